@@ -132,8 +132,8 @@ class Runner:
     def load(self, spec, timeout):
         return self.ask("load " + json.dumps(spec), timeout)
 
-    def go(self, seconds, timeout):
-        return self.ask("go " + json.dumps({"seconds": seconds}), timeout)
+    def go(self, seconds, timeout, limit=False):
+        return self.ask("go " + json.dumps({"seconds": seconds, "limit": limit}), timeout)
 
     def last_words(self):
         self.child.wait()

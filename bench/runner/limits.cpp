@@ -19,7 +19,8 @@ namespace lc::bench {
 namespace {
 
 struct Job {
-  std::byte *from = nullptr, *to = nullptr;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
   std::size_t bytes = 0;  // of one task
   std::atomic<std::uint64_t> sink{0};
 };
@@ -179,20 +180,14 @@ std::vector<Way> ways(const std::string& what, std::size_t bytes) {
   return w;
 }
 
+// One call of a way on all threads.
 class Limit final : public Workload {
  public:
-  explicit Limit(const Json& w) : pool_(host::threads(w.at("threads").get<int>())) {
-    const auto what = w.at("what").get<std::string>();
-    const bool memory = what == "read" || what == "copy";
-    if (memory) {
-      constexpr std::size_t kBytes = 512u << 20;
-      job_.bytes = kBytes / static_cast<std::size_t>(pool_->workers()) / 4096 * 4096;
-      for (Memory* m : {&from_, &to_}) {
-        *m = Memory(kBytes);
-        std::memset(m->data(), 1, kBytes);
-      }
-      job_.from = from_.data(), job_.to = to_.data();
-    }
+  // The memory may be anybody's; units need none.
+  Limit(const std::string& what, const std::byte* from, std::byte* to, std::size_t bytes, std::shared_ptr<Parallel> pool)
+      : pool_(std::move(pool)) {
+    job_.from = from, job_.to = to;
+    job_.bytes = bytes / static_cast<std::size_t>(pool_->workers()) / 4096 * 4096;
     double best = 0;
     for (const Way& way : ways(what, job_.bytes)) {
       way_ = way;
@@ -216,16 +211,32 @@ class Limit final : public Workload {
         &c);
   }
   Json facts() override { return {{"work", way_.work * pool_->workers()}}; }
+  void keep(Memory m) { kept_.push_back(std::move(m)); }
 
  private:
   std::shared_ptr<Parallel> pool_;
-  Memory from_, to_;
+  std::vector<Memory> kept_;
   Job job_;
   Way way_{}, picked_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Workload> make_limit(const Json& w) { return std::make_unique<Limit>(w); }
+std::unique_ptr<Workload> make_limit(const Json& w) {
+  const auto what = w.at("what").get<std::string>();
+  const auto pool = host::threads(w.at("threads").get<int>());
+  if (what != "read" && what != "copy") return std::make_unique<Limit>(what, nullptr, nullptr, 0, pool);
+  constexpr std::size_t kBytes = 512u << 20;
+  Memory from(kBytes), to(what == "copy" ? kBytes : 0);
+  for (Memory* m : {&from, &to})
+    if (m->size()) std::memset(m->data(), 1, m->size());
+  auto limit = std::make_unique<Limit>(what, from.data(), to.data(), kBytes, pool);
+  limit->keep(std::move(from)), limit->keep(std::move(to));
+  return limit;
+}
+
+std::unique_ptr<Workload> limit_of(const std::byte* from, std::byte* to, std::size_t bytes, int threads) {
+  return std::make_unique<Limit>(to ? "copy" : "read", from, to, bytes, host::threads(threads));
+}
 
 }  // namespace lc::bench

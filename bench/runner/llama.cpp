@@ -1,6 +1,9 @@
 // Decoding and reading a prompt with a GGUF checkpoint, by the same class a user would use.
 #include "lightcone/models/llama/llama.h"
 
+#include <cinttypes>
+#include <fstream>
+
 #include "workload.h"
 
 namespace lc::bench {
@@ -17,6 +20,19 @@ std::vector<int> ids(int count, int vocab) {
   return v;
 }
 
+std::span<const std::byte> largest_memory() {
+  std::span<const std::byte> best;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char mode[5] = "";
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, mode) == 3 && mode == std::string_view("rw-p") &&
+        end - begin > best.size())
+      best = {reinterpret_cast<const std::byte*>(begin), end - begin};
+  }
+  return best;
+}
+
 class LlamaRun final : public Workload {
  public:
   explicit LlamaRun(const Json& w)
@@ -27,7 +43,8 @@ class LlamaRun final : public Workload {
                                                              .threads = w.at("threads").get<int>(),
                                                              .precision = cpu_options(w).precision})),
         session_(std::make_unique<LlamaSession>(model_)),
-        text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))) {
+        text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))),
+        threads_(w.at("threads").get<int>()) {
     const std::span<const float> logits = session_->feed(std::span(text_).first(kPrompt));
     answer_ = summary(logits);
   }
@@ -50,6 +67,14 @@ class LlamaRun final : public Workload {
     return now() - begin;
   }
   Json answer() override { return answer_; }
+  // A token reads all weights: the largest memory of the process that can be written, for the checkpoint cannot.
+  Workload* limit() override {
+    if (prompt_ == 0 && !limit_) {
+      const std::span<const std::byte> weights = largest_memory();
+      limit_ = limit_of(weights.data(), nullptr, std::min(weights.size(), static_cast<std::size_t>(model_.bytes_per_token())), threads_);
+    }
+    return limit_.get();
+  }
   Json facts() override {
     return {{"kernels", model_.program().kernels()},       {"interpreted", model_.program().interpreted()},
             {"weight_bytes", model_.weight_bytes()},       {"bytes_per_token", model_.bytes_per_token()},
@@ -62,6 +87,8 @@ class LlamaRun final : public Workload {
   std::unique_ptr<LlamaSession> session_;
   std::vector<int> text_;
   Json answer_;
+  int threads_;
+  std::unique_ptr<Workload> limit_;
 };
 
 }  // namespace

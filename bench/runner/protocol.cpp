@@ -2,7 +2,9 @@
 // each with a line of JSON:
 //
 //   load {"kind": "gemm", ...}   builds and warms up: {"ok": true, "answer": ..., "build_s": ..., ...}
-//   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "cpu_s": of processor time, "calls": n}
+//   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "cpu_s": of processor time, "calls": n};
+//                                with "limit": true and where it is known, "limit_rate", too: what bounds it, as much work
+//                                a second
 //   write {"path": ..., ...}     writes a checkpoint: {"ok": true}
 //   quit
 //
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <thread>
 
 namespace lc::bench {
 
@@ -107,8 +110,8 @@ Json load(std::unique_ptr<Workload>& workload, const Runner& runner, const Json&
 }
 
 // A core that slept is slow at first: short calls get a few milliseconds that are not counted.
-Json go(Workload& workload, const Json& o) {
-  const double slice = o.value("seconds", 0.2), warm = std::min(0.03, slice / 4);
+Json go(Workload& workload, double slice) {
+  const double warm = std::min(0.03, slice / 4);
   double cpu = cpu_seconds();
   double total = workload.timed_call();
   if (total > slice) return {{"s", total}, {"cpu_s", cpu_seconds() - cpu}, {"calls", 1}};
@@ -117,6 +120,18 @@ Json go(Workload& workload, const Json& o) {
   cpu = cpu_seconds();
   for (total = 0; total < slice || calls == 0; ++calls) total += workload.timed_call();
   return {{"s", total / calls}, {"cpu_s", (cpu_seconds() - cpu) / calls}, {"calls", calls}};
+}
+
+Json go_beside_limit(Workload& workload, const Json& o) {
+  const double slice = o.value("seconds", 0.2);
+  Json reply = go(workload, slice);
+  if (!o.value("limit", false)) return reply;
+  if (Workload* limit = workload.limit()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // threads of the workload that spin go to sleep
+    const double s = go(*limit, slice).at("s").get<double>();
+    reply["limit_rate"] = limit->facts().at("work").get<double>() / s;
+  }
+  return reply;
 }
 
 }  // namespace
@@ -132,7 +147,7 @@ int serve(const Runner& runner) {
       const Json o = space == std::string::npos ? Json::object() : Json::parse(line.substr(space + 1));
       if (command == "load") reply = load(workload, runner, o);
       else if (command == "write" && runner.write) runner.write(o), reply = {{"ok", true}};
-      else if (command == "go" && workload) reply = go(*workload, o);
+      else if (command == "go" && workload) reply = go_beside_limit(*workload, o);
       else reply = {{"missing", "no such command: " + line}};
     } catch (const std::exception& e) {
       reply = {{"missing", e.what()}};

@@ -25,6 +25,8 @@ class Workload {
   virtual Json answer() { return nullptr; }
   // What the table shows in addition: {"kernels": 3, ...}.
   virtual Json facts() { return Json::object(); }
+  // What bounds it, through the memory it has itself: its facts say the `work` of a call. Null: not known.
+  virtual Workload* limit() { return nullptr; }
 };
 
 double now();  // seconds

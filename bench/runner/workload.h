@@ -26,7 +26,8 @@ class Net {
   Tensor parameter(const std::string& name, std::vector<std::int64_t> shape);
   Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1);
   Tensor ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below);  // i32
-  std::unique_ptr<Workload> finish(Tensor y);
+  enum class Bound { Unknown, Copy };  // what is as fast as it can be
+  std::unique_ptr<Workload> finish(Tensor y, Bound bound = Bound::Unknown);
 
  private:
   struct Given {
@@ -49,6 +50,10 @@ std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
 std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
 std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
+
+// The same over memory that is there: reading it or, with `to`, copying it. What a process can do depends on the pages it
+// was given.
+std::unique_ptr<Workload> limit_of(const std::byte* from, std::byte* to, std::size_t bytes, int threads);
 
 // A GGUF checkpoint with random weights of a kind; see model_file.cpp.
 void write_model(const Json& w);

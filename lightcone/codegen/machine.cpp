@@ -20,6 +20,7 @@ void each_number(M& m, const F& see) {
   see("stream", m.stream, 0, kMost);
   see("fetch", m.fetch, 0, 1 << 20);
   see("fetch_rows", m.fetch_rows, 0, 1 << 20);
+  see("fetch_level", m.fetch_level, 1, 2);
   see("streams", m.streams, 1, 4);
 }
 template <class M, class F>

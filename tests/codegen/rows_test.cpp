@@ -221,19 +221,22 @@ TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
 namespace {
 
 // Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
-void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns, const std::string& compiler) {
-  SCOPED_TRACE(str_cat(name(t), " ", columns, " ", compiler));
+void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns, const std::string& compiler,
+             std::int64_t level = 1) {
+  SCOPED_TRACE(str_cat(name(t), " ", columns, " ", compiler, " ", level));
   constexpr std::int64_t kRows = 5;
   Graph g;
   const Dim n = Dim::symbol("n", 1, 10'000'000 / columns);
   g.output("y", make(g.input("x", {n, columns}, t)));
-  const Graph c = transform(g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler}})).graph;
+  const Machine machine{.fetch_level = level, .pipeline = level == 1};
+  const Graph c = transform(g, generic() | cpu({.threads = 1, .machine = machine, .jit = {.compiler = compiler}})).graph;
   ASSERT_EQ(c[c.roots()[0].edge.node].in.size(), 1u);  // x alone
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   ASSERT_TRUE(k && k->source().find("lc_store(") != std::string::npos);
   ASSERT_NE(k->llvm_text().find("!nontemporal"), std::string::npos);
-  EXPECT_EQ(count(k->source(), "__builtin_prefetch("), 1u);
-  EXPECT_EQ(count(k->llvm_text(), "call void @llvm.prefetch"), 1u);
+  const std::size_t loops = level == 1 ? 1 : count(k->source(), "LC_CARRY") - count(k->source(), "define LC_CARRY") + 1;
+  EXPECT_EQ(count(k->source(), "__builtin_prefetch("), loops);
+  EXPECT_EQ(count(k->llvm_text(), "call void @llvm.prefetch"), loops);
   const Value x = numbers(t, {kRows, columns}, 3);
   const std::size_t size = size_of(t), elements = x.size();
   test::Guarded in(elements * size, test::Against::Back);
@@ -265,8 +268,10 @@ TEST(Stream, SameBitsAtEveryAlignment) {
     for (const std::int64_t columns : {64, 100, 1031}) {
       for (const DType t : {DType::F32, DType::F64, DType::F16})
         streams([](Tensor x) { return silu(x) + 1; }, t, columns, compiler);
-      streams([](Tensor x) { return softmax(x, 1); }, DType::F32, columns, compiler);
-      streams([](Tensor x) { return layer_norm(x, {x.extent(-1)}) * 2 + x; }, DType::F32, columns, compiler);
+      for (const std::int64_t level : {1, 2}) {
+        streams([](Tensor x) { return softmax(x, 1); }, DType::F32, columns, compiler, level);
+        streams([](Tensor x) { return layer_norm(x, {x.extent(-1)}) * 2 + x; }, DType::F32, columns, compiler, level);
+      }
     }
 }
 
@@ -282,4 +287,17 @@ TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
   EXPECT_EQ(count(text, "__builtin_prefetch("), 2u) << text;
   EXPECT_TRUE(sum < first && first < out && out < second) << text;
   EXPECT_NE(text.find("__builtin_prefetch(in0 + (4096L*i1000 + i2001 + 4096L))"), std::string::npos) << text;
+}
+
+// Into the second-level cache every loop over the row asks for it.
+TEST(Stream, EveryLoopFetchesTheNextRowIntoTheSecondLevel) {
+  Graph g;
+  const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
+  g.output("z", softmax(x, 1) + y);
+  const Machine m{.fetch_level = 2, .pipeline = false};
+  const std::string text = sources(transform(g, generic() | cpu({.threads = 1, .machine = m})).graph);
+  for (const char* i : {"i2000", "i2001", "i1001"})
+    EXPECT_EQ(count(text, str_cat("__builtin_prefetch(in0 + (4096L*i1000 + ", i, " + 4096L), 0, 2)")), 1u) << text;
+  EXPECT_EQ(count(text, "__builtin_prefetch(in1 + (4096L*i1000 + i1001 + 1024L), 0, 2)"), 1u) << text;
+  EXPECT_EQ(count(text, "__builtin_prefetch("), 4u) << text;
 }

@@ -45,7 +45,7 @@ TEST(Machine, TextAndBack) {
   Machine m = host::default_machine();
   EXPECT_FALSE(m.processor.empty());
   EXPECT_GE(m.l2, m.l1);
-  m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.pipeline = false, m.copy_bandwidth = 1e10;
+  m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.fetch_level = 2, m.pipeline = false, m.copy_bandwidth = 1e10;
   EXPECT_EQ(parse_machine(str(m)), m);
   EXPECT_EQ(parse_machine("# a comment\n\nvector 16\n").vector, 16);
 }
@@ -85,7 +85,7 @@ TEST(Machine, ResultsDoNotDependOnIt) {
   small.l1 = 1 << 12, small.l2 = 1 << 15;
   narrow.vector = 16;
   plain.pipeline = false, plain.fetch = plain.fetch_rows = 0, plain.stream = std::int64_t{1} << 40;
-  past.stream = 0, past.vector = 32, past.fetch = 1024;
+  past.stream = 0, past.vector = 32, past.fetch = 1024, past.fetch_level = 2, past.pipeline = false;
   Tensor (*const all[])(Tensor) = {[](Tensor x) { return gelu(x); }, [](Tensor x) { return softmax(x, -1); },
                                    [](Tensor x) { return layer_norm(x, {x.extent(-1)}) * 2.0 + x; },
                                    [](Tensor x) { return softmax(gelu(x.transpose(0, 1)), -1); }};

@@ -128,8 +128,11 @@ void Tuner::decide(const Candidates& others, std::span<const Work> works) {
 Machine Tuner::run() {
   say("width of vectors");
   if (host::detect_isa() == host::Isa::Avx512) decide(with(&Machine::vector, {std::int64_t{64}, std::int64_t{32}}));
-  say("rows through a pipeline");
-  decide(with(&Machine::pipeline, {true, false}));
+  say("rows through a pipeline, and into which cache");
+  Candidates rows;
+  for (const bool pipeline : {true, false})
+    for (const std::int64_t level : {1, 2}) rows.push_back(best_), rows.back().pipeline = pipeline, rows.back().fetch_level = level;
+  decide(rows);
   say("rows fetched ahead");
   decide(with<std::int64_t>(&Machine::fetch_rows, {0, 4096, 8192, 16384}));
   say("streams fetched ahead");

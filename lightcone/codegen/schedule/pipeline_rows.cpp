@@ -92,7 +92,7 @@ void fetch(Kernel& k, const std::vector<int>& loops, const std::vector<Read>& re
     if (m.fetch == 0 || !r.own || coefficient(r.load->offset, loop(k, loops[r.by]).symbol) != 1) continue;
     if (std::any_of(reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(n), same)) continue;
     const auto size = static_cast<std::int64_t>(size_of(r.load->dtype));
-    k.ahead.push_back({loops[r.by], r.buffer, r.load->offset + Dim(m.fetch / size)});
+    k.ahead.push_back({loops[r.by], r.buffer, r.load->offset + Dim(m.fetch / size), static_cast<int>(m.fetch_level)});
   }
 }
 

@@ -16,7 +16,8 @@ std::int64_t longest_row(const Machine& m) { return m.l2 / 16; }
 
 // Operands that reductions over the row read are fetched a row further on, or as many as `fetch_rows` holds, and the last
 // of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the row is
-// stored. What the output loop alone reads it fetches itself, a page further on.
+// stored. (Into the second-level cache, all loops over the row ask.) What the output loop alone reads it fetches itself, a
+// page further on.
 std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;
@@ -25,7 +26,7 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
     for (const Item& i : rows->body.items)
       if (i.is_loop && loop(i.id).reduction >= 0 && loop(i.id).lanes && loop(i.id).extent == loop(out).extent)
         over_row.push_back(i.id);
-  const int last = over_row.empty() ? -1 : over_row.back();
+  const int last = over_row.empty() ? -1 : over_row.back(), level = static_cast<int>(m.fetch_level);
   over_row.push_back(out);
   std::vector<Prefetch> all;
   std::vector<std::pair<int, Dim>> seen;
@@ -40,9 +41,11 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
       if (std::find(seen.begin(), seen.end(), std::pair(i.buffer, from(out))) != seen.end()) continue;
       seen.emplace_back(i.buffer, from(out));
       const auto size = static_cast<std::int64_t>(size_of(i.dtype));
-      if (id == out && m.fetch > 0) all.push_back({out, i.buffer, i.offset + Dim(m.fetch / size)});
-      else if (id != out && row > 0 && row * size <= longest_row(m))
-        all.push_back({last, i.buffer, from(last) + Dim(row * std::max<std::int64_t>(1, (m.fetch_rows / size + row - 1) / row))});
+      if (id == out && m.fetch > 0) all.push_back({out, i.buffer, i.offset + Dim(m.fetch / size), level});
+      if (id == out || row <= 0 || row * size > longest_row(m)) continue;
+      const Dim later = row * std::max<std::int64_t>(1, (m.fetch_rows / size + row - 1) / row);
+      for (const int by : over_row)
+        if (by == last || level == 2) all.push_back({by, i.buffer, from(by) + later, level});
     }
   return all;
 }
