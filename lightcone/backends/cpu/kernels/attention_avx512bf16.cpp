@@ -1,11 +1,4 @@
-#if defined(__x86_64__)
 #define WIDTH 16
 #define KEYS 8
 #define TABLE kAttentionAvx512Bf16
 #include "lightcone/backends/cpu/kernels/attention.inl.h"
-#else
-#include "lightcone/backends/cpu/attention/attention.h"
-namespace lc::host {
-const AttentionTable kAttentionAvx512Bf16 = kAttentionGeneric;
-}
-#endif

@@ -1,4 +1,3 @@
-#if defined(__x86_64__)
 #define WIDTH 16
 #define F32_TABLE kGemmAvx512
 #define TILES AmxTiles
@@ -6,9 +5,3 @@
 #define UNITS kDenseAmx
 #define UNIT_NAME(arithmetic) arithmetic "_amx"
 #include "lightcone/backends/cpu/kernels/dense_tiles.inl.h"
-#else
-#include "lightcone/backends/cpu/products/dense_unit.h"
-namespace lc::host {
-const DenseUnit kDenseAmx[8] = {};
-}
-#endif

@@ -1,5 +1,4 @@
 // Products of pairs of bf16 by AVX-512's own instruction, summed in f32.
-#if defined(__x86_64__)
 #define WIDTH 16
 #define MR 14
 #define GROUPS 2
@@ -80,9 +79,3 @@ const DenseUnit kBf16Avx512Bf16 = {"bf16_avx512bf16",
                                    register_tile<TileOf, MR, GROUPS * kGroupVectors>};
 
 }  // namespace lc::host
-#else
-#include "lightcone/backends/cpu/products/dense_unit.h"
-namespace lc::host {
-const DenseUnit kBf16Avx512Bf16 = kBf16Generic;
-}
-#endif

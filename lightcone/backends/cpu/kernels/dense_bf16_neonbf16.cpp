@@ -1,5 +1,4 @@
 // Arm's own products of bf16: two rows of A and two columns of B, four k of each, in one instruction (bfmmla).
-#if defined(__aarch64__)
 #define WIDTH 4
 #define NEON
 #define F32_TABLE kGemmNeon
@@ -92,9 +91,3 @@ const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup,
                                  pack_a,          pack_b_bf16<2>,   tile};
 
 }  // namespace lc::host
-#else
-#include "lightcone/backends/cpu/products/dense_unit.h"
-namespace lc::host {
-const DenseUnit kBf16NeonBf16 = kBf16Generic;
-}
-#endif

@@ -1,4 +1,3 @@
-#if defined(__aarch64__)
 #define WIDTH 4
 #define NEON
 #define MR 2
@@ -7,9 +6,3 @@
 #define UNITS kInt8Neon
 #define UNIT_NAME "int8_neon"
 #include "lightcone/backends/cpu/kernels/dense_int8_neon.inl.h"
-#else
-#include "lightcone/backends/cpu/products/dense_unit.h"
-namespace lc::host {
-const DenseUnit kInt8Neon[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
-}
-#endif

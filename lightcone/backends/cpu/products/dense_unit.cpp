@@ -53,9 +53,9 @@ bool tiles_work() {
   return true;
 }
 
-// Tiles that this processor has are tried first.
+// Tiles that this processor has are tried first, if this build has kernels for them.
 bool has_tiles(const Target& t) {
-  static const bool work = !this_target().amx || tiles_work();
+  static const bool work = !this_target().amx || (kDenseAmx[0].tile && tiles_work());
   return t.isa == Isa::Avx512 && t.amx && work;
 }
 

@@ -1,0 +1,125 @@
+// Tables of the instruction sets that this build has no kernels of (another processor's, or with LIGHTCONE_KERNELS=native
+// those that this machine does not need): the generic ones stand for them. LC_ABSENT_<file>: CMakeLists.txt.
+#include "lightcone/backends/cpu/attention/attention.h"
+#include "lightcone/backends/cpu/attention/gradients.h"
+#include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/random/random_bits.h"
+
+namespace lc::host {
+
+#if defined(LC_ABSENT_attention_avx2)
+const AttentionTable kAttentionAvx2 = kAttentionGeneric;
+#endif
+#if defined(LC_ABSENT_attention_avx512)
+const AttentionTable kAttentionAvx512 = kAttentionGeneric;
+#endif
+#if defined(LC_ABSENT_attention_avx512bf16)
+const AttentionTable kAttentionAvx512Bf16 = kAttentionGeneric;
+#endif
+#if defined(LC_ABSENT_attention_gradients_avx2)
+const AttentionGradientsTable kAttentionGradientsAvx2 = kAttentionGradientsGeneric;
+#endif
+#if defined(LC_ABSENT_attention_gradients_avx512)
+const AttentionGradientsTable kAttentionGradientsAvx512 = kAttentionGradientsGeneric;
+#endif
+#if defined(LC_ABSENT_attention_neon)
+const AttentionTable kAttentionNeon = kAttentionGeneric;
+#endif
+#if defined(LC_ABSENT_conv_avx2)
+const ConvTable kConvAvx2 = kConvGeneric;
+#endif
+#if defined(LC_ABSENT_conv_avx512)
+const ConvTable kConvAvx512 = kConvGeneric;
+#endif
+#if defined(LC_ABSENT_conv_nchw_bf16_avx512bf16)
+const NchwBf16Table kNchwBf16Avx512Bf16 = kNchwBf16Generic;
+#endif
+#if defined(LC_ABSENT_conv_neon)
+const ConvTable kConvNeon = kConvGeneric;
+#endif
+#if defined(LC_ABSENT_conv_nhwc_avx2)
+const NhwcTable kNhwcAvx2 = kNhwcGeneric;
+#endif
+#if defined(LC_ABSENT_conv_nhwc_avx512)
+const NhwcTable kNhwcAvx512 = kNhwcGeneric;
+#endif
+#if defined(LC_ABSENT_conv_nhwc_bf16_avx512bf16)
+const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
+#endif
+#if defined(LC_ABSENT_dense_amx)
+const DenseUnit kDenseAmx[8] = {};
+#endif
+#if defined(LC_ABSENT_dense_bf16_avx512bf16)
+const DenseUnit kBf16Avx512Bf16 = kBf16Generic;
+#endif
+#if defined(LC_ABSENT_dense_bf16_neonbf16)
+const DenseUnit kBf16NeonBf16 = kBf16Generic;
+#endif
+#if defined(LC_ABSENT_dense_int8_avx2)
+const DenseUnit kInt8Avx2[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_dense_int8_avx512vnni)
+const DenseUnit kInt8Avx512Vnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                      kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_dense_int8_avxvnni)
+const DenseUnit kInt8AvxVnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_dense_int8_neon)
+const DenseUnit kInt8Neon[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_dense_int8_neondotprod)
+const DenseUnit kInt8NeonDotprod[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                       kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_dense_int8_neoni8mm)
+const DenseUnit kInt8NeonI8mm[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                    kInt8Generic[4]};
+#endif
+#if defined(LC_ABSENT_depthwise_avx2)
+const DepthwiseTable kDepthwiseAvx2 = kDepthwiseGeneric;
+#endif
+#if defined(LC_ABSENT_depthwise_avx512)
+const DepthwiseTable kDepthwiseAvx512 = kDepthwiseGeneric;
+#endif
+#if defined(LC_ABSENT_depthwise_neon)
+const DepthwiseTable kDepthwiseNeon = kDepthwiseGeneric;
+#endif
+#if defined(LC_ABSENT_filter_gradient_avx2)
+const FilterGradientTable kFilterGradientAvx2 = kFilterGradientGeneric;
+#endif
+#if defined(LC_ABSENT_filter_gradient_avx512)
+const FilterGradientTable kFilterGradientAvx512 = kFilterGradientGeneric;
+#endif
+#if defined(LC_ABSENT_gemm_avx2)
+const GemmTable kGemmAvx2 = kGemmGeneric;
+const DenseUnit kF32Avx2 = kF32Generic;
+const DenseUnit kBf16Avx2 = kBf16Generic;
+#endif
+#if defined(LC_ABSENT_gemm_avx512)
+const GemmTable kGemmAvx512 = kGemmGeneric;
+const DenseUnit kF32Avx512 = kF32Generic;
+const DenseUnit kBf16Avx512 = kBf16Generic;
+#endif
+#if defined(LC_ABSENT_gemm_neon)
+const GemmTable kGemmNeon = kGemmGeneric;
+const DenseUnit kF32Neon = kF32Generic;
+const DenseUnit kBf16Neon = kBf16Generic;
+#endif
+#if defined(LC_ABSENT_random_avx2)
+const RandomTable kRandomAvx2 = kRandomGeneric;
+#endif
+#if defined(LC_ABSENT_random_avx512)
+const RandomTable kRandomAvx512 = kRandomGeneric;
+#endif
+#if defined(LC_ABSENT_random_neon)
+const RandomTable kRandomNeon = kRandomGeneric;
+#endif
+
+}  // namespace lc::host
