@@ -107,6 +107,10 @@ struct Report {
 
 SystemCalls count_system_calls(const std::function<void()>& ready, const std::function<void()>& f) {
   SystemCalls found;
+#if defined(__SANITIZE_THREAD__)
+  found.text = "under ThreadSanitizer a child cannot start threads";
+  return found;
+#endif
   int ends[2];
   if (::pipe(ends) != 0) return found.text = "no pipe", found;
   const pid_t pid = ::fork();

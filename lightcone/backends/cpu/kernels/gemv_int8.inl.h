@@ -147,9 +147,19 @@ inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
 template <WeightType T>
 constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;
 
+// Codes of eight bits may come into the second-level cache (Machine::fetch_level; shorter ones lose by it).
+template <WeightType T>
+inline void fetch_step(const u8* step, bool second_level) {
+  constexpr PackedLayout layout = packed_layout(T);
+  if (layout.codes == 16 * kStep && second_level)
+    for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step + line, 0, 2);
+  else
+    for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step + line, 0, 3);
+}
+
 // The steps of a turn, the first of which is given; x becomes what comes behind them.
 template <WeightType T, int M, int V>
-inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[V][M], i64 ahead) {
+inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[V][M], i64 ahead, bool second_level) {
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
   const auto vector = [](Step s, int v) {
@@ -165,12 +175,12 @@ inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc
     for (int i = 0; i < 4; ++i) {
       Step s = first;
       s.step += i * layout.step_bytes();
-      for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(s.step + ahead + line, 0, 3);
+      fetch_step<T>(s.step + ahead, second_level);
       int8_step<T, M, V>(
           s, x, acc, [&](int v, int) { return four[v].scale(i); }, [&](int v) { return four[v].min(i); });
     }
   } else {
-    for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(first.step + ahead + line, 0, 3);
+    fetch_step<T>(first.step + ahead, second_level);
     int8_step<T, M, V>(
         first, x, acc, [&](int v, int part) { return vector(first, v).scale(part); }, [](int) { return vf{}; });
   }
@@ -182,6 +192,7 @@ template <WeightType T, int M, int V, std::size_t G>
 void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
   constexpr PackedLayout layout = packed_layout(T);
   static_assert(kTileDepth % kTogether<T> == 0 && layout.block % kTogether<T> == 0);
+  const bool second_level = g.blocking.into_second_level();
   const u8* b[G];
   for (std::size_t q = 0; q < G; ++q) b[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
   vf total[G][V][M] = {};
@@ -192,7 +203,7 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& gro
       LC_UNROLL_BY(1)
       for (std::size_t q = 0; q < G; ++q) {
         behind = x;
-        int8_turn<T, M, V>(PackedStep<T>(b[q], k, lane), behind, acc[q], kAhead / static_cast<i64>(G));
+        int8_turn<T, M, V>(PackedStep<T>(b[q], k, lane), behind, acc[q], kAhead / static_cast<i64>(G), second_level);
       }
       x = behind;
     }

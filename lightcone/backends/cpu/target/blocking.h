@@ -18,7 +18,8 @@ class Blocking {
   explicit constexpr Blocking(const Machine& m = {})
       : l1_(std::clamp<std::int64_t>(m.l1, 8 << 10, 256 << 10)),
         l2_(std::clamp<std::int64_t>(m.l2, 64 << 10, 8 << 20)),
-        streams_(m.streams) {}
+        streams_(m.streams),
+        second_level_(m.fetch_level == 2) {}
 
   std::int64_t l2() const { return l2_; }
 
@@ -37,11 +38,14 @@ class Blocking {
 
   // In which a worker reads the weights of a product of one row.
   std::int64_t streams() const { return streams_; }
+  // Where what it reads next comes to, if its codes have eight bits.
+  bool into_second_level() const { return second_level_; }
 
   friend bool operator==(const Blocking&, const Blocking&) = default;
 
  private:
   std::int64_t l1_, l2_, streams_;
+  bool second_level_;
 };
 
 }  // namespace lc::host
