@@ -143,7 +143,7 @@ TEST(PipelinedRows, AgreesWithTheInterpreterOfTheGraph) {
   const Results want = interpret(g, {{"x", x}}, {}, Rounding::Wide, true);
   std::optional<Results> one;
   for (const int threads : {1, 2, 3}) {
-    const Graph c = transform(g, generic() | cpu({.threads = threads})).graph;
+    const Graph c = transform(g, generic() | cpu({.threads = threads, .machine = Machine{}})).graph;
     EXPECT_TRUE(pipelined(*dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())));
     Results got = test::run_guarded(c, {{"x", x}}, {}, test::Against::Back);
     const Value &w = want.outputs.at("y"), &y = got.outputs.at("y");
