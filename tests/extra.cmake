@@ -82,6 +82,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT LIGHTCONE_SANITIZE AND 
   add_test(NAME aarch64 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/aarch64/check.sh ${CMAKE_COMMAND} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/aarch64)
   set_tests_properties(aarch64 PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2)  # it builds
 endif()
+add_test(NAME kernels_absent COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/kernels_absent.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
 add_test(NAME pytorch_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/pytorch_table.py --check)
 add_test(NAME typed_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/typed_table.py)
