@@ -53,7 +53,7 @@ const NhwcTable kNhwcAvx512 = kNhwcGeneric;
 const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_amx)
-const DenseUnit kDenseAmx[8] = {};
+const DenseUnit kDenseAmx[8] = {};  // nothing stands for tiles: has_tiles() looks
 #endif
 #if defined(LC_ABSENT_dense_bf16_avx512bf16)
 const DenseUnit kBf16Avx512Bf16 = kBf16Generic;
