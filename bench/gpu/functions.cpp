@@ -66,21 +66,49 @@ Row streaming(std::string name, double bytes, DType type, Tensor (*f)(const Tens
                    [=](Graph& g, const Shape& s, DType t) { g.output("y", f(g.input("x", s, t))); });
 }
 
-// y = x w^T, rows of x that number `rows`.
-Row product(std::string name, i64 rows, i64 in, i64 out, DType type, std::optional<QuantFormat> quant = {}) {
+struct ProductSize {
+  i64 rows, in, out;
+  int weights = 1;  // read in turn, so that what is measured does not lie in a cache
+};
+
+// y = x w^T, for x [rows, in] and each w [out, in]. Activations have the type of the weights where that is a half.
+Row product(std::string name, ProductSize size, DType type, std::optional<QuantFormat> quant = {}) {
   return {std::move(name), [=](const Setting& s) -> Json {
-            const i64 m = s.tiny ? std::min<i64>(rows, 16) : rows, k = s.tiny ? 64 : in, n = s.tiny ? 64 : out;
+            const i64 m = s.tiny ? std::min<i64>(size.rows, 16) : size.rows;
+            const i64 k = s.tiny ? (quant ? 256 : 64) : size.in, n = s.tiny ? 64 : size.out;
+            const DType given = is_half(type) && !quant ? type : DType::F32;
             Net net(s, [&](Graph& g) {
-              Tensor x = g.input("x", {m, k});
-              if (is_half(type)) x = to(to(x, type), DType::F32);
-              g.output("y", nn::linear(x, nn::parameter(g, "w", {n, k}, type, quant)));
+              const Tensor x = g.input("x", {m, k}, given);
+              for (int w = 0; w < size.weights; ++w)
+                g.output("y" + std::to_string(w), nn::linear(x, nn::parameter(g, "w" + std::to_string(w), {n, k}, type, quant)));
+            });
+            const double t = net.seconds(s) / size.weights;
+            const double bits = quant ? 8.0 * info(*quant).bytes / info(*quant).elements : 8.0 * static_cast<double>(size_of(type));
+            const double rest = static_cast<double>(size_of(given)) * static_cast<double>(m * (k + n));
+            return {{"tflops", 2e-12 * static_cast<double>(m * n) * static_cast<double>(k) / t},
+                    {"gbytes_per_s", 1e-9 * (bits / 8 * static_cast<double>(n * k) + rest) / t},
+                    {"us", 1e6 * t},
+                    {"kernels", net.kernels()}};
+          }};
+}
+
+struct AttentionSize {
+  i64 batch, heads, kv_heads, queries, keys, width;
+  bool causal = false;
+};
+
+Row attention(std::string name, AttentionSize z, DType type) {
+  return {std::move(name), [=](const Setting& s) -> Json {
+            const i64 keys = s.tiny ? 64 : z.keys, queries = s.tiny ? std::min<i64>(z.queries, 64) : z.queries;
+            Net net(s, [&](Graph& g) {
+              const Tensor q = g.input("q", {z.batch, z.heads, queries, z.width}, type);
+              const Tensor k = g.input("k", {z.batch, z.kv_heads, keys, z.width}, type);
+              const Tensor v = g.input("v", {z.batch, z.kv_heads, keys, z.width}, type);
+              g.output("y", scaled_dot_product_attention(q, k, v, {.is_causal = z.causal}));
             });
             const double t = net.seconds(s);
-            const double bits = quant ? 8.5 : 8.0 * static_cast<double>(size_of(type));
-            const double weight = bits / 8 * static_cast<double>(n * k), rest = 4.0 * static_cast<double>(m * (k + n));
-            return {{"tflops", 2e-12 * static_cast<double>(m * n * k) / t},
-                    {"gbytes_per_s", 1e-9 * (weight + rest) / t},
-                    {"kernels", net.kernels()}};
+            const double flops = 4.0 * static_cast<double>(z.batch * z.heads * queries) * static_cast<double>(keys * z.width);
+            return {{"tflops", 1e-12 * flops / (z.causal ? 2 : 1) / t}, {"us", 1e6 * t}, {"kernels", net.kernels()}};
           }};
 }
 
@@ -106,11 +134,21 @@ std::vector<Row> functions() {
                 [](Graph& g, const Shape& s, DType t) {
                   optim::step(optim::AdamW{}, {{g.input("w", s, t), g.input("gradient", s, t)}});
                 }),
-      product("gemv bf16 4096 x 14336", 1, 4096, 14336, DType::BF16),
-      product("gemv Q8_0 4096 x 14336", 1, 4096, 14336, DType::BF16, QuantFormat::Q8_0),
-      product("gemm bf16 512 x 4096 x 4096", 512, 4096, 4096, DType::BF16),
-      product("gemm bf16 4096^3", 4096, 4096, 4096, DType::BF16),
-      product("gemm f32 2048^3", 2048, 2048, 2048, DType::F32),
+      product("gemv bf16 4096 x 14336", {1, 4096, 14336, 4}, DType::BF16),
+      product("gemv bf16 14336 x 4096", {1, 14336, 4096, 4}, DType::BF16),
+      product("gemv bf16 4096 x 4096", {1, 4096, 4096, 8}, DType::BF16),
+      product("gemv Q8_0 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q8_0),
+      product("gemv Q8_0 14336 x 4096", {1, 14336, 4096, 4}, DType::F32, QuantFormat::Q8_0),
+      product("gemv Q4_0 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q4_0),
+      product("gemv Q4_K 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q4_K),
+      product("gemv Q6_K 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q6_K),
+      product("gemm bf16 512 x 4096 x 4096", {512, 4096, 4096}, DType::BF16),
+      product("gemm bf16 4096^3", {4096, 4096, 4096}, DType::BF16),
+      product("gemm bf16 8192^3", {8192, 8192, 8192}, DType::BF16),
+      product("gemm f32 2048^3", {2048, 2048, 2048}, DType::F32),
+      attention("attention bf16 [4, 16, 4096, 128]", {4, 16, 16, 4096, 4096, 128}, DType::BF16),
+      attention("attention bf16 [4, 16, 4096, 128] causal", {4, 16, 16, 4096, 4096, 128, true}, DType::BF16),
+      attention("attention bf16, one query of 32 heads, 8192 keys", {1, 32, 8, 1, 8192, 128}, DType::BF16),
   };
 }
 
