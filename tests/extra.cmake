@@ -41,8 +41,7 @@ if(LIGHTCONE_IO AND LIGHTCONE_TOOLS)
   set_tests_properties(gpu_kernels PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 if(LIGHTCONE_IO AND LIGHTCONE_BUILD_BENCH AND NOT LIGHTCONE_SANITIZE)  # the script, by the CUDA that runs on the CPU
-  add_test(NAME gpu_check COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/gpu_check --dry-run --build ${PROJECT_BINARY_DIR}
-           --output ${PROJECT_BINARY_DIR}/gpu-check)
+  add_test(NAME gpu_check COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/gpu/check/check_test.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 endif()
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})

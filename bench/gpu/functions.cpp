@@ -16,10 +16,10 @@ using Build = std::function<void(Graph& g)>;
 // A graph, compiled for the device; its inputs hold random numbers, parameters what makes sense to their format.
 class Net {
  public:
-  Net(const Setting& s, const Build& build) : program_([&] {
+  Net(const Setting& s, const Build& build, Precision precision = Precision::Highest) : program_([&] {
     Graph g;
     build(g);
-    return compile(g, generic() | gpu::compiler(s.device));
+    return compile(g, generic() | gpu::compiler(s.device, {.precision = precision}));
   }()) {
     const Graph& g = program_.graph();
     for (const std::string& name : program_.inputs()) fill(g, name);
@@ -72,7 +72,8 @@ struct ProductSize {
 };
 
 // y = x w^T, for x [rows, in] and each w [out, in]. Activations have the type of the weights where that is a half.
-Row product(std::string name, ProductSize size, DType type, std::optional<QuantFormat> quant = {}) {
+Row product(std::string name, ProductSize size, DType type, std::optional<QuantFormat> quant = {},
+            Precision precision = Precision::Highest) {
   return {std::move(name), [=](const Setting& s) -> Json {
             const i64 m = s.tiny ? std::min<i64>(size.rows, 16) : size.rows;
             const i64 k = s.tiny ? (quant ? 256 : 64) : size.in, n = s.tiny ? 64 : size.out;
@@ -81,7 +82,7 @@ Row product(std::string name, ProductSize size, DType type, std::optional<QuantF
               const Tensor x = g.input("x", {m, k}, given);
               for (int w = 0; w < size.weights; ++w)
                 g.output("y" + std::to_string(w), nn::linear(x, nn::parameter(g, "w" + std::to_string(w), {n, k}, type, quant)));
-            });
+            }, precision);
             const double t = net.seconds(s) / size.weights;
             const double bits = quant ? 8.0 * info(*quant).bytes / info(*quant).elements : 8.0 * static_cast<double>(size_of(type));
             const double rest = static_cast<double>(size_of(given)) * static_cast<double>(m * (k + n));
@@ -97,7 +98,7 @@ struct AttentionSize {
   bool causal = false;
 };
 
-Row attention(std::string name, AttentionSize z, DType type) {
+Row attention(std::string name, AttentionSize z, DType type, Precision precision = Precision::Highest) {
   return {std::move(name), [=](const Setting& s) -> Json {
             const i64 keys = s.tiny ? 64 : z.keys, queries = s.tiny ? std::min<i64>(z.queries, 64) : z.queries;
             Net net(s, [&](Graph& g) {
@@ -105,7 +106,7 @@ Row attention(std::string name, AttentionSize z, DType type) {
               const Tensor k = g.input("k", {z.batch, z.kv_heads, keys, z.width}, type);
               const Tensor v = g.input("v", {z.batch, z.kv_heads, keys, z.width}, type);
               g.output("y", scaled_dot_product_attention(q, k, v, {.is_causal = z.causal}));
-            });
+            }, precision);
             const double t = net.seconds(s);
             const double flops = 4.0 * static_cast<double>(z.batch * z.heads * queries) * static_cast<double>(keys * z.width);
             return {{"tflops", 1e-12 * flops / (z.causal ? 2 : 1) / t}, {"us", 1e6 * t}, {"kernels", net.kernels()}};
@@ -142,12 +143,20 @@ std::vector<Row> functions() {
       product("gemv Q4_0 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q4_0),
       product("gemv Q4_K 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q4_K),
       product("gemv Q6_K 4096 x 14336", {1, 4096, 14336, 4}, DType::F32, QuantFormat::Q6_K),
+      product("few rows bf16 4 x 4096 x 14336", {4, 4096, 14336, 4}, DType::BF16),
+      product("few rows bf16 4 x 14336 x 4096", {4, 14336, 4096, 4}, DType::BF16),
+      product("few rows Q8_0 4 x 4096 x 14336", {4, 4096, 14336, 4}, DType::F32, QuantFormat::Q8_0),
       product("gemm bf16 512 x 4096 x 4096", {512, 4096, 4096}, DType::BF16),
       product("gemm bf16 4096^3", {4096, 4096, 4096}, DType::BF16),
       product("gemm bf16 8192^3", {8192, 8192, 8192}, DType::BF16),
       product("gemm f32 2048^3", {2048, 2048, 2048}, DType::F32),
+      product("gemm f32 2048^3, High", {2048, 2048, 2048}, DType::F32, {}, Precision::High),
+      product("gemm f32 2048^3, Medium", {2048, 2048, 2048}, DType::F32, {}, Precision::Medium),
       attention("attention bf16 [4, 16, 4096, 128]", {4, 16, 16, 4096, 4096, 128}, DType::BF16),
       attention("attention bf16 [4, 16, 4096, 128] causal", {4, 16, 16, 4096, 4096, 128, true}, DType::BF16),
+      attention("attention bf16 [4, 16, 4096, 128], Medium", {4, 16, 16, 4096, 4096, 128}, DType::BF16, Precision::Medium),
+      attention("attention bf16 [4, 16, 4096, 128] causal, Medium", {4, 16, 16, 4096, 4096, 128, true}, DType::BF16,
+                Precision::Medium),
       attention("attention bf16, one query of 32 heads, 8192 keys", {1, 32, 8, 1, 8192, 128}, DType::BF16),
   };
 }

@@ -56,7 +56,8 @@ int run(Setting s, const std::string& only) {
                 .dump()
                 .c_str());
   bool failed = false;
-  for (const auto& rows : {ceilings(), functions(), models()})
+  const std::vector<Row> ending = only.empty() ? std::vector<Row>{} : faults();
+  for (const auto& rows : {ceilings(), functions(), models(), values(), ending})
     for (const Row& row : rows) {
       if (!row.name.starts_with(only)) continue;
       const Json line = measured(row, s);

@@ -34,5 +34,7 @@ double time_of(const Setting& s, const std::function<void()>& call);
 std::vector<Row> ceilings();   // what the device can do: copies, starts, multiply-adds
 std::vector<Row> functions();  // one kernel or a few: bytes or operations a second
 std::vector<Row> models();     // tokens a second, a training step
+std::vector<Row> values();     // every way to a product beside the others
+std::vector<Row> faults();     // these end the use of the device by this process: measured only where they are named
 
 }  // namespace lc::gpu_bench

@@ -92,6 +92,16 @@ TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
   EXPECT_NE(compiler, nullptr);
 }
 
+// By the loader first, then in the user's toolkit, then where NVIDIA's packages put one.
+TEST(CudaLibraries, FoldersOfToolkitsAreLookedThrough) {
+  const Setting home("CUDA_HOME", "/opt/mine"), none("CUDA_PATH", nullptr);
+  const std::vector<std::string> names = nvidia::with_toolkit_folders({"libx.so.1", "libx.so"});
+  ASSERT_GE(names.size(), 6u);
+  EXPECT_EQ(names[0], "libx.so.1");
+  EXPECT_EQ(names[2], "/opt/mine/lib64/libx.so.1");
+  EXPECT_NE(std::find(names.begin(), names.end(), "/usr/local/cuda/lib64/libx.so"), names.end());
+}
+
 TEST(CudaLibraries, TooOldADriverSaysWhichIsNeeded) {
   const SecondDriver second;
   {

@@ -117,7 +117,7 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
       fake.fail(2, code);  // of the two calls of an operation the second
       const std::string said = error_of([&] { d->zero({b.get()}, 100); });
       EXPECT_PRED2(contains, said, "the CUDA device 0 was lost") << code;
-      EXPECT_PRED2(contains, said, "open it anew");
+      EXPECT_PRED2(contains, said, "Start the process anew");
       EXPECT_PRED2(contains, said, str_cat(code));
       const long calls = fake.get("calls");
       for (const std::function<void()>& f : std::vector<std::function<void()>>{
@@ -133,6 +133,28 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
     }
     EXPECT_EQ(fake.live(), 0) << code;
   }
+}
+
+// As an H200 does it (driver 580): after an illegal access it refuses to give the device to the process once more.
+TEST(CudaLost, ADriverThatDoesNotGiveItBackSaysWhatToDo) {
+  const test::SecondDriver second;  // which is lost for good
+  Fake fake(second.path);
+  CudaOptions o = fake_options();
+  o.driver = o.compiler = second.path;
+  fake.set("sticky", 1);
+  {
+    const auto d = nvidia::open_device(o);
+    const auto code = d->compile("extern \"C\" __global__ void wild(float* x) { x[0] = 1; }", {"wild"});
+    const Place nowhere[] = {Place{}};
+    EXPECT_PRED2(contains, error_of([&] {
+                   d->start({.code = code.get(), .places = nowhere, .sizes = {}});
+                   d->synchronise();
+                 }),
+                 "Start the process anew");
+    EXPECT_PRED2(contains, error_of([&] { nvidia::open_device(o); }), "is not given back to the same process");
+    EXPECT_PRED2(contains, error_of([&] { d->synchronise(); }), "was lost");
+  }
+  EXPECT_PRED2(contains, error_of([&] { nvidia::open_device(o); }), "is not given back to the same process");
 }
 
 // A kernel that writes where it must not: told by what comes afterwards.

@@ -82,3 +82,21 @@ TEST(CudaOverlap, IsOfNewDevicesAlone) {
   run(graph(), true);
   EXPECT_EQ(driver.get("overlapping"), before);
 }
+
+// Graphs of older drivers do not know such launches.
+TEST(CudaOverlap, NeedsADriverThatKnowsIt) {
+  const test::SecondDriver second;
+  Fake fake(second.path);
+  fake.set("driver_version", 12020);
+  CudaOptions o = overlapping(true);
+  o.driver = second.path;
+  std::string said;
+  try {
+    nvidia::open_device(o);
+  } catch (const Error& e) {
+    said = e.what();
+  }
+  EXPECT_NE(said.find("need a driver of version 12.3 or newer, and this one is of version 12.2"), std::string::npos) << said;
+  o.overlap = false;
+  EXPECT_NE(nvidia::open_device(o), nullptr);
+}

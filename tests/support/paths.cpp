@@ -1,13 +1,27 @@
 #include "paths.h"
 
+#include <cstdlib>
+#include <utility>
+
 namespace paths {
 
-const char* const kSource = LIGHTCONE_SOURCE;
-const char* const kData = LIGHTCONE_DATA;
-const char* const kFakeCuda = FAKE_CUDA;
+const char* kSource = LIGHTCONE_SOURCE;
+const char* kData = LIGHTCONE_DATA;
+const char* kFakeCuda = FAKE_CUDA;
 const char* const kFakeCublasLt = FAKE_CUBLAS_LT;
 const char* const kFakeMetal = FAKE_METAL;
 const char* const kFakeOpenCl = FAKE_OPENCL;
 const char* const kPjrtPlugin = LIGHTCONE_PJRT;
 
+namespace {
+
+// Tests that were carried to another machine (bench/gpu_check) are told where their files are: before anything that is
+// static is made of these.
+__attribute__((constructor(101))) void carried() {
+  for (const auto& [variable, path] : {std::pair{"LIGHTCONE_TESTS_SOURCE", &kSource}, {"LIGHTCONE_TESTS_DATA", &kData},
+                                       {"LIGHTCONE_TESTS_FAKE_CUDA", &kFakeCuda}})
+    if (const char* const there = std::getenv(variable)) *path = there;
+}
+
+}  // namespace
 }  // namespace paths

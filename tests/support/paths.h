@@ -4,9 +4,10 @@
 
 namespace paths {
 
-extern const char* const kSource;    // the root of the repository
-extern const char* const kData;      // ../shared/data
-extern const char* const kFakeCuda;  // a CUDA driver and an NVRTC that run on the CPU; "" where they are not built
+// Of the first three $LIGHTCONE_TESTS_SOURCE, _DATA and _FAKE_CUDA say otherwise.
+extern const char* kSource;    // the root of the repository
+extern const char* kData;      // ../shared/data
+extern const char* kFakeCuda;  // a CUDA driver and an NVRTC that run on the CPU; "" where they are not built
 extern const char* const kFakeCublasLt;
 extern const char* const kFakeMetal;
 extern const char* const kFakeOpenCl;  // stands before the real one

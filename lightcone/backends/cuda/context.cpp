@@ -49,9 +49,11 @@ std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordin
 Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& primary)
     : driver_(std::move(driver)), ordinal_(ordinal), primary_(primary) {
   const auto must = [&](api::Result r) {
-    if (r != api::Result::Success)
-      throw Error("cuda", str_cat("the CUDA device ", ordinal_, " cannot be opened: ", driver_->words(r),
-                                  "; see whether another process has it for itself, and whether it has memory left"));
+    if (r == api::Result::Success) return;
+    const char* const advice =
+        ends_a_context(r) ? "a device that was lost is not given back to the same process: start the process anew"
+                          : "see whether another process has it for itself, and whether it has memory left";
+    throw Error("cuda", str_cat("the CUDA device ", ordinal_, " cannot be opened: ", driver_->words(r), "; ", advice));
   };
   must(api().device(&device_, ordinal));
   if (primary.lost) {
@@ -91,7 +93,8 @@ void Context::refuse() const {
                                 "nothing can be run or ", "read any more"));
   throw Error("cuda",
               str_cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
-                      "is gone: open it anew, and compile and load anew. Where a kernel did this, ",
+                      "is gone. Start the process anew, and load what it had kept: a driver may refuse everything until ",
+                      "then. Where a kernel did this, ",
                       "compute-sanitizer says which, and where"));
 }
 

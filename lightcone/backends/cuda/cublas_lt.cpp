@@ -33,12 +33,7 @@ std::vector<std::string> file_names(int driver_version) {
   std::vector<std::string> names;
   if (driver_version >= 13000) names.emplace_back("libcublasLt.so.13");
   names.emplace_back("libcublasLt.so.12");
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string home = env(variable); !home.empty()) {
-      names.push_back(home + "/lib64/" + names[0]);
-      if (driver_version >= 13000) names.push_back(home + "/lib64/" + names[1]);
-    }
-  return names;
+  return with_toolkit_folders(names);
 }
 
 // Null, and why, where it is not there or not one that we know.

@@ -1,11 +1,10 @@
 #include "lightcone/backends/cuda/device.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "lightcone/backends/cuda/launch.h"
 #include "lightcone/backends/cuda/recording.h"
+#include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
 namespace lc::nvidia {
@@ -69,10 +68,19 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
   return l;
 }
 
-// Is this switched on in the environment?
-bool named(const char* variable) {
-  const char* const s = std::getenv(variable);
-  return s && std::string_view(s) == "1";
+// What a switch is, where the program does not say it: 1 or 0 in the environment, else its default.
+bool switched(const char* variable, bool standard) {
+  const std::string s = env(variable);
+  return s == "1" || (s != "0" && standard);
+}
+
+// Graphs of the driver know launches that overlap since then.
+constexpr int kOldestOverlap = 12030;
+void check_overlap(int driver_version) {
+  if (driver_version < kOldestOverlap)
+    throw Error("cuda", str_cat("launches that overlap (CudaOptions::overlap, LIGHTCONE_OVERLAP) need a driver of version ",
+                                version_text(kOldestOverlap), " or newer, and this one is of version ",
+                                version_text(driver_version), ": install a newer driver, or switch them off"));
 }
 
 api::Address checked(Place p, std::size_t bytes) {
@@ -110,8 +118,9 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       options_(options) {
   const auto [major, minor] = Properties(context_->driver(), options.device).capability();
   limits_.architecture = architecture_for(*compiler_, major, minor);
-  limits_.warpgroups = limits_.architecture == "sm_90a" && options.warpgroups.value_or(named("LIGHTCONE_WARPGROUPS"));
-  overlaps_ = major >= 9 && options.overlap.value_or(named("LIGHTCONE_OVERLAP"));
+  limits_.warpgroups = limits_.architecture == "sm_90a" && options.warpgroups.value_or(switched("LIGHTCONE_WARPGROUPS", true));
+  overlaps_ = major >= 9 && options.overlap.value_or(switched("LIGHTCONE_OVERLAP", false));
+  if (overlaps_) check_overlap(context_->driver().version());
   limits_.driver += ", NVRTC " + version_text(compiler_->version());
 }
 

@@ -54,11 +54,7 @@ std::vector<std::string> compiler_names(int driver_version) {
                           [&](const std::string& n) { return std::stoi(n.substr(n.find(".so.") + 4)) <= major; });
   }
   names.emplace_back("libnvrtc.so");
-  const std::size_t plain = names.size();
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string home = env(variable); !home.empty())
-      for (std::size_t k = 0; k < plain; ++k) names.push_back(home + "/lib64/" + names[k]);
-  return names;
+  return with_toolkit_folders(names);
 }
 
 // Its folder holds a second library that NVRTC looks for by name alone, which finds it when it is loaded already.
@@ -96,6 +92,19 @@ void* open_compiler(const std::string& wish, int driver_version) {
 }
 
 }  // namespace
+
+std::vector<std::string> with_toolkit_folders(const std::vector<std::string>& names) {
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const std::string home = env(variable); !home.empty()) folders.push_back(home + "/lib64/");
+  folders.emplace_back("/usr/local/cuda/lib64/");
+  folders.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
+  folders.emplace_back("/opt/cuda/lib64/");
+  std::vector<std::string> all = names;
+  for (const std::string& folder : folders)
+    for (const std::string& name : names) all.push_back(folder + name);
+  return all;
+}
 
 std::string version_text(int version) { return str_cat(version / 1000, ".", version % 1000 / 10); }
 

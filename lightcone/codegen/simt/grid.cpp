@@ -19,6 +19,9 @@ constexpr std::int64_t kManyThreads = 1 << 14;  // fewer keep a device waiting f
 constexpr std::int64_t kSector = 32;            // bytes that a device reads at least
 constexpr std::int64_t kManyGroups = 256;       // fewer leave processors idle
 constexpr std::int64_t kInt = std::int64_t{1} << 31;
+// A text declares its shared memory, and CUDA takes declarations of at most 48 KB, whatever a group may have at a
+// launch. Partial results of reductions lie there beside the rows that are kept.
+constexpr std::int64_t kMostDeclared = 48 << 10, kFoldedParts = 4 << 10;
 
 // Do all numbers on the way to this one fit 32 bits?
 bool narrow(const Dim& d) {
@@ -180,11 +183,12 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
     g.threads = std::max(fewer, 2);
   if (g.threads > 1 && !inside) {
     Kernel kept = k;
-    ir::keep_rows(kept, limits.shared / 2);
+    const std::int64_t most_kept = std::min(limits.shared / 2, kMostDeclared - kFoldedParts);
+    ir::keep_rows(kept, most_kept);
     std::int64_t bytes = 0;
     for (const ir::Row& r : kept.rows) bytes += r.elements * static_cast<std::int64_t>(size_of(r.dtype));
     // several rows of a group share the memory: of long ones one is enough
-    if (bytes > 0 && bytes * std::max(1, group / g.threads) > limits.shared / 2) g.threads = group;
+    if (bytes > 0 && bytes * std::max(1, group / g.threads) > most_kept) g.threads = group;
     if (bytes > 0) k = std::move(kept);
   }
   g.rows_a_group = std::max(1, group / g.threads);

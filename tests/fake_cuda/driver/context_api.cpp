@@ -176,6 +176,7 @@ FAKE_CUDA_API int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
 FAKE_CUDA_API int cuDevicePrimaryCtxRetain(void** context, int device) {
   return device_call(device, [&](Driver& d) {
     if (context == nullptr) return kInvalidValue;
+    if (d.fault != kSuccess) return d.fault;  // a sticky one
     ++d.retained;
     d.alive = true;
     *context = primary_context();
@@ -198,10 +199,10 @@ FAKE_CUDA_API int cuDevicePrimaryCtxRelease_v2(int device) {
 // Behind it a new Retain brings the context back to life.
 FAKE_CUDA_API int cuDevicePrimaryCtxReset_v2(int device) {
   return driver_call(kInitialized | kReleases, [&](Driver& d) {
-    if (device != 0) return kInvalidDevice;
+    if (device != 0) return Code{kInvalidDevice};
     d.alive = false;
     d.clear();
-    return kSuccess;
+    return d.fault;
   });
 }
 

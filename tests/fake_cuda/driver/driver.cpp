@@ -61,7 +61,7 @@ void Driver::clear() {
   allocations.clear();
   addresses.clear();
   pinned.clear();
-  fault = kSuccess;
+  if (settings().sticky == 0) fault = kSuccess;
 }
 
 }  // namespace fake_cuda

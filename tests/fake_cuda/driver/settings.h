@@ -13,6 +13,7 @@ struct Settings {
   Value fail_code = 999;
   Value fail_compiles = 0;  // so many compilations to come end with an error
   Value lost_at = 0;        // from the launch of this number on, every launch fails; 0: never
+  Value sticky = 0;         // 1: after a fault the device is not given to this process again, as an H200 does it
   Value memory = 4l << 30;  // bytes of the device
   Value devices = 1;        // 0 or 1
   Value driver_version = 13000;

@@ -128,6 +128,7 @@ int run(const std::vector<std::string>& command, const std::string& log) {
 
 std::vector<std::string> command(const Source& source, const std::string& folder) {
   const char* named = std::getenv("FAKE_CUDA_CXX");
+  const char* carried = std::getenv("FAKE_CUDA_SHIM");  // to another machine
   std::vector<std::string> c{named != nullptr && *named != 0 ? named : "c++",
                              "-std=c++17",
                              "-O1",
@@ -143,7 +144,7 @@ std::vector<std::string> command(const Source& source, const std::string& folder
                              "-fPIC",
                              "-shared",
                              "-nostdlib",
-                             "-I" FAKE_CUDA_SHIM,
+                             std::string("-I") + (carried ? carried : FAKE_CUDA_SHIM),
                              "-I" + folder};
   if (const std::string flag = instruction_set_flag(); !flag.empty()) c.push_back("-march=" + flag);
   c.insert(c.end(), source.flags.begin(), source.flags.end());

@@ -24,9 +24,9 @@ std::string ProductTexts::functions() const {
   return p.a.type == p.b.type ? s : s + value_functions(p.b.type);
 }
 
-std::string ProductTexts::finished(Writer& w, int threads, std::string_view first) const {
+std::string ProductTexts::finished(Writer& w, int threads, std::string_view first, int resident) const {
   return functions() +
-         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), 1, first) +
+         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), resident, first) +
          w.text() + "}\n";
 }
 

@@ -47,7 +47,7 @@ struct ProductTexts {
   std::vector<simt::Parameter> places() const;
   std::string functions() const;
   // The whole kernel around what was written, with parameters in front of the places.
-  std::string finished(Writer& w, int threads, std::string_view first = "") const;
+  std::string finished(Writer& w, int threads, std::string_view first = "", int resident = 1) const;
   // Stores `sum` for the result at `place`, within a scope of its own.
   void store(Writer& w, const std::string& place, const std::string& sum) const;
   // Do two neighbours of a row that begin at an even column lie side by side, both inside or none, at a multiple of their
