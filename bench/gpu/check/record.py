@@ -4,6 +4,7 @@ import re
 import sys
 
 FIGURES = ("tflops", "gbytes_per_s", "tokens_per_s", "ms_a_step", "us")
+BY_MEMORY = ("gbytes_per_s",)  # what bounds a row that reads weights once
 SMALLER_IS_BETTER = ("ms_a_step", "us")
 
 
@@ -25,7 +26,8 @@ def table(record):
     copy = rows_of(record, lambda name: name == "ceilings").get("ceiling copy", {}).get("gbytes_per_s")
     lines = []
     for name, row in ours.items():
-        figure = next((f for f in FIGURES if f in row), None)
+        first = BY_MEMORY if name.startswith(("gemv", "few rows")) else ()
+        figure = next((f for f in first + FIGURES if f in row), None)
         if not figure:
             lines.append("%-50s %s" % (name, row.get("error", "")))
             continue
