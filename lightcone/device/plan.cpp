@@ -1,9 +1,9 @@
 #include "lightcone/device/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
+#include "lightcone/device/arena.h"
 #include "lightcone/device/fork.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/device/prepared.h"
@@ -11,7 +11,7 @@
 namespace lc {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // bytes of one value, or of all in flight
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // of one value
 
 std::string names_of(const Dim& d) {
   std::string names;
@@ -45,71 +45,6 @@ std::size_t upper(const Dim& d, const Bindings& sizes, const char* what, const L
   return static_cast<std::size_t>(most);
 }
 
-// A best-fit allocator that replays the run: blocks are returned as soon as their last reader is
-// done, so the peak is known exactly and each request costs a logarithm.
-class Arena {
- public:
-  std::size_t take(std::size_t bytes) {
-    bytes = aligned(std::max<std::size_t>(bytes, 1));
-    const auto fit = by_size_.lower_bound(bytes);
-    if (fit == by_size_.end()) return grow(bytes);
-    const std::size_t at = fit->second, size = fit->first;
-    erase(at, size);
-    if (size > bytes) insert(at + bytes, size - bytes);
-    return at;
-  }
-  void give(std::size_t at, std::size_t bytes) {
-    bytes = aligned(std::max<std::size_t>(bytes, 1));
-    auto next = by_place_.lower_bound(at);
-    if (next != by_place_.end() && next->first == at + bytes) {
-      bytes += next->second;
-      erase(next->first, next->second);
-    }
-    next = by_place_.lower_bound(at);
-    if (next != by_place_.begin()) {
-      const auto prev = std::prev(next);
-      if (prev->first + prev->second == at) {
-        at = prev->first;
-        bytes += prev->second;
-        erase(prev->first, prev->second);
-      }
-    }
-    insert(at, bytes);
-  }
-  std::size_t peak() const { return end_; }
-
- private:
-  std::size_t grow(std::size_t bytes) {
-    std::size_t at = end_;
-    if (!by_place_.empty()) {  // extend a free block that touches the end
-      const auto last = std::prev(by_place_.end());
-      if (last->first + last->second == end_) {
-        at = last->first;
-        erase(last->first, last->second);
-      }
-    }
-    end_ = at + bytes;
-    if (end_ > static_cast<std::size_t>(kMostBytes))
-      throw Error("plan", "the values in flight may need more than 2^46 bytes; give the symbols smaller bounds");
-    return at;
-  }
-  void insert(std::size_t at, std::size_t size) {
-    by_place_[at] = size;
-    by_size_.emplace(size, at);
-  }
-  void erase(std::size_t at, std::size_t size) {
-    by_place_.erase(at);
-    for (auto [it, end] = by_size_.equal_range(size); it != end; ++it)
-      if (it->second == at) {
-        by_size_.erase(it);
-        return;
-      }
-  }
-  std::size_t end_ = 0;
-  std::map<std::size_t, std::size_t> by_place_;
-  std::multimap<std::size_t, std::size_t> by_size_;
-};
-
 std::size_t bytes_of(const Node& n, const Bindings& sizes) {
   return upper(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))), sizes, "a tensor", n.where);
 }
@@ -125,6 +60,8 @@ struct Planner {
   const Prepared prepared;
   std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
   Arena arena;
+  std::vector<std::size_t> block, scratch_block;  // of the arena, by NodeId; kNone: it has none of its own
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
   Planner(const Graph& graph, int workers, const Bindings& at) : g(graph), sizes(at), prepared(find_prepared(graph)) {
     plan.workers = workers;
@@ -132,6 +69,7 @@ struct Planner {
     plan.nodes.resize(g.size());
     plan.scratch.resize(g.size());
     plan.scratch_bytes.resize(g.size());
+    block.resize(g.size(), kNone), scratch_block.resize(g.size(), kNone);
     last.resize(g.size());
     is_state.resize(g.size());
     const auto live = g.live();
@@ -179,18 +117,18 @@ struct Planner {
     return nullptr;
   }
 
-  // An operand whose arena block the result can take over.
-  const Placement* reusable(NodeId id) const {
+  // An operand whose block the result can take over.
+  std::optional<NodeId> reusable(NodeId id) const {
     const Node& n = g[id];
-    if (n.op != Op::Kernel) return nullptr;
+    if (n.op != Op::Kernel) return std::nullopt;
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       const Placement& p = plan.nodes[n.in[k].node];
       if (owner(n.in[k].node) != n.in[k].node || shared[n.in[k].node]) continue;
       if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
           p.bytes == plan.nodes[id].bytes)
-        return &p;
+        return n.in[k].node;
     }
-    return nullptr;
+    return std::nullopt;
   }
 
   void place(NodeId id) {
@@ -216,14 +154,14 @@ struct Planner {
     if (owner(id) != id) {
       const Placement& whole = plan.nodes[owner(id)];  // perhaps a state that is overwritten
       p.where = whole.where, p.input = whole.input;
-      p.offset = whole.offset + static_cast<std::size_t>(*n.kernel->part());
+      p.offset = whole.offset;  // of a state; in the arena as its owner, see offsets()
       check(p.where == Placement::Where::Arena || *n.kernel->part() == 0, "a part of a state");
       return;
     }
     std::size_t& scratch = plan.scratch_bytes[id];
     if (n.op == Op::Kernel) {
       scratch = upper(n.kernel->scratch_bytes(plan.workers), sizes, "scratch memory", n.where);
-      if (scratch) plan.scratch[id] = arena.take(scratch);
+      if (scratch) scratch_block[id] = arena.take(scratch);
     }
     std::vector<NodeId> done;
     for (const Edge& e : n.in) {
@@ -233,24 +171,33 @@ struct Planner {
     if (const Assignment* a = overwrites(id)) {
       p.where = Placement::Where::Input;
       p.input = a->state;
-    } else if (const Placement* r = reusable(id)) {
+    } else if (const auto read = reusable(id)) {
       p.where = Placement::Where::Arena;
-      p.offset = r->offset;
-      for (NodeId d : done)  // the block lives on under its new name
-        if (&plan.nodes[d] == r) {
-          done.erase(std::find(done.begin(), done.end(), d));
-          break;
-        }
+      block[id] = block[*read];
+      std::erase(done, *read);  // the block lives on under its new name
     } else {
       p.where = Placement::Where::Arena;
-      p.offset = arena.take(p.bytes);
+      block[id] = arena.take(p.bytes);
     }
     later.insert(later.end(), done.begin(), done.end());
     if (plan.fork[id] != id) return;  // the others still run
     for (NodeId d : later)
-      if (plan.nodes[d].where == Placement::Where::Arena) arena.give(plan.nodes[d].offset, plan.nodes[d].bytes);
+      if (plan.nodes[d].where == Placement::Where::Arena) arena.give(block[d]);
     later.clear();
-    if (scratch) arena.give(plan.scratch[id], scratch);
+    if (scratch) arena.give(scratch_block[id]);
+  }
+
+  // Behind the last node: where in the arena everything lies.
+  void offsets() {
+    const std::vector<std::size_t> at = arena.settle();
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (scratch_block[id] != kNone) plan.scratch[id] = at[scratch_block[id]];
+      if (block[id] != kNone) plan.nodes[id].offset = at[block[id]];
+      if (plan.nodes[id].where == Placement::Where::Arena && owner(id) != id)
+        plan.nodes[id].offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*g[id].kernel->part());
+    }
+    plan.arena_bytes = arena.bytes();
+    plan.alive_bytes = arena.alive_bytes();
   }
 };
 
@@ -268,7 +215,7 @@ MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes) {
     if (!(next.where == Placement::Where::Input && next.input == a.state && a.next.node != a.state))
       p.plan.copies.push_back(&a);
   }
-  p.plan.arena_bytes = p.arena.peak();
+  p.offsets();
   std::vector<bool> kept(g.size());
   for (const Root& r : g.roots()) {
     if (g[r.edge.node].op != Op::Input || !p.is_state[r.edge.node] || kept[r.edge.node]) continue;

@@ -33,6 +33,7 @@ struct MemoryPlan {
   std::vector<NodeId> fork;          // by NodeId: the last of the kernels that share a fork with it (fork.h)
   int workers = 1;                   // that scratch memory is planned for
   std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
+  std::size_t alive_bytes = 0;       // the most that is alive at once: no plan has less
   std::size_t input_bytes = 0;       // inputs that are not state and that runs read, weights included
   std::size_t prepared_bytes = 0;    // what was made of parameters when they were loaded (prepared.h)
   std::size_t state_bytes = 0;       // KV caches, moments, counters

@@ -9,7 +9,9 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/device/plan.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
 #include "nets.h"
 #include "paths.h"
@@ -294,5 +296,16 @@ TEST(VerifyNets, EverySabotageIsFound) {
       EXPECT_EQ(r.fault->pass, "sabotage") << s.what << "\n" << r.str();
     }
     std::printf("%-45s found on %s\n", s.what.c_str(), r.fault ? s.found_on.c_str() : "NOTHING");
+  }
+}
+
+// Of the working memory of each network at most a twentieth is lost between values.
+TEST(VerifyNets, PlansAreNearWhatIsAliveAtOnce) {
+  for (const Network& n : networks()) {
+    const Program p = compile(n.make(), generic() | cpu({.threads = 1}));
+    for (const int workers : {1, 2, 8}) {
+      const MemoryPlan plan = make_plan(p.graph(), workers, n.sizes);
+      EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(plan.alive_bytes)) << n.name << ", " << workers;
+    }
   }
 }

@@ -119,9 +119,12 @@ class MatmulKernel final : public HostKernel {
   std::vector<Dim> sizes_;
 };
 
+// What run() takes as rows are axes along which B stays where it is. Those of a batch, along which B moves, are products
+// of their own, one after the other or in scratch of a worker each.
 Dim MatmulKernel::scratch_bytes(int workers) const {
   Dim rows = 1;
-  for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i) rows = rows * c_.axes[i].extent;
+  for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i)
+    if (const Bounds b = c_.axes[i].b.bounds(); b.lo <= 0 && b.hi >= 0) rows = rows * c_.axes[i].extent;
   std::size_t most = 0;
   for (const MatmulPart& p : parts_) {
     const Gemm largest{.m = rows.bounds().hi,
