@@ -10,6 +10,8 @@ Each line is a kind and its fields:
 import io
 import pathlib
 import random
+import struct
+import zlib
 
 from PIL import Image
 
@@ -37,11 +39,59 @@ def saved(image, kind, **options):
     return stream.getvalue()
 
 
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by PNG's number of the kind of colours
+DEPTHS = {0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16]}
+PASSES = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def packed(samples, depth):
+    bits = "".join(format(v, "0%db" % depth) for v in samples)
+    bits += "0" * (-len(bits) % 8)
+    return b"\0" + bytes(int(bits[k:k + 8], 2) for k in range(0, len(bits), 8))
+
+
+def png(kind, depth, interlaced, draw):
+    """A PNG of any kind, with chunks that say how its colours are meant and what is transparent."""
+    width, height, channels, top = 6, 5, CHANNELS[kind], (1 << depth) - 1
+    palette = draw.randrange(2, top + 2) if kind == 3 else 0
+    largest = palette - 1 if palette else top
+    rows = [[draw.choice([0, largest, largest // 2 + 1, draw.randrange(largest + 1)]) for _ in range(width * channels)]
+            for _ in range(height)]
+    data = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlaced))
+    data += chunk(b"gAMA", struct.pack(">I", draw.choice([45455, 100000, 22727])))
+    data += chunk(b"cHRM", struct.pack(">8I", *[draw.randrange(1, 90000) for _ in range(8)]))
+    data += draw.choice([b"", chunk(b"sRGB", b"\0"), chunk(b"iCCP", b"p\0\0" + zlib.compress(b"no profile"))])
+    if palette:
+        data += chunk(b"PLTE", bytes(draw.randrange(256) for _ in range(3 * palette)))
+        data += chunk(b"tRNS", bytes(draw.randrange(256) for _ in range(draw.randrange(1, palette + 1))))
+    elif kind in (0, 2) and interlaced:
+        data += chunk(b"tRNS", struct.pack(">%dH" % channels, *rows[0][:channels]))
+    pixels = b""
+    for x, y, dx, dy in PASSES if interlaced else [(0, 0, 1, 1)]:
+        if x < width:
+            for row in rows[y::dy]:
+                pixels += packed([v for k in range(x, width, dx) for v in row[k * channels:(k + 1) * channels]], depth)
+    return b"\x89PNG\r\n\x1a\n" + data + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")
+
+
+def in_rgb(data):
+    image = Image.open(io.BytesIO(data))
+    if image.mode != "I;16":
+        return image.convert("RGB")
+    # Pillow cuts grey of 16 bits off at 255; of colours of 16 bits it takes the upper byte, and so do we of both.
+    upper = bytes(v >> 8 for v, in struct.iter_unpack("<H", image.tobytes()))
+    return Image.frombytes("L", image.size, upper).convert("RGB")
+
+
 def main():
     lines = []
 
     def file(name, data):
-        rgb = Image.open(io.BytesIO(data)).convert("RGB")
+        rgb = in_rgb(data)
         lines.append("file %s %s %d %d %s" % (name, data.hex(), rgb.width, rgb.height, rgb.tobytes().hex()))
 
     rgb, grey, rgba = picture("RGB", 19, 13, 1), picture("L", 7, 9, 2), picture("RGBA", 8, 5, 3)
@@ -54,6 +104,11 @@ def main():
     file("png_rgba", saved(rgba, "PNG"))
     file("png_palette", saved(rgb.quantize(17), "PNG"))
     file("png_bits", saved(grey.convert("1"), "PNG"))
+    draw = random.Random(5)
+    for kind, depths in DEPTHS.items():
+        for depth in depths:
+            for interlaced in (0, 1):
+                file("png_%d_%d_%d" % (kind, depth, interlaced), png(kind, depth, interlaced, draw))
     data = saved(picture("CMYK", 8, 8, 4), "JPEG")
     lines.append("file jpeg_cmyk %s 8 8 -" % data.hex())
     for seed, (size, to) in enumerate([((19, 13), (7, 5)), ((7, 9), (20, 30)), ((16, 16), (16, 4)), ((40, 3), (5, 3)),

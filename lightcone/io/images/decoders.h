@@ -1,5 +1,4 @@
-// The decoders, each in a file of its own. Pixels come as rows of red, green and blue bytes and, with four channels, a
-// fourth to be left out.
+// The decoders, each in a file of its own. Pixels come as rows of red, green and blue bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 namespace lc::io {
 
 struct Pixels {
-  std::size_t height, width, channels;
+  std::size_t height, width;
   std::vector<std::uint8_t> bytes;
 };
 // Error, which begins with the file's path, for what cannot be decoded whole. All memory is taken from the budget

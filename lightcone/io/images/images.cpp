@@ -41,7 +41,7 @@ Array picture(const MappedFile& file, Budget& budget) {
   budget.take(pixels, 3);
   Array a = Array::zeros(DType::U8, {3, static_cast<std::int64_t>(p.height), static_cast<std::int64_t>(p.width)});
   for (std::size_t c = 0; c < 3; ++c)
-    for (std::size_t k = 0; k < pixels; ++k) a.bytes[c * pixels + k] = std::byte{p.bytes[k * p.channels + c]};
+    for (std::size_t k = 0; k < pixels; ++k) a.bytes[c * pixels + k] = std::byte{p.bytes[k * 3 + c]};
   return a;
 }
 

@@ -27,7 +27,7 @@ Pixels decode_jpeg(const MappedFile& file, Budget& budget) {
   if (tjDecompressHeader3(decoder.get(), bytes, size, &width, &height, &sampling, &colours) != 0) in_the_way();
   if (colours == TJCS_CMYK || colours == TJCS_YCCK)
     throw file_error("load", file.path(), "a JPEG in CMYK; red, green and blue or grey are read");
-  Pixels p{static_cast<std::size_t>(height), static_cast<std::size_t>(width), 3, {}};
+  Pixels p{static_cast<std::size_t>(height), static_cast<std::size_t>(width), {}};
   budget.take(p.height * p.width, 9);  // the pixels, and the coefficients of a progressive file
   p.bytes.resize(p.height * p.width * 3);
   const auto decompress = [&](int flags) {

@@ -1,29 +1,93 @@
 #include <png.h>
 
-#include <memory>
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+#include <string_view>
 
 #include "lightcone/io/images/decoders.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::io {
+namespace {
+
+// libpng leaves its functions by longjmp() where something is wrong, which destroys nothing on the way: what calls it
+// has no objects of its own.
+class Decoder {
+ public:
+  explicit Decoder(std::span<const std::byte> file) : rest_(file) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, wrong, [](png_structp, png_const_charp) {});
+    if (png_) info_ = png_create_info_struct(png_);
+  }
+  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  bool ready() const { return info_; }
+  std::string_view why() const { return why_; }
+
+  // Samples are taken as they are, as Pillow takes them: what a file says of gamma and colour spaces is not looked at.
+  bool header() {
+    if (setjmp(png_jmpbuf(png_))) return false;
+    png_set_read_fn(png_, this, read);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // all but those that hold the picture
+    png_read_info(png_, info_);
+    height = png_get_image_height(png_, info_), width = png_get_image_width(png_, info_);
+    const auto colours = png_get_color_type(png_, info_);
+    png_set_strip_16(png_);  // the upper byte of two
+    if (colours == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
+    else if (!(colours & PNG_COLOR_MASK_COLOR)) png_set_expand_gray_1_2_4_to_8(png_), png_set_gray_to_rgb(png_);
+    png_set_strip_alpha(png_);
+    passes_ = png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+  std::size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
+  bool rows(png_bytep to) {
+    if (setjmp(png_jmpbuf(png_))) return false;
+    for (int pass = 0; pass < passes_; ++pass)
+      for (std::size_t y = 0; y < height; ++y) png_read_row(png_, to + y * width * 3, nullptr);
+    return true;
+  }
+
+  std::size_t height = 0, width = 0;
+
+ private:
+  static void read(png_structp png, png_bytep to, std::size_t bytes) {
+    auto& d = *static_cast<Decoder*>(png_get_io_ptr(png));
+    if (bytes > d.rest_.size()) png_error(png, "it ends too early");
+    std::memcpy(to, d.rest_.data(), bytes);
+    d.rest_ = d.rest_.subspan(bytes);
+  }
+  [[noreturn]] static void wrong(png_structp png, png_const_charp why) {
+    auto& d = *static_cast<Decoder*>(png_get_error_ptr(png));
+    std::strncpy(d.why_, why, sizeof d.why_ - 1);
+    png_longjmp(png, 1);
+  }
+
+  std::span<const std::byte> rest_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  int passes_ = 1;
+  char why_[160] = {};
+};
+
+}  // namespace
 
 Pixels decode_png(const MappedFile& file, Budget& budget) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, void (*)(png_image*)> freed(&image, png_image_free);
-  const auto fail = [&] { return file_error("load", file.path(), "not a sound PNG: ", image.message); };
-  if (!png_image_begin_read_from_memory(&image, file.bytes().data(), file.bytes().size())) throw fail();
-  const bool transparent = image.format & PNG_FORMAT_FLAG_ALPHA;  // without a fourth channel it would be painted in
-  image.format = transparent ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
-  Pixels p{image.height, image.width, transparent ? 4u : 3u, {}};
+  Decoder d(file.bytes());
+  const auto fail = [&](std::string_view why) { return file_error("load", file.path(), "not a sound PNG: ", why); };
+  if (!d.ready()) throw fail("the decoder cannot be started");
+  if (!d.header()) throw fail(d.why());
+  Pixels p{d.height, d.width, {}};
   // Deflate makes at most 1032 bytes of one; a row has a byte for its filter, and a pixel is a bit or more. Without the
   // first of the two a column of millions of rows, each of which is looked at, would take seconds.
   if (p.height * (1 + (p.width + 7) / 8) / 1032 > file.bytes().size())
     throw file_error("load", file.path(), "not a sound PNG: it says ", p.height, " x ", p.width, " pixels, which its ",
                      file.bytes().size(), " bytes cannot hold");
-  budget.take(p.height * p.width, 9);  // the pixels, and the rows of an interlaced file
-  p.bytes.resize(p.height * p.width * p.channels);
-  if (!png_image_finish_read(&image, nullptr, p.bytes.data(), 0, nullptr)) throw fail();
+  if (d.row_bytes() != p.width * 3) throw fail("its rows are not of red, green and blue bytes");
+  budget.take(p.height * p.width, 9);  // the pixels, and the decoder's rows of up to four samples of two bytes
+  p.bytes.resize(p.height * p.width * 3);
+  if (!d.rows(p.bytes.data())) throw fail(d.why());
   return p;
 }
 
