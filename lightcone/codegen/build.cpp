@@ -13,6 +13,7 @@ namespace {
 constexpr double kTooMuchAgain = 8;  // recomputing an expensive value this often
 constexpr int kTooManyCopies = 4;    // of one inlined node at different indices
 constexpr std::size_t kTooManyInstrs = 600;
+constexpr std::size_t kTooManyParts = View::kMostParts;  // of an index: each view on the way multiplies them
 
 bool expensive(Op op) {
   switch (op) {
@@ -54,6 +55,11 @@ struct Remembered {
     return answer;
   }
 };
+std::size_t parts_of(const std::vector<Dim>& index, const Dim& guard) {
+  std::size_t parts = guard.parts();
+  for (const Dim& d : index) parts += d.parts();
+  return parts;
+}
 std::size_t hash_of(std::size_t h, const std::vector<Dim>& v) {
   for (const Dim& d : v) h = h * 31 + d.hash();
   return h;
@@ -408,7 +414,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   if (inlined) entered_ = id;
   if (region_.is_buffer(id)) {
     v = load(id, index, guard);
-  } else if (inlined && ++copies_[id] > kTooManyCopies) {
+  } else if (inlined && (++copies_[id] > kTooManyCopies || parts_of(index, guard) > kTooManyParts)) {
     v = in_memory(id, index, guard);
   } else {
     switch (info(n.op).kind) {

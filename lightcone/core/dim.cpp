@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <ostream>
+#include <tuple>
 #include <unordered_map>
 
 #include "lightcone/core/error.h"
@@ -35,15 +37,51 @@ i64 exact(__int128 v) {
   return static_cast<i64>(v);
 }
 
-// Ordering by text, not by address, keeps every run and every machine alike.
+// Ordering by text, not by address, keeps every run and every machine alike. Texts are the same where symbols of one
+// name have other bounds, and where long ones have one hash.
+bool before(const Dim& a, const Dim& b);
 bool before(const Dim::Atom* a, const Dim::Atom* b) {
   if (a == b) return false;
   if (const int c = a->text.compare(b->text)) return c < 0;
-  return std::pair(a->bounds.lo, a->bounds.hi) < std::pair(b->bounds.lo, b->bounds.hi);
+  const auto bounds = [](const Dim::Atom* x) { return std::tuple(x->bounds.lo, x->bounds.hi, x->kind); };
+  if (bounds(a) != bounds(b)) return bounds(a) < bounds(b);
+  return a->a == b->a ? before(a->b, b->b) : before(a->a, b->a);
 }
 bool before(const Dim::Term& a, const Dim::Term& b) {
   return std::lexicographical_compare(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
                                       [](const Dim::Atom* x, const Dim::Atom* y) { return before(x, y); });
+}
+bool before(const Dim& a, const Dim& b) {
+  if (a.offset() != b.offset()) return a.offset() < b.offset();
+  return std::lexicographical_compare(a.terms().begin(), a.terms().end(), b.terms().begin(), b.terms().end(),
+                                      [](const Dim::Term& x, const Dim::Term& y) {
+                                        if (x.factors != y.factors) return before(x, y);
+                                        return x.coefficient < y.coefficient;
+                                      });
+}
+
+// What an operation is called: its text, or, where that is long, a hash of it. A text holds its operands' names, so that
+// it stays short however much they share.
+std::string named(std::string text, std::size_t parts) {
+  constexpr std::size_t kLongest = 240;
+  if (text.size() <= kLongest) return text;
+  std::uint64_t h = 0xcbf29ce484222325ull;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hash;
+  for (int shift = 60; shift >= 0; shift -= 4) hash += kDigits[h >> shift & 15];
+  return str_cat("(", parts, " parts #", hash, ")");
+}
+
+std::string written(Dim::Kind kind, const Dim& a, const Dim& b) {
+  switch (kind) {
+    case Dim::Kind::Symbol: break;
+    case Dim::Kind::Div: return "(" + a.str() + " / " + b.str() + ")";
+    case Dim::Kind::Mod: return "(" + a.str() + " % " + b.str() + ")";
+    case Dim::Kind::Min: return "min(" + a.str() + ", " + b.str() + ")";
+    case Dim::Kind::Less: return "(" + a.str() + " < " + b.str() + ")";
+  }
+  return "";
 }
 
 // One of many, by hash: threads that build graphs at once rarely want the same one.
@@ -69,16 +107,8 @@ const Dim::Atom* lone(const Dim& d) {
 // ---- construction -----------------------------------------------------------------------------
 
 const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Dim b) {
-  std::string text;
-  const bool is_index = kind == Kind::Symbol && !(a == Dim(0));
-  switch (kind) {
-    case Kind::Symbol: text = name; break;
-    case Kind::Div: text = "(" + a.str() + " / " + b.str() + ")"; break;
-    case Kind::Mod: text = "(" + a.str() + " % " + b.str() + ")"; break;
-    case Kind::Min: text = "min(" + a.str() + ", " + b.str() + ")"; break;
-    case Kind::Less: text = "(" + a.str() + " < " + b.str() + ")"; break;
-  }
-  const std::size_t h = std::hash<std::string>{}(text);
+  std::size_t h = mix(mix(static_cast<std::size_t>(kind), std::hash<std::string>{}(name)), mix(a.hash(), b.hash()));
+  h = mix(mix(h, static_cast<std::size_t>(bounds.lo)), static_cast<std::size_t>(bounds.hi));
   Table& t = table(h);
   const std::lock_guard hold(t.lock);
   for (auto [it, end] = t.atoms.equal_range(h); it != end; ++it) {
@@ -87,7 +117,16 @@ const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Di
         x.bounds.hi == bounds.hi)
       return &x;
   }
-  auto made = std::make_unique<const Atom>(Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text)});
+  const bool leaf = kind == Kind::Symbol;
+  const std::size_t parts = leaf ? 1 : 1 + a.parts() + b.parts();
+  const int depth = leaf ? 0 : 1 + std::max(a.depth(), b.depth());
+  if (parts > kMostParts || depth > kDeepest)
+    throw Error("Dim", str_cat("an expression of sizes has ", parts, " parts, nested ", depth, " deep; it may have ",
+                               kMostParts, ", nested ", kDeepest, " deep"));
+  std::string text = leaf ? name : named(written(kind, a, b), parts);
+  const bool is_index = leaf && !(a == Dim(0));
+  auto made = std::make_unique<const Atom>(
+      Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text), parts, depth});
   return t.atoms.emplace(h, std::move(made))->second.get();
 }
 
@@ -104,13 +143,15 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
   std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
   Dim d(constant);
   if (merged.empty()) return d;
-  std::size_t h = merged.size();
+  std::size_t h = merged.size(), parts = 0;
+  int depth = 0;
   Bounds bounds{0, 0};
   for (const Term& t : merged) {
     Bounds b{t.coefficient, t.coefficient};
     for (const Atom* f : t.factors) {
       h = mix(h, std::hash<const void*>{}(f));
       b = mul(b, f->bounds);
+      parts += f->parts, depth = std::max(depth, f->depth);
     }
     h = mix(h, static_cast<std::size_t>(t.coefficient));
     bounds = add(bounds, b);
@@ -122,7 +163,7 @@ Dim Dim::make(i64 constant, std::vector<Term> terms) {
       d.sum_ = it->second.get();
       return d;
     }
-  auto made = std::make_unique<const Sum>(Sum{std::move(merged), bounds, h});
+  auto made = std::make_unique<const Sum>(Sum{std::move(merged), bounds, h, parts, depth});
   d.sum_ = tab.sums.emplace(h, std::move(made))->second.get();
   return d;
 }
@@ -164,6 +205,8 @@ Bounds Dim::bounds() const {
   return sum_ ? add(c, sum_->bounds) : c;
 }
 
+std::size_t Dim::parts() const { return sum_ ? sum_->parts : 0; }
+int Dim::depth() const { return sum_ ? sum_->depth : 0; }
 std::size_t Dim::hash() const { return mix(static_cast<std::size_t>(constant_), sum_ ? sum_->hash : 0); }
 
 i64 Dim::eval(const Bindings& env) const {
@@ -316,13 +359,16 @@ Dim operator+(const Dim& a, const Dim& b) {
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (!a.sum_ && !b.sum_) return exact(__int128{a.constant_} * b.constant_);
+  const auto terms_of = [](const Dim& d) { return d.terms().size() + (d.offset() != 0); };
+  if (terms_of(a) * terms_of(b) > Dim::kMostTerms && !a.is_constant() && !b.is_constant())
+    throw Error("Dim", str_cat("a product of sizes has more than ", Dim::kMostTerms, " terms"));
   std::vector<Dim::Term> terms;
   for (const auto& x : a.terms())
     for (const auto& y : b.terms()) {
-      Dim::Term t{x.factors, exact(__int128{x.coefficient} * y.coefficient)};
-      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
-      std::sort(t.factors.begin(), t.factors.end(),
-                [](const Dim::Atom* p, const Dim::Atom* q) { return before(p, q); });
+      Dim::Term t{{}, exact(__int128{x.coefficient} * y.coefficient)};
+      t.factors.reserve(x.factors.size() + y.factors.size());
+      std::merge(x.factors.begin(), x.factors.end(), y.factors.begin(), y.factors.end(), std::back_inserter(t.factors),
+                 [](const Dim::Atom* p, const Dim::Atom* q) { return before(p, q); });
       terms.push_back(std::move(t));
     }
   for (const auto& x : a.terms())

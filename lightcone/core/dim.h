@@ -9,6 +9,11 @@
 // than an address. What bounds them is how many different expressions the graphs of a process are made of: one that is
 // built or compiled again adds none, and sizes are bound without any, so that running adds none either. Several threads
 // may build and compile at once; they share the table, in parts with a lock each.
+//
+// Expressions share what they have in common, so that a few operations can make one that is astronomically long when it
+// is written out (each pair of a reshape and a permute doubles it). An expression is written out, bound and replaced
+// part by part: one of more than kMostParts parts, or nested deeper than kDeepest, is an Error where it is made, and so is
+// a product that comes to more than kMostTerms terms.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +50,13 @@ class Dim {
   std::int64_t eval(const Bindings& env) const;
   Dim substitute(const std::function<std::optional<Dim>(const std::string& symbol)>& by) const;
   std::map<std::string, Bounds> symbols() const;  // every named symbol inside, indices included
-  std::string str() const;
+  std::string str() const;  // long parts of it are named by a hash of what they are
   std::size_t hash() const;
+  std::size_t parts() const;  // symbols and operations, each as often as it stands there; 0 of a number
+  int depth() const;          // how deep /, %, min and < are nested; 0 of a polynomial of symbols
+
+  static constexpr std::size_t kMostParts = 1 << 20, kMostTerms = 1 << 12;
+  static constexpr int kDeepest = 256;
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
@@ -87,11 +97,14 @@ struct Dim::Atom {
   Dim a, b;  // operands; of an index symbol, a is its extent
   bool is_index;
   std::string text;
+  std::size_t parts;
+  int depth;
 };
 struct Dim::Sum {
   std::vector<Term> terms;  // sorted, no zero coefficients
   Bounds bounds;            // of the terms alone
-  std::size_t hash;
+  std::size_t hash, parts;
+  int depth;
 };
 
 // Of hashes of several things one.

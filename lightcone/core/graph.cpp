@@ -206,10 +206,26 @@ std::size_t Graph::size() const { return impl_->nodes.size(); }
 std::span<const Root> Graph::roots() const { return impl_->roots; }
 std::span<const Assignment> Graph::assignments() const { return impl_->assignments; }
 
+// The edge itself where its view is simple. Otherwise its last move alone, of a copy of what the others show.
+Edge Graph::simple(Edge e) {
+  if (e.view.simple()) return e;
+  const std::span<const Move> moves = e.view.moves();
+  std::size_t first = 1;
+  View shown = e.view.without_last(moves.size() - first);
+  for (; first + 1 < moves.size(); ++first) {
+    View more = shown.then(moves.subspan(first, 1));
+    if (!more.simple()) break;
+    shown = std::move(more);
+  }
+  const NodeId copy = add({.op = Op::Contiguous, .dtype = (*this)[e.node].dtype, .in = {{e.node, std::move(shown)}}});
+  return simple({copy, View((*this)[copy].shape).then(moves.subspan(first))});
+}
+
 NodeId Graph::add(Node n) {
-  for (const Edge& e : n.in) {
+  for (Edge& e : n.in) {
     check(e.node < size(), "an edge to a node that does not exist yet");
     check(e.view.base() == impl_->nodes[e.node].shape, "an edge whose view does not fit its node");
+    if (!e.view.simple()) e = simple(std::move(e));
   }
   infer(n, *this);
   if (!n.where.known()) n.where = OpScope::current();
@@ -280,7 +296,7 @@ void Graph::output(std::string_view name, const Operand& value) {
 }
 
 void Graph::root(std::string_view name, Edge e) {
-  Root r{std::string(name), std::move(e)};
+  Root r{std::string(name), simple(std::move(e))};
   if (r.name.empty()) r.name = "out" + std::to_string(impl_->roots.size());
   make_room(impl_->roots);
   if (!impl_->root_names.insert(r.name).second)
@@ -303,6 +319,7 @@ void Graph::assign(const Operand& state, const Operand& next) {
 }
 
 void Graph::assignment(NodeId state, Edge next) {
+  next = simple(std::move(next));
   make_room(impl_->assignments);
   if (!impl_->assigned.insert(state).second)
     throw Error("assign", str_cat("'", (*this)[state].name, "' is assigned twice"));

@@ -107,7 +107,9 @@ class Graph {
   void assign(const Operand& state, const Operand& next);
 
   // What the rest of the library needs.
-  NodeId add(Node n);  // infers shape and dtype; returns the existing node when there is one
+  // Infers shape and dtype; returns the existing node when there is one. Edges become simple ones (View::simple()).
+  NodeId add(Node n);
+  Edge simple(Edge e);
   NodeId adopt(const Node& n, std::vector<Edge> in);  // the same node of another graph
   const Node& operator[](NodeId id) const;
   std::size_t size() const;

@@ -45,7 +45,12 @@ static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t
 
 Dim Tensor::extent(int axis) const { return shape()[wrap_axis(axis, rank(), shape(), "extent")]; }
 
-Tensor Tensor::with(const View& v) const { return Tensor(graph(), {edge().node, v}); }
+// A graph's own edges have fewer moves than this by far; a chain that grows and grows is copied once in so many.
+Tensor Tensor::with(const View& v) const {
+  constexpr std::size_t kMost = 4 * View::kMostMoves;
+  const Edge e{edge().node, v};
+  return Tensor(graph(), v.moves().size() > kMost ? graph().simple(e) : e);
+}
 
 Tensor Tensor::permute(std::vector<int> axes, const At& at) const {
   const OpScope scope("permute", at);

@@ -1,6 +1,7 @@
 #include "lightcone/core/view.h"
 
 #include <algorithm>
+#include <atomic>
 #include <tuple>
 
 #include "lightcone/core/error.h"
@@ -11,6 +12,9 @@ struct View::Data {
   Shape base;
   std::vector<Move> moves;
   std::size_t hash;
+  enum Simple : std::uint8_t { Unknown, Yes, No };
+  mutable std::atomic<Simple> simple{Unknown};  // found when it is asked for
+  Data(Shape b, std::vector<Move> m, std::size_t h) : base(std::move(b)), moves(std::move(m)), hash(h) {}
 };
 
 namespace {
@@ -130,7 +134,7 @@ View::View(Shape base) {
   thread_local std::vector<std::shared_ptr<const Data>> known(256);
   const std::size_t h = fnv(0xcbf29ce484222325ull, base);
   std::shared_ptr<const Data>& d = known[h % known.size()];
-  if (!d || d->base != base) d = std::make_shared<const Data>(Data{std::move(base), {}, h});
+  if (!d || d->base != base) d = std::make_shared<const Data>(std::move(base), std::vector<Move>(), h);
   data_ = d;
 }
 
@@ -146,21 +150,22 @@ bool operator==(const View& a, const View& b) {
 
 View View::with(Move m) const {
   if (does_nothing(m, shape())) return *this;
-  Data d{data_->base, data_->moves, 0};
-  if (!d.moves.empty())
-    if (auto both = merged(d.moves.back(), m)) {
-      d.moves.pop_back();
+  const Shape& base = data_->base;
+  std::vector<Move> moves = data_->moves;
+  if (!moves.empty())
+    if (auto both = merged(moves.back(), m)) {
+      moves.pop_back();
       m = std::move(*both);
     }
-  if (!does_nothing(m, d.moves.empty() ? d.base : d.moves.back().to)) d.moves.push_back(std::move(m));
-  d.hash = fnv(0xcbf29ce484222325ull, d.base);
-  for (const Move& x : d.moves) {
-    d.hash = fnv(fnv(fnv(d.hash, static_cast<std::size_t>(x.kind)), x.to), x.before);
-    for (int a : x.axes) d.hash = fnv(d.hash, static_cast<std::size_t>(a));
-    for (auto s : x.step) d.hash = fnv(d.hash, static_cast<std::size_t>(s));
+  if (!does_nothing(m, moves.empty() ? base : moves.back().to)) moves.push_back(std::move(m));
+  std::size_t h = fnv(0xcbf29ce484222325ull, base);
+  for (const Move& x : moves) {
+    h = fnv(fnv(fnv(h, static_cast<std::size_t>(x.kind)), x.to), x.before);
+    for (int a : x.axes) h = fnv(h, static_cast<std::size_t>(a));
+    for (auto s : x.step) h = fnv(h, static_cast<std::size_t>(s));
   }
   View v;
-  v.data_ = std::make_shared<const Data>(std::move(d));
+  v.data_ = std::make_shared<const Data>(base, std::move(moves), h);
   return v;
 }
 
@@ -235,16 +240,16 @@ View View::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation
 
 View View::then(const View& next) const {
   if (next.base() != shape()) throw Error("view", str(next.base()) + " does not continue " + str(shape()));
-  if (identity()) return next;
+  return identity() ? next : then(next.moves());
+}
+View View::then(std::span<const Move> next) const {
   View v = *this;
-  for (const Move& m : next.moves()) v = v.with(m);
+  for (const Move& m : next) v = v.with(m);
   return v;
 }
 
 View View::without_last(std::size_t n) const {
-  View v(base());
-  for (const Move& m : moves().first(moves().size() - n)) v = v.with(m);
-  return v;
+  return View(base()).then(moves().first(moves().size() - n));
 }
 
 View::Position View::locate(std::vector<Dim> index) const {
@@ -252,6 +257,25 @@ View::Position View::locate(std::vector<Dim> index) const {
   const auto m = moves();
   for (std::size_t i = m.size(); i-- > 0;) c = pull(m[i], i == 0 ? base() : m[i - 1].to, std::move(c));
   return {ravel(c.index, base()), c.valid, c.index};
+}
+
+bool View::simple() const {
+  constexpr std::size_t kFew = 3;  // of which any may stand on an edge: nothing is asked of most views
+  if (moves().size() <= kFew) return true;
+  if (moves().size() > kMostMoves) return false;
+  if (const auto known = data_->simple.load(std::memory_order_relaxed)) return known == Data::Yes;
+  const bool is = [&]() {
+    try {
+      const Position p = locate(index_symbols(shape()));
+      std::size_t parts = p.offset.parts() + p.valid.parts();
+      for (const Dim& d : p.index) parts += d.parts();
+      return parts <= kMostParts;
+    } catch (const Error&) {  // an expression beyond what a Dim may be
+      return false;
+    }
+  }();
+  data_->simple.store(is ? Data::Yes : Data::No, std::memory_order_relaxed);
+  return is;
 }
 
 std::optional<View::Strided> View::strided() const {

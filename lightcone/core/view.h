@@ -47,7 +47,13 @@ class View {
   // windows: the axis becomes the number of windows, the window is a new last axis.
   View unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation) const;
   View then(const View& next) const;  // next.base() == shape()
+  View then(std::span<const Move> next) const;
   View without_last(std::size_t moves) const;
+
+  // Few moves, and positions that are computed in a few steps. Of an edge whose view is not, a graph makes two, with
+  // a Contiguous between them: each reshape behind a permute may double what there is to compute for an element.
+  bool simple() const;
+  static constexpr std::size_t kMostMoves = 32, kMostParts = 4096;
 
   struct Position {
     Dim offset;              // into the base buffer

@@ -156,3 +156,47 @@ TEST(Dim, WhatHasNoBoundIsNotBelow) {
   EXPECT_EQ(below.eval({{"n", 8}, {"any", -1}}), 1);
   EXPECT_EQ(below.eval({{"n", 8}, {"any", 1}}), 0);
 }
+
+// What is shared is stored once; written out it would be 2^60 symbols long.
+TEST(Dim, WhatIsSharedStaysShort) {
+  Dim d = Dim::symbol("n", 1, 4096), before = d;
+  std::size_t longest = 0;
+  int made = 0;
+  const auto grow = [&] {
+    before = d, d = (d * 3 + 1) / (before % Dim(7) + 2);
+    longest = std::max(longest, d.str().size());
+  };
+  EXPECT_THROW(for (; made < 60; ++made) grow(), Error);
+  EXPECT_GT(made, 8);
+  EXPECT_LT(longest, 1000u);
+  EXPECT_GT(before.parts(), Dim::kMostParts / 16);
+  EXPECT_LE(before.parts(), Dim::kMostParts);
+}
+
+// Depth takes stack wherever an expression is walked through.
+TEST(Dim, NestedTooDeepIsAnError) {
+  Dim d = Dim::symbol("n", 1, i64{1} << 60);
+  EXPECT_THROW(for (int k = 0; k < 100000; ++k) d = (d + 1) / Dim::symbol("by", 2, 3), Error);
+  EXPECT_LE(d.depth(), Dim::kDeepest);
+  EXPECT_GT(d.depth(), 200);
+}
+
+TEST(Dim, ProductsOfManySumsAreAnError) {
+  Dim d = 1;
+  EXPECT_THROW(for (int k = 0; k < 64; ++k) d = d * (Dim::symbol("n" + std::to_string(k), 1, 2) + 1), Error);
+  EXPECT_LE(d.terms().size(), Dim::kMostTerms);
+}
+
+// Long names are hashes, and expressions that differ in their depths differ all the same.
+TEST(Dim, LongNamesAreStillDifferent) {
+  const auto made = [](i64 last) {
+    Dim d = Dim::symbol("n", 1, 4096);
+    for (i64 k = 0; k < 40; ++k) d = (d * 5 + k) / (Dim::symbol("m", 1, 9) + (k == 3 ? last : 0));
+    return d;
+  };
+  EXPECT_EQ(made(1), made(1));
+  EXPECT_NE(made(1), made(2));
+  EXPECT_NE(made(1).str(), made(2).str());
+  EXPECT_EQ(made(1) + made(2), made(2) + made(1));
+  EXPECT_LT(made(1).str().size(), 1000u);
+}

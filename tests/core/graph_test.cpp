@@ -227,3 +227,81 @@ TEST(Graph, WhatWasRefusedLeavesNoNameBehind) {
   EXPECT_THROW(g.input("x", {Dim::symbol("n", 0, 4) - 3}), Error);
   EXPECT_NO_THROW(g.input("x", {3}));
 }
+
+namespace {
+
+// x after many moves, and its values if each of them were carried out.
+struct Chain {
+  Graph graph;
+  Tensor x;
+  std::vector<std::int64_t> shape = {4, 6, 5}, values;
+  const Dim n = Dim::symbol("n", 1, 512), m = Dim::symbol("m", 1, 512);
+  bool open;  // with extents that are symbols: n is 4, and 3 * m is 6
+
+  explicit Chain(bool with_symbols) : open(with_symbols) {
+    x = open ? graph.input("x", {n, m * 3, 5}) : graph.input("x", {4, 6, 5});
+    for (std::int64_t k = 0; k < 120; ++k) values.push_back(k);
+  }
+  void permute_and_reshape() {  // [a, b, c] to [c, a, b], read as [a, b, c]
+    std::vector<std::int64_t> moved;
+    for (std::int64_t c = 0; c < 5; ++c)
+      for (std::int64_t r = 0; r < 24; ++r) moved.push_back(values[static_cast<std::size_t>(r * 5 + c)]);
+    values = std::move(moved);
+    const Shape to = x.shape();
+    x = x.permute({2, 0, 1}).reshape(to);
+  }
+  // Most moves and parts of any edge.
+  std::pair<std::size_t, std::size_t> most() const {
+    std::pair<std::size_t, std::size_t> most;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      for (const Edge& e : graph[id].in) {
+        const View::Position p = e.view.locate(index_symbols(e.view.shape()));
+        std::size_t parts = p.offset.parts() + p.valid.parts();
+        for (const Dim& d : p.index) parts += d.parts();
+        most = {std::max(most.first, e.view.moves().size()), std::max(most.second, parts)};
+      }
+    return most;
+  }
+  std::vector<double> computed() {
+    graph.output("y", x);
+    Value in = make_value(DType::F32, {4, 6, 5});
+    for (std::size_t k = 0; k < 120; ++k) in.f[k] = static_cast<double>(k);
+    return interpret(graph, {{"x", in}}, {{"n", 4}, {"m", 2}}).outputs.at("y").f;
+  }
+};
+
+}  // namespace
+
+// Each pair of a permute and a reshape makes the index of an element three times as long: a copy now and then keeps
+// edges simple, whatever the chain is.
+TEST(Graph, LongChainsOfViewsAreCopiedNowAndThen) {
+  for (const bool open : {false, true}) {
+    Chain c(open);
+    for (int k = 0; k < 101; ++k) {
+      c.permute_and_reshape();
+      if (k % 10 == 3) c.x = prim::sqrt(prim::mul(c.x, c.x));
+    }
+    const std::vector<double> y = c.computed();
+    EXPECT_TRUE(std::equal(y.begin(), y.end(), c.values.begin(), c.values.end())) << "open: " << open;
+    const auto [moves, parts] = c.most();
+    EXPECT_LE(moves, View::kMostMoves);
+    EXPECT_LE(parts, View::kMostParts);
+    EXPECT_LT(c.graph.size(), 120u);
+  }
+}
+
+// 2,000 pads and slices: what is kept of them grows with their number, not with its square.
+TEST(Graph, LongChainsOfPadsAreCopiedNowAndThen) {
+  Graph g;
+  Tensor x = g.input("x", {3, 4});
+  std::size_t moves = 0;
+  for (int k = 0; k < 2000; ++k) {
+    x = k % 2 ? x.slice(k % 4 / 2, 1, x.extent(k % 4 / 2)) : x.pad(k % 4 / 2, 1, 0);
+    moves = std::max(moves, x.view().moves().size());
+  }
+  EXPECT_LE(moves, 4 * View::kMostMoves);
+  g.output("y", x);
+  EXPECT_LT(g.size(), 100u);
+  const Value in = floats({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 4});
+  EXPECT_EQ(interpret(g, {{"x", in}}).outputs.at("y").f, in.f);
+}
