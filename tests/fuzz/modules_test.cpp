@@ -1,6 +1,7 @@
 // StableHLO modules whose words were changed: each is read or refused with a line, in time and within its memory.
 // LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -215,6 +216,85 @@ TEST(Modules, OfChangedWordsAreReadOrRefused) {
   RecordProperty("read", static_cast<int>(read));
   EXPECT_GT(read, times / 100);
   EXPECT_GT(refused, times / 50);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read_stablehlo(text);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+// A few words that stand for very many: each is refused within the memory that is promised.
+TEST(Modules, WhatGrowsLikePowersOfTwoIsRefused) {
+  const auto doubling = [](const std::string& first, const std::string& begin, const std::string& between,
+                           const std::string& end, const std::string& used) {
+    std::string text = first;
+    for (int k = 1; k < 40; ++k) {
+      const std::string one = std::to_string(k - 1);
+      text += begin.substr(0, 2) + std::to_string(k) + begin.substr(2) + one + between + one + end + "\n";
+    }
+    return text + used;
+  };
+  const std::string main = "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n";
+  std::string wide = "!t = tensor<1";
+  for (int k = 0; k < 60; ++k) wide += "x1";
+  wide += "xf32>\nfunc.func @main(%x: !t) -> !t {\n";
+  for (int k = 0; k < 200; ++k)
+    wide += "  %v" + std::to_string(k) + ":10000 = stablehlo.optimization_barrier %x : !t\n";
+  std::string many = main;
+  for (int k = 0; k < 500; ++k) many += "  %v" + std::to_string(k) + ":10000 = stablehlo.abs %x : tensor<f32>\n";
+  std::string barrier = "!t = tuple<tensor<f32>" + std::string(5000, ' ') + ", tensor<f32>>\nfunc.func @main(%x: !t";
+  for (int k = 0; k < 20000; ++k) barrier += ", %a" + std::to_string(k) + ": !t";
+  barrier += ") {\n  return\n}\n";
+  const std::string texts[] = {
+      doubling("#a0 = [1 : i64]\n", "#a = [#a", ", #a", "]", "module attributes {x = #a39} {}"),
+      doubling("#a0 = {a = \"text\"}\n", "#a = {x = #a", ", y = #a", "}", "module attributes {x = #a39} {}"),
+      doubling("#a0 = #stablehlo.gather<offset_dims = [0]>\n", "#a = #stablehlo.gather<x = #a", ", y = #a", ">",
+               "module attributes {x = #a39} {}"),
+      wide, many, barrier};
+  for (const std::string& text : texts) {
+    const std::size_t before = counted::live();
+    counted::reset_most();
+    const std::string what = refusal(text);
+    EXPECT_NE(what.find("takes more than 256 times the memory of its text"), std::string::npos)
+        << what << "\n" << text.substr(0, 200);
+    EXPECT_LT(counted::most() - before, (std::size_t{64} << 20) + 400 * text.size()) << text.substr(0, 200);
+  }
+}
+
+// Whatever is nested takes stack, and is counted.
+TEST(Modules, WhatIsNestedDeepIsRefused) {
+  const std::string head = "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}\n";
+  const auto calls = [&](int deep) {
+    std::string text = head;
+    for (int k = 1; k <= deep; ++k) {
+      text += "func.func @" + (k == deep ? "main" : "f" + std::to_string(k)) +
+              "(%x: tensor<f32>) -> tensor<f32> {\n";
+      text += "  %y = call @f" + std::to_string(k - 1) + "(%x) : (tensor<f32>) -> tensor<f32>\n";
+      text += "  return %y : tensor<f32>\n}\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(refusal(calls(150)), "");
+  for (const int deep : {250, 7000}) {
+    const std::string what = refusal(calls(deep));
+    EXPECT_NE(what.find("line "), std::string::npos) << what;
+    EXPECT_NE(what.find("calls and regions are nested more than 200 deep"), std::string::npos) << what;
+  }
+  const auto nested = [](const std::string& open, const std::string& middle, const std::string& close, int deep) {
+    std::string text = "func.func @main(%x: tensor<f32>) attributes {a = ";
+    for (int k = 0; k < deep; ++k) text += open;
+    text += middle;
+    for (int k = 0; k < deep; ++k) text += close;
+    return text + "} {\n  return\n}\n";
+  };
+  for (const auto& [open, middle, close] : {std::array{"[", "1", "]"}, std::array{"{a = ", "1", "}"},
+                                           std::array{"#stablehlo.gather<a = ", "1", ">"},
+                                           std::array{"tensor<2xf32, ", "1", ">"}})
+    EXPECT_NE(refusal(nested(open, middle, close, 100000)).find("nested more than 100 deep"), std::string::npos) << open;
 }
 
 }  // namespace

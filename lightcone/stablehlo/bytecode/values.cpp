@@ -64,15 +64,6 @@ Attribute unread(std::string_view dialect) {
   return a;
 }
 
-std::size_t weight_of(const Type& t) { return sizeof(Type) + t.element.size() + 8 * t.shape.size(); }
-std::size_t weight_of(const Attribute& a) {
-  std::size_t w =
-      sizeof(Attribute) + a.text.size() + a.name.size() + weight_of(a.type) + 8 * a.integers.size() + a.data.size();
-  for (const Attribute& each : a.list) w += weight_of(each);
-  for (const auto& [name, each] : a.fields) w += sizeof(NamedAttribute) + name.size() + weight_of(each);
-  return w;
-}
-
 }  // namespace
 
 void Allowance::pay(std::size_t bytes, std::size_t at) {
@@ -105,7 +96,7 @@ Attribute Values::attribute(std::size_t index, std::size_t asked_at) {
   if (!known) {
     const Deeper deeper(depth_, asked_at);
     Attribute a = read_attribute(file_.attributes[index]);
-    const std::size_t weight = weight_of(a);
+    const std::size_t weight = memory_of(a);
     known = std::make_unique<Known<Attribute>>(Known<Attribute>{std::move(a), weight});
   }
   allowance_.pay(known->weight, asked_at);
@@ -331,7 +322,7 @@ Type Values::type(std::size_t index, std::size_t asked_at) {
   if (!known) {
     const Deeper deeper(depth_, asked_at);
     Type t = read_type(file_.types[index]);
-    const std::size_t weight = weight_of(t);
+    const std::size_t weight = memory_of(t);
     known = std::make_unique<Known<Type>>(Known<Type>{std::move(t), weight});
   }
   allowance_.pay(known->weight, asked_at);

@@ -10,7 +10,9 @@
 namespace lc::hlo {
 namespace {
 
-constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined
+constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined,
+constexpr std::int64_t kMostValues = 30'000'000;     // and all that they take and give
+constexpr int kDeepest = 200;                        // calls and regions, each of which takes stack
 constexpr std::size_t kMostProblems = 20;
 
 const Rules& rules() {
@@ -57,11 +59,19 @@ Rule Reader::rule(std::string_view name) {
   throw Error("", str_cat("there is no operation ", name));
 }
 
+Reader::Reader(const Module& m, const StableHloOptions& o) : m_(m), o_(o) {
+  for (const Function& f : m.functions) functions_.try_emplace(f.name, &f);
+}
+
 // ---- blocks ---------------------------------------------------------------------------------------
 
 std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> arguments) {
   if (arguments.size() != b.arguments.size())
     throw Error("", str_cat("a region of ", b.arguments.size(), " arguments is given ", arguments.size()));
+  const AtEnd up([this] { --depth_; });
+  if (++depth_ > kDeepest)
+    throw Error("stablehlo", str_cat(b.operations.empty() ? "line ?" : str(b.operations[0].at),
+                                     ": calls and regions are nested more than ", kDeepest, " deep"));
   for (std::size_t k = 0; k < arguments.size(); ++k) values_[static_cast<std::size_t>(b.arguments[k])] = arguments[k];
   for (const Operation& op : b.operations) {
     if (is_return(op)) {
@@ -87,7 +97,8 @@ std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> 
 }
 
 std::vector<Tensor> Reader::function(const std::string& name, std::span<const Tensor> arguments) {
-  const Function* f = m_.function(name);
+  const auto found = functions_.find(name);
+  const Function* f = found == functions_.end() ? nullptr : found->second;
   if (!f || f->body.operations.empty()) throw Error("", str_cat("there is no function @", name));
   if (std::ranges::find(calls_, name) != calls_.end()) throw Error("", str_cat("@", name, " calls itself"));
   calls_.push_back(name);
@@ -99,6 +110,10 @@ void Reader::operation(const Operation& op) {
   if (++operations_ > kMostOperations)
     throw Error("stablehlo", str_cat(str(op.at), ": the module has more than ", kMostOperations,
                                      " operations when its calls are inlined"));
+  values_handed_ += static_cast<std::int64_t>(op.operands.size() + op.results.size());
+  if (values_handed_ > kMostValues)
+    throw Error("stablehlo", str_cat(str(op.at), ": the module's operations have more than ", kMostValues,
+                                     " operands and results when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
   // What an unsupported operation gives is left undefined, and so is all that depends on it.
@@ -158,8 +173,8 @@ void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& 
 }
 
 void Reader::problem(Place at, const std::string& what) {
-  const std::string line = str_cat(str(at), ": ", what);
-  if (std::ranges::find(problems_, line) == problems_.end()) problems_.push_back(line);
+  std::string line = str_cat(str(at), ": ", what);
+  if (known_problems_.insert(line).second) problems_.push_back(std::move(line));
 }
 
 // ---- functions ------------------------------------------------------------------------------------

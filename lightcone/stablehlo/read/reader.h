@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,7 +100,7 @@ inline constexpr const char *kSplitComplex = "lightcone.split_complex", *kJoinCo
 
 class Reader {
  public:
-  Reader(const Module& m, const StableHloOptions& o) : m_(m), o_(o) {}
+  Reader(const Module& m, const StableHloOptions& o);
   StableHloProgram run();
 
   Graph& graph() { return program_.graph; }
@@ -134,10 +135,13 @@ class Reader {
   const StableHloOptions& o_;
   StableHloProgram program_;
   std::vector<Tensor> values_;
+  std::map<std::string_view, const Function*> functions_;  // of one name the first
   std::vector<std::string> problems_;
+  std::set<std::string> known_problems_;
   std::vector<std::pair<Tensor, Tensor>> checked_;  // actual and expected, of program_.checks
   std::vector<std::string> calls_;                  // functions that are being inlined
-  std::int64_t operations_ = 0;
+  std::int64_t operations_ = 0, values_handed_ = 0;
+  int depth_ = 0;   // of blocks that are being read
   int lifted_ = 0;  // within a reducer's body
 };
 

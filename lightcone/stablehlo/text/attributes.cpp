@@ -78,7 +78,8 @@ Type AttributeParser::type() {
   } else if (s_.peek() == '!') {
     s_.take();
     const std::string name = s_.suffix();
-    if (const auto it = type_aliases_.find(name); it != type_aliases_.end()) return it->second;
+    if (const auto it = type_aliases_.find(name); it != type_aliases_.end())
+      return pay(memory_of(it->second)), it->second;
     if (s_.peek() == '<') s_.balanced('<', '>');
   } else {
     s_.word();
@@ -222,7 +223,7 @@ Attribute AttributeParser::fields(std::string name) {
 Attribute AttributeParser::dialect() {
   s_.take();
   const std::string name = s_.suffix();
-  if (const auto it = aliases_.find(name); it != aliases_.end()) return it->second;
+  if (const auto it = aliases_.find(name); it != aliases_.end()) return pay(memory_of(it->second)), it->second;
   if (s_.peek() != '<') s_.fail(str_cat("#", name, " is not defined"));
   if (name == "stablehlo.conv") return convolution_dimensions(true);
   const std::size_t dot = name.find('.');
@@ -299,6 +300,12 @@ Attribute AttributeParser::dense() {
   read_elements(elements, a, a.type);
   elements.expect(">");
   return a;
+}
+
+void AttributeParser::pay(std::size_t bytes) {
+  if (bytes > left_)
+    s_.fail(str_cat("the module takes more than 256 times the memory of its text, which has ", text_, " bytes"));
+  left_ -= bytes;
 }
 
 void AttributeParser::skip_location() {

@@ -10,7 +10,7 @@ namespace lc::hlo {
 
 class AttributeParser {
  public:
-  explicit AttributeParser(Scanner& s) : s_(s) {}
+  explicit AttributeParser(Scanner& s) : s_(s), left_((std::size_t{32} << 20) + 256 * s.size()), text_(s.size()) {}
 
   Type type();
   std::vector<Type> types();           // a list without brackets
@@ -24,6 +24,9 @@ class AttributeParser {
   Attribute dense();                                 // behind the word, with its type
   void skip_location();                              // loc(...) behind an operation, where there is one
   void alias();                                      // #name = attribute, !name = type
+  // For what a few characters make much of: aliases, which may hold aliases and grow like powers of two, and values
+  // that have one type for all. Error where a text asks for more than an honest one ever does.
+  void pay(std::size_t bytes);
 
  private:
   Type tensor();
@@ -34,6 +37,7 @@ class AttributeParser {
   Attribute fields(std::string name);
 
   Scanner& s_;
+  std::size_t left_, text_;
   int depth_ = 0;
   std::map<std::string, Attribute> aliases_;
   std::map<std::string, Type> type_aliases_;

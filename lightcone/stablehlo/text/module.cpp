@@ -51,6 +51,17 @@ std::string_view element_of(DType t) {
   return row->second;
 }
 
+std::size_t memory_of(const Type& t) {
+  return sizeof(Type) + t.element.size() + 8 * (t.shape.size() + t.bounds.size());
+}
+std::size_t memory_of(const Attribute& a) {
+  std::size_t m =
+      sizeof(Attribute) + a.text.size() + a.name.size() + memory_of(a.type) + 8 * a.integers.size() + a.data.size();
+  for (const Attribute& each : a.list) m += memory_of(each);
+  for (const auto& [name, each] : a.fields) m += sizeof(NamedAttribute) + name.size() + memory_of(each);
+  return m;
+}
+
 const Attribute* Operation::find(std::string_view attribute) const {
   for (const auto& [name, value] : attributes)
     if (name == attribute) return &value;

@@ -295,7 +295,10 @@ void Parser::define(Operation& op, const std::vector<Result>& left, const std::v
   for (const Result& r : left) wanted += r.count;
   if (!left.empty() && wanted != static_cast<std::int64_t>(types.size()))
     Scanner::fail_at(at, str_cat(op.name, " has ", types.size(), " results, not ", wanted));
-  for (const Type& t : types) op.results.push_back(m_.value(t));
+  for (const Type& t : types) {
+    attributes_.pay(sizeof(Value) + memory_of(t));
+    op.results.push_back(m_.value(t));
+  }
   std::size_t next = 0;
   for (const Result& r : left) {
     std::vector<ValueId> values;
@@ -309,10 +312,11 @@ void Parser::check_types(const Operation& op, const std::vector<Type>& types, Pl
   if (types.size() != op.operands.size())
     Scanner::fail_at(
         at, str_cat(op.name, " has ", op.operands.size(), " operands and ", types.size(), " types of operands"));
-  for (std::size_t k = 0; k < types.size(); ++k) {
-    const Value& v = m_.values[static_cast<std::size_t>(op.operands[k])];
-    if (!(v.type == types[k])) Scanner::fail_at(at, str_cat("%", v.name, " is ", str(v.type), ", not ", str(types[k])));
-  }
+  for (std::size_t k = 0; k < types.size(); ++k) check_type(op.operands[k], types[k], at);
+}
+void Parser::check_type(ValueId operand, const Type& t, Place at) const {
+  const Value& v = m_.values[static_cast<std::size_t>(operand)];
+  if (!(v.type == t)) Scanner::fail_at(at, str_cat("%", v.name, " is ", str(v.type), ", not ", str(t)));
 }
 
 }  // namespace lc::hlo

@@ -45,6 +45,7 @@ class Parser {
   ValueId operand();
   void operands_in_round(Operation& op);
   void check_types(const Operation& op, const std::vector<Type>& types, Place at) const;
+  void check_type(ValueId operand, const Type& t, Place at) const;
 
   // ---- pretty form
   void pretty(Operation& op, const std::vector<Result>& results);

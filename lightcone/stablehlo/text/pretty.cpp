@@ -175,12 +175,13 @@ void Parser::signature(Operation& op, const std::vector<Result>& left) {
   if (op.name == "stablehlo.clamp" && in.size() == 1) {  // bounds may be scalars
     if (op.operands.size() != 3) Scanner::fail_at(at, "stablehlo.clamp has three operands");
   } else if (in.size() == 1 && op.name != "stablehlo.complex") {  // which has the type of its result
-    check_types(op, std::vector<Type>(op.operands.size(), in[0]), at);
+    for (const ValueId v : op.operands) check_type(v, in[0], at);
   } else if (in.size() > 1) {
     check_types(op, in, at);
   }
   std::int64_t wanted = 0;
   for (const Result& r : left) wanted += r.count;
+  attributes_.pay(static_cast<std::size_t>(wanted) * memory_of(in.back()));
   define(op, left, std::vector<Type>(static_cast<std::size_t>(wanted), in.back()), op.at);
 }
 

@@ -20,6 +20,7 @@ class Scanner {
   [[noreturn]] static void fail_at(Place at, const std::string& problem);
   [[noreturn]] void expected(std::string_view what) const;
 
+  std::size_t size() const { return text_.size(); }
   bool done() const { return at_ >= text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool sees(std::string_view s) const { return text_.substr(at_).starts_with(s); }
