@@ -8,7 +8,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # 170 more: integers of all sizes with an unsigned order, bitwise operations and bitcast with their definitions; the body
 # of a loop, which the reader and the writer of StableHLO know, too.
 # 20 more: two floats of 8 bits, and what the table of element types says of each float.
-CORE, FILE = 2800, 600
+# 100 more: expressions of sizes and views have bounds, whatever a program's chain of them is.
+CORE, FILE = 2900, 600
 
 
 def code_lines(path):
