@@ -286,6 +286,50 @@ class Train(unittest.TestCase):
         self.assertIn(b"resumed     at step 10\n", r.stdout)
         self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_one_run_at_a_time_works_in_a_folder(self):
+        self.flowers()
+        config, folder = self.write(self.mlp(steps=1000000, save={"every": 1000000})), self.d / "c.run"
+        first = subprocess.Popen([LIGHTCONE, "train", config], stdout=subprocess.PIPE)
+        while b"step 5/" not in first.stdout.readline():
+            pass
+        before = sorted(os.listdir(folder))
+        for flags in ([], ["--overwrite"], ["--resume"]):
+            self.refuses(run("train", config, *flags), "another process is at work in this folder")
+        self.assertEqual(sorted(os.listdir(folder)), before)  # nothing was removed, and no file says that it is locked
+        self.assertIsNone(first.poll())
+        first.kill()  # which leaves no lock behind
+        first.wait()
+        first.stdout.close()
+        short = self.write(self.mlp(steps=2), "short")
+        self.assertEqual(run("train", short, "-o", folder, "--overwrite").returncode, 0)
+
+    def test_what_links_lead_to_is_left_alone(self):
+        self.flowers()
+        config, folder, other = self.write(self.mlp(steps=4)), self.d / "c.run", self.d / "other"
+        names = ["run.safetensors", "best.safetensors", "model.gguf", "log.jsonl", "log.csv", "loss.html"]
+        folder.mkdir()
+        other.mkdir()
+        for name in names:
+            (other / name).write_text("mine")
+            (folder / name).symlink_to(other / name)
+        for name in ("model", "adapter"):
+            (other / name).mkdir()
+            (other / name / "model.safetensors").write_text("mine")
+            (other / name / "adapter_model.safetensors").write_text("mine")
+            (folder / name).symlink_to(other / name)
+        (folder / ".lightcone-1-2.tmp").write_text("of a run that was killed")
+        r = run("train", config, "--overwrite")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        for path in other.rglob("*"):
+            if path.is_file():
+                self.assertEqual(path.read_text(), "mine", path)
+        for path in folder.rglob("*"):
+            self.assertFalse(path.is_symlink(), path)
+        self.assertFalse((folder / ".lightcone-1-2.tmp").exists())
+        (self.d / "link").symlink_to(folder)
+        self.refuses(run("train", config, "-o", self.d / "link", "--overwrite"), "is a link to a folder")
+        self.assertEqual(run("train", config, "-o", self.d / "link", "--resume").returncode, 0)
+
     def test_early_stop(self):
         self.flowers()
         c = self.mlp(steps=100000, evaluate={"every": 5, "patience": 2})

@@ -60,8 +60,8 @@ bool before(const Dim& a, const Dim& b) {
                                       });
 }
 
-// What an operation is called: its text, or, where that is long, a hash of it. A text holds its operands' names, so that
-// it stays short however much they share.
+// What an operation is called: its text, or, where that is long, a hash of it. A text holds its operands' names, so
+// that it stays short however much they share.
 std::string named(std::string text, std::size_t parts) {
   constexpr std::size_t kLongest = 240;
   if (text.size() <= kLongest) return text;

@@ -12,8 +12,8 @@
 //
 // Expressions share what they have in common, so that a few operations can make one that is astronomically long when it
 // is written out (each pair of a reshape and a permute doubles it). An expression is written out, bound and replaced
-// part by part: one of more than kMostParts parts, or nested deeper than kDeepest, is an Error where it is made, and so is
-// a product that comes to more than kMostTerms terms.
+// part by part: one of more than kMostParts parts, or nested deeper than kDeepest, is an Error where it is made, and so
+// is a product that comes to more than kMostTerms terms.
 #pragma once
 
 #include <cstdint>

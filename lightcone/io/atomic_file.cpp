@@ -1,6 +1,8 @@
 #include "lightcone/io/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "lightcone/io/printable.h"
 
@@ -36,13 +39,47 @@ Descriptor open_in(int folder, const char* name, int flags) {
   return Descriptor(::fcntl(d.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
+// Locks what another process has not locked. 0, or the system's reason.
+int lock(const Descriptor& d) {
+  return uninterrupted([&] { return ::flock(d.get(), LOCK_EX | LOCK_NB); }) == 0 ? 0 : errno;
+}
+
 std::string path_of(const Descriptor& d) { return str_cat("/proc/self/fd/", d.get()); }
 
 // A name that no other save has now: the process and a number. A process elsewhere, of the same number, may have it all
 // the same; the one who finds it taken asks for the next.
+constexpr std::string_view kBegin = ".lightcone-", kEnd = ".tmp";
 std::string fresh_name() {
   static std::atomic<std::uint64_t> next{0};
-  return str_cat(".lightcone-", ::getpid(), "-", next++, ".tmp");
+  return str_cat(kBegin, ::getpid(), "-", next++, kEnd);
+}
+bool is_fresh_name(std::string_view name) {
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() < kBegin.size() + kEnd.size()) return false;
+  name.remove_prefix(kBegin.size()), name.remove_suffix(kEnd.size());
+  return name.find_first_not_of("0123456789-") == name.npos;
+}
+
+// Is the open file the regular one that has this name now?
+bool is_named(const Descriptor& d, const Descriptor& folder, const char* name) {
+  struct stat open = {}, named = {};
+  return ::fstat(d.get(), &open) == 0 && ::fstatat(folder.get(), name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(named.st_mode) && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+// What nobody holds a lock of was left behind.
+void remove_abandoned(const Descriptor& folder) {
+  const int listed = ::fcntl(folder.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // closedir() closes it
+  const std::unique_ptr<DIR, int (*)(DIR*)> files(listed < 0 ? nullptr : ::fdopendir(listed), ::closedir);
+  if (!files) {
+    if (listed >= 0) ::close(listed);
+    return;
+  }
+  ::rewinddir(files.get());
+  while (const dirent* e = ::readdir(files.get())) {
+    if (!is_fresh_name(e->d_name)) continue;
+    const Descriptor d(::openat(folder.get(), e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (d && lock(d) == 0 && is_named(d, folder, e->d_name)) ::unlinkat(folder.get(), e->d_name, 0);
+  }
 }
 
 }  // namespace
@@ -52,11 +89,26 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
+void remove_abandoned(const std::string& folder) noexcept {
+  try {
+    if (const Descriptor d = open_in(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY)) remove_abandoned(d);
+  } catch (...) {  // of no memory: what was left stays
+  }
+}
+
+FolderLock::FolderLock(const std::string& op, const std::string& folder)
+    : folder_(open_in(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+  if (!folder_) throw file_error(op, folder, "cannot open the folder: ", std::strerror(errno));
+  if (lock(folder_) == EWOULDBLOCK)
+    throw file_error(op, folder, "another process is at work in this folder: wait until it ends, or name another one");
+}
+
 AtomicFile::AtomicFile(std::string op, const std::string& path) : op_(std::move(op)), path_(path) {
   look_at_old(path);
   folder_ = open_in(AT_FDCWD, folder_name_.c_str(), O_RDONLY | O_DIRECTORY);
   if (!folder_) fail(str_cat("cannot open the folder ", in_quotes(folder_name_)));
   buffer_.reserve(kBuffer);
+  remove_abandoned(folder_);
   create();
 }
 
@@ -94,16 +146,22 @@ void AtomicFile::look_at_old(const std::string& path) {
 void AtomicFile::create() {
 #ifdef O_TMPFILE
   file_ = open_in(folder_.get(), ".", O_TMPFILE | O_WRONLY);
-  if (file_ && ::faccessat(AT_FDCWD, path_of(file_).c_str(), F_OK, 0) == 0) return;
+  if (file_ && ::faccessat(AT_FDCWD, path_of(file_).c_str(), F_OK, 0) == 0) {
+    lock(file_);
+    return;
+  }
 #endif
   create_named();
 }
 
 void AtomicFile::create_named() {
+  bool again;
   do {
     temporary_ = fresh_name();
     file_ = open_in(folder_.get(), temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW);
-  } while (!file_ && errno == EEXIST);
+    // Between its creation and its lock somebody else may have taken the file for an abandoned one.
+    again = file_ ? lock(file_) == EWOULDBLOCK || !is_named(file_, folder_, temporary_.c_str()) : errno == EEXIST;
+  } while (again);
   if (file_) return;
   temporary_.clear();
   fail(str_cat("cannot create a file in the folder ", in_quotes(folder_name_)));

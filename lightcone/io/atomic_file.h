@@ -1,5 +1,6 @@
 // A file that appears whole or not at all: written under no name or another one in the same folder, forced to the disk,
-// renamed.
+// renamed. The other name is a file that its writer has locked, so that the next writer in that folder knows what a
+// killed one left behind, and removes it.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,20 @@ class Descriptor {
   }
   int fd_ = -1;
 };
+
+// A folder that one process at a time works in. The lock is the system's (flock): it ends with the process, however
+// that ends, and leaves no trace. Where a file system has no locks, nobody is refused.
+class FolderLock {
+ public:
+  // Error, which begins with `op`, where the folder cannot be opened and where another process has locked it.
+  FolderLock(const std::string& op, const std::string& folder);
+
+ private:
+  Descriptor folder_;
+};
+
+// Removes what writers that were killed left in a folder, and nothing of those that live.
+void remove_abandoned(const std::string& folder) noexcept;
 
 class AtomicFile {
  public:

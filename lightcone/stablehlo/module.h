@@ -143,7 +143,8 @@ Instructions instructions(const Module& m);
 // Generic form, which every reader of MLIR takes: "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
 std::string print(const Module& m);
 // Either form, as JAX and PyTorch/XLA print it. Error with line and column for what cannot be read; never more memory
-// than 32 MiB and some 300 times the text, whatever its aliases stand for. And bytecode, which is told by its first bytes.
+// than 32 MiB and some 300 times the text, whatever its aliases stand for. And bytecode, which is told by its first
+// bytes.
 Module parse(std::string_view text);
 // A portable artifact: operations of VHLO, StableHLO's versioned form, in MLIR's bytecode, as JAX hands programs to
 // plugins and serialize_portable_artifact() writes them. Error with the byte for what cannot be read; never more memory

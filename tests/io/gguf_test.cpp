@@ -1,5 +1,7 @@
 // What a GGUF file may say, and that no file, however wrong, does more than give an Error.
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <random>
@@ -37,6 +39,15 @@ std::string refusal(const std::function<void(Gguf&)>& change) {
   Gguf g = tiny_llama();
   change(g);
   return refusal(g.bytes());
+}
+
+std::string refused(const std::function<void()>& f) {
+  try {
+    f();
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
 }
 
 #define EXPECT_SAYS(text, words)                                                          \
@@ -85,6 +96,142 @@ TEST(Gguf, ATinyModelRuns) {
   const auto l = logits(m);
   ASSERT_EQ(l.size(), 6u);
   for (float x : l) EXPECT_TRUE(std::isfinite(x));
+}
+
+// A model in several files, as llama.cpp's gguf-split writes it: the first has all that is no tensor.
+std::vector<Gguf> split(const Gguf& whole, std::uint32_t parts) {
+  std::vector<Gguf> all(parts);
+  all[0].metadata = whole.metadata;
+  std::uint32_t k = 0;
+  for (const auto& [name, t] : whole.tensors) all[k++ % parts].tensors[name] = t;
+  for (std::uint32_t p = 0; p < parts; ++p) {
+    all[p].metadata["split.no"] = p, all[p].metadata["split.count"] = parts;
+    all[p].metadata["split.tensors.count"] = static_cast<std::uint32_t>(whole.tensors.size());
+  }
+  return all;
+}
+std::string part_name(std::size_t k, std::size_t parts) {
+  return "tiny-0000" + std::to_string(k) + "-of-0000" + std::to_string(parts) + ".gguf";
+}
+
+TEST(Gguf, AModelInSeveralFilesIsReadWhole) {
+  const Gguf whole = tiny_llama_with_tokens();
+  const TempDir dir;
+  spit(dir / "whole.gguf", whole.bytes());
+  std::filesystem::create_directory(dir / "parts");
+  const auto parts = split(whole, 3);
+  for (std::size_t k = 0; k < 3; ++k) spit(dir / ("parts/" + part_name(k + 1, 3)), parts[k].bytes());
+  const Weights one = Weights::open(dir / "whole.gguf");
+  for (const std::string& path : {std::string("parts"), "parts/" + part_name(1, 3), "parts/" + part_name(3, 3)})
+    for (const bool map : {true, false}) {
+      const Weights w = Weights::open(dir / path, {.map = map});
+      ASSERT_EQ(w.tensors().size(), one.tensors().size()) << path;
+      for (const auto& [name, t] : one.tensors()) {
+        EXPECT_EQ(w.at(name).shape, t.shape);
+        EXPECT_EQ(Weights::read(w.at(name)), Weights::read(t)) << name;
+      }
+      EXPECT_EQ(w.gguf()->text("general.architecture"), "llama");
+      EXPECT_EQ(load_tokenizer(w.gguf()->file->path())->vocabulary().pieces.size(), 6u);
+    }
+  EXPECT_EQ(load_tokenizer(dir / ("parts/" + part_name(2, 3)))->vocabulary().pieces.size(), 6u);
+  const Llama a = Llama::load(dir / "whole.gguf", plainly()), b = Llama::load(dir / "parts", plainly());
+  EXPECT_EQ(LlamaConfig::from(one).vocab, LlamaConfig::from(Weights::open(dir / "parts")).vocab);
+}
+
+TEST(Gguf, PartsOfAModelAreAllThereAndOfOneModel) {
+  const Gguf whole = tiny_llama();
+  const auto opened = [&](const std::function<void(std::vector<Gguf>&)>& change, std::size_t missing = 9) {
+    const TempDir dir;
+    auto parts = split(whole, 3);
+    change(parts);
+    for (std::size_t k = 0; k < 3; ++k)
+      if (k != missing) spit(dir / part_name(k + 1, 3), parts[k].bytes());
+    try {
+      Weights::open(dir / part_name(1, 3));
+      return std::string("read");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(opened([](auto&) {}), "read");
+  EXPECT_SAYS(opened([](auto&) {}, 2), part_name(3, 3));
+  EXPECT_SAYS(opened([](auto&) {}, 0), part_name(1, 3));
+  EXPECT_SAYS(opened([](auto& p) { std::swap(p[1], p[2]); }), "does not say that it is part 2 of 3");
+  EXPECT_SAYS(opened([](auto& p) { p[1].metadata["split.count"] = 4u; }), "does not say that it is part 2 of 3");
+  EXPECT_SAYS(opened([](auto& p) { p[2].metadata.clear(); }), "does not say that it is part 3 of 3");
+  EXPECT_SAYS(opened([](auto& p) { p[2].tensors.erase(p[2].tensors.begin()); }),
+              "have 10 tensors, and 11 were written");
+  EXPECT_SAYS(opened([](auto& p) { p[2].tensors.insert(*p[0].tensors.begin()); }), "is in another part of the model");
+  EXPECT_SAYS(opened([](auto& p) { p[0].metadata["split.count"] = 2000000000u; }),
+              "part 1 of a model in 2000000000 files");
+  // A part under another name, or in memory: nobody knows where the others are.
+  EXPECT_SAYS(refusal(split(whole, 3)[0].bytes()), "called NAME-00001-of-0000N.gguf");
+  const std::string bytes = split(whole, 3)[0].bytes();
+  try {
+    Weights::open(MappedFile::view(part_name(1, 3), std::as_bytes(std::span(bytes))));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_SAYS(e.what(), "part 1 of a model in 3 files");
+  }
+}
+
+TEST(Gguf, BigEndianFilesAreNamed) {
+  std::string bytes = tiny_llama().bytes();
+  for (const std::size_t at : {4, 8, 16}) std::reverse(bytes.begin() + at, bytes.begin() + at + (at == 4 ? 4 : 8));
+  EXPECT_SAYS(refusal(bytes), "a GGUF file for big-endian machines: gguf_convert_endian.py");
+}
+
+TEST(Gguf, OtherArchitecturesAreNamed) {
+  for (const char* name : {"gemma3", "bert", "mamba", "clip"})
+    EXPECT_SAYS(refusal([&](Gguf& g) { g.metadata["general.architecture"] = name; }),
+                std::string("a model of architecture '") + name + "' is not of the Llama family");
+}
+
+// What other programs write, by its first bytes and whatever its name.
+TEST(Checkpoints, OfOtherProgramsAreNamed) {
+  using namespace std::string_literals;
+  const std::string zip = "PK\3\4"s + std::string(26, '\0'), rest(200, 'x');
+  const std::string onnx = "\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\xc8\x01"s + rest;
+  const std::pair<std::string, const char*> files[] = {
+      {zip + "archive/data.pkl" + rest, "torch.load(path, weights_only=True)"},
+      {zip + rest + "PK\1\2" + std::string(42, '\0') + "model/data.pkl", "torch.save()"},
+      {"\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."s + rest, "torch.save()"},
+      {"\x80\x04\x95"s + rest, "a pickle"},
+      {onnx, "an ONNX model"},
+      {onnx.substr(0, 40), "an ONNX model"},
+      {"\x08\x07\x42\x04\x0a\x00\x10\x0c\x3a\x02\x0a\x00"s, "an ONNX model"},
+      {zip + "weights.npy" + rest, "read_npz()"},
+      {"\x93NUMPY\1\0"s + rest, "read_npy()"},
+      {zip + "model.weights.h5" + rest, "a model of Keras"},
+      {zip + rest, "a zip archive"},
+      {"\x89HDF\r\n\x1a\n"s + rest, "an HDF5 file"},
+      {"\x1c\0\0\0TFL3"s + rest, "TensorFlow Lite"},
+      {"lmgg"s + rest, "before GGUF"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git lfs pull"},
+      {"\x1f\x8b\x08"s + rest, "compressed by gzip"},
+      {"<!DOCTYPE html><html>" + rest, "a web page"}};
+  const TempDir dir;
+  for (const auto& [bytes, words] : files)
+    for (const char* name : {"model.onnx", "model.bin", "model.pt", "model.safetensors", "model.gguf"}) {
+      spit(dir / name, bytes);
+      EXPECT_SAYS(refused([&] { Weights::open(dir / name); }), words);
+      EXPECT_SAYS(refused([&] { Weights::open(dir / name); }), name);
+      std::filesystem::remove(dir / name);
+    }
+  spit(dir / "pytorch_model.bin", files[0].first);
+  EXPECT_SAYS(refused([&] { Weights::open(dir.path.string()); }), "pytorch_model.bin");
+  EXPECT_SAYS(refused([&] { load_tokenizer(dir / "pytorch_model.bin"); }), "torch.save()");
+  // Sizes in headers of our own formats that begin with the same bytes.
+  std::string llama2c(28, '\0');
+  llama2c[0] = '\x80', llama2c[1] = 2;  // 640 wide
+  spit(dir / "stories.bin", llama2c);
+  EXPECT_SAYS(refused([&] { Weights::open(dir / "stories.bin"); }), "not a checkpoint this library knows");
+  const std::string header = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+  std::string tensors(8, '\0');
+  const std::uint64_t size = 0x088b1f;  // as gzip begins
+  std::memcpy(tensors.data(), &size, 8);
+  spit(dir / "a.safetensors", tensors + header + std::string(size - header.size(), ' ') + "x");
+  EXPECT_EQ(Weights::open(dir / "a.safetensors").tensors().size(), 1u);
 }
 
 TEST(Gguf, TensorsLieApartAlignedAndOnce) {

@@ -192,6 +192,40 @@ def test_no_function_breaks():
         assert "does not implement" in fails(UNIMPLEMENTED, index, 256)
 
 
+def test_sizes():
+    """A structure that says a size smaller than what is read of it is left alone, whichever it is."""
+    error = raw(CLIENT_CREATE, Args(8, [(0, 8)]))
+    assert error, "a structure of 8 bytes is too small"
+    said = Args(40, [(0, 24), (16, error)])
+    raw(ERROR_MESSAGE, said)
+    assert said.word(24) == said.word(32) == 0, "a message was written behind its structure"
+    raw(ERROR_DESTROY, Args(24, [(0, 16), (16, error)]))
+    said = Args(40, [(16, error)])
+    raw(ERROR_MESSAGE, said)
+    assert "fewer than" in said.text()
+    raw(ERROR_DESTROY, Args(24, [(16, error)]))
+    assert not raw(ERROR_MESSAGE, None) and not raw(ERROR_DESTROY, None)
+    for index in range(COUNT):
+        for size in (0, 8, 16):
+            error = raw(index, Args(160, [(0, size)]))
+            if error and index not in (ERROR_DESTROY, ERROR_MESSAGE):
+                raw(ERROR_DESTROY, Args(24, [(16, error)]))
+
+
+def test_sizes_within(client, device):
+    """The same of structures that others point at."""
+    program = Args(48, [(0, 32), (16, words([0])), (24, 0)])
+    assert "the program has 32 bytes" in fails(INVALID_ARGUMENT, COMPILE, 56, (16, client), (24, program.data))
+    option = Args(56, [(0, 24)])
+    assert "an option has 24 bytes" in fails(INVALID_ARGUMENT, CLIENT_CREATE, 72, (16, option.data), (24, 1))
+    buffer = from_host(client, device, struct.pack("<2f", 1, 2), F32, [2])
+    room = ctypes.create_string_buffer(8)
+    for fields in ([(0, 72), (16, 56)], [(0, 80), (16, 32)]):
+        layout = Args(80, fields)
+        assert "a layout" in fails(INVALID_ARGUMENT, TO_HOST, 56, (16, buffer), (24, layout.data), (32, room), (40, 8))
+    call(BUFFER_DESTROY, 24, (16, buffer))
+
+
 def test_client():
     client = call(CLIENT_CREATE, 88).word(64)
     assert call(PLATFORM, 40, (16, client)).text() == "lightcone"
@@ -395,10 +429,12 @@ def test_exports():
 
 test_table()
 test_no_function_breaks()
+test_sizes()
 test_exports()
 device = test_client()
 client = call(CLIENT_CREATE, 88).word(64)
 test_buffers(client, device)
+test_sizes_within(client, device)
 results = test_programs(client, device)
 test_complex(client, device)
 test_wrong_programs(client)

@@ -61,6 +61,9 @@ std::vector<std::int64_t> strides_of(const Layout* layout, const ArrayType& t) {
   std::vector<std::int64_t> strides = row_major(t);
   const std::size_t rank = t.dims.size();
   if (!layout) return strides;
+  check_part(layout, offsetof(Layout, kind) + sizeof layout->kind, "a layout");
+  if (layout->kind == LayoutKind::Strides) check_part(&layout->strides, sizeof layout->strides, "a layout of strides");
+  else check_part(&layout->tiled, sizeof layout->tiled, "a layout in order");
   if (layout->kind == LayoutKind::Strides) {
     if (layout->strides.rank != rank) invalid(str_cat("a layout of ", layout->strides.rank, " strides for ", t.str()));
     strides.assign(layout->strides.byte_strides, layout->strides.byte_strides + rank);

@@ -22,6 +22,7 @@ void create(ClientCreate& args) {
   auto client = std::make_unique<Client>();
   for (std::size_t k = 0; k < args.count; ++k) {
     const NamedValue& option = args.options[k];
+    check_part(&option, sizeof option, "an option");
     const std::string_view name(option.name, option.name_size);
     if (name != "threads") invalid(str_cat("there is no option '", name, "': there is 'threads'"));
     if (option.kind != ValueKind::Int64 || option.int64 < 0 || option.int64 > 4096)

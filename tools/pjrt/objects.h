@@ -191,6 +191,13 @@ void check_size(const Args* args) {
                 " bytes, fewer than the ", known_size<Args>(), " of version 0.58"));
 }
 
+// A structure that another one points at must be as large as what is read of it.
+template <class Part>
+void check_part(const Part* part, std::size_t known, std::string_view what) {
+  if (part->head.size < known)
+    invalid(str_cat(what, " has ", part->head.size, " bytes, fewer than the ", known, " of version 0.58"));
+}
+
 // A function of the table from one that takes its arguments by reference, and may throw.
 template <class Args, void (*Body)(Args&)>
 void add(Api& table) {

@@ -81,6 +81,7 @@ void describe(const StableHloProgram& p, Compiled& c) {
 }
 
 void compile(ClientCompile& args) {
+  if (args.program) check_part(args.program, known_size<Program>(), "the program");
   if (!args.program || !args.program->code) invalid("there is no program to compile");
   const std::string_view format(args.program->format, args.program->format_size);
   if (format != "mlir") unimplemented(str_cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
@@ -129,6 +130,7 @@ class Borrowed {
 void check_arguments(const LoadedExecutableExecute& args, const Compiled& c) {
   if (args.devices != 1) invalid(str_cat("the program runs on one device, not on ", args.devices));
   if (args.device && args.device != &machine().device) invalid("there is no such device: there is one");
+  if (args.options) check_part(args.options, known_size<ExecuteOptions>(), "the options of a run");
   if (args.options && (args.options->callback_counts[0] || args.options->callback_counts[1]))
     unimplemented("send and receive callbacks are not supported");
   if (args.count != c.arguments.size())
@@ -225,7 +227,8 @@ void memory_stats(ExecutableCompiledMemoryStats& args) {
 }
 
 void optimised(ExecutableOptimizedProgram& args) {
-  if (!args.program || args.program->head.size < known_size<Program>()) invalid("there is no program to fill in");
+  if (!args.program) invalid("there is no program to fill in");
+  check_part(args.program, known_size<Program>(), "the program");
   const std::string code = args.of->compiled->program.graph().str();
   args.program->format = "lightcone", args.program->format_size = 9;
   if (args.program->code) {

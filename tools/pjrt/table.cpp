@@ -9,11 +9,16 @@ namespace {
 
 Error out_of_memory{ErrorCode::ResourceExhausted, "there is not enough memory"};  // for which there is none to say it
 
+// These two cannot say that a structure is too small: they leave it alone.
+template <class Args>
+bool is_whole(const Args* args) {
+  return args && args->head.size >= known_size<Args>();
+}
 void error_destroy(ErrorDestroy* args) {
-  if (args && args->of != &out_of_memory) delete args->of;
+  if (is_whole(args) && args->of != &out_of_memory) delete args->of;
 }
 void error_message(ErrorMessage* args) {
-  if (!args) return;
+  if (!is_whole(args)) return;
   args->list = args->of ? args->of->message.c_str() : "";
   args->count = args->of ? args->of->message.size() : 0;
 }

@@ -185,6 +185,9 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
   Reader r(*file, budget);
   if (r.number<std::uint32_t>() != 0x46554747) throw file_error("load", file->path(), "this is not a GGUF file");
   g.version = r.number<std::uint32_t>();
+  if (g.version != 0 && (g.version & 0xffff) == 0)
+    throw file_error("load", file->path(), "a GGUF file for big-endian machines: gguf_convert_endian.py of llama.cpp "
+                     "writes it again for this one (little)");
   if (g.version != 2 && g.version != 3)
     throw file_error("load", file->path(), "GGUF version ", g.version, " is not supported (2 and 3 are)");
   const std::uint64_t tensors = r.count(24, "tensors"), values = r.count(13, "metadata values");

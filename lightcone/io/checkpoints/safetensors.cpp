@@ -106,6 +106,8 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
   const auto bytes = file->bytes();
   const std::string& path = file->path();
   std::uint64_t length = 0;
+  const std::string other = io::looks_like_safetensors(bytes) ? "" : io::foreign_format(bytes);
+  if (!other.empty()) throw file_error("load", path, other);
   if (bytes.size() < 8) throw file_error("load", path, "too short for a safetensors file");
   std::memcpy(&length, bytes.data(), 8);
   if (length > kMaxHeader || length > bytes.size() - 8)

@@ -1,8 +1,10 @@
 #include "lightcone/io/checkpoints/weights.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
@@ -73,8 +75,7 @@ void Llama2cReader::read() {
                     heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
                     vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
   if (!sane)
-    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin); one of torch.save() is "
-                     "written again by safetensors.torch.save_file()");
+    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});
@@ -95,41 +96,125 @@ void Llama2cReader::read() {
 
 class GgufWeightsReader {
  public:
-  static void read(Weights& w, std::shared_ptr<const MappedFile> file, Budget& budget) {
-    auto g = std::make_shared<GgufFile>(io::read_gguf(std::move(file), budget));
-    const auto bytes = g->file->bytes();
-    for (const GgufTensor& t : g->tensors) {
-      io::take_tensor(budget, t.name.size(), t.shape.size());
-      StoredTensor s{
-          .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
-      s.ggml = static_cast<int>(t.type);
-      if (const GgmlType* type = ggml_type(t.type)) s.dtype = type->dtype, s.quant = type->quant;
-      w.tensors_.emplace(t.name, std::move(s));
-    }
-    w.format_ = "GGUF";
-    w.gguf_ = g;
-    w.files_ = {g->file};
-  }
+  GgufWeightsReader(Weights& w, Budget& budget) : w_(w), budget_(budget) {}
+  // `on_disk`: its path is one, beside which other parts lie.
+  void read(std::shared_ptr<const MappedFile> file, bool on_disk);
+
+ private:
+  void add(const GgufFile& g);
+  void other_parts(const GgufFile& first, std::int64_t parts);
+  Weights& w_;
+  Budget& budget_;
 };
+
+void GgufWeightsReader::add(const GgufFile& g) {
+  const auto bytes = g.file->bytes();
+  for (const GgufTensor& t : g.tensors) {
+    io::take_tensor(budget_, t.name.size(), t.shape.size());
+    StoredTensor s{
+        .shape = t.shape, .type = std::string(ggml_type_name(t.type)), .bytes = bytes.subspan(t.offset, t.bytes)};
+    s.ggml = static_cast<int>(t.type);
+    if (const GgmlType* type = ggml_type(t.type)) s.dtype = type->dtype, s.quant = type->quant;
+    if (!w_.tensors_.emplace(t.name, std::move(s)).second)
+      throw file_error("load", g.file->path(), "tensor ", in_quotes(t.name), " is in another part of the model, too");
+  }
+  w_.files_.push_back(g.file);
+}
+
+void GgufWeightsReader::read(std::shared_ptr<const MappedFile> file, bool on_disk) {
+  auto g = std::make_shared<GgufFile>(io::read_gguf(std::move(file), budget_));
+  add(*g);
+  w_.format_ = "GGUF";
+  w_.gguf_ = g;
+  const std::int64_t parts = g->integer("split.count").value_or(1), number = g->integer("split.no").value_or(0);
+  if (parts <= 1) return;
+  if (!on_disk || number != 0 || io::gguf_part(g->file->path(), 1) != g->file->path() ||
+      io::parts_of_gguf(g->file->path()) != parts)
+    throw file_error("load", g->file->path(), "part ", number + 1, " of a model in ", parts,
+                     " files: they are read together, from one folder, and called NAME-00001-of-0000N.gguf");
+  other_parts(*g, parts);
+}
+
+void GgufWeightsReader::other_parts(const GgufFile& first, std::int64_t parts) {
+  for (std::int64_t k = 1; k < parts; ++k) {
+    const std::string path = io::gguf_part(first.file->path(), k + 1);
+    const GgufFile g =
+        io::read_gguf(w_.options_.map ? MappedFile::open(path) : MappedFile::read(path), budget_);
+    if (g.integer("split.count") != parts || g.integer("split.no") != k)
+      throw file_error("load", path, "it does not say that it is part ", k + 1, " of ", parts,
+                       " of the model whose first part lies beside it");
+    add(g);
+  }
+  const auto all = static_cast<std::int64_t>(w_.tensors_.size());
+  if (const auto said = first.integer("split.tensors.count"); said && *said != all)
+    throw file_error("load", first.file->path(), "the ", parts, " parts of the model have ", all, " tensors, and ",
+                     *said, " were written");
+}
 
 namespace {
 
 // The file a directory means.
 std::string inside(const std::string& folder) {
   constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors"};
+  constexpr std::string_view kForeign[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".onnx", ".h5", ".npz", ".tflite"};
   if (std::string usual = io::first_in(folder, kUsual); !usual.empty()) return usual;
-  std::vector<std::string> found;
+  std::set<std::string> found, others;
   std::error_code ec;
-  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec))
-    if (const fs::path& p = at->path(); p.extension() == ".safetensors" || p.extension() == ".gguf")
-      found.push_back(p.string());
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+    const fs::path& p = at->path();
+    if (p.extension() == ".safetensors" || p.extension() == ".gguf") found.insert(io::first_gguf_part(p.string()));
+    else if (std::ranges::find(kForeign, p.extension()) != std::end(kForeign)) others.insert(p.string());
+  }
   if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
-  if (found.size() == 1) return found.front();
+  if (found.size() == 1) return *found.begin();
+  if (found.empty() && others.size() == 1) return *others.begin();  // which is said what it is
   throw Error("load", printable(folder, 500) + (found.empty() ? " holds no model.safetensors, shard index or GGUF file"
                                                               : " holds several checkpoints: name one of the files"));
 }
 
 }  // namespace
+
+namespace {
+
+// The number of digits of a part's number and of how many there are.
+constexpr std::size_t kPartDigits = 5;
+constexpr std::string_view kOf = "-of-", kGguf = ".gguf";
+
+// NAME-00002-of-00003.gguf to NAME, the number and the count.
+struct Part {
+  std::string name;
+  std::int64_t number = 0, parts = 0;
+};
+std::optional<Part> part_of(std::string_view path) {
+  constexpr std::size_t kTail = 1 + kPartDigits + kOf.size() + kPartDigits + kGguf.size();
+  if (path.size() < kTail) return std::nullopt;
+  const std::string_view tail = path.substr(path.size() - kTail), number = tail.substr(1, kPartDigits),
+                         count = tail.substr(1 + kPartDigits + kOf.size(), kPartDigits);
+  if (tail[0] != '-' || !tail.ends_with(kGguf) || tail.substr(1 + kPartDigits, kOf.size()) != kOf) return std::nullopt;
+  Part p{std::string(path.substr(0, path.size() - kTail))};
+  for (const auto& [digits, to] : {std::pair(number, &p.number), std::pair(count, &p.parts)}) {
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), *to);
+    if (end.ec != std::errc() || end.ptr != digits.data() + digits.size() || *to < 1) return std::nullopt;
+  }
+  return p;
+}
+
+}  // namespace
+
+std::int64_t io::parts_of_gguf(const std::string& path) {
+  const auto p = part_of(path);
+  return p ? p->parts : 1;
+}
+std::string io::gguf_part(const std::string& path, std::int64_t number) {
+  const auto p = part_of(path);
+  if (!p) return path;
+  const auto digits = [](std::int64_t n) {
+    std::string s = std::to_string(n);
+    return std::string(kPartDigits - std::min(kPartDigits, s.size()), '0') + s;
+  };
+  return str_cat(p->name, "-", digits(number), kOf, digits(p->parts), kGguf);
+}
+std::string io::first_gguf_part(const std::string& path) { return gguf_part(path, 1); }
 
 // A link to nowhere is there, too: opening it says what is wrong with it.
 std::string io::first_in(const std::string& folder, std::span<const char* const> names) {
@@ -147,18 +232,19 @@ bool io::is_folder(const std::string& path) {
 
 Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o) {
   Budget budget(o, file->path());
-  return open(std::move(file), o, budget);
+  return open(std::move(file), o, budget, false);
 }
 
-Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget) {
+Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget, bool on_disk) {
   Weights w;
   w.options_ = o;
   w.path_ = file->path();
   const auto bytes = file->bytes();
   if (bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0) {
-    GgufWeightsReader::read(w, file, budget);
+    GgufWeightsReader(w, budget).read(file, on_disk);
     return w;
   }
+  if (const std::string other = io::foreign_format(bytes); !other.empty()) throw file_error("load", w.path_, other);
   if (bytes.size() < 28) throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
   w.format_ = "llama2.c";
   Llama2cReader(w, *file, budget).read();
@@ -169,11 +255,11 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
 Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
   if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", str_cat("there is no file ", in_quotes(path)));
-  const std::string file = io::is_folder(path) ? inside(path) : path;
+  const std::string file = io::is_folder(path) ? inside(path) : io::first_gguf_part(path);
   Budget budget(o, path);
   if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
     auto bytes = o.map ? MappedFile::open(file) : MappedFile::read(file);
-    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes), o, budget);
+    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes), o, budget, true);
   }
   Weights w;
   w.options_ = o;

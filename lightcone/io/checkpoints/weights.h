@@ -1,9 +1,11 @@
 // Weights: the tensors of a checkpoint, where they lie in the mapped file. Nothing is copied (unless asked for) and
 // nothing is converted until a model asks for it.
 //
-// Read: safetensors (one file, a shard index, or a directory holding either), GGUF, and llama2.c's
-// .bin. Any bytes give weights or an Error; a file can neither crash the reader nor make it
-// allocate more than ReadOptions::memory, nor work longer than in proportion to its size.
+// Read: safetensors (one file, a shard index, or a directory holding either), GGUF (one file, or all parts of a
+// model whose part is named: NAME-00001-of-00003.gguf), and llama2.c's .bin. What ONNX, torch.save(), Keras and
+// others wrote is an Error that says what it is and what makes a checkpoint of it. Any bytes give weights or an Error;
+// a file can neither crash the reader nor make it allocate more than ReadOptions::memory, nor work longer than in
+// proportion to its size.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +74,7 @@ class Weights {
   friend class SafetensorsReader;
   friend class Llama2cReader;
   friend class GgufWeightsReader;
-  static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget);
+  static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget, bool on_disk);
   std::string path_, format_, config_json_;
   ReadOptions options_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;

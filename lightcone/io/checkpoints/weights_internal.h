@@ -18,7 +18,14 @@ namespace lc::io {
 // What a table of tensors takes for one of them.
 void take_tensor(Budget& budget, std::size_t name, std::size_t rank);
 bool looks_like_safetensors(std::span<const std::byte> bytes);
+// What a file is that is no checkpoint, and what to do with it: "an ONNX model, ..."; "" where nobody knows.
+std::string foreign_format(std::span<const std::byte> file);
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget);
+// Of a model in several GGUF files, NAME-00002-of-00003.gguf, the first, which has all but tensors; other paths as they
+// are.
+std::string first_gguf_part(const std::string& path);
+std::string gguf_part(const std::string& path, std::int64_t number);
+std::int64_t parts_of_gguf(const std::string& path);  // as its name says; 1 of another name
 // One file, or a *.index.json with its shards.
 std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
                                                                Budget& budget);

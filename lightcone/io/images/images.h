@@ -23,8 +23,9 @@ bool can_read_images();
 // Image.open(path).convert("RGB"), channels first): grey is repeated, transparency dropped, of 16 bits the upper 8 are
 // taken. (Pillow does the latter to colours and to grey with transparency; of plain grey of 16 bits it makes 255 of
 // all that is above, which leaves white pictures.) Samples are not changed for a gamma or a colour profile that a file
-// names, as they are not in Pillow and torchvision. Error for a JPEG in CMYK, and for one of more than 500 scans, which keep a decoder busy. Besides the picture's own bytes,
-// decoding takes up to three times as many from ReadOptions::memory.
+// names, as they are not in Pillow and torchvision. Error for a JPEG in CMYK, and for one of more than 500 scans, which
+// keep a decoder busy. Besides the picture's own bytes, decoding takes up to three times as many from
+// ReadOptions::memory.
 Array read_image(const std::string& path, const ReadOptions& o = {});
 Array read_image(const MappedFile& file, const ReadOptions& o = {});
 

@@ -288,11 +288,13 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int siz
       throw Error("tokenizer", printable(path, 500) + " holds no tokenizer.json, tokenizer.model or tokenizer.bin");
     return load_tokenizer(file, size, o);
   }
-  auto file = MappedFile::open(path);
+  auto file = MappedFile::open(io::first_gguf_part(path));
   if (file->bytes().size() >= 4 && std::memcmp(file->bytes().data(), "GGUF", 4) == 0) {
-    const GgufFile g = read_gguf(o.map ? file : MappedFile::read(path), o);
+    const GgufFile g = read_gguf(o.map ? file : MappedFile::read(file->path()), o);
     return tokenizer_from_gguf(g, o);
   }
+  if (const std::string other = io::foreign_format(file->bytes()); !other.empty())
+    throw file_error("tokenizer", path, other);
   file = MappedFile::read(path);  // small, and another program may be writing it
   Budget budget(o, path);
   const auto b = file->bytes();

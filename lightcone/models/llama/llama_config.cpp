@@ -180,7 +180,8 @@ LlamaConfig from_gguf(const Weights& w) {
   const std::string arch = g.text("general.architecture").value_or("");
   if (arch != "llama" && arch != "mistral" && arch != "qwen2" && arch != "qwen3")
     throw file_error("load", w.path(), "a model of architecture ", in_quotes(arch),
-                     " is not of the Llama family (llama, mistral, qwen2, qwen3)");
+                     " is not of the Llama family (llama, mistral, qwen2, qwen3); its tensors can be read "
+                     "(Weights::open()), for a graph of your own");
   const auto number = [&](const std::string& key) { return g.number(arch + "." + key); };
   const auto need = [&](const std::string& key) {
     const auto v = number(key);

@@ -63,6 +63,7 @@ GgufFields fields_like(const GgufFile& file, std::int64_t vocabulary, DType type
   GgufFields fields;
   for (const auto& [key, value] : file.metadata)
     if (key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment" &&
+        !key.starts_with("split.") &&  // one file is written, of a model in several
         !names_no_token(file, key, vocabulary))
       fields.emplace_back(key, std::visit(AsField{key}, value));
   fields.emplace_back("general.file_type", gguf_file_type(type));

@@ -11,7 +11,7 @@ namespace lc::hlo {
 namespace {
 
 constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined,
-constexpr std::int64_t kMostValues = 30'000'000;     // and all that they take and give
+constexpr std::int64_t kMostValues = 10'000'000;     // and all that they take and give
 constexpr int kDeepest = 200;                        // calls and regions, each of which takes stack
 constexpr std::size_t kMostProblems = 20;
 

@@ -59,7 +59,8 @@ class Run {
 
  private:
   std::string path(const char* name) const { return c_.folder + "/" + name; }
-  void prepare_folder() const;
+  void refuse_another_run() const;
+  void prepare_folder();
   void resume();
   std::string vocabulary_mark() const;
   float checked_step();
@@ -82,6 +83,7 @@ class Run {
   Task task_;
   std::string facts_;
   std::unique_ptr<TrainingData> data_;
+  std::optional<io::FolderLock> lock_;
   std::optional<RunLog> log_;
   Progressed at_;
   Progress progress_;
@@ -95,10 +97,7 @@ Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
   write_stdout(facts_);
   print_notes(task_.trainer().program());
   if (o.plan) return;
-  if (!o.resume && !o.overwrite && fs::exists(path("run.safetensors")))
-    throw Error("train", str_cat(in_quotes(c_.folder),
-                                 " holds a run already: --resume goes on with it, --overwrite begins "
-                                 "anew, \"save\": {\"folder\": ...} or --output names another folder"));
+  refuse_another_run();
   if (c.data.format == "jsonl") data_ = read_chats(c, first->tokenizer, find_chat_template(first->weights));
   else data_ = c.language() ? read_texts(c, first ? first->tokenizer : nullptr) : read_samples(c);
   const std::string summary = str_cat("data        ", data_->summary(), "\n");
@@ -111,14 +110,35 @@ Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
   log_.emplace(c.folder, c.name, measure_name(), first_step_);
 }
 
-// What an earlier run left is not what a later one resumes from.
-void Run::prepare_folder() const {
+void Run::refuse_another_run() const {
+  if (!o_.resume && !o_.overwrite && fs::exists(path("run.safetensors")))
+    throw Error("train", str_cat(in_quotes(c_.folder),
+                                 " holds a run already: --resume goes on with it, --overwrite begins "
+                                 "anew, \"save\": {\"folder\": ...} or --output names another folder"));
+  std::error_code wrong;
+  if (o_.overwrite && fs::is_symlink(fs::path(c_.folder), wrong))
+    throw Error("train", str_cat(in_quotes(c_.folder), " is a link to a folder, which --overwrite leaves alone: name ",
+                                 "the folder itself, or remove the link"));
+}
+
+// One run at a time works in a folder; and what an earlier one left is not what a later one resumes from. Links are
+// removed and not followed: what they lead to is no part of the run.
+void Run::prepare_folder() {
   std::error_code wrong;
   fs::create_directories(c_.folder, wrong);
   if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
+  lock_.emplace("train", c_.folder);
+  refuse_another_run();  // that began and ended since
+  for (const char* part : {"", "model", "adapter"}) io::remove_abandoned(path(part));
   if (o_.resume) return;
+  for (const char* folder : {"model", "adapter"}) {
+    if (fs::is_symlink(path(folder), wrong)) fs::remove(path(folder), wrong);
+    for (fs::directory_iterator at(path(folder), wrong), end; !wrong && at != end; at.increment(wrong))
+      if (std::error_code kept; at->is_symlink(kept)) fs::remove(at->path(), kept);
+  }
   for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors",
-                           "adapter/adapter_model.safetensors", "adapter/adapter_config.json"})
+                           "adapter/adapter_model.safetensors", "adapter/adapter_config.json", "log.jsonl", "log.csv",
+                           "loss.html"})
     if (fs::remove(path(name), wrong); wrong && wrong != std::errc::not_a_directory)
       throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
