@@ -53,7 +53,7 @@ class View {
   // Few moves, and positions that are computed in a few steps. Of an edge whose view is not, a graph makes two, with
   // a Contiguous between them: each reshape behind a permute may double what there is to compute for an element.
   bool simple() const;
-  static constexpr std::size_t kMostMoves = 32, kMostParts = 4096;
+  static constexpr std::size_t kMostMoves = 32, kMostParts = 512;
 
   struct Position {
     Dim offset;              // into the base buffer
