@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/jinja/functions.h"
 #include "lightcone/io/jinja/texts.h"
 #include "lightcone/io/printable.h"
@@ -56,9 +55,7 @@ Value rounded(Meter&, const Arguments& a) {
   if (how && how->text() && *how->text() == "ceil") return {std::ceil(x * scale) / scale};
   if (how && how->text() && *how->text() == "floor") return {std::floor(x * scale) / scale};
   if (digits < 0) return {std::nearbyint(x * scale) / scale};
-  char text[800];
-  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(digits), x);
-  return {std::strtod(text, nullptr)};
+  return {*real_of<double>(formatted("%.*f", static_cast<int>(digits), x))};
 }
 
 // Digits, a sign, spaces around them, underscores between them.
@@ -78,10 +75,7 @@ std::optional<std::int64_t> parsed_whole(Meter& m, std::string_view s, int base)
 std::optional<double> parsed_real(Meter& m, std::string_view s) {
   const std::string word(strip(m, s, {}, true, true));
   if (word.empty() || word.find_first_of("xXpP(") != word.npos) return {};
-  char* end = nullptr;
-  const double x = std::strtod(word.c_str(), &end);
-  if (end != word.c_str() + word.size()) return {};
-  return x;
+  return real_of<double>(word);
 }
 Value to_whole(Meter& m, const Arguments& a) {
   const Value& v = a.given[0];
@@ -269,11 +263,24 @@ Value sorted_pairs(Meter& m, const Arguments& a) {
 }
 
 Value as_json(Meter& m, const Arguments& a) {
-  const Value* indent = a.find(99, "indent");
-  const std::int64_t width = indent && !indent->none() ? whole(*indent) : -1;
-  if (width > 100) fail("tojson(indent=", width, ")");
-  return text(m,
-              json(m, a.given[0], static_cast<int>(std::max<std::int64_t>(-1, width)), a.flag(99, "sort_keys", false)));
+  if (a.given.size() > 5) fail("tojson() takes at most four arguments");
+  for (const auto& [word, v] : a.named)
+    if (word != "ensure_ascii" && word != "indent" && word != "separators" && word != "sort_keys")
+      fail("tojson() got an unexpected keyword argument ", in_quotes(word));
+  JsonStyle style{.sorted = a.flag(4, "sort_keys", false), .ascii = a.flag(1, "ensure_ascii", false)};
+  if (const Value* indent = a.find(2, "indent"); indent && !indent->none()) {
+    const std::int64_t width = indent->text() ? static_cast<std::int64_t>(indent->text()->size()) : whole(*indent);
+    if (width > 100) fail("tojson(indent=", width, ")");
+    style.indent = indent->text() ? *indent->text() : std::string(static_cast<std::size_t>(std::max<std::int64_t>(0, width)), ' ');
+    style.between = ",";
+  }
+  if (const Value* two = a.find(3, "separators"); two && !two->none()) {
+    const std::vector<Value> both = members(m, *two);
+    if (both.size() != 2 || !both[0].text() || !both[1].text())
+      fail("tojson(separators=) takes two texts, what stands between members and what follows a key");
+    style.between = *both[0].text(), style.behind_key = *both[1].text();
+  }
+  return text(m, json(m, a.given[0], style));
 }
 
 std::optional<Value> text_filter(Meter& m, std::string_view name, const Arguments& a) {

@@ -181,11 +181,13 @@ Value function(Meter& m, Function f, const Arguments& a, std::time_t now) {
     case Function::StrftimeNow: {
       std::tm local = {};
       ::localtime_r(&now, &local);
+      // names of months and days are those of templates, whatever locale the program has
+      static const locale_t english = ::newlocale(LC_ALL_MASK, "C", nullptr);
       const std::string& format = words(a.need(0, "format", "strftime_now"), "strftime_now");
       if (format.empty()) return text(m, "");
       std::string out(1024, '\0');
       m.make(out.size());
-      out.resize(std::strftime(out.data(), out.size(), format.c_str(), &local));
+      out.resize(::strftime_l(out.data(), out.size(), format.c_str(), &local, english));
       if (out.empty()) fail("strftime_now() makes more than 1,023 characters of ", in_quotes(format));
       return text(m, std::move(out));
     }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::jinja {
@@ -127,6 +128,7 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0, loops_ = 0;
+  bool rest_ = false, named_rest_ = false;  // see Node
   Tree tree_;
 };
 
@@ -241,8 +243,12 @@ Ref Parser::macro_statement(std::uint32_t line) {
   }
   need_sign(")");
   const int outside = std::exchange(loops_, 0);
+  const bool rest = std::exchange(rest_, false), named_rest = std::exchange(named_rest_, false);
   n.parts[0] = body({"endmacro"});
   loops_ = outside;
+  const auto is_parameter = [&](const char* word) { return std::find(n.words.begin(), n.words.end(), word) != n.words.end(); };
+  n.rest = rest_ && !is_parameter("varargs"), n.named_rest = named_rest_ && !is_parameter("kwargs");
+  rest_ = rest_ || rest, named_rest_ = named_rest_ || named_rest;  // a macro around it is asked for them, too
   end("endmacro");
   return add(std::move(n), line);
 }
@@ -403,6 +409,7 @@ Ref Parser::primary() {
   const std::uint32_t line = now().line;
   if (now().kind == What::Name) {
     const std::string word = tokens_[at_++].text;
+    rest_ = rest_ || word == "varargs", named_rest_ = named_rest_ || word == "kwargs";
     if (word == "true" || word == "True") return literal(line, {true});
     if (word == "false" || word == "False") return literal(line, {false});
     if (word == "none" || word == "None") return literal(line, {None{}});
@@ -420,7 +427,7 @@ Ref Parser::primary() {
     ++at_;
     return literal(line, {n});
   }
-  if (now().kind == What::Real) return literal(line, {std::strtod(tokens_[at_++].text.c_str(), nullptr)});
+  if (now().kind == What::Real) return literal(line, {*real_of<double>(tokens_[at_++].text)});
   if (take_sign("(")) {
     const Ref n = tuple(true, true);
     need_sign(")");

@@ -40,7 +40,7 @@ struct Node {
     For,       // parts: target, members, condition or null, block, block or null for none
     Set,       // parts: target, value
     SetBlock,  // parts: target, filter or null, block
-    Macro,     // text ( words ): parts[0] block, then each parameter's default, or null
+    Macro,     // text ( words ): parts[0] block, then each parameter's default, or null; rest, named_rest
     FilterOf,  // parts: filter, block
     With,      // parts: block, target, value, target, value, ...
     Scope,     // parts[0], with variables of its own
@@ -55,6 +55,7 @@ struct Node {
   std::vector<const Node*> parts = {};
   std::vector<std::string> words = {};
   std::vector<std::pair<std::string, const Node*>> named = {};
+  bool rest = false, named_rest = false;  // whether a macro's block speaks of varargs and of kwargs
 };
 
 struct Tree {

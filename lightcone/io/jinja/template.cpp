@@ -449,10 +449,10 @@ Value Renderer::called(const Node& n) {
 Value Renderer::call_macro(const Macro& macro, const Arguments& a) {
   const Node& n = *macro.node;
   const Level level(depth_);
-  if (a.given.size() > n.words.size())
+  if (a.given.size() > n.words.size() && !n.rest)
     fail("macro ", in_quotes(n.text), " takes not more than ", n.words.size(), " argument(s)");
   for (const auto& [word, v] : a.named)
-    if (std::find(n.words.begin(), n.words.end(), word) == n.words.end())
+    if (!n.named_rest && std::find(n.words.begin(), n.words.end(), word) == n.words.end())
       fail("macro ", in_quotes(n.text), " takes no keyword argument ", in_quotes(word));
   const Scope scope(*this, macro.scope);
   for (std::size_t i = 0; i < n.words.size(); ++i) {
@@ -461,6 +461,17 @@ Value Renderer::call_macro(const Macro& macro, const Arguments& a) {
     set(n.words[i], given       ? *given
                     : otherwise ? eval(*otherwise)
                                 : undefined(str_cat("parameter ", in_quotes(n.words[i]), " was not provided")));
+  }
+  if (n.rest) {
+    const std::size_t from = std::min(a.given.size(), n.words.size());
+    set("varargs", list(m_, {a.given.begin() + static_cast<std::ptrdiff_t>(from), a.given.end()}, true));
+  }
+  if (n.named_rest) {
+    std::vector<std::pair<Value, Value>> rest;
+    for (const auto& [word, v] : a.named)
+      if (std::find(n.words.begin(), n.words.end(), word) == n.words.end())
+        rest.emplace_back(text(m_, std::string(word)), v);
+    set("kwargs", dict(m_, std::move(rest)));
   }
   return text(m_, captured(*n.parts[0], nullptr));
 }

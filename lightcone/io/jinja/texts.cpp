@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include <utf8proc.h>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/utf8.h"
 
 namespace lc::jinja {
@@ -235,20 +235,21 @@ void append_quoted(Meter& m, std::string& out, std::string_view s) {
   out += quote;
 }
 
-void append_json(Meter& m, std::string& out, std::string_view s) {
-  m.make(2 * s.size() + 2);
+void append_json(Meter& m, std::string& out, std::string_view s, bool ascii) {
+  m.make((ascii ? 6 : 2) * s.size() + 2);
   out += '"';
-  for (const char c : s) {
+  for (std::size_t at = 0, bytes = 1; at < s.size(); at += bytes) {
     static constexpr std::string_view escaped = "\"\\\n\r\t\b\f", as = "\"\\nrtbf";
-    if (const std::size_t k = escaped.find(c); k != escaped.npos) {
+    const std::uint32_t c = at_of(s, at, &bytes);
+    if (const std::size_t k = c < 128 ? escaped.find(static_cast<char>(c)) : escaped.npos; k != escaped.npos) {
       out += '\\', out += as[k];
-    } else if (static_cast<unsigned char>(c) < 32) {
-      char text[8];
-      std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned char>(c));
+    } else if (c < 32 || (ascii && c > 126 && c < 0x10000)) {
       m.make(4);
-      out += text;
+      out += formatted("\\u%04x", c);
+    } else if (ascii && c > 126) {  // as two halves of UTF-16
+      out += formatted("\\u%04x\\u%04x", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF));
     } else {
-      out += c;
+      out += s.substr(at, bytes);
     }
   }
   out += '"';
@@ -261,7 +262,9 @@ std::string number(double x) {
   const auto [end, error] = std::to_chars(text, text + sizeof text, x, std::chars_format::scientific);
   const std::string s(text, end);
   const std::size_t e = s.find('e');
-  const int exponent = std::atoi(s.c_str() + e + 1);
+  int exponent = 0;
+  const std::size_t digits = e + 1 + (s[e + 1] == '+');
+  std::from_chars(s.data() + digits, s.data() + s.size(), exponent);
   if (exponent < -4 || exponent >= 16) return s;
   char plain[64];
   const auto [stop, wrong] = std::to_chars(plain, plain + sizeof plain, x, std::chars_format::fixed);

@@ -29,7 +29,7 @@ enum class Case : std::uint8_t { Lower, Upper, Capitalize, Title, FilterTitle };
 std::string in_case(Meter& m, std::string_view s, Case c);
 // As Python writes a text within a list, and as JSON does.
 void append_quoted(Meter& m, std::string& out, std::string_view s);
-void append_json(Meter& m, std::string& out, std::string_view s);
+void append_json(Meter& m, std::string& out, std::string_view s, bool ascii);
 std::string number(double x);  // as Python writes it
 
 }  // namespace lc::jinja

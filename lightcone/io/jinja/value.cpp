@@ -57,13 +57,13 @@ void append_str(Meter& m, std::string& out, const Value& v, bool within) {
   else append(m, out, str_cat("<", type_name(v), ">"));
 }
 
-void append_json(Meter& m, std::string& out, const Value& v, int indent, int depth, bool sorted);
+void append_json(Meter& m, std::string& out, const Value& v, const JsonStyle& style, std::size_t depth);
 
-void new_line(Meter& m, std::string& out, int indent, int depth) {
-  if (indent < 0) return;
-  m.make(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth) + 1);
+void new_line(Meter& m, std::string& out, const JsonStyle& style, std::size_t depth) {
+  if (!style.indent) return;
+  m.make(style.indent->size() * depth + 1);
   out += '\n';
-  out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
+  for (std::size_t k = 0; k < depth; ++k) out += *style.indent;
 }
 
 std::string json_key(Meter& m, const Value& key) {
@@ -74,43 +74,43 @@ std::string json_key(Meter& m, const Value& key) {
   fail("keys of JSON are texts, not ", type_name(key));
 }
 
-void append_object(Meter& m, std::string& out, const Dict& d, int indent, int depth, bool sorted) {
+void append_object(Meter& m, std::string& out, const Dict& d, const JsonStyle& style, std::size_t depth) {
   std::vector<std::pair<std::string, const Value*>> all;
   for (const auto& [key, value] : d.items) {
     all.emplace_back(json_key(m, key), &value);
     m.make(all.back().first.size() + 64);
   }
-  if (sorted) std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (style.sorted) std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   append(m, out, "{");
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i) append(m, out, indent < 0 ? ", " : ",");
-    new_line(m, out, indent, depth + 1);
-    append_json(m, out, all[i].first);
-    append(m, out, ": ");
-    append_json(m, out, *all[i].second, indent, depth + 1, sorted);
+    if (i) append(m, out, style.between);
+    new_line(m, out, style, depth + 1);
+    append_json(m, out, all[i].first, style.ascii);
+    append(m, out, style.behind_key);
+    append_json(m, out, *all[i].second, style, depth + 1);
   }
-  if (!all.empty()) new_line(m, out, indent, depth);
+  if (!all.empty()) new_line(m, out, style, depth);
   append(m, out, "}");
 }
 
-void append_json(Meter& m, std::string& out, const Value& v, int indent, int depth, bool sorted) {
+void append_json(Meter& m, std::string& out, const Value& v, const JsonStyle& style, std::size_t depth) {
   m.step();
   if (v.none()) return append(m, out, "null");
   if (const bool* b = v.as<bool>()) return append(m, out, *b ? "true" : "false");
   if (const auto* i = v.as<std::int64_t>()) return append(m, out, std::to_string(*i));
   if (const auto* d = v.as<double>())
     return append(m, out, std::isnan(*d) ? "NaN" : std::isinf(*d) ? (*d > 0 ? "Infinity" : "-Infinity") : number(*d));
-  if (const std::string* s = v.text()) return append_json(m, out, *s);
-  if (const Dict* d = v.dict()) return append_object(m, out, *d, indent, depth, sorted);
+  if (const std::string* s = v.text()) return append_json(m, out, *s, style.ascii);
+  if (const Dict* d = v.dict()) return append_object(m, out, *d, style, depth);
   const List* l = v.list();
   if (!l) fail("Object of type ", type_name(v), " is not JSON serializable");
   append(m, out, "[");
   for (std::size_t i = 0; i < l->items.size(); ++i) {
-    if (i) append(m, out, indent < 0 ? ", " : ",");
-    new_line(m, out, indent, depth + 1);
-    append_json(m, out, l->items[i], indent, depth + 1, sorted);
+    if (i) append(m, out, style.between);
+    new_line(m, out, style, depth + 1);
+    append_json(m, out, l->items[i], style, depth + 1);
   }
-  if (!l->items.empty()) new_line(m, out, indent, depth);
+  if (!l->items.empty()) new_line(m, out, style, depth);
   append(m, out, "]");
 }
 
@@ -287,9 +287,9 @@ std::string repr(Meter& m, const Value& v) {
   append_str(m, s, v, true);
   return s;
 }
-std::string json(Meter& m, const Value& v, int indent, bool sort_keys) {
+std::string json(Meter& m, const Value& v, const JsonStyle& style) {
   std::string s;
-  append_json(m, s, v, indent, 0, sort_keys);
+  append_json(m, s, v, style, 0);
   return s;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,8 +90,13 @@ std::vector<Value> members(Meter& m, const Value& v);
 // What str() gives, and what it gives within a list.
 std::string str(Meter& m, const Value& v);
 std::string repr(Meter& m, const Value& v);
-// json.dumps(v, ensure_ascii=False, indent=..., sort_keys=...); indent < 0: on one line.
-std::string json(Meter& m, const Value& v, int indent = -1, bool sort_keys = false);
+// json.dumps(v, ...) with what Python calls separators, indent, sort_keys and ensure_ascii.
+struct JsonStyle {
+  std::string between = ", ", behind_key = ": ";
+  std::optional<std::string> indent = {};  // of a level; without one all is on one line
+  bool sorted = false, ascii = false;
+};
+std::string json(Meter& m, const Value& v, const JsonStyle& style = {});
 const char* type_name(const Value& v);  // as Python calls it
 
 // Numbers: whether it is one (True and False are 0 and 1), and as what.
