@@ -218,6 +218,16 @@ TEST(Csv, WhatItReads) {
   EXPECT_EQ(list<float>(c.column("name")), (std::vector<float>{1, 400}));
   refuses([&] { c.column("z"); }, "no column 'z'");
   refuses([&] { parse_csv("a,a\n1,2").column("a"); }, "several columns");
+  // lines that end with CR alone, with CR LF, with LF, and all three in one text; the number of a line counts them all
+  const std::vector<float> same{1, 2, 3, 4, 5, 6};
+  for (const char* text : {"a,b\r1,2\r3,4\r5,6\r", "a,b\r\n1,2\r\n3,4\r\n5,6\r\n", "a,b\r\n1,2\r3,4\n5,6", "\r\r\na,b\r\r1,\"2\"\r\"3\",\"4\"\r\n\r\n5,6\r"}) {
+    const Csv lines = parse_csv(text);
+    EXPECT_EQ(lines.columns, (std::vector<std::string>{"a", "b"})) << text;
+    EXPECT_EQ(list<float>(lines.values), same) << text;
+  }
+  EXPECT_EQ(parse_csv("\"x\ry\"\r1\r").columns, (std::vector<std::string>{"x\ry"}));
+  refuses([&] { parse_csv("a,b\r1,2\r\n3,4\n\"x\r\ny\",6"); }, "line 4, column 1");
+  refuses([&] { parse_csv("a,b\r1,2\r3\r"); }, "line 3");
   const Csv tabs = parse_csv("1\t-0\n3\t\n", {.delimiter = '\t', .header = false, .dtype = DType::F64, .missing = NAN});
   EXPECT_TRUE(tabs.columns.empty());
   ASSERT_EQ(tabs.values.shape, (Shape{2, 2}));
@@ -255,7 +265,7 @@ TEST(Csv, BadCellsAreNamed) {
   refuses_csv("a\n18446744073709551616\n", "outside the range of u64", {.dtype = DType::U64});
   refuses_csv("a\n65536\n", "outside the range of u16", {.dtype = DType::U16});
   refuses_csv("a\n1.5\n", "'1.5' is not a whole number", {.dtype = DType::I32});
-  for (const char* cell : {"1 2", "0x10", "1,5e", "--1", "+-1", "++1", "1e", ".", "e5", "\x1b[2J", "1\r\r", "\xff"})
+  for (const char* cell : {"1 2", "0x10", "1,5e", "--1", "+-1", "++1", "1e", ".", "e5", "\x1b[2J", "\xff"})
     refuses_csv("a\n" + std::string(cell) + "\n", "line 2");
   refuses_csv(std::string("a\n1\0\n", 5), "'1\\x00' is not a number");
   for (char d : {'"', '\n', '\r', '.', '-', '5'}) refuses_csv("a\n1\n", "a delimiter that", {.delimiter = d});

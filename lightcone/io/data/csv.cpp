@@ -50,10 +50,13 @@ class CsvReader {
  private:
   std::string_view quoted();
   void skip_empty_lines() {
-    while (rest_.starts_with('\n') || rest_.starts_with("\r\n")) {
-      rest_.remove_prefix(rest_[0] == '\r' ? 2 : 1);
-      ++line_;
-    }
+    while (at_line_end()) end_line();
+  }
+  // A line ends with LF, with CR LF or, as old spreadsheets write it, with CR alone.
+  bool at_line_end() const { return rest_.starts_with('\n') || rest_.starts_with('\r'); }
+  void end_line() {
+    rest_.remove_prefix(rest_.starts_with("\r\n") ? 2 : 1);
+    ++line_;
   }
   void end_of_cell();
   std::string_view rest_;
@@ -71,10 +74,9 @@ std::string_view CsvReader::cell() {
   if (rest_.starts_with('"')) {
     s = quoted();
   } else {
-    const char ends[] = {o_.delimiter, '\n'};
-    s = rest_.substr(0, std::min(rest_.find_first_of(std::string_view(ends, 2)), rest_.size()));
+    const char ends[] = {o_.delimiter, '\n', '\r'};
+    s = rest_.substr(0, std::min(rest_.find_first_of(std::string_view(ends, 3)), rest_.size()));
     rest_.remove_prefix(s.size());
-    if (rest_.starts_with('\n') && s.ends_with('\r')) s.remove_suffix(1);
   }
   end_of_cell();
   return s;
@@ -88,14 +90,14 @@ std::string_view CsvReader::quoted() {
     if (end == rest_.npos) throw wrong("a quote that is never closed");
     const std::string_view piece = rest_.substr(0, end);
     unquoted_ += piece;
-    line_ += static_cast<std::size_t>(std::count(piece.begin(), piece.end(), '\n'));
+    for (std::size_t k = 0; k < piece.size(); ++k)
+      line_ += piece[k] == '\n' || (piece[k] == '\r' && piece.substr(k + 1, 1) != "\n");
     rest_.remove_prefix(end + 1);
     if (!rest_.starts_with('"')) break;
     unquoted_ += '"';
     rest_.remove_prefix(1);
   }
-  if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
-  if (!rest_.empty() && rest_[0] != o_.delimiter && rest_[0] != '\n')
+  if (!rest_.empty() && rest_[0] != o_.delimiter && !at_line_end())
     throw wrong("something follows the closing quote");
   return unquoted_;
 }
@@ -103,12 +105,8 @@ std::string_view CsvReader::quoted() {
 // At a delimiter, a line's end or the end of the text.
 void CsvReader::end_of_cell() {
   last_ = !rest_.starts_with(o_.delimiter);
-  if (!last_) {
-    rest_.remove_prefix(1);
-  } else if (!rest_.empty()) {
-    rest_.remove_prefix(1);
-    ++line_;
-  }
+  if (!last_) rest_.remove_prefix(1);
+  else if (!rest_.empty()) end_line();
 }
 
 // Stores what the cell says as element `i`.
@@ -168,8 +166,9 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& nam
     in.next_row();
   }
   // There are no more cells than delimiters and line ends, and one.
-  const auto marks = std::count_if(text.begin(), text.end(), [&](char c) { return c == o.delimiter || c == '\n'; });
-  const std::size_t most = static_cast<std::size_t>(marks) + 1;
+  std::size_t most = 1;
+  for (std::size_t k = 0; k < text.size(); ++k)
+    most += text[k] == o.delimiter || text[k] == '\n' || (text[k] == '\r' && text.substr(k + 1, 1) != "\n");
   budget.take(most, size_of(o.dtype));
   csv.values = Array::zeros(o.dtype, {static_cast<std::int64_t>(most)});
   std::size_t columns = csv.columns.size(), rows = 0, n = 0;

@@ -25,7 +25,7 @@ struct Csv {
   Array column(std::string_view name) const;
 };
 
-// Cells are separated by the delimiter and rows by LF or CRLF; a cell within double quotes may hold both, and a quote
+// Cells are separated by the delimiter and rows by LF, CRLF or CR; a cell within double quotes may hold them, and a quote
 // written twice. Spaces around a number and empty lines are skipped, as is a byte order mark. A number is read as C++
 // reads it, whatever the locale: 1, +1, -1.5, 1e-3, inf, nan, the nearest of its dtype. Error, which names line and
 // column, for a cell that is no such number or outside its dtype's range, and for a row with more or fewer cells than
