@@ -65,7 +65,7 @@ ROOMS = {
     "metal": ["core", "gpu", "gpu/device", "cache"],
     "train": ["core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "random", "ops", "ops/typed", "runtime"],
-    "io": ["core"],
+    "io": ["core", "cache"],
     "io/checkpoints": ["core", "io"],
     "io/data": ["core", "io"],
     "io/images": ["core", "io", "io/data"],

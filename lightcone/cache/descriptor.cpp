@@ -12,7 +12,33 @@ bool Descriptor::close() {
   return fd < 0 || ::close(fd) == 0;
 }
 
+static sigset_t size_signal() {
+  sigset_t s;
+  sigemptyset(&s);
+  sigaddset(&s, SIGXFSZ);
+  return s;
+}
+static bool is_pending() {
+  sigset_t s;
+  return sigpending(&s) == 0 && sigismember(&s, SIGXFSZ) == 1;
+}
+
+NoSizeSignal::NoSizeSignal() : pending_(is_pending()) {
+  const sigset_t mine = size_signal();
+  pthread_sigmask(SIG_BLOCK, &mine, &before_);
+}
+NoSizeSignal::~NoSizeSignal() {
+  const int error = errno;  // of the call
+  if (const sigset_t mine = size_signal(); !pending_ && is_pending()) {
+    int taken = 0;
+    sigwait(&mine, &taken);
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = error;
+}
+
 bool write_all(int fd, std::string_view bytes, std::size_t offset) {
+  const NoSizeSignal quiet;
   while (!bytes.empty()) {
     const ssize_t n =
         uninterrupted([&] { return ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });

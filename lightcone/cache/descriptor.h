@@ -1,6 +1,8 @@
 // A file descriptor that closes itself, and reads and writes that no signal cuts short.
 #pragma once
 
+#include <csignal>
+
 #include <cerrno>
 #include <cstddef>
 #include <optional>
@@ -34,6 +36,20 @@ class Descriptor {
 
  private:
   int fd_ = -1;
+};
+
+// While it lives, a file that this thread would make larger than the process may (ulimit -f) is an error of the call, EFBIG,
+// and no SIGXFSZ, which ends the process.
+class NoSizeSignal {
+ public:
+  NoSizeSignal();
+  ~NoSizeSignal();
+  NoSizeSignal(const NoSizeSignal&) = delete;
+  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+ private:
+  sigset_t before_;
+  bool pending_;  // one of somebody else's
 };
 
 // From byte `offset` on; false, with errno, when not all of it was written.

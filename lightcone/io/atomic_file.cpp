@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "lightcone/cache/descriptor.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::io {
@@ -191,6 +192,7 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
+  const cache::NoSizeSignal quiet;
   while (!bytes.empty()) {
     const ssize_t n = uninterrupted(
         [&] { return ::write(file_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), kMostAtOnce)); });

@@ -326,7 +326,6 @@ TEST(Save, AFullDisk) {
   spit(dir / "x", "old");
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
-  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   for (rlim_t most : {0, 5, 100'000, 1'000'000})
     for (Save save : kBoth) {
       const rlimit tight{most, old.rlim_max};
@@ -334,7 +333,6 @@ TEST(Save, AFullDisk) {
       expect_failure(dir, save, "cannot write it");
       setrlimit(RLIMIT_FSIZE, &old);
     }
-  ::signal(SIGXFSZ, handler);
 }
 
 // Each system call fails in each way, where files may be without names and where not.
@@ -390,13 +388,11 @@ TEST(Save, NamedTemporaries) {
   const std::string before = slurp(dir / "x");
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
-  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   const rlimit tight{10, old.rlim_max};
   fault = {Call::Open, 2, EOPNOTSUPP};
   setrlimit(RLIMIT_FSIZE, &tight);
   EXPECT_THROW(save_safetensors(dir / "x", e.tensors(true)), Error);
   setrlimit(RLIMIT_FSIZE, &old);
-  ::signal(SIGXFSZ, handler);
   fault = {};
   EXPECT_EQ(slurp(dir / "x"), before);
   EXPECT_EQ(files_in(dir), 1u);

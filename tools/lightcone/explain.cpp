@@ -1,5 +1,6 @@
 #include "explain.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/io/atomic_file.h"
 #include "lightcone/runtime/profile/timeline.h"
 
 namespace lc::tool {
@@ -39,7 +41,14 @@ nlohmann::ordered_json explain(const std::string& title, const Program& p, Conte
   return {};
 }
 
+// Whole or not at all; what is no file, such as /dev/stdout or a pipe, as it comes.
 void write_file(const std::string& path, const std::string& text) {
+  std::error_code none;
+  if (const auto there = std::filesystem::status(path, none); !exists(there) || is_regular_file(there)) {
+    io::AtomicFile file("write", path);
+    file.write(text);
+    return file.commit();
+  }
   std::ofstream f(path, std::ios::binary);
   f << text;
   f.close();
