@@ -178,17 +178,23 @@ class Builder {
 
   int depth_of(const Dim& d);
   int add(Instr in, int depth);
+  // value(), read() and elementwise() call each other as deep as a kernel's expression is. What is no part of that stands in
+  // functions that are not inlined, so that a level takes little of the caller's stack.
   int value(NodeId id, std::vector<Dim> index, const Dim& guard);
+  [[gnu::noinline]] int leaf(const Node& n, const std::vector<Dim>& index);
+  [[gnu::noinline]] int zero_of(DType t);
+  [[gnu::noinline]] int guarded(int v, const Dim& valid, DType t);  // 0 where it is not valid
+  [[gnu::noinline]] int applied(NodeId id, const int (&in)[3], const std::vector<Dim>& index);
   int read(const Edge& e, const std::vector<Dim>& index, const Dim& guard);
-  int load(NodeId id, const std::vector<Dim>& index, const Dim& guard);
-  int gather(NodeId id, const std::vector<Dim>& index, const Dim& guard);
-  int reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  [[gnu::noinline]] int load(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  [[gnu::noinline]] int gather(NodeId id, const std::vector<Dim>& index, const Dim& guard);
+  [[gnu::noinline]] int reduction(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   int elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
   void offend(NodeId id) { offenders_.insert(id); }
   // Goes on as if the offender were in memory already: what it reads is no matter of this kernel.
-  int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  [[gnu::noinline]] int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
     offend(id);
     return load(id, index, guard);
   }
@@ -296,16 +302,18 @@ int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard
   const View::Position at = pinned(located(e.view, index));
   const Shape& s = g_[e.node].shape;
   const Dim both = guard * at.valid;
-  if (at.valid == Dim(0)) {
-    return add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0);
-  }
+  if (at.valid == Dim(0)) return zero_of(g_[e.node].dtype);
   const int v = value(e.node, operand_index(at, s, both), both);
   const Code code = kernel_.instrs[static_cast<std::size_t>(v)].code;
   if (at.valid == Dim(1) || ((code == Code::Load || code == Code::GatherLoad) && region_.is_buffer(e.node))) return v;
-  look_for_splits(at.valid);
-  const int c = add({.code = Code::Index, .dtype = DType::Bool, .offset = at.valid}, depth_of(at.valid));
-  const int zero = add({.code = Code::Constant, .dtype = g_[e.node].dtype}, 0);
-  return add({.code = Code::Apply, .dtype = g_[e.node].dtype, .op = Op::Where, .a = c, .b = v, .c = zero}, 0);
+  return guarded(v, at.valid, g_[e.node].dtype);
+}
+int Builder::zero_of(DType t) { return add({.code = Code::Constant, .dtype = t}, 0); }
+int Builder::guarded(int v, const Dim& valid, DType t) {
+  look_for_splits(valid);
+  const int c = add({.code = Code::Index, .dtype = DType::Bool, .offset = valid}, depth_of(valid));
+  const int zero = zero_of(t);
+  return add({.code = Code::Apply, .dtype = t, .op = Op::Where, .a = c, .b = v, .c = zero}, 0);
 }
 
 int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -392,6 +400,10 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
   const Node& n = g_[id];
   int in[3] = {-1, -1, -1};
   for (std::size_t k = 0; k < n.in.size(); ++k) in[k] = read(n.in[k], index, guard);
+  return applied(id, in, index);
+}
+int Builder::applied(NodeId id, const int (&in)[3], const std::vector<Dim>& index) {
+  const Node& n = g_[id];
   const bool copy = n.op == Op::Contiguous;
   const int v = add(
       {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
@@ -402,6 +414,15 @@ int Builder::elementwise(NodeId id, const std::vector<Dim>& index, const Dim& gu
       again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
     offend(id);
   return v;
+}
+
+int Builder::leaf(const Node& n, const std::vector<Dim>& index) {
+  if (n.op == Op::Constant) return add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0);
+  SymbolValues axes;
+  for (std::size_t a = 0; a < index.size(); ++a) axes.emplace(Dim::index_name(kAxes[a]), index[a]);
+  const Dim d = at_values(n.index, axes);
+  look_for_splits(d);
+  return add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d));
 }
 
 int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
@@ -418,17 +439,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
     v = in_memory(id, index, guard);
   } else {
     switch (info(n.op).kind) {
-      case Kind::Leaf:
-        if (n.op == Op::Constant) {
-          v = add({.code = Code::Constant, .dtype = n.dtype, .value = n.value}, 0);
-        } else {
-          SymbolValues axes;
-          for (std::size_t a = 0; a < index.size(); ++a) axes.emplace(Dim::index_name(kAxes[a]), index[a]);
-          const Dim d = at_values(n.index, axes);
-          look_for_splits(d);
-          v = add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d));
-        }
-        break;
+      case Kind::Leaf: v = leaf(n, index); break;
       case Kind::Elementwise:
       case Kind::Copy: v = elementwise(id, index, guard); break;
       case Kind::Reduce: v = reduction(id, index, guard); break;

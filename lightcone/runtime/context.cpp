@@ -289,6 +289,14 @@ Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
   return *this;
 }
 
+Context& Context::use(std::string_view input, std::span<const std::byte> data) {
+  if (const std::optional<NodeId> id = impl_->given_id("use", input))
+    for (const Assignment& a : impl_->graph().assignments())
+      if (a.state == *id)
+        throw Error("use", str_cat("'", input, "' is a state, which each run writes, and the memory given is const"));
+  return use(input, const_cast<std::byte*>(data.data()), data.size());
+}
+
 void Context::clear_states() {
   Impl& c = *impl_;
   for (const Assignment& a : c.graph().assignments()) {

@@ -108,6 +108,9 @@ class Context {
   // the element size. A state keeps what the memory holds. A device with memory of its own copies it in before each
   // run, and a state out behind it.
   Context& use(std::string_view input, void* data, std::size_t bytes);
+  // The same for an input that is only read, such as what bytes() of another context gives (good until that one's next
+  // run). Error for a state, which is written.
+  Context& use(std::string_view input, std::span<const std::byte> data);
   void clear_states();  // all to zero, those that were loaded too
 
   Context& run();

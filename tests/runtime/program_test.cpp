@@ -1,5 +1,7 @@
 #include "lightcone/runtime/program.h"
 
+#include <pthread.h>
+
 #include <cstring>
 #include <functional>
 #include <random>
@@ -7,11 +9,15 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"
+#include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "on_device.h"
 
@@ -86,6 +92,8 @@ TEST(Program, StateAndSymbols) {
   EXPECT_EQ(c.scalar("sum"), 9);
   EXPECT_EQ(c.scalar("total"), 9);
   EXPECT_THROW(c.bind("n", 5), Error);
+  const float held = 0;
+  EXPECT_THROW(c.use("total", std::as_bytes(std::span(&held, 1))), Error);  // a state is written
   EXPECT_THROW(c.set(x, {1, 2}).run(), Error);
   EXPECT_THROW(Context(p).run(), Error);
 }
@@ -120,6 +128,9 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   EXPECT_EQ(c.scalar("y"), 3);
   mine[0] = 10;  // read in place
   EXPECT_EQ(c.bind("n", 4).run().scalar("y"), 24);
+  Context other(p);  // reads what lies in another context's memory, for which no cast is needed
+  other.bind("n", 2).use("x", std::as_bytes(std::span<const float>(mine))).run();
+  EXPECT_EQ(other.scalar("y"), 12);
   EXPECT_THROW(c.get("nothing"), Error);
   EXPECT_THROW(c.scalar("z"), Error);
 }
@@ -639,4 +650,43 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
     const Results want = interpret(g, {{"w", value}, {"x", in}, {"s", state}});
     for (std::size_t k = 0; k < y.size(); ++k) EXPECT_NEAR(y[k], want.outputs.at("y").f[k], 1e-3 * scale) << k;
   }
+}
+
+// What docs/guide/threads-and-memory.md promises: a thread with little stack may compile, however large the graph is.
+namespace {
+void* compile_much(void* said) {
+  *static_cast<std::string*>(said) = error_of([] {
+    Graph g;
+    const Tensor x = g.input("x", {8, 8}), q = g.input("q", {2, 16, 8});
+    Tensor chain = x, layers = x;
+    for (int k = 0; k < 2000; ++k) chain = sin(chain * 1.01) + pad(x, 0, 1, 0).slice(0, 0, 8);
+    for (int k = 0; k < 100; ++k) layers = softmax(matmul(layers, x) + 1, 1);
+    g.output("chain", chain);
+    g.output("slopes", gradients(sum(layers), {x})[0]);
+    g.output("attention", matmul(softmax(matmul(q, q.transpose(1, 2)), 2), q));
+    g.output("sorted", cumprod(sort(x, 0).values, 1));
+    for (const char* compiler : {"none", "llvm", ""}) {
+      if (*compiler == 'l' && host::find_llvm().path.empty()) continue;
+      const Program p = compile(g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler}}));
+      Context c(p);
+      c.set("x", std::vector<float>(64)).set("q", std::vector<float>(256)).run();
+    }
+  });
+  return nullptr;
+}
+}  // namespace
+
+TEST(Program, CompilesInAThreadOfLittleStack) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+  GTEST_SKIP() << "the frames of such a build are several times as large";
+#endif
+  std::string said;
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, 256 << 10), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &small, compile_much, &said), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
+  EXPECT_EQ(said, "no error");
 }
