@@ -7,6 +7,7 @@
 
 #include "lightcone/codegen/interpret.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 
 namespace lc::ir {
 namespace {
@@ -97,7 +98,8 @@ struct Run {
       case Code::MulAdd: set(to, i.dtype, std::fma(reg(i.a).f, reg(i.b).f, reg(i.c).f)); break;
       case Code::Convert:
         if (is_float(type(i.a))) set(to, i.dtype, reg(i.a).f);
-        else if (is_float(i.dtype)) set(to, i.dtype, to_f64(reg(i.a).i, type(i.a)));
+        else if (i.dtype == DType::F64) set(to, i.dtype, to_f64(reg(i.a).i, type(i.a)));
+        else if (is_float(i.dtype)) set(to, i.dtype, odd_f64(reg(i.a).i, type(i.a) == DType::U64));
         else set(to, i.dtype, reg(i.a).i);
         break;
       case Code::Accumulator: {

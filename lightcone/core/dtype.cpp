@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "lightcone/core/numbers.h"
+
 namespace lc {
 namespace {
 
@@ -136,7 +138,8 @@ void store_i64(void* d, DType t, std::size_t i, std::int64_t v) {
     case DType::U16: return write(d, i, static_cast<std::uint16_t>(v));
     case DType::U32: return write(d, i, static_cast<std::uint32_t>(v));
     case DType::Bool: return write(d, i, static_cast<std::uint8_t>(v != 0));
-    default: return store_f64(d, t, i, static_cast<double>(v));
+    case DType::F64: return write(d, i, static_cast<double>(v));
+    default: return store_f64(d, t, i, odd_f64(v, false));
   }
 }
 

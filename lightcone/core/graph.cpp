@@ -10,6 +10,7 @@
 
 #include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc {
@@ -279,6 +280,7 @@ Tensor Graph::constant(Scalar v, DType dtype) {
     value = load_f64(&raw, dtype, 0);
   }
   // below 2^53 a double holds every whole number
+  if (v.whole && is_float(dtype) && dtype != DType::F64) value = odd_f64(*v.whole, value > 0);
   const bool holds = dtype == DType::U64 || (dtype == DType::I64 && (value < 0) == (v.whole < 0));
   if (v.whole && holds && std::fabs(value) >= 0x1p53) return index({}, *v.whole, dtype);
   return Tensor(*this, {add({.op = Op::Constant, .dtype = dtype, .value = value}), View()});

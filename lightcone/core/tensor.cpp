@@ -35,6 +35,8 @@ int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
   if (a < 0 || a >= rank) throw Error(op, str_cat("axis ", axis, " is not an axis of ", str(shape)));
   return a;
 }
+// Torch takes axis 0 and -1 of a number where an axis does not have to be there.
+static bool is_axis_of_number(const Tensor& t, int axis) { return t.rank() == 0 && (axis == 0 || axis == -1); }
 // Every `step`-th of an axis from `begin` on.
 static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t step) {
   Shape from(v.shape().size(), 0), to = v.shape();
@@ -59,6 +61,7 @@ Tensor Tensor::permute(std::vector<int> axes, const At& at) const {
 }
 Tensor Tensor::transpose(int a, int b, const At& at) const {
   const OpScope scope("transpose", at);
+  if (is_axis_of_number(*this, a) && is_axis_of_number(*this, b)) return *this;
   std::vector<int> axes(static_cast<std::size_t>(rank()));
   for (int i = 0; i < rank(); ++i) axes[i] = i;
   if (const int i = wrap_axis(a, rank(), shape(), "transpose"), j = wrap_axis(b, rank(), shape(), "transpose"); i != j)
@@ -112,6 +115,7 @@ Tensor Tensor::unsqueeze(int axis, const At& at) const {
 }
 Tensor Tensor::squeeze(int axis, const At& at) const {
   const OpScope scope("squeeze", at);
+  if (is_axis_of_number(*this, axis)) return *this;
   Shape s = shape();
   const int a = wrap_axis(axis, rank(), s, "squeeze");
   if (!(s[a] == Dim(1))) throw Error("squeeze", str_cat("axis ", a, " of ", str(s), " is not 1"));
@@ -129,6 +133,7 @@ Tensor Tensor::slice(int axis, Dim begin, Dim end, std::int64_t step, const At& 
 }
 Tensor Tensor::flip(int axis, const At& at) const {
   const OpScope scope("flip", at);
+  if (is_axis_of_number(*this, axis)) return *this;
   const int a = wrap_axis(axis, rank(), shape(), "flip");
   return with(strided(view(), a, extent(a) - 1, extent(a), -1));
 }
@@ -141,6 +146,7 @@ Tensor Tensor::pad(int axis, Dim before, Dim after, const At& at) const {
 }
 Tensor Tensor::unfold(int axis, Dim size, std::int64_t stride, std::int64_t dilation, const At& at) const {
   const OpScope scope("unfold", at);
+  if (is_axis_of_number(*this, axis)) return reshape({1}).unfold(0, size, stride, dilation).select(0, 0);
   return with(view().unfold(wrap_axis(axis, rank(), shape(), "unfold"), size, stride, dilation));
 }
 

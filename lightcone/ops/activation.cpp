@@ -110,7 +110,7 @@ Tensor softsign(Operand a) {
   const Tensor x = as_float(a);
   return prim::div(x, add(abs(x), 1));
 }
-Tensor hardtanh(Operand a, double low, double high) { return between(a, low, high, "hardtanh"); }
+Tensor hardtanh(Operand a, Scalar low, Scalar high) { return between(a, low, high, "hardtanh"); }
 Tensor hardsigmoid(Operand a) {
   LC_SCOPE("hardsigmoid");
   LC_RETURN_IF_HALF(a, hardsigmoid(a));
@@ -149,7 +149,7 @@ Tensor tanhshrink(Operand a) {
   const Tensor y = prim::where(prim::less_than(abs(x), full_like(x, 0.55)), prim::mul(x, prim::mul(s, p)), far);
   return with_slope(y, x, [](const Tensor& x, const Tensor&) { return square(tanh(x)); });
 }
-Tensor threshold(Operand a, double threshold, double value) {
+Tensor threshold(Operand a, Scalar threshold, Scalar value) {
   LC_SCOPE("threshold");
   const Tensor low = logical_or(prim::less_than(a, full_like(a, threshold)), prim::equal(a, full_like(a, threshold)));
   return prim::where(low, full_like(a, value), a);

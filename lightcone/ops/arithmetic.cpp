@@ -7,6 +7,7 @@ namespace detail {
 
 Axes wrap_axes(Axes axes, const Operand& a, const char* op) {
   const int rank = a->rank();
+  if (axes.size() == 1 && is_number(a, axes[0])) return {};
   if (axes.empty())
     for (int i = 0; i < rank; ++i) axes.push_back(i);
   for (int& x : axes) x = wrap_axis(x, rank, a->shape(), op);
@@ -261,14 +262,15 @@ Tensor bound_of(Tensor& t, const OptionalTensorOrNumber& b) {
   return p.b;
 }
 }  // namespace
-Tensor detail::between(const Operand& a, double low, double high, const char* op) {
+Tensor detail::between(const Operand& a, std::optional<Scalar> low, std::optional<Scalar> high, const char* op) {
   const OpScope scope(op, a.at);
   Tensor t = a;
-  if (low != -kInf) t = prim::maximum(t, full_like(t, low));
-  if (high != kInf) t = prim::minimum(t, full_like(t, high));
-  return with_vjp(t, {a}, [low, high](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), low), c.x()),
-                                    prim::less_than(c.x(), full_like(c.x(), high)));
+  if (low && low->value != -kInf) t = prim::maximum(t, full_like(t, *low));
+  if (high && high->value != kInf) t = prim::minimum(t, full_like(t, *high));
+  const double least = low ? low->value : -kInf, most = high ? high->value : kInf;
+  return with_vjp(t, {a}, [least, most](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), least), c.x()),
+                                    prim::less_than(c.x(), full_like(c.x(), most)));
     return {prim::where(inside, c.g(), full_like(c.g(), 0))};
   });
 }
@@ -279,7 +281,8 @@ Tensor clamp(Operand a, OptionalTensorOrNumber low, OptionalTensorOrNumber high)
   for (const auto* b : {&low, &high, &low})  // each may widen or stretch what the others are compared with
     if (b->given()) bound_of(x, *b);
   if ((!low.given() || low.is_number()) && (!high.given() || high.is_number()))
-    return between(x, low.given() ? low.number().value : -kInf, high.given() ? high.number().value : kInf, "clamp");
+    return between(x, low.given() ? std::optional(low.number()) : std::nullopt,
+                   high.given() ? std::optional(high.number()) : std::nullopt, "clamp");
   Tensor t = x;
   if (low.given()) t = prim::maximum(t, bound_of(x, low));
   if (high.given()) t = prim::minimum(t, bound_of(x, high));

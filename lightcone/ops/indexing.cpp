@@ -11,6 +11,8 @@ Tensor detail::in_range(const Tensor& index, const Dim& below) {
 }
 Tensor gather(Operand a, int axis, Operand index) {
   LC_SCOPE("gather");
+  if (is_number(a, axis) && index->rank() <= 1)
+    return gather(row_of(a), 0, row_of(index)).reshape(index->shape());
   axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
   Tensor data = a;  // other axes may be longer than the index
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
@@ -22,6 +24,9 @@ Tensor gather(Operand a, int axis, Operand index) {
 }
 Tensor index_select(Operand a, int axis, Operand index) {
   LC_SCOPE("index_select");
+  if (is_number(a, axis) && (index->rank() == 0 || index->shape() == Shape{1}))
+    return number_of(index_select(row_of(a), 0, row_of(index)));
+  index.tensor = row_of(index);  // torch takes a number for a row of one
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_select");
   if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
   Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
@@ -70,6 +75,8 @@ namespace {
 Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op,
                  Tensor (*write)(Operand, Operand, Operand, int)) {
   const OpScope scope(op, a.at);
+  if (is_number(a, axis) && index->rank() <= 1 && src->rank() <= 1)
+    return number_of(scattered(Operand(row_of(a), a.at), 0, Operand(row_of(index), a.at), Operand(row_of(src), a.at), op, write));
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
     throw Error(op, str_cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),
@@ -98,7 +105,7 @@ Tensor scatter(Operand a, int axis, Operand index, Operand src) {
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src) {
   return scattered(a, axis, index, src, "scatter_add", prim::scatter_add);
 }
-Tensor scatter(Operand a, int axis, Operand index, double value) {
+Tensor scatter(Operand a, int axis, Operand index, Scalar value) {
   LC_SCOPE("scatter");
   return scatter(a, axis, index, full(a->graph(), index->shape(), value, a->dtype()));
 }
@@ -114,28 +121,40 @@ Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& s
   return index->reshape(s).expand(src->shape());
 }
 }  // namespace
+// A number with a number for a source, as rows of one.
+bool as_rows(Operand& a, int axis, Operand& index, Operand& src) {
+  index.tensor = row_of(index);
+  if (!is_number(a, axis) || src->rank() != 0) return false;
+  a.tensor = row_of(a), src.tensor = row_of(src);
+  return true;
+}
 Tensor index_add(Operand a, int axis, Operand index, Operand src) {
   LC_SCOPE("index_add");
+  if (as_rows(a, axis, index, src)) return number_of(index_add(a, 0, index, src));
   const Tensor at = along(a, axis, index, src, "index_add");
   return scatter_add(a, axis, at, src);
 }
 Tensor index_copy(Operand a, int axis, Operand index, Operand src) {
   LC_SCOPE("index_copy");
+  if (as_rows(a, axis, index, src)) return number_of(index_copy(a, 0, index, src));
   const Tensor at = along(a, axis, index, src, "index_copy");
   return scatter(a, axis, at, src);
 }
 Tensor argsort(Operand a, int axis, bool descending) {
   LC_SCOPE("argsort");
+  LC_RETURN_IF_NUMBER(a, axis, argsort(a, 0, descending));
   return prim::argsort(a, wrap_axis(axis, a->rank(), a->shape(), "argsort"), descending);
 }
 Sorted sort(Operand a, int axis, bool descending) {
   LC_SCOPE("sort");
+  LC_RETURN_IF_NUMBER(a, axis, sort(a, 0, descending));
   axis = wrap_axis(axis, a->rank(), a->shape(), "sort");
   const Tensor i = prim::argsort(a, axis, descending);
   return {prim::gather(a, i, axis), i};
 }
 Sorted topk(Operand a, Dim k, int axis, bool largest) {
   LC_SCOPE("topk");
+  if (is_number(a, axis) && k == Dim(1)) return number_of(topk(row_of(a), k, 0, largest));
   axis = wrap_axis(axis, a->rank(), a->shape(), "topk");
   if (k.bounds().hi < 0) throw Error("topk", str_cat("k is ", k));
   if (provably_below(a->extent(axis), k))

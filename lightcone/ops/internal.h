@@ -49,9 +49,31 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 // The exponential inside a softmax, of a difference from the largest: 2^(t log2 e), where t rounds the more the less it
 // counts.
 Tensor exp_of_difference(const Tensor& t);
+// A number has no axes, but torch takes 0 and -1 of it: it is as a row of one, whose result is a number again. `call` is
+// the function itself, as with LC_RETURN_IF_HALF.
+inline bool is_number(const Operand& a, int axis) { return a->rank() == 0 && (axis == 0 || axis == -1); }
+inline Tensor row_of(const Tensor& number) { return number.rank() == 0 ? number.reshape({1}) : number; }
+inline Tensor number_of(const Tensor& row) { return row.reshape({}); }
+template <class Two>
+Two number_of(Two rows) {
+  rows.values = rows.values.reshape({}), rows.indices = rows.indices.reshape({});
+  return rows;
+}
+#define LC_RETURN_IF_NUMBER(a, axis, call)  \
+  if (detail::is_number(a, axis)) {         \
+    (a).tensor = detail::row_of(a);         \
+    return detail::number_of(call);         \
+  }
+// A float as mantissa 2^exponent (an integer), so that a product of many overflows only where the whole does.
+struct Scaled {
+  Tensor mantissa, exponent;
+};
+Scaled scaled(const Tensor& x);
+Scaled times(const Scaled& a, const Scaled& b);
+Tensor number(const Scaled& s);
 Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
 // The element of [low, high] next to x. As in torch the derivative is 0 at the two ends as well.
-Tensor between(const Operand& x, double low, double high, const char* op);
+Tensor between(const Operand& x, std::optional<Scalar> low, std::optional<Scalar> high, const char* op);
 // y, the maximum of x over an axis (which may be gone), whose derivative belongs to the first of the largest.
 Tensor with_vjp_of_first(const Tensor& y, const Tensor& x, int axis);
 // y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it is

@@ -149,6 +149,7 @@ Tensor instance_norm(Operand x, OptionalOperand running_mean, OptionalOperand ru
 }
 Tensor normalize(Operand x, double p, int axis, double eps) {
   const OpScope scope("normalize", x.at);
+  LC_RETURN_IF_NUMBER(x, axis, normalize(x, p, 0, eps));
   LC_RETURN_IF_HALF(x, normalize(x, p, axis, eps));
   axis = wrap_axis(axis, x->rank(), x->shape(), "normalize");
   const Tensor t = as_float(x), length = norm(t, p, {axis}, true);
@@ -158,6 +159,7 @@ Tensor cosine_similarity(Operand a, Operand b, int axis, double eps) {
   const OpScope scope("cosine_similarity", a.at);
   LC_RETURN_IF_EITHER_HALF(a, b, cosine_similarity(a, b, axis, eps));
   const Shape shape = broadcast(a->shape(), b->shape(), "cosine_similarity");
+  if (shape.empty() && is_number(a, axis)) return number_of(cosine_similarity(row_of(a), row_of(b), 0, eps));
   axis = wrap_axis(axis, static_cast<int>(shape.size()), shape, "cosine_similarity");
   const Tensor x = expand_to(as_float(a), shape), y = expand_to(as_float(b), shape), n = norm(x, 2, {axis}),
                m = norm(y, 2, {axis});

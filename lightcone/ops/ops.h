@@ -134,13 +134,13 @@ Tensor silu(Operand a);
 Tensor mish(Operand a);
 Tensor softplus(Operand a, double beta = 1.0, double threshold = 20.0);
 Tensor softsign(Operand a);
-Tensor hardtanh(Operand a, double low = -1, double high = 1);
+Tensor hardtanh(Operand a, Scalar low = -1, Scalar high = 1);
 Tensor hardsigmoid(Operand a);
 Tensor hardswish(Operand a);
 Tensor hardshrink(Operand a, double lambda = 0.5);
 Tensor softshrink(Operand a, double lambda = 0.5);
 Tensor tanhshrink(Operand a);
-Tensor threshold(Operand a, double threshold, double value);
+Tensor threshold(Operand a, Scalar threshold, Scalar value);
 Tensor prelu(Operand a, Operand weight);  // weight [1] or [channels]; channels are axis 1
 Tensor glu(Operand a, int axis = -1);
 
@@ -201,7 +201,7 @@ Tensor one_hot(Operand ids, Dim num_classes);  // i64, classes last
 // several writers wins, or all are added. src has a's dtype and is nowhere shorter than index; index is
 // nowhere longer than a, `axis` aside.
 Tensor scatter(Operand a, int axis, Operand index, Operand src);
-Tensor scatter(Operand a, int axis, Operand index, double value);
+Tensor scatter(Operand a, int axis, Operand index, Scalar value);
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
 // The same for whole slices: a [.., n, ..], index [m], src [.., m, ..] -> [.., n, ..].
 Tensor index_add(Operand a, int axis, Operand index, Operand src);

@@ -117,8 +117,34 @@ std::pair<Tensor, Tensor> std_mean(Operand a, Axes axes, int correction, bool ke
   LC_SCOPE("std_mean");
   return {stddev(a, axes, correction, keepdim), mean(a, axes, keepdim)};
 }
+namespace {
+Tensor part(const Tensor& t, int axis, std::int64_t from, std::int64_t to) { return t.slice(axis, from, to); }
+Scaled part(const Scaled& s, int axis, std::int64_t from, std::int64_t to) {
+  return {s.mantissa.slice(axis, from, to), s.exponent.slice(axis, from, to)};
+}
+Tensor joined(const Tensor& a, const Tensor& b, int axis) { return concat({a, b}, axis); }
+Scaled joined(const Scaled& a, const Scaled& b, int axis) {
+  return {concat({a.mantissa, b.mantissa}, axis), concat({a.exponent, b.exponent}, axis)};
+}
+Tensor times(const Tensor& a, const Tensor& b) { return prim::mul(a, b); }
+Dim extent(const Tensor& t, int axis) { return t.extent(axis); }
+Dim extent(const Scaled& s, int axis) { return s.mantissa.extent(axis); }
+
+// The product over an axis, which keeps an extent of 1.
+template <class T>
+T pairwise(T t, int axis) {
+  for (std::int64_t len = *extent(t, axis).constant(); len > 1;) {
+    const std::int64_t half = len / 2;
+    const T pairs = times(part(t, axis, 0, half), part(t, axis, half, 2 * half));
+    t = len % 2 ? joined(pairs, part(t, axis, 2 * half, len), axis) : pairs;
+    len = half + len % 2;
+  }
+  return t;
+}
+}  // namespace
 Tensor prod(Operand a, int axis, bool keepdim) {
   LC_SCOPE("prod");
+  LC_RETURN_IF_NUMBER(a, axis, prod(a, 0, keepdim));
   LC_RETURN_IF_HALF(a, prod(a, axis, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "prod");
   Tensor t = is_float(a->dtype()) ? a.tensor : prim::cast(a, DType::I64);
@@ -132,12 +158,7 @@ Tensor prod(Operand a, int axis, bool keepdim) {
     s[static_cast<std::size_t>(axis)] = 1;
     t = full(t.graph(), s, 1, t.dtype());
   }
-  for (std::int64_t len = std::max<std::int64_t>(*n.constant(), 1); len > 1;) {  // pairwise
-    const std::int64_t half = len / 2;
-    const Tensor pairs = prim::mul(t.slice(axis, 0, half), t.slice(axis, half, 2 * half));
-    t = len % 2 ? concat({pairs, t.slice(axis, 2 * half, len)}, axis) : pairs;
-    len = half + len % 2;
-  }
+  t = is_float(t.dtype()) ? number(pairwise<Scaled>(scaled(t), axis)) : pairwise<Tensor>(t, axis);
   return keepdim ? t : t.squeeze(axis);
 }
 Tensor prod(Operand a) {
@@ -162,7 +183,16 @@ Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
     });
     return keepdim ? keep(y, axes, x.shape()) : y;
   }
-  return pow(sum(pow(m, p), std::move(axes), keepdim), 1 / p);
+  const Tensor y = prim::contiguous(pow(sum(pow(m, p), axes, true), 1 / p));
+  with_vjp(y, {x}, [p](const VjpCall& c) -> std::vector<Tensor> {
+    const Tensor &x = c.x(), zero = full_like(x, 0), y = c.y().expand(x.shape());
+    // Where there is no derivative torch has 0; the quotient there is one of ones, whose derivatives are finite, too.
+    const Tensor flat = p > 1 ? prim::equal(y, zero) : prim::equal(x, zero), one = full_like(x, 1);
+    const Tensor ratio = prim::div(prim::where(flat, one, abs(x)), prim::where(flat, one, y));
+    const Tensor slope = prim::mul(sign(x), pow(ratio, p - 1));
+    return {prim::where(flat, zero, prim::mul(c.g().expand(x.shape()), slope))};
+  });
+  return keepdim ? y : drop(y, axes);
 }
 Tensor count_nonzero(Operand a, Axes axes) {
   LC_SCOPE("count_nonzero");
@@ -185,6 +215,7 @@ Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
 }
 Tensor argmax(Operand a, int axis, bool keepdim) {
   LC_SCOPE("argmax");
+  LC_RETURN_IF_NUMBER(a, axis, argmax(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "argmax");
   not_empty(a, {axis}, "argmax");
   const Tensor x = a->dtype() == DType::Bool ? prim::cast(a, DType::U8) : a.tensor;
@@ -224,6 +255,7 @@ Tensor argmin(Operand a, int axis, bool keepdim) {
 }
 Extreme max(Operand a, int axis, bool keepdim) {
   LC_SCOPE("max");
+  LC_RETURN_IF_NUMBER(a, axis, max(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "max");
   // in a node of its own, because the derivative of amax is another one
   const Tensor values = prim::contiguous(amax(a, {axis}, keepdim));
@@ -231,6 +263,7 @@ Extreme max(Operand a, int axis, bool keepdim) {
 }
 Extreme min(Operand a, int axis, bool keepdim) {
   LC_SCOPE("min");
+  LC_RETURN_IF_NUMBER(a, axis, min(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "min");
   if (!is_float(a->dtype())) return {amin(a, {axis}, keepdim), argmin(a, axis, keepdim)};
   const Extreme most = max(neg(a.tensor), axis, keepdim);
@@ -267,6 +300,7 @@ Tensor all(Operand a, Axes axes, bool keepdim) {
 }
 Tensor softmax(Operand a, int axis) {
   LC_SCOPE("softmax");
+  LC_RETURN_IF_NUMBER(a, axis, softmax(a, 0));
   LC_RETURN_IF_HALF(a, softmax(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
@@ -279,6 +313,7 @@ Tensor softmax(Operand a, int axis) {
 }
 Tensor log_softmax(Operand a, int axis) {
   LC_SCOPE("log_softmax");
+  LC_RETURN_IF_NUMBER(a, axis, log_softmax(a, 0));
   LC_RETURN_IF_HALF(a, log_softmax(a, axis));
   axis = wrap_axis(axis, a->rank(), a->shape(), "log_softmax");
   const Tensor x = as_float(a), m = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());

@@ -7,23 +7,34 @@ using namespace detail;
 
 namespace {
 
+// What lies `step` before each element, and `none` where nothing does.
+Tensor before(const Tensor& t, int axis, std::int64_t step, double none) {
+  const Dim n = t.extent(axis), i = Dim::index(axis, n);
+  const Tensor inside = t.graph().index(t.shape(), less(Dim(step) - 1, i), DType::Bool);
+  return prim::where(inside, t.pad(axis, step, 0).slice(axis, 0, n), full_like(t, none));
+}
 // x combined with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, whatever n will be.
 Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operand, Operand)) {
-  const Dim n = x.extent(axis);
   Tensor t = x;
-  for (std::int64_t step = 1; step < n.bounds().hi; step *= 2) {
-    const Dim i = Dim::index(axis, n);
-    const Tensor inside = x.graph().index(x.shape(), less(Dim(step) - 1, i), DType::Bool);
-    const Tensor shifted = t.pad(axis, step, 0).slice(axis, 0, n);
-    t = combine(t, prim::where(inside, shifted, full_like(t, identity)));
-  }
+  for (std::int64_t step = 1; step < x.extent(axis).bounds().hi; step *= 2)
+    t = combine(t, before(t, axis, step, identity));
   return t;
+}
+// The same product of floats. Its parts are products of neighbours from anywhere, and may be beyond the range of numbers
+// where those from the first element on are not.
+Tensor scan_product(const Tensor& x, int axis) {
+  if (!is_float(x.dtype())) return scan(x, axis, 1, prim::mul);
+  Scaled t = scaled(x);
+  for (std::int64_t step = 1; step < x.extent(axis).bounds().hi; step *= 2)
+    t = times(t, {before(t.mantissa, axis, step, 1), before(t.exponent, axis, step, 0)});
+  return number(t);
 }
 
 }  // namespace
 
 Tensor cumsum(Operand a, int axis) {
   LC_SCOPE("cumsum");
+  LC_RETURN_IF_NUMBER(a, axis, cumsum(a, 0));
   LC_RETURN_IF_HALF(a, cumsum(a, axis));
   const bool narrow = !is_float(a->dtype());
   axis = wrap_axis(axis, a->rank(), a->shape(), "cumsum");
@@ -34,10 +45,11 @@ Tensor cumsum(Operand a, int axis) {
 }
 Tensor cumprod(Operand a, int axis) {
   LC_SCOPE("cumprod");
+  LC_RETURN_IF_NUMBER(a, axis, cumprod(a, 0));
   LC_RETURN_IF_HALF(a, cumprod(a, axis));
   const bool narrow = !is_float(a->dtype());
-  return scan(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"), 1,
-              prim::mul);
+  return scan_product(narrow ? prim::cast(a, DType::I64) : a.tensor,
+                      wrap_axis(axis, a->rank(), a->shape(), "cumprod"));
 }
 namespace {
 // The place along an axis of the last one so far for which `hit` holds.
@@ -54,6 +66,7 @@ std::vector<Tensor> vjp_of_last(const VjpCall& c, int axis) {
 }
 Extreme so_far(const Operand& a, int axis, const char* op, double none, Tensor (*better)(Operand, Operand)) {
   const OpScope scope(op, a.at);
+  if (is_number(a, axis)) return number_of(so_far(Operand(row_of(a), a.at), 0, op, none, better));
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   const Tensor values =
       with_vjp(scan(a, axis, none, better), {a.tensor}, [axis](const VjpCall& c) { return vjp_of_last(c, axis); });
@@ -72,6 +85,7 @@ Extreme cummin(Operand a, int axis) {
 }
 Tensor logcumsumexp(Operand a, int axis) {
   LC_SCOPE("logcumsumexp");
+  LC_RETURN_IF_NUMBER(a, axis, logcumsumexp(a, 0));
   LC_RETURN_IF_HALF(a, logcumsumexp(a, axis));
   return scan(as_float(a), wrap_axis(axis, a->rank(), a->shape(), "logcumsumexp"), -kInf, logaddexp);
 }

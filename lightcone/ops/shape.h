@@ -90,9 +90,9 @@ enum class PadMode : std::uint8_t { Constant, Reflect, Replicate, Circular };
 // torch.nn.functional.pad: two numbers an axis, before and after, the last axis first. Negative numbers cut, in
 // Constant mode alone. Reflect leaves the edge out and needs n above both, Circular needs n to reach both, Replicate n
 // >= 1.
-Tensor pad(Operand a, const IntList& pad, PadMode mode = PadMode::Constant, double value = 0);
+Tensor pad(Operand a, const IntList& pad, PadMode mode = PadMode::Constant, Scalar value = 0);
 // The same for one axis: [.., n, ..] -> [.., before + n + after, ..].
-Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, double value = 0);
+Tensor pad(Operand a, int axis, int before, int after, PadMode mode = PadMode::Constant, Scalar value = 0);
 Tensor roll(Operand a, std::int64_t shift, int dim);
 Tensor roll(Operand a, std::int64_t shift);  // of all elements in row-major order
 Tensor roll(Operand a, const std::vector<std::int64_t>& shifts, const IntList& dims);

@@ -50,6 +50,7 @@ Tensor sign(Operand a) {
 }
 Tensor square(Operand a) {
   LC_SCOPE("square");
+  if (a->dtype() == DType::Bool) a.tensor = prim::cast(a, DType::I64);  // as in torch, where it is pow(a, 2)
   return with_slope(prim::mul(a, a), a, [](const Tensor& x, const Tensor&) { return mul(x, 2); });
 }
 Tensor exp2(Operand a) {

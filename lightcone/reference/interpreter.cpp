@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/reference/internal.h"
 
 namespace lc {
@@ -152,6 +153,11 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& wa
   return out;
 }
 
+// A whole number as a float, to be rounded once.
+double as_float(DType to, i64 v, DType from) {
+  return to == DType::F64 ? to_f64(v, from) : odd_f64(v, from == DType::U64);
+}
+
 Value convert(const Node& n, const Value& in, const Way& way) {
   if (in.dtype == n.dtype) return in;
   Value out = make_value(n.dtype, in.shape);
@@ -162,7 +168,8 @@ Value convert(const Node& n, const Value& in, const Way& way) {
   if (samples) out.shift.resize(out.size());
   for (std::size_t k = 0; k < out.size(); ++k) {
     if (!is_float(n.dtype)) out.i[k] = is_float(in.dtype) ? whole(n.dtype, in.f[k]) : wrapped(n.dtype, in.i[k]);
-    else out.f[k] = rounded(n.dtype, in.at(k), is_float(in.dtype) ? way.rounding : Rounding::Wide);
+    else if (is_float(in.dtype)) out.f[k] = rounded(n.dtype, in.f[k], way.rounding);
+    else out.f[k] = rounded(n.dtype, as_float(n.dtype, in.i[k], in.dtype), way.rounding);
     if (!samples) continue;
     const Sampled x = sampled(in, k);
     Shift& s = out.shift[k];
@@ -178,7 +185,7 @@ Value convert(const Node& n, const Value& in, const Way& way) {
 Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   Value out = make_value(n.dtype, shape);
   const auto put = [&](std::size_t k, double v, i64 w, bool constant) {
-    if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, constant ? v : static_cast<double>(w), Rounding::Storage);
+    if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, constant ? v : as_float(n.dtype, w, DType::I64), Rounding::Storage);
     else out.i[k] = constant ? whole(n.dtype, v) : wrapped(n.dtype, w);
   };
   if (n.op == Op::Constant) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/reference/interpreter.h"
 #include "ops_cases.h"
@@ -39,8 +40,8 @@ inline Value parse_value(std::istringstream& s) {
   Value v = make_value(type_named(type), shape);
   for (std::size_t k = 0; k < v.size(); ++k) {
     s >> word;
-    if (v.dtype == DType::F64) v.f[k] = std::strtod(word.c_str(), nullptr);
-    else if (is_float(v.dtype)) v.f[k] = std::strtof(word.c_str(), nullptr);
+    if (v.dtype == DType::F64) v.f[k] = real_of<double>(word).value();
+    else if (is_float(v.dtype)) v.f[k] = real_of<float>(word).value();
     else if (v.dtype == DType::U64) v.i[k] = static_cast<std::int64_t>(std::stoull(word));
     else v.i[k] = std::stoll(word);
   }

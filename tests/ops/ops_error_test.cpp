@@ -67,7 +67,7 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("var: axis 9 is not an axis of [2, 3, 4]", var(a, {9}));
   SAYS("any: axis 4 is not an axis of [2, 3, 4]", any(a, {4}));
   SAYS("logsumexp: axis 3 is not an axis of [2, 3, 4]", logsumexp(a, {3}));
-  SAYS("softmax: axis 0 is not an axis of []", softmax(z, 0));
+  SAYS("softmax: axis 1 is not an axis of []", softmax(z, 1));
   SAYS("softmax: axis 3 is not an axis of [2, 3, 4]", softmax(a, 3));
   SAYS("log_softmax: axis -4 is not an axis of [2, 3, 4]", log_softmax(a, -4));
   SAYS("cumsum: axis 3 is not an axis of [2, 3, 4]", cumsum(a, 3));
@@ -145,7 +145,7 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("scatter_add: axis 1 is not an axis of [5]", scatter_add(v, 1, i, v));
   SAYS("index_add: a source [2, 3, 4] does not fit 3 places of axis 0 of [2, 3, 4]", index_add(a, 0, i, a));
   SAYS("argsort: axis 3 is not an axis of [2, 3, 4]", argsort(a, 3));
-  SAYS("sort: axis -1 is not an axis of []", sort(z));
+  SAYS("sort: axis -2 is not an axis of []", sort(z, -2));
   SAYS("topk: k is 6, axis 0 of [5] has fewer elements", topk(v, 6));
   SAYS("topk: k is -1", topk(v, -1));
   SAYS("einsum: 'ij,jk->ik': 'j' is both 784 and 512", einsum("ij,jk->ik", {big, bw}));

@@ -53,6 +53,19 @@ LC_INTEGER(b, u8, u32)
 LC_INTEGER(us, u16, u32)
 LC_INTEGER(u, u32, u32)
 LC_INTEGER(ul, u64, u64)
+// Whole numbers as floats that fewer digits are rounded from as from the numbers themselves: 16 digits and more, and
+// whether anything is below them.
+LC u64 lc_jam(u64 m, int n) { return m >> n | ((m & (((u64)1 << n) - 1)) != 0); }
+LC float lc_odd_u(u32 m) { const int far = m >> 24 != 0; return (float)(int)(far ? (u32)lc_jam(m, 8) : m) * (far ? 256.0f : 1.0f); }
+LC float lc_odd_ul(u64 m) {
+  float s = 1.0f;
+  if (m >> 40) { m = lc_jam(m, 24); s = 16777216.0f; }
+  if (m >> 32) { m = lc_jam(m, 16); s *= 65536.0f; }
+  if (m >> 24) { m = lc_jam(m, 8); s *= 256.0f; }
+  return (float)(int)m * s;
+}
+LC float lc_odd_i(int v) { const float f = lc_odd_u(v < 0 ? 0 - (u32)v : (u32)v); return v < 0 ? -f : f; }
+LC float lc_odd_l(long v) { const float f = lc_odd_ul(v < 0 ? 0 - (u64)v : (u64)v); return v < 0 ? -f : f; }
 LC int lc_and_t(int a, int b) { return a & b; }
 LC int lc_or_t(int a, int b) { return a | b; }
 LC int lc_xor_t(int a, int b) { return a ^ b; }

@@ -1,7 +1,8 @@
 #include "lightcone/codegen/c/text.h"
 
 #include <cmath>
-#include <cstdio>
+
+#include "lightcone/core/numbers.h"
 
 namespace lc::ir {
 
@@ -59,9 +60,7 @@ std::string number(double v, DType t) {
   const bool wide = t == DType::F64;
   if (std::isnan(v)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
   if (std::isinf(v)) return quote(std::string(v < 0 ? "-" : "") + (wide ? "__builtin_inf()" : "__builtin_inff()"));
-  char text[40];
-  std::snprintf(text, sizeof text, wide ? "%a" : "%af", v);
-  return quote(text);
+  return quote(formatted(wide ? "%a" : "%af", v));
 }
 
 std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c) {
@@ -101,6 +100,8 @@ std::string converted(const std::string& v, DType from, DType to) {
     return "lc_" + n + "_to_f32(lc_f64_to_" + n + "(" + v + "))";
   }
   if (to == DType::Bool) return "(int)((" + v + ") != 0)";
+  if (is_narrow(to) && !is_float(from) && size_of(from) >= 4)
+    return rounded("lc_odd" + std::string(suffix(from)) + "(" + v + ")", to);
   if (is_float(to)) return rounded("(" + std::string(register_type(to)) + ")(" + v + ")", to);
   if (is_float(from))
     return "lc_" + std::string(short_name(wide(from))) + "_to_" + std::string(short_name(to)) + "(" + v + ")";

@@ -253,6 +253,24 @@ Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is a
   return bits(select(inexact, moved, u), Type::Float);
 }
 
+// The same of a whole number of 32 or 64 bits, for at most 16 digits.
+Value odd_whole(const Value& v) {
+  Text& t = *v.text;
+  const bool wide = width(v.type) == 64, negates = !is_unsigned(v.type);
+  const Value below = v < 0;
+  Value m = negates ? select(below, v * -1, v) : v, scale = t.number(Type::Float, 1.0);
+  m.type = wide ? Type::U64 : Type::U32;
+  for (const int places : {24, 16, 8}) {
+    if (!wide && places > 8) continue;
+    const Value far = shift_right(m, places + 16) != 0;
+    const Value lost = t.cast("zext", (m & ((1 << places) - 1)) != 0, m.type);
+    m = select(far, shift_right(m, places) | lost, m);
+    scale = select(far, scale * std::exp2(places), scale);
+  }
+  const Value f = t.cast("uitofp", m, Type::Float) * scale;
+  return negates ? select(below, f * -1.0, f) : f;
+}
+
 Value saturated(const Value& v, DType dtype) {
   Text& t = *v.text;
   const Type to = register_type(dtype);
@@ -411,6 +429,7 @@ Value convert(const Value& v, DType from, DType to) {
     if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
     return text.cast(is_unsigned(v.type) ? "zext" : "sext", v, target);
   }
+  if (is_narrow(to) && !is_float(from) && size_of(from) >= 4) return rounded(odd_whole(v), to);
   if (!is_float(from)) return rounded(text.cast(is_unsigned(v.type) ? "uitofp" : "sitofp", v, target), to);
   if (from == DType::F64 && is_narrow(to)) return rounded(odd_float(v), to);
   if (v.type == target) return rounded(v, to);

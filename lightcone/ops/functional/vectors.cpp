@@ -20,6 +20,7 @@ Tensor gumbel_softmax(Random& random, Operand logits, double tau, bool hard, int
   if (!is_float(logits->dtype()))
     throw Error("gumbel_softmax", str_cat("needs a floating type, not ", name(logits->dtype())));
   if (!(tau > 0)) throw Error("gumbel_softmax", str_cat("tau is ", tau));
+  if (is_number(logits, axis)) return number_of(gumbel_softmax(random, row_of(logits), tau, hard, 0));
   axis = wrap_axis(axis, logits->rank(), logits->shape(), "gumbel_softmax");
   // between the 2^24 places that uniform() has, so that no logarithm is of 0
   const Tensor uniform = add(random.uniform(logits->shape()), 0x1p-25);

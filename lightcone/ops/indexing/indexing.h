@@ -18,7 +18,7 @@ namespace lc {
 // indices broadcast to one shape, which takes the place of the first axes of a, and values broadcast to [indices...,
 // the other axes of a] and have a's dtype. A bool index is an Error: where() and masked_scatter() write by masks.
 Tensor index_put(Operand a, const std::vector<Tensor>& indices, Operand values, bool accumulate = false);
-Tensor index_fill(Operand a, int axis, Operand index, double value);  // index [m]: these slices of the axis are value
+Tensor index_fill(Operand a, int axis, Operand index, Scalar value);  // index [m]: these slices of the axis are value
 Tensor take(Operand a, Operand index);                                // a as one row: out has the shape of index
 Tensor put(Operand a, Operand index, Operand source, bool accumulate = false);  // the reverse; as many elements
 // gather() where a and indices broadcast beside the axis; without an axis a is one row and indices [m].

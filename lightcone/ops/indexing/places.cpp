@@ -72,8 +72,9 @@ Tensor index_put(Operand a, const std::vector<Tensor>& indices, Operand values, 
   const Tensor at = across(x.at, x.rows.extent(1));
   return (accumulate ? prim::scatter_add(x.rows, at, src, 0) : prim::scatter(x.rows, at, src, 0)).reshape(a->shape());
 }
-Tensor index_fill(Operand a, int axis, Operand index, double value) {
+Tensor index_fill(Operand a, int axis, Operand index, Scalar value) {
   LC_SCOPE("index_fill");
+  LC_RETURN_IF_NUMBER(a, axis, index_fill(a, 0, index, value));
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_fill");
   if (index->rank() > 1) throw Error("index_fill", "the index has rank 1, not " + str(index->shape()));
   const Tensor i = flat(from_start(index, a->extent(axis), "index_fill"));

@@ -111,7 +111,7 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
   const char* op = "scatter_reduce";
   const Reduce r = named(reduce, op, true);
   same_type(a, src, op);
-  if (a->rank() == 0)
+  if (is_number(a, axis) && index->rank() <= 1 && src->rank() <= 1)
     return scatter_reduce(a->reshape({1}), 0, index->reshape({1}), src->reshape({1}), reduce, include_self).reshape({});
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
@@ -139,6 +139,9 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
 Tensor index_reduce(Operand a, int axis, Operand index, Operand source, std::string_view reduce, bool include_self) {
   LC_SCOPE("index_reduce");
   named(reduce, "index_reduce", false);
+  index.tensor = row_of(index);
+  if (is_number(a, axis) && source->rank() == 0)
+    return number_of(index_reduce(row_of(a), 0, index, row_of(source), reduce, include_self));
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_reduce");
   if (index->rank() != 1) throw Error("index_reduce", "the index has rank 1, not " + str(index->shape()));
   if (source->rank() != a->rank() || !(source->extent(axis) == index->extent(0)))

@@ -230,30 +230,13 @@ Tensor linalg::vecdot(Operand a, Operand b, int axis) {
   LC_SCOPE("vecdot");
   LC_RETURN_IF_EITHER_HALF(a, b, vecdot(a, b, axis));
   const Pair p = promoted(a, b, "vecdot");
+  if (is_number(Operand(p.a, a.at), axis)) return prim::mul(p.a, p.b);
   return prim::sum_reduce(prim::mul(p.a, p.b), wrap_axis(axis, p.a.rank(), p.a.shape(), "vecdot"));
 }
 
 Tensor vector_norm(Operand a, double p, Axes axes, bool keepdim) {
   LC_SCOPE("vector_norm");
-  LC_RETURN_IF_HALF(a, vector_norm(a, p, std::move(axes), keepdim));
-  const bool plain = p == 0 || p == 1 || p == 2 || std::isinf(p);
-  if (plain) return norm(a, p, std::move(axes), keepdim);
-  axes = wrap_axes(std::move(axes), a, "vector_norm");
-  const Tensor x = as_float(a);
-  Shape kept = x.shape();
-  for (const int i : axes) kept[static_cast<std::size_t>(i)] = 1;
-  const Tensor y = prim::contiguous(norm(x, p, axes, true));
-  with_vjp(y, {x}, [p](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor &x = c.x(), zero = full_like(x, 0), y = c.y().expand(x.shape());
-    const Tensor ratio = prim::div(abs(x), y);
-    const Tensor slope = prim::mul(sign(x), pow(ratio, p - 1));
-    const Tensor flat = p > 1 ? prim::equal(y, zero) : prim::equal(x, zero);
-    return {prim::where(flat, zero, prim::mul(c.g().expand(x.shape()), slope))};
-  });
-  if (keepdim) return y;
-  Tensor t = y;
-  for (std::size_t k = axes.size(); k-- > 0;) t = t.squeeze(axes[k]);
-  return t;
+  return norm(a, p, std::move(axes), keepdim);
 }
 
 namespace {

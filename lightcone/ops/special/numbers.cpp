@@ -156,7 +156,7 @@ Tensor cov(Operand a, int correction) {
   const Tensor off = x - mean(x, {1}, true), sums = matmul(off, off.transpose(0, 1));
   const Tensor by = prim::cast(sums.graph().index(sums.shape(), max(n - correction, 0)), sums.dtype());
   const Tensor y = prim::div(sums, by);
-  return a->rank() == 2 ? y : y.reshape({});
+  return x.extent(0) == Dim(1) ? y.reshape({}) : y;  // of one variable a number, as in torch
 }
 Tensor corrcoef(Operand a) {
   LC_SCOPE("corrcoef");

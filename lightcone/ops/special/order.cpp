@@ -27,6 +27,7 @@ Extreme at_rank(const Tensor& a, int axis, const Tensor& order, const Tensor& k,
 
 Extreme middle(const Operand& a, int axis, bool keepdim, bool without_nan) {
   const char* op = without_nan ? "nanmedian" : "median";
+  if (is_number(a, axis)) return number_of(middle(Operand(row_of(a), a.at), 0, keepdim, without_nan));
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   not_empty(a, axis, op);
   const Tensor broken = nans(a, axis), n = extent_like(broken, a->extent(axis));
@@ -72,6 +73,7 @@ Extreme nanmedian(Operand a, int axis, bool keepdim) {
 }
 Extreme kthvalue(Operand a, std::int64_t k, int axis, bool keepdim) {
   LC_SCOPE("kthvalue");
+  LC_RETURN_IF_NUMBER(a, axis, kthvalue(a, k, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "kthvalue");
   if (k < 1 || provably_below(a->extent(axis), k))
     throw Error("kthvalue",
@@ -83,6 +85,7 @@ Extreme kthvalue(Operand a, std::int64_t k, int axis, bool keepdim) {
 }
 Extreme mode(Operand a, int axis, bool keepdim) {
   LC_SCOPE("mode");
+  LC_RETURN_IF_NUMBER(a, axis, mode(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "mode");
   not_empty(a, axis, "mode");
   // each element beside each other one of its row
@@ -151,6 +154,7 @@ Tensor quantile_of(const Operand& a, const Tensor& q, std::optional<int> axis, b
                    bool without_nan) {
   const char* op = without_nan ? "nanquantile" : "quantile";
   const OpScope scope(op, a.at);
+  if (axis && is_number(a, *axis)) axis.reset();
   const Between how = between(name, op);
   if (!is_float(a->dtype())) throw Error(op, str_cat("needs a floating type, not ", lc::name(a->dtype())));
   if (q.rank() > 1) throw Error(op, "q has rank 0 or 1, not " + str(q.shape()));

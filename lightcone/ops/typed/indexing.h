@@ -55,7 +55,7 @@ LC_WRITE(index_add, infer_index_write)
 LC_WRITE(index_copy, infer_index_write)
 #undef LC_WRITE
 template <int Axis, class E, Dim... A, class I, Dim... N>
-Tensor<E, A...> scatter(const Tensor<E, A...>& a, const Tensor<I, N...>& index, double value, LC_AT) {
+Tensor<E, A...> scatter(const Tensor<E, A...>& a, const Tensor<I, N...>& index, Scalar value, LC_AT) {
   require<whole_indices<I>("scatter")>();
   LC_OUT(E, infer_scatter("scatter", LC_S(E, A), Axis, LC_S(I, N), LC_S(I, N)))
   (lc::scatter(Operand(a, at), Axis, index, value));
@@ -74,7 +74,7 @@ LC_REDUCED(scatter_reduce, infer_scatter)
 LC_REDUCED(index_reduce, infer_index_write)
 #undef LC_REDUCED
 template <int Axis, class E, Dim... A, class I, Dim... N>
-Tensor<E, A...> index_fill(const Tensor<E, A...>& a, const Tensor<I, N...>& index, double value, LC_AT) {
+Tensor<E, A...> index_fill(const Tensor<E, A...>& a, const Tensor<I, N...>& index, Scalar value, LC_AT) {
   require<whole_indices<I>("index_fill")>();
   LC_OUT(E, infer_index_fill(LC_S(E, A), Axis, LC_S(I, N)))(lc::index_fill(Operand(a, at), Axis, index, value));
 }

@@ -39,7 +39,7 @@ Tensor<FloatOf<E>, A...> polygamma(int n, const Tensor<E, A...>& a, LC_AT) {
   return wrap_as<FloatOf<E>, LC_S(E, A)>(lc::polygamma(n, Operand(a, at)));
 }
 template <class E, Dim... A>
-Tensor<E, A...> threshold(const Tensor<E, A...>& a, double threshold, double value, LC_AT) {
+Tensor<E, A...> threshold(const Tensor<E, A...>& a, Scalar threshold, Scalar value, LC_AT) {
   return wrap_as<E, LC_S(E, A)>(lc::threshold(Operand(a, at), threshold, value));
 }
 template <class E, Dim... A, Number L, Number H>

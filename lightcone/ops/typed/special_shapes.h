@@ -42,7 +42,8 @@ constexpr Inferred infer_bucketize(const Shape& values, const Shape& boundaries)
 constexpr Inferred infer_cov(const char* op, const Shape& a) {
   if (a.rank > 2) return refused(a, op, "needs [variables, observations] or [observations], not ", a);
   Inferred r;
-  if (a.rank == 2) r.out.push(a.d[0]), r.out.push(a.d[0]);
+  const bool one = a.rank < 2 || (a.d[0].number() && a.d[0].n == 1);  // a variable alone has a number
+  if (!one) r.out.push(a.d[0]), r.out.push(a.d[0]);
   return r;
 }
 // Of the areas between neighbours, for points at x (or none given) along an axis of y.

@@ -462,7 +462,7 @@ auto diff(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_diff(Tensor<E, A...>::static_shape, N, Axis))(lc::diff(Operand(a, at), N, Axis));
 }
 template <int Axis, int Before, int After, class E, Dim... A>
-auto pad(const Tensor<E, A...>& a, double value = 0, LC_AT) {
+auto pad(const Tensor<E, A...>& a, Scalar value = 0, LC_AT) {
   LC_OUT(E, infer_pad(Tensor<E, A...>::static_shape, Axis, Before, After))
   (lc::pad(Operand(a, at), Axis, Before, After, PadMode::Constant, value));
 }

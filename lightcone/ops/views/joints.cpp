@@ -141,7 +141,7 @@ std::vector<Tensor> chunk(Operand a, int chunks, int axis) {
     parts.push_back(a->slice(axis, at, std::min(*n, at + size)));
   return parts;
 }
-Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double value) {
+Tensor pad(Operand a, int axis, int before, int after, PadMode mode, Scalar value) {
   LC_SCOPE("pad");
   axis = wrap_axis(axis, a->rank(), a->shape(), "pad");
   const Dim n = a->extent(axis), total = n + before + after, i = Dim::index(axis, total);
@@ -161,7 +161,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   }
   if (mode == PadMode::Constant) {
     const Tensor p = a->pad(axis, before, after);
-    if (value == 0 && !std::signbit(value)) return p;
+    if (value.value == 0 && !std::signbit(value.value)) return p;
     const Tensor inside = a->graph().index(p.shape(), less(Dim(before) - 1, i) * less(i, n + before), DType::Bool);
     return prim::where(inside, p, full_like(p, value));
   }
@@ -178,7 +178,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, double valu
   s[static_cast<std::size_t>(axis)] = total;
   return prim::gather(a, a->graph().index(s, source), axis);
 }
-Tensor pad(Operand a, const IntList& pads, PadMode mode, double value) {
+Tensor pad(Operand a, const IntList& pads, PadMode mode, Scalar value) {
   LC_SCOPE("pad");
   if (pads.size() % 2 != 0 || static_cast<int>(pads.size()) > 2 * a->rank())
     throw Error("pad", str_cat(pads.size(), " numbers for ", str(a->shape()), "; two an axis, the last axis first"));
