@@ -85,6 +85,7 @@ add_test(NAME kernels_absent COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURC
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
 add_test(NAME pytorch_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/pytorch_table.py --check)
 add_test(NAME typed_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/typed_table.py)
+add_test(NAME numbers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_numbers.py)
 add_test(NAME line_budget COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/line_budget.py)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT LIGHTCONE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_test(NAME gpu_size COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/gpu_size.py
@@ -122,5 +123,25 @@ if(TARGET failing_calls_test)
   foreach(call open openat fcntl read pread write pwrite close fstat stat fstatat mkdir renameat unlinkat futimens flock
           memfd_create mmap waitpid posix_spawn dlopen fdopendir readdir)
     target_link_options(failing_calls_test PRIVATE LINKER:--wrap=${call})
+  endforeach()
+endif()
+# Tests that read, write and compile numbers, once more in a program whose locale has a comma for a point. The locale is made
+# here, where there are its sources (Debian's package `locales`).
+find_program(LIGHTCONE_LOCALEDEF localedef)
+set(locales ${CMAKE_BINARY_DIR}/locales)
+if(LIGHTCONE_LOCALEDEF AND NOT EXISTS ${locales}/de_DE.UTF-8 AND NOT CMAKE_CROSSCOMPILING)
+  file(MAKE_DIRECTORY ${locales})
+  execute_process(COMMAND ${LIGHTCONE_LOCALEDEF} -i de_DE -f UTF-8 ${locales}/de_DE.UTF-8 OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(EXISTS ${locales}/de_DE.UTF-8 AND NOT LIGHTCONE_SANITIZE)
+  add_library(comma_locale MODULE ${CMAKE_CURRENT_SOURCE_DIR}/support/comma_locale.cpp)
+  target_compile_features(comma_locale PRIVATE cxx_std_20)
+  foreach(name chat_template_test data_test edges_test machine_test profile_test read_test)
+    if(TARGET ${name})
+      add_dependencies(${name} comma_locale)
+      add_test(NAME ${name}_with_commas COMMAND ${name})
+      set_tests_properties(${name}_with_commas PROPERTIES ENVIRONMENT
+                           "${environment};LD_PRELOAD=$<TARGET_FILE:comma_locale>;LOCPATH=${locales}")
+    endif()
   endforeach()
 endif()

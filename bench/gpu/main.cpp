@@ -7,6 +7,7 @@
 
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "rows.h"
 
 namespace lc::gpu_bench {
@@ -77,7 +78,7 @@ int main(int argc, char** argv) try {
   for (int k = 1; k < argc; ++k) {
     const std::string a = argv[k];
     if (a == "--tiny") s.tiny = true, s.seconds = 0.01;
-    else if (a == "--seconds" && k + 1 < argc) s.seconds = std::stod(argv[++k]);
+    else if (a == "--seconds" && k + 1 < argc) s.seconds = lc::real_of<double>(argv[++k]).value_or(0);
     else if (a == "--only" && k + 1 < argc) only = argv[++k];
     else if (s.story.empty() && a[0] != '-') s.story = a;
     else return std::fputs("usage: lightcone_gpu_bench STORY.gguf [--tiny] [--seconds S] [--only PREFIX]\n", stderr), 2;

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <thread>
 
@@ -153,7 +154,8 @@ int serve(const Runner& runner) {
       reply = {{"missing", e.what()}};
     }
     reply["peak_rss"] = peak_rss_bytes();
-    std::cout << reply.dump() << std::endl;
+    std::puts(reply.dump().c_str());
+    std::fflush(stdout);
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
@@ -25,7 +26,12 @@ class JsonBuilder {
     return put(
         v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? Kind::TooLarge : Kind::Integer, v);
   }
-  bool number_float(double v, const std::string&) { return put(Kind::Real, std::bit_cast<std::uint64_t>(v)); }
+  // The parser has asked the C locale, and put its decimal point, or the first byte of it, in the place of ours.
+  bool number_float(double, std::string digits) {
+    for (char& c : digits)
+      if ((c < '0' || c > '9') && c != '+' && c != '-' && c != 'e' && c != 'E') c = '.';
+    return put(Kind::Real, std::bit_cast<std::uint64_t>(real_of<double>(digits).value_or(0)));
+  }
   bool string(std::string& s) {
     count();
     return text(s);

@@ -1,7 +1,6 @@
 #include "lightcone/nn/session.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,9 +16,7 @@ std::string word(const Value& v, std::size_t k) {
   if (v.dtype == DType::Bool) return v.i[k] ? "True" : "False";
   if (v.dtype == DType::U64) return std::to_string(static_cast<std::uint64_t>(v.i[k]));
   if (!is_float(v.dtype)) return std::to_string(v.i[k]);
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", v.f[k]);
-  return text;
+  return str_cat(v.f[k]);
 }
 
 void rows(std::span<const std::string> words, std::span<const std::int64_t> shape, std::size_t width,

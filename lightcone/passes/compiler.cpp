@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iomanip>
-#include <sstream>
+
+#include "lightcone/core/numbers.h"
 
 namespace lc {
 namespace {
@@ -116,17 +116,14 @@ int fired(std::span<const PassLog> log, const std::string& what) {
 }
 
 std::string report(std::span<const PassLog> log) {
-  std::ostringstream s;
-  s.exceptions(std::ios_base::badbit);
-  s << std::fixed << std::setprecision(2);
+  std::string s;
   for (const PassLog& l : log) {
-    s << std::left << std::setw(16) << l.pass << std::right << std::setw(8) << l.nodes_before << " -> " << std::setw(6)
-      << l.nodes_after << " nodes" << std::setw(10) << l.seconds * 1e3 << " ms";
-    for (const auto& [rule, n] : l.fired) s << "  " << rule << " x" << n;
-    s << '\n';
-    for (const std::string& note : l.notes) s << "  note: " << note << '\n';
+    s += formatted("%-16s%8zu -> %6zu nodes%10.2f ms", l.pass.c_str(), l.nodes_before, l.nodes_after, l.seconds * 1e3);
+    for (const auto& [rule, n] : l.fired) s += str_cat("  ", rule, " x", n);
+    s += '\n';
+    for (const std::string& note : l.notes) s += "  note: " + note + '\n';
   }
-  return s.str();
+  return s;
 }
 
 Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node)>& emit) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
@@ -239,7 +240,10 @@ std::map<std::string, std::string> Trainer::load(const std::string& path) {
   const auto& metadata = file.metadata();
   const auto steps = metadata.find("lightcone.steps");
   if (steps == metadata.end()) throw Error("load", str_cat("'", path, "' holds parameters, not a run"));
-  steps_ = std::strtoll(steps->second.c_str(), nullptr, 10);
+  const auto v = real_of<double>(steps->second);
+  if (!v || !(*v >= 0 && *v < 0x1p53))
+    throw Error("load", str_cat(in_quotes(path), " has '", printable(steps->second, 40), "' for a number of steps"));
+  steps_ = static_cast<std::int64_t>(*v);
   return metadata;
 }
 

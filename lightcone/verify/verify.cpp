@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 
+#include "lightcone/core/numbers.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/index_checks.h"
 #include "lightcone/runtime/program.h"
@@ -15,11 +14,7 @@ namespace {
 
 using Inputs = std::map<std::string, Value>;
 
-std::string number(double v) {
-  std::ostringstream s;
-  s << std::setprecision(9) << v;
-  return std::move(s).str();
-}
+std::string number(double v) { return formatted("%.9g", v); }
 
 // What the values are about: the root of the mean square of the finite ones, without the largest tenth, so that a few
 // huge ones do not make all others small.

@@ -2,7 +2,6 @@
 // its machine code is, and how it would be started. Needs NVRTC and no GPU. table.py makes a table of it.
 //   lightcone_gpu_kernels FOLDER [--only PREFIX]
 #include <cstdio>
-#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -130,7 +129,7 @@ int run(const std::string& folder, const std::string& only) {
     add_variants(compiler, gpu, folder, cases, all, out["kernels"]);
     out["gpus"].push_back({{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
   }
-  std::cout << out.dump(1) << "\n";
+  std::puts(out.dump(1).c_str());
   return 0;
 }
 

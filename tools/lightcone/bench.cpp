@@ -22,6 +22,7 @@
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
@@ -313,10 +314,9 @@ void print_table(const Json& j) {
     for (const Json& row : rows) {
       s += " ";
       for (const auto& [key, v] : row.items()) {
-        char text[64];
-        if (v.is_number_float()) std::snprintf(text, sizeof text, " %.3g", v.get<double>());
-        s += "  " + key +
-             (v.is_number_float() ? std::string(text) : " " + (v.is_string() ? v.get<std::string>() : v.dump()));
+        s += "  " + key + " " + (v.is_number_float() ? formatted("%.3g", v.get<double>())
+                                 : v.is_string()      ? v.get<std::string>()
+                                                      : v.dump());
       }
       s += "\n";
     }

@@ -18,6 +18,7 @@
 
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/mapped_file.h"
 
 // The default model, put into the program by the assembler.
@@ -54,8 +55,9 @@ void Progress::show(std::string_view what, double part, std::string_view more) {
   const int done = static_cast<int>(part * width);
   std::string bar(static_cast<std::size_t>(width), '.');
   std::fill(bar.begin(), bar.begin() + std::clamp(done, 0, width), '#');
-  std::fprintf(stderr, "\r%-10s [%s] %3.0f %%%s%s\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100,
-               more.empty() ? "" : "  ", std::string(more).c_str());
+  const std::string line = formatted("\r%-10s [%s] %3.0f %%%s%s\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100,
+                                     more.empty() ? "" : "  ", std::string(more).c_str());
+  std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }
 void Progress::clear() {
@@ -102,9 +104,7 @@ std::string human_bytes(double n) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   int u = 0;
   for (; n >= 1000 && u < 4; ++u) n /= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : "%.1f %s", n, units[u]);
-  return text;
+  return formatted(u == 0 ? "%.0f %s" : "%.1f %s", n, units[u]);
 }
 
 double peak_rss_bytes() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "commands.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/io/printable.h"
 #include "spelling.h"
@@ -115,22 +117,33 @@ std::string whole_number(const std::string& given) {
   return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
 }
 
+// An option that is a real number; the parser would ask the C locale.
+template <class T>
+CLI::Option* add_real(CLI::App& c, const char* flag, T& value, const std::string& help) {
+  const auto set = [&value](const CLI::results_t& given) {
+    const std::optional<T> v = real_of<T>(given.at(0));
+    if (v) value = *v;
+    return v.has_value();
+  };
+  return c.add_option(flag, set, help, true, [&value] { return str_cat(value); })->expected(1)->type_size(1);
+}
+
 // What generate and chat have in common.
 void add_speaking(CLI::App& c, SpeakOptions& o) {
   c.add_option("--tokenizer", o.tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
-  c.add_option("-t,--temperature", o.sampler.temperature, "0: greedy; higher: bolder; 0 or more")
+  add_real(c, "-t,--temperature", o.sampler.temperature, "0: greedy; higher: bolder; 0 or more")
       ->capture_default_str()
       ->type_name("T");
   c.add_option("--top-k", o.sampler.top_k, "choose among the K likeliest; 0: all, or more")
       ->capture_default_str()
       ->type_name("K");
-  c.add_option("--top-p", o.sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
+  add_real(c, "--top-p", o.sampler.top_p, "choose among the likeliest that make up P; above 0, at most 1")
       ->capture_default_str()
       ->type_name("P");
-  c.add_option("--min-p", o.sampler.min_p, "drop what is less than P times the best; 0 to 1")
+  add_real(c, "--min-p", o.sampler.min_p, "drop what is less than P times the best; 0 to 1")
       ->capture_default_str()
       ->type_name("P");
-  c.add_option("--repetition-penalty", o.sampler.repetition_penalty, "above 1: repeat less; above 0")
+  add_real(c, "--repetition-penalty", o.sampler.repetition_penalty, "above 1: repeat less; above 0")
       ->capture_default_str()
       ->type_name("R");
   c.add_option("--seed", o.seed, "the same seed gives the same text; 0 to 18446744073709551615")
@@ -265,7 +278,7 @@ void add_export(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(32, 4096))
       ->type_name("N");
-  c->add_option("--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
+  add_real(*c, "--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
   c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")
       ->type_name("NAME=N ...");
   c->add_flag("--open", o->open,
@@ -441,6 +454,7 @@ int run(int argc, char** argv) {
 }  // namespace lc::tool
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the process's limit is an Error of whoever writes it
   // where the standard input is closed, the next file that is opened would be taken for it
   if (::fcntl(STDIN_FILENO, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return 1;
   try {

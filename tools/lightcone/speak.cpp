@@ -12,6 +12,7 @@
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
 
@@ -80,7 +81,7 @@ double program_bytes(const std::string& model) {
   double all = 0;
   bool counts = false;
   for (std::string line; std::getline(maps, line);) {
-    if (line.starts_with("Rss:") && counts) all += 1024 * std::atof(line.c_str() + 4);
+    if (line.starts_with("Rss:") && counts) all += 1024 * static_cast<double>(std::atoll(line.c_str() + 4));
     if (line.empty() || line[0] < '0' || (line[0] > '9' && line[0] < 'a')) continue;  // no new mapping
     const std::size_t path = line.find('/');
     counts = path != line.npos && (weights.empty() || !std::string_view(line).substr(path).starts_with(weights));
@@ -94,20 +95,21 @@ void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_
   const double rss = peak_rss_bytes(), program = program_bytes(o.model);
   const std::string planned = human_bytes(static_cast<double>(m.program().plan().total_bytes()));
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
-  std::fprintf(stderr, "prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
-               t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
+  std::string line =
+      formatted("prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
+                t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
   if (o.device.is_cpu()) {
     const double limit = host::read_bandwidth(*host::threads(o.threads));
     // every weight but the embedding table is read for each token; a tied table is read as the head
     const double per_token = static_cast<double>(m.bytes_per_token());
-    std::fprintf(stderr, ", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s",
-                 100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),
-                 o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str());
+    line += formatted(", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s", 100 * rate * per_token / limit,
+                      limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),
+                      o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str());
   } else {
-    std::fprintf(stderr, " | on %s: plan %s | here: peak %s", printable(m.program().device()->name(), 200).c_str(),
-                 planned.c_str(), human_bytes(rss).c_str());
+    line += str_cat(" | on ", printable(m.program().device()->name(), 200), ": plan ", planned, " | here: peak ",
+                    human_bytes(rss));
   }
-  std::fprintf(stderr, " | seed %llu\n", static_cast<unsigned long long>(seed));
+  std::fputs(str_cat(line, " | seed ", seed, "\n").c_str(), stderr);
 }
 
 }  // namespace lc::tool

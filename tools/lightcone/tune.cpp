@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 
 namespace lc::tool {
 
@@ -24,7 +25,8 @@ void tune(const TuneCommand& o) {
   if (!o.out.empty()) write_file(o.out, str(found));
   if (!o.once) write_stdout(str(found));
   if (o.once && !kept) return;  // nobody asked, and nothing came of it
-  std::fprintf(stderr, "lightcone: measured this machine in %.1f s%s\n", now() - begin,
+  const std::string took = formatted("%.1f", now() - begin);
+  std::fprintf(stderr, "lightcone: measured this machine in %s s%s\n", took.c_str(),
                !o.out.empty() ? ""
                : kept         ? "; later runs use the profile"
                               : "; it could not be kept: see LIGHTCONE_CACHE");

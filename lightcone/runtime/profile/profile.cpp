@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/runtime/profile/profiler.h"
 
 namespace lc {
@@ -67,31 +68,31 @@ double KernelProfile::share_of(const MachineLimits& m) const {
 }
 
 std::string Profile::table(const MachineLimits& limits, bool grouped) const {
-  std::string s = format("%lld runs, %.3f ms each", static_cast<long long>(runs),
+  std::string s = formatted("%lld runs, %.3f ms each", static_cast<long long>(runs),
                          1e3 * ratio(seconds, static_cast<double>(runs)));
   if (limits.known())
-    s += format("; limits %.1f GB/s, %.0f GFLOP/s", limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
+    s += formatted("; limits %.1f GB/s, %.0f GFLOP/s", limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
   s += "\n";
   for (const std::string& note : notes) s += "note: " + note + "\n";
   s += "     ms/run  share   GB/s  GFLOP/s  of limit  kB/call    kFLOP/call  calls/run  kernel\n";
   for (const Group& g : groups(*this, grouped)) {
     const KernelProfile& k = g.sum;
     const double calls = static_cast<double>(k.calls), each = static_cast<double>(runs);
-    const std::string share = limits.known() ? format("%.0f%%", 100 * k.share_of(limits)) : "-";
-    s += format("%11.4f %5.1f%% %6.1f %8.1f %9s %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
+    const std::string share = limits.known() ? formatted("%.0f%%", 100 * k.share_of(limits)) : "-";
+    s += formatted("%11.4f %5.1f%% %6.1f %8.1f %9s %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
                 100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
                 share.c_str(), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3, ratio(calls, each));
     s += str_cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
     s += str_cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
   const double rest = seconds - in_kernels(*this);
-  s += format("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",
+  s += formatted("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",
               1e3 * ratio(rest, static_cast<double>(runs)), 100 * ratio(rest, seconds));
   return s;
 }
 
 std::string Profile::json(const MachineLimits& limits) const {
-  std::string s = format("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
+  std::string s = formatted("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
                          static_cast<long long>(runs), seconds, limits.bytes_per_second, limits.flops_per_second);
   s += ", \"notes\": [";
   for (const std::string& note : notes) s += (&note != notes.data() ? ", " : "") + in_quotes(note);
@@ -101,10 +102,10 @@ std::string Profile::json(const MachineLimits& limits) const {
     s += str_cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"title\": ", in_quotes(k.title),
                  ", \"what\": ", in_quotes(k.what), ", \"where\": ", in_quotes(k.where),
                  ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
-    s += format(
+    s += formatted(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);
-    s += limits.known() ? format(", \"share_of_limit\": %.4g}", k.share_of(limits)) : "}";
+    s += limits.known() ? formatted(", \"share_of_limit\": %.4g}", k.share_of(limits)) : "}";
   }
   return s + "]}\n";
 }
@@ -121,12 +122,12 @@ std::string Profile::trace() const {
   for (const ProfileEvent& e : events) {
     const KernelProfile& k = *by_node.at(e.node);
     s += str_cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.title));
-    s += format(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
+    s += formatted(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
                 1e6 * e.busy);
     if (e.worker < 0)
       s += str_cat(", \"kernel\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
                    ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
-                   format(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
+                   formatted(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
                           ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
     s += "}}";
   }

@@ -1,7 +1,6 @@
 // What fills a Profile while a context runs. All memory is taken when it is made.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -11,14 +10,6 @@
 #include "lightcone/runtime/profile/profile.h"
 
 namespace lc {
-
-// As printf has it.
-template <class... Ts>
-std::string format(const char* how, Ts... parts) {
-  char text[512];
-  std::snprintf(text, sizeof text, how, parts...);
-  return text;
-}
 
 // "linear [64, 784] x [784, 128], relu": a kernel, or any other node, in the user's words and short.
 std::string title_of(const Node& n);

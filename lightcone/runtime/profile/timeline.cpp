@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/runtime/profile/profiler.h"
 
@@ -18,7 +19,7 @@ std::string binary_bytes(std::size_t bytes) {
   auto b = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; b >= 1024 && unit + 1 < std::size(kUnits); ++unit) b /= 1024;
-  return format(b < 10 && unit ? "%.3g %s" : "%.4g %s", b, kUnits[unit]);
+  return formatted(b < 10 && unit ? "%.3g %s" : "%.4g %s", b, kUnits[unit]);
 }
 
 std::string escape(std::string_view s) {
@@ -90,12 +91,12 @@ std::string MemoryTimeline::text() const {
                           ": ", names[top], "\n");
   for (const MemorySpan& m : spans)
     if (m.first <= top && top <= m.last)
-      s += format("  %10s at %-10zu steps %zu to %zu  %s\n", binary_bytes(m.bytes).c_str(), m.offset, m.first, m.last,
+      s += formatted("  %10s at %-10zu steps %zu to %zu  %s\n", binary_bytes(m.bytes).c_str(), m.offset, m.first, m.last,
                   m.scratch ? "scratch" : str_cat("%", m.node).c_str());
   s += "step      in use\n";
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const std::size_t bar = most ? in_use[k] * 30 / most : 0;
-    s += format("%4zu %11s |%-30s| ", k, binary_bytes(in_use[k]).c_str(), std::string(bar, '#').c_str());
+    s += formatted("%4zu %11s |%-30s| ", k, binary_bytes(in_use[k]).c_str(), std::string(bar, '#').c_str());
     s += str_cat("%", steps[k], " ", names[k], "\n");
   }
   return s;
@@ -138,27 +139,27 @@ std::string MemoryTimeline::html(const std::string& title) const {
       "its addresses; grey is scratch memory of one kernel. The blue line is what is in use");
   if (!steps.empty()) s += str_cat(", ", binary_bytes(in_use[peak()]), " at most, at step ", peak());
   s += ".</p>";
-  s += format("<svg viewBox=\"0 0 %.0f %.0f\">", left + width + 20, top + height + bottom);
+  s += formatted("<svg viewBox=\"0 0 %.0f %.0f\">", left + width + 20, top + height + bottom);
   for (std::size_t byte = 0, each = tick(bytes, 10, true); byte <= bytes; byte += each)
-    s += format(
+    s += formatted(
         "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.2f\" y2=\"%.2f\"/><text x=\"%.1f\" y=\"%.2f\" "
         "text-anchor=\"end\">%s</text>",
         left, left + width, up(byte), up(byte), left - 8, up(byte) + 4, binary_bytes(byte).c_str());
   for (std::size_t step = 0, each = tick(count, 20, false); step < count; step += each)
-    s += format(
+    s += formatted(
         "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%.2f\" y=\"%.1f\" "
         "text-anchor=\"middle\">%zu</text>",
         across(step), across(step), top + height, top + height + 5, across(step) + x / 2, top + height + 18, step);
-  s += format("<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>", left + width / 2,
+  s += formatted("<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>", left + width / 2,
               top + height + 42);
-  s += format(
+  s += formatted(
       "<text class=\"name\" transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">address in the "
       "arena</text>",
       top + height / 2);
   for (const MemorySpan& m : spans) {
     const double w = static_cast<double>(m.last - m.first + 1) * x, h = static_cast<double>(m.bytes) * y;
-    s += format("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", across(m.first), up(m.offset) - h, w, h);
-    s += m.scratch ? std::string("class=\"scratch\"") : format("fill=\"hsl(%u,42%%,60%%)\"", m.node * 47 % 360);
+    s += formatted("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", across(m.first), up(m.offset) - h, w, h);
+    s += m.scratch ? std::string("class=\"scratch\"") : formatted("fill=\"hsl(%u,42%%,60%%)\"", m.node * 47 % 360);
     s += "><title>" +
          escape(str_cat(m.scratch ? "scratch of " : "", "%", m.node, " ", names[m.first], "\n", binary_bytes(m.bytes),
                         " at ", m.offset, ", steps ", m.first, " to ", m.last)) +
@@ -167,10 +168,10 @@ std::string MemoryTimeline::html(const std::string& title) const {
   if (!steps.empty()) {
     std::string line;
     for (std::size_t k = 0; k < in_use.size(); ++k)
-      line += k ? format(" V%.2f H%.2f", up(in_use[k]), across(k + 1))
-                : format("M%.2f %.2f H%.2f", across(0), up(in_use[0]), across(1));
+      line += k ? formatted(" V%.2f H%.2f", up(in_use[k]), across(k + 1))
+                : formatted("M%.2f %.2f H%.2f", across(0), up(in_use[0]), across(1));
     s += "<path class=\"use\" d=\"" + line + "\"/>";
-    s += format("<line class=\"peak\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%.1f\" y2=\"%.1f\"/>", across(peak()) + x / 2,
+    s += formatted("<line class=\"peak\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%.1f\" y2=\"%.1f\"/>", across(peak()) + x / 2,
                 across(peak()) + x / 2, top, top + height);
   }
   return s + "</svg><pre>" + escape(text()) + "</pre></html>\n";

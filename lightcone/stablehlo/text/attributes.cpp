@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 
 namespace lc::hlo {
 namespace {
@@ -152,7 +153,7 @@ Attribute AttributeParser::number(bool with_type) {
   Attribute a = of_kind(!hex && n.find_first_of(".eE") != std::string_view::npos ? Kind::Real : Kind::Integer);
   a.type.shape = {};
   if (a.kind == Kind::Real) {
-    a.real = std::strtod(std::string(n).c_str(), nullptr);
+    a.real = *real_of<double>(n);
     a.type.element = "f64";
   } else {
     Scanner digits(n);

@@ -1,9 +1,9 @@
 // The elements of dense<...>: nested lists, one for all, a string of bytes in hexadecimal.
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/stablehlo/text/attributes.h"
 
 namespace lc::hlo {
@@ -117,10 +117,10 @@ class Reader {
   // Rounded once, from the text to the type.
   void real(const std::string& n) {
     if (e_.part == "f32") {
-      const float v = std::strtof(n.c_str(), nullptr);
+      const float v = *real_of<float>(n);
       return put(&v);
     }
-    const double v = std::strtod(n.c_str(), nullptr);
+    const double v = *real_of<double>(n);
     if (e_.part == "f64") return put(&v);
     std::uint16_t narrow = 0;
     store_f64(&narrow, *dtype_of(e_.part), 0, v);

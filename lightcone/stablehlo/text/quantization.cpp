@@ -1,8 +1,8 @@
 // Element types of the dialect quant: https://mlir.llvm.org/docs/Dialects/QuantDialect/.
 #include <algorithm>
-#include <cstdlib>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/stablehlo/text/scanner.h"
 
 namespace lc::hlo {
@@ -30,7 +30,7 @@ void storage(Scanner& s, Quantization& q) {
 
 void scale(Scanner& s, Quantization& q) {
   if (q.scales.size() >= kMostScales) throw Error("", "it has too many scales");
-  const double v = std::strtod(std::string(s.number()).c_str(), nullptr);
+  const double v = real_of<double>(s.number()).value_or(0);
   if (!(v > 0)) throw Error("", str_cat("a scale is a positive number, not ", v));
   q.scales.push_back(v);
   q.zero_points.push_back(s.eat(":") ? s.integer() : 0);

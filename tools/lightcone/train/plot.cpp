@@ -1,9 +1,9 @@
 // The page with the curves of a run.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/printable.h"
 #include "run_log.h"
 
@@ -15,10 +15,8 @@ struct Point {
 };
 using Curve = std::vector<Point>;
 
-std::string number(double v, const char* format = "%.4g") {
-  char text[40];
-  std::snprintf(text, sizeof text, format, v);
-  return text;
+std::string number(double v, int behind_point = -1) {
+  return behind_point < 0 ? formatted("%.4g", v) : formatted("%.*f", behind_point, v);
 }
 
 std::string escaped(const std::string& text) {
@@ -76,7 +74,7 @@ class Chart {
     ticks_ = log_ ? logarithmic_ticks(low, high) : linear_ticks(low, high);
   }
   std::string axes() const;
-  std::string at(const Point& p) const { return number(x(p.x), "%.1f") + "," + number(y(p.y), "%.1f"); }
+  std::string at(const Point& p) const { return number(x(p.x), 1) + "," + number(y(p.y), 1); }
   double x(double v) const { return kLeft + v / last_ * (kWidth - kLeft - kRight); }
   double y(double v) const {
     const double low = scaled(ticks_.front()), high = scaled(ticks_.back());
@@ -93,11 +91,11 @@ class Chart {
 std::string Chart::axes() const {
   std::string s;
   const auto line = [&](double x1, double y1, double x2, double y2) {
-    s += str_cat("<line class=\"grid\" x1=\"", number(x1, "%.1f"), "\" y1=\"", number(y1, "%.1f"), "\" x2=\"",
-                 number(x2, "%.1f"), "\" y2=\"", number(y2, "%.1f"), "\"/>\n");
+    s += str_cat("<line class=\"grid\" x1=\"", number(x1, 1), "\" y1=\"", number(y1, 1), "\" x2=\"",
+                 number(x2, 1), "\" y2=\"", number(y2, 1), "\"/>\n");
   };
   const auto text = [&](double tx, double ty, const char* anchor, const std::string& what) {
-    s += str_cat("<text x=\"", number(tx, "%.1f"), "\" y=\"", number(ty, "%.1f"), "\" text-anchor=\"", anchor, "\">",
+    s += str_cat("<text x=\"", number(tx, 1), "\" y=\"", number(ty, 1), "\" text-anchor=\"", anchor, "\">",
                  what, "</text>\n");
   };
   for (const double v : ticks_) {
@@ -107,7 +105,7 @@ std::string Chart::axes() const {
   const double each = std::max(1.0, round_step(last_, 8));
   for (double v = 0; v <= last_ * 1.0001; v += each) {
     line(x(v), kHeight - kBottom, x(v), kHeight - kBottom + 5);
-    text(x(v), kHeight - kBottom + 20, "middle", number(v, "%.0f"));
+    text(x(v), kHeight - kBottom + 20, "middle", number(v, 0));
   }
   text((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle", "step");
   return s;
@@ -201,8 +199,8 @@ std::string loss_page(const std::string& title, const std::string& facts, const 
   for (const LogLine& l : lines)
     if (l.held_out_loss && std::isfinite(*l.held_out_loss)) {
       const Point p{static_cast<double>(l.step), *l.held_out_loss};
-      s += str_cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), "%.1f"),
-                   "\" cy=\"", number(chart.y(p.y), "%.1f"), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step,
+      s += str_cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), 1),
+                   "\" cy=\"", number(chart.y(p.y), 1), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step,
                    ": ", measured(l), "</title></circle>\n");
     }
   return s + "</svg>\n" + table(facts) + "</body>\n</html>\n";

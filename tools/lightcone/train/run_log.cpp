@@ -1,6 +1,5 @@
 #include "run_log.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
@@ -18,11 +18,7 @@ namespace {
 
 using LogJson = nlohmann::ordered_json;
 
-std::string number_of(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", v);
-  return text;
-}
+std::string number_of(double v) { return formatted("%.9g", v); }
 std::string number_of(const std::optional<double>& v) { return v ? number_of(*v) : ""; }
 
 void write_whole(const std::string& path, const std::string& text) {

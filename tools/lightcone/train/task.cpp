@@ -1,12 +1,12 @@
 #include "task.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
 #include "../command.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/graph.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/vision/vision.h"
@@ -178,9 +178,9 @@ std::string Task::known_beforehand() const {
   const MemoryPlan& step = trainer_->program().plan();
   const auto bytes = [](std::size_t n) { return human_bytes(static_cast<double>(n)); };
   const double flops = flops_of(trainer_->program());
-  char work[96];
-  std::snprintf(work, sizeof work, "%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
-                flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
+  const std::string work = formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
+                                     flops * static_cast<double>(c_.train.steps) / 1e12,
+                                     static_cast<long long>(c_.train.steps));
   return str_cat("parameters  ", model_->count(), "\n",                                                      //
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //

@@ -11,6 +11,7 @@
 #include "data.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/printable.h"
 #include "run_log.h"
@@ -22,26 +23,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // Doubles in a checkpoint's metadata keep every bit.
-std::string exact(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%a", v);
-  return text;
-}
-double number(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+std::string exact(double v) { return formatted("%a", v); }
 
 std::string duration(double seconds) {
   const auto s = static_cast<long long>(std::llround(std::max(0.0, seconds)));
-  char text[48];
-  if (s >= 3600) std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-  else std::snprintf(text, sizeof text, "%lld:%02lld", s / 60, s % 60);
-  return text;
+  return s >= 3600 ? formatted("%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60)
+                   : formatted("%lld:%02lld", s / 60, s % 60);
 }
 
-std::string shortened(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", v);
-  return text;
-}
+std::string shortened(double v) { return formatted("%.4g", v); }
 
 // What a run remembers beside the states of its program.
 struct Progressed {
@@ -176,8 +166,19 @@ void Run::resume() {
                                  " was begun with another vocabulary: the text is not "
                                  "the one it learned from"));
   task_.trainer().load(file);
-  at_ = {number(word("best")),   std::stoll(word("best_step")), std::stoll(word("evaluations_since")),
-         number(word("sum")),    std::stoll(word("summed")),    number(word("seconds"))};
+  const auto number = [&](const char* key) {
+    const std::optional<double> v = real_of<double>(word(key));
+    if (!v) throw Error("train", str_cat(in_quotes(file), " is no run of this command: its '", key, "' is no number"));
+    return *v;
+  };
+  const auto count = [&](const char* key) {
+    const double v = number(key);
+    if (!(v >= 0 && v < 0x1p53))
+      throw Error("train", str_cat(in_quotes(file), " is no run of this command: its '", key, "' is no count"));
+    return static_cast<i64>(v);
+  };
+  at_ = {number("best"), count("best_step"), count("evaluations_since"),
+         number("sum"),  count("summed"),    number("seconds")};
   write_stdout(str_cat("resumed     at step ", task_.trainer().steps(), "\n"));
 }
 

@@ -1,0 +1,19 @@
+// Loaded before a test program: its locale, and that of C++, is one that writes 0,5, as where a user interface has called
+// setlocale(LC_ALL, "") before it begins.
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <locale>
+
+namespace {
+struct Commas {
+  Commas() {
+    if (std::setlocale(LC_ALL, "de_DE.UTF-8")) std::locale::global(std::locale("de_DE.UTF-8"));
+    char text[8];
+    std::snprintf(text, sizeof text, "%.1f", 0.5);
+    if (text[1] == ',') return;
+    std::fputs("the locale with commas is not there\n", stderr);
+    std::_Exit(1);
+  }
+} commas;
+}  // namespace
