@@ -40,7 +40,7 @@ big = torch.tensor([-2**63, -B - 3, -B - 1, -5, 0, 7, B - 1, B, B + 1, B + 2, B 
 for low, high in ((B + 1, B + 3), (-B - 1, B + 1), (2**62 + 1, 2**63 - 2), (-2**63, 2**63 - 1), (-B - 3, -B - 1)):
     case("clamp %d %d" % (low, high), lambda t: t.clamp(low, high), big)
     case("hardtanh %d %d" % (low, high), lambda t: t.clamp(low, high), big)
-    for v in (low, high):
+    for v in (low, high) if low in (B + 1, -2**63) else ():
         case("clamp_min %d" % v, lambda t: t.clamp_min(v), big)
         case("clamp_max %d" % v, lambda t: t.clamp_max(v), big)
         case("threshold %d %d" % (v, v + 1 if v < 2**63 - 1 else v), lambda t: torch.where(t <= v, v + 1 if v < 2**63 - 1 else v, t), big)
@@ -131,11 +131,11 @@ for p in (0.5, 1, 1.5, 2, 2.5, 3, 4, 7, -1, -2, float("inf"), float("-inf")):
 
 # ---- products in order ----
 for name, v in (("ends", [1e30, 1e-30, 1e30, 1e-30, 1e30]), ("later", [1e-38, 1., 1e30, 1e30, 2., 1e-25]), ("small", [1e38, 1., 1e-30, 1e-30, 1e20]), ("zero", [1e-30, 1e30, 1e30, 0., 1e30]),
-                ("many", [1.25, 1e-20, 1e25, 1e-20, 1e30] * 3), ("subnormal", [1e-42, 1e30, 1e-25, 3.]), ("infinite", [1e-10, float("inf"), 2.]), ("negative", [-1e-30, -1e30, -1e10, 1e28, -1e-38])):
-    for t in (torch.tensor(v), torch.tensor(v, dtype=torch.float64)):
+                ("many", [1.25, 1e-20, 1e25, 1e-20, 1e30] * 2), ("subnormal", [1e-42, 1e30, 1e-25, 3.]), ("infinite", [1e-10, float("inf"), 2.]), ("negative", [-1e-30, -1e30, -1e10, 1e28, -1e-38])):
+    for t in (torch.tensor(v), torch.tensor(v, dtype=torch.float64)) if name in ("ends", "later", "zero") else (torch.tensor(v),):
         case("prod %s" % name, lambda u: u.double().prod().to(u.dtype), t)
         case("cumprod %s" % name, lambda u: u.cumprod(0), t)
-        if name in ("ends", "later", "zero"):  # torch divides the product by an infinite element
+        if name in ("ends", "later", "zero") and t.dtype == torch.float64:  # in f32 slopes overflow, and torch divides by elements
             case("prod_slope %s" % name, lambda u: gradient(lambda w: w.prod(0), u.double()).to(u.dtype), t)
 
 here = os.path.dirname(os.path.abspath(__file__))

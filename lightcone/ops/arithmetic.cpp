@@ -125,6 +125,7 @@ Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char*
 }
 Scalar negative(Scalar v) {
   if (!v.whole) return -v.value;
+  if (*v.whole == INT64_MIN && v.value < 0) return v;  // the opposite of itself
   v.value = 0 - v.value, v.whole = eval::mul(*v.whole, -1);
   return v;
 }
