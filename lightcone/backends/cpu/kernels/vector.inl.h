@@ -140,7 +140,7 @@ inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
 #elif defined(NEON)
   return reinterpret_cast<vf>(vdupq_n_f32(v));
 #else
-  vf r;
+  vf r = {};
   for (int i = 0; i < WIDTH; ++i) r[i] = v;
   return r;
 #endif
@@ -249,7 +249,7 @@ inline vf from_half(const std::uint16_t* p) {
 #elif defined(NEON)
   return reinterpret_cast<vf>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))));
 #else
-  vf v;
+  vf v = {};
   for (int i = 0; i < WIDTH; ++i) v[i] = f16_to_f32(p[i]);
   return v;
 #endif
@@ -264,7 +264,7 @@ inline vf from_bf16(const std::uint16_t* p) {
 #elif defined(NEON)
   return reinterpret_cast<vf>(vshll_n_u16(vld1_u16(p), 16));
 #else
-  vf v;
+  vf v = {};
   for (int i = 0; i < WIDTH; ++i) v[i] = bf16_to_f32(p[i]);
   return v;
 #endif
@@ -310,7 +310,7 @@ inline vi bytes(const std::uint8_t* p) {
 #elif defined(NEON)
   return reinterpret_cast<vi>(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(four_bytes(p))))));
 #else
-  vi v;
+  vi v = {};
   for (int i = 0; i < WIDTH; ++i) v[i] = p[i];
   return v;
 #endif
@@ -323,7 +323,7 @@ inline vi bytes(const std::int8_t* p) {
 #elif defined(NEON)
   return reinterpret_cast<vi>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(four_bytes(p))))));
 #else
-  vi v;
+  vi v = {};
   for (int i = 0; i < WIDTH; ++i) v[i] = p[i];
   return v;
 #endif
