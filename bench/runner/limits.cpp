@@ -114,8 +114,8 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 #define LC_TILES(product)                \
-  const TileConfig config;               \
-  _tile_loadconfig(&config);             \
+  const TileConfig config;                    \
+  asm volatile("ldtilecfg %0" ::"m"(config)); \
   _tile_zero(0);                         \
   _tile_zero(1);                         \
   _tile_zero(2);                         \
