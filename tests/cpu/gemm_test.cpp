@@ -294,6 +294,68 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
   EXPECT_TRUE(checked > 0 || detect_isa() == Isa::Generic);
 }
 
+// A number of C is of its row of A and its column of B, and of nothing else: not of the workers, the caches, the
+// strip that its row is packed in, nor of what lies beside it. Some rows and columns have numbers that splits cannot
+// take apart.
+TEST(Gemm, NeighboursDoNotCount) {
+  using Size = std::array<std::int64_t, 3>;
+  std::mt19937 random(12);
+  std::normal_distribution<float> normal;
+  std::vector<const DenseUnit*> all = dense_units();
+  all.push_back(nullptr);
+  int checked = 0;
+  for (const DenseUnit* u : all)
+    for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
+      for (const auto& [m, n, k] : {Size{5000, 17, 32}, Size{161, 33, 640}, Size{33, 17, 4096}, Size{1001, 37, 256}}) {
+        const auto t = static_cast<WeightType>(type);
+        const QuantInfo* q = block_format(t);
+        const Arithmetic way = u ? u->arithmetic : Arithmetic::F32;
+        const bool int8 = q && int8_format(t).arithmetic == way;
+        const bool plain = t == WeightType::F32 && way <= Arithmetic::Split3;
+        if ((u && u->exact()) || !(int8 || plain) || (q && k % q->elements)) continue;
+        const std::string_view unit = u ? u->name : "f32";
+        if (m * n * k > 1 << 22 && (unit.ends_with("_emulated") || unit.ends_with("generic"))) continue;  // slow
+        Weight w = make_weight(t, n, k, random);
+        std::vector<float> a(static_cast<std::size_t>(m * k));
+        for (std::int64_t i = 0; i < m * k; ++i) {
+          const std::int64_t kind = i / k % 97, place = i % k;
+          float& x = a[static_cast<std::size_t>(i)] = normal(random);
+          if (kind == 5 && place % 7 == 3) x = 1e-31f;
+          if (kind == 6) x *= 1e-38f;
+          if (kind == 7 && place == k / 2) x = INFINITY;
+          if (kind == 8 && place % 5 == 0) x *= 1e30f;
+          if (kind == 9) x *= place % 64 < 32 ? 1e-20f : 1e-37f;
+        }
+        for (std::int64_t j = 0; plain && j < n; ++j)
+          for (std::int64_t place = 0; j % 13 < 3 && place < k; place += 9)
+            store_f64(w.bytes.data(), DType::F32, static_cast<std::size_t>(j * k + place),
+                      j % 13 == 0 ? 1e-25 : j % 13 == 1 ? 1e12 : NAN);
+        // Rows from `row` on and columns from `column` on, as a product of their own.
+        const auto part = [&](std::int64_t row, std::int64_t rows, std::int64_t column, int workers) {
+          const std::int64_t columns = n - column;
+          std::vector<float> c(static_cast<std::size_t>(rows * columns), NAN);
+          Gemm g{.m = rows, .n = columns, .k = k, .a = a.data() + row * k, .a_m = k, .a_k = 1, .type = t};
+          g.b = w.bytes.data() + column * w.row * (q ? 1 : 4), g.b_n = w.row, g.b_k = 1;
+          g.unit = u, g.zero = int8_format(t).zero, g.c = c.data(), g.c_m = columns, g.blocking = blocking(workers);
+          run(g, {}, *threads(workers), detect_isa());
+          return c;
+        };
+        const std::vector<float> want = part(0, m, 0, 1);
+        for (const auto& [row, rows, column, workers] :
+             {std::array<std::int64_t, 4>{0, m, 0, 2}, {0, m, 0, 3}, {0, m, 0, 8}, {m / 3, m / 2, 0, 2}, {1, 20, 5, 1},
+              {7, 5, 1, 1}}) {
+          const std::vector<float> c = part(row, rows, column, static_cast<int>(workers));
+          for (std::int64_t i = 0; i < rows; ++i)
+            ASSERT_EQ(std::memcmp(c.data() + i * (n - column), want.data() + (row + i) * n + column,
+                                  static_cast<std::size_t>(n - column) * 4), 0)
+                << unit << " " << name(t) << " " << m << "x" << n << "x" << k << " row " << row + i
+                << " from " << row << ", " << column << " with " << workers;
+          ++checked;
+        }
+      }
+  EXPECT_GT(checked, 100);
+}
+
 // Products of bytes are whole numbers: the same from every unit, however B lies, however many workers; in f32 if
 // wanted.
 TEST(Gemm, BytesAreExact) {

@@ -119,22 +119,27 @@ void split_step(const std::byte* a, const std::byte* const (&b)[2], const std::a
   }
 }
 
-// A step in which an operand is no sum of bf16 numbers, by multiply-adds.
+// To the sums, what a step has of rows and columns that are no sums of bf16 numbers, by multiply-adds.
 template <int Parts>
-void plain_step(const std::byte* a, const std::byte* const (&b)[2]) {
-  alignas(64) float x[2][kTile][kStepOfSplit], y[2][kStepOfSplit][kTile];
-  alignas(64) Block sums;
-  store_sums(sums[0], kSide);
+void plain_step(const std::byte* a, const std::byte* const (&b)[2], vf (&sums)[kSide][kSide / WIDTH]) {
+  alignas(64) float x[kSide][kStepOfSplit], y[2][kStepOfSplit][kTile];
+  const std::uint32_t rows = plain(a), columns = plain(b[0]) | plain(b[1]) << kTile;
   join_a<Parts>(a, x);
   for (int g = 0; g < 2; ++g) join_b<Parts>(b[g], y[g]);
-  for (int i = 0; i < kSide; ++i)
-    for (int j = 0; j < kSide; j += WIDTH) {
-      vf sum = {};
+  for (int j = 0; j < kSide; j += WIDTH) {
+    const vi wanted = lanes_of(columns, j);
+    const bool some = any(wanted);
+    for (int i = 0; i < kSide; ++i) {
+      const bool whole = rows >> i & 1;
+      if (!whole && !some) continue;
+      vf part[4] = {};
       for (int k = 0; k < kStepOfSplit; ++k)
-        sum = fma(splat(x[i / kTile][i % kTile][k]), load(y[j / kTile][k] + j % kTile), sum);
-      store(sums[i] + j, load(sums[i] + j) + sum);
+        part[k % 4] = fma(splat(x[i][k]), load(y[j / kTile][k] + j % kTile), part[k % 4]);
+      vf& to = sums[i][j / WIDTH];
+      const vf sum = to + ((part[0] + part[1]) + (part[2] + part[3]));
+      to = whole ? sum : choose(wanted, sum, to);
     }
-  load_sums(sums[0], kSide);
+  }
 }
 
 // All lower products come first, while the sums are small and little of them is rounded off.
@@ -142,22 +147,36 @@ template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
                 bool add, const void*) {
   const GroupsOf<2> groups(b, b_group, columns);
-  const auto steps = [&](const auto& split, const auto& plain) {
+  const auto steps = [&](const auto& f) {
     const auto* x = static_cast<const std::byte*>(a);
     for (i64 k = 0, at = 0; k < depth; k += kStepOfSplit, at += split_bytes(Parts), x += split_bytes(2 * Parts)) {
       const std::byte* const y[2] = {groups.at[0] + at, groups.at[1] + at};
-      is_split(x) && is_split(y[0]) && is_split(y[1]) ? split(x, y) : plain(x, y);
+      f(x, y);
     }
   };
+  alignas(64) std::byte room[split_bytes(4 * Parts) + 2 * kHeader];
+  bool all_split = true;
+  const auto products = [&](const auto& which) {
+    steps([&](const std::byte* x, const std::byte* const (&y)[2]) {
+      if ((plain(x) | plain(y[0]) | plain(y[1])) == 0) return split_step<Parts>(x, y, which);
+      all_split = false;
+      const std::byte* const z[2] = {split_part_of_b<Parts>(y[0], room + split_bytes(2 * Parts)),
+                                     split_part_of_b<Parts>(y[1], room + split_bytes(2 * Parts) + split_bytes(Parts))};
+      split_step<Parts>(split_part_of_a<Parts>(x, room), z, which);
+    });
+  };
   zero_sums();
-  steps([](auto x, auto& y) { split_step<Parts>(x, y, kLower<Parts>); }, [](auto, auto&) {});
-  steps(
-      [](auto x, auto& y) {
-        split_step<Parts>(x, y, std::array<Product, 1>{{{0, 0}}});
-      },
-      [](auto x, auto& y) { plain_step<Parts>(x, y); });
+  products(kLower<Parts>);
+  products(std::array<Product, 1>{{{0, 0}}});
   alignas(64) vf sums[kSide][kSide / WIDTH];
   store_sums(reinterpret_cast<float*>(sums), kSide);
+  const SplitHeader first = header(static_cast<const std::byte*>(a));
+  for (int i = 0; i < kSide; ++i)
+    for (vf& v : sums[i]) v = v * power(-first.exponent[i]);
+  if (!all_split)
+    steps([&](const std::byte* x, const std::byte* const (&y)[2]) {
+      if (plain(x) | plain(y[0]) | plain(y[1])) plain_step<Parts>(x, y, sums);
+    });
   store_tile(sums, c, c_m, rows, columns, add);
 }
 

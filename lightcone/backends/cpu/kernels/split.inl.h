@@ -1,9 +1,15 @@
 // f32 numbers as sums of bf16 numbers: x = hi + mid (+ lo), each the rest rounded to nearest. Three hold all 24 bits.
 //
-// A step of 32 k is split if its numbers other than zero are all in [2^-100, 2^63). Then no part is subnormal, which
-// the hardware would take for zero, and no product of parts overflows unless the product of the numbers does. Any other
-// step (infinities and NaN: inf * 0 of a lower part would be NaN; numbers of extreme size) keeps its f32 numbers, and
-// its products are f32 multiply-adds.
+// Tiles take subnormal numbers for zero, parts and sums alike, so a row of A is brought to a size where none matters:
+// it is multiplied by a power of two that makes its largest number nearly 2^84, and its sums by the inverse in the
+// end. A product of numbers that are split is then at least 2^-96, of which what tiles lose, 2^-126 a step, is
+// nothing, and no sum of them reaches 2^127.
+//
+// Within a step of 32 k, a row of A is split if its numbers other than zero are at least 2^-26 then, a column of B if
+// its are in [2^-70, 2^30). Any other (infinities and NaN: inf * 0 of a lower part would be NaN; numbers far smaller
+// than their row's largest) keeps its f32 numbers, and tiles see zeros: its products are f32 multiply-adds, added
+// after those of the tiles, step by step. So what becomes of a number of C follows from its own row and its own
+// column, whatever lies beside them and however rows are shared out.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
@@ -12,20 +18,49 @@ namespace lc::host {
 namespace {
 
 constexpr int kStepOfSplit = 32, kHeader = 64, kPlane = 16 * kStepOfSplit * 2;  // bytes of 16 rows or columns
+constexpr int kSplitRows = 32;                                                    // of a strip of A
 constexpr int split_bytes(int planes) { return kHeader + planes * kPlane; }
-inline bool is_split(const std::byte* step) { return step[0] == std::byte{1}; }
 
-template <std::size_t Rows, std::size_t Columns>
-inline bool can_split(const float (&x)[Rows][Columns]) {
-  vi bad = {};
-  for (const auto& row : x)
-    for (std::size_t i = 0; i < Columns; i += WIDTH) {
-      const vi size = reinterpret_cast<vi>(load(row + i)) & 0x7fffffff;
-      bad |= (size != 0) & ((size < (127 - 100) << 23) | (size >= (127 + 63) << 23));
-    }
-  int any = 0;
-  for (int i = 0; i < WIDTH; ++i) any |= bad[i];
-  return any == 0;
+constexpr int bits_of(int exponent) { return (exponent + 127) << 23; }  // of a power of two
+inline float power(int exponent) { return std::bit_cast<float>(bits_of(exponent)); }
+constexpr int kTop = 83;  // the exponent of a row's largest number
+constexpr int kLeastOfA = bits_of(-26), kLeastOfB = bits_of(-70), kMostOfB = bits_of(30), kInfinite = 255 << 23;
+
+// What stands before the parts of a step: bit i is of a row or a column that is not split. Of a row of A also the
+// exponent of what it was multiplied by, the same in all steps of a call of `tile`.
+struct SplitHeader {
+  std::uint32_t plain;
+  std::int8_t exponent[kSplitRows];
+};
+inline SplitHeader header(const std::byte* step) {
+  SplitHeader h;
+  std::memcpy(&h, step, sizeof h);
+  return h;
+}
+inline void put_header(const SplitHeader& h, std::byte* step) {
+  std::memset(step, 0, kHeader);
+  std::memcpy(step, &h, sizeof h);
+}
+inline std::uint32_t plain(const std::byte* step) {
+  std::uint32_t bits;
+  std::memcpy(&bits, step, sizeof bits);
+  return bits;
+}
+
+inline vi sizes(vf v) { return reinterpret_cast<vi>(v) & 0x7fffffff; }
+inline bool any(vi lanes) {
+  int all = 0;
+  for (int i = 0; i < WIDTH; ++i) all |= lanes[i];
+  return all != 0;
+}
+// All bits of lane i where bit first + i is set.
+inline vi lanes_of(std::uint32_t bits, int first) {
+  vi v = {};
+  for (int i = 0; i < WIDTH; ++i) v[i] = -static_cast<int>(bits >> (first + i) & 1);
+  return v;
+}
+inline vf choose(vi lanes, vf yes, vf no) {
+  return reinterpret_cast<vf>((lanes & reinterpret_cast<vi>(yes)) | (~lanes & reinterpret_cast<vi>(no)));
 }
 
 // The parts of numbers that can be split, in the upper halves of lanes.
@@ -39,36 +74,76 @@ inline void parts_of(vf v, vu (&part)[Parts]) {
 inline vf low_half(vu v) { return reinterpret_cast<vf>(v << 16); }
 inline vf high_half(vu v) { return reinterpret_cast<vf>(v & 0xffff0000u); }
 
-// A: a step of 32 rows is its header, then for each 16 rows u16 [parts][16][32], or f32 [16][32].
+// By which power of two rows are multiplied: of the largest of their finite numbers. One is not enough for the smallest
+// rows, but for those the limits above hold all the same.
+inline void find_exponents(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, std::int8_t (&exponent)[kSplitRows]) {
+  std::int32_t largest[kSplitRows] = {};
+  const auto see = [&](i64 r, float x) {
+    const std::int32_t size = std::bit_cast<std::int32_t>(x) & 0x7fffffff;
+    largest[r] = std::max(largest[r], size < kInfinite ? size : 0);
+  };
+  if (a_k != 1) {  // rows are neighbours in memory, most likely
+    for (i64 k = 0; k < depth; ++k)
+      for (i64 r = 0; r < rows; ++r) see(r, a[r * a_m + k * a_k]);
+  } else {
+    for (i64 r = 0; r < rows; ++r) {
+      vi most = {};
+      i64 k = 0;
+      for (; k + WIDTH <= depth; k += WIDTH) {
+        vi size = sizes(load(a + r * a_m + k));
+        size &= size < kInfinite;
+        most = size > most ? size : most;
+      }
+      for (int i = 0; i < WIDTH; ++i) largest[r] = std::max(largest[r], most[i]);
+      for (; k < depth; ++k) see(r, a[r * a_m + k]);
+    }
+  }
+  for (int r = 0; r < kSplitRows; ++r)
+    exponent[r] = static_cast<std::int8_t>(largest[r] ? std::min(126, kTop + 127 - (largest[r] >> 23)) : 0);
+}
+
+// One step of a row of A: whether it is split.
+template <int Parts>
+bool split_row(const float (&x)[kStepOfSplit], float scale, std::byte* to) {
+  vi bad = {};
+  for (int e = 0; e < kStepOfSplit; e += WIDTH) {
+    const vi size = sizes(load(x + e) * scale);
+    bad |= (sizes(load(x + e)) != 0) & ((size < kLeastOfA) | (size >= kInfinite));
+  }
+  const bool split = !any(bad);
+  for (int e = 0; e < 16; e += WIDTH) {
+    const auto [low, high] = even_and_odd(x + 2 * e);
+    vu even[Parts], odd[Parts], word[Parts] = {reinterpret_cast<vu>(low), reinterpret_cast<vu>(high)};
+    parts_of<Parts>(low * scale, even), parts_of<Parts>(high * scale, odd);
+    for (int p = 0; p < Parts; ++p)
+      *reinterpret_cast<vu_stored*>(to + p * kPlane + e * 4) = split ? pairs(even[p], odd[p]) : word[p];
+  }
+  return split;
+}
+
+// A: a step of 32 rows is its header, then for each 16 rows u16 [parts][16][32]; of a row that is not split the first
+// part holds the numbers of even k, the second those of odd k.
 template <int Parts>
 void split_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::byte*>(to);
-  for (i64 i = 0; i < rows; i += 32)
+  for (i64 i = 0; i < rows; i += kSplitRows) {
+    const i64 there = std::min<i64>(kSplitRows, rows - i);
+    SplitHeader h{};
+    find_exponents(a + i * a_m, a_m, a_k, there, depth, h.exponent);
     for (i64 k = 0; k < depth; k += kStepOfSplit, out += split_bytes(2 * Parts)) {
-      alignas(64) float x[32][kStepOfSplit];
-      for (i64 r = 0; r < 32; ++r)
-        load_row(a + (i + r) * a_m + k * a_k, a_k, i + r < rows ? std::min<i64>(32, depth - k) : 0, x[r]);
-      const bool split = can_split(x);
-      std::memset(out, split, kHeader);
-      for (int half = 0; half < 2; ++half) {
-        std::byte* planes = out + kHeader + half * Parts * kPlane;
-        if (!split) {
-          std::memcpy(planes, x + 16 * half, 2 * kPlane);
-          continue;
-        }
-        for (int r = 0; r < 16; ++r)
-          for (int e = 0; e < 16; e += WIDTH) {
-            vu even[Parts], odd[Parts];
-            const auto [low, high] = even_and_odd(x[16 * half + r] + 2 * e);
-            parts_of<Parts>(low, even), parts_of<Parts>(high, odd);
-            for (int p = 0; p < Parts; ++p)
-              *reinterpret_cast<vu_stored*>(planes + p * kPlane + r * 64 + e * 4) = pairs(even[p], odd[p]);
-          }
+      h.plain = 0;
+      for (i64 r = 0; r < kSplitRows; ++r) {
+        alignas(64) float x[kStepOfSplit];
+        load_row(a + (i + r) * a_m + k * a_k, a_k, r < there ? std::min<i64>(kStepOfSplit, depth - k) : 0, x);
+        std::byte* row = out + kHeader + r / 16 * Parts * kPlane + r % 16 * 64;
+        if (!split_row<Parts>(x, power(h.exponent[r]), row)) h.plain |= std::uint32_t{1} << r;
       }
+      put_header(h, out);
     }
+  }
 }
 
-// B: a step of 16 columns is its header, then u16 [parts][16][16][2], or f32 [32][16].
+// B: a step of 16 columns is its header, then u16 [parts][16][16][2]; columns that are not split as the rows of A.
 template <int Parts>
 void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
@@ -77,21 +152,50 @@ void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i6
       alignas(64) float x[kStepOfSplit][kGroup] = {};
       for (i64 e = 0; e < std::min<i64>(kStepOfSplit, d - s); ++e)
         std::memcpy(x[e], from + (s + e) * kGroup, sizeof x[e]);
-      const bool split = can_split(x);
-      std::memset(out, split, kHeader);
-      if (!split) {
-        std::memcpy(out + kHeader, x, sizeof x);
-        continue;
-      }
-      for (int e = 0; e < kStepOfSplit; e += 2)
-        for (int v = 0; v < kGroup; v += WIDTH) {
-          vu even[Parts], odd[Parts];
-          parts_of<Parts>(load(x[e] + v), even), parts_of<Parts>(load(x[e + 1] + v), odd);
-          for (int p = 0; p < Parts; ++p)
-            *reinterpret_cast<vu_stored*>(out + kHeader + p * kPlane + e / 2 * 64 + v * 4) = pairs(even[p], odd[p]);
+      SplitHeader h{};
+      for (int v = 0; v < kGroup; v += WIDTH) {
+        vi bad = {};
+        for (const auto& row : x) {
+          const vi size = sizes(load(row + v));
+          bad |= (size != 0) & ((size < kLeastOfB) | (size >= kMostOfB));
         }
+        for (int i = 0; any(bad) && i < WIDTH; ++i) h.plain |= (bad[i] & 1u) << (v + i);
+        for (int e = 0; e < kStepOfSplit; e += 2) {
+          const vf low = load(x[e] + v), high = load(x[e + 1] + v);
+          vu even[Parts], odd[Parts], word[Parts] = {reinterpret_cast<vu>(low), reinterpret_cast<vu>(high)};
+          parts_of<Parts>(low, even), parts_of<Parts>(high, odd);
+          for (int p = 0; p < Parts; ++p)
+            *reinterpret_cast<vu_stored*>(out + kHeader + p * kPlane + e / 2 * 64 + v * 4) =
+                bad ? word[p] : pairs(even[p], odd[p]);
+        }
+      }
+      put_header(h, out);
     }
   });
+}
+
+// The same step with zeros for what is not split: itself, or made in `room`.
+template <int Parts>
+const std::byte* split_part_of_a(const std::byte* step, std::byte* room) {
+  const std::uint32_t bits = plain(step);
+  if (bits == 0) return step;
+  std::memcpy(room, step, split_bytes(2 * Parts));
+  for (int r = 0; r < kSplitRows; ++r)
+    for (int p = 0; (bits >> r & 1) && p < Parts; ++p)
+      std::memset(room + kHeader + (r / 16 * Parts + p) * kPlane + r % 16 * 64, 0, 64);
+  return room;
+}
+template <int Parts>
+const std::byte* split_part_of_b(const std::byte* step, std::byte* room) {
+  const std::uint32_t bits = plain(step);
+  if (bits == 0) return step;
+  for (int v = 0; v < kGroup; v += WIDTH) {
+    const vi bad = lanes_of(bits, v);
+    for (int at = kHeader + v * 4; at < split_bytes(Parts); at += 64)
+      *reinterpret_cast<vu_stored*>(room + at) =
+          *reinterpret_cast<const vu_stored*>(step + at) & reinterpret_cast<vu>(~bad);
+  }
+  return room;
 }
 
 // The sum of word i's parts, the smallest first: its two numbers.
@@ -103,35 +207,41 @@ inline void join(const std::byte* planes, int i, vf& low, vf& high) {
     low = low + low_half(w), high = high + high_half(w);
   }
 }
+inline vf word_of(const std::byte* planes, int part, int i) {
+  return *reinterpret_cast<const vf_stored*>(planes + part * kPlane + i * 4);
+}
 
 // The numbers of a step again, split or not.
 template <int Parts>
-void join_a(const std::byte* step, float (&x)[2][16][kStepOfSplit]) {
-  for (int half = 0; half < 2; ++half) {
-    const std::byte* planes = step + kHeader + half * Parts * kPlane;
-    if (!is_split(step)) {
-      std::memcpy(x[half], planes, sizeof x[half]);
-      continue;
-    }
-    for (int i = 0; i < 16 * 16; i += WIDTH) {
+void join_a(const std::byte* step, float (&x)[kSplitRows][kStepOfSplit]) {
+  const SplitHeader h = header(step);
+  for (int r = 0; r < kSplitRows; ++r) {
+    const std::byte* planes = step + kHeader + r / 16 * Parts * kPlane;
+    for (int e = 0; e < 16; e += WIDTH) {
+      const int i = r % 16 * 16 + e;
       vf low, high;
-      join<Parts>(planes, i, low, high);
-      float* to = x[half][i / 16] + i % 16 * 2;
-      for (int e = 0; e < WIDTH; ++e) to[2 * e] = low[e], to[2 * e + 1] = high[e];
+      if (h.plain >> r & 1) {
+        low = word_of(planes, 0, i), high = word_of(planes, 1, i);
+      } else {
+        join<Parts>(planes, i, low, high);
+        low = low * power(-h.exponent[r]), high = high * power(-h.exponent[r]);
+      }
+      for (int k = 0; k < WIDTH; ++k) x[r][2 * (e + k)] = low[k], x[r][2 * (e + k) + 1] = high[k];
     }
   }
 }
 template <int Parts>
 void join_b(const std::byte* step, float (&y)[kStepOfSplit][kGroup]) {
-  if (!is_split(step)) {
-    std::memcpy(y, step + kHeader, sizeof y);
-    return;
-  }
-  for (int i = 0; i < 16 * kGroup; i += WIDTH) {
-    vf low, high;
-    join<Parts>(step + kHeader, i, low, high);
-    store(y[i / kGroup * 2] + i % kGroup, low);
-    store(y[i / kGroup * 2 + 1] + i % kGroup, high);
+  const std::byte* planes = step + kHeader;
+  for (int v = 0; v < kGroup; v += WIDTH) {
+    const vi bad = lanes_of(plain(step), v);
+    for (int e = 0; e < kStepOfSplit; e += 2) {
+      const int i = e / 2 * kGroup + v;
+      vf low, high;
+      join<Parts>(planes, i, low, high);
+      store(y[e] + v, choose(bad, word_of(planes, 0, i), low));
+      store(y[e + 1] + v, choose(bad, word_of(planes, 1, i), high));
+    }
   }
 }
 

@@ -98,20 +98,33 @@ struct EmulatedTiles {
                   static_cast<std::size_t>(tiles[T].row_bytes));
   }
   // Subnormal operands and results are zero; the sums of even and of odd k are made apart, then joined.
-  static float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
+  static float flushed(float v) { return std::abs(v) < 0x1p-126f ? std::copysign(0.0f, v) : v; }
   static float operand(std::uint16_t bits) {
     return flushed(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
   }
+  // sum += a * b, rounded once. The product of two bf16 numbers is exact in f32 but at the ends of its range.
+  static void add_products(float a, const float (&b)[16], float (&sum)[16]) {
+    int ends = 0;
+    float p[16];
+    for (int n = 0; n < 16; ++n) {
+      p[n] = a * b[n];
+      ends |= (std::abs(p[n]) <= 0x1p-100f) & (p[n] != 0 || b[n] != 0);
+      ends |= !(std::abs(p[n]) < 0x1p126f);
+    }
+    for (int n = 0; n < 16; ++n) sum[n] = flushed(ends && a != 0 ? std::fma(a, b[n], sum[n]) : p[n] + sum[n]);
+  }
   template <int C, int A, int B>
   static void dot_bf16() {
-    for (int m = 0; m < tiles[C].rows; ++m)
-      for (int n = 0; n < 16; ++n) {
-        float sum[2] = {};
-        for (int k = 0; k < tiles[A].row_bytes / 2; ++k)
-          sum[k % 2] = flushed(std::fma(operand(tiles[A].at<std::uint16_t>(m, k)),
-                                        operand(tiles[B].at<std::uint16_t>(k / 2, 2 * n + k % 2)), sum[k % 2]));
-        tiles[C].put(m, n, flushed(flushed(tiles[C].at<float>(m, n)) + flushed(sum[0] + sum[1])));
-      }
+    float b[32][16];
+    for (int k = 0; k < 2 * tiles[B].rows; ++k)
+      for (int n = 0; n < 16; ++n) b[k][n] = operand(tiles[B].at<std::uint16_t>(k / 2, 2 * n + k % 2));
+    for (int m = 0; m < tiles[C].rows; ++m) {
+      float sum[2][16] = {};
+      for (int k = 0; k < tiles[A].row_bytes / 2; ++k)
+        add_products(operand(tiles[A].at<std::uint16_t>(m, k)), b[k], sum[k % 2]);
+      for (int n = 0; n < 16; ++n)
+        tiles[C].put(m, n, flushed(flushed(tiles[C].at<float>(m, n)) + flushed(sum[0][n] + sum[1][n])));
+    }
   }
   template <int C, int A, int B>
   static void dot_int8() {
