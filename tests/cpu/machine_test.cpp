@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <random>
 
 #include "lightcone/backends/cpu/target/blocking.h"
@@ -120,6 +121,130 @@ TEST(Machine, BlockingFollowsTheCaches) {
     return compile(g, generic() | cpu({.threads = 2, .machine = Machine{.l2 = l2}})).plan().arena_bytes;
   };
   EXPECT_LT(scratch(256 << 10), scratch(2 << 20));
+}
+
+namespace {
+
+// A machine that takes as long as it is told, but for noise; its clock stands still between runs.
+struct FakeMachine {
+  std::function<double(host::TuneWork, const Machine&)> takes;
+  double noise = 0, clock = 0;
+  std::mt19937 random{3};
+  Machine tuned(const Machine& built_in, TuneOptions o = {}) {
+    std::uniform_real_distribution<double> part(0, noise);
+    const host::TuneBench bench{
+        .prepare =
+            [&](host::TuneWork w, const std::vector<Machine>& all) -> host::TuneBench::Turn {
+              return [&, w, all] {
+                std::vector<double> seconds;
+                for (const Machine& m : all) clock += seconds.emplace_back(takes(w, m) * (1 + part(random)));
+                return seconds;
+              };
+            },
+        .now = [&] { return clock; },
+        .wide = true};
+    return host::choose_profile(built_in, o, bench);
+  }
+};
+bool of_weights(host::TuneWork w) { return w >= host::TuneWork::Q8Weights; }
+
+}  // namespace
+
+// What is not faster by more than noise stays as the processor's family has it.
+TEST(Tune, NoiseChangesNothing) {
+  const Machine built_in{.streams = 4};
+  FakeMachine even{[](auto, const Machine&) { return 0.01; }};
+  EXPECT_EQ(even.tuned(built_in), built_in);
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    FakeMachine noisy{[](auto, const Machine&) { return 0.01; }, 0.3};
+    noisy.random.seed(seed);
+    EXPECT_EQ(noisy.tuned(built_in), built_in) << seed;
+  }
+  // One stream is 3 % faster, but on weights of one format alone, or less than what such a choice must be worth.
+  FakeMachine weak{[](auto w, const Machine& m) {
+    return m.streams == 1 && w == host::TuneWork::Q8Weights ? 0.0097 : 0.01;
+  }};
+  EXPECT_EQ(weak.tuned(built_in), built_in);
+}
+
+TEST(Tune, WhatWinsIsTaken) {
+  FakeMachine one{[](auto w, const Machine& m) { return of_weights(w) && m.streams == 1 ? 0.008 : 0.01; }, 0.01};
+  EXPECT_EQ(one.tuned({.streams = 4}).streams, 1);
+  FakeMachine four{[](auto w, const Machine& m) { return of_weights(w) && m.streams == 4 ? 0.006 : 0.01; }, 0.05};
+  EXPECT_EQ(four.tuned({.streams = 1}).streams, 4);
+  FakeMachine narrow{[](auto w, const Machine& m) { return !of_weights(w) && m.vector == 32 ? 0.009 : 0.01; }, 0.02};
+  EXPECT_EQ(narrow.tuned({}).vector, 32);
+  // A gain for loops that one of them pays for is none.
+  FakeMachine torn{[](auto w, const Machine& m) {
+    return m.vector != 32 ? 0.01 : w == host::TuneWork::Softmax ? 0.0115 : 0.008;
+  }};
+  EXPECT_EQ(torn.tuned({}).vector, 64);
+  // The second level is better for rows and worse for weights of eight bits.
+  const auto level = [](double weights) {
+    return [=](auto w, const Machine& m) { return m.fetch_level == 1 ? 0.01 : of_weights(w) ? weights : 0.008; };
+  };
+  EXPECT_EQ((FakeMachine{level(0.0105)}).tuned({}).fetch_level, 1);
+  EXPECT_EQ((FakeMachine{level(0.01)}).tuned({}).fetch_level, 2);
+}
+
+TEST(Tune, EndsInTime) {
+  FakeMachine slow{[](auto, const Machine& m) { return m.vector == 32 ? 0.2 : 0.5; }};
+  EXPECT_EQ(slow.tuned({.streams = 4}, {.seconds = 10}).streams, 4);
+  EXPECT_LT(slow.clock, 15);
+  FakeMachine slower{[](auto, const Machine&) { return 20.0; }};
+  EXPECT_EQ(slower.tuned({}), Machine{});
+  EXPECT_LT(slower.clock, 250);  // one comparison, begun in time: three candidates, three turns
+}
+
+namespace {
+
+// "" or the names of all kernels of a product [m, k] x [k, n] whose rows are at most `m`.
+Program product_of(std::int64_t m, std::int64_t n, std::int64_t k, Precision p, std::optional<host::Target> t = {}) {
+  Graph g;
+  g.output("y", matmul(g.input("a", {Dim::symbol("m" + std::to_string(m), 1, m), k}), g.input("b", {k, n})));
+  return compile(g, generic() | cpu({.threads = 1, .precision = p, .target = t}));
+}
+bool on_tiles(const Program& p) {
+  for (const PassLog& log : p.log())
+    if (log.fired.contains("product on tiles")) return true;
+  return false;
+}
+
+}  // namespace
+
+// Tiles are for products that they win, decided by the bounds of their sizes.
+TEST(Tiles, AreForLargeProducts) {
+  host::Target t;
+  t.isa = host::Isa::Avx512, t.avx512_vnni = t.avx512_bf16 = t.amx = true;
+  EXPECT_FALSE(on_tiles(product_of(1024, 1024, 1024, Precision::Highest, t)));
+  EXPECT_TRUE(on_tiles(product_of(2048, 2048, 2048, Precision::Highest, t)));
+  EXPECT_FALSE(on_tiles(product_of(64, 1024, 1024, Precision::High, t)));
+  EXPECT_TRUE(on_tiles(product_of(512, 512, 512, Precision::High, t)));
+  EXPECT_TRUE(on_tiles(product_of(32, 64, 64, Precision::Medium, t)));
+  EXPECT_FALSE(on_tiles(product_of(4, 64, 64, Precision::Medium, t)));
+}
+
+// In a process of its own each, for the answer holds for one.
+TEST(Tiles, AreAskedForWhereAProductWantsThem) {
+  if (host::detect_isa() != host::Isa::Avx512) GTEST_SKIP() << "tiles, emulated or not, go with AVX-512";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const std::string wish : {"emulated", "refused", "off"}) {
+    const auto one = [&] {
+      ::setenv("LIGHTCONE_TILES", wish.c_str(), 1);
+      Graph g;
+      g.output("y", gelu(g.input("x", {64, 64})));
+      const auto plain = compile(g, generic() | cpu({.precision = Precision::Medium}));
+      bool right = plain.notes().empty() && product_of(512, 512, 512, Precision::Highest).notes().empty() &&
+                   product_of(4, 64, 64, Precision::Medium).notes().empty() && host::tiles_note().empty();
+      const Program p = product_of(32, 64, 64, Precision::Medium);
+      const std::string word = wish == "emulated" ? "stacks that threads have" : "as on a processor without AMX";
+      right = right && on_tiles(p) == (wish == "emulated") && p.notes().size() == (wish == "off" ? 0 : 1) &&
+              (wish == "off" || p.notes()[0].find(word) != std::string::npos);
+      right = right && product_of(4, 64, 64, Precision::Medium).notes().empty();
+      std::exit(right ? 0 : 1);
+    };
+    EXPECT_EXIT(one(), testing::ExitedWithCode(0), "") << wish;
+  }
 }
 
 TEST(Machine, TuningGivesAProfileOfThisProcessor) {

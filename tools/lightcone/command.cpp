@@ -16,6 +16,7 @@
 #include <map>
 #include <set>
 
+#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/numbers.h"
@@ -67,8 +68,10 @@ void Progress::clear() {
 
 void print_notes(const Program& p) {
   static std::set<std::string> said;
-  for (const std::string& note : p.notes())
+  for (const std::string& note : p.notes()) {
+    if (note == host::tiles_note() && !host::tiles_refused()) continue;  // no thread of ours has a stack for signals
     if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
+  }
 }
 
 namespace {

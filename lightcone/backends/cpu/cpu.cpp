@@ -65,12 +65,17 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
       [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
-  const bool bf16 = o.precision == Precision::Medium && bf16_is_fast(target);
-  if (!bf16 || bf16_dots_are_fast(target))  // tiles of bf16 products want pixels last
-    add("channels last", may_keep_channels_last, [target, bf16](const Graph& g, PassLog& log) {
-      auto nhwc = channels_last(g, log, target, bf16);
-      return nhwc ? std::move(*nhwc) : g.clone();
-    });
+  // Asked when there is a convolution: the answer may be the system's (target/target.h).
+  const auto bf16 = [target, p = o.precision] { return p == Precision::Medium && bf16_is_fast(target); };
+  add(
+      "channels last",
+      [target, bf16](const Graph& g) {  // tiles of bf16 products want pixels last
+        return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
+      },
+      [target, bf16](const Graph& g, PassLog& log) {
+        auto nhwc = channels_last(g, log, target, bf16());
+        return nhwc ? std::move(*nhwc) : g.clone();
+      });
   add("filter gradients", may_have_filter_gradients, filter_gradients_last);
   add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   add("attention",

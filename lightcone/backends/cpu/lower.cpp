@@ -70,21 +70,23 @@ CutRules Emitter::rules() {
 CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
   auto product = match_contraction(g_, f);
   // with channels last it may be a product of matrices, too, whose unit is faster than f32
-  const bool faster = product && !nhwc_bf16_ && choose_unit(WeightType::F32, options_.precision, *options_.target);
+  const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
   if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
     ConvPlan& plan = convolutions_[f.sum] = {*c};
     plan.filter_gradient = !packed_filters(g_, plan, *options_.target) && filter_gradient_shape(plan);
     if (plan.filter_gradient) return static_cast<const Convolution&>(plan);
+    if (options_.precision == Precision::Medium) ++tiles_wanted_;
     if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
     else if (options_.precision == Precision::Medium) choose_nchw_bf16(g_, uses, options_.winograd, *options_.target, plan);
     return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
   }
   if (!product) return std::monostate{};
   Precision precision = options_.precision;
-  if (const auto wide = bf16_is_fast(*options_.target) ? before_rounding(g_, f, DType::BF16) : std::nullopt) {
+  if (const auto wide = before_rounding(g_, f, DType::BF16); wide && bf16_is_fast(*options_.target)) {
     if (auto rounding = match_contraction(g_, *wide)) product = std::move(rounding), precision = Precision::Medium;
   }
-  matmuls_[f.sum] = {*product, choose_unit(product->type, precision, *options_.target)};
+  if (wants_tiles(*product, precision, *options_.target)) ++tiles_wanted_;
+  matmuls_[f.sum] = {*product, choose_unit(*product, precision, *options_.target)};
   return std::move(*product);
 }
 
@@ -265,7 +267,19 @@ Lowered Emitter::run() {
     else to_[id] = emit(dst, id);
   }
   copy_results(g_, to_, dst);
+  note_tiles();
   return {std::move(dst), std::move(made_)};
+}
+
+// That products run on tiles, which means something for the process, or that it was refused them.
+void Emitter::note_tiles() {
+  int on = 0;
+  const auto see = [&](const DenseUnit* u) { on += u && on_tiles(*u); };
+  for (const auto& [id, c] : matmuls_) see(c.unit);
+  for (const auto& [id, c] : convolutions_) see(c.nchw_bf16 ? c.nchw_bf16->unit : nullptr);
+  if (on > 0) log_.fired["product on tiles"] = on;
+  if (!this_target().amx || !options_.target->amx) return;
+  if (on > 0 || (tiles_wanted_ > 0 && tiles_refused())) log_.notes.push_back(tiles_note());
 }
 
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,

@@ -55,6 +55,7 @@ class Emitter {
   std::shared_ptr<const Kernel> here(std::shared_ptr<Kernel> kernel) const;
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
+  void note_tiles();
   std::shared_ptr<HostKernel> conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const;
   std::shared_ptr<LoopKernel> loop_kernel(NodeId id);
 
@@ -73,6 +74,7 @@ class Emitter {
   const CpuOptions& options_;
   const Machine& machine_;
   ir::KernelNames& names_;
+  int tiles_wanted_ = 0;  // products that would be on tiles, if the system grants them
   bool nhwc_bf16_;  // convolutions with channels last are multiplied in bf16
   std::map<NodeId, MatmulPlan> matmuls_;
   std::map<NodeId, ConvPlan> convolutions_;

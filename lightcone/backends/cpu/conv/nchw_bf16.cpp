@@ -193,8 +193,8 @@ void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winogra
   const Node& w = g[c.weight_node];
   if (w.op == Op::Contiguous && w.in[0].view.identity() && g[w.in[0].node].dtype == DType::BF16)
     widened.weight_node = w.in[0].node, stored = WeightType::BF16;
-  if (!bf16_is_fast(target) || uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
-  if (!packed_filters(g, widened, target)) return;
+  if (uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
+  if (!packed_filters(g, widened, target) || !bf16_is_fast(target)) return;
   auto pairs = make_nchw_bf16(c, stored, *dense_unit(Arithmetic::Bf16, target));
   if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == NchwBf16::kNothing) return;
   if (winograd && winograd_is_faster(c, *pairs)) return;

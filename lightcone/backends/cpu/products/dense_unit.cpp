@@ -7,8 +7,8 @@
 namespace lc::host {
 namespace {
 
-// A small product by the tiles and by their emulation. Tile hardware was not at hand when this was written: what it
-// gets wrong, or what was got wrong about it, makes it unused, and never an answer wrong.
+// A small product by the tiles and by their emulation: what hardware or a virtual machine gets wrong makes it unused,
+// and never an answer wrong.
 bool tiles_work() {
   constexpr std::int64_t kSize = 32, kDepth = 64;
   std::vector<float> a(kSize * kDepth), b(kSize * kDepth);
@@ -53,11 +53,16 @@ bool tiles_work() {
   return true;
 }
 
-// Tiles that this processor has are tried first, if this build has kernels for them.
+// Tiles that this processor has are asked for and tried first, if this build has kernels for them.
 bool has_tiles(const Target& t) {
-  static const bool work = !this_target().amx || (kDenseAmx[0].tile && tiles_work());
-  return t.isa == Isa::Avx512 && t.amx && work;
+  if (t.isa != Isa::Avx512 || !t.amx) return false;
+  static const bool here = this_target().amx;  // else it is code for another processor
+  if (!here) return true;
+  static const bool emulated = tiles_emulated();
+  static const bool work = (emulated || kDenseAmx[0].tile) && tiles_granted() && (emulated || tiles_work());
+  return work;
 }
+const DenseUnit* tiles() { return tiles_emulated() ? kDenseEmulated : kDenseAmx; }
 
 const DenseUnit* neon_unit(Arithmetic a, const Target& e) {
   switch (a) {
@@ -79,10 +84,19 @@ bool bf16_is_fast(const Target& t) {
   return bf16_dots_are_fast(t) || has_tiles(t);
 }
 
+bool bf16_may_be_fast(const Target& t) {
+  const bool tiles = t.isa == Isa::Avx512 && t.amx && !(this_target().amx && tiles_refused());
+  return t.isa == Isa::Neon ? t.bf16 : bf16_dots_are_fast(t) || tiles;
+}
+bool on_tiles(const DenseUnit& u) {
+  const auto among = [&](const DenseUnit* all) { return &u >= all && &u < all + 8; };
+  return among(kDenseAmx) || among(kDenseEmulated);
+}
+
 const DenseUnit* dense_unit(Arithmetic a, const Target& t) {
   if (t.isa == Isa::Neon) return neon_unit(a, t);
   if (a == Arithmetic::F32) return t.isa == Isa::Avx512 ? &kF32Avx512 : t.isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
-  if (has_tiles(t)) return kDenseAmx + static_cast<int>(a);
+  if (has_tiles(t)) return tiles() + static_cast<int>(a);
   switch (a) {
     case Arithmetic::Bf16:
       if (t.isa == Isa::Avx512) return bf16_is_fast(t) ? &kBf16Avx512Bf16 : &kBf16Avx512;
@@ -120,7 +134,7 @@ std::vector<const DenseUnit*> dense_units() {
     if (t.avx512_vnni) five(kInt8Avx512Vnni);
   }
   for (const DenseUnit& u : kDenseEmulated) all.push_back(&u);
-  if (has_tiles(t))
+  if (has_tiles(t) && !tiles_emulated())
     for (const DenseUnit& u : kDenseAmx) all.push_back(&u);
   return all;
 }

@@ -67,11 +67,14 @@ struct DenseUnit {
   bool q8_as_packed = false;  // its groups are those of packed Q8_0 weights
 };
 
-// The fastest that the processor has. Splits are faster than f32 only where there are tiles of bf16
-// products: null elsewhere.
+// The fastest that the processor has. Splits are faster than f32 only where there are tiles of bf16 products: null
+// elsewhere. Where the processor has tiles, but for f32, the system is asked for them (target.h): so it is for a
+// product that wants them.
 const DenseUnit* dense_unit(Arithmetic a, const Target& t);
 bool bf16_dots_are_fast(const Target& t);  // does it have AVX-512's dot products of bf16, faster than those of f32?
-bool bf16_is_fast(const Target& t);        // has it those or tiles of bf16?
+bool bf16_is_fast(const Target& t);        // has it those or tiles of bf16? Asks, too
+bool bf16_may_be_fast(const Target& t);    // the same without asking, unless the answer was no
+bool on_tiles(const DenseUnit& u);
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
 std::vector<const DenseUnit*> dense_units();
 

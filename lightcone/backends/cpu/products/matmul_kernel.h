@@ -19,8 +19,11 @@ struct MatmulPlan : lowering::Contraction {
   // Packed for products of bf16, f32 is kept in bf16.
   WeightType kept() const;
 };
-// The arithmetic of products with B of this type; null: f32.
-const DenseUnit* choose_unit(WeightType t, Precision p, const Target& target);
+// The arithmetic of a product; null: f32. It follows from the precision, the processor and the bounds of the product's
+// sizes, never from the sizes at hand: a row has the same bits in every batch of a program.
+const DenseUnit* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
+// Would it be on tiles, if the system grants them?
+bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
 // Is B the whole of a parameter, in a format that is worth packing?
 bool packable(const Graph& g, const lowering::Contraction& c);
 bool transposed(const lowering::Contraction& c);  // B is W[k, n], not W[n, k]

@@ -1,6 +1,11 @@
 #include "lightcone/backends/cpu/target/target.h"
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
+
+#include "lightcone/cache/environment.h"
+#include "lightcone/core/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -15,15 +20,33 @@
 namespace lc::host {
 namespace {
 
-// Tile registers are a process's own wish: the kernel then saves them with its threads.
-[[maybe_unused]] bool tiles_are_granted() {
-#if defined(__x86_64__) && defined(__linux__)
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
+// $LIGHTCONE_TILES: "off" leaves them out. For tests, on every processor with AVX-512: "emulated", and "refused", a
+// system that says no.
+std::string tiles_wish() {
+  static const std::string wish = [] {
+    std::string w = env("LIGHTCONE_TILES");
+    if (!w.empty() && w != "off" && w != "emulated" && w != "refused")
+      throw Error("cpu", str_cat("LIGHTCONE_TILES is '", w, "', which is none of off, emulated and refused"));
+    return w;
+  }();
+  return wish;
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+constexpr long kSupported = 0x1021, kRequestPermission = 0x1023;  // of arch_prctl
+constexpr long kTileData = 18;
+bool system_has_tiles() {
+  std::uint64_t features = 0;
+  return ::syscall(SYS_arch_prctl, kSupported, &features) == 0 && (features >> kTileData & 1);
+}
+bool system_grants_tiles() { return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0; }
+#else
+[[maybe_unused]] bool system_has_tiles() { return false; }
+bool system_grants_tiles() { return false; }
+#endif
+
+enum class Answer : std::uint8_t { NotAsked, Granted, Refused };
+std::atomic<Answer> g_answer{Answer::NotAsked};
 
 // GCC 12 has no names for the newer of these.
 Target all_of_this_processor() {
@@ -38,7 +61,10 @@ Target all_of_this_processor() {
   t.fast_bf16 = t.avx512_bf16 && !__builtin_cpu_is("intel");
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
   // what goes with tiles is compiled for both, and a virtual machine may show one without the other
-  t.amx = t.avx512_vnni && t.avx512_bf16 && (d & kAll) == kAll && tiles_are_granted();
+  t.amx = t.avx512_vnni && t.avx512_bf16 && (d & kAll) == kAll && system_has_tiles();
+  const std::string wish = tiles_wish();
+  if (wish == "off") t.amx = false;
+  else if (!wish.empty()) t.amx = true, t.fast_bf16 = false;
 #elif defined(__aarch64__) && defined(__linux__)
   t.isa = Isa::Neon;
   constexpr unsigned long kDotprod = 1ul << 20, kI8mm = 1ul << 13, kArmBf16 = 1ul << 14;
@@ -58,6 +84,32 @@ Target::Target(Isa wanted) {
   if (wanted == Isa::Avx512 && all.isa == Isa::Avx512) *this = all;
   if (wanted == Isa::Avx2) avx_vnni = all.avx_vnni;
   isa = wanted;
+}
+
+bool tiles_granted() {
+  static const bool granted = [] {
+    const std::string wish = tiles_wish();
+    const bool yes = wish.empty() ? system_grants_tiles() : wish == "emulated";
+    g_answer = yes ? Answer::Granted : Answer::Refused;
+    return yes;
+  }();
+  return granted;
+}
+bool tiles_refused() { return g_answer == Answer::Refused; }
+bool tiles_emulated() { return tiles_wish() == "emulated"; }
+
+std::string tiles_note() {
+  switch (g_answer) {
+    case Answer::NotAsked: break;
+    case Answer::Granted:
+      return "products run on AMX's tiles, which the system was asked for: stacks that threads have for signals "
+             "(sigaltstack) must be large enough for them from now on, at least sysconf(_SC_MINSIGSTKSZ) bytes";
+    case Answer::Refused:
+      return "the system refuses this process AMX's tiles, as it does where a thread has a stack for signals "
+             "(sigaltstack) of fewer than sysconf(_SC_MINSIGSTKSZ) bytes: products run as on a processor without AMX, "
+             "slower, and with its bits";
+  }
+  return "";
 }
 
 const Target& this_target() {

@@ -11,7 +11,7 @@ namespace lc::host {
 
 struct Target {
   Isa isa = Isa::Generic;
-  // AVX-512: products of pairs of bf16, of bytes; and the tiles of AMX, where the system grants them. AVX2: of bytes.
+  // AVX-512: products of pairs of bf16, of bytes; and the tiles of AMX, which the system must grant. AVX2: of bytes.
   bool avx512_bf16 = false, avx512_vnni = false, amx = false, avx_vnni = false;
   // Are AVX-512's products of bf16 faster than those of f32? Intel's run at a third of their speed (measured on Sapphire
   // Rapids).
@@ -26,6 +26,15 @@ struct Target {
 
 // This processor, no more of it than $LIGHTCONE_ISA allows.
 const Target& this_target();
+// May products of this process use the tiles of this processor? The system is asked when this is called first, so
+// only where a program has a product for them: once it has said yes it refuses threads a stack for signals
+// (sigaltstack) that has no room for tiles, and where a thread has one such it says no. The answer holds for the
+// process. A no is as if the processor had no tiles, to the last bit.
+bool tiles_granted();
+bool tiles_refused();  // was it asked, and said no?
+bool tiles_emulated();  // $LIGHTCONE_TILES=emulated: in plain C++, for tests
+// What a program with such products says in its notes; "" where nobody was asked.
+std::string tiles_note();
 // "avx512+bf16+vnni": what it has.
 std::string str(const Target& t);
 // Can this processor run what is compiled for it?
