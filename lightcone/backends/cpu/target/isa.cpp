@@ -24,9 +24,9 @@ bool has_f16c() {
 
 Isa detect_isa() {
   static const Isa best = [] {
-    const std::string cap = env("LIGHTCONE_ISA");
+    const std::string wish = env("LIGHTCONE_ISA"), cap = wish.substr(0, wish.find('+'));
     if (!cap.empty() && cap != "generic" && cap != "avx2" && cap != "avx512" && cap != "neon")
-      throw Error("cpu", str_cat("LIGHTCONE_ISA is '", cap, "', which is none of generic, avx2, avx512 and neon"));
+      throw Error("cpu", str_cat("LIGHTCONE_ISA is '", wish, "', which is none of generic, avx2, avx512 and neon"));
     if (cap == "generic") return Isa::Generic;
 #if defined(__x86_64__)
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

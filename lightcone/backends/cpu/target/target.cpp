@@ -48,6 +48,24 @@ bool system_grants_tiles() { return false; }
 enum class Answer : std::uint8_t { NotAsked, Granted, Refused };
 std::atomic<Answer> g_answer{Answer::NotAsked};
 
+// Leaves of the extensions those that $LIGHTCONE_ISA names behind its "+"; all where it names none.
+void lower(Target& t) {
+  const std::string wish = env("LIGHTCONE_ISA");
+  if (wish.find('+') == std::string::npos) return;
+  std::string rest = wish.substr(wish.find('+')) + "+";
+  const auto keep = [&](bool& has, const std::string& name) {
+    const std::size_t at = rest.find("+" + name + "+");
+    has = has && at != std::string::npos;
+    if (at != std::string::npos) rest.erase(at, name.size() + 1);
+  };
+  keep(t.avx512_bf16, "bf16"), keep(t.avx512_vnni, "vnni"), keep(t.amx, "amx"), keep(t.avx_vnni, "avxvnni");
+  keep(t.dotprod, "dotprod"), keep(t.i8mm, "i8mm"), keep(t.bf16, "bf16");
+  if (rest != "+" && rest != "+none+")
+    throw Error("cpu", str_cat("LIGHTCONE_ISA is '", wish, "': of extensions there are bf16, vnni, amx, avxvnni, dotprod, ",
+                               "i8mm, or none"));
+  t.fast_bf16 = t.fast_bf16 && t.avx512_bf16;
+}
+
 // GCC 12 has no names for the newer of these.
 Target all_of_this_processor() {
   Target t;
@@ -73,6 +91,7 @@ Target all_of_this_processor() {
   t.i8mm = second & kI8mm;
   t.bf16 = second & kArmBf16;
 #endif
+  lower(t);
   return t;
 }
 
