@@ -314,7 +314,7 @@ TEST(Gemm, NeighboursDoNotCount) {
         const bool plain = t == WeightType::F32 && way <= Arithmetic::Split3;
         if ((u && u->exact()) || !(int8 || plain) || (q && k % q->elements)) continue;
         const std::string_view unit = u ? u->name : "f32";
-        if (m * n * k > 1 << 22 && (unit.ends_with("_emulated") || unit.ends_with("generic"))) continue;  // slow
+        if (m * n * k > 3 << 20 && (unit.ends_with("_emulated") || unit.ends_with("generic"))) continue;  // slow
         Weight w = make_weight(t, n, k, random);
         std::vector<float> a(static_cast<std::size_t>(m * k));
         for (std::int64_t i = 0; i < m * k; ++i) {
