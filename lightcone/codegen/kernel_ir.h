@@ -7,6 +7,8 @@
 // order of additions is used by every renderer, instruction set and thread count.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -174,3 +176,4 @@ void stream_result(Kernel& k, const Machine& m);
 void pipeline_rows(Kernel& k, const Machine& m);
 
 }  // namespace lc::ir
+#include "lightcone/macros_on.h"

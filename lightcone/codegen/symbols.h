@@ -2,6 +2,8 @@
 // strings each time it is asked, which is most of the work where every offset of every kernel is looked at.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -80,3 +82,4 @@ inline bool mentions(const Dim& d, std::string_view symbol) {
 }
 
 }  // namespace lc::ir
+#include "lightcone/macros_on.h"

@@ -16,6 +16,8 @@
 // is a product that comes to more than kMostTerms terms.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -121,3 +123,4 @@ bool provably_different(const Dim& a, const Dim& b);
 bool provably_below(const Dim& a, const Dim& b);  // a < b for all values of the symbols
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

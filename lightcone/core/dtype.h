@@ -1,6 +1,8 @@
 // Element types, in one table.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -120,3 +122,4 @@ struct Element {
 Element bitcast(const Element& e, DType from, DType to);  // its bits, as another type of the same size
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -9,6 +9,8 @@
 // with figures. After either, what was there before the call can be used on.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -100,3 +102,4 @@ std::string str_cat(const Ts&... parts) {
 void check(bool invariant, const char* what, const SourceLocation& at = SourceLocation::current());
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -9,6 +9,8 @@
 // Code asks a row for its kind and never lists operations again.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -145,3 +147,4 @@ constexpr const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
 constexpr auto on_integers(Op op, DType t) { return t == DType::U64 && info(op).u ? info(op).u : info(op).i; }
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -6,6 +6,8 @@
 // and the tests of every kernel come from this table; how a device multiplies a format is that device's own.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -129,3 +131,4 @@ float quant_value(QuantFormat format, std::int64_t k, const Byte& byte) {
 }
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -1,6 +1,8 @@
 // The bytes of a file: mapped into memory, read-only, or a copy of them.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -41,3 +43,4 @@ class MappedFile {
 };
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -2,6 +2,8 @@
 // convolutions, and on which side a weight is.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <optional>
 #include <vector>
 
@@ -30,3 +32,4 @@ struct Aligned {
 std::optional<Aligned> aligned(const Graph& g, const Factors& f, int side);
 
 }  // namespace lc::lowering
+#include "lightcone/macros_on.h"

@@ -3,6 +3,8 @@
 // LeakyReLU{0.2}.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include "lightcone/nn/module.h"
 
 namespace lc::nn {
@@ -238,3 +240,4 @@ class AlphaDropout : public AsksForMode<"AlphaDropout: say whether the model tra
 };
 
 }  // namespace lc::nn
+#include "lightcone/macros_on.h"

@@ -8,6 +8,8 @@
 // Every function throws an lc::Error when shapes or element types do not fit or an option makes no sense.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 
 #include "lightcone/ops/ops.h"
@@ -143,3 +145,4 @@ Tensor ctc_loss(Operand log_probs, Operand targets, Operand input_lengths, Opera
                 const CtcOptions& o = {});
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -9,6 +9,8 @@
 // What depends on data never throws: an index out of range reads 0 and writes nothing.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <vector>
 
 #include <utility>
@@ -296,3 +298,4 @@ Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, OptionalOpe
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

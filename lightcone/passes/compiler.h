@@ -4,6 +4,8 @@
 //   Compiler mine = generic() | Compiler({"mine", [](const Graph& g, PassLog&) { ... }}) | cpu();
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <functional>
 #include <map>
 #include <string>
@@ -76,3 +78,4 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph& dst, NodeId i
 void copy_results(const Graph& src, std::span<const NodeId> to, Graph& dst);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -3,6 +3,8 @@
 // https://github.com/openxla/stablehlo/blob/main/docs/spec.md says what the operations mean.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -152,3 +154,4 @@ Module parse(std::string_view text);
 Module parse_bytecode(std::span<const std::byte> file);
 
 }  // namespace lc::hlo
+#include "lightcone/macros_on.h"

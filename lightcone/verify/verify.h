@@ -12,6 +12,8 @@
 //   verify(g, mine, {.values = {{"x", x}}, .load = [&](const Node& input, auto& shape) { ... }});
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -92,3 +94,4 @@ std::optional<Difference> compare(const Results& want, const Results& got, doubl
                                   VerifyReport::Checked* stats = nullptr, double products = 0);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

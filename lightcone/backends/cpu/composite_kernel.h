@@ -3,6 +3,8 @@
 //   Composite c{.name = "rms_norm", ..., .kernels = {cpu_kernel([](const CpuCall& call) { ... })}};
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -71,3 +73,4 @@ void CpuCall::parallel(std::int64_t count, const F& f) const {
 }
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

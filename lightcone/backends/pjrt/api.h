@@ -6,6 +6,8 @@
 // plugin may refuse a structure smaller than the one that it knows, so ours end in zeros, and their size counts those.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -460,3 +462,4 @@ constexpr std::size_t known_size() {
 }
 
 }  // namespace lc::xla::api
+#include "lightcone/macros_on.h"

@@ -3,6 +3,8 @@
 // repeating it. So what is written with it (llvm_math.cpp) serves both.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <map>
 #include <set>
@@ -132,3 +134,4 @@ Value select(const Value& c, const Operand& yes, const Value& no);
 Value bits(const Value& v, Type to);  // the same bits as another type of that size
 
 }  // namespace lc::ir::llvm
+#include "lightcone/macros_on.h"

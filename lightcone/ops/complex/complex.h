@@ -9,6 +9,8 @@
 // which side of a cut a signed zero lies.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <complex>
 #include <vector>
 
@@ -106,3 +108,4 @@ Complex acosh(const Complex& a);
 Complex atanh(const Complex& a);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

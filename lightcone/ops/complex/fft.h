@@ -8,6 +8,8 @@
 // (L. I. Bluestein, 1970). The matrices depend on no input and are laid out once, when a program is compiled.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -53,3 +55,4 @@ Tensor fftfreq(GraphOf in, std::int64_t n, double d = 1);
 Tensor rfftfreq(GraphOf in, std::int64_t n, double d = 1);
 
 }  // namespace lc::fft
+#include "lightcone/macros_on.h"

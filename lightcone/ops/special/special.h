@@ -5,6 +5,8 @@
 // in f32 and rounded once. An axis may be negative. What is not differentiable has a derivative of 0, or none.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -123,3 +125,4 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, std::string_vie
                              const Tensor::At& at = Tensor::At::current());
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -1,6 +1,8 @@
 // Losses, typed (ops/loss.h): a scalar, or mse_loss<Reduction::None>(x, t) for all of them. Part of typed.h.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include "lightcone/ops/loss.h"
 #include "lightcone/ops/typed/tensor.h"
 
@@ -222,3 +224,4 @@ auto ctc_loss(const Tensor<E, A...>& log_probs, const Tensor<T, B...>& targets, 
 #undef LC_AT
 
 }  // namespace lc::typed
+#include "lightcone/macros_on.h"

@@ -1,6 +1,8 @@
 // Special functions, bits, order statistics, counts and statistics, typed (ops/special/special.h). Part of typed.h.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <array>
 
 #include "lightcone/ops/special/special.h"
@@ -283,3 +285,4 @@ auto meshgrid(const Tensor<E, N>& first, const More&... more) {
 #undef LC_AT
 
 }  // namespace lc::typed
+#include "lightcone/macros_on.h"

@@ -23,6 +23,8 @@
 // reshape<"batch", 12, 64>(x), conv2d<2, 1>(x, w). Semantics are those of ops.h.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include "lightcone/ops/typed/tensor.h"
 
 namespace lc {
@@ -531,3 +533,4 @@ Tensor<std::int64_t, A..., Classes> one_hot(const Tensor<I, A...>& ids, LC_AT) {
 #include "lightcone/ops/typed/loss.h"
 #include "lightcone/ops/typed/random.h"
 #include "lightcone/ops/typed/views.h"
+#include "lightcone/macros_on.h"
