@@ -38,8 +38,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// While it lives, a file that this thread would make larger than the process may (ulimit -f) is an error of the call, EFBIG,
-// and no SIGXFSZ, which ends the process.
+// While it lives, a file that this thread would make larger than the process may (ulimit -f) is an error of the call,
+// EFBIG, and no SIGXFSZ, which ends the process.
 class NoSizeSignal {
  public:
   NoSizeSignal();

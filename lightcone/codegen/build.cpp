@@ -178,8 +178,8 @@ class Builder {
 
   int depth_of(const Dim& d);
   int add(Instr in, int depth);
-  // value(), read() and elementwise() call each other as deep as a kernel's expression is. What is no part of that stands in
-  // functions that are not inlined, so that a level takes little of the caller's stack.
+  // value(), read() and elementwise() call each other as deep as a kernel's expression is. What is no part of that
+  // stands in functions that are not inlined, so that a level takes little of the caller's stack.
   int value(NodeId id, std::vector<Dim> index, const Dim& guard);
   [[gnu::noinline]] int leaf(const Node& n, const std::vector<Dim>& index);
   [[gnu::noinline]] int zero_of(DType t);

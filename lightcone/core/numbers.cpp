@@ -50,7 +50,9 @@ std::string real(const Conversion& c, double v) {
   const int digits = c.precision < 0 ? 6 : c.precision;
   std::string text;
   switch (c.kind | 0x20) {
-    case 'a': text = c.precision < 0 ? chars(size, std::chars_format::hex) : chars(size, std::chars_format::hex, digits); break;
+    case 'a':
+      text = c.precision < 0 ? chars(size, std::chars_format::hex) : chars(size, std::chars_format::hex, digits);
+      break;
     case 'e': text = chars(size, std::chars_format::scientific, digits); break;
     case 'f': text = chars(size, std::chars_format::fixed, digits); break;
     default: text = chars(size, std::chars_format::general, digits);
@@ -121,7 +123,8 @@ std::string converted(const Conversion& c, std::va_list& parts) {
     case 'c': return padded(c, std::string(1, static_cast<char>(va_arg(parts, int))), false);
     case 's': {
       const std::string_view s = va_arg(parts, const char*);
-      return padded(c, std::string(s.substr(0, c.precision < 0 ? s.npos : static_cast<std::size_t>(c.precision))), false);
+      const std::size_t most = c.precision < 0 ? s.npos : static_cast<std::size_t>(c.precision);
+      return padded(c, std::string(s.substr(0, most)), false);
     }
     case 'a':
     case 'A':
@@ -159,13 +162,14 @@ std::optional<F> real_of(std::string_view text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) negative = text[0] == '-', text.remove_prefix(1);
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);
-  if (text.empty() || text[0] == '-' || (hexadecimal && !std::isxdigit(static_cast<unsigned char>(text[0])) && text[0] != '.'))
-    return {};
+  const std::string_view begins = hexadecimal ? ".0123456789abcdefABCDEF" : ".0123456789iInN";
+  if (text.empty() || begins.find(text[0]) == begins.npos) return {};
   F v = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), v,
                                               hexadecimal ? std::chars_format::hex : std::chars_format::general);
   if (problem == std::errc::invalid_argument || end != text.data() + text.size()) return {};
-  if (problem == std::errc::result_out_of_range) v = is_large(text, hexadecimal) ? std::numeric_limits<F>::infinity() : 0;
+  if (problem == std::errc::result_out_of_range)
+    v = is_large(text, hexadecimal) ? std::numeric_limits<F>::infinity() : 0;
   return negative ? -v : v;
 }
 double odd_f64(std::int64_t value, bool is_unsigned) {

@@ -16,8 +16,8 @@ namespace lc {
 // What std::snprintf writes in the C locale: d i u x X o c s and a e f g with flags, width, precision and length.
 std::string formatted(const char* how, ...) __attribute__((format(printf, 1, 2)));
 
-// A whole text as a number, rounded once to F (float or double): decimal with or without a sign, "0x1.8p3", "inf", "nan".
-// Beyond F's range it is an infinity, or a zero; nothing where the text is something else or has anything beside.
+// A whole text as a number, rounded once to F (float or double): decimal with or without a sign, "0x1.8p3", "inf",
+// "nan". Beyond F's range it is an infinity, or a zero; nothing where the text is something else or has anything beside.
 template <class F>
 std::optional<F> real_of(std::string_view text);
 

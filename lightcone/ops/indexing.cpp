@@ -76,7 +76,8 @@ Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand
                  Tensor (*write)(Operand, Operand, Operand, int)) {
   const OpScope scope(op, a.at);
   if (is_number(a, axis) && index->rank() <= 1 && src->rank() <= 1)
-    return number_of(scattered(Operand(row_of(a), a.at), 0, Operand(row_of(index), a.at), Operand(row_of(src), a.at), op, write));
+    return number_of(
+        scattered(Operand(row_of(a), a.at), 0, Operand(row_of(index), a.at), Operand(row_of(src), a.at), op, write));
   axis = wrap_axis(axis, a->rank(), a->shape(), op);
   if (index->rank() != a->rank() || src->rank() != a->rank())
     throw Error(op, str_cat(str(a->shape()), ", index ", str(index->shape()), " and source ", str(src->shape()),

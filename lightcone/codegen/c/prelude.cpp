@@ -56,7 +56,10 @@ LC_INTEGER(ul, u64, u64)
 // Whole numbers as floats that fewer digits are rounded from as from the numbers themselves: 16 digits and more, and
 // whether anything is below them.
 LC u64 lc_jam(u64 m, int n) { return m >> n | ((m & (((u64)1 << n) - 1)) != 0); }
-LC float lc_odd_u(u32 m) { const int far = m >> 24 != 0; return (float)(int)(far ? (u32)lc_jam(m, 8) : m) * (far ? 256.0f : 1.0f); }
+LC float lc_odd_u(u32 m) {
+  const int far = m >> 24 != 0;
+  return (float)(int)(far ? (u32)lc_jam(m, 8) : m) * (far ? 256.0f : 1.0f);
+}
 LC float lc_odd_ul(u64 m) {
   float s = 1.0f;
   if (m >> 40) { m = lc_jam(m, 24); s = 16777216.0f; }

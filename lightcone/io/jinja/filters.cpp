@@ -271,7 +271,8 @@ Value as_json(Meter& m, const Arguments& a) {
   if (const Value* indent = a.find(2, "indent"); indent && !indent->none()) {
     const std::int64_t width = indent->text() ? static_cast<std::int64_t>(indent->text()->size()) : whole(*indent);
     if (width > 100) fail("tojson(indent=", width, ")");
-    style.indent = indent->text() ? *indent->text() : std::string(static_cast<std::size_t>(std::max<std::int64_t>(0, width)), ' ');
+    const auto spaces = static_cast<std::size_t>(std::max<std::int64_t>(0, width));
+    style.indent = indent->text() ? *indent->text() : std::string(spaces, ' ');
     style.between = ",";
   }
   if (const Value* two = a.find(3, "separators"); two && !two->none()) {

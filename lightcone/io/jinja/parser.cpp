@@ -246,7 +246,9 @@ Ref Parser::macro_statement(std::uint32_t line) {
   const bool rest = std::exchange(rest_, false), named_rest = std::exchange(named_rest_, false);
   n.parts[0] = body({"endmacro"});
   loops_ = outside;
-  const auto is_parameter = [&](const char* word) { return std::find(n.words.begin(), n.words.end(), word) != n.words.end(); };
+  const auto is_parameter = [&](const char* word) {
+    return std::find(n.words.begin(), n.words.end(), word) != n.words.end();
+  };
   n.rest = rest_ && !is_parameter("varargs"), n.named_rest = named_rest_ && !is_parameter("kwargs");
   rest_ = rest_ || rest, named_rest_ = named_rest_ || named_rest;  // a macro around it is asked for them, too
   end("endmacro");

@@ -49,6 +49,8 @@ using WithScalar = std::conditional_t<
     kFloating<E>, E,
     std::conditional_t<std::is_floating_point_v<S>, float,
                        std::conditional_t<std::is_same_v<E, bool> && !std::is_same_v<S, bool>, std::int64_t, E>>>;
+template <class E>
+using SquareOf = WithScalar<E, int>;
 template <class E, class F>
 consteval Text same_elements(const char* op) {
   return std::is_same_v<E, F> ? Text() : Text(op).add(": element types differ: convert one with to<...>()");

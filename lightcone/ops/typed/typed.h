@@ -61,7 +61,7 @@ Tensor<E, D...> input(Graph& g, const char* name, std::initializer_list<lc::Dim>
   }
 LC_UNARY(abs, E)
 LC_UNARY(sign, E)
-LC_UNARY(square, E)
+LC_UNARY(square, SquareOf<E>)
 LC_UNARY(floor, E)
 LC_UNARY(ceil, E)
 LC_UNARY(round, E)
