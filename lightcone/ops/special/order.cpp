@@ -154,7 +154,7 @@ Tensor quantile_of(const Operand& a, const Tensor& q, std::optional<int> axis, b
                    bool without_nan) {
   const char* op = without_nan ? "nanquantile" : "quantile";
   const OpScope scope(op, a.at);
-  if (axis && is_number(a, *axis)) axis.reset();
+  if (axis && is_number(a, *axis)) return quantile_of(a, q, std::nullopt, false, name, without_nan);
   const Between how = between(name, op);
   if (!is_float(a->dtype())) throw Error(op, str_cat("needs a floating type, not ", lc::name(a->dtype())));
   if (q.rank() > 1) throw Error(op, "q has rank 0 or 1, not " + str(q.shape()));
