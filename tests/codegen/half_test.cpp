@@ -2,6 +2,7 @@
 // processor that the C text distinguishes.
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/jit.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/codegen/interpret/vectors.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -119,5 +121,37 @@ TEST(Halves, AreConvertedByVectors) {
     const std::size_t whole = text.find("if (w == 16) for");
     ASSERT_NE(whole, text.npos) << text;
     EXPECT_EQ(text.substr(whole, text.find("if (w > ", whole) - whole).find("lc_round"), text.npos) << text;
+  }
+}
+
+// What the interpreter of the kernel IR computes by vectors is each number's double precision, rounded once.
+TEST(Vectors, RoundDoublePrecisionOnce) {
+  constexpr std::size_t kNumbers = 1 << 17;
+  std::mt19937 rng(38);
+  for (const DType t : {DType::F32, DType::F16, DType::BF16, DType::F8E4M3FN, DType::F8E5M2}) {
+    std::vector<float> a(kNumbers), b(kNumbers), got(kNumbers);
+    for (std::size_t k = 0; k < kNumbers; ++k) {
+      const std::uint32_t x = static_cast<std::uint32_t>(rng()), y = static_cast<std::uint32_t>(rng());
+      a[k] = static_cast<float>(load_f64(&x, t, 0)), b[k] = static_cast<float>(load_f64(&y, t, 0));
+      if (k % 3 == 1 && t == DType::F32) a[k] = static_cast<float>(static_cast<int>(x)) * 0x1p-25f;  // -64 to 64
+    }
+    for (const Op op : {Op::Add, Op::Mul, Op::Div, Op::Recip, Op::Sqrt, Op::Maximum, Op::Minimum, Op::Exp,
+                        Op::Exp2}) {
+      ir::vectors::apply(op, t, t, a.data(), b.data(), nullptr, kNumbers, got.data());
+      for (std::size_t k = 0; k < kNumbers; ++k) {
+        std::uint64_t stored = 0;
+        store_f64(&stored, t, 0, info(op).f(a[k], b[k], 0));
+        const auto want = static_cast<float>(load_f64(&stored, t, 0));
+        ASSERT_TRUE(std::memcmp(&want, &got[k], sizeof want) == 0 || (std::isnan(want) && std::isnan(got[k])))
+            << info(op).name << " of " << a[k] << ", " << b[k] << " as " << name(t) << ": " << got[k];
+      }
+    }
+    ir::vectors::mul_add(t, a.data(), b.data(), a.data(), kNumbers, got.data());
+    for (std::size_t k = 0; k < kNumbers; ++k) {
+      std::uint64_t stored = 0;
+      store_f64(&stored, t, 0, std::fma(double{a[k]}, double{b[k]}, double{a[k]}));
+      const auto want = static_cast<float>(load_f64(&stored, t, 0));
+      ASSERT_TRUE(want == got[k] || (std::isnan(want) && std::isnan(got[k]))) << a[k] << " " << b[k] << " " << name(t);
+    }
   }
 }

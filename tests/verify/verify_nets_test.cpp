@@ -12,9 +12,11 @@
 #include "lightcone/device/plan.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
 #include "nets.h"
 #include "paths.h"
+#include "processor_time.h"
 #include "sabotage.h"
 
 using namespace lc;
@@ -307,5 +309,34 @@ TEST(VerifyNets, PlansAreNearWhatIsAliveAtOnce) {
       const MemoryPlan plan = make_plan(p.graph(), workers, n.sizes);
       EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(plan.alive_bytes)) << n.name << ", " << workers;
     }
+  }
+}
+
+// Without a compiler a network takes 20 times as long at most.
+TEST(VerifyNets, InterpretedKernelsAreNotThatSlow) {
+  for (const Network& n : networks()) {
+    const Graph g = n.make();
+    const auto inputs = random_inputs(g, n.sizes, 7, false);
+    std::vector<double> least;
+    for (const bool compiler : {true, false}) {
+      Program p = compile(g, generic() | cpu({.threads = 1, .compiler = compiler}));
+      std::map<std::string, std::vector<std::byte>> bytes;
+      for (const auto& [input, value] : inputs) {
+        std::vector<std::byte>& of = bytes[input];
+        of.resize(value.size() * size_of(value.dtype));
+        write_value(value, of.data());
+        if (p.is_parameter(input)) p.load(input, of.data(), of.size());
+      }
+      Context c(p);
+      for (const auto& [symbol, value] : n.sizes) c.bind(symbol, value);
+      for (const auto& [input, of] : bytes)
+        if (!p.is_parameter(input)) c.set_bytes(input, of.data(), of.size());
+      c.run();
+      least.push_back(1);
+      for (int k = 0; k < 20; ++k) least.back() = std::min(least.back(), seconds([&] { c.run(); }));
+    }
+    EXPECT_LE(least[1], 20 * least[0] * kSanitizersTake) << n.name;
+    std::printf("%-20s %8.1f us compiled, %6.1f times that interpreted\n", n.name.c_str(), least[0] * 1e6,
+                least[1] / least[0]);
   }
 }

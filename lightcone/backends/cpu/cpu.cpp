@@ -145,7 +145,7 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
   if (named) return;
   log.notes.push_back(
       str_cat(problem.empty() ? "neither a C compiler nor LLVM's library was found" : problem,
-              ": kernels are interpreted, some 14 times slower; install gcc, clang or libllvm14, or name a "
+              ": kernels are interpreted, 2 to 18 times slower; install gcc, clang or libllvm14, or name a "
               "compiler that works in LIGHTCONE_CC"));
 }
 

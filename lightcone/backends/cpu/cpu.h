@@ -33,7 +33,7 @@ struct CpuOptions {
 };
 
 // Kernels compiled by the system's C compiler or, where there is none or it does not work, by LLVM's library (cached
-// on disk), or, without either, run by the interpreter of the kernel IR, some 14 times slower: Program::notes() says
+// on disk), or, without either, run by the interpreter of the kernel IR, 2 to 18 times slower: Program::notes() says
 // so. A compiler that was named (JitOptions, LIGHTCONE_CC) is not replaced: it works, or there is an Error. Matrix
 // products by the library's own micro-kernels.
 Compiler cpu(CpuOptions options = {});

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
-#include "lightcone/codegen/interpret.h"
+#include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/device/divided.h"
 
