@@ -13,6 +13,7 @@ namespace {
 class Allocated final : public Buffer {
  public:
   explicit Allocated(Memory m) : Buffer(m.size(), m.data()), memory_(std::move(m)) {}
+  void zero(std::size_t at, std::size_t bytes) { memory_.zero(at, bytes); }
 
  private:
   Memory memory_;
@@ -92,6 +93,9 @@ class HostDevice final : public Device {
   std::shared_ptr<Parallel> parallel() const override { return parallel_; }
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<Allocated>(Memory(bytes)); }
+  std::unique_ptr<Buffer> allocate_sparse(std::size_t bytes) override {
+    return std::make_unique<Allocated>(Memory(bytes, Pages::Small));
+  }
   std::unique_ptr<Buffer> reserve(std::size_t bytes) override {
     Reserved m(bytes);
     return m.reserved() ? std::make_unique<Committed>(std::move(m)) : nullptr;
@@ -102,7 +106,8 @@ class HostDevice final : public Device {
   void copy_out(void* to, Place from, std::size_t bytes) override { move(to, from.host(), bytes); }
   void copy(Place to, Place from, std::size_t bytes) override { move(to.host(), from.host(), bytes); }
   void zero(Place to, std::size_t bytes) override {
-    if (bytes) std::memset(to.host(), 0, bytes);
+    if (auto* own = dynamic_cast<Allocated*>(to.buffer)) own->zero(to.offset, bytes);
+    else if (bytes) std::memset(to.host(), 0, bytes);
   }
 
   void launch(const Launch& l) override {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "lightcone/core/error.h"
@@ -43,9 +44,20 @@ std::byte* pages(std::size_t bytes, int access) {
 
 }  // namespace
 
-Memory::Memory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
-  data_ = pages(bytes_, PROT_READ | PROT_WRITE);
+Memory::Memory(std::size_t bytes, Pages kind) : bytes_(std::max<std::size_t>(bytes, 1)) {
+  data_ = kind == Pages::Huge ? pages(bytes_, PROT_READ | PROT_WRITE) : map(bytes_, PROT_READ | PROT_WRITE);
   if (!data_) throw Error("memory", str_cat("the system has no ", bytes, " bytes to give"));
+#ifdef MADV_NOHUGEPAGE
+  if (kind == Pages::Small) ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
+#endif
+}
+void Memory::zero(std::size_t at, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t end = at + bytes, first = std::min((at + page - 1) / page * page, end);
+  const std::size_t last = std::max(end / page * page, first);
+  const bool given = last > first && ::madvise(data_ + first, last - first, MADV_DONTNEED) == 0;
+  std::memset(data_ + at, 0, (given ? first : end) - at);
+  if (given) std::memset(data_ + last, 0, end - last);
 }
 Memory::Memory(Memory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

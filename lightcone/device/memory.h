@@ -1,21 +1,25 @@
 // Memory: zeroed pages from the system. Untouched pages cost nothing, large blocks ask for huge
-// pages, and a failure is an Error. Reserved: addresses that get memory piece by piece.
+// pages (but those that are to take what was touched and no more), and a failure is an Error. Reserved: addresses that get memory piece by piece.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace lc {
 
+enum class Pages : std::uint8_t { Huge, Small };
+
 class Memory {
  public:
   Memory() = default;
-  explicit Memory(std::size_t bytes);
+  explicit Memory(std::size_t bytes, Pages pages = Pages::Huge);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
   ~Memory();
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
+  void zero(std::size_t at, std::size_t bytes);  // whole pages are given back to the system
 
  private:
   std::byte* data_ = nullptr;

@@ -23,7 +23,7 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   borrowed.resize(nodes);
   bytes.resize(nodes);
   take_weights();
-  if (largest().state_block) states = device->allocate(largest().state_block);
+  if (largest().state_block) states = device->allocate_sparse(largest().state_block);
   for (const Assignment& a : graph().assignments()) {
     is_state[a.state] = true;
     const Place first = std::exchange(input[a.state], Place{});  // loaded: where this context begins

@@ -1,5 +1,6 @@
 // Memory follows the sizes that are bound, not the bounds of their names; what does not fit is an Error with figures,
 // and a program under a limit gives the same numbers as one without.
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -189,6 +190,40 @@ TEST(Memory, StatesGrow) {
     // the caller's memory, and back to one's own
     c.set("total", std::vector<float>{5, 6, 7}).run();
     EXPECT_EQ(c.get("total"), (std::vector<float>{6, 7, 8}));
+  }
+}
+
+// Bytes that are resident of the pages around these.
+std::size_t resident(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
+  std::vector<unsigned char> there((to - from + page - 1) / page);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(from), to - from, there.data()), 0);
+  return page * static_cast<std::size_t>(std::count_if(there.begin(), there.end(), [](auto c) { return c & 1; }));
+}
+
+// A cache takes what was written of it: that of a model with 8 heads and 4,096 positions, 64 KB after three of them and
+// nothing when it is empty again. (With huge pages it were 8 MB at the first.)
+TEST(Memory, CachesGrowWithTheirText) {
+  Graph g;
+  const Dim past = Dim::symbol("past", 0, 4095);
+  const Tensor cache = g.input("cache", {8, 4096, 64}), row = g.input("row", {8, 1, 64});
+  const Tensor next = prim::slice_scatter(cache, row, 1, past);
+  g.assign(cache, next);
+  g.output("sum", sum(next.slice(1, 0, past + Dim(1)), {1}));
+  for (const Compiler& compiler : {generic() | cpu({.threads = 1}), generic() | cpu({.threads = 1, .compiler = false})}) {
+    Context c(compile(g, compiler));
+    c.set("row", ramp(8 * 64));
+    EXPECT_EQ(resident(c.bytes("cache")), 0u);
+    for (std::int64_t at = 0; at < 3; ++at) c.bind("past", at).run();
+    EXPECT_EQ(c.get("sum")[5], 3 * ramp(64)[5]);
+    EXPECT_LE(resident(c.bytes("cache")), 64u << 10);
+    c.bind("past", 4095).run();
+    EXPECT_LE(resident(c.bytes("cache")), 128u << 10);
+    c.clear_states();
+    EXPECT_LE(resident(c.bytes("cache")), 8u << 10);
+    EXPECT_EQ(c.bind("past", 0).run().get("sum")[5], ramp(64)[5]);
   }
 }
 
