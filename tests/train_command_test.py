@@ -431,6 +431,12 @@ class Train(unittest.TestCase):
         c["model"]["layers"] = 2
         self.refuses(run("train", self.write(c, "wrong")), "there is no model.layers; here \"model\" has context, kind, lora_alpha, lora_rank, lora_targets, weights")
         del c["model"]["layers"]
+        c["train"]["stpes"] = 3
+        self.refuses(run("train", self.write(c, "wrong")), "there is no train.stpes; did you mean steps?; here \"train\" has")
+        del c["train"]["stpes"]
+        c["evalaute"] = {}
+        self.refuses(run("train", self.write(c, "wrong")), "there is no section \"evalaute\"; did you mean evaluate?; sections")
+        del c["evalaute"]
         c["model"]["context"] = 100000
         self.refuses(run("train", self.write(c, "wrong")), "model.context is 100000", "was made for")
         c["model"]["weights"] = "none.gguf"

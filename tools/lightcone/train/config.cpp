@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -10,6 +11,7 @@
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/vision/vision.h"
+#include "../spelling.h"
 
 namespace lc::tool {
 namespace {
@@ -115,7 +117,8 @@ class Section {
       if (known_.contains(key)) continue;
       std::string all;
       for (const std::string& k : known_) all += (all.empty() ? "" : ", ") + k;
-      fail("there is no ", name_, ".", printable(key, 100), "; here \"", name_, "\" has ", all);
+      fail("there is no ", name_, ".", printable(key, 100), did_you_mean(key, {known_.begin(), known_.end()}),
+           "; here \"", name_, "\" has ", all);
     }
   }
 
@@ -292,10 +295,12 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   read_steps(Section(path, j, "train", true, &c.decisive), c.train);
   read_rest(path, j, c);
   c.folder = (file.parent_path() / (c.folder.empty() ? c.name + ".run" : c.folder)).string();
+  const std::vector<std::string> sections{"model", "data", "train", "evaluate", "save", "log"};
   for (const auto& [key, value] : j.items())
-    if (key != "model" && key != "data" && key != "train" && key != "evaluate" && key != "save" && key != "log")
-      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100),
-                                    "\"; sections are model, data, train, evaluate, save and log"));
+    if (std::find(sections.begin(), sections.end(), key) == sections.end())
+      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
+                                    did_you_mean(key, sections),
+                                    "; sections are model, data, train, evaluate, save and log"));
   return c;
 }
 
