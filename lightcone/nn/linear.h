@@ -8,17 +8,18 @@
 
 namespace lc::nn {
 
-// x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear).
+// x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear). Without a bias: Linear<784, 10, false>
+// or {.bias = false}.
 struct LinearOptions {
   bool bias = true;
 };
-template <typed::Dim In = dyn, typed::Dim Out = dyn>
+template <typed::Dim In = dyn, typed::Dim Out = dyn, bool Bias = true>
 class Linear {
  public:
-  Linear(LinearOptions o = {})
+  Linear(LinearOptions o = {.bias = Bias})
     requires(In.number() && Out.number())
       : in_(In.n), out_(Out.n), o_(o) {}
-  Linear(std::int64_t in, std::int64_t out, LinearOptions o = {})
+  Linear(std::int64_t in, std::int64_t out, LinearOptions o = {.bias = Bias})
       : in_(extent_of<In>(in)), out_(extent_of<Out>(out)), o_(o) {}
   void visit(Visitor& v) {
     const Init init = uniform_init(in_ > 0 ? 1 / std::sqrt(static_cast<double>(in_)) : 0);

@@ -191,3 +191,14 @@ TEST(Module, MistakesAreSentences) {
 }
 
 }  // namespace
+
+TEST(Module, LinearWithoutABiasInItsType) {
+  Graph g;
+  nn::Model<nn::Sequential<nn::Linear<8, 4, false>, nn::Linear<4, 2>>> net(g);
+  const auto x = typed::input<float, 3, 8>(g, "x");
+  net(x).retrieve("y");
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].parameter) names.push_back(g[id].name);
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "1.weight", "1.bias"}));
+}
