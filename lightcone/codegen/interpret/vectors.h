@@ -30,8 +30,8 @@ void gather(DType t, const void* buffer, const i64* offsets, const i64* valid, i
 void store(DType t, const void* from, i64 n, void* buffer, i64 at, i64 stride);
 void scatter(DType t, const void* from, i64 n, void* buffer, const i64* offsets);
 
-// Of `lanes` accumulators: what each begins with, and itself joined with `count` values that follow each other, `stride`
-// behind those of the one before.
+// Of `lanes` accumulators: what each begins with, and itself joined with `count` values that follow each other,
+// `stride` behind those of the one before.
 void start(Op op, DType t, i64 lanes, void* accumulators);
 void join(Op op, DType t, const void* values, i64 lanes, i64 stride, i64 count, void* accumulators);
 
