@@ -5,6 +5,8 @@
 #include <concepts>
 #include <cstring>
 
+#include "lightcone/core/numbers.h"
+
 // Loops over f32 are compiled twice for x86-64, once for what every such processor has and once for AVX2. The bits are
 // the same: where a product and a sum become one instruction the product is exact, or what it changes decides nothing.
 #define LC_INLINE inline __attribute__((always_inline))
@@ -418,9 +420,10 @@ void convert(DType from, DType to, const void* a, i64 n, void* result) {
   } else {
     held_as(from, [&](auto type) {
       using T = decltype(type);
-      const auto number = [&, from](i64 k) { return to_f64(static_cast<i64>(in<T>(a)[k]), from); };
-      if (to == DType::F64) each<double>(n, result, number);
-      else if (is_float(to)) rounded(to, n, out<float>(result), number);
+      const auto whole = [a](i64 k) { return static_cast<i64>(in<T>(a)[k]); };
+      if (to == DType::F64) each<double>(n, result, [=](i64 k) { return to_f64(whole(k), from); });
+      else if (is_float(to))
+        rounded(to, n, out<float>(result), [=](i64 k) { return odd_f64(whole(k), from == DType::U64); });
       else integers(to, n, result, [&](i64 k) { return static_cast<i64>(in<T>(a)[k]); });
     });
   }
