@@ -23,6 +23,7 @@ struct Run {
   Bindings env;
   std::vector<Register> r;
   std::vector<Register> acc;
+  std::vector<std::pair<float, float>> blocks;  // of each reduction: the sum of its blocks, and what that lost
   i64 begin, end;
   std::vector<std::vector<Register>> rows;
   std::vector<std::vector<std::byte>> tiles;
@@ -105,6 +106,10 @@ struct Run {
       case Code::Accumulator: {
         const DType sum = k.reductions[static_cast<std::size_t>(i.buffer)].dtype;
         to = acc[static_cast<std::size_t>(i.buffer)];
+        if (blocked(k, i.buffer)) {
+          const auto [sum, lost] = with_block(i.buffer);
+          to.f = sum + lost;
+        }
         if (sum != i.dtype) set(to, i.dtype, to.f);
         break;
       }
@@ -128,9 +133,17 @@ struct Run {
     const Reduction& red = k.reductions[static_cast<std::size_t>(reduction)];
     Register& a = acc[static_cast<std::size_t>(reduction)];
     a = {};
+    blocks[static_cast<std::size_t>(reduction)] = {};
     if (red.op != Op::MaxReduce) return;
     a.f = -kInf;
     a.i = info(red.dtype).lowest;
+  }
+  // The sum of a reduction's blocks and what it lost, with the one that is under way: lc_block of the C text.
+  std::pair<float, float> with_block(int reduction) const {
+    const auto [before, e] = blocks[static_cast<std::size_t>(reduction)];
+    const auto a = static_cast<float>(acc[static_cast<std::size_t>(reduction)].f);
+    const float sum = before + a, of_a = sum - before, lost = (before - (sum - of_a)) + (a - of_a);
+    return {sum, e + (lost == lost ? lost : 0.0f)};
   }
   void block(const Block& b) {
     for (const Item& i : b.items) {
@@ -180,6 +193,10 @@ struct Run {
         const Register before = a;
         apply(a, red->op, red->dtype, red->dtype, before, r[static_cast<std::size_t>(red->value)], {}, false);
       }
+      if (l.block > 0 && (v + 1) % l.block == 0) {
+        blocks[static_cast<std::size_t>(l.reduction)] = with_block(l.reduction);
+        acc[static_cast<std::size_t>(l.reduction)].f = 0;
+      }
       if (!red && id == k.output_loops - 1) store();
     }
   }
@@ -221,7 +238,7 @@ struct Run {
 }  // namespace
 
 void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end) {
-  Run m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, begin, end, {}, {}, {}};
+  Run m{k, std::vector(in, in + k.buffers.size()), out, {}, {}, {}, {}, begin, end, {}, {}, {}};
   for (const Tile& t : k.tiles) {
     m.tiles.emplace_back(static_cast<std::size_t>(t.elements) * size_of(t.dtype));
     m.in.push_back(m.tiles.back().data());
@@ -231,6 +248,7 @@ void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, 
   for (std::size_t s = 0; s < k.sizes.size(); ++s) m.env[k.sizes[s]] = n[s];
   m.r.resize(k.instrs.size());
   m.acc.resize(k.reductions.size());
+  m.blocks.resize(k.reductions.size());
   m.block(k.top);
   if (k.output_loops == 0) m.store();
 }
