@@ -525,6 +525,7 @@ Built Builder::build() {
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
   choose_lanes();
   fuse_products(kernel_);
+  block_sums(kernel_);
   if (region_.keep_rows) keep_rows(kernel_, kept_bytes(machine_));
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)

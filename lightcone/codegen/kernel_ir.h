@@ -67,6 +67,9 @@ struct Loop {
   int parent = -1;        // the loop around it
   std::int64_t step = 1;  // above 1, its symbol says where a tile begins, and another loop goes through the tile:
   int tile = -1;          // this one does, through that of loop `tile`
+  // After each so many of its steps, a power of two, the sums of its reduction are added to second ones and begin anew
+  // (blocks.cpp); 0: never. With lanes a step is one of all of them.
+  std::int64_t block = 0;
   friend bool operator==(const Loop&, const Loop&) = default;
 };
 inline Loop loop_over(int index, const Dim& extent) {
@@ -164,6 +167,14 @@ inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3;
 // would where a product has no other use, and the same expression would have other bits in another loop; then nothing equals
 // its own maximum.
 void fuse_products(Kernel& k);
+
+// Numbers of f32 that are added one after the other, at most: a longer sum is one of blocks.
+inline constexpr std::int64_t kBlock = 64;
+// A loop's `block`, where a step brings `added` additions at most; then those that may be left behind the loop.
+std::int64_t block_of(std::int64_t most_steps, std::int64_t& added);
+// Gives loops that may be long their blocks.
+void block_sums(Kernel& k);
+bool blocked(const Kernel& k, int reduction);
 // What several loops over one row compute alike is computed by the first and kept, in so many bytes at most.
 void keep_rows(Kernel& k, std::int64_t most_bytes);
 // Operands that lie across the innermost loop are read by tiles of `side` elements a side; 0: of what fits the caches,

@@ -65,13 +65,25 @@ Value elementwise(const Node& n, Operands in, const IntList& shape, const Way& w
   return out;
 }
 
-struct Sum {  // of one row, and what rounding may do to it
-  double terms = 0, partial = 0;
-  void add(double term, double sum) {
-    terms += std::isfinite(term) ? std::fabs(term) : 0;
-    partial += std::isfinite(sum) ? sum * sum : 0;
+class Sum {  // of one row, and what rounding may do to it
+ public:
+  explicit Sum(i64 length) : length_(static_cast<std::size_t>(length)), blocks_(length_ > kLongSum) {}
+  void add(double term) {
+    terms_ += std::isfinite(term) ? std::fabs(term) : 0;
+    partial_ += square(sum_ += term);
+    if (!blocks_ || ++count_ % kSumBlock != 0) return;
+    of_blocks_ += square(all_ += sum_);
+    sum_ = 0;
   }
-  double magnitude(double length) const { return length < 2 ? 0 : terms + std::sqrt(partial); }
+  double magnitude() const {
+    return length_ < 2 ? 0 : terms_ + std::sqrt(partial_ + of_blocks_ * part_of_block_sums(length_));
+  }
+
+ private:
+  static double square(double v) { return std::isfinite(v) ? v * v : 0; }
+  std::size_t length_, count_ = 0;
+  bool blocks_;
+  double terms_ = 0, sum_ = 0, all_ = 0, partial_ = 0, of_blocks_ = 0;
 };
 
 // The samples of the greatest of whole numbers, y: those of 64 bits would be rounded as f64.
@@ -115,15 +127,15 @@ Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& p
   }
   for (std::size_t l = 0; moved && l < kSamples; ++l) s[l] = !known[l] ? kNaN : floats ? apart(acc[l], y) : acc[l];
   if (!floats || n.op == Op::MaxReduce) return s;
-  Sum sum;
-  double partial = 0, other_way = 0;
+  Sum sum(length);
+  double other_way = 0;
   for (i64 k = 0; k < length; ++k) {
     const double term = in.f[place(k)];
-    sum.add(term, partial += term);
+    sum.add(term);
     other_way += against(y, term);
   }
   if (overflows(n.dtype, other_way)) return kUnknown;
-  round_samples(n.dtype, unit_of_sum(n.dtype), y, sum.magnitude(static_cast<double>(length)), way.bits(o), s);
+  round_samples(n.dtype, unit_of_sum(n.dtype), y, sum.magnitude(), way.bits(o), s);
   return s;
 }
 

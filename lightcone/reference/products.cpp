@@ -82,7 +82,8 @@ template <class V>
   constexpr std::size_t kAtOnce = 4, kLanes = sizeof(V) / sizeof(double);
   const std::size_t depth = a.x.size();
   for (std::size_t j = 0; j < width; j += kLanes * kAtOnce) {
-    V sum[kAtOnce] = {}, terms[kAtOnce] = {}, partial[kAtOnce] = {};
+    V sum[kAtOnce] = {}, terms[kAtOnce] = {}, partial[kAtOnce] = {}, before[kAtOnce] = {};
+    const double of_blocks = depth > kLongSum ? part_of_block_sums(depth) : 0;
     const std::size_t some = std::min(kAtOnce, (width - j) / kLanes);
     for (std::size_t k = 0; k < depth; ++k) {
       const double* y = b.x.data() + k * width + j;
@@ -94,7 +95,9 @@ template <class V>
         terms[v] += t < 0 ? -t : t;
       }
       if (k % 8 == 7 || k + 1 == depth)  // every eighth will do
-        for (std::size_t v = 0; v < some; ++v) partial[v] += 8 * sum[v] * sum[v];
+        for (std::size_t v = 0; v < some; ++v) partial[v] += 8 * (sum[v] - before[v]) * (sum[v] - before[v]);
+      if (of_blocks > 0 && k % kSumBlock == kSumBlock - 1)
+        for (std::size_t v = 0; v < some; ++v) partial[v] += of_blocks * sum[v] * sum[v], before[v] = sum[v];
     }
     for (std::size_t v = 0; v < some; ++v) {
       const std::size_t to = j + v * kLanes;

@@ -19,6 +19,7 @@
 // with a comparison) stays decided; what does strays as far as the sides lie apart, and is undecided.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -67,6 +68,12 @@ double unit_of(Op op, DType t);
 // the other does (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
 // Comput. 41, 2019), whatever order an implementation takes.
 double unit_of_sum(DType t);
+// Of more than kLongSum terms every implementation makes blocks (docs/accuracy.md): their partial sums are those of a
+// block, and of the sums of blocks so many at most.
+inline constexpr std::size_t kLongSum = 1 << 14, kSumBlock = 512, kBlockSums = 32;
+inline double part_of_block_sums(std::size_t length) {
+  return std::min(1.0, static_cast<double>(kBlockSums * kSumBlock) / static_cast<double>(length));
+}
 // An infinite sum of which this term is one: how much it takes it the other way. When all that overflows by itself,
 // the sum is NaN in some order and infinite in another.
 double against(double sum, double term);

@@ -415,7 +415,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   for (const DenseUnit* u : dense_units())
     for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& shape : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
-                                std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}}) {
+                                std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}, std::array{5, 33024}}) {
         const int n = shape[0], k = shape[1];
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
@@ -458,6 +458,33 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
       }
   EXPECT_GT(checked, 10000);
   EXPECT_GT(nans, 100);
+}
+
+// Sums over many k are sums of sums, beside C in scratch: no buffer is left, threads have no part in it, and the error is
+// that of a tile's.
+TEST(Gemm, LongSums) {
+  using test::Against, test::Guarded;
+  constexpr std::int64_t k = 40'000;
+  const std::vector<float> a(100 * k, 0.1f), b(70 * k, 0.7f);
+  const double want = k * static_cast<double>(0.1f) * static_cast<double>(0.7f);
+  for (const Isa isa : isas())
+    for (const auto& [m, n] : {std::array{1, 70}, std::array{3, 33}, std::array{30, 40}}) {
+      std::vector<float> first;
+      for (const int workers : {1, 2, 3})
+        for (const bool columns : {false, true}) {
+          const auto pool = threads(workers);
+          Gemm g{.m = m, .n = n, .k = k, .a = a.data(), .a_m = k, .a_k = 1, .type = WeightType::F32, .b = b.data()};
+          g.b_n = columns ? 1 : k, g.b_k = columns ? n : 1, g.blocking = blocking(workers);
+          Guarded scratch(gemm_scratch_bytes(g, workers), Against::Back);
+          std::vector<float> c(static_cast<std::size_t>(m * n));
+          g.c = c.data(), g.c_m = n;
+          gemm(g, {}, *pool, scratch.data(), isa);
+          for (const float x : c) ASSERT_NEAR(x, want, want * 0x1p-16) << m << "x" << n << ", " << workers;
+          if (m <= kFewRows && columns) continue;
+          if (first.empty()) first = c;
+          ASSERT_EQ(std::memcmp(c.data(), first.data(), c.size() * 4), 0) << m << "x" << n << ", " << workers;
+        }
+    }
 }
 
 // Scratch of a large product is one panel and one block of rows, however many workers share them; of many rows and few

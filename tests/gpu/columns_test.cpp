@@ -1,10 +1,14 @@
 // Sums and maxima of columns, which threads side by side share: of any number of rows and columns, on every device. And
-// rows that are kept in the memory of a group: of any length.
+// rows that are kept in the memory of a group: of any length. And long sums, by every way there is to compute them.
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <regex>
 
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/core/array_view.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -96,5 +100,219 @@ TEST_P(Columns, LongRowsAreRight) {
   for (const std::int64_t n : {1600, 12288, 20001}) {
     const VerifyReport r = verify(softmax_of(3, n, DType::F32), generic() | compiler(), {.trials = 1, .shrink = false});
     EXPECT_TRUE(r.ok()) << n << ": " << r.str();
+  }
+}
+
+namespace {
+
+// Every way there is to compute a graph: the CPU's three, of which the interpreter may be slow, and all devices.
+struct Way {
+  std::string name;
+  std::function<Compiler()> compiler;
+};
+[[maybe_unused]] void PrintTo(const Way& w, std::ostream* out) { *out << w.name; }
+std::vector<Way> every_way() {
+  std::vector<Way> all{{"c", [] { return cpu({.threads = 2}); }},
+                       {"interpreter", [] { return cpu({.threads = 2, .compiler = false}); }}};
+  if (!host::find_llvm().path.empty())
+    all.push_back({"llvm", [] { return cpu({.threads = 2, .jit = {.compiler = "llvm"}}); }});
+  for (const test::GpuUnderTest& d : test::gpus_under_test())
+    all.push_back({d.name, [d] {
+                     static auto& opened = *new std::map<std::string, std::shared_ptr<gpu::GpuDevice>>;
+                     if (!opened[d.name]) opened[d.name] = d.open();
+                     return gpu::compiler(opened[d.name]);
+                   }});
+  return all;
+}
+
+// Sums of many numbers, whose error may not grow with how many they are: docs/accuracy.md.
+class LongSums : public testing::TestWithParam<Way> {
+ protected:
+  static constexpr double kAllowed = 0x1p-18;  // of the sum of magnitudes: of 64 numbers of f32, one after the other
+  std::map<std::string, std::vector<float>> inputs;
+  Graph g;
+  std::optional<Compiler> compiler;
+
+  Tensor of(const std::string& name, const Shape& shape, const std::function<float(std::size_t)>& value) {
+    const Tensor x = g.input(name, shape);
+    std::vector<float>& to = inputs[name];
+    to.resize(static_cast<std::size_t>(*product(shape).constant()));
+    for (std::size_t k = 0; k < to.size(); ++k) to[k] = value(k);
+    return x;
+  }
+  Tensor tenths(const std::string& name, const Shape& shape) {
+    return of(name, shape, [](std::size_t) { return 0.1f; });
+  }
+  bool slow() const { return GetParam().name != "c" && GetParam().name != "llvm"; }
+  // Each number of the result is `want`, but for that part of it.
+  void expect(const Tensor& y, double want, double allowed = kAllowed) {
+    const std::string name = str_cat("y", wanted_.size());
+    g.output(name, y);
+    wanted_[name] = {want, allowed};
+  }
+  void SetUp() override {
+    try {
+      compiler = GetParam().compiler();
+    } catch (const Error& e) {
+      if (GetParam().name != "opencl") throw;  // what stands in for it is always there
+      GTEST_SKIP() << "SKIPPED: " << e.what();
+    }
+  }
+  void run() {
+    const Program p = compile(g, generic() | *compiler);
+    Context c(p);
+    for (const auto& [name, values] : inputs) c.set(name, values);
+    c.run();
+    for (const auto& [name, want] : wanted_)
+      for (const float got : c.get(name))
+        ASSERT_NEAR(got, want.first, want.second * std::abs(want.first)) << name << ", of " << want.first;
+  }
+
+ private:
+  std::map<std::string, std::pair<double, double>> wanted_;
+};
+INSTANTIATE_TEST_SUITE_P(Ways, LongSums, testing::ValuesIn(every_way()),
+                         [](const auto& way) { return way.param.name; });
+const double kTenth = static_cast<double>(0.1f);
+
+}  // namespace
+
+// A million tenths: along rows, along columns, over several axes that do not lie side by side, of halves, and what is
+// made of sums.
+TEST_P(LongSums, OfAMillionTenths) {
+  const std::int64_t n = 1'000'000;
+  const Tensor x = tenths("x", {n});
+  expect(sum(x), n * kTenth);
+  expect(mean(x), kTenth);
+  expect(sqrt(sum(square(x))), std::sqrt(static_cast<double>(n)) * kTenth);
+  expect(sum(x.reshape({1000, 10, 100}), {0, 2}), 100'000 * kTenth);
+  expect(sum(x.reshape({50, 20'000}).permute({1, 0}), {0, 1}), n * kTenth);
+  expect(sum(x.reshape({n / 4, 4}), 0), n / 4 * kTenth);
+  expect(sum(x.reshape({2, n / 2}), 1), n / 2 * kTenth);
+  expect(logsumexp(x, {0}), std::log(static_cast<double>(n)) + kTenth);
+  expect(sum(softmax(x.reshape({10, n / 10}), 1), 1), 1, 0x1p-16);
+  expect(sum(to(x, DType::BF16)), n * static_cast<double>(0.10009765625), 0x1p-8);
+  run();
+}
+
+TEST_P(LongSums, AlongTheFirstAxisOfThreeColumns) {
+  const std::int64_t n = slow() ? 100'000 : 1'000'000;
+  const Tensor x = of("x", {n, 3}, [](std::size_t k) { return k % 3 == 0 ? 0.1f : k % 3 == 1 ? 0.7f : 3.3f; });
+  const Tensor m = mean(x, {0}), one = sum(x, {0});
+  const double each[] = {kTenth, static_cast<double>(0.7f), static_cast<double>(3.3f)};
+  for (int k = 0; k < 3; ++k) {
+    expect(m.slice(0, k, k + 1), each[k]);
+    expect(one.slice(0, k, k + 1), static_cast<double>(n) * each[k]);
+  }
+  run();
+}
+
+// Counts go on beyond 2^24, where one accumulator stands still.
+TEST_P(LongSums, CountBeyondWhatOneAccumulatorHolds) {
+  if (slow()) GTEST_SKIP() << "twenty million steps";
+  const std::int64_t n = 20'000'000;
+  const std::vector<std::byte> ones(static_cast<std::size_t>(n), std::byte{1});
+  g.output("y", sum(to(g.input("one", {n, 1}, DType::Bool), DType::F32), 0));
+  const Program p = compile(g, generic() | *compiler);
+  Context c(p);
+  c.set("one", ArrayView{DType::Bool, {n, 1}, ones}).run();
+  EXPECT_EQ(c.get("y")[0], 2e7f);
+}
+
+// Sizes that are known when it runs: from none to many.
+TEST_P(LongSums, OfAnyNumberOfTerms) {
+  const Dim n = Dim::symbol("n", 0, 1 << 20);
+  const Tensor x = g.input("x", {n, 2});
+  g.output("columns", sum(x, {0})), g.output("rows", sum(prim::contiguous(x.permute({1, 0})), {1})), g.output("all", sum(x));
+  const Program p = compile(g, generic() | *compiler);
+  Context c(p);
+  for (const std::int64_t size : {0, 1, 15, 63, 64, 65, 1023, 1024, 1025, 1040, 2050, 70'001}) {
+    std::vector<float> in(static_cast<std::size_t>(2 * size));
+    double want[2] = {};
+    for (std::size_t k = 0; k < in.size(); ++k) in[k] = static_cast<float>(k * 7919 % 251) / 64, want[k % 2] += in[k];
+    c.bind("n", size).set("x", in).run();
+    for (const char* name : {"columns", "rows"})
+      for (std::size_t k = 0; k < 2; ++k)
+        ASSERT_NEAR(c.get(name)[k], want[k], kAllowed * std::abs(want[k])) << name << " of " << size;
+    ASSERT_NEAR(c.get("all")[0], want[0] + want[1], kAllowed * (want[0] + want[1])) << size;
+  }
+}
+
+// Infinities and NaN go through blocks as through any sum.
+TEST_P(LongSums, OfInfinitiesAreInfinite) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const std::int64_t n : {100, 5'000}) {
+    const std::string by = std::to_string(n);
+    const Tensor x = of("inf" + by, {n}, [&](std::size_t k) { return k == 70 ? inf : 1.0f; });
+    const Tensor y = of("nan" + by, {n, 2}, [&](std::size_t k) { return k == 71 ? inf : k == 173 ? -inf : 1.0f; });
+    g.output("a" + by, sum(x)), g.output("b" + by, sum(y, 0)), g.output("c" + by, sum(y * y, 0));
+  }
+  const Program p = compile(g, generic() | *compiler);
+  Context c(p);
+  for (const auto& [name, values] : inputs) c.set(name, values);
+  c.run();
+  for (const int n : {100, 5'000}) {
+    const std::string by = std::to_string(n);
+    EXPECT_EQ(c.get("a" + by)[0], inf) << n;
+    EXPECT_EQ(c.get("b" + by)[0], n) << n;
+    EXPECT_TRUE(std::isnan(c.get("b" + by)[1])) << n;
+    EXPECT_EQ(c.get("c" + by)[1], inf) << n;
+  }
+}
+
+// Products over many k, of every number of rows for which there is a way of its own.
+TEST_P(LongSums, OfProducts) {
+  const std::int64_t k = slow() ? 40'000 : 1'000'000;
+  const double want = static_cast<double>(k) * kTenth * static_cast<double>(0.7f), loose = 0x1p-16;
+  const auto other = [&](const std::string& name, const Shape& s) { return of(name, s, [](std::size_t) { return 0.7f; }); };
+  const Tensor a = tenths("a", {k}), b = other("b", {k}), w = other("w", {3, k}), wt = other("wt", {k, 3});
+  expect(sum(a * b), want, loose);
+  expect(matmul(a.reshape({1, k}), b.reshape({k, 1})), want, loose);
+  for (const int rows : {1, 2, 4, 6}) {
+    const Tensor x = tenths(str_cat("x", rows), {rows, k});
+    expect(matmul(x, w.permute({1, 0})), want, loose);
+    expect(matmul(x, wt), want, loose);
+    if (rows < 4) expect(matmul(x, to(to(w, DType::BF16), DType::F32).permute({1, 0})), static_cast<double>(k) * kTenth * 0.69921875, loose);
+  }
+  run();
+}
+
+// Attention to many keys that are alike is the mean of their values.
+TEST_P(LongSums, OfAttention) {
+  const std::int64_t keys = slow() ? 20'000 : 300'000;
+  const Tensor k = tenths("k", {1, 1, keys, 4}), v = tenths("v", {1, 1, keys, 4});
+  for (const int queries : {1, 20})
+    expect(scaled_dot_product_attention(tenths(str_cat("q", queries), {1, 1, queries, 4}), k, v), kTenth, 0x1p-14);
+  run();
+}
+
+// Blocks follow from the sizes alone: C and LLVM add in one order, on any number of threads, and so does the interpreter
+// where no lanes lie along the sum.
+TEST(LongSumsOnTheCpu, HaveTheSameBitsEveryWay) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 100'000);
+  const Tensor x = g.input("x", {n, 20});
+  g.output("columns", sum(x, {0})), g.output("rows", sum(prim::contiguous(x.permute({1, 0})), {1}));
+  g.output("all", sum(x)), g.output("norm", x - mean(x, {0}, true)), g.output("soft", softmax(x, 0));
+  g.output("two", sum(x.reshape({n, 4, 5}), {0, 2}));
+  std::vector<CpuOptions> ways{{.threads = 1}, {.threads = 2}, {.threads = 5}};
+  if (!host::find_llvm().path.empty())
+    for (const int threads : {1, 3}) ways.push_back({.threads = threads, .jit = {.compiler = "llvm"}});
+  ways.push_back({.threads = 2, .compiler = false});
+  for (const std::int64_t rows : {64, 65, 3'000, 3'333}) {
+    std::vector<float> in(static_cast<std::size_t>(rows * 20));
+    for (std::size_t k = 0; k < in.size(); ++k) in[k] = static_cast<float>(k * 7919 % 1009) / 1009 - 0.4f;
+    std::map<std::string, std::vector<float>> first;
+    for (const CpuOptions& way : ways) {
+      const Program p = compile(g, generic() | cpu(way));
+      Context c(p);
+      c.bind("n", rows).set("x", in).run();
+      for (const std::string& name : p.outputs()) {
+        if (!way.compiler && name != "columns" && name != "norm") continue;
+        const std::vector<float> y = c.get(name);
+        const auto [at, fresh] = first.try_emplace(name, y);
+        EXPECT_TRUE(at->second == y) << name << " of " << rows << ", way " << &way - ways.data();
+      }
+    }
   }
 }

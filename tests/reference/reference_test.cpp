@@ -213,6 +213,25 @@ TEST(Reference, BoundsDoNotGrowThroughSoftmaxAndNorms) {
   for (std::size_t k = 0; k < y.size(); ++k) EXPECT_GT(y.error_at(k), 1e-8) << k;  // an answer in f32 is no closer
 }
 
+// Of many terms that do not cancel, what is allowed is a part of the sum that does not grow with them: one accumulator,
+// which is off by 6e-4 and more of a million tenths, is refused (docs/accuracy.md).
+TEST(Reference, LongSumsAreHeldToBlocks) {
+  for (const std::int64_t n : {20'000, 200'000}) {
+    Graph g;
+    const Tensor x = g.input("x", {n}), w = g.input("w", {n});
+    g.output("sum", sum(x)), g.output("dot", sum(x * w));
+    std::map<std::string, Value> in{{"x", make_value(DType::F32, {n})}, {"w", make_value(DType::F32, {n})}};
+    for (double& v : in["x"].f) v = static_cast<double>(0.1f);
+    for (double& v : in["w"].f) v = static_cast<double>(0.7f);
+    const Results r = interpret(g, in, {}, Rounding::Wide, true);
+    for (const char* name : {"sum", "dot"}) {
+      const Value& y = r.outputs.at(name);
+      EXPECT_LT(4 * y.error_at(0), 1.2e-5 * y.f[0]) << name << " of " << n;
+      EXPECT_GT(4 * y.error_at(0), 1e-7 * y.f[0]) << name << " of " << n;
+    }
+  }
+}
+
 // A comparison on an edge whose result does not matter decides; one that matters does not.
 TEST(Reference, EdgesThatDoNotMatter) {
   Graph g;

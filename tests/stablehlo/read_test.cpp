@@ -90,6 +90,40 @@ TEST(ReadStableHlo, FloatsOf8BitsOverflow) {
   expect_passes(m, "by the device", generic() | test::device({.threads = 1}));
 }
 
+// What reduces halves does so in f32 and rounds once, whatever its body: here to a small rest of large numbers.
+TEST(ReadStableHlo, HalvesAreReducedInF32) {
+  for (const std::string t : {"f16", "bf16"}) {
+    const std::string body = "({\n ^bb0(%a: tensor<" + t + ">, %b: tensor<" + t + ">):\n" + R"(
+      %max = stablehlo.maximum %a, %b : tensor<T>
+      %d = stablehlo.subtract %a, %b : tensor<T>
+      %abs = stablehlo.abs %d : tensor<T>
+      %neg = stablehlo.negate %abs : tensor<T>
+      %e = stablehlo.exponential %neg : tensor<T>
+      %l = stablehlo.log_plus_one %e : tensor<T>
+      %s = stablehlo.add %max, %l : tensor<T>
+      stablehlo.return %s : tensor<T>
+    }))";
+    std::string text = R"(func.func @main() {
+      %x = stablehlo.constant dense<-4.15625> : tensor<64xT>
+      %none = stablehlo.constant dense<-6.0e+04> : tensor<T>
+      %r = "stablehlo.reduce_window"(%x, %none) <{padding = dense<[[63, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 64>}> )" +
+                       body + R"( : (tensor<64xT>, tensor<T>) -> tensor<64xT>
+      %q = "stablehlo.reduce"(%x, %none) <{dimensions = array<i64: 0>}> )" + body + R"( : (tensor<64xT>, tensor<T>) -> tensor<T>
+      %last = stablehlo.slice %r [63:64] : (tensor<64xT>) -> tensor<1xT>
+      %wide = stablehlo.convert %last : (tensor<1xT>) -> tensor<1xf32>
+      check.expect_almost_eq_const %wide, dense<[2.633e-3]> : tensor<1xf32>
+      %one = stablehlo.convert %q : (tensor<T>) -> tensor<f32>
+      check.expect_almost_eq_const %one, dense<2.633e-3> : tensor<f32>
+      return
+    })";
+    for (std::size_t at = text.find('T'); at != std::string::npos; at = text.find('T', at + 1))
+      if (text[at + 1] == '>') text.replace(at, 1, t);
+    const hlo::Module m = hlo::parse(text);
+    expect_passes(m, t + " by the reference", Compiler());
+    expect_passes(m, t + " by the device", generic() | test::device({.threads = 1}));
+  }
+}
+
 // Numbers whose sums and products are none of 64 bits.
 TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
   const hlo::Module ends = hlo::parse(R"(func.func @main() {

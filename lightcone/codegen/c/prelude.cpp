@@ -22,6 +22,13 @@ LC u64 lc_bits_d(double x) { u64 u; __builtin_memcpy(&u, &x, 8); return u; }
 LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
 // Floats as integers in the same order: -0 below +0, every NaN above infinity.
 LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
+// A block's sum a goes into the sum b of the blocks before it, what that rounds away into e (not the NaN that it is of
+// infinities), and a begins anew.
+LC void lc_block(float* b, float* e, float* a) {
+  const float s = *b + *a, of_a = s - *b, lost = (*b - (s - of_a)) + (*a - of_a);
+  *b = s, *e += lost == lost ? lost : 0.0f, *a = 0.0f;
+}
+LC void lc_blocks(float* b, float* e, float* a) { for (int l = 0; l < 16; ++l) lc_block(b + l, e + l, a + l); }
 LC float lc_unkey_f(int k) { return lc_float((u32)(k ^ ((k >> 31) & 0x7fffffff))); }
 )";
 

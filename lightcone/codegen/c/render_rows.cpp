@@ -37,11 +37,41 @@ void CRenderer::begin_sums(int id, bool vector) {
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction), type(register_type(r.dtype));
   const bool lanes = loop_at(r.inner_loop).lanes && !vector;
+  begin_blocks(l.reduction, vector || lanes);
   if (!vector && !lanes) return line(type + " " + acc + " = " + identity(r) + ";");
   line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + std::to_string(kLanes) +
        "] __attribute__((aligned(64)));");
   line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes ? "_" : "") +
        "[l] = " + key(r, identity(r)) + ";");
+}
+
+// Sums of blocks (schedule/blocks.cpp), and what they lose: of all lanes, or of one number.
+void CRenderer::begin_blocks(int reduction, bool array) {
+  if (!blocked(k_, reduction)) return;
+  const std::string all = "[" + std::to_string(kLanes) + "] __attribute__((aligned(64))) = {0};";
+  for (const char* name : {"b", "e"})
+    line("float " + (name + std::to_string(reduction)) + (array ? all : " = 0.0f;"));
+}
+std::string CRenderer::end_block(int reduction, bool array, const std::string& sums) const {
+  const std::string n = std::to_string(reduction), by = array ? "" : "&";
+  return (array ? "lc_blocks(" : "lc_block(") + by + "b" + n + ", " + by + "e" + n + ", " + by + sums + ");";
+}
+void CRenderer::end_blocks(int reduction, bool array, const std::string& sums) {
+  if (!blocked(k_, reduction)) return;
+  const std::string n = std::to_string(reduction), l = array ? "[l]" : "";
+  line(end_block(reduction, array, sums));
+  line((array ? "for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " : "") + sums + l + " = b" + n + l + " + e" +
+       n + l + ";");
+}
+// Behind a vector of a loop, which stands at `next` then.
+void CRenderer::end_block_of_vectors(int id, const std::string& next) {
+  const Loop& l = loop_at(id);
+  if (l.block == 0) return;
+  open("if ((" + next + " & " + std::to_string(l.block * kLanes - 1) + ") == 0) {");
+  carry(id, "TAKE");
+  line(end_block(l.reduction, true, "a" + std::to_string(l.reduction) + "t"));
+  carry(id, "GIVE");
+  close();
 }
 
 // The sums of a loop are carried from step to step in a register where they have its width, see LC_CARRY.
@@ -77,6 +107,7 @@ void CRenderer::feed_sums(int id) {
   open("for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
   if (k_.pipelined < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
   feed_vector(id);
+  end_block_of_vectors(id, "(" + base + " + " + full + ")");
   close();
   carry(id, "DONE");
 }
@@ -95,10 +126,36 @@ void CRenderer::fold_sums(int id) {  // the lanes, in a fixed order
   const int number = loop_at(id).reduction;
   const Reduction& r = reduction(number);
   const std::string acc = "a" + std::to_string(number), type(register_type(r.dtype));
+  end_blocks(number, true, acc + "_");
   for (int half = kLanes / 2; half > 0; half /= 2)
     line("for (int l = 0; l < " + std::to_string(half) + "; ++l) " + acc +
          "_[l] = " + join(r, acc + "_[l]", acc + "_[l + " + std::to_string(half) + "]") + ";");
   line("const " + type + " " + acc + " = " + (keyed(r) ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
+}
+
+// A step after the other, and blocks of them.
+void CRenderer::serial_sums(int id, bool vector, const std::string& width) {
+  const Loop& l = loop_at(id);
+  const Reduction& r = reduction(l.reduction);
+  const std::string i = l.symbol, extent = dim(l.extent), acc = "a" + std::to_string(l.reduction);
+  const bool array = vector || loop_at(r.inner_loop).lanes, blocks = l.block > 1;
+  const std::string end = l.block == 0 ? "" : end_block(l.reduction, array, acc + (array && !vector ? "_" : ""));
+  if (blocks) {
+    const std::string next = i + "_b + " + std::to_string(l.block);
+    open("for (long " + i + "_b = 0; " + i + "_b < " + extent + ";) {");
+    line("const long " + i + "_to = " + next + " < " + extent + " ? " + next + " : " + extent + ";");
+    open("for (long " + i + " = " + i + "_b; " + i + " < " + i + "_to; ++" + i + ") {");
+  } else {
+    open("for (long " + i + " = 0; " + i + " < " + extent + "; ++" + i + ") {");
+  }
+  block(l.body, vector, width);
+  if (id == r.inner_loop) update(l, vector, width);
+  if (l.block == 1) line(end);
+  close();
+  if (!blocks) return;
+  line(i + "_b = " + i + "_to;");
+  line("if ((" + i + "_b & " + std::to_string(l.block - 1) + ") == 0) " + end);
+  close();
 }
 
 void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
@@ -111,12 +168,11 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
     feed_sums(id);
     rest_of_sums(id);
   } else {
-    open("for (long " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
-    block(l.body, vector, width);
-    if (id == r.inner_loop) update(l, vector, width);
-    close();
+    serial_sums(id, vector, width);
   }
-  if (id == r.outer_loop && lanes) fold_sums(id);
+  if (id != r.outer_loop) return;
+  if (lanes) fold_sums(id);
+  else end_blocks(l.reduction, vector, "a" + std::to_string(l.reduction));
 }
 
 // The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept for
@@ -185,6 +241,7 @@ void CRenderer::run_as_one(const std::vector<Part>& body) {
       else store_vector(body[p].loop, "1");
     });
     line(cursor(p) + " += " + full + ";");
+    if (p < last) end_block_of_vectors(body[p].loop, cursor(p));
     close();
   }
   close();

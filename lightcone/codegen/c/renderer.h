@@ -55,6 +55,11 @@ class CRenderer {
   void feed_vector(int id);
   void rest_of_sums(int id);
   void fold_sums(int id);
+  void begin_blocks(int reduction, bool array);
+  std::string end_block(int reduction, bool array, const std::string& sums) const;
+  void end_blocks(int reduction, bool array, const std::string& sums);
+  void end_block_of_vectors(int id, const std::string& next);
+  void serial_sums(int id, bool vector, const std::string& width);
   std::string join(const Reduction& r, const std::string& a, const std::string& b);
   bool keyed(const Reduction& r) const;
   std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }

@@ -55,6 +55,7 @@ class Run {
   std::pair<i64, i64> range(int id);
   void start(int reduction);
   void join(int reduction, int loop);
+  void end_block(int reduction);
   void fill(std::size_t tile);
   template <class F>
   void for_row(i64 row, const F& f);
@@ -71,6 +72,7 @@ class Run {
   Offset stored_at_;
   std::vector<std::byte> memory_;
   std::vector<std::byte*> slots_, sums_, rows_;
+  std::vector<std::byte*> before_, lost_;  // of each sum by blocks
   std::vector<std::vector<std::byte>> tiles_;
   std::vector<bool> imported_;               // slots that are filled once for all
   std::vector<std::vector<Element>> passed_;  // all values of each row that is under way, of pipelined rows
@@ -120,6 +122,8 @@ void Run::give_memory() {
   };
   for (const Layout::Slot& s : layout_.slots) reserve(slots_, s.dtype, layout_.most_lanes(s.loop));
   for (const Reduction& r : k_.reductions) reserve(sums_, r.dtype, layout_.most_lanes(layout_.parent(r.outer_loop)));
+  for (std::vector<std::byte*>* of : {&before_, &lost_})
+    for (const Reduction& r : k_.reductions) reserve(*of, r.dtype, layout_.most_lanes(layout_.parent(r.outer_loop)));
   for (std::size_t r = 0; r < k_.rows.size(); ++r)
     reserve(rows_, k_.rows[r].dtype, k_.rows[r].elements * k_.rows[r].copies * layout_.most_lanes(layout_.owner[r]));
   memory_.resize(bytes);
@@ -244,8 +248,16 @@ void Run::accumulated(const Instr& i, int loop, void* to) {
   const auto r = static_cast<std::size_t>(i.buffer);
   const DType sum = k_.reductions[r].dtype;
   const i64 there = lanes(layout_.parent(k_.reductions[r].outer_loop)), n = lanes(loop);
-  if (sum != i.dtype) vectors::convert(sum, i.dtype, sums_[r], there, to);
-  else vectors::repeat(sum, sums_[r], there, n / there, to);
+  const void* value = sums_[r];
+  std::vector<float> all;
+  if (blocked(k_, i.buffer)) {
+    all.resize(static_cast<std::size_t>(there));
+    const auto f32 = [](std::byte* p) { return reinterpret_cast<float*>(p); };
+    vectors::all_blocks(there, f32(sums_[r]), f32(before_[r]), f32(lost_[r]), all.data());
+    value = all.data();
+  }
+  if (sum != i.dtype) vectors::convert(sum, i.dtype, value, there, to);
+  else vectors::repeat(sum, value, there, n / there, to);
 }
 
 // Calls f with runs of lanes and where their elements of the row lie. Each lane of the loop that has the row has one of
@@ -288,13 +300,29 @@ std::pair<i64, i64> Run::range(int id) {
 
 void Run::start(int reduction) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(reduction)];
-  vectors::start(r.op, r.dtype, lanes(layout_.parent(r.outer_loop)), sums_[static_cast<std::size_t>(reduction)]);
+  const auto n = static_cast<std::size_t>(reduction);
+  const i64 sums = lanes(layout_.parent(r.outer_loop));
+  vectors::start(r.op, r.dtype, sums, sums_[n]);
+  const std::size_t bytes = static_cast<std::size_t>(sums) * vectors::bytes(r.dtype);
+  for (std::byte* p : {before_[n], lost_[n]}) std::memset(p, 0, bytes);
 }
+void Run::end_block(int reduction) {
+  const auto n = static_cast<std::size_t>(reduction);
+  const auto f32 = [](std::byte* p) { return reinterpret_cast<float*>(p); };
+  const i64 sums = lanes(layout_.parent(k_.reductions[n].outer_loop));
+  vectors::end_block(sums, f32(sums_[n]), f32(before_[n]), f32(lost_[n]));
+}
+// What a chunk of the loop adds, piece by piece where blocks end within it.
 void Run::join(int reduction, int loop) {
   const auto n = static_cast<std::size_t>(reduction);
   const Reduction& r = k_.reductions[n];
   const i64 sums = lanes(layout_.parent(r.outer_loop)), each = lanes(loop) / sums;
-  vectors::join(r.op, r.dtype, slot(layout_.fed[n]), sums, each, each, sums_[n]);
+  const i64 block = loop_at(loop).block, at = place(loop).first;
+  for (i64 from = 0, count = 0; from < each; from += count) {
+    count = block > 0 ? std::min(each - from, block - (at + from) % block) : each;
+    vectors::join(r.op, r.dtype, vectors::behind(slot(layout_.fed[n]), r.dtype, from), sums, each, count, sums_[n]);
+    if (block > 0 && (at + from + count) % block == 0) end_block(reduction);
+  }
 }
 
 void Run::fill(std::size_t t) {
@@ -333,6 +361,7 @@ void Run::run(int id, i64 from, i64 to) {
     before = p.chunk;
     block(l.body, id);
     if (feeds) join(l.reduction, id);
+    else if (l.block > 0 && (v + 1) % l.block == 0) end_block(l.reduction);
   }
 }
 

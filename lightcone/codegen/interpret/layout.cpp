@@ -105,6 +105,8 @@ i64 Layout::wanted(int loop, i64 room) const {
     i64 inner = 1;
     for (int in = k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop; in != loop; in = parent(in))
       inner = std::min(kChunk + 1, inner * extent[static_cast<std::size_t>(in)]);
+    // Blocks of an inner loop end within a step of an outer one.
+    if (loop != k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop && blocked(k, l.reduction)) return 1;
     return room / inner;
   }
   if (l.lanes) return room;

@@ -489,6 +489,23 @@ void join(Op op, DType t, const void* values, i64 lanes, i64 stride, i64 count, 
   });
 }
 
+void end_block(i64 lanes, float* block, float* before, float* lost) {
+  for (i64 l = 0; l < lanes; ++l) {
+    const float sum = before[l] + block[l], of_block = sum - before[l];
+    const float off = (before[l] - (sum - of_block)) + (block[l] - of_block);
+    lost[l] += off == off ? off : 0.0f;
+    before[l] = sum;
+    block[l] = 0;
+  }
+}
+void all_blocks(i64 lanes, const float* block, const float* before, const float* lost, float* to) {
+  for (i64 l = 0; l < lanes; ++l) {
+    float last = block[l], sum = before[l], off = lost[l];
+    end_block(1, &last, &sum, &off);
+    to[l] = sum + off;
+  }
+}
+
 void repeat(DType t, const void* from, i64 lanes, i64 each, void* to) {
   held_as(t, [&](auto type) {
     using T = decltype(type);

@@ -35,6 +35,11 @@ void scatter(DType t, const void* from, i64 n, void* buffer, const i64* offsets)
 void start(Op op, DType t, i64 lanes, void* accumulators);
 void join(Op op, DType t, const void* values, i64 lanes, i64 stride, i64 count, void* accumulators);
 
+// Of sums of f32 that are made by blocks (kernel_ir.h): the block under way is added to what came before, `lost` takes
+// what that rounds away, and the next begins at zero. All three together, which stay as they are.
+void end_block(i64 lanes, float* block, float* before, float* lost);
+void all_blocks(i64 lanes, const float* block, const float* before, const float* lost, float* to);
+
 // Each of `lanes` numbers `each` times.
 void repeat(DType t, const void* from, i64 lanes, i64 each, void* to);
 

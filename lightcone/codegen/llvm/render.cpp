@@ -57,6 +57,8 @@ class Renderer {
   void turn_block(const Tile& tile, const std::string& to, const Value& row, const Value& column);
   void copy_turned(const Tile& tile, const std::string& to, const Value& row, const Value& column);
   void update(int reduction);
+  void end_block(int reduction);
+  void end_block_after(int loop, const Value& step);
   Value join(const Reduction& r, const Value& a, const Value& b);
   Value count(const Value& from, const Value& to, int step, const std::function<void(const Value&)>& body);
   void in_lanes(const std::string& symbol, const Value& from, const Value& to, const Body& body);
@@ -78,6 +80,7 @@ class Renderer {
     Type type;
     int lanes;
     Value total;  // once its loops are done
+    std::string blocks, lost;  // of its blocks: their sum, and what that loses; "": there are none
   };
   std::map<int, Accumulator> accumulators_;
   std::string lane_;  // symbol of the loop whose lanes we are in, "" outside
@@ -283,6 +286,25 @@ void Renderer::fetch_ahead(int loop) {
                   llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset), p.level);
 }
 
+// As lc_block of the C text has it.
+void Renderer::end_block(int reduction) {
+  const Accumulator& a = accumulators_.at(reduction);
+  const auto get = [&](const std::string& variable) { return t_.get(variable, a.type, a.lanes); };
+  const Value before = get(a.blocks), block = get(a.variable), e = get(a.lost);
+  const Value none = t_.spread(t_.real(Type::Float, 0), a.lanes);
+  const Value sum = before + block, of_block = sum - before, lost = (before - (sum - of_block)) + (block - of_block);
+  t_.set(a.blocks, sum);
+  t_.set(a.lost, e + select(lost == lost, lost, none));
+  t_.set(a.variable, none);
+}
+// Behind a step of the loop, which is its `step`-th.
+void Renderer::end_block_after(int loop, const Value& step) {
+  const Loop& l = loop_at(loop);
+  if (l.block == 1) end_block(l.reduction);
+  else if (l.block > 1)
+    when((step & integer(l.block - 1)) == integer(l.block - 1), [&] { end_block(l.reduction); });
+}
+
 void Renderer::begin_sum(int id) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
   const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
@@ -292,12 +314,19 @@ void Renderer::begin_sum(int id) {
   a.variable = t_.variable(a.type, a.lanes);
   const Value start = llvm::constant(t_, r.dtype == DType::Bool ? 0 : info(r.op).identity, r.dtype);
   t_.set(a.variable, t_.spread(keyed(r) ? llvm::key(start) : start, a.lanes));
+  if (!blocked(k_, loop_at(id).reduction)) return;
+  for (std::string* variable : {&a.blocks, &a.lost}) {
+    *variable = t_.variable(a.type, a.lanes);
+    t_.set(*variable, t_.spread(t_.real(Type::Float, 0), a.lanes));
+  }
 }
 void Renderer::finish_sum(int id) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
   const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
   Accumulator& a = accumulators_.at(loop_at(id).reduction);
-  a.total = t_.get(a.variable, a.type, a.lanes);
+  if (!a.blocks.empty()) end_block(loop_at(id).reduction);
+  a.total = a.blocks.empty() ? t_.get(a.variable, a.type, a.lanes)
+                             : t_.get(a.blocks, a.type, a.lanes) + t_.get(a.lost, a.type, a.lanes);
   while (lanes && a.total.lanes > 1) a.total = join(r, t_.half(a.total, false), t_.half(a.total, true));
   if (keyed(r)) a.total = llvm::unkey(a.total);
 }
@@ -314,6 +343,7 @@ void Renderer::reduction_loop(int id) {
       symbols_[l.symbol] = i;
       block(l.body);
       if (id == r.inner_loop) update(l.reduction);
+      end_block_after(id, i);
     });
   }
   if (id == r.outer_loop) finish_sum(id);
@@ -356,8 +386,9 @@ void Renderer::once_a_row(const std::vector<int>& values) {
 void Renderer::row_body(int id) {
   const Loop& l = loop_at(id);
   block(l.body);
-  if (l.reduction >= 0) update(l.reduction);
-  else store();
+  if (l.reduction < 0) return store();
+  update(l.reduction);
+  if (!mask_.known()) end_block_after(id, shift_right(first_lane_, 4));
 }
 
 // Where every loop has a row, they run as one, as CRenderer::run_as_one has it. (Rows that do not begin at a whole

@@ -214,6 +214,11 @@ LC float lc_sqrt_f(float x) { return LC_SQRT(x); }
 LC float lc_recip_f(float x) { return 1.0f / x; }
 LC float lc_add_f(float a, float b) { return a + b; }
 LC float lc_mul_f(float a, float b) { return a * b; }
+// A block's sum A goes into the sum B of the blocks before it, what that rounds away into E (not the NaN that it is of
+// infinities), and A begins anew.
+#define LC_BLOCK(B, E, A) { \
+  const float lc_sum_ = B + A, lc_of_ = lc_sum_ - B, lc_rest_ = (B - (lc_sum_ - lc_of_)) + (A - lc_of_); \
+  B = lc_sum_; E += lc_rest_ == lc_rest_ ? lc_rest_ : 0.0f; A = 0.0f; }
 LC float lc_mul_add_f(float a, float b, float c) { return LC_FMA(a, b, c); }
 LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return LC_FMOD(a, b); }

@@ -53,10 +53,15 @@ class Renderer {
   std::map<int, Dim> wide_loads(const std::vector<int>& values, const Loop& along) const;
   void lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last);
   int open_shared(const std::string& q, const Dim& n);
-  void share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last);
+  void share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last,
+             const std::function<void(const std::string&)>& round = {});
   void serial_reduction(int id);
   void shared_reduction(int id);
   void fold(const Reduction& r, const std::string& acc);
+  std::map<int, std::int64_t> blocks_of(int reduction, const std::vector<int>& shared) const;
+  void begin_blocks(int reduction, const std::map<int, std::int64_t>& blocks);
+  void end_block(int reduction, const std::string& step, std::int64_t block);
+  void end_blocks(int reduction);
   std::string joined(const Reduction& r, const std::string& a, const std::string& b) {
     return ir::spell(r.op, r.dtype, a, b, "");
   }
@@ -81,6 +86,7 @@ class Renderer {
   std::string out_;
   int indent_ = 1, folds_ = 0;
   const Inlined* at_ = nullptr;
+  std::map<int, std::map<int, std::int64_t>> blocks_;  // by reduction: of its loops, -1 for those that threads share
   std::map<int, std::string> wide_;  // values that lie in a wide register: its element of this lane
 };
 
@@ -266,7 +272,9 @@ int Renderer::open_shared(const std::string& q, const Dim& n) {
 }
 
 // The threads of a row go through loops within each other, side by side.
-void Renderer::share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last) {
+// `round` stands behind each of the rounds, of which it is given the number.
+void Renderer::share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last,
+                     const std::function<void(const std::string&)>& round) {
   Dim all = 1;
   for (int l : loops) all = all * loop_at(l).extent;
   if (g_.vector > 1) all = all / Dim(g_.vector);
@@ -283,7 +291,9 @@ void Renderer::share(const std::vector<int>& loops, const std::vector<int>& valu
     for (int id : values_in(inner.body)) all_values.push_back(id);
     lanes(all_values, inner, last);
   }
-  for (int n = 0; n < opened; ++n) close();
+  for (int n = 0; n + 1 < opened; ++n) close();
+  if (round) round("(" + q + "0 / " + to_string(g_.threads) + ")");
+  close();
 }
 
 // ---- reductions -------------------------------------------------------------------------------
@@ -298,15 +308,58 @@ std::string Renderer::fed(const Reduction& r, const std::string& acc, const std:
   return joined(r, acc, value(r.value));
 }
 
+// Long sums are sums of blocks (codegen/schedule/blocks.cpp): the blocks of its loops, as one thread goes through them, or
+// through its share of some, which are the outer ones.
+std::map<int, std::int64_t> Renderer::blocks_of(int number, const std::vector<int>& shared) const {
+  const Reduction& r = reduction(number);
+  std::map<int, std::int64_t> blocks;
+  if (r.op != Op::SumReduce || r.dtype != DType::F32) return blocks;
+  std::int64_t added = 1;
+  for (int id = r.inner_loop; shared.empty() || id != shared.back(); id = loop_at(id).parent) {
+    blocks[id] = ir::block_of(loop_at(id).extent.bounds().hi, added);
+    if (id == r.outer_loop) return blocks;
+  }
+  Dim all = 1;
+  for (const int id : shared) all = all * loop_at(id).extent;
+  if (shared.back() == r.inner_loop) added = g_.vector;
+  const std::int64_t most = all.bounds().hi, of_round = std::int64_t{g_.threads} * g_.vector;
+  blocks[-1] = ir::block_of(most / of_round + (most % of_round != 0), added);
+  return blocks;
+}
+void Renderer::begin_blocks(int number, const std::map<int, std::int64_t>& blocks) {
+  const std::string n = to_string(number);
+  if (!std::ranges::any_of(blocks, [](const auto& b) { return b.second > 0; })) return;
+  blocks_[number] = blocks;
+  line("float b" + n + " = 0.0f, e" + n + " = 0.0f;");
+}
+void Renderer::end_block(int number, const std::string& step, std::int64_t block) {
+  const std::string n = to_string(number), last = to_string(block - 1);
+  if (block == 0) return;
+  const std::string at_end = block == 1 ? "" : "if ((" + step + " & " + last + ") == " + last + ") ";
+  line(at_end + "LC_BLOCK(b" + n + ", e" + n + ", a" + n + ");");
+}
+void Renderer::end_blocks(int number) {
+  const std::string n = to_string(number);
+  if (!blocks_.contains(number)) return;
+  line("LC_BLOCK(b" + n + ", e" + n + ", a" + n + ");");
+  line("a" + n + " = b" + n + " + e" + n + ";");
+}
+
 void Renderer::serial_reduction(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + to_string(l.reduction), type(ir::register_type(r.dtype));
-  if (id == r.outer_loop) line(type + " " + acc + " = " + ir::identity(r) + ";");
+  if (id == r.outer_loop) {
+    line(type + " " + acc + " = " + ir::identity(r) + ";");
+    begin_blocks(l.reduction, blocks_of(l.reduction, {}));
+  }
   open("for (" + index_ + " " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
   straight(l.body);
   if (id == r.inner_loop) line(acc + " = " + fed(r, acc, values_in(l.body)) + ";");
+  if (const auto b = blocks_.find(l.reduction); b != blocks_.end())
+    end_block(l.reduction, l.symbol, b->second.at(id));
   close();
+  if (id == r.outer_loop) end_blocks(l.reduction);
 }
 
 void Renderer::shared_reduction(int id) {
@@ -328,9 +381,15 @@ void Renderer::shared_reduction(int id) {
     l = next;
   }
   const std::vector<int> inside = values_in(loop_at(r.inner_loop).body);
-  share(loops, values, [&] {
+  const auto blocks = blocks_of(number, loops);
+  begin_blocks(number, blocks);
+  const std::function<void()> last = [&] {
     if (loops.back() == r.inner_loop) line(acc + " = " + fed(r, acc, inside) + ";");
-  });
+  };
+  if (blocks_.contains(number))
+    share(loops, values, last, [&](const std::string& round) { end_block(number, round, blocks.at(-1)); });
+  else share(loops, values, last);
+  end_blocks(number);
   fold(r, acc);
 }
 

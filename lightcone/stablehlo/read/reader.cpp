@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "lightcone/reference/interpreter.h"
 
@@ -85,13 +86,13 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
   throw Error("stablehlo", str_cat(str(b.operations.back().at), ": a region or a function ends without returning"));
 }
 
-std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments) {
+std::vector<Tensor> Reader::elementwise(const Block& b, std::span<const Tensor> arguments, bool widened) {
   ++lifted_;
-  const AtEnd lower([this] { --lifted_; });
+  const AtEnd lower([this, before = std::exchange(widened_, widened)] { --lifted_, widened_ = before; });
   std::vector<Tensor> r = block(b, arguments);
   for (Tensor& t : r) {
     if (!t.defined()) throw Error("", "its body is not all supported");
-    t = to_shape(t, arguments[0].shape());
+    t = to_shape(widened && is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t, arguments[0].shape());
   }
   return r;
 }
@@ -134,8 +135,11 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   const auto rule = rules().find(op.name);
   if (rule == rules().end()) throw Error("", "is not supported");
   Call c{*this, op, {}, {}, {}};
-  for (const ValueId v : op.operands)
-    c.in.push_back(value(v)), c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
+  for (const ValueId v : op.operands) {
+    const Tensor t = value(v);
+    c.in.push_back(widened_ && is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t);
+    c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
+  }
   for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
@@ -166,7 +170,9 @@ void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& 
       }
       return true;
     }();
-    if (!same_shape || r[k].dtype() != *dtype_of(t.element))
+    const DType declared = *dtype_of(t.element);
+    const bool same_type = r[k].dtype() == declared || (widened_ && is_narrow(declared) && r[k].dtype() == DType::F32);
+    if (!same_shape || !same_type)
       throw Error("",
                   str_cat("gives ", name(r[k].dtype()), " ", lc::str(r[k].shape()), ", and its type says ", str(t)));
   }

@@ -111,8 +111,9 @@ class Reader {
   // What a block returns for these arguments. Constants and what it captures are scalars or as they are outside.
   std::vector<Tensor> block(const Block& b, std::span<const Tensor> arguments);
   std::vector<Tensor> function(const std::string& name, std::span<const Tensor> arguments);
-  // The body of a reducer on tensors of one shape instead of scalars.
-  std::vector<Tensor> elementwise(const Block& b, std::span<const Tensor> arguments);
+  // The body of a reducer on tensors of one shape instead of scalars. `widened`: what its text has as floats of 16 or 8
+  // bits is f32.
+  std::vector<Tensor> elementwise(const Block& b, std::span<const Tensor> arguments, bool widened = false);
   Tensor value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
 
   Tensor constant(const Attribute& dense);
@@ -143,6 +144,7 @@ class Reader {
   std::int64_t operations_ = 0, values_handed_ = 0;
   int depth_ = 0;   // of blocks that are being read
   int lifted_ = 0;  // within a reducer's body
+  bool widened_ = false;
 };
 
 // ---- words that several rules use ------------------------------------------------------------------
@@ -161,11 +163,12 @@ Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const In
 Tensor total_order(const Tensor& x);
 // A body that is one operation of its two arguments, by its name; "second" for one that returns its second argument.
 std::string simple_reducer(const Block& b);
-Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);  // undefined: no such one
-// t, which was reduced without it, joined with the start value.
+// Undefined: there is no such one. Sums and products of halves are of f32 still.
+Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes);
+// t, which was reduced without it, joined with the start value; it has that one's type then.
 std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start, const Tensor& t);
 // Tensors reduced over an axis by a body, in a tree; `init` are scalars.
-std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init,
-                         int axis);
+std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, std::vector<Tensor> init,
+                         std::span<const int> axes);
 
 }  // namespace lc::hlo

@@ -45,13 +45,13 @@ Tensor turned(const Tensor& t) {
 Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<int>& axes) {
   const bool is_bool = t.dtype() == DType::Bool;
   if (reducer == "stablehlo.add" || (is_bool && reducer == "stablehlo.or")) {
-    if (!is_narrow(t.dtype())) return over(t, axes, prim::sum_reduce);
-    return prim::cast(over(prim::cast(t, DType::F32), axes, prim::sum_reduce), t.dtype());
+    return over(is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t, axes, prim::sum_reduce);
   }
   if (reducer == "stablehlo.maximum") return over(t, axes, prim::max_reduce);
   if (reducer == "stablehlo.minimum" || (is_bool && (reducer == "stablehlo.and" || reducer == "stablehlo.multiply")))
     return turned(over(turned(t), axes, prim::max_reduce));
-  if (reducer == "stablehlo.multiply") return over(t, axes, product_over);
+  if (reducer == "stablehlo.multiply")
+    return over(is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t, axes, product_over);
   return {};
 }
 
@@ -62,12 +62,16 @@ std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start
   const bool nothing = n.op == Op::Constant &&
                        ((how == "stablehlo.add" && n.value == 0) || (how == "stablehlo.maximum" && n.value == -kInf) ||
                         (how == "stablehlo.minimum" && n.value == kInf));
-  if (nothing) return {t};
-  return r.elementwise(body, std::vector{to_shape(start, t.shape()), t});
+  const bool widened = start.dtype() != t.dtype();
+  const Tensor from = widened ? prim::cast(start, t.dtype()) : start;
+  const Tensor y = nothing ? t : r.elementwise(body, std::vector{to_shape(from, t.shape()), t}, widened)[0];
+  return {widened ? prim::cast(y, start.dtype()) : y};
 }
 
-std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init,
-                         int axis) {
+namespace {
+
+std::vector<Tensor> fold_axis(Reader& r, const Block& body, std::vector<Tensor> xs, const std::vector<Tensor>& init,
+                              int axis, bool widened) {
   const std::int64_t n = *xs[0].extent(axis).constant();
   std::int64_t whole = 1;
   while (whole < n) whole *= 2;
@@ -84,13 +88,29 @@ std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, c
     std::vector<Tensor> pairs;
     for (const Tensor& x : xs) pairs.push_back(x.slice(axis, 0, half));
     for (const Tensor& x : xs) pairs.push_back(x.slice(axis, half, 2 * half));
-    xs = r.elementwise(body, pairs);
+    xs = r.elementwise(body, pairs, widened);
   }
   std::vector<Tensor> with_start;
   for (std::size_t k = 0; k < xs.size(); ++k) with_start.push_back(row(init[k], xs[k], 1));
   with_start.insert(with_start.end(), xs.begin(), xs.end());
-  xs = r.elementwise(body, with_start);
+  xs = r.elementwise(body, with_start, widened);
   for (Tensor& x : xs) x = x.squeeze(axis);
+  return xs;
+}
+
+}  // namespace
+
+// Halves are folded in f32 and rounded once, as they are summed.
+std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, std::vector<Tensor> init,
+                         std::span<const int> axes) {
+  std::vector<DType> types;
+  for (const Tensor& x : xs) types.push_back(x.dtype());
+  const bool widened = !axes.empty() && std::ranges::any_of(types, [](DType t) { return is_narrow(t); });
+  for (std::size_t k = 0; k < xs.size(); ++k)
+    if (widened && is_narrow(types[k])) xs[k] = prim::cast(xs[k], DType::F32), init[k] = prim::cast(init[k], DType::F32);
+  for (const int a : axes) xs = fold_axis(r, body, xs, init, a, widened);
+  for (std::size_t k = 0; k < xs.size(); ++k)
+    if (xs[k].dtype() != types[k]) xs[k] = prim::cast(xs[k], types[k]);
   return xs;
 }
 
@@ -114,7 +134,7 @@ std::vector<Tensor> reduce(const Call& c) {
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
     if (const Tensor t = reduced(reducer, xs[0], axes); t.defined()) return from_start(c.reader, body, init[0], t);
   std::ranges::sort(axes, std::greater());
-  for (const int a : axes) xs = fold(c.reader, body, xs, init, a);
+  xs = fold(c.reader, body, xs, init, axes);
   if (axes.empty()) {
     std::vector<Tensor> pairs;
     for (std::size_t k = 0; k < n; ++k) pairs.push_back(to_shape(init[k], xs[k].shape()));

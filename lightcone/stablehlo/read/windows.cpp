@@ -70,7 +70,7 @@ std::vector<Tensor> reduce_window(const Call& c) {
   if (const std::string reducer = simple_reducer(body); n == 1 && !reducer.empty() && reducer != "second")
     if (const Tensor t = reduced(reducer, xs[0], axes); t.defined())
       return from_start(c.reader, body, init[0], squeezed(t));
-  for (auto a = axes.rbegin(); a != axes.rend(); ++a) xs = fold(c.reader, body, xs, init, *a);
+  xs = fold(c.reader, body, xs, init, std::vector(axes.rbegin(), axes.rend()));
   for (Tensor& x : xs) x = squeezed(x);
   if (axes.empty()) {
     std::vector<Tensor> pairs;

@@ -241,7 +241,7 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
     for (i64 j = 0; j < n; ++j) top = larger(load(s + j * R + v * WIDTH), top);
     const vf base = top == none ? vf{} : top;
     const vf shrink = exp2_negative((old - base) * power);
-    vf total = load(w.total + v * WIDTH) * shrink;
+    vf total = {};  // of the tile: a long sum is one of tiles
     for (i64 j = 0; j < n; j += kNumbers) {
       vf e[2] = {};
       for (i64 t = 0; t < std::min(kNumbers, n - j); ++t) {
@@ -250,6 +250,7 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
       }
       store(s + words(j) * R + v * WIDTH, paired(e[0], e[1]));
     }
+    total = fma(load(w.total + v * WIDTH), shrink, total);
     store(w.top + v * WIDTH, top), store(w.total + v * WIDTH, total), store(w.shrink + v * WIDTH, shrink);
   }
 }
@@ -258,12 +259,7 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
 template <int V, int C>
 void add_values(const float* weight, const Tile& values, i64 n, i64 c, const float* shrink, float* sum) {
   constexpr int R = V * WIDTH;
-  vf acc[C][V];
-  LC_UNROLL
-  for (int t = 0; t < C; ++t) {
-    LC_UNROLL
-    for (int v = 0; v < V; ++v) acc[t][v] = load(sum + (c + t) * R + v * WIDTH) * load(shrink + v * WIDTH);
-  }
+  vf acc[C][V] = {};
   for (i64 j = 0; j < words(n); ++j) {
     const float* p = values.at(j) + c;
     vf x[V];
@@ -276,7 +272,10 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
   LC_UNROLL
   for (int t = 0; t < C; ++t) {
     LC_UNROLL
-    for (int v = 0; v < V; ++v) store(sum + (c + t) * R + v * WIDTH, acc[t][v]);
+    for (int v = 0; v < V; ++v) {
+      float* to = sum + (c + t) * R + v * WIDTH;
+      store(to, fma(load(to), load(shrink + v * WIDTH), acc[t][v]));
+    }
   }
 }
 
@@ -425,7 +424,7 @@ void add_columns(const float* weight, const Tile& values, const Ahead& next, i64
   LC_UNROLL
   for (int m = 0; m < M; ++m) {
     LC_UNROLL
-    for (int t = 0; t < C; ++t) acc[m][t] = load(sum + m * width + c + t * WIDTH) * splat(shrink[m]);
+    for (int t = 0; t < C; ++t) acc[m][t] = vf{};
   }
   constexpr i64 size = cache_bytes(T);
   const std::byte* p = values.p + c * size;
@@ -441,7 +440,10 @@ void add_columns(const float* weight, const Tile& values, const Ahead& next, i64
   LC_UNROLL
   for (int m = 0; m < M; ++m) {
     LC_UNROLL
-    for (int t = 0; t < C; ++t) store(sum + m * width + c + t * WIDTH, acc[m][t]);
+    for (int t = 0; t < C; ++t) {
+      float* to = sum + m * width + c + t * WIDTH;
+      store(to, fma(load(to), splat(shrink[m]), acc[m][t]));
+    }
   }
 }
 
@@ -465,10 +467,10 @@ void add_rows(const AttentionProblem& a, const Work& w, const Tile& values, cons
   for (; c + WIDTH <= a.width; c += WIDTH) add_columns<T, M, 1>(weight, values, next, n, c, a.width, sum, shrink);
   for (; c < a.width; ++c)
     for (int r = 0; r < M; ++r) {
-      float s = sum[r * a.width + c] * shrink[r];
+      float s = 0;
       for (i64 j = 0; j < n; ++j)
         s += weight[r * kTile + j] * number<T>(values.p + j * values.row + c * cache_bytes(T));
-      sum[r * a.width + c] = s;
+      sum[r * a.width + c] = sum[r * a.width + c] * shrink[r] + s;
     }
 }
 

@@ -15,16 +15,29 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
     i64 j = begin;
     for (; j + 4 * WIDTH <= end; j += 4 * WIDTH) {
       vf acc[4] = {};
-      for (i64 k = 0; k < g.k; ++k) {
-        const vf s = splat(a[k * g.a_k]);
-        for (int t = 0; t < 4; ++t) acc[t] = fma(s, load(b + k * g.b_k + j + t * WIDTH), acc[t]);
+      BlockSums<4> blocks;
+      for (i64 k0 = 0; k0 < g.k; k0 += kSumBlock) {
+        if (k0 > 0)
+          LC_UNROLL_BY(4)
+          for (int t = 0; t < 4; ++t) blocks.end(acc[t], t);
+        for (i64 k = k0; k < std::min(g.k, k0 + kSumBlock); ++k) {
+          const vf s = splat(a[k * g.a_k]);
+          for (int t = 0; t < 4; ++t) acc[t] = fma(s, load(b + k * g.b_k + j + t * WIDTH), acc[t]);
+        }
       }
+      if (g.k > kSumBlock)
+        LC_UNROLL_BY(4)
+        for (int t = 0; t < 4; ++t) blocks.finish(acc[t], t);
       for (int t = 0; t < 4; ++t) store(c + j + t * WIDTH, acc[t]);
     }
     for (; j < end; ++j) {
       float acc = 0;
-      for (i64 k = 0; k < g.k; ++k) acc = __builtin_fmaf(a[k * g.a_k], b[k * g.b_k + j], acc);
-      c[j] = acc;
+      float blocks = 0, lost = 0;
+      for (i64 k = 0; k < g.k; ++k) {
+        if (k > 0 && k % kSumBlock == 0) end_block(blocks, lost, acc);
+        acc = __builtin_fmaf(a[k * g.a_k], b[k * g.b_k + j], acc);
+      }
+      c[j] = g.k > kSumBlock ? (end_block(blocks, lost, acc), blocks + lost) : acc;
     }
   }
 }

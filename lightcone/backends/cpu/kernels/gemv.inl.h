@@ -19,6 +19,9 @@ inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
   }
 }
 
+// What a lane adds up before it begins anew, for all of them: whole blocks of every format.
+constexpr i64 kLongRow = kSumBlock * WIDTH;
+
 template <WeightType T, int M, int R>
 inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   using C = Codec<T>;
@@ -33,7 +36,9 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
   }
   // the same place of the next rows: what lies just ahead belongs to a row that is being read already
   const i64 ahead = R * g.b_n;
-  for (i64 k = 0; k < g.k; k += C::elements)
+  BlockSums<M * R> blocks;
+  for (i64 k = 0; k < g.k; k += C::elements) {
+    if (k > 0 && k % kLongRow == 0) each_sum(acc, [&](vf& x, int n) { blocks.end(x, n); });
     for (int r = 0; r < R; ++r) {
       for (int line = 0; line < C::size; line += 64) __builtin_prefetch(w[r] + ahead + line, 0, 3);
       const typename C::Scale s = C::scales(w[r]);
@@ -55,6 +60,8 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
       }
       w[r] += C::size;
     }
+  }
+  if (g.k > kLongRow) each_sum(acc, [&](vf& x, int n) { blocks.finish(x, n); });
   LC_UNROLL
   for (int m = 0; m < M; ++m) row_sums(acc[m], y[m]);
 }
@@ -72,8 +79,10 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
     for (int r = 0; r < R; ++r) acc[m][r] = vf{};
   }
   const i64 ahead = R * g.b_n * P::bytes;
+  BlockSums<M * R> blocks;
   i64 k = 0;
-  for (; k + kStep <= g.k; k += kStep)
+  for (; k + kStep <= g.k; k += kStep) {
+    if (k > 0 && k % kLongRow == 0) each_sum(acc, [&](vf& x, int n) { blocks.end(x, n); });
     for (int r = 0; r < R; ++r) {
       for (i64 line = 0; line < kStep * P::bytes; line += 64)
         __builtin_prefetch(w[r] + ahead + k * P::bytes + line, 0, 3);
@@ -82,6 +91,8 @@ inline void plain_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
         for (int m = 0; m < M; ++m) acc[m][r] = fma(v, load(x[m] + k + i), acc[m][r]);
       }
     }
+  }
+  if (k > kLongRow) each_sum(acc, [&](vf& x, int n) { blocks.finish(x, n); });
   LC_UNROLL
   for (int m = 0; m < M; ++m) {
     row_sums(acc[m], y[m]);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
+#include "lightcone/backends/cpu/products/long_sums.h"
 
 namespace lc::host {
 namespace {
@@ -192,10 +193,12 @@ template <WeightType T, int M, int V, std::size_t G>
 void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
   constexpr PackedLayout layout = packed_layout(T);
   static_assert(kTileDepth % kTogether<T> == 0 && layout.block % kTogether<T> == 0);
+  constexpr i64 kTogetherInC = kSumsOfTiles * kTileDepth;
+  static_assert(kTogetherInC == kLongSum);
   const bool second_level = g.blocking.into_second_level();
   const u8* b[G];
   for (std::size_t q = 0; q < G; ++q) b[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
-  vf total[G][V][M] = {};
+  vf total[G][V][M] = {}, all[G][V][M] = {}, lost[G][V][M] = {};
   for (i64 k0 = 0; k0 < g.k; k0 += kTileDepth) {
     vf acc[G][V][M] = {};
     for (i64 k = k0; k < std::min(g.k, k0 + kTileDepth); k += kTogether<T>) {
@@ -209,12 +212,21 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& gro
     }
     for (std::size_t q = 0; q < G; ++q)
       for (int v = 0; v < V; ++v)
-        for (int m = 0; m < M; ++m) total[q][v][m] = k0 > 0 ? total[q][v][m] + acc[q][v][m] : acc[q][v][m];
+        for (int m = 0; m < M; ++m)
+          total[q][v][m] = k0 % kTogetherInC > 0 ? total[q][v][m] + acc[q][v][m] : acc[q][v][m];
+    const i64 end = k0 + kTileDepth;
+    if (g.k <= kLongSum || (end < g.k && end % kTogetherInC > 0)) continue;
+    for (std::size_t q = 0; q < G; ++q)
+      for (int v = 0; v < V; ++v)
+        for (int m = 0; m < M; ++m)
+          if (k0 < kTogetherInC) all[q][v][m] = total[q][v][m];
+          else end_block(all[q][v][m], lost[q][v][m], total[q][v][m]);
   }
   for (std::size_t q = 0; q < G; ++q)
     for (int v = 0; v < V; ++v)
       if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH; row < g.n)  // the last group may have fewer
-        for (int m = 0; m < M; ++m) put_rows(g, m, row, total[q][v][m]);
+        for (int m = 0; m < M; ++m)
+          put_rows(g, m, row, g.k <= kLongSum ? total[q][v][m] : all[q][v][m] + lost[q][v][m]);
 }
 
 template <WeightType T, int M>

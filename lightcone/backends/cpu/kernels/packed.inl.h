@@ -131,11 +131,14 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
   using Step = PackedStep<T>;
   constexpr PackedLayout layout = Step::layout;
   constexpr int kChains = kPackedChains<M>;
+  constexpr i64 kBlock = kSumBlock * kStep;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
   vf acc[V][M] = {};
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  for (i64 k = 0; k < g.k; k += kStep)
+  BlockSums<V * M> blocks;
+  for (i64 k = 0; k < g.k; k += kStep) {
+    if (k > 0 && k % kBlock == 0) each_sum(acc, [&](vf& x, int n) { blocks.end(x, n); });
     for (int v = 0; v < V; ++v) {
       const Step step(p, k, lane + v * WIDTH);
       if (v == 0)
@@ -155,6 +158,8 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
         for (int m = 0; m < M; ++m)
           acc[v][m] = fma(step.min(), splat(sums[(m0 + m) * (g.k / kStep) + k / kStep]), acc[v][m]);
     }
+  }
+  if (g.k > kBlock) each_sum(acc, [&](vf& x, int n) { blocks.finish(x, n); });
   for (int v = 0; v < V; ++v)
     if (const i64 row = group * PackedLayout::rows + lane + v * WIDTH; row < g.n)
       for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, acc[v][m]);
@@ -173,12 +178,15 @@ template <WeightType T, int M, int V>
 void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
   constexpr PackedLayout layout = packed_layout(T);
   constexpr int kUnroll = 8, kChains = kPackedChains<M>;
-  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? whole : 16;
+  constexpr i64 kBlock = kSumBlock * kChains;
+  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? kBlock : 16;
   const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
   const float* x[M];
   vf acc[V][M][kChains] = {};
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  for (i64 k0 = 0; k0 < whole; k0 += turn)
+  BlockSums<V * M * kChains> blocks;
+  for (i64 k0 = 0; k0 < whole; k0 += turn) {
+    if (k0 > 0 && k0 % kBlock == 0) each_sum(acc, [&](vf& x, int n) { blocks.end(x, n); });
     for (int v = 0; v < V; ++v) {
       vf sum[M][kChains];
       std::memcpy(sum, acc[v], sizeof sum);
@@ -194,6 +202,8 @@ void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
       }
       std::memcpy(acc[v], sum, sizeof sum);
     }
+  }
+  if (whole > kBlock) each_sum(acc, [&](vf& x, int n) { blocks.finish(x, n); });
   for (int v = 0; v < V; ++v) {
     const i64 row = group * PackedLayout::rows + lane + v * WIDTH;
     if (row >= g.n) return;

@@ -159,6 +159,39 @@ inline vf fma(vf a, vf b, vf c) {
   return a * b + c;
 #endif
 }
+// Long sums are sums of blocks, as those of generated loops are (codegen/schedule/blocks.cpp): a block's goes into `sum`,
+// what that rounds away into `lost` (not the NaN that it is of infinities), and it begins anew.
+inline void end_block(vf& sum, vf& lost, vf& block) {
+  const vf s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
+  sum = s, lost = lost + reinterpret_cast<vf>(reinterpret_cast<vi>(rest) & (rest == rest)), block = vf{};
+}
+inline void end_block(float& sum, float& lost, float& block) {
+  const float s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
+  sum = s, lost += rest == rest ? rest : 0.0f, block = 0;
+}
+constexpr i64 kSumBlock = 256;  // numbers that a long sum adds up before its block ends
+// So of N sums. Loops over them are written out by whoever has them, or they would live in memory.
+template <int N>
+struct BlockSums {
+  vf sum[N] = {}, lost[N] = {};
+  void end(vf& block, int n) { end_block(sum[n], lost[n], block); }
+  void finish(vf& block, int n) {
+    end(block, n);
+    block = sum[n] + lost[n];
+  }
+};
+template <int V, int M, class F>
+inline void each_sum(vf (&acc)[V][M], const F& f) {
+  LC_UNROLL_BY(8)
+  for (int v = 0; v < V; ++v)
+    LC_UNROLL_BY(8)
+    for (int m = 0; m < M; ++m) f(acc[v][m], v * M + m);
+}
+template <int V, int M, int N, class F>
+inline void each_sum(vf (&acc)[V][M][N], const F& f) {
+  LC_UNROLL_BY(8)
+  for (int v = 0; v < V; ++v) each_sum(acc[v], [&](vf& x, int n) { f(x, v * M * N + n); });
+}
 // acc[t] += *a * b[t], for row i of a register tile. With AVX-512 odd rows read *a from memory in every product, and
 // only even ones repeat it in a register first: a sixth fewer instructions, of which a core has too few when two threads
 // share it, for half as many loads again, of which it has enough. (With all rows like this there would be more loads

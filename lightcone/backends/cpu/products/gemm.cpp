@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/long_sums.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
@@ -87,9 +88,15 @@ i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64);
 bool streams(const Gemm& g, const DenseUnit& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
+// Twice a worker's piece of C, where sums are long: as much as a task's is, or C itself.
+i64 long_bytes(const Gemm& g, const DenseUnit& u) {
+  if (g.k <= kLongSum || u.exact()) return 0;
+  const i64 piece = up(most_rows(g), u.mr) * up(most_columns(g), u.nr);
+  return up(8 * std::min(up(g.m, u.mr) * up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece)), 64);
+}
 i64 scratch_bytes(const Gemm& g, const DenseUnit& u, i64 workers) {
   if (streams(g, u)) return few_bytes(g);
-  return up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64);
+  return up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64) + workers * long_bytes(g, u);
 }
 
 // A's rows are columns in memory, and a strip is packed steps of k at a time: no sums over all of them stand behind it.
@@ -129,6 +136,8 @@ struct Job {
   std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
   bool own = false;              // or each worker's of its task, of one depth
   std::byte* rows = nullptr;     // one strip of every worker, as it is made
+  std::byte* beside = nullptr;   // of every worker, where sums are long
+  i64 beside_bytes = 0;
   const std::byte* b = nullptr;  // groups of 16 columns, all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
   Even strips = {};             // rows from i0 on, in strips
@@ -251,14 +260,17 @@ const std::byte* stored(const Job& j, i64 c, i64 k) {
   return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
 }
 
-// Columns [c0, c1) of strips [s0, s1).
-void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own) {
+// Columns [c0, c1) of strips [s0, s1). `beside`: room for twice as many numbers, where sums are long.
+void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float* beside) {
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
   const i64 i0 = j.i0 + j.strips.begin(s0);
   alignas(64) std::byte unpacked[kStrip];
-  for (i64 k = 0; k < g.k; k += j.depth) {
+  float* const c_first = beside ? beside : g.c + i0 * g.c_m + j.j0 + c0;
+  const i64 c_row = beside ? c1 - c0 : g.c_m, all_rows = j.i0 + j.strips.begin(s1) - i0;
+  for (i64 k = 0, n = 0; k < g.k; k += j.depth, ++n) {
     const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
+    const bool add = beside ? n % kSumsOfTiles > 0 : n > 0;
     const i64 group = j.unpacks ? u.b_bytes(depth) : stored_bytes(j, g.k);
     const std::byte* a = own ? own : j.a + j.strips.parts * u.a_bytes(k) + s0 * strip;
     if (own) pack_strips(j, s0, s1, k, depth, nullptr, own);
@@ -275,20 +287,33 @@ void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own) {
       const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
       for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
         rows = j.i0 + j.strips.begin(s + 1) - i;
-        u.tile(a + (s - s0) * strip, b, group, depth, g.c + i * g.c_m + j.j0 + c, g.c_m, rows,
-               std::min<i64>(u.nr, c1 - c), k > 0, ahead.next());
+        u.tile(a + (s - s0) * strip, b, group, depth, c_first + (i - i0) * c_row + c - c0, c_row, rows,
+               std::min<i64>(u.nr, c1 - c), add, ahead.next());
       }
     }
+    const bool end = k + depth == g.k;
+    if (beside && (end || n % kSumsOfTiles == kSumsOfTiles - 1))
+      add_blocks(g.c + i0 * g.c_m + j.j0 + c0, g.c_m, beside + all_rows * c_row, beside, all_rows, c1 - c0,
+                 n < kSumsOfTiles, end);
   }
-  finish(g, i0, j.i0 + j.strips.begin(s1) - i0, j.j0 + c0, j.j0 + c1);
+  finish(g, i0, all_rows, j.j0 + c0, j.j0 + c1);
 }
 
 void compute_block(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 nr = j.u->nr, row = task / j.across.parts, column = task % j.across.parts;
   if (j.u->begin) j.u->begin();
-  compute(j, j.down.begin(row), j.down.begin(row + 1), j.across.begin(column) * nr,
-          std::min(j.columns, j.across.begin(column + 1) * nr), j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr);
+  const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), c0 = j.across.begin(column) * nr,
+            c1 = std::min(j.columns, j.across.begin(column + 1) * nr);
+  std::byte* own = j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr;
+  if (!j.beside) {
+    compute(j, s0, s1, c0, c1, own, nullptr);
+  } else {  // pieces of so many tiles as there is room for
+    const i64 tiles = j.beside_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0), wide = tiles / strips * nr;
+    auto* to = reinterpret_cast<float*>(j.beside + worker * j.beside_bytes);
+    for (i64 s = s0; s < s1; s += strips)
+      for (i64 c = c0; c < c1; c += wide) compute(j, s, std::min(s1, s + strips), c, std::min(c1, c + wide), own, to);
+  }
   if (j.u->end) j.u->end();
 }
 
@@ -393,6 +418,8 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.rows = scratch + scratch_bytes(g, u, parallel.workers()), j.depth = tile_depth(g, u);
+  j.beside_bytes = long_bytes(g, u);
+  if (j.beside_bytes > 0) j.beside = j.rows - parallel.workers() * j.beside_bytes;
   for (j.g = &g; j.g; j.g = j.g->also) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);

@@ -14,6 +14,7 @@
 // Where columns lie side by side, 32 threads read 128 of them and eight such rows of threads go along the sum.
 #include "lightcone/backends/gpu/products/blocks.h"
 #include "lightcone/backends/gpu/products/kernels.h"
+#include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
 namespace lc::gpu {
@@ -73,6 +74,7 @@ void FewRows::row_places() {
   w_.line(type_ + " c_[" + to_string(rows_ * columns_) + "];");
   w_.line("LC_UNROLL");
   w_.line("for (int i = 0; i < " + to_string(rows_ * columns_) + "; ++i) c_[i] = 0;");
+  LongSums(t_, rows_ * columns_).begin(w_);
 }
 
 // Registers b<j>_<u>: the numbers of column j from k<u> on.
@@ -181,12 +183,14 @@ KernelText FewRows::along_sum() {
     for (int u = 0; u < count; ++u)
       for (int j = 0; j < columns_; ++j) read_column(j, u);
     for (int u = 0; u < count; ++u) multiply(u);
+    LongSums(t_, rows_ * columns_).end_step(w_, "k - k_begin", count * step, kMostByThread * kLanes);
     w_.close();
   };
   if (under_way > 1)
     pass(under_way,
          "for (; k + " + to_string((under_way - 1) * step) + " < k_end; k += " + to_string(under_way * step) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(step) + ") {");
+  LongSums(t_, rows_ * columns_).finish(w_);
   fold(rows_ * columns_);
   store_sums();
   return done(kWarps * columns_, step, kResident);
@@ -226,11 +230,13 @@ KernelText FewRows::along_columns() {
           add(sum(j, r), wide ? widened(b.type, "LC_AT(b" + s + ", " + to_string(j) + ")") : "b" + s, x);
         }
       }
+    LongSums(t_, rows_ * columns_).end_step(w_, "k - k_begin", count * kWarps, kMostByThread * kWarps);
     w_.close();
   };
   pass(kUnderWay,
        "for (; k + " + to_string((kUnderWay - 1) * kWarps) + " < k_end; k += " + to_string(kUnderWay * kWarps) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(kWarps) + ") {");
+  LongSums(t_, rows_ * columns_).finish(w_);
   // every thread adds a column of each row; those of the first warps store them, behind all barriers
   for (int r = 0; r < rows_; ++r) {
     const std::string total = "total" + to_string(r);

@@ -9,6 +9,7 @@
 // cores.
 #include "lightcone/backends/gpu/products/tensor_tiles.h"
 
+#include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
 #include "lightcone/codegen/simt/tensor_cores.h"
 
@@ -229,6 +230,8 @@ KernelText TensorTile::text() {
   w_.line(t_.sum_type() + " c_[" + count + "][4];");
   w_.line("LC_UNROLL");
   w_.line("for (int i = 0; i < " + count + "; ++i) c_[i][0] = c_[i][1] = c_[i][2] = c_[i][3] = 0;");
+  const LongSums sums(t_, blocks_ * kColumns / 8, 4);
+  sums.begin(w_);
   w_.open("for (int s = 0; s < " + ahead + "; ++s) {");
   fill("(k_begin + s * " + to_string(depth_) + ")", "s", true);
   w_.close();
@@ -243,10 +246,12 @@ KernelText TensorTile::text() {
   multiply();
   if (!a_.copies()) a_.keep(w_, "ring_a + next * " + to_string(a_.tile_bytes()));
   if (!b_.copies()) b_.keep(w_, "ring_b + next * " + to_string(b_.tile_bytes()));
+  sums.end_step(w_, "k - k_begin", depth_, kMostByCores);
   w_.line("stage = stage + 1 == " + to_string(stages_) + " ? 0 : stage + 1, next = next + 1 == " + to_string(stages_) +
           " ? 0 : next + 1;");
   w_.close();
   w_.line("lc_copy_wait<0>();");
+  sums.finish(w_);
   store();
   KernelText k{std::string(simt::tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
   k.rows = k.columns = side_, k.depth = depth_;

@@ -6,6 +6,7 @@
 // fused multiply-adds for four 16-byte reads of shared memory, so that the arithmetic is the bound; 32 operations a
 // byte of device memory read, which an H200 passes at 14 (67 TFLOP/s, 4.8 TB/s): bound by arithmetic from there on.
 #include "lightcone/backends/gpu/products/kernels.h"
+#include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
 namespace lc::gpu {
@@ -92,6 +93,8 @@ KernelText Tile::text() {
   w.line(type + " c_[" + to_string(each * each) + "];");
   w.line("LC_UNROLL");
   w.line("for (int i = 0; i < " + to_string(each * each) + "; ++i) c_[i] = 0;");
+  const LongSums sums(t, each * each);
+  sums.begin(w);
   a.read(w, "k_begin", "k_end"), b.read(w, "k_begin", "k_end");
   w.line("int at = 0;");
   a.keep(w, "tile_a", pitch), b.keep(w, "tile_b", pitch);
@@ -103,7 +106,9 @@ KernelText Tile::text() {
   w.line("at = " + one + " - at;");
   a.keep(w, "(tile_a + at)", pitch), b.keep(w, "(tile_b + at)", pitch);
   w.line("LC_BARRIER;");
+  sums.end_step(w, "k - k_begin", depth, kMostByThread);
   w.close();
+  sums.finish(w);
   store();
   KernelText k{t.finished(w, kTileThreads), kTileThreads, w.sizes()};
   k.rows = k.columns = side, k.depth = depth;

@@ -11,6 +11,8 @@
 
 #include <optional>
 
+#include "lightcone/backends/gpu/products/long_sums.h"
+
 namespace lc::gpu {
 
 using std::to_string;
@@ -115,6 +117,8 @@ void WarpgroupTile::multiply() {
   w_.line("LC_SUMS(" + t_.sum_type() + ", " + to_string(columns_ / 2) + ", c_);");
   w_.line("LC_UNROLL");
   w_.line("for (int i = 0; i < " + to_string(columns_ / 2) + "; ++i) c_[i] = 0;");
+  const LongSums sums(t_, columns_ / 2);
+  sums.begin(w_);
   w_.line("int stage = 0, before = 0, parity = 0;");
   w_.line("LC_LOOP");
   w_.open("for (int s = 0; s < steps; ++s) {");
@@ -130,9 +134,11 @@ void WarpgroupTile::multiply() {
   w_.line("lc_products_wait<1>(c_);");
   w_.line("if (s > 0 && lane == 0) lc_phase_arrive(empty + before);");  // nobody of the warp reads it any more
   w_.line("before = stage;");
+  sums.end_step(w_, "s * " + to_string(depth_), depth_, kMostByCores, "lc_products_wait<0>(c_);");
   w_.line("if (++stage == " + to_string(kStages) + ") stage = 0, parity ^= 1;");
   w_.close();
   w_.line("lc_products_wait<0>(c_);");
+  sums.finish(w_);
 }
 
 // A thread has two neighbours of each eight columns, of a row and of the eighth behind it.

@@ -1,0 +1,40 @@
+// Long sums of f32 are sums of blocks. With one accumulator the error grows with the number of terms, and a count
+// stands still at 2^24. So the accumulator is added to a second one after every 64 steps and begins anew; what that
+// addition rounds away is summed as well (D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theorem B),
+// and both come together at the end. The error of a sum is that of its blocks then, however many there are:
+// docs/accuracy.md. Blocks follow from the loops' extents alone, so that C, LLVM and every number of threads add in the
+// same order.
+#include <algorithm>
+#include <bit>
+
+#include "lightcone/codegen/kernel_ir.h"
+
+namespace lc::ir {
+
+std::int64_t block_of(std::int64_t most_steps, std::int64_t& added) {
+  const auto block = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(kBlock / added, 1))));
+  const bool fits = most_steps <= block;
+  added = std::min(kBlock, added * (fits ? std::max<std::int64_t>(most_steps, 1) : block));
+  return fits ? 0 : block;
+}
+
+void block_sums(Kernel& k) {
+  for (const Reduction& r : k.reductions) {
+    if (r.op != Op::SumReduce || r.dtype != DType::F32) continue;
+    std::int64_t added = 1;
+    for (int id = r.inner_loop;; id = k.loops[static_cast<std::size_t>(id)].parent) {
+      Loop& l = k.loops[static_cast<std::size_t>(id)];
+      const std::int64_t most = l.extent.bounds().hi, lanes = l.lanes ? kLanes : 1;
+      l.block = block_of(most / lanes + (most % lanes != 0), added);
+      if (id == r.outer_loop) break;
+    }
+  }
+}
+
+bool blocked(const Kernel& k, int reduction) {
+  return std::any_of(k.loops.begin(), k.loops.end(),
+                     [&](const Loop& l) { return l.reduction == reduction && l.block > 0; });
+}
+
+}  // namespace lc::ir
