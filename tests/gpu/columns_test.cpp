@@ -277,6 +277,20 @@ TEST_P(LongSums, OfProducts) {
   run();
 }
 
+// And by tensor cores, with warpgroups and without: halves, whose products are exact.
+TEST_P(LongSums, OfProductsOfTensorCores) {
+  if (GetParam().name != "cuda") GTEST_SKIP() << "CUDA's";
+  const std::int64_t k = 17'472;
+  for (const int side : {64, 128}) {
+    const Tensor x = g.input(str_cat("x", side), {side, k}, DType::BF16);
+    const Tensor w = g.input(str_cat("w", side), {side, k}, DType::BF16);
+    for (const char* name : {"x", "w"})
+      inputs[str_cat(name, side)].assign(static_cast<std::size_t>(side * k), name[0] == 'x' ? 0.10009765625f : 0.69921875f);
+    expect(matmul(to(x, DType::F32), to(w, DType::F32).permute({1, 0})), k * 0.10009765625 * 0.69921875, 0x1p-16);
+  }
+  run();
+}
+
 // Attention to many keys that are alike is the mean of their values.
 TEST_P(LongSums, OfAttention) {
   const std::int64_t keys = slow() ? 20'000 : 300'000;
