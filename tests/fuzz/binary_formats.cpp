@@ -237,22 +237,44 @@ class ProtoMaker {
 
 Files make_gguf(Liar& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
 
+// A double array for two rules: "b" becomes "a", "ab" nothing.
+std::string charsmap(Liar& l) {
+  std::vector<std::uint32_t> units(256);
+  const auto unit = [](std::uint32_t byte, std::uint32_t offset, bool leaf) { return byte | (leaf ? 1u << 8 : 0) | offset << 10; };
+  units[0] = unit(0, 1, false);
+  units[1 ^ 'b'] = unit('b', 2, true), units[(1 ^ 'b') ^ 2] = 1u << 31;
+  units[1 ^ 'a'] = unit('a', 8, false);
+  units[(1 ^ 'a') ^ 8 ^ 'b'] = unit('b', 16, true), units[((1 ^ 'a') ^ 8 ^ 'b') ^ 16] = 1u << 31 | 1;
+  std::string s;
+  put(s, static_cast<std::uint32_t>(l.number(units.size() * 4)));
+  for (const std::uint32_t u : units) put(s, l.lies() ? static_cast<std::uint32_t>(l.draw(1u << 31)) : u);
+  return s + std::string("a\0\0", 3);
+}
+
 Files make_sentencepiece(Liar& l) {
   ProtoMaker p(l);
-  const std::vector<std::string> pieces = {"<unk>",      "<s>", "</s>", kSpace,   "a",
-                                           kSpace + "a", "b",   "ab",   "<0x41>", "<|end|>"};
+  std::vector<std::pair<std::string, std::uint64_t>> pieces = {
+      {"<unk>", 2}, {"<s>", 3}, {"</s>", 3}, {kSpace, 1}, {"a", 1}, {kSpace + "a", 1}, {"b", 1}, {"ab", 1 + l.draw(2) * 4},
+      {"<|end|>", 3 + l.draw(2)}};
+  const bool bytes = l.draw(4) == 0;
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  for (std::size_t b = 0; bytes && b < 256; ++b)
+    pieces.emplace_back(std::string("<0x") + kDigits[b >> 4] + kDigits[b & 15] + ">", 6);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     ProtoMaker q(l);
-    q.bytes(1, l.word(pieces[i]));
+    q.bytes(1, l.word(pieces[i].first));
     q.real(2, -static_cast<float>(i));
-    if (i < 3 || i > 7) q.number(3, i == 0 ? 2 : i == 8 ? 6 : 3);
+    if (pieces[i].second != 1) q.number(3, pieces[i].second);
     p.bytes(1, q.out);
   }
   ProtoMaker trainer(l), normalizer(l);
-  trainer.number(3, 2), trainer.number(4, pieces.size()), trainer.number(40, 0), trainer.number(41, 1),
+  trainer.number(3, 1 + l.draw(4)), trainer.number(4, pieces.size()), trainer.number(40, 0), trainer.number(41, 1),
       trainer.number(42, 2);
+  if (bytes) trainer.number(35, 1);
+  if (l.draw(2)) trainer.number(24, l.draw(2)), trainer.bytes(44, "?");
   p.bytes(2, trainer.out);
-  normalizer.bytes(1, "identity"), normalizer.number(3, l.draw(2));
+  normalizer.bytes(1, "identity"), normalizer.number(3, l.draw(2)), normalizer.number(4, l.draw(2));
+  if (l.draw(2)) normalizer.bytes(2, charsmap(l));
   p.bytes(3, normalizer.out);
   return {{{"tokenizer.model", ended(l, p.out)}}};
 }

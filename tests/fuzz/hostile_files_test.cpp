@@ -9,8 +9,8 @@
 #include "gguf_writer.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/text/keyed_hash.h"
-#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/pieces/keyed_hash.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama_config.h"
@@ -85,7 +85,7 @@ std::string header_of_many(std::size_t tensors) {
 std::string vocabulary_json(std::size_t n, const std::string& more = "", const char* type = "WordPiece") {
   std::string s = str_cat("{\"model\":{\"type\":\"", type, "\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0");
   for (std::size_t i = 1; i < n; ++i) s += str_cat(",\"w", i, "\":", i);
-  return s + "},\"merges\":[]}" + more + "}";
+  return s + (std::string(type) == "BPE" ? "},\"merges\":[]}" : "}}") + more + "}";
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ TEST(Hostile, JsonOfTheWrongType) {
   EXPECT_SAYS(tokenizer(",\"added_tokens\":{}"), "'added_tokens' is not a list");
   EXPECT_SAYS(tokenizer(",\"added_tokens\":[{\"id\":4,\"content\":7}]"), "'content' is not a string");
   EXPECT_SAYS(tokenizer(",\"added_tokens\":[{\"id\":4,\"content\":\"x\",\"special\":1}]"), "not true or false");
-  EXPECT_SAYS(tokenizer(",\"pre_tokenizer\":[]"), "'pre_tokenizer' is not an object");
+  EXPECT_SAYS(tokenizer(",\"pre_tokenizer\":[]"), "the pre-tokenizer is not an object");
   const auto config = [](const std::string& c) {
     const TempDir dir;
     spit(dir / "model.safetensors", safetensors("{}"));
@@ -183,19 +183,43 @@ TEST(Hostile, SafetensorsHeadersTakeTimeInProportion) {
   EXPECT_LT(seconds([&] { save_safetensors(dir / "y.safetensors", many); }), 2);
 }
 
-TEST(Hostile, TokenizerJsonTakesTimeInProportion) {
-  std::string around = ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[";
-  for (int i = 0; i < 20000; ++i)
-    around += str_cat(i ? "," : "", "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"w", i,
-                      "\"}}]}");
+// What a text costs grows with the components of a file, and so may the text itself: both have bounds.
+TEST(Hostile, ComponentsOfATokenizerJsonAreCounted) {
+  const auto many = [](const char* where, const char* list, const std::string& one, int n) {
+    std::string s = str_cat(",\"", where, "\":{\"type\":\"Sequence\",\"", list, "\":[", one);
+    for (int i = 1; i < n; ++i) s += "," + one;
+    return vocabulary_json(1000, s + "]}", "BPE");
+  };
   const TempDir dir;
-  spit(dir / "tokenizer.json", vocabulary_json(50000, around + "]}"));
-  EXPECT_LT(seconds([&] { EXPECT_EQ(load_tokenizer(dir / "tokenizer.json")->bos(), 19999); }), 2);
-  std::string splits = ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"}";
-  for (int i = 0; i < 20000; ++i) splits += ",{\"type\":\"Punctuation\"}";
-  spit(dir / "tokenizer.json", vocabulary_json(3, splits + "]}", "BPE"));
-  EXPECT_LT(seconds([&] { EXPECT_SAYS(error_of([&] { load_tokenizer(dir / "tokenizer.json"); }), "split patterns"); }),
-            1);
+  const auto load = [&](const std::string& file) {
+    spit(dir / "tokenizer.json", file);
+    return error_of([&] { load_tokenizer(dir / "tokenizer.json"); });
+  };
+  for (const auto& [where, list, one] :
+       {std::tuple("post_processor", "processors", R"({"type":"ByteLevel"})"),
+        {"pre_tokenizer", "pretokenizers", R"({"type":"Punctuation"})"},
+        {"normalizer", "normalizers", R"({"type":"NFC"})"},
+        {"decoder", "decoders", R"({"type":"Fuse"})"}}) {
+    EXPECT_EQ(load(many(where, list, one, 64)), "");
+    EXPECT_LT(seconds([&] { EXPECT_SAYS(load(many(where, list, one, 20000)), "at most 64 are supported"); }), 2);
+  }
+  const auto grows = [&](const std::string& file) {
+    EXPECT_EQ(load(file), "");
+    return error_of([&] { load_tokenizer(dir / "tokenizer.json")->encode(std::string(100, 'a')); });
+  };
+  EXPECT_LT(memory([&] {
+              EXPECT_SAYS(grows(many("normalizer", "normalizers",
+                                     R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})", 64)),
+                          "make too much of the text");
+              EXPECT_SAYS(grows(many("normalizer", "normalizers",
+                                     R"({"type":"Replace","pattern":{"Regex":""},"content":"a"})", 64)),
+                          "make too much of the text");
+              EXPECT_SAYS(grows(many("pre_tokenizer", "pretokenizers",
+                                     R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":false})", 64)),
+                          "make too much of the text");
+            }),
+            64u << 20);
+  EXPECT_SAYS(load(vocabulary_json(3, R"(,"padding":{"strategy":{"Fixed":999999999999}})")), "'Fixed' is not a whole");
 }
 
 TEST(Hostile, TokenIdsFarApartAreRefused) {
@@ -297,7 +321,7 @@ TEST(Hostile, BudgetsAreKept) {
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = str_cat("token ", i);
   g.metadata["tokenizer.ggml.tokens"] = tokens;
   g.metadata.erase("tokenizer.ggml.scores"), g.metadata.erase("tokenizer.ggml.token_type");
-  std::string proto, llama2c(4, 1);
+  std::string proto("\x0a\x09\x0a\x05<unk>\x18\x02"), llama2c(4, 1);
   for (int i = 0; i < 20000; ++i) {
     const std::string p = str_cat("a", i);
     proto += str_cat("\x0a", static_cast<char>(p.size() + 2), "\x0a", static_cast<char>(p.size()), p);

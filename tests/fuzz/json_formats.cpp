@@ -118,59 +118,91 @@ Json config(Liar& l) {
   return c;
 }
 
-Json tokenizer(Liar& l) {
-  Json j = {{"version", "1.0"}};
-  const std::uint64_t kind = l.draw(3);
-  if (kind == 0) {  // byte-level
-    j["added_tokens"] = Json::array({{{"id", 6}, {"content", "<|endoftext|>"}, {"special", true}},
-                                     {{"id", 7}, {"content", "<x>"}, {"special", false}}});
-    j["pre_tokenizer"] = {
-        {"type", "Sequence"},
-        {"pretokenizers",
-         {{{"type", "Split"}, {"pattern", {{"Regex", "\\p{N}{1,3}| ?\\p{L}+|\\s+"}}}, {"behavior", "Isolated"}},
-          {{"type", "Digits"}, {"individual_digits", true}},
-          {{"type", "ByteLevel"}, {"use_regex", l.draw(2) == 0}}}}};
-    j["normalizer"] = {{"type", "NFC"}};
-    j["post_processor"] = {{"type", "TemplateProcessing"},
-                           {"single", {{{"SpecialToken", {{"id", "<|endoftext|>"}}}}, {{"Sequence", {{"id", "A"}}}}}}};
-    j["model"] = {{"type", "BPE"},
-                  {"ignore_merges", l.draw(2) == 0},
-                  {"vocab",
-                   {{"a", 0},
-                    {"b", 1},
-                    {"ab", 2},
-                    {"\xC4\xA0", 3},
-                    {"\xC4\xA0"
-                     "ab",
-                     4},
-                    {"1", 5}}},
-                  {"merges", {"a b", Json::array({"\xC4\xA0", "ab"})}}};
-  } else if (kind == 1) {  // with byte fallback
-    j["added_tokens"] = Json::array({{{"id", 0}, {"content", "<unk>"}, {"special", true}},
-                                     {{"id", 1}, {"content", "<s>"}, {"special", true}},
-                                     {{"id", 2}, {"content", "</s>"}, {"special", true}}});
-    j["normalizer"] = {{"type", "Sequence"},
-                       {"normalizers", {{{"type", "Prepend"}, {"prepend", kSpace}}, {{"type", "Replace"}}}}};
-    if (l.draw(2)) j["pre_tokenizer"] = {{"type", "Metaspace"}, {"prepend_scheme", "first"}};
-    j["model"] = {
-        {"type", "BPE"},
-        {"byte_fallback", true},
-        {"unk_token", "<unk>"},
-        {"vocab", {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7}}},
-        {"merges", {"a b"}}};
-  } else {
-    j["model"] = {
-        {"type", "WordPiece"},
-        {"unk_token", "[UNK]"},
-        {"max_input_chars_per_word", 100},
-        {"vocab",
-         {{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"a", 3}, {"##b", 4}, {"ab", 5}, {"##abc", 6}, {"##c", 7}}}};
-    j["post_processor"] = {{"type", "TemplateProcessing"},
-                           {"single",
-                            {{{"SpecialToken", {{"id", "[CLS]"}}}},
-                             {{"Sequence", {{"id", "A"}}}},
-                             {{"SpecialToken", {{"id", "[SEP]"}}}}}}};
+Json text_pattern(Liar& l) {
+  return l.draw(2) ? Json{{"String", l.draw(2) ? " " : "a"}} : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
+}
+
+// One of the components of each kind.
+Json normalizer(Liar& l) {
+  switch (l.draw(9)) {
+    case 0: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", kSpace}};
+    case 1: return {{"type", "Prepend"}, {"prepend", kSpace}};
+    case 2: return {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true}, {"strip_accents", nullptr}, {"lowercase", l.draw(2) == 0}};
+    case 3: return {{"type", "Strip"}, {"strip_left", true}, {"strip_right", l.draw(2) == 0}};
+    case 4: return {{"type", "NFKC"}};
+    case 5: return {{"type", "Lowercase"}};
+    case 6: return {{"type", "Nmt"}};
+    case 7: return {{"type", "StripAccents"}};
+    default: return {{"type", "NFC"}};
   }
+}
+Json pre_tokenizer(Liar& l) {
+  static constexpr const char* kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+  switch (l.draw(8)) {
+    case 0: return {{"type", "Split"}, {"pattern", text_pattern(l)}, {"behavior", kBehaviors[l.draw(5)]}, {"invert", l.draw(2) == 0}};
+    case 1: return {{"type", "Digits"}, {"individual_digits", l.draw(2) == 0}};
+    case 2: return {{"type", "ByteLevel"}, {"add_prefix_space", l.draw(2) == 0}, {"use_regex", l.draw(2) == 0}};
+    case 3: return {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", l.draw(2) ? "first" : "always"}, {"split", l.draw(2) == 0}};
+    case 4: return {{"type", "Punctuation"}, {"behavior", kBehaviors[l.draw(5)]}};
+    case 5: return {{"type", "BertPreTokenizer"}};
+    case 6: return {{"type", l.draw(2) ? "UnicodeScripts" : "WhitespaceSplit"}};
+    default: return {{"type", "CharDelimiterSplit"}, {"delimiter", "b"}};
+  }
+}
+Json decoder(Liar& l) {
+  switch (l.draw(6)) {
+    case 0: return {{"type", "ByteLevel"}};
+    case 1: return {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
+    case 2: return {{"type", "Metaspace"}, {"replacement", kSpace}};
+    case 3: return {{"type", "Strip"}, {"content", " "}, {"start", l.draw(3)}, {"stop", l.draw(3)}};
+    case 4: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", "x"}};
+    default: return {{"type", "ByteFallback"}};
+  }
+}
+Json some(Liar& l, const char* list, Json (*one)(Liar&)) {
+  Json all = Json::array();
+  for (std::uint64_t n = l.draw(3); n-- > 0;) all.push_back(one(l));
+  return l.draw(2) ? Json{{"type", "Sequence"}, {list, all}} : one(l);
+}
+Json post_processor(Liar& l) {
+  if (l.draw(2)) return {{"type", l.draw(2) ? "BertProcessing" : "RobertaProcessing"}, {"cls", {"<s>", 1}}, {"sep", {"</s>", 2}}};
+  const Json special = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}}, a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  return {{"type", "TemplateProcessing"},
+          {"single", Json::array({special, a})},
+          {"pair", Json::array({special, a})},
+          {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1}}, {"tokens", {"<s>"}}}}}}};
+}
+
+Json model(Liar& l) {
+  const std::uint64_t kind = l.draw(4);
+  const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7},
+                      {"##b", 8}, {"\xC4\xA0", 9}, {"\xC4\xA0" "ab", 10}, {"1", 11}};
+  if (kind == 0)
+    return {{"type", "BPE"}, {"byte_fallback", l.draw(2) == 0}, {"ignore_merges", l.draw(2) == 0}, {"fuse_unk", l.draw(2) == 0},
+            {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", {"a b", Json::array({"\xC4\xA0", "ab"})}}};
+  if (kind == 1)
+    return {{"type", "WordPiece"}, {"unk_token", "<unk>"}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}, {"vocab", vocab}};
+  if (kind == 2) return {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", vocab}};
+  Json list = Json::array();
+  for (std::size_t i = 0; i < vocab.size(); ++i)
+    for (const auto& [text, id] : vocab.items())
+      if (id == i) list.push_back(Json::array({text, -1.5 * static_cast<double>(i)}));
+  return {{"type", "Unigram"}, {"unk_id", 0}, {"byte_fallback", l.draw(2) == 0}, {"vocab", list}};
+}
+
+Json tokenizer(Liar& l) {
+  Json j = {{"version", "1.0"}, {"model", model(l)}};
+  j["added_tokens"] = Json::array({{{"id", 0}, {"content", "<unk>"}, {"special", true}},
+                                   {{"id", 1}, {"content", "<s>"}, {"special", true}, {"lstrip", l.draw(2) == 0}},
+                                   {{"id", 2}, {"content", "</s>"}, {"special", true}},
+                                   {{"id", 12}, {"content", "<x>"}, {"special", false}, {"single_word", l.draw(2) == 0}, {"normalized", l.draw(2) == 0}}});
+  if (l.draw(2)) j["normalizer"] = some(l, "normalizers", normalizer);
+  if (l.draw(2)) j["pre_tokenizer"] = some(l, "pretokenizers", pre_tokenizer);
+  if (l.draw(2)) j["decoder"] = some(l, "decoders", decoder);
+  if (l.draw(2)) j["post_processor"] = some(l, "processors", post_processor);
+  if (l.draw(4) == 0) j["truncation"] = {{"direction", "Right"}, {"max_length", 4}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  if (l.draw(4) == 0)
+    j["padding"] = {{"strategy", l.draw(2) ? Json("BatchLongest") : Json{{"Fixed", 8}}}, {"direction", "Left"}, {"pad_to_multiple_of", 4}, {"pad_id", 0}, {"pad_type_id", 0}, {"pad_token", "x"}};
   return j;
 }
 

@@ -122,7 +122,10 @@ std::string proto_bytes_pieces() {
   return s;
 }
 constexpr std::size_t kBytePieces = 259;
-std::string proto_end() { return proto_bytes(2, std::string("\x18\x02")) + proto_bytes(3, std::string("\x18\0", 2)); }
+// Of a BPE (or another kind) with byte pieces, whose texts stay as they are.
+std::string proto_end(char kind = 2) {
+  return proto_bytes(2, std::string("\x18") + kind + "\x98\x02\x01") + proto_bytes(3, std::string("\x18\0\x20\0", 4));
+}
 
 // Pieces that join one letter after the other: the next is always the best, and is as long as all before it.
 std::vector<std::string> chain(std::size_t longest, char letter = 'a') {
@@ -277,8 +280,6 @@ TEST(ReaderTime, SentencePiecePieces) {
     for (std::size_t i = 0; i < n; ++i) s += each(i);
     return using_tokens("tokenizer.model", s + proto_end(), kBytePieces + n, "once" + std::string(n, 'a'));
   };
-  expect_linear(20000, [&](std::size_t n) { return pieces(n, [](std::size_t) { return std::string("\x0a\0", 2); }); });
-  expect_linear(20000, [&](std::size_t n) { return pieces(n, [](std::size_t) { return proto_piece("a"); }); });
   for (const int type : {1, 3, 4})
     expect_linear(type == 4 ? 4000 : 8000, [&](std::size_t n) {
       return pieces(n, [&](std::size_t i) { return proto_piece("b" + digits(shuffled(i, n)), 0, type); });
@@ -294,10 +295,10 @@ TEST(ReaderTime, SentencePiecePieces) {
 }
 
 TEST(ReaderTime, SentencePieceFields) {
-  const std::string unknown = varint(99 << 3) + std::string(9, '\xff') + '\x01';  // the longest number
+  const std::string skipped = proto_bytes(4, "");  // what the library tests itself with
   expect_linear(100000, [&](std::size_t n) {  // between pieces, and within one
     std::string s = proto_bytes_pieces(), within = proto_bytes(1, "a");
-    for (std::size_t i = 0; i < n; ++i) s += unknown, within += proto_bytes(1, "a");
+    for (std::size_t i = 0; i < n; ++i) s += skipped, within += proto_bytes(1, "a");
     return using_tokens("tokenizer.model", s + proto_bytes(1, within) + proto_end(), kBytePieces + 1, "a");
   });
 }
@@ -327,6 +328,24 @@ TEST(ReaderTime, SentencePieceMerges) {
         std::size_t pieces = kBytePieces + all.size();
         for (std::size_t k = 1; k <= n; k *= 2) ++pieces;
         return using_tokens("tokenizer.model", s + proto_end(), pieces, texts);
+      },
+      kManyTimes, kTooMuch);
+}
+
+// Unigram: long pieces that a text all but has, and many that it has at each place.
+TEST(ReaderTime, SentencePieceUnigram) {
+  expect_linear(1 << 16, [](std::size_t n) {
+    return using_tokens("tokenizer.model",
+                        proto_bytes_pieces() + proto_piece(std::string(n, 'a') + "b") + proto_piece("a") + proto_end(1),
+                        kBytePieces + 2, std::string(n, 'a'));
+  });
+  expect_linear(
+      8000,
+      [](std::size_t n) {
+        const std::vector<std::string> all = chain(static_cast<std::size_t>(std::sqrt(2.0 * static_cast<double>(n))));
+        std::string s = proto_bytes_pieces();
+        for (std::size_t i = 0; i < all.size(); ++i) s += proto_piece(all[i], static_cast<float>(i));
+        return using_tokens("tokenizer.model", s + proto_end(1), kBytePieces + all.size(), as_long_as(all));
       },
       kManyTimes, kTooMuch);
 }

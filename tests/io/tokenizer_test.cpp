@@ -2,12 +2,15 @@
 #include "lightcone/io/text/tokenizer.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
 #include "data.h"
+#include "paths.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 
@@ -66,6 +69,68 @@ INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "fa
                            std::replace(s.begin(), s.end(), '-', '_');
                            return s;
                          });
+
+// Files of many components, with the ids and texts of the libraries that they are made for.
+void expect_rows(const std::string& path, const Json& rows, const std::string& name) {
+  const auto t = load_tokenizer(path);
+  for (const Json& row : rows) {
+    const auto text = row["text"].get<std::string>();
+    const auto ids = [&](const char* key) { return row[key].get<std::vector<int>>(); };
+    if (row.contains("ids")) {
+      EXPECT_EQ(t->encode(text, true, true), ids("ids")) << name << ": '" << text << "'";
+    }
+    if (row.contains("plain")) {
+      EXPECT_EQ(t->encode(text, false, true), ids("plain")) << name << ": '" << text << "'";
+    }
+    if (row.contains("spelled")) {
+      EXPECT_EQ(t->encode(text, false), ids("spelled")) << name << ": '" << text << "'";
+    }
+    EXPECT_EQ(t->decode(ids(row.contains("ids") ? "ids" : "spelled")), row["decoded"].get<std::string>()) << name;
+  }
+}
+
+TEST(Tokenizer, FilesOfEveryKindOfComponent) {
+  for (const auto& [list, ending] : {std::pair("cases.json", ".json"), {"spm_cases.json", ".model"}}) {
+    const std::string folder = "tokenizers/variants/";
+    NEEDS_DATA(folder + list);
+    const Json files = Json::parse(slurp(data(folder + list)));
+    for (const auto& [name, rows] : files.items()) {
+      Json asked = rows;
+      if (std::string(ending) == ".model")  // the library takes control tokens in a text for what they are spelled like
+        for (Json& row : asked) row["spelled"] = row["plain"], row.erase("plain");
+      expect_rows(data(folder + name + ending), asked, name);
+    }
+  }
+}
+
+std::string from_base64(const std::string& s) {
+  std::string out;
+  std::uint32_t bits = 0;
+  int held = 0;
+  for (const char c : s) {
+    const auto v = std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
+    if (v == std::string_view::npos) break;
+    bits = bits << 6 | static_cast<std::uint32_t>(v), held += 6;
+    if (held >= 8) held -= 8, out += static_cast<char>(bits >> held & 0xFF);
+  }
+  return out;
+}
+
+// tools/make_tokenizer_goldens.py makes them, of random components; LIGHTCONE_TOKENIZER_GOLDENS names a file of others.
+TEST(Tokenizer, RandomComponents) {
+  const char* more = std::getenv("LIGHTCONE_TOKENIZER_GOLDENS");
+  std::ifstream in(more ? more : std::string(paths::kSource) + "/tests/goldens/tokenizers.json");
+  const TempDir dir;
+  int files = 0;
+  for (std::string line; std::getline(in, line); ++files) {
+    const Json one = Json::parse(line);
+    const bool json = one.contains("json");
+    const std::string path = dir / (json ? "tokenizer.json" : "tokenizer.model");
+    spit(path, json ? one["json"].get<std::string>() : from_base64(one["model"].get<std::string>()));
+    expect_rows(path, one["rows"], "line " + std::to_string(files + 1));
+  }
+  EXPECT_GE(files, 50);
+}
 
 TEST(Tokenizer, TheSameVocabularyFromThreeFiles) {
   NEEDS_DATA("tokenizers/llama2/tokenizer.model");
@@ -271,7 +336,8 @@ TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
 TEST(Tokenizer, EmptyPiecesInAWordPieceVocabulary) {
   const TempDir dir;
   spit(dir / "tokenizer.json",
-       R"({"model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "": 1, "a": 2}}})");
+       R"({"pre_tokenizer": {"type": "WhitespaceSplit"},
+           "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "": 1, "a": 2}}})");
   EXPECT_EQ(load_tokenizer(dir / "tokenizer.json")->encode("a b", false), (std::vector<int>{2, 0}));
 }
 
@@ -282,7 +348,9 @@ TEST(Tokenizer, ByteLevelFromJson) {
     "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
       {"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}| ?\\p{L}+|\\s+"}, "behavior": "Isolated"},
       {"type": "ByteLevel", "use_regex": false}]},
-    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A"}}]},
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A"}}],
+      "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [6], "tokens": ["<|endoftext|>"]}}},
+    "decoder": {"type": "ByteLevel"},
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "\u0120ab": 4, "1": 5}, "merges": ["a b", ["\u0120", "ab"]]}})");
   const auto t = load_tokenizer(dir / "tokenizer.json");
   EXPECT_EQ(t->encode("ab ab1"), (std::vector<int>{6, 2, 4, 5}));
@@ -296,6 +364,7 @@ TEST(Tokenizer, SentencePieceFromJson) {
   spit(dir / "tokenizer.json", R"({
     "added_tokens": [{"id": 0, "content": "<unk>", "special": true}, {"id": 1, "content": "<s>", "special": true}, {"id": 2, "content": "</s>", "special": true}],
     "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+    "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
     "model": {"type": "BPE", "byte_fallback": true, "unk_token": "<unk>", "vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "<0xC3>": 3, "<0xA9>": 4, "\u2581": 5, "a": 6, "b": 7, "ab": 8, "\u2581ab": 9}, "merges": ["a b", "\u2581 ab"]}})");
   const auto t = load_tokenizer(dir / "tokenizer.json");
   EXPECT_EQ(t->encode("ab ab", false), (std::vector<int>{9, 9}));

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "lightcone/core/error.h"
-#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -13,11 +13,11 @@ namespace lc {
 namespace {
 
 // A machine that finds what is cut out of a text before anything else; null where nothing is.
-std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool control) {
+std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool defined, bool control) {
   std::vector<std::pair<std::string_view, int>> found;
   for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
     if (const Vocabulary::Type t = v.types[i];
-        !v.pieces[i].empty() && (t == Vocabulary::Type::UserDefined ||
+        !v.pieces[i].empty() && ((defined && t == Vocabulary::Type::UserDefined) ||
                                  (control && (t == Vocabulary::Type::Control || t == Vocabulary::Type::Unknown))))
       found.emplace_back(v.pieces[i], static_cast<int>(i));
   return found.empty() ? nullptr : std::make_shared<const LongestMatch>(std::move(found), true);
@@ -25,10 +25,7 @@ std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool con
 
 }  // namespace
 
-Tokenizer::Tokenizer(Vocabulary v)
-    : v_(std::move(v)), defined_(tokens_in_text(v_, false)), control_(tokens_in_text(v_, true)) {
-  std::sort(v_.ends.begin(), v_.ends.end());
-}
+Tokenizer::Tokenizer(Vocabulary v) : v_(std::move(v)) { std::sort(v_.ends.begin(), v_.ends.end()); }
 
 Vocabulary::Type Tokenizer::type(int id) const {
   return v_.types.empty() ? Vocabulary::Type::Normal : v_.types[static_cast<std::size_t>(id)];
@@ -42,9 +39,24 @@ std::string Tokenizer::piece(int id) const { return id >= 0 && id < size() ? byt
 
 std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool parse_control) const {
   require_utf8(text, "the text");
+  return ids_of(text, specials, parse_control);
+}
+
+std::string Tokenizer::decode(std::span<const int> ids) const {
+  for (const int id : ids)
+    if (id < 0 || id >= size())
+      throw Error("tokenizer", str_cat("token ", id, " is outside the vocabulary of ", size()));
+  return text_of(ids);
+}
+
+CutTokenizer::CutTokenizer(Vocabulary v, bool defined)
+    : Tokenizer(std::move(v)),
+      defined_(defined ? tokens_in_text(v_, true, false) : nullptr),
+      control_(tokens_in_text(v_, defined, true)) {}
+
+std::vector<int> CutTokenizer::ids_of(std::string_view text, bool specials, bool parse_control) const {
   std::vector<int> out;
   if (specials && v_.add_bos && v_.bos >= 0) out.push_back(v_.bos);
-  // Tokens the user defined, and control tokens when asked for, are cut out of the text first.
   bool first = true;
   std::size_t begin = 0;
   const auto flush = [&](std::size_t end) {
@@ -58,8 +70,7 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
       flush(at - bytes);
       out.push_back(id);
       begin = at;
-      // a space prefix follows a special token again
-      first = v_.kind == Vocabulary::Kind::SentencePiece && v_.prefix != Vocabulary::Prefix::Text;
+      first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
     });
   }
   flush(text.size());
@@ -67,12 +78,10 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
   return out;
 }
 
-std::string Tokenizer::decode(std::span<const int> ids) const {
+std::string CutTokenizer::text_of(std::span<const int> ids) const {
   std::string s;
   bool first = true;
-  for (int id : ids) {
-    if (id < 0 || id >= size())
-      throw Error("tokenizer", str_cat("token ", id, " is outside the vocabulary of ", size()));
+  for (const int id : ids) {
     std::string p = bytes_of(id);
     if (first && !p.empty()) {
       if (v_.kind == Vocabulary::Kind::SentencePiece && v_.space_prefix && p.front() == ' ') p.erase(0, 1);
@@ -103,8 +112,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget) {
   switch (v.kind) {
     case Vocabulary::Kind::SentencePiece: return make_sentencepiece(std::move(v), budget);
     case Vocabulary::Kind::ByteBpe: return make_byte_bpe(std::move(v));
-    default: return make_wordpiece(std::move(v));
+    case Vocabulary::Kind::WordPiece: return make_wordpiece(std::move(v));
+    case Vocabulary::Kind::Pipeline: break;
   }
+  throw Error("tokenizer", "a vocabulary of a tokenizer.json or tokenizer.model does not say how texts are cut: "
+                           "load_tokenizer() makes a tokenizer of the file");
 }
 
 }  // namespace lc

@@ -1,8 +1,8 @@
 // Tokenizers: text to token ids and back.
 //
-// SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama, llama2.c),
-// byte-level BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek) and WordPiece (BERT), from GGUF files,
-// tokenizer.json, SentencePiece's tokenizer.model and llama2.c's tokenizer.bin.
+// Hugging Face's tokenizer.json and SentencePiece's tokenizer.model as those libraries encode and decode them;
+// SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama), byte-level BPE (GPT-2, Llama 3, Qwen,
+// Falcon, DeepSeek) and WordPiece (BERT) from GGUF files, and llama2.c's tokenizer.bin.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@
 namespace lc {
 
 struct GgufFile;
-class LongestMatch;
 
 // Everything a kind of tokenizer needs to know, whichever file it came from.
 struct Vocabulary {
-  enum class Kind : std::uint8_t { SentencePiece, ByteBpe, WordPiece } kind = Kind::SentencePiece;
+  // Pipeline: what a tokenizer.json or tokenizer.model says is more than the fields below can: its tokenizer is made of
+  // that file alone, and they hold its tokens, and those around a text.
+  enum class Kind : std::uint8_t { SentencePiece, ByteBpe, WordPiece, Pipeline } kind = Kind::SentencePiece;
   // What a token stands for. Control tokens are never found in ordinary text.
   enum class Type : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
 
@@ -35,9 +36,6 @@ struct Vocabulary {
   std::vector<int> ends;  // further tokens that end a text: <|eot_id|>, <|im_end|>, ...
   bool add_bos = false, add_eos = false;
   bool space_prefix = true;   // SentencePiece: a space before the first word
-  // Which texts get it: what begins and what follows a special token, whatever they begin with; the same but for those
-  // that begin with a space; what begins alone, unless it begins with a space (tokenizer.json's "always" and "first").
-  enum class Prefix : std::uint8_t { Segment, Unspaced, Text } prefix = Prefix::Segment;
   bool escape_spaces = true;  // SentencePiece: spaces are written as U+2581 in pieces
   bool whole_words = false;   // ByteBpe: a word that is a token is not merged (Llama 3)
   bool nfc = false;           // ByteBpe: text is composed first (Qwen)
@@ -53,9 +51,11 @@ class Tokenizer {
 
   // Ids of a UTF-8 text; an Error names the byte that is not UTF-8. `specials` adds what the model
   // expects around a text (<s> before it). Control tokens spelled in the text are plain text
-  // unless `parse_control` is set.
+  // unless `parse_control` is set; tokens that are added but not special always count. A tokenizer.json may cut the ids
+  // off at a length or fill them up to one, as its own library does.
   std::vector<int> encode(std::string_view text, bool specials = true, bool parse_control = false) const;
-  // The text of ids; control tokens are left out, bytes that make no UTF-8 stay as they are.
+  // The text of ids; control tokens are left out. Bytes that make no UTF-8 stay as they are, but for those of a
+  // tokenizer.json or tokenizer.model, whose own libraries put U+FFFD in their place.
   std::string decode(std::span<const int> ids) const;
   // The bytes one more token adds to a text that already has some; "" for control tokens and for ids
   // beyond the vocabulary, which a padded embedding table has rows for.
@@ -68,15 +68,12 @@ class Tokenizer {
   const Vocabulary& vocabulary() const { return v_; }
 
  protected:
-  // Appends the ids of a text without control tokens; `first`: nothing but <s> is before it.
-  virtual void encode_text(std::string_view text, bool first, std::vector<int>& out) const = 0;
-  virtual std::string bytes_of(int id) const = 0;  // of an id inside the vocabulary
+  virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // of UTF-8
+  virtual std::string text_of(std::span<const int> ids) const = 0;                  // of ids inside the vocabulary
+  virtual std::string bytes_of(int id) const = 0;                                   // the same
   Vocabulary::Type type(int id) const;
 
   Vocabulary v_;
-
- private:
-  std::shared_ptr<const LongestMatch> defined_, control_;  // tokens cut out of a text first, without and with control
 };
 
 std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v);

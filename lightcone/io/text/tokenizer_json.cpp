@@ -1,13 +1,22 @@
 #include "lightcone/io/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <limits>
+#include <unordered_map>
 
-#include "lightcone/io/json_internal.h"
-#include "lightcone/io/printable.h"
-#include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/steps/added_tokens.h"
+#include "lightcone/io/text/steps/decoder.h"
+#include "lightcone/io/text/steps/fields.h"
+#include "lightcone/io/text/steps/model.h"
+#include "lightcone/io/text/steps/normalizer.h"
+#include "lightcone/io/text/steps/post_processor.h"
+#include "lightcone/io/text/steps/pre_tokenizer.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
 
 namespace lc {
 namespace {
@@ -15,72 +24,110 @@ namespace {
 using io::Json;
 using Type = Vocabulary::Type;
 
+// What a tokenizer.json is made of.
+struct Pipeline {
+  AddedTokens added;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  std::unique_ptr<TokenModel> model;
+  PostProcessor post_processor;
+  Decoder decoder;
+  Truncation truncation;
+  Padding padding;
+  std::deque<std::string> others;  // tokens that share their id with another one
+};
+
+class PipelineTokenizer final : public Tokenizer {
+ public:
+  PipelineTokenizer(Vocabulary v, Pipeline p) : Tokenizer(std::move(v)), p_(std::move(p)) {
+    for (const AddedToken& t : p_.added.all()) spelled_.try_emplace(t.id, t.spelled);
+  }
+
+ private:
+  std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const override;
+  std::string text_of(std::span<const int> ids) const override;
+  std::string bytes_of(int id) const override { return hidden(id) ? "" : p_.decoder.within(spelled(id)); }
+  const std::string& spelled(int id) const {
+    const auto at = spelled_.find(id);
+    return at == spelled_.end() ? v_.pieces[static_cast<std::size_t>(id)] : at->second;
+  }
+  // Special tokens, and ids that no token has.
+  bool hidden(int id) const { return type(id) == Type::Unused || p_.added.special(spelled(id)); }
+
+  Pipeline p_;
+  std::unordered_map<int, std::string> spelled_;  // of the added tokens
+};
+
+std::vector<int> PipelineTokenizer::ids_of(std::string_view text, bool specials, bool parse_control) const {
+  std::vector<int> ids;
+  const auto encode = [&](Pieces pieces) {
+    p_.pre_tokenizer.apply(pieces);
+    for (const Pieces::Piece& piece : pieces.pieces)
+      if (piece.end > piece.begin) p_.model->encode(pieces.view(piece), ids);
+  };
+  p_.added.split(text, false, parse_control, [&](std::size_t begin, std::size_t end, int id) {
+    if (id >= 0) {
+      ids.push_back(id);
+      return;
+    }
+    NormalText t{std::string(text.substr(begin, end - begin)), begin == 0 ? std::max<std::size_t>(1, utf8_length(text, 0)) : 0};
+    p_.normalizer.apply(t);
+    p_.added.split(t.text, true, parse_control, [&](std::size_t b, std::size_t e, int token) {
+      if (token >= 0) ids.push_back(token);
+      else
+        encode({t.text.substr(b, e - b),
+                {{0, e - b, t.from_start > b ? std::min(t.from_start, e) - b : 0}}});
+    });
+  });
+  p_.truncation.apply(ids, specials ? p_.post_processor.added() : 0);
+  ids = p_.post_processor.apply(std::move(ids), specials);
+  p_.padding.apply(ids);
+  return ids;
+}
+
+std::string PipelineTokenizer::text_of(std::span<const int> ids) const {
+  std::vector<std::string> tokens;
+  for (const int id : ids)
+    if (!hidden(id)) tokens.push_back(spelled(id));
+  return p_.decoder.text(std::move(tokens));
+}
+
 class Reader {
  public:
   Reader(const MappedFile& file, Budget& budget)
       : path_(file.path()),
         budget_(budget),
         text_({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path_, budget),
-        root_(text_.root()) {
-    if (!root_["model"].is(Json::Kind::Object)) fail("it has no model");
-  }
-  Vocabulary read();
+        root_(text_.root()) {}
+  std::shared_ptr<const Tokenizer> read();
 
  private:
-  template <class... Ts>
-  [[noreturn]] void fail(const Ts&... what) const {
-    throw file_error("tokenizer", path_, what...);
-  }
-  // A member that may be left out or null, and otherwise is what it should be.
-  Json member(const Json& j, std::string_view key, Json::Kind kind, const char* words) const {
-    const Json m = j[key];
-    if (!m.absent() && !m.is(kind)) fail(in_quotes(key), " is not ", words);
-    return m;
-  }
-  std::string_view text(const Json& j, std::string_view key) const {
-    return member(j, key, Json::Kind::String, "a string").text();
-  }
-  bool flag(const Json& j, std::string_view key, bool otherwise = false) const {
-    return member(j, key, Json::Kind::Bool, "true or false").flag().value_or(otherwise);
-  }
-  Json list(const Json& j, std::string_view key) const { return member(j, key, Json::Kind::Array, "a list"); }
-  // A component, or the members of a Sequence of them.
-  std::vector<Json> parts(std::string_view key, std::string_view members) const {
-    const Json j = member(root_, key, Json::Kind::Object, "an object");
-    if (j.absent()) return {};
-    if (text(j, "type") != "Sequence") return {j};
-    std::vector<Json> all;
-    const Json many = list(j, members);
-    budget_.take(many.size(), 2 * sizeof(Json));
-    for (const auto& [unnamed, part] : many) all.push_back(part);
-    return all;
-  }
-  void pieces(const Json& model);
-  void added();
-  void merges(const Json& model);
-  void splits();
-  void sentencepiece();
-  void wordpiece();
-  void specials();
-  int id_of(std::string_view piece) const {
-    const auto it = piece.empty() ? ids_.end() : ids_.find(piece);
-    return it == ids_.end() ? -1 : it->second;
-  }
+  void pieces(Json model);
   void put(std::int64_t id, std::string_view piece, Type t);
-  void index();
+  void add(const AddedTokens& tokens);
+  void specials(const PostProcessor& p);
+  int id_of(std::string_view piece) const {
+    for (const AddedToken& t : added_->all())
+      if (t.content == piece) return t.id;
+    const auto at = model_.find(piece);
+    return at == model_.end() ? -1 : at->second;
+  }
 
   const std::string& path_;
   Budget& budget_;
   const io::JsonDocument text_;
   const Json root_;
   Vocabulary v_;
-  StringMap ids_;  // of the pieces as the file spells them
-  bool byte_level_ = false;
+  const AddedTokens* added_ = nullptr;
+  std::size_t model_size_ = 0;      // tokens of the model, those that are there twice as well
+  StringMap model_;                 // ids of the model's tokens, of the texts in the vocabulary, which stay where they are
+  std::deque<std::string> others_;  // tokens that share their id with another one
 };
 
 // Ids may leave gaps, as far as the budget for a file of this size goes.
 void Reader::put(std::int64_t id, std::string_view piece, Type t) {
-  if (id < 0 || id >= std::numeric_limits<int>::max()) fail("the token id ", id, " is out of range");
+  if (id < 0 || id >= std::numeric_limits<int>::max())
+    throw Error("tokenizer", str_cat("the token id ", id, " is out of range"));
   const auto i = static_cast<std::size_t>(id);
   if (i >= v_.pieces.size()) {
     budget_.take(i + 1 - v_.pieces.size(), piece_bytes(0));
@@ -90,168 +137,93 @@ void Reader::put(std::int64_t id, std::string_view piece, Type t) {
   v_.pieces[i] = piece, v_.types[i] = t;
 }
 
-void Reader::index() {
-  budget_.take(v_.pieces.size(), kIndexBytes);
-  for (std::size_t i = 0; i < v_.pieces.size(); ++i) ids_.try_emplace(v_.pieces[i], static_cast<int>(i));
+void Reader::pieces(Json model) {
+  const std::vector<ModelToken> tokens = model_tokens(model, budget_);
+  budget_.take(tokens.size(), kIndexBytes);
+  for (const ModelToken& t : tokens) put(t.id, t.text, Type::Normal);
+  const std::size_t more = root_["added_tokens"].size() + 1;
+  budget_.take(more, piece_bytes(0));
+  v_.pieces.reserve(std::max(v_.pieces.size(), tokens.size()) + more);  // the map refers to them
+  model_.reserve(tokens.size());
+  for (const ModelToken& t : tokens) {  // the last of equal ones counts, as the reference has it
+    const std::string& piece = v_.pieces[static_cast<std::size_t>(t.id)];
+    model_.insert_or_assign(piece == t.text ? std::string_view(piece) : others_.emplace_back(t.text),
+                            static_cast<int>(t.id));
+  }
+  model_size_ = model_type(model) == "Unigram" ? tokens.size() : model_.size();
 }
 
-void Reader::pieces(const Json& model) {
-  const Json all = model["vocab"];
-  if (!all.is(Json::Kind::Object)) fail("the model has no vocab");
-  for (const auto& [piece, number] : all) {
-    const std::optional<std::int64_t> id = number.integer();
-    if (!id) fail("the id of ", in_quotes(piece), " is not a whole number");
-    put(*id, piece, Type::Normal);
+void Reader::add(const AddedTokens& tokens) {
+  added_ = &tokens;
+  for (const AddedToken& t : tokens.all()) {
+    const Type type = t.special ? Type::Control : Type::UserDefined;
+    const auto i = static_cast<std::size_t>(t.id);
+    if (i < v_.pieces.size() && v_.types[i] != Type::Unused) v_.types[i] = type;  // its text is referred to
+    else put(t.id, t.content, type);
   }
 }
 
-void Reader::added() {
-  for (const auto& [unnamed, token] : list(root_, "added_tokens")) {
-    const std::optional<std::int64_t> id = token["id"].integer();
-    if (!id) fail("an added token has no id");
-    put(*id, text(token, "content"), flag(token, "special") ? Type::Control : Type::UserDefined);
-  }
-}
-
-void Reader::merges(const Json& model) {
-  const Json all = model["merges"];
-  if (!all.is(Json::Kind::Array)) fail("the model has no merges");
-  for (const auto& [unnamed, m] : all) {
-    std::string_view left = m[0].text(), right = m[1].text();
-    if (m.is(Json::Kind::String)) {
-      const std::string_view s = m.text();
-      const std::size_t space = s.find(' ', 1);
-      if (space != s.npos) left = s.substr(0, space), right = s.substr(space + 1);
-      if (space == s.npos) fail("the merge ", in_quotes(s), " is not a pair");
-    } else if (m.size() != 2 || !m[0].is(Json::Kind::String) || !m[1].is(Json::Kind::String)) {
-      fail("a merge is not a pair");
-    }
-    budget_.take(piece_bytes(left.size()) + piece_bytes(right.size()));
-    v_.merges.emplace_back(left, right);
-  }
-}
-
-void Reader::splits() {
-  for (const Json& p : parts("pre_tokenizer", "pretokenizers")) {
-    const std::string_view type = text(p, "type");
-    budget_.take(piece_bytes(512));  // the longest of our own
-    if (type == "ByteLevel") {
-      byte_level_ = true;
-      if (flag(p, "use_regex", true)) v_.split.push_back(split_patterns("gpt2").front());
-    } else if (type == "Split" && !p["pattern"].absent()) {
-      std::string regex(text(p["pattern"], "Regex"));
-      budget_.take(2 * piece_bytes(regex.size()));
-      if (regex.empty()) regex = "\\Q" + std::string(text(p["pattern"], "String")) + "\\E";
-      if (text(p, "behavior") == "Isolated" || text(p, "behavior") == "Removed") v_.split.push_back(regex);
-    } else if (type == "Digits") {
-      v_.split.push_back(flag(p, "individual_digits") ? "\\p{N}" : "\\p{N}+");
-    } else if (type == "Punctuation") {
-      v_.split.push_back("\\p{P}");
-    } else if (type == "Metaspace") {
-      const std::string_view scheme = text(p, "prepend_scheme");
-      v_.space_prefix = scheme.empty() ? flag(p, "add_prefix_space", true) : scheme != "never";
-      v_.prefix = scheme == "first" ? Vocabulary::Prefix::Text : Vocabulary::Prefix::Unspaced;
-    }
-  }
-}
-
-// A piece's score is the rank of the merge that makes it.
-void Reader::sentencepiece() {
-  std::vector<std::string> joined;
-  joined.reserve(v_.merges.size());  // the map refers to them
-  StringMap rank;
-  for (std::size_t i = 0; i < v_.merges.size(); ++i) {
-    budget_.take(kIndexBytes + piece_bytes(v_.merges[i].first.size() + v_.merges[i].second.size()));
-    rank.try_emplace(joined.emplace_back(v_.merges[i].first + v_.merges[i].second), static_cast<int>(i));
-  }
-  bool prepend = false, metaspace = false;
-  for (const Json& p : parts("normalizer", "normalizers")) prepend = prepend || text(p, "type") == "Prepend";
-  for (const Json& p : parts("pre_tokenizer", "pretokenizers")) metaspace = metaspace || text(p, "type") == "Metaspace";
-  if (!metaspace) v_.space_prefix = prepend;
-  for (std::size_t i = 0; i < v_.pieces.size(); ++i) {
-    const auto it = rank.find(v_.pieces[i]);
-    v_.scores.push_back(it == rank.end() ? -1e9f : -static_cast<float>(it->second));
-    if (v_.types[i] == Type::Normal && v_.pieces[i].size() == 6 && v_.pieces[i].starts_with("<0x"))
-      v_.types[i] = Type::Byte;
-    // HF merges only what its merges make; a longer piece without one is never joined
-    if (it == rank.end() && v_.types[i] == Type::Normal) {
-      std::size_t characters = 0;
-      for (char c : v_.pieces[i]) characters += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-      if (characters > 1) v_.types[i] = Type::Unused;
-    }
-  }
-  v_.merges.clear();
-}
-
-// As GGUF spells it: a word begins with U+2581, what continues it has no mark.
-void Reader::wordpiece() {
-  for (std::size_t i = 0; i < v_.pieces.size(); ++i) {
-    std::string& p = v_.pieces[i];
-    if (v_.types[i] != Type::Normal || p.empty()) continue;
-    if (p.starts_with("##")) p.erase(0, 2);
-    else if (!(p.front() == '[' && p.back() == ']' && p.size() > 2)) p = std::string(kSpace) + p;
-  }
-}
-
-// <s> and </s> from tokenizer_config.json, or by their usual names; what surrounds a text from the
-// post-processor.
-void Reader::specials() {
+// <s> and </s>: what surrounds a text, by tokenizer_config.json, or by their usual names.
+void Reader::specials(const PostProcessor& p) {
   constexpr const char* kConfig[] = {"tokenizer_config.json"};
   const std::string file = io::first_in(std::filesystem::path(path_).parent_path().string(), kConfig);
   const io::JsonDocument config = file.empty() ? io::JsonDocument("{}", path_, budget_) : io::read_json(file, budget_);
   const auto named = [&](const char* key, std::initializer_list<const char*> usual) {
-    const Json token = config.root()[key];
-    if (const int id = id_of(token.is(Json::Kind::Object) ? text(token, "content") : text(config.root(), key)); id >= 0)
-      return id;
+    const Json token = config.root()[key], content = token.is(Json::Kind::Object) ? token["content"] : token;
+    if (!content.absent() && !content.is(Json::Kind::String))
+      throw Error("tokenizer", str_cat(in_quotes(key), " of tokenizer_config.json is not a string"));
+    if (const int id = id_of(content.text()); id >= 0) return id;
     for (const char* name : usual)
       if (const int id = id_of(name); id >= 0) return id;
     return -1;
   };
   v_.bos = named("bos_token", {"<s>", "<|begin_of_text|>", "[CLS]"});
   v_.eos = named("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>", "[SEP]"});
-  for (const Json& p : parts("post_processor", "processors")) {
-    const Json around = text(p, "type") == "TemplateProcessing" ? list(p, "single") : Json();
-    if (around.size() == 0) continue;
-    const auto special = [&](std::size_t i) { return id_of(text(around[i]["SpecialToken"], "id")); };
-    if (const int id = special(0); id >= 0) v_.bos = id, v_.add_bos = true;
-    if (const int id = special(around.size() - 1); id >= 0) v_.eos = id, v_.add_eos = true;
-  }
+  const auto [before, behind] = p.around();
+  if (!before.empty()) v_.bos = before.front(), v_.add_bos = true;
+  if (!behind.empty()) v_.eos = behind.back(), v_.add_eos = true;
 }
 
-Vocabulary Reader::read() {
+std::shared_ptr<const Tokenizer> Reader::read() {
+  const Fields root(root_, "the file",
+                    {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
+                     "decoder", "model"});
+  if (root.text_or("version", "1.0") != "1.0") root.fail("its version is ", in_quotes(root.text("version")), ", not 1.0");
   const Json model = root_["model"];
-  const std::string_view type = text(model, "type");
-  if (!type.empty() && type != "BPE" && type != "WordPiece")
-    fail("a model of type ", in_quotes(type), " is not supported (BPE and WordPiece are)");
   pieces(model);
-  added();
-  if (v_.pieces.empty()) fail("the vocabulary is empty");
-  index();
-  v_.unk = id_of(text(model, "unk_token"));
-  splits();
-  specials();
-  if (type == "WordPiece") {
-    v_.kind = Vocabulary::Kind::WordPiece;
-    const Json longest = model["max_input_chars_per_word"];  // what its own reader takes when it is left out
-    const std::int64_t characters = longest.absent() ? 100 : longest.integer().value_or(0);
-    if (characters < 1) fail("'max_input_chars_per_word' is not a number of characters");
-    v_.longest_word = static_cast<int>(std::min<std::int64_t>(characters, std::numeric_limits<int>::max()));
-    wordpiece();
-    return std::move(v_);
-  }
-  merges(model);
-  if (!byte_level_) {
-    sentencepiece();
-    return std::move(v_);
-  }
-  v_.kind = Vocabulary::Kind::ByteBpe;
-  v_.whole_words = flag(model, "ignore_merges");
-  for (const Json& p : parts("normalizer", "normalizers")) v_.nfc = v_.nfc || text(p, "type") == "NFC";
-  return std::move(v_);
+  Pipeline p;
+  p.normalizer = Normalizer(root_["normalizer"], budget_);
+  p.pre_tokenizer = PreTokenizer(root_["pre_tokenizer"], budget_);
+  p.post_processor = PostProcessor(root_["post_processor"], budget_);
+  p.decoder = Decoder(root_["decoder"], budget_);
+  p.truncation = Truncation(root_["truncation"]);
+  p.padding = Padding(root_["padding"]);
+  const auto of_model = [&](std::string_view text) {
+    const auto at = model_.find(text);
+    return at == model_.end() ? -1 : at->second;
+  };
+  p.added = AddedTokens(root_["added_tokens"], p.normalizer, of_model, model_size_, budget_);
+  add(p.added);
+  if (v_.pieces.empty()) root.fail("the vocabulary is empty");
+  if (p.post_processor.largest() >= static_cast<int>(v_.pieces.size()))
+    root.fail("the post-processor adds the token ", p.post_processor.largest(), ", which the vocabulary does not have");
+  v_.kind = Vocabulary::Kind::Pipeline;
+  specials(p.post_processor);
+  v_.unk = id_of(model["unk_token"].text());
+  if (model["unk_id"].integer()) v_.unk = static_cast<int>(*model["unk_id"].integer());
+  find_ends(v_);
+  p.model = make_model(model, TokenIds(std::move(model_)), budget_);
+  p.others = std::move(others_);
+  return std::make_shared<PipelineTokenizer>(std::move(v_), std::move(p));
 }
 
 }  // namespace
 
-Vocabulary vocabulary_from_json(const MappedFile& file, Budget& budget) { return Reader(file, budget).read(); }
+std::shared_ptr<const Tokenizer> tokenizer_from_json(const MappedFile& file, Budget& budget) try {
+  return Reader(file, budget).read();
+} catch (const Error& e) {
+  if (e.op() != "tokenizer" || std::string_view(e.what()).find(file.path()) != std::string_view::npos) throw;
+  throw file_error("tokenizer", file.path(), e.problem());
+}
 
 }  // namespace lc

@@ -1,12 +1,11 @@
-// The three algorithms behind make_tokenizer().
+// What is behind make_tokenizer() and load_tokenizer().
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
-#include "lightcone/io/text/keyed_hash.h"
+#include "lightcone/io/text/pieces/string_map.h"
 #include "lightcone/io/text/tokenizer.h"
 
 namespace lc {
@@ -20,30 +19,31 @@ std::shared_ptr<const Tokenizer> make_wordpiece(Vocabulary v);
 // U+2581, which stands for a space in pieces, and begins a word in WordPiece vocabularies of GGUF files.
 inline constexpr std::string_view kSpace = "\xE2\x96\x81";
 
-// Lookup by words, the first of equal keys; what the keys refer to must outlive it. No file can choose words that make
-// it slow.
-struct StringHash {
-  std::size_t operator()(std::string_view s) const { return siphash(s, HashKey::of_process()); }
-};
-using StringMap = std::unordered_map<std::string_view, int, StringHash>;
-// What an index, like this one, takes for each of its keys.
-constexpr std::size_t kIndexBytes = 72;
 // What one piece of a vocabulary takes, in lists that grow.
 constexpr std::size_t piece_bytes(std::size_t size) {
   constexpr std::size_t kWithin = 15;  // of a string, without memory of its own
   return 2 * (sizeof(std::string) + sizeof(float) + sizeof(Vocabulary::Type)) + (size > kWithin ? size + 17 : 0);
 }
 
-// Joins neighbouring symbols of `text` while `join` allows it, the best pair first and the leftmost of equals:
-// O(n log n). number(text) is the number of a symbol of one character, or -1; join(left, right) the cost of joining two
-// of these numbers and the number of what they make, or nothing; emit(text) gets what is left in the end.
-struct Joined {
-  double cost;
-  int number;
+class LongestMatch;
+
+// Adds the tokens that end a turn or a text in the models people use to the vocabulary's.
+void find_ends(Vocabulary& v);
+
+// Tokenizers that cut tokens out of a text and encode what is between them.
+class CutTokenizer : public Tokenizer {
+ public:
+  // `defined`: tokens of the user's are cut out, too; otherwise control tokens alone.
+  explicit CutTokenizer(Vocabulary v, bool defined = true);
+
+ protected:
+  // Appends the ids of a text without such tokens; `first`: nothing but <s> is before it.
+  virtual void encode_text(std::string_view text, bool first, std::vector<int>& out) const = 0;
+  std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const final;
+  std::string text_of(std::span<const int> ids) const override;
+
+ private:
+  std::shared_ptr<const LongestMatch> defined_, control_;  // without and with control tokens
 };
-template <class Number, class Join, class Emit>
-void merge_symbols(std::string_view text, const Number& number, const Join& join, const Emit& emit);
 
 }  // namespace lc
-
-#include "lightcone/io/text/tokenizer_merge.h"

@@ -5,10 +5,11 @@
 #include <limits>
 
 #include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/text/joins.h"
-#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/pieces/joins.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/io/text/sentencepiece.h"
 #include "lightcone/io/text/tokenizer_json.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
@@ -22,13 +23,6 @@ using Type = Vocabulary::Type;
 // Tokens that end a turn or a text in the models people use, whatever their ids.
 constexpr std::string_view kEnds[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
                                       "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "<|EOT|>"};
-
-void find_ends(Vocabulary& v) {
-  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
-    if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) &&
-        std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
-      v.ends.push_back(static_cast<int>(i));
-}
 
 // Takes what a vocabulary's indexes will need, and builds them.
 std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, Budget& budget) {
@@ -102,103 +96,6 @@ Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
   return v;
 }
 
-// As much of the protocol-buffer wire format as ModelProto needs. A field of another type than asked for is an Error.
-class Proto {
- public:
-  Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
-  bool next() {  // moves to the next field
-    if (at_ >= b_.size()) return false;
-    const std::uint64_t key = varint();
-    field = key >> 3, type_ = static_cast<int>(key & 7);
-    switch (type_) {
-      case kVarint: number_ = varint(); break;
-      case kEight: bytes_ = take(8); break;
-      case kBytes: bytes_ = take(varint()); break;
-      case kFour: bytes_ = take(4); break;
-      default: fail();
-    }
-    return true;
-  }
-  float real() const {
-    float f;
-    if (type_ != kFour) fail();
-    std::memcpy(&f, bytes_.data(), 4);
-    return f;
-  }
-  std::uint64_t number() const {
-    if (type_ != kVarint) fail();
-    return number_;
-  }
-  std::string_view bytes() const {
-    if (type_ != kBytes) fail();
-    return bytes_;
-  }
-  std::uint64_t field = 0;
-
- private:
-  enum { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
-  [[noreturn]] void fail() const {
-    throw file_error("tokenizer", path_, "not a SentencePiece model, or a damaged one");
-  }
-  std::uint64_t varint() {
-    std::uint64_t v = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= b_.size()) fail();
-      const auto byte = static_cast<unsigned char>(b_[at_++]);
-      v |= static_cast<std::uint64_t>(byte & 127) << shift;
-      if (byte < 128) return v;
-    }
-    fail();
-  }
-  std::string_view take(std::uint64_t n) {
-    if (n > b_.size() - at_) fail();
-    const std::string_view s = b_.substr(at_, n);
-    at_ += n;
-    return s;
-  }
-  std::string_view b_;
-  const std::string& path_;
-  std::size_t at_ = 0;
-  int type_ = 0;
-  std::uint64_t number_ = 0;
-  std::string_view bytes_;
-};
-
-// sentencepiece_model.proto: pieces (1), trainer_spec (2), normalizer_spec (3).
-Vocabulary from_sentencepiece(const MappedFile& f, Budget& budget) {
-  Vocabulary v;
-  v.add_bos = true;
-  v.unk = 0, v.bos = 1, v.eos = 2;
-  std::uint64_t model = 1;
-  budget.parsed(f.bytes().size());
-  for (Proto p({reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size()}, f.path()); p.next();) {
-    if (p.field == 1) {
-      std::string_view piece;
-      float score = 0;
-      Type type = Type::Normal;
-      for (Proto q(p.bytes(), f.path()); q.next();) {
-        if (q.field == 1) piece = q.bytes();
-        if (q.field == 2) score = q.real();
-        if (q.field == 3) type = ggml_token_type(static_cast<double>(q.number()));
-      }
-      budget.take(piece_bytes(piece.size()));
-      v.pieces.emplace_back(piece), v.scores.push_back(score), v.types.push_back(type);
-    } else if (p.field == 2) {
-      for (Proto q(p.bytes(), f.path()); q.next();) {
-        if (q.field == 3) model = q.number();
-        if (q.field == 40) v.unk = static_cast<int>(static_cast<std::int64_t>(q.number()));
-        if (q.field == 41) v.bos = static_cast<int>(static_cast<std::int64_t>(q.number()));
-        if (q.field == 42) v.eos = static_cast<int>(static_cast<std::int64_t>(q.number()));
-      }
-    } else if (p.field == 3) {
-      for (Proto q(p.bytes(), f.path()); q.next();)
-        if (q.field == 3) v.space_prefix = q.number() != 0;
-    }
-  }
-  if (model != 2) throw file_error("tokenizer", f.path(), "only BPE models of SentencePiece are supported");
-  return v;
-}
-
 // What the three kinds of tokenizer GGUF knows differ in.
 void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
   const std::string &path = g.file->path(), model = g.text("tokenizer.ggml.model").value_or("");
@@ -243,6 +140,13 @@ void set_columns(Vocabulary& v, const GgufFile& g) {
 }
 
 }  // namespace
+
+void find_ends(Vocabulary& v) {
+  for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
+    if ((v.types[i] == Type::Control || v.types[i] == Type::UserDefined) &&
+        std::find(std::begin(kEnds), std::end(kEnds), v.pieces[i]) != std::end(kEnds))
+      v.ends.push_back(static_cast<int>(i));
+}
 
 std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g, const ReadOptions& o) {
   const std::string& path = g.file->path();
@@ -299,11 +203,11 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int siz
   Budget budget(o, path);
   const auto b = file->bytes();
   if (path.ends_with(".json") || b[0] == std::byte{'{'})
-    return indexed(vocabulary_from_json(*file, budget), path, budget);
+    return tokenizer_from_json(*file, budget);
   if (b.size() < 16) throw file_error("tokenizer", path, "too short for a tokenizer");
   // a SentencePiece model begins with the field "pieces"; llama2.c's file with a small number
   const bool proto = b[0] == std::byte{0x0A} && b[3] != std::byte{0};
-  return indexed(proto ? from_sentencepiece(*file, budget) : from_llama2c(*file, size, budget), path, budget);
+  return proto ? tokenizer_from_sentencepiece(*file, budget) : indexed(from_llama2c(*file, size, budget), path, budget);
 }
 
 }  // namespace lc

@@ -1,7 +1,9 @@
 // SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
 #include <algorithm>
 
-#include "lightcone/io/text/joins.h"
+#include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/joins.h"
+#include "lightcone/io/text/pieces/merge.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
@@ -9,7 +11,7 @@
 namespace lc {
 namespace {
 
-class SentencePiece final : public Tokenizer {
+class SentencePiece final : public CutTokenizer {
  public:
   SentencePiece(Vocabulary v, Budget* budget);
 
@@ -27,20 +29,7 @@ class SentencePiece final : public Tokenizer {
   Joins joins_;                               // of these, by the piece they make
 };
 
-// "<0x0A>"
-int parse_byte(std::string_view p) {
-  if (p.size() != 6 || !p.starts_with("<0x") || p.back() != '>') return -1;
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-  };
-  const int a = digit(p[3]), b = digit(p[4]);
-  return a < 0 || b < 0 ? -1 : a * 16 + b;
-}
-
-SentencePiece::SentencePiece(Vocabulary v, Budget* budget) : Tokenizer(std::move(v)) {
+SentencePiece::SentencePiece(Vocabulary v, Budget* budget) : CutTokenizer(std::move(v)) {
   std::fill(std::begin(bytes_), std::end(bytes_), -1);
   for (int i = 0; i < size(); ++i) {
     const auto n = static_cast<std::size_t>(i);
@@ -80,14 +69,13 @@ int SentencePiece::number(std::string_view character) const {
 
 int SentencePiece::byte_of(int id) const {
   if (!v_.types.empty() && type(id) != Vocabulary::Type::Byte) return -1;
-  return parse_byte(v_.pieces[static_cast<std::size_t>(id)]);
+  return byte_piece(v_.pieces[static_cast<std::size_t>(id)]);
 }
 
 void SentencePiece::encode_text(std::string_view text, bool first, std::vector<int>& out) const {
   std::string s;
   const std::string_view space = v_.escape_spaces ? kSpace : std::string_view(" ");
-  const bool spaced = v_.prefix != Vocabulary::Prefix::Segment && (text.starts_with(' ') || text.starts_with(space));
-  if (first && v_.space_prefix && !spaced) s += space;
+  if (first && v_.space_prefix) s += space;
   for (char c : text) c == ' ' ? s.append(space) : s.append(1, c);
   const auto join = [&](int left, int right) -> std::optional<Joined> {
     const int id = joins_.find(left, right);
@@ -97,7 +85,7 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
                   id};
   };
   const auto numbered = [&](std::string_view character) { return number(character); };
-  merge_symbols(s, numbered, join, [&](std::string_view symbol) {
+  merge_characters(s, numbered, join, [&](std::string_view symbol) {
     if (const auto it = ids_.find(symbol); it != ids_.end()) {
       out.push_back(it->second);
       return;

@@ -7,16 +7,17 @@
 #include <utf8proc.h>
 
 #include "lightcone/core/error.h"
-#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
 namespace lc {
 namespace {
 
-class WordPiece final : public Tokenizer {
+class WordPiece final : public CutTokenizer {
  public:
-  explicit WordPiece(Vocabulary v) : Tokenizer(std::move(v)), pieces_(all_pieces(), false) {
+  explicit WordPiece(Vocabulary v) : CutTokenizer(std::move(v)), pieces_(all_pieces(), false) {
     if (v_.unk < 0) throw Error("tokenizer", "a WordPiece vocabulary needs an unknown token");
   }
   std::string bytes_of(int id) const override {
@@ -35,12 +36,6 @@ class WordPiece final : public Tokenizer {
   }
   LongestMatch pieces_;
 };
-
-bool is_chinese(std::uint32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
-         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
-}
 
 enum class Class { Letter, Space, Drop, Alone };
 Class classify(std::uint32_t c) {

@@ -1,4 +1,4 @@
-#include "lightcone/io/text/longest_match.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lc {
 
-LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any) {
+LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any, Budget* budget) {
   static const std::string bytes = [] {
     std::string s(256, 0);
     for (int i = 0; i < 256; ++i) s[static_cast<std::size_t>(i)] = static_cast<char>(i);
@@ -25,6 +25,7 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
     nodes += static_cast<std::size_t>(p.end() - std::mismatch(p.begin(), p.end(), before.begin(), before.end()).first);
   }
   if (nodes >= kNone || pieces.size() >= kNone) throw Error("tokenizer", "the pieces are too long");
+  if (budget) budget->take(nodes, kBytesEach);
   nodes_.reserve(nodes);
   // The pieces below each node lie side by side, and what differs at its depth are its children. Until a node's turn
   // comes, its fields hold the range of its pieces.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ class Joins {
   Joins() = default;
   // `symbols`: how many there are. Of equal pairs the least value counts.
   Joins(std::vector<Join> all, std::size_t symbols);
-  int find(int left, int right) const;  // the value, -1 when they are not joined
+  std::optional<int> at(int left, int right) const;  // the value; nothing when they are not joined
+  int find(int left, int right) const { return at(left, right).value_or(-1); }
 
  private:
   std::vector<Join> all_;           // by left, then by right

@@ -1,4 +1,4 @@
-#include "lightcone/io/text/joins.h"
+#include "lightcone/io/text/pieces/joins.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -57,11 +57,11 @@ Joins::Joins(std::vector<Join> all, std::size_t symbols) : all_(std::move(all)),
   for (std::size_t i = 0; i < symbols; ++i) begin_[i + 1] += begin_[i];
 }
 
-int Joins::find(int left, int right) const {
+std::optional<int> Joins::at(int left, int right) const {
   const Join* const end = all_.data() + begin_[static_cast<std::size_t>(left) + 1];
   const Join* const at = std::lower_bound(all_.data() + begin_[static_cast<std::size_t>(left)], end, right,
                                           [](const Join& j, int r) { return j.right < r; });
-  return at != end && at->right == right ? at->value : -1;
+  return at != end && at->right == right ? std::optional(at->value) : std::nullopt;
 }
 
 Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Budget* budget) {

@@ -10,15 +10,19 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/io/read_options.h"
+
 namespace lc {
 
 class LongestMatch {
  public:
   static constexpr std::size_t kBytesEach = 56;  // of memory for each byte of the pieces, at most, while it is built
+                                                 // (for each that a piece does not share with another one before it)
   static constexpr int kAny = -1;                // the id of a single byte that is no piece
 
   // Of equal pieces the lowest id counts, empty ones never match. `any`: a byte no piece begins with matches by itself.
-  LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any);
+  // What it takes is taken from the budget, where there is one.
+  LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any, Budget* budget = nullptr);
 
   // Covers the text with pieces, emit(id, bytes) for each. False, with the rest of the text left over, where none fits.
   template <class Emit>

@@ -1,0 +1,56 @@
+#include "lightcone/io/text/pieces/charsmap.h"
+
+#include "lightcone/core/error.h"
+#include "lightcone/io/text/pieces/characters.h"
+
+namespace lc {
+namespace {
+
+std::uint32_t little_endian(std::string_view b) {
+  std::uint32_t v = 0;
+  for (std::size_t i = 4; i-- > 0;) v = v << 8 | static_cast<unsigned char>(b[i]);
+  return v;
+}
+
+}  // namespace
+
+CharsMap::CharsMap(std::string_view bytes) {
+  const auto refuse = [](const char* why) { throw Error("tokenizer", str_cat("the table of characters is damaged: ", why)); };
+  if (bytes.size() <= 4) refuse("it is too short");
+  const std::size_t size = little_endian(bytes);
+  if (size % 4 != 0 || size == 0 || size >= bytes.size() - 4 + 1) refuse("its size is wrong");
+  for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(bytes.substr(at)));
+  words_ = bytes.substr(4 + size);
+  if (words_.empty() || words_.back() != '\0') words_ += '\0';
+  require_utf8(words_, "what the table of characters makes");
+}
+
+// A unit has the byte that leads to it, whether a word ends at it, and the offset of its children; the child of the
+// byte 0 holds the value.
+std::optional<CharsMap::Rule> CharsMap::find(std::string_view text, bool longest) const {
+  if (units_.empty()) return std::nullopt;
+  const auto offset = [](std::uint32_t u) { return static_cast<std::size_t>((u >> 10) << ((u & 1u << 9) >> 6)); };
+  std::optional<Rule> found;
+  std::size_t node = offset(units_[0]);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    node ^= byte;
+    if (byte == 0 || node >= units_.size()) break;
+    const std::uint32_t unit = units_[node];
+    if ((unit & (1u << 31 | 0xFF)) != byte) break;
+    node ^= offset(unit);
+    if ((unit >> 8 & 1) == 0) continue;
+    if (node >= units_.size()) break;
+    const std::size_t place = units_[node] & ((1u << 31) - 1);
+    if (place >= words_.size()) break;
+    found = Rule{i + 1, std::string_view(words_.data() + place)};
+    if (!longest) break;
+  }
+  // A damaged table can cut characters in two.
+  if (found && ((found->size < text.size() && (static_cast<unsigned char>(text[found->size]) & 0xC0) == 0x80) ||
+                (!found->by.empty() && (static_cast<unsigned char>(found->by[0]) & 0xC0) == 0x80)))
+    return std::nullopt;
+  return found;
+}
+
+}  // namespace lc

@@ -1,0 +1,52 @@
+// Every place at which one of many texts stands in another (Aho and Corasick 1975), in time proportional to that text
+// and to what is found, whatever is looked for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lightcone/io/read_options.h"
+
+namespace lc {
+
+class Occurrences {
+ public:
+  Occurrences() = default;
+  // Values are not negative. Of equal texts the last one counts. What it takes is taken from the budget.
+  Occurrences(std::vector<std::pair<std::string_view, int>> texts, Budget& budget);
+
+  // at_end(end) behind each byte, and before it found(end, bytes, value) for all that end there, the longest first.
+  template <class Found, class AtEnd>
+  void each(std::string_view text, const Found& found, const AtEnd& at_end) const {
+    std::uint32_t at = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      at = step(at, static_cast<unsigned char>(text[i]));
+      for (std::uint32_t n = nodes_[at].value >= 0 ? at : nodes_[at].shorter; n != 0; n = nodes_[n].shorter)
+        found(i + 1, static_cast<std::size_t>(nodes_[n].depth), nodes_[n].value);
+      at_end(i + 1);
+    }
+  }
+
+ private:
+  struct Node {
+    std::uint32_t children = 0;  // side by side, in the order of their bytes
+    std::uint32_t depth = 0;
+    std::uint32_t fall = 0;      // the longest end of this node's text that is a node
+    std::uint32_t shorter = 0;   // the longest such end that is a text; 0: there is none
+    int value = -1;
+    std::uint16_t count = 0;
+    unsigned char byte = 0;
+  };
+  std::uint32_t child(std::uint32_t at, unsigned char byte) const;  // 0: there is none
+  std::uint32_t step(std::uint32_t at, unsigned char byte) const {
+    for (;; at = nodes_[at].fall) {
+      if (const std::uint32_t c = child(at, byte)) return c;
+      if (at == 0) return 0;
+    }
+  }
+  std::vector<Node> nodes_{Node()};
+};
+
+}  // namespace lc

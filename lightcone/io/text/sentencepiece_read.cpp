@@ -1,0 +1,198 @@
+// sentencepiece_model.proto, read without a library.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "lightcone/io/printable.h"
+#include "lightcone/io/text/sentencepiece.h"
+#include "lightcone/io/text/tokenizer_kinds.h"
+#include "lightcone/io/utf8.h"
+
+namespace lc {
+namespace {
+
+using Type = Vocabulary::Type;
+
+// As much of the protocol-buffer wire format as ModelProto needs. A field of another type than asked for is an Error.
+class Proto {
+ public:
+  Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
+  bool next() {  // moves to the next field
+    if (at_ >= b_.size()) return false;
+    const std::uint64_t key = varint();
+    field = key >> 3, type_ = static_cast<int>(key & 7);
+    switch (type_) {
+      case kVarint: number_ = varint(); break;
+      case kEight: bytes_ = take(8); break;
+      case kBytes: bytes_ = take(varint()); break;
+      case kFour: bytes_ = take(4); break;
+      default: fail();
+    }
+    return true;
+  }
+  float real() const {
+    float f;
+    if (type_ != kFour) fail();
+    std::memcpy(&f, bytes_.data(), 4);
+    return f;
+  }
+  std::uint64_t number() const {
+    if (type_ != kVarint) fail();
+    return number_;
+  }
+  bool flag() const { return number() != 0; }
+  std::string_view bytes() const {
+    if (type_ != kBytes) fail();
+    return bytes_;
+  }
+  // A text, as protocol buffers define it.
+  std::string_view text(const char* what) const {
+    require_utf8(bytes(), what);
+    return bytes();
+  }
+  [[noreturn]] void unknown(const char* message) const {
+    throw file_error("tokenizer", path_, message, " has a field ", field, ", which is not known");
+  }
+  std::uint64_t field = 0;
+
+ private:
+  enum { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
+  [[noreturn]] void fail() const {
+    throw file_error("tokenizer", path_, "not a SentencePiece model, or a damaged one");
+  }
+  std::uint64_t varint() {
+    std::uint64_t v = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ >= b_.size()) fail();
+      const auto byte = static_cast<unsigned char>(b_[at_++]);
+      v |= static_cast<std::uint64_t>(byte & 127) << shift;
+      if (byte < 128) return v;
+    }
+    fail();
+  }
+  std::string_view take(std::uint64_t n) {
+    if (n > b_.size() - at_) fail();
+    const std::string_view s = b_.substr(at_, n);
+    at_ += n;
+    return s;
+  }
+  std::string_view b_;
+  const std::string& path_;
+  std::size_t at_ = 0;
+  int type_ = 0;
+  std::uint64_t number_ = 0;
+  std::string_view bytes_;
+};
+
+class ModelReader {
+ public:
+  ModelReader(const MappedFile& f, Budget& budget) : path_(f.path()), budget_(budget) {
+    const std::string_view bytes(reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size());
+    budget.parsed(bytes.size());
+    for (Proto p(bytes, path_); p.next();) {
+      if (p.field == 1) piece(p.bytes());
+      else if (p.field == 2) trainer(p.bytes());
+      else if (p.field == 3) rules(p.bytes(), m_.rules);
+      else if (p.field == 5) rules(p.bytes(), m_.back);
+      else if (p.field == 4) p.bytes();  // texts that a test of the library encodes
+      else p.unknown("the model");
+    }
+  }
+  std::shared_ptr<const Tokenizer> tokenizer();
+
+ private:
+  void piece(std::string_view bytes);
+  void trainer(std::string_view bytes);
+  void rules(std::string_view bytes, SentencePieceRules& r);
+  int control(std::string_view name) const {
+    for (std::size_t i = 0; i < v_.pieces.size(); ++i)
+      if (v_.types[i] == Type::Control && v_.pieces[i] == name) return static_cast<int>(i);
+    return -1;
+  }
+  const std::string& path_;
+  Budget& budget_;
+  Vocabulary v_;
+  SentencePieceModel m_;
+  std::string bos_ = "<s>", eos_ = "</s>";
+};
+
+void ModelReader::piece(std::string_view bytes) {
+  std::string_view text;
+  float score = 0;
+  std::uint64_t type = 1;
+  for (Proto p(bytes, path_); p.next();) {
+    if (p.field == 1) text = p.text("a piece");
+    else if (p.field == 2) score = p.real();
+    else if (p.field == 3) type = p.number();
+    else p.unknown("a piece");
+  }
+  if (text.empty()) throw file_error("tokenizer", path_, "the piece ", v_.pieces.size(), " is empty");
+  static constexpr Type kTypes[] = {Type::Normal, Type::Unknown, Type::Control, Type::UserDefined, Type::Unused, Type::Byte};
+  if (type < 1 || type > 6)
+    throw file_error("tokenizer", path_, "the piece ", in_quotes(text), " has the type ", type, ", which is not known");
+  budget_.take(piece_bytes(text.size()));
+  v_.pieces.emplace_back(text), v_.scores.push_back(score), v_.types.push_back(kTypes[type - 1]);
+}
+
+// What says how texts are cut; the rest is how the model was trained.
+void ModelReader::trainer(std::string_view bytes) {
+  static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                22, 23, 25, 26, 30, 31, 32, 33, 34, 36, 40, 41, 42, 43, 45, 48, 49, 50,
+                                                51, 52, 53, 54};
+  for (Proto p(bytes, path_); p.next();) {
+    if (p.field == 3) {
+      if (p.number() < 1 || p.number() > 4)
+        throw file_error("tokenizer", path_, "a model of the type ", p.number(), " is not known");
+      m_.kind = static_cast<SentencePieceModel::Kind>(p.number());
+    } else if (p.field == 24) {
+      m_.whitespace_as_suffix = p.flag();
+    } else if (p.field == 35) {
+      m_.byte_fallback = p.flag();
+    } else if (p.field == 44) {
+      m_.unknown_surface = p.text("what an unknown token is decoded to");
+      m_.unknown_surface.resize(std::min(m_.unknown_surface.size(), m_.unknown_surface.find('\0')));
+    } else if (p.field == 46) {
+      bos_ = p.text("a piece");
+    } else if (p.field == 47) {
+      eos_ = p.text("a piece");
+    } else if (std::find(std::begin(kTraining), std::end(kTraining), p.field) == std::end(kTraining)) {
+      p.unknown("trainer_spec");
+    }
+  }
+}
+
+void ModelReader::rules(std::string_view bytes, SentencePieceRules& r) {
+  for (Proto p(bytes, path_); p.next();) {
+    if (p.field == 2 && !p.bytes().empty()) budget_.take(2 * p.bytes().size()), r.map = CharsMap(p.bytes());
+    else if (p.field == 3) r.add_dummy_prefix = p.flag();
+    else if (p.field == 4) r.remove_extra_whitespaces = p.flag();
+    else if (p.field == 5) r.escape_whitespaces = p.flag();
+    else if (p.field != 1 && p.field != 2 && p.field != 6) p.unknown("normalizer_spec");  // its name, and its source
+  }
+}
+
+std::shared_ptr<const Tokenizer> ModelReader::tokenizer() {
+  if (v_.pieces.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw file_error("tokenizer", path_, "the vocabulary is too large");
+  v_.add_bos = true;
+  v_.bos = control(bos_), v_.eos = control(eos_);
+  v_.space_prefix = m_.rules.add_dummy_prefix;
+  v_.escape_spaces = m_.rules.escape_whitespaces;
+  // Whether what a GGUF file can say is all there is to say.
+  const bool plain = m_.kind == SentencePieceModel::Bpe && m_.rules.map.empty() && m_.back.map.empty() &&
+                     !m_.rules.remove_extra_whitespaces && !m_.whitespace_as_suffix && v_.escape_spaces;
+  if (!plain) v_.kind = Vocabulary::Kind::Pipeline;
+  find_ends(v_);
+  return make_sentencepiece_model(std::move(v_), std::move(m_), budget_);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> tokenizer_from_sentencepiece(const MappedFile& file, Budget& budget) try {
+  return ModelReader(file, budget).tokenizer();
+} catch (const Error& e) {
+  if (e.op() != "tokenizer" || std::string_view(e.what()).find(file.path()) != std::string_view::npos) throw;
+  throw file_error("tokenizer", file.path(), e.problem());
+}
+
+}  // namespace lc

@@ -1,0 +1,117 @@
+// Unigram (Kudo 2018): of all ways to cover a text with tokens the one whose scores sum to the most.
+#include <algorithm>
+#include <limits>
+
+#include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/occurrences.h"
+#include "lightcone/io/text/steps/fields.h"
+#include "lightcone/io/text/steps/model.h"
+
+namespace lc {
+namespace {
+
+class Unigram final : public TokenModel {
+ public:
+  Unigram(const Fields& f, TokenIds ids, const std::vector<ModelToken>& tokens, Budget& budget);
+  void encode(std::string_view piece, std::vector<int>& out) const override;
+
+ private:
+  struct Best {  // of the ways that end at a place of a text
+    double score = 0;
+    std::size_t begin = 0;  // of the last token
+    int id = -1;            // -1: an unknown character
+    bool reached = false;
+  };
+  void emit(std::string_view text, std::vector<int>& out) const;
+
+  TokenIds ids_;
+  std::vector<double> scores_;
+  Occurrences tokens_;
+  double unknown_score_ = 0;
+  int unknown_;
+  bool byte_fallback_;
+};
+
+Unigram::Unigram(const Fields& f, TokenIds ids, const std::vector<ModelToken>& tokens, Budget& budget)
+    : ids_(std::move(ids)),
+      unknown_(static_cast<int>(f.number("unk_id", -1, 0, std::numeric_limits<int>::max() - 1))),
+      byte_fallback_(f.flag("byte_fallback")) {
+  if (unknown_ >= static_cast<int>(tokens.size())) f.fail("'unk_id' is beyond the vocabulary");
+  budget.take(tokens.size(), 2 * sizeof(std::pair<std::string_view, int>) + sizeof(double));
+  std::vector<std::pair<std::string_view, int>> texts;
+  double least = std::numeric_limits<double>::infinity();
+  for (const ModelToken& t : tokens) {
+    texts.emplace_back(t.text, static_cast<int>(t.id));
+    scores_.push_back(t.score);
+    least = std::min(least, t.score);
+  }
+  tokens_ = Occurrences(std::move(texts), budget);
+  constexpr double kPenalty = 10;
+  unknown_score_ = least - kPenalty;
+}
+
+void Unigram::encode(std::string_view piece, std::vector<int>& out) const {
+  std::vector<Best> best(piece.size() + 1);
+  best[0].reached = true;
+  std::size_t from = 0;  // where the last character begins
+  bool single = false;   // whether it is a token
+  const auto offer = [&](std::size_t begin, std::size_t end, double score, int id) {
+    const double sum = score + best[begin].score;
+    Best& b = best[end];
+    if (!b.reached || sum > b.score) b = {sum, begin, id, true};
+  };
+  tokens_.each(
+      piece,
+      [&](std::size_t end, std::size_t size, int id) {
+        offer(end - size, end, scores_[static_cast<std::size_t>(id)], id);
+        single = single || end - size == from;
+      },
+      [&](std::size_t end) {
+        if (end < piece.size() && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) return;
+        if (!single) {
+          if (unknown_ < 0) throw Error("tokenizer", "the text has an unknown character, and the model no 'unk_id'");
+          offer(from, end, unknown_score_, -1);
+        }
+        from = end, single = false;
+      });
+  std::vector<std::pair<std::size_t, std::size_t>> found;  // from the end; neighbours that are unknown are one
+  bool before = false;
+  for (std::size_t end = piece.size(); end > 0; end = best[end].begin) {
+    const Best& b = best[end];
+    const bool unknown = b.id < 0 || b.id == unknown_;
+    if (unknown && before) found.back().first = b.begin;
+    else found.emplace_back(b.begin, end);
+    before = unknown;
+  }
+  for (std::size_t i = found.size(); i-- > 0;) emit(piece.substr(found[i].first, found[i].second - found[i].first), out);
+}
+
+void Unigram::emit(std::string_view text, std::vector<int>& out) const {
+  if (const int id = ids_.find(text); id >= 0) {
+    out.push_back(id);
+    return;
+  }
+  if (byte_fallback_) {
+    const std::size_t before = out.size();
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    for (const char c : text) {
+      const auto b = static_cast<unsigned char>(c);
+      const int id = ids_.find(std::string("<0x") + kDigits[b >> 4] + kDigits[b & 15] + ">");
+      if (id < 0) break;
+      out.push_back(id);
+    }
+    if (out.size() == before + text.size()) return;
+    out.resize(before);
+  }
+  if (unknown_ < 0) throw Error("tokenizer", "the text has an unknown character, and the model no 'unk_id'");
+  out.push_back(unknown_);
+}
+
+}  // namespace
+
+std::unique_ptr<TokenModel> make_unigram(io::Json model, TokenIds ids, Budget& budget) {
+  const Fields f(model, "the model Unigram", {"type", "unk_id", "vocab", "byte_fallback"});
+  return std::make_unique<Unigram>(f, std::move(ids), model_tokens(model, budget), budget);
+}
+
+}  // namespace lc
