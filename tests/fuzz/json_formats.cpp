@@ -175,11 +175,10 @@ Json post_processor(Liar& l) {
 
 Json model(Liar& l) {
   const std::uint64_t kind = l.draw(4);
-  const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7},
-                      {"##b", 8}, {"\xC4\xA0", 9}, {"\xC4\xA0" "ab", 10}, {"1", 11}};
+  const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7}};
   if (kind == 0)
     return {{"type", "BPE"}, {"byte_fallback", l.draw(2) == 0}, {"ignore_merges", l.draw(2) == 0}, {"fuse_unk", l.draw(2) == 0},
-            {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", {"a b", Json::array({"\xC4\xA0", "ab"})}}};
+            {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", l.draw(2) ? Json::array({"a b"}) : Json::array({Json::array({"a", "b"})})}};
   if (kind == 1)
     return {{"type", "WordPiece"}, {"unk_token", "<unk>"}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}, {"vocab", vocab}};
   if (kind == 2) return {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", vocab}};
@@ -195,7 +194,7 @@ Json tokenizer(Liar& l) {
   j["added_tokens"] = Json::array({{{"id", 0}, {"content", "<unk>"}, {"special", true}},
                                    {{"id", 1}, {"content", "<s>"}, {"special", true}, {"lstrip", l.draw(2) == 0}},
                                    {{"id", 2}, {"content", "</s>"}, {"special", true}},
-                                   {{"id", 12}, {"content", "<x>"}, {"special", false}, {"single_word", l.draw(2) == 0}, {"normalized", l.draw(2) == 0}}});
+                                   {{"id", 8}, {"content", "<x>"}, {"special", false}, {"single_word", l.draw(2) == 0}, {"normalized", l.draw(2) == 0}}});
   if (l.draw(2)) j["normalizer"] = some(l, "normalizers", normalizer);
   if (l.draw(2)) j["pre_tokenizer"] = some(l, "pretokenizers", pre_tokenizer);
   if (l.draw(2)) j["decoder"] = some(l, "decoders", decoder);
