@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/codegen/interpret.h"
+#include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"

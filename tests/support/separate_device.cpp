@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "lightcone/codegen/interpret.h"
+#include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
