@@ -240,7 +240,9 @@ Files make_gguf(Liar& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
 // A double array for two rules: "b" becomes "a", "ab" nothing.
 std::string charsmap(Liar& l) {
   std::vector<std::uint32_t> units(256);
-  const auto unit = [](std::uint32_t byte, std::uint32_t offset, bool leaf) { return byte | (leaf ? 1u << 8 : 0) | offset << 10; };
+  const auto unit = [](std::uint32_t byte, std::uint32_t offset, bool leaf) {
+    return byte | (leaf ? 1u << 8 : 0) | offset << 10;
+  };
   units[0] = unit(0, 1, false);
   units[1 ^ 'b'] = unit('b', 2, true), units[(1 ^ 'b') ^ 2] = 1u << 31;
   units[1 ^ 'a'] = unit('a', 8, false);
@@ -253,9 +255,15 @@ std::string charsmap(Liar& l) {
 
 Files make_sentencepiece(Liar& l) {
   ProtoMaker p(l);
-  std::vector<std::pair<std::string, std::uint64_t>> pieces = {
-      {"<unk>", 2}, {"<s>", 3}, {"</s>", 3}, {kSpace, 1}, {"a", 1}, {kSpace + "a", 1}, {"b", 1}, {"ab", 1 + l.draw(2) * 4},
-      {"<|end|>", 3 + l.draw(2)}};
+  std::vector<std::pair<std::string, std::uint64_t>> pieces = {{"<unk>", 2},
+                                                               {"<s>", 3},
+                                                               {"</s>", 3},
+                                                               {kSpace, 1},
+                                                               {"a", 1},
+                                                               {kSpace + "a", 1},
+                                                               {"b", 1},
+                                                               {"ab", 1 + l.draw(2) * 4},
+                                                               {"<|end|>", 3 + l.draw(2)}};
   const bool bytes = l.draw(4) == 0;
   static constexpr char kDigits[] = "0123456789ABCDEF";
   for (std::size_t b = 0; bytes && b < 256; ++b)

@@ -9,9 +9,9 @@
 #include "gguf_writer.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/keyed_hash.h"
 #include "lightcone/io/text/pieces/longest_match.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama_config.h"
 #include "memory.h"
@@ -195,11 +195,10 @@ TEST(Hostile, ComponentsOfATokenizerJsonAreCounted) {
     spit(dir / "tokenizer.json", file);
     return error_of([&] { load_tokenizer(dir / "tokenizer.json"); });
   };
-  for (const auto& [where, list, one] :
-       {std::tuple("post_processor", "processors", R"({"type":"ByteLevel"})"),
-        {"pre_tokenizer", "pretokenizers", R"({"type":"Punctuation"})"},
-        {"normalizer", "normalizers", R"({"type":"NFC"})"},
-        {"decoder", "decoders", R"({"type":"Fuse"})"}}) {
+  for (const auto& [where, list, one] : {std::tuple("post_processor", "processors", R"({"type":"ByteLevel"})"),
+                                         {"pre_tokenizer", "pretokenizers", R"({"type":"Punctuation"})"},
+                                         {"normalizer", "normalizers", R"({"type":"NFC"})"},
+                                         {"decoder", "decoders", R"({"type":"Fuse"})"}}) {
     EXPECT_EQ(load(many(where, list, one, 64)), "");
     EXPECT_LT(seconds([&] { EXPECT_SAYS(load(many(where, list, one, 20000)), "at most 64 are supported"); }), 2);
   }

@@ -119,7 +119,8 @@ Json config(Liar& l) {
 }
 
 Json text_pattern(Liar& l) {
-  return l.draw(2) ? Json{{"String", l.draw(2) ? " " : "a"}} : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
+  return l.draw(2) ? Json{{"String", l.draw(2) ? " " : "a"}}
+                   : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
 }
 
 // One of the components of each kind.
@@ -127,7 +128,12 @@ Json normalizer(Liar& l) {
   switch (l.draw(9)) {
     case 0: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", kSpace}};
     case 1: return {{"type", "Prepend"}, {"prepend", kSpace}};
-    case 2: return {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true}, {"strip_accents", nullptr}, {"lowercase", l.draw(2) == 0}};
+    case 2:
+      return {{"type", "BertNormalizer"},
+              {"clean_text", true},
+              {"handle_chinese_chars", true},
+              {"strip_accents", nullptr},
+              {"lowercase", l.draw(2) == 0}};
     case 3: return {{"type", "Strip"}, {"strip_left", true}, {"strip_right", l.draw(2) == 0}};
     case 4: return {{"type", "NFKC"}};
     case 5: return {{"type", "Lowercase"}};
@@ -137,12 +143,21 @@ Json normalizer(Liar& l) {
   }
 }
 Json pre_tokenizer(Liar& l) {
-  static constexpr const char* kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+  static constexpr const char* kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
+                                               "Contiguous"};
   switch (l.draw(8)) {
-    case 0: return {{"type", "Split"}, {"pattern", text_pattern(l)}, {"behavior", kBehaviors[l.draw(5)]}, {"invert", l.draw(2) == 0}};
+    case 0:
+      return {{"type", "Split"},
+              {"pattern", text_pattern(l)},
+              {"behavior", kBehaviors[l.draw(5)]},
+              {"invert", l.draw(2) == 0}};
     case 1: return {{"type", "Digits"}, {"individual_digits", l.draw(2) == 0}};
     case 2: return {{"type", "ByteLevel"}, {"add_prefix_space", l.draw(2) == 0}, {"use_regex", l.draw(2) == 0}};
-    case 3: return {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", l.draw(2) ? "first" : "always"}, {"split", l.draw(2) == 0}};
+    case 3:
+      return {{"type", "Metaspace"},
+              {"replacement", kSpace},
+              {"prepend_scheme", l.draw(2) ? "first" : "always"},
+              {"split", l.draw(2) == 0}};
     case 4: return {{"type", "Punctuation"}, {"behavior", kBehaviors[l.draw(5)]}};
     case 5: return {{"type", "BertPreTokenizer"}};
     case 6: return {{"type", l.draw(2) ? "UnicodeScripts" : "WhitespaceSplit"}};
@@ -165,8 +180,10 @@ Json some(Liar& l, const char* list, Json (*one)(Liar&)) {
   return l.draw(2) ? Json{{"type", "Sequence"}, {list, all}} : one(l);
 }
 Json post_processor(Liar& l) {
-  if (l.draw(2)) return {{"type", l.draw(2) ? "BertProcessing" : "RobertaProcessing"}, {"cls", {"<s>", 1}}, {"sep", {"</s>", 2}}};
-  const Json special = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}}, a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  if (l.draw(2))
+    return {{"type", l.draw(2) ? "BertProcessing" : "RobertaProcessing"}, {"cls", {"<s>", 1}}, {"sep", {"</s>", 2}}};
+  const Json special = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
+             a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   return {{"type", "TemplateProcessing"},
           {"single", Json::array({special, a})},
           {"pair", Json::array({special, a})},
@@ -177,10 +194,19 @@ Json model(Liar& l) {
   const std::uint64_t kind = l.draw(4);
   const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7}};
   if (kind == 0)
-    return {{"type", "BPE"}, {"byte_fallback", l.draw(2) == 0}, {"ignore_merges", l.draw(2) == 0}, {"fuse_unk", l.draw(2) == 0},
-            {"unk_token", "<unk>"}, {"vocab", vocab}, {"merges", l.draw(2) ? Json::array({"a b"}) : Json::array({Json::array({"a", "b"})})}};
+    return {{"type", "BPE"},
+            {"byte_fallback", l.draw(2) == 0},
+            {"ignore_merges", l.draw(2) == 0},
+            {"fuse_unk", l.draw(2) == 0},
+            {"unk_token", "<unk>"},
+            {"vocab", vocab},
+            {"merges", l.draw(2) ? Json::array({"a b"}) : Json::array({Json::array({"a", "b"})})}};
   if (kind == 1)
-    return {{"type", "WordPiece"}, {"unk_token", "<unk>"}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}, {"vocab", vocab}};
+    return {{"type", "WordPiece"},
+            {"unk_token", "<unk>"},
+            {"continuing_subword_prefix", "##"},
+            {"max_input_chars_per_word", 100},
+            {"vocab", vocab}};
   if (kind == 2) return {{"type", "WordLevel"}, {"unk_token", "<unk>"}, {"vocab", vocab}};
   Json list = Json::array();
   for (std::size_t i = 0; i < vocab.size(); ++i)
@@ -194,14 +220,24 @@ Json tokenizer(Liar& l) {
   j["added_tokens"] = Json::array({{{"id", 0}, {"content", "<unk>"}, {"special", true}},
                                    {{"id", 1}, {"content", "<s>"}, {"special", true}, {"lstrip", l.draw(2) == 0}},
                                    {{"id", 2}, {"content", "</s>"}, {"special", true}},
-                                   {{"id", 8}, {"content", "<x>"}, {"special", false}, {"single_word", l.draw(2) == 0}, {"normalized", l.draw(2) == 0}}});
+                                   {{"id", 8},
+                                    {"content", "<x>"},
+                                    {"special", false},
+                                    {"single_word", l.draw(2) == 0},
+                                    {"normalized", l.draw(2) == 0}}});
   if (l.draw(2)) j["normalizer"] = some(l, "normalizers", normalizer);
   if (l.draw(2)) j["pre_tokenizer"] = some(l, "pretokenizers", pre_tokenizer);
   if (l.draw(2)) j["decoder"] = some(l, "decoders", decoder);
   if (l.draw(2)) j["post_processor"] = some(l, "processors", post_processor);
-  if (l.draw(4) == 0) j["truncation"] = {{"direction", "Right"}, {"max_length", 4}, {"strategy", "LongestFirst"}, {"stride", 0}};
   if (l.draw(4) == 0)
-    j["padding"] = {{"strategy", l.draw(2) ? Json("BatchLongest") : Json{{"Fixed", 8}}}, {"direction", "Left"}, {"pad_to_multiple_of", 4}, {"pad_id", 0}, {"pad_type_id", 0}, {"pad_token", "x"}};
+    j["truncation"] = {{"direction", "Right"}, {"max_length", 4}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  if (l.draw(4) == 0)
+    j["padding"] = {{"strategy", l.draw(2) ? Json("BatchLongest") : Json{{"Fixed", 8}}},
+                    {"direction", "Left"},
+                    {"pad_to_multiple_of", 4},
+                    {"pad_id", 0},
+                    {"pad_type_id", 0},
+                    {"pad_token", "x"}};
   return j;
 }
 

@@ -10,8 +10,8 @@
 #include "gguf_writer.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/text/tokenizer.h"
 #include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama_config.h"
 #include "processor_time.h"
 
@@ -41,9 +41,7 @@ template <class T>
 void put(std::string& s, const T& v) {
   s.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
-void put_text(std::string& s, const std::string& t) {
-  put(s, static_cast<std::uint64_t>(t.size())), s += t;
-}
+void put_text(std::string& s, const std::string& t) { put(s, static_cast<std::uint64_t>(t.size())), s += t; }
 // A number of a fixed width, so that words differ in their ends.
 std::string digits(std::size_t n, std::size_t width = 8) {
   const std::string d = std::to_string(n);
@@ -67,8 +65,8 @@ std::string gguf_array(std::uint32_t type, std::size_t n, const std::string& eac
   return s;
 }
 
-// Merges that make each other: the file grows with the square of their number. What looks up whole texts takes the power
-// 3/2 of its size, 512 times as long for 64 times the size.
+// Merges that make each other: the file grows with the square of their number. What looks up whole texts takes the
+// power 3/2 of its size, 512 times as long for 64 times the size.
 constexpr std::size_t kManyTimes = 64;
 constexpr double kTooMuch = 200;
 
@@ -83,9 +81,8 @@ std::function<void()> reading(const char* name, const std::string& bytes,
   return [file = std::make_shared<Stored>(name, bytes), read] { read(file->path); };
 }
 std::function<void()> reading_gguf(const std::string& bytes, std::size_t tensors = 0) {
-  return reading("x.gguf", bytes, [tensors](const std::string& path) {
-    EXPECT_EQ(Weights::open(path).tensors().size(), tensors);
-  });
+  return reading("x.gguf", bytes,
+                 [tensors](const std::string& path) { EXPECT_EQ(Weights::open(path).tensors().size(), tensors); });
 }
 // Loads a tokenizer of so many pieces, encodes a text and decodes it.
 std::function<void()> using_tokens(const char* name, const std::string& bytes, std::size_t pieces,
@@ -178,8 +175,7 @@ TEST(ReaderTime, GgufArrays) {
   // many arrays without a value
   expect_linear(20000, [](std::size_t n) {
     std::string s = gguf_header(0, n);
-    for (std::size_t i = 0; i < n; ++i)
-      put_text(s, digits(i)), put(s, kArray), put(s, kText), put(s, std::uint64_t{0});
+    for (std::size_t i = 0; i < n; ++i) put_text(s, digits(i)), put(s, kArray), put(s, kText), put(s, std::uint64_t{0});
     return reading_gguf(s);
   });
   expect_linear(1 << 20, [](std::size_t n) {
@@ -296,7 +292,7 @@ TEST(ReaderTime, SentencePiecePieces) {
 
 TEST(ReaderTime, SentencePieceFields) {
   const std::string skipped = proto_bytes(4, "");  // what the library tests itself with
-  expect_linear(100000, [&](std::size_t n) {  // between pieces, and within one
+  expect_linear(100000, [&](std::size_t n) {       // between pieces, and within one
     std::string s = proto_bytes_pieces(), within = proto_bytes(1, "a");
     for (std::size_t i = 0; i < n; ++i) s += skipped, within += proto_bytes(1, "a");
     return using_tokens("tokenizer.model", s + proto_bytes(1, within) + proto_end(), kBytePieces + 1, "a");
@@ -332,8 +328,8 @@ TEST(ReaderTime, SentencePieceMerges) {
       kManyTimes, kTooMuch);
 }
 
-// Unigram: a long piece that a text all but has at each place. (Pieces that begin with each other are found at each place
-// one by one, which is the square root of the file's size as often.)
+// Unigram: a long piece that a text all but has at each place. (Pieces that begin with each other are found at each
+// place one by one, which is the square root of the file's size as often.)
 TEST(ReaderTime, SentencePieceUnigram) {
   expect_linear(1 << 16, [](std::size_t n) {
     return using_tokens("tokenizer.model",
@@ -378,9 +374,8 @@ TEST(ReaderTime, Llama2cPieces) {
     return using_tokens("tokenizer.bin", llama2c_pieces(n, each), n, std::string(n, 'a'));
   };
   expect_linear(20000, [&](std::size_t n) { return pieces(n, [](std::size_t) { return std::string(); }); });
-  expect_linear(10000, [&](std::size_t n) {
-    return pieces(n, [n](std::size_t i) { return "b" + digits(shuffled(i, n)); });
-  });
+  expect_linear(10000,
+                [&](std::size_t n) { return pieces(n, [n](std::size_t i) { return "b" + digits(shuffled(i, n)); }); });
   expect_linear(32, [&](std::size_t n) {  // as long as they may be
     return pieces(n, [](std::size_t i) { return std::string(65536 - 8, 'b') + digits(i); });
   });

@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "data.h"
-#include "paths.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
+#include "paths.h"
 
 using namespace lc;
 using Json = nlohmann::json;
@@ -253,8 +253,7 @@ TEST(Tokenizer, JoinsAreThoseOfTheTexts) {
         const int n = id(l + r);
         return n < 0 ? std::nullopt : std::optional(-static_cast<double>(v.scores[static_cast<std::size_t>(n)]));
       };
-      for (const std::string& s : joined(w, score))
-        want.push_back(id(s) < 0 ? v.unk : id(s));
+      for (const std::string& s : joined(w, score)) want.push_back(id(s) < 0 ? v.unk : id(s));
       ASSERT_EQ(spm->encode(text(w), false), want) << text(w);
       std::vector<std::string> plain(w.size());
       for (std::size_t c = 0; c < w.size(); ++c) plain[c] = w[c] == "a" ? "a" : "b";

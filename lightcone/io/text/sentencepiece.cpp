@@ -3,6 +3,7 @@
 #include "lightcone/io/text/sentencepiece.h"
 
 #include <algorithm>
+#include <array>
 #include <cfloat>
 #include <functional>
 
@@ -48,6 +49,7 @@ class ModelTokenizer final : public CutTokenizer {
                            : characters_[static_cast<std::size_t>(number - size())];
   }
   int number_of(std::string_view character) const;
+  int search(std::string_view character) const;
 
   SentencePieceModel m_;
   StringMap ids_, reserved_;  // pieces that texts hold, and the others
@@ -61,6 +63,7 @@ class ModelTokenizer final : public CutTokenizer {
   // BPE: symbols are pieces by their ids, then characters that are none and that pieces begin or end with.
   std::vector<std::string_view> characters_;  // in order
   Joins joins_;                               // of these, by the piece they make
+  std::array<int, 128> ascii_{};              // the symbols of single bytes
 };
 
 ModelTokenizer::ModelTokenizer(Vocabulary v, SentencePieceModel m, Budget& budget)
@@ -84,7 +87,8 @@ void ModelTokenizer::index_pieces(Budget& budget) {
       v_.unk = i;
     } else if (type(i) == Type::Byte) {
       if (!m_.byte_fallback || byte_piece(p) < 0)
-        throw Error("tokenizer", str_cat("the byte piece ", in_quotes(p), m_.byte_fallback ? " is none" : " is there, and byte_fallback is not set"));
+        throw Error("tokenizer", str_cat("the byte piece ", in_quotes(p),
+                                         m_.byte_fallback ? " is none" : " is there, and byte_fallback is not set"));
       bytes_[byte_piece(p)] = i;
     } else if (type(i) == Type::UserDefined) {
       defined.emplace_back(p, i);
@@ -111,9 +115,10 @@ void ModelTokenizer::index_unigram(Budget& budget) {
   for (int i = 0; i < size(); ++i) {
     const auto n = static_cast<std::size_t>(i);
     // A symbol of the user's gets so much that it is always chosen.
-    scores_.push_back(type(i) == Type::UserDefined
-                          ? static_cast<float>(static_cast<double>(static_cast<float>(v_.pieces[n].size()) * most) - 0.1)
-                          : v_.scores[n]);
+    scores_.push_back(
+        type(i) == Type::UserDefined
+            ? static_cast<float>(static_cast<double>(static_cast<float>(v_.pieces[n].size()) * most) - 0.1)
+            : v_.scores[n]);
     if (type(i) == Type::Normal || type(i) == Type::UserDefined) texts.emplace_back(v_.pieces[n], i);
   }
   occurrences_ = Occurrences(std::move(texts), budget);
@@ -135,6 +140,7 @@ void ModelTokenizer::index_joins(Budget& budget) {
   characters_.erase(std::unique(characters_.begin(), characters_.end()), characters_.end());
   symbols.insert(symbols.end(), characters_.begin(), characters_.end());
   joins_ = joins_of(symbols, v_.pieces.size(), &budget);
+  for (std::size_t c = 0; c < ascii_.size(); ++c) ascii_[c] = search(std::string(1, static_cast<char>(c)));
 }
 
 int ModelTokenizer::id_of(std::string_view piece) const {
@@ -144,6 +150,11 @@ int ModelTokenizer::id_of(std::string_view piece) const {
 }
 
 int ModelTokenizer::number_of(std::string_view character) const {
+  return character.size() == 1 && character[0] >= 0 ? ascii_[static_cast<std::size_t>(character[0])]
+                                                    : search(character);
+}
+
+int ModelTokenizer::search(std::string_view character) const {
   if (const auto it = ids_.find(character); it != ids_.end()) return it->second;
   const auto at = std::lower_bound(characters_.begin(), characters_.end(), character);
   return at != characters_.end() && *at == character ? size() + static_cast<int>(at - characters_.begin()) : -1;
@@ -195,10 +206,12 @@ std::string ModelTokenizer::normalized(std::string_view text, const SentencePiec
     }
   };
   if (own && defined_ && rules.map.empty()) {
-    each_symbol(text, [&](std::size_t begin, std::size_t end, bool) { put(text.substr(begin, end - begin)), done = end; });
+    each_symbol(text,
+                [&](std::size_t begin, std::size_t end, bool) { put(text.substr(begin, end - begin)), done = end; });
   } else if (own && defined_) {
     std::vector<std::size_t> ends(text.size());  // of the longest symbol that begins at each place
-    symbols_.each(text, [&](std::size_t end, std::size_t bytes, int) { ends[end - bytes] = end; }, [](std::size_t) {});
+    symbols_.each(
+        text, [&](std::size_t end, std::size_t bytes, int) { ends[end - bytes] = end; }, [](std::size_t) {});
     while (done < text.size())
       if (const std::size_t end = ends[done]; end > 0) put(text.substr(done, end - done)), done = end;
       else rest(done + 1);

@@ -127,7 +127,8 @@ void ModelReader::piece(std::string_view bytes) {
     else p.unknown("a piece");
   }
   if (text.empty()) throw file_error("tokenizer", path_, "the piece ", v_.pieces.size(), " is empty");
-  static constexpr Type kTypes[] = {Type::Normal, Type::Unknown, Type::Control, Type::UserDefined, Type::Unused, Type::Byte};
+  static constexpr Type kTypes[] = {Type::Normal,      Type::Unknown, Type::Control,
+                                    Type::UserDefined, Type::Unused,  Type::Byte};
   if (type < 1 || type > 6)
     throw file_error("tokenizer", path_, "the piece ", in_quotes(text), " has the type ", type, ", which is not known");
   budget_.take(piece_bytes(text.size()));
@@ -136,9 +137,9 @@ void ModelReader::piece(std::string_view bytes) {
 
 // What says how texts are cut; the rest is how the model was trained.
 void ModelReader::trainer(std::string_view bytes) {
-  static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-                                                22, 23, 25, 26, 30, 31, 32, 33, 34, 36, 40, 41, 42, 43, 45, 48, 49, 50,
-                                                51, 52, 53, 54};
+  static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17,
+                                                18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
+                                                40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54};
   for (Proto p(bytes, path_); p.next();) {
     if (p.field == 3) {
       if (p.number() < 1 || p.number() > 4)

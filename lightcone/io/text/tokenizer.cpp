@@ -115,8 +115,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v, Budget* budget) {
     case Vocabulary::Kind::WordPiece: return make_wordpiece(std::move(v));
     case Vocabulary::Kind::Pipeline: break;
   }
-  throw Error("tokenizer", "a vocabulary of a tokenizer.json or tokenizer.model does not say how texts are cut: "
-                           "load_tokenizer() makes a tokenizer of the file");
+  throw Error("tokenizer",
+              "a vocabulary of a tokenizer.json or tokenizer.model does not say how texts are cut: "
+              "load_tokenizer() makes a tokenizer of the file");
 }
 
 }  // namespace lc

@@ -69,8 +69,8 @@ class Tokenizer {
 
  protected:
   virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // of UTF-8
-  virtual std::string text_of(std::span<const int> ids) const = 0;                  // of ids inside the vocabulary
-  virtual std::string bytes_of(int id) const = 0;                                   // the same
+  virtual std::string text_of(std::span<const int> ids) const = 0;  // of ids inside the vocabulary
+  virtual std::string bytes_of(int id) const = 0;                   // the same
   Vocabulary::Type type(int id) const;
 
   Vocabulary v_;

@@ -2,11 +2,11 @@
 // printable characters, and characters are joined in the order of the merges.
 #include <algorithm>
 
+#include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/characters.h"
 #include "lightcone/io/text/pieces/joins.h"
 #include "lightcone/io/text/pieces/merge.h"
 #include "lightcone/io/text/pieces/pattern.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -48,8 +48,8 @@ void ByteBpe::index() {
   texts.reserve(v_.merges.size());  // the map refers to them
   made_.reserve(v_.merges.size());
   for (const auto& [left, right] : v_.merges)
-    made_.push_back(symbols.try_emplace(texts.emplace_back(left + right), kBytes + static_cast<int>(made_.size()))
-                        .first->second);
+    made_.push_back(
+        symbols.try_emplace(texts.emplace_back(left + right), kBytes + static_cast<int>(made_.size())).first->second);
   std::vector<Joins::Join> joins;
   joins.reserve(v_.merges.size());
   for (std::size_t i = 0; i < v_.merges.size(); ++i) {

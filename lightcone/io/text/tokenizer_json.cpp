@@ -70,13 +70,12 @@ std::vector<int> PipelineTokenizer::ids_of(std::string_view text, bool specials,
       ids.push_back(id);
       return;
     }
-    NormalText t{std::string(text.substr(begin, end - begin)), begin == 0 ? std::max<std::size_t>(1, utf8_length(text, 0)) : 0};
+    NormalText t{std::string(text.substr(begin, end - begin)),
+                 begin == 0 ? std::max<std::size_t>(1, utf8_length(text, 0)) : 0};
     p_.normalizer.apply(t);
     p_.added.split(t.text, true, parse_control, [&](std::size_t b, std::size_t e, int token) {
       if (token >= 0) ids.push_back(token);
-      else
-        encode({t.text.substr(b, e - b),
-                {{0, e - b, t.from_start > b ? std::min(t.from_start, e) - b : 0}}});
+      else encode({t.text.substr(b, e - b), {{0, e - b, t.from_start > b ? std::min(t.from_start, e) - b : 0}}});
     });
   });
   p_.truncation.apply(ids, specials ? p_.post_processor.added() : 0);
@@ -119,8 +118,8 @@ class Reader {
   const Json root_;
   Vocabulary v_;
   const AddedTokens* added_ = nullptr;
-  std::size_t model_size_ = 0;      // tokens of the model, those that are there twice as well
-  StringMap model_;                 // ids of the model's tokens, of the texts in the vocabulary, which stay where they are
+  std::size_t model_size_ = 0;  // tokens of the model, those that are there twice as well
+  StringMap model_;             // ids of the model's tokens, of the texts in the vocabulary, which stay where they are
   std::deque<std::string> others_;  // tokens that share their id with another one
 };
 
@@ -186,9 +185,10 @@ void Reader::specials(const PostProcessor& p) {
 
 std::shared_ptr<const Tokenizer> Reader::read() {
   const Fields root(root_, "the file",
-                    {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
-                     "decoder", "model"});
-  if (root.text_or("version", "1.0") != "1.0") root.fail("its version is ", in_quotes(root.text("version")), ", not 1.0");
+                    {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                     "post_processor", "decoder", "model"});
+  if (root.text_or("version", "1.0") != "1.0")
+    root.fail("its version is ", in_quotes(root.text("version")), ", not 1.0");
   const Json model = root_["model"];
   pieces(model);
   Pipeline p;

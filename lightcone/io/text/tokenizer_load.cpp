@@ -5,14 +5,14 @@
 #include <limits>
 
 #include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/text/pieces/joins.h"
-#include "lightcone/io/text/pieces/longest_match.h"
+#include "lightcone/io/checkpoints/weights_internal.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/io/text/pieces/joins.h"
+#include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/sentencepiece.h"
 #include "lightcone/io/text/tokenizer_json.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
-#include "lightcone/io/checkpoints/weights_internal.h"
 
 namespace lc {
 namespace {
@@ -202,8 +202,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int siz
   file = MappedFile::read(path);  // small, and another program may be writing it
   Budget budget(o, path);
   const auto b = file->bytes();
-  if (path.ends_with(".json") || b[0] == std::byte{'{'})
-    return tokenizer_from_json(*file, budget);
+  if (path.ends_with(".json") || b[0] == std::byte{'{'}) return tokenizer_from_json(*file, budget);
   if (b.size() < 16) throw file_error("tokenizer", path, "too short for a tokenizer");
   // a SentencePiece model begins with the field "pieces"; llama2.c's file with a small number
   const bool proto = b[0] == std::byte{0x0A} && b[3] != std::byte{0};

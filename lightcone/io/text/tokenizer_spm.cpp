@@ -1,10 +1,10 @@
 // SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
 #include <algorithm>
 
+#include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/characters.h"
 #include "lightcone/io/text/pieces/joins.h"
 #include "lightcone/io/text/pieces/merge.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -80,9 +80,9 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
   const auto join = [&](int left, int right) -> std::optional<Joined> {
     const int id = joins_.find(left, right);
     if (id < 0) return std::nullopt;
-    return Joined{v_.scores.empty() ? static_cast<double>(id)
-                                    : -static_cast<double>(v_.scores[static_cast<std::size_t>(id)]),
-                  id};
+    return Joined{
+        v_.scores.empty() ? static_cast<double>(id) : -static_cast<double>(v_.scores[static_cast<std::size_t>(id)]),
+        id};
   };
   const auto numbered = [&](std::string_view character) { return number(character); };
   merge_characters(s, numbered, join, [&](std::string_view symbol) {

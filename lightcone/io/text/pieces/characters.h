@@ -24,14 +24,14 @@ void each_character(std::string_view text, const Each& each) {
   }
 }
 
-bool is_white_space(std::uint32_t c);      // White_Space
-bool is_word_character(std::uint32_t c);   // \w of regular expressions: letters, marks, digits, _ and what joins them
-bool is_numeric(std::uint32_t c);          // N: digits of all kinds
+bool is_white_space(std::uint32_t c);     // White_Space
+bool is_word_character(std::uint32_t c);  // \w of regular expressions: letters, marks, digits, _ and what joins them
+bool is_numeric(std::uint32_t c);         // N: digits of all kinds
 bool is_sign_or_punctuation(std::uint32_t c);  // ASCII's punctuation and symbols, P (Unicode 8)
-bool is_mark(std::uint32_t c);             // M (Unicode 9)
-bool is_nonspacing_mark(std::uint32_t c);  // Mn (Unicode 8)
-bool is_control(std::uint32_t c);          // Cc, Cf, Co, but neither tab nor line ends (Unicode 8)
-bool is_chinese(std::uint32_t c);          // what BERT calls so: the blocks of CJK ideographs
+bool is_mark(std::uint32_t c);                 // M (Unicode 9)
+bool is_nonspacing_mark(std::uint32_t c);      // Mn (Unicode 8)
+bool is_control(std::uint32_t c);              // Cc, Cf, Co, but neither tab nor line ends (Unicode 8)
+bool is_chinese(std::uint32_t c);              // what BERT calls so: the blocks of CJK ideographs
 
 void append_lower(std::string& to, std::uint32_t c);  // the full mapping of one character
 

@@ -15,7 +15,9 @@ std::uint32_t little_endian(std::string_view b) {
 }  // namespace
 
 CharsMap::CharsMap(std::string_view bytes) {
-  const auto refuse = [](const char* why) { throw Error("tokenizer", str_cat("the table of characters is damaged: ", why)); };
+  const auto refuse = [](const char* why) {
+    throw Error("tokenizer", str_cat("the table of characters is damaged: ", why));
+  };
   if (bytes.size() <= 4) refuse("it is too short");
   const std::size_t size = little_endian(bytes);
   if (size % 4 != 0 || size == 0 || size >= bytes.size() - 4 + 1) refuse("its size is wrong");

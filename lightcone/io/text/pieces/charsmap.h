@@ -1,5 +1,5 @@
-// SentencePiece's table of characters and what they become: a double array (Darts), whose leaves are places in a text of
-// words that end with a zero byte.
+// SentencePiece's table of characters and what they become: a double array (Darts), whose leaves are places in a text
+// of words that end with a zero byte.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class CharsMap {
   bool empty() const { return units_.empty(); }
 
   struct Rule {
-    std::size_t size;      // bytes of the text that it replaces
+    std::size_t size;  // bytes of the text that it replaces
     std::string_view by;
   };
   // The rule with the longest, or the shortest, beginning of a text; nothing where no rule fits.

@@ -61,8 +61,8 @@ void merge_symbols(std::vector<MergeSymbol>& symbols, const Join& join) {
   }
 }
 
-// The same for the characters of a text: number(text) is the number of a symbol of one character, or -1; emit(text) gets
-// what is left in the end.
+// The same for the characters of a text: number(text) is the number of a symbol of one character, or -1; emit(text)
+// gets what is left in the end.
 template <class Number, class Join, class Emit>
 void merge_characters(std::string_view text, const Number& number, const Join& join, const Emit& emit) {
   std::vector<MergeSymbol> symbols;

@@ -33,8 +33,8 @@ class Occurrences {
   struct Node {
     std::uint32_t children = 0;  // side by side, in the order of their bytes
     std::uint32_t depth = 0;
-    std::uint32_t fall = 0;      // the longest end of this node's text that is a node
-    std::uint32_t shorter = 0;   // the longest such end that is a text; 0: there is none
+    std::uint32_t fall = 0;     // the longest end of this node's text that is a node
+    std::uint32_t shorter = 0;  // the longest such end that is a text; 0: there is none
     int value = -1;
     std::uint16_t count = 0;
     unsigned char byte = 0;

@@ -1,5 +1,5 @@
-// The syntax of Oniguruma (its documentation's doc/RE) in that of PCRE2: what a class of characters holds by name, nested
-// classes and their intersections, and quantifiers that mean something else.
+// The syntax of Oniguruma (its documentation's doc/RE) in that of PCRE2: what a class of characters holds by name,
+// nested classes and their intersections, and quantifiers that mean something else.
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -18,7 +18,8 @@ namespace {
 // Members of classes as PCRE2 writes them between brackets.
 constexpr std::string_view kSpaces = "\\t-\\r\\x{85}\\p{Z}";
 constexpr std::string_view kDigits = "\\p{Nd}", kHexDigits = "0-9A-Fa-f";
-constexpr std::string_view kCircled = "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
+constexpr std::string_view kCircled =
+    "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
 #if PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40
 constexpr std::string_view kAlphabetic = "\\p{Alphabetic}", kUpper = "\\p{Uppercase}", kLower = "\\p{Lowercase}";
 constexpr std::string_view kScript = "sc:";  // a script's characters, without its extensions
@@ -191,7 +192,8 @@ std::string Translator::character() {
   if (c == 'x' || c == 'u') {
     std::string digits;
     const std::size_t most = c == 'x' ? 2 : 4;
-    while (digits.size() < most && more() && std::string_view("0123456789abcdefABCDEF").find(peek()) != std::string::npos)
+    while (digits.size() < most && more() &&
+           std::string_view("0123456789abcdefABCDEF").find(peek()) != std::string::npos)
       digits += in_[at_++];
     if (digits.empty() || (c == 'u' && digits.size() < most)) fail("a number without digits");
     return "\\x{" + digits + "}";
@@ -233,16 +235,40 @@ bool Translator::property(Set& set) {
   for (const char k : until('}', "a property without }"))
     if (k != ' ' && k != '_' && k != '-') name += static_cast<char>(k >= 'A' && k <= 'Z' ? k + 32 : k);
   std::string members = named_class(name);
-  static constexpr std::pair<const char*, const char*> kLong[] = {
-      {"letter", "L"}, {"mark", "M"}, {"number", "N"}, {"punctuation", "P"}, {"symbol", "S"}, {"separator", "Z"},
-      {"other", "C"}, {"uppercaseletter", "Lu"}, {"lowercaseletter", "Ll"}, {"titlecaseletter", "Lt"},
-      {"modifierletter", "Lm"}, {"otherletter", "Lo"}, {"nonspacingmark", "Mn"}, {"spacingmark", "Mc"},
-      {"enclosingmark", "Me"}, {"decimalnumber", "Nd"}, {"letternumber", "Nl"}, {"othernumber", "No"},
-      {"spaceseparator", "Zs"}, {"lineseparator", "Zl"}, {"paragraphseparator", "Zp"}, {"control", "Cc"},
-      {"format", "Cf"}, {"mathsymbol", "Sm"}, {"currencysymbol", "Sc"}, {"modifiersymbol", "Sk"},
-      {"othersymbol", "So"}, {"dashpunctuation", "Pd"}, {"openpunctuation", "Ps"}, {"closepunctuation", "Pe"},
-      {"initialpunctuation", "Pi"}, {"finalpunctuation", "Pf"}, {"connectorpunctuation", "Pc"},
-      {"otherpunctuation", "Po"}};
+  static constexpr std::pair<const char*, const char*> kLong[] = {{"letter", "L"},
+                                                                  {"mark", "M"},
+                                                                  {"number", "N"},
+                                                                  {"punctuation", "P"},
+                                                                  {"symbol", "S"},
+                                                                  {"separator", "Z"},
+                                                                  {"other", "C"},
+                                                                  {"uppercaseletter", "Lu"},
+                                                                  {"lowercaseletter", "Ll"},
+                                                                  {"titlecaseletter", "Lt"},
+                                                                  {"modifierletter", "Lm"},
+                                                                  {"otherletter", "Lo"},
+                                                                  {"nonspacingmark", "Mn"},
+                                                                  {"spacingmark", "Mc"},
+                                                                  {"enclosingmark", "Me"},
+                                                                  {"decimalnumber", "Nd"},
+                                                                  {"letternumber", "Nl"},
+                                                                  {"othernumber", "No"},
+                                                                  {"spaceseparator", "Zs"},
+                                                                  {"lineseparator", "Zl"},
+                                                                  {"paragraphseparator", "Zp"},
+                                                                  {"control", "Cc"},
+                                                                  {"format", "Cf"},
+                                                                  {"mathsymbol", "Sm"},
+                                                                  {"currencysymbol", "Sc"},
+                                                                  {"modifiersymbol", "Sk"},
+                                                                  {"othersymbol", "So"},
+                                                                  {"dashpunctuation", "Pd"},
+                                                                  {"openpunctuation", "Ps"},
+                                                                  {"closepunctuation", "Pe"},
+                                                                  {"initialpunctuation", "Pi"},
+                                                                  {"finalpunctuation", "Pf"},
+                                                                  {"connectorpunctuation", "Pc"},
+                                                                  {"otherpunctuation", "Po"}};
   for (const auto& [word, category] : kLong)
     if (name == word) members = str_cat("\\p{", category, "}");
   constexpr std::string_view kGroups = "lmnpszc";

@@ -35,7 +35,8 @@ Pattern::Pattern(std::string text, Syntax syntax) : text_(std::move(text)) {
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE at = 0;
-  code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(code.data()), code.size(), options, &error, &at, context.get()));
+  code_.reset(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(code.data()), code.size(), options, &error, &at, context.get()));
   if (!code_)
     throw Error("tokenizer",
                 str_cat("the split pattern ", in_quotes(text_), " is wrong at ", at, ": ", pcre2_words(error)));
@@ -62,13 +63,13 @@ bool Pattern::Matcher::find(std::string_view text, std::size_t from, std::size_t
   if (s.allowed != text.size() + 1) {
     // An honest pattern goes back a few times over the run of characters it is in, not many times over the text.
     constexpr std::size_t kSteps = 100'000, kStepsEach = 16, kMost = 1u << 30;
-    pcre2_set_match_limit(s.limits.get(), static_cast<std::uint32_t>(std::min(kSteps + kStepsEach * text.size(), kMost)));
+    pcre2_set_match_limit(s.limits.get(),
+                          static_cast<std::uint32_t>(std::min(kSteps + kStepsEach * text.size(), kMost)));
     s.allowed = text.size() + 1;
   }
   const auto match = [&](std::uint32_t options) {
     return pcre2_match(pattern_.code_.get(), reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data()), text.size(),
-                       from, options,
-                       s.data.get(), s.limits.get());
+                       from, options, s.data.get(), s.limits.get());
   };
   int rc = match(PCRE2_NO_UTF_CHECK);
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter keeps what it has to come back to on the heap

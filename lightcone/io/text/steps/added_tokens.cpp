@@ -40,8 +40,7 @@ AddedTokens::AddedTokens(io::Json list, const Normalizer& normalizer, const std:
   StringMap places;
   auto next = static_cast<std::int64_t>(size);
   for (const auto& [unnamed, j] : list) {
-    const Fields f(j, "an added token",
-                   {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+    const Fields f(j, "an added token", {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     AddedToken t = read_token(f);
     if (t.content.empty()) continue;
     budget.take(3 * t.content.size());
@@ -78,18 +77,19 @@ void AddedTokens::index(Budget& budget) {
         throw Error("tokenizer", str_cat("two added tokens are spelled ", in_quotes(all_[i].spelled)));
       found.emplace_back(all_[i].spelled, static_cast<int>(i));
     }
-    if (!found.empty()) (normalized ? normalized_ : plain_) = std::make_shared<const LongestMatch>(std::move(found), true, &budget);
+    if (!found.empty())
+      (normalized ? normalized_ : plain_) = std::make_shared<const LongestMatch>(std::move(found), true, &budget);
   }
 }
 
 bool AddedTokens::fits(const AddedToken& t, std::string_view text, std::size_t done, Found& at) const {
   std::size_t size, begin;
-  if (t.single_word &&
-      ((at.begin > 0 && is_word_character(last_character(text.substr(0, at.begin), &begin))) ||
-       (at.end < text.size() && is_word_character(utf8_decode(text, at.end, &size)))))
+  if (t.single_word && ((at.begin > 0 && is_word_character(last_character(text.substr(0, at.begin), &begin))) ||
+                        (at.end < text.size() && is_word_character(utf8_decode(text, at.end, &size)))))
     return false;
   if (t.left) at.begin = std::max(at.begin, done);  // the spaces of a token before it may have been this one
-  while (t.left && at.begin > done && is_white_space(last_character(text.substr(0, at.begin), &begin))) at.begin = begin;
+  while (t.left && at.begin > done && is_white_space(last_character(text.substr(0, at.begin), &begin)))
+    at.begin = begin;
   while (t.right && at.end < text.size() && is_white_space(utf8_decode(text, at.end, &size))) at.end += size;
   return true;
 }

@@ -22,13 +22,11 @@ class Bpe final : public TokenModel {
   void add_merge(const Fields& f, std::string_view left, std::string_view right, int rank,
                  std::vector<Joins::Join>& joins) const;
   std::vector<MergeSymbol> symbols_of(std::string_view piece) const;
-  int symbol(std::uint32_t c, std::string_view text) const {
-    return c < near_.size() ? near_[c] : ids_.find(text);
-  }
+  int symbol(std::uint32_t c, std::string_view text) const { return c < near_.size() ? near_[c] : ids_.find(text); }
 
   TokenIds ids_;
-  Joins joins_;            // by rank
-  std::vector<int> made_;  // by rank
+  Joins joins_;                  // by rank
+  std::vector<int> made_;        // by rank
   std::array<int, 0x400> near_;  // tokens of one character each
   std::array<int, 256> bytes_;
   int unknown_ = -1;
@@ -86,8 +84,9 @@ void Bpe::read_merges(const Fields& f, Budget& budget) {
     }
     const auto id = [&](const std::string& token) {
       const int found = ids_.find(token);
-      if (found < 0) f.fail("the merge of ", in_quotes(left), " and ", in_quotes(right), " needs ", in_quotes(token),
-                            ", which is not in the vocabulary");
+      if (found < 0)
+        f.fail("the merge of ", in_quotes(left), " and ", in_quotes(right), " needs ", in_quotes(token),
+               ", which is not in the vocabulary");
       return found;
     };
     if (right.size() < prefix_.size()) f.fail("the merge of ", in_quotes(right), " lacks the prefix");
@@ -135,8 +134,8 @@ std::vector<MergeSymbol> Bpe::symbols_of(std::string_view piece) const {
       add(id);
       return;
     }
-    if (byte_fallback_ && std::all_of(text.begin(), text.end(),
-                                      [&](char b) { return bytes_[static_cast<unsigned char>(b)] >= 0; })) {
+    if (byte_fallback_ &&
+        std::all_of(text.begin(), text.end(), [&](char b) { return bytes_[static_cast<unsigned char>(b)] >= 0; })) {
       for (const char b : text) add(bytes_[static_cast<unsigned char>(b)]);
       return;
     }

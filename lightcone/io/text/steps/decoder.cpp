@@ -29,7 +29,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 // Artefacts of cutting English words.
 std::string cleaned(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},   {" ?", "?"},   {" !", "!"},           {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kRules)
     if (text.find(from) != text.npos) text = replaced(text, from, to);
@@ -45,10 +45,20 @@ std::string lossy(std::string_view bytes) {
       out += bytes.substr(at, n), at += n;
       continue;
     }
-    const auto b = [&](std::size_t i) { return at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u; };
+    const auto b = [&](std::size_t i) {
+      return at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u;
+    };
     const unsigned lead = b(0);
-    const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2 : lead >= 0xE0 && lead <= 0xEF ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 1;
-    const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    const std::size_t length = lead >= 0xC2 && lead <= 0xDF   ? 2
+                               : lead >= 0xE0 && lead <= 0xEF ? 3
+                               : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                              : 1;
+    const unsigned low = lead == 0xE0   ? 0xA0
+                         : lead == 0xF0 ? 0x90
+                                        : 0x80,
+                   high = lead == 0xED   ? 0x9F
+                          : lead == 0xF4 ? 0x8F
+                                         : 0xBF;
     std::size_t bad = 1;
     if (length > 2 && b(1) >= low && b(1) <= high) bad = length == 4 && b(2) >= 0x80 && b(2) <= 0xBF ? 3 : 2;
     out += kReplacementCharacter, at += bad;
@@ -133,8 +143,8 @@ Decoder::Step DecoderReader::word_piece(const Fields& f) {
 }
 
 Decoder::Step DecoderReader::ctc(const Fields& f) {
-  return [pad = std::string(f.text_or("pad_token", "<pad>")), word = std::string(f.text_or("word_delimiter_token", "|")),
-          clean = f.flag("cleanup", true)](Tokens& t) {
+  return [pad = std::string(f.text_or("pad_token", "<pad>")),
+          word = std::string(f.text_or("word_delimiter_token", "|")), clean = f.flag("cleanup", true)](Tokens& t) {
     t.list.erase(std::unique(t.list.begin(), t.list.end()), t.list.end());
     std::vector<std::string> made;
     for (const std::string& s : t.list) {
@@ -164,7 +174,8 @@ Decoder::Step DecoderReader::step(io::Json j, Budget& budget) {
   if (type == "WordPiece") return word_piece(Fields(j, what, {"type", "prefix", "cleanup"}));
   if (type == "CTC") return ctc(Fields(j, what, {"type", "pad_token", "word_delimiter_token", "cleanup"}));
   if (type == "Metaspace")
-    return metaspace(Fields(j, what, {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}));
+    return metaspace(
+        Fields(j, what, {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}));
   if (type == "ByteLevel") {
     const Fields f(j, what, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
     f.flag("add_prefix_space"), f.flag("trim_offsets"), f.flag("use_regex");  // of the way there

@@ -62,7 +62,8 @@ int Fields::choice(std::string_view key, std::initializer_list<std::string_view>
 
 std::string_view type_of(Json component, std::string_view what) {
   const Json type = component["type"];
-  if (!type.absent() && !type.is(Json::Kind::String)) throw Error("tokenizer", str_cat(what, ": 'type' is not a string"));
+  if (!type.absent() && !type.is(Json::Kind::String))
+    throw Error("tokenizer", str_cat(what, ": 'type' is not a string"));
   return type.text();
 }
 
@@ -81,7 +82,8 @@ std::vector<Json> components(Json component, std::string_view what, std::string_
       const Fields f(j, str_cat(what, ", a Sequence"), {"type", members});
       if (!f.has(members)) f.fail("it has no ", in_quotes(members));
       const Json list = f.list(members);
-      if (list.size() > kMostComponents) f.fail("it has ", list.size(), " members; at most ", kMostComponents, " are supported");
+      if (list.size() > kMostComponents)
+        f.fail("it has ", list.size(), " members; at most ", kMostComponents, " are supported");
       const std::size_t first = open.size();
       for (const auto& [unnamed, part] : list) open.push_back(part);
       std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());

@@ -26,10 +26,10 @@ class Fields {
   io::Json member(std::string_view key, io::Json::Kind kind, const char* words) const;
   bool has(std::string_view key) const { return !object_[key].absent(); }
   io::Json operator[](std::string_view key) const { return object_[key]; }
-  std::string_view text(std::string_view key) const;                             // "" where it is left out
+  std::string_view text(std::string_view key) const;  // "" where it is left out
   std::string_view text_or(std::string_view key, std::string_view other) const;
   std::string_view required_text(std::string_view key) const;
-  std::string_view character(std::string_view key) const;                        // a text of one character
+  std::string_view character(std::string_view key) const;  // a text of one character
   bool flag(std::string_view key, bool otherwise) const;
   // Null and left out are false.
   bool flag(std::string_view key) const { return flag(key, false); }

@@ -12,8 +12,8 @@ using io::Json;
 
 namespace {
 
-// A score as the reference reads it: its digits as a whole number, rounded, times or over a power of ten, rounded again.
-// The last bit decides between ways of the same score.
+// A score as the reference reads it: its digits as a whole number, rounded, times or over a power of ten, rounded
+// again. The last bit decides between ways of the same score.
 double as_reference_reads(double score) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, score, std::chars_format::scientific).ptr;
@@ -52,7 +52,7 @@ std::string_view model_type(Json model) {
   if (!model["merges"].absent()) return "BPE";
   if (model["vocab"].is(Json::Kind::Array)) return "Unigram";
   return model["max_input_chars_per_word"].absent() && model["continuing_subword_prefix"].absent() ? "WordLevel"
-                                                                                                  : "WordPiece";
+                                                                                                   : "WordPiece";
 }
 
 std::vector<ModelToken> model_tokens(Json model, Budget& budget) {

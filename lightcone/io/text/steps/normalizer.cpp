@@ -165,7 +165,9 @@ std::function<void(NormalText&)> normalizing_step(io::Json j, Budget& budget) {
   if (type == "StripAccents") return plain([](NormalText& t) { remove_accents(t, is_mark); });
   if (type == "Strip") {
     const Fields f(j, what, {"type", "strip_left", "strip_right"});
-    return [left = f.flag("strip_left", true), right = f.flag("strip_right", true)](NormalText& t) { strip(t, left, right); };
+    return [left = f.flag("strip_left", true), right = f.flag("strip_right", true)](NormalText& t) {
+      strip(t, left, right);
+    };
   }
   if (type == "BertNormalizer") {
     const Fields f(j, what, {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});

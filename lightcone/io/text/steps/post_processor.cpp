@@ -45,7 +45,8 @@ PostProcessor::Step PostProcessor::template_of(Json j) {
   const auto read = [&](const char* key, int sequences) {
     Template t;
     const Json list = f.list(key);
-    if (list.size() > kMostParts) f.fail(in_quotes(key), " has ", list.size(), " parts; at most ", kMostParts, " are supported");
+    if (list.size() > kMostParts)
+      f.fail(in_quotes(key), " has ", list.size(), " parts; at most ", kMostParts, " are supported");
     for (const auto& [unnamed, part] : list) {
       const Fields one(part, str_cat(f.what(), ", a part of ", in_quotes(key)), {"Sequence", "SpecialToken"});
       if (one.has("Sequence") == one.has("SpecialToken")) one.fail("it is neither a Sequence nor a SpecialToken");
@@ -172,7 +173,8 @@ Padding::Padding(Json padding) {
   any_ = true;
   const Json strategy = f["strategy"];
   if (strategy.is(Json::Kind::Object))
-    length_ = static_cast<std::size_t>(Fields(strategy, "the padding, its strategy", {"Fixed"}).number("Fixed", 0, 0, kMostLength));
+    length_ = static_cast<std::size_t>(
+        Fields(strategy, "the padding, its strategy", {"Fixed"}).number("Fixed", 0, 0, kMostLength));
   else f.choice("strategy", {"BatchLongest"}, 0);
   left_ = f.choice("direction", {"Right", "Left"}, 0) == 1;
   multiple_ = static_cast<std::size_t>(f.number("pad_to_multiple_of", 0, 0, kMostLength));

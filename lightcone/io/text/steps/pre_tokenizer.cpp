@@ -211,8 +211,8 @@ Behavior behavior_of(const Fields& f) {
 std::function<void(Pieces&)> splitting_step(const Fields& f, Budget& budget) {
   const PatternField p = pattern_field(f);
   budget.take(2 * p.text.size() + 8192);
-  const auto pattern = std::make_shared<const Pattern>(
-      std::string(p.text), p.regex ? Pattern::Syntax::Oniguruma : Pattern::Syntax::Literal);
+  const auto pattern = std::make_shared<const Pattern>(std::string(p.text),
+                                                       p.regex ? Pattern::Syntax::Oniguruma : Pattern::Syntax::Literal);
   if (!f.has("behavior")) f.fail("it has no 'behavior'");
   return [pattern, behavior = behavior_of(f), invert = f.flag("invert")](Pieces& t) {
     cut_by(t, *pattern, behavior, invert);
@@ -227,8 +227,7 @@ std::function<void(Pieces&)> cutting_step(io::Json j, Budget& budget) {
   };
   if (type == "Whitespace") return plain(cut_words);
   if (type == "UnicodeScripts") return plain(cut_scripts);
-  if (type == "WhitespaceSplit")
-    return plain([](Pieces& p) { cut_at(p, Behavior::Removed, is_white_space); });
+  if (type == "WhitespaceSplit") return plain([](Pieces& p) { cut_at(p, Behavior::Removed, is_white_space); });
   if (type == "BertPreTokenizer")
     return plain([](Pieces& p) {
       cut_at(p, Behavior::Removed, is_white_space);
@@ -237,12 +236,13 @@ std::function<void(Pieces&)> cutting_step(io::Json j, Budget& budget) {
   if (type == "ByteLevel") {
     const Fields f(j, what, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
     f.flag("trim_offsets");  // of places in the text, which are not asked for
-    return [prefix = f.flag("add_prefix_space"),
-            words = f.flag("use_regex", true) ? gpt2_words() : nullptr](Pieces& p) { byte_level(p, prefix, words.get()); };
+    return [prefix = f.flag("add_prefix_space"), words = f.flag("use_regex", true) ? gpt2_words() : nullptr](
+               Pieces& p) { byte_level(p, prefix, words.get()); };
   }
   if (type == "Metaspace")
-    return [m = metaspace_of(Fields(j, what, {"type", "replacement", "add_prefix_space", "prepend_scheme", "split",
-                                              "str_rep"}))](Pieces& p) { metaspace(p, m); };
+    return [m = metaspace_of(
+                Fields(j, what, {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}))](
+               Pieces& p) { metaspace(p, m); };
   if (type == "CharDelimiterSplit") {
     const std::string_view by = Fields(j, what, {"type", "delimiter"}).character("delimiter");
     std::size_t size;
@@ -257,7 +257,8 @@ std::function<void(Pieces&)> cutting_step(io::Json j, Budget& budget) {
     };
   }
   if (type == "Punctuation")
-    return [b = behavior_of(Fields(j, what, {"type", "behavior"}))](Pieces& p) { cut_at(p, b, is_sign_or_punctuation); };
+    return
+        [b = behavior_of(Fields(j, what, {"type", "behavior"}))](Pieces& p) { cut_at(p, b, is_sign_or_punctuation); };
   if (type == "FixedLength") {
     const Fields f(j, what, {"type", "length"});
     return [n = static_cast<std::size_t>(f.number("length", 5, 1, 1 << 30))](Pieces& p) { cut_lengths(p, n); };

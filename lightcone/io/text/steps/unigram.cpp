@@ -83,7 +83,8 @@ void Unigram::encode(std::string_view piece, std::vector<int>& out) const {
     else found.emplace_back(b.begin, end);
     before = unknown;
   }
-  for (std::size_t i = found.size(); i-- > 0;) emit(piece.substr(found[i].first, found[i].second - found[i].first), out);
+  for (std::size_t i = found.size(); i-- > 0;)
+    emit(piece.substr(found[i].first, found[i].second - found[i].first), out);
 }
 
 void Unigram::emit(std::string_view text, std::vector<int>& out) const {

@@ -41,7 +41,8 @@ class PartsOfWords final : public TokenModel {
   std::size_t longest_;
   std::string unknown_text_;
   int unknown_;
-  static LongestMatch tokens(const TokenIds& ids, const Fields& f, std::vector<std::string>& beginnings, Budget& budget);
+  static LongestMatch tokens(const TokenIds& ids, const Fields& f, std::vector<std::string>& beginnings,
+                             Budget& budget);
 };
 
 LongestMatch PartsOfWords::tokens(const TokenIds& ids, const Fields& f, std::vector<std::string>& beginnings,
@@ -71,8 +72,10 @@ PartsOfWords::PartsOfWords(const Fields& f, TokenIds ids, Budget& budget)
 
 void PartsOfWords::encode(std::string_view piece, std::vector<int>& out) const {
   const std::size_t before = out.size();
-  if (count_characters(piece) <= longest_ &&
-      tokens_.cover(std::string(1, kBegin) + std::string(piece), [&](int id, std::size_t) { out.push_back(id); }))
+  std::string marked;
+  marked.reserve(piece.size() + 1);
+  (marked += kBegin) += piece;
+  if (count_characters(piece) <= longest_ && tokens_.cover(marked, [&](int id, std::size_t) { out.push_back(id); }))
     return;
   out.resize(before);
   if (unknown_ < 0)
