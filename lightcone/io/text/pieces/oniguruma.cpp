@@ -27,7 +27,7 @@ constexpr std::string_view kScript = "sc:";  // a script's characters, without i
 constexpr std::string_view kAlphabetic = "\\p{L}\\p{Nl}", kUpper = "\\p{Lu}", kLower = "\\p{Ll}";
 constexpr std::string_view kScript = "";
 #endif
-// Latin-1's fractions and small digits, which \w matches outside brackets alone.
+// Latin-1's fractions and small digits, which \w and \b take for words, but not within brackets.
 constexpr std::string_view kFractions = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 std::string words() { return str_cat("\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}", kCircled); }
 
@@ -287,7 +287,7 @@ void Translator::escape() {
   const char c = peek();
   Set set;
   if (character_type(c, set, false) || property(set)) return atom(set.expression());
-  const std::string w = "[" + words() + "]";
+  const std::string w = str_cat("[", words(), kFractions, "]");
   if (c == 'b') return ++at_, atom("(?:(?<=" + w + ")(?!" + w + ")|(?<!" + w + ")(?=" + w + "))");
   if (c == 'B') return ++at_, atom("(?:(?<=" + w + ")(?=" + w + ")|(?<!" + w + ")(?!" + w + "))");
   if (c == 'N') return ++at_, atom("[^\\n]");
