@@ -204,13 +204,13 @@ TEST(Chat, AnotherModelsTokenizerIsRefused) {
                        R"(}, "merges": []}})");
     return load(d / name);
   };
-  const std::string five = R"("a": 0, "b": 1, "c": 3, "d": 4, "e": 5)",
+  const std::string five = R"("a": 0, "b": 1, "c": 3, "d": 4, "e": 5)", six = five + R"(, "</s>": 2)",
                     end = R"({"id": 2, "content": "</s>", "special": true})";
-  EXPECT_EQ(json("right.json", five, end), "no error");
-  EXPECT_EQ(json("padded.json", five, end + R"(, {"id": 6, "content": "<pad>", "special": true})"), "no error");
-  EXPECT_PRED2(contains, json("large.json", five + R"(, "f": 6)", end),
+  EXPECT_EQ(json("right.json", six, end), "no error");
+  EXPECT_EQ(json("padded.json", six, end + R"(, {"id": 6, "content": "<pad>", "special": true})"), "no error");
+  EXPECT_PRED2(contains, json("large.json", six + R"(, "f": 6)", end),
                "is not this model's: it has 7 tokens, the embedding 6 rows");
-  EXPECT_PRED2(contains, json("small.json", R"("a": 0, "b": 1, "c": 3)", end),
+  EXPECT_PRED2(contains, json("small.json", R"("a": 0, "b": 1, "</s>": 2, "c": 3)", end),
                "is not this model's: it has 4 tokens, the embedding 6 rows");
   EXPECT_PRED2(contains, json("end.json", five + R"(, "x": 2)", ""), "ends a text by token 2, which it spells 'x'");
 }
