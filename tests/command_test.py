@@ -88,7 +88,7 @@ class Command(unittest.TestCase):
             self.refuses(run("generate", d / "bert.gguf", "x"), "gptxx")
             self.refuses(run("generate", d, "x"), "several checkpoints")
             self.refuses(run("inspect", d / "none"), "there is no file")
-            self.refuses(run("view", "builtin", "-o", d / "no" / "folder.html"), "cannot write")
+            self.refuses(run("view", "builtin", "-o", d / "no" / "folder.html"), "cannot open the folder")
         self.refuses(run("generate", "builtin", b"abc\xff"), "not UTF-8", "0xff", "offset 3")
         self.refuses(run("generate", "builtin", "x", "--top-p", "2"), "top_p")
         self.refuses(run("generate", "builtin", "x " * 2000), "the prompt is", "do not fit the context of 384", "--context")
@@ -469,7 +469,7 @@ class Command(unittest.TestCase):
             self.assertEqual(run("view", "builtin", "--memory", "-o", page).returncode, 0)
             self.assertEqual(page.read_text().count("<svg"), 1)
         self.assertIn("most in use", run("view", "builtin", "--memory", "--text").stdout.decode())
-        self.refuses(run("generate", "builtin", "Once", "-n", "2", "-q", "--profile", "/nowhere/t.json"), "cannot write")
+        self.refuses(run("generate", "builtin", "Once", "-n", "2", "-q", "--profile", "/nowhere/t.json"), "cannot open the folder")
 
     def test_bench_explains(self):
         r = run("bench", "fused", "--explain", "--json")
