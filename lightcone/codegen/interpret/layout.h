@@ -2,6 +2,8 @@
 // numbers of a chunk lie.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <array>
 #include <vector>
 
@@ -57,3 +59,4 @@ struct Layout {
 };
 
 }  // namespace lc::ir
+#include "lightcone/macros_on.h"

@@ -3,6 +3,8 @@
 // from. Results are those of double precision, rounded once to the type.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 
 #include "lightcone/core/op.h"
@@ -55,3 +57,4 @@ Element element(DType t, const void* v, i64 k);
 void put(DType t, void* v, i64 k, const Element& e);
 
 }  // namespace lc::ir::vectors
+#include "lightcone/macros_on.h"
