@@ -68,8 +68,8 @@ double unit_of(Op op, DType t);
 // the other does (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
 // Comput. 41, 2019), whatever order an implementation takes.
 double unit_of_sum(DType t);
-// Of more than kLongSum terms every implementation makes blocks (docs/accuracy.md): their partial sums are those of a
-// block, and of the sums of blocks so many at most.
+// Every implementation adds more than kLongSum terms by blocks (docs/accuracy.md): partial sums are those of one block of
+// kSumBlock terms, and those of at most kBlockSums blocks.
 inline constexpr std::size_t kLongSum = 1 << 14, kSumBlock = 512, kBlockSums = 32;
 inline double part_of_block_sums(std::size_t length) {
   return std::min(1.0, static_cast<double>(kBlockSums * kSumBlock) / static_cast<double>(length));

@@ -30,7 +30,7 @@ constexpr i64 kMB = 1 << 20;
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-// Of memory that is free, a part: what is timed must not drive out what others have.
+// An eighth of the memory that is free: what is timed must not drive out what others have.
 i64 bytes_to_spare() {
 #if defined(_SC_AVPHYS_PAGES)
   const long pages = ::sysconf(_SC_AVPHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);

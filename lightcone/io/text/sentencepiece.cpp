@@ -128,16 +128,7 @@ void ModelTokenizer::index_joins(Budget& budget) {
   budget.take(v_.pieces.size(), sizeof(std::string_view));
   std::vector<std::string_view> symbols(v_.pieces.size());
   for (const auto& [text, id] : ids_) symbols[static_cast<std::size_t>(id)] = text;
-  const auto character = [&](std::string_view text, std::size_t at, std::size_t size) {
-    if (utf8_length(text, at) != size || ids_.contains(text.substr(at, size))) return;
-    budget.take(4 * sizeof(std::string_view));
-    characters_.push_back(text.substr(at, size));
-  };
-  for (const auto& [text, id] : ids_)
-    for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 4); ++size)
-      character(text, 0, size), character(text, text.size() - size, size);
-  std::sort(characters_.begin(), characters_.end());
-  characters_.erase(std::unique(characters_.begin(), characters_.end()), characters_.end());
+  characters_ = characters_at_ends(ids_, &budget);
   symbols.insert(symbols.end(), characters_.begin(), characters_.end());
   joins_ = joins_of(symbols, v_.pieces.size(), &budget);
   for (std::size_t c = 0; c < ascii_.size(); ++c) ascii_[c] = search(std::string(1, static_cast<char>(c)));

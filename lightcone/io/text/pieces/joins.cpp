@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <tuple>
 
+#include "lightcone/io/utf8.h"
+
 namespace lc {
 namespace {
 
@@ -88,6 +90,21 @@ Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Bu
   all.reserve(n);
   each([&](int left, int right, int piece) { all.push_back({left, right, piece}); });
   return {std::move(all), symbols.size()};
+}
+
+std::vector<std::string_view> characters_at_ends(const StringMap& pieces, Budget* budget) {
+  std::vector<std::string_view> found;
+  const auto character = [&](std::string_view text, std::size_t at, std::size_t size) {
+    if (utf8_length(text, at) != size || pieces.contains(text.substr(at, size))) return;
+    if (budget) budget->take(4 * sizeof(std::string_view));
+    found.push_back(text.substr(at, size));
+  };
+  for (const auto& [text, id] : pieces)
+    for (std::size_t size = 1; size <= std::min<std::size_t>(text.size(), 4); ++size)
+      character(text, 0, size), character(text, text.size() - size, size);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 }  // namespace lc

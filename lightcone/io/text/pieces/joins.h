@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lightcone/io/read_options.h"
+#include "lightcone/io/text/pieces/string_map.h"
 
 namespace lc {
 
@@ -30,5 +31,8 @@ class Joins {
 // Every way in which one of the first `pieces` symbols is two symbols: joins whose value is the piece. Symbols of no
 // text count as absent. Time in proportion to the texts together, times a logarithm.
 Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Budget* budget);
+
+// The characters that a piece begins or ends with and that are no piece themselves, sorted: merges meet them, too.
+std::vector<std::string_view> characters_at_ends(const StringMap& pieces, Budget* budget);
 
 }  // namespace lc

@@ -5,7 +5,7 @@
 
 namespace lc {
 
-// Of a space, and of what has no script: it goes with its neighbours.
+// A space, and what has no script, goes with its neighbours.
 constexpr int kAnyScript = 0;
 // The number of a script; Hiragana and Katakana are Han's.
 int script_of(std::uint32_t c);
