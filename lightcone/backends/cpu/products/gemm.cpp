@@ -302,9 +302,10 @@ void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float
 void compute_block(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 nr = j.u->nr, row = task / j.across.parts, column = task % j.across.parts;
-  if (j.u->begin) j.u->begin();
   const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), c0 = j.across.begin(column) * nr,
             c1 = std::min(j.columns, j.across.begin(column + 1) * nr);
+  if (s0 == s1) return;  // more tasks than strips
+  if (j.u->begin) j.u->begin();
   std::byte* own = j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr;
   if (!j.beside) {
     compute(j, s0, s1, c0, c1, own, nullptr);
