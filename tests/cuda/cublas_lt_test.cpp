@@ -27,6 +27,7 @@ class FakeLt {
   FakeLt(const FakeLt&) = delete;
   void set(const char* name, long value) { EXPECT_EQ(set_(name, value), 0) << name; }
   long products() const { return get_("products"); }
+  long of_zeros() const { return get_("of_zeros"); }
   long live() const { return get_("live"); }
 
  private:
@@ -205,6 +206,22 @@ TEST(CublasLt, IsTakenWhereItIsFasterAndStaysSo) {
   lt.set("delay_ms", 0);
   EXPECT_EQ(by_library(small, generic() | cuda(o)), 0);
   EXPECT_EQ(lt.products(), before);
+}
+
+// A device takes less power for zeros and has another clock then: what wins on them need not win on numbers.
+TEST(CublasLt, IsMeasuredOnNumbers) {
+  FakeLt lt;
+  const TempDir dir;
+  CudaOptions o = options(std::nullopt);
+  o.cache = dir / "cache";
+  for (const DType t : {DType::F32, DType::BF16, DType::F16}) {
+    const long products = lt.products(), of_zeros = lt.of_zeros();
+    Graph g;
+    g.output("y", matmul(g.input("x", {32, 64}, t), g.input("w", {64, 32}, t)));
+    compile(g, generic() | cuda(o));
+    EXPECT_GT(lt.products(), products) << name(t);
+    EXPECT_EQ(lt.of_zeros(), of_zeros) << name(t);
+  }
 }
 
 TEST(CublasLt, IsPartOfRecordings) {

@@ -12,6 +12,7 @@
 #include "data.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
+#include "error_of.h"
 #include "paths.h"
 
 using namespace lc;
@@ -130,6 +131,19 @@ TEST(Tokenizer, RandomComponents) {
     expect_rows(path, one["rows"], "line " + std::to_string(files + 1));
   }
   EXPECT_GE(files, 50);
+}
+
+// The reference would not load them either.
+TEST(Tokenizer, SentencePieceFilesWithEmptyAndRepeatedPiecesAreRefused) {
+  const TempDir dir;
+  const std::string unknown("\x0a\x09\x0a\x05<unk>\x18\x02"), a("\x0a\x03\x0a\x01" "a"), none("\x0a\x02\x0a\x00", 4);
+  const auto said = [&](const std::string& pieces) {
+    spit(dir / "tokenizer.model", unknown + pieces + std::string("\x12\x02\x18\x02", 4));
+    return error_of([&] { load_tokenizer(dir / "tokenizer.model"); });
+  };
+  EXPECT_EQ(said(a), "no error");
+  EXPECT_NE(said(a + none).find("the piece 2 is empty"), std::string::npos) << said(a + none);
+  EXPECT_NE(said(a + a).find("the piece 'a' is there twice"), std::string::npos) << said(a + a);
 }
 
 TEST(Tokenizer, TheSameVocabularyFromThreeFiles) {

@@ -18,6 +18,11 @@ Settings& settings() {
 
 namespace {
 
+bool begins_with_zeros(std::uint64_t at, fake_cuda::LibraryWork::OnDevice on_device) {
+  constexpr char zeros[64] = {};
+  return on_device(at, 64) && std::memcmp(reinterpret_cast<const void*>(at), zeros, 64) == 0;
+}
+
 constexpr std::uint64_t kMagic = 0x6b6166656c61746cull;
 
 struct Algorithm {  // cublasLtMatmulAlgo_t
@@ -184,6 +189,7 @@ FAKE_CUBLAS_LT_API int cublasLtMatmul(Handle* handle, Product* product, const fl
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(settings().delay_ms.load()));
     ++settings().products;
+    if (begins_with_zeros(a, on_device) || begins_with_zeros(b, on_device)) ++settings().of_zeros;
     return p.compute(a, b, d, on_device);
   }};
   return as_status(fake_cuda_library_work(stream, &work));
@@ -198,5 +204,6 @@ FAKE_CUBLAS_LT_API int fake_cublas_lt_set(const char* name, long value) {
 }
 FAKE_CUBLAS_LT_API long fake_cublas_lt_get(const char* name) {
   if (std::strcmp(name, "products") == 0) return settings().products;
+  if (std::strcmp(name, "of_zeros") == 0) return settings().of_zeros;
   return std::strcmp(name, "live") == 0 ? settings().live.load() : -1;
 }

@@ -59,6 +59,7 @@ struct Settings {
   std::atomic<long> delay_ms = 0;      // that a product takes at least
   std::atomic<long> workspace = 1000;  // bytes that an algorithm wants
   std::atomic<long> products = 0;      // computed so far
+  std::atomic<long> of_zeros = 0;      // those of them that had nothing but zeros in the first 64 bytes of an operand
   std::atomic<long> live = 0;          // handles and descriptors that were not destroyed
 };
 Settings& settings();
