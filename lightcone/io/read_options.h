@@ -28,9 +28,11 @@ class Budget {
   void take(std::size_t count, std::size_t each);  // Error when there is not enough left
   std::size_t limit() const { return limit_ ? limit_ : kFloor + kEachByte * parsed_; }
   std::size_t taken() const { return taken_; }
+  bool refused() const { return refused_; }  // take() found too little left, once
 
  private:
   std::size_t limit_, parsed_ = 0, taken_ = 0;
+  bool refused_ = false;
   std::string path_;
 };
 

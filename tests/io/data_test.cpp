@@ -271,6 +271,45 @@ TEST(Csv, BadCellsAreNamed) {
   for (char d : {'"', '\n', '\r', '.', '-', '5'}) refuses_csv("a\n1\n", "a delimiter that", {.delimiter = d});
 }
 
+TEST(Csv, WordsAndChosenColumns) {
+  const std::string text = "a,kind,b,id\n1, tall ,2,x\n\n3,\"big, round\",NA,y\n5,,nan,z\n";
+  const Csv c = parse_csv(text, {.missing = -1, .na_values = {"NA", "nan"}, .columns = {"b", "a"}, .texts = {"kind"}});
+  EXPECT_EQ(c.columns, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(c.values.shape, (Shape{3, 2}));
+  EXPECT_EQ(list<float>(c.values), (std::vector<float>{2, 1, -1, 3, -1, 5}));
+  EXPECT_EQ(c.texts.at("kind"), (std::vector<std::string>{"tall", "big, round", ""}));
+  EXPECT_EQ(c.lines, (std::vector<std::int64_t>{2, 4, 5}));
+  EXPECT_EQ(list<float>(c.column("a")), (std::vector<float>{1, 3, 5}));
+  // all but the words; a missing word is an empty one
+  const Csv rest = parse_csv("a,kind,b\n1,NA,2\n", {.na_values = {"NA"}, .texts = {"kind"}});
+  EXPECT_EQ(rest.columns, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(list<float>(rest.values), (std::vector<float>{1, 2}));
+  EXPECT_EQ(rest.texts.at("kind"), (std::vector<std::string>{""}));
+  EXPECT_EQ(rest.columns.size(), static_cast<std::size_t>(rest.values.shape[1]));
+  // without a header columns are called by their places
+  const CsvOptions bare{.header = false, .columns = {"2", "0"}, .texts = {"1"}};
+  const Csv b = parse_csv("1,x,2\n3,y,4\n", bare);
+  EXPECT_TRUE(b.columns.empty());
+  EXPECT_EQ(list<float>(b.values), (std::vector<float>{2, 1, 4, 3}));
+  EXPECT_EQ(b.texts.at("1"), (std::vector<std::string>{"x", "y"}));
+  // nobody asked for numbers
+  EXPECT_EQ(parse_csv("kind\nx\n", {.texts = {"kind"}}).values.shape, (Shape{1, 0}));
+  EXPECT_TRUE(parse_csv("kind\n", {.texts = {"kind"}}).texts.at("kind").empty());
+}
+
+TEST(Csv, ColumnsThatAreNotThere) {
+  refuses_csv("a,b\n1,2\n", "there is no column 'c'; it has 'a', 'b'", {.columns = {"a", "c"}});
+  refuses_csv("a,b\n1,2\n", "there is no column 'kind'", {.texts = {"kind"}});
+  refuses_csv("a,b,a\n1,2,3\n", "several columns are called 'a'", {.columns = {"a"}});
+  refuses_csv("1,2\n", "there is no column '7': the first row has 2 cells", {.header = false, .columns = {"7", "0"}});
+  refuses_csv("1\n", "there is no column '700'", {.header = false, .columns = {"700", "701", "702", "703", "0"}});
+  refuses_csv("a,b\n1,2\n", "the column 'a' is asked for twice", {.columns = {"a", "b", "a"}});
+  refuses_csv("a,b\n1,2\n", "the column 'a' is asked for twice", {.columns = {"a"}, .texts = {"a"}});
+  refuses_csv("a,b\n1,NA\n", "line 2, column 2: a missing cell; CsvOptions::missing", {.na_values = {"NA"}});
+  // a column that nobody asked for may hold anything
+  EXPECT_EQ(parse_csv("a,b\n1,x\n", {.columns = {"a"}}).values.shape, (Shape{1, 1}));
+}
+
 TEST(Csv, RandomBytes) {
   std::mt19937 random(7);
   const char alphabet[] = "0123456789.,,,,\n\n\r\"\" ex-";
@@ -279,7 +318,12 @@ TEST(Csv, RandomBytes) {
     std::string text;
     for (std::uint32_t n = random() % 20; n > 0; --n) text += alphabet[random() % (sizeof alphabet - 1)];
     try {
-      const Csv c = parse_csv(text, {.header = i % 2 == 0, .missing = 0});
+      const bool header = i % 2 == 0;
+      CsvOptions o{.header = header, .missing = 0, .na_values = {"x"}};
+      if (i % 3 == 1) o.columns = {header ? "" : "1"};
+      if (i % 5 == 1) o.texts = {header ? "e" : "0"};
+      const Csv c = parse_csv(text, o);
+      for (const auto& [name, column] : c.texts) ASSERT_EQ(column.size(), c.lines.size()) << text;
       ASSERT_EQ(c.values.elements(), c.values.shape[0] * c.values.shape[1]) << text;
       ++read;
     } catch (const Error&) {

@@ -195,3 +195,68 @@ TEST(ImageFolder, WhatDoesNotFitIsSaid) {
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, {.height = 8, .width = 6}); }),
                "0.png: neither a JPEG nor a PNG");
 }
+
+TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
+  NEEDS_DECODERS();
+  const Folder folder;
+  std::filesystem::create_directory_symlink(folder.path / "cat/more", folder.path / "zebra/link");
+  std::filesystem::create_symlink("nowhere", folder.path / "zebra/gone.png");
+  const auto names = [&](const std::vector<SkippedFile>& skipped) {
+    std::vector<std::string> all;
+    for (const SkippedFile& f : skipped) all.push_back(f.path.substr(folder.path.string().size() + 1) + ": " + f.why);
+    return all;
+  };
+  const std::vector<std::string> others{
+      "readme: beside the folders of the classes", "cat/notes.txt: not .jpg, .jpeg or .png",
+      "zebra/gone.png: not a regular file", "zebra/link: a link to a folder"};
+  ImageFolderOptions options{.resize = 9, .height = 8, .width = 6};
+  EXPECT_EQ(names(read_image_folder(folder.path, options).skipped), others);
+  // pictures that cannot be read: an Error, unless they are to be left out
+  spit(folder / "cat/0.png", "torn"), spit(folder / "zebra/2.png", "torn");
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }), "0.png: neither a JPEG nor a PNG");
+  options.skip_unreadable = true;
+  const ImageFolder all = read_image_folder(folder.path, options);
+  EXPECT_EQ(all.files,
+            (std::vector<std::string>{folder / "cat/b.jpeg", folder / "cat/more/a.jpg", folder / "zebra/1.PNG"}));
+  EXPECT_EQ(all.data.at("image").shape, (std::vector<std::int64_t>{3, 3, 8, 6}));
+  const auto labels = all.data.at("label").values<std::int64_t>();
+  EXPECT_EQ(std::vector(labels.begin(), labels.end()), (std::vector<std::int64_t>{0, 0, 1}));
+  auto with_torn = others;
+  with_torn.insert(with_torn.end(), {"cat/0.png: neither a JPEG nor a PNG", "zebra/2.png: neither a JPEG nor a PNG"});
+  EXPECT_EQ(names(all.skipped), with_torn);
+  std::filesystem::remove(folder.path / "cat/0.png");
+  const ImageFolder same = read_image_folder(folder.path, options);
+  EXPECT_TRUE(same.data.at("image").bytes == all.data.at("image").bytes);
+  // what takes too much memory is no damage
+  EXPECT_PRED2(contains, error_of([&] {
+                 read_image_folder(folder.path, options, {.memory = 4000});
+               }),
+               "as many as ReadOptions::memory allows");
+  spit(folder / "zebra/1.PNG", "torn too");
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }),
+               "zebra: none of its pictures can be read: ");
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }), "1.PNG: neither a JPEG");
+}
+
+TEST(ImageFolder, PicturesAreFoundAndFitted) {
+  NEEDS_DECODERS();
+  const Folder folder;
+  const FoundImages found = find_images(folder.path);
+  EXPECT_EQ(found.files,
+            (std::vector<std::string>{folder / "cat/b.jpeg", folder / "cat/more/a.jpg", folder / "zebra/1.PNG"}));
+  ASSERT_EQ(found.skipped.size(), 2u);
+  EXPECT_EQ(found.skipped[0].path, folder / "cat/notes.txt");
+  const ImageFolderOptions options{.resize = 9, .height = 8, .width = 6};
+  const ImageFolder all = read_image_folder(folder.path, options);
+  for (std::size_t k = 0; k < found.files.size(); ++k) {
+    const Array one = fitted_image(read_image(found.files[k]), options);
+    ASSERT_EQ(one.shape, (std::vector<std::int64_t>{3, 8, 6}));
+    EXPECT_TRUE(std::equal(one.bytes.begin(), one.bytes.end(),
+                           all.data.at("image").bytes.begin() + static_cast<std::ptrdiff_t>(k * 3 * 8 * 6)));
+  }
+  EXPECT_PRED2(contains, error_of([&] { find_images(folder / "nowhere"); }), "cannot read the folder");
+  const Array grey = Array::zeros(DType::U8, {8, 6});
+  EXPECT_PRED2(contains, error_of([&] { fitted_image(grey, options); }), "needs a picture u8 [3, height, width]");
+  const Array large = Array::zeros(DType::U8, {3, 1, 100});
+  EXPECT_PRED2(contains, error_of([&] { fitted_image(large, {.resize = 1 << 20}); }), "ReadOptions::memory");
+}

@@ -42,6 +42,7 @@ class CsvReader {
     skip_empty_lines();
   }
   std::size_t column() const { return column_; }
+  std::size_t line() const { return line_; }
   template <class... Ts>
   Error wrong(const Ts&... what) const {
     return file_error("load", path_, "line ", line_of_cell_, ", column ", column_, ": ", what...);
@@ -109,12 +110,17 @@ void CsvReader::end_of_cell() {
   else if (!rest_.empty()) end_line();
 }
 
+bool is_missing(std::string_view s, const CsvOptions& o) {
+  return s.empty() || (!(s[0] >= '0' && s[0] <= '9') && std::ranges::find(o.na_values, s) != o.na_values.end());
+}
+
 // Stores what the cell says as element `i`.
 void store(Array& a, std::size_t i, std::string_view text, const CsvReader& at, const CsvOptions& o) {
   const std::string_view s = without_spaces(text);
   std::byte* to = a.bytes.data();
-  if (s.empty()) {
-    if (!o.missing) throw at.wrong("an empty cell; CsvOptions::missing says what one means");
+  if (is_missing(s, o)) {
+    if (!o.missing)
+      throw at.wrong(s.empty() ? "an empty cell" : "a missing cell", "; CsvOptions::missing says what one means");
     return store_f64(to, o.dtype, i, *o.missing);
   }
   std::errc error;
@@ -147,6 +153,114 @@ void store(Array& a, std::size_t i, std::string_view text, const CsvReader& at, 
 void check(const CsvOptions& o) {
   const std::string_view never = "\"\r\n+-.0123456789";
   if (never.find(o.delimiter) != never.npos) throw Error("csv", "a delimiter that numbers, quotes or lines need");
+  std::vector<std::string_view> asked(o.columns.begin(), o.columns.end());
+  asked.insert(asked.end(), o.texts.begin(), o.texts.end());
+  std::ranges::sort(asked);
+  const auto twice = std::ranges::adjacent_find(asked);
+  if (twice != asked.end()) throw Error("csv", str_cat("the column ", in_quotes(*twice), " is asked for twice"));
+}
+
+// What becomes of each column: it is one of the numbers, one of the texts, or passed over.
+class Columns {
+ public:
+  Columns(const CsvOptions& o, const std::vector<std::string>& names, const std::string& path)
+      : o_(o), names_(names), path_(path) {}
+  struct Column {
+    enum class Kind { Number, Text, Skipped } kind;
+    std::size_t at;  // among the numbers of a row, or among the texts
+  };
+  // The columns of the first row are asked for in order.
+  Column operator[](std::size_t k) {
+    if (k == all_.size()) all_.push_back(chosen(k));
+    return all_[k];
+  }
+  // Numbers in a row; to be asked once all columns were.
+  std::size_t numbers() const { return o_.columns.empty() ? numbers_ : o_.columns.size(); }
+  // Behind the first row.
+  void check() {
+    for (const auto* wanted : {&o_.columns, &o_.texts})
+      for (const std::string& name : *wanted) {
+        const auto times = std::ranges::count(seen_, name);
+        if (times > 1) throw file_error("load", path_, "several columns are called ", in_quotes(name));
+        if (times == 0) throw file_error("load", path_, "there is no column ", in_quotes(name), has());
+      }
+  }
+
+ private:
+  Column chosen(std::size_t k) {
+    const std::string name = names_.empty() ? std::to_string(k) : names_[k];
+    const auto place = [&](const std::vector<std::string>& list) {
+      return static_cast<std::size_t>(std::ranges::find(list, name) - list.begin());
+    };
+    const std::size_t text = place(o_.texts), number = place(o_.columns);
+    if (text < o_.texts.size() || number < o_.columns.size()) seen_.push_back(name);
+    if (text < o_.texts.size()) return {Column::Kind::Text, text};
+    if (o_.columns.empty()) return {Column::Kind::Number, numbers_++};
+    if (number < o_.columns.size()) return {Column::Kind::Number, number};
+    return {Column::Kind::Skipped, 0};
+  }
+  std::string has() const {
+    if (names_.empty()) return str_cat(": the first row has ", all_.size(), " cells");
+    std::string all;
+    for (std::size_t k = 0; k < names_.size() && all.size() < 300; ++k)
+      all += str_cat(all.empty() ? "; it has " : ", ", in_quotes(names_[k]));
+    return all;
+  }
+  const CsvOptions& o_;
+  const std::vector<std::string>& names_;
+  const std::string& path_;
+  std::vector<Column> all_;
+  std::vector<std::string> seen_;  // of those that are asked for
+  std::size_t numbers_ = 0;
+};
+
+std::vector<std::string> header(CsvReader& in, Budget& budget) {
+  std::vector<std::string> names;
+  if (in.done()) return names;
+  do {
+    names.emplace_back(in.cell());
+    budget.take(sizeof(std::string) * 2 + names.back().size() * 2);
+  } while (!in.last());
+  in.next_row();
+  return names;
+}
+
+// The names of the columns of numbers, in the order of the values.
+std::vector<std::string> numbers_of(const std::vector<std::string>& names, const CsvOptions& o) {
+  if (!o.columns.empty()) return names.empty() ? names : o.columns;
+  std::vector<std::string> kept;
+  for (const std::string& name : names)
+    if (std::ranges::find(o.texts, name) == o.texts.end()) kept.push_back(name);
+  return kept;
+}
+
+// The most cells there can be: one more than delimiters and line ends.
+std::size_t most_cells(std::string_view text, char delimiter) {
+  std::size_t most = 1;
+  for (std::size_t k = 0; k < text.size(); ++k)
+    most += text[k] == delimiter || text[k] == '\n' || (text[k] == '\r' && text.substr(k + 1, 1) != "\n");
+  return most;
+}
+
+// The cells of a row into the values and the words; how many there are. `count`: that there must be, 0 where nobody
+// knows so far.
+std::size_t read_row(CsvReader& in, Csv& csv, Columns& columns, std::size_t count, const CsvOptions& o,
+                     Budget& budget) {
+  budget.take(sizeof(std::int64_t) * 2);
+  const std::size_t row = csv.lines.size();
+  csv.lines.push_back(static_cast<std::int64_t>(in.line()));
+  do {
+    const std::string_view cell = in.cell();
+    if (count && in.column() > count) throw in.wrong("the first row has only ", count, " cells");
+    const Columns::Column c = columns[in.column() - 1];
+    if (c.kind == Columns::Column::Kind::Number) store(csv.values, row * columns.numbers() + c.at, cell, in, o);
+    if (c.kind != Columns::Column::Kind::Text) continue;
+    const std::string_view word = without_spaces(cell);
+    budget.take(2 * (sizeof(std::string) + word.size()));
+    csv.texts[o.texts[c.at]].emplace_back(is_missing(word, o) ? std::string_view() : word);
+  } while (!in.last());
+  if (count && in.column() < count) throw in.wrong("the last cell of its row, the first row has ", count);
+  return in.column();
 }
 
 }  // namespace
@@ -157,32 +271,24 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& nam
   budget.parsed(text.size());
   if (text.find('"') != text.npos) budget.take(2, text.size());  // a quoted cell is copied without its quotes
   CsvReader in(text, o, name);
+  const std::vector<std::string> names = o.header ? header(in, budget) : std::vector<std::string>();
   Csv csv;
-  if (o.header && !in.done()) {
-    do {
-      csv.columns.emplace_back(in.cell());
-      budget.take(sizeof(std::string) * 2 + csv.columns.back().size() * 2);
-    } while (!in.last());
-    in.next_row();
-  }
-  // There are no more cells than delimiters and line ends, and one.
-  std::size_t most = 1;
-  for (std::size_t k = 0; k < text.size(); ++k)
-    most += text[k] == o.delimiter || text[k] == '\n' || (text[k] == '\r' && text.substr(k + 1, 1) != "\n");
+  csv.columns = numbers_of(names, o);
+  for (const std::string& column : o.texts) csv.texts[column];
+  const std::size_t most = std::max(most_cells(text, o.delimiter), o.columns.size());
   budget.take(most, size_of(o.dtype));
   csv.values = Array::zeros(o.dtype, {static_cast<std::int64_t>(most)});
-  std::size_t columns = csv.columns.size(), rows = 0, n = 0;
+  Columns columns(o, names, name);
+  for (std::size_t k = 0; k < names.size(); ++k) columns[k];
+  if (!names.empty()) columns.check();
+  std::size_t count = names.size(), rows = 0;
   for (; !in.done(); ++rows, in.next_row()) {
-    do {
-      const std::string_view cell = in.cell();
-      if (columns && in.column() > columns) throw in.wrong("the first row has only ", columns, " cells");
-      store(csv.values, n++, cell, in, o);
-    } while (!in.last());
-    if (columns && in.column() < columns) throw in.wrong("the last cell of its row, the first row has ", columns);
-    columns = in.column();
+    count = read_row(in, csv, columns, count, o, budget);
+    if (rows == 0) columns.check();
   }
-  csv.values.bytes.resize(n * size_of(o.dtype));
-  csv.values.shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
+  const std::size_t width = count == 0 ? 0 : columns.numbers();
+  csv.values.bytes.resize(rows * width * size_of(o.dtype));
+  csv.values.shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
   return csv;
 }
 

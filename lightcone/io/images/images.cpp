@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 
 #include "lightcone/io/data/opened.h"
 #include "lightcone/io/data/transforms.h"
@@ -74,12 +76,7 @@ bool is_picture(const fs::path& file) {
   return end == ".jpg" || end == ".jpeg" || end == ".png";
 }
 
-struct Found {
-  std::vector<std::string> classes, files;
-  std::vector<std::int64_t> labels;
-};
-
-// What a folder holds, in order; a folder that cannot be read is an Error.
+// What a folder holds, in any order; a folder that cannot be read is an Error.
 template <class Iterator, class F>
 void each_entry(const fs::path& folder, const F& f) {
   std::error_code ec;
@@ -88,31 +85,77 @@ void each_entry(const fs::path& folder, const F& f) {
   if (ec) throw file_error("load", folder.string(), "cannot read the folder: ", ec.message());
 }
 
+FoundImages pictures_in(const fs::path& folder, Budget& budget) {
+  FoundImages found;
+  each_entry<fs::recursive_directory_iterator>(folder, [&](const fs::directory_entry& e) {
+    std::error_code ec;
+    const bool link = e.is_symlink(ec), is_folder = e.is_directory(ec);
+    if (is_folder && !link) return;
+    const std::string path = e.path().string();
+    budget.take(2 * sizeof(SkippedFile) + path.size() + sizeof(std::int64_t));
+    if (is_folder) return found.skipped.push_back({path, "a link to a folder"});
+    if (!is_picture(e.path())) return found.skipped.push_back({path, "not .jpg, .jpeg or .png"});
+    if (!e.is_regular_file(ec)) return found.skipped.push_back({path, "not a regular file"});
+    const std::uintmax_t size = e.file_size(ec);
+    if (!ec) budget.parsed(static_cast<std::size_t>(size));
+    found.files.push_back(path);
+  });
+  std::ranges::sort(found.files), std::ranges::sort(found.skipped, {}, &SkippedFile::path);
+  return found;
+}
+
+struct Found {
+  std::vector<std::string> classes, files;
+  std::vector<std::int64_t> labels;
+  std::vector<SkippedFile> skipped;
+};
+
 Found find_pictures(const fs::path& folder, Budget& budget) {
   Found found;
-  std::error_code ec;
   each_entry<fs::directory_iterator>(folder, [&](const fs::directory_entry& e) {
-    if (e.is_directory(ec)) found.classes.push_back(e.path().filename().string());
+    std::error_code ec;
+    if (e.is_directory(ec)) return found.classes.push_back(e.path().filename().string());
+    budget.take(2 * sizeof(SkippedFile) + e.path().native().size());
+    found.skipped.push_back({e.path().string(), "beside the folders of the classes"});
   });
   if (found.classes.empty())
     throw file_error("load", folder.string(),
                      "there is no folder in it; each class is one, and its pictures lie there");
-  std::sort(found.classes.begin(), found.classes.end());
+  std::ranges::sort(found.classes), std::ranges::sort(found.skipped, {}, &SkippedFile::path);
   for (std::size_t label = 0; label < found.classes.size(); ++label) {
-    const auto begin = static_cast<std::ptrdiff_t>(found.files.size());
-    each_entry<fs::recursive_directory_iterator>(folder / found.classes[label], [&](const fs::directory_entry& e) {
-      if (!is_picture(e.path()) || !e.is_regular_file(ec)) return;
-      const std::string path = e.path().string();
-      budget.take(sizeof(std::string) + path.size() + sizeof(std::int64_t));
-      const std::uintmax_t size = e.file_size(ec);
-      if (!ec) budget.parsed(static_cast<std::size_t>(size));
-      found.files.push_back(path), found.labels.push_back(static_cast<std::int64_t>(label));
-    });
-    std::sort(found.files.begin() + begin, found.files.end());
-    if (found.files.begin() + begin == found.files.end())
+    FoundImages in = pictures_in(folder / found.classes[label], budget);
+    if (in.files.empty())
       throw file_error("load", (folder / found.classes[label]).string(), "no .jpg, .jpeg or .png is in it");
+    found.labels.insert(found.labels.end(), in.files.size(), static_cast<std::int64_t>(label));
+    std::ranges::move(in.files, std::back_inserter(found.files));
+    std::ranges::move(in.skipped, std::back_inserter(found.skipped));
   }
   return found;
+}
+
+void check_sizes(const ImageFolderOptions& o) {
+  if (o.resize < 0 || o.height < 0 || o.width < 0 || (o.height > 0) != (o.width > 0))
+    throw Error("load", str_cat("image folder: resize ", o.resize, ", ", o.height, " x ", o.width,
+                                ": these are no sizes"));
+}
+
+// A sample, within what `budget` has left. Nothing where it cannot be read and the options leave such a picture out:
+// it is then among those that are skipped.
+std::optional<Array> sample(const std::string& path, const ImageFolderOptions& options, const ReadOptions& o,
+                            const Budget& budget, std::vector<SkippedFile>& skipped) {
+  ReadOptions rest = o;
+  if (o.memory) rest.memory = std::max<std::size_t>(1, budget.limit() - budget.taken());
+  std::optional<Budget> own;
+  try {
+    const auto file = io::opened(path, o);
+    own.emplace(io::budget_for(*file, rest));
+    return fitted(picture(*file, *own), options, *own);
+  } catch (const Error& e) {
+    if (!options.skip_unreadable || !kDecoders || (own && own->refused())) throw;
+    const std::string what = e.problem(), begin = printable(path, 500) + ": ";
+    skipped.push_back({path, what.starts_with(begin) ? what.substr(begin.size()) : what});
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -125,32 +168,59 @@ Array read_image(const MappedFile& file, const ReadOptions& o) {
 }
 Array read_image(const std::string& path, const ReadOptions& o) { return read_image(*io::opened(path, o), o); }
 
+Array fitted_image(const Array& picture, const ImageFolderOptions& options, const ReadOptions& o) {
+  check_sizes(options);
+  if (picture.dtype != DType::U8 || picture.shape.size() != 3 || picture.shape[0] != 3)
+    throw Error("fitted_image", str_cat("needs a picture u8 [3, height, width], as read_image() gives it, not ",
+                                        name(picture.dtype), " with ", picture.shape.size(), " axes"));
+  Budget budget(o, "a picture");
+  budget.parsed(picture.bytes.size());
+  return fitted(picture, options, budget);
+}
+
+FoundImages find_images(const std::string& folder, const ReadOptions& o) {
+  Budget budget(o, folder);
+  return pictures_in(folder, budget);
+}
+
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options, const ReadOptions& o) {
-  if (options.resize < 0 || options.height < 0 || options.width < 0 || (options.height > 0) != (options.width > 0))
-    throw Error("load", str_cat("image folder: resize ", options.resize, ", ", options.height, " x ", options.width,
-                                ": these are no sizes"));
+  check_sizes(options);
   Budget budget(o, folder);
   Found found = find_pictures(folder, budget);
-  const auto n = static_cast<std::int64_t>(found.files.size());
+  const std::size_t all = found.files.size();
+  std::vector<std::int64_t> kept(found.classes.size());
   Array images;
-  for (std::size_t k = 0; k < found.files.size(); ++k) {
-    ReadOptions rest = o;  // what one picture may take on its way
-    if (o.memory) rest.memory = std::max<std::size_t>(1, budget.limit() - budget.taken());
-    const auto file = io::opened(found.files[k], o);
-    Budget own = io::budget_for(*file, rest);
-    const Array a = fitted(picture(*file, own), options, own);
-    if (k == 0) {
-      budget.take(static_cast<std::size_t>(n), a.bytes.size());
-      images = Array::zeros(DType::U8, {n, 3, a.shape[1], a.shape[2]});
+  std::size_t n = 0;  // samples so far: files and labels of what is skipped are overwritten
+  for (std::size_t k = 0; k < all; ++k) {
+    const std::optional<Array> a = sample(found.files[k], options, o, budget, found.skipped);
+    if (!a) continue;
+    if (n == 0) {
+      budget.take(all, a->bytes.size());
+      images = Array::zeros(DType::U8, {static_cast<std::int64_t>(all), 3, a->shape[1], a->shape[2]});
     }
-    if (a.shape[1] != images.shape[2] || a.shape[2] != images.shape[3])
-      throw file_error("load", found.files[k], "a picture of ", a.shape[1], " x ", a.shape[2],
+    if (a->shape[1] != images.shape[2] || a->shape[2] != images.shape[3])
+      throw file_error("load", found.files[k], "a picture of ", a->shape[1], " x ", a->shape[2],
                        ", and the first one has ", images.shape[2], " x ", images.shape[3],
                        ": with ImageFolderOptions they are made alike");
-    if (!a.bytes.empty()) std::memcpy(images.bytes.data() + k * a.bytes.size(), a.bytes.data(), a.bytes.size());
+    if (!a->bytes.empty()) std::memcpy(images.bytes.data() + n * a->bytes.size(), a->bytes.data(), a->bytes.size());
+    ++kept[static_cast<std::size_t>(found.labels[k])];
+    found.labels[n] = found.labels[k];
+    if (n != k) found.files[n] = std::move(found.files[k]);
+    ++n;
   }
-  return {Dataset(Arrays{{"image", std::move(images)}, {"label", Array::of<std::int64_t>({n}, found.labels)}}),
-          std::move(found.classes), std::move(found.files)};
+  if (const auto none = std::ranges::find(kept, 0); none != kept.end()) {
+    const fs::path without = fs::path(folder) / found.classes[static_cast<std::size_t>(none - kept.begin())];
+    const auto why = std::ranges::find_if(found.skipped.rbegin(), found.skipped.rend(), [&](const SkippedFile& f) {
+      return f.path.starts_with(without.string() + "/");
+    });
+    throw file_error("load", without.string(), "none of its pictures can be read: ", why->path, ": ", why->why);
+  }
+  images.bytes.resize(n * images.row_bytes());
+  images.shape[0] = static_cast<std::int64_t>(n);
+  found.labels.resize(n), found.files.resize(n);
+  return {Dataset(Arrays{{"image", std::move(images)},
+                         {"label", Array::of<std::int64_t>({static_cast<std::int64_t>(n)}, found.labels)}}),
+          std::move(found.classes), std::move(found.files), std::move(found.skipped)};
 }
 
 }  // namespace lc

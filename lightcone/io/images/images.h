@@ -32,17 +32,39 @@ Array read_image(const MappedFile& file, const ReadOptions& o = {});
 struct ImageFolderOptions {
   std::int64_t resize = 0;  // of the shorter side, torchvision.transforms.Resize(n); 0: pictures stay as large
   std::int64_t height = 0, width = 0;  // behind that torchvision.transforms.CenterCrop; 0: all must have one size
+  bool skip_unreadable = false;        // a picture that cannot be read is left out (ImageFolder::skipped) and no Error
 };
+
+// A picture u8 [3, height, width], as read_image() gives it, as large as the options want it: what read_image_folder()
+// makes a sample of. Error for another array, for sizes that are none, and where that takes more than
+// ReadOptions::memory, whose default here is 32 MB and 16 bytes for each byte of the picture.
+Array fitted_image(const Array& picture, const ImageFolderOptions& options, const ReadOptions& o = {});
+
+// A file that is no sample, and why.
+struct SkippedFile {
+  std::string path, why;
+};
+struct FoundImages {
+  std::vector<std::string> files;    // .jpg, .jpeg and .png, in order
+  std::vector<SkippedFile> skipped;  // what else is there, in order
+};
+// The pictures in a folder and in the folders within it, told by their names alone; links to folders are not followed.
+// Error for a folder that cannot be read.
+FoundImages find_images(const std::string& folder, const ReadOptions& o = {});
+
 struct ImageFolder {
   Dataset data;                      // "image" u8 [n, 3, height, width], "label" i64 [n]
   std::vector<std::string> classes;  // by label
   std::vector<std::string> files;    // of the samples
+  // What lies there and is no sample: files of other kinds or beside the folders of the classes, links to folders, and
+  // with ImageFolderOptions::skip_unreadable the pictures that cannot be read.
+  std::vector<SkippedFile> skipped = {};
 };
 // torchvision.datasets.ImageFolder: folder/CLASS/.../NAME.jpg, .jpeg or .png. Classes are the names of the folders in
 // order, samples those of the files in order within them. Links to folders are not followed. Error, which names the
-// file, for a picture that cannot be read or has another size than the first; where there is no folder, or none of a
-// class's files is a picture. All pictures are held in memory, which counts against ReadOptions::memory (its default:
-// 32 MB and 16 bytes for each byte of the files).
+// file, for a picture that cannot be read, unless the options leave it out, or has another size than the first; where
+// there is no folder, or none of a class's files is a picture. All pictures are held in memory, which counts against
+// ReadOptions::memory (its default: 32 MB and 16 bytes for each byte of the files).
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options = {},
                               const ReadOptions& o = {});
 
