@@ -137,7 +137,9 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
   }
 }
 
-void Trainer::save_parameters(const std::string& path) const { write(path, parameters_, {}); }
+void Trainer::save_parameters(const std::string& path, const std::map<std::string, std::string>& metadata) const {
+  write(path, parameters_, metadata);
+}
 void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
   const Weights file = Weights::open(path);
   read(file, wanted(file, same_name, except), Types::Converted, same_name, [&] {

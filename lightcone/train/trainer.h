@@ -44,8 +44,9 @@ class Trainer {
   // names states beside the parameters to take instead, where there are any: ".ema" of optim::ema(), ".swa".
   void copy_to(Program& other, const std::string& average = "") const;
 
-  // Parameters and buffers alone, with PyTorch's names: safetensors.
-  void save_parameters(const std::string& path) const;
+  // Parameters and buffers alone, with PyTorch's names: safetensors. `metadata` is kept with them
+  // (Weights::metadata(), safe_open(...).metadata() in Python).
+  void save_parameters(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   // Stored numbers of another floating type are converted. Layers that `except` names ("fc", "layer4.1") keep the
   // values they have, as one of another number of classes must, and so do adapters (nn::Lora) where the file has none.
   // Error where such a name is none, where the file has no tensor of a parameter's name or one of another shape, and

@@ -99,4 +99,15 @@ struct TrainOptions {
 // The exit code: 0, or 128 and the signal that stopped it.
 int train(const TrainOptions& o);
 
+
+struct PredictOptions {
+  std::string model;                // best.safetensors, or the folder of a run
+  std::vector<std::string> inputs;  // files and folders
+  std::string format = "text", output;
+  std::size_t top = 1;
+  int threads = 0;
+  DeviceChoice device;
+};
+void predict(const PredictOptions& o);
+
 }  // namespace lc::tool

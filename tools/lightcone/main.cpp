@@ -367,6 +367,35 @@ void add_train(CLI::App& app, int& exit_code) {
   c->callback([o, &exit_code] { exit_code = train(*o); });
 }
 
+void add_predict(CLI::App& app) {
+  auto o = std::make_shared<PredictOptions>();
+  CLI::App* c = app.add_subcommand("predict", "What a model that 'train' made says of rows and pictures");
+  c->footer(
+      "  lightcone predict mlp.run flowers.csv\n"
+      "  lightcone predict images.run/best.safetensors photo.jpg holiday/ --top 3 --format csv -o answers.csv\n"
+      "MODEL is best.safetensors of 'lightcone train', or the folder that it lies in. Nothing else is needed: the\n"
+      "network, the names of classes and columns, and what was done to the inputs stand in the file.\n"
+      "INPUT: CSV with the columns of the training by their names, others are passed over and the label may be\n"
+      "missing; pictures (JPEG, PNG) and folders of them; .npy whose first axis counts samples, or IDX where the\n"
+      "training had it. Each sample gets a line: its file, [row] where it has several (from 0), then classes with\n"
+      "their probabilities, or of a regression the number.\n"
+      "--format csv has the columns input, row, rank, class, probability, or input, row, value; --format json is a\n"
+      "list of objects, one a line. A wrong input is an Error, and nothing is written. docs/training.md says more.");
+  c->add_option("MODEL", o->model, "best.safetensors, or the folder of a run")->required()->type_name("");
+  c->add_option("INPUT", o->inputs, "files and folders")->required()->type_name("");
+  c->add_option("--top", o->top, "so many classes of each, the likeliest first; all where there are fewer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24))
+      ->type_name("K");
+  one_of(c->add_option("--format", o->format, "text, csv or json"), {"text", "csv", "json"})
+      ->capture_default_str()
+      ->type_name("NAME");
+  c->add_option("-o,--output", o->output, "default: the standard output")->type_name("FILE");
+  add_device(*c, o->device);
+  add_threads(*c, o->threads);
+  c->callback([o] { predict(*o); });
+}
+
 std::vector<std::string> commands_of(CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* c : app.get_subcommands(nullptr)) names.push_back(c->get_name());
@@ -421,6 +450,7 @@ int run(int argc, char** argv) {
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
+      "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
       "  lightcone export vgg19 --explain                  what a network is as one program of XLA's\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
       "  lightcone bench                                   this machine's limits and how near we are");
@@ -438,6 +468,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_tune(app);
   add_train(app, exit_code);
+  add_predict(app);
   if (argc < 2) {
     write_stdout(app.help());
     return 0;

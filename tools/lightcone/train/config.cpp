@@ -3,148 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
-
-#include <nlohmann/json.hpp>
 
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/weights.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/models/vision/vision.h"
-#include "../spelling.h"
+#include "section.h"
 
 namespace lc::tool {
 namespace {
 
-using Json = nlohmann::json;
-
-std::string quoted(const Json& j) { return printable(j.dump(-1, ' ', true, Json::error_handler_t::replace), 200); }
-
-// One section: each key is taken once, with the type and the range it must have.
-class Section {
- public:
-  Section(const std::string& path, const Json& all, std::string name, bool needed, std::vector<std::string>* decisive)
-      : path_(path), name_(std::move(name)), decisive_(decisive) {
-    if (all.contains(name_)) j_ = all.at(name_);
-    else if (needed) fail("the section \"", name_, "\" is missing");
-    if (!j_.is_object()) fail("\"", name_, "\" must be a section, { ... }");
-  }
-  template <class... Ts>
-  [[noreturn]] void fail(const Ts&... what) const {
-    throw Error("config", str_cat(printable(path_, 300), ": ", what...));
-  }
-  template <class... Ts>
-  [[noreturn]] void wrong(const std::string& key, const Ts&... what) const {
-    fail(name_, ".", key, " is ", quoted(j_.at(key)), what...);
-  }
-  bool has(const std::string& key) const { return j_.contains(key); }
-
-  void whole(const std::string& key, i64& value, i64 least, bool needed = false) {
-    if (!take(key, needed)) return;
-    const Json& v = j_.at(key);
-    if (!v.is_number_integer() || v.get<double>() < static_cast<double>(least) || v.get<double>() > 1e12)
-      wrong(key, ", it must be a whole number of at least ", least);
-    value = v.get<i64>();
-  }
-  void number(const std::string& key, double& value, double least, double most) {
-    if (!take(key, false)) return;
-    const Json& v = j_.at(key);
-    if (!v.is_number() || !(v.get<double>() >= least && v.get<double>() <= most))
-      wrong(key, ", it must be a number from ", least, " to ", most);
-    value = v.get<double>();
-  }
-  void flag(const std::string& key, bool& value) {
-    if (!take(key, false)) return;
-    if (!j_.at(key).is_boolean()) wrong(key, ", it must be true or false");
-    value = j_.at(key).get<bool>();
-  }
-  void text(const std::string& key, std::string& value, bool needed = false) {
-    if (!take(key, needed)) return;
-    if (!j_.at(key).is_string()) wrong(key, ", it must be a text in quotes");
-    value = j_.at(key).get<std::string>();
-  }
-  void one_of(const std::string& key, std::string& value, const std::vector<std::string>& known, bool needed = false) {
-    text(key, value, needed);
-    std::string all;
-    for (const std::string& k : known) {
-      if (k == value) return;
-      all += (all.empty() ? "" : ", ") + k;
-    }
-    wrong(key, ", it must be one of ", all);
-  }
-  void wholes(const std::string& key, std::vector<i64>& values, std::size_t most, bool needed = false) {
-    if (!take(key, needed)) return;
-    const Json& v = j_.at(key);
-    bool good = v.is_array() && v.size() <= most;
-    for (std::size_t k = 0; good && k < v.size(); ++k)
-      good = v[k].is_number_integer() && v[k].get<double>() >= 1 && v[k].get<double>() <= 1e9;
-    if (!good) wrong(key, ", it must be a list of at most ", most, " whole numbers above 0");
-    values = v.get<std::vector<i64>>();
-  }
-  void numbers(const std::string& key, std::vector<double>& values, std::size_t count, double least, double most) {
-    if (!take(key, false)) return;
-    const Json& v = j_.at(key);
-    bool good = v.is_array() && v.size() == count;
-    for (std::size_t k = 0; good && k < count; ++k)
-      good = v[k].is_number() && v[k].get<double>() >= least && v[k].get<double>() <= most;
-    if (!good) wrong(key, ", it must be a list of ", count, " numbers from ", least, " to ", most);
-    values = v.get<std::vector<double>>();
-  }
-  void texts(const std::string& key, std::vector<std::string>& values) {
-    if (!take(key, false)) return;
-    const Json& v = j_.at(key);
-    if (!v.is_array() || !std::ranges::all_of(v, [](const Json& t) { return t.is_string() && t != ""; }))
-      wrong(key, ", it must be a list of texts in quotes");
-    values = v.get<std::vector<std::string>>();
-  }
-  // A path, or a list of them, behind the folder of the file.
-  void file(const std::string& key, std::string& path) {
-    text(key, path);
-    if (!path.empty()) path = beside(path);
-  }
-  void files(const std::string& key, std::vector<std::string>& paths, bool needed) {
-    if (!take(key, needed)) return;
-    const Json& v = j_.at(key);
-    const Json list = v.is_string() ? Json::array({v}) : v;
-    bool good = list.is_array() && !list.empty();
-    for (const Json& p : list) good = good && p.is_string();
-    if (!good) wrong(key, ", it must be a path in quotes, or a list of them");
-    for (const Json& p : list) paths.push_back(beside(p.get<std::string>()));
-  }
-  // Nothing was written that nobody reads.
-  void finish() const {
-    for (const auto& [key, value] : j_.items()) {
-      if (known_.contains(key)) continue;
-      std::string all;
-      for (const std::string& k : known_) all += (all.empty() ? "" : ", ") + k;
-      fail("there is no ", name_, ".", printable(key, 100), did_you_mean(key, {known_.begin(), known_.end()}),
-           "; here \"", name_, "\" has ", all);
-    }
-  }
-
- private:
-  std::string beside(const std::string& path) const {
-    return (std::filesystem::path(path_).parent_path() / path).string();
-  }
-  bool take(const std::string& key, bool needed) {
-    known_.insert(key);
-    if (j_.contains(key)) {
-      if (decisive_ && !(name_ == "train" && key == "steps"))
-        decisive_->push_back(str_cat(name_, ".", key, " = ", quoted(j_.at(key))));
-      return true;
-    }
-    if (needed) fail(name_, ".", key, " is missing");
-    return false;
-  }
-  const std::string& path_;
-  std::string name_;
-  Json j_ = Json::object();
-  std::set<std::string> known_;
-  std::vector<std::string>* decisive_;
-};
-
 // Is it one of torchvision's networks?
 bool is_vision_model(const std::string& kind) { return std::ranges::count(vision_model_names(), kind) > 0; }
+
+}  // namespace
 
 void read_model(Section s, ModelConfig& m) {
   std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama"};
@@ -186,19 +57,38 @@ void read_model(Section s, ModelConfig& m) {
   s.finish();
 }
 
+namespace {
+
+void read_table_keys(Section& s, DataConfig& d) {
+  s.text("label", d.label), s.flag("header", d.header);
+  if (d.header) s.texts("features", d.features);
+  if (std::ranges::count(d.features, d.label)) s.fail("data.features names the label, ", in_quotes(d.label));
+  s.word_or_number("missing", d.missing, d.missing_number, {"error", "skip", "mean"});
+  s.texts("na_values", d.na_values);
+}
+
 void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
   const bool known = d.format == "idx" || d.format.starts_with("cifar");
-  if (d.format == "csv") s.text("label", d.label), s.flag("header", d.header);
+  if (d.format == "csv") read_table_keys(s, d);
   if (d.format == "npz") s.text("x", d.x), s.text("y", d.y);
-  if (d.format == "idx") d.shape = {28, 28}, d.classes = 10;
+  if (d.format == "csv" || d.format == "npy" || d.format == "npz") {
+    std::string task = "classification";
+    s.one_of("task", task, {"classification", "regression"});
+    d.regression = task == "regression";
+  }
+  if (d.format == "idx") d.classes = 10;
   if (d.format == "cifar10") d.shape = {3, 32, 32}, d.classes = 10;
   if (d.format == "cifar100") d.shape = {3, 32, 32}, d.classes = 100;
   if (!d.format.starts_with("cifar")) {
-    s.wholes("shape", d.shape, 3, !known);
-    s.whole("classes", d.classes, 2, !known);
+    d.shape.assign(d.features.empty() ? 0 : 1, static_cast<i64>(d.features.size()));
+    if (known) d.shape = {28, 28};
+    s.wholes("shape", d.shape, 3, !known && d.features.empty());
+    if (d.regression) d.classes = 1;
+    else s.whole("classes", d.classes, 2, !known);
   }
   if (d.shape.empty()) s.fail("data.shape is empty, it must say how large a sample is");
   s.number("scale", d.scale, 1e-30, 1e30);
+  if (d.rows()) s.flag("standardize", d.standardize);
   if (m.kind != "mlp") s.flag("augment", d.augment);
   if (m.kind != "mlp" && d.shape.size() < 2)
     s.fail("data.shape must be [height, width] or [channels, height, width] for a ", m.kind);
@@ -216,12 +106,17 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
   if (d.format == "images") {
     d.resize = std::max(d.shape[1], d.shape[2]) * 8 / 7;  // torchvision's 256 for 224
     s.whole("resize", d.resize, 1);
+    std::string unreadable = "error";
+    s.one_of("unreadable", unreadable, {"error", "skip"});
+    d.skip_unreadable = unreadable == "skip";
     if (d.train.size() != 1 || d.test.size() > 1)
       s.fail("data.train and data.test must be one folder each for images, with a folder in it for each class");
   }
   if (m.kind == "vgg" && std::min(d.shape.back(), d.shape[d.shape.size() - 2]) >> m.depth == 0)
     s.fail("model.depth is ", m.depth, ", which halves pictures of data.shape to nothing");
-  if (d.format == "csv" && d.shape.size() != 1) s.fail("data.shape must be [features] for csv");
+  if (d.format == "csv" && (!d.rows() || (!d.features.empty() && d.shape[0] != std::ssize(d.features))))
+    s.fail("data.shape must be [features] for csv",
+           d.features.empty() ? "" : str_cat(", and data.features names ", d.features.size(), " columns"));
   if ((d.format == "idx" || d.format == "npy") && (d.train.size() != 2 || (!d.test.empty() && d.test.size() != 2)))
     s.fail("data.train and data.test must be two files for ", d.format, ": [\"x\", \"labels\"]");
   if ((d.format == "csv" || d.format == "npz" || d.format == "cifar100") && (d.train.size() != 1 || d.test.size() > 1))

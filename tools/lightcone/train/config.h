@@ -30,15 +30,23 @@ struct ModelConfig {
 struct DataConfig {
   std::string format;                    // csv, npy, npz, idx, cifar10, cifar100, images, text, jsonl or stories
   std::vector<std::string> train, test;  // files; of idx and npy: pictures, then labels; of images: one folder
-  std::string label = "label";           // csv: the column of classes
+  std::string label = "label";           // csv: the column of classes or, of a regression, of numbers
+  std::vector<std::string> features;     // csv: the columns to learn from; none: all but the label
+  std::string missing = "error";         // csv, a missing cell: error, skip (its row), mean (of its column) or number:
+  double missing_number = 0;
+  std::vector<std::string> na_values;    // csv: words of a missing cell, beside those that pandas knows
   std::string x = "x", y = "y";          // npz: the arrays
   bool header = true;                    // csv
+  bool regression = false;               // csv, npy, npz: labels are numbers to come near to, and no classes
+  bool standardize = false;              // rows of numbers: each column gets a mean of 0 and a deviation of 1
+  bool skip_unreadable = false;          // images: leave out the pictures that cannot be read
   std::vector<i64> shape;                // of one sample: [features], [height, width] or [channels, height, width]
-  i64 classes = 0;
+  i64 classes = 0;                       // of a regression 1
   double held_out = 0.1;  // the part at the end that is held out where there is no `test`
   double scale = 0;       // numbers are divided by it; 0: 255 for bytes, 1 for others
   i64 resize = 0;         // images: the shorter side, before the middle is cut out
-  std::vector<double> mean, std;  // pictures: of each channel, subtracted and divided by behind `scale`
+  std::vector<double> mean, std;  // of each channel or column: subtracted and divided by behind `scale`
+  bool rows() const { return shape.size() == 1; }
   bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
   std::string separator;  // text: what stands between documents
   bool packing = false;   // jsonl: several examples in one row
@@ -62,6 +70,8 @@ struct TrainConfig {
   // What decides about every bit of the run, "section.key = value" each: what --resume compares.
   std::vector<std::string> decisive;
   bool language() const { return model.kind == "llama"; }
+  // What is measured beside the loss, as the log calls it.
+  std::string measure() const { return language() ? "perplexity" : data.regression ? "r2" : "accuracy"; }
   bool pretrained() const { return language() && !model.weights.empty(); }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config.h"
+#include "description.h"
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
@@ -20,9 +21,13 @@ class TrainingData {
   virtual i64 held_out() const = 0;    // samples
   // Samples first to first + batch of what is held out; behind the last one anything.
   virtual Arrays held_out_batch(i64 first) = 0;
-  virtual std::string summary() const = 0;                          // one line for people
+  virtual std::string summary() const = 0;                          // a line for people, or several
+  virtual const ModelDescription* description() const { return nullptr; }  // not of language models
   virtual const Tokenizer* tokenizer() const { return nullptr; }    // of language models
 };
+
+// Bytes, or numbers of any type as f32.
+Array as_inputs(const Array& a);
 
 // Reads everything. Error, in a sentence, for files that are missing or damaged, samples of another shape than the
 // configuration says, labels out of range, numbers that are not finite, too few samples, and a text that does not fit

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "config.h"
+#include "lightcone/models/vision/vision.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/ops/ops.h"
 
@@ -15,7 +16,7 @@ inline i64 product_of(const std::vector<i64>& shape) {
   return n;
 }
 
-// x [n, ...] -> [n, classes]
+// x [n, ...] -> [n, classes], of a regression [n, 1]
 class Mlp {
  public:
   Mlp(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout) {
@@ -145,5 +146,14 @@ class ResNet {
   std::vector<ResidualBlock> blocks_;
   nn::Linear<> fc_;
 };
+
+// Calls f with the network that a configuration describes: a module from samples [n, ...] to [n, classes].
+template <class F>
+void with_network(const ModelConfig& m, const DataConfig& d, const F& f) {
+  if (m.kind == "mlp") return f(Mlp(m, d));
+  if (m.kind == "vgg") return f(Vgg(m, d));
+  if (m.kind == "resnet") return f(ResNet(m, d));
+  f(vision_model(m.kind, {.num_classes = d.classes, .width_divisor = static_cast<int>(m.width_divisor)}));
+}
 
 }  // namespace lc::tool

@@ -9,7 +9,6 @@
 #include "lightcone/core/numbers.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/models/vision/vision.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
@@ -79,6 +78,12 @@ double flops_of(const Program& p) {
   return sum;
 }
 
+// Of classes the cross entropy, of numbers the square of the distance.
+Tensor loss_of(const Tensor& rows, const Tensor& targets, Reduction reduction) {
+  if (is_float(targets.dtype())) return mse_loss(rows.squeeze(1), targets, reduction);
+  return cross_entropy(rows, targets, {.reduction = reduction});
+}
+
 void give(Context& c, const Arrays& batch) {
   for (const auto& [name, a] : batch) c.set_bytes(name, a.bytes.data(), a.bytes.size());
 }
@@ -94,19 +99,19 @@ Tensor logits_of(Net& net, const Tensor& x, const Tensor& segments) {
 }
 
 template <class M>
-void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, const Compiler& compiler,
-                 bool checked) {
+void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, DType y_type,
+                 const Compiler& compiler, bool checked) {
   graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
   auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
   Graph& g = *graph_;
-  const Tensor x = g.input("x", x_shape, x_type), y = g.input("y", y_shape, DType::I64);
+  const Tensor x = g.input("x", x_shape, x_type), y = g.input("y", y_shape, y_type);
   const auto segments = [&](Graph& of) {
     return c_.data.packing ? of.input("segments", x_shape, DType::I64) : Tensor();
   };
   auto loss = trace(
       *model,
       [](auto& net, const Tensor& x, const Tensor& y, const Tensor& s) {
-        return cross_entropy(logits_of<M>(net, x, s), as_targets(y));
+        return loss_of(logits_of<M>(net, x, s), as_targets(y), Reduction::Mean);
       },
       x, y, segments(g));
   loss.loss().retrieve("loss");
@@ -120,10 +125,10 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
 
   Graph& e = *other_graph_;
   auto other = std::make_unique<nn::Model<M>>(e, module);
-  const Tensor ex = e.input("x", x_shape, x_type), ey = as_targets(e.input("y", y_shape, DType::I64));
+  const Tensor ex = e.input("x", x_shape, x_type), ey = as_targets(e.input("y", y_shape, y_type));
   const Tensor logits = logits_of<M>(*other, ex, segments(e));
-  cross_entropy(logits, ey, {.reduction = Reduction::None}).retrieve("losses");
-  to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
+  loss_of(logits, ey, Reduction::None).retrieve("losses");
+  if (!c_.data.regression) to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
   evaluation_ = compile(e, compiler);
   other_model_ = std::move(other);
 }
@@ -138,19 +143,15 @@ Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const Dev
     else llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
     const Shape ids{batch, rows_};
     const nn::LoraOptions lora{c.model.lora_rank, c.model.lora_alpha, c.model.lora_targets};
-    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, compiler, checked);
-    else build(*llama_, ids, DType::I64, ids, compiler, checked);
+    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, DType::I64, compiler, checked);
+    else build(*llama_, ids, DType::I64, ids, DType::I64, compiler, checked);
     return;
   }
   Shape x{batch};
   for (const i64 d : c.data.shape) x.push_back(d);
-  if (c.model.kind == "mlp") build(Mlp(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
-  if (c.model.kind == "vgg") build(Vgg(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
-  if (c.model.kind == "resnet") build(ResNet(c.model, c.data), x, DType::F32, {batch}, compiler, checked);
-  if (!trainer_) {
-    const VisionOptions o{.num_classes = c.data.classes, .width_divisor = static_cast<int>(c.model.width_divisor)};
-    build(vision_model(c.model.kind, o), x, DType::F32, {batch}, compiler, checked);
-  }
+  const DType targets = c.data.regression ? DType::F32 : DType::I64;
+  with_network(c.model, c.data,
+               [&](const auto& net) { build(net, x, DType::F32, {batch}, targets, compiler, checked); });
 }
 
 std::string Task::load_weights() try {
@@ -196,12 +197,22 @@ float Task::step(const Arrays& batch) {
 void Task::begin_evaluation() {
   trainer_->copy_to(evaluation_);
   context_.emplace(evaluation_);
-  loss_ = right_ = 0, counted_ = 0;
+  loss_ = right_ = sum_ = squares_ = 0, counted_ = 0;
 }
 void Task::evaluate(const Arrays& batch, i64 samples) {
   give(*context_, batch);
   context_->run();
-  const std::vector<float> losses = context_->get("losses"), right = context_->get("right");
+  const std::vector<float> losses = context_->get("losses");
+  if (c_.data.regression) {
+    const auto wanted = batch.at("y").values<float>();
+    for (std::size_t k = 0; k < static_cast<std::size_t>(samples); ++k) {
+      const auto y = static_cast<double>(wanted[k]);
+      loss_ += static_cast<double>(losses[k]), sum_ += y, squares_ += y * y;
+    }
+    counted_ += samples;
+    return;
+  }
+  const std::vector<float> right = context_->get("right");
   const auto wanted = batch.at("y").values<i64>();
   for (std::size_t k = 0; k < static_cast<std::size_t>(samples * rows_); ++k) {
     if (wanted[k] < 0) continue;  // a token that is not learned
@@ -211,7 +222,9 @@ void Task::evaluate(const Arrays& batch, i64 samples) {
 }
 Measured Task::end_evaluation() const {
   const double n = static_cast<double>(counted_);
-  return {loss_ / n, right_ / n};
+  if (!c_.data.regression) return {loss_ / n, right_ / n};
+  const double around_mean = squares_ - sum_ * sum_ / n;  // as sklearn's r2_score has it where all are equal
+  return {loss_ / n, around_mean > 0 ? 1 - loss_ / around_mean : loss_ > 0 ? 0 : 1};
 }
 
 void Task::save_adapters(const std::string& folder) const {

@@ -15,7 +15,8 @@ namespace lc::tool {
 
 // What an evaluation found, over all held-out samples.
 struct Measured {
-  double loss = 0, right = 0;  // means of a row (a sample, or a token)
+  double loss = 0;   // mean of a row (a sample, or a token)
+  double right = 0;  // the part of rows that is right; of a regression the coefficient of determination, R^2
 };
 
 class Task {
@@ -45,7 +46,8 @@ class Task {
 
  private:
   template <class M>
-  void build(const M& module, const Shape& x, DType x_type, const Shape& y, const Compiler& compiler, bool checked);
+  void build(const M& module, const Shape& x, DType x_type, const Shape& y, DType y_type, const Compiler& compiler,
+             bool checked);
   const TrainConfig& c_;
   const Pretrained* first_;
   i64 rows_ = 1;
@@ -55,7 +57,7 @@ class Task {
   Program evaluation_;
   std::optional<Context> context_;
   std::optional<LlamaModel> llama_;
-  double loss_ = 0, right_ = 0;
+  double loss_ = 0, right_ = 0, sum_ = 0, squares_ = 0;
   i64 counted_ = 0;
 };
 

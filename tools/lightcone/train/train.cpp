@@ -65,7 +65,6 @@ class Run {
   // What a language model is saved as.
   const char* spoken_name() const { return first_ ? Pretrained::result_name(first_->weights) : "model.gguf"; }
   std::string rate_unit() const { return c_.language() ? "tok/s" : "samples/s"; }
-  std::string measure_name() const { return c_.language() ? "perplexity" : "accuracy"; }
 
   const TrainConfig& c_;
   const Pretrained* first_;
@@ -97,7 +96,7 @@ Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
   if (o.resume && fs::exists(path("run.safetensors"))) resume();
   else if (!c.model.weights.empty()) write_stdout(task_.load_weights());
   first_step_ = task_.trainer().steps();
-  log_.emplace(c.folder, c.name, measure_name(), first_step_);
+  log_.emplace(c.folder, c.name, c.measure(), first_step_);
 }
 
 void Run::refuse_another_run() const {
@@ -213,7 +212,8 @@ void Run::show_progress(float loss) {
 }
 
 void Run::keep_best() {
-  task_.trainer().save_parameters(path("best.safetensors"));
+  const ModelDescription* what = data_->description();
+  task_.trainer().save_parameters(path("best.safetensors"), what ? what->metadata() : decltype(what->metadata())());
   if (!c_.language()) return;
   const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
   task_.save_adapters(path("adapter"));
@@ -234,8 +234,8 @@ void Run::evaluate(LogLine& line) {
   if (line.best) at_.best = m.loss, at_.best_step = line.step;
   at_.evaluations_since = line.best ? 0 : at_.evaluations_since + 1;
   progress_.clear();
-  const std::string measured = c_.language() ? str_cat("perplexity ", shortened(*line.measure))
-                                             : str_cat("accuracy ", shortened(100 * *line.measure), " %");
+  const std::string measured = c_.measure() == "accuracy" ? str_cat("accuracy ", shortened(100 * *line.measure), " %")
+                                                          : str_cat(c_.measure(), " ", shortened(*line.measure));
   write_stdout(str_cat("step ", line.step, "/", c_.train.steps, "  held out: loss ", shortened(m.loss), ", ", measured,
                        line.best ? "  (best so far)" : "", "\n"));
   if (line.best) keep_best();
@@ -281,7 +281,7 @@ int Run::finished(const std::string& why) {
                        printable(c_.folder, 500),
                        c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
                        task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ",
-                       "best.safetensors, run.safetensors, loss.html, log.jsonl, log.csv\n"));
+                       "best.safetensors", data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
 

@@ -1,0 +1,293 @@
+// lightcone predict: what a model that `lightcone train` made says of rows, pictures and arrays.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "commands.h"
+#include "explain.h"
+#include "lightcone/core/error.h"
+#include "lightcone/core/numbers.h"
+#include "lightcone/io/data/readers.h"
+#include "lightcone/io/images/images.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/train/load.h"
+#include "train/data.h"
+#include "train/description.h"
+#include "train/nets.h"
+#include "train/table.h"
+
+namespace lc::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a sample is from: a picture's file, or a row of a table or an array.
+struct Source {
+  std::string input;
+  std::optional<i64> row;  // from 0
+};
+using Take = std::function<void(const Array& sample, Source)>;
+
+// Samples of files, as the network's inputs were before they were prepared.
+class Inputs {
+ public:
+  Inputs(const ModelDescription& d, const std::vector<std::string>& paths) : d_(d) {
+    for (const std::string& path : paths) add(path);
+  }
+  // The most samples that it pays to compute at once.
+  i64 batch() const { return tables_ || d_.data.rows() ? 64 : std::clamp<i64>(std::ssize(files_), 1, 8); }
+  void each(const Take& take) const {
+    for (const std::string& path : files_) {
+      if (is_array(path)) array(path, take);
+      else if (d_.data.rows()) table(path, take);
+      else take(picture(path), {path, std::nullopt});
+    }
+  }
+
+ private:
+  static std::string ending(const std::string& path) {
+    std::string end = fs::path(path).extension().string();
+    std::ranges::transform(end, end.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return end;
+  }
+  static bool is_picture(const std::string& path) {
+    const std::string end = ending(path);
+    return end == ".jpg" || end == ".jpeg" || end == ".png";
+  }
+  bool is_array(const std::string& path) const {
+    return ending(path) == ".npy" || (d_.data.format == "idx" && !is_picture(path));
+  }
+  void add(const std::string& path) {
+    std::error_code none;
+    if (!fs::exists(path, none)) throw file_error("predict", path, "there is no such file");
+    const bool folder = fs::is_directory(path, none);
+    if (d_.data.rows() && (folder || is_picture(path)))
+      throw file_error("predict", path, folder ? "a folder" : "a picture", ", and the model was trained on rows of ",
+                       d_.data.shape[0], " numbers: it takes CSV and .npy");
+    tables_ = tables_ || is_array(path);
+    if (!folder) return files_.push_back(path);
+    const FoundImages found = find_images(path, kOwnFiles);
+    if (found.files.empty()) throw file_error("predict", path, "no .jpg, .jpeg or .png is in this folder");
+    files_.insert(files_.end(), found.files.begin(), found.files.end());
+    if (!found.skipped.empty())
+      note(path, str_cat(found.skipped.size(), found.skipped.size() == 1 ? " file is" : " files are",
+                         " no picture and left out, the first is ", in_quotes(found.skipped[0].path)));
+  }
+  static void note(const std::string& path, const std::string& what) {
+    std::fprintf(stderr, "lightcone: note: %s: %s\n", printable(path, 500).c_str(), what.c_str());
+  }
+  void table(const std::string& path, const Take& take) const {
+    const Table t = read_table(path, d_.data, Labels::Ignored);
+    const std::size_t each = t.x.row_bytes();
+    Array sample = Array::zeros(DType::F32, d_.data.shape);
+    for (std::size_t k = 0; k < t.rows.size(); ++k) {
+      std::memcpy(sample.bytes.data(), t.x.bytes.data() + k * each, each);
+      take(sample, {path, t.rows[k]});
+    }
+    if (t.left_out > 0)
+      note(path, str_cat(t.left_out, t.left_out == 1 ? " row" : " rows", " with missing cells left out, as in training"));
+  }
+  // The first axis counts samples; [height, width, channels] stands for [channels, height, width].
+  void array(const std::string& path, const Take& take) const {
+    const Array a = as_inputs(ending(path) == ".npy" ? read_npy(path, kOwnFiles) : read_idx(path, kOwnFiles));
+    const std::vector<i64>& shape = d_.data.shape;
+    std::vector<i64> sample(a.shape.begin() + (a.shape.empty() ? 0 : 1), a.shape.end()), last = shape;
+    std::rotate(last.begin(), last.begin() + (last.size() == 3), last.end());
+    if (a.shape.empty() || (sample != shape && sample != last))
+      throw file_error("predict", path, "a sample is ", str(Shape(sample.begin(), sample.end())),
+                       ", the model was trained on ", str(Shape(shape.begin(), shape.end())));
+    if ((a.dtype == DType::U8) != d_.bytes)
+      throw file_error("predict", path, "it holds ", a.dtype == DType::U8 ? "bytes" : "numbers",
+                       ", the model was trained on ", d_.bytes ? "bytes" : "numbers");
+    std::vector<Transform> list;
+    if (sample != shape) list.emplace_back(ChannelsFirst{});
+    Transforms order(list, a.dtype, sample);
+    Array one = Array::zeros(a.dtype, shape);
+    for (i64 k = 0; k < a.shape[0]; ++k) {
+      order.apply(a.bytes.data() + static_cast<std::size_t>(k) * a.row_bytes(), one.bytes.data(), {0, 0, 0});
+      take(one, {path, k});
+    }
+  }
+  // As large as those of the training, or the middle of it where those were never resized.
+  Array picture(const std::string& path) const {
+    const std::vector<i64>& shape = d_.data.shape;
+    const i64 channels = channels_of(d_.data), height = shape[shape.size() - 2], width = shape.back();
+    if (!d_.bytes)
+      throw file_error("predict", path, "a picture's bytes, and the model was trained on other numbers: give it .npy");
+    if (channels != 1 && channels != 3)
+      throw file_error("predict", path, "a picture, and the model was trained on samples of ", channels, " channels");
+    const i64 resize = d_.data.resize > 0 ? d_.data.resize : std::max(height, width);
+    Array a = fitted_image(read_image(path, kOwnFiles), {.resize = resize, .height = height, .width = width}, kOwnFiles);
+    if (channels == 1) a = grey(a);
+    a.shape = shape;
+    return a;
+  }
+  // PIL's convert("L"): ITU-R 601-2 luma.
+  static Array grey(const Array& rgb) {
+    Array out = Array::zeros(DType::U8, {rgb.shape[1], rgb.shape[2]});
+    const auto from = rgb.values<std::uint8_t>();
+    const auto to = out.values<std::uint8_t>();
+    const std::size_t n = to.size();
+    for (std::size_t k = 0; k < n; ++k)
+      to[k] = static_cast<std::uint8_t>((from[k] * 19595u + from[n + k] * 38470u + from[2 * n + k] * 7471u + 0x8000u) >> 16);
+    return out;
+  }
+
+  const ModelDescription& d_;
+  std::vector<std::string> files_;
+  bool tables_ = false;
+};
+
+// The network with its weights, for so many samples at once.
+class Network {
+ public:
+  Network(const ModelDescription& d, const Weights& weights, i64 batch, const Compiler& compiler)
+      : batch_(batch), outputs_(static_cast<std::size_t>(d.data.classes)) {
+    Shape shape{batch};
+    for (const i64 n : d.data.shape) shape.push_back(n);
+    with_network(d.model, d.data, [&](const auto& module) {
+      Graph g;
+      const nn::Model net(g, module);
+      const Tensor out = net(g.input("x", shape));
+      (d.data.regression ? out : softmax(out, 1)).retrieve("out");
+      program_ = compile(g, compiler);
+    });
+    load(program_, weights);
+    print_notes(program_);
+    context_.emplace(program_);
+    const std::vector<Transform> list = d.transforms();
+    prepared_.emplace(list, d.bytes ? DType::U8 : DType::F32, d.data.shape);
+    std::vector<i64> all = d.data.shape;
+    all.insert(all.begin(), batch);
+    x_ = Array::zeros(DType::F32, all);
+  }
+  // True where the batch is full.
+  bool add(const Array& sample) {
+    prepared_->apply(sample.bytes.data(), x_.bytes.data() + static_cast<std::size_t>(count_) * x_.row_bytes(), {0, 0, 0});
+    return ++count_ == batch_;
+  }
+  // What it says of each sample that was added: `outputs` numbers.
+  std::vector<std::span<const float>> run() {
+    context_->set("x", x_).run();
+    values_ = context_->get("out");
+    std::vector<std::span<const float>> rows;
+    for (i64 k = 0; k < count_; ++k)
+      rows.emplace_back(values_.data() + static_cast<std::size_t>(k) * outputs_, outputs_);
+    count_ = 0;
+    return rows;
+  }
+
+ private:
+  i64 batch_, count_ = 0;
+  std::size_t outputs_;
+  Program program_;
+  std::optional<Context> context_;
+  std::optional<Transforms> prepared_;
+  Array x_;
+  std::vector<float> values_;
+};
+
+// Answers as text, CSV or JSON.
+class Answers {
+ public:
+  Answers(const ModelDescription& d, const PredictOptions& o)
+      : d_(d), o_(o), top_(std::min<std::size_t>(o.top, d.classes.size())) {
+    if (o.format == "json") text_ = "[";
+    if (o.format == "csv") text_ = d.data.regression ? "input,row,value\n" : "input,row,rank,class,probability\n";
+  }
+  void add(const Source& from, std::span<const float> out) {
+    if (d_.data.regression)
+      return number(from, static_cast<double>(out[0]) * d_.target_std + d_.target_mean);
+    std::vector<std::size_t> best(out.size());
+    std::iota(best.begin(), best.end(), std::size_t{0});
+    std::ranges::stable_sort(best, [&](std::size_t a, std::size_t b) { return out[a] > out[b]; });
+    best.resize(top_);
+    classes(from, out, best);
+  }
+  std::string finished() { return o_.format == "json" ? text_ + "\n]\n" : text_; }
+
+ private:
+  static std::string json(const std::string& s) {
+    return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  static std::string cell(const std::string& s) {
+    if (s.find_first_of(",\"\r\n") == s.npos && !s.starts_with(' ') && !s.ends_with(' ')) return s;
+    std::string quoted = "\"";
+    for (const char c : s) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + '"';
+  }
+  static std::string digits(double v) { return formatted("%.9g", v); }  // every float has its own
+  std::string begin(const Source& from) const {
+    if (o_.format == "csv") return str_cat(cell(from.input), ",", from.row ? std::to_string(*from.row) : "", ",");
+    if (o_.format == "json")
+      return str_cat(text_.size() > 1 ? ",\n" : "\n", "{\"input\": ", json(from.input),
+                     from.row ? str_cat(", \"row\": ", *from.row) : "");
+    return str_cat(printable(from.input, 500), from.row ? str_cat("[", *from.row, "]") : "", "  ");
+  }
+  void number(const Source& from, double value) {
+    const std::string first = begin(from);
+    if (o_.format == "json") text_ += str_cat(first, ", \"value\": ", digits(value), "}");
+    else text_ += str_cat(first, digits(value), "\n");
+  }
+  void classes(const Source& from, std::span<const float> out, const std::vector<std::size_t>& best) {
+    const std::string first = begin(from);
+    std::string rest;
+    for (std::size_t k = 0; k < best.size(); ++k) {
+      const std::string& name = d_.classes[best[k]];
+      const auto p = static_cast<double>(out[best[k]]);
+      if (o_.format == "csv") text_ += str_cat(first, k + 1, ",", cell(name), ",", digits(p), "\n");
+      else if (o_.format == "json")
+        rest += str_cat(k ? ", " : "", "{\"class\": ", json(name), ", \"probability\": ", digits(p), "}");
+      else rest += str_cat(k ? ", " : "", printable(name, 200), formatted(" %.2f %%", 100 * p));
+    }
+    if (o_.format == "text") text_ += first + rest + "\n";
+    if (o_.format == "json")
+      text_ += str_cat(first, ", \"class\": ", json(d_.classes[best[0]]), ", \"probability\": ",
+                       digits(static_cast<double>(out[best[0]])), ", \"top\": [", rest, "]}");
+  }
+
+  const ModelDescription& d_;
+  const PredictOptions& o_;
+  std::size_t top_;
+  std::string text_;
+};
+
+// A folder that `lightcone train` wrote stands for its best parameters.
+std::string file_of(const std::string& model) {
+  const fs::path best = fs::path(model) / "best.safetensors";
+  std::error_code none;
+  return fs::is_directory(model, none) && fs::exists(best, none) ? best.string() : model;
+}
+
+}  // namespace
+
+void predict(const PredictOptions& o) {
+  const Weights weights = Weights::open(file_of(o.model));
+  const ModelDescription d = ModelDescription::of(weights);
+  const Inputs inputs(d, o.inputs);
+  Network net(d, weights, inputs.batch(), compiler_for(open_device(o.device), {.threads = o.threads}));
+  Answers answers(d, o);
+  std::vector<Source> waiting;
+  const auto answer = [&] {
+    const auto rows = net.run();
+    for (std::size_t k = 0; k < rows.size(); ++k) answers.add(waiting[k], rows[k]);
+    waiting.clear();
+  };
+  inputs.each([&](const Array& sample, Source from) {
+    waiting.push_back(std::move(from));
+    if (net.add(sample)) answer();
+  });
+  if (!waiting.empty()) answer();
+  if (o.output.empty()) write_stdout(answers.finished());
+  else write_file(o.output, answers.finished());
+}
+
+}  // namespace lc::tool
