@@ -235,7 +235,7 @@ TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
   spit(folder / "zebra/1.PNG", "torn too");
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }),
                "zebra: none of its pictures can be read: ");
-  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }), "1.PNG: neither a JPEG");
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }), "2.png: neither a JPEG");
 }
 
 TEST(ImageFolder, PicturesAreFoundAndFitted) {

@@ -6,6 +6,7 @@
 #include "data.h"
 #include "error_of.h"
 #include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "on_device.h"
 #include "small_training.h"
 
@@ -43,7 +44,8 @@ TEST(Trainer, ParametersMoveToAnotherProgram) {
   const TempDir folder;
   Training a;
   a.run(5);
-  a.trainer->save_parameters(folder / "model.safetensors");
+  a.trainer->save_parameters(folder / "model.safetensors", {{"classes", "cat, dog"}});
+  EXPECT_EQ(Weights::open(folder / "model.safetensors").metadata().at("classes"), "cat, dog");
   Graph g;
   nn::Model<Mlp> net(g);
   net(typed::input<float, 1, 4>(g, "x")).retrieve("y");

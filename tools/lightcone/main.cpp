@@ -350,8 +350,8 @@ void add_train(CLI::App& app, int& exit_code) {
       "lr, schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG\n"
       "the story model inside this program is trained again (--example stories).\n"
       "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
-      "folder gets best.safetensors (PyTorch's names), run.safetensors (to --resume, with the same bits as\n"
-      "without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
+      "folder gets best.safetensors (PyTorch's names; for lightcone predict), run.safetensors (to --resume, with\n"
+      "the same bits as without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
       "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
   c->add_option("CONFIG", o->config, "the configuration")->type_name("");
   c->add_option("--example", o->example,

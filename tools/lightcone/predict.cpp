@@ -1,5 +1,6 @@
 // lightcone predict: what a model that `lightcone train` made says of rows, pictures and arrays.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -43,7 +44,7 @@ class Inputs {
     for (const std::string& path : paths) add(path);
   }
   // The most samples that it pays to compute at once.
-  i64 batch() const { return tables_ || d_.data.rows() ? 64 : std::clamp<i64>(std::ssize(files_), 1, 8); }
+  i64 batch() const { return arrays_ || d_.data.rows() ? 64 : std::clamp<i64>(std::ssize(files_), 1, 8); }
   void each(const Take& take) const {
     for (const std::string& path : files_) {
       if (is_array(path)) array(path, take);
@@ -55,7 +56,7 @@ class Inputs {
  private:
   static std::string ending(const std::string& path) {
     std::string end = fs::path(path).extension().string();
-    std::ranges::transform(end, end.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    for (char& c : end) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     return end;
   }
   static bool is_picture(const std::string& path) {
@@ -72,8 +73,10 @@ class Inputs {
     if (d_.data.rows() && (folder || is_picture(path)))
       throw file_error("predict", path, folder ? "a folder" : "a picture", ", and the model was trained on rows of ",
                        d_.data.shape[0], " numbers: it takes CSV and .npy");
-    tables_ = tables_ || is_array(path);
-    if (!folder) return files_.push_back(path);
+    if (!folder) {
+      arrays_ = arrays_ || is_array(path);
+      return files_.push_back(path);
+    }
     const FoundImages found = find_images(path, kOwnFiles);
     if (found.files.empty()) throw file_error("predict", path, "no .jpg, .jpeg or .png is in this folder");
     files_.insert(files_.end(), found.files.begin(), found.files.end());
@@ -93,7 +96,8 @@ class Inputs {
       take(sample, {path, t.rows[k]});
     }
     if (t.left_out > 0)
-      note(path, str_cat(t.left_out, t.left_out == 1 ? " row" : " rows", " with missing cells left out, as in training"));
+      note(path,
+           str_cat(t.left_out, t.left_out == 1 ? " row" : " rows", " with missing cells left out, as in training"));
   }
   // The first axis counts samples; [height, width, channels] stands for [channels, height, width].
   void array(const std::string& path, const Take& take) const {
@@ -116,7 +120,7 @@ class Inputs {
       take(one, {path, k});
     }
   }
-  // As large as those of the training, or the middle of it where those were never resized.
+  // As large as those of the training: where these were never resized, as much of the middle as there is.
   Array picture(const std::string& path) const {
     const std::vector<i64>& shape = d_.data.shape;
     const i64 channels = channels_of(d_.data), height = shape[shape.size() - 2], width = shape.back();
@@ -125,7 +129,8 @@ class Inputs {
     if (channels != 1 && channels != 3)
       throw file_error("predict", path, "a picture, and the model was trained on samples of ", channels, " channels");
     const i64 resize = d_.data.resize > 0 ? d_.data.resize : std::max(height, width);
-    Array a = fitted_image(read_image(path, kOwnFiles), {.resize = resize, .height = height, .width = width}, kOwnFiles);
+    const ImageFolderOptions fit{.resize = resize, .height = height, .width = width};
+    Array a = fitted_image(read_image(path, kOwnFiles), fit, kOwnFiles);
     if (channels == 1) a = grey(a);
     a.shape = shape;
     return a;
@@ -136,14 +141,16 @@ class Inputs {
     const auto from = rgb.values<std::uint8_t>();
     const auto to = out.values<std::uint8_t>();
     const std::size_t n = to.size();
-    for (std::size_t k = 0; k < n; ++k)
-      to[k] = static_cast<std::uint8_t>((from[k] * 19595u + from[n + k] * 38470u + from[2 * n + k] * 7471u + 0x8000u) >> 16);
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::uint32_t red = from[k], green = from[n + k], blue = from[2 * n + k];
+      to[k] = static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
+    }
     return out;
   }
 
   const ModelDescription& d_;
   std::vector<std::string> files_;
-  bool tables_ = false;
+  bool arrays_ = false;  // are some of the files
 };
 
 // The network with its weights, for so many samples at once.
@@ -171,7 +178,8 @@ class Network {
   }
   // True where the batch is full.
   bool add(const Array& sample) {
-    prepared_->apply(sample.bytes.data(), x_.bytes.data() + static_cast<std::size_t>(count_) * x_.row_bytes(), {0, 0, 0});
+    std::byte* to = x_.bytes.data() + static_cast<std::size_t>(count_) * x_.row_bytes();
+    prepared_->apply(sample.bytes.data(), to, {0, 0, 0});
     return ++count_ == batch_;
   }
   // What it says of each sample that was added: `outputs` numbers.
@@ -204,6 +212,9 @@ class Answers {
     if (o.format == "csv") text_ = d.data.regression ? "input,row,value\n" : "input,row,rank,class,probability\n";
   }
   void add(const Source& from, std::span<const float> out) {
+    if (!std::ranges::all_of(out, [](float v) { return std::isfinite(v); }))
+      throw file_error("predict", from.input, from.row ? str_cat("row ", *from.row, ": ") : "",
+                       "what the model says is no number: what it was given, or its parameters, are too large for it");
     if (d_.data.regression)
       return number(from, static_cast<double>(out[0]) * d_.target_std + d_.target_mean);
     std::vector<std::size_t> best(out.size());

@@ -36,9 +36,9 @@ struct Csv {
   Array column(std::string_view name) const;
 };
 
-// Cells are separated by the delimiter and rows by LF, CRLF or CR; a cell within double quotes may hold them, and a quote
-// written twice. Spaces around a number and empty lines are skipped, as is a byte order mark. A number is read as C++
-// reads it, whatever the locale: 1, +1, -1.5, 1e-3, inf, nan, the nearest of its dtype. Error, which names line and
+// Cells are separated by the delimiter and rows by LF, CRLF or CR; a cell within double quotes may hold them, and a
+// quote written twice. Spaces around a number and empty lines are skipped, as is a byte order mark. A number is read as
+// C++ reads it, whatever the locale: 1, +1, -1.5, 1e-3, inf, nan, the nearest of its dtype. Error, which names line and
 // column, for a cell that is no such number or outside its dtype's range, and for a row with more or fewer cells than
 // the first; and where no column has a name that is asked for, or several have.
 Csv read_csv(const std::string& path, const CsvOptions& csv = {}, const ReadOptions& o = {});

@@ -22,9 +22,12 @@ constexpr Example kExamples[] = {
     "train": "train.csv",       // relative to this file
     // "test": "test.csv",      // held out; without it the last part of the training data is,
     "held_out": 0.1,            // so much of it
-    "label": "label",           // the column of the classes, whole numbers from 0; with "header": false the last one
-    "shape": [4],               // so many other columns
-    "classes": 3
+    "label": "label",           // the column of the classes, words or whole numbers from 0; with "header": false the last
+    "shape": [4],               // so many other columns; or "features": ["width", ...], those to learn from, by name
+    "classes": 3,               // or "task": "regression": the label is a number to come near to
+    "missing": "error",         // a missing cell: "skip" leaves its row out, "mean" or a number stands in its place
+    // "na_values": ["?"],      // words for one, beside none at all, NA, NaN, null and what else pandas knows
+    "standardize": false        // each column gets a mean of 0 and a standard deviation of 1
   },
   "train": {
     "steps": 2000,
@@ -101,6 +104,7 @@ constexpr Example kExamples[] = {
     "shape": [3, 224, 224],     // the middle of each picture,
     "resize": 256,              // whose shorter side is so long
     "classes": 2,               // folders in photos/train
+    "unreadable": "error",      // or "skip": damaged pictures are left out, counted and named
     "augment": true             // shifted by up to 4 pixels, mirrored
     // "mean", "std": of the channels, from 0 to 1; ImageNet's where the network is torchvision's
   },

@@ -19,7 +19,9 @@ namespace lc::tool {
 
 using Json = nlohmann::json;
 
-inline std::string quoted(const Json& j) { return printable(j.dump(-1, ' ', true, Json::error_handler_t::replace), 200); }
+inline std::string quoted(const Json& j) {
+  return printable(j.dump(-1, ' ', true, Json::error_handler_t::replace), 200);
+}
 
 class Section {
  public:
@@ -53,7 +55,7 @@ class Section {
       wrong(key, ", it must be a number from ", least, " to ", most);
     value = v.get<double>();
   }
-  // A number, or one of some words.
+  // One of some words, or a number: `word` is then "number".
   void word_or_number(const std::string& key, std::string& word, double& value, const std::vector<std::string>& known) {
     if (has(key) && j_.at(key).is_number()) {
       number(key, value, -1e30, 1e30);
