@@ -327,14 +327,16 @@ class Predict(unittest.TestCase):
         n = struct.unpack("<Q", b[:8])[0]
         head = json.loads(b[8:8 + n])
 
-        def changed(change, *words):
+        def changed(change, *words, of="test.csv"):
             other = json.loads(json.dumps(head))
             said = json.loads(other["__metadata__"]["lightcone.model"])
             change(said)
             other["__metadata__"]["lightcone.model"] = json.dumps(said)
             self.written(other, b[8 + n:])
-            self.refuses(run("predict", self.d / "m.safetensors", self.d / "test.csv"), "m.safetensors", *words)
-        changed(lambda s: s.update(version=2), "not of version 1")
+            self.refuses(run("predict", self.d / "m.safetensors", self.d / of), *words)
+        (self.d / "large.csv").write_text("bill_length,bill_depth,mass,flipper\n1e30,1e30,1e30,1e30\n")
+        changed(lambda s: s["inputs"].update(std=[1e-30] * 4), "large.csv: row 0: what the model says is no number", of="large.csv")
+        changed(lambda s: s.update(version=2), "m.safetensors", "are not of version 1")
         changed(lambda s: s["model"].update(kind="cnn"), 'model.kind is "cnn", it must be one of')
         changed(lambda s: s["model"].update(hidden=[8]), "'layers.0.bias', which is f32 [8]")
         changed(lambda s: s["model"].update(kind="llama", hidden=None), "model.")
@@ -348,9 +350,10 @@ class Predict(unittest.TestCase):
         changed(lambda s: s["outputs"].update(classes=["a"]), "names fewer than two classes")
         changed(lambda s: s["outputs"].update(classes=["a", "b"]), "'layers.1.")
         changed(lambda s: s.pop("outputs"), 'the section "outputs" is missing')
-        head["__metadata__"]["lightcone.model"] = "{"
-        self.written(head, b[8 + n:])
-        self.refuses(run("predict", self.d / "m.safetensors", self.d / "test.csv"), "is no JSON")
+        for text, words in (("{", "are no JSON"), ("[1]", "are not of version 1"), ('{"version": 1, "model": {"kind": ' + "[" * 200000 + "]" * 200000 + "}}", "nest too deeply")):
+            head["__metadata__"]["lightcone.model"] = text
+            self.written(head, b[8 + n:])
+            self.refuses(run("predict", self.d / "m.safetensors", self.d / "test.csv"), words)
         del head["__metadata__"]
         self.written(head, b[8 + n:])
         self.refuses(run("predict", self.d / "m.safetensors", self.d / "test.csv"), "it does not say what it was trained on", "lightcone generate")

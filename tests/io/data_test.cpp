@@ -305,6 +305,7 @@ TEST(Csv, ColumnsThatAreNotThere) {
   refuses_csv("1\n", "there is no column '700'", {.header = false, .columns = {"700", "701", "702", "703", "0"}});
   refuses_csv("a,b\n1,2\n", "the column 'a' is asked for twice", {.columns = {"a", "b", "a"}});
   refuses_csv("a,b\n1,2\n", "the column 'a' is asked for twice", {.columns = {"a"}, .texts = {"a"}});
+  refuses_csv("a,b,c,d\n1\n", "the last cell of its row, the first row has 4", {.columns = {"d", "c", "b", "a"}});
   refuses_csv("a,b\n1,NA\n", "line 2, column 2: a missing cell; CsvOptions::missing", {.na_values = {"NA"}});
   // a column that nobody asked for may hold anything
   EXPECT_EQ(parse_csv("a,b\n1,x\n", {.columns = {"a"}}).values.shape, (Shape{1, 1}));

@@ -125,20 +125,35 @@ std::map<std::string, std::string> ModelDescription::metadata() const {
   return {{kKey, j.dump(-1, ' ', false, Json::error_handler_t::replace)}};
 }
 
+namespace {
+
+// Sections of sections are as deep as it goes; what is deeper would fill the stack of whoever prints it.
+Json parsed(const std::string& text, const std::string& path) {
+  constexpr int kDeepest = 4;
+  constexpr std::size_t kLongest = std::size_t{64} << 20;
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw file_error("predict", path, "its metadata \"", kKey, "\" nest too deeply");
+    return true;
+  };
+  if (text.size() > kLongest) throw file_error("predict", path, "its metadata \"", kKey, "\" are longer than 64 MB");
+  try {
+    return Json::parse(text, shallow);
+  } catch (const Json::exception&) {
+    throw file_error("predict", path, "its metadata \"", kKey, "\" are no JSON");
+  }
+}
+
+}  // namespace
+
 ModelDescription ModelDescription::of(const Weights& file) {
   const auto found = file.metadata().find(kKey);
   if (found == file.metadata().end())
     throw file_error("predict", file.path(), "it does not say what it was trained on (no \"", kKey,
                      "\" in its metadata): `lightcone train` writes that into best.safetensors of classifiers and ",
                      "regressions; language models are for `lightcone generate`");
-  Json j;
-  try {
-    j = Json::parse(found->second);
-  } catch (const Json::exception&) {
-    throw file_error("predict", file.path(), "its metadata \"", kKey, "\" is no JSON");
-  }
+  const Json j = parsed(found->second, file.path());
   if (!j.is_object() || !j.contains("version") || j.at("version") != kVersion)
-    throw file_error("predict", file.path(), "its metadata \"", kKey, "\" is not of version ", kVersion,
+    throw file_error("predict", file.path(), "its metadata \"", kKey, "\" are not of version ", kVersion,
                      ": another release of lightcone wrote it");
   ModelDescription d;
   const std::string name = file.path() + " (metadata)";
