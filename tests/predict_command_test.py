@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 import zlib
 
 LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -250,6 +251,29 @@ class Predict(unittest.TestCase):
         self.refuses(run("predict", model, self.d / "few.npy"), "a sample is [27, 28], the model was trained on [28, 28]")
         (self.d / "few.npy").write_bytes(npy("<f4", [1, 28, 28], bytes(4 * 28 * 28)))
         self.refuses(run("predict", model, self.d / "few.npy"), "it holds numbers, the model was trained on bytes")
+
+    def test_channels_first_and_last(self):
+        size, count = 6, 60
+        pixel = lambda y, c: min(255, max(0, int(self.random.gauss(170 if c == y else 90, 15))))
+        last = [[[pixel(k % 3, c) for c in range(3)] for _ in range(size * size)] for k in range(count)]
+        flat = lambda pictures: bytes(v for p in pictures for colours in p for v in colours)
+        with zipfile.ZipFile(self.d / "train.npz", "w") as z:
+            z.writestr("x.npy", npy("|u1", [count, size, size, 3], flat(last)))
+            z.writestr("y.npy", npy("<i8", [count], struct.pack("<%dq" % count, *(k % 3 for k in range(count)))))
+        c = self.table()
+        c["data"] = {"format": "npz", "train": "train.npz", "shape": [3, size, size], "classes": 3, "held_out": 0.2, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+        out, model = self.trained(c)
+        (self.d / "last.npy").write_bytes(npy("|u1", [count, size, size, 3], flat(last)))
+        (self.d / "first.npy").write_bytes(npy("|u1", [count, 3, size, size], bytes(colours[c] for p in last for c in range(3) for colours in p)))
+        answers = [[(g["class"], g["probability"]) for g in self.answers(model, self.d / name)] for name in ("last.npy", "first.npy")]
+        self.assertEqual(*answers)
+        self.assertGreater(sum(int(c) == k % 3 for k, (c, _) in enumerate(answers[0])), 50)
+        (self.d / "one.png").write_bytes(png(size, size, flat(last[:1])))
+        r = run("predict", model, self.d / "one.png", "--format", "json")
+        if b"no decoders" not in r.stderr:
+            of_picture = json.loads(r.stdout)[0]
+            self.assertEqual(of_picture["class"], answers[0][0][0])
+            self.assertAlmostEqual(of_picture["probability"], float(answers[0][0][1]), delta=1e-5)
 
     def photos(self, folder, classes, count, size=40):
         """Pictures of one colour each, a folder for a class."""

@@ -275,7 +275,7 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& nam
   Csv csv;
   csv.columns = numbers_of(names, o);
   for (const std::string& column : o.texts) csv.texts[column];
-  // A row that is cut short, which is found out at its end, may have a number that belongs behind those that are missing.
+  // A row that is cut short, which is found out at its end, may have a number that belongs behind what is missing.
   const std::size_t most = most_cells(text, o.delimiter) + o.columns.size();
   budget.take(most, size_of(o.dtype));
   csv.values = Array::zeros(o.dtype, {static_cast<std::int64_t>(most)});
