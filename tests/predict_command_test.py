@@ -247,6 +247,14 @@ class Predict(unittest.TestCase):
         self.assertEqual([(g["class"], g["row"]) for g in of_pictures], [(c, "") for c, _ in same[:20]])
         for g, (_, p) in zip(of_pictures, same):
             self.assertAlmostEqual(float(g["probability"]), float(p), delta=1e-5)
+        # colours become grey as Pillow's convert("L") makes them
+        colours = [(v, v // 2, 255 - v) for v in part(3000, 3001)]
+        (self.d / "colours.png").write_bytes(png(28, 28, [v for c in colours for v in c]))
+        (self.d / "grey.npy").write_bytes(npy("|u1", [1, 28, 28], bytes((19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16 for r, g, b in colours)))
+        both = [self.answers(model, self.d / name, top=10) for name in ("colours.png", "grey.npy")]
+        for g, h in zip(*both, strict=True):
+            self.assertEqual(g["class"], h["class"])
+            self.assertAlmostEqual(float(g["probability"]), float(h["probability"]), delta=1e-5)
         (self.d / "few.npy").write_bytes(npy("|u1", [1, 27, 28], bytes(27 * 28)))
         self.refuses(run("predict", model, self.d / "few.npy"), "a sample is [27, 28], the model was trained on [28, 28]")
         (self.d / "few.npy").write_bytes(npy("<f4", [1, 28, 28], bytes(4 * 28 * 28)))
