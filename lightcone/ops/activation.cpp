@@ -78,6 +78,7 @@ Tensor gelu(Operand a, std::string_view approximate) {
   LC_SCOPE("gelu");
   LC_RETURN_IF_HALF(a, gelu(a));
   const Tensor x = as_float(a);
+  if (x.dtype() != DType::F64) return prim::mul(x, normal_cdf_f32(x));
   return prim::mul(mul(x, 0.5), add(erf(mul(x, 1 / std::numbers::sqrt2)), 1));
 }
 Tensor gelu_tanh(Operand a) {

@@ -108,7 +108,7 @@ const std::vector<Function>& functions() {
     F(asinh,       3, std::asinh(x),                          asinh(x)),
     F(acosh,       3, std::acosh(x),                          acosh(x)),
     F(atanh,       3.5, std::atanh(x),                          atanh(x)),
-    F(erf,         8, std::erf(x),                            erf(x)),
+    F(erf,         2, std::erf(x),                            erf(x)),
     F(erfc,        4, std::erfc(x),                           erfc(x)),
     F(logit,       4.5, logit_from(x, std::log(x / (1 - x)), std::log1p((2 * x - 1) / (1 - x))), log(x / (1.0 - x))),
     F(sigmoid,     2.5, sigmoid_from(x, std::exp(-std::fabs(x))), logistic(x)),
