@@ -1,6 +1,7 @@
-// Products over many k. A tile's sums are over 512 of them at most, and C is the sum of those. Of some tens that is as
-// good as any; of thousands it is a sum of such sums, and what each addition rounds away is summed as well, as in long
-// sums everywhere (codegen/schedule/blocks.cpp). Both lie beside C, in a worker's own memory.
+// Products over many k. A tile's sums are over 512 of them at most, of f32 over kChain (gemm.inl.h), and C is the sum
+// of those. Of some tens that is as good as any; of thousands it is a sum of such sums, and what each addition rounds
+// away is summed as well, as in long sums everywhere (codegen/schedule/blocks.cpp). Both lie beside C, in a worker's
+// own memory.
 #pragma once
 
 #include <algorithm>
