@@ -165,6 +165,7 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
       for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, acc[v][m]);
 }
 
+constexpr int kUnrolledPlain = 8;
 // Plain weights: value k of WIDTH rows of a group that begins at p.
 template <WeightType T>
 inline vf packed_value(const u8* p, i64 k, int lane) {
@@ -173,24 +174,19 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-// Several vectors take turns, short ones: what they read should come from memory evenly.
-template <WeightType T, int M, int V>
-void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
+// Adds products [from, to) of k, whole unrolled steps, to the sums of V vectors. Several vectors take turns, short ones:
+// what they read should come from memory evenly.
+template <WeightType T, int M, int V, int kChains>
+inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from, i64 to, int lane,
+                               vf (&acc)[V][M][kChains]) {
   constexpr PackedLayout layout = packed_layout(T);
-  constexpr int kUnroll = 8, kChains = kPackedChains<M>;
-  constexpr i64 kBlock = kSumBlock * kChains;
-  const i64 whole = g.k / kUnroll * kUnroll, turn = V == 1 ? kBlock : 16;
-  const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
-  const float* x[M];
-  vf acc[V][M][kChains] = {};
-  for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  BlockSums<V * M * kChains> blocks;
-  for (i64 k0 = 0; k0 < whole; k0 += turn) {
-    if (k0 > 0 && k0 % kBlock == 0) each_sum(acc, [&](vf& x, int n) { blocks.end(x, n); });
+  constexpr int kUnroll = kUnrolledPlain;
+  const i64 turn = V == 1 ? to - from : 16;
+  for (i64 k0 = from; k0 < to; k0 += turn)
     for (int v = 0; v < V; ++v) {
       vf sum[M][kChains];
       std::memcpy(sum, acc[v], sizeof sum);
-      for (i64 k = k0; k < std::min(whole, k0 + turn); k += kUnroll) {
+      for (i64 k = k0; k < std::min(to, k0 + turn); k += kUnroll) {
         const u8* at = p + layout.group_bytes(k);
         for (int line = 64 * v; line < layout.group_bytes(kUnroll); line += 64 * V)  // each its share, no bursts
           __builtin_prefetch(at + kAhead + line, 0, 3);
@@ -202,8 +198,35 @@ void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
       }
       std::memcpy(acc[v], sum, sizeof sum);
     }
+}
+// Sums of blocks. A function of its own: beside it the loop of ordinary sums would be 4 % slower.
+template <WeightType T, int M, int V, int kChains>
+[[gnu::noinline]] void add_long_plain_products(const u8* p, const float* const (&x)[M], i64 whole, int lane,
+                                               vf (&acc)[V][M][kChains]) {
+  constexpr i64 kBlock = kSumBlock * kChains;
+  BlockSums<V * M * kChains> blocks;
+  for (i64 k = 0; k < whole; k += kBlock) {
+    if (k > 0) each_sum(acc, [&](vf& sum, int n) { blocks.end(sum, n); });
+    add_plain_products<T>(p, x, k, std::min(whole, k + kBlock), lane, acc);
   }
-  if (whole > kBlock) each_sum(acc, [&](vf& x, int n) { blocks.finish(x, n); });
+  each_sum(acc, [&](vf& sum, int n) { blocks.finish(sum, n); });
+}
+template <WeightType T, int M, int V>
+void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
+  constexpr PackedLayout layout = packed_layout(T);
+  constexpr int kChains = kPackedChains<M>;
+  const i64 whole = g.k / kUnrolledPlain * kUnrolledPlain;
+  const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
+  const float* x[M];
+  vf acc[V][M][kChains] = {};
+  for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
+  if (whole <= kSumBlock * kChains) {
+    add_plain_products<T>(p, x, 0, whole, lane, acc);
+  } else {
+    vf sums[V][M][kChains] = {};
+    add_long_plain_products<T>(p, x, whole, lane, sums);
+    std::memcpy(acc, sums, sizeof acc);
+  }
   for (int v = 0; v < V; ++v) {
     const i64 row = group * PackedLayout::rows + lane + v * WIDTH;
     if (row >= g.n) return;
