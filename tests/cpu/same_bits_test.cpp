@@ -53,13 +53,15 @@ class SameBits : public testing::TestWithParam<Precision> {};
 
 TEST_P(SameBits, ForAnyThreadsCachesAndRows) {
   const Graph g = layer_and_gradients();
-  const std::vector<float> x = numbers(kMostRows, kIn, 1), w = numbers(kIn, kOut, 2), slope = numbers(kMostRows, kOut, 3);
+  const std::vector<float> x = numbers(kMostRows, kIn, 1), w = numbers(kIn, kOut, 2);
+  const std::vector<float> slope = numbers(kMostRows, kOut, 3);
   std::map<std::string, std::uint64_t> first;
   int compared = 0;
   for (int threads = 1; threads <= 8; ++threads)
     for (const std::int64_t l2 : {1 << 20, 2 << 20}) {
-      const Program p = compile(
-          g, generic() | cpu({.threads = threads, .precision = GetParam(), .machine = Machine{.l1 = l2 / 32, .l2 = l2}}));
+      const Machine machine{.l1 = l2 / 32, .l2 = l2};
+      const Program p =
+          compile(g, generic() | cpu({.threads = threads, .precision = GetParam(), .machine = machine}));
       Context c(p);
       // Those that no unit's strip divides are among them, and all that a worker packs for itself.
       for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 16, 31, 33, 100, 299, 513, 1001, 2048, 4999, 5000}) {

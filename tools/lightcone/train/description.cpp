@@ -20,7 +20,7 @@ Json model_section(const ModelConfig& m) {
   return j;
 }
 
-// Of pictures: what each channel is, as Pillow calls it.
+// The name that Pillow gives a picture's channels.
 std::string channels(const DataConfig& d) {
   const i64 n = channels_of(d);
   return n == 1 ? "L" : n == 3 ? "RGB" : std::to_string(n);

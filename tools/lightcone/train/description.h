@@ -15,7 +15,7 @@ namespace lc::tool {
 
 struct ModelDescription {
   ModelConfig model;
-  // Of the configuration, with what the data said: features, scale, mean and std are those that the inputs had.
+  // It is the configuration's, completed by the data: features, scale, mean and std are those that the inputs had.
   DataConfig data;
   bool bytes = false;                // the inputs were bytes, as pictures are
   std::vector<double> fill;          // csv: what stands for a missing cell of each column

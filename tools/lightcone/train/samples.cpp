@@ -265,7 +265,7 @@ class Samples final : public TrainingData {
     }
     if (d.standardize) standardize(values, columns);
   }
-  // Of the columns as the network sees them, what is missing filled and all divided by the scale.
+  // They are those of the columns that the network sees: missing cells are filled, and all is divided by the scale.
   void standardize(const Array& x, std::size_t columns) {
     ModelDescription& s = description_;
     Array seen = x;

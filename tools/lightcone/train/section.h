@@ -124,7 +124,7 @@ class Section {
     if (!good) wrong(key, ", it must be a path in quotes, or a list of them");
     for (const Json& p : list) paths.push_back(beside(p.get<std::string>()));
   }
-  // Nothing was written that nobody reads.
+  // Refuses a key that nothing has asked for, so that none is passed over in silence.
   void finish() const {
     for (const auto& [key, value] : j_.items()) {
       if (known_.contains(key)) continue;

@@ -78,7 +78,7 @@ double flops_of(const Program& p) {
   return sum;
 }
 
-// Of classes the cross entropy, of numbers the square of the distance.
+// Classes have the cross entropy as their loss, numbers the square of the distance.
 Tensor loss_of(const Tensor& rows, const Tensor& targets, Reduction reduction) {
   if (is_float(targets.dtype())) return mse_loss(rows.squeeze(1), targets, reduction);
   return cross_entropy(rows, targets, {.reduction = reduction});
