@@ -31,6 +31,7 @@ class Renderer {
   Value atom(const Dim::Atom* a);
   Value floor_div(const Value& a, const Value& b);
   Value condition(const Dim& valid);
+  Value comparisons(const Dim& valid);
   bool varies(const Dim& d) const { return !lane_.empty() && d.symbols().contains(lane_); }
   bool side_by_side(const Dim& d) const;
   Value at_first_lane(const Dim& d);
@@ -125,6 +126,17 @@ Value Renderer::dim(const Dim& d) {
 // A guard as one bit; no value when it always holds.
 Value Renderer::condition(const Dim& valid) {
   if (valid == Dim(1)) return {};
+  if (varies(valid)) {
+    Value& symbol = symbols_.at(lane_);
+    const Value all = std::exchange(symbol, t_.spread(first_lane_, kLanes) + t_.mask_lane_numbers(kLanes));
+    const Value v = comparisons(valid);
+    symbol = all;
+    return v;
+  }
+  return comparisons(valid);
+}
+
+Value Renderer::comparisons(const Dim& valid) {
   const auto& terms = valid.terms();
   if (valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return dim(valid) != 0;
   Value all;  // a product of comparisons
@@ -253,7 +265,7 @@ void Renderer::in_lanes(const std::string& symbol, const Value& from, const Valu
   const std::string id = t_.fresh(), rest = "rest" + id, done = "done" + id;
   t_.branch(base < to, rest, done);
   t_.begin_block(rest);
-  in_vector(symbol, base, t_.lane_numbers(kLanes) < to - base, body);
+  in_vector(symbol, base, t_.mask_lane_numbers(kLanes) < to - base, body);
   t_.jump(done);
   t_.begin_block(done);
 }

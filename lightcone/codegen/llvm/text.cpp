@@ -48,6 +48,19 @@ Value Text::lane_numbers(int lanes) {
   return {this, s + ">", Type::I64, lanes};
 }
 
+Value Text::mask_lane_numbers(int lanes) {
+  const Value known = lane_numbers(lanes);
+  if (target_.avx512) return known;
+  std::string& hidden = repeated_["hidden " + of(known)];
+  if (hidden.empty()) {
+    const std::string to = pointer(Type::I64, lanes) + " " + variable(Type::I64, lanes);
+    hidden = "%v" + fresh();
+    entry_ += "  store volatile " + of(known) + ", " + to + "\n";
+    entry_ += "  " + hidden + " = load volatile " + spell(Type::I64, lanes) + ", " + to + "\n";
+  }
+  return {this, hidden, Type::I64, lanes};
+}
+
 Value Text::emit(Type t, int lanes, const std::string& instruction) {
   Value v{this, "%v" + fresh(), t, lanes};
   line(v.name + " = " + instruction);

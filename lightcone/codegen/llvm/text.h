@@ -56,6 +56,9 @@ class Text {
   Value integer(Type t, std::int64_t v);
   Value number(Type t, double v) { return is_real(t) ? real(t, v) : integer(t, static_cast<std::int64_t>(v)); }
   Value lane_numbers(int lanes);  // 0, 1, 2, ... as i64
+  // The same numbers for what becomes a mask. Below AVX-512 the optimiser cannot see them: LLVM 14 reads whole
+  // vectors where a mask is a condition of the row joined with lanes that it knows, the upper half of them absent.
+  Value mask_lane_numbers(int lanes);
 
   Value emit(Type t, int lanes, const std::string& instruction);
   void line(const std::string& s) { body_ += "  " + s + "\n"; }
