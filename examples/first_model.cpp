@@ -5,8 +5,8 @@
 
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -19,7 +19,8 @@ int main() {
   nn::Model<Mlp> mlp(g);
   const auto x = typed::input<float, 64, 2>(g, "x");
   const auto y = typed::input<std::int64_t, 64>(g, "y");
-  auto loss = trace(mlp, [](auto& mlp, auto x, auto y) { return cross_entropy(mlp(x), y); }, x, y);
+  auto loss = trace(
+      mlp, [](auto& mlp, auto x, auto y) { return cross_entropy(mlp(x), y); }, x, y);
   loss.loss().retrieve("loss");
   update(mlp, optim::AdamW{.lr = 1e-2}, backward(std::move(loss)));  // forward, backward and update: one program
 

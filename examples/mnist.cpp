@@ -10,8 +10,8 @@
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/optim/schedule.h"
-#include "lightcone/train/trainer.h"
 #include "lightcone/train/trace.h"
+#include "lightcone/train/trainer.h"
 
 using namespace lc;
 
@@ -42,8 +42,8 @@ std::shared_ptr<const Dataset> mnist(const std::string& folder, const std::strin
     const std::string path = folder + "/" + part + name;
     return std::filesystem::exists(path) ? path : path + ".gz";
   };
-  return std::make_shared<const Dataset>(read_mnist(file("-images-idx3-ubyte"), file("-labels-idx1-ubyte"), 10,
-                                                    {.memory = std::size_t{1} << 30}));
+  return std::make_shared<const Dataset>(
+      read_mnist(file("-images-idx3-ubyte"), file("-labels-idx1-ubyte"), 10, {.memory = std::size_t{1} << 30}));
 }
 
 void show(Context& c, const Batch& b) {
@@ -57,7 +57,8 @@ int run(const std::string& folder, int epochs, std::int64_t steps) {
   nn::Model<Net> net(g);
   const auto x = typed::input<float, kBatch, 28, 28>(g, "x");
   const auto y = typed::input<std::int64_t, kBatch>(g, "y");
-  auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
+  auto loss = trace(
+      net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
   loss.loss().retrieve("loss");
   const Tensor done = optim::counter(g);
   update(net, optim::AdamW{}, backward(std::move(loss)),
@@ -72,7 +73,8 @@ int run(const std::string& folder, int epochs, std::int64_t steps) {
   Program evaluate = compile(test, generic() | cpu());
 
   const std::map<std::string, std::vector<Transform>> transforms{{"image", {ToFloat{}}}};
-  DataLoader train(mnist(folder, "train"), {.batch_size = kBatch, .shuffle = true, .seed = 1, .transforms = transforms});
+  DataLoader train(mnist(folder, "train"),
+                   {.batch_size = kBatch, .shuffle = true, .seed = 1, .transforms = transforms});
   const auto tests = mnist(folder, "t10k");
   float first = 0, last = 0;
   for (int epoch = 0; epoch < epochs; ++epoch) {

@@ -25,16 +25,16 @@ void rms_norm_on_cpu(const CpuCall& call) {
 
 // The operation: a name, the types of its results, what it means in the twelve, and who computes it faster.
 Tensor rms_norm(const Tensor& x, double eps = 1e-5) {
-  static const auto op = std::make_shared<const Composite>(Composite{
-      .name = "rms_norm",
-      .infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> {
-        if (in[0].dtype != DType::F32 || in[0].shape.size() != 2) throw Error("", "needs a matrix of f32");
-        return {in[0]};
-      },
-      .define = [](const Attributes& a, std::span<const Tensor> in) -> std::vector<Tensor> {
-        return {in[0] / sqrt(mean(in[0] * in[0], {1}, true) + a.real("eps"))};
-      },
-      .kernels = {cpu_kernel(rms_norm_on_cpu)}});
+  static const auto op = std::make_shared<const Composite>(
+      Composite{.name = "rms_norm",
+                .infer = [](const Attributes&, std::span<const TensorType> in) -> std::vector<TensorType> {
+                  if (in[0].dtype != DType::F32 || in[0].shape.size() != 2) throw Error("", "needs a matrix of f32");
+                  return {in[0]};
+                },
+                .define = [](const Attributes& a, std::span<const Tensor> in) -> std::vector<Tensor> {
+                  return {in[0] / sqrt(mean(in[0] * in[0], {1}, true) + a.real("eps"))};
+                },
+                .kernels = {cpu_kernel(rms_norm_on_cpu)}});
   return call(op, {x}, {{"eps", eps}})[0];
 }
 

@@ -142,7 +142,8 @@ int run(const ResNet& resnet, const Data& data, int epochs, std::int64_t steps) 
   Graph g;
   nn::Model<ResNet> net(g, resnet);
   const Tensor x = g.input("x", {kBatch, 3, 32, 32}), y = g.input("y", {kBatch}, DType::I64);
-  auto loss = trace(net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
+  auto loss = trace(
+      net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, x, y);
   loss.loss().retrieve("loss");
   const Tensor done = optim::counter(g);
   update(net, optim::SGD{.momentum = 0.9, .weight_decay = 5e-4}, backward(std::move(loss)),

@@ -52,10 +52,11 @@ Date draw(SeededRandom& random, bool for_test) {
 // Texts [n, 28], and what is written of them so far [n, 10] -> logits of the characters that follow [n, 10, 128].
 struct Transformer {
   nn::Embedding<kCharacters, kWidth> characters;
-  nn::TransformerEncoder encoder{{kWidth, kHeads, {.dim_feedforward = 4 * kWidth, .norm_first = true}}, kLayers,
-                                 nn::LayerNorm<>(kWidth)};
+  nn::TransformerEncoder encoder{
+      {kWidth, kHeads, {.dim_feedforward = 4 * kWidth, .norm_first = true}}, kLayers, nn::LayerNorm<>(kWidth)};
   nn::TransformerDecoder decoder{{kWidth, kHeads, {.dim_feedforward = 4 * kWidth, .norm_first = true, .causal = true}},
-                                 kLayers, nn::LayerNorm<>(kWidth)};
+                                 kLayers,
+                                 nn::LayerNorm<>(kWidth)};
   nn::Linear<kWidth, kCharacters> out;
   void visit(nn::Visitor& v) { v("characters", characters)("encoder", encoder)("decoder", decoder)("out", out); }
   // Characters and their places: sines of 32 wavelengths, and their cosines (section 3.5 of the paper).

@@ -1,6 +1,7 @@
-// Names that headers of others define as macros: <X11/Xlib.h>, <windows.h>, Qt, macOS. A header of ours that uses one takes it
-// away behind its #pragma once and gives it back with macros_on.h at its end, so that the order of includes does not matter.
-// (A program that names DType::Bool behind <X11/Xlib.h> says #undef Bool itself.) There is no include guard: these are pairs.
+// Names that headers of others define as macros: <X11/Xlib.h>, <windows.h>, Qt, macOS. A header of ours that uses one
+// takes it away behind its #pragma once and gives it back with macros_on.h at its end, so that the order of includes
+// does not matter. (A program that names DType::Bool behind <X11/Xlib.h> says #undef Bool itself.) There is no include
+// guard: these are pairs.
 #pragma push_macro("Bool")
 #pragma push_macro("Complex")
 #pragma push_macro("None")

@@ -51,7 +51,8 @@ Json starts(const Setting& s) {
 Json multiply_adds(const Setting& s) {
   Small kernel(*s.device, "multiply_adds",
                "  float a[8];\n  for (int k = 0; k < 8; ++k) a[k] = (float)(LC_THREAD + k);\n"
-               "  for (int i = 0; i < n0; ++i) {\n    LC_UNROLL\n    for (int k = 0; k < 8; ++k) a[k] = LC_FMA(a[k], 0.9999f, 0.5f);\n"
+               "  for (int i = 0; i < n0; ++i) {\n    LC_UNROLL\n    for (int k = 0; k < 8; ++k) a[k] = LC_FMA(a[k], "
+               "0.9999f, 0.5f);\n"
                "  }\n  float sum = 0;\n  for (int k = 0; k < 8; ++k) sum += a[k];\n  if (sum == -1.0f) out[0] = sum;\n",
                1);
   const std::int64_t groups = s.tiny ? 1 : 16 * s.device->limits().processors, rounds = s.tiny ? 8 : 4096;

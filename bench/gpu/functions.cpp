@@ -16,11 +16,12 @@ using Build = std::function<void(Graph& g)>;
 // A graph, compiled for the device; its inputs hold random numbers, parameters what makes sense to their format.
 class Net {
  public:
-  Net(const Setting& s, const Build& build, Precision precision = Precision::Highest) : program_([&] {
-    Graph g;
-    build(g);
-    return compile(g, generic() | gpu::compiler(s.device, {.precision = precision}));
-  }()) {
+  Net(const Setting& s, const Build& build, Precision precision = Precision::Highest)
+      : program_([&] {
+          Graph g;
+          build(g);
+          return compile(g, generic() | gpu::compiler(s.device, {.precision = precision}));
+        }()) {
     const Graph& g = program_.graph();
     for (const std::string& name : program_.inputs()) fill(g, name);
     context_ = std::make_unique<Context>(program_);
@@ -54,12 +55,13 @@ class Net {
 
 // What goes as fast as memory: `bytes` of an element of [rows, columns], read and written.
 Row streaming(std::string name, double bytes, DType type, std::function<void(Graph&, const Shape&, DType)> build) {
-  return {std::move(name), [=](const Setting& s) -> Json {
-            const i64 rows = s.tiny ? 16 : 8192, columns = s.tiny ? 64 : 4096;
-            Net net(s, [&](Graph& g) { build(g, {rows, columns}, type); });
-            const double t = net.seconds(s);
-            return {{"gbytes_per_s", 1e-9 * bytes * static_cast<double>(rows * columns) / t}, {"kernels", net.kernels()}};
-          }};
+  return {
+      std::move(name), [=](const Setting& s) -> Json {
+        const i64 rows = s.tiny ? 16 : 8192, columns = s.tiny ? 64 : 4096;
+        Net net(s, [&](Graph& g) { build(g, {rows, columns}, type); });
+        const double t = net.seconds(s);
+        return {{"gbytes_per_s", 1e-9 * bytes * static_cast<double>(rows * columns) / t}, {"kernels", net.kernels()}};
+      }};
 }
 Row streaming(std::string name, double bytes, DType type, Tensor (*f)(const Tensor&)) {
   return streaming(std::move(name), bytes, type,
@@ -78,13 +80,18 @@ Row product(std::string name, ProductSize size, DType type, std::optional<QuantF
             const i64 m = s.tiny ? std::min<i64>(size.rows, 16) : size.rows;
             const i64 k = s.tiny ? (quant ? 256 : 64) : size.in, n = s.tiny ? 64 : size.out;
             const DType given = is_half(type) && !quant ? type : DType::F32;
-            Net net(s, [&](Graph& g) {
-              const Tensor x = g.input("x", {m, k}, given);
-              for (int w = 0; w < size.weights; ++w)
-                g.output("y" + std::to_string(w), nn::linear(x, nn::parameter(g, "w" + std::to_string(w), {n, k}, type, quant)));
-            }, precision);
+            Net net(
+                s,
+                [&](Graph& g) {
+                  const Tensor x = g.input("x", {m, k}, given);
+                  for (int w = 0; w < size.weights; ++w)
+                    g.output("y" + std::to_string(w),
+                             nn::linear(x, nn::parameter(g, "w" + std::to_string(w), {n, k}, type, quant)));
+                },
+                precision);
             const double t = net.seconds(s) / size.weights;
-            const double bits = quant ? 8.0 * info(*quant).bytes / info(*quant).elements : 8.0 * static_cast<double>(size_of(type));
+            const double bits =
+                quant ? 8.0 * info(*quant).bytes / info(*quant).elements : 8.0 * static_cast<double>(size_of(type));
             const double rest = static_cast<double>(size_of(given)) * static_cast<double>(m * (k + n));
             return {{"tflops", 2e-12 * static_cast<double>(m * n) * static_cast<double>(k) / t},
                     {"gbytes_per_s", 1e-9 * (bits / 8 * static_cast<double>(n * k) + rest) / t},
@@ -101,14 +108,18 @@ struct AttentionSize {
 Row attention(std::string name, AttentionSize z, DType type, Precision precision = Precision::Highest) {
   return {std::move(name), [=](const Setting& s) -> Json {
             const i64 keys = s.tiny ? 64 : z.keys, queries = s.tiny ? std::min<i64>(z.queries, 64) : z.queries;
-            Net net(s, [&](Graph& g) {
-              const Tensor q = g.input("q", {z.batch, z.heads, queries, z.width}, type);
-              const Tensor k = g.input("k", {z.batch, z.kv_heads, keys, z.width}, type);
-              const Tensor v = g.input("v", {z.batch, z.kv_heads, keys, z.width}, type);
-              g.output("y", scaled_dot_product_attention(q, k, v, {.is_causal = z.causal}));
-            }, precision);
+            Net net(
+                s,
+                [&](Graph& g) {
+                  const Tensor q = g.input("q", {z.batch, z.heads, queries, z.width}, type);
+                  const Tensor k = g.input("k", {z.batch, z.kv_heads, keys, z.width}, type);
+                  const Tensor v = g.input("v", {z.batch, z.kv_heads, keys, z.width}, type);
+                  g.output("y", scaled_dot_product_attention(q, k, v, {.is_causal = z.causal}));
+                },
+                precision);
             const double t = net.seconds(s);
-            const double flops = 4.0 * static_cast<double>(z.batch * z.heads * queries) * static_cast<double>(keys * z.width);
+            const double flops =
+                4.0 * static_cast<double>(z.batch * z.heads * queries) * static_cast<double>(keys * z.width);
             return {{"tflops", 1e-12 * flops / (z.causal ? 2 : 1) / t}, {"us", 1e6 * t}, {"kernels", net.kernels()}};
           }};
 }
@@ -154,7 +165,8 @@ std::vector<Row> functions() {
       product("gemm f32 2048^3, Medium", {2048, 2048, 2048}, DType::F32, {}, Precision::Medium),
       attention("attention bf16 [4, 16, 4096, 128]", {4, 16, 16, 4096, 4096, 128}, DType::BF16),
       attention("attention bf16 [4, 16, 4096, 128] causal", {4, 16, 16, 4096, 4096, 128, true}, DType::BF16),
-      attention("attention bf16 [4, 16, 4096, 128], Medium", {4, 16, 16, 4096, 4096, 128}, DType::BF16, Precision::Medium),
+      attention("attention bf16 [4, 16, 4096, 128], Medium", {4, 16, 16, 4096, 4096, 128}, DType::BF16,
+                Precision::Medium),
       attention("attention bf16 [4, 16, 4096, 128] causal, Medium", {4, 16, 16, 4096, 4096, 128, true}, DType::BF16,
                 Precision::Medium),
       attention("attention bf16, one query of 32 heads, 8192 keys", {1, 32, 8, 1, 8192, 128}, DType::BF16),

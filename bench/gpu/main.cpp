@@ -12,9 +12,7 @@
 
 namespace lc::gpu_bench {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double time_of(const Setting& s, const std::function<void()>& call) {
   constexpr int kRounds = 5;
@@ -52,7 +50,10 @@ Json measured(const Row& row, const Setting& s) {
 int run(Setting s, const std::string& only) {
   s.device = nvidia::open_device({.cache = "off"});
   const gpu::Limits& l = s.device->limits();
-  std::puts(Json{{"device", l.name}, {"architecture", l.architecture}, {"driver", l.driver}, {"processors", l.processors},
+  std::puts(Json{{"device", l.name},
+                 {"architecture", l.architecture},
+                 {"driver", l.driver},
+                 {"processors", l.processors},
                  {"memory", l.memory}}
                 .dump()
                 .c_str());

@@ -14,7 +14,8 @@ using i64 = std::int64_t;
 
 Json story(const Setting& s) {
   const int prompt = s.tiny ? 8 : 128, tokens = s.tiny ? 4 : 200;
-  const Llama model = Llama::load(s.story, {.context = 384, .chunk = 128, .compiler = generic() | gpu::compiler(s.device)});
+  const Llama model =
+      Llama::load(s.story, {.context = 384, .chunk = 128, .compiler = generic() | gpu::compiler(s.device)});
   std::vector<int> ids;
   for (int k = 0; k < prompt; ++k) ids.push_back(3 + k % 200);
   LlamaSession session(model);
@@ -31,8 +32,9 @@ Json story(const Setting& s) {
 }
 
 Json training(const Setting& s) {
-  const bench::GptOptions o = s.tiny ? bench::GptOptions{.layers = 6, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}
-                                     : bench::GptOptions{};
+  const bench::GptOptions o =
+      s.tiny ? bench::GptOptions{.layers = 6, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}
+             : bench::GptOptions{};
   const i64 batch = s.tiny ? 1 : 8, rows = batch * o.context;
   Graph g;
   nn::Model<bench::Gpt> net(g, bench::Gpt(o));

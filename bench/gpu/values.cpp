@@ -1,5 +1,5 @@
-// What has to be seen once on a GPU and is no speed: that every way to a product gives the same values, and what is left
-// of a process whose device a kernel has brought down.
+// What has to be seen once on a GPU and is no speed: that every way to a product gives the same values, and what is
+// left of a process whose device a kernel has brought down.
 #include <cmath>
 
 #include "bench/runner/protocol.h"
@@ -72,8 +72,8 @@ Row ways(std::string name, Sizes size, DType type) {
 Json lost(const Setting& s) {
   const simt::Language l = s.device->limits().language;
   const std::vector<simt::Parameter> places = {{"float", "out", true}};
-  const std::string text = simt::prelude(l) + simt::begin_kernel(l, "astray", 32, places, 1, "long") +
-                           "  out[n0] = 1.0f;\n}\n";
+  const std::string text =
+      simt::prelude(l) + simt::begin_kernel(l, "astray", 32, places, 1, "long") + "  out[n0] = 1.0f;\n}\n";
   Json said;
   try {
     const auto memory = s.device->allocate(256);

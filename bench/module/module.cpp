@@ -2,11 +2,11 @@
 #include <fstream>
 #include <iterator>
 
-#include "lightcone/io/data/readers.h"
-#include "lightcone/stablehlo/read.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/io/data/readers.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/stablehlo/read.h"
 #include "protocol.h"
 
 namespace lc::bench {

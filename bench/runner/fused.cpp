@@ -10,7 +10,9 @@ std::unique_ptr<Workload> make_fused(const Json& w) {
   const Tensor x = net.input("x", {rows, columns}, 3);
   if (op == "gelu") return net.finish(gelu(x), Net::Bound::Copy);
   if (op == "softmax") return net.finish(softmax(x, -1), Net::Bound::Copy);
-  if (op == "chain") return net.finish(relu(x * net.parameter("w", {columns}) + net.parameter("b", {columns})) * 2 + x, Net::Bound::Copy);
+  if (op == "chain")
+    return net.finish(relu(x * net.parameter("w", {columns}) + net.parameter("b", {columns})) * 2 + x,
+                      Net::Bound::Copy);
   const Tensor normed =
       layer_norm(x, {x.extent(-1)}, net.parameter("norm.weight", {columns}), net.parameter("norm.bias", {columns}));
   if (op == "layernorm") return net.finish(normed, Net::Bound::Copy);

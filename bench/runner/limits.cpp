@@ -45,11 +45,11 @@ inline __attribute__((always_inline)) std::uint64_t sum_streams(const std::uint6
   return total;
 }
 // Of a template clang makes no clones.
-#define LC_READ(STREAMS, AHEAD)                                                                                     \
-  LC_CLONES std::uint64_t sum_##STREAMS##_##AHEAD(const std::uint64_t* p, std::size_t words) {                      \
-    return sum_streams<STREAMS, AHEAD>(p, words);                                                                   \
-  }                                                                                                                 \
-  void read_##STREAMS##_##AHEAD(Job& j, std::size_t task) {                                                         \
+#define LC_READ(STREAMS, AHEAD)                                                                                      \
+  LC_CLONES std::uint64_t sum_##STREAMS##_##AHEAD(const std::uint64_t* p, std::size_t words) {                       \
+    return sum_streams<STREAMS, AHEAD>(p, words);                                                                    \
+  }                                                                                                                  \
+  void read_##STREAMS##_##AHEAD(Job& j, std::size_t task) {                                                          \
     j.sink += sum_##STREAMS##_##AHEAD(reinterpret_cast<const std::uint64_t*>(j.from + task * j.bytes), j.bytes / 8); \
   }
 LC_READ(1, 0)
@@ -113,24 +113,24 @@ struct alignas(64) TileConfig {
   std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-#define LC_TILES(product)                \
+#define LC_TILES(product)                     \
   const TileConfig config;                    \
   asm volatile("ldtilecfg %0" ::"m"(config)); \
-  _tile_zero(0);                         \
-  _tile_zero(1);                         \
-  _tile_zero(2);                         \
-  _tile_zero(3);                         \
-  _tile_zero(4);                         \
-  _tile_zero(5);                         \
-  _tile_zero(6);                         \
-  _tile_zero(7);                         \
-  for (int i = 0; i < kSteps / 4; ++i) { \
-    product(0, 4, 6);                    \
-    product(1, 4, 7);                    \
-    product(2, 5, 6);                    \
-    product(3, 5, 7);                    \
-  }                                      \
-  _tile_release();                       \
+  _tile_zero(0);                              \
+  _tile_zero(1);                              \
+  _tile_zero(2);                              \
+  _tile_zero(3);                              \
+  _tile_zero(4);                              \
+  _tile_zero(5);                              \
+  _tile_zero(6);                              \
+  _tile_zero(7);                              \
+  for (int i = 0; i < kSteps / 4; ++i) {      \
+    product(0, 4, 6);                         \
+    product(1, 4, 7);                         \
+    product(2, 5, 6);                         \
+    product(3, 5, 7);                         \
+  }                                           \
+  _tile_release();                            \
   static_cast<void>(j)
 __attribute__((target("amx-tile,amx-bf16"))) void amx_bf16(Job& j, std::size_t) { LC_TILES(_tile_dpbf16ps); }
 __attribute__((target("amx-tile,amx-int8"))) void amx_int8(Job& j, std::size_t) { LC_TILES(_tile_dpbssd); }
@@ -157,12 +157,7 @@ bool cpu_has(const char* flag) {
 
 std::vector<Way> ways(const std::string& what, std::size_t bytes) {
   const double b = static_cast<double>(bytes);
-  if (what == "read")
-    return {{read_1_0, b},
-            {read_4_0, b},
-            {read_4_2048, b},
-            {read_8_1024, b},
-            {read_8_4096, b}};
+  if (what == "read") return {{read_1_0, b}, {read_4_0, b}, {read_4_2048, b}, {read_8_1024, b}, {read_8_4096, b}};
   std::vector<Way> w;
   if (what == "copy") w.push_back({copy_task, 2 * b});
 #if defined(__x86_64__)
@@ -184,7 +179,8 @@ std::vector<Way> ways(const std::string& what, std::size_t bytes) {
 class Limit final : public Workload {
  public:
   // The memory may be anybody's; units need none.
-  Limit(const std::string& what, const std::byte* from, std::byte* to, std::size_t bytes, std::shared_ptr<Parallel> pool)
+  Limit(const std::string& what, const std::byte* from, std::byte* to, std::size_t bytes,
+        std::shared_ptr<Parallel> pool)
       : pool_(std::move(pool)) {
     job_.from = from, job_.to = to;
     job_.bytes = bytes / static_cast<std::size_t>(pool_->workers()) / 4096 * 4096;

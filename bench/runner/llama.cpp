@@ -26,8 +26,8 @@ std::span<const std::byte> largest_memory() {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     char mode[5] = "";
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, mode) == 3 && mode == std::string_view("rw-p") &&
-        end - begin > best.size())
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, mode) == 3 &&
+        mode == std::string_view("rw-p") && end - begin > best.size())
       best = {reinterpret_cast<const std::byte*>(begin), end - begin};
   }
   return best;
@@ -71,7 +71,8 @@ class LlamaRun final : public Workload {
   Workload* limit() override {
     if (prompt_ == 0 && !limit_) {
       const std::span<const std::byte> weights = largest_memory();
-      limit_ = limit_of(weights.data(), nullptr, std::min(weights.size(), static_cast<std::size_t>(model_.bytes_per_token())), threads_);
+      limit_ = limit_of(weights.data(), nullptr,
+                        std::min(weights.size(), static_cast<std::size_t>(model_.bytes_per_token())), threads_);
     }
     return limit_.get();
   }

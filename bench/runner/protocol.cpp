@@ -3,8 +3,8 @@
 //
 //   load {"kind": "gemm", ...}   builds and warms up: {"ok": true, "answer": ..., "build_s": ..., ...}
 //   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "cpu_s": of processor time, "calls": n};
-//                                with "limit": true and where it is known, "limit_rate", too: what bounds it, as much work
-//                                a second
+//                                with "limit": true and where it is known, "limit_rate", too: what bounds it, as much
+//                                work a second
 //   write {"path": ..., ...}     writes a checkpoint: {"ok": true}
 //   quit
 //

@@ -14,7 +14,7 @@ namespace lc::bench {
 namespace {
 
 constexpr std::size_t kSteps = 3;  // behind which the loss is compared
-constexpr double kProfiled = 2;      // seconds of steps
+constexpr double kProfiled = 2;    // seconds of steps
 constexpr std::size_t kCostliest = 10;
 
 // What a model learns, and how.
@@ -180,10 +180,8 @@ std::unique_ptr<Workload> make_train(const Json& w) {
   const optim::AdamW adamw{.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
   if (net == "mlp") return training<Mlp>(w, {{batch, 784}, false, 10, optim::Adam{.lr = 1e-3}});
   if (net == "resnet18")
-    return training<Resnet18>(w, {{batch, 3, 32, 32},
-                                  false,
-                                  10,
-                                  optim::SGD{.lr = 1e-3, .momentum = 0.9, .weight_decay = 5e-4}});
+    return training<Resnet18>(
+        w, {{batch, 3, 32, 32}, false, 10, optim::SGD{.lr = 1e-3, .momentum = 0.9, .weight_decay = 5e-4}});
   if (net == "gpt") return training<Gpt>(w, {{batch, GptOptions().context}, true, GptOptions().vocabulary, adamw, 1});
   if (net == "llama")
     return training<Llama>(w, {{batch, LlamaOptions().context}, true, LlamaOptions().vocabulary, adamw, 1});

@@ -6,10 +6,10 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/graph.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/device/memory.h"
 #include "lightcone/runtime/program.h"
 #include "protocol.h"
 
@@ -51,8 +51,8 @@ std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp,
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
 std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
 
-// The same over memory that is there: reading it or, with `to`, copying it. What a process can do depends on the pages it
-// was given.
+// The same over memory that is there: reading it or, with `to`, copying it. What a process can do depends on the pages
+// it was given.
 std::unique_ptr<Workload> limit_of(const std::byte* from, std::byte* to, std::size_t bytes, int threads);
 
 // A GGUF checkpoint with random weights of a kind; see model_file.cpp.

@@ -95,10 +95,10 @@ std::vector<Tensor> first_operand(const Attributes&, std::span<const Tensor> in)
 
 // A value of x's type that depends on nothing: what a function is linear in while it is transposed.
 Tensor placeholder(const Tensor& x, std::int64_t number) {
-  static const auto c = std::make_shared<const Composite>(Composite{
-      .name = "placeholder", .infer = first_type, .define = first_operand, .vjp = [](const VjpCall&) {
-        return std::vector<Tensor>(1);
-      }});
+  static const auto c = std::make_shared<const Composite>(
+      Composite{.name = "placeholder", .infer = first_type, .define = first_operand, .vjp = [](const VjpCall&) {
+                  return std::vector<Tensor>(1);
+                }});
   return call(c, {full_like(x, 0)}, {{"number", number}})[0];
 }
 
@@ -144,10 +144,10 @@ std::vector<Tensor> hvp(Operand loss, const std::vector<Tensor>& wrt, const std:
 }
 
 Tensor stop_gradient(Operand x) {
-  static const auto c = std::make_shared<const Composite>(Composite{
-      .name = "stop_gradient", .infer = first_type, .define = first_operand, .vjp = [](const VjpCall&) {
-        return std::vector<Tensor>(1);
-      }});
+  static const auto c = std::make_shared<const Composite>(
+      Composite{.name = "stop_gradient", .infer = first_type, .define = first_operand, .vjp = [](const VjpCall&) {
+                  return std::vector<Tensor>(1);
+                }});
   return call(c, {x}, {}, x.at)[0];
 }
 

@@ -88,7 +88,8 @@ void recompute_in_backward(const Tensor& y, std::size_t begin) {
   const NodeId id = y.edge().node;
   if (id < begin || g[id].op == Op::Input || is_leaf(g[id])) return;  // nothing to compute again
   if (g[id].op == Op::Result)
-    throw Error("checkpoint", "the function gives one of several results of an operation as it is: put a step behind it");
+    throw Error("checkpoint",
+                "the function gives one of several results of an operation as it is: put a step behind it");
   const auto s = std::make_shared<const Segment>(segment(g, id, begin));
   std::vector<Edge> in;
   for (const NodeId k : s->operands) in.push_back({k, View(g[k].shape)});

@@ -14,7 +14,8 @@
 
 namespace lc {
 
-// `y` is computed again in the backward pass from nodes older than `begin` (a Graph::size() from before it was written).
+// `y` is computed again in the backward pass from nodes older than `begin` (a Graph::size() from before it was
+// written).
 void recompute_in_backward(const Tensor& y, std::size_t begin);
 
 // f(x, more...), a tensor.

@@ -27,9 +27,9 @@ class Backward {
   const LoopBody& f_;
   const VjpCall& call_;
   LoopBody b_;
-  std::vector<std::size_t> moving_;   // states that have cotangents, and captures that do: operands of f_
-  std::vector<std::size_t> sliced_;   // slices whose cotangents are asked for
-  std::vector<std::size_t> seeded_;   // ys that have cotangents
+  std::vector<std::size_t> moving_;          // states that have cotangents, and captures that do: operands of f_
+  std::vector<std::size_t> sliced_;          // slices whose cotangents are asked for
+  std::vector<std::size_t> seeded_;          // ys that have cotangents
   std::vector<Tensor> carried_, step_, dy_;  // within b_: cotangents and sums; what f_ reads; cotangents of ys
   std::map<std::size_t, Tensor> kept_;       // and of the states before each step, which were results, too
   std::vector<Tensor> operands_;             // of the loop that b_ is
@@ -45,8 +45,8 @@ Tensor Backward::input(const TensorType& t, bool captured) {
 std::vector<Tensor> Backward::stacked_states() const {
   std::vector<Tensor> results(call_.out.begin(), call_.out.end());
   if (!f_.keeps) {
-    auto keeping = std::make_shared<LoopBody>(LoopBody{f_.graph.clone(), f_.inputs, f_.states, f_.slices, f_.captures, f_.ys,
-                                                       f_.length, f_.reverse, true});
+    auto keeping = std::make_shared<LoopBody>(
+        LoopBody{f_.graph.clone(), f_.inputs, f_.states, f_.slices, f_.captures, f_.ys, f_.length, f_.reverse, true});
     results = call_loop(keeping, {call_.in.begin(), call_.in.end()});
   }
   return {results.end() - static_cast<std::ptrdiff_t>(f_.states), results.end()};

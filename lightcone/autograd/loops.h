@@ -1,4 +1,5 @@
-// The derivative of a loop is a loop: its states are the cotangents of states, and sums over steps for what was captured.
+// The derivative of a loop is a loop: its states are the cotangents of states, and sums over steps for what was
+// captured.
 #pragma once
 
 #include "lightcone/ops/loop.h"

@@ -26,8 +26,8 @@ void ReverseSweep::mark(const Edge& from) {
   }
   std::sort(found.begin(), found.end());
   for (const NodeId id : found)
-    depends_[id] = wrt_.contains(id) ||
-                   std::ranges::any_of(g_[id].in, [&](const Edge& e) { return depends_.at(e.node); });
+    depends_[id] =
+        wrt_.contains(id) || std::ranges::any_of(g_[id].in, [&](const Edge& e) { return depends_.at(e.node); });
 }
 
 bool ReverseSweep::wanted(const Edge& e) const {
@@ -36,9 +36,9 @@ bool ReverseSweep::wanted(const Edge& e) const {
   return is_float(g_[e.node].dtype) || !g_[e.node].results.empty();
 }
 
-// Cotangents that came by one view add up before it is transposed, unless that sums: then each is likely to be a product
-// that is summed, a contraction, which the sum of two is not. It stands here, and not where the sweep comes to a
-// parameter at its very end, so that what it reads is not kept until then.
+// Cotangents that came by one view add up before it is transposed, unless that sums: then each is likely to be a
+// product that is summed, a contraction, which the sum of two is not. It stands here, and not where the sweep comes to
+// a parameter at its very end, so that what it reads is not kept until then.
 void ReverseSweep::add(const Edge& to, const Tensor& cotangent, int result) {
   auto& parts = pending_[to.node].parts;
   const bool sums = std::ranges::any_of(to.view.moves(), [](const Move& m) { return m.kind == MoveKind::Expand; });

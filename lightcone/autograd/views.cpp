@@ -92,8 +92,8 @@ Tensor add_windows(const Shape& from, const Move& m, const Tensor& g, std::int64
   return sum;
 }
 
-// The same for windows whose size is not known yet or large: the places of a window as rows, each one `dilation` longer than
-// what is kept of it, so that reading them in other rows shifts each a little further. Their sum is one reduction.
+// The same for windows whose size is not known yet or large: the places of a window as rows, each one `dilation` longer
+// than what is kept of it, so that reading them in other rows shifts each a little further. Their sum is one reduction.
 Tensor add_shifted_rows(const Shape& from, const Move& m, Tensor g) {
   const int axis = m.axes[0];
   const Dim size = g.extent(-1), dilation = m.step[1], length = from[static_cast<std::size_t>(axis)];

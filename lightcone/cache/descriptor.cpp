@@ -55,8 +55,7 @@ std::optional<std::string> read_all(int fd, std::size_t limit) {
   std::string s;
   for (std::size_t done = 0;;) {
     s.resize(done + kPiece);
-    const ssize_t n =
-        uninterrupted([&] { return ::pread(fd, s.data() + done, kPiece, static_cast<off_t>(done)); });
+    const ssize_t n = uninterrupted([&] { return ::pread(fd, s.data() + done, kPiece, static_cast<off_t>(done)); });
     if (n < 0) return std::nullopt;
     done += static_cast<std::size_t>(n);
     if (done > limit) errno = EFBIG;

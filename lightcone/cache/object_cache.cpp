@@ -80,8 +80,8 @@ bool is_ours(std::string_view name) {
                                      [&](std::string_view s) { return name.starts_with(s); });
 }
 bool is_entry(std::string_view name) {
-  return is_ours(name) && std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
-                                      [&](std::string_view s) { return name.ends_with(s); });
+  return is_ours(name) &&
+         std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](std::string_view s) { return name.ends_with(s); });
 }
 
 // Calls `see` with the name of each file of ours.
@@ -104,9 +104,8 @@ void remove(const Descriptor& folder, const std::string& name) {
 }
 
 Descriptor open_entry(const Descriptor& folder, const std::string& name, int access) {
-  return Descriptor(uninterrupted([&] {
-    return ::openat(folder.get(), name.c_str(), access | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  }));
+  return Descriptor(uninterrupted(
+      [&] { return ::openat(folder.get(), name.c_str(), access | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); }));
 }
 
 std::string seal(const std::string& name, std::string_view object) { return Sha256().add(name).add(object).hex(); }
@@ -174,9 +173,8 @@ void ObjectCache::keep(const std::string& name, std::string_view object) const {
   if (!folder_ || object.empty() || object.size() > std::min(kLargest, limit_)) return;
   static std::atomic<unsigned> counter{0};
   const std::string temp = str_cat(name, ".", ::getpid(), "-", counter++, kTemporary);
-  Descriptor d(uninterrupted([&] {
-    return ::openat(folder_.get(), temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  }));
+  Descriptor d(uninterrupted(
+      [&] { return ::openat(folder_.get(), temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); }));
   if (!d) return;
   // Locked as long as it is written, so that nobody takes it for what a killed process left behind.
   const bool whole = ::flock(d.get(), LOCK_EX | LOCK_NB) == 0 && write_all(d.get(), object) &&

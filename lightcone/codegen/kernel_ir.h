@@ -138,13 +138,13 @@ struct Kernel {
   DType dtype = DType::F32;
   std::vector<DType> buffers;      // element types of the operand buffers
   std::vector<std::string> sizes;  // user symbols, in the order of `n`
-  // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it has more than `stream` bytes,
-  // and then it is written past them, and what is read next is fetched ahead.
+  // The result may be larger than the caches (stream.cpp): n[sizes.size()] says whether it has more than `stream`
+  // bytes, and then it is written past them, and what is read next is fetched ahead.
   bool streams = false;
   std::int64_t stream = 0;
   std::vector<Prefetch> ahead;
-  // Rows pass through their loops as through a pipeline (pipeline_rows.cpp): in a step of this loop the last of the loops in its
-  // body is as many rows behind the first as there are loops between. -1: no loop is run so.
+  // Rows pass through their loops as through a pipeline (pipeline_rows.cpp): in a step of this loop the last of the
+  // loops in its body is as many rows behind the first as there are loops between. -1: no loop is run so.
   int pipelined = -1;
   double work = 0;  // rough operations an output element
 };
@@ -164,8 +164,8 @@ inline std::int64_t kept_bytes(const Machine& m) { return std::clamp<std::int64_
 inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3; }
 
 // Sums of a product become MulAdds. That is the only place where it happens: compilers may not fuse them, because they
-// would where a product has no other use, and the same expression would have other bits in another loop; then nothing equals
-// its own maximum.
+// would where a product has no other use, and the same expression would have other bits in another loop; then nothing
+// equals its own maximum.
 void fuse_products(Kernel& k);
 
 // Numbers of f32 that are added one after the other, at most: a longer sum is one of blocks.

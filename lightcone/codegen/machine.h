@@ -23,8 +23,8 @@ struct Machine {
   // How far ahead memory is fetched, in bytes: within a row or a stream (0: not at all), and between a row and the one
   // that is fetched while it is computed from the caches (0: the next one).
   std::int64_t fetch = 4096, fetch_rows = 8192;
-  // The cache that it comes into. Where the first one is too small for a row, what is made of it and the next one, it is
-  // the second, and every loop over a row asks for the next one: a core may drop what it is asked for in a hurry.
+  // The cache that it comes into. Where the first one is too small for a row, what is made of it and the next one, it
+  // is the second, and every loop over a row asks for the next one: a core may drop what it is asked for in a hurry.
   std::int64_t fetch_level = 1;
   // Runs of memory that a core reads side by side where it streams weights, 1 or 4: some processors' own fetching ahead
   // gets more out of memory from one, some from several.

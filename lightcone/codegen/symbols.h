@@ -25,19 +25,19 @@ struct IndexRange {
     return first + static_cast<int>(i);
   }
 };
-inline constexpr IndexRange kAxes{0, 100},             // of a value: Graph::index() and whoever asks for an element
-    kSummed{100, 1},                                   // what a contraction sums over (lowering/factors.cpp),
-    kSummedParts{101, 99},                             // and its parts, if it is a convolution
-    kAttentionSplits{200, 100},                        // an axis of the result in two, outer and inner
-    kAttentionKey{300, 1}, kAttentionDepth{301, 1},    // what attention sums over
-    kEpilogueRow{999, 1},                              // the rows of a product that another kernel goes on with
+inline constexpr IndexRange kAxes{0, 100},               // of a value: Graph::index() and whoever asks for an element
+    kSummed{100, 1},                                     // what a contraction sums over (lowering/factors.cpp),
+    kSummedParts{101, 99},                               // and its parts, if it is a convolution
+    kAttentionSplits{200, 100},                          // an axis of the result in two, outer and inner
+    kAttentionKey{300, 1}, kAttentionDepth{301, 1},      // what attention sums over
+    kEpilogueRow{999, 1},                                // the rows of a product that another kernel goes on with
     kOutputLoops{1000, 1000}, kReduceLoops{2000, 1000},  // of a kernel
-    kTileOrigins{3000, 1000},                          // where the tiles of its loops begin
-    kExportParts{4000, 1000},                          // parts of loops, in the order of their making (stablehlo/write)
-    kGathered{9999, 1};                                // stands for the place that a gather reads from memory
-inline constexpr IndexRange kIndexRanges[] = {
-    kAxes,        kSummed,      kSummedParts, kAttentionSplits, kAttentionKey, kAttentionDepth,
-    kEpilogueRow, kOutputLoops, kReduceLoops, kTileOrigins,     kExportParts,  kGathered};
+    kTileOrigins{3000, 1000},                            // where the tiles of its loops begin
+    kExportParts{4000, 1000},  // parts of loops, in the order of their making (stablehlo/write)
+    kGathered{9999, 1};        // stands for the place that a gather reads from memory
+inline constexpr IndexRange kIndexRanges[] = {kAxes,         kSummed,         kSummedParts, kAttentionSplits,
+                                              kAttentionKey, kAttentionDepth, kEpilogueRow, kOutputLoops,
+                                              kReduceLoops,  kTileOrigins,    kExportParts, kGathered};
 static_assert(std::adjacent_find(std::begin(kIndexRanges), std::end(kIndexRanges),
                                  [](const IndexRange& a, const IndexRange& b) {
                                    return a.count < 1 || a.first + a.count > b.first;

@@ -33,7 +33,7 @@ class Attributes {
   const std::string& text(std::string_view name) const;
 
   std::size_t hash() const;
-  std::string str() const;  // "axis=1, start=n + 2"
+  std::string str() const;                                           // "axis=1, start=n + 2"
   friend bool operator==(const Attributes& a, const Attributes& b);  // NaN equals itself: it is an identity
 
  private:

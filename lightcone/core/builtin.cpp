@@ -215,19 +215,15 @@ std::vector<Tensor> vjp_scatter(const VjpCall& c) {
 std::vector<Tensor> vjp_slice_scatter(const VjpCall& c) {
   const int axis = axis_of(c.attributes);
   const Dim start = c.attributes.dim("start");
-  return {slice_scatter(c.g(), like(c.in[1], 0), axis, start),
-          c.g().slice(axis, start, start + c.in[1].extent(axis))};
+  return {slice_scatter(c.g(), like(c.in[1], 0), axis, start), c.g().slice(axis, start, start + c.in[1].extent(axis))};
 }
 
 std::vector<Tensor> no_vjp(const VjpCall& c) { return std::vector<Tensor>(c.in.size()); }
 
 CompositeRef made(const char* name, int arity, decltype(Composite::infer) infer, decltype(Composite::define) define,
                   Vjp vjp) {
-  return std::make_shared<const Composite>(Composite{.name = name,
-                                                     .arity = arity,
-                                                     .infer = std::move(infer),
-                                                     .define = std::move(define),
-                                                     .vjp = std::move(vjp)});
+  return std::make_shared<const Composite>(Composite{
+      .name = name, .arity = arity, .infer = std::move(infer), .define = std::move(define), .vjp = std::move(vjp)});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Composites as values: operations that the twelve can say but a device may know better.
 //
-// A composite has a name, a rule for the shapes of its results and a definition in the twelve (and in other composites).
-// The reference evaluates the definition, or a rule of the composite's own where arithmetic cannot say exactly what is
-// meant (an infinity in a row that is not gathered); a device runs a kernel of its own, or the definition. Users declare
-// theirs as the built-in ones below are declared: docs/adding-an-operation.md.
+// A composite has a name, a rule for the shapes of its results and a definition in the twelve (and in other
+// composites). The reference evaluates the definition, or a rule of the composite's own where arithmetic cannot say
+// exactly what is meant (an infinity in a row that is not gathered); a device runs a kernel of its own, or the
+// definition. Users declare theirs as the built-in ones below are declared: docs/adding-an-operation.md.
 #pragma once
 
 #include <functional>
@@ -33,9 +33,10 @@ struct VjpCall {
 // operands, with their shapes and element types; undefined where there is none, or none was asked for.
 using Vjp = std::function<std::vector<Tensor>(const VjpCall&)>;
 
-// One step of a loop, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop captured
-// (as parameters, for they stay the same); its outputs the next states, then the ys. Operands of the composite: initial
-// states, xs, captures; its results: last states, ys and, where it keeps them, the states before each step, stacked.
+// One step of a loop, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop
+// captured (as parameters, for they stay the same); its outputs the next states, then the ys. Operands of the
+// composite: initial states, xs, captures; its results: last states, ys and, where it keeps them, the states before
+// each step, stacked.
 struct LoopBody {
   Graph graph;
   std::vector<NodeId> inputs;
@@ -52,10 +53,10 @@ struct Composite {
   std::function<std::vector<TensorType>(const Attributes&, std::span<const TensorType> operands)> infer;
   // The results in the twelve; `in` have the types that infer() was asked about.
   std::function<std::vector<Tensor>(const Attributes&, std::span<const Tensor> in)> define;
-  std::shared_ptr<const ReferenceRule> reference = {};              // none: the definition is evaluated
-  Vjp vjp = {};                                                     // none: the definition is differentiated
-  std::vector<std::shared_ptr<const KernelRule>> kernels = {};      // at most one a device
-  std::shared_ptr<const LoopBody> loop = {};                        // what it does once a step; define() unrolls it
+  std::shared_ptr<const ReferenceRule> reference = {};          // none: the definition is evaluated
+  Vjp vjp = {};                                                 // none: the definition is differentiated
+  std::vector<std::shared_ptr<const KernelRule>> kernels = {};  // at most one a device
+  std::shared_ptr<const LoopBody> loop = {};                    // what it does once a step; define() unrolls it
 };
 using CompositeRef = std::shared_ptr<const Composite>;
 
@@ -85,8 +86,8 @@ const CompositeRef& index_in_range();  // below
 std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
 
-// Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart as
-// the largest sizes need. The last one is where all end.
+// Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart
+// as the largest sizes need. The last one is where all end.
 std::vector<std::int64_t> result_offsets(std::span<const TensorType> results);
 
 // The definition of a composite, elementwise ones included: its results in the twelve, which may use other composites.

@@ -125,8 +125,8 @@ const Dim::Atom* Dim::atom(Kind kind, std::string name, Bounds bounds, Dim a, Di
                                kMostParts, ", nested ", kDeepest, " deep"));
   std::string text = leaf ? name : named(written(kind, a, b), parts);
   const bool is_index = leaf && !(a == Dim(0));
-  auto made = std::make_unique<const Atom>(
-      Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text), parts, depth});
+  auto made =
+      std::make_unique<const Atom>(Atom{kind, std::move(name), bounds, a, b, is_index, std::move(text), parts, depth});
   return t.atoms.emplace(h, std::move(made))->second.get();
 }
 

@@ -52,7 +52,7 @@ class Dim {
   std::int64_t eval(const Bindings& env) const;
   Dim substitute(const std::function<std::optional<Dim>(const std::string& symbol)>& by) const;
   std::map<std::string, Bounds> symbols() const;  // every named symbol inside, indices included
-  std::string str() const;  // long parts of it are named by a hash of what they are
+  std::string str() const;                        // long parts of it are named by a hash of what they are
   std::size_t hash() const;
   std::size_t parts() const;  // symbols and operations, each as often as it stands there; 0 of a number
   int depth() const;          // how deep /, %, min and < are nested; 0 of a polynomial of symbols
@@ -114,7 +114,7 @@ inline std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b
 
 using Shape = std::vector<Dim>;
 Dim product(const Shape& shape);
-std::string str(const Shape& shape);  // "[2, seq, 64]"
+std::string str(const Shape& shape);             // "[2, seq, 64]"
 std::string versus(const Dim& a, const Dim& b);  // "3 vs 4"; of symbols with one name, where they differ
 std::ostream& operator<<(std::ostream& out, const Dim& d);
 

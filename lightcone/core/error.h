@@ -19,7 +19,8 @@
 
 namespace lc {
 
-// Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass it.
+// Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass
+// it.
 struct SourceLocation {
   const char* file;
   std::uint32_t line;

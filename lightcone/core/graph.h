@@ -47,7 +47,7 @@ struct Node {
   Op op = Op::Input;
   DType dtype = DType::F32;
   std::vector<Edge> in = {};
-  Shape shape = {};       // of the row-major result
+  Shape shape = {};        // of the row-major result
   int axis = 0;            // of a reduction;  Result: which one
   bool parameter = false;  // Input: it stays the same from run to run
   double value = 0;        // Constant
@@ -55,9 +55,9 @@ struct Node {
   std::string name = {};   // Input;  Kernel: what pictures and profiles call it
   std::shared_ptr<const Kernel> kernel = {};
   std::shared_ptr<const Composite> composite = {};
-  Attributes attributes = {};             // of the composite
-  std::vector<TensorType> results = {};   // Composite: where there are several, which are read by Result nodes
-  Location where = {};                    // not part of a node's identity
+  Attributes attributes = {};            // of the composite
+  std::vector<TensorType> results = {};  // Composite: where there are several, which are read by Result nodes
+  Location where = {};                   // not part of a node's identity
 };
 
 class Tensor;

@@ -57,10 +57,10 @@ struct OpInfo {
   bool primitive;  // one of the twelve
   bool commutes;
   Types types;
-  double identity;                                              // reductions: the value of an empty one
-  double (*f)(double, double, double);                          // reference semantics on floats
-  std::int64_t (*i)(std::int64_t, std::int64_t, std::int64_t);  // and on integers
-  std::string_view c;                                           // C spelling; $0, $1, $2 are the operands
+  double identity;                                                        // reductions: the value of an empty one
+  double (*f)(double, double, double);                                    // reference semantics on floats
+  std::int64_t (*i)(std::int64_t, std::int64_t, std::int64_t);            // and on integers
+  std::string_view c;                                                     // C spelling; $0, $1, $2 are the operands
   std::int64_t (*u)(std::int64_t, std::int64_t, std::int64_t) = nullptr;  // on the bits of U64; null: as `i`
 };
 

@@ -77,11 +77,13 @@ inline constexpr QuantInfo kQuantFormats[] = {
 // clang-format on
 constexpr const QuantInfo& info(QuantFormat f) { return kQuantFormats[static_cast<int>(f)]; }
 static_assert(std::size(kQuantFormats) == static_cast<std::size_t>(QuantFormat::Q6_K) + 1);
-static_assert([] {
-  for (int i = 0; const QuantInfo& row : kQuantFormats)
-    if (static_cast<int>(row.format) != i++) return false;
-  return true;
-}(), "one row a format, in order");
+static_assert(
+    [] {
+      for (int i = 0; const QuantInfo& row : kQuantFormats)
+        if (static_cast<int>(row.format) != i++) return false;
+      return true;
+    }(),
+    "one row a format, in order");
 
 // The bits of value k. `I` is a number to read a block with, or a Dim to write the format as a graph.
 template <class I>

@@ -18,7 +18,8 @@ struct GraphSlot;  // graph_impl.h
 struct IndexAt {
   Dim index;
   SourceLocation at;
-  IndexAt(const std::convertible_to<Dim> auto& i, const SourceLocation& at = SourceLocation::current()) : index(i), at(at) {}
+  IndexAt(const std::convertible_to<Dim> auto& i, const SourceLocation& at = SourceLocation::current())
+      : index(i), at(at) {}
 };
 
 class Tensor {
@@ -31,7 +32,7 @@ class Tensor {
   const Node& node() const;
   Shape shape() const;
   int rank() const;
-  Dim extent(int axis) const;  // negative axes count from the end
+  Dim extent(int axis) const;                        // negative axes count from the end
   Dim size(int axis) const { return extent(axis); }  // PyTorch's names of extent() and rank()
   int dim() const { return rank(); }
   DType dtype() const;

@@ -248,9 +248,7 @@ View View::then(std::span<const Move> next) const {
   return v;
 }
 
-View View::without_last(std::size_t n) const {
-  return View(base()).then(moves().first(moves().size() - n));
-}
+View View::without_last(std::size_t n) const { return View(base()).then(moves().first(moves().size() - n)); }
 
 View::Position View::locate(std::vector<Dim> index) const {
   Cursor c{std::move(index)};

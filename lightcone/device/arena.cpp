@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 constexpr std::size_t kEnd = std::numeric_limits<std::size_t>::max();  // never given back
-// A plan so near to what is alive at once is good enough; and lifetimes of more blocks are not compared with each other.
+// A plan so near to what is alive at once is good enough; and lifetimes of more blocks are not compared with each
+// other.
 constexpr double kGoodEnough = 1.01;
 constexpr std::size_t kMostCompared = 12000;
 
@@ -136,8 +137,8 @@ std::vector<std::size_t> Arena::largest_first(std::size_t& bytes) const {
   return at;
 }
 
-// Replaying is cheap and mostly good. Where large scratch memory is given back and cut up by small values, whole lifetimes
-// tell more.
+// Replaying is cheap and mostly good. Where large scratch memory is given back and cut up by small values, whole
+// lifetimes tell more.
 std::vector<std::size_t> Arena::settle() {
   std::vector<std::size_t> at = replayed(bytes_);
   const bool good = static_cast<double>(bytes_) <= kGoodEnough * static_cast<double>(most_alive_);

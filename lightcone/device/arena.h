@@ -9,15 +9,15 @@ namespace lc {
 // Records who is alive when; places all blocks at the end. Sizes are rounded up to whole lines of a cache.
 class Arena {
  public:
-  // A block of so many bytes, alive from now on until it is given back. An Error where all that is alive takes more than
-  // 2^46 bytes.
+  // A block of so many bytes, alive from now on until it is given back. An Error where all that is alive takes more
+  // than 2^46 bytes.
   std::size_t take(std::size_t bytes);
   void give(std::size_t block);
   // The offset of each block: no two that are alive together overlap. By the better of two ways, see settle() in
   // arena.cpp.
   std::vector<std::size_t> settle();
-  std::size_t bytes() const { return bytes_; }              // of the whole, behind settle()
-  std::size_t alive_bytes() const { return most_alive_; }   // the most at once
+  std::size_t bytes() const { return bytes_; }             // of the whole, behind settle()
+  std::size_t alive_bytes() const { return most_alive_; }  // the most at once
 
  private:
   struct Block {

@@ -81,8 +81,8 @@ class Device {
 
   // Zeroed, 64-byte aligned, also of no bytes. An Error when there is not so much.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
-  // The same for what is written little by little, as a cache is by a text that grows: where the device can, it takes the
-  // memory that was touched.
+  // The same for what is written little by little, as a cache is by a text that grows: where the device can, it takes
+  // the memory that was touched.
   virtual std::unique_ptr<Buffer> allocate_sparse(std::size_t bytes) { return allocate(bytes); }
   // Addresses whose memory comes when it is committed, zeroed. Null where there are not so many, or never any: then
   // memory is allocated for the sizes at hand.

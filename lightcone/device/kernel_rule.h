@@ -14,8 +14,8 @@ namespace lc {
 
 struct KernelRule {
   std::string device;  // "cpu"
-  // The kernel of such a node; null where there is none for these types and attributes: then the definition is computed.
-  // Its operands are whole; several results lie where result_offsets() says.
+  // The kernel of such a node; null where there is none for these types and attributes: then the definition is
+  // computed. Its operands are whole; several results lie where result_offsets() says.
   std::function<std::shared_ptr<Kernel>(const Node& n, std::span<const TensorType> operands)> make;
 };
 

@@ -16,7 +16,8 @@ std::size_t bytes_of(const Node& n) {
 // total + times * each, at most 2^60: the length of while_loop is a bound, and the product of two such is no Dim.
 Dim repeated(const Dim& total, const Dim& each, std::int64_t times) {
   constexpr double kMost = static_cast<double>(std::int64_t{1} << 60);
-  const double sum = static_cast<double>(*total.constant()) + static_cast<double>(*each.constant()) * static_cast<double>(times);
+  const double sum =
+      static_cast<double>(*total.constant()) + static_cast<double>(*each.constant()) * static_cast<double>(times);
   return sum < kMost ? total + each * Dim(times) : Dim(std::int64_t{1} << 60);
 }
 
@@ -58,8 +59,7 @@ void LoopPlan::place_states(const LoopBody& body) {
   }
   for (std::size_t k = 0; k < ys; ++k) {
     const Edge& e = body.graph.roots()[states + k].edge;  // which may be a view
-    bytes.push_back(static_cast<std::size_t>(*product(e.view.shape()).constant()) *
-                    size_of(body.graph[e.node].dtype));
+    bytes.push_back(static_cast<std::size_t>(*product(e.view.shape()).constant()) * size_of(body.graph[e.node].dtype));
   }
 }
 

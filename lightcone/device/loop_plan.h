@@ -1,5 +1,5 @@
-// A loop whose body is compiled: where the values of a step lie, and which kernels make them. What it takes to run it is
-// the device's business.
+// A loop whose body is compiled: where the values of a step lie, and which kernels make them. What it takes to run it
+// is the device's business.
 #pragma once
 
 #include <cstdint>
@@ -47,12 +47,12 @@ class LoopPlan {
   std::size_t states = 0, slices = 0, ys = 0;
   std::int64_t length = 0;
   bool reverse = false, keeps = false;
-  std::vector<Step> once, steps;          // before the first step; in each
-  std::vector<Ref> next;                  // states behind a step, then ys
-  std::vector<std::size_t> bytes;         // of a state, then of a slice, then of a y
-  std::vector<std::int64_t> result_at;    // in the result
-  std::vector<std::size_t> state_at[2];   // in the scratch memory, for even and odd steps
-  std::size_t operands = 0;               // of all steps
+  std::vector<Step> once, steps;         // before the first step; in each
+  std::vector<Ref> next;                 // states behind a step, then ys
+  std::vector<std::size_t> bytes;        // of a state, then of a slice, then of a y
+  std::vector<std::int64_t> result_at;   // in the result
+  std::vector<std::size_t> state_at[2];  // in the scratch memory, for even and odd steps
+  std::size_t operands = 0;              // of all steps
   std::size_t scratch_bytes = 0;
   Dim flops = 0;
 

@@ -1,5 +1,6 @@
 // Memory: zeroed pages from the system. Untouched pages cost nothing, large blocks ask for huge
-// pages (but those that are to take what was touched and no more), and a failure is an Error. Reserved: addresses that get memory piece by piece.
+// pages (but those that are to take what was touched and no more), and a failure is an Error. Reserved: addresses that
+// get memory piece by piece.
 #pragma once
 
 #include <cstddef>

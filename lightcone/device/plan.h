@@ -30,14 +30,14 @@ struct MemoryPlan {
   std::vector<Placement> nodes;      // by NodeId
   std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
   std::vector<std::size_t> scratch_bytes;
-  std::vector<NodeId> fork;          // by NodeId: the last of the kernels that share a fork with it (fork.h)
-  int workers = 1;                   // that scratch memory is planned for
-  std::size_t arena_bytes = 0;       // exact: what a context allocates for values in flight
-  std::size_t alive_bytes = 0;       // the most that is alive at once: no plan has less
-  std::size_t input_bytes = 0;       // inputs that are not state and that runs read, weights included
-  std::size_t prepared_bytes = 0;    // what was made of parameters when they were loaded (prepared.h)
-  std::size_t state_bytes = 0;       // KV caches, moments, counters
-  std::size_t state_block = 0;       // of it, in one block: the states whose sizes are numbers
+  std::vector<NodeId> fork;        // by NodeId: the last of the kernels that share a fork with it (fork.h)
+  int workers = 1;                 // that scratch memory is planned for
+  std::size_t arena_bytes = 0;     // exact: what a context allocates for values in flight
+  std::size_t alive_bytes = 0;     // the most that is alive at once: no plan has less
+  std::size_t input_bytes = 0;     // inputs that are not state and that runs read, weights included
+  std::size_t prepared_bytes = 0;  // what was made of parameters when they were loaded (prepared.h)
+  std::size_t state_bytes = 0;     // KV caches, moments, counters
+  std::size_t state_block = 0;     // of it, in one block: the states whose sizes are numbers
   // States that are results too: where in the arena their value before the run is kept.
   std::vector<std::pair<NodeId, std::size_t>> snapshots;
   std::vector<const Assignment*> copies;  // states whose new value is copied in after the run

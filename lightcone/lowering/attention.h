@@ -74,7 +74,7 @@ struct AttentionLayout {
 
 struct Attention {
   AttentionLayout<Dim> layout;
-  int batches = 0, axes = 0;     // the first axes choose keys or values, the others are rows
+  int batches = 0, axes = 0;  // the first axes choose keys or values, the others are rows
   AttentionScores scores;
   std::vector<Edge> operands;    // Q, K, V, scales and what the steps read; a view that is not whole is to be copied
   int k_scale = 0, v_scale = 0;  // operands; 0: none

@@ -1,6 +1,7 @@
-// Contractions: products of two tensors summed over an axis. Which of the axes are rows, columns, batch or summed is read
-// off the strides of the two factors, so one analysis finds matrix products, batched ones, vector products and attention
-// scores, whatever the order of their axes. What computes them, and in which arithmetic, is a device's choice.
+// Contractions: products of two tensors summed over an axis. Which of the axes are rows, columns, batch or summed is
+// read off the strides of the two factors, so one analysis finds matrix products, batched ones, vector products and
+// attention scores, whatever the order of their axes. What computes them, and in which arithmetic, is a device's
+// choice.
 #pragma once
 
 #include <functional>

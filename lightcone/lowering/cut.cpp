@@ -58,8 +58,8 @@ bool Cut::trivial(NodeId id) const {
 }
 
 // A value larger than caches that is made by few operations of one value of its size, which lies in memory for other
-// readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never written.
-// (The exponentials that a loss adds up, and its derivative divides by the sum; the square of an activation.)
+// readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never
+// written. (The exponentials that a loss adds up, and its derivative divides by the sum; the square of an activation.)
 bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory) {
   constexpr std::int64_t kRow = 8;  // numbers that one of a row belongs to, at least
   const Node& n = g_[id];
@@ -193,8 +193,8 @@ void Cut::settle_inlining() {
     const Node& n = g_[id];
     const bool repeated = repeated_[id] || (!buffer_[id] && kernel[id] == kMany && repeats(id, uses, kept));
     if (!buffer_[id] && kernel[id] != kNone && !trivial(id) && !repeated)
-      buffer_[id] = kernel[id] == kMany || (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) >
-                                               rules_.longest;
+      buffer_[id] = kernel[id] == kMany ||
+                    (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) > rules_.longest;
     if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&

@@ -1,8 +1,8 @@
 // The cut: which values of a graph lie in memory, and what kind of kernel makes each of them.
 //
-// Everything starts inlined into its only reader. A value gets memory when it must (results, operands of matrix kernels,
-// several readers) or when building a loop shows that inlining it would compute it too often; then the loops concerned
-// are built again.
+// Everything starts inlined into its only reader. A value gets memory when it must (results, operands of matrix
+// kernels, several readers) or when building a loop shows that inlining it would compute it too often; then the loops
+// concerned are built again.
 #pragma once
 
 #include <functional>
@@ -36,9 +36,9 @@ struct CutRules {
   std::int64_t inner_results = 256;
   // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
   std::int64_t prepared = 1 << 16;
-  // From so many bytes on a value may be computed again where it is read, instead of being kept: see Cut::repeats(). (From a
-  // sixteenth on where it takes one operation or two.) Not a matter of the machine's caches, for bits depend on what is
-  // computed in one loop.
+  // From so many bytes on a value may be computed again where it is read, instead of being kept: see Cut::repeats().
+  // (From a sixteenth on where it takes one operation or two.) Not a matter of the machine's caches, for bits depend on
+  // what is computed in one loop.
   std::int64_t repeated = 16 << 20;
   bool keep_rows = true;  // in the loops (codegen/schedule/rows.cpp); else the device does it, or does not
   // Values that the loop which makes `root` shall find in memory, where the device cannot run it as it was built; asked

@@ -50,7 +50,8 @@ void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
 std::optional<EpilogueLoop> Cut::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
-  if ((n.dtype != DType::F32 && !rules_.epilogue_of_any_type) || g[producer].dtype != DType::F32 || !(product(g[producer].shape) == all))
+  if ((n.dtype != DType::F32 && !rules_.epilogue_of_any_type) || g[producer].dtype != DType::F32 ||
+      !(product(g[producer].shape) == all))
     return std::nullopt;
   if (row.bounds().lo < 1) return std::nullopt;
   const Dim rows = all / row;

@@ -88,8 +88,8 @@ std::vector<NodeId> Order::run() {
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
     early[id] = n.op == Op::Input || (is_number(n) && std::ranges::all_of(n.in, [&](const Edge& e) {
-      return early[e.node] && is_number(g_[e.node]);
-    }));
+                                        return early[e.node] && is_number(g_[e.node]);
+                                      }));
     if (live_[id] && early[id]) put(id);
   }
   for (NodeId id = 0; id < g_.size(); ++id)

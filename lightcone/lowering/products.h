@@ -23,8 +23,8 @@ bool is_narrow(const Graph& g, const Node& n);
 // By NodeId: a parameter that no assignment changes.
 std::vector<bool> loaded_parameters(const Graph& g);
 
-// A factor of a sum with the axes of the result and then the summed one; `small` has an extent of one where all along an
-// axis the factor is the same.
+// A factor of a sum with the axes of the result and then the summed one; `small` has an extent of one where all along
+// an axis the factor is the same.
 struct Aligned {
   Tensor whole, small;
 };

@@ -14,7 +14,23 @@ namespace lc::lowering {
 // Plain types, the block formats, and signed bytes: I8 for exact products with other bytes, Bytes as numbers that meet
 // f32. Floats of 8 bits come last: GPUs read them as they are, the CPU widens them before.
 enum class WeightType : std::uint8_t {
-  F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, I8, Bytes, F8E4M3FN, F8E5M2
+  F32,
+  F16,
+  BF16,
+  Q4_0,
+  Q4_1,
+  Q5_0,
+  Q5_1,
+  Q8_0,
+  Q2_K,
+  Q3_K,
+  Q4_K,
+  Q5_K,
+  Q6_K,
+  I8,
+  Bytes,
+  F8E4M3FN,
+  F8E5M2
 };
 struct WeightInfo {
   WeightType type;
@@ -49,8 +65,8 @@ constexpr WeightType weight_type(QuantFormat f) {
   while (row->format != f) ++row;
   return row->type;
 }
-// Where it must be a constant, block_format(t) is not compared with null: with -fsanitize=undefined GCC 12 does not know that
-// an address is not null (PR 71962).
+// Where it must be a constant, block_format(t) is not compared with null: with -fsanitize=undefined GCC 12 does not
+// know that an address is not null (PR 71962).
 constexpr bool is_quantised(WeightType t) { return info(t).format.has_value(); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
   return info(t).format ? &lc::info(*info(t).format) : nullptr;

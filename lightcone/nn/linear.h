@@ -8,8 +8,8 @@
 
 namespace lc::nn {
 
-// x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear). Without a bias: Linear<784, 10, false>
-// or {.bias = false}.
+// x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear). Without a bias: Linear<784, 10,
+// false> or {.bias = false}.
 struct LinearOptions {
   bool bias = true;
 };

@@ -284,7 +284,7 @@ class ModelBase {
   Graph& graph() const { return graph_; }
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<Adapter>& adapters() const { return adapters_; }  // of Lora
-  std::vector<Tensor> parameters() const;  // those that are trained
+  std::vector<Tensor> parameters() const;                             // those that are trained
   // Those of them whose name the predicate takes: groups with options of their own.
   std::vector<Tensor> parameters(const std::function<bool(std::string_view name)>& wanted) const;
   std::int64_t count() const;   // of trained elements

@@ -44,12 +44,14 @@ class Variable : public Tensor<E, D...> {
   // Rows as they are written, or all elements in row-major order. What can be counted is counted
   // when this compiles, the rest when it runs.
   template <std::size_t N>
-  requires(sizeof...(D) != 2) Variable& set(const E (&v)[N]) {
+    requires(sizeof...(D) != 2)
+  Variable& set(const E (&v)[N]) {
     require<counts(N)>();
     return put(v, N);
   }
   template <std::size_t R, std::size_t C>
-  requires(sizeof...(D) == 2) Variable& set(const E (&v)[R][C]) {
+    requires(sizeof...(D) == 2)
+  Variable& set(const E (&v)[R][C]) {
     constexpr Shape s = Tensor<E, D...>::static_shape;
     constexpr Shape given{{static_cast<long>(R), static_cast<long>(C)}, 2};
     require<!differ(s.d[0], given.d[0]) && !differ(s.d[1], given.d[1])

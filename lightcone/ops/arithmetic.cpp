@@ -270,8 +270,8 @@ Tensor detail::between(const Operand& a, std::optional<Scalar> low, std::optiona
   if (high && high->value != kInf) t = prim::minimum(t, full_like(t, *high));
   const double least = low ? low->value : -kInf, most = high ? high->value : kInf;
   return with_vjp(t, {a}, [least, most](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor inside = prim::mul(prim::less_than(full_like(c.x(), least), c.x()),
-                                    prim::less_than(c.x(), full_like(c.x(), most)));
+    const Tensor inside =
+        prim::mul(prim::less_than(full_like(c.x(), least), c.x()), prim::less_than(c.x(), full_like(c.x(), most)));
     return {prim::where(inside, c.g(), full_like(c.g(), 0))};
   });
 }

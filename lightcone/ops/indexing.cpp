@@ -11,8 +11,7 @@ Tensor detail::in_range(const Tensor& index, const Dim& below) {
 }
 Tensor gather(Operand a, int axis, Operand index) {
   LC_SCOPE("gather");
-  if (is_number(a, axis) && index->rank() <= 1)
-    return gather(row_of(a), 0, row_of(index)).reshape(index->shape());
+  if (is_number(a, axis) && index->rank() <= 1) return gather(row_of(a), 0, row_of(index)).reshape(index->shape());
   axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
   Tensor data = a;  // other axes may be longer than the index
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)

@@ -17,16 +17,16 @@ Tensor expand_to(Tensor t, const Shape& shape);  // right-aligned, no check
 Tensor as_float(Tensor t);                       // integers as f32
 // What takes several operations computes halves in f32 and rounds once, as PyTorch does: in a function of `a` whose
 // result has the type of `a`, before its first step. `call` is the function itself, and its result is returned.
-#define LC_RETURN_IF_HALF(a, call)                      \
+#define LC_RETURN_IF_HALF(a, call)                        \
   if (const DType half = (a)->dtype(); is_narrow(half)) { \
-    (a).tensor = prim::cast(a, DType::F32);             \
-    return prim::cast(call, half);                      \
+    (a).tensor = prim::cast(a, DType::F32);               \
+    return prim::cast(call, half);                        \
   }
-#define LC_RETURN_IF_EITHER_HALF(a, b, call)                         \
+#define LC_RETURN_IF_EITHER_HALF(a, b, call)                           \
   if (const DType half = detail::result_type(a, b); is_narrow(half)) { \
-    (a).tensor = prim::cast(a, DType::F32);                          \
-    (b).tensor = prim::cast(b, DType::F32);                          \
-    return prim::cast(call, half);                                   \
+    (a).tensor = prim::cast(a, DType::F32);                            \
+    (b).tensor = prim::cast(b, DType::F32);                            \
+    return prim::cast(call, half);                                     \
   }
 struct Pair {
   Tensor a, b;
@@ -49,8 +49,8 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 // The exponential inside a softmax, of a difference from the largest: 2^(t log2 e), where t rounds the more the less it
 // counts.
 Tensor exp_of_difference(const Tensor& t);
-// A number has no axes, but torch takes 0 and -1 of it: it is as a row of one, whose result is a number again. `call` is
-// the function itself, as with LC_RETURN_IF_HALF.
+// A number has no axes, but torch takes 0 and -1 of it: it is as a row of one, whose result is a number again. `call`
+// is the function itself, as with LC_RETURN_IF_HALF.
 inline bool is_number(const Operand& a, int axis) { return a->rank() == 0 && (axis == 0 || axis == -1); }
 inline Tensor row_of(const Tensor& number) { return number.rank() == 0 ? number.reshape({1}) : number; }
 inline Tensor number_of(const Tensor& row) { return row.reshape({}); }
@@ -59,10 +59,10 @@ Two number_of(Two rows) {
   rows.values = rows.values.reshape({}), rows.indices = rows.indices.reshape({});
   return rows;
 }
-#define LC_RETURN_IF_NUMBER(a, axis, call)  \
-  if (detail::is_number(a, axis)) {         \
-    (a).tensor = detail::row_of(a);         \
-    return detail::number_of(call);         \
+#define LC_RETURN_IF_NUMBER(a, axis, call) \
+  if (detail::is_number(a, axis)) {        \
+    (a).tensor = detail::row_of(a);        \
+    return detail::number_of(call);        \
   }
 // A float as mantissa 2^exponent (an integer), so that a product of many overflows only where the whole does.
 struct Scaled {
@@ -76,8 +76,8 @@ Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim);
 Tensor between(const Operand& x, std::optional<Scalar> low, std::optional<Scalar> high, const char* op);
 // y, the maximum of x over an axis (which may be gone), whose derivative belongs to the first of the largest.
 Tensor with_vjp_of_first(const Tensor& y, const Tensor& x, int axis);
-// y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it is
-// given and holds none, because the graph may be cloned.
+// y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it
+// is given and holds none, because the graph may be cloned.
 Tensor with_slope(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y));
 // How likely a normal variable is below x, of f32 (torch.special.ndtr): the factor of gelu, without the roundings that
 // x / sqrt(2), erf and 1 + erf have each, which left of 0 are many units of what is left.

@@ -10,11 +10,11 @@
 //   r.state[0];  // [n]
 //   r.ys[0];     // [t, n]
 //
-// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph: a
-// device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It may
-// read tensors from outside of it, which stay the same from step to step, random numbers among them: draw what should
-// differ outside, for all steps. Derivatives go through all of it (autograd/loops.cpp): the backward pass is a scan, too,
-// and computes a step again from its state.
+// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph:
+// a device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It
+// may read tensors from outside of it, which stay the same from step to step, random numbers among them: draw what
+// should differ outside, for all steps. Derivatives go through all of it (autograd/loops.cpp): the backward pass is a
+// scan, too, and computes a step again from its state.
 #pragma once
 
 #include <functional>

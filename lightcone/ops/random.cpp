@@ -3,8 +3,8 @@
 #include <numbers>
 #include <utility>
 
-#include "lightcone/random/random_bits.h"
 #include "lightcone/ops/internal.h"
+#include "lightcone/random/random_bits.h"
 
 namespace lc {
 using namespace detail;
@@ -28,9 +28,7 @@ Tensor low_bits(const Tensor& word, int bits) {
 // [0, 1) in steps of 2^-24: all of them are f32.
 Tensor unit(const Tensor& word) { return mul(prim::cast(low_bits(word, 24), DType::F32), 0x1p-24); }
 // (0, 1), the middles of 2^23 equal parts.
-Tensor open_unit(const Tensor& word) {
-  return mul(add(prim::cast(low_bits(word, 23), DType::F32), 0.5), 0x1p-23);
-}
+Tensor open_unit(const Tensor& word) { return mul(add(prim::cast(low_bits(word, 23), DType::F32), 0.5), 0x1p-23); }
 // (0, 1]: (word + 1) / 2^32 with an unsigned word, rounded once. The upper 24 bits and the lower 8 are exact each, and
 // near 0, where logarithms tell small numbers apart, so is their sum.
 Tensor unit_above_zero(const Tensor& word) {
@@ -72,9 +70,9 @@ Tensor normal_quantile(const Tensor& p) {
   const Tensor upper = prim::less_than(full_like(q, 0), q), near = prim::less_than(abs(q), full_like(q, 0.425));
   const Tensor side = add(prim::where(upper, add(neg(p), 1), p), 0x1p-40);  // the logarithm of 0 would be infinite
   const Tensor s = add(prim::sqrt(neg(log(side))), -1.6), sign = prim::where(upper, full_like(q, 1), full_like(q, -1));
-  const Tensor above = prim::where(
-      near, prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
-      prim::mul(sign, horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777})));
+  const Tensor above =
+      prim::where(near, prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
+                  prim::mul(sign, horner(s, {0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777})));
   const Tensor under = prim::where(near, horner(r, {67.187563600, 78.757757664, 17.895169469, 1}),
                                    horner(s, {0.12021132975, 0.73700164250, 1}));
   return prim::div(above, under);

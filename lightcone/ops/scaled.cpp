@@ -24,7 +24,8 @@ Scaled rescaled(const Tensor& x, const Tensor& exponent) {
   const Fields f = fields(x.dtype());
   const Tensor field = prim::div(prim::bitcast(abs(x), f.word), full_like(exponent, std::int64_t{1} << f.digits));
   const Tensor zero = full_like(field, 0);  // also of zeros, infinities and NaN
-  const Tensor special = logical_or(prim::equal(field, full_like(field, 2 * f.bias + 1)), prim::equal(x, full_like(x, 0)));
+  const Tensor special =
+      logical_or(prim::equal(field, full_like(field, 2 * f.bias + 1)), prim::equal(x, full_like(x, 0)));
   const Tensor e = prim::where(special, zero, add(within(field, 1, 2 * f.bias - 1), -f.bias));
   return {prim::mul(x, power(neg(e), x.dtype())), prim::add(exponent, e)};
 }

@@ -20,8 +20,8 @@ Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operan
     t = combine(t, before(t, axis, step, identity));
   return t;
 }
-// The same product of floats. Its parts are products of neighbours from anywhere, and may be beyond the range of numbers
-// where those from the first element on are not.
+// The same product of floats. Its parts are products of neighbours from anywhere, and may be beyond the range of
+// numbers where those from the first element on are not.
 Tensor scan_product(const Tensor& x, int axis) {
   if (!is_float(x.dtype())) return scan(x, axis, 1, prim::mul);
   Scaled t = scaled(x);
@@ -48,8 +48,7 @@ Tensor cumprod(Operand a, int axis) {
   LC_RETURN_IF_NUMBER(a, axis, cumprod(a, 0));
   LC_RETURN_IF_HALF(a, cumprod(a, axis));
   const bool narrow = !is_float(a->dtype());
-  return scan_product(narrow ? prim::cast(a, DType::I64) : a.tensor,
-                      wrap_axis(axis, a->rank(), a->shape(), "cumprod"));
+  return scan_product(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"));
 }
 namespace {
 // The place along an axis of the last one so far for which `hit` holds.

@@ -71,7 +71,7 @@ std::vector<Tensor> split(Operand a, const std::vector<Dim>& sizes, int dim = 0)
 namespace detail {
 std::vector<Tensor> split_by(Operand a, std::int64_t size, int dim);
 std::vector<Tensor> split_in(Operand a, std::int64_t sections, int dim);
-}
+}  // namespace detail
 template <std::integral Size>  // one number is the size of each piece; the last may be smaller
 std::vector<Tensor> split(Operand a, Size split_size, int dim = 0) {
   return detail::split_by(a, static_cast<std::int64_t>(split_size), dim);

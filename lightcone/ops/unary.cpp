@@ -8,9 +8,8 @@ namespace lc {
 using namespace detail;
 
 Tensor detail::with_slope(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y)) {
-  return with_vjp(y, {x}, [slope](const VjpCall& c) {
-    return std::vector<Tensor>{prim::mul(c.g(), slope(c.x(), c.y()))};
-  });
+  return with_vjp(y, {x},
+                  [slope](const VjpCall& c) { return std::vector<Tensor>{prim::mul(c.g(), slope(c.x(), c.y()))}; });
 }
 
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
@@ -130,9 +129,8 @@ Tensor rsqrt(Operand a) {
   LC_SCOPE("rsqrt");
   LC_RETURN_IF_HALF(a, rsqrt(a));
   const Tensor x = as_float(a);
-  return with_slope(prim::recip(prim::sqrt(x)), x, [](const Tensor&, const Tensor& y) {
-    return mul(prim::mul(prim::mul(y, y), y), -0.5);
-  });
+  return with_slope(prim::recip(prim::sqrt(x)), x,
+                    [](const Tensor&, const Tensor& y) { return mul(prim::mul(prim::mul(y, y), y), -0.5); });
 }
 Tensor reciprocal(Operand a) {
   LC_SCOPE("reciprocal");
@@ -220,8 +218,7 @@ Tensor cosh(Operand a) {
   LC_SCOPE("cosh");
   LC_RETURN_IF_HALF(a, cosh(a));
   const Tensor x = as_float(a), e = half_exp(abs(x));
-  return with_slope(prim::add(e, mul(prim::recip(e), 0.25)), x,
-                    [](const Tensor& x, const Tensor&) { return sinh(x); });
+  return with_slope(prim::add(e, mul(prim::recip(e), 0.25)), x, [](const Tensor& x, const Tensor&) { return sinh(x); });
 }
 Tensor asinh(Operand a) {
   LC_SCOPE("asinh");
@@ -285,8 +282,8 @@ Tensor magnitude(const Tensor& x) { return prim::where(prim::less_than(x, full_l
 // coefficient rounded to f32: 1.4e-9 of the result, and 8.5e-9.
 Tensor erf_f32(const Tensor& x) {
   const Tensor s = prim::mul(x, x), m = magnitude(x), top = full_like(m, 4);
-  const Tensor fraction = polynomial(s, {7.806904e-05, -0.0007997853, 0.005187162, -0.026853347, 0.11283579,
-                                         -0.37612626, 0.12837917});
+  const Tensor fraction =
+      polynomial(s, {7.806904e-05, -0.0007997853, 0.005187162, -0.026853347, 0.11283579, -0.37612626, 0.12837917});
   const Tensor near = prim::add(prim::mul(x, fraction), x);
   const Tensor root = polynomial(prim::where(prim::less_than(top, m), top, m),
                                  {-2.2182947e-05, 0.0001766565, 0.0007841447, -0.01277885, 0.04387182, -0.017557833,
@@ -372,8 +369,7 @@ Tensor detail::normal_cdf_f32(const Tensor& x) {
   const Tensor root = long_polynomial(
       add(m, -2), {2.4512431e-08, -1.5745974e-07, -5.8979e-07, 6.345004e-06, 6.0050934e-07, -0.00012899634,
                    0.00025456364, 0.0014289557, -0.0063479217, -0.0031156386, 0.072790064, -0.17897783, 0.15083145});
-  const Tensor tail =
-      prim::where(prim::less_than(full_like(m, 5.5), m), full_like(m, 0), prim::mul(root, root));
+  const Tensor tail = prim::where(prim::less_than(full_like(m, 5.5), m), full_like(m, 0), prim::mul(root, root));
   return with_slope(prim::where(prim::less_than(x, full_like(x, 0)), tail, add(neg(tail), 1)), x, normal_density);
 }
 Tensor erf(Operand a) {

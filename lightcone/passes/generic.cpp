@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/passes/composites.h"
 #include "lightcone/passes/gradient_marks.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 
 namespace lc {
 namespace {

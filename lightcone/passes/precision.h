@@ -8,7 +8,8 @@ namespace lc {
 // How exact matrix products are, as torch.set_float32_matmul_precision has it. Sums are f32 always.
 //   Highest  operands as they are; on a CPU with AMX f32 is split into three bf16 where that is faster, no less exact
 //            than f32, for numbers of any size
-//   High     f32 split into two bf16 where that is faster (AMX), 16 bits of mantissa; by CUDA's tensor cores TF32, 10 bits;
+//   High     f32 split into two bf16 where that is faster (AMX), 16 bits of mantissa; by CUDA's tensor cores TF32, 10
+//   bits;
 //            otherwise as Highest
 //            (What is faster is decided for a program, by the bounds of its sizes, never by the batch at hand.)
 //   Medium   operands rounded to bf16 where the CPU multiplies it faster than f32, and f32 weights kept so; block

@@ -53,8 +53,8 @@ inline Pat operator*(Pat a, Pat b) { return op(Op::Mul, {a, b}); }
 inline Pat operator<(Pat a, Pat b) { return op(Op::LessThan, {a, b}); }
 
 struct Match {
-  Graph& graph;  // the graph being built
-  Tensor root;   // what matched
+  Graph& graph;                                        // the graph being built
+  Tensor root;                                         // what matched
   std::vector<std::pair<const PatNode*, Edge>> bound;  // the rule owns the patterns
   Tensor operator[](const Pat& p) const;
 };

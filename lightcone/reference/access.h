@@ -38,7 +38,7 @@ class Access {
   struct Term {
     IntList table;
     std::vector<IntList> along;  // empty: this axis does not matter
-    std::int64_t start = 0;   // added to the index into the table
+    std::int64_t start = 0;      // added to the index into the table
   };
   void apply(const Move& m, const Bindings& env);
   void permute(const Move& m);

@@ -197,7 +197,8 @@ Value convert(const Node& n, const Value& in, const Way& way) {
 Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   Value out = make_value(n.dtype, shape);
   const auto put = [&](std::size_t k, double v, i64 w, bool constant) {
-    if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, constant ? v : as_float(n.dtype, w, DType::I64), Rounding::Storage);
+    if (is_float(n.dtype))
+      out.f[k] = rounded(n.dtype, constant ? v : as_float(n.dtype, w, DType::I64), Rounding::Storage);
     else out.i[k] = constant ? whole(n.dtype, v) : wrapped(n.dtype, w);
   };
   if (n.op == Op::Constant) {
@@ -275,8 +276,14 @@ class Interpreter {
  public:
   // The noise of `way` is the seed of all samples. `judged`: results have bounds instead of samples.
   Interpreter(const Graph& g, const Bindings& env, const Way& way, bool judged)
-      : g_(g), env_(env), way_(way), judged_(judged), values_(g.size()), live_(g.live()),
-        uses_(g.uses()), later_(g.size(), false) {
+      : g_(g),
+        env_(env),
+        way_(way),
+        judged_(judged),
+        values_(g.size()),
+        live_(g.live()),
+        uses_(g.uses()),
+        later_(g.size(), false) {
     find_products();
   }
   Results run(const std::map<std::string, Value>& inputs);

@@ -280,8 +280,8 @@ class Product {
       const auto at = [&](i64 i) { return o + static_cast<std::size_t>(i * step); };
       for (i64 i = 0; i < n; ++i) line[static_cast<std::size_t>(i)] = magnitude_[at(i)];
       for (i64 i = 0; i < n; ++i)
-        magnitude_[at(i)] = *std::max_element(line.begin() + std::max<i64>(0, i - kNear),
-                                              line.begin() + std::min(n, i + kNear + 1));
+        magnitude_[at(i)] =
+            *std::max_element(line.begin() + std::max<i64>(0, i - kNear), line.begin() + std::min(n, i + kNear + 1));
     }
   }
 

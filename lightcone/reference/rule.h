@@ -13,7 +13,7 @@ namespace lc {
 
 struct Evaluation {
   const Node& node;
-  std::span<const Value* const> in;  // whole, with the shapes that infer() was asked about
+  std::span<const Value* const> in;        // whole, with the shapes that infer() was asked about
   const std::vector<std::int64_t>& shape;  // of the result; of several, see `node.results`
   const Bindings& sizes;
   Rounding rounding;

@@ -38,9 +38,7 @@ double smallest(DType t) {  // what may be lost below the smallest numbers
   const DTypeInfo& f = info(t);
   return f.least_exponent < -100 ? (t == DType::F64 ? 1e-300 : 1e-37) : std::exp2(f.least_exponent - f.digits + 1);
 }
-double roundoff(DType t) {
-  return t == DType::BF16 ? 0x1p-9 : std::exp2(-info(t).digits);
-}
+double roundoff(DType t) { return t == DType::BF16 ? 0x1p-9 : std::exp2(-info(t).digits); }
 
 double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
 i64 whole_sample(const Sampled& v, int k) { return v.s ? eval::add(v.i, std::llround(v.s[k])) : v.i; }
@@ -75,8 +73,8 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   }
 }
 
-// A comparison, a remainder: the two results an implementation may see, if there are two. A sine of who knows which angle:
-// some of all.
+// A comparison, a remainder: the two results an implementation may see, if there are two. A sine of who knows which
+// angle: some of all.
 bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Shift& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;

@@ -46,13 +46,13 @@ inline std::uint64_t noise_bits(std::uint64_t seed, std::uint64_t k) {
 
 struct Sampled {  // an operand at one element
   double x = 0;
-  std::int64_t i = 0;        // of an integer
+  std::int64_t i = 0;         // of an integer
   const double* s = nullptr;  // its samples' shifts; null: exact
 };
 
 inline bool exact(const Shift& s) { return s == kNoShift; }
-double spread(const double* s);              // the farthest, infinite where one is unknown; of null 0
-double apart(double sample, double value);   // a shift
+double spread(const double* s);             // the farthest, infinite where one is unknown; of null 0
+double apart(double sample, double value);  // a shift
 double apart(std::int64_t sample, std::int64_t value);
 double largest(DType t);
 
@@ -62,14 +62,14 @@ Shift converted(DType from, DType to, const Sampled& x, double y, std::int64_t i
 
 // What rounding adds: an implementation may differ from y by about `unit` times the magnitude.
 void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s);
-bool rounds(Op op);                 // false: it gives one of its operands as it is
+bool rounds(Op op);  // false: it gives one of its operands as it is
 double unit_of(Op op, DType t);
 // A sum's magnitude is that of its terms, and the root of the squares of the partial sums: what adding them one after
 // the other does (N. J. Higham and T. Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
 // Comput. 41, 2019), whatever order an implementation takes.
 double unit_of_sum(DType t);
-// Every implementation adds more than kLongSum terms by blocks (docs/accuracy.md): partial sums are those of one block of
-// kSumBlock terms, and those of at most kBlockSums blocks.
+// Every implementation adds more than kLongSum terms by blocks (docs/accuracy.md): partial sums are those of one block
+// of kSumBlock terms, and those of at most kBlockSums blocks.
 inline constexpr std::size_t kLongSum = 1 << 14, kSumBlock = 512, kBlockSums = 32;
 inline double part_of_block_sums(std::size_t length) {
   return std::min(1.0, static_cast<double>(kBlockSums * kSumBlock) / static_cast<double>(length));

@@ -32,9 +32,7 @@ Value gather(const Node& n, Operands in, const IntList& shape) {
   Value out = make_value(n.dtype, shape);
   if (sampled(in)) out.shift.resize(out.size());
   const Rows data(in[0]->shape, axis_of(n)), idx(shape, axis_of(n));
-  const auto read = [&](i64 o, i64 j, i64 i) {
-    return j >= 0 && j < data.length ? in[0]->at(data.at(o, j, i)) : 0.0;
-  };
+  const auto read = [&](i64 o, i64 j, i64 i) { return j >= 0 && j < data.length ? in[0]->at(data.at(o, j, i)) : 0.0; };
   idx.each([&](i64 o, i64 k, i64 i) {
     const std::size_t to = idx.at(o, k, i);
     const i64 j = in[1]->i[to];

@@ -308,9 +308,7 @@ void Context::clear_states() {
   }
 }
 
-MemoryPlan Context::plan() const {
-  return make_plan(impl_->graph(), impl_->device->workers(), impl_->bindings);
-}
+MemoryPlan Context::plan() const { return make_plan(impl_->graph(), impl_->device->workers(), impl_->bindings); }
 std::size_t Context::memory_bytes() const {
   std::size_t all = impl_->values.committed() + (impl_->states ? impl_->states->size() : 0);
   for (const auto& [id, m] : impl_->owned) all += m->size();
@@ -345,14 +343,11 @@ Place Context::Impl::readable(NodeId id, bool before) {
     if (const auto from = mirrored.find(p.input); from != mirrored.end()) bring(from->first, from->second);
     if (!input[p.input]) missing("has no value: set or load it");
     const auto elements = static_cast<std::int64_t>(need / size_of(graph()[id].dtype));
-    if (p.input == id && given[id] >= 0 && given[id] < elements)
-      missing("was set for other sizes: set it for these");
+    if (p.input == id && given[id] >= 0 && given[id] < elements) missing("was set for other sizes: set it for these");
   }
   return place(id);
 }
-Value Context::Impl::read_checked(const Edge& e, bool before) {
-  return read(e, readable(e.node, before));
-}
+Value Context::Impl::read_checked(const Edge& e, bool before) { return read(e, readable(e.node, before)); }
 
 const Edge& Context::Impl::output(std::string_view name) const {
   const auto it = program->outputs.find(name);

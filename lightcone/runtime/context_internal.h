@@ -14,7 +14,7 @@ struct Context::Impl {
   const std::shared_ptr<Device> device;  // before what lies in its memory
   MemoryPlan own_plan;                   // when this context has another number of workers
   ValueMemory values;                    // in flight
-  std::unique_ptr<Buffer> states;        // those whose sizes are numbers, one behind the other; resident as far as written
+  std::unique_ptr<Buffer> states;  // those whose sizes are numbers, one behind the other; resident as far as written
   std::map<NodeId, std::unique_ptr<Buffer>> owned;  // other states, and inputs this context holds
   std::map<NodeId, std::unique_ptr<Buffer>> lent;   // the caller's memory, where the device reads it,
   std::map<NodeId, void*> mirrored;                 // and where it has a copy
@@ -46,7 +46,7 @@ struct Context::Impl {
   void grow(NodeId id, std::size_t bytes);
   void put(NodeId id, Place at);
   void bring(NodeId id, const void* from);  // the caller's memory into the device's
-  bool in_block(NodeId id) const;  // of states
+  bool in_block(NodeId id) const;           // of states
   template <class T>
   void set(std::string_view input, std::span<const T> values);
 

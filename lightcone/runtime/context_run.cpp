@@ -152,8 +152,7 @@ void Context::Impl::commit_states() {
   for (const Assignment* a : plan().copies)
     views = views || !a->next.view.identity() || graph()[a->next.node].op == Op::Input;
   if (!views) {
-    for (const Assignment* a : plan().copies)
-      device->copy(input[a->state], place(a->next.node), bytes[a->state]);
+    for (const Assignment* a : plan().copies) device->copy(input[a->state], place(a->next.node), bytes[a->state]);
     return;
   }
   std::vector<Value> next;  // all are read before any is written
@@ -171,8 +170,7 @@ void Context::Impl::run(const Done& done) {
   for (const auto& [id, from] : mirrored) bring(id, from);
   if (moved) place_launches();
   if (profiler) profiler->begin_run(bindings);
-  for (const auto& [state, offset] : plan().snapshots)
-    device->copy(values.at(offset), input[state], bytes[state]);
+  for (const auto& [state, offset] : plan().snapshots) device->copy(values.at(offset), input[state], bytes[state]);
   const auto& order = program->order;
   const auto is_kernel = [&](std::size_t k) { return launch_at[k + 1] > launch_at[k]; };
   for (std::size_t k = 0, end = 0; k < order.size(); k = end) {

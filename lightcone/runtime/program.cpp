@@ -12,7 +12,6 @@
 
 namespace lc {
 
-
 namespace {
 
 std::string near(std::string_view wanted, const Symbols& known) {
@@ -143,7 +142,9 @@ void Program::Impl::remember_slices(const Graph& users) {
         const Dim last = m.before[i] + (m.to[i] - 1) * Dim(m.step[i]), below = m.step[i] < 0 ? last : m.before[i],
                   room = (*from)[i] - 1 - (m.step[i] < 0 ? m.before[i] : last);
         if ((below.bounds().lo >= 0 && room.bounds().lo >= 0) || m.to[i].bounds().hi <= 0) continue;
-        const auto same = [&](const SliceLimit& s) { return s.first == below && s.room == room && s.extent == m.to[i]; };
+        const auto same = [&](const SliceLimit& s) {
+          return s.first == below && s.room == room && s.extent == m.to[i];
+        };
         if (std::ranges::none_of(slices, same) && bound(below) && bound(room) && bound(m.to[i]))
           slices.push_back({below, room, m.to[i], *from, static_cast<int>(i), where});
       }

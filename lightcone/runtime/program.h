@@ -62,8 +62,8 @@ class Program {
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
   bool has_symbol(std::string_view name) const;  // in the sizes of the graph that was compiled, needed or not
-  std::size_t kernels() const;      // nodes a back end runs
-  std::size_t interpreted() const;  // nodes left to the interpreter
+  std::size_t kernels() const;                   // nodes a back end runs
+  std::size_t interpreted() const;               // nodes left to the interpreter
   // The generated code of a kernel, by the name profiles show; "" where there is none.
   std::string source(std::string_view kernel) const;
 

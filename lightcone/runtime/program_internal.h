@@ -34,7 +34,6 @@ struct SliceLimit {
   Location where;
 };
 
-
 struct Program::Impl {
   std::shared_ptr<Device> device;  // first: what lies in its memory goes before it does
   Graph graph;

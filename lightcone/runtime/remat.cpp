@@ -40,10 +40,10 @@ class Forward {
   std::vector<bool> live_, varies_;
   NodeId end_ = 0;
   std::vector<NodeId> nodes_;
-  std::vector<NodeId> last_use_;        // within the forward pass
-  std::vector<bool> kept_;              // read by the backward pass
-  std::vector<std::size_t> kept_up_to_; // bytes, by place in nodes_
-  std::vector<std::size_t> boundaries_; // places behind which one value is live, and perhaps some small ones
+  std::vector<NodeId> last_use_;         // within the forward pass
+  std::vector<bool> kept_;               // read by the backward pass
+  std::vector<std::size_t> kept_up_to_;  // bytes, by place in nodes_
+  std::vector<std::size_t> boundaries_;  // places behind which one value is live, and perhaps some small ones
 };
 
 Forward::Forward(const Graph& g) : g_(g), live_(g.live()) {
@@ -87,7 +87,8 @@ bool Forward::is_cheap(NodeId id) const {
   if (n.op == Op::Kernel || n.op == Op::Result || n.op == Op::Composite) return false;
   if (n.op != Op::SumReduce || g_[n.in[0].node].op != Op::Mul) return true;
   const Node& product = g_[n.in[0].node];
-  return std::ranges::any_of(product.in, [&](const Edge& e) { return upper_bytes(g_[e.node]) >= upper_bytes(product); });
+  return std::ranges::any_of(product.in,
+                             [&](const Edge& e) { return upper_bytes(g_[e.node]) >= upper_bytes(product); });
 }
 
 Forward::Choice Forward::cheap(std::size_t eighths) const {

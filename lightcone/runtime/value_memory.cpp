@@ -87,9 +87,8 @@ bool ValueMemory::fits(const MemoryPlan& p, const Bindings& sizes, std::span<con
   const auto fit = [&](NodeId id) { return bytes[id] <= p.nodes[id].bytes; };
   return std::all_of(order_.begin(), order_.end(), fit) && std::all_of(parts_.begin(), parts_.end(), fit) &&
          std::all_of(p.snapshots.begin(), p.snapshots.end(), [&](const auto& s) { return fit(s.first); }) &&
-         std::all_of(scratch_.begin(), scratch_.end(), [&](const Scratch& s) {
-           return at_sizes(s.bytes, sizes) <= p.scratch_bytes[s.node];
-         });
+         std::all_of(scratch_.begin(), scratch_.end(),
+                     [&](const Scratch& s) { return at_sizes(s.bytes, sizes) <= p.scratch_bytes[s.node]; });
 }
 
 // Takes memory for a layout of its own; what lay there before is gone.

@@ -104,7 +104,9 @@ template <class E, typed::Dim... D>
 consteval typed::Text scalar(const typed::Tensor<E, D...>*) {
   typed::Text e;
   if (sizeof...(D) != 0)
-    e.add("trace: the loss is ").add(typed::Tensor<E, D...>::static_shape).add(", not a scalar; reduce it with sum or mean");
+    e.add("trace: the loss is ")
+        .add(typed::Tensor<E, D...>::static_shape)
+        .add(", not a scalar; reduce it with sum or mean");
   return e;
 }
 consteval typed::Text scalar(const Tensor*) { return {}; }  // known when the graph is built
@@ -115,7 +117,8 @@ template <class T>
 inline constexpr typed::Text kUsedUp =
     typed::Text(sizeof(T) ? "backward: it uses the loss up; write backward(std::move(loss))" : "");
 template <class T>
-inline constexpr typed::Text kOtherModel = typed::Text(sizeof(T) ? "update: these are the gradients of another model" : "");
+inline constexpr typed::Text kOtherModel =
+    typed::Text(sizeof(T) ? "update: these are the gradients of another model" : "");
 }  // namespace detail
 
 // The loss that `f` computes with the model in training, its first argument, and `x`. Error where it calls the model

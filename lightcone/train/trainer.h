@@ -4,7 +4,8 @@
 //   for (...) t.context().set("x", images).set("y", labels), std::cout << t.step() << '\n';
 //   t.save("model.safetensors");
 //
-// A step allocates nothing. All that it changes are states of the program, so a checkpoint of them resumes a run bit for bit.
+// A step allocates nothing. All that it changes are states of the program, so a checkpoint of them resumes a run bit
+// for bit.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace lc {
 class Weights;
 
 struct TrainerOptions {
-  std::int64_t seed = 0;         // of the first values of the parameters
-  std::string loss = "loss";     // the output that step() gives
+  std::int64_t seed = 0;      // of the first values of the parameters
+  std::string loss = "loss";  // the output that step() gives
   // Look at every value and index: slow, but a NaN is named where it came from, and an index that is out of range.
   bool checked = false;
   CompileOptions compile = {};
@@ -83,13 +84,15 @@ class Trainer {
   std::vector<Stored> all_, parameters_;
   const Stored& parameter(const std::string& name) const;
   std::span<const std::byte> bytes(const std::string& name) const;
-  void write(const std::string& path, const std::vector<Stored>& what, std::map<std::string, std::string> metadata) const;
+  void write(const std::string& path, const std::vector<Stored>& what,
+             std::map<std::string, std::string> metadata) const;
   enum class Types : std::uint8_t { Same, Converted };
   using Names = std::function<std::string(const std::string&)>;  // a parameter's name in a file
   // Before anything is taken, `also` may find something wrong, too.
   void read(const Weights& file, const std::vector<Stored>& what, Types types, const Names& name_in_file,
             const std::function<void()>& also = {});
-  std::vector<Stored> wanted(const Weights& file, const Names& name_in_file, const std::vector<std::string>& except) const;
+  std::vector<Stored> wanted(const Weights& file, const Names& name_in_file,
+                             const std::vector<std::string>& except) const;
   std::string loss_;
   bool checked_;
   std::int64_t steps_ = 0;

@@ -12,10 +12,10 @@ namespace {
 
 // What the graph does with an input, as far as its values are concerned.
 struct Use {
-  double scale = 1;          // so that sums of products neither grow nor vanish
-  bool positive = false;     // a root or a logarithm is taken of it
-  std::int64_t places = 0;   // it chooses among so many
-  int format = -1;           // a QuantFormat: blocks of bytes
+  double scale = 1;         // so that sums of products neither grow nor vanish
+  bool positive = false;    // a root or a logarithm is taken of it
+  std::int64_t places = 0;  // it chooses among so many
+  int format = -1;          // a QuantFormat: blocks of bytes
 };
 
 class Uses {
@@ -53,7 +53,8 @@ class Uses {
       const auto places = numbers(n.in[0].view.shape(), env_)[axis];
       if (in != kNone) uses_[in].places = places;
     } else if (is(n, builtin::dequantize())) {
-      if (const NodeId in = input_of(n.in[0].node); in != kNone) uses_[in].format = static_cast<int>(n.attributes.integer("format"));
+      if (const NodeId in = input_of(n.in[0].node); in != kNone)
+        uses_[in].format = static_cast<int>(n.attributes.integer("format"));
     } else if (n.op == Op::SumReduce && g_[n.in[0].node].op == Op::Mul) {
       const auto terms = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
       scale_factors(g_[n.in[0].node], static_cast<double>(std::max<std::int64_t>(1, terms)));

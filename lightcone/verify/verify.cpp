@@ -164,9 +164,9 @@ std::optional<Difference> Verifier::check(const Graph& done, const Trial& t, Ver
     bool kernels = false;
     for (NodeId id = 0; id < done.size(); ++id) kernels = kernels || done[id].op == Op::Kernel;
     VerifyReport::Checked seen;
-    const auto d = compare(t.want, kernels ? run_values(done, t.inputs, t.env)
-                                           : interpret(done, t.inputs, t.env, Rounding::Storage),
-                           o_.slack, &seen, o_.products);
+    const auto d = compare(
+        t.want, kernels ? run_values(done, t.inputs, t.env) : interpret(done, t.inputs, t.env, Rounding::Storage),
+        o_.slack, &seen, o_.products);
     if (stats) {
       (t.wild ? stats->wild_elements : stats->elements) += seen.elements;
       (t.wild ? stats->wild_undecided : stats->undecided) += seen.undecided;

@@ -4,8 +4,8 @@
 //   if (!r.ok()) std::cout << r.str();
 //
 // Every pass is checked in turn against the reference interpreter in f64. How far a right answer may be from it is
-// found by sampling what rounding does on these very inputs (reference/samples.h). The first wrong pass is named, with the
-// rule in it that is guilty and the smallest piece of the graph that still shows the fault.
+// found by sampling what rounding does on these very inputs (reference/samples.h). The first wrong pass is named, with
+// the rule in it that is guilty and the smallest piece of the graph that still shows the fault.
 //
 // Inputs are drawn to suit the graph, or are the user's own:
 //
@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/passes/compiler.h"
+#include "lightcone/reference/interpreter.h"
 
 namespace lc {
 

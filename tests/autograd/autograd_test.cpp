@@ -44,12 +44,15 @@ TEST(Rules, TheTwelveAndTheElementwiseComposites) {
   using U = Tensor (*)(Operand);
   const std::pair<const char*, U> positive[] = {{"log2", prim::log2}, {"sqrt", prim::sqrt}, {"recip", prim::recip}};
   for (const auto& [name, f] : positive) check(name, [f = f](Case& c) { return f(c.in("x", {2, 3}, 0.5, 2)); });
-  const std::pair<const char*, U> any[] = {
-      {"exp2", prim::exp2}, {"sin", prim::sin}, {"exp", prim::exp}, {"cos", prim::cos}, {"contiguous", prim::contiguous}};
+  const std::pair<const char*, U> any[] = {{"exp2", prim::exp2},
+                                           {"sin", prim::sin},
+                                           {"exp", prim::exp},
+                                           {"cos", prim::cos},
+                                           {"contiguous", prim::contiguous}};
   for (const auto& [name, f] : any) check(name, [f = f](Case& c) { return f(c.in("x", {2, 3})); });
   using B = Tensor (*)(Operand, Operand);
-  const std::pair<const char*, B> two[] = {{"add", prim::add}, {"mul", prim::mul}, {"maximum", prim::maximum},
-                                           {"minimum", prim::minimum}};
+  const std::pair<const char*, B> two[] = {
+      {"add", prim::add}, {"mul", prim::mul}, {"maximum", prim::maximum}, {"minimum", prim::minimum}};
   for (const auto& [name, f] : two) check(name, [f = f](Case& c) { return f(c.in("x", {2, 3}), c.in("y", {2, 3})); });
   check("div", [](Case& c) { return prim::div(c.in("x", {4}), c.in("y", {4}, 0.5, 2)); });
   check("mod", [](Case& c) { return prim::mod(c.in("x", {4}, 3, 9), c.in("y", {4}, 1.5, 2.4)); });
@@ -122,7 +125,8 @@ TEST(Rules, WhatMovesElements) {
 
 TEST(Gradients, OfAnMlpAreMatrixProducts) {
   Graph g;
-  const Tensor x = g.input("x", {32, 64}), w = g.input("w", {64, 48}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor x = g.input("x", {32, 64}),
+               w = g.input("w", {64, 48}, DType::F32, SourceLocation::current(), kParameter);
   const Tensor v = g.input("v", {48, 10}, DType::F32, SourceLocation::current(), kParameter);
   const Tensor h = relu(matmul(x, w)), loss = sum(square(matmul(h, v)));
   const auto d = gradients(loss, {w, v});
@@ -151,7 +155,8 @@ TEST(Gradients, TiesShare) {
   const Tensor x = g.input("x", {4}, DType::F64);
   gradient(amax(x), x).retrieve("amax");
   gradient(sum(maximum(x, full_like(x, 1))), x).retrieve("maximum");
-  const auto out = interpret(g, {{"x", [] {
+  const auto out = interpret(g, {{"x",
+                                  [] {
                                     Value v = make_value(DType::F64, {4});
                                     v.f = {1, 3, 3, 2};
                                     return v;
@@ -165,9 +170,8 @@ TEST(Gradients, StopGradientAndCustomGradient) {
   Case c;
   const Tensor x = c.in("x", {3});
   gradient(sum(x * stop_gradient(x)), x).retrieve("stopped");
-  const Tensor reversed = custom_gradient(x, {x}, [](const VjpCall& call) {
-    return std::vector<Tensor>{prim::mul(call.g(), full_like(call.g(), -2))};
-  });
+  const Tensor reversed = custom_gradient(
+      x, {x}, [](const VjpCall& call) { return std::vector<Tensor>{prim::mul(call.g(), full_like(call.g(), -2))}; });
   gradient(sum(reversed * 3.0), x).retrieve("reversed");
   const auto out = interpret(c.g, c.inputs).outputs;
   EXPECT_EQ(out.at("stopped").f, c.inputs.at("x").f);
@@ -200,7 +204,7 @@ TEST(Gradients, MistakesAreSentences) {
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x), {x.reshape({1, 3})}); }), "name the tensor itself");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x * stop_gradient(w)), {w}); }), "stop_gradient");
   EXPECT_PRED2(contains, error_of([&] { gradients(sum(x * to(argmax(w * x, 0), DType::F32)), {w}); }),
-              "has no derivative and cuts the path");
+               "has no derivative and cuts the path");
 }
 
 TEST(Gradients, AsACompiler) {

@@ -1,5 +1,5 @@
-// Random graphs differentiated: the derivative along a random direction against differences in f64, and the graphs of the
-// derivatives compiled, against the reference.
+// Random graphs differentiated: the derivative along a random direction against differences in f64, and the graphs of
+// the derivatives compiled, against the reference.
 //
 // LIGHTCONE_SEED=20270131 draws others, LIGHTCONE_CASE=17 runs one alone, as in random_test.
 #include <algorithm>
@@ -29,7 +29,8 @@ constexpr std::uint64_t kCases = 3100;  // of which some two thousand have what 
 
 using Inputs = std::map<std::string, Value>;
 
-// A random graph, an output "loss", and "slope": how the loss moves when every floating input moves along its "along.<name>".
+// A random graph, an output "loss", and "slope": how the loss moves when every floating input moves along its
+// "along.<name>".
 struct Case {
   Graph graph;
   Bindings env;
@@ -119,7 +120,8 @@ TEST(RandomGradients, AreWhatDifferencesSay) {
     if (!(std::abs(slope - both) <= 2 * smooth)) {  // or no number
       ++failures;
       ADD_FAILURE() << "case " << i << ": the derivative is " << slope << ", differences give " << both << " (left "
-                    << left << ", right " << right << ")\n" << c->graph.str();
+                    << left << ", right " << right << ")\n"
+                    << c->graph.str();
     }
   }
   std::printf("%d of %d decided\n", decided, tried);

@@ -135,8 +135,7 @@ TEST(Vectors, RoundDoublePrecisionOnce) {
       a[k] = static_cast<float>(load_f64(&x, t, 0)), b[k] = static_cast<float>(load_f64(&y, t, 0));
       if (k % 3 == 1 && t == DType::F32) a[k] = static_cast<float>(static_cast<int>(x)) * 0x1p-25f;  // -64 to 64
     }
-    for (const Op op : {Op::Add, Op::Mul, Op::Div, Op::Recip, Op::Sqrt, Op::Maximum, Op::Minimum, Op::Exp,
-                        Op::Exp2}) {
+    for (const Op op : {Op::Add, Op::Mul, Op::Div, Op::Recip, Op::Sqrt, Op::Maximum, Op::Minimum, Op::Exp, Op::Exp2}) {
       ir::vectors::apply(op, t, t, a.data(), b.data(), nullptr, kNumbers, got.data());
       for (std::size_t k = 0; k < kNumbers; ++k) {
         std::uint64_t stored = 0;

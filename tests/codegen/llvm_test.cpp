@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/core/tensor.h"
@@ -16,7 +17,6 @@
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
-#include "guarded.h"
 #include "paths.h"
 
 using namespace lc;

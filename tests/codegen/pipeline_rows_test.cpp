@@ -1,5 +1,5 @@
-// Rows that pass through their loops as through a pipeline (codegen/pipeline_rows.cpp): the same bits as one row after the
-// other, for any number of rows, in pieces of any size, and nothing read beside the rows of a piece.
+// Rows that pass through their loops as through a pipeline (codegen/pipeline_rows.cpp): the same bits as one row after
+// the other, for any number of rows, in pieces of any size, and nothing read beside the rows of a piece.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,9 +10,9 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 
 using namespace lc;
 

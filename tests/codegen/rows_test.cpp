@@ -8,9 +8,9 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 
 using namespace lc;
 
@@ -133,7 +133,8 @@ TEST(Rows, ASumThatSeveralLoopsReadIsOneNumber) {
     const Tensor s = sum(a * g.input("x", {40, columns}), {0}, true);
     const Tensor z = s * s - 1.0;
     g.output("y", exp2(z - amax(z, {1}, true)));
-    Value x = numbers(DType::F32, {40, columns}, 1);  // their sums in two orders are far apart: squared, by whole numbers
+    Value x =
+        numbers(DType::F32, {40, columns}, 1);  // their sums in two orders are far apart: squared, by whole numbers
     for (int k = 0; k < 40 * columns; ++k) x.f[k] = float(std::sin(0.37 * k + 0.011 * k * k) * 300);
     Value factor = numbers(DType::F32, {1, 1}, 2);
     factor.f = {-1.46F};
@@ -174,8 +175,8 @@ TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
 
 namespace {
 
-// The same of three: guards on both sides leave the middle one a single index. Once as cotangents of slices are, which are
-// added with zeros around them: there it shows where a piece is read that should not be.
+// The same of three: guards on both sides leave the middle one a single index. Once as cotangents of slices are, which
+// are added with zeros around them: there it shows where a piece is read that should not be.
 void three_pieces(bool added) {
   Graph g;
   const Tensor c = g.input("c", {5, 12});
@@ -185,21 +186,23 @@ void three_pieces(bool added) {
     const Tensor turned = pieces.size() == 2 ? x : concat({a * c - b, a + b * c}, 3);
     pieces.push_back(turned.permute({0, 2, 1, 3}).reshape({2, 5, 72}));
   }
-  g.output("y", added ? pieces[0].pad(2, 0, 144) + pieces[1].pad(2, 72, 72) + pieces[2].pad(2, 144, 0) : concat(pieces, 2));
+  g.output("y",
+           added ? pieces[0].pad(2, 0, 144) + pieces[1].pad(2, 72, 72) + pieces[2].pad(2, 144, 0) : concat(pieces, 2));
   const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
   const std::string text = sources(compiled);
   for (const char* division : {"lc_floor", " / ", " % "}) EXPECT_EQ(count(text, division), 0u) << division << text;
   std::map<std::string, Value> in{{"c", numbers(DType::F32, {5, 12}, 1)}};
   for (const char* name : {"q", "k", "v"}) in[name] = numbers(DType::F32, {2, 3, 5, 24}, name[0]);
-  expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back), "C");
+  expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back),
+               "C");
 }
 
 }  // namespace
 
 TEST(Rows, ThreePiecesSideBySideAreReadWithoutDividing) { three_pieces(false), three_pieces(true); }
 
-// Pieces that a loop over few numbers tells apart have a body each, in which nothing is read that another one wants. Pairs
-// of numbers are such pieces, too.
+// Pieces that a loop over few numbers tells apart have a body each, in which nothing is read that another one wants.
+// Pairs of numbers are such pieces, too.
 TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
   for (const bool pairs : {false, true}) {
     Graph g;
@@ -214,7 +217,8 @@ TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
     const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
     const std::string text = sources(compiled);
     EXPECT_EQ(count(text, "> unseen"), 0u) << text;
-    expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back), "C");
+    expect_close(interpret(g, in, {}, Rounding::Wide, true), test::run_guarded(compiled, in, {}, test::Against::Back),
+                 "C");
   }
 }
 
@@ -229,7 +233,8 @@ void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t co
   const Dim n = Dim::symbol("n", 1, 10'000'000 / columns);
   g.output("y", make(g.input("x", {n, columns}, t)));
   const Machine machine{.fetch_level = level, .pipeline = level == 1};
-  const Graph c = transform(g, generic() | cpu({.threads = 1, .machine = machine, .jit = {.compiler = compiler}})).graph;
+  const Graph c =
+      transform(g, generic() | cpu({.threads = 1, .machine = machine, .jit = {.compiler = compiler}})).graph;
   ASSERT_EQ(c[c.roots()[0].edge.node].in.size(), 1u);  // x alone
   const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   ASSERT_TRUE(k && k->source().find("lc_store(") != std::string::npos);
@@ -280,7 +285,8 @@ TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
   Graph g;
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
   g.output("z", softmax(x, 1) + y);
-  const std::string text = sources(transform(g, generic() | cpu({.threads = 1, .machine = Machine{.pipeline = false}})).graph);
+  const std::string text =
+      sources(transform(g, generic() | cpu({.threads = 1, .machine = Machine{.pipeline = false}})).graph);
   const std::size_t sum = text.find("for (; i2001_"), out = text.find("for (; i1001_");
   const std::size_t first = text.find("__builtin_prefetch("), second = text.find("__builtin_prefetch(", first + 1);
   ASSERT_LT(second, text.size());

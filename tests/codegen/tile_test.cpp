@@ -1,4 +1,5 @@
-// Transposed operands read by tiles (codegen/schedule/tile.cpp). Small sides show every edge of a tile with little work.
+// Transposed operands read by tiles (codegen/schedule/tile.cpp). Small sides show every edge of a tile with little
+// work.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,9 +9,9 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 
 using namespace lc;
 

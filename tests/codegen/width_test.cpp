@@ -1,5 +1,6 @@
 // The machine code of generated loops: no loop computes with vectors narrower than the target's, whatever the
-// compiler's tuning for the processor prefers, or copies them in pieces. Read from the compiler's assembly text, for AVX2, AVX-512 and NEON.
+// compiler's tuning for the processor prefers, or copies them in pieces. Read from the compiler's assembly text, for
+// AVX2, AVX-512 and NEON.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,9 +11,9 @@
 #include <regex>
 #include <sstream>
 
-#include "lightcone/codegen/c/prelude.h"
 #include "lightcone/backends/cpu/jit/c_flags.h"
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/codegen/c/prelude.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 

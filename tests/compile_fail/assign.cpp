@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  Tensor<float, 2, 4> t = input<float, 2, 3>(g, "a"); (void)t;
+  Tensor<float, 2, 4> t = input<float, 2, 3>(g, "a");
+  (void)t;
 }

@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  Tensor<float, "batch", 3> t = input<float, dyn, 3>(g, "a", {5}); (void)t;
+  Tensor<float, "batch", 3> t = input<float, dyn, 3>(g, "a", {5});
+  (void)t;
 }

@@ -1,4 +1,5 @@
-// expect: inv: needs extents that are known when the graph is built, not [n, n]: n is a symbol, and the blocks are counted
+// expect: inv: needs extents that are known when the graph is built, not [n, n]: n is a symbol, and the blocks are
+// counted
 #include "lightcone/lightcone.h"
 #include "lightcone/ops/typed/vocabulary.h"
 using namespace lc::typed;

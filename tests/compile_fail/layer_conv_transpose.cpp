@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::ConvTranspose2d<4, 2, 3>& up, const typed::Tensor<float, 8, 3, 5, 5>& x) {
-  up(x);
-}
+void wrong(const nn::ConvTranspose2d<4, 2, 3>& up, const typed::Tensor<float, 8, 3, 5, 5>& x) { up(x); }

@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::GLU<1>& glu, const typed::Tensor<float, 2, 3>& x) {
-  glu(x);
-}
+void wrong(const nn::GLU<1>& glu, const typed::Tensor<float, 2, 3>& x) { glu(x); }

@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::MaxPool2d<5>& pool, const typed::Tensor<float, 8, 6, 4, 4>& x) {
-  pool(x);
-}
+void wrong(const nn::MaxPool2d<5>& pool, const typed::Tensor<float, 8, 6, 4, 4>& x) { pool(x); }

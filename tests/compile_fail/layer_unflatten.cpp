@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::Unflatten<1, 4, 2>& part, const typed::Tensor<float, 8, 6>& x) {
-  part(x);
-}
+void wrong(const nn::Unflatten<1, 4, 2>& part, const typed::Tensor<float, 8, 6>& x) { part(x); }

@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  Tensor<float, 3, -1> t; (void)t;
+  Tensor<float, 3, -1> t;
+  (void)t;
 }

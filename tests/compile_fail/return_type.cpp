@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  [](Tensor<float, "batch", 4> x, Tensor<float, 10, 4> w) -> Tensor<float, "batch", 3> { return linear(x, w); }(Tensor<float, "batch", 4>(), Tensor<float, 10, 4>());
+  [](Tensor<float, "batch", 4> x, Tensor<float, 10, 4> w) -> Tensor<float, "batch", 3> { return linear(x, w); }
+  (Tensor<float, "batch", 4>(), Tensor<float, 10, 4>());
 }

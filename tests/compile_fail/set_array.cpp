@@ -6,5 +6,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  lc::Session cx; cx.tensor<3, 1>().set(std::array<float, 4>{});
+  lc::Session cx;
+  cx.tensor<3, 1>().set(std::array<float, 4>{});
 }

@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  lc::Session cx; cx.tensor<3, 1>().set({{1.f}, {2.f}});
+  lc::Session cx;
+  cx.tensor<3, 1>().set({{1.f}, {2.f}});
 }

@@ -4,5 +4,6 @@ using namespace lc::typed;
 
 void wrong(lc::Graph& g) {
   static_cast<void>(g);
-  lc::Session cx; cx.tensor<3>().set(std::vector<double>(3));
+  lc::Session cx;
+  cx.tensor<3>().set(std::vector<double>(3));
 }

@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::BatchNorm2d<3>& norm, const typed::Tensor<float, 8, 3, 4, 4>& x) {
-  norm(x);
-}
+void wrong(const nn::BatchNorm2d<3>& norm, const typed::Tensor<float, 8, 3, 4, 4>& x) { norm(x); }

@@ -3,6 +3,4 @@
 #include "lightcone/train/trace.h"
 using namespace lc;
 
-void wrong(const nn::Dropout& drop, const typed::Tensor<float, 8, 3>& x) {
-  drop(x);
-}
+void wrong(const nn::Dropout& drop, const typed::Tensor<float, 8, 3>& x) { drop(x); }

@@ -2,6 +2,4 @@
 #include "lightcone/nn/layers.h"
 using namespace lc;
 
-void wrong(const nn::Linear<3, 2>& layer, const typed::Tensor<float, 8, 4>& x) {
-  layer(x);
-}
+void wrong(const nn::Linear<3, 2>& layer, const typed::Tensor<float, 8, 4>& x) { layer(x); }

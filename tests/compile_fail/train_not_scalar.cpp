@@ -4,5 +4,6 @@
 using namespace lc;
 
 void wrong(nn::Model<nn::Linear<3, 1>>& net, const typed::Tensor<float, 8, 3>& x) {
-  static_cast<void>(trace(net, [](auto& net, auto x) { return net(x); }, x));
+  static_cast<void>(trace(
+      net, [](auto& net, auto x) { return net(x); }, x));
 }

@@ -4,5 +4,7 @@
 using namespace lc;
 
 void wrong(nn::Model<nn::Linear<3, 1>>& a, nn::Model<nn::Linear<3, 2>>& b, const Tensor& x) {
-  update(a, optim::SGD{}, backward(trace(b, [](auto& net, auto x) { return sum(net(x)); }, x)));
+  update(a, optim::SGD{},
+         backward(trace(
+             b, [](auto& net, auto x) { return sum(net(x)); }, x)));
 }

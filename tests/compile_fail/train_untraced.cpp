@@ -3,6 +3,4 @@
 #include "lightcone/train/trace.h"
 using namespace lc;
 
-void wrong(const Tensor& loss) {
-  backward(loss);
-}
+void wrong(const Tensor& loss) { backward(loss); }

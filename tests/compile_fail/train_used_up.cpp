@@ -4,6 +4,7 @@
 using namespace lc;
 
 void wrong(nn::Model<nn::Linear<3, 1>>& net, const Tensor& x) {
-  auto loss = trace(net, [](auto& net, auto x) { return sum(net(x)); }, x);
+  auto loss = trace(
+      net, [](auto& net, auto x) { return sum(net(x)); }, x);
   backward(loss);
 }

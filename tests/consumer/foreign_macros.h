@@ -28,8 +28,8 @@
 #define WhenMapped 1
 #define NotUseful 0
 #define YXBanded 3
-#define min(a,b) (((a) < (b)) ? (a) : (b))
-#define max(a,b) (((a) > (b)) ? (a) : (b))
+#define min(a, b) (((a) < (b)) ? (a) : (b))
+#define max(a, b) (((a) > (b)) ? (a) : (b))
 #define near
 #define far
 #define small char

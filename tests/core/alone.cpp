@@ -16,8 +16,8 @@ int main() {
     for (std::size_t k = 0; k < value.size(); ++k) value.f[k] = first + 0.25 * static_cast<double>(k % 5);
     return value;
   };
-  const Results r = interpret(g, {{"x", filled({2, 3}, -0.5)}, {"w", filled({4, 3}, -1)}, {"v", filled({2, 4}, 0)}},
-                              {{"batch", 2}});
+  const Results r =
+      interpret(g, {{"x", filled({2, 3}, -0.5)}, {"w", filled({4, 3}, -1)}, {"v", filled({2, 4}, 0)}}, {{"batch", 2}});
   const Value& y = r.outputs.at("y");
   for (std::size_t row = 0; row < 2; ++row)
     if (!(std::abs(y.f[2 * row] + y.f[2 * row + 1] - 1) < 1e-12) || !(y.f[2 * row] > 0)) return 1;

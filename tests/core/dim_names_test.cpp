@@ -47,21 +47,10 @@ struct Seen {
   // An extent, and where a slice of it begins and how long it is.
   std::array<Dim, 3> extent() {
     const auto& [p, n, s] = at;
-    const std::array<Dim, 3> all[] = {{p + n, p, n},
-                                      {p + n, n, p},
-                                      {p + n, 0, n},
-                                      {p + s, p, s},
-                                      {n, 0, n},
-                                      {s, 1, s - 1},
-                                      {p + n + s, p, s},
-                                      {p + n + s, n, p + s},
-                                      {n * s, 0, n * s},
-                                      {n * (p + s), 0, n * s},
-                                      {p * s + n, n, p * s},
-                                      {p + 1, p, 1},
-                                      {n * 2, n, n},
-                                      {3, 0, 3},
-                                      {4, 2, 2}};
+    const std::array<Dim, 3> all[] = {
+        {p + n, p, n},         {p + n, n, p},     {p + n, 0, n},         {p + s, p, s},     {n, 0, n},
+        {s, 1, s - 1},         {p + n + s, p, s}, {p + n + s, n, p + s}, {n * s, 0, n * s}, {n * (p + s), 0, n * s},
+        {p * s + n, n, p * s}, {p + 1, p, 1},     {n * 2, n, n},         {3, 0, 3},         {4, 2, 2}};
     return all[pick(std::size(all))];
   }
 

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/reference/interpreter.h"
 #include "lightcone/core/quant.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
 
 using namespace lc;
 

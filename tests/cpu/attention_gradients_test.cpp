@@ -50,8 +50,7 @@ int kernels(const Graph& g, const std::string& name) {
 
 Results run(const Graph& g, const Inputs& in, Isa isa, int threads) {
   const Compiler compiler = generic() | cpu({.threads = threads, .target = host::Target(isa)});
-  return test::run_guarded(transform(g, compiler).graph, in, {},
-                           test::Against::Back);
+  return test::run_guarded(transform(g, compiler).graph, in, {}, test::Against::Back);
 }
 
 // Every instruction set and number of threads against the judge.
@@ -87,8 +86,8 @@ void expect_right(const Case& c, const std::function<void(Inputs&)>& change = {}
 TEST(AttentionGradients, ManyShapes) {
   expect_right({{2, 3, 20, 16}, {2, 3, 20, 16}, {2, 3, 20, 16}, true});
   expect_right({{2, 3, 20, 16}, {2, 3, 20, 16}, {2, 3, 20, 16}});
-  expect_right({{130, 24}, {130, 24}, {130, 24}, true});                          // no heads, several blocks
-  expect_right({{1, 2, 100, 8}, {1, 2, 300, 8}, {1, 2, 300, 8}, true});           // several panels of keys
+  expect_right({{130, 24}, {130, 24}, {130, 24}, true});                 // no heads, several blocks
+  expect_right({{1, 2, 100, 8}, {1, 2, 300, 8}, {1, 2, 300, 8}, true});  // several panels of keys
   expect_right({{2, 1, 1, 3}, {2, 1, 1, 3}, {2, 1, 1, 1}, true});
   expect_right({{2, 1, 1, 3}, {2, 1, 65, 3}, {2, 1, 65, 2}});
 }
@@ -101,17 +100,15 @@ TEST(AttentionGradients, Masks) {
   expect_right({{2, 4, 13, 5}, {2, 2, 70, 5}, {2, 2, 70, 7}, false, {13, 70}});
   expect_right({{2, 4, 13, 5}, {2, 2, 70, 5}, {2, 2, 70, 7}, false, {2, 1, 1, 70}});
   expect_right({{2, 4, 13, 5}, {2, 2, 70, 5}, {2, 2, 70, 7}, false, {2, 4, 13, 70}});
-  expect_right({{2, 4, 13, 5}, {2, 2, 70, 5}, {2, 2, 70, 7}, false, {4, 13, 1}}, [](Inputs& in) {
-    std::fill(in.at("mask").i.begin(), in.at("mask").i.end(), 1);
-  });
+  expect_right({{2, 4, 13, 5}, {2, 2, 70, 5}, {2, 2, 70, 7}, false, {4, 13, 1}},
+               [](Inputs& in) { std::fill(in.at("mask").i.begin(), in.at("mask").i.end(), 1); });
 }
 
 // What is not finite is where the definition has it: also behind a causal mask, where 0 is times it.
 TEST(AttentionGradients, NumbersThatAreNotFinite) {
   const Case c{{1, 2, 40, 8}, {1, 2, 40, 8}, {1, 2, 40, 8}, true};
   for (const double odd : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
-    for (const char* name : {"q", "k", "v", "g"})
-      expect_right(c, [&](Inputs& in) { in.at(name).f[8 * 30 + 3] = odd; });
+    for (const char* name : {"q", "k", "v", "g"}) expect_right(c, [&](Inputs& in) { in.at(name).f[8 * 30 + 3] = odd; });
   const Case masked{{1, 1, 5, 4}, {1, 1, 6, 4}, {1, 1, 6, 4}, false, {5, 6}};
   expect_right(masked, [](Inputs& in) { std::fill_n(in.at("mask").i.begin() + 6, 6, 0); });  // a query sees nothing
 }

@@ -14,8 +14,8 @@
 #include "lightcone/cache/sha256.h"
 
 using namespace lc;
-using host::JitOptions;
 using cache::ObjectCache;
+using host::JitOptions;
 
 namespace {
 
@@ -42,7 +42,8 @@ void age(const std::string& file, int hours) {
 TEST(Cache, Sha256IsTheStandards) {
   if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
   // "0:" and "2:ab": `printf '0:2:ab' | sha256sum`
-  EXPECT_EQ(cache::Sha256().add("").add("ab").hex(), "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
+  EXPECT_EQ(cache::Sha256().add("").add("ab").hex(),
+            "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
   EXPECT_NE(cache::Sha256().add("a").add("b").hex(), cache::Sha256().add("ab").hex());
 }
 
@@ -67,23 +68,22 @@ TEST(Cache, OnlyRegularFilesOfOursThatNobodyElseWritesAreBelieved) {
   const JitOptions o{.cache_dir = dir / "cache"};
   EXPECT_EQ(built(2, o), kCompiled);
   const std::string entry = only_entry(o.cache_dir), elsewhere = dir / "elsewhere";
-  std::vector<std::function<void()>> attacks = {
-      [&] { ::chmod(entry.c_str(), 0602); },
-      [&] { ::chmod(entry.c_str(), 0620); },
-      [&] {  // a link to a good one
-        std::filesystem::rename(entry, elsewhere);
-        std::filesystem::create_symlink(elsewhere, entry);
-      },
-      [&] {
-        std::filesystem::remove(entry);
-        ::mkfifo(entry.c_str(), 0600);
-      },
-      [&] {
-        std::filesystem::remove(entry);
-        std::filesystem::create_directory(entry);
-      },
-      [&] { std::filesystem::resize_file(entry, 20); },
-      [&] { std::filesystem::resize_file(entry, std::uintmax_t{1} << 40); }};
+  std::vector<std::function<void()>> attacks = {[&] { ::chmod(entry.c_str(), 0602); },
+                                                [&] { ::chmod(entry.c_str(), 0620); },
+                                                [&] {  // a link to a good one
+                                                  std::filesystem::rename(entry, elsewhere);
+                                                  std::filesystem::create_symlink(elsewhere, entry);
+                                                },
+                                                [&] {
+                                                  std::filesystem::remove(entry);
+                                                  ::mkfifo(entry.c_str(), 0600);
+                                                },
+                                                [&] {
+                                                  std::filesystem::remove(entry);
+                                                  std::filesystem::create_directory(entry);
+                                                },
+                                                [&] { std::filesystem::resize_file(entry, 20); },
+                                                [&] { std::filesystem::resize_file(entry, std::uintmax_t{1} << 40); }};
   if (::geteuid() == 0) attacks.push_back([&] { EXPECT_EQ(::chown(entry.c_str(), 65534, 65534), 0); });
   for (std::size_t k = 0; k < attacks.size(); ++k) {
     attacks[k]();
@@ -228,8 +228,8 @@ TEST(Environment, IsNotTrustedByAProgramWithMoreRightsThanItsCaller) {
     const Setting a("LIGHTCONE_CC", evil.c_str()), b("LIGHTCONE_CACHE", cache.c_str()), c("PATH", path.c_str()),
         d("LIGHTCONE_LLVM", evil.c_str()), e("HOME", home.c_str()), f("XDG_CACHE_HOME", home.c_str());
     if (::setresgid(65534, 65534, 65534) || ::setresuid(65534, 65534, 65534)) return 98;
-    ::execl(self.c_str(), self.c_str(), "--gtest_filter=Environment.DISABLED_Child",
-            "--gtest_also_run_disabled_tests", nullptr);
+    ::execl(self.c_str(), self.c_str(), "--gtest_filter=Environment.DISABLED_Child", "--gtest_also_run_disabled_tests",
+            nullptr);
     return 97;
   });
   if (status == 77 || status == 97) GTEST_SKIP() << "programs in the temporary folder get no rights";

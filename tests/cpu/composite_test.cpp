@@ -145,7 +145,8 @@ TEST(Composites, SeveralResults) {
       in.at("x").f[9] = kNaN, in.at("x").f[15] = kInf, in.at("x").f[22] = -kInf;
       const auto d = compare(interpret(g, in, env, Rounding::Wide, true), run_values(g, in, env), 4);
       EXPECT_FALSE(d) << d->str();
-      const auto k = compare(interpret(g, in, env, Rounding::Wide, true), run_values(transform(g, c).graph, in, env), 4);
+      const auto k =
+          compare(interpret(g, in, env, Rounding::Wide, true), run_values(transform(g, c).graph, in, env), 4);
       EXPECT_FALSE(k) << k->str();
       const Graph plain = transform(g, primitives_only()).graph;
       const auto live = plain.live();
@@ -248,14 +249,17 @@ TEST(Composites, ErrorsNameTheCompositeAndTheLine) {
   begins(problem([&] { call(c, {x, x}, {{"eps", 1.0}}); }), "test.rms_norm: takes 1 operands, not 2");
   begins(problem([&] { call(c, {x}); }), "test.rms_norm: it has no attribute 'eps' that is a number");
   Composite broken = rms_norm(false);
-  broken.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> { return {sum(in[0], {1})}; };
+  broken.define = [](const Attributes&, std::span<const Tensor> in) -> std::vector<Tensor> {
+    return {sum(in[0], {1})};
+  };
   g.output("y", call(made(broken), {x}, {{"eps", 1.0}})[0]);
   EXPECT_NE(problem([&] { compile(g, cpu({.threads = 1})); }), "no error");
 }
 
 TEST(Constants, WholeNumbersKeepTheir64Bits) {
   using Limits = std::numeric_limits<std::int64_t>;
-  for (const std::int64_t v : {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 62) - 1, Limits::max(), Limits::min()}) {
+  for (const std::int64_t v :
+       {(std::int64_t{1} << 53) + 1, -(std::int64_t{1} << 62) - 1, Limits::max(), Limits::min()}) {
     Graph g;
     const Tensor c = g.constant(v, DType::I64);
     g.output("c", c);

@@ -8,12 +8,12 @@
 #include <random>
 
 #include "guarded.h"
-#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "other_caches.h"
 #include "random_inputs.h"
 
 using namespace lc;
@@ -234,8 +234,8 @@ TEST(ConvPairs, InAGraph) {
     }
 }
 
-// Where many pixels share the filters f32 is faster, unless it may not be used: on a processor with AVX-512's products of
-// bf16, and without tiles.
+// Where many pixels share the filters f32 is faster, unless it may not be used: on a processor with AVX-512's products
+// of bf16, and without tiles.
 TEST(ConvPairs, LeavesWinogradWhatItDoesFaster) {
   Target zen4;
   zen4.isa = Isa::Avx512, zen4.avx512_vnni = zen4.avx512_bf16 = zen4.fast_bf16 = true;

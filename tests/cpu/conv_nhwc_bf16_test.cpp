@@ -7,13 +7,13 @@
 #include <cstring>
 
 #include "guarded.h"
-#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "other_caches.h"
 #include "random_inputs.h"
 
 using namespace lc;
@@ -75,7 +75,8 @@ std::optional<ConvPlan> turned(const Shapes& s, bool image_last, DType stored) {
   if (!all) return std::nullopt;
   for (NodeId id = 0; id < all->size(); ++id)
     if (const auto both = lowering::factors(*all, id))
-      if (auto c = find_convolution(*all, *both, this_target()); c && c->channels_last && (*all)[c->weight_node].name == "w")
+      if (auto c = find_convolution(*all, *both, this_target());
+          c && c->channels_last && (*all)[c->weight_node].name == "w")
         return ConvPlan{*c};
   return std::nullopt;
 }

@@ -9,14 +9,14 @@
 #include <random>
 
 #include "guarded.h"
-#include "other_caches.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "other_caches.h"
 #include "random_inputs.h"
 
 using namespace lc;
@@ -136,7 +136,8 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
       };
       const auto one = run_kernel(make_kernel, 1, in.at("x"), in.at("w"), y.size());
       const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
-      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads or caches change bits: " << name(isa);
+      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0)
+          << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
         const std::string at =
             str_cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
@@ -171,7 +172,8 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   std::optional<ConvPlan> c;
   for (NodeId id = 0; id < turned.size(); ++id)
     if (const auto both = lowering::factors(turned, id))
-      if (const auto m = find_convolution(turned, *both, this_target()); m && m->channels_last && turned[m->weight_node].name == "w")
+      if (const auto m = find_convolution(turned, *both, this_target());
+          m && m->channels_last && turned[m->weight_node].name == "w")
         c = ConvPlan{*m};
   ASSERT_TRUE(c) << turned.str();
   Value image = in.at("x");
@@ -202,7 +204,8 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
       };
       const auto one = run_kernel(make_kernel, 1, image, packed, y.size());
       const auto two = run_kernel(make_kernel, 2, image, packed, y.size());
-      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << "threads or caches change bits: " << name(isa);
+      ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0)
+          << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
         const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
         expect_number(static_cast<double>(one[k]), y.at(at),

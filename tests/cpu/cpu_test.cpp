@@ -15,9 +15,9 @@
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"
-#include "lightcone/runtime/program.h"
 
 using namespace lc;
 
@@ -660,7 +660,8 @@ TEST(Cpu, ScatteredRows) {
     const Tensor ids = g.input("ids", {count}, DType::I64);  // some of them out of range
     index_add(base, 0, ids, source).retrieve("added");
     index_copy(base, 0, ids, source).retrieve("copied");
-    std::map<std::string, Value> in{{"base", make_value(type, {rows, width})}, {"source", make_value(type, {count, width})},
+    std::map<std::string, Value> in{{"base", make_value(type, {rows, width})},
+                                    {"source", make_value(type, {count, width})},
                                     {"ids", make_value(DType::I64, {count})}};
     std::mt19937 random(4);
     for (const char* name : {"base", "source"})

@@ -14,9 +14,9 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/device/host_kernel.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/device/host_kernel.h"
 
 using namespace lc;
 using namespace lc::host;
@@ -440,7 +440,8 @@ TEST(DenseUnit, Bf16PanelsOfEveryForm) {
         const i64 j0 = 16, group = u->b_bytes(depth);
         std::vector<std::uint16_t> panel(at(2 * group / 2));
         u->pack_b(b, j0, n - j0, k0, depth, panel.data(), group);
-        const bool pairs = u->step > 1;  // else each by itself, as the f32 that a unit without the instruction multiplies
+        const bool pairs =
+            u->step > 1;  // else each by itself, as the f32 that a unit without the instruction multiplies
         for (i64 j = j0; j < n; ++j)
           for (i64 e = 0; e < depth; ++e) {
             const i64 column = (j - j0) % 16, from = (j - j0) / 16 * group / 2;

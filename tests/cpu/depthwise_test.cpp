@@ -10,7 +10,6 @@
 #include <random>
 
 #include "guarded.h"
-#include "other_caches.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/dense_unit.h"
@@ -18,6 +17,7 @@
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "other_caches.h"
 #include "random_inputs.h"
 
 using namespace lc;

@@ -71,8 +71,8 @@ long disarm() {
 
 using namespace failing;
 
-#define REAL(result, name, ...)         \
-  result __real_##name(__VA_ARGS__);    \
+#define REAL(result, name, ...)      \
+  result __real_##name(__VA_ARGS__); \
   result __wrap_##name(__VA_ARGS__)
 
 extern "C" {
@@ -159,8 +159,8 @@ REAL(int, memfd_create, const char* name, unsigned flags) {
   return guarded({.no_space = true, .resources = EMFILE}, [&] { return __real_memfd_create(name, flags); });
 }
 REAL(void*, mmap, void* at, std::size_t size, int protection, int flags, int fd, off_t offset) {
-  return guarded({.resources = ENOMEM}, [&] { return __real_mmap(at, size, protection, flags, fd, offset); },
-                 MAP_FAILED);
+  return guarded(
+      {.resources = ENOMEM}, [&] { return __real_mmap(at, size, protection, flags, fd, offset); }, MAP_FAILED);
 }
 REAL(pid_t, waitpid, pid_t pid, int* status, int options) {
   return guarded({.interrupted = true}, [&] { return __real_waitpid(pid, status, options); });
@@ -174,10 +174,12 @@ REAL(void*, dlopen, const char* path, int mode) {
   return after(__real_dlopen(error({.resources = ENOMEM}) ? "/nonexistent" : path, mode));
 }
 REAL(DIR*, fdopendir, int fd) {
-  return guarded({.resources = ENOMEM}, [&] { return __real_fdopendir(fd); }, nullptr);
+  return guarded(
+      {.resources = ENOMEM}, [&] { return __real_fdopendir(fd); }, nullptr);
 }
 REAL(struct dirent*, readdir, DIR* files) {
-  return guarded({}, [&] { return __real_readdir(files); }, nullptr);
+  return guarded(
+      {}, [&] { return __real_readdir(files); }, nullptr);
 }
 
 }  // extern "C"

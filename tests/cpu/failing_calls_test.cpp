@@ -12,9 +12,9 @@
 #include "lightcone/io/mapped_file.h"
 
 using namespace lc;
+using cache::ObjectCache;
 using failing::Fault;
 using host::JitOptions;
-using cache::ObjectCache;
 
 namespace {
 
@@ -154,7 +154,7 @@ TEST(Killed, WhileWritingTheCache) {
   NEEDS_A_CACHE();
   const TempDir dir;
   const JitOptions o{.cache_dir = dir / "cache", .cache_size = 1 << 20};  // some twenty of the forty
-  for (int k = 0; k < 60; ++k) visit_cache(o, k);  // it is full
+  for (int k = 0; k < 60; ++k) visit_cache(o, k);                         // it is full
   failing::arm(Fault::Killed, 0);
   visit_cache(o, 61);
   const long steps = failing::disarm();

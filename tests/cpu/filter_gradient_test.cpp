@@ -101,7 +101,7 @@ std::vector<float> computed(const Kernel1& k, Isa isa, int workers, const std::v
   std::vector<i64> sizes;
   for (const Dim& d : kernel->sizes()) sizes.push_back(d.eval({}));
   std::vector<std::byte> scratch(static_cast<std::size_t>(kernel->scratch_bytes(workers).eval({})) + 64,
-      std::byte{0xff});
+                                 std::byte{0xff});
   kernel->run({in, out.data(), sizes, scratch.data(), *pool});
   const auto* y = reinterpret_cast<const float*>(out.data());
   return {y, y + size};
@@ -123,15 +123,15 @@ void expect_sums(const Kernel1& k, std::optional<float> odd = {}) {
         for (i64 dy = 0; dy < k.taps; ++dy)
           for (i64 dx = 0; dx < k.taps; ++dx) {
             const i64 row = y * k.stride + dy * k.dilation - k.padding,
-                column = x * k.stride + dx * k.dilation - k.padding;
+                      column = x * k.stride + dx * k.dilation - k.padding;
             const bool inside = row >= 0 && row < k.height && column >= 0 && column < k.width;
             for (i64 c = 0; c < k.in; ++c)
               for (i64 o = 0; o < k.out; ++o) {
                 const i64 pixel = (n * k.height + row) * k.width + column;
                 const double a = inside ? static_cast<double>(image[static_cast<std::size_t>(pixel * k.in + c)]) : 0;
                 const i64 b = ((n * k.down() + y) * k.across() + x) * k.out + o;
-                want[static_cast<std::size_t>(k.row(c, dy, dx,
-                    o))] += a * static_cast<double>(cotangent[static_cast<std::size_t>(b)]);
+                want[static_cast<std::size_t>(k.row(c, dy, dx, o))] +=
+                    a * static_cast<double>(cotangent[static_cast<std::size_t>(b)]);
               }
           }
   for (const Isa isa : isas()) {

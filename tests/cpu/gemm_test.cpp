@@ -13,10 +13,10 @@
 #include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/device/host_kernel.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/device/host_kernel.h"
 
 using namespace lc;
 using namespace lc::host;
@@ -144,8 +144,8 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
 }
 
 // Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
-// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.) With two
-// workers caches are so small that each packs the rows of its tasks itself.
+// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.) With
+// two workers caches are so small that each packs the rows of its tasks itself.
 TEST(Gemm, EveryUnitEveryTypeItTakes) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -153,9 +153,9 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   int checked = 0;
   for (const DenseUnit* u : dense_units())
     for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
-      for (const auto& [m, n, k] : {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512},
-                                    std::array{33, 1100, 256}, std::array{7, 40, 37}, std::array{70, 17, 576},
-                                    std::array{100, 40, 1280}}) {
+      for (const auto& [m, n, k] :
+           {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512}, std::array{33, 1100, 256},
+            std::array{7, 40, 37}, std::array{70, 17, 576}, std::array{100, 40, 1280}}) {
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
         if (u->exact()) continue;
@@ -329,7 +329,9 @@ TEST(Gemm, NeighboursDoNotCount) {
         for (std::int64_t j = 0; plain && j < n; ++j)
           for (std::int64_t place = 0; j % 13 < 3 && place < k; place += 9)
             store_f64(w.bytes.data(), DType::F32, static_cast<std::size_t>(j * k + place),
-                      j % 13 == 0 ? 1e-25 : j % 13 == 1 ? 1e12 : NAN);
+                      j % 13 == 0   ? 1e-25
+                      : j % 13 == 1 ? 1e12
+                                    : NAN);
         // Rows from `row` on and columns from `column` on, as a product of their own.
         const auto part = [&](std::int64_t row, std::int64_t rows, std::int64_t column, int workers) {
           const std::int64_t columns = n - column;
@@ -341,15 +343,19 @@ TEST(Gemm, NeighboursDoNotCount) {
           return c;
         };
         const std::vector<float> want = part(0, m, 0, 1);
-        for (const auto& [row, rows, column, workers] :
-             {std::array<std::int64_t, 4>{0, m, 0, 2}, {0, m, 0, 3}, {0, m, 0, 8}, {m / 3, m / 2, 0, 2}, {1, 20, 5, 1},
-              {7, 5, 1, 1}}) {
+        for (const auto& [row, rows, column, workers] : {std::array<std::int64_t, 4>{0, m, 0, 2},
+                                                         {0, m, 0, 3},
+                                                         {0, m, 0, 8},
+                                                         {m / 3, m / 2, 0, 2},
+                                                         {1, 20, 5, 1},
+                                                         {7, 5, 1, 1}}) {
           const std::vector<float> c = part(row, rows, column, static_cast<int>(workers));
           for (std::int64_t i = 0; i < rows; ++i)
             ASSERT_EQ(std::memcmp(c.data() + i * (n - column), want.data() + (row + i) * n + column,
-                                  static_cast<std::size_t>(n - column) * 4), 0)
-                << unit << " " << name(t) << " " << m << "x" << n << "x" << k << " row " << row + i
-                << " from " << row << ", " << column << " with " << workers;
+                                  static_cast<std::size_t>(n - column) * 4),
+                      0)
+                << unit << " " << name(t) << " " << m << "x" << n << "x" << k << " row " << row + i << " from " << row
+                << ", " << column << " with " << workers;
           ++checked;
         }
       }
@@ -414,8 +420,9 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   int checked = 0, nans = 0;
   for (const DenseUnit* u : dense_units())
     for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
-      for (const auto& shape : {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800},
-                                std::array{35, 256}, std::array{250, 512}, std::array{16, 1024}, std::array{5, 33024}}) {
+      for (const auto& shape :
+           {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800}, std::array{35, 256},
+            std::array{250, 512}, std::array{16, 1024}, std::array{5, 33024}}) {
         const int n = shape[0], k = shape[1];
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
@@ -460,8 +467,8 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   EXPECT_GT(nans, 100);
 }
 
-// Sums over many k are sums of sums, beside C in scratch: no buffer is left, threads have no part in it, and the error is
-// that of a tile's.
+// Sums over many k are sums of sums, beside C in scratch: no buffer is left, threads have no part in it, and the error
+// is that of a tile's.
 TEST(Gemm, LongSums) {
   using test::Against, test::Guarded;
   constexpr std::int64_t k = 40'000;
@@ -555,15 +562,15 @@ TEST(Gemm, StridesAndBatches) {
   }
 }
 
-// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours, also where
-// sixteen workers of small caches pack what they multiply.
+// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours, also
+// where sixteen workers of small caches pack what they multiply.
 TEST(Gemm, TransposedHasTheBitsOfPlain) {
   using test::Against, test::Guarded;
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
   for (const DenseUnit* u : dense_units())
-    for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103}, std::array{1000, 17, 45},
-                                  std::array{500, 17, 1045}}) {
+    for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103},
+                                  std::array{1000, 17, 45}, std::array{500, 17, 1045}}) {
       if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;
       if (u->arithmetic != Arithmetic::F32 && u->arithmetic != Arithmetic::Bf16) continue;
       const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
@@ -574,8 +581,15 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
       std::vector<float> c[2];
       for (const bool t : {false, true}) {
         c[t].assign(static_cast<std::size_t>(m * n), NAN);
-        Gemm g{.m = m, .n = n, .k = k, .a = numbers(t ? turned : plain), .a_m = t ? 1 : k, .a_k = t ? m : 1, .type = WeightType::F32};
-        g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u, g.blocking = blocking(t ? 2 : 1);
+        Gemm g{.m = m,
+               .n = n,
+               .k = k,
+               .a = numbers(t ? turned : plain),
+               .a_m = t ? 1 : k,
+               .a_k = t ? m : 1,
+               .type = WeightType::F32};
+        g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u,
+        g.blocking = blocking(t ? 2 : 1);
         run(g, {}, *threads(t ? 16 : 1), detect_isa());
       }
       EXPECT_EQ(0, std::memcmp(c[0].data(), c[1].data(), bytes(m * n))) << u->name << " " << m << "x" << n << "x" << k;

@@ -12,8 +12,8 @@
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/runtime/program.h"
 #include "lightcone/runtime/profile/timeline.h"
+#include "lightcone/runtime/program.h"
 #include "random_inputs.h"
 
 using namespace lc;
@@ -336,8 +336,8 @@ TEST(Rows, ThereMayBeNone) {
   EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
 }
 
-// Rows that stay the same are multiplied once, when they are loaded, each product by itself; what a run assigns does not stay
-// the same, and is rows like any others.
+// Rows that stay the same are multiplied once, when they are loaded, each product by itself; what a run assigns does
+// not stay the same, and is rows like any others.
 TEST(Group, AnAssignedParameterIsNoConstant) {
   for (const bool assigned : {false, true}) {
     Graph g;
@@ -364,4 +364,3 @@ TEST(Group, AnAssignedParameterIsNoConstant) {
     }
   }
 }
-

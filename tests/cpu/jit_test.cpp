@@ -91,7 +91,8 @@ TEST(Jit, ChildrenMayBeWaitedForByTheSystem) {
   NEEDS_C_COMPILER();
   const TempDir dir;
   const std::string real = host::find_compiler(), strict = strict_compiler(dir, real);
-  struct sigaction ignore {}, before {};
+  struct sigaction ignore {
+  }, before{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGCHLD, &ignore, &before);
   const std::string half = script(dir / "cc", "printf '\\177ELF' >&3; exit 1");
@@ -226,9 +227,7 @@ TEST(KernelNames, KernelsOfTheSameCodeShareOneAndAreWrittenOnce) {
   minus.instrs[0].value = -0.0;
   other.store_offset = 1;
   int written = 0;
-  const auto of = [&](const ir::Kernel& k) {
-    return names.of(k, [&] { return str_cat("text ", ++written); });
-  };
+  const auto of = [&](const ir::Kernel& k) { return names.of(k, [&] { return str_cat("text ", ++written); }); };
   const std::string first = of(zero);
   zero.name = "another";
   EXPECT_EQ(of(zero), first);
@@ -290,8 +289,8 @@ TEST(Fallback, NoCompilerAtAllIsSaidAndAWishIsNot) {
   EXPECT_TRUE(contains(o.notes[0], "neither a C compiler nor LLVM's library was found: kernels are interpreted"));
   Graph g;
   g.output("y", prim::exp2(g.input("x", {3})));
-  for (const CpuOptions& wish : {CpuOptions{.threads = 1, .compiler = false},
-                                 CpuOptions{.threads = 1, .jit = {.compiler = "none"}}}) {
+  for (const CpuOptions& wish :
+       {CpuOptions{.threads = 1, .compiler = false}, CpuOptions{.threads = 1, .jit = {.compiler = "none"}}}) {
     const Program p = compile(g, cpu(wish));
     EXPECT_TRUE(p.notes().empty());
     EXPECT_EQ(fired(p.log(), "loops interpreted"), 1);

@@ -7,9 +7,9 @@
 #include <functional>
 #include <random>
 
-#include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/machine.h"
+#include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/tune.h"
 #include "lightcone/core/error.h"
 #include "lightcone/ops/ops.h"
@@ -46,7 +46,8 @@ TEST(Machine, TextAndBack) {
   Machine m = host::default_machine();
   EXPECT_FALSE(m.processor.empty());
   EXPECT_GE(m.l2, m.l1);
-  m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.fetch_level = 2, m.pipeline = false, m.copy_bandwidth = 1e10;
+  m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.fetch_level = 2, m.pipeline = false,
+  m.copy_bandwidth = 1e10;
   EXPECT_EQ(parse_machine(str(m)), m);
   EXPECT_EQ(parse_machine("# a comment\n\nvector 16\n").vector, 16);
 }
@@ -133,14 +134,13 @@ struct FakeMachine {
   Machine tuned(const Machine& built_in, TuneOptions o = {}) {
     std::uniform_real_distribution<double> part(0, noise);
     const host::TuneBench bench{
-        .prepare =
-            [&](host::TuneWork w, const std::vector<Machine>& all) -> host::TuneBench::Turn {
-              return [&, w, all] {
-                std::vector<double> seconds;
-                for (const Machine& m : all) clock += seconds.emplace_back(takes(w, m) * (1 + part(random)));
-                return seconds;
-              };
-            },
+        .prepare = [&](host::TuneWork w, const std::vector<Machine>& all) -> host::TuneBench::Turn {
+          return [&, w, all] {
+            std::vector<double> seconds;
+            for (const Machine& m : all) clock += seconds.emplace_back(takes(w, m) * (1 + part(random)));
+            return seconds;
+          };
+        },
         .now = [&] { return clock; },
         .wide = true};
     return host::choose_profile(built_in, o, bench);
@@ -161,9 +161,8 @@ TEST(Tune, NoiseChangesNothing) {
     EXPECT_EQ(noisy.tuned(built_in), built_in) << seed;
   }
   // One stream is 3 % faster, but on weights of one format alone, or less than what such a choice must be worth.
-  FakeMachine weak{[](auto w, const Machine& m) {
-    return m.streams == 1 && w == host::TuneWork::Q8Weights ? 0.0097 : 0.01;
-  }};
+  FakeMachine weak{
+      [](auto w, const Machine& m) { return m.streams == 1 && w == host::TuneWork::Q8Weights ? 0.0097 : 0.01; }};
   EXPECT_EQ(weak.tuned(built_in), built_in);
 }
 

@@ -43,16 +43,20 @@ Graph everything() {
   g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not tell where its zeros are
   const auto c = std::make_shared<const Composite>(twice());
   g.output("twice", call(c, {g.input("c", {5})})[0].flip(0));
-  scan([](const auto& s, const auto& row) { return Scanned{{tanh(s[0] + row[0])}, {}}; }, {g.input("h", {16})},
-       {g.input("rows", {5, 16})})
+  scan(
+      [](const auto& s, const auto& row) {
+        return Scanned{{tanh(s[0] + row[0])}, {}};
+      },
+      {g.input("h", {16})}, {g.input("rows", {5, 16})})
       .state[0]
       .retrieve("scanned");
   g.assign(state, state * 0.5);
   return g;
 }
 
-const char* const kPasses[] = {"loops", "composites", "unroll windows", "channels last", "filter gradients", "contiguous",
-                               "attention", "contractions", "cpu", "updates early", "side by side"};
+const char* const kPasses[] = {"loops",       "composites", "unroll windows", "channels last", "filter gradients",
+                               "contiguous",  "attention",  "contractions",   "cpu",           "updates early",
+                               "side by side"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);
@@ -151,8 +155,7 @@ TEST(Passes, AreNamedWhenTheyAreBroken) {
     Compiler broken;
     const Compiler whole = cpu({.threads = 2});
     for (Pass p : whole.passes()) {
-      if (p.name == pass)
-        p.run = [run = p.run](const Graph& from, PassLog& log) { return spoiled(run(from, log)); };
+      if (p.name == pass) p.run = [run = p.run](const Graph& from, PassLog& log) { return spoiled(run(from, log)); };
       broken = broken | Compiler(std::move(p));
     }
     const VerifyReport r = verify(g, broken, {.shrink = false});

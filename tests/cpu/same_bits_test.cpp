@@ -1,5 +1,5 @@
-// A product and its gradients have the same bits for any number of threads, any caches and every other number of rows, at
-// every precision. tools/test_target runs this for the units of other processors.
+// A product and its gradients have the same bits for any number of threads, any caches and every other number of rows,
+// at every precision. tools/test_target runs this for the units of other processors.
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -60,8 +60,7 @@ TEST_P(SameBits, ForAnyThreadsCachesAndRows) {
   for (int threads = 1; threads <= 8; ++threads)
     for (const std::int64_t l2 : {1 << 20, 2 << 20}) {
       const Machine machine{.l1 = l2 / 32, .l2 = l2};
-      const Program p =
-          compile(g, generic() | cpu({.threads = threads, .precision = GetParam(), .machine = machine}));
+      const Program p = compile(g, generic() | cpu({.threads = threads, .precision = GetParam(), .machine = machine}));
       Context c(p);
       // Those that no unit's strip divides are among them, and all that a worker packs for itself.
       for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 16, 31, 33, 100, 299, 513, 1001, 2048, 4999, 5000}) {

@@ -337,7 +337,9 @@ TEST(CudaKernels, OnesThatDoNotCompileSayWhy) {
   EXPECT_PRED2(contains, said, "the kernel 'broken' does not compile for sm_90a: ");
   EXPECT_PRED2(contains, said, "nowhere");
   const std::string behind_notes = error_of([&] {
-    d->compile("#pragma message(\"a note before it\")\nextern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"});
+    d->compile(
+        "#pragma message(\"a note before it\")\nextern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }",
+        {"broken"});
   });
   EXPECT_PRED2(contains, behind_notes, "nowhere");
   EXPECT_EQ(behind_notes.find("a note before it"), std::string::npos) << "it begins with the error: " << behind_notes;

@@ -37,7 +37,8 @@ std::vector<float> run(const Graph& g, bool overlap) {
   for (int k = 0; k < 3; ++k) {
     std::vector<float> x(2 * 4 * 40 * 16), table(30 * 16), w(16 * 24);
     const auto fill = [&](std::vector<float>& v) {
-      for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((i * 37 + static_cast<std::size_t>(k)) % 101) / 50 - 1;
+      for (std::size_t i = 0; i < v.size(); ++i)
+        v[i] = static_cast<float>((i * 37 + static_cast<std::size_t>(k)) % 101) / 50 - 1;
     };
     fill(x), fill(table), fill(w);
     c.set("x", x).set("table", table).set("w", w).run();
@@ -96,7 +97,8 @@ TEST(CudaOverlap, NeedsADriverThatKnowsIt) {
   } catch (const Error& e) {
     said = e.what();
   }
-  EXPECT_NE(said.find("need a driver of version 12.3 or newer, and this one is of version 12.2"), std::string::npos) << said;
+  EXPECT_NE(said.find("need a driver of version 12.3 or newer, and this one is of version 12.2"), std::string::npos)
+      << said;
   o.overlap = false;
   EXPECT_NE(nvidia::open_device(o), nullptr);
 }

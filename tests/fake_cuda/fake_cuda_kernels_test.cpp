@@ -553,7 +553,8 @@ TEST_F(Kernels, SharedMemoryHasItsLimits) {
 
 // What a C++ compiler takes and CUDA has not.
 TEST_F(Kernels, NvidiasCompilerIsAskedToo) {
-  if (!std::getenv("FAKE_CUDA_NVRTC")) GTEST_SKIP() << "FAKE_CUDA_NVRTC names no library of NVIDIA's (bench/setup-peers nvrtc)";
+  if (!std::getenv("FAKE_CUDA_NVRTC"))
+    GTEST_SKIP() << "FAKE_CUDA_NVRTC names no library of NVIDIA's (bench/setup-peers nvrtc)";
   const long before = get("genuine_compiles");
   EXPECT_EQ(compile("extern \"C\" __global__ void k(float* y) { y[0] = 1; }").code, 0);
   const Compiled wrong = compile("extern \"C\" __global__ void k(float* y) { y[0] = __builtin_sinf(y[1]); }");

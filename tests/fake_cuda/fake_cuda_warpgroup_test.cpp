@@ -34,8 +34,8 @@ int encode(Map& map, Address address, const Described& d) {
 // The primitives behind what the generator writes before all kernels of CUDA.
 std::string text(const std::string& kernel) {
   return "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned u32; typedef unsigned long u64;\n" +
-         std::string(lc::gpu::warpgroup_primitives()) +
-         lc::gpu::warpgroup_product({}, lc::gpu::Cores::F16, 128) + kernel;
+         std::string(lc::gpu::warpgroup_primitives()) + lc::gpu::warpgroup_product({}, lc::gpu::Cores::F16, 128) +
+         kernel;
 }
 
 constexpr const char* kStart = R"(
@@ -89,7 +89,8 @@ TEST_F(Warpgroups, BoxesAreCutOffAndPermuted) {
       lc_phase_wait(full, 0);
       for (int n = threadIdx.x; n < 1024; n += 32) y[n] = ((const u16*)ring)[n];
     })"));
-  for (const auto& [i, j, k] : {std::array{0, 0, 0}, std::array{64, 8, 2}, std::array{-3, -2, -1}, std::array{40, 5, 1}}) {
+  for (const auto& [i, j, k] :
+       {std::array{0, 0, 0}, std::array{64, 8, 2}, std::array{-3, -2, -1}, std::array{40, 5, 1}}) {
     int at[] = {i, j, k};
     ASSERT_EQ(launch(p.kernel(), {1, 32, 4096}, {&map, y.argument(), at, at + 1, at + 2}), 0);
     const std::vector<unsigned short> got = y.values();
@@ -130,20 +131,26 @@ TEST_F(Warpgroups, MistakesAreFound) {
   EXPECT_EQ(fault_of("if (threadIdx.x == 0) { " + copy + " } lc_phase_wait(full, 0);"), "");
   EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) { " + copy + " }"), "ends while boxes are copied");
   EXPECT_PRED2(contains, fault_of("lc_phase_wait(full, 0);"), "wait for each other");
-  EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_phase_expect(full, 1000), lc_tile_copy_2(ring, &map, full, 0, 0); "
-                                  "lc_phase_wait(full, 0);"), "wait for each other");  // bytes that never come
-  EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_2(ring + 64, &map, full, 0, 0);"), "aligned to 128");
+  EXPECT_PRED2(contains,
+               fault_of("if (threadIdx.x == 0) lc_phase_expect(full, 1000), lc_tile_copy_2(ring, &map, full, 0, 0); "
+                        "lc_phase_wait(full, 0);"),
+               "wait for each other");  // bytes that never come
+  EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_2(ring + 64, &map, full, 0, 0);"),
+               "aligned to 128");
   EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_2(y, &map, full, 0, 0);"), "not shared memory");
-  EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_3(ring, &map, full, 0, 0, 0);"), "no map of so many axes");
+  EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_3(ring, &map, full, 0, 0, 0);"),
+               "no map of so many axes");
   EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_phase_arrive((u64*)ring);"), "a phase that did not begin");
-  const std::string sums = "LC_SUMS(float, 64, c); ", multiply =
-      "lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring, 1024, 16), lc_matrix(ring, 1024, 16)); ";
+  const std::string sums = "LC_SUMS(float, 64, c); ",
+                    multiply = "lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring, 1024, 16), lc_matrix(ring, 1024, 16)); ";
   EXPECT_PRED2(contains, fault_of(sums + multiply), "before its sums were handed over");
-  EXPECT_PRED2(contains, fault_of(sums + "lc_products_begin(c); lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring + threadIdx.x % 2 * 16, "
-                                         "1024, 16), lc_matrix(ring, 1024, 16)); lc_products_commit(c); lc_products_wait<0>(c);"),
+  EXPECT_PRED2(contains,
+               fault_of(sums + "lc_products_begin(c); lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring + threadIdx.x % 2 * 16, "
+                               "1024, 16), lc_matrix(ring, 1024, 16)); lc_products_commit(c); lc_products_wait<0>(c);"),
                "multiply different matrices");
-  EXPECT_PRED2(contains, fault_of(sums + "lc_products_begin(c); lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring + 128, 1024, 16), "
-                                         "lc_matrix(ring, 1024, 16)); lc_products_commit(c); lc_products_wait<0>(c);"),
+  EXPECT_PRED2(contains,
+               fault_of(sums + "lc_products_begin(c); lc_wgmma_f16_128<0, 0>(c, lc_matrix(ring + 128, 1024, 16), "
+                               "lc_matrix(ring, 1024, 16)); lc_products_commit(c); lc_products_wait<0>(c);"),
                "the first of eight rows");
 }
 
@@ -153,13 +160,16 @@ TEST_F(Warpgroups, LaunchesThatOverlapWaitForEachOther) {
   overlap.value[0] = 1;
   LaunchConfig config;
   config.block[0] = 64, config.attributes = &overlap;
-  const Program p("extern \"C\" __global__ void k(int* y, int from) {\n"
-                  "  if ((int)threadIdx.x >= from) lc_scheduler->wait_for_grid();\n  y[threadIdx.x] = 1;\n}");
+  const Program p(
+      "extern \"C\" __global__ void k(int* y, int from) {\n"
+      "  if ((int)threadIdx.x >= from) lc_scheduler->wait_for_grid();\n  y[threadIdx.x] = 1;\n}");
   for (const int from : {0, 1}) {
     Array<int> y(64);
     int first = from;
     void* arguments[] = {y.argument(), &first};
-    ASSERT_EQ(function<int(const LaunchConfig*, Handle, void**, void**)>("cuLaunchKernelEx")(&config, p.kernel(), arguments, nullptr), 0);
+    ASSERT_EQ(function<int(const LaunchConfig*, Handle, void**, void**)>("cuLaunchKernelEx")(&config, p.kernel(),
+                                                                                             arguments, nullptr),
+              0);
     if (from == 0) {
       EXPECT_EQ(synchronize(), 0) << fault();
     } else {

@@ -75,8 +75,9 @@ std::string preprocessed(const std::string& msl, const Folder& folder) {
   std::string text = msl;
   if (const std::size_t at = text.find(library); at != std::string::npos) text.erase(at, library.size());
   std::ofstream(folder.file("program.metal")) << text;
-  return run_compiler({"-E", "-P", "-x", "c++", "-nostdinc", "-w", folder.file("program.metal"), "-o",
-                       folder.file("program.i")}, folder.file("log"))
+  return run_compiler(
+             {"-E", "-P", "-x", "c++", "-nostdinc", "-w", folder.file("program.metal"), "-o", folder.file("program.i")},
+             folder.file("log"))
              ? read_file(folder.file("program.i"))
              : msl;
 }
@@ -89,7 +90,8 @@ std::shared_ptr<const Program> Program::make(const std::string& msl, std::string
   const Folder folder;
   if (!folder.made()) return error = "there is no folder for temporary files", nullptr;
   // without macros as it is, so that errors have its lines
-  const Translation t = translate(msl.find("#define") == std::string::npos ? msl : preprocessed(msl, folder), Target::Cpu);
+  const Translation t =
+      translate(msl.find("#define") == std::string::npos ? msl : preprocessed(msl, folder), Target::Cpu);
   if (!t.error.empty()) return error = t.error, nullptr;
   ++control().compiles;
   std::ofstream(folder.file("program.cpp")) << t.cpp;

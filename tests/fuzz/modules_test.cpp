@@ -254,13 +254,15 @@ TEST(Modules, WhatGrowsLikePowersOfTwoIsRefused) {
       doubling("#a0 = {a = \"text\"}\n", "#a = {x = #a", ", y = #a", "}", "module attributes {x = #a39} {}"),
       doubling("#a0 = #stablehlo.gather<offset_dims = [0]>\n", "#a = #stablehlo.gather<x = #a", ", y = #a", ">",
                "module attributes {x = #a39} {}"),
-      wide, many, barrier};
+      wide,
+      many,
+      barrier};
   for (const std::string& text : texts) {
     const std::size_t before = counted::live();
     counted::reset_most();
     const std::string what = refusal(text);
-    EXPECT_NE(what.find("takes more than 256 times the memory of its text"), std::string::npos)
-        << what << "\n" << text.substr(0, 200);
+    EXPECT_NE(what.find("takes more than 256 times the memory of its text"), std::string::npos) << what << "\n"
+                                                                                                << text.substr(0, 200);
     EXPECT_LT(counted::most() - before, (std::size_t{64} << 20) + 400 * text.size()) << text.substr(0, 200);
   }
 }
@@ -271,8 +273,7 @@ TEST(Modules, WhatIsNestedDeepIsRefused) {
   const auto calls = [&](int deep) {
     std::string text = head;
     for (int k = 1; k <= deep; ++k) {
-      text += "func.func @" + (k == deep ? "main" : "f" + std::to_string(k)) +
-              "(%x: tensor<f32>) -> tensor<f32> {\n";
+      text += "func.func @" + (k == deep ? "main" : "f" + std::to_string(k)) + "(%x: tensor<f32>) -> tensor<f32> {\n";
       text += "  %y = call @f" + std::to_string(k - 1) + "(%x) : (tensor<f32>) -> tensor<f32>\n";
       text += "  return %y : tensor<f32>\n}\n";
     }
@@ -291,9 +292,9 @@ TEST(Modules, WhatIsNestedDeepIsRefused) {
     for (int k = 0; k < deep; ++k) text += close;
     return text + "} {\n  return\n}\n";
   };
-  for (const auto& [open, middle, close] : {std::array{"[", "1", "]"}, std::array{"{a = ", "1", "}"},
-                                           std::array{"#stablehlo.gather<a = ", "1", ">"},
-                                           std::array{"tensor<2xf32, ", "1", ">"}})
+  for (const auto& [open, middle, close] :
+       {std::array{"[", "1", "]"}, std::array{"{a = ", "1", "}"}, std::array{"#stablehlo.gather<a = ", "1", ">"},
+        std::array{"tensor<2xf32, ", "1", ">"}})
     EXPECT_NE(refusal(nested(open, middle, close, 9000)).find("nested more than 100 deep"), std::string::npos) << open;
 }
 

@@ -54,7 +54,8 @@ TEST_P(Columns, AreSummed) {
   for (const std::string& name : here.outputs()) {
     const auto want = a.get(name), got = b.get(name);
     ASSERT_EQ(want.size(), got.size());
-    for (std::size_t k = 0; k < want.size(); ++k) ASSERT_NEAR(got[k], want[k], 1e-5 * (4 + std::abs(want[k]))) << name << " " << k;
+    for (std::size_t k = 0; k < want.size(); ++k)
+      ASSERT_NEAR(got[k], want[k], 1e-5 * (4 + std::abs(want[k]))) << name << " " << k;
   }
 }
 
@@ -223,7 +224,8 @@ TEST_P(LongSums, CountBeyondWhatOneAccumulatorHolds) {
 TEST_P(LongSums, OfAnyNumberOfTerms) {
   const Dim n = Dim::symbol("n", 0, 1 << 20);
   const Tensor x = g.input("x", {n, 2});
-  g.output("columns", sum(x, {0})), g.output("rows", sum(prim::contiguous(x.permute({1, 0})), {1})), g.output("all", sum(x));
+  g.output("columns", sum(x, {0})), g.output("rows", sum(prim::contiguous(x.permute({1, 0})), {1})),
+      g.output("all", sum(x));
   const Program p = compile(g, generic() | *compiler);
   Context c(p);
   for (const std::int64_t size : {0, 1, 15, 63, 64, 65, 1023, 1024, 1025, 1040, 2050, 70'001}) {
@@ -264,7 +266,9 @@ TEST_P(LongSums, OfInfinitiesAreInfinite) {
 TEST_P(LongSums, OfProducts) {
   const std::int64_t k = slow() ? 40'000 : 1'000'000;
   const double want = static_cast<double>(k) * kTenth * static_cast<double>(0.7f), loose = 0x1p-16;
-  const auto other = [&](const std::string& name, const Shape& s) { return of(name, s, [](std::size_t) { return 0.7f; }); };
+  const auto other = [&](const std::string& name, const Shape& s) {
+    return of(name, s, [](std::size_t) { return 0.7f; });
+  };
   const Tensor a = tenths("a", {k}), b = other("b", {k}), w = other("w", {3, k}), wt = other("wt", {k, 3});
   expect(sum(a * b), want, loose);
   expect(matmul(a.reshape({1, k}), b.reshape({k, 1})), want, loose);
@@ -272,7 +276,9 @@ TEST_P(LongSums, OfProducts) {
     const Tensor x = tenths(str_cat("x", rows), {rows, k});
     expect(matmul(x, w.permute({1, 0})), want, loose);
     expect(matmul(x, wt), want, loose);
-    if (rows < 4) expect(matmul(x, to(to(w, DType::BF16), DType::F32).permute({1, 0})), static_cast<double>(k) * kTenth * 0.69921875, loose);
+    if (rows < 4)
+      expect(matmul(x, to(to(w, DType::BF16), DType::F32).permute({1, 0})),
+             static_cast<double>(k) * kTenth * 0.69921875, loose);
   }
   run();
 }
@@ -285,7 +291,8 @@ TEST_P(LongSums, OfProductsOfTensorCores) {
     const Tensor x = g.input(str_cat("x", side), {side, k}, DType::BF16);
     const Tensor w = g.input(str_cat("w", side), {side, k}, DType::BF16);
     for (const char* name : {"x", "w"})
-      inputs[str_cat(name, side)].assign(static_cast<std::size_t>(side * k), name[0] == 'x' ? 0.10009765625f : 0.69921875f);
+      inputs[str_cat(name, side)].assign(static_cast<std::size_t>(side * k),
+                                         name[0] == 'x' ? 0.10009765625f : 0.69921875f);
     expect(matmul(to(x, DType::F32), to(w, DType::F32).permute({1, 0})), k * 0.10009765625 * 0.69921875, 0x1p-16);
   }
   run();
@@ -300,8 +307,8 @@ TEST_P(LongSums, OfAttention) {
   run();
 }
 
-// Blocks follow from the sizes alone: C and LLVM add in one order, on any number of threads, and so does the interpreter
-// where no lanes lie along the sum.
+// Blocks follow from the sizes alone: C and LLVM add in one order, on any number of threads, and so does the
+// interpreter where no lanes lie along the sum.
 TEST(LongSumsOnTheCpu, HaveTheSameBitsEveryWay) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 100'000);

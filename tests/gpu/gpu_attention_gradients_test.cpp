@@ -63,7 +63,8 @@ class AttentionGradientsOnGpu : public test::OnGpu {
     for (const auto& [name, v] : want.outputs) {
       const Value& a = got.outputs.at(name);
       double most = 0;
-      for (std::size_t k = 0; k < v.size(); ++k) most = std::isfinite(v.at(k)) ? std::max(most, std::abs(v.at(k))) : most;
+      for (std::size_t k = 0; k < v.size(); ++k)
+        most = std::isfinite(v.at(k)) ? std::max(most, std::abs(v.at(k))) : most;
       const double rounded = precision == Precision::Medium ? 0.02 * most : 0;
       for (std::size_t k = 0; k < v.size(); ++k) {
         const std::string at = str_cat(name, "[", k, "]");

@@ -47,8 +47,8 @@ class AttentionOnGpu : public test::OnGpu {
   void agree(const Graph& g, const Inputs& inputs, const Bindings& env = {}) const {
     agree(g, compiled(g), inputs, env);
   }
-  // Of operands that are bf16 (halves()): weights are rounded to that, too, and nothing else. What is no number is none in
-  // both.
+  // Of operands that are bf16 (halves()): weights are rounded to that, too, and nothing else. What is no number is none
+  // in both.
   static void near(const Results& want, const Results& got, const Inputs& inputs) {
     double most = 0;
     for (const double v : inputs.at("v").f) most = std::isfinite(v) ? std::max(most, std::abs(v)) : most;
@@ -123,7 +123,8 @@ TEST_P(AttentionOnGpu, SplitKeys) {
                                   {DType::F16, Masked::Window},
                                   {DType::BF16, Masked::Bool},
                                   {DType::I8, Masked::Both}}) {
-    const Graph g = cached({.kv = 1, .group = 2, .depth = 32, .width = 32, .context = 3000}, m, stored), made = compiled(g);
+    const Graph g = cached({.kv = 1, .group = 2, .depth = 32, .width = 32, .context = 3000}, m, stored),
+                made = compiled(g);
     for (const auto& [seq, past] : {std::pair{1, 2699}, {1, 600}, {9, 1900}}) {
       const Bindings env{{"seq", seq}, {"past", past}};
       agree(g, made, draw(g, 3, env), env);
@@ -284,7 +285,8 @@ TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
   for (int row : {0, 7, 19, 69})
     for (std::int64_t j = 0; j < mask.shape[1]; ++j) mask.i[static_cast<std::size_t>(row * mask.shape[1] + j)] = 1;
   agree(nothing, rows, in, many);
-  for (const auto& [m, stored] : {std::pair{Masked::No, DType::BF16}, {Masked::Window, DType::F32}, {Masked::Both, DType::F16}}) {
+  for (const auto& [m, stored] :
+       {std::pair{Masked::No, DType::BF16}, {Masked::Window, DType::F32}, {Masked::Both, DType::F16}}) {
     const Graph g = cached({.depth = 8, .width = 20, .context = 1000}, m, stored), made = compiled(g);
     for (const char* where : {"q", "k", "v"})
       for (const double odd : {kNaN, kInf}) {
@@ -301,8 +303,11 @@ TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
 TEST_P(AttentionOnGpu, RandomShapes) {
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
-    const auto pick = [&](std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo + 1)); };
-    const test::CacheSizes z{.kv = pick(1, 3), .group = pick(1, 9), .depth = pick(1, 90), .width = pick(1, 90), .context = pick(301, 1200)};
+    const auto pick = [&](std::int64_t lo, std::int64_t hi) {
+      return lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo + 1));
+    };
+    const test::CacheSizes z{
+        .kv = pick(1, 3), .group = pick(1, 9), .depth = pick(1, 90), .width = pick(1, 90), .context = pick(301, 1200)};
     const Graph g = cached(z, static_cast<Masked>(pick(0, 5)), kStored[pick(0, 3)], pick(0, 2) ? -kInf : -1e9);
     const Graph made = compiled(g);
     for (int run = 0; run < 3; ++run) {

@@ -1,5 +1,5 @@
-// Every call of the driver fails once while a program is compiled, loaded, run and read: an Error each time or the right
-// result, nothing left behind, and the next program is right.
+// Every call of the driver fails once while a program is compiled, loaded, run and read: an Error each time or the
+// right result, nothing left behind, and the next program is right.
 #include "../cuda/cuda_fixture.h"
 #include "gpu_devices.h"
 #include "lightcone/ops/ops.h"
@@ -55,9 +55,7 @@ TEST(GpuFaults, EveryCallOfTheDriverInTurn) {
   test::Fake driver;
   const TempDir cache;  // what is compiled once is found there
   const Graph g = graph();
-  const auto compiler = [&] {
-    return cuda(test::fake_options(cache / ""));
-  };
+  const auto compiler = [&] { return cuda(test::fake_options(cache / "")); };
   const Given want = run(g, compiler());
   const long before = driver.get("calls"), live = driver.live();
   EXPECT_EQ(run(g, compiler()), want);

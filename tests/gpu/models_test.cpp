@@ -40,10 +40,12 @@ std::vector<int> greedy(const Llama& m, std::vector<int> ids, std::size_t length
 TEST_P(Models, TellTheStoryOfTheCpu) {
   const std::string folder = std::string(paths::kSource) + "/models/story/";
   const auto want = Json::parse(std::ifstream(folder + "reference.json"))["ids"].get<std::vector<int>>();
-  const Llama m = Llama::load(folder + "story.gguf", {.context = 64, .compiler = generic() | compiler({.fallback = cpu({.threads = 1})})});
+  const Llama m = Llama::load(folder + "story.gguf",
+                              {.context = 64, .compiler = generic() | compiler({.fallback = cpu({.threads = 1})})});
   EXPECT_EQ(m.program().interpreted(), 0u);
   const std::size_t length = std::min<std::size_t>(want.size(), 48);
-  EXPECT_EQ(greedy(m, {want.begin(), want.begin() + 3}, length), std::vector<int>(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(length)));
+  EXPECT_EQ(greedy(m, {want.begin(), want.begin() + 3}, length),
+            std::vector<int>(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(length)));
 }
 
 // Every checkpoint there is, in every type of weights, with its reference text.
@@ -59,7 +61,8 @@ TEST_P(Models, TellTheReferenceTexts) {
       ++seen;
       const auto all = v["greedy_ids"].get<std::vector<int>>();
       const std::size_t length = std::min<std::size_t>(all.size(), 40);
-      const Llama m = Llama::load(data(file), {.context = 64, .compiler = generic() | compiler({.fallback = cpu({.threads = 1})})});
+      const Llama m =
+          Llama::load(data(file), {.context = 64, .compiler = generic() | compiler({.fallback = cpu({.threads = 1})})});
       EXPECT_EQ(m.program().interpreted(), 0u);
       EXPECT_EQ(greedy(m, m.tokenizer().encode("Once upon a time"), length),
                 std::vector<int>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length)))
@@ -72,7 +75,8 @@ TEST_P(Models, TellTheReferenceTexts) {
 TEST_P(Models, TrainWithTheLossesOfTheCpu) {
   test::SmallTraining here(3), there(3, false, compiler({.fallback = cpu({.threads = 1})}));
   const std::vector<float> want = here.run(20), got = there.run(20);
-  for (std::size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(got[k], want[k], 2e-5 * (1 + std::abs(want[k]))) << "step " << k;
+  for (std::size_t k = 0; k < want.size(); ++k)
+    EXPECT_NEAR(got[k], want[k], 2e-5 * (1 + std::abs(want[k]))) << "step " << k;
   EXPECT_LT(got.back(), got.front());
   const auto w = here.weights(), v = there.weights();
   for (std::size_t k = 0; k < w.size(); ++k) EXPECT_NEAR(v[k], w[k], 1e-4 * (1 + std::abs(w[k])));
@@ -84,7 +88,8 @@ TEST_P(Models, DrawTheSameRandomNumbers) {
   g.output("words", numbers.bits({1003}));
   g.output("uniform", numbers.uniform({1003}));
   g.output("normal", numbers.normal({1003}));
-  const Program here = compile(g, generic() | cpu({.threads = 1})), there = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
+  const Program here = compile(g, generic() | cpu({.threads = 1})),
+                there = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
   Context a(here), b(there);
   for (int run = 0; run < 2; ++run) {
     a.run(), b.run();
@@ -142,7 +147,8 @@ TEST_P(Models, RunLoops) {
                                [](const auto& s) { return std::vector<Tensor>{(s[0] + 2.0 / s[0]) / 2.0}; },
                                {g.input("start", {})}, 5000);
   g.output("root", root[0]);
-  const Program here = compile(g, generic() | cpu({.threads = 1})), there = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
+  const Program here = compile(g, generic() | cpu({.threads = 1})),
+                there = compile(g, generic() | compiler({.fallback = cpu({.threads = 1})}));
   EXPECT_EQ(there.interpreted(), 0u);
   EXPECT_EQ(fired(there.log(), "loop compiled"), 2);
   Context a(here), b(there);

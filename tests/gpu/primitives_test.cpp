@@ -1,6 +1,6 @@
 // The primitives that kernels are made of. On a GPU they are the compiler's own instructions; the CUDA that runs on the
-// CPU has twins of them in C++. Both compute on the same bits here, and must agree: what all other tests on the fake rest
-// on. Where the device under test is the fake itself, the expectations that the test states are left.
+// CPU has twins of them in C++. Both compute on the same bits here, and must agree: what all other tests on the fake
+// rest on. Where the device under test is the fake itself, the expectations that the test states are left.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -30,17 +30,22 @@ class Primitives : public test::OnGpu {
   // out[t] for each t; `body` reads in[t] and in[t + 1], and in[n0] is there, too.
   static Bits run(gpu::GpuDevice& d, const std::string& body, const Bits& in) {
     const std::vector<simt::Parameter> places = {{"u32", "in"}, {"u32", "out", true}};
-    const std::string text = simt::prelude(simt::Language::Cuda) +
-                             simt::begin_kernel(simt::Language::Cuda, "k", kThreads, places, 1, "int") +
-                             "  const int t = LC_GROUP * 256 + LC_THREAD;\n  if (t >= n0) return;\n  const u32 x = in[t], y = in[t + 1];\n" +
-                             body + "}\n";
+    const std::string text =
+        simt::prelude(simt::Language::Cuda) +
+        simt::begin_kernel(simt::Language::Cuda, "k", kThreads, places, 1, "int") +
+        "  const int t = LC_GROUP * 256 + LC_THREAD;\n  if (t >= n0) return;\n  const u32 x = in[t], y = in[t + 1];\n" +
+        body + "}\n";
     const auto code = d.compile(text, {"k"});
     const std::int64_t n = static_cast<std::int64_t>(in.size()) - 1;
     Bits out(static_cast<std::size_t>(n));
     const auto from = d.allocate(in.size() * 4), to = d.allocate(out.size() * 4);
     d.copy_in({from.get(), 0}, in.data(), in.size() * 4);
     const Place places_of[] = {{from.get(), 0}, {to.get(), 0}};
-    d.start({.code = code.get(), .groups = (n + kThreads - 1) / kThreads, .threads = kThreads, .places = places_of, .sizes = {&n, 1}});
+    d.start({.code = code.get(),
+             .groups = (n + kThreads - 1) / kThreads,
+             .threads = kThreads,
+             .places = places_of,
+             .sizes = {&n, 1}});
     d.copy_out(out.data(), {to.get(), 0}, out.size() * 4);
     return out;
   }
@@ -54,7 +59,8 @@ std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
 // Numbers at the edges beside each other in every order, and random bits. A multiple of the group, and one more.
 Bits numbers() {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> edges = {0.0f, -0.0f, 1, -1, inf, -inf, nan, -nan, 65504, 65519.996f, 65520, 6e-8f, 2.9e-8f, 1e-45f,
+  const std::vector<float> edges = {0.0f,    -0.0f,    1,           -1,          inf,          -inf,    nan,
+                                    -nan,    65504,    65519.996f,  65520,       6e-8f,        2.9e-8f, 1e-45f,
                                     3.4e38f, -3.4e38f, 1.00390625f, 1.01171875f, 3.3895314e38f};
   Bits all;
   for (const float a : edges)
@@ -102,7 +108,8 @@ TEST_P(Primitives, AreTheirTwins) {
       {"min", "  out[t] = lc_bits(lc_min_f(lc_float(x), lc_float(y)));\n", smaller},
       {"to bf16", "  out[t] = lc_f32_to_bf16(lc_float(x));\n", to_bf16, true},
       {"rounded to bf16", "  out[t] = lc_bits(lc_round_bf16(lc_float(x)));\n", nullptr},
-      {"from bf16", "  out[t] = lc_bits(lc_bf16_to_f32((u16)x));\n", [](std::uint32_t x, std::uint32_t) { return x << 16; }},
+      {"from bf16", "  out[t] = lc_bits(lc_bf16_to_f32((u16)x));\n",
+       [](std::uint32_t x, std::uint32_t) { return x << 16; }},
       {"to f16", "  out[t] = lc_f32_to_f16(lc_float(x));\n", nullptr, true},
       {"from f16", "  out[t] = lc_bits(lc_f16_to_f32((u16)x));\n", nullptr},
       {"multiply-add", "  out[t] = lc_bits(LC_FMA(lc_float(x), lc_float(y), 1.5f));\n",
@@ -116,14 +123,16 @@ TEST_P(Primitives, AreTheirTwins) {
   for (const Primitive& p : all) {
     const Bits got = run(*device, p.body, in), twins = run(*twin, p.body, in);
     const std::uint32_t infinity = p.name == "to f16" ? 0x7c00 : 0x7f80;
-    const auto alike = [&](std::uint32_t a, std::uint32_t b) { return p.result_is_half ? same_half(a, b, infinity) : same(a, b); };
+    const auto alike = [&](std::uint32_t a, std::uint32_t b) {
+      return p.result_is_half ? same_half(a, b, infinity) : same(a, b);
+    };
     int wrong = 0;
     for (std::size_t k = 0; k < got.size() && wrong < 5; ++k) {
       const bool good = alike(got[k], twins[k]) && (!p.want || alike(got[k], p.want(in[k], in[k + 1])));
       if (good) continue;
       ++wrong;
-      ADD_FAILURE() << p.name << " of " << std::hex << in[k] << " and " << in[k + 1] << " is " << got[k] << ", its twin's "
-                    << twins[k];
+      ADD_FAILURE() << p.name << " of " << std::hex << in[k] << " and " << in[k + 1] << " is " << got[k]
+                    << ", its twin's " << twins[k];
     }
   }
 }
@@ -135,13 +144,17 @@ TEST_P(Primitives, ReadAndWriteSeveralElements) {
     for (const int n : {2, 4, 8}) {
       const std::string width = std::to_string(n), t = type;
       // each thread copies n elements, of those that the words hold
-      const std::string body = "  const int all = n0 * 4 / (int)sizeof(" + t + ");\n  if (t * " + width + " < all) {\n    LC_LOADV(" + t +
-                               ", " + width + ", w, (const " + t + "*)in + t * " + width + ");\n    LC_VECTOR(" + t + ", " + width +
-                               ", v);\n    for (int l = 0; l < " + width + "; ++l) LC_AT(v, l) = LC_AT(w, l);\n    LC_STOREV(" + t +
-                               ", " + width + ", (" + t + "*)out + t * " + width + ", v);\n  }\n";
+      const std::string body = "  const int all = n0 * 4 / (int)sizeof(" + t + ");\n  if (t * " + width +
+                               " < all) {\n    LC_LOADV(" + t + ", " + width + ", w, (const " + t + "*)in + t * " +
+                               width + ");\n    LC_VECTOR(" + t + ", " + width + ", v);\n    for (int l = 0; l < " +
+                               width + "; ++l) LC_AT(v, l) = LC_AT(w, l);\n    LC_STOREV(" + t + ", " + width + ", (" +
+                               t + "*)out + t * " + width + ", v);\n  }\n";
       const Bits got = run(*device, body, in);
       const std::size_t copied = std::min(got.size(), got.size() * static_cast<std::size_t>(n) *
-                                                          (t == "u8" ? 1 : t == "u16" ? 2 : 4) / 4);
+                                                          (t == "u8"    ? 1
+                                                           : t == "u16" ? 2
+                                                                        : 4) /
+                                                          4);
       int wrong = 0;
       for (std::size_t k = 0; k < copied && wrong < 3; ++k)
         if (got[k] != in[k]) ++wrong, ADD_FAILURE() << type << " by " << n << ": word " << k;

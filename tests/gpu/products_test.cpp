@@ -124,8 +124,8 @@ TEST_P(Products, OfSymbolicSizesChooseAtEachRun) {
   }
 }
 
-// A long sum of few results is split: the plan holds the parts, exactly where sizes are known, and all that bounds allow
-// where they are names.
+// A long sum of few results is split: the plan holds the parts, exactly where sizes are known, and all that bounds
+// allow where they are names.
 TEST_P(Products, PlanThePartsOfSplitSums) {
   for (const bool symbolic : {false, true}) {
     Graph g;
@@ -188,11 +188,15 @@ TEST_P(Products, OfHalves) {
   agrees("an odd number of columns", products_of(1, 72, 79, 64, DType::BF16, true));  // not stored two by two
 }
 
-// Floats of 8 bits are read as they lie, whatever they meet, and are exact as halves; asked for less, in their own cores.
+// Floats of 8 bits are read as they lie, whatever they meet, and are exact as halves; asked for less, in their own
+// cores.
 TEST_P(Products, OfFloatsOfEightBits) {
-  constexpr std::pair<DType, DType> kNarrow[] = {{DType::F8E4M3FN, DType::F8E4M3FN}, {DType::F8E4M3FN, DType::F8E5M2},
-                                                 {DType::F8E5M2, DType::F8E4M3FN}, {DType::F8E5M2, DType::F8E5M2}},
-                                    kMixed[] = {{DType::BF16, DType::F8E4M3FN}, {DType::F8E5M2, DType::F16},
+  constexpr std::pair<DType, DType> kNarrow[] = {{DType::F8E4M3FN, DType::F8E4M3FN},
+                                                 {DType::F8E4M3FN, DType::F8E5M2},
+                                                 {DType::F8E5M2, DType::F8E4M3FN},
+                                                 {DType::F8E5M2, DType::F8E5M2}},
+                                    kMixed[] = {{DType::BF16, DType::F8E4M3FN},
+                                                {DType::F8E5M2, DType::F16},
                                                 {DType::F32, DType::F8E4M3FN}};
   const auto products = [](int m, int k, std::span<const std::pair<DType, DType>> types) {
     Graph g;
@@ -301,10 +305,17 @@ TEST_P(Products, AsConvolutionsOfEachChannel) {
     int batch, channels, height, width, down, across, stride, padding, dilation;
     DType type = DType::F32;
   };
-  const Case cases[] = {{2, 8, 9, 12, 3, 3, 1, 1, 1},  {1, 5, 11, 7, 3, 3, 1, 1, 1},  {2, 6, 10, 16, 3, 3, 2, 1, 1},
-                        {1, 12, 13, 15, 5, 5, 2, 2, 1}, {1, 4, 14, 14, 3, 3, 1, 2, 2}, {1, 3, 9, 10, 2, 3, 1, 0, 1},
-                        {1, 8, 12, 12, 7, 7, 1, 3, 1},  {3, 7, 8, 6, 1, 5, 1, 2, 1},   {1, 8, 6, 8, 3, 3, 3, 1, 1},
-                        {1, 8, 9, 12, 3, 3, 1, 1, 1, DType::F16}, {2, 4, 7, 8, 3, 3, 2, 1, 1, DType::BF16}};
+  const Case cases[] = {{2, 8, 9, 12, 3, 3, 1, 1, 1},
+                        {1, 5, 11, 7, 3, 3, 1, 1, 1},
+                        {2, 6, 10, 16, 3, 3, 2, 1, 1},
+                        {1, 12, 13, 15, 5, 5, 2, 2, 1},
+                        {1, 4, 14, 14, 3, 3, 1, 2, 2},
+                        {1, 3, 9, 10, 2, 3, 1, 0, 1},
+                        {1, 8, 12, 12, 7, 7, 1, 3, 1},
+                        {3, 7, 8, 6, 1, 5, 1, 2, 1},
+                        {1, 8, 6, 8, 3, 3, 3, 1, 1},
+                        {1, 8, 9, 12, 3, 3, 1, 1, 1, DType::F16},
+                        {2, 4, 7, 8, 3, 3, 2, 1, 1, DType::BF16}};
   for (const Case& c : cases)
     for (const bool last : {false, true}) {
       SCOPED_TRACE(str_cat(c.height, " x ", c.width, " by ", c.down, " x ", c.across, last ? ", channels last" : ""));

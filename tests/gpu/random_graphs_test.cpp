@@ -1,5 +1,5 @@
-// Random graphs on every device against the f64 reference; on the CUDA that runs on the CPU with threads in both orders,
-// which may not change a bit, and with work that is put off until somebody waits for it.
+// Random graphs on every device against the f64 reference; on the CUDA that runs on the CPU with threads in both
+// orders, which may not change a bit, and with work that is put off until somebody waits for it.
 //
 // LIGHTCONE_RANDOM=10 runs ten times as many, 0.1 a tenth, LIGHTCONE_SEED=20270131 others, LIGHTCONE_CASE=17 one alone.
 #include <cstdio>

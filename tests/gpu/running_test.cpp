@@ -20,7 +20,8 @@ class RunningSums : public test::OnGpu {
  protected:
   static int kernels(const Program& p, std::string_view name) {
     int found = 0;
-    for (NodeId id = 0; id < p.graph().size(); ++id) found += p.graph()[id].op == Op::Kernel && p.graph()[id].name == name;
+    for (NodeId id = 0; id < p.graph().size(); ++id)
+      found += p.graph()[id].op == Op::Kernel && p.graph()[id].name == name;
     return found;
   }
 };
@@ -44,17 +45,21 @@ TEST_P(RunningSums, OfWholeNumbersAreExact) {
   EXPECT_EQ(kernels(p, "running"), 5);  // the maxima's places are running maxima, too
   Context run(p);
   for (const i64 length : {0, 1, 2, 5, 255, 1023, 1024, 1025, 4095, 4096, 4097, 10'000, 10'000}) {
-    std::vector<i64> in(static_cast<std::size_t>(2 * length)), sum(in.size()), product(in.size()), back(in.size()), max(in.size()), place(in.size());
-    for (std::size_t k = 0; k < in.size(); ++k) in[k] = static_cast<i64>(k * 7919 % 251) * (k % 2 ? -1 : 1) + (k % 97 == 3 ? i64{1} << 40 : 0);
+    std::vector<i64> in(static_cast<std::size_t>(2 * length)), sum(in.size()), product(in.size()), back(in.size()),
+        max(in.size()), place(in.size());
+    for (std::size_t k = 0; k < in.size(); ++k)
+      in[k] = static_cast<i64>(k * 7919 % 251) * (k % 2 ? -1 : 1) + (k % 97 == 3 ? i64{1} << 40 : 0);
     for (i64 row = 0; row < 2; ++row) {
       std::uint64_t s = 0, m = 1, b = 0;
       i64 most = std::numeric_limits<i64>::min(), last = 0;
       for (i64 k = 0; k < length; ++k) {
-        const auto at = static_cast<std::size_t>(row * length + k), from_end = static_cast<std::size_t>(row * length + length - 1 - k);
+        const auto at = static_cast<std::size_t>(row * length + k),
+                   from_end = static_cast<std::size_t>(row * length + length - 1 - k);
         s += static_cast<std::uint64_t>(in[at]), m *= static_cast<std::uint64_t>(in[at]);
         b += static_cast<std::uint64_t>(in[from_end]), last = in[at] >= most ? k : last, most = std::max(most, in[at]);
         place[at] = last;
-        sum[at] = static_cast<i64>(s), product[at] = static_cast<i64>(m), back[at] = static_cast<i64>(b), max[at] = most;
+        sum[at] = static_cast<i64>(s), product[at] = static_cast<i64>(m), back[at] = static_cast<i64>(b),
+        max[at] = most;
       }
     }
     run.bind("n", length).set("x", view(in, {2, length})).run();

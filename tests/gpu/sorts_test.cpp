@@ -26,8 +26,10 @@ struct Array {
   Extents shape;
   std::vector<std::byte> bytes;
   Array(DType t, Extents s)
-      : type(t), shape(std::move(s)),
-        bytes(static_cast<std::size_t>(std::accumulate(shape.begin(), shape.end(), i64{1}, std::multiplies<>())) * size_of(t)) {}
+      : type(t),
+        shape(std::move(s)),
+        bytes(static_cast<std::size_t>(std::accumulate(shape.begin(), shape.end(), i64{1}, std::multiplies<>())) *
+              size_of(t)) {}
   std::size_t size() const { return bytes.size() / size_of(type); }
   double f(std::size_t k) const { return load_f64(bytes.data(), type, k); }
   i64 i(std::size_t k) const { return load_i64(bytes.data(), type, k); }
@@ -42,12 +44,15 @@ Array elements(DType t, Extents shape, std::uint64_t seed) {
   Array a(t, std::move(shape));
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const double edges[] = {0.0, -0.0, nan, -nan, inf, -inf, 1, -1, 65504, 1e-40, -1e-40, 6e-8};
-  const i64 integers[] = {0, 1, -1, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max(), INT32_MIN, INT32_MAX, 127, -128, 255};
+  const i64 integers[] = {
+      0, 1, -1, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max(), INT32_MIN, INT32_MAX, 127, -128, 255};
   for (std::size_t k = 0; k < a.size(); ++k) {
     const auto way = random() % 3;
     if (is_float(t)) {
       if (way == 0) a.set(k, edges[random() % std::size(edges)]);
-      else a.set(k, way == 1 ? 1 + static_cast<double>(random() % 1000) * 0x1p-50 : std::ldexp(static_cast<double>(static_cast<i64>(random())), -62));
+      else
+        a.set(k, way == 1 ? 1 + static_cast<double>(random() % 1000) * 0x1p-50
+                          : std::ldexp(static_cast<double>(static_cast<i64>(random())), -62));
     } else if (t == DType::Bool) {
       a.set_integer(k, static_cast<i64>(random() % 2));
     } else {
@@ -94,7 +99,9 @@ Array scattered(Array out, const Array& index, const Array& source, bool adds) {
         const std::size_t q = to.at(o, j, i);
         if (is_float(out.type)) out.set(q, (adds ? out.f(q) : 0) + source.f(p));
         else if (out.type == DType::Bool) out.set_integer(q, (adds && out.i(q)) || source.i(p));
-        else out.set_integer(q, static_cast<i64>((adds ? static_cast<std::uint64_t>(out.i(q)) : 0) + static_cast<std::uint64_t>(source.i(p))));
+        else
+          out.set_integer(q, static_cast<i64>((adds ? static_cast<std::uint64_t>(out.i(q)) : 0) +
+                                              static_cast<std::uint64_t>(source.i(p))));
       }
   return out;
 }
@@ -104,7 +111,8 @@ Array terms(DType t, Extents shape, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Array a(t, std::move(shape));
   for (std::size_t k = 0; k < a.size(); ++k) {
-    if (is_float(t)) a.set(k, std::ldexp(static_cast<double>(random() % 2001) - 1000, -static_cast<int>(random() % 40)));
+    if (is_float(t))
+      a.set(k, std::ldexp(static_cast<double>(random() % 2001) - 1000, -static_cast<int>(random() % 40)));
     else a.set_integer(k, t == DType::Bool ? random() % 8 == 0 : static_cast<i64>(random()));
   }
   return a;
@@ -197,7 +205,8 @@ TEST_P(Sorts, GiveTheSameInEveryOrderOfThreads) {
   if (GetParam().name != "cuda") GTEST_SKIP() << "the CUDA that runs on the CPU orders threads";
   Graph g;
   g.output("order", argsort(g.input("x", {3000}), 0));
-  g.output("sums", prim::scatter_add(g.input("base", {40, 3}), g.input("i", {2000, 3}, DType::I64), g.input("s", {2000, 3}), 0));
+  g.output("sums", prim::scatter_add(g.input("base", {40, 3}), g.input("i", {2000, 3}, DType::I64),
+                                     g.input("s", {2000, 3}), 0));
   const Program p = compile(g, generic() | compiler());
   std::vector<std::vector<double>> sums;
   std::vector<std::vector<i64>> orders;
@@ -205,7 +214,9 @@ TEST_P(Sorts, GiveTheSameInEveryOrderOfThreads) {
     if (!test::set_fake_cuda("order", way)) GTEST_SKIP() << "it is another CUDA";
     Context run(p);
     run.set("x", elements(DType::F32, {3000}, 1).view()).set("base", terms(DType::F32, {40, 3}, 2).view());
-    run.set("i", indices(DType::I64, {2000, 3}, 40, 3, 3).view()).set("s", terms(DType::F32, {2000, 3}, 4).view()).run();
+    run.set("i", indices(DType::I64, {2000, 3}, 40, 3, 3).view())
+        .set("s", terms(DType::F32, {2000, 3}, 4).view())
+        .run();
     sums.push_back(run.get_f64("sums")), orders.push_back(run.get_i64("order"));
   }
   test::set_fake_cuda("order", 0);

@@ -1,4 +1,5 @@
-// half() and int8() on every device: the same graphs in fewer bits, held against the CPU's answers and the f64 reference.
+// half() and int8() on every device: the same graphs in fewer bits, held against the CPU's answers and the f64
+// reference.
 #include <bit>
 #include <cmath>
 
@@ -69,7 +70,8 @@ TEST_P(NarrowTypes, KeepActivationsAsHalves) {
                 narrow = compile(mlp(64, 128, 128), generic() | half() | compiler());
   std::size_t halves = 0;
   const Graph& g = narrow.graph();
-  for (NodeId id = 0; id < g.size(); ++id) halves += g[id].op == Op::Kernel && g[id].dtype == DType::F16 && g[id].shape == Shape{64, 128};
+  for (NodeId id = 0; id < g.size(); ++id)
+    halves += g[id].op == Op::Kernel && g[id].dtype == DType::F16 && g[id].shape == Shape{64, 128};
   EXPECT_GE(halves, 2u);
   EXPECT_LT(narrow.plan().arena_bytes, wide.plan().arena_bytes);
 }

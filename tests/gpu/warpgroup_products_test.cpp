@@ -96,11 +96,13 @@ TEST_F(WarpgroupProducts, OfHalvesInEveryOrder) {
   EXPECT_EQ(by_warpgroups(narrow, "lc_wgmma_bf16_128"), 4);
   agrees("tiles of 128 columns", narrow);
   Graph odd;  // not stored two by two
-  odd.output("y", matmul(odd.input("x", {128, 16, 40}, DType::BF16), odd.input("w", {128, 27, 40}, DType::BF16).transpose(1, 2)));
+  odd.output("y", matmul(odd.input("x", {128, 16, 40}, DType::BF16),
+                         odd.input("w", {128, 27, 40}, DType::BF16).transpose(1, 2)));
   EXPECT_EQ(by_warpgroups(odd), 1);
   agrees("an odd number of columns", odd);
   Graph deep;  // more than twice the ring
-  deep.output("y", matmul(deep.input("x", {128, 16, 64 * 9 + 8}, DType::F16), deep.input("w", {128, 64 * 9 + 8, 8}, DType::F16)));
+  deep.output("y", matmul(deep.input("x", {128, 16, 64 * 9 + 8}, DType::F16),
+                          deep.input("w", {128, 64 * 9 + 8, 8}, DType::F16)));
   EXPECT_EQ(by_warpgroups(deep, "lc_wgmma_f16_256"), 1);
   agrees("a long sum", deep);
 }
@@ -115,7 +117,9 @@ TEST_F(WarpgroupProducts, OfOneLargeMatrixAndWhatFollows) {
 
 TEST_F(WarpgroupProducts, OfBytesAreExact) {
   Graph g;
-  const auto widened = [&](const char* name, Shape s) { return to(g.input(name, std::move(s), DType::I8), DType::I32); };
+  const auto widened = [&](const char* name, Shape s) {
+    return to(g.input(name, std::move(s), DType::I8), DType::I32);
+  };
   g.output("y", matmul(widened("x", {128, 16, 16}), turned(widened("w", {128, 24, 16}))));
   g.output("z", matmul(widened("u", {64, 16, 144}), turned(widened("v", {64, 136, 144}))));
   EXPECT_EQ(by_warpgroups(g, "lc_wgmma_s8_256"), 1);
@@ -126,9 +130,13 @@ TEST_F(WarpgroupProducts, OfBytesAreExact) {
 // Where less than f32's exactness is asked for: on the device their sums have fewer bits.
 TEST_F(WarpgroupProducts, OfFloatsOfEightBits) {
   Graph g;
-  const auto widened = [&](const char* name, Shape s, DType t) { return to(g.input(name, std::move(s), t), DType::F32); };
-  g.output("y", matmul(widened("x", {128, 16, 48}, DType::F8E4M3FN), turned(widened("w", {128, 24, 48}, DType::F8E5M2))));
-  g.output("z", matmul(widened("u", {64, 16, 144}, DType::F8E4M3FN), turned(widened("v", {64, 136, 144}, DType::F8E4M3FN))));
+  const auto widened = [&](const char* name, Shape s, DType t) {
+    return to(g.input(name, std::move(s), t), DType::F32);
+  };
+  g.output("y",
+           matmul(widened("x", {128, 16, 48}, DType::F8E4M3FN), turned(widened("w", {128, 24, 48}, DType::F8E5M2))));
+  g.output("z",
+           matmul(widened("u", {64, 16, 144}, DType::F8E4M3FN), turned(widened("v", {64, 136, 144}, DType::F8E4M3FN))));
   EXPECT_EQ(by_warpgroups(g), 0) << "as exact as halves, and as those by a warp";
   precision = Precision::Medium;
   products = 0x1p-12;  // an H200 keeps some 13 bits of each product that it adds: 2^-17.4 of a sum of 48 was seen
@@ -181,6 +189,7 @@ TEST_F(WarpgroupProducts, OfSymbolicSizesRunAgain) {
     c.bind("s", n).set("x", values).run();
     const std::vector<float> y = c.get("y");
     for (std::int64_t row = 0; row < n; row += 97)
-      EXPECT_NEAR(y[static_cast<std::size_t>(row * 48 + row % 48)], 20 * of_row(row), 0.1 * of_row(row)) << n << " rows, row " << row;
+      EXPECT_NEAR(y[static_cast<std::size_t>(row * 48 + row % 48)], 20 * of_row(row), 0.1 * of_row(row))
+          << n << " rows, row " << row;
   }
 }

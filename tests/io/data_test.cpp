@@ -220,7 +220,8 @@ TEST(Csv, WhatItReads) {
   refuses([&] { parse_csv("a,a\n1,2").column("a"); }, "several columns");
   // lines that end with CR alone, with CR LF, with LF, and all three in one text; the number of a line counts them all
   const std::vector<float> same{1, 2, 3, 4, 5, 6};
-  for (const char* text : {"a,b\r1,2\r3,4\r5,6\r", "a,b\r\n1,2\r\n3,4\r\n5,6\r\n", "a,b\r\n1,2\r3,4\n5,6", "\r\r\na,b\r\r1,\"2\"\r\"3\",\"4\"\r\n\r\n5,6\r"}) {
+  for (const char* text : {"a,b\r1,2\r3,4\r5,6\r", "a,b\r\n1,2\r\n3,4\r\n5,6\r\n", "a,b\r\n1,2\r3,4\n5,6",
+                           "\r\r\na,b\r\r1,\"2\"\r\"3\",\"4\"\r\n\r\n5,6\r"}) {
     const Csv lines = parse_csv(text);
     EXPECT_EQ(lines.columns, (std::vector<std::string>{"a", "b"})) << text;
     EXPECT_EQ(list<float>(lines.values), same) << text;

@@ -191,7 +191,10 @@ TEST(Gguf, OtherArchitecturesAreNamed) {
 TEST(Checkpoints, OfOtherProgramsAreNamed) {
   using namespace std::string_literals;
   const std::string zip = "PK\3\4"s + std::string(26, '\0'), rest(200, 'x');
-  const std::string onnx = "\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\xc8\x01"s + rest;
+  const std::string onnx =
+      "\x08\x08\x12\x07pytorch\x1a\x03"
+      "2.1\x3a\xc8\x01"s +
+      rest;
   const std::pair<std::string, const char*> files[] = {
       {zip + "archive/data.pkl" + rest, "torch.load(path, weights_only=True)"},
       {zip + rest + "PK\1\2" + std::string(42, '\0') + "model/data.pkl", "torch.save()"},

@@ -206,9 +206,9 @@ TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
     for (const SkippedFile& f : skipped) all.push_back(f.path.substr(folder.path.string().size() + 1) + ": " + f.why);
     return all;
   };
-  const std::vector<std::string> others{
-      "readme: beside the folders of the classes", "cat/notes.txt: not .jpg, .jpeg or .png",
-      "zebra/gone.png: not a regular file", "zebra/link: a link to a folder"};
+  const std::vector<std::string> others{"readme: beside the folders of the classes",
+                                        "cat/notes.txt: not .jpg, .jpeg or .png", "zebra/gone.png: not a regular file",
+                                        "zebra/link: a link to a folder"};
   ImageFolderOptions options{.resize = 9, .height = 8, .width = 6};
   EXPECT_EQ(names(read_image_folder(folder.path, options).skipped), others);
   // pictures that cannot be read: an Error, unless they are to be left out
@@ -228,9 +228,7 @@ TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
   const ImageFolder same = read_image_folder(folder.path, options);
   EXPECT_TRUE(same.data.at("image").bytes == all.data.at("image").bytes);
   // what takes too much memory is no damage
-  EXPECT_PRED2(contains, error_of([&] {
-                 read_image_folder(folder.path, options, {.memory = 4000});
-               }),
+  EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options, {.memory = 4000}); }),
                "as many as ReadOptions::memory allows");
   spit(folder / "zebra/1.PNG", "torn too");
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }),

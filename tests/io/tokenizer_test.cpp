@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "data.h"
+#include "error_of.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
-#include "error_of.h"
 #include "paths.h"
 
 using namespace lc;
@@ -136,7 +136,10 @@ TEST(Tokenizer, RandomComponents) {
 // The reference would not load them either.
 TEST(Tokenizer, SentencePieceFilesWithEmptyAndRepeatedPiecesAreRefused) {
   const TempDir dir;
-  const std::string unknown("\x0a\x09\x0a\x05<unk>\x18\x02"), a("\x0a\x03\x0a\x01" "a"), none("\x0a\x02\x0a\x00", 4);
+  const std::string unknown("\x0a\x09\x0a\x05<unk>\x18\x02"),
+      a("\x0a\x03\x0a\x01"
+        "a"),
+      none("\x0a\x02\x0a\x00", 4);
   const auto said = [&](const std::string& pieces) {
     spit(dir / "tokenizer.model", unknown + pieces + std::string("\x12\x02\x18\x02", 4));
     return error_of([&] { load_tokenizer(dir / "tokenizer.model"); });

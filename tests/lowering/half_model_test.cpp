@@ -15,7 +15,8 @@ namespace {
 
 const DType kTypes[] = {DType::F16, DType::BF16};
 
-// The root of the mean square error that a network's answers may have, as a part of theirs: some roundings of 2^-11 and 2^-8.
+// The root of the mean square error that a network's answers may have, as a part of theirs: some roundings of 2^-11 and
+// 2^-8.
 double bound(DType t) { return t == DType::F16 ? 1.5e-3 : 1.2e-2; }
 
 Graph linear_layer(int rows = 4, int in = 64, int out = 32) {
@@ -35,7 +36,8 @@ TEST(Half, NetworksAreAsFarFromF64AsTheirTypeIs) {
   const Graph nets[] = {mlp(), resnet(), gpt()};
   for (const DType t : kTypes)
     for (const Graph& g : nets) {
-      const double exact = error_in(g, generic() | test::device()), error = error_in(g, generic() | half(t) | test::device());
+      const double exact = error_in(g, generic() | test::device()),
+                   error = error_in(g, generic() | half(t) | test::device());
       EXPECT_LT(exact, 1e-6);
       EXPECT_LT(error, bound(t)) << name(t);
       EXPECT_GT(error, bound(t) / 100) << name(t) << ": nothing was rounded";
@@ -46,8 +48,9 @@ TEST(Half, NetworksAreAsFarFromF64AsTheirTypeIs) {
 TEST(Half, EveryPassBehindItIsTheReferences) {
   for (const DType t : kTypes)
     for (const Graph& g : {mlp(8, 96, 64), gpt(9, 32, 2)}) {
-      const VerifyReport r = verify(g, generic() | half(t) | generic() | test::device(),
-                                    {.trials = 1, .wild = false, .shrink = false, .products = t == DType::BF16 ? 0x1p-8 : 0});
+      const VerifyReport r =
+          verify(g, generic() | half(t) | generic() | test::device(),
+                 {.trials = 1, .wild = false, .shrink = false, .products = t == DType::BF16 ? 0x1p-8 : 0});
       EXPECT_TRUE(r.ok()) << r.str();
     }
 }
@@ -60,7 +63,8 @@ TEST(Half, RoundsAsPyTorch) {
     const auto k = static_cast<int>(c.in[0].shape[1]);
     Graph g;
     g.output("y", linear(g.input("x", {static_cast<int>(c.in[0].shape[0]), k}),
-                         g.input("w", {static_cast<int>(c.in[1].shape[0]), k}, DType::F32, SourceLocation::current(), kParameter)));
+                         g.input("w", {static_cast<int>(c.in[1].shape[0]), k}, DType::F32, SourceLocation::current(),
+                                 kParameter)));
     Program p = compile(g, half(c.name == "f16" ? DType::F16 : DType::BF16) | generic() | test::device());
     const Inputs values{{"x", c.in[0]}, {"w", c.in[1]}};
     give(p, values);

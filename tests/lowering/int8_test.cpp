@@ -65,7 +65,8 @@ TEST(Int8, NetworksAreAsFarFromF64AsBytesAre) {
 TEST(Int8, EveryPassBehindItIsTheReferences) {
   for (const Int8Options& o : {Int8Options{}, Int8Options{.group = 32}})
     for (const Graph& g : {mlp(4, 96, 64), gpt(9, 32, 2)}) {
-      const VerifyReport r = verify(g, generic() | int8(o) | generic() | test::device(), {.trials = 1, .wild = false, .shrink = false});
+      const VerifyReport r =
+          verify(g, generic() | int8(o) | generic() | test::device(), {.trials = 1, .wild = false, .shrink = false});
       EXPECT_TRUE(r.ok()) << r.str();
     }
 }
@@ -75,7 +76,9 @@ TEST(Int8, RoundsAsPyTorch) {
   for (const TorchCase& c : torch_cases("narrow.txt")) {
     if (!c.name.starts_with("int8")) continue;
     ++seen;
-    const auto extent = [&](int of, int axis) { return static_cast<int>(c.in[static_cast<std::size_t>(of)].shape[static_cast<std::size_t>(axis)]); };
+    const auto extent = [&](int of, int axis) {
+      return static_cast<int>(c.in[static_cast<std::size_t>(of)].shape[static_cast<std::size_t>(axis)]);
+    };
     const Graph g = product(extent(0, 0), extent(0, 1), extent(1, 0));
     const Inputs values{{"x", c.in[0]}, {"w", c.in[1]}};
     Int8Options o;
@@ -139,7 +142,8 @@ TEST(Int8, EveryOrderOfAMatrix) {
   g.output("vector", matmul(x, parameter(g, "e", {64})));
   const Inputs v = trained_values(g, 3);
   const auto want = interpret(g, v).outputs;
-  for (const Compiler& c : {generic() | int8() | test::device(), int8() | generic() | test::device({.precision = Precision::Medium})}) {
+  for (const Compiler& c :
+       {generic() | int8() | test::device(), int8() | generic() | test::device({.precision = Precision::Medium})}) {
     Program p = compile(g, c);
     EXPECT_EQ(fired(p.log(), "weight in bytes"), 5);
     give(p, v);
@@ -205,16 +209,20 @@ TEST(Int8, ActivationsAreCutOffAtTheirRange) {
 // ---- mistakes -----------------------------------------------------------------------------------
 
 TEST(Int8, Mistakes) {
-  const auto with = [](const Int8Options& o, const Graph& g) { return error_of([&] { compile(g, int8(o) | generic() | test::device()); }); };
+  const auto with = [](const Int8Options& o, const Graph& g) {
+    return error_of([&] { compile(g, int8(o) | generic() | test::device()); });
+  };
   EXPECT_EQ(error_of([] { int8({.group = 48}); }),
             "int8: groups of 48: 32, 64 or 128 weights share a scale, or with 0 a channel");
   Graph none;
   none.output("y", matmul(none.input("a", {2, 3}), none.input("b", {3, 4})));
-  EXPECT_EQ(with({}, none), "int8: no product has a parameter for a factor, so there are no weights to store in bytes: mark "
-                            "them, nn::parameter or Graph::input(.., kParameter)");
-  EXPECT_TRUE(contains(with({.group = 32}, product(2, 48, 4)),
-                       "'w' is summed along 48 numbers, which groups of 32 do not divide: another group, or leave it as "
-                       "it is, Int8Options::leave"));
+  EXPECT_EQ(with({}, none),
+            "int8: no product has a parameter for a factor, so there are no weights to store in bytes: mark "
+            "them, nn::parameter or Graph::input(.., kParameter)");
+  EXPECT_TRUE(
+      contains(with({.group = 32}, product(2, 48, 4)),
+               "'w' is summed along 48 numbers, which groups of 32 do not divide: another group, or leave it as "
+               "it is, Int8Options::leave"));
   EXPECT_EQ(with({.leave = {"v"}}, product(2, 32, 4)), "int8: the graph has no parameter 'v'");
   EXPECT_EQ(with({.activations = {{"v", {1}}}}, product(2, 32, 4)), "int8: the graph has no parameter 'v'");
   EXPECT_EQ(with({.group = 32, .activations = {{"w", {1}}}}, product(2, 32, 4)),

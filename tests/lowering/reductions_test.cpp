@@ -15,7 +15,8 @@ namespace {
 
 Compiler join() { return Compiler({"join", lowering::join_reductions}); }
 Compiler split(SplitRules rules) {
-  return Compiler({"split", [rules](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log, rules); }});
+  return Compiler(
+      {"split", [rules](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log, rules); }});
 }
 
 int reductions(const Graph& g) {
@@ -68,7 +69,8 @@ TEST(Reductions, RandomGraphsComputeWhatTheyDid) {
     const Graph g = random_graph(i, {.nodes = 4 + static_cast<int>(i % 14)});
     const Bindings env = random_bindings(g, i);
     const auto inputs = random_inputs(g, env, i, i % 3 == 0);
-    const Compiled done = transform(g, generic() | join() | split({.threads = 1 << 20, .row = 2, .column = 1, .group = 1}));
+    const Compiled done =
+        transform(g, generic() | join() | split({.threads = 1 << 20, .row = 2, .column = 1, .group = 1}));
     joined += fired(done.log, "reductions joined"), cut += fired(done.log, "reduction split");
     const auto d = compare(interpret(g, inputs, env, Rounding::Wide, true), run_values(done.graph, inputs, env), 4);
     ASSERT_FALSE(d) << i << ": " << d->str() << "\n" << g.str();

@@ -464,9 +464,10 @@ TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   // a tensor of another shape is refused by name
   EXPECT_THROW(logits(with(at + "q_proj.bias", 32, zeros)), Error);
   // and so are the codes of a quantisation whose scales are tensors of their own
-  for (const auto& [type, words] : {std::pair(DType::I8, "'model.layers.2.self_attn.q_proj.weight' holds whole numbers"),
-                                    std::pair(DType::F8E4M3FN, "'model.layers.2.self_attn.q_proj.weight' holds floats of 8 bits"),
-                                    std::pair(DType::F8E5M2, "(F8_E5M2), not weights")}) {
+  for (const auto& [type, words] :
+       {std::pair(DType::I8, "'model.layers.2.self_attn.q_proj.weight' holds whole numbers"),
+        std::pair(DType::F8E4M3FN, "'model.layers.2.self_attn.q_proj.weight' holds floats of 8 bits"),
+        std::pair(DType::F8E5M2, "(F8_E5M2), not weights")}) {
     std::vector<TensorToSave> codes = plain;
     for (TensorToSave& t : codes)
       if (t.name == at + "q_proj.weight") t.dtype = type, t.bytes = t.bytes.first(64 * 64);

@@ -106,14 +106,13 @@ void trains_as_pytorch(const std::string& name, const Json& reference, const Wei
   const LlamaConfig c = LlamaConfig::from(begin);
   const auto batch = reference["batch"].get<std::vector<std::vector<std::int64_t>>>();
   const Json &a = reference["adamw"], &s = reference["sgd"];
-  const std::pair<optim::Optimizer, const Json*> both[] = {
-      {optim::AdamW{.lr = a["lr"],
-                    .beta1 = a["betas"][0],
-                    .beta2 = a["betas"][1],
-                    .eps = a["eps"],
-                    .weight_decay = a["weight_decay"]},
-       &a},
-      {optim::SGD{.lr = s["lr"], .momentum = s["momentum"]}, &s}};
+  const std::pair<optim::Optimizer, const Json*> both[] = {{optim::AdamW{.lr = a["lr"],
+                                                                         .beta1 = a["betas"][0],
+                                                                         .beta2 = a["betas"][1],
+                                                                         .eps = a["eps"],
+                                                                         .weight_decay = a["weight_decay"]},
+                                                            &a},
+                                                           {optim::SGD{.lr = s["lr"], .momentum = s["momentum"]}, &s}};
   for (const auto& [optimizer, want] : both) {
     Training t(c, optimizer, static_cast<std::int64_t>(batch.size()), static_cast<std::int64_t>(batch[0].size()) - 1);
     t.trainer->load_parameters(data("llm/" + name + "/hf/model.safetensors"));

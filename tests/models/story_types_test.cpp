@@ -1,4 +1,5 @@
-// The story model in fewer bits: how much worse it predicts its own reference text, and where its greedy text leaves it.
+// The story model in fewer bits: how much worse it predicts its own reference text, and where its greedy text leaves
+// it.
 #include <cmath>
 #include <fstream>
 
@@ -23,7 +24,8 @@ std::vector<int> reference_text() {
   return nlohmann::json::parse(std::ifstream(kFolder + "reference.json"))["ids"].get<std::vector<int>>();
 }
 Llama story(const Compiler& type) {
-  return Llama::load(kFolder + "story.gguf", {.all_logits = true, .compiler = generic() | type | test::device({.threads = 1})});
+  return Llama::load(kFolder + "story.gguf",
+                     {.all_logits = true, .compiler = generic() | type | test::device({.threads = 1})});
 }
 
 // Mean negative log likelihood of a token of the text.

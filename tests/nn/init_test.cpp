@@ -252,8 +252,9 @@ TEST(InitErrors, SayWhatIsWrong) {
   says("uniform: [1, 0) has its bounds the wrong way round", [&] { init::uniform({2}, kSource, 1, 0); });
   says("uniform: low is nan, which is no finite f32", [&] { init::uniform({2}, kSource, nan, 0); });
   says("uniform: a shape [2, -1] has a negative extent", [&] { init::uniform({2, -1}, kSource); });
-  says("normal: a shape [16777216, 16777217] has more than 2^48 elements",
-       [&] { init::normal({1 << 24, (1 << 24) + 1}, kSource); });
+  says("normal: a shape [16777216, 16777217] has more than 2^48 elements", [&] {
+    init::normal({1 << 24, (1 << 24) + 1}, kSource);
+  });
   says("normal: std is -1; a standard deviation is not negative", [&] { init::normal({2}, kSource, 0, -1); });
   says("trunc_normal: std is 0; it must be positive", [&] { init::trunc_normal({2}, kSource, 0, 0); });
   says("trunc_normal: [1, 1] has no lower bound below its upper",
@@ -264,8 +265,9 @@ TEST(InitErrors, SayWhatIsWrong) {
        [&] { init::kaiming_uniform({3}, kSource); });
   says("orthogonal: needs two axes or more, not [3]", [&] { init::orthogonal({3}, kSource); });
   says("eye: needs a matrix, not [2, 2, 2]", [&] { init::eye({2, 2, 2}); });
-  says("dirac: needs the filters of a convolution, [out, in, k...] of rank 3 to 5, not [2, 2]",
-       [&] { init::dirac({2, 2}); });
+  says("dirac: needs the filters of a convolution, [out, in, k...] of rank 3 to 5, not [2, 2]", [&] {
+    init::dirac({2, 2});
+  });
   says("dirac: 3 outputs do not fall into 2 groups", [&] { init::dirac({3, 2, 1}, 2); });
   says("sparse: needs a matrix, not [2]", [&] { init::sparse({2}, kSource, 0.5); });
   says("sparse: a sparsity of 1.5 is outside [0, 1]", [&] { init::sparse({2, 2}, kSource, 1.5); });

@@ -32,9 +32,9 @@ std::vector<std::string> names(const std::vector<nn::Entry>& entries) {
 TEST(Module, ParametersAreNamedByTheirPath) {
   Graph g;
   nn::Model<Net> net(g);
-  EXPECT_EQ(names(net.entries()),
-            (std::vector<std::string>{"embed.weight", "fc.weight", "fc.bias", "blocks.0.0.weight", "blocks.0.0.bias",
-                                      "blocks.1.0.weight", "blocks.1.0.bias", "norm.weight", "norm.bias", "head.weight"}));
+  EXPECT_EQ(names(net.entries()), (std::vector<std::string>{"embed.weight", "fc.weight", "fc.bias", "blocks.0.0.weight",
+                                                            "blocks.0.0.bias", "blocks.1.0.weight", "blocks.1.0.bias",
+                                                            "norm.weight", "norm.bias", "head.weight"}));
   EXPECT_EQ(net.count(), 16 * 8 + 16 + 2 * (16 * 16 + 16) + 2 * 16 + 3 * 16);
   EXPECT_PRED2(contains, net.summary(), "embed.weight       [10, 8]   80  frozen");
   Graph other;
@@ -46,7 +46,8 @@ TEST(Module, FrozenPartsHaveNoGradients) {
   Graph g;
   nn::Model<Net> net(g);
   const Tensor ids = g.input("ids", {4}, DType::I64);
-  auto d = backward(trace(net, [](auto& net, const Tensor& ids) { return sum(square(net(ids))); }, ids));
+  auto d = backward(trace(
+      net, [](auto& net, const Tensor& ids) { return sum(square(net(ids))); }, ids));
   EXPECT_EQ(d.updates().size(), net.entries().size() - 1);
   for (const optim::Update& u : d.updates()) EXPECT_NE(u.parameter.node().name, "embed.weight");
 }
@@ -119,7 +120,8 @@ TEST(Module, DropsOutOnlyWhileItTrains) {
   c.set("x", std::vector<float>(1000, 1)).run();
   EXPECT_EQ(c.get("inference"), std::vector<float>(1000, 1));
   const std::vector<float> dropped = c.get("training");
-  const auto zeros = std::count(dropped.begin(), dropped.end(), 0.0f), twos = std::count(dropped.begin(), dropped.end(), 2.0f);
+  const auto zeros = std::count(dropped.begin(), dropped.end(), 0.0f),
+             twos = std::count(dropped.begin(), dropped.end(), 2.0f);
   EXPECT_EQ(zeros + twos, 1000);
   EXPECT_NEAR(static_cast<double>(zeros), 500, 80);
 }
@@ -182,10 +184,11 @@ TEST(Module, MistakesAreSentences) {
                "gradients of another model of the same type");
   auto d = backward(trace(net, loss, x));
   update(net, optim::SGD{}, std::move(d));
-  EXPECT_PRED2(contains, error_of([&] { update(net, optim::SGD{}, std::move(d)); }), "these gradients were used already");
-  EXPECT_PRED2(contains,
-               error_of([&] {
-                 static_cast<void>(backward(trace(other, [](auto&, const Tensor& x) { return sum(x); }, x)));
+  EXPECT_PRED2(contains, error_of([&] { update(net, optim::SGD{}, std::move(d)); }),
+               "these gradients were used already");
+  EXPECT_PRED2(contains, error_of([&] {
+                 static_cast<void>(backward(trace(
+                     other, [](auto&, const Tensor& x) { return sum(x); }, x)));
                }),
                "the loss does not depend on 'other.weight' [3, 3]");
 }

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/ops/ops.h"
 #include "big.h"
+#include "lightcone/ops/ops.h"
 
 namespace lc::accuracy {
 

@@ -1,5 +1,5 @@
-// The table behind tests/accuracy.h. Compiled so that GCC calls the vector functions of glibc's libmvec (at most 4 units
-// of a double off) where there are any: 2^32 numbers take seconds.
+// The table behind tests/accuracy.h. Compiled so that GCC calls the vector functions of glibc's libmvec (at most 4
+// units of a double off) where there are any: 2^32 numbers take seconds.
 #include "accuracy.h"
 
 #include <algorithm>
@@ -13,22 +13,24 @@ namespace {
 #else
 #define DIGITS(...) nullptr
 #endif
-#define LOOP(...)                            \
+#define LOOP(...)                             \
   [](const float* from, double* to, long n) { \
-    for (long k = 0; k < n; ++k) {           \
-      const double x = from[k];              \
-      to[k] = __VA_ARGS__;                   \
-    }                                        \
+    for (long k = 0; k < n; ++k) {            \
+      const double x = from[k];               \
+      to[k] = __VA_ARGS__;                    \
+    }                                         \
   }
 #define F(name, bound, in_double, in_digits) N(name, bound, -149, false, in_double, in_digits)
-#define N(name, bound, least, of_argument, in_double, in_digits) \
-  {#name, [](Operand a) { return lc::name(a); }, LOOP(in_double), DIGITS(in_digits), bound, least, of_argument}
+#define N(name, bound, least, of_argument, in_double, in_digits)                                                \
+  {                                                                                                             \
+    #name, [](Operand a) { return lc::name(a); }, LOOP(in_double), DIGITS(in_digits), bound, least, of_argument \
+  }
 
 // Functions put together from others, so that no part overflows or cancels. Arguments are computed first: a call
 // under a condition is no vector.
 double choose(bool c, double a, double b) { return c ? a : b; }
 double sigmoid_from(double x, double e) { return choose(x < 0, e, 1) / (1 + e); }  // e = exp(-|x|)
-double mish_from(double x, double e) {                                           // x tanh(log(1 + exp x))
+double mish_from(double x, double e) {                                             // x tanh(log(1 + exp x))
   const double right = (1 + 2 * e) / (1 + 2 * e + 2 * e * e), left = e * (e + 2) / (e * (e + 2) + 2);
   return x * choose(x > 0, right, left);
 }

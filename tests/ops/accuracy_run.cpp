@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "accuracy.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
-#include "accuracy.h"
 
 using namespace lc;
 
@@ -66,8 +66,8 @@ int main(int argc, char** argv) {
     w.ulps = accuracy::ulps(f, w.at, w.got, f.digits(w.at).number());
 #endif
     kept = kept && w.ulps <= f.bound;
-    std::printf("| %s | %.3f%s | %.9g | %.2g %% |\n", f.name, w.ulps, w.ulps <= f.bound ? "" : " above its bound",
-                w.at, 100 * w.off);
+    std::printf("| %s | %.3f%s | %.9g | %.2g %% |\n", f.name, w.ulps, w.ulps <= f.bound ? "" : " above its bound", w.at,
+                100 * w.off);
     std::fflush(stdout);
   }
   return kept ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,6 +1,6 @@
 // Ends that are easily missed against PyTorch's answers (tests/goldens/edges.txt, made by tools/make_edges_goldens.py):
-// numbers beside integers of 64 bits, integers as floats, axes of a number, slopes of norms at zero, products whose parts
-// overflow. By the reference and compiled in each way there is.
+// numbers beside integers of 64 bits, integers as floats, axes of a number, slopes of norms at zero, products whose
+// parts overflow. By the reference and compiled in each way there is.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -143,7 +143,8 @@ Asked asked(const std::function<bool(const std::string&)>& wanted) {
   return all;
 }
 
-void expect(const Asked& a, const std::map<std::string, Value>& got, const char* by, double f32, double f64, double least) {
+void expect(const Asked& a, const std::map<std::string, Value>& got, const char* by, double f32, double f64,
+            double least) {
   for (const auto& [name, want] : a.want) {
     const Value& have = got.at(name);
     ASSERT_EQ(have.dtype, want.dtype) << name << " by " << by;
@@ -161,8 +162,7 @@ void expect(const Asked& a, const std::map<std::string, Value>& got, const char*
   }
 }
 
-void hold(const std::function<bool(const std::string&)>& wanted, double f32 = 0, double f64 = 0,
-          double least = 0) {
+void hold(const std::function<bool(const std::string&)>& wanted, double f32 = 0, double f64 = 0, double least = 0) {
   const Asked a = asked(wanted);
   ASSERT_GE(a.want.size(), 5u);
   expect(a, interpret(a.g, a.in, {}, Rounding::Storage).outputs, "the reference", f32, f64, least);

@@ -1,5 +1,5 @@
-// Floats of 8 bits against PyTorch (tests/goldens/float8.txt): by the reference, by the definitions in the twelve, compiled
-// in each way there is and on another device.
+// Floats of 8 bits against PyTorch (tests/goldens/float8.txt): by the reference, by the definitions in the twelve,
+// compiled in each way there is and on another device.
 #include <cmath>
 #include <limits>
 
@@ -66,8 +66,13 @@ TEST(Float8, ArithmeticIsRoundedOnce) {
   for (const DType t : kBoth) {
     Graph g;
     const Tensor x = g.input("x", {64}, t), y = g.input("y", {64}, t), a = g.input("a", {5, 64}, t);
-    for (const auto& [name, f] : std::map<std::string, Tensor>{{"add", x + y}, {"mul", x * y}, {"div", x / y}, {"exp", exp(x)},
-                                                               {"sum", sum(x)}, {"product", matmul(a, x)}, {"softmax", softmax(a, 1)}}) {
+    for (const auto& [name, f] : std::map<std::string, Tensor>{{"add", x + y},
+                                                               {"mul", x * y},
+                                                               {"div", x / y},
+                                                               {"exp", exp(x)},
+                                                               {"sum", sum(x)},
+                                                               {"product", matmul(a, x)},
+                                                               {"softmax", softmax(a, 1)}}) {
       EXPECT_EQ(f.dtype(), t) << name;
       g.output(name, f);
     }

@@ -88,8 +88,7 @@ inline std::vector<Tensor> build(const std::string& name, Graph& g, cases::T t, 
         used.insert(key);
         return c.build(t);
       }
-    static const std::set<std::string> suffixes{"f64", "f32", "i64",  "i32", "u8",
-                                                "bool", "bf16", "f16", "odd", "wild"};
+    static const std::set<std::string> suffixes{"f64", "f32", "i64", "i32", "u8", "bool", "bf16", "f16", "odd", "wild"};
     const auto space = key.rfind(' ');
     if (space == key.npos || !suffixes.contains(key.substr(space + 1))) throw std::runtime_error("no builder");
   }

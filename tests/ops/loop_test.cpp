@@ -153,7 +153,8 @@ TEST(Scan, ThreadsChangeNoBit) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
     const Inputs in = random_inputs(g, {}, 3, false);
-    const auto y = run_values(transform(g, generic() | test::device({.threads = threads})).graph, in, {}).outputs.at("y");
+    const auto y =
+        run_values(transform(g, generic() | test::device({.threads = threads})).graph, in, {}).outputs.at("y");
     const std::vector<float> now(y.f.begin(), y.f.end());
     if (first.empty()) first = now;
     EXPECT_EQ(now, first) << threads;
@@ -167,7 +168,10 @@ TEST(Scan, OddBodiesAreCompiledToo) {
   const Scanned r = scan(
       [&](const Tensors& s, const Tensors& x) {
         const Scanned inner = scan(
-            [&](const Tensors& t, const Tensors& row) { return Scanned{{t[0] * 0.5 + row[0] * x[0]}, {}}; }, {s[0]}, {w});
+            [&](const Tensors& t, const Tensors& row) {
+              return Scanned{{t[0] * 0.5 + row[0] * x[0]}, {}};
+            },
+            {s[0]}, {w});
         return Scanned{{s[1], inner.state[0], s[2]}, {s[0], x[0].flip(0), s[2] + 1.0}};
       },
       {a, b, a * 2.0}, {x}, {.reverse = true});
@@ -262,7 +266,8 @@ TEST(WhileLoop, StopsWhenItsConditionFails) {
                               [](const Tensors& s) { return Tensors{s[0] + 3}; }, {full(a, {}, 0, DType::I32)}, 2);
   cut[0].retrieve("cut");
   const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
-  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs}) {
+  for (const auto& r :
+       {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs}) {
     for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("root").f[k], std::sqrt(in.at("a").f[k]), 1e-4);
     EXPECT_EQ(r.at("steps").i[0], 5);
     EXPECT_EQ(r.at("never").i[0], 11);
@@ -275,7 +280,8 @@ TEST(WhileLoop, HasADerivative) {
   const Tensor a = g.input("a", {3});
   gradients(sum(root(a, 12)), {a})[0].retrieve("d");
   const Inputs in = {{"a", numbers({3}, {4, 2, 9})}};
-  for (const auto& r : {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs})
+  for (const auto& r :
+       {interpret(g, in).outputs, run_values(transform(g, generic() | test::device()).graph, in, {}).outputs})
     for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("d").f[k], 0.5 / std::sqrt(in.at("a").f[k]), 1e-3);
 }
 
@@ -293,7 +299,8 @@ TEST(Scan, WithoutSlicesEndsWhereItSettles) {
     r.ys[0].retrieve("ys"), r.state[0].retrieve("last");
     gradients(sum(r.ys[0]), {a})[0].retrieve("d");
     const Inputs in = {{"a", numbers({2}, {0.5, -3})}};
-    const auto want = interpret(g, in).outputs, got = run_values(transform(g, generic() | test::device()).graph, in, {}).outputs;
+    const auto want = interpret(g, in).outputs,
+               got = run_values(transform(g, generic() | test::device()).graph, in, {}).outputs;
     for (const char* name : {"ys", "last", "d"}) EXPECT_EQ(want.at(name).f, got.at(name).f) << name;
   }
 }

@@ -156,13 +156,14 @@ TEST(Loss, AnswersAndGradientsAreThoseOfPyTorch) {
 
 TEST(Loss, CompiledForTheCpu) {
   const Everything wide(DType::F64);
-  wide.compare(run_values(transform(wide.g, generic() | test::device({.threads = 2})).graph, wide.inputs, {}).outputs, 1e-9,
-               1e-12);
+  wide.compare(run_values(transform(wide.g, generic() | test::device({.threads = 2})).graph, wide.inputs, {}).outputs,
+               1e-9, 1e-12);
 }
 // In f32 the goldens' inputs are rounded first, and numbers beyond 3e38 are infinite: the judge says what is right.
 TEST(Loss, CompiledInF32) {
   const Everything narrow(DType::F32);
-  const VerifyReport r = verify(narrow.g, generic() | test::device({.threads = 2}), {.trials = 1, .values = narrow.inputs});
+  const VerifyReport r =
+      verify(narrow.g, generic() | test::device({.threads = 2}), {.trials = 1, .values = narrow.inputs});
   EXPECT_TRUE(r.ok()) << r.str();
   EXPECT_GT(r.decided(), 0.9);
 }
@@ -243,7 +244,8 @@ TEST(Loss, SymbolicSizes) {
   g.output("kl", kl_div(x, p, Reduction::BatchMean));
   g.output("gradient", gradient(cross_entropy(x, t), x));
   for (const std::int64_t size : {1, 4, 9}) {
-    const VerifyReport r = verify(g, generic() | test::device(), {.trials = 2, .wild = false, .sizes = {{"n", size}, {"c", 5}}});
+    const VerifyReport r =
+        verify(g, generic() | test::device(), {.trials = 2, .wild = false, .sizes = {{"n", size}, {"c", 5}}});
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }

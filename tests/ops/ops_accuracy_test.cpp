@@ -8,13 +8,13 @@
 #include <numbers>
 #include <random>
 
+#include "accuracy.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
-#include "accuracy.h"
 
 using namespace lc;
 
@@ -111,7 +111,9 @@ std::vector<float> samples(std::size_t random_ones) {
   const auto around = [&](double v) {
     for (const double signed_v : {v, -v}) {
       const auto f = static_cast<float>(signed_v);
-      for (const float next : {f, std::nextafter(f, std::numeric_limits<float>::infinity()), std::nextafter(f, -std::numeric_limits<float>::infinity())}) x.push_back(next);
+      for (const float next : {f, std::nextafter(f, std::numeric_limits<float>::infinity()),
+                               std::nextafter(f, -std::numeric_limits<float>::infinity())})
+        x.push_back(next);
     }
   };
   x = {0.0f, -0.0f, std::nanf("")};
@@ -119,8 +121,8 @@ std::vector<float> samples(std::size_t random_ones) {
   for (int k = 1; k < 400; ++k) around(k * std::numbers::pi / 2), around(k * std::numbers::ln2 / 2);
   for (int e = 8; e < 127; ++e)  // whole quarters of a turn everywhere
     around(std::round(std::exp2(e) / (std::numbers::pi / 2)) * (std::numbers::pi / 2));
-  for (const double edge : {0.01, 0.1, 0.25, 0.375, 0.5, 0.55, 0.66, 0.75, 0.99, 2.41421356, 3.0, 4.0, 20.0, 87.3, 88.7, 89.4, 1e4,
-                            1e6, 1e7, 1e8, 3e38})
+  for (const double edge : {0.01, 0.1,  0.25, 0.375, 0.5,  0.55, 0.66, 0.75, 0.99, 2.41421356, 3.0,
+                            4.0,  20.0, 87.3, 88.7,  89.4, 1e4,  1e6,  1e7,  1e8,  3e38})
     around(edge);
   std::mt19937 random(11);
   while (random_ones-- > 0) {
@@ -215,8 +217,21 @@ TEST(OpsAccuracy, ErfRoundsLittle) {
 }
 TEST(OpsAccuracy, ErfIsOddAndKeepsItsEnds) {
   constexpr float inf = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
-  std::vector<float> x{0.0f, tiny, 1000 * tiny, 0x1p-126f, 1e-20f, 0.3f, std::nextafter(1.0f, 0.0f), 1.0f, 1.7f, 3.9f,
-                       std::nextafter(4.0f, 0.0f), 4.0f, std::nextafter(4.0f, 5.0f), 1e30f, inf};
+  std::vector<float> x{0.0f,
+                       tiny,
+                       1000 * tiny,
+                       0x1p-126f,
+                       1e-20f,
+                       0.3f,
+                       std::nextafter(1.0f, 0.0f),
+                       1.0f,
+                       1.7f,
+                       3.9f,
+                       std::nextafter(4.0f, 0.0f),
+                       4.0f,
+                       std::nextafter(4.0f, 5.0f),
+                       1e30f,
+                       inf};
   const std::size_t n = x.size();
   for (std::size_t k = 0; k < n; ++k) x.push_back(-x[k]);
   x.push_back(std::nanf(""));

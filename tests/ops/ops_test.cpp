@@ -35,8 +35,9 @@ double tolerance(DType t, double want) {
   }
 }
 
-// How `got` differs from PyTorch's answer; nothing when it does not. `signs`: zeros must have the right sign, where IEEE
-// 754 says which that is. (PyTorch's maximum and what is built on it follow the processor; ours is IEEE 754-2019's.)
+// How `got` differs from PyTorch's answer; nothing when it does not. `signs`: zeros must have the right sign, where
+// IEEE 754 says which that is. (PyTorch's maximum and what is built on it follow the processor; ours is IEEE
+// 754-2019's.)
 std::string difference(const Value& want, const Value& got, bool signs, double slack) {
   if (want.shape != got.shape) return "another shape";
   if (want.dtype != got.dtype) return str_cat(name(got.dtype), ", not ", name(want.dtype));
@@ -171,8 +172,8 @@ TEST(Ops, AnswerAsPyTorchDoes) {
     EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
 }
 
-// The same cases with NaN, infinities, -0 and denormals among the inputs: a definition that multiplies a mask, a padding
-// or a zero by data gives NaN where PyTorch does not.
+// The same cases with NaN, infinities, -0 and denormals among the inputs: a definition that multiplies a mask, a
+// padding or a zero by data gives NaN where PyTorch does not.
 TEST(Ops, AnswerAsPyTorchDoesOnNaNAndInfinity) {
   const std::vector<Golden> all = goldens("wild.txt");
   EXPECT_GE(all.size(), 600u);
@@ -422,8 +423,8 @@ TEST(Ops, SymbolicShapesOfTheRest) {
   out(arange(g, n * m, DType::F32));
   out(eye(g, n));
   for (const auto& [a, b] : {std::pair{1, 1}, std::pair{2, 9}, std::pair{20, 1}, std::pair{13, 6}}) {
-    const VerifyReport r =
-        verify(g, generic() | test::device({.threads = 2}), {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
+    const VerifyReport r = verify(g, generic() | test::device({.threads = 2}),
+                                  {.trials = 1, .wild = false, .sizes = {{"n", a}, {"m", b}}});
     EXPECT_TRUE(r.ok()) << "n = " << a << ", m = " << b << "\n" << r.str();
     EXPECT_GT(r.passes.back().elements, 0u);
   }

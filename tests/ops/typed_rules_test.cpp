@@ -29,7 +29,9 @@ TEST_F(Rules, MatrixProducts) {
       return chain_matmul({tensor(chain[0]), tensor(chain[1]), tensor(chain[2])});
     });
     same(ty::infer_matrix_power(a), [&] { return matrix_power(tensor(a), 2); });
-    same(ty::infer_matrix_norm(a, axis, dims, i % 2), [&] { return matrix_norm(tensor(a), "fro", {axis, dims}, i % 2); });
+    same(ty::infer_matrix_norm(a, axis, dims, i % 2), [&] {
+      return matrix_norm(tensor(a), "fro", {axis, dims}, i % 2);
+    });
     for (const char* equation : {"ij,jk->ik", "ij,ij", "bij,jk", "ab,ba->c", "ii,i->", "i j, j -> ijj", "ij,k-l"})
       same(ty::infer_einsum(equation, std::array{a, b}.data(), 2),
            [&] { return einsum(equation, tensor(a), tensor(b)); });

@@ -219,7 +219,6 @@ class Elements : public ::testing::Test {};
 using EveryElement = ::testing::Types<float, double, f16, bf16, std::int32_t, std::int64_t, std::uint8_t, bool>;
 TYPED_TEST_SUITE(Elements, EveryElement);
 
-
 TYPED_TEST(Elements, OfResults) {
   using E = TypeParam;
   Graph g;
@@ -364,9 +363,10 @@ TEST(Typed, AGraphHasItsOwnRanges) {
   EXPECT_EQ(highest(small, "y"), 8);
   EXPECT_EQ(highest(other, "x"), 4096);
   ty::bound(small, "height_of_test", 1, 8);  // again the same
-  EXPECT_EQ(problem_of([&] { ty::bound(small, "height_of_test", 1, 9); }),
-            "bound: 'height_of_test' is in use in this graph from 1 to 8; bound it before the first tensor that has it, "
-            "once");
+  EXPECT_EQ(
+      problem_of([&] { ty::bound(small, "height_of_test", 1, 9); }),
+      "bound: 'height_of_test' is in use in this graph from 1 to 8; bound it before the first tensor that has it, "
+      "once");
   EXPECT_THROW(ty::bound(other, "height_of_test", 1, 8), Error);
   EXPECT_THROW(ty::bound(late, "height_of_test", 8, 8), Error);
   EXPECT_THROW(ty::bound("height_of_test", 1, 8), Error);  // others use it from 1 to 4096

@@ -99,7 +99,7 @@ TEST_P(Client, EveryElementType) {
       std::string type = "tensor<";
       for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d), type += str_cat(d, "x");
       static constexpr std::string_view kNames[] = {"f32", "f64", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16",
-                                                    "i32", "i64", "ui8", "ui16", "ui32", "ui64",     "i1"};
+                                                    "i32", "i64", "ui8", "ui16", "ui32",     "ui64",   "i1"};
       type += str_cat(kNames[static_cast<int>(t.dtype)], ">");
       std::vector<std::byte> data(n * t.bytes);
       for (std::size_t k = 0; k < data.size(); ++k)

@@ -285,7 +285,7 @@ TEST(Reference, InfinitiesAmongTermsThatOverflow) {
   const Tensor x = g.input("x", {5, 3});
   Value v = make_value(DType::F32, {5, 3});
   v.f = {-kInf, 3e38, 3e38,  // NaN where the finite ones are added first
-         kInf, 3e38, 3e38, -kInf, 3e37, 3e38, -kInf, -3e38, 1e38, kInf, -2e38, -2e38};
+         kInf,  3e38, 3e38, -kInf, 3e37, 3e38, -kInf, -3e38, 1e38, kInf, -2e38, -2e38};
   g.output("sum", prim::sum_reduce(x, 1));
   const Tensor huge = prim::mul(x, full_like(x, 1e10));  // a product that overflows before it is added
   g.output("product", prim::sum_reduce(huge, 1));

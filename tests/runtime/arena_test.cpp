@@ -49,7 +49,8 @@ TEST(Arena, BlocksThatAreAliveTogetherDoNotOverlap) {
       ASSERT_LE(at[a] + d.lives[a].bytes, d.arena.bytes());
       for (std::size_t b = 0; b < a; ++b) {
         if (d.lives[a].begin >= d.lives[b].end || d.lives[b].begin >= d.lives[a].end) continue;
-        ASSERT_TRUE(at[a] + d.lives[a].bytes <= at[b] || at[b] + d.lives[b].bytes <= at[a]) << seed << ": " << a << ", " << b;
+        ASSERT_TRUE(at[a] + d.lives[a].bytes <= at[b] || at[b] + d.lives[b].bytes <= at[a])
+            << seed << ": " << a << ", " << b;
       }
     }
     EXPECT_GE(d.arena.bytes(), d.arena.alive_bytes());

@@ -32,13 +32,19 @@ const Indexed kIndexed[] = {
        return scatter(t, 0, i.unsqueeze(1).expand({3, 2}), 1);
      }},
     {"index", [](const Tensor& t, const Tensor& i) { return index(t, {i + 0}); }},
-    {"index_put", [](const Tensor& t, const Tensor& i) { return index_put(t, {i}, full(t, {3, 2}, 1)); }},
+    {"index_put",
+     [](const Tensor& t, const Tensor& i) {
+       return index_put(t, {i}, full(t, {3, 2}, 1));
+     }},
     {"take", [](const Tensor& t, const Tensor& i) { return take(t.slice(1, 0, 1), i); }},
     {"scatter_reduce",
      [](const Tensor& t, const Tensor& i) {
        return scatter_reduce(t, 0, i.unsqueeze(1).expand({3, 2}), full(t, {3, 2}, 1), "sum");
      }},
-    {"cross_entropy", [](const Tensor& t, const Tensor& i) { return cross_entropy(t.t().slice(0, 0, 1).expand({3, 5}), i); }},
+    {"cross_entropy",
+     [](const Tensor& t, const Tensor& i) {
+       return cross_entropy(t.t().slice(0, 0, 1).expand({3, 5}), i);
+     }},
     {"index_add",
      [](const Tensor& t, const Tensor& i) {
        return index_add(t, 0, i, full(t, {3, 2}, 1));
@@ -57,7 +63,7 @@ TEST(Checks, AnIndexOutOfRangeIsAnErrorThatNamesTheOperationAndTheLine) {
       if (c.op != std::string("one_hot")) run.set("table", std::vector<float>(10, 1));
       const std::set<std::string> from_end{"index", "index_put", "take", "scatter_reduce"};
       for (const std::int64_t bad : {5, -1, 1000000}) {
-        if (bad == -1 && from_end.contains(c.op)) continue;  // the last one
+        if (bad == -1 && from_end.contains(c.op)) continue;        // the last one
         run.set("ids", std::vector<std::int64_t>{0, 4, 2}).run();  // these are in range
         run.set("ids", std::vector<std::int64_t>{0, bad, 2});
         const std::string said = error_of([&] { run.run(); });

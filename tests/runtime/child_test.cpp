@@ -53,7 +53,8 @@ std::optional<int> in_child(const std::function<int()>& work) {
 
 int count_tasks(Parallel& p, int tasks) {
   std::atomic<int> done{0};
-  p.run(tasks, [](void* arg, int, int) { ++*static_cast<std::atomic<int>*>(arg); }, &done);
+  p.run(
+      tasks, [](void* arg, int, int) { ++*static_cast<std::atomic<int>*>(arg); }, &done);
   return done;
 }
 

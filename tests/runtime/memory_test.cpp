@@ -12,10 +12,10 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/error.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/device/memory.h"
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
@@ -212,7 +212,8 @@ TEST(Memory, CachesGrowWithTheirText) {
   const Tensor next = prim::slice_scatter(cache, row, 1, past);
   g.assign(cache, next);
   g.output("sum", sum(next.slice(1, 0, past + Dim(1)), {1}));
-  for (const Compiler& compiler : {generic() | cpu({.threads = 1}), generic() | cpu({.threads = 1, .compiler = false})}) {
+  for (const Compiler& compiler :
+       {generic() | cpu({.threads = 1}), generic() | cpu({.threads = 1, .compiler = false})}) {
     Context c(compile(g, compiler));
     c.set("row", ramp(8 * 64));
     EXPECT_EQ(resident(c.bytes("cache")), 0u);

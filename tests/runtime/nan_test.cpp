@@ -50,13 +50,12 @@ TEST(NaN, LogitsNameTheLayerTheyComeFrom) {
     LlamaOptions o{.threads = 1};
     if (!compiled) o.compiler = Compiler();
     EXPECT_EQ(refusal(tiny(3), o), "");
-    for (const auto& [tensor, layer] :
-         {std::pair{"blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight"},
-          std::pair{"blk.1.attn_v.weight", "model.layers.1.self_attn.v_proj.weight"},
-          std::pair{"blk.2.attn_norm.weight", "model.layers.2.input_layernorm.weight"},
-          std::pair{"blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight"},
-          std::pair{"blk.2.ffn_up.weight", "model.layers.2.mlp.up_proj.weight"},
-          std::pair{"output_norm.weight", "model.norm.weight"}}) {
+    for (const auto& [tensor, layer] : {std::pair{"blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight"},
+                                        std::pair{"blk.1.attn_v.weight", "model.layers.1.self_attn.v_proj.weight"},
+                                        std::pair{"blk.2.attn_norm.weight", "model.layers.2.input_layernorm.weight"},
+                                        std::pair{"blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight"},
+                                        std::pair{"blk.2.ffn_up.weight", "model.layers.2.mlp.up_proj.weight"},
+                                        std::pair{"output_norm.weight", "model.norm.weight"}}) {
       Gguf g = tiny(3);
       std::fill(g.tensors.at(tensor).second.begin(), g.tensors.at(tensor).second.end(), kBad);
       const std::string said = refusal(g, o);

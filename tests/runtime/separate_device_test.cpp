@@ -229,7 +229,7 @@ TEST(SeparateDevice, TheCallersMemory) {
     for (float& v : xs) v += 0.25f;
     s1[2] = s2[2] = 7;
   }
-  expect_same(here, there, {"s"});  // what the caller wrote behind the last run
+  expect_same(here, there, {"s"});                                   // what the caller wrote behind the last run
   for (Context* c : {&here, &there}) c->set("x", ramp(6, 9)).run();  // no longer the caller's
   expect_same(here, there, {"y"});
   for (Context* c : {&here, &there}) c->clear_states();

@@ -71,7 +71,9 @@ TEST(Bytecode, KeepsBoundsOfExtents) {
       "6162735f76310072657475726e5f7631002d006d61696e00000815050501010b0d0f0d1315";
   const hlo::Module m = hlo::parse(file_of({"bounded", "", kBounded}));
   EXPECT_EQ(str(m.function("main")->results.at(0)), "tensor<?x2xf32, #stablehlo.bounds<4, ?>>");
-  EXPECT_EQ(error_of([&] { read_stablehlo(m, {.shapes = {{0, {5, 2}}}}); }),
+  EXPECT_EQ(error_of([&] {
+              read_stablehlo(m, {.shapes = {{0, {5, 2}}}});
+            }),
             "stablehlo: argument %arg0 of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape [5, 2]");
 }
 

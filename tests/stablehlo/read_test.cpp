@@ -108,7 +108,8 @@ TEST(ReadStableHlo, HalvesAreReducedInF32) {
       %none = stablehlo.constant dense<-6.0e+04> : tensor<T>
       %r = "stablehlo.reduce_window"(%x, %none) <{padding = dense<[[63, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 64>}> )" +
                        body + R"( : (tensor<64xT>, tensor<T>) -> tensor<64xT>
-      %q = "stablehlo.reduce"(%x, %none) <{dimensions = array<i64: 0>}> )" + body + R"( : (tensor<64xT>, tensor<T>) -> tensor<T>
+      %q = "stablehlo.reduce"(%x, %none) <{dimensions = array<i64: 0>}> )" +
+                       body + R"( : (tensor<64xT>, tensor<T>) -> tensor<T>
       %last = stablehlo.slice %r [63:64] : (tensor<64xT>) -> tensor<1xT>
       %wide = stablehlo.convert %last : (tensor<1xT>) -> tensor<1xf32>
       check.expect_almost_eq_const %wide, dense<[2.633e-3]> : tensor<1xf32>
@@ -139,10 +140,12 @@ TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
   expect_passes(ends, "by the CPU", generic() | test::device({.threads = 1}));
 
   for (const std::string far : {"9223372036854775807", "-9223372036854775808"})
-    EXPECT_EQ(problem("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %y = stablehlo.pad %x, %z, low = [" + far + "], high = [" + far +
-                      "], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n  return %y : tensor<4xf32>"),
-              "stablehlo: not all of the module can be read:\n  line 3: stablehlo.pad: padding of axis 0 makes more than "
-              "2^48 elements, or cuts as many");
+    EXPECT_EQ(
+        problem("  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %y = stablehlo.pad %x, %z, low = [" + far +
+                "], high = [" + far +
+                "], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n  return %y : tensor<4xf32>"),
+        "stablehlo: not all of the module can be read:\n  line 3: stablehlo.pad: padding of axis 0 makes more than "
+        "2^48 elements, or cuts as many");
 
   const StableHloProgram none = read_stablehlo(R"(func.func @main(%x: tensor<4xf32>) -> tensor<0xf32> {
     %z = stablehlo.constant dense<0.0> : tensor<f32>
@@ -288,12 +291,18 @@ TEST(ReadOpenExtents, SizesAmongTheArgumentsAreNumbers) {
   Context c(compile(s.graph, generic() | test::device({.threads = 1})));
   c.set("x", std::vector<float>{1, 2}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 1, 2}));
-  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{1, {2}}}}); }),
+  EXPECT_EQ(error_of([&] {
+              read_stablehlo(text, {.shapes = {{1, {2}}}});
+            }),
             "stablehlo: not all of the module can be read:\n"
             "  line 4: stablehlo.dynamic_broadcast_in_dim: sizes depend on data: a graph has static shapes");
-  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.sizes = {{1, 2}}}); }),
+  EXPECT_EQ(error_of([&] {
+              read_stablehlo(text, {.sizes = {{1, 2}}});
+            }),
             "stablehlo: argument %x of tensor<?xf32> cannot be a size: a whole number can");
-  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.sizes = {{2, 2}}}); }),
+  EXPECT_EQ(error_of([&] {
+              read_stablehlo(text, {.sizes = {{2, 2}}});
+            }),
             "stablehlo: argument 2 is to be a size, and @main has 2 arguments");
 }
 
@@ -312,13 +321,17 @@ TEST(ReadOpenExtents, BoundsAreTheLargestShape) {
   EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {5, 2}}}}); }), type + "[5, 2]");
   EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {4, 3}}}}); }), type + "[4, 3]");
   EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {-4, 2}}}}); }), type + "[-4, 2]");
-  EXPECT_EQ(error_of([&] { read_stablehlo(text, {.shapes = {{0, {1, 2}}}}); }),
+  EXPECT_EQ(error_of([&] {
+              read_stablehlo(text, {.shapes = {{0, {1, 2}}}});
+            }),
             "stablehlo: not all of the module can be read:\n"
             "  line 3: stablehlo.set_dimension_size: axis 0 of 1 elements cannot have a size outside of 0 to 1");
 }
 
 TEST(ReadOpenExtents, WhatTheModuleDoesNotAllowIsRefused) {
-  EXPECT_EQ(error_of([] { read_stablehlo(kOpen, {.shapes = {{0, {1, 2}}}}); }),
+  EXPECT_EQ(error_of([] {
+              read_stablehlo(kOpen, {.shapes = {{0, {1, 2}}}});
+            }),
             "stablehlo: not all of the module can be read:\n"
             "  line 5: stablehlo.custom_call: the module does not allow these shapes: two rows, not 1");
   EXPECT_EQ(error_of([] { read_stablehlo(kOpen); }),

@@ -1,5 +1,5 @@
-// Loaded before a test program: its locale, and that of C++, is one that writes 0,5, as where a user interface has called
-// setlocale(LC_ALL, "") before it begins.
+// Loaded before a test program: its locale, and that of C++, is one that writes 0,5, as where a user interface has
+// called setlocale(LC_ALL, "") before it begins.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A locale that writes numbers with a comma, for what a test does while it lives. Where the machine has none, it is made
-// of its sources in a temporary folder, if those are there (Debian's package `locales`).
+// A locale that writes numbers with a comma, for what a test does while it lives. Where the machine has none, it is
+// made of its sources in a temporary folder, if those are there (Debian's package `locales`).
 #pragma once
 
 #include <clocale>

@@ -95,6 +95,5 @@ inline int in_child(const std::function<int()>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-#define NEEDS_C_COMPILER()                                                       \
-  if (const std::string c = lc::host::find_compiler(); c.empty() || c == "llvm") \
-  GTEST_SKIP() << "no C compiler here"
+#define NEEDS_C_COMPILER() \
+  if (const std::string c = lc::host::find_compiler(); c.empty() || c == "llvm") GTEST_SKIP() << "no C compiler here"

@@ -36,8 +36,8 @@ inline std::vector<double> central_differences(const Graph& g, const Inputs& inp
   return d;
 }
 
-// Holds the gradients of sum(y * c) for random c, with respect to every floating input of `g` that y depends on, against
-// central differences; `order` 2 does the same with the gradients themselves.
+// Holds the gradients of sum(y * c) for random c, with respect to every floating input of `g` that y depends on,
+// against central differences; `order` 2 does the same with the gradients themselves.
 inline void check_gradients(Graph& g, const Tensor& y, Inputs inputs, const std::string& what, int order = 1,
                             const Bindings& env = {}, double tolerance = 2e-6) {
   std::mt19937_64 random(7);

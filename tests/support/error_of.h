@@ -27,7 +27,8 @@ inline void expect_error(const std::function<void()>& f, const std::string& sent
   } catch (const Error& e) {
     const std::string what = e.what();
     EXPECT_EQ(what.substr(0, what.find(" (at ")), sentence);
-    EXPECT_NE(what.find(file.empty() ? "" : " (at " + file + ":"), std::string::npos) << what << " lacks the caller's line";
+    EXPECT_NE(what.find(file.empty() ? "" : " (at " + file + ":"), std::string::npos)
+        << what << " lacks the caller's line";
   }
 }
 

@@ -38,7 +38,8 @@ inline CudaOptions cuda_under_test() {
   return o;
 }
 
-// How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is another.
+// How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is
+// another.
 inline bool set_fake_cuda(const char* what, long value) {
   static void* const driver =
       std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
@@ -78,9 +79,8 @@ class OnGpu : public testing::TestWithParam<GpuUnderTest> {
   std::shared_ptr<gpu::GpuDevice> device;
 };
 
-#define LIGHTCONE_ON_GPUS(Suite)                                                                    \
-  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(lc::test::gpus_under_test()), [](const auto& info) { \
-    return info.param.name;                                                                         \
-  })
+#define LIGHTCONE_ON_GPUS(Suite)                                                           \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(lc::test::gpus_under_test()), \
+                           [](const auto& info) { return info.param.name; })
 
 }  // namespace lc::test

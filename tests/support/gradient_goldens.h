@@ -1,5 +1,5 @@
-// The gradients of every operation against PyTorch's (tests/goldens/gradients.txt, made by tools/make_goldens.py), by any
-// compiler.
+// The gradients of every operation against PyTorch's (tests/goldens/gradients.txt, made by tools/make_goldens.py), by
+// any compiler.
 #pragma once
 
 #include <cmath>
@@ -72,7 +72,8 @@ struct GradientBatch {
     for (const Golden* c : cases)
       for (std::size_t k = 0; k < c->out.size(); ++k) {
         const std::string name = str_cat(c->name, " d", k);
-        const std::string one = difference(c->out[k], reference.at(name)), two = difference(c->out[k], compiled.at(name));
+        const std::string one = difference(c->out[k], reference.at(name)),
+                          two = difference(c->out[k], compiled.at(name));
         if (reason_to_differ(c->name).empty()) {
           EXPECT_EQ(one, "") << "reference: " << name;
           EXPECT_EQ(two, "") << "compiled: " << name;

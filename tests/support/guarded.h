@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "lightcone/verify/verify.h"
 #include "lightcone/runtime/program.h"
+#include "lightcone/verify/verify.h"
 
 namespace lc::test {
 

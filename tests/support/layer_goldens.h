@@ -245,7 +245,8 @@ class LayerCases {
   // The reference computes in f64, with the constants and the approximations of an f32 graph.
   void check() const {
     const Results exact = interpret(g_, inputs_);
-    const auto compiled = run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
+    const auto compiled =
+        run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
     for (const auto& [name, r] : results_) {
       EXPECT_LT(off_by(exact.outputs.at(name), r.want), 1e-6) << name;
       EXPECT_LT(off_by(compiled.at(name), r.want), r.tolerance) << name << ", compiled";

@@ -23,8 +23,7 @@ inline Inputs trained_values(const Graph& g, unsigned seed) {
       for (double& w : v.f) w = static_cast<float>(w / std::sqrt(fan_in));
     } else if (v.shape.size() == 1) {
       const bool scale = name.ends_with(".weight"), variance = name.ends_with(".var");
-      for (double& w : v.f)
-        w = static_cast<float>(variance ? 1 + std::abs(w) / 4 : (scale ? 1 : 0) + w / 10);
+      for (double& w : v.f) w = static_cast<float>(variance ? 1 + std::abs(w) / 4 : (scale ? 1 : 0) + w / 10);
     }
   }
   return all;

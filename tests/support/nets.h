@@ -129,8 +129,15 @@ inline Graph mobilenet() {
 }
 // A Llama of two layers; weights in blocks where a format is given.
 inline Graph llama(DType cache = DType::F32, std::optional<QuantFormat> format = {}) {
-  const LlamaConfig c{.vocab = 96, .hidden = 64, .intermediate = 96, .layers = 2, .heads = 4, .kv_heads = 2,
-                      .head_dim = 16, .context = 32, .rope_frequencies = {1, 0.5, 0.25, 0.125, 0.1, 0.05, 0.03, 0.01}};
+  const LlamaConfig c{.vocab = 96,
+                      .hidden = 64,
+                      .intermediate = 96,
+                      .layers = 2,
+                      .heads = 4,
+                      .kv_heads = 2,
+                      .head_dim = 16,
+                      .context = 32,
+                      .rope_frequencies = {1, 0.5, 0.25, 0.125, 0.1, 0.05, 0.03, 0.01}};
   return llama_graph(c, {.context = 32, .chunk = 8, .all_logits = true, .cache = cache},
                      [&](Graph& g, const std::string& path, Shape s) -> nn::Parameter {
                        if (path.ends_with(".bias") || path.ends_with("q_norm.weight") ||

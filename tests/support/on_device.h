@@ -1,6 +1,6 @@
-// What every device must do is tested on the CPU and, by the same program, on another device: LIGHTCONE_TEST_DEVICE=cuda
-// or metal (as they run on the CPU, tests/fake_cuda and tests/fake_metal) or opencl (a driver that is installed). ctest runs
-// such programs once more on `cuda`.
+// What every device must do is tested on the CPU and, by the same program, on another device:
+// LIGHTCONE_TEST_DEVICE=cuda or metal (as they run on the CPU, tests/fake_cuda and tests/fake_metal) or opencl (a
+// driver that is installed). ctest runs such programs once more on `cuda`.
 #pragma once
 
 #include <cstdlib>
@@ -16,7 +16,8 @@ inline std::string device_name() {
   return named && *named ? named : "cpu";
 }
 
-// The compiler of that device, which ends a pipeline as cpu() does. `o` is for the CPU: others take its precision alone.
+// The compiler of that device, which ends a pipeline as cpu() does. `o` is for the CPU: others take its precision
+// alone.
 inline Compiler device(CpuOptions o = {}) {
   const std::string name = device_name();
   if (name == "cpu") return cpu(std::move(o));

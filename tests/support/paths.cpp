@@ -18,7 +18,8 @@ namespace {
 // Tests that were carried to another machine (bench/gpu_check) are told where their files are: before anything that is
 // static is made of these.
 __attribute__((constructor(101))) void carried() {
-  for (const auto& [variable, path] : {std::pair{"LIGHTCONE_TESTS_SOURCE", &kSource}, {"LIGHTCONE_TESTS_DATA", &kData},
+  for (const auto& [variable, path] : {std::pair{"LIGHTCONE_TESTS_SOURCE", &kSource},
+                                       {"LIGHTCONE_TESTS_DATA", &kData},
                                        {"LIGHTCONE_TESTS_FAKE_CUDA", &kFakeCuda}})
     if (const char* const there = std::getenv(variable)) *path = there;
 }

@@ -21,7 +21,8 @@ struct Block {
   template <class Mode>
   Tensor operator()(const Tensor& x, Mode& mode) const {
     Tensor shortcut = x;  // every other pixel, and zeros for the channels that are new
-    if (stride != 1) shortcut = slice(slice(x, 2, 0, 1 << 30, stride), 3, 0, 1 << 30, stride).pad(1, (out - in) / 2, (out - in) / 2);
+    if (stride != 1)
+      shortcut = slice(slice(x, 2, 0, 1 << 30, stride), 3, 0, 1 << 30, stride).pad(1, (out - in) / 2, (out - in) / 2);
     return relu(bn2(conv2(relu(bn1(conv1(x), mode))), mode) + shortcut);
   }
 };

@@ -102,7 +102,8 @@ class TorchBatch {
 
   void check() const {
     const auto reference = interpret(g_, inputs_, {}, Rounding::Storage).outputs;
-    const auto compiled = run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
+    const auto compiled =
+        run_values(transform(g_, generic() | test::device({.threads = 2})).graph, inputs_, {}).outputs;
     for (const auto& [name, e] : expected_) {
       EXPECT_EQ(difference(e, reference.at(name)), "") << "reference: " << name;
       EXPECT_EQ(difference(e, compiled.at(name)), "") << "compiled: " << name;

@@ -53,8 +53,8 @@ class Rules : public ::testing::Test {
     const std::string problem = problem_of([&] { got = str(f().shape()); });
     // ? is an extent like batch + 1, which only the operation can say
     const std::string_view said = rule.error.s;
-    // PyTorch, and so the operations, take axes 0 and -1 of a number, and a number as an index; a type that has no axis is
-    // asked for none.
+    // PyTorch, and so the operations, take axes 0 and -1 of a number, and a number as an index; a type that has no axis
+    // is asked for none.
     if (said.ends_with(" is not an axis of []") || said.ends_with("the index has rank 1, not []")) return;
     if (const auto open = said.find('?'); open != said.npos)
       ASSERT_EQ(problem.substr(0, said.rfind('[', open)), said.substr(0, said.rfind('[', open)));

@@ -32,7 +32,8 @@ struct Task {
   Task() {
     const auto x = typed::input<float, kBatch, kWidth>(g, "x");
     const auto y = typed::input<std::int64_t, kBatch>(g, "y");
-    auto loss = trace(net, [&](auto& net, auto x, auto y) { return Tensor(cross_entropy(net(x), y)) * factor; }, x, y);
+    auto loss = trace(
+        net, [&](auto& net, auto x, auto y) { return Tensor(cross_entropy(net(x), y)) * factor; }, x, y);
     loss.loss().retrieve("loss");
     update(net, optim::AdamW{.lr = 1e-2}, backward(std::move(loss)));
   }
@@ -92,7 +93,8 @@ TEST(MixedPrecision, TheCompiledStepIsTheReferences) {
 TEST(MixedPrecision, NoRoundedCopyLiesInMemoryWhereProductsRound) {
   LIGHTCONE_CPU_ALONE();
   Task task;
-  const Program plain = compile(task.g, generic() | test::device()), half = compile(task.g, autocast(DType::BF16) | generic() | test::device());
+  const Program plain = compile(task.g, generic() | test::device()),
+                half = compile(task.g, autocast(DType::BF16) | generic() | test::device());
   if (!host::bf16_is_fast(host::detect_isa())) GTEST_SKIP() << "this processor rounds in loops of their own";
   EXPECT_EQ(half.kernels(), plain.kernels());
 }
@@ -122,7 +124,8 @@ TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
 
 TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
   Task task;
-  Trainer t(task.net, autocast(DType::F16, {.exponent = 15, .growth_interval = 3}) | generic() | test::device(), {.seed = 1});
+  Trainer t(task.net, autocast(DType::F16, {.exponent = 15, .growth_interval = 3}) | generic() | test::device(),
+            {.seed = 1});
   feed(t.context(), 1e4f);
   const std::vector<float> before = t.context().get("0.weight");
   t.step();

@@ -51,7 +51,8 @@ struct Task {
   nn::Model<M> net{g};
   explicit Task(const Shape& x) {
     const Tensor in = g.input("x", x), y = g.input("y", {x[0]}, DType::I64);
-    auto loss = trace(net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, in, y);
+    auto loss = trace(
+        net, [](auto& net, auto& x, auto& y) { return cross_entropy(net(x), y); }, in, y);
     loss.loss().retrieve("loss");
     update(net, optim::SGD{.lr = 0.05, .momentum = 0.9}, backward(std::move(loss)));
   }
@@ -113,19 +114,20 @@ TEST(Remat, TheStepIsTheReferences) {
   LIGHTCONE_CPU_ALONE();  // so small a step is at its largest elsewhere on a GPU, where nothing is won by it
   Task<Encoder> task({2, 16, 64});
   const auto plan = compile(task.g, generic() | test::device()).plan();
-  const Compiled again = transform(task.g, remat({.bytes = plan.total_bytes() - plan.arena_bytes / 16}, generic() | test::device()),
-                                   {.observe = [](const Pass& p, const Graph&, const Graph& after) {
-                                     if (p.name != "remat") return;
-                                     const VerifyReport r = verify(after, generic() | test::device(), {.trials = 2});
-                                     EXPECT_TRUE(r.ok()) << r.str();
-                                   }});
+  const Compiled again =
+      transform(task.g, remat({.bytes = plan.total_bytes() - plan.arena_bytes / 16}, generic() | test::device()),
+                {.observe = [](const Pass& p, const Graph&, const Graph& after) {
+                  if (p.name != "remat") return;
+                  const VerifyReport r = verify(after, generic() | test::device(), {.trials = 2});
+                  EXPECT_TRUE(r.ok()) << r.str();
+                }});
   EXPECT_GT(fired(again.log, "value computed again"), 0);
 }
 
 // Eight layers: what their gradients are made of is freed layer by layer, and no state needs a second place.
 TEST(UpdatesEarly, GradientsAreNotKeptUntilTheEnd) {
-  using Wide = nn::Sequential<nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>, nn::Tanh,
-                              nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 10>>;
+  using Wide = nn::Sequential<nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>,
+                              nn::Tanh, nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 10>>;
   Task<Wide> task({512, 256});
   const auto step = [&](std::vector<std::string> skipped) {
     Trainer t(task.net, generic() | test::device(), {.seed = 1, .compile = {.skip = std::move(skipped)}});

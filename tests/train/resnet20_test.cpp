@@ -1,4 +1,5 @@
-// A whole training step of ResNet-20 against PyTorch's, in f64 there: all gradients, ten steps of SGD, running statistics.
+// A whole training step of ResNet-20 against PyTorch's, in f64 there: all gradients, ten steps of SGD, running
+// statistics.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ struct Step {
   Step() {
     const Tensor x = g.input("x", Shape(images.shape.begin(), images.shape.end()));
     const Tensor y = g.input("y", Shape(labels.shape.begin(), labels.shape.end()), DType::I64);
-    auto loss = trace(net, [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(net(x), y); }, x, y);
+    auto loss = trace(
+        net, [](auto& net, const Tensor& x, const Tensor& y) { return cross_entropy(net(x), y); }, x, y);
     loss.loss().retrieve("loss");
     Gradients<test::ResNet20> d = backward(std::move(loss));
     for (const optim::Update& u : d.updates()) u.gradient.retrieve("grad." + u.parameter.node().name);

@@ -47,7 +47,9 @@ std::string repeat(std::uint64_t number) {
 }
 
 class SaySeed : public testing::Environment {
-  void SetUp() override { std::printf("random graphs of LIGHTCONE_SEED=%llu\n", static_cast<unsigned long long>(seed())); }
+  void SetUp() override {
+    std::printf("random graphs of LIGHTCONE_SEED=%llu\n", static_cast<unsigned long long>(seed()));
+  }
 };
 [[maybe_unused]] const auto* const kSaySeed = testing::AddGlobalTestEnvironment(new SaySeed);
 
@@ -137,8 +139,8 @@ TEST(Random, GenericAndKernelIr) {
   RecordProperty("values", static_cast<int>(stats.elements / 1000));
 }
 
-// A test of passes must see them work. The graphs are those of seed 0 whatever LIGHTCONE_SEED says: some rules fire once
-// in ten thousand, and another seed's ten thousand may be without.
+// A test of passes must see them work. The graphs are those of seed 0 whatever LIGHTCONE_SEED says: some rules fire
+// once in ten thousand, and another seed's ten thousand may be without.
 TEST(Random, EveryRuleFires) {
   if (!all_cases()) return;
   const Compiler both = generic() | cpu({.threads = 1, .compiler = false, .tile_side = 3});
@@ -191,7 +193,9 @@ TEST(Random, PrimitivesOnlyGiveTheSame) {
 }
 
 TEST(Random, AnotherSeedIsOtherGraphs) {
-  const auto text = [](std::uint64_t seed, std::uint64_t number) { return random_graph(number_of(seed, number)).str(); };
+  const auto text = [](std::uint64_t seed, std::uint64_t number) {
+    return random_graph(number_of(seed, number)).str();
+  };
   int equal = 0;
   for (std::uint64_t i = 0; i < 20; ++i) equal += text(0, i) == text(20270131, i);
   EXPECT_LT(equal, 3);

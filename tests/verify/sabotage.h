@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lightcone/core/tensor.h"
-#include "lightcone/passes/compiler.h"
 #include "lightcone/device/host_kernel.h"
+#include "lightcone/passes/compiler.h"
 
 namespace lc::test {
 
@@ -50,7 +50,9 @@ using Spoil = std::function<void(float* y, std::size_t count, std::size_t column
 class Spoiled final : public HostKernel {
  public:
   Spoiled(std::shared_ptr<const Kernel> k, const Shape& shape, Spoil spoil)
-      : kernel_(std::move(k)), count_(product(shape)), columns_(shape.empty() ? Dim(1) : shape.back()),
+      : kernel_(std::move(k)),
+        count_(product(shape)),
+        columns_(shape.empty() ? Dim(1) : shape.back()),
         spoil_(std::move(spoil)) {
     origin = kernel_->origin;
     device = kernel_->device;

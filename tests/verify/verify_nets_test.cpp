@@ -8,8 +8,8 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/composite.h"
-#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/device/plan.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
@@ -88,12 +88,12 @@ TEST(VerifyNets, WildInputsAreCountedApart) {
 TEST(VerifyNets, TheUsersOwnWeights) {
   const Weights file = Weights::open(std::string(paths::kSource) + "/models/story/story.gguf");
   const LlamaConfig c = LlamaConfig::from(file);
-  const Graph g = llama_graph(c, {.context = 32, .chunk = 8},
-                              [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
-                                const StoredTensor* t = file.find(llama_file_name(file, path));
-                                if (!t) return {};
-                                return nn::parameter(graph, path, std::move(s), t->dtype.value_or(DType::U8), t->quant);
-                              });
+  const Graph g =
+      llama_graph(c, {.context = 32, .chunk = 8}, [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
+        const StoredTensor* t = file.find(llama_file_name(file, path));
+        if (!t) return {};
+        return nn::parameter(graph, path, std::move(s), t->dtype.value_or(DType::U8), t->quant);
+      });
   Value frequencies = make_value(DType::F64, {c.head_dim / 2}), tokens = make_value(DType::I64, {6});
   frequencies.f = c.rope_frequencies;
   tokens.i = {1, 5, 17, 40, 3, 99};
@@ -192,8 +192,7 @@ std::vector<Sabotage> wrong_rules() {
     });
   };
   return {
-      {"softmax without its division", "attention",
-       wrong_pass([](Graph& g, const Node& n) -> std::optional<Edge> {
+      {"softmax without its division", "attention", wrong_pass([](Graph& g, const Node& n) -> std::optional<Edge> {
          return n.op == Op::Recip ? std::optional(full_like(Tensor(g, n.in[0]), 1).edge()) : std::nullopt;
        })},
       {"log2(e) wrong in the fourth digit", "attention", wrong_constant(std::numbers::log2e, 1.4429)},
@@ -225,8 +224,7 @@ std::vector<Sabotage> wrong_rules() {
                });
              })},
       {"rotary angles of the next position", "llama", index(DType::F64, [](const Node& n) { return n.index + 1; })},
-      {"the embedding of the next token", "llama",
-       wrong_pass([](Graph& g, const Node& n) -> std::optional<Edge> {
+      {"the embedding of the next token", "llama", wrong_pass([](Graph& g, const Node& n) -> std::optional<Edge> {
          if (!is(n, builtin::gather())) return std::nullopt;
          Node m = n;
          const Tensor i(g, n.in[1]);
@@ -307,7 +305,8 @@ TEST(VerifyNets, PlansAreNearWhatIsAliveAtOnce) {
     const Program p = compile(n.make(), generic() | cpu({.threads = 1}));
     for (const int workers : {1, 2, 8}) {
       const MemoryPlan plan = make_plan(p.graph(), workers, n.sizes);
-      EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(plan.alive_bytes)) << n.name << ", " << workers;
+      EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(plan.alive_bytes))
+          << n.name << ", " << workers;
     }
   }
 }

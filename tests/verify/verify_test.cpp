@@ -57,7 +57,8 @@ TEST(Verify, RightCompilersPass) {
     EXPECT_TRUE(p.pass != "cpu" || p.fired.at("matmul") > 0);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"generic", "loops", "composites", "unroll windows", "channels last",
-                                             "filter gradients", "contiguous", "attention", "contractions", "cpu", "updates early", "side by side"}));
+                                             "filter gradients", "contiguous", "attention", "contractions", "cpu",
+                                             "updates early", "side by side"}));
 }
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {
@@ -331,7 +332,8 @@ TEST(Compilers, StatisticsSkippingAndRepeating) {
   EXPECT_NE(g.dot().find("digraph"), std::string::npos);
 }
 
-// A half may overflow where what rounding allows reaches over the largest there is, and nowhere else, nor to the other side.
+// A half may overflow where what rounding allows reaches over the largest there is, and nowhere else, nor to the other
+// side.
 TEST(Compare, OverflowIsAllowedWhereRoundingReachesIt) {
   const auto differs = [](double want, double error, double got) {
     Results a, b;

@@ -81,10 +81,10 @@ void add_elementwise(std::vector<Case>& all) {
   for (const DType t : {DType::F32, DType::BF16, DType::F16}) {
     const std::string type = str_cat("elementwise ", info(t).name, ": ");
     all.push_back(one(type + "gelu", s, t, [](const Tensor& x) { return gelu(x); }));
-    all.push_back(function(type + "swiglu", [=](Graph& g) {
-      g.output("y", silu(g.input("gate", s, t)) * g.input("up", s, t));
-    }));
-    all.push_back(function(type + "bias", [=](Graph& g) { g.output("y", g.input("x", s, t) + g.input("b", {kColumns}, t)); }));
+    all.push_back(
+        function(type + "swiglu", [=](Graph& g) { g.output("y", silu(g.input("gate", s, t)) * g.input("up", s, t)); }));
+    all.push_back(
+        function(type + "bias", [=](Graph& g) { g.output("y", g.input("x", s, t) + g.input("b", {kColumns}, t)); }));
   }
   all.push_back(one("elementwise f32: to bf16", s, DType::F32, [](const Tensor& x) { return to(x, DType::BF16); }));
   all.push_back(one("elementwise bf16: to f32", s, DType::BF16, [](const Tensor& x) { return to(x, DType::F32); }));
@@ -92,15 +92,19 @@ void add_elementwise(std::vector<Case>& all) {
   all.push_back(function("elementwise f32: where", [=](Graph& g) {
     g.output("y", where(g.input("c", s, DType::Bool), g.input("a", s), g.input("b", s)));
   }));
-  all.push_back(one("elementwise f32: rows of odd length", {kRows, kOdd}, DType::F32, [](const Tensor& x) { return silu(x); }));
+  all.push_back(
+      one("elementwise f32: rows of odd length", {kRows, kOdd}, DType::F32, [](const Tensor& x) { return silu(x); }));
   all.push_back(function("elementwise f32: rows of a length known when it runs", [](Graph& g) {
     const Dim n = Dim::symbol("n", 1, kColumns);
     g.output("y", silu(g.input("x", {kRows, n})));
   }));
   all.back().uses = {{"", {{"n", kColumns}}}};
   all.push_back(one("moved f32: transposed", s, DType::F32, [](const Tensor& x) { return x.transpose(0, 1) * 2.0; }));
-  all.push_back(one("moved f32: heads", {8, 1024, 12, 64}, DType::F32, [](const Tensor& x) { return x.permute({0, 2, 1, 3}) * 2.0; }));
-  all.push_back(one("moved f32: half of each row", s, DType::F32, [](const Tensor& x) { return x.slice(1, kColumns / 2, kColumns) * 2.0; }));
+  all.push_back(one("moved f32: heads", {8, 1024, 12, 64}, DType::F32, [](const Tensor& x) {
+    return x.permute({0, 2, 1, 3}) * 2.0;
+  }));
+  all.push_back(one("moved f32: half of each row", s, DType::F32,
+                    [](const Tensor& x) { return x.slice(1, kColumns / 2, kColumns) * 2.0; }));
   all.push_back(function("moved f32: joined", [=](Graph& g) {
     g.output("y", concat({g.input("a", s), g.input("b", s)}, 1));
   }));
@@ -113,8 +117,10 @@ void add_rows(std::vector<Case>& all) {
   for (const DType t : {DType::F32, DType::BF16}) {
     const std::string type(info(t).name);
     for (const std::int64_t n : {std::int64_t{128}, std::int64_t{1024}, kColumns, std::int64_t{50257}})
-      all.push_back(one(str_cat("softmax ", type, ": rows of ", n), {kRows, n}, t, [](const Tensor& x) { return softmax(x, 1); }));
-    all.push_back(one("softmax " + type + ": columns", {kRows, kColumns}, t, [](const Tensor& x) { return softmax(x, 0); }));
+      all.push_back(one(str_cat("softmax ", type, ": rows of ", n), {kRows, n}, t,
+                        [](const Tensor& x) { return softmax(x, 1); }));
+    all.push_back(
+        one("softmax " + type + ": columns", {kRows, kColumns}, t, [](const Tensor& x) { return softmax(x, 0); }));
     for (const std::int64_t n : {std::int64_t{768}, kColumns}) {
       all.push_back(function(str_cat("layer norm ", type, ": rows of ", n), [=](Graph& g) {
         g.output("y", layer_norm(g.input("x", {kRows, n}, t), Shape{n}, g.input("w", {n}, t), g.input("b", {n}, t)));
@@ -138,10 +144,14 @@ void add_reductions(std::vector<Case>& all) {
     all.push_back(one(type + "largest of all", s, t, [](const Tensor& x) { return amax(x); }));
     all.push_back(one(type + "sums along the middle", {64, 512, 1024}, t, [](const Tensor& x) { return sum(x, 1); }));
     all.push_back(one(type + "sums of short rows", {1 << 20, 32}, t, [](const Tensor& x) { return sum(x, 1); }));
-    all.push_back(one(type + "sums of channels", {32, 64, 56, 56}, t, [](const Tensor& x) { return sum(x, {0, 2, 3}); }));
+    all.push_back(one(type + "sums of channels", {32, 64, 56, 56}, t, [](const Tensor& x) {
+      return sum(x, {0, 2, 3});
+    }));
   }
-  all.push_back(one("reduction f32: where the largest stand", s, DType::F32, [](const Tensor& x) { return argmax(x, 1); }));
-  all.push_back(one("reduction f32: running sums", {64, kColumns}, DType::F32, [](const Tensor& x) { return cumsum(x, 1); }));
+  all.push_back(
+      one("reduction f32: where the largest stand", s, DType::F32, [](const Tensor& x) { return argmax(x, 1); }));
+  all.push_back(
+      one("reduction f32: running sums", {64, kColumns}, DType::F32, [](const Tensor& x) { return cumsum(x, 1); }));
   all.push_back(one("reduction f32: running sums of a million", {1 << 20}, DType::F32,
                     [](const Tensor& x) { return cumsum(x, 0); }));
 }
@@ -216,7 +226,8 @@ void add_attention(std::vector<Case>& all) {
 void add_sorts(std::vector<Case>& all) {
   all.push_back(one("order f32: of rows", {kRows, 128}, DType::F32, [](const Tensor& x) { return argsort(x, 1); }));
   all.push_back(one("order f32: of a million", {1 << 20}, DType::F32, [](const Tensor& x) { return argsort(x, 0); }));
-  all.push_back(one("order i64: of columns", {kColumns, 256}, DType::I64, [](const Tensor& x) { return argsort(x, 0); }));
+  all.push_back(
+      one("order i64: of columns", {kColumns, 256}, DType::I64, [](const Tensor& x) { return argsort(x, 0); }));
   all.push_back(function("order f32: gradient of an embedding", [](Graph& g) {
     const Tensor ids = g.input("ids", {kRows}, DType::I64), gradient = g.input("gradient", {kRows, 768});
     g.output("y", index_add(g.input("w", {50257, 768}), 0, ids, gradient));
@@ -241,11 +252,12 @@ void add_optimisers(std::vector<Case>& all) {
 std::vector<Case> all_cases(const std::string& story_model) {
   const Bindings decode{{"seq", 1}, {"past", 1000}}, prefill{{"seq", 512}, {"past", 0}};
   std::vector<Case> all;
-  all.push_back({"story", [=] { return story(story_model); },
+  all.push_back({"story",
+                 [=] { return story(story_model); },
                  {{"decode", {{"seq", 1}, {"past", 100}}}, {"prefill", {{"seq", 128}, {"past", 0}}}}});
-  all.push_back({"Llama-3-8B layer, bf16", [] { return llama_layer({}); },
-                 {{"decode", decode}, {"prefill", prefill}}});
-  all.push_back({"Llama-3-8B layer, Q8_0", [] { return llama_layer(QuantFormat::Q8_0); },
+  all.push_back({"Llama-3-8B layer, bf16", [] { return llama_layer({}); }, {{"decode", decode}, {"prefill", prefill}}});
+  all.push_back({"Llama-3-8B layer, Q8_0",
+                 [] { return llama_layer(QuantFormat::Q8_0); },
                  {{"decode", decode}, {"prefill", prefill}}});
   all.push_back({"GPT-2 block, training", gpt2_block});
   all.push_back({"VGG-11", vgg});

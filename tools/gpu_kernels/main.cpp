@@ -87,8 +87,8 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
 
 // What switches and options make of products and attention, beside what they are without.
 struct Variant {
-  const char* words;     // behind the case's name
-  const char* of;        // cases whose names begin so
+  const char* words;  // behind the case's name
+  const char* of;     // cases whose names begin so
   bool warpgroups;
   Precision precision;
 };
@@ -100,7 +100,8 @@ constexpr Variant kVariants[] = {{", by warpgroups", "product", true, Precision:
 void add_variants(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
                   std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {
   for (const Variant& v : kVariants) {
-    const auto device = std::make_shared<CompilingDevice>(compiler, gpu, str_cat(folder, "/", &v - kVariants), v.warpgroups);
+    const auto device =
+        std::make_shared<CompilingDevice>(compiler, gpu, str_cat(folder, "/", &v - kVariants), v.warpgroups);
     if (v.warpgroups && !device->limits().warpgroups) continue;
     for (std::size_t k = 0; k < cases.size(); ++k) {
       if (!cases[k].name.starts_with(v.of)) continue;
@@ -127,7 +128,8 @@ int run(const std::string& folder, const std::string& only) {
     for (std::size_t k = 0; k < cases.size(); ++k)
       for (Json& row : kernels_of(cases[k], compiled[k], *device)) out["kernels"].push_back(std::move(row));
     add_variants(compiler, gpu, folder, cases, all, out["kernels"]);
-    out["gpus"].push_back({{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
+    out["gpus"].push_back(
+        {{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
   }
   std::puts(out.dump(1).c_str());
   return 0;

@@ -18,16 +18,16 @@
 #include "commands.h"
 #include "explain.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/machine.h"
+#include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/error.h"
 #include "lightcone/core/numbers.h"
 #include "lightcone/core/quant.h"
+#include "lightcone/device/memory.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/device/memory.h"
 #include "lightcone/runtime/program.h"
 #include "scale.h"
 
@@ -222,12 +222,8 @@ Json matmuls(const BenchOptions& o) {
     std::vector<double> ours, theirs[2];
     for (int round = 0; round < 5; ++round) {
       ours.push_back(warm_seconds([&] { where.run(c); }));
-      if (blas)
-        theirs[0].push_back(
-            warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
-      if (dnnl)
-        theirs[1].push_back(
-            warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
+      if (blas) theirs[0].push_back(warm_seconds([&] { blas(101, 111, 111, n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
+      if (dnnl) theirs[1].push_back(warm_seconds([&] { dnnl('N', 'N', n, n, n, 1, x, n, y, n, 0, z.data(), n); }));
     }
     const double work = 2.0 * n * n * n / 1e9;
     Json j{{"n", n}, {"GFLOP_per_s", work / median(ours)}};
@@ -269,8 +265,7 @@ Json fused(const BenchOptions& o) {
       if (where.is_cpu()) limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
     }
     Json row{{"op", k.name}, {"kernels", p.kernels()}, {"GB_per_s", median(rate) / 1e9}};
-    if (where.is_cpu())
-      row["copy_GB_per_s"] = median(limit) / 1e9, row["share_of_copy"] = median(rate) / median(limit);
+    if (where.is_cpu()) row["copy_GB_per_s"] = median(limit) / 1e9, row["share_of_copy"] = median(rate) / median(limit);
     if (Json why = where.explain(k.name, p, c, [&] { c.run(); }); !why.is_null()) row["explain"] = why;
     all.push_back(row);
   }
@@ -314,9 +309,10 @@ void print_table(const Json& j) {
     for (const Json& row : rows) {
       s += " ";
       for (const auto& [key, v] : row.items()) {
-        s += "  " + key + " " + (v.is_number_float() ? formatted("%.3g", v.get<double>())
-                                 : v.is_string()      ? v.get<std::string>()
-                                                      : v.dump());
+        s += "  " + key + " " +
+             (v.is_number_float() ? formatted("%.3g", v.get<double>())
+              : v.is_string()     ? v.get<std::string>()
+                                  : v.dump());
       }
       s += "\n";
     }

@@ -56,8 +56,8 @@ void Progress::show(std::string_view what, double part, std::string_view more) {
   const int done = static_cast<int>(part * width);
   std::string bar(static_cast<std::size_t>(width), '.');
   std::fill(bar.begin(), bar.begin() + std::clamp(done, 0, width), '#');
-  const std::string line = formatted("\r%-10s [%s] %3.0f %%%s%s\x1b[K", std::string(what).c_str(), bar.c_str(), part * 100,
-                                     more.empty() ? "" : "  ", std::string(more).c_str());
+  const std::string line = formatted("\r%-10s [%s] %3.0f %%%s%s\x1b[K", std::string(what).c_str(), bar.c_str(),
+                                     part * 100, more.empty() ? "" : "  ", std::string(more).c_str());
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }

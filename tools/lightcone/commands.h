@@ -99,7 +99,6 @@ struct TrainOptions {
 // The exit code: 0, or 128 and the signal that stopped it.
 int train(const TrainOptions& o);
 
-
 struct PredictOptions {
   std::string model;                // best.safetensors, or the folder of a run
   std::vector<std::string> inputs;  // files and folders

@@ -215,8 +215,7 @@ class Answers {
     if (!std::ranges::all_of(out, [](float v) { return std::isfinite(v); }))
       throw file_error("predict", from.input, from.row ? str_cat("row ", *from.row, ": ") : "",
                        "what the model says is no number: what it was given, or its parameters, are too large for it");
-    if (d_.data.regression)
-      return number(from, static_cast<double>(out[0]) * d_.target_std + d_.target_mean);
+    if (d_.data.regression) return number(from, static_cast<double>(out[0]) * d_.target_std + d_.target_mean);
     std::vector<std::size_t> best(out.size());
     std::iota(best.begin(), best.end(), std::size_t{0});
     std::ranges::stable_sort(best, [&](std::size_t a, std::size_t b) { return out[a] > out[b]; });
@@ -261,8 +260,8 @@ class Answers {
     }
     if (o_.format == "text") text_ += first + rest + "\n";
     if (o_.format == "json")
-      text_ += str_cat(first, ", \"class\": ", json(d_.classes[best[0]]), ", \"probability\": ",
-                       digits(static_cast<double>(out[best[0]])), ", \"top\": [", rest, "]}");
+      text_ += str_cat(first, ", \"class\": ", json(d_.classes[best[0]]),
+                       ", \"probability\": ", digits(static_cast<double>(out[best[0]])), ", \"top\": [", rest, "]}");
   }
 
   const ModelDescription& d_;

@@ -95,15 +95,14 @@ void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_
   const double rss = peak_rss_bytes(), program = program_bytes(o.model);
   const std::string planned = human_bytes(static_cast<double>(m.program().plan().total_bytes()));
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;
-  std::string line =
-      formatted("prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
-                t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
+  std::string line = formatted("prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
+                               t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
   if (o.device.is_cpu()) {
     const double limit = host::read_bandwidth(*host::threads(o.threads));
     // every weight but the embedding table is read for each token; a tied table is read as the head
     const double per_token = static_cast<double>(m.bytes_per_token());
-    line += formatted(", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s", 100 * rate * per_token / limit,
-                      limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),
+    line += formatted(", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s",
+                      100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),
                       o.model == "builtin" ? " with its model" : "", human_bytes(program).c_str());
   } else {
     line += str_cat(" | on ", printable(m.program().device()->name(), 200), ": plan ", planned, " | here: peak ",

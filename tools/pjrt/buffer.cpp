@@ -128,7 +128,8 @@ void raw_to_host(BufferCopyRawToHost& args) {
   const std::shared_ptr<Bytes> bytes = args.of->bytes();
   const auto size = static_cast<std::int64_t>(bytes->size());
   if (args.offset < 0 || args.size < 0 || args.offset > size || args.size > size - args.offset)
-    throw Failure(ErrorCode::OutOfRange, str_cat(args.size, " bytes from ", args.offset, " on leave a buffer of ", size));
+    throw Failure(ErrorCode::OutOfRange,
+                  str_cat(args.size, " bytes from ", args.offset, " on leave a buffer of ", size));
   if (args.size && !args.to) invalid("there is no address to copy to");
   if (args.size) std::memcpy(args.to, bytes->data() + args.offset, static_cast<std::size_t>(args.size));
   args.done = done();

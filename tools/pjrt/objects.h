@@ -187,8 +187,8 @@ Error* guarded(const F& body) noexcept {
 template <class Args>
 void check_size(const Args* args) {
   if (!args || args->head.size < known_size<Args>())
-    invalid(str_cat("the arguments of function ", static_cast<int>(Args::function), " have ", args ? args->head.size : 0,
-                " bytes, fewer than the ", known_size<Args>(), " of version 0.58"));
+    invalid(str_cat("the arguments of function ", static_cast<int>(Args::function), " have ",
+                    args ? args->head.size : 0, " bytes, fewer than the ", known_size<Args>(), " of version 0.58"));
 }
 
 // A structure that another one points at must be as large as what is read of it.

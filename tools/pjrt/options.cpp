@@ -56,7 +56,7 @@ void check_options(std::string_view proto) {
     for (Fields build(all.bytes); build.next();)
       if ((build.number == kReplicas || build.number == kPartitions) && build.value > 1)
         unimplemented(str_cat("a program of ", build.value, build.number == kReplicas ? " replicas" : " partitions",
-                          " needs as many devices, and there is one"));
+                              " needs as many devices, and there is one"));
   }
 }
 

@@ -84,7 +84,8 @@ void compile(ClientCompile& args) {
   if (args.program) check_part(args.program, known_size<Program>(), "the program");
   if (!args.program || !args.program->code) invalid("there is no program to compile");
   const std::string_view format(args.program->format, args.program->format_size);
-  if (format != "mlir") unimplemented(str_cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
+  if (format != "mlir")
+    unimplemented(str_cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
   check_options({args.options, args.options_size});
   const std::string_view text(args.program->code, args.program->code_size);
   const hlo::Module module = parse(text);

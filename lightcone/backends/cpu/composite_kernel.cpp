@@ -53,12 +53,13 @@ std::int64_t CpuCall::extent(std::string_view name) const {
 std::shared_ptr<const KernelRule> cpu_kernel(
     std::function<void(const CpuCall&)> run,
     std::function<bool(const Attributes&, std::span<const TensorType> operands)> takes) {
-  return std::make_shared<const KernelRule>(KernelRule{
-      "cpu", [run = std::move(run), takes = std::move(takes)](const Node& n, std::span<const TensorType> operands)
-                 -> std::shared_ptr<Kernel> {
-        if (takes && !takes(n.attributes, operands)) return nullptr;
-        return std::make_shared<CpuCompositeKernel>(n, operands, run);
-      }});
+  return std::make_shared<const KernelRule>(
+      KernelRule{"cpu",
+                 [run = std::move(run), takes = std::move(takes)](
+                     const Node& n, std::span<const TensorType> operands) -> std::shared_ptr<Kernel> {
+                   if (takes && !takes(n.attributes, operands)) return nullptr;
+                   return std::make_shared<CpuCompositeKernel>(n, operands, run);
+                 }});
 }
 
 }  // namespace lc

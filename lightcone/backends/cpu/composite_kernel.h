@@ -51,8 +51,8 @@ class CpuCall {
   const Attributes& attributes_;
 };
 
-// `run` may not throw, allocate or keep what it is given. `takes`: which element types and attributes it can; others are
-// computed by the definition.
+// `run` may not throw, allocate or keep what it is given. `takes`: which element types and attributes it can; others
+// are computed by the definition.
 std::shared_ptr<const KernelRule> cpu_kernel(
     std::function<void(const CpuCall&)> run,
     std::function<bool(const Attributes&, std::span<const TensorType> operands)> takes = {});

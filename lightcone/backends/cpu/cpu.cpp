@@ -5,21 +5,21 @@
 #include <mutex>
 #include <set>
 
-#include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/foreign_device.h"
+#include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/scan.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/device/fork.h"
+#include "lightcone/device/host_device.h"
+#include "lightcone/device/loop_plan.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/order.h"
 #include "lightcone/passes/composites.h"
-#include "lightcone/device/fork.h"
-#include "lightcone/device/host_device.h"
-#include "lightcone/device/loop_plan.h"
 
 namespace lc::host {
 namespace {
@@ -61,8 +61,7 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
     return compile_loops(g, log, settled->options(), settled->device()->workers());
   });
   add(
-      "composites",
-      [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      "composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
   // Asked when there is a convolution: the answer may be the system's (target/target.h).
@@ -77,8 +76,10 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
         return nhwc ? std::move(*nhwc) : g.clone();
       });
   add("filter gradients", may_have_filter_gradients, filter_gradients_last);
-  add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
-  add("attention",
+  add(
+      "contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add(
+      "attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
       [settled](const Graph& g, PassLog& log) {
         return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
@@ -86,7 +87,8 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
           return lowering::NamedKernel{k, k->name()};
         });
       });
-  add("contractions",
+  add(
+      "contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
       },
@@ -118,7 +120,8 @@ void compile_loops(const Loops& loops, const JitOptions& o, PassLog& log) {
 }
 
 std::string on_one_line(std::string words) {
-  std::replace_if(words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
+  std::replace_if(
+      words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
   return words;
 }
 

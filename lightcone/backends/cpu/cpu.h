@@ -9,9 +9,9 @@
 #include "lightcone/backends/cpu/jit/jit.h"
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/codegen/machine.h"
+#include "lightcone/device/kernel.h"
 #include "lightcone/passes/compiler.h"
 #include "lightcone/passes/precision.h"
-#include "lightcone/device/kernel.h"
 
 namespace lc {
 

@@ -43,8 +43,8 @@ struct Rows {  // an axis as outer x length x inner
   }
 };
 
-// sizes: outer, base length, index length, inner. A task owns columns of the result and goes through the index in order,
-// so that the same sums are made in the same order whatever the number of threads.
+// sizes: outer, base length, index length, inner. A task owns columns of the result and goes through the index in
+// order, so that the same sums are made in the same order whatever the number of threads.
 class ScatterKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
@@ -104,7 +104,8 @@ class ScatterKernel final : public LibraryKernel {
   void write(const HostLaunch& l, std::size_t to, std::size_t from) const {
     const std::size_t size = size_of(dtype_);
     if (is(node_, builtin::scatter()))
-      std::memcpy(static_cast<std::byte*>(l.out) + to * size, static_cast<const std::byte*>(l.in[2]) + from * size, size);
+      std::memcpy(static_cast<std::byte*>(l.out) + to * size, static_cast<const std::byte*>(l.in[2]) + from * size,
+                  size);
     else if (is_float(dtype_))
       store_f64(l.out, dtype_, to, load_f64(l.out, dtype_, to) + load_f64(l.in[2], dtype_, from));
     else store_i64(l.out, dtype_, to, eval::add(load_i64(l.out, dtype_, to), load_i64(l.in[2], dtype_, from)));

@@ -18,9 +18,7 @@ using lowering::CutRules;
 using lowering::Factors;
 using lowering::Loop;
 
-bool multiplies_bf16(const CpuOptions& o) {
-  return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target);
-}
+bool multiplies_bf16(const CpuOptions& o) { return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target); }
 
 // Is there a convolution with channels last that is more than a product of matrices? Then the others of the net keep
 // theirs last, too.
@@ -77,7 +75,8 @@ CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
     if (plan.filter_gradient) return static_cast<const Convolution&>(plan);
     if (options_.precision == Precision::Medium) ++tiles_wanted_;
     if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
-    else if (options_.precision == Precision::Medium) choose_nchw_bf16(g_, uses, options_.winograd, *options_.target, plan);
+    else if (options_.precision == Precision::Medium)
+      choose_nchw_bf16(g_, uses, options_.winograd, *options_.target, plan);
     return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
   }
   if (!product) return std::monostate{};
@@ -111,8 +110,8 @@ void Emitter::choose_packed() {
   }
   for (auto& [id, c] : matmuls_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
   for (auto& [id, c] : convolutions_)
-    c.packed = !c.filter_gradient && (c.channels_last || c.nchw_bf16 || (packed_filters(g_, c, *options_.target) &&
-                                                                        !raw.contains(c.weight_node)));
+    c.packed = !c.filter_gradient && (c.channels_last || c.nchw_bf16 ||
+                                      (packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node)));
 }
 
 NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
@@ -134,10 +133,11 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
   const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
   if (!fresh) return it->second;
   const NodeId from = to_[c.weight_node];
-  Node pack{.op = Op::Kernel,
-            .dtype = c.nchw_bf16 ? DType::U8 : DType::F32,
-            .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(*options_.target))},
-            .where = g_[c.weight_node].where};
+  Node pack{
+      .op = Op::Kernel,
+      .dtype = c.nchw_bf16 ? DType::U8 : DType::F32,
+      .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(*options_.target))},
+      .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
   pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f, *options_.target));
   pack.name = pack.kernel->name();

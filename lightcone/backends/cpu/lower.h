@@ -75,10 +75,10 @@ class Emitter {
   const Machine& machine_;
   ir::KernelNames& names_;
   int tiles_wanted_ = 0;  // products that would be on tiles, if the system grants them
-  bool nhwc_bf16_;  // convolutions with channels last are multiplied in bf16
+  bool nhwc_bf16_;        // convolutions with channels last are multiplied in bf16
   std::map<NodeId, MatmulPlan> matmuls_;
   std::map<NodeId, ConvPlan> convolutions_;
-  lowering::Cut cut_;  // made with match(), which fills the two above
+  lowering::Cut cut_;                             // made with match(), which fills the two above
   std::map<NodeId, Fused> fused_;                 // by consumer
   std::map<NodeId, std::vector<NodeId>> groups_;  // results of products of the same rows, by the first of them
   std::set<NodeId> prologues_;                    // loops that may run within the products that read them

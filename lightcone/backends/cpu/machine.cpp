@@ -102,8 +102,8 @@ Machine default_machine() {
   size(_SC_LEVEL1_DCACHE_SIZE, m.l1), size(_SC_LEVEL2_CACHE_SIZE, m.l2), size(_SC_LEVEL3_CACHE_SIZE, m.l3);
 #endif
 #if defined(__x86_64__)
-  // AMD's cores with 32 KB: softmax, layer norm and chains of 16 KB rows run 1.1 to 1.25 times as fast so (measured on Zen 4);
-  // with 48 KB (Zen 5) the first level and the pipeline were better.
+  // AMD's cores with 32 KB: softmax, layer norm and chains of 16 KB rows run 1.1 to 1.25 times as fast so (measured on
+  // Zen 4); with 48 KB (Zen 5) the first level and the pipeline were better.
   if (family().vendor == "AuthenticAMD" && m.l1 <= 32 << 10) m.fetch_level = 2, m.pipeline = false;
 #endif
   return m;

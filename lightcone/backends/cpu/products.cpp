@@ -58,8 +58,8 @@ std::vector<NodeId> Emitter::available(const std::vector<NodeId>& group) const {
         ties = true;
       }
     const Dim& columns = matmul_of(id)->axes.back().extent;
-    const bool even = std::all_of(parts.begin(), parts.end(),
-                                  [&](NodeId p) { return matmul_of(p)->axes.back().extent == columns; });
+    const bool even =
+        std::all_of(parts.begin(), parts.end(), [&](NodeId p) { return matmul_of(p)->axes.back().extent == columns; });
     if (!there || (ties && !even)) continue;
     parts.push_back(id);
     tied = ties;
@@ -106,8 +106,7 @@ void Emitter::find_prologues() {
     if (steps_of_a_row(group)) prologues_.insert(matmul_of(first)->a_node);
   }
   for (NodeId id : cut_.results())
-    if (matmul_of(id) && !grouped.contains(id) && steps_of_a_row({id}))
-      prologues_.insert(matmul_of(id)->a_node);
+    if (matmul_of(id) && !grouped.contains(id) && steps_of_a_row({id})) prologues_.insert(matmul_of(id)->a_node);
 }
 
 // Of products of the same rows, by the sum of the first one, whose call all of them share in a picture.

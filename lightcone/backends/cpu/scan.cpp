@@ -64,8 +64,8 @@ struct ScanKernel::Run {
   void launch(const LoopPlan::Step& s) const {
     const auto** in = reinterpret_cast<const void**>(scratch(k.scratch_bytes)) + s.first;
     for (std::size_t i = 0; i < s.in.size(); ++i) in[i] = at(s.in[i]);
-    static_cast<const HostKernel*>(s.kernel)
-        ->run({{in, s.in.size()}, scratch(s.out.at), s.sizes, scratch(s.scratch), parallel});
+    static_cast<const HostKernel*>(s.kernel)->run(
+        {{in, s.in.size()}, scratch(s.out.at), s.sizes, scratch(s.scratch), parallel});
   }
   void step() {
     if (k.keeps)
@@ -117,9 +117,8 @@ void ScanKernel::run(const HostLaunch& l) const {
 }  // namespace
 
 Graph compile_loops(const Graph& g, PassLog& log, const CpuOptions& options, int workers) {
-  return lc::compile_loops(g, log, "cpu", cpu(options), workers, [workers](LoopPlan plan) {
-    return std::make_shared<ScanKernel>(std::move(plan), workers);
-  });
+  return lc::compile_loops(g, log, "cpu", cpu(options), workers,
+                           [workers](LoopPlan plan) { return std::make_shared<ScanKernel>(std::move(plan), workers); });
 }
 
 }  // namespace lc::host

@@ -1,5 +1,5 @@
-// Loops (ops/loop.h) on the CPU: the body is compiled once, and one kernel runs its kernels step after step. What depends
-// on captured values alone, as packed weights do, is computed before the first step.
+// Loops (ops/loop.h) on the CPU: the body is compiled once, and one kernel runs its kernels step after step. What
+// depends on captured values alone, as packed weights do, is computed before the first step.
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"

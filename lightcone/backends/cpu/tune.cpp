@@ -28,10 +28,7 @@ struct Compared {
 class Chooser {
  public:
   Chooser(const Machine& built_in, const TuneOptions& o, const TuneBench& bench)
-      : options_(o),
-        bench_(bench),
-        best_(built_in),
-        until_(bench.now() + o.seconds) {}
+      : options_(o), bench_(bench), best_(built_in), until_(bench.now() + o.seconds) {}
   Machine run();
 
  private:
@@ -44,7 +41,7 @@ class Chooser {
   void decide(const Candidates& others, std::span<const TuneWork> works = kLoops, double least = kBetter);
   bool slows_weights(const Machine& m) const;
   template <class T>
-  Candidates with(T Machine::* field, std::initializer_list<T> values) const {
+  Candidates with(T Machine::*field, std::initializer_list<T> values) const {
     Candidates all;
     for (const T& v : values)
       if (best_.*field != v) all.push_back(best_), all.back().*field = v;

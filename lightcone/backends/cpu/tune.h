@@ -15,7 +15,7 @@ struct TuneOptions {
   int rounds = 5;                                   // how often every candidate takes its turn
   std::int64_t elements = 0;                        // of the tensors that are timed; 0: more than the caches hold
   std::function<void(std::string_view)> said = {};  // is told each step, before it begins
-  double seconds = 8;  // when they are over, what is not decided yet stays as it is
+  double seconds = 8;                               // when they are over, what is not decided yet stays as it is
 };
 
 // Starts from the profile that the processor's family has and decides one thing after the other, by what a GELU, a

@@ -27,9 +27,7 @@ using i64 = std::int64_t;
 constexpr i64 kWidest = 4096;  // of a row
 constexpr i64 kMB = 1 << 20;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 // An eighth of the memory that is free: what is timed must not drive out what others have.
 i64 bytes_to_spare() {
 #if defined(_SC_AVPHYS_PAGES)
@@ -49,9 +47,7 @@ bool of_weights(TuneWork w) { return w == TuneWork::Q8Weights || w == TuneWork::
 class Bench {
  public:
   explicit Bench(const TuneOptions& o)
-      : threads_(o.threads),
-        parallel_(host::threads(o.threads)),
-        small_(o.elements > 0) {
+      : threads_(o.threads), parallel_(host::threads(o.threads)), small_(o.elements > 0) {
     const i64 last = host::default_machine().l3, spare = bytes_to_spare();
     const i64 beyond = std::clamp<i64>(last / 2, 8 << 20, 32 << 20);
     elements_ = (o.elements > 0 ? o.elements : beyond) / kWidest * kWidest;

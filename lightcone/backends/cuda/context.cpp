@@ -91,11 +91,11 @@ void Context::refuse() const {
   if (r == api::Result::Deinitialized)
     throw Error("cuda", str_cat("the CUDA driver has shut down, as it does when a process ends: ",
                                 "nothing can be run or ", "read any more"));
-  throw Error("cuda",
-              str_cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
-                      "is gone. Start the process anew, and load what it had kept: a driver may refuse everything until ",
-                      "then. Where a kernel did this, ",
-                      "compute-sanitizer says which, and where"));
+  throw Error(
+      "cuda",
+      str_cat("the CUDA device ", ordinal_, " was lost: ", driver_->words(r), "; all that lay in its memory ",
+              "is gone. Start the process anew, and load what it had kept: a driver may refuse everything until ",
+              "then. Where a kernel did this, ", "compute-sanitizer says which, and where"));
 }
 
 void Context::fail(api::Result r, std::string_view doing) const {

@@ -28,10 +28,10 @@ struct CudaOptions {
   // from tiles that it copies by itself (wgmma, TMA)? Nothing said: yes, but where $LIGHTCONE_WARPGROUPS is 0. On an
   // H200 they are twice as fast as our products by warps, and 0.82 to 0.86 of cuBLASLt.
   std::optional<bool> warpgroups = {};
-  // From compute capability 9.0 and a driver for CUDA 12.3 on (an Error with an older one), does a kernel begin while the
-  // one before it still runs, and wait for that itself (programmatic dependent launch)? Nothing said: where
-  // $LIGHTCONE_OVERLAP is 1. On an H200 decoding by a small model was 5 % faster with it and a training step was not, so
-  // it is not the default.
+  // From compute capability 9.0 and a driver for CUDA 12.3 on (an Error with an older one), does a kernel begin while
+  // the one before it still runs, and wait for that itself (programmatic dependent launch)? Nothing said: where
+  // $LIGHTCONE_OVERLAP is 1. On an H200 decoding by a small model was 5 % faster with it and a training step was not,
+  // so it is not the default.
   std::optional<bool> overlap = {};
 };
 
@@ -44,8 +44,8 @@ namespace nvidia {
 std::vector<gpu::Limits> devices(const CudaOptions& options = {});
 
 // A device with an ordered stream of its own. An Error when there is no such device, driver or NVRTC, which says what
-// to install. After a kernel has brought the device down (an Error says so), the process has to be started anew: NVIDIA's
-// driver refuses whatever it is asked until then.
+// to install. After a kernel has brought the device down (an Error says so), the process has to be started anew:
+// NVIDIA's driver refuses whatever it is asked until then.
 std::shared_ptr<gpu::GpuDevice> open_device(const CudaOptions& options = {});
 
 }  // namespace nvidia

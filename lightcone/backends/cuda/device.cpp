@@ -78,9 +78,10 @@ bool switched(const char* variable, bool standard) {
 constexpr int kOldestOverlap = 12030;
 void check_overlap(int driver_version) {
   if (driver_version < kOldestOverlap)
-    throw Error("cuda", str_cat("launches that overlap (CudaOptions::overlap, LIGHTCONE_OVERLAP) need a driver of version ",
-                                version_text(kOldestOverlap), " or newer, and this one is of version ",
-                                version_text(driver_version), ": install a newer driver, or switch them off"));
+    throw Error("cuda",
+                str_cat("launches that overlap (CudaOptions::overlap, LIGHTCONE_OVERLAP) need a driver of version ",
+                        version_text(kOldestOverlap), " or newer, and this one is of version ",
+                        version_text(driver_version), ": install a newer driver, or switch them off"));
 }
 
 api::Address checked(Place p, std::size_t bytes) {
@@ -118,7 +119,8 @@ CudaDevice::CudaDevice(const CudaOptions& options)
       options_(options) {
   const auto [major, minor] = Properties(context_->driver(), options.device).capability();
   limits_.architecture = architecture_for(*compiler_, major, minor);
-  limits_.warpgroups = limits_.architecture == "sm_90a" && options.warpgroups.value_or(switched("LIGHTCONE_WARPGROUPS", true));
+  limits_.warpgroups =
+      limits_.architecture == "sm_90a" && options.warpgroups.value_or(switched("LIGHTCONE_WARPGROUPS", true));
   overlaps_ = major >= 9 && options.overlap.value_or(switched("LIGHTCONE_OVERLAP", false));
   if (overlaps_) check_overlap(context_->driver().version());
   limits_.driver += ", NVRTC " + version_text(compiler_->version());

@@ -21,10 +21,10 @@ void encode(const Driver& driver, const gpu::TileMap& m, api::Address address, s
     box[k] = static_cast<std::uint32_t>(m.box[k]), steps[k] = 1;
   }
   const auto type = m.bytes == 1 ? api::TensorMapType::U8 : api::TensorMapType::U16;
-  const api::Result r = driver.api().encode_tiled(
-      map.words.data(), type, static_cast<std::uint32_t>(m.axes), address, extents.data(), strides.data(), box.data(),
-      steps.data(), api::TensorMapInterleave::None, api::TensorMapSwizzle::Bytes128, api::TensorMapPromotion::Bytes256,
-      api::TensorMapFill::Zeros);
+  const api::Result r = driver.api().encode_tiled(map.words.data(), type, static_cast<std::uint32_t>(m.axes), address,
+                                                  extents.data(), strides.data(), box.data(), steps.data(),
+                                                  api::TensorMapInterleave::None, api::TensorMapSwizzle::Bytes128,
+                                                  api::TensorMapPromotion::Bytes256, api::TensorMapFill::Zeros);
   if (r != api::Result::Success)
     throw Error("cuda", str_cat("the driver takes no map of an operand of ", m.axes, " axes: ", driver.words(r)));
   std::copy(map.words.begin(), map.words.end(), to.begin());
@@ -44,12 +44,8 @@ KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
     refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
   if (s.maps.size() > kMostMaps) refuse("maps", s.maps.size(), kMostMaps);
   const auto& code = *static_cast<const Module*>(s.code);
-  return {code.function(s.function),
-          static_cast<unsigned>(s.groups),
-          static_cast<unsigned>(s.threads),
-          static_cast<unsigned>(s.shared),
-          static_cast<unsigned>(s.maps.size()),
-          code.overlaps(s.function)};
+  return {code.function(s.function),       static_cast<unsigned>(s.groups),      static_cast<unsigned>(s.threads),
+          static_cast<unsigned>(s.shared), static_cast<unsigned>(s.maps.size()), code.overlaps(s.function)};
 }
 
 void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to) {

@@ -10,8 +10,8 @@
 
 namespace lc::nvidia {
 
-inline constexpr std::size_t kMapWords = 16;  // of a map: the driver's CUtensorMap
-inline constexpr std::size_t kMostMaps = 2;   // of a start
+inline constexpr std::size_t kMapWords = 16;                                       // of a map: the driver's CUtensorMap
+inline constexpr std::size_t kMostMaps = 2;                                        // of a start
 inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;  // but maps
 inline constexpr std::size_t kMostWords = kMostMaps * kMapWords + kMostArguments;
 

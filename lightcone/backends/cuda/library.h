@@ -16,8 +16,8 @@ class Context;
 
 // Versions as the libraries give them, 12040 for 12.4.
 std::string version_text(int version);
-// The names as the system's loader looks for them, then each in the folders of a CUDA toolkit: $CUDA_HOME, $CUDA_PATH, and
-// where NVIDIA's packages put it.
+// The names as the system's loader looks for them, then each in the folders of a CUDA toolkit: $CUDA_HOME, $CUDA_PATH,
+// and where NVIDIA's packages put it.
 std::vector<std::string> with_toolkit_folders(const std::vector<std::string>& names);
 
 class Driver {

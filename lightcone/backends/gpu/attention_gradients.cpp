@@ -107,8 +107,8 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
     of.mask = mask_axes(shape(4), std::move(scores));
   }
   if (of.symbolic().size() > kMostSizes) return nullptr;
-  // On PoCL 3.1 the kernels of sizes that are bound later gave wrong numbers, or none within minutes, for a reason that was
-  // not found: OpenCL computes the definition of those.
+  // On PoCL 3.1 the kernels of sizes that are bound later gave wrong numbers, or none within minutes, for a reason that
+  // was not found: OpenCL computes the definition of those.
   if (limits.language == simt::Language::OpenCl && !of.symbolic().empty()) return nullptr;
   const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared),
                                precision == Precision::Medium && capability(limits) >= 80};

@@ -24,7 +24,8 @@ struct Run {
   i64 numbers[kMostSizes];
   std::size_t symbolic, count;
 
-  Run(const Plan& plan, std::span<const i64> sizes) : symbolic(plan.sizes.symbolic().size()), count(plan.sizes.count()) {
+  Run(const Plan& plan, std::span<const i64> sizes)
+      : symbolic(plan.sizes.symbolic().size()), count(plan.sizes.count()) {
     std::copy_n(sizes.begin(), symbolic, numbers);
     batches = sizes[symbolic], rows = sizes[symbolic + 1], keys = sizes[symbolic + 2];
     divide(1, {keys, 1});

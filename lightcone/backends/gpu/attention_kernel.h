@@ -1,5 +1,5 @@
-// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split. And its
-// derivative as another: a start for the queries, one for the keys, and where a mask is causal one before them.
+// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split. And
+// its derivative as another: a start for the queries, one for the keys, and where a mask is causal one before them.
 #pragma once
 
 #include <memory>

@@ -47,7 +47,10 @@ class FallbackKernel final : public GpuKernel {
 void make_room(std::vector<std::byte>& value, std::size_t bytes) { value.resize(std::max<std::size_t>(bytes, 64)); }
 
 FallbackKernel::FallbackKernel(Graph compiled, std::size_t operands)
-    : graph_(std::move(compiled)), result_(graph_.roots()[0].edge.node), values_(graph_.size()), scratch_(graph_.size()) {
+    : graph_(std::move(compiled)),
+      result_(graph_.roots()[0].edge.node),
+      values_(graph_.size()),
+      scratch_(graph_.size()) {
   sizes_.resize(operands, 0);
   const std::vector<bool> live = graph_.live();
   for (NodeId id = 0; id < graph_.size(); ++id) {

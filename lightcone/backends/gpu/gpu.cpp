@@ -49,31 +49,32 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
     return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
   });
   add(
-      "composites",
-      [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      "composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
   add("unroll windows", lowering::has_windows, lowering::unroll_windows);
-  add("contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
-  add("attention",
+  add(
+      "contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+  add(
+      "attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
       [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log, options.precision); });
-  add("running", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
+  add(
+      "running", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
       [=](const Graph& g, PassLog& log) { return fuse_running(g, lazy->device(), log); });
-  add("contractions",
+  add(
+      "contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
       },
       [](const Graph& g, PassLog& log) {
-        return lowering::prepare_contractions(g, log, [](const Graph& of, const lowering::Factors& f) {
-          return find_convolution(of, f).has_value();
-        });
+        return lowering::prepare_contractions(
+            g, log, [](const Graph& of, const lowering::Factors& f) { return find_convolution(of, f).has_value(); });
       });
   const auto reduces = [](const Graph& g) {
     return any_node(g, [](const Node& n) { return info(n.op).kind == Kind::Reduce; });
   };
   add("join reductions", reduces, lowering::join_reductions);
-  add("split reductions", reduces,
-      [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
+  add("split reductions", reduces, [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   return passes;
 }
 

@@ -1,5 +1,6 @@
 // Compilers for accelerators: `generic() | cuda()`, `opencl()`, `metal()` turn every node of a graph into kernels of a
-// device. Kernels are text in the device's language, made by one generator (codegen/simt), and compiled when the graph is.
+// device. Kernels are text in the device's language, made by one generator (codegen/simt), and compiled when the graph
+// is.
 #pragma once
 
 #include <functional>

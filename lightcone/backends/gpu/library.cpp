@@ -154,7 +154,8 @@ bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
                                 builtin::argsort(), builtin::random_bits(), builtin::dequantize(), barrier()})
     if (is(n, c)) return true;
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits(), Precision::Highest) != nullptr;
+  if (is_attention_gradients(n))
+    return attention_gradients_kernel(g, n, device.limits(), Precision::Highest) != nullptr;
   return kernel_of(g, n, device) != nullptr;
 }
 

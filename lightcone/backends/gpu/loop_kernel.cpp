@@ -4,9 +4,7 @@
 
 namespace lc::gpu {
 
-simt::GridLimits grid_limits(const Limits& l) {
-  return {l.threads, l.warp, static_cast<std::int64_t>(l.shared)};
-}
+simt::GridLimits grid_limits(const Limits& l) { return {l.threads, l.warp, static_cast<std::int64_t>(l.shared)}; }
 
 LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, const Limits& limits, Dim update_bytes)
     : ir_(std::move(k)),

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <map>
-#include <set>
 
 #include "lightcone/backends/gpu/block_kernels.h"
 #include "lightcone/backends/gpu/fallback.h"
@@ -33,7 +31,8 @@ std::vector<NodeId> too_narrow(const ir::Built& b) {
     const int depth = k.loops[static_cast<std::size_t>(k.reductions[r].outer_loop)].depth;
     if (depth >= k.output_loops) continue;
     Dim rows = 1, written = 1;
-    for (int l = 0; l < k.output_loops; ++l) (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[static_cast<std::size_t>(l)].extent;
+    for (int l = 0; l < k.output_loops; ++l)
+      (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[static_cast<std::size_t>(l)].extent;
     if (rows.bounds().hi < kFewLoopRows && written.bounds().hi > kMuchWritten) found.push_back(b.reductions[r]);
   }
   return found;
@@ -61,10 +60,10 @@ class Emitter {
   std::shared_ptr<GpuDevice> device_;
   PassLog& log_;
   const GpuOptions& options_;
-  std::map<NodeId, Product> products_;  // by the sum
-  Cut cut_;                             // made with match(), which fills them
+  std::map<NodeId, Product> products_;                  // by the sum
+  Cut cut_;                                             // made with match(), which fills them
   std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
-  std::map<NodeId, NodeId> planes_;  // of parameters: in the new graph, once they are there
+  std::map<NodeId, NodeId> planes_;                     // of parameters: in the new graph, once they are there
   std::vector<NodeId> to_;
   std::vector<std::shared_ptr<TextKernel>> made_;
 };
@@ -113,7 +112,7 @@ CutRules Emitter::rules() {
   r.match = [this](const Graph&, const lowering::Factors& f) { return match(f); };
   r.epilogue_of_any_type = true;
   r.inner_results = 15;  // the parts of a reduction that was split are in memory
-  r.keep_rows = false;  // by the grid (codegen/simt/grid.cpp)
+  r.keep_rows = false;   // by the grid (codegen/simt/grid.cpp)
   r.unfit = [this](NodeId root, const ir::Built& b) { return unfit(root, b); };
   return r;
 }
@@ -124,12 +123,14 @@ bool Emitter::computes(NodeId id) const {
   if (device_->limits().f64) return true;
   if (const auto* loop = cut_.get<lowering::Loop>(id)) {
     const ir::Kernel& k = *loop->kernel;
-    return k.dtype != DType::F64 && std::ranges::none_of(k.instrs, [](const ir::Instr& i) { return i.dtype == DType::F64; });
+    return k.dtype != DType::F64 &&
+           std::ranges::none_of(k.instrs, [](const ir::Instr& i) { return i.dtype == DType::F64; });
   }
   const Node& n = g_[id];
   if (n.op == Op::Result || is(n, barrier()) || (n.composite && n.composite->loop)) return true;
   const auto is_f64 = [](DType t) { return t == DType::F64; };
-  return !is_f64(g_[id].dtype) && std::ranges::none_of(g_[id].in, [&](const Edge& e) { return is_f64(g_[e.node].dtype); });
+  return !is_f64(g_[id].dtype) &&
+         std::ranges::none_of(g_[id].in, [&](const Edge& e) { return is_f64(g_[e.node].dtype); });
 }
 
 std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId>& operands) {
@@ -186,7 +187,9 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   }
   if (!kernel) {
     const bool loop = cut_.get<lowering::Loop>(id);
-    kernel = !computes(id) ? on_the_host(id, operands) : loop ? loop_kernel(id) : library_kernel(g_, n, *device_, options_.precision);
+    kernel = !computes(id) ? on_the_host(id, operands)
+             : loop        ? loop_kernel(id)
+                           : library_kernel(g_, n, *device_, options_.precision);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));

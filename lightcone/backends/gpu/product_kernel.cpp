@@ -7,17 +7,17 @@ namespace lc::gpu {
 
 namespace {
 
-constexpr std::int64_t kFewProductRows = 8;   // up to here B is what is read, and every group reads a part of it
-constexpr std::int64_t kManyGroups = 128;     // keep all processors of a large device at work
-constexpr std::int64_t kShortestPart = 256;   // of a part of a sum
-constexpr std::int64_t kMostParts = 1 << 20;  // numbers that are written as parts
+constexpr std::int64_t kFewProductRows = 8;     // up to here B is what is read, and every group reads a part of it
+constexpr std::int64_t kManyGroups = 128;       // keep all processors of a large device at work
+constexpr std::int64_t kShortestPart = 256;     // of a part of a sum
+constexpr std::int64_t kMostParts = 1 << 20;    // numbers that are written as parts
 constexpr std::int64_t kManyResults = 1 << 19;  // of windows: a thread may make 16 of them, and there are threads left
 
 std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
 std::int64_t most(const Dim& d) { return std::min<std::int64_t>(d.bounds().hi, std::int64_t{1} << 40); }
 
-// Products of halves and of bytes are exact in tensor cores, and so are those of floats of 8 bits, which are halves, too;
-// f32 is rounded where the user allows it, and sums of products of 8 bits are less exact.
+// Products of halves and of bytes are exact in tensor cores, and so are those of floats of 8 bits, which are halves,
+// too; f32 is rounded where the user allows it, and sums of products of 8 bits are less exact.
 Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   if (capability(l) < 80) return Cores::None;
   if (p.exact) return Cores::I8;
@@ -126,11 +126,11 @@ void ProductKernel::add_ways() {
   for (const Way& way : ways(small, large)) {
     Choice c{way, {}, {}};
     const auto text = [&](const ProductTexts& t) {
-      return way.lines                         ? t.windows(way.lines)
-             : way.few                         ? t.few_rows(way.few)
-             : cores_ == Cores::None           ? t.tiles(way.side)
+      return way.lines                        ? t.windows(way.lines)
+             : way.few                        ? t.few_rows(way.few)
+             : cores_ == Cores::None          ? t.tiles(way.side)
              : warpgroups_ && way.side >= 128 ? warpgroup_tiles(t, cores_, way.side)
-                                               : tensor_tiles(t, cores_, way.side);
+                                              : tensor_tiles(t, cores_, way.side);
     };
     KernelText whole = text(whole_);
     const bool parts = split(small, whole).parts > 1, wholes = split(large, whole).parts == 1;

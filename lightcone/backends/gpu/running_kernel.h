@@ -1,5 +1,5 @@
-// Running sums, products and maxima along the last axis, as one kernel: the steps over 1, 2, 4, ... elements that a graph
-// has for them read and write all of memory in each.
+// Running sums, products and maxima along the last axis, as one kernel: the steps over 1, 2, 4, ... elements that a
+// graph has for them read and write all of memory in each.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace lc::gpu {
 namespace {
 
-constexpr std::size_t kAligned = 64;   // where kernels expect what they read to begin
+constexpr std::size_t kAligned = 64;  // where kernels expect what they read to begin
 constexpr std::size_t kMostOperands = kMostPlaces;
 
 class ScanKernel final : public GpuKernel {
@@ -93,7 +93,9 @@ struct ScanKernel::Run {
   }
   // What the steps that are left would have kept and given: what this one did.
   void repeat_results(std::int64_t of, std::int64_t to) const {
-    const auto repeat = [&](std::size_t i, std::size_t bytes) { copy(result(i, to, bytes), result(i, of, bytes), bytes); };
+    const auto repeat = [&](std::size_t i, std::size_t bytes) {
+      copy(result(i, to, bytes), result(i, of, bytes), bytes);
+    };
     for (std::size_t i = 0; i < k.states && k.keeps; ++i) repeat(k.states + k.ys + i, k.bytes[i]);
     for (std::size_t i = 0; i < k.ys; ++i) repeat(k.states + i, k.bytes[k.states + k.slices + i]);
   }

@@ -13,11 +13,14 @@ constexpr unsigned char kCompileOptions[] = {0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff,
                                              0xff, 0xff, 0x01, 0x20, 0x01, 0x28, 0x01, 0x20, 0x01};
 
 constexpr std::pair<DType, api::BufferType> kTypes[] = {
-    {DType::F32, api::BufferType::F32},   {DType::F64, api::BufferType::F64}, {DType::F16, api::BufferType::F16},
-    {DType::BF16, api::BufferType::BF16}, {DType::I8, api::BufferType::S8},   {DType::I16, api::BufferType::S16},
-    {DType::I32, api::BufferType::S32},   {DType::I64, api::BufferType::S64}, {DType::U8, api::BufferType::U8},
-    {DType::U16, api::BufferType::U16},   {DType::U32, api::BufferType::U32}, {DType::U64, api::BufferType::U64},
-    {DType::Bool, api::BufferType::Pred}, {DType::F8E4M3FN, api::BufferType::F8E4M3FN}, {DType::F8E5M2, api::BufferType::F8E5M2}};
+    {DType::F32, api::BufferType::F32},      {DType::F64, api::BufferType::F64},
+    {DType::F16, api::BufferType::F16},      {DType::BF16, api::BufferType::BF16},
+    {DType::I8, api::BufferType::S8},        {DType::I16, api::BufferType::S16},
+    {DType::I32, api::BufferType::S32},      {DType::I64, api::BufferType::S64},
+    {DType::U8, api::BufferType::U8},        {DType::U16, api::BufferType::U16},
+    {DType::U32, api::BufferType::U32},      {DType::U64, api::BufferType::U64},
+    {DType::Bool, api::BufferType::Pred},    {DType::F8E4M3FN, api::BufferType::F8E4M3FN},
+    {DType::F8E5M2, api::BufferType::F8E5M2}};
 static_assert(std::size(kTypes) == std::size(kDTypes));
 
 // A function that gives one value.

@@ -1,6 +1,6 @@
-// Floats of 8 bits in generated code: held as f32, rounded after each operation. Rounding adds and subtracts a number whose
-// last digit is that of the result, which rounds to nearest, ties to even; below the smallest normal number the steps
-// stay the same, and so does that number.
+// Floats of 8 bits in generated code: held as f32, rounded after each operation. Rounding adds and subtracts a number
+// whose last digit is that of the result, which rounds to nearest, ties to even; below the smallest normal number the
+// steps stay the same, and so does that number.
 #include "lightcone/codegen/c/prelude.h"
 
 namespace lc::ir {

@@ -3,7 +3,8 @@
 //
 // exp2: 2^x = 2^n * 2^f, |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that
 // subnormal results are right; exp: x = n ln 2 + f, the same way. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)),
-// log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm beyond.
+// log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm
+// beyond.
 #include "lightcone/codegen/c/prelude.h"
 
 #include <string>
@@ -509,7 +510,8 @@ LC_INTEGERS(double, f64)
 std::string_view whole_number_functions() { return kWholeNumbers; }
 
 std::string_view c_prelude() {
-  static const std::string text = std::string(kHead) + std::string(kWholeNumbers) + std::string(kFloats) + std::string(f8_functions());
+  static const std::string text =
+      std::string(kHead) + std::string(kWholeNumbers) + std::string(kFloats) + std::string(f8_functions());
   return text;
 }
 

@@ -356,8 +356,8 @@ void CRenderer::output_lanes(int id) {
   lane_loop_ = -1;
 }
 
-// Pieces side by side are told apart by a loop over few numbers, in the guards of what each of them reads: with a body for
-// each number nothing is computed to be thrown away. How many bodies; 0: it is a loop.
+// Pieces side by side are told apart by a loop over few numbers, in the guards of what each of them reads: with a body
+// for each number nothing is computed to be thrown away. How many bodies; 0: it is a loop.
 std::int64_t CRenderer::unrolled(int id) const {
   constexpr std::int64_t kMost = 8, kInstructions = 1000;  // bodies in all, and what stands in them
   const Loop& l = loop_at(id);

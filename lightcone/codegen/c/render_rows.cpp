@@ -16,8 +16,8 @@ std::string CRenderer::fed(const Reduction& r, const std::string& into, bool in_
 void CRenderer::update(const Loop& l, bool vector, const std::string& width) {
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
-  const std::string s = vector || l.lanes ? acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";"
-                                          : fed(r, acc, true);
+  const std::string s =
+      vector || l.lanes ? acc + " = " + spell(r.op, r.dtype, acc, value(r.value), "") + ";" : fed(r, acc, true);
   if (vector) line("for (int l = 0; l < " + width + "; ++l) " + s);
   else line(s);
 }
@@ -49,8 +49,7 @@ void CRenderer::begin_sums(int id, bool vector) {
 void CRenderer::begin_blocks(int reduction, bool array) {
   if (!blocked(k_, reduction)) return;
   const std::string all = "[" + std::to_string(kLanes) + "] __attribute__((aligned(64))) = {0};";
-  for (const char* name : {"b", "e"})
-    line("float " + (name + std::to_string(reduction)) + (array ? all : " = 0.0f;"));
+  for (const char* name : {"b", "e"}) line("float " + (name + std::to_string(reduction)) + (array ? all : " = 0.0f;"));
 }
 std::string CRenderer::end_block(int reduction, bool array, const std::string& sums) const {
   const std::string n = std::to_string(reduction), by = array ? "" : "&";
@@ -175,8 +174,8 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
   else end_blocks(l.reduction, vector, "a" + std::to_string(l.reduction));
 }
 
-// The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept for
-// the row.
+// The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept
+// for the row.
 void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
   const std::string row = loop_at(k_.pipelined).symbol;
   line("const long " + row + " = " + row + "_t - " + std::to_string(behind) + ";");
@@ -196,7 +195,8 @@ void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int l
 // If there is such a row.
 void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
   const std::string row = loop_at(k_.pipelined).symbol + "_t", n = std::to_string(behind);
-  open("if (" + row + " >= " + from(k_.pipelined) + " + " + n + " && " + row + " < " + to(k_.pipelined) + " + " + n + ") {");
+  open("if (" + row + " >= " + from(k_.pipelined) + " + " + n + " && " + row + " < " + to(k_.pipelined) + " + " + n +
+       ") {");
   in_row(behind, values, last, body);
   close();
 }

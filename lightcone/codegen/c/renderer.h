@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/c/render.h"
+#include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/symbols.h"
 
 namespace lc::ir {

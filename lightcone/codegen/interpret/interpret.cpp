@@ -74,7 +74,7 @@ class Run {
   std::vector<std::byte*> slots_, sums_, rows_;
   std::vector<std::byte*> before_, lost_;  // of each sum by blocks
   std::vector<std::vector<std::byte>> tiles_;
-  std::vector<bool> imported_;               // slots that are filled once for all
+  std::vector<bool> imported_;                // slots that are filled once for all
   std::vector<std::vector<Element>> passed_;  // all values of each row that is under way, of pipelined rows
   std::vector<Part> parts_;
 };
@@ -355,7 +355,7 @@ void Run::run(int id, i64 from, i64 to) {
   const i64 outside = lanes(p.parent), most = layout_.most[static_cast<std::size_t>(id)];
   const bool feeds = l.reduction >= 0 && id == k_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop;
   i64 before = 0;
-  for (i64 v = from; v < to; v += l.step > 1 ? l.step : p.chunk) {
+  for (i64 v = from; v<to; v += l.step> 1 ? l.step : p.chunk) {
     p.first = v, p.chunk = l.step > 1 ? 1 : std::min(most, to - v), p.lanes = outside * p.chunk;
     import(id, p.chunk != before);
     before = p.chunk;

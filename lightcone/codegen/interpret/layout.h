@@ -27,18 +27,18 @@ struct Layout {
   void choose_chunks(const Indices& sizes, std::int64_t begin, std::int64_t end);
 
   int parent(int loop) const { return loop < 0 ? -1 : place.loops[static_cast<std::size_t>(loop)].parent; }
-  int slot(int value, int loop);  // of a value as it is read there
+  int slot(int value, int loop);   // of a value as it is read there
   int common(int a, int b) const;  // the innermost loop around both
 
   const Kernel& k;
   Place place;
-  std::vector<int> home;                     // the loop of each value
-  std::vector<std::array<int, 3>> operands;  // slots of a, b, c
-  std::vector<std::vector<Import>> imports;  // of each loop
+  std::vector<int> home;                        // the loop of each value
+  std::vector<std::array<int, 3>> operands;     // slots of a, b, c
+  std::vector<std::vector<Import>> imports;     // of each loop
   std::vector<std::vector<const Keep*>> keeps;  // of each value
-  std::vector<int> fed;                      // slot of what each reduction is fed with
-  std::vector<int> owner;                    // the loop that has each row in each lane
-  int stored = -1;                           // slot of the result where it is stored
+  std::vector<int> fed;                         // slot of what each reduction is fed with
+  std::vector<int> owner;                       // the loop that has each row in each lane
+  int stored = -1;                              // slot of the result where it is stored
   struct Slot {
     DType dtype;
     int loop;

@@ -30,8 +30,14 @@ bool has_wide() {
 
 using Bit = std::int32_t;  // a bool
 
-template <class T> const T* in(const void* p) { return static_cast<const T*>(p); }
-template <class T> T* out(void* p) { return static_cast<T*>(p); }
+template <class T>
+const T* in(const void* p) {
+  return static_cast<const T*>(p);
+}
+template <class T>
+T* out(void* p) {
+  return static_cast<T*>(p);
+}
 
 // f of the type that numbers of dtype `t` are held in.
 template <class F>
@@ -138,7 +144,8 @@ void integers(DType t, i64 n, void* to, const F& value) {
 
 // The maximum and minimum of the op table without a branch, so that compilers make vectors of them: of equal numbers
 // the bits of both, which of zeros is the greater (or lesser) one.
-template <class T> using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
 Bits<T> choose_bits(bool which, Bits<T> yes, Bits<T> no) {
   const Bits<T> mask = -static_cast<Bits<T>>(which);
@@ -257,8 +264,7 @@ void apply_integers(Op op, DType operand, DType result, const void* a, const voi
     default: break;
   }
   const int operands = info(op).arity;
-  integers(result, n, to,
-           [=, f = on_integers(op, operand)](i64 k) { return f(x[k], operands > 1 ? y[k] : 0, 0); });
+  integers(result, n, to, [=, f = on_integers(op, operand)](i64 k) { return f(x[k], operands > 1 ? y[k] : 0, 0); });
 }
 
 void bitcast_all(DType from, DType to, const void* a, i64 n, void* result) {
@@ -273,11 +279,13 @@ void elements_as(DType t, const F& f) {
     case DType::F32: return f(float{}, float{}, copy, copy);
     case DType::F64: return f(double{}, double{}, copy, copy);
     case DType::BF16:
-      return f(std::uint16_t{}, float{},
-               [](std::uint16_t v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v) << 16); },
-               [](float v) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16); });
+      return f(
+          std::uint16_t{}, float{},
+          [](std::uint16_t v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v) << 16); },
+          [](float v) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16); });
     case DType::F16:
-      return f(std::uint16_t{}, float{}, [](std::uint16_t v) { return f16_to_f32(v); }, bits_of_f16);
+      return f(
+          std::uint16_t{}, float{}, [](std::uint16_t v) { return f16_to_f32(v); }, bits_of_f16);
     case DType::I8: return f(std::int8_t{}, i64{}, copy, [](i64 v) { return static_cast<std::int8_t>(v); });
     case DType::I16: return f(std::int16_t{}, i64{}, copy, [](i64 v) { return static_cast<std::int16_t>(v); });
     case DType::I32: return f(std::int32_t{}, i64{}, copy, [](i64 v) { return static_cast<std::int32_t>(v); });
@@ -287,11 +295,13 @@ void elements_as(DType t, const F& f) {
     case DType::U16: return f(std::uint16_t{}, i64{}, copy, [](i64 v) { return static_cast<std::uint16_t>(v); });
     case DType::U32: return f(std::uint32_t{}, i64{}, copy, [](i64 v) { return static_cast<std::uint32_t>(v); });
     case DType::Bool:
-      return f(std::uint8_t{}, Bit{}, [](std::uint8_t v) { return Bit{v != 0}; },
-               [](Bit v) { return static_cast<std::uint8_t>(v != 0); });
+      return f(
+          std::uint8_t{}, Bit{}, [](std::uint8_t v) { return Bit{v != 0}; },
+          [](Bit v) { return static_cast<std::uint8_t>(v != 0); });
     default:  // floats of 8 bits
-      return f(std::uint8_t{}, float{}, [t](std::uint8_t v) { return f8_to_f32(v, t); },
-               [t](float v) { return f64_to_f8(v, t); });
+      return f(
+          std::uint8_t{}, float{}, [t](std::uint8_t v) { return f8_to_f32(v, t); },
+          [t](float v) { return f64_to_f8(v, t); });
   }
 }
 

@@ -32,13 +32,14 @@ void gather(DType t, const void* buffer, const i64* offsets, const i64* valid, i
 void store(DType t, const void* from, i64 n, void* buffer, i64 at, i64 stride);
 void scatter(DType t, const void* from, i64 n, void* buffer, const i64* offsets);
 
-// start() gives each of `lanes` accumulators what it begins with; join() joins each with `count` values that follow each
-// other, `stride` behind those of the one before.
+// start() gives each of `lanes` accumulators what it begins with; join() joins each with `count` values that follow
+// each other, `stride` behind those of the one before.
 void start(Op op, DType t, i64 lanes, void* accumulators);
 void join(Op op, DType t, const void* values, i64 lanes, i64 stride, i64 count, void* accumulators);
 
-// Sums of f32 are made by blocks (kernel_ir.h): end_block() adds the block under way to what came before, `lost` takes what
-// that rounds away, and the next begins at zero. all_blocks() gives the three together and leaves them as they are.
+// Sums of f32 are made by blocks (kernel_ir.h): end_block() adds the block under way to what came before, `lost` takes
+// what that rounds away, and the next begins at zero. all_blocks() gives the three together and leaves them as they
+// are.
 void end_block(i64 lanes, float* block, float* before, float* lost);
 void all_blocks(i64 lanes, const float* block, const float* before, const float* lost, float* to);
 

@@ -51,11 +51,15 @@ Value unless_far(const Value& near, const Value& fast, const Slow& slow) {
 }
 
 // 2^f and e^f for |f| <= 1/2 and ln 2 / 2, by rising powers from the last one on.
-constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f, 1.339887440266574e-3f, 9.618437357674640e-3f,
-                                                 5.550332471162809e-2f, 2.402264791363012e-1f, 6.931472028550421e-1f,
+constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f,
+                                                 1.339887440266574e-3f,
+                                                 9.618437357674640e-3f,
+                                                 5.550332471162809e-2f,
+                                                 2.402264791363012e-1f,
+                                                 6.931472028550421e-1f,
                                                  1.0f};
-constexpr std::initializer_list<double> kExp = {1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f,
-                                                0.49999994f,    1.0f,           1.0f};
+constexpr std::initializer_list<double> kExp = {
+    1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f};
 
 // As the prelude's functions of sixteen: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
 bool by_avx512(const Value& x) { return x.lanes == 16 && x.text->target().avx512; }
@@ -98,9 +102,7 @@ Value exp2f(const Value& x) {
   return unless_far(fabs(x) <= 125.0, exponent_moved(polynomial(f, kExp2), rounded), [&] { return any_exp2f(x); });
 }
 
-Value rest_of_ln2(const Value& x, const Value& n) {
-  return fma(n, -1.42860682e-6f, fma(n, -0.693145752f, x));
-}
+Value rest_of_ln2(const Value& x, const Value& n) { return fma(n, -1.42860682e-6f, fma(n, -0.693145752f, x)); }
 Value any_expf(const Value& x) {
   const Value c = within(x, 0x42e00000), turns = c * 1.44269504f;  // 112
   const Value n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
@@ -160,8 +162,7 @@ Value wave(const Value& x, bool cosine) {
   const Value v = fma(r * s, p, r);
   const Value turned = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
   const Value y = text.cast("fptrunc", select(turned, text.number(v.type, -0.0) - v, v), Type::Float);
-  const Value either =
-      unless_far(small, y, [&] { return select(small, y, text.call(cosine ? "cos" : "sin", {x})); });
+  const Value either = unless_far(small, y, [&] { return select(small, y, text.call(cosine ? "cos" : "sin", {x})); });
   return cosine ? either : select(x == 0.0, x, either);
 }
 
@@ -377,7 +378,8 @@ Value widened_f8(const Value& v, DType t) {
 Value rounded_f8(const Value& v, DType t) {
   const F8 f = f8(t);
   const Value u = bits(v, Type::I32), e = u & 0x7f800000;
-  const Value low = select(e < f.normal, Operand(f.normal), e), near = select(low < 0x49000000, low, v.text->integer(Type::I32, 0x49000000));
+  const Value low = select(e < f.normal, Operand(f.normal), e),
+              near = select(low < 0x49000000, low, v.text->integer(Type::I32, 0x49000000));
   const Value big = bits(near + (f.places << 23), Type::Float), r = (fabs(v) + big) - big;
   const double beyond = t == DType::F8E4M3FN ? f.largest : std::numeric_limits<double>::infinity();
   return sign_of(v, select(r > f.largest, beyond, r));

@@ -15,9 +15,9 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
 Value mul_add(const Value& a, const Value& b, const Value& c);  // in one rounding where the processor can
 Value convert(const Value& v, DType from, DType to);
 Value bitcast(const Value& v, DType from, DType to);  // the same bits
-Value rounded(const Value& v, DType t);   // a register of a narrow float, rounded to it
-Value widened(const Value& v, DType t);   // from memory into a register
-Value narrowed(const Value& v, DType t);  // from a register into memory
+Value rounded(const Value& v, DType t);               // a register of a narrow float, rounded to it
+Value widened(const Value& v, DType t);               // from memory into a register
+Value narrowed(const Value& v, DType t);              // from a register into memory
 
 // Floats as integers in the same order: -0 below +0, every NaN above infinity.
 Value key(const Value& v);

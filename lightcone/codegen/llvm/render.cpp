@@ -80,7 +80,7 @@ class Renderer {
     std::string variable;
     Type type;
     int lanes;
-    Value total;  // once its loops are done
+    Value total;               // once its loops are done
     std::string blocks, lost;  // of its blocks: their sum, and what that loses; "": there are none
   };
   std::map<int, Accumulator> accumulators_;
@@ -260,7 +260,8 @@ void Renderer::in_lanes(const std::string& symbol, const Value& from, const Valu
   const bool known = from.name[0] != '%' && to.name[0] != '%';
   const std::int64_t extent = known ? std::stoll(to.name) - std::stoll(from.name) : 0;
   Value base = from;
-  if (!known || extent >= kLanes) base = count(from, to, kLanes, [&](const Value& i) { in_vector(symbol, i, {}, body); });
+  if (!known || extent >= kLanes)
+    base = count(from, to, kLanes, [&](const Value& i) { in_vector(symbol, i, {}, body); });
   if (known && extent % kLanes == 0) return;
   const std::string id = t_.fresh(), rest = "rest" + id, done = "done" + id;
   t_.branch(base < to, rest, done);
@@ -313,8 +314,7 @@ void Renderer::end_block(int reduction) {
 void Renderer::end_block_after(int loop, const Value& step) {
   const Loop& l = loop_at(loop);
   if (l.block == 1) end_block(l.reduction);
-  else if (l.block > 1)
-    when((step & integer(l.block - 1)) == integer(l.block - 1), [&] { end_block(l.reduction); });
+  else if (l.block > 1) when((step & integer(l.block - 1)) == integer(l.block - 1), [&] { end_block(l.reduction); });
 }
 
 void Renderer::begin_sum(int id) {
@@ -389,8 +389,7 @@ void Renderer::once_a_row(const std::vector<int>& values) {
   for (const int id : values) {
     const Value v = values_[id] = expression(k_.instrs[static_cast<std::size_t>(id)]);
     if (const auto kept = passed_.find(id); kept != passed_.end())
-      t_.store(kept->second, v,
-               t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(slots(k_))));
+      t_.store(kept->second, v, t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(slots(k_))));
   }
 }
 
@@ -409,7 +408,9 @@ void Renderer::run_as_one(const std::vector<Part>& body, const Value& from, cons
   const std::size_t last = body.size() - 1;
   when(stream_ & (row_ >= from + static_cast<double>(last)) & (row_ < to), [&] {
     const Value end = count(integer(0), dim(loop_at(body[last].loop).extent), kLanes, [&](const Value& i) {
-      for (std::size_t p = body.size(); p-- > 0;) in_row(p), in_vector(loop_at(body[p].loop).symbol, i, {}, [&] { fetch_ahead(body[p].loop), row_body(body[p].loop); });
+      for (std::size_t p = body.size(); p-- > 0;)
+        in_row(p),
+            in_vector(loop_at(body[p].loop).symbol, i, {}, [&] { fetch_ahead(body[p].loop), row_body(body[p].loop); });
     });
     for (const Part& p : body) t_.set(cursor_.at(p.loop), end);
   });

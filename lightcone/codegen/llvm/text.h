@@ -69,7 +69,7 @@ class Text {
   Value call(const std::string& intrinsic, const std::vector<Value>& v);  // all of one type, as is the result
   // An instruction of AVX-512 on sixteen floats, by LLVM's name for it; a number is written as it is.
   Value avx512(const std::string& name, const std::vector<std::string>& types, const std::vector<std::string>& values);
-  Value half(const Value& v, bool upper);                                 // of the lanes
+  Value half(const Value& v, bool upper);  // of the lanes
 
   Value interleaved(const Value& a, const Value& b,
                     bool upper);  // the lower halves' lanes by turns, or the upper ones'

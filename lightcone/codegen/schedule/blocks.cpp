@@ -12,8 +12,8 @@
 namespace lc::ir {
 
 std::int64_t block_of(std::int64_t most_steps, std::int64_t& added) {
-  const auto block = static_cast<std::int64_t>(
-      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(kBlock / added, 1))));
+  const auto block =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(kBlock / added, 1))));
   const bool fits = most_steps <= block;
   added = std::min(kBlock, added * (fits ? std::max<std::int64_t>(most_steps, 1) : block));
   return fits ? 0 : block;

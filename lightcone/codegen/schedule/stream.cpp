@@ -14,10 +14,10 @@ constexpr std::int64_t kShortest = 64;  // elements of a row worth the vectors' 
 // A longer row, in bytes, would push the one that is computed out of the L2 cache.
 std::int64_t longest_row(const Machine& m) { return m.l2 / 16; }
 
-// Operands that reductions over the row read are fetched a row further on, or as many as `fetch_rows` holds, and the last
-// of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the row is
-// stored. (Into the second-level cache, all loops over the row ask.) What the output loop alone reads it fetches itself, a
-// page further on.
+// Operands that reductions over the row read are fetched a row further on, or as many as `fetch_rows` holds, and the
+// last of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the
+// row is stored. (Into the second-level cache, all loops over the row ask.) What the output loop alone reads it fetches
+// itself, a page further on.
 std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;

@@ -11,9 +11,9 @@
 namespace lc::ir {
 namespace {
 
-constexpr std::int64_t kSide = 128;                       // elements
+constexpr std::int64_t kSide = 128;                           // elements
 constexpr std::int64_t kShortestTile = 8, kShortestRow = 32;  // a few rows are read well as they lie
-constexpr std::int64_t kLine = 64;         // bytes between the rows of a tile, so that they do not share a cache's sets
+constexpr std::int64_t kLine = 64;  // bytes between the rows of a tile, so that they do not share a cache's sets
 constexpr std::int64_t kCollide = 512;
 constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
 
@@ -38,8 +38,8 @@ class Tiler {
 
   Kernel& k_;
   int along_;
-  Dim all_ = 1;        // elements of the result
-  std::int64_t side_;  // wanted; 0: to be chosen
+  Dim all_ = 1;               // elements of the result
+  std::int64_t side_;         // wanted; 0: to be chosen
   std::int64_t near_, most_;  // bytes that are read well as they lie, and of all tiles
 };
 

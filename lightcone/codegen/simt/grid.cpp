@@ -13,8 +13,8 @@ using ir::Instr;
 using ir::Kernel;
 using ir::Loop;
 
-constexpr int kGroup = 256;                // threads of a group, where nothing asks for more
-constexpr std::int64_t kWideAccess = 16;   // bytes
+constexpr int kGroup = 256;                     // threads of a group, where nothing asks for more
+constexpr std::int64_t kWideAccess = 16;        // bytes
 constexpr std::int64_t kManyThreads = 1 << 14;  // fewer keep a device waiting for memory: elements are not joined then
 constexpr std::int64_t kSector = 32;            // bytes that a device reads at least
 constexpr std::int64_t kManyGroups = 256;       // fewer leave processors idle
@@ -122,7 +122,9 @@ Dim length(const Kernel& k, const ir::Reduction& r) {
   }
 }
 
-int power_below(std::int64_t n) { return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1)))); }
+int power_below(std::int64_t n) {
+  return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+}
 
 // The same for all loops that the threads of a row share: what is kept lies where the same thread reads it.
 int row_vector(const Kernel& k, int depth) {

@@ -318,14 +318,14 @@ LC_SHUFFLE(d, double, double)
 )";
 
 constexpr Dialect kDialects[] = {
-    {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__($THREADS$LEAST)", "$Cvoid* p$K_", "const long n$K_",
-     "", "", "  LC_BEGIN\n", "($C$T*)p$K_", true},
+    {"CUDA C", kCudaHead, "extern \"C\" __global__ void __launch_bounds__($THREADS$LEAST)", "$Cvoid* p$K_",
+     "const long n$K_", "", "", "  LC_BEGIN\n", "($C$T*)p$K_", true},
     {"OpenCL C", kOpenClHead, "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
      "__global $Cchar* p$K_, const long o$K_", "const long n$K_", "", "", "", "(__global $C$T*)(p$K_ + o$K_)", true},
     {"Metal", kMetalHead, "[[max_total_threads_per_threadgroup($THREADS)]] kernel void",
      "device $Cchar* p$K_ [[buffer($K)]]", "", "constant long* n_ [[buffer($K)]]",
-     "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]",
-     "", "(device $C$T*)p$K_", false},
+     "uint3 group_ [[threadgroup_position_in_grid]], uint3 thread_ [[thread_position_in_threadgroup]]", "",
+     "(device $C$T*)p$K_", false},
 };
 
 }  // namespace
@@ -334,7 +334,8 @@ const Dialect& dialect(Language l) { return kDialects[static_cast<int>(l)]; }
 
 std::string prelude(Language l) {
   const Dialect& d = dialect(l);
-  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared) + std::string(ir::f8_functions());
+  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared) +
+         std::string(ir::f8_functions());
 }
 
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
@@ -360,8 +361,8 @@ std::string begin_kernel(Language l, std::string_view name, int threads, std::sp
   if (sizes) add(filled(d.sizes, {{"K", std::to_string(places.size())}}));
   add(d.last);
   const std::string least = resident > 1 ? ", " + std::to_string(resident) : "";
-  return filled(d.start, {{"THREADS", std::to_string(threads)}, {"LEAST", least}}) + " " + std::string(name) + "(" + list + ") {\n" +
-         body;
+  return filled(d.start, {{"THREADS", std::to_string(threads)}, {"LEAST", least}}) + " " + std::string(name) + "(" +
+         list + ") {\n" + body;
 }
 
 }  // namespace lc::simt

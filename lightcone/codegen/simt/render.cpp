@@ -69,7 +69,9 @@ class Renderer {
   void store();
   void store_lanes(const std::vector<int>& values, const Loop& along);
   std::vector<int> values_in(const Block& b) const;
-  bool has_loops(const Block& b) const { return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; }); }
+  bool has_loops(const Block& b) const {
+    return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; });
+  }
   std::string row_element(int row, const Dim& at) {
     const auto n = to_string(k_.rows[static_cast<std::size_t>(row)].elements);
     return "row" + to_string(row) + "[" + (g_.rows_a_group > 1 ? "which_ * " + n + " + " : "") + dim(at) + "]";
@@ -87,7 +89,7 @@ class Renderer {
   int indent_ = 1, folds_ = 0;
   const Inlined* at_ = nullptr;
   std::map<int, std::map<int, std::int64_t>> blocks_;  // by reduction: of its loops, -1 for those that threads share
-  std::map<int, std::string> wide_;  // values that lie in a wide register: its element of this lane
+  std::map<int, std::string> wide_;                    // values that lie in a wide register: its element of this lane
 };
 
 // ---- numbers ----------------------------------------------------------------------------------
@@ -147,8 +149,8 @@ std::string Renderer::gathered(const Instr& i) {
   std::string guard = "(" + j + " >= 0 && " + j + " < (long)" + dim(i.extent) + ")";
   if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
   return "(" + guard + " ? " +
-         ir::loaded(operand(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) +
-         " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
+         ir::loaded(operand(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) + " : (" +
+         std::string(ir::register_type(i.dtype)) + ")0)";
 }
 
 std::string Renderer::applied(const Instr& i) {
@@ -171,8 +173,7 @@ std::string Renderer::expression(int id) {
     case Code::Apply: return applied(i);
     case Code::MulAdd: return ir::spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));
     case Code::Convert: return ir::converted(value(i.a), instr(i.a).dtype, i.dtype);
-    case Code::Accumulator:
-      return ir::converted("a" + to_string(i.buffer), reduction(i.buffer).dtype, i.dtype);
+    case Code::Accumulator: return ir::converted("a" + to_string(i.buffer), reduction(i.buffer).dtype, i.dtype);
     case Code::Kept: return row_element(i.buffer, i.offset);
   }
   return {};
@@ -308,8 +309,8 @@ std::string Renderer::fed(const Reduction& r, const std::string& acc, const std:
   return joined(r, acc, value(r.value));
 }
 
-// Long sums are sums of blocks (codegen/schedule/blocks.cpp): the blocks of its loops, as one thread goes through them, or
-// through its share of some, which are the outer ones.
+// Long sums are sums of blocks (codegen/schedule/blocks.cpp): the blocks of its loops, as one thread goes through them,
+// or through its share of some, which are the outer ones.
 std::map<int, std::int64_t> Renderer::blocks_of(int number, const std::vector<int>& shared) const {
   const Reduction& r = reduction(number);
   std::map<int, std::int64_t> blocks;
@@ -356,8 +357,7 @@ void Renderer::serial_reduction(int id) {
   open("for (" + index_ + " " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
   straight(l.body);
   if (id == r.inner_loop) line(acc + " = " + fed(r, acc, values_in(l.body)) + ";");
-  if (const auto b = blocks_.find(l.reduction); b != blocks_.end())
-    end_block(l.reduction, l.symbol, b->second.at(id));
+  if (const auto b = blocks_.find(l.reduction); b != blocks_.end()) end_block(l.reduction, l.symbol, b->second.at(id));
   close();
   if (id == r.outer_loop) end_blocks(l.reduction);
 }
@@ -406,7 +406,8 @@ void Renderer::fold(const Reduction& r, const std::string& acc) {
   const std::string part = "part" + n;
   line("LC_SHARED(" + type + ", " + part + ", " + to_string(g_.group_threads() / exchanged) + ");");
   if (exchanged > 1) {
-    line("if (LC_THREAD % " + to_string(exchanged) + " == 0) " + part + "[LC_THREAD / " + to_string(exchanged) + "] = " + acc + ";");
+    line("if (LC_THREAD % " + to_string(exchanged) + " == 0) " + part + "[LC_THREAD / " + to_string(exchanged) +
+         "] = " + acc + ";");
     line("LC_BARRIER;");
     const std::string first = g_.rows_a_group > 1 ? "which_ * " + to_string(g_.threads / exchanged) : "0";
     line(acc + " = " + part + "[" + first + "];");
@@ -418,7 +419,8 @@ void Renderer::fold(const Reduction& r, const std::string& acc) {
   line("LC_BARRIER;");
   for (int s = g_.threads / 2; s > 0; s /= 2) {
     const std::string other = "[LC_THREAD + " + to_string(g_.across ? s * g_.rows_a_group : s) + "]";
-    line("if (lane_ < " + to_string(s) + ") " + part + "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + other) + ";");
+    line("if (lane_ < " + to_string(s) + ") " + part +
+         "[LC_THREAD] = " + joined(r, part + "[LC_THREAD]", part + other) + ";");
     line("LC_BARRIER;");
   }
   line(acc + " = " + part + (g_.across ? "[which_];" : "[LC_THREAD - lane_];"));
@@ -430,8 +432,8 @@ void Renderer::store() {
   const bool guarded = together() && g_.rows_a_group > 1;
   const std::string first = g_.rows == k_.output_loops && together() ? "lane_ == 0" : "";
   const std::string test = guarded && !first.empty() ? "inside_ && " + first : guarded ? "inside_" : first;
-  line((test.empty() ? "" : "if (" + test + ") ") + "out_[" + dim(k_.store_offset) + "] = " +
-       ir::stored(value(k_.result), k_.dtype) + ";");
+  line((test.empty() ? "" : "if (" + test + ") ") + "out_[" + dim(k_.store_offset) +
+       "] = " + ir::stored(value(k_.result), k_.dtype) + ";");
 }
 
 // The innermost output loop, a vector at a time.
@@ -441,7 +443,8 @@ void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
   if (!whole) return lanes(values, along, [&] { store(); });
   const std::string n = to_string(g_.vector), type = memory_type(k_.dtype);
   line("LC_VECTOR(" + type + ", " + n + ", to_);");
-  lanes(values, along, [&] { line("LC_AT(to_, l) = (" + type + ")(" + ir::stored(value(k_.result), k_.dtype) + ");"); });
+  lanes(values, along,
+        [&] { line("LC_AT(to_, l) = (" + type + ")(" + ir::stored(value(k_.result), k_.dtype) + ");"); });
   line(std::string(together() && g_.rows_a_group > 1 ? "if (inside_) { " : "{ ") + "LC_STOREV(" + type + ", " + n +
        ", out_ + " + dim(k_.store_offset) + ", to_); }");
 }

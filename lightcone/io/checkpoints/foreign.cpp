@@ -18,8 +18,9 @@ struct Magic {
   std::string_view bytes, sentence;
 };
 constexpr Magic kMagics[] = {
-    {"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it: safetensors.numpy.save_file() writes the arrays that h5py "
-                          "reads from it again, as model.safetensors"},
+    {"\x89HDF\r\n\x1a\n",
+     "an HDF5 file, as Keras writes it: safetensors.numpy.save_file() writes the arrays that h5py "
+     "reads from it again, as model.safetensors"},
     {"\x93NUMPY", "one array of NumPy's: read_npy() reads it, and a checkpoint has tensors with names"},
     {"version https://git-lfs", "a pointer of Git LFS, which stands for the file: 'git lfs pull' fetches that"},
     {"lmgg", "a file from before GGUF (GGML): whisper.cpp's and llama.cpp's scripts make GGUF of the original model"},
@@ -27,7 +28,9 @@ constexpr Magic kMagics[] = {
     {"tjgg", "a file from before GGUF (GGJT): llama.cpp's scripts make GGUF of the original model"},
     {"\x1f\x8b\x08", "compressed by gzip: gunzip unpacks it"},
     {"\x28\xb5\x2f\xfd", "compressed by Zstandard: unzstd unpacks it"},
-    {"\xfd" "7zXZ", "compressed by xz: unxz unpacks it"},
+    {"\xfd"
+     "7zXZ",
+     "compressed by xz: unxz unpacks it"},
     {"BZh", "compressed by bzip2: bunzip2 unpacks it"},
     {"7z\xbc\xaf", "an archive of 7-Zip: unpack it first"},
     {"<!DOCTYPE", "a web page, where a file was to be downloaded"},

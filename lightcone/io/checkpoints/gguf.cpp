@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
-#include "lightcone/io/printable.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
+#include "lightcone/io/printable.h"
 
 namespace lc {
 namespace {
@@ -186,7 +186,8 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
   if (r.number<std::uint32_t>() != 0x46554747) throw file_error("load", file->path(), "this is not a GGUF file");
   g.version = r.number<std::uint32_t>();
   if (g.version != 0 && (g.version & 0xffff) == 0)
-    throw file_error("load", file->path(), "a GGUF file for big-endian machines: gguf_convert_endian.py of llama.cpp "
+    throw file_error("load", file->path(),
+                     "a GGUF file for big-endian machines: gguf_convert_endian.py of llama.cpp "
                      "writes it again for this one (little)");
   if (g.version != 2 && g.version != 3)
     throw file_error("load", file->path(), "GGUF version ", g.version, " is not supported (2 and 3 are)");

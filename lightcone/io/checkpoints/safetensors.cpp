@@ -7,11 +7,11 @@
 #include <set>
 
 #include "lightcone/core/error.h"
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/checkpoints/weights_internal.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/io/checkpoints/weights.h"
-#include "lightcone/io/checkpoints/weights_internal.h"
 
 namespace lc {
 namespace {
@@ -27,11 +27,12 @@ struct TypeRow {
   std::size_t bits;
   std::optional<DType> dtype;
 };
-constexpr TypeRow kTypes[] = {
-    {"F64", 64, DType::F64}, {"F32", 32, DType::F32},      {"F16", 16, DType::F16},      {"BF16", 16, DType::BF16},
-    {"I64", 64, DType::I64}, {"I32", 32, DType::I32},      {"U8", 8, DType::U8},         {"BOOL", 8, DType::Bool},
-    {"I16", 16, DType::I16}, {"I8", 8, DType::I8},         {"U16", 16, DType::U16},      {"U32", 32, DType::U32},
-    {"U64", 64, DType::U64}, {"F8_E4M3", 8, DType::F8E4M3FN}, {"F8_E5M2", 8, DType::F8E5M2}, {"C64", 64, std::nullopt}};
+constexpr TypeRow kTypes[] = {{"F64", 64, DType::F64},   {"F32", 32, DType::F32},         {"F16", 16, DType::F16},
+                              {"BF16", 16, DType::BF16}, {"I64", 64, DType::I64},         {"I32", 32, DType::I32},
+                              {"U8", 8, DType::U8},      {"BOOL", 8, DType::Bool},        {"I16", 16, DType::I16},
+                              {"I8", 8, DType::I8},      {"U16", 16, DType::U16},         {"U32", 32, DType::U32},
+                              {"U64", 64, DType::U64},   {"F8_E4M3", 8, DType::F8E4M3FN}, {"F8_E5M2", 8, DType::F8E5M2},
+                              {"C64", 64, std::nullopt}};
 
 struct Span {
   std::uint64_t begin, end;
@@ -95,7 +96,8 @@ void SafetensorsReader::metadata(const Json& j, const std::string& path) {
   if (!j.is(Json::Kind::Object)) throw file_error("load", path, "__metadata__ is not an object");
   std::set<std::string_view> names;
   for (const auto& [key, value] : j) {
-    if (!value.is(Json::Kind::String)) throw file_error("load", path, "the metadata ", in_quotes(key), " is not a string");
+    if (!value.is(Json::Kind::String))
+      throw file_error("load", path, "the metadata ", in_quotes(key), " is not a string");
     if (!names.insert(key).second) throw file_error("load", path, "the header names ", in_quotes(key), " twice");
     budget_.take(160 + key.size() + value.text().size());
     w_.metadata_[std::string(key)] = value.text();
@@ -133,7 +135,8 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
   std::uint64_t at = 0;
   for (const Span& s : spans) {
     if (s.begin != at)
-      throw file_error("load", path, "tensor ", in_quotes(s.name), s.begin < at ? " overlaps another" : " follows a hole");
+      throw file_error("load", path, "tensor ", in_quotes(s.name),
+                       s.begin < at ? " overlaps another" : " follows a hole");
     at = s.end;
   }
   if (at != bytes.size() - data) throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");

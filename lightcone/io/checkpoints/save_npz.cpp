@@ -34,8 +34,8 @@ std::string_view descr(const TensorToSave& t) {
     case DType::F8E4M3FN:
     case DType::F8E5M2: break;
   }
-  throw Error("save_npz",
-              str_cat(in_quotes(t.name), " is ", name(t.dtype), ", which numpy does not have: save it as f32, or as safetensors"));
+  throw Error("save_npz", str_cat(in_quotes(t.name), " is ", name(t.dtype),
+                                  ", which numpy does not have: save it as f32, or as safetensors"));
 }
 
 // Little-endian numbers, one after another.

@@ -22,11 +22,11 @@ struct NameRow {
   std::string_view name;
 };
 // In the order the Python library gives tensors, by falling alignment.
-constexpr NameRow kNames[] = {{DType::U64, "U64"},  {DType::I64, "I64"}, {DType::F64, "F64"},   {DType::F32, "F32"},
-                              {DType::U32, "U32"},  {DType::I32, "I32"}, {DType::BF16, "BF16"}, {DType::F16, "F16"},
-                              {DType::U16, "U16"},  {DType::I16, "I16"}, {DType::F8E4M3FN, "F8_E4M3"}, {DType::F8E5M2, "F8_E5M2"},
-                              {DType::I8, "I8"},     {DType::U8, "U8"},
-                              {DType::Bool, "BOOL"}};
+constexpr NameRow kNames[] = {
+    {DType::U64, "U64"}, {DType::I64, "I64"}, {DType::F64, "F64"},          {DType::F32, "F32"},
+    {DType::U32, "U32"}, {DType::I32, "I32"}, {DType::BF16, "BF16"},        {DType::F16, "F16"},
+    {DType::U16, "U16"}, {DType::I16, "I16"}, {DType::F8E4M3FN, "F8_E4M3"}, {DType::F8E5M2, "F8_E5M2"},
+    {DType::I8, "I8"},   {DType::U8, "U8"},   {DType::Bool, "BOOL"}};
 
 const NameRow* row(DType d) {
   const NameRow* r = std::find_if(std::begin(kNames), std::end(kNames), [&](const NameRow& t) { return t.dtype == d; });

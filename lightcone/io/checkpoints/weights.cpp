@@ -8,10 +8,10 @@
 
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/mapped_file.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/io/checkpoints/quants.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
+#include "lightcone/io/mapped_file.h"
+#include "lightcone/io/printable.h"
 
 namespace lc {
 
@@ -138,8 +138,7 @@ void GgufWeightsReader::read(std::shared_ptr<const MappedFile> file, bool on_dis
 void GgufWeightsReader::other_parts(const GgufFile& first, std::int64_t parts) {
   for (std::int64_t k = 1; k < parts; ++k) {
     const std::string path = io::gguf_part(first.file->path(), k + 1);
-    const GgufFile g =
-        io::read_gguf(w_.options_.map ? MappedFile::open(path) : MappedFile::read(path), budget_);
+    const GgufFile g = io::read_gguf(w_.options_.map ? MappedFile::open(path) : MappedFile::read(path), budget_);
     if (g.integer("split.count") != parts || g.integer("split.no") != k)
       throw file_error("load", path, "it does not say that it is part ", k + 1, " of ", parts,
                        " of the model whose first part lies beside it");

@@ -37,7 +37,7 @@ struct StoredTensor {
   // How a graph reads the bytes in place; when neither is set, only read() can.
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
-  int ggml = -1;                  // GGUF's number of the type
+  int ggml = -1;  // GGUF's number of the type
   // As a graph stores it: blocks of a quantised format are u8 [..., bytes]. Error when only read() can.
   operator ArrayView() const;
   std::int64_t elements() const;  // Error when the shape is larger than any memory; readers refuse such a tensor

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/read_options.h"
 #include "lightcone/io/shape.h"
-#include "lightcone/io/checkpoints/weights.h"
 
 namespace lc::io {
 
@@ -21,8 +21,8 @@ bool looks_like_safetensors(std::span<const std::byte> bytes);
 // What a file is that is no checkpoint, and what to do with it: "an ONNX model, ..."; "" where nobody knows.
 std::string foreign_format(std::span<const std::byte> file);
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget);
-// The first file of a model that lies in several (NAME-00002-of-00003.gguf), which has all but tensors; any other path is
-// given back as it is.
+// The first file of a model that lies in several (NAME-00002-of-00003.gguf), which has all but tensors; any other path
+// is given back as it is.
 std::string first_gguf_part(const std::string& path);
 std::string gguf_part(const std::string& path, std::int64_t number);
 std::int64_t parts_of_gguf(const std::string& path);  // as its name says; 1 of another name

@@ -98,8 +98,7 @@ std::string_view CsvReader::quoted() {
     unquoted_ += '"';
     rest_.remove_prefix(1);
   }
-  if (!rest_.empty() && rest_[0] != o_.delimiter && !at_line_end())
-    throw wrong("something follows the closing quote");
+  if (!rest_.empty() && rest_[0] != o_.delimiter && !at_line_end()) throw wrong("something follows the closing quote");
   return unquoted_;
 }
 

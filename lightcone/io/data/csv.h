@@ -31,7 +31,7 @@ struct Csv {
   Array values;                      // [rows, columns]
   // The columns of words, by name: a word for each row, without the spaces around it; "" where it is missing.
   std::map<std::string, std::vector<std::string>, std::less<>> texts;
-  std::vector<std::int64_t> lines;   // that the rows begin in, from 1
+  std::vector<std::int64_t> lines;  // that the rows begin in, from 1
   // The values of one column, [rows]. Error when no column has the name, or several have.
   Array column(std::string_view name) const;
 };

@@ -135,8 +135,8 @@ Found find_pictures(const fs::path& folder, Budget& budget) {
 
 void check_sizes(const ImageFolderOptions& o) {
   if (o.resize < 0 || o.height < 0 || o.width < 0 || (o.height > 0) != (o.width > 0))
-    throw Error("load", str_cat("image folder: resize ", o.resize, ", ", o.height, " x ", o.width,
-                                ": these are no sizes"));
+    throw Error("load",
+                str_cat("image folder: resize ", o.resize, ", ", o.height, " x ", o.width, ": these are no sizes"));
 }
 
 // A sample, within what `budget` has left. Nothing where it cannot be read and the options leave such a picture out:

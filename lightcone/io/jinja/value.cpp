@@ -80,7 +80,8 @@ void append_object(Meter& m, std::string& out, const Dict& d, const JsonStyle& s
     all.emplace_back(json_key(m, key), &value);
     m.make(all.back().first.size() + 64);
   }
-  if (style.sorted) std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (style.sorted)
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   append(m, out, "{");
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i) append(m, out, style.between);

@@ -107,7 +107,8 @@ bool Merger::merge() {
     count(k, -1);
     std::vector<int>& s = words_[k].symbols;
     for (std::size_t i = 0; i + 1 < s.size(); ++i)
-      if (s[i] == p.first && s[i + 1] == p.second) s[i] = joined, s.erase(s.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      if (s[i] == p.first && s[i + 1] == p.second)
+        s[i] = joined, s.erase(s.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     count(k, 1);
   }
   counts_.erase(p);
@@ -168,8 +169,7 @@ Vocabulary train_bpe(std::span<const std::string> texts, const BpeOptions& o) {
     m.begin();
     std::size_t first = m.symbols().size();
     while (v.pieces.size() + characters.size() < size && m.merge())
-      for (; first < m.symbols().size(); ++first)
-        add(v, m.symbols()[first], -static_cast<float>(first), Type::Normal);
+      for (; first < m.symbols().size(); ++first) add(v, m.symbols()[first], -static_cast<float>(first), Type::Normal);
   }
   for (const std::string& c : characters) add(v, c, -1e6f - static_cast<float>(v.pieces.size()), Type::Normal);
   while (v.pieces.size() < size) add(v, str_cat("<unused", v.pieces.size(), ">"), -2e6f, Type::Unused);

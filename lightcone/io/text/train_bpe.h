@@ -9,9 +9,9 @@
 namespace lc {
 
 struct BpeOptions {
-  int size = 1024;             // pieces in the end; where the texts give fewer, unused ones fill up
-  bool byte_fallback = true;   // 256 pieces for the bytes of characters that the texts do not have
-  bool merges = true;          // false: each character is a piece, and none is longer
+  int size = 1024;            // pieces in the end; where the texts give fewer, unused ones fill up
+  bool byte_fallback = true;  // 256 pieces for the bytes of characters that the texts do not have
+  bool merges = true;         // false: each character is a piece, and none is longer
 };
 
 // A SentencePiece-style vocabulary (kind SentencePiece): <unk>, <s>, </s>, the bytes, what was merged in the order of

@@ -3,10 +3,11 @@
 //   compile(g, generic() | half() | cuda());                  // f16
 //   compile(g, generic() | half(DType::BF16) | cpu());
 //
-// Weights take half of their memory: they are given in f32, as before (Program::load, load of a checkpoint), and rounded
-// when they are loaded; the f32 is not kept. (A product with a matrix [in, out] keeps it as [out, in].) What products and
-// convolutions read is rounded, too, and so are values that lie between the calls of a model, as a residual stream.
-// Sums, norms, softmax, attention's scores and losses are computed in f32, and arithmetic within a kernel.
+// Weights take half of their memory: they are given in f32, as before (Program::load, load of a checkpoint), and
+// rounded when they are loaded; the f32 is not kept. (A product with a matrix [in, out] keeps it as [out, in].) What
+// products and convolutions read is rounded, too, and so are values that lie between the calls of a model, as a
+// residual stream. Sums, norms, softmax, attention's scores and losses are computed in f32, and arithmetic within a
+// kernel.
 //
 // Names, shapes and types of inputs and outputs stay; so do states, f64, whole numbers, weights that are narrow already
 // and weights in training, which autocast() is for (lowering/types/mixed_precision.h).

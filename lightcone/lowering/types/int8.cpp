@@ -79,10 +79,11 @@ Tensor absolute(const Tensor& x) { return maximum(x, mul(x, number(x, -1))); }
 // [.., k] -> [.., 1]
 Tensor largest(const Tensor& x) { return max_reduce(absolute(x), x.rank() - 1).unsqueeze(-1); }
 
-// The nearest whole number from -127 to 127, ties to even, as signed bytes; of NaN 0. A first guess is by half a step off
-// at most, and what it is off is exact.
+// The nearest whole number from -127 to 127, ties to even, as signed bytes; of NaN 0. A first guess is by half a step
+// off at most, and what it is off is exact.
 Tensor nearest_byte(const Tensor& given) {
-  const Tensor x = minimum(maximum(where(equal(given, given), given, number(given, 0)), number(given, -127)), number(given, 127));
+  const Tensor x =
+      minimum(maximum(where(equal(given, given), given, number(given, 0)), number(given, -127)), number(given, 127));
   const Tensor guess = add(cast(cast(add(x, number(x, 128.5)), DType::I32), x.dtype()), number(x, -128));
   const Tensor rest = add(x, mul(guess, number(x, -1)));
   const Tensor odd = equal(absolute(mod(guess, number(x, 2))), number(x, 1));
@@ -118,7 +119,8 @@ Tensor in_blocks(const Tensor& w, int group) {
   Shape repeated = groups;  // a group's scale for each of its blocks
   repeated.back() = group / q.elements;
   const Tensor bits = bitcast(scale, DType::U16).expand(repeated).reshape(one);
-  const Tensor low = cast(bitwise_and(bits, number(bits, 255)), DType::U8), high = cast(div(bits, number(bits, 256)), DType::U8);
+  const Tensor low = cast(bitwise_and(bits, number(bits, 255)), DType::U8),
+               high = cast(div(bits, number(bits, 256)), DType::U8);
   const int last = codes.rank() - 1;
   Shape bytes = w.shape();
   bytes.back() = k / Dim(q.elements) * Dim(q.bytes);
@@ -161,8 +163,9 @@ InBytes::InBytes(const Graph& g, const Int8Options& o, PassLog& log)
   }
   for (const std::string& name : apart) rows_.erase(name);
   if (std::none_of(wanted_.begin(), wanted_.end(), [](bool b) { return b; }))
-    throw Error("int8", "no product has a parameter for a factor, so there are no weights to store in bytes: mark them, "
-                        "nn::parameter or Graph::input(.., kParameter)");
+    throw Error("int8",
+                "no product has a parameter for a factor, so there are no weights to store in bytes: mark them, "
+                "nn::parameter or Graph::input(.., kParameter)");
 }
 
 void InBytes::check_names() const {
@@ -284,7 +287,8 @@ Calibration::Calibration(const Graph& g) {
     }
     return Edge{id, View(dst[id].shape)};
   });
-  if (seen.empty()) throw Error("Calibration", "no product has a parameter for a factor: there is nothing to calibrate");
+  if (seen.empty())
+    throw Error("Calibration", "no product has a parameter for a factor: there is nothing to calibrate");
   for (std::size_t k = 0; k < seen.size(); ++k) {
     outputs_.push_back({str_cat("range ", k, " of ", seen[k].first), seen[k].first});
     graph_.root(outputs_.back().first, seen[k].second);

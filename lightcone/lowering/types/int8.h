@@ -1,13 +1,13 @@
-// Weights in eight bits, as a compiler: the matrices of a model's products become whole numbers from -127 to 127 times a
-// scale, when they are loaded.
+// Weights in eight bits, as a compiler: the matrices of a model's products become whole numbers from -127 to 127 times
+// a scale, when they are loaded.
 //
 //   compile(g, generic() | int8() | cpu());                   // a scale for each output channel
 //   compile(g, generic() | int8({.group = 64}) | cuda());     // a scale for every 64 weights that are summed
 //
 // Parameters are given as before (Program::load, load of a checkpoint), in f32, f16 or bf16, and are not kept where
-// nothing else reads them: Program::plan() says what is. An embedding that is a product's matrix as well reads its bytes.
-// code = round(w / scale), ties to even, scale = the largest |w| / 127; the results of a channel with a weight that is
-// not finite are not, either.
+// nothing else reads them: Program::plan() says what is. An embedding that is a product's matrix as well reads its
+// bytes. code = round(w / scale), ties to even, scale = the largest |w| / 127; the results of a channel with a weight
+// that is not finite are not, either.
 //
 // With a Calibration activations are whole numbers, too, and products exact sums of bytes, which processors multiply
 // faster than f32:
@@ -34,8 +34,8 @@ namespace lc {
 using ActivationRanges = std::map<std::string, std::vector<float>, std::less<>>;
 
 struct Int8Options {
-  // 0: one scale in f32 for each output channel. 32, 64 or 128: one in f16 for so many neighbours along the axis that is
-  // summed, in blocks of Q8_0.
+  // 0: one scale in f32 for each output channel. 32, 64 or 128: one in f16 for so many neighbours along the axis that
+  // is summed, in blocks of Q8_0.
   int group = 0;
   // Filters of convolutions, too. It saves memory on GPUs; the CPU's convolutions want them in f32.
   bool convolutions = false;
@@ -52,7 +52,7 @@ Compiler int8(Int8Options options = {});
 // The ranges of a graph's activations, found by running it on data.
 class Calibration {
  public:
-  explicit Calibration(const Graph& g);  // Error when no product has a parameter
+  explicit Calibration(const Graph& g);          // Error when no product has a parameter
   const Graph& graph() const { return graph_; }  // g, with an output more for each product
   template <class Context>
   void add(const Context& run) {  // one that has run

@@ -18,14 +18,14 @@ namespace lc {
 // How the loss scale moves (torch.amp.GradScaler, whose defaults these are): it is halved behind a step whose gradients
 // are not all finite, and doubled behind so many good ones in a row.
 struct LossScaling {
-  int exponent = 16;                   // the first scale is 2^exponent
+  int exponent = 16;  // the first scale is 2^exponent
   std::int64_t growth_interval = 2000;
 };
-// Rounds to bf16, whose range is that of f32, or to f16, with a loss scale: the cotangent of each loss is multiplied by it
-// and each gradient divided by it. A step with a gradient that is not finite assigns nothing that depends on gradients;
-// counters, random states and running statistics go on. The scale is kept in the states "loss_scale.exponent" (what was
-// added to `exponent`) and "loss_scale.good", and is an output, "loss_scale". A graph without gradients is rounded only.
-// Error for another type.
+// Rounds to bf16, whose range is that of f32, or to f16, with a loss scale: the cotangent of each loss is multiplied by
+// it and each gradient divided by it. A step with a gradient that is not finite assigns nothing that depends on
+// gradients; counters, random states and running statistics go on. The scale is kept in the states
+// "loss_scale.exponent" (what was added to `exponent`) and "loss_scale.good", and is an output, "loss_scale". A graph
+// without gradients is rounded only. Error for another type.
 Compiler autocast(DType to, const LossScaling& scaling = {});
 
 }  // namespace lc

@@ -60,9 +60,11 @@ bool readable_in_place(const StoredTensor& t) {
 }
 
 void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
-  if (t.dtype && (!is_float(*t.dtype) || is_f8(*t.dtype)))  // times scales that lie elsewhere, and that nobody here would look for
-    throw Error("load", str_cat(w.path(), ": '", name, "' holds ", is_float(*t.dtype) ? "floats of 8 bits" : "whole numbers",
-                                " (", t.type, "), not weights"));
+  if (t.dtype &&
+      (!is_float(*t.dtype) || is_f8(*t.dtype)))  // times scales that lie elsewhere, and that nobody here would look for
+    throw Error("load",
+                str_cat(w.path(), ": '", name, "' holds ", is_float(*t.dtype) ? "floats of 8 bits" : "whole numbers",
+                        " (", t.type, "), not weights"));
   bool same = t.shape.size() == want.size();
   for (std::size_t i = 0; same && i < want.size(); ++i) same = Dim(t.shape[i]) == want[i];
   Shape have(t.shape.begin(), t.shape.end());
@@ -218,7 +220,8 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
 // The logits of some tokens behind `past` others.
 std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
-  if (model_.program().has_symbol("seq")) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
+  if (model_.program().has_symbol("seq"))
+    context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
   context_.bind("past", past);
   context_.set("tokens", ids_).run();
   std::span<const float> logits;

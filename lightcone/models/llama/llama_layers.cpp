@@ -74,8 +74,8 @@ Tensor LlamaLayers::attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) con
   Shape grouped = q.shape();
   grouped[grouped.size() - 3] = c_.kv_heads;
   grouped.insert(grouped.end() - 2, c_.heads / c_.kv_heads);
-  Tensor scores = matmul(q.reshape(grouped), k.unsqueeze(-3).transpose(-2, -1)) *
-                  (1 / std::sqrt(static_cast<double>(c_.head_dim)));
+  Tensor scores =
+      matmul(q.reshape(grouped), k.unsqueeze(-3).transpose(-2, -1)) * (1 / std::sqrt(static_cast<double>(c_.head_dim)));
   scores = where(mask, scores, -kInf);
   const Tensor y = matmul(softmax(scores, -1), v.unsqueeze(-3));  // [..., kv, group, rows, d]
   std::vector<int> order;

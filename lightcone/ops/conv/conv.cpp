@@ -83,7 +83,8 @@ Tensor turned(const Tensor& weight, int groups, int n) {
   return w;
 }
 
-// With a stride of 1 the cotangent of x is a convolution of that of y, which has as many elements around it as reach in.
+// With a stride of 1 the cotangent of x is a convolution of that of y, which has as many elements around it as reach
+// in.
 Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
   const std::vector<int> padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
   Tensor t = g;
@@ -100,7 +101,8 @@ Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, cons
 
 // Any stride: the transposed convolution, whose output_padding is what the last stride left over.
 Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
-  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
+  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n),
+                         dilation = spatial(o.dilation, n);
   Tensor d = conv_transpose(g, weight, {.stride = stride, .padding = {0}, .dilation = dilation, .groups = o.groups});
   for (int i = 0; i < n; ++i) {  // of the padded image; rows behind the last window were not read
     const auto k = static_cast<std::size_t>(i);
@@ -110,10 +112,12 @@ Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weig
   return d;
 }
 
-// The cotangent of the filter: x as a batch of its channels, convolved with the cotangent of y, in steps of the dilation.
-// What windows read of x is cut out first: behind views that only look into it a kernel still sees the sum as what it is.
+// The cotangent of the filter: x as a batch of its channels, convolved with the cotangent of y, in steps of the
+// dilation. What windows read of x is cut out first: behind views that only look into it a kernel still sees the sum as
+// what it is.
 Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
-  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
+  const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n),
+                         dilation = spatial(o.dilation, n);
   const Dim groups = o.groups, in = weight.extent(1), batch = x.extent(0);
   Tensor image = x;
   for (int i = 0; i < n; ++i) {
@@ -129,8 +133,8 @@ Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, con
   const Tensor channels = image.reshape(s).permute(order);
   s = image.shape();
   s[0] = in, s[1] = groups * batch;
-  const Tensor d = conv(channels.reshape(s), g.transpose(0, 1),
-                        {.stride = o.dilation, .dilation = o.stride, .groups = o.groups});
+  const Tensor d =
+      conv(channels.reshape(s), g.transpose(0, 1), {.stride = o.dilation, .dilation = o.stride, .groups = o.groups});
   return d.transpose(0, 1);
 }
 

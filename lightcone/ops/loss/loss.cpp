@@ -200,7 +200,8 @@ Tensor soft_margin_loss(Operand input, Operand target, Reduction reduction) {
 Tensor triplet_margin_loss(Operand anchor, Operand positive, Operand negative, const TripletMarginOptions& o) {
   const char* op = "triplet_margin_loss";
   const OpScope scope(op, anchor.at);
-  const DType type = result_type(promoted(anchor, positive, op).a, negative), wide = is_narrow(type) ? DType::F32 : type;
+  const DType type = result_type(promoted(anchor, positive, op).a, negative),
+              wide = is_narrow(type) ? DType::F32 : type;
   for (const Operand* t : {&anchor, &positive, &negative}) {
     must_be_floating(*t, op, "an operand");
     must_match(anchor, *t, op, "another operand");

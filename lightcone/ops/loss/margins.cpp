@@ -71,7 +71,8 @@ Tensor multilabel_margin_loss(Operand input, Operand target, Reduction reduction
   const Tensor label = any(here, {1});  // [N, C]
   const Tensor wide = x.unsqueeze(1).expand({n, c, c}), nothing = zeros_like(wide);
   const Tensor mine = sum(prim::where(here, wide, nothing), {2}, true).expand({n, c, c});
-  const Tensor counts = logical_and(any(here, {2}, true).expand({n, c, c}), logical_not(label).unsqueeze(1).expand({n, c, c}));
+  const Tensor counts =
+      logical_and(any(here, {2}, true).expand({n, c, c}), logical_not(label).unsqueeze(1).expand({n, c, c}));
   const Tensor apart = prim::where(counts, positive_part(add(minus(wide, mine), 1)), nothing);
   const Tensor losses = prim::div(sum(apart, {1, 2}), prim::cast(x.graph().index(Shape{n}, c), x.dtype()));
   return reduced(as_given(losses, input), reduction, op);
@@ -84,8 +85,8 @@ Tensor multilabel_soft_margin_loss(Operand input, Operand target, const Multilab
   must_be_floating(input, op, "input");
   must_match(input, target, op, "target");
   if (input->rank() == 0) throw Error(op, "needs an axis of classes");
-  const Tensor losses = binary_cross_entropy_with_logits(
-      input, prim::cast(target, input->dtype()), {.weight = o.weight, .reduction = Reduction::None});
+  const Tensor losses = binary_cross_entropy_with_logits(input, prim::cast(target, input->dtype()),
+                                                         {.weight = o.weight, .reduction = Reduction::None});
   return reduced(mean(losses, {-1}), o.reduction, op);
 }
 

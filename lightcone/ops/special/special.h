@@ -24,12 +24,12 @@ Tensor lgamma(Operand a);
 Tensor digamma(Operand a);  // its derivative; -infinity at 0, infinity at -0, NaN at negative whole numbers
 // The n-th derivative of digamma(), n >= 0: infinite at 0, NaN at negative whole numbers (infinite in torch).
 Tensor polygamma(int n, Operand a);
-Tensor erfinv(Operand a);   // erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
-Tensor i0(Operand a);       // the modified Bessel function of order 0; infinite at infinity (NaN in torch)
-Tensor sinc(Operand a);     // sin(pi x) / (pi x), 1 at 0
+Tensor erfinv(Operand a);  // erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
+Tensor i0(Operand a);      // the modified Bessel function of order 0; infinite at infinity (NaN in torch)
+Tensor sinc(Operand a);    // sin(pi x) / (pi x), 1 at 0
 Tensor deg2rad(Operand a);
 Tensor rad2deg(Operand a);
-Tensor ldexp(Operand a, Operand exponent);                              // a 2^exponent
+Tensor ldexp(Operand a, Operand exponent);  // a 2^exponent
 // {mantissa, exponent}: a = mantissa 2^exponent with |mantissa| in [0.5, 1), exponent i32; {a, 0} where a is 0,
 // infinite or NaN. The mantissa's derivative is 2^-exponent.
 std::pair<Tensor, Tensor> frexp(Operand a);

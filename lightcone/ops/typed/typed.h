@@ -529,8 +529,8 @@ Tensor<std::int64_t, A..., Classes> one_hot(const Tensor<I, A...>& ids, LC_AT) {
 
 }  // namespace lc::typed
 
+#include "lightcone/macros_on.h"
 #include "lightcone/ops/typed/layers.h"
 #include "lightcone/ops/typed/loss.h"
 #include "lightcone/ops/typed/random.h"
 #include "lightcone/ops/typed/views.h"
-#include "lightcone/macros_on.h"

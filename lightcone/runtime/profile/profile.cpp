@@ -69,7 +69,7 @@ double KernelProfile::share_of(const MachineLimits& m) const {
 
 std::string Profile::table(const MachineLimits& limits, bool grouped) const {
   std::string s = formatted("%lld runs, %.3f ms each", static_cast<long long>(runs),
-                         1e3 * ratio(seconds, static_cast<double>(runs)));
+                            1e3 * ratio(seconds, static_cast<double>(runs)));
   if (limits.known())
     s += formatted("; limits %.1f GB/s, %.0f GFLOP/s", limits.bytes_per_second / 1e9, limits.flops_per_second / 1e9);
   s += "\n";
@@ -80,20 +80,21 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
     const double calls = static_cast<double>(k.calls), each = static_cast<double>(runs);
     const std::string share = limits.known() ? formatted("%.0f%%", 100 * k.share_of(limits)) : "-";
     s += formatted("%11.4f %5.1f%% %6.1f %8.1f %9s %8.1f %13.1f %10.0f  ", 1e3 * ratio(k.seconds, each),
-                100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
-                share.c_str(), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3, ratio(calls, each));
+                   100 * ratio(k.seconds, seconds), ratio(k.bytes(), k.seconds) / 1e9, ratio(k.flops, k.seconds) / 1e9,
+                   share.c_str(), ratio(k.bytes(), calls) / 1e3, ratio(k.flops, calls) / 1e3, ratio(calls, each));
     s += str_cat(shortened(k.title, 120), " -> ", k.shape, "\n", std::string(14, ' '), k.name, " [", k.pass, "]");
     s += str_cat(k.where.empty() ? "" : "  at " + shortened(k.where, 100), "\n");
   }
   const double rest = seconds - in_kernels(*this);
   s += formatted("%11.4f %5.1f%%  outside of kernels: sizes, checks, states\n",
-              1e3 * ratio(rest, static_cast<double>(runs)), 100 * ratio(rest, seconds));
+                 1e3 * ratio(rest, static_cast<double>(runs)), 100 * ratio(rest, seconds));
   return s;
 }
 
 std::string Profile::json(const MachineLimits& limits) const {
-  std::string s = formatted("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
-                         static_cast<long long>(runs), seconds, limits.bytes_per_second, limits.flops_per_second);
+  std::string s =
+      formatted("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
+                static_cast<long long>(runs), seconds, limits.bytes_per_second, limits.flops_per_second);
   s += ", \"notes\": [";
   for (const std::string& note : notes) s += (&note != notes.data() ? ", " : "") + in_quotes(note);
   s += "], \"kernels\": [";
@@ -122,13 +123,13 @@ std::string Profile::trace() const {
   for (const ProfileEvent& e : events) {
     const KernelProfile& k = *by_node.at(e.node);
     s += str_cat(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.worker + 1, ", \"name\": ", in_quotes(k.title));
-    s += formatted(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin, 1e6 * (e.end - e.begin),
-                1e6 * e.busy);
+    s += formatted(", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"busy_us\": %.3f", 1e6 * e.begin,
+                   1e6 * (e.end - e.begin), 1e6 * e.busy);
     if (e.worker < 0)
       s += str_cat(", \"kernel\": ", in_quotes(k.name), ", \"what\": ", in_quotes(k.what),
                    ", \"shape\": ", in_quotes(k.shape), ", \"where\": ", in_quotes(k.where),
                    formatted(", \"kB\": %.3f, \"kFLOP\": %.3f", ratio(k.bytes(), static_cast<double>(k.calls)) / 1e3,
-                          ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
+                             ratio(k.flops, static_cast<double>(k.calls)) / 1e3));
     s += "}}";
   }
   return s + "\n]}\n";

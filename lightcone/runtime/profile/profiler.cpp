@@ -143,7 +143,8 @@ void Profiler::run(int tasks, void (*task)(void*, int, int), void* arg) {
 }
 
 Profile Profiler::result() const {
-  Profile p{.runs = runs_, .seconds = seconds_, .kernels = {}, .events = events_, .events_left_out = left_out_, .notes = {}};
+  Profile p{
+      .runs = runs_, .seconds = seconds_, .kernels = {}, .events = events_, .events_left_out = left_out_, .notes = {}};
   for (const Row& r : rows_) {
     const Node& n = g_[r.node];
     const Origin o = origin_of(n);

@@ -91,8 +91,8 @@ std::string MemoryTimeline::text() const {
                           ": ", names[top], "\n");
   for (const MemorySpan& m : spans)
     if (m.first <= top && top <= m.last)
-      s += formatted("  %10s at %-10zu steps %zu to %zu  %s\n", binary_bytes(m.bytes).c_str(), m.offset, m.first, m.last,
-                  m.scratch ? "scratch" : str_cat("%", m.node).c_str());
+      s += formatted("  %10s at %-10zu steps %zu to %zu  %s\n", binary_bytes(m.bytes).c_str(), m.offset, m.first,
+                     m.last, m.scratch ? "scratch" : str_cat("%", m.node).c_str());
   s += "step      in use\n";
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const std::size_t bar = most ? in_use[k] * 30 / most : 0;
@@ -151,14 +151,15 @@ std::string MemoryTimeline::html(const std::string& title) const {
         "text-anchor=\"middle\">%zu</text>",
         across(step), across(step), top + height, top + height + 5, across(step) + x / 2, top + height + 18, step);
   s += formatted("<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>", left + width / 2,
-              top + height + 42);
+                 top + height + 42);
   s += formatted(
       "<text class=\"name\" transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">address in the "
       "arena</text>",
       top + height / 2);
   for (const MemorySpan& m : spans) {
     const double w = static_cast<double>(m.last - m.first + 1) * x, h = static_cast<double>(m.bytes) * y;
-    s += formatted("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", across(m.first), up(m.offset) - h, w, h);
+    s += formatted("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", across(m.first), up(m.offset) - h, w,
+                   h);
     s += m.scratch ? std::string("class=\"scratch\"") : formatted("fill=\"hsl(%u,42%%,60%%)\"", m.node * 47 % 360);
     s += "><title>" +
          escape(str_cat(m.scratch ? "scratch of " : "", "%", m.node, " ", names[m.first], "\n", binary_bytes(m.bytes),
@@ -172,7 +173,7 @@ std::string MemoryTimeline::html(const std::string& title) const {
                 : formatted("M%.2f %.2f H%.2f", across(0), up(in_use[0]), across(1));
     s += "<path class=\"use\" d=\"" + line + "\"/>";
     s += formatted("<line class=\"peak\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%.1f\" y2=\"%.1f\"/>", across(peak()) + x / 2,
-                across(peak()) + x / 2, top, top + height);
+                   across(peak()) + x / 2, top, top + height);
   }
   return s + "</svg><pre>" + escape(text()) + "</pre></html>\n";
 }

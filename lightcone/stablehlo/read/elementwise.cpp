@@ -82,7 +82,8 @@ std::vector<Tensor> convert(const Call& c) {
   const Tensor x = alike(c, 1)[0], y = prim::cast(x, c.dtype());
   if (c.dtype() != DType::F8E4M3FN || x.dtype() == c.dtype()) return {y};
   const Tensor size = abs(x.dtype() == DType::F64 ? x : prim::cast(x, DType::F32));
-  return {prim::where(prim::less_than(scalar_like(size, 464), size), scalar_like(y, std::nan("")), y)};  // 464 is rounded to 448
+  return {prim::where(prim::less_than(scalar_like(size, 464), size), scalar_like(y, std::nan("")),
+                      y)};  // 464 is rounded to 448
 }
 
 std::vector<Tensor> power(const Call& c) {
@@ -257,13 +258,12 @@ void add_elementwise(Rules& r) {
   r["chlo.is_pos_inf"] = unary<is_infinity<1>>;
   r["chlo.is_neg_inf"] = unary<is_infinity<-1>>;
   r["chlo.constant_like"] = constant_like;
-  for (const char* name : {"chlo.broadcast_add", "chlo.broadcast_subtract", "chlo.broadcast_multiply",
-                           "chlo.broadcast_divide", "chlo.broadcast_remainder", "chlo.broadcast_maximum",
-                           "chlo.broadcast_minimum", "chlo.broadcast_power", "chlo.broadcast_atan2",
-                           "chlo.broadcast_compare", "chlo.broadcast_select", "chlo.broadcast_and",
-                           "chlo.broadcast_or", "chlo.broadcast_xor", "chlo.broadcast_shift_left",
-                           "chlo.broadcast_shift_right_arithmetic", "chlo.broadcast_shift_right_logical",
-                           "chlo.broadcast_next_after"})
+  for (const char* name :
+       {"chlo.broadcast_add", "chlo.broadcast_subtract", "chlo.broadcast_multiply", "chlo.broadcast_divide",
+        "chlo.broadcast_remainder", "chlo.broadcast_maximum", "chlo.broadcast_minimum", "chlo.broadcast_power",
+        "chlo.broadcast_atan2", "chlo.broadcast_compare", "chlo.broadcast_select", "chlo.broadcast_and",
+        "chlo.broadcast_or", "chlo.broadcast_xor", "chlo.broadcast_shift_left", "chlo.broadcast_shift_right_arithmetic",
+        "chlo.broadcast_shift_right_logical", "chlo.broadcast_next_after"})
     r[name] = broadcasting;
 }
 

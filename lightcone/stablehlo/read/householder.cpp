@@ -90,7 +90,8 @@ std::vector<Tensor> product_of_reflections(const Call& c) {
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
     const Masks at(m.t, x[0]);
     const Tensor below = prim::where(logical_and(at.on_column(), at.below()), m.t, zeros_of(m.t));
-    const Tensor v = prim::where(at.on_row().slice(2, 0, 1), scalar_like(below.slice(2, 0, 1), 1), sum(below, {2}, true));
+    const Tensor v =
+        prim::where(at.on_row().slice(2, 0, 1), scalar_like(below.slice(2, 0, 1), 1), sum(below, {2}, true));
     const Tensor dots = sum(spread(v, s[0]) * s[0], {1}, true);
     const Tensor scale = x[1].reshape({b, 1, 1}).expand(v.shape());
     return {.state = {s[0] - spread(scale * v, s[0]) * spread(dots, s[0])}, .ys = {}};

@@ -8,8 +8,7 @@ namespace {
 // Operands [.., features, ..] and vectors of one number a feature.
 class BatchNorm {
  public:
-  BatchNorm(const Call& c, std::size_t operands)
-      : epsilon_(c.number("epsilon", 0)) {
+  BatchNorm(const Call& c, std::size_t operands) : epsilon_(c.number("epsilon", 0)) {
     if (c.in.size() != operands) c.refuse(str_cat("takes ", operands, " operands"));
     const Tensor& x = c.x();
     const std::int64_t axis = c.integer("feature_index", -1);
@@ -75,8 +74,7 @@ std::vector<Tensor> gradients(const Call& c) {
   const Tensor mean = n.wide(c.in[2]), variance = n.wide(c.in[3]);
   const Tensor y = n.normalised(x, mean, variance), count = n.elements(x);
   const Tensor offset_gradient = n.summed(g), scale_gradient = n.summed(g * y);
-  const Tensor rest =
-      g - n.along(offset_gradient / count, x) - y * n.along(scale_gradient / count, x);
+  const Tensor rest = g - n.along(offset_gradient / count, x) - y * n.along(scale_gradient / count, x);
   const Tensor gradient = rest * n.along(scale * n.inverse_deviation(variance), x);
   return {n.narrow(gradient), n.narrow(scale_gradient), n.narrow(offset_gradient)};
 }

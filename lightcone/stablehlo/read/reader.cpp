@@ -19,10 +19,9 @@ constexpr std::size_t kMostProblems = 20;
 const Rules& rules() {
   static const Rules all = [] {
     Rules r;
-    for (const auto& add :
-         {add_elementwise, add_complex, add_quantized, add_narrow_integers, add_bits, add_shapes, add_slices,
-          add_reductions, add_windows, add_products, add_norms, add_collectives, add_gather_scatter, add_sort,
-          add_control, add_random, add_checks})
+    for (const auto& add : {add_elementwise, add_complex, add_quantized, add_narrow_integers, add_bits, add_shapes,
+                            add_slices, add_reductions, add_windows, add_products, add_norms, add_collectives,
+                            add_gather_scatter, add_sort, add_control, add_random, add_checks})
       add(r);
     return r;
   }();
@@ -45,8 +44,8 @@ class AtEnd {
 bool is_return(const Operation& op) { return op.name == "func.return" || op.name == "stablehlo.return"; }
 
 bool holds_others(const Operation& op) {
-  static const std::set<std::string_view> names = {"func.call", "stablehlo.composite", "stablehlo.while",
-                                                   "stablehlo.if", "stablehlo.case", "chlo.scan"};
+  static const std::set<std::string_view> names = {"func.call",    "stablehlo.composite", "stablehlo.while",
+                                                   "stablehlo.if", "stablehlo.case",      "chlo.scan"};
   return names.contains(op.name);
 }
 // "add" of "stablehlo.add", which is a literal of a table.

@@ -107,7 +107,8 @@ std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, s
   for (const Tensor& x : xs) types.push_back(x.dtype());
   const bool widened = !axes.empty() && std::ranges::any_of(types, [](DType t) { return is_narrow(t); });
   for (std::size_t k = 0; k < xs.size(); ++k)
-    if (widened && is_narrow(types[k])) xs[k] = prim::cast(xs[k], DType::F32), init[k] = prim::cast(init[k], DType::F32);
+    if (widened && is_narrow(types[k]))
+      xs[k] = prim::cast(xs[k], DType::F32), init[k] = prim::cast(init[k], DType::F32);
   for (const int a : axes) xs = fold_axis(r, body, xs, init, a, widened);
   for (std::size_t k = 0; k < xs.size(); ++k)
     if (xs[k].dtype() != types[k]) xs[k] = prim::cast(xs[k], types[k]);

@@ -72,9 +72,7 @@ std::string bytes_text(const std::vector<std::byte>& data) {
   return s + '"';
 }
 
-bool is_spelled(std::string_view element) {
-  return is_integer(element) || dtype_of(element);
-}
+bool is_spelled(std::string_view element) { return is_integer(element) || dtype_of(element); }
 
 // Rows in brackets, one pair for each axis.
 void nested(const Attribute& a, std::size_t size, std::size_t axis, const std::byte*& at, std::string& to) {

@@ -183,7 +183,8 @@ ValueId Builder::convert(ValueId x, std::string_view to) {
   if (to == "i1") return compare(x, like_whole(x, 0), "NE");
   // Our casts saturate; StableHLO's make NaN of what is too large.
   if (to == "f8E4M3FN" && (is_float_element(element(x)) || size_of(*dtype_of(element(x))) > 1))
-    x = one("stablehlo.clamp", {splat(element(x), {}, -448), x, splat(element(x), {}, 448)}, {true, element(x), shape(x)});
+    x = one("stablehlo.clamp", {splat(element(x), {}, -448), x, splat(element(x), {}, 448)},
+            {true, element(x), shape(x)});
   return one("stablehlo.convert", {x}, {true, std::string(to), shape(x)});
 }
 

@@ -20,10 +20,10 @@ struct Settings {
   Value nvrtc_version = 13000;
   Value compute_capability = 90;
   Value multiprocessors = 132;
-  Value calls = 0;     // of the driver and of NVRTC so far
-  Value launches = 0;  // of kernels so far, those in graphs included
-  Value overlapping = 0;  // of them, those that need not wait for the one before
-  Value compiles = 0;  // by the C++ compiler so far
+  Value calls = 0;             // of the driver and of NVRTC so far
+  Value launches = 0;          // of kernels so far, those in graphs included
+  Value overlapping = 0;       // of them, those that need not wait for the one before
+  Value compiles = 0;          // by the C++ compiler so far
   Value genuine_compiles = 0;  // and by the NVRTC that FAKE_CUDA_NVRTC names
 };
 

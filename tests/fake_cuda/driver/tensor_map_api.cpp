@@ -12,7 +12,7 @@ using namespace fake_cuda;
 namespace {
 
 constexpr std::uint32_t kElementBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};  // by CUtensorMapDataType
-constexpr std::uint32_t kSwizzleBytes[] = {1 << 30, 32, 64, 128};                 // of a box's row, at most
+constexpr std::uint32_t kSwizzleBytes[] = {1 << 30, 32, 64, 128};                   // of a box's row, at most
 
 struct Array {
   unsigned type, axes;
@@ -24,7 +24,8 @@ struct Array {
 
 bool allowed(const Array& a) {
   if (a.type >= std::size(kElementBytes) || a.axes < 1 || a.axes > 5 || a.address % 16 != 0) return false;
-  if (a.extents == nullptr || a.box == nullptr || a.steps == nullptr || (a.axes > 1 && a.strides == nullptr)) return false;
+  if (a.extents == nullptr || a.box == nullptr || a.steps == nullptr || (a.axes > 1 && a.strides == nullptr))
+    return false;
   if (a.interleave != 0 || a.swizzle < 0 || a.swizzle > 3) return false;
   for (unsigned k = 0; k < a.axes; ++k) {
     if (a.extents[k] == 0 || a.extents[k] > std::uint64_t(1) << 32) return false;

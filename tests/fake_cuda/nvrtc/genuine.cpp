@@ -62,7 +62,8 @@ std::string genuine_errors(const Source& source, const std::vector<std::string>&
   static const char* const file = std::getenv("FAKE_CUDA_NVRTC");
   if (file == nullptr || *file == 0) return "";
   static const Library nvrtc(file);
-  static const int once = std::atexit([] { std::fprintf(stderr, "NVRTC was given %ld texts\n", settings().genuine_compiles.load()); });
+  static const int once =
+      std::atexit([] { std::fprintf(stderr, "NVRTC was given %ld texts\n", settings().genuine_compiles.load()); });
   static_cast<void>(once);
   ++settings().genuine_compiles;
   return errors(nvrtc, source, options);

@@ -285,7 +285,8 @@ void Scheduler::work() {
     kernel_->call(arguments_);
     finish();
     const int next = next_or_landed();
-    if (done_ == count_ && !tiles_.empty()) fault(Fault::kFailed, "its block ends while boxes are copied into its memory");
+    if (done_ == count_ && !tiles_.empty())
+      fault(Fault::kFailed, "its block ends while boxes are copied into its memory");
     if (next < 0 && done_ != count_) fault(Fault::kFailed, "the other threads of its block wait for each other");
     if (next >= 0) take(static_cast<unsigned>(next));
     if (next >= 0 && !threads_[current_].begun) continue;
@@ -430,7 +431,8 @@ void Scheduler::copy_tile(void* to, const void* map, void* phase, unsigned axes,
   if (c.map.magic != TileMap::kMagic || c.map.axes != axes) fault(Fault::kFailed, "no map of so many axes");
   const std::uint32_t bytes = c.map.box_bytes();
   if (!in_shared(to, bytes)) fault(Fault::kAddress, "a box is copied to what is not shared memory");
-  if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) fault(Fault::kMisaligned, "a box's place is not aligned to 128 bytes");
+  if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0)
+    fault(Fault::kMisaligned, "a box's place is not aligned to 128 bytes");
   phase_at(phase);
   c.to = static_cast<unsigned char*>(to), c.phase = phase;
   std::copy(at, at + axes, c.at);

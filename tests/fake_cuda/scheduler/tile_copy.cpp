@@ -24,8 +24,7 @@ void copy_tile(const TileCopy& c) {
       if (inside && at >= 0 && at < std::int64_t(m.extents[0]))
         std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from + std::uint64_t(at) * m.bytes),
                     m.bytes);
-      else
-        std::memset(reinterpret_cast<void*>(to), 0, m.bytes);
+      else std::memset(reinterpret_cast<void*>(to), 0, m.bytes);
     }
   }
 }

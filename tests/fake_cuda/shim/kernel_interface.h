@@ -36,7 +36,7 @@ struct LcScheduler {
   void (*copy_tile)(void* shared, const void* map, void* phase, unsigned axes, const int* at);
   // Of a grid that may begin before the one in front of it has ended: every thread has to call it.
   void (*wait_for_grid)();
-  void (*fault)(const char* words);    // ends the grid; does not return
+  void (*fault)(const char* words);  // ends the grid; does not return
 };
 
 struct LcKernel {

@@ -139,9 +139,9 @@ static inline void lc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsi
   lc_mma<LcTf32Operands>(d, a, b);
 }
 // m16n8k32, sums of f32 here, of fewer bits on some devices
-#define LC_MMA_F8(A, B, OF_A, OF_B) \
-  static inline void lc_mma_##A##_##B(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) { \
-    lc_mma<OF_A, OF_B>(d, a, b); \
+#define LC_MMA_F8(A, B, OF_A, OF_B)                                                                 \
+  static inline void lc_mma_##A##_##B(float(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) { \
+    lc_mma<OF_A, OF_B>(d, a, b);                                                                    \
   }
 LC_MMA_F8(e4m3, e4m3, LcE4m3Operands, LcE4m3Operands)
 LC_MMA_F8(e4m3, e5m2, LcE4m3Operands, LcE5m2Operands)

@@ -1,6 +1,6 @@
 // The C++ twins of what kernels for compute capability 9.0 write in PTX: copies of boxes, phases, and products of a
-// warpgroup from shared memory (lightcone/backends/gpu/products/warpgroup_primitives.cpp). A product is computed when it
-// is waited for, from what shared memory holds then; until then its sums are no numbers, and boxes arrive as late as
+// warpgroup from shared memory (lightcone/backends/gpu/products/warpgroup_primitives.cpp). A product is computed when
+// it is waited for, from what shared memory holds then; until then its sums are no numbers, and boxes arrive as late as
 // they can. Each warp does its quarter of the warpgroup's rows by itself.
 #pragma once
 
@@ -8,8 +8,7 @@ struct __attribute__((aligned(64))) LcTileMap {
   u64 words[16];
 };
 #define LC_MAP const LcTileMap
-#define LC_RING(NAME) \
-  u8* const NAME = (u8*)(((u64)lc_scheduler->dynamic_shared + 1023) & ~(u64)1023)
+#define LC_RING(NAME) u8* const NAME = (u8*)(((u64)lc_scheduler->dynamic_shared + 1023) & ~(u64)1023)
 
 static inline void lc_phase_init(u64* p, int arrivals) { lc_scheduler->phase_begin(p, (unsigned)arrivals); }
 static inline void lc_phase_init_done() {}
@@ -17,7 +16,7 @@ static inline void lc_phase_arrive(u64* p) { lc_scheduler->phase_arrive(p, 0); }
 static inline void lc_phase_expect(u64* p, int bytes) { lc_scheduler->phase_arrive(p, (unsigned)bytes); }
 static inline void lc_phase_wait(u64* p, int parity) { lc_scheduler->phase_wait(p, (unsigned)parity); }
 
-#define LC_TILE_COPY(AXES, ...) \
+#define LC_TILE_COPY(AXES, ...)   \
   const int at[] = {__VA_ARGS__}; \
   lc_scheduler->copy_tile(to, map, p, AXES, at)
 static inline void lc_tile_copy_2(void* to, const LcTileMap* map, u64* p, int i, int j) { LC_TILE_COPY(2, i, j); }
@@ -35,7 +34,8 @@ static inline void lc_tile_copy_5(void* to, const LcTileMap* map, u64* p, int i,
 // The descriptor has 14 bits for an address: here it counts from the shared memory that the start adds.
 static inline u64 lc_matrix(const void* p, int eight_rows, int next) {
   const u64 at = (u64)p - (u64)lc_scheduler->dynamic_shared;
-  if (at >= 1 << 18 || at % 16) lc_scheduler->fault("a matrix that does not begin at 16 bytes of the added shared memory");
+  if (at >= 1 << 18 || at % 16)
+    lc_scheduler->fault("a matrix that does not begin at 16 bytes of the added shared memory");
   return (at & 0x3ffff) >> 4 | (u64)(next >> 4) << 16 | (u64)(eight_rows >> 4) << 32 | 1ul << 62;
 }
 
@@ -109,12 +109,12 @@ static inline void lc_wgmma(LcSums<T, N>& s, u64 a, u64 b) {
   }
   s.products[s.count++] = {a, b, lc_compute<OfA, OfB, T, N, TURNED_A, TURNED_B>, s.group};
 }
-#define LC_WGMMA_OF(TYPES, COLUMNS, OF_A, OF_B, T) \
-  template <int TURNED_A, int TURNED_B> \
+#define LC_WGMMA_OF(TYPES, COLUMNS, OF_A, OF_B, T)                                           \
+  template <int TURNED_A, int TURNED_B>                                                      \
   static inline void lc_wgmma_##TYPES##_##COLUMNS(LcSums<T, COLUMNS / 2>& s, u64 a, u64 b) { \
-    lc_wgmma<OF_A, OF_B, TURNED_A, TURNED_B>(s, a, b); \
+    lc_wgmma<OF_A, OF_B, TURNED_A, TURNED_B>(s, a, b);                                       \
   }
-#define LC_WGMMA(TYPES, OF_A, OF_B, T) \
+#define LC_WGMMA(TYPES, OF_A, OF_B, T)   \
   LC_WGMMA_OF(TYPES, 128, OF_A, OF_B, T) \
   LC_WGMMA_OF(TYPES, 256, OF_A, OF_B, T)
 // clang-format off

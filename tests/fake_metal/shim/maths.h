@@ -4,12 +4,12 @@
 extern "C" {
 #define LC_FLOAT1(name) float name##f(float);
 #define LC_FLOAT2(name) float name##f(float, float);
-#define LC_EACH1(F) \
-  F(exp) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) \
-  F(asinh) F(acosh) F(atanh) F(sqrt) F(floor) F(ceil) F(trunc) F(round) F(rint) F(fabs)
+#define LC_EACH1(F)                                                                                             \
+  F(exp)                                                                                                        \
+  F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) \
+      F(asinh) F(acosh) F(atanh) F(sqrt) F(floor) F(ceil) F(trunc) F(round) F(rint) F(fabs)
 #define LC_EACH2(F) F(pow) F(fmod) F(atan2) F(fmax) F(fmin) F(copysign) F(fdim)
-LC_EACH1(LC_FLOAT1) LC_EACH2(LC_FLOAT2)
-float fmaf(float, float, float);
+LC_EACH1(LC_FLOAT1) LC_EACH2(LC_FLOAT2) float fmaf(float, float, float);
 float ldexpf(float, int);
 #undef LC_FLOAT1
 #undef LC_FLOAT2
@@ -18,21 +18,21 @@ float ldexpf(float, int);
 namespace metal {
 
 // Each for float, half and vectors of them. A half is computed in float and rounded once.
-#define LC_MATHS1(name) \
-  inline float name(float x) { return name##f(x); } \
+#define LC_MATHS1(name)                                        \
+  inline float name(float x) { return name##f(x); }            \
   inline half name(half x) { return half(name##f(float(x))); } \
-  template <class T, int N> \
-  inline vec<T, N> name(vec<T, N> x) { \
-    for (int i = 0; i < N; ++i) x[i] = name(x[i]); \
-    return x; \
+  template <class T, int N>                                    \
+  inline vec<T, N> name(vec<T, N> x) {                         \
+    for (int i = 0; i < N; ++i) x[i] = name(x[i]);             \
+    return x;                                                  \
   }
-#define LC_MATHS2(name) \
-  inline float name(float x, float y) { return name##f(x, y); } \
+#define LC_MATHS2(name)                                                          \
+  inline float name(float x, float y) { return name##f(x, y); }                  \
   inline half name(half x, half y) { return half(name##f(float(x), float(y))); } \
-  template <class T, int N> \
-  inline vec<T, N> name(vec<T, N> x, vec<T, N> y) { \
-    for (int i = 0; i < N; ++i) x[i] = name(x[i], y[i]); \
-    return x; \
+  template <class T, int N>                                                      \
+  inline vec<T, N> name(vec<T, N> x, vec<T, N> y) {                              \
+    for (int i = 0; i < N; ++i) x[i] = name(x[i], y[i]);                         \
+    return x;                                                                    \
   }
 namespace precise {  // without fast maths they are all that there is
 LC_EACH1(LC_MATHS1)
@@ -63,7 +63,7 @@ inline float min(float a, float b) { return fminf(a, b); }
 inline half max(half a, half b) { return half(fmaxf(a, b)); }
 inline half min(half a, half b) { return half(fminf(a, b)); }
 #define LC_INTEGERS(F) F(char) F(uchar) F(short) F(ushort) F(int) F(uint) F(long) F(ulong)
-#define LC_MIN_MAX(T) \
+#define LC_MIN_MAX(T)                              \
   inline T max(T a, T b) { return a < b ? b : a; } \
   inline T min(T a, T b) { return b < a ? b : a; }
 LC_INTEGERS(LC_MIN_MAX)

@@ -52,9 +52,9 @@ struct bfloat {
   ushort bits;
 };
 
-#include "vectors.h"
 #include "maths.h"
 #include "simdgroup.h"
+#include "vectors.h"
 
 // ---- how a kernel is called ---------------------------------------------------------------------
 
@@ -106,12 +106,12 @@ static inline uint lc_thread_index() { return lc_scheduler->thread->warp * 32 + 
 
 #include "module.h"
 // The linker gives a section's ends by these names.
-#define LC_SHARED_OF(section) \
-  extern "C" { \
+#define LC_SHARED_OF(section)                                                  \
+  extern "C" {                                                                 \
   extern char __start_##section[] __attribute__((weak, visibility("hidden"))); \
-  extern char __stop_##section[] __attribute__((weak, visibility("hidden"))); \
+  extern char __stop_##section[] __attribute__((weak, visibility("hidden")));  \
   }
-#define LC_KERNELS(...) \
+#define LC_KERNELS(...)                                    \
   static const LcMetalKernel lc_kernels[] = {__VA_ARGS__}; \
-  extern "C" const LcMetalModule lc_metal_module __attribute__((visibility("default"))) = { \
-      &lc_scheduler, lc_kernels, sizeof lc_kernels / sizeof *lc_kernels};
+  extern "C" const LcMetalModule lc_metal_module           \
+      __attribute__((visibility("default"))) = {&lc_scheduler, lc_kernels, sizeof lc_kernels / sizeof *lc_kernels};

@@ -27,15 +27,25 @@ inline T lc_shuffle(T v, uint source) {
 }
 inline uint lc_lane() { return lc_scheduler->thread->lane; }
 template <class T>
-inline T simd_shuffle(T v, ushort lane) { return lc_shuffle(v, lane); }
+inline T simd_shuffle(T v, ushort lane) {
+  return lc_shuffle(v, lane);
+}
 template <class T>
-inline T simd_broadcast(T v, ushort lane) { return lc_shuffle(v, lane); }
+inline T simd_broadcast(T v, ushort lane) {
+  return lc_shuffle(v, lane);
+}
 template <class T>
-inline T simd_shuffle_xor(T v, ushort mask) { return lc_shuffle(v, lc_lane() ^ mask); }
+inline T simd_shuffle_xor(T v, ushort mask) {
+  return lc_shuffle(v, lc_lane() ^ mask);
+}
 template <class T>
-inline T simd_shuffle_down(T v, ushort by) { return lc_shuffle(v, lc_lane() + by); }
+inline T simd_shuffle_down(T v, ushort by) {
+  return lc_shuffle(v, lc_lane() + by);
+}
 template <class T>
-inline T simd_shuffle_up(T v, ushort by) { return lc_shuffle(v, lc_lane() - by); }
+inline T simd_shuffle_up(T v, ushort by) {
+  return lc_shuffle(v, lc_lane() - by);
+}
 
 // Reductions over those that are there, in pairs.
 template <class T, class F>
@@ -49,15 +59,17 @@ void lc_reduce_lanes(void* const* lanes) {
   for (int i = 0; i < 32; ++i)
     if (lanes[i]) *(T*)lanes[i] = values[0];
 }
-#define LC_REDUCTION(name, expression) \
-  struct LcReduce_##name { \
-    template <class T> \
-    static T of(T a, T b) { return expression; } \
-  }; \
-  template <class T> \
-  inline T name(T v) { \
+#define LC_REDUCTION(name, expression)                                         \
+  struct LcReduce_##name {                                                     \
+    template <class T>                                                         \
+    static T of(T a, T b) {                                                    \
+      return expression;                                                       \
+    }                                                                          \
+  };                                                                           \
+  template <class T>                                                           \
+  inline T name(T v) {                                                         \
     lc_scheduler->warp_exchange(~0u, &v, lc_reduce_lanes<T, LcReduce_##name>); \
-    return v; \
+    return v;                                                                  \
   }
 LC_REDUCTION(simd_sum, T(a + b))
 LC_REDUCTION(simd_product, T(a* b))
@@ -80,8 +92,8 @@ inline void threadgroup_barrier(mem_flags, uint place = __builtin_LINE()) { lc_s
 inline void lc_meet(void* const*) {}
 inline void simdgroup_barrier(mem_flags) { lc_scheduler->warp_exchange(~0u, nullptr, lc_meet); }
 
-// Of a matrix of 8 x 8 a thread holds two elements next to each other: thread 4 r + c those of row r from column 2 c on.
-// (On a device it is another order, which no program may depend on.)
+// Of a matrix of 8 x 8 a thread holds two elements next to each other: thread 4 r + c those of row r from column 2 c
+// on. (On a device it is another order, which no program may depend on.)
 template <class T, int R, int C>
 struct simdgroup_matrix {
   static_assert(R == 8 && C == 8, "matrices of a SIMD group are 8 x 8");
@@ -113,15 +125,13 @@ template <class T>
 inline void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong row_length = 8, ulong2 origin = ulong2(0),
                            bool transpose = false) {
   lc_scheduler->full_warp_exchange(nullptr, lc_meet);
-  for (int i = 0; i < 2; ++i)
-    m.elements[i] = p[lc_place<simdgroup_matrix<T, 8, 8>>(i, row_length, origin, transpose)];
+  for (int i = 0; i < 2; ++i) m.elements[i] = p[lc_place<simdgroup_matrix<T, 8, 8>>(i, row_length, origin, transpose)];
 }
 template <class T>
 inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, T* p, ulong row_length = 8, ulong2 origin = ulong2(0),
                             bool transpose = false) {
   lc_scheduler->full_warp_exchange(nullptr, lc_meet);
-  for (int i = 0; i < 2; ++i)
-    p[lc_place<simdgroup_matrix<T, 8, 8>>(i, row_length, origin, transpose)] = m.elements[i];
+  for (int i = 0; i < 2; ++i) p[lc_place<simdgroup_matrix<T, 8, 8>>(i, row_length, origin, transpose)] = m.elements[i];
 }
 
 struct LcProduct {

@@ -45,43 +45,45 @@ template <class T>
 struct lc_same {
   typedef T type;  // takes no part in deduction
 };
-#define LC_OPERATOR(op) \
-  template <class T, int N> \
-  inline vec<T, N>& operator op##=(vec<T, N>& a, vec<T, N> b) { \
-    for (int i = 0; i < N; ++i) a[i] = T(a[i] op b[i]); \
-    return a; \
-  } \
-  template <class T, int N> \
+#define LC_OPERATOR(op)                                                         \
+  template <class T, int N>                                                     \
+  inline vec<T, N>& operator op##=(vec<T, N>& a, vec<T, N> b) {                 \
+    for (int i = 0; i < N; ++i) a[i] = T(a[i] op b[i]);                         \
+    return a;                                                                   \
+  }                                                                             \
+  template <class T, int N>                                                     \
   inline vec<T, N>& operator op##=(vec<T, N>& a, typename lc_same<T>::type b) { \
-    return a op##= vec<T, N>(b); \
-  } \
-  template <class T, int N> \
-  inline vec<T, N> operator op(vec<T, N> a, vec<T, N> b) { \
-    return a op##= b; \
-  } \
-  template <class T, int N> \
-  inline vec<T, N> operator op(vec<T, N> a, typename lc_same<T>::type b) { \
-    return a op##= vec<T, N>(b); \
-  } \
-  template <class T, int N> \
-  inline vec<T, N> operator op(typename lc_same<T>::type a, vec<T, N> b) { \
-    return vec<T, N>(a) op b; \
+    return a op## = vec<T, N>(b);                                               \
+  }                                                                             \
+  template <class T, int N>                                                     \
+  inline vec<T, N> operator op(vec<T, N> a, vec<T, N> b) {                      \
+    return a op## = b;                                                          \
+  }                                                                             \
+  template <class T, int N>                                                     \
+  inline vec<T, N> operator op(vec<T, N> a, typename lc_same<T>::type b) {      \
+    return a op## = vec<T, N>(b);                                               \
+  }                                                                             \
+  template <class T, int N>                                                     \
+  inline vec<T, N> operator op(typename lc_same<T>::type a, vec<T, N> b) {      \
+    return vec<T, N>(a) op b;                                                   \
   }
-LC_OPERATOR(+) LC_OPERATOR(-) LC_OPERATOR(*) LC_OPERATOR(/)
-LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<) LC_OPERATOR(>>)
+LC_OPERATOR(+)
+LC_OPERATOR(-) LC_OPERATOR(*) LC_OPERATOR(/) LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<)
+    LC_OPERATOR(>>)
 #undef LC_OPERATOR
-template <class T, int N>
-inline vec<T, N> operator-(vec<T, N> a) {
+        template <class T, int N>
+        inline vec<T, N> operator-(vec<T, N> a) {
   for (int i = 0; i < N; ++i) a[i] = -a[i];
   return a;
 }
 
-#define LC_VECTORS(T) \
+#define LC_VECTORS(T)     \
   typedef vec<T, 2> T##2; \
   typedef vec<T, 3> T##3; \
   typedef vec<T, 4> T##4;
-LC_VECTORS(float) LC_VECTORS(half) LC_VECTORS(bfloat) LC_VECTORS(int) LC_VECTORS(uint) LC_VECTORS(short)
-LC_VECTORS(ushort) LC_VECTORS(char) LC_VECTORS(uchar) LC_VECTORS(long) LC_VECTORS(ulong) LC_VECTORS(bool)
+LC_VECTORS(float)
+LC_VECTORS(half) LC_VECTORS(bfloat) LC_VECTORS(int) LC_VECTORS(uint) LC_VECTORS(short) LC_VECTORS(ushort)
+    LC_VECTORS(char) LC_VECTORS(uchar) LC_VECTORS(long) LC_VECTORS(ulong) LC_VECTORS(bool)
 #undef LC_VECTORS
 
 }  // namespace metal

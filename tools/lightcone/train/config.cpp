@@ -193,9 +193,9 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   const std::vector<std::string> sections{"model", "data", "train", "evaluate", "save", "log"};
   for (const auto& [key, value] : j.items())
     if (std::find(sections.begin(), sections.end(), key) == sections.end())
-      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
-                                    did_you_mean(key, sections),
-                                    "; sections are model, data, train, evaluate, save and log"));
+      throw Error("config",
+                  str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
+                          did_you_mean(key, sections), "; sections are model, data, train, evaluate, save and log"));
   return c;
 }
 

@@ -24,7 +24,7 @@ struct ModelConfig {
   i64 lora_rank = 0;                      // of llama with weights: above 0 adapters alone are trained
   double lora_alpha = 16;
   std::vector<std::string> lora_targets = {"q_proj", "v_proj"};
-  i64 width_divisor = 1;                  // torchvision's: makes all widths smaller
+  i64 width_divisor = 1;  // torchvision's: makes all widths smaller
 };
 
 struct DataConfig {
@@ -34,18 +34,18 @@ struct DataConfig {
   std::vector<std::string> features;     // csv: the columns to learn from; none: all but the label
   std::string missing = "error";         // csv, a missing cell: error, skip (its row), mean (of its column) or number:
   double missing_number = 0;
-  std::vector<std::string> na_values;    // csv: words of a missing cell, beside those that pandas knows
-  std::string x = "x", y = "y";          // npz: the arrays
-  bool header = true;                    // csv
-  bool regression = false;               // csv, npy, npz: labels are numbers to come near to, and no classes
-  bool standardize = false;              // rows of numbers: each column gets a mean of 0 and a deviation of 1
-  bool skip_unreadable = false;          // images: leave out the pictures that cannot be read
-  std::vector<i64> shape;                // of one sample: [features], [height, width] or [channels, height, width]
-  i64 classes = 0;                       // of a regression 1
-  double held_out = 0.1;  // the part at the end that is held out where there is no `test`
-  double scale = 0;       // numbers are divided by it; 0: 255 for bytes, 1 for others
-  i64 resize = 0;         // images: the shorter side, before the middle is cut out
-  std::vector<double> mean, std;  // of each channel or column: subtracted and divided by behind `scale`
+  std::vector<std::string> na_values;  // csv: words of a missing cell, beside those that pandas knows
+  std::string x = "x", y = "y";        // npz: the arrays
+  bool header = true;                  // csv
+  bool regression = false;             // csv, npy, npz: labels are numbers to come near to, and no classes
+  bool standardize = false;            // rows of numbers: each column gets a mean of 0 and a deviation of 1
+  bool skip_unreadable = false;        // images: leave out the pictures that cannot be read
+  std::vector<i64> shape;              // of one sample: [features], [height, width] or [channels, height, width]
+  i64 classes = 0;                     // of a regression 1
+  double held_out = 0.1;               // the part at the end that is held out where there is no `test`
+  double scale = 0;                    // numbers are divided by it; 0: 255 for bytes, 1 for others
+  i64 resize = 0;                      // images: the shorter side, before the middle is cut out
+  std::vector<double> mean, std;       // of each channel or column: subtracted and divided by behind `scale`
   bool rows() const { return shape.size() == 1; }
   bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
   std::string separator;  // text: what stands between documents

@@ -21,9 +21,9 @@ class TrainingData {
   virtual i64 held_out() const = 0;    // samples
   // Samples first to first + batch of what is held out; behind the last one anything.
   virtual Arrays held_out_batch(i64 first) = 0;
-  virtual std::string summary() const = 0;                          // a line for people, or several
+  virtual std::string summary() const = 0;                                 // a line for people, or several
   virtual const ModelDescription* description() const { return nullptr; }  // not of language models
-  virtual const Tokenizer* tokenizer() const { return nullptr; }    // of language models
+  virtual const Tokenizer* tokenizer() const { return nullptr; }           // of language models
 };
 
 // Bytes, or numbers of any type as f32.

@@ -17,9 +17,9 @@ struct ModelDescription {
   ModelConfig model;
   // It is the configuration's, completed by the data: features, scale, mean and std are those that the inputs had.
   DataConfig data;
-  bool bytes = false;                // the inputs were bytes, as pictures are
-  std::vector<double> fill;          // csv: what stands for a missing cell of each column
-  std::vector<std::string> classes;  // names, by label; without names "0", "1", ...
+  bool bytes = false;                      // the inputs were bytes, as pictures are
+  std::vector<double> fill;                // csv: what stands for a missing cell of each column
+  std::vector<std::string> classes;        // names, by label; without names "0", "1", ...
   double target_mean = 0, target_std = 1;  // of a regression: its numbers were made smaller by these
 
   // What becomes of a sample, u8 or f32 of data.shape, before the network sees it.

@@ -91,12 +91,12 @@ class Chart {
 std::string Chart::axes() const {
   std::string s;
   const auto line = [&](double x1, double y1, double x2, double y2) {
-    s += str_cat("<line class=\"grid\" x1=\"", number(x1, 1), "\" y1=\"", number(y1, 1), "\" x2=\"",
-                 number(x2, 1), "\" y2=\"", number(y2, 1), "\"/>\n");
+    s += str_cat("<line class=\"grid\" x1=\"", number(x1, 1), "\" y1=\"", number(y1, 1), "\" x2=\"", number(x2, 1),
+                 "\" y2=\"", number(y2, 1), "\"/>\n");
   };
   const auto text = [&](double tx, double ty, const char* anchor, const std::string& what) {
-    s += str_cat("<text x=\"", number(tx, 1), "\" y=\"", number(ty, 1), "\" text-anchor=\"", anchor, "\">",
-                 what, "</text>\n");
+    s += str_cat("<text x=\"", number(tx, 1), "\" y=\"", number(ty, 1), "\" text-anchor=\"", anchor, "\">", what,
+                 "</text>\n");
   };
   for (const double v : ticks_) {
     line(kLeft, y(v), kWidth - kRight, y(v));
@@ -199,9 +199,9 @@ std::string loss_page(const std::string& title, const std::string& facts, const 
   for (const LogLine& l : lines)
     if (l.held_out_loss && std::isfinite(*l.held_out_loss)) {
       const Point p{static_cast<double>(l.step), *l.held_out_loss};
-      s += str_cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), 1),
-                   "\" cy=\"", number(chart.y(p.y), 1), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step,
-                   ": ", measured(l), "</title></circle>\n");
+      s += str_cat("<circle class=\"", &l == best ? "best" : "dot", "\" cx=\"", number(chart.x(p.x), 1), "\" cy=\"",
+                   number(chart.y(p.y), 1), "\" r=\"", &l == best ? 6 : 3, "\"><title>step ", l.step, ": ", measured(l),
+                   "</title></circle>\n");
     }
   return s + "</svg>\n" + table(facts) + "</body>\n</html>\n";
 }

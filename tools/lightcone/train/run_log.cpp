@@ -37,13 +37,8 @@ LogLine parse_line(const std::string& text, const std::string& measure) {
   const auto maybe = [&](const std::string& key) {
     return j.contains(key) ? std::optional<double>(j.at(key).get<double>()) : std::nullopt;
   };
-  return {j.at("step").get<std::int64_t>(),
-          maybe("loss"),
-          j.at("seconds").get<double>(),
-          j.at("rate").get<double>(),
-          maybe("held_out_loss"),
-          maybe(measure),
-          j.value("best", false)};
+  return {j.at("step").get<std::int64_t>(), maybe("loss"),  j.at("seconds").get<double>(), j.at("rate").get<double>(),
+          maybe("held_out_loss"),           maybe(measure), j.value("best", false)};
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ Dataset from_csv(const std::string& path, DataConfig d, Said& said) {
 // A folder of pictures. Those held out have the classes of those to learn from.
 Dataset from_folder(const std::string& path, const DataConfig& d, Said& said) {
   ImageFolder f = read_image_folder(
-      path,
-      {.resize = d.resize, .height = d.shape[1], .width = d.shape[2], .skip_unreadable = d.skip_unreadable}, kOwnFiles);
+      path, {.resize = d.resize, .height = d.shape[1], .width = d.shape[2], .skip_unreadable = d.skip_unreadable},
+      kOwnFiles);
   std::vector<std::string>& classes = said.classes;
   if (static_cast<i64>(f.classes.size()) != d.classes)
     throw file_error("train", path, "it has ", f.classes.size(), " folders, a class each, data.classes says ",

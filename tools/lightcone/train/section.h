@@ -106,8 +106,7 @@ class Section {
     if (!take(key, false)) return;
     const Json& v = j_.at(key);
     const auto fits = [&](const Json& t) { return t.is_string() && (empty_too || t != ""); };
-    if (!v.is_array() || !std::ranges::all_of(v, fits))
-      wrong(key, ", it must be a list of texts in quotes");
+    if (!v.is_array() || !std::ranges::all_of(v, fits)) wrong(key, ", it must be a list of texts in quotes");
     values = v.get<std::vector<std::string>>();
   }
   // A path, or a list of them, behind the folder of the file.

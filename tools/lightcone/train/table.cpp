@@ -14,8 +14,9 @@ namespace lc::tool {
 namespace {
 
 // What pandas.read_csv takes for a missing cell, beside an empty one.
-constexpr const char* kMissing[] = {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-                                    "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"};
+constexpr const char* kMissing[] = {"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
+                                    "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
+                                    "NULL", "NaN",      "None",    "n/a",     "nan",      "null"};
 
 // Without a header a column is called by its place, and the label is the last one.
 std::string label_of(const DataConfig& d) { return d.header ? d.label : std::to_string(d.shape[0]); }

@@ -119,8 +119,7 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
   const Tensor done = optim::counter(g);
   optim::step(groups(c_.train, gradients.updates()), {.lr = schedule(c_.train)(done), .step = done});
-  trainer_ = std::make_unique<Trainer>(*model, compiler,
-                                       TrainerOptions{.seed = c_.train.seed, .checked = checked});
+  trainer_ = std::make_unique<Trainer>(*model, compiler, TrainerOptions{.seed = c_.train.seed, .checked = checked});
   model_ = std::move(model);
 
   Graph& e = *other_graph_;
@@ -179,9 +178,9 @@ std::string Task::known_beforehand() const {
   const MemoryPlan& step = trainer_->program().plan();
   const auto bytes = [](std::size_t n) { return human_bytes(static_cast<double>(n)); };
   const double flops = flops_of(trainer_->program());
-  const std::string work = formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
-                                     flops * static_cast<double>(c_.train.steps) / 1e12,
-                                     static_cast<long long>(c_.train.steps));
+  const std::string work =
+      formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
+                flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
   return str_cat("parameters  ", model_->count(), "\n",                                                      //
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //

@@ -102,9 +102,9 @@ class Texts final : public TrainingData {
     characters_ = text.size();
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
-    loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
-                                            .shuffle = true,
-                                            .seed = static_cast<std::uint64_t>(c.train.seed)});
+    loader_.emplace(
+        learned_,
+        LoaderOptions{.batch_size = c.train.batch, .shuffle = true, .seed = static_cast<std::uint64_t>(c.train.seed)});
     held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch, .rest = Rest::Wrap, .prefetch = 0});
   }
   Arrays batch(i64 step) override {
@@ -151,8 +151,9 @@ class Texts final : public TrainingData {
   bool begins_with_bos() const { return tokens_->bos() >= 0 && (!c_.pretrained() || tokens_->vocabulary().add_bos); }
   void require_known(const std::vector<int>& ids) const {
     if (std::ranges::count(ids, tokens_->vocabulary().unk) > 0)
-      throw Error("train", "the held-out text has characters that the text to learn from has not: a vocabulary of "
-                           "characters knows those alone (\"tokenizer\": \"bpe\" takes any text)");
+      throw Error("train",
+                  "the held-out text has characters that the text to learn from has not: a vocabulary of "
+                  "characters knows those alone (\"tokenizer\": \"bpe\" takes any text)");
   }
   const TrainConfig& c_;
   std::shared_ptr<const Tokenizer> tokens_;

@@ -35,9 +35,9 @@ std::string shortened(double v) { return formatted("%.4g", v); }
 
 // What a run remembers beside the states of its program.
 struct Progressed {
-  double best = INFINITY;                // of the held-out loss
+  double best = INFINITY;  // of the held-out loss
   i64 best_step = 0, evaluations_since = 0;
-  double sum = 0;                        // of the losses behind the last line of the log
+  double sum = 0;  // of the losses behind the last line of the log
   i64 summed = 0;
   double seconds = 0;
 };
@@ -125,9 +125,9 @@ void Run::prepare_folder() {
     for (fs::directory_iterator at(path(folder), wrong), end; !wrong && at != end; at.increment(wrong))
       if (std::error_code kept; at->is_symlink(kept)) fs::remove(at->path(), kept);
   }
-  for (const char* name : {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors",
-                           "adapter/adapter_model.safetensors", "adapter/adapter_config.json", "log.jsonl", "log.csv",
-                           "loss.html"})
+  for (const char* name :
+       {"run.safetensors", "best.safetensors", "model.gguf", "model/model.safetensors",
+        "adapter/adapter_model.safetensors", "adapter/adapter_config.json", "log.jsonl", "log.csv", "loss.html"})
     if (fs::remove(path(name), wrong); wrong && wrong != std::errc::not_a_directory)
       throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
@@ -242,9 +242,7 @@ void Run::evaluate(LogLine& line) {
 }
 
 // Parameters have taken a step that gives no number, so what is there to go back to is the last checkpoint.
-float Run::checked_step() try {
-  return task_.step(data_->batch(task_.trainer().steps()));
-} catch (const Error& e) {
+float Run::checked_step() try { return task_.step(data_->batch(task_.trainer().steps())); } catch (const Error& e) {
   const std::string what = e.what();
   if (o_.checked || what.find("the loss of step") == what.npos) throw;
   throw Error("train",
@@ -276,12 +274,12 @@ void Run::one_step() {
 int Run::finished(const std::string& why) {
   progress_.clear();
   save();
-  write_stdout(str_cat(why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds),
-                       "; best held-out loss ", shortened(at_.best), " at step ", at_.best_step, "\nresults     ",
-                       printable(c_.folder, 500),
-                       c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
-                       task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ",
-                       "best.safetensors", data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
+  write_stdout(str_cat(
+      why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
+      shortened(at_.best), " at step ", at_.best_step, "\nresults     ", printable(c_.folder, 500),
+      c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
+      task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
+      data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
 

@@ -122,8 +122,7 @@ void combine(void* arg, int task, int) {
 
 class AttentionKernel final : public HostKernel {
  public:
-  AttentionKernel(Attention plan, const AttentionTable& table)
-      : plan_(std::move(plan)), table_(table) {
+  AttentionKernel(Attention plan, const AttentionTable& table) : plan_(std::move(plan)), table_(table) {
     plan_.layout.each([&](const Dim& d) { sizes_.push_back(d); });
   }
   std::string name() const override { return "attention"; }
@@ -189,8 +188,7 @@ void AttentionKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, const Target& target,
-                                               Precision precision) {
+std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, const Target& target, Precision precision) {
   return std::make_shared<AttentionKernel>(std::move(plan), table(target, precision));
 }
 

@@ -63,7 +63,6 @@ constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width)
          2 * kAttentionTile + 64;
 }
 
-std::shared_ptr<HostKernel> attention_kernel(lowering::Attention match, const Target& target,
-                                               Precision precision);
+std::shared_ptr<HostKernel> attention_kernel(lowering::Attention match, const Target& target, Precision precision);
 
 }  // namespace lc::host

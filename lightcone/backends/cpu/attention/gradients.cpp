@@ -195,7 +195,7 @@ void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) cons
   const Sizes& n = j.n;
   float* scratch = j.scratch + worker * j.worker;
   const i64 group = n.heads / n.kv, batch = task / n.kv, kv = task % n.kv, keys = n.keys * n.depth,
-      values = n.keys * n.width;
+            values = n.keys * n.width;
   Head h{};
   h.k = j.keys + task * keys, h.v = j.values + task * values;
   h.dk = j.dk + task * keys, h.dv = j.dv + task * values;
@@ -223,11 +223,16 @@ void AttentionGradientsKernel::run(const HostLaunch& l) const {
   const auto& s = l.sizes;
   const auto in = [&](std::size_t k) { return static_cast<const float*>(l.in[k]); };
 
-      const auto out = [&](std::size_t k) {
+  const auto out = [&](std::size_t k) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[k]);
   };
-  Job j{*this, {s[0], s[1], s[2], s[3], s[4], s[5], s[6]}, in(0), in(1), in(2), in(3), nullptr, s.subspan(7),
-        out(0), out(1), out(2), reinterpret_cast<float*>(l.scratch), 0};
+  Job j{*this,   {s[0], s[1], s[2], s[3], s[4], s[5], s[6]},
+        in(0),   in(1),
+        in(2),   in(3),
+        nullptr, s.subspan(7),
+        out(0),  out(1),
+        out(2),  reinterpret_cast<float*>(l.scratch),
+        0};
   if (axes_ > 0) j.mask = static_cast<const std::byte*>(l.in[4]);
   j.worker = j.n.floats(t_.mr);
   const Sizes& n = j.n;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::host {

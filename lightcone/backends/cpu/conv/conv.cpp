@@ -14,10 +14,10 @@ using i64 = std::int64_t;
 
 namespace {
 
-constexpr i64 kNarrowest = 8;   // the smallest nr
+constexpr i64 kNarrowest = 8;          // the smallest nr
 constexpr i64 kMostTaskPixels = 1024;  // of a task, whatever the caches
-constexpr i64 kPackStrip = 12;  // cycles that packing a strip of pixels takes for each tap
-constexpr i64 kTaskCost = 20;   // what a task costs beside, for each tap
+constexpr i64 kPackStrip = 12;         // cycles that packing a strip of pixels takes for each tap
+constexpr i64 kTaskCost = 20;          // what a task costs beside, for each tap
 
 // Products whose weights are the same follow each other: `images` of each of `groups`.
 struct DirectJob {
@@ -154,8 +154,8 @@ namespace {
 
 class ConvolutionKernel final : public HostKernel {
  public:
-  ConvolutionKernel(const ConvPlan& c, ConvWay way,
-                    std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
+  ConvolutionKernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                    const Blocking& blocking)
       : c_(c),
         epilogue_(std::move(epilogue)),
         table_(&conv_table(target.isa)),
@@ -260,9 +260,7 @@ void ConvolutionKernel::fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) c
 
 // Rows of the image that lie behind each other and need no padding are one row.
 void join_pixels(ConvProblem& p) {
-  const auto free = [&](int j) {
-    return p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar;
-  };
+  const auto free = [&](int j) { return p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar; };
   for (int j = kSpatial - 1; j-- > 0;) {
     if (!free(2) || !free(j) || (p.extent[j] > 1 && p.image_step[j] != p.image_step[2] * p.extent[2])) return;
     p.extent[2] *= p.extent[j], p.extent[j] = 1;
@@ -301,9 +299,8 @@ std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowe
   return packs || filter_gradient_shape(plan) ? c : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
-                                                 std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                                 const Blocking& blocking) {
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                               const Target& target, const Blocking& blocking) {
   if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), target, blocking);
   return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), target, blocking);
 }

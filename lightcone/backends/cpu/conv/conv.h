@@ -29,19 +29,17 @@ inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoin
 
 // How this CPU computes a convolution.
 struct ConvPlan : lowering::Convolution {
-  bool packed = false;                       // weight_node holds panels, as pack_weights_kernel makes them
-  bool filter_gradient = false;              // sums over pixels: filter_gradient.h
-  bool bf16 = false;                         // with channels last, multiplied in bf16: nhwc_bf16.h
+  bool packed = false;                             // weight_node holds panels, as pack_weights_kernel makes them
+  bool filter_gradient = false;                    // sums over pixels: filter_gradient.h
+  bool bf16 = false;                               // with channels last, multiplied in bf16: nhwc_bf16.h
   std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // in bf16, and weight_node as pack_nchw_bf16_kernel makes it
 };
 // A convolution that one of the kernels here computes.
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f,
-                                                      const Target& target);
+std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target);
 
 enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way,
-                                                 std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                                 const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                               const Target& target, const Blocking& blocking = Blocking());
 
 // Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
 // larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
@@ -51,7 +49,7 @@ struct PackedFilters {
   bool channels_last = false;                                         // panels are of nhwc.h
   bool bf16 = false;                                                  // of pairs in bf16: nhwc_bf16.h
   WeightType stored = WeightType::F32;
-  int panel(const Target& target) const;                                        // its rows
+  int panel(const Target& target) const;                           // its rows
   std::int64_t words() const { return (sums.back()[0] + 1) / 2; }  // of the channels in bf16
   std::int64_t group_floats(std::int64_t mr) const { return (rows + mr - 1) / mr * mr * depth; }
   std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
@@ -59,8 +57,7 @@ struct PackedFilters {
 };
 // Of a parameter that is worth packing; nothing where an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target);
-std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f,
-                                                  const Target& target);
+std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target);
 
 // ---- running -----------------------------------------------------------------------------------
 

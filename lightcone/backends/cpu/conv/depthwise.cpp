@@ -19,9 +19,7 @@ constexpr i64 kGroup = 16;            // small bands that are copied at a time
 constexpr i64 kTask = 1 << 14;        // multiplications worth handing to a thread
 constexpr i64 kTasks = 4;             // of a worker, about
 
-bool is_padded(const ConvPlan::Pixel& p) {
-  return !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));
-}
+bool is_padded(const ConvPlan::Pixel& p) { return !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar)); }
 
 // Which of the sums moves along which axis of pixels, y or x: padding says it, else the order of strides does. -1:
 // none.
@@ -107,8 +105,8 @@ Copy copy_of(const Depthwise& d, i64 width, i64 most) {
 
 class DepthwiseKernel final : public HostKernel {
  public:
-  DepthwiseKernel(const ConvPlan& c, const Depthwise& d,
-                  std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
+  DepthwiseKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                  const Blocking& blocking)
       : d_(d),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(target.isa)),
@@ -303,11 +301,9 @@ std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {
   return find_axes(c, d) ? std::optional(d) : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c,
-                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                               const Blocking& blocking) {
-  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), target,
-                                           blocking);
+std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Target& target, const Blocking& blocking) {
+  return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), target, blocking);
 }
 
 }  // namespace lc::host

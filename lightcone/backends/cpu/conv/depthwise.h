@@ -26,15 +26,14 @@ struct Depthwise {
 };
 // Nothing where sizes other than those of outer axes are symbolic, or another way is better.
 std::optional<Depthwise> depthwise_shape(const ConvPlan& c);
-std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c,
-                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                               const Blocking& blocking);
+std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Target& target, const Blocking& blocking);
 
 // With channels last: the channels are the rows of the weights and of the image alike, and lie side by side in both.
 bool is_depthwise_nhwc(const ConvPlan& c);
 std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c);
-std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
-                                                    std::shared_ptr<const Epilogue> epilogue, const Target& target);
+std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                  const Target& target);
 
 // One instruction set's functions.
 struct DepthwiseTable {

@@ -2,8 +2,8 @@
 // image it is that of zeros.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
@@ -18,8 +18,8 @@ constexpr i64 kTasksOfWorker = 4;    // of a worker, about
 
 class DepthwiseNhwcKernel final : public HostKernel {
  public:
-  DepthwiseNhwcKernel(const ConvPlan& c, const Depthwise& d,
-                      std::shared_ptr<const Epilogue> epilogue, const Target& target)
+  DepthwiseNhwcKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue,
+                      const Target& target)
       : d_(d),
         batch_(*c.pixels[0].image.constant()),
         epilogue_(std::move(epilogue)),
@@ -110,10 +110,9 @@ void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c,
-                                                    std::shared_ptr<const Epilogue> epilogue, const Target& target) {
-  return std::make_shared<DepthwiseNhwcKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue),
-                                               target);
+std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                  const Target& target) {
+  return std::make_shared<DepthwiseNhwcKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue), target);
 }
 
 }  // namespace lc::host

@@ -11,9 +11,9 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTilePixels = 128;      // that a tile adds up before it adds to memory: it decides bits
+constexpr i64 kTilePixels = 128;           // that a tile adds up before it adds to memory: it decides bits
 constexpr i64 kMostBlockPixels = 1 << 12;  // of a block
-constexpr i64 kBlockFloats = 1 << 18;  // of both factors in a block, about: all tasks read them
+constexpr i64 kBlockFloats = 1 << 18;      // of both factors in a block, about: all tasks read them
 constexpr i64 kMostFilterTaps = 1 << 10;
 constexpr i64 kMostOfOne = 64;  // of an image of one channel
 constexpr i64 kTasksOfTiles = 48;
@@ -141,8 +141,7 @@ void FilterGradientKernel::add(const Job& j, i64 task) const {
       if (p > 0 && count == 0) continue;
       for (i64 r = begin; r < end; r += t_.mr)
         t_.tile(rows + x * s_.across.at.rows + r, columns + x * s_.across.at.columns, j.pixels + tap * block_ + p,
-            count,
-                out + x * s_.across.out + r * s_.out_row, s_.out_row, std::min<i64>(t_.mr, end - r), width,
+                count, out + x * s_.across.out + r * s_.out_row, s_.out_row, std::min<i64>(t_.mr, end - r), width,
                 j.add || p > 0);
     }
 }
@@ -250,7 +249,7 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
   bool found = false;
   const auto axis = [&](const FilterGradientShape::Group& a) {
     const i64 image = s.image_in_rows ? a.at.rows : a.at.columns,
-        cotangent = s.image_in_rows ? a.at.columns : a.at.rows;
+              cotangent = s.image_in_rows ? a.at.columns : a.at.rows;
     if (!found && image == 1 && cotangent == 0) channels = a.extent, channel_out = a.out, found = true;
     else if (a.extent != 1) s.groups.push_back(a);
   };

@@ -67,8 +67,9 @@ std::optional<Roles> roles(const Factors& f) {
   const auto named = [&](int axis) { return f.symbols[static_cast<std::size_t>(axis)].name().has_value(); };
   for (const auto& [in, groups, out, down, across] : kOrders)
     for (const int image : {0, 1}) {
-      const auto only = [&](int side, int axis) { return !named(axis) || (moves(side, axis) && !moves(1 - side,
-          axis)); };
+      const auto only = [&](int side, int axis) {
+        return !named(axis) || (moves(side, axis) && !moves(1 - side, axis));
+      };
       if (named(out) && only(image, in) && only(image, down) && only(image, across) && only(1 - image, out))
         return Roles{image, in, groups, out, down, across};
     }

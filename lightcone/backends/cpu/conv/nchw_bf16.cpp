@@ -185,8 +185,7 @@ std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType sto
   return p->planes && far ? nullptr : p;
 }
 
-void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target,
-                      ConvPlan& c) {
+void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c) {
   constexpr i64 kFewRows = 8;  // where most of a tile would be empty
   ConvPlan widened = c;
   WeightType stored = WeightType::F32;

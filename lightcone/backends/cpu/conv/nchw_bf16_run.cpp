@@ -215,10 +215,7 @@ void split(Job& j, int workers) {
 class PairsKernel final : public HostKernel {
  public:
   PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking)
-      : p_(c.nchw_bf16),
-        outer_(c.outer),
-        epilogue_(std::move(epilogue)),
-        blocking_(blocking) {
+      : p_(c.nchw_bf16), outer_(c.outer), epilogue_(std::move(epilogue)), blocking_(blocking) {
     const DenseUnit* u = p_->unit;
     const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
     table_ = fast ? &kNchwBf16Avx512Bf16 : &kNchwBf16Generic;

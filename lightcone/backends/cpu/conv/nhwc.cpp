@@ -62,8 +62,8 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
 
 class NhwcKernel final : public HostKernel {
  public:
-  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way,
-                 std::shared_ptr<const Epilogue> epilogue, const Target& target, const Blocking& blocking)
+  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+             const Target& target, const Blocking& blocking)
       : s_(s),
         epilogue_(std::move(epilogue)),
         tiles_(s.sums, s.rows, nhwc_table(target.isa)),
@@ -204,12 +204,10 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   return s;
 }
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                                      const Blocking& blocking) {
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                        const Target& target, const Blocking& blocking) {
   if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), target);
-  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target,
-                                          blocking);
+  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target, blocking);
 }
 
 }  // namespace lc::host

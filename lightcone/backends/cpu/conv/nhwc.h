@@ -71,8 +71,8 @@ class NhwcTiles {
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
   // Panels [begin, end), as far as there are any, over pixels [first, first + count) of the result, with what is
   // elementwise behind them. `soon`: what the worker reads after that, fetched meanwhile.
-  void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first, std::int64_t count,
-           std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
+  void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first,
+           std::int64_t count, std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
 
  private:
   struct Block {
@@ -124,9 +124,8 @@ class NhwcWinograd {
   std::int64_t down_, across_, panels_, block_;
 };
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way,
-                                                      std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                                      const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+                                        const Target& target, const Blocking& blocking = Blocking());
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
 // convolutions gain by it; nothing where it would not.

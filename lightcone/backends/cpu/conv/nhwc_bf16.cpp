@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-using Word = std::uint32_t;     // a pair of channels
+using Word = std::uint32_t;  // a pair of channels
 
 i64 channel_words(const NhwcShape& s) { return (s.sums.back().extent + 1) / 2; }
 
@@ -29,8 +29,8 @@ std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
 
 class NhwcBf16Kernel final : public HostKernel {
  public:
-  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s,
-                     std::shared_ptr<const Epilogue> epilogue, const NhwcBf16Table& t, const Blocking& blocking)
+  NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
+                 const NhwcBf16Table& t, const Blocking& blocking)
       : s_(s),
         words_(channel_words(s)),
         epilogue_(std::move(epilogue)),
@@ -191,11 +191,9 @@ const NhwcBf16Table& nhwc_bf16_table(const Target& target) {
 
 bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
 
-std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
-                                                           std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                                           const Blocking& blocking) {
-  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue),
-                                              nhwc_bf16_table(target), blocking);
+std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Target& target, const Blocking& blocking) {
+  return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue), nhwc_bf16_table(target), blocking);
 }
 
 }  // namespace lc::host

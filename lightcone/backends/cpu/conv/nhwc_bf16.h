@@ -25,9 +25,7 @@ const NhwcBf16Table& nhwc_bf16_table(const Target& target);
 
 // Can `c` be multiplied so? Not where there are no pairs of channels.
 bool nhwc_bf16_fits(const ConvPlan& c);
-std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c,
-                                                           std::shared_ptr<const Epilogue> epilogue,
-                                                           const Target& target,
-                                                           const Blocking& blocking = Blocking());
+std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                             const Target& target, const Blocking& blocking = Blocking());
 
 }  // namespace lc::host

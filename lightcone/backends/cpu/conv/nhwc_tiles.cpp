@@ -10,12 +10,12 @@ namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kStep = 128;    // taps added before a tile is stored: their weights stay in the first-level cache
-constexpr i64 kFewest = 48;   // pixels of a task that are long
-constexpr i64 kChunk = 4;     // panels after which the epilogue runs, while they are in the cache
-constexpr i64 kWeights = 16;  // cycles that a tap's weights cost a task
+constexpr i64 kStep = 128;         // taps added before a tile is stored: their weights stay in the first-level cache
+constexpr i64 kFewest = 48;        // pixels of a task that are long
+constexpr i64 kChunk = 4;          // panels after which the epilogue runs, while they are in the cache
+constexpr i64 kWeights = 16;       // cycles that a tap's weights cost a task
 constexpr i64 kTileTaskCost = 20;  // what a task costs beside, for each tap
-constexpr i64 kRounds = 4;    // more rounds of smaller tasks than the fewest that are tried
+constexpr i64 kRounds = 4;         // more rounds of smaller tasks than the fewest that are tried
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
@@ -37,7 +37,8 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
 
 class PackWeights final : public HostKernel {
  public:
-  PackWeights(const PackedFilters& f, const Target& target) : f_(f), table_(conv_table(target.isa)), mr_(f.panel(target)) {}
+  PackWeights(const PackedFilters& f, const Target& target)
+      : f_(f), table_(conv_table(target.isa)), mr_(f.panel(target)) {}
   std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const HostLaunch& l) const override;

@@ -6,17 +6,17 @@
 #include <array>
 
 #include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/device/host_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kFewPixels = 1024;     // without overlap, strips packed for L1 are better above
-constexpr i64 kStrips = 8;           // of a task, at most
-constexpr i64 kPlanesTask = 16;      // that a task copies
-constexpr i64 kSlack = 64;           // behind the last plane: what the last vectors read
+constexpr i64 kFewPixels = 1024;  // without overlap, strips packed for L1 are better above
+constexpr i64 kStrips = 8;        // of a task, at most
+constexpr i64 kPlanesTask = 16;   // that a task copies
+constexpr i64 kSlack = 64;        // behind the last plane: what the last vectors read
 
 i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
 // Strips of a task, at most: what it computes of a panel stays in the first-level cache.

@@ -6,20 +6,20 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/device/host_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
+#include "lightcone/device/host_kernel.h"
 
 namespace lc::host {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTiles = 128;       // of a block, about: it decides bits, where numbers cannot be mixed
+constexpr i64 kTiles = 128;           // of a block, about: it decides bits, where numbers cannot be mixed
 constexpr i64 kMostTilesOfRow = 256;  // of one row of the image
-constexpr i64 kChannels = 64;     // summed at a time: it decides bits
-constexpr i64 kPanels = 2;        // of filters a task transforms, where there are enough
-constexpr i64 kFewTasks = 8;      // with fewer, threads would wait for each other
-constexpr i64 kPart = 16;         // channels of an image task
-constexpr i64 kPad = 16;          // a panel's last vector is wider than the panel
+constexpr i64 kChannels = 64;         // summed at a time: it decides bits
+constexpr i64 kPanels = 2;            // of filters a task transforms, where there are enough
+constexpr i64 kFewTasks = 8;          // with fewer, threads would wait for each other
+constexpr i64 kPart = 16;             // channels of an image task
+constexpr i64 kPad = 16;              // a panel's last vector is wider than the panel
 
 // Filters worth keeping transformed: they lie in the second-level cache for the most part.
 i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kWinogradPoints; }

@@ -40,10 +40,19 @@ std::vector<std::string> target_flags(int vector, Isa isa) {
 std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa) {
   // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with conditional loads of the
   // wrong elements.
-  std::vector<std::string> flags{"-x",      "c",       "-std=gnu11",      "-O2",
-                                 "-ftree-vectorize",   "-fPIC",           "-shared",
-                                 "-fno-math-errno",    "-fno-trapping-math", "-ffp-contract=off",
-                                 "-w",      "-pipe",   "-DLC_VECTOR=" + std::to_string(vector)};
+  std::vector<std::string> flags{"-x",
+                                 "c",
+                                 "-std=gnu11",
+                                 "-O2",
+                                 "-ftree-vectorize",
+                                 "-fPIC",
+                                 "-shared",
+                                 "-fno-math-errno",
+                                 "-fno-trapping-math",
+                                 "-ffp-contract=off",
+                                 "-w",
+                                 "-pipe",
+                                 "-DLC_VECTOR=" + std::to_string(vector)};
   for (const std::string& f : target_flags(vector, isa)) flags.push_back(f);
   if (!is_clang(compiler)) flags.insert(flags.end(), kGccOptions.begin(), kGccOptions.end());
   return flags;

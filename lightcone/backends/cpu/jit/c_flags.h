@@ -10,8 +10,8 @@
 
 namespace lc::host {
 
-// Options of GCC alone; whatever is not called clang is given them, and may refuse (jit.cpp). Arrays of a vector are not
-// copied by memcpy(), which is done in pieces of 16 or 32 bytes.
+// Options of GCC alone; whatever is not called clang is given them, and may refuse (jit.cpp). Arrays of a vector are
+// not copied by memcpy(), which is done in pieces of 16 or 32 bytes.
 inline constexpr std::array<std::string_view, 2> kGccOptions = {"-fvect-cost-model=dynamic",
                                                                 "-fno-tree-loop-distribute-patterns"};
 

@@ -44,7 +44,6 @@ std::string on_path(const std::string& program) {
   return "";
 }
 
-
 // dlopen() takes a path it has seen for the library it loaded then, even when the descriptor's
 // number has been given to another file since. So no path is used twice: a counter is written
 // into it as "./" and "//".

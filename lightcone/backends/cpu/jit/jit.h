@@ -23,11 +23,11 @@ using KernelFunction = void (*)(const void* const* in, void* out, const long* n,
 struct JitOptions {
   // "": $LIGHTCONE_CC, else cc, gcc or clang, else LLVM's library; "llvm": that library; "none": nothing
   std::string compiler = "";
-  std::string cache_dir = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
-  std::string llvm = "";       // "": $LIGHTCONE_LLVM, else libLLVM of any version from 13 on
+  std::string cache_dir = "";   // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
+  std::string llvm = "";        // "": $LIGHTCONE_LLVM, else libLLVM of any version from 13 on
   std::optional<Isa> isa = {};  // the instruction set; none: this processor's
-  int vector = 64;             // bytes of the widest vectors of generated loops, where $LIGHTCONE_ISA allows them
-  std::size_t cache_size = 0;  // bytes the cache may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
+  int vector = 64;              // bytes of the widest vectors of generated loops, where $LIGHTCONE_ISA allows them
+  std::size_t cache_size = 0;   // bytes the cache may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };
 struct Jitted {
   std::vector<KernelFunction> functions;         // in the order of the sources

@@ -1,5 +1,6 @@
-// Tables of the instruction sets that this build has no kernels of (another processor's, or with LIGHTCONE_KERNELS=native
-// those that this machine does not need): the generic ones stand for them. LC_ABSENT_<file>: CMakeLists.txt.
+// Tables of the instruction sets that this build has no kernels of (another processor's, or with
+// LIGHTCONE_KERNELS=native those that this machine does not need): the generic ones stand for them. LC_ABSENT_<file>:
+// CMakeLists.txt.
 #include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/conv/conv.h"

@@ -23,9 +23,8 @@ void small_tile(const TileOf& t) {
   const i64 last = t.columns - (V - 1) * WIDTH;
   vf acc[R][V];
   LC_UNROLL_BY(16)
-  for (int r = 0; r < R; ++r)
-    LC_UNROLL_BY(4)
-    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
+  for (int r = 0; r < R; ++r) LC_UNROLL_BY(4)
+  for (int v = 0; v < V; ++v) acc[r][v] = vf{};
   const float *a = t.a, *b = t.b;
   for (i64 k = 0; k < t.depth; ++k, a += t.a_step, b += t.b_row) {
     vf x[V];
@@ -48,8 +47,7 @@ constexpr std::array<std::array<SmallTile, VECTORS>, MR> small_tiles(std::intege
 }
 
 void products(const float* a, i64 a_row, i64 a_step, const float* b, i64 b_row, i64 depth, float* c, i64 c_row,
-    i64 rows,
-              i64 columns, bool add) {
+              i64 rows, i64 columns, bool add) {
   static constexpr auto whole = small_tiles<false>(std::make_integer_sequence<int, MR>());
   static constexpr auto ragged = small_tiles<true>(std::make_integer_sequence<int, MR>());
   for (i64 n = 0; n < columns; n += kNr) {

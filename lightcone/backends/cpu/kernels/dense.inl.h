@@ -2,8 +2,8 @@
 // WIDTH floats a vector, MR rows and GROUPS groups of 16 columns a tile; F32_TABLE is the instruction set's f32 kernel.
 #pragma once
 
-#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 
 namespace lc::host {
 namespace {

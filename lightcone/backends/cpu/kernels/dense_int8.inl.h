@@ -54,10 +54,8 @@ struct TileOf {
           }
         }
         LC_UNROLL_BY(4)
-        for (int t = 0; t < V; ++t)
-          LC_UNROLL_BY(16)
-          for (int i = 0; i < H; ++i)
-            acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
+        for (int t = 0; t < V; ++t) LC_UNROLL_BY(16)
+        for (int i = 0; i < H; ++i) acc[i][t] = add_step<Min>(acc[i][t], sums[i][t].total(), *x, i, panel(t), lane(t));
       }
       put_tile(acc, c, c_m, columns, add);
     }

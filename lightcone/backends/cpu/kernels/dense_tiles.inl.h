@@ -157,7 +157,7 @@ void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   alignas(64) std::byte room[split_bytes(4 * Parts) + 2 * kHeader];
   bool all_split = true;
   const auto products = [&](const auto& which) {
-    steps([&](const std::byte* x, const std::byte* const (&y)[2]) {
+    steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
       if ((plain(x) | plain(y[0]) | plain(y[1])) == 0) return split_step<Parts>(x, y, which);
       all_split = false;
       const std::byte* const z[2] = {split_part_of_b<Parts>(y[0], room + split_bytes(2 * Parts)),
@@ -174,7 +174,7 @@ void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   for (int i = 0; i < kSide; ++i)
     for (vf& v : sums[i]) v = v * power(-first.exponent[i]);
   if (!all_split)
-    steps([&](const std::byte* x, const std::byte* const (&y)[2]) {
+    steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
       if (plain(x) | plain(y[0]) | plain(y[1])) plain_step<Parts>(x, y, sums);
     });
   store_tile(sums, c, c_m, rows, columns, add);

@@ -132,7 +132,8 @@ void copy(const DepthwiseTable::Rows& r, i64 count, float* to) {
     if (r.step == 1) {
       for (; i + WIDTH <= n; i += WIDTH) store(inside + i, load(from + i));
       if (i < n && n >= WIDTH) store(inside + n - WIDTH, load(from + n - WIDTH)), i = n;
-      for (; i + 4 <= n; i += 4) *reinterpret_cast<v4_stored*>(inside + i) = *reinterpret_cast<const v4_stored*>(from + i);
+      for (; i + 4 <= n; i += 4)
+        *reinterpret_cast<v4_stored*>(inside + i) = *reinterpret_cast<const v4_stored*>(from + i);
     } else if (r.step == 2) {
       i = copy_even(from, n, inside);
     }

@@ -12,7 +12,7 @@ namespace {
 constexpr int kExactStep = 64, kExactBytes = kExactStep * 16;  // k of a step; bytes of a step of 16 columns
 // A strip for tiles of registers: i8 [k / 4][rows][4], then i32 start[rows]. Its steps count a line for that each.
 template <int Rows>
-constexpr int kExactStepBytes = kExactStep* Rows + 64;
+constexpr int kExactStepBytes = kExactStep * Rows + 64;
 
 #if defined(VNNI) && WIDTH == 16
 // A step of up to 16 rows whose bytes are neighbours; their sums.

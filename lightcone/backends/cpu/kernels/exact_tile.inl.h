@@ -54,9 +54,8 @@ struct ExactTile {
     const auto* start = reinterpret_cast<const std::int32_t*>(x);  // they lie behind the codes
     alignas(WIDTH * 4) vi whole[H][V];
     LC_UNROLL_BY(16)
-    for (int i = 0; i < H; ++i)
-      LC_UNROLL_BY(4)
-      for (int t = 0; t < V; ++t) whole[i][t] = total(sums[i][t]) + start[i];
+    for (int i = 0; i < H; ++i) LC_UNROLL_BY(4)
+    for (int t = 0; t < V; ++t) whole[i][t] = total(sums[i][t]) + start[i];
     put_tile(whole, c, c_m, columns, add);
   }
 };

@@ -15,9 +15,8 @@ void pixels_tile(const float* rows, const float* from, const PixelPair* pixels, 
   const i64 last = columns - (V - 1) * WIDTH;
   vf acc[R][V];
   LC_UNROLL_BY(16)
-  for (int r = 0; r < R; ++r)
-    LC_UNROLL_BY(4)
-    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
+  for (int r = 0; r < R; ++r) LC_UNROLL_BY(4)
+  for (int v = 0; v < V; ++v) acc[r][v] = vf{};
   for (i64 p = 0; p < count; ++p) {
     const float *a = rows + pixels[p].rows, *b = from + pixels[p].columns;
     const PixelPair& soon = pixels[std::min(p + kAhead, count - 1)];
@@ -49,8 +48,8 @@ void any_tile(const float* a, const float* b, const PixelPair* pixels, i64 count
   static constexpr auto whole = pixels_tiles<false>(std::make_integer_sequence<int, MR>());
   static constexpr auto ragged = pixels_tiles<true>(std::make_integer_sequence<int, MR>());
   const auto& table = columns % WIDTH == 0 ? whole : ragged;
-  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](
-      a, b, pixels, count, c, c_row, columns, add);
+  table[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>((columns - 1) / WIDTH)](a, b, pixels, count, c,
+                                                                                             c_row, columns, add);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
-#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
+#include "lightcone/backends/cpu/products/dense_unit.h"
 
 namespace lc::host {
 namespace {
@@ -17,17 +17,15 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
       vf acc[4] = {};
       BlockSums<4> blocks;
       for (i64 k0 = 0; k0 < g.k; k0 += kSumBlock) {
-        if (k0 > 0)
-          LC_UNROLL_BY(4)
-          for (int t = 0; t < 4; ++t) blocks.end(acc[t], t);
+        if (k0 > 0) LC_UNROLL_BY(4)
+        for (int t = 0; t < 4; ++t) blocks.end(acc[t], t);
         for (i64 k = k0; k < std::min(g.k, k0 + kSumBlock); ++k) {
           const vf s = splat(a[k * g.a_k]);
           for (int t = 0; t < 4; ++t) acc[t] = fma(s, load(b + k * g.b_k + j + t * WIDTH), acc[t]);
         }
       }
-      if (g.k > kSumBlock)
-        LC_UNROLL_BY(4)
-        for (int t = 0; t < 4; ++t) blocks.finish(acc[t], t);
+      if (g.k > kSumBlock) LC_UNROLL_BY(4)
+      for (int t = 0; t < 4; ++t) blocks.finish(acc[t], t);
       for (int t = 0; t < 4; ++t) store(c + j + t * WIDTH, acc[t]);
     }
     for (; j < end; ++j) {
@@ -100,8 +98,7 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int /*zero*/,
   pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to), [](vf x) { return x; });
 }
 void pack_rounded_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
-  pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to),
-              [](vf x) { return reinterpret_cast<vf>(rounded(x)); });
+  pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to), [](vf x) { return reinterpret_cast<vf>(rounded(x)); });
 }
 
 // Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
@@ -200,8 +197,7 @@ struct TileOf {
 
 constexpr DenseUnit unit(const char* name, Arithmetic a, decltype(DenseUnit::pack_a) rows,
                          decltype(DenseUnit::pack_b) groups) {
-  return {name,       a, MR,     kNr, 1, MR * 4, kGroup * 4, kFetched, rows, groups,
-          register_tile<TileOf, MR, kVectors>};
+  return {name, a, MR, kNr, 1, MR * 4, kGroup * 4, kFetched, rows, groups, register_tile<TileOf, MR, kVectors>};
 }
 
 }  // namespace

@@ -224,7 +224,8 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& gro
   }
   for (std::size_t q = 0; q < G; ++q)
     for (int v = 0; v < V; ++v)
-      if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH; row < g.n)  // the last group may have fewer
+      if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH;
+          row < g.n)  // the last group may have fewer
         for (int m = 0; m < M; ++m)
           put_rows(g, m, row, g.k <= kLongSum ? total[q][v][m] : all[q][v][m] + lost[q][v][m]);
 }

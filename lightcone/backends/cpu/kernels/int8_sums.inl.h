@@ -22,7 +22,8 @@ constexpr int kCodeOffset = kOffset;
 #endif
 
 #if defined(MADD)
-// GCC would add whole numbers in an order of its own: all products first, and sums of what then no longer fits registers.
+// GCC would add whole numbers in an order of its own: all products first, and sums of what then no longer fits
+// registers.
 inline __m256i in_order(__m256i sum) {
   asm("" : "+x"(sum));
   return sum;
@@ -136,8 +137,8 @@ struct CodeSums {
   void widen() {}
   vi total() const { return reinterpret_cast<vi>(sum); }
 };
-// Of codes of less than eight bits, as they are: products of bytes, summed by pairs, fit 16 bits until widen() is called,
-// after words(bits) of them at the latest.
+// Of codes of less than eight bits, as they are: products of bytes, summed by pairs, fit 16 bits until widen() is
+// called, after words(bits) of them at the latest.
 struct SmallSums {
   using Word = __m256i;
   using Codes = __m256i;

@@ -15,9 +15,8 @@ void last_tile_of(const float* const* pixels, const TapRun* runs, i64 count, con
                   float* c, i64 c_row, i64 columns, bool add) {
   vf acc[R][V];
   LC_UNROLL_BY(16)
-  for (int r = 0; r < R; ++r)
-    LC_UNROLL_BY(4)
-    for (int v = 0; v < V; ++v) acc[r][v] = vf{};
+  for (int r = 0; r < R; ++r) LC_UNROLL_BY(4)
+  for (int v = 0; v < V; ++v) acc[r][v] = vf{};
   for (const TapRun* t = runs; t != runs + count; ++t) {
     const float* p[R];
     for (int r = 0; r < R; ++r) p[r] = pixels[r] + t->offset;

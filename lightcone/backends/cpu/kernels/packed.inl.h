@@ -174,8 +174,8 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-// Adds products [from, to) of k, whole unrolled steps, to the sums of V vectors. Several vectors take turns, short ones:
-// what they read should come from memory evenly.
+// Adds products [from, to) of k, whole unrolled steps, to the sums of V vectors. Several vectors take turns, short
+// ones: what they read should come from memory evenly.
 template <WeightType T, int M, int V, int kChains>
 inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from, i64 to, int lane,
                                vf (&acc)[V][M][kChains]) {

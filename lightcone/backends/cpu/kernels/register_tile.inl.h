@@ -51,19 +51,17 @@ inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, 
   if (columns < V * WIDTH) {
     Vector copy[H][V];
     LC_UNROLL_BY(16)
-    for (int i = 0; i < H; ++i)
-      LC_UNROLL_BY(4)
-      for (int t = 0; t < V; ++t) copy[i][t] = acc[i][t];
+    for (int i = 0; i < H; ++i) LC_UNROLL_BY(4)
+    for (int t = 0; t < V; ++t) copy[i][t] = acc[i][t];
     return put_ragged(copy, c, c_m, columns, add);
   }
   const auto put = [&](const auto& value) {
     LC_UNROLL_BY(16)
-    for (int i = 0; i < H; ++i)
-      LC_UNROLL_BY(4)
-      for (int t = 0; t < V; ++t) {
-        float* p = c + i * c_m + t * WIDTH;
-        store(p, reinterpret_cast<vf>(value(acc[i][t], p)));
-      }
+    for (int i = 0; i < H; ++i) LC_UNROLL_BY(4)
+    for (int t = 0; t < V; ++t) {
+      float* p = c + i * c_m + t * WIDTH;
+      store(p, reinterpret_cast<vf>(value(acc[i][t], p)));
+    }
   };
   if (add) put([](Vector sum, const float* p) { return plus(reinterpret_cast<Vector>(load(p)), sum); });
   else put([](Vector sum, const float*) { return sum; });
@@ -80,7 +78,7 @@ using RegisterTile = void (*)(const void* a, const void* b, i64 b_group, i64 dep
                               bool add, const void* soon);
 template <template <int, int> class Of, int H, int... V>
 constexpr std::array<RegisterTile, sizeof...(V)> tile_widths(std::integer_sequence<int, V...>) {
-  return {Of<H, kEveryWidth ? V + 1 : static_cast<int>(sizeof...(V))>::run...};
+  return {Of < H, kEveryWidth ? V + 1 : static_cast<int>(sizeof...(V)) > ::run...};
 }
 template <template <int, int> class Of, int Widths, int... H>
 constexpr std::array<std::array<RegisterTile, Widths>, sizeof...(H)> tile_sizes(std::integer_sequence<int, H...>) {

@@ -18,7 +18,7 @@ namespace lc::host {
 namespace {
 
 constexpr int kStepOfSplit = 32, kHeader = 64, kPlane = 16 * kStepOfSplit * 2;  // bytes of 16 rows or columns
-constexpr int kSplitRows = 32;                                                    // of a strip of A
+constexpr int kSplitRows = 32;                                                  // of a strip of A
 constexpr int split_bytes(int planes) { return kHeader + planes * kPlane; }
 
 constexpr int bits_of(int exponent) { return (exponent + 127) << 23; }  // of a power of two

@@ -17,9 +17,9 @@
 #endif
 
 // Before a loop: how many rounds stand one after the other. Sums in an array are registers only where that is all of
-// them. LC_UNROLL_STEPS is of rounds that merely go faster so, which plain C++ has no use for: it is there for processors
-// without a unit, and every copy costs whoever builds the library. LC_UNROLL is for GCC on Arm, which keeps a copy of a
-// tile's registers in memory otherwise.
+// them. LC_UNROLL_STEPS is of rounds that merely go faster so, which plain C++ has no use for: it is there for
+// processors without a unit, and every copy costs whoever builds the library. LC_UNROLL is for GCC on Arm, which keeps
+// a copy of a tile's registers in memory otherwise.
 #define LC_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define LC_UNROLL_BY(n) LC_PRAGMA(unroll n)
@@ -45,8 +45,8 @@ using i64 = std::int64_t;
 typedef float vf_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef std::uint32_t vu_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef float v4_stored __attribute__((vector_size(16), aligned(4), may_alias));
-// And in variables. Behind a reference in a template clang forgets that a type asks for less than its natural alignment,
-// so there it has that.
+// And in variables. Behind a reference in a template clang forgets that a type asks for less than its natural
+// alignment, so there it has that.
 #if defined(__clang__)
 typedef float vf __attribute__((vector_size(WIDTH * 4), may_alias));
 typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), may_alias));
@@ -159,8 +159,8 @@ inline vf fma(vf a, vf b, vf c) {
   return a * b + c;
 #endif
 }
-// Long sums are sums of blocks, as those of generated loops are (codegen/schedule/blocks.cpp): a block's goes into `sum`,
-// what that rounds away into `lost` (not the NaN that it is of infinities), and it begins anew.
+// Long sums are sums of blocks, as those of generated loops are (codegen/schedule/blocks.cpp): a block's goes into
+// `sum`, what that rounds away into `lost` (not the NaN that it is of infinities), and it begins anew.
 inline void end_block(vf& sum, vf& lost, vf& block) {
   const vf s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
   sum = s, lost = lost + reinterpret_cast<vf>(reinterpret_cast<vi>(rest) & (rest == rest)), block = vf{};
@@ -183,9 +183,8 @@ struct BlockSums {
 template <int V, int M, class F>
 inline void each_sum(vf (&acc)[V][M], const F& f) {
   LC_UNROLL_BY(8)
-  for (int v = 0; v < V; ++v)
-    LC_UNROLL_BY(8)
-    for (int m = 0; m < M; ++m) f(acc[v][m], v * M + m);
+  for (int v = 0; v < V; ++v) LC_UNROLL_BY(8)
+  for (int m = 0; m < M; ++m) f(acc[v][m], v * M + m);
 }
 template <int V, int M, int N, class F>
 inline void each_sum(vf (&acc)[V][M][N], const F& f) {
@@ -193,9 +192,9 @@ inline void each_sum(vf (&acc)[V][M][N], const F& f) {
   for (int v = 0; v < V; ++v) each_sum(acc[v], [&](vf& x, int n) { f(x, v * M * N + n); });
 }
 // acc[t] += *a * b[t], for row i of a register tile. With AVX-512 odd rows read *a from memory in every product, and
-// only even ones repeat it in a register first: a sixth fewer instructions, of which a core has too few when two threads
-// share it, for half as many loads again, of which it has enough. (With all rows like this there would be more loads
-// than products.) GCC would always repeat what is used twice.
+// only even ones repeat it in a register first: a sixth fewer instructions, of which a core has too few when two
+// threads share it, for half as many loads again, of which it has enough. (With all rows like this there would be more
+// loads than products.) GCC would always repeat what is used twice.
 template <int V>
 inline void add_products(vf (&acc)[V], const float* a, const vf (&b)[V], [[maybe_unused]] int i) {
 #if defined(__AVX512F__) && WIDTH == 16

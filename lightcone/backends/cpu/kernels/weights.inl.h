@@ -231,7 +231,9 @@ struct Plain<WeightType::BF16> {
 template <>
 struct Plain<WeightType::Bytes> {
   static constexpr i64 bytes = 1;
-  static vf get(const std::byte* p, i64 i) { return as_float(host::bytes(reinterpret_cast<const std::int8_t*>(p) + i)); }
+  static vf get(const std::byte* p, i64 i) {
+    return as_float(host::bytes(reinterpret_cast<const std::int8_t*>(p) + i));
+  }
   static float one(const std::byte* p, i64 i) { return reinterpret_cast<const std::int8_t*>(p)[i]; }
 };
 

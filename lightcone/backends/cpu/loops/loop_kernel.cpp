@@ -15,8 +15,7 @@ LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_by
       work_(ir_.work) {
   Dim all = 1;
   for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
-  sizes_.push_back(ir_.streams ? less(Dim(ir_.stream / static_cast<std::int64_t>(size_of(ir_.dtype))), all)
-                               : Dim(0));
+  sizes_.push_back(ir_.streams ? less(Dim(ir_.stream / static_cast<std::int64_t>(size_of(ir_.dtype))), all) : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
   sizes_.push_back(all);
   sizes_.push_back(update_bytes);

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/products/gemm.h"
-#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/backends/cpu/products/weight_formats.h"
+#include "lightcone/backends/cpu/target/target.h"
 
 namespace lc::host {
 

@@ -41,9 +41,7 @@ i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
   return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
 // The k of one call of `tile`, at most, and shared out evenly: its strips of A and B come from the second-level cache.
-i64 most_depth(const DenseUnit& u) {
-  return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
-}
+i64 most_depth(const DenseUnit& u) { return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64; }
 i64 tile_depth(const Gemm& g, const DenseUnit& u) {
   const i64 most = most_depth(u), parts = (g.k + most - 1) / most;
   return u.gemv ? most : up((g.k + parts - 1) / parts, 64);
@@ -65,8 +63,8 @@ i64 a_bytes(const Gemm& g, const DenseUnit& u) {
   const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
   return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
-// Where a task has all columns of its rows, nobody else wants them packed: it does so itself, a depth of k at a time, and
-// they never leave its cache.
+// Where a task has all columns of its rows, nobody else wants them packed: it does so itself, a depth of k at a time,
+// and they never leave its cache.
 bool may_pack_own(const Gemm& g, const DenseUnit& u, i64 workers) {
   return !g.rows && !g.also && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
 }
@@ -133,19 +131,19 @@ struct Job {
   const GemmTable* t;
   const DenseUnit* u;
   std::byte* panel = nullptr;
-  std::byte* a = nullptr;        // its strips packed: those of a depth of k side by side, then of the next depth
-  bool own = false;              // or each worker's of its task, of one depth
-  std::byte* rows = nullptr;     // one strip of every worker, as it is made
-  std::byte* beside = nullptr;   // of every worker, where sums are long
+  std::byte* a = nullptr;       // its strips packed: those of a depth of k side by side, then of the next depth
+  bool own = false;             // or each worker's of its task, of one depth
+  std::byte* rows = nullptr;    // one strip of every worker, as it is made
+  std::byte* beside = nullptr;  // of every worker, where sums are long
   i64 beside_bytes = 0;
   const std::byte* b = nullptr;  // groups of 16 columns, all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
-  Even strips = {};             // rows from i0 on, in strips
-  Even down = {}, across = {};  // tasks: strips of A, widths of a tile
-  i64 groups = 0;               // to be packed into the panel
-  Even bundles = {};            // strips that are packed by one task
-  bool unpacks = false;         // else b is what the unit wants: packed weights, all k of a group
-  StealingRanges* shares = nullptr;     // of a stream
+  Even strips = {};                  // rows from i0 on, in strips
+  Even down = {}, across = {};       // tasks: strips of A, widths of a tile
+  i64 groups = 0;                    // to be packed into the panel
+  Even bundles = {};                 // strips that are packed by one task
+  bool unpacks = false;              // else b is what the unit wants: packed weights, all k of a group
+  StealingRanges* shares = nullptr;  // of a stream
 };
 
 const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
@@ -189,8 +187,8 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// Strips of a transposed A are neighbours in each of its rows of memory: a piece of them all, while its lines are near. The
-// next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
+// Strips of a transposed A are neighbours in each of its rows of memory: a piece of them all, while its lines are near.
+// The next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
 void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte* to) {
   const Gemm& g = *j.g;
   const DenseUnit& u = *j.u;
@@ -310,7 +308,8 @@ void compute_block(void* arg, int task, int worker) {
   if (!j.beside) {
     compute(j, s0, s1, c0, c1, own, nullptr);
   } else {  // pieces of so many tiles as there is room for
-    const i64 tiles = j.beside_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0), wide = tiles / strips * nr;
+    const i64 tiles = j.beside_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0),
+              wide = tiles / strips * nr;
     auto* to = reinterpret_cast<float*>(j.beside + worker * j.beside_bytes);
     for (i64 s = s0; s < s1; s += strips)
       for (i64 c = c0; c < c1; c += wide) compute(j, s, std::min(s1, s + strips), c, std::min(c1, c + wide), own, to);

@@ -11,8 +11,8 @@
 
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/target/target.h"
-#include "lightcone/lowering/weight_type.h"
 #include "lightcone/device/parallel.h"
+#include "lightcone/lowering/weight_type.h"
 
 namespace lc::host {
 

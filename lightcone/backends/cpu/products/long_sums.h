@@ -9,8 +9,8 @@
 
 namespace lc::host {
 
-constexpr std::int64_t kLongSum = 1 << 14;   // k of a product that is added up so, at least
-constexpr std::int64_t kSumsOfTiles = 32;    // that are added before their sum goes to C
+constexpr std::int64_t kLongSum = 1 << 14;  // k of a product that is added up so, at least
+constexpr std::int64_t kSumsOfTiles = 32;   // that are added before their sum goes to C
 
 // What `sum` loses when a block is added to it is added to `lost`; not the NaN that it is of infinities.
 inline void add_block(float& sum, float& lost, float block) {

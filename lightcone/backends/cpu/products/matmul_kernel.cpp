@@ -42,8 +42,7 @@ struct RowMaker {
 
 class MatmulKernel final : public HostKernel {
  public:
-  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
-               const Blocking& blocking)
+  MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa, const Blocking& blocking)
       : parts_(std::move(parts)),
         rows_(std::move(rows)),
         c_(parts_[0].c),
@@ -112,15 +111,15 @@ class MatmulKernel final : public HostKernel {
   std::vector<MatmulPart> parts_;
   MatmulRows rows_;
   std::size_t rows_sizes_ = 0;  // where the steps of a row stand, and the loop's own sizes behind
-  const MatmulPlan& c_;        // the first one's: all but columns, B and C is common
+  const MatmulPlan& c_;         // the first one's: all but columns, B and C is common
   std::vector<i64> offsets_;
   Isa isa_;
   Blocking blocking_;
   std::vector<Dim> sizes_;
 };
 
-// What run() takes as rows are axes along which B stays where it is. Those of a batch, along which B moves, are products
-// of their own, one after the other or in scratch of a worker each.
+// What run() takes as rows are axes along which B stays where it is. Those of a batch, along which B moves, are
+// products of their own, one after the other or in scratch of a worker each.
 Dim MatmulKernel::scratch_bytes(int workers) const {
   Dim rows = 1;
   for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i)

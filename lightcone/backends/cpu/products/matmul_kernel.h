@@ -45,7 +45,8 @@ struct MatmulRows {
   std::size_t operands = 1;
 };
 // Operands: A, or those of the loop that makes it; then B of each part, then those of the epilogues.
-std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa, const Blocking& blocking);
+std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
+                                          const Blocking& blocking);
 std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);  // of all results
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part);
 

@@ -96,9 +96,7 @@ void pack_q6_k(const u8* p, const Lane& to) {
   }
 }
 void pack_q4_k(const u8* p, const Lane& to) { pack_q45_k(p, nullptr, p + kQ4_K.q.low.at, to); }
-void pack_q5_k(const u8* p, const Lane& to) {
-  pack_q45_k(p, p + kQ5_K.q.high.at, p + kQ5_K.q.low.at, to);
-}
+void pack_q5_k(const u8* p, const Lane& to) { pack_q45_k(p, p + kQ5_K.q.high.at, p + kQ5_K.q.low.at, to); }
 
 using PackBlock = void (*)(const u8* p, const Lane& to);
 // None for what has no packed form, and for plain types. (Not null: see weight_type.h on constants.)

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "lightcone/backends/cpu/target/isa.h"
-#include "lightcone/random/random_bits.h"
 #include "lightcone/device/host_kernel.h"
+#include "lightcone/random/random_bits.h"
 
 namespace lc::host {
 

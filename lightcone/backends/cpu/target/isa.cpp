@@ -29,8 +29,8 @@ Isa detect_isa() {
       throw Error("cpu", str_cat("LIGHTCONE_ISA is '", wish, "', which is none of generic, avx2, avx512 and neon"));
     if (cap == "generic") return Isa::Generic;
 #if defined(__x86_64__)
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                      __builtin_cpu_supports("bmi2") && has_f16c();
+    const bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && has_f16c();
     if (cap != "avx2" && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
       return Isa::Avx512;

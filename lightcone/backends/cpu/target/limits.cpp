@@ -23,8 +23,8 @@
 namespace lc::host {
 namespace {
 
-// In some streams side by side with software prefetch: one leaves half of some processors' bandwidth unused, and is the best
-// of others.
+// In some streams side by side with software prefetch: one leaves half of some processors' bandwidth unused, and is the
+// best of others.
 LC_CLONES std::uint64_t read_all(const std::uint64_t* p, std::size_t words, std::size_t streams, std::size_t ahead) {
   const std::size_t each = words / streams / 8 * 8;
   std::uint64_t sum[8] = {};
@@ -121,7 +121,9 @@ struct Job {
   void read(int task, std::size_t streams, std::size_t ahead) {
     sink += read_all(reinterpret_cast<const std::uint64_t*>(from + at(task)), bytes / 8, streams, ahead);
   }
-  void copy(int task, void* (*how)(void*, const void*, std::size_t)) const { how(to + at(task), from + at(task), bytes); }
+  void copy(int task, void* (*how)(void*, const void*, std::size_t)) const {
+    how(to + at(task), from + at(task), bytes);
+  }
   std::size_t at(int task) const { return static_cast<std::size_t>(task) * bytes; }
 
   std::byte *from, *to;

@@ -61,8 +61,8 @@ void lower(Target& t) {
   keep(t.avx512_bf16, "bf16"), keep(t.avx512_vnni, "vnni"), keep(t.amx, "amx"), keep(t.avx_vnni, "avxvnni");
   keep(t.dotprod, "dotprod"), keep(t.i8mm, "i8mm"), keep(t.bf16, "bf16");
   if (rest != "+" && rest != "+none+")
-    throw Error("cpu", str_cat("LIGHTCONE_ISA is '", wish, "': of extensions there are bf16, vnni, amx, avxvnni, dotprod, ",
-                               "i8mm, or none"));
+    throw Error("cpu", str_cat("LIGHTCONE_ISA is '", wish,
+                               "': of extensions there are bf16, vnni, amx, avxvnni, dotprod, ", "i8mm, or none"));
   t.fast_bf16 = t.fast_bf16 && t.avx512_bf16;
 }
 
@@ -138,16 +138,21 @@ const Target& this_target() {
 
 std::string str(const Target& t) {
   std::string s = name(t.isa);
-  for (const auto& [has, what] : {std::pair{t.avx512_bf16, "bf16"}, {t.avx512_vnni, "vnni"}, {t.amx, "amx"},
-                                  {t.avx_vnni, "avxvnni"}, {t.dotprod, "dotprod"}, {t.i8mm, "i8mm"}, {t.bf16, "bf16"}})
+  for (const auto& [has, what] : {std::pair{t.avx512_bf16, "bf16"},
+                                  {t.avx512_vnni, "vnni"},
+                                  {t.amx, "amx"},
+                                  {t.avx_vnni, "avxvnni"},
+                                  {t.dotprod, "dotprod"},
+                                  {t.i8mm, "i8mm"},
+                                  {t.bf16, "bf16"}})
     if (has) s += std::string("+") + what;
   return s;
 }
 
 bool runs_here(const Target& t) {
   const Target& here = this_target();
-  if (t.isa == Isa::Neon || here.isa == Isa::Neon) return t.isa == here.isa && t.dotprod <= here.dotprod &&
-                                                          t.i8mm <= here.i8mm && t.bf16 <= here.bf16;
+  if (t.isa == Isa::Neon || here.isa == Isa::Neon)
+    return t.isa == here.isa && t.dotprod <= here.dotprod && t.i8mm <= here.i8mm && t.bf16 <= here.bf16;
   return t.isa <= here.isa && t.avx512_bf16 <= here.avx512_bf16 && t.avx512_vnni <= here.avx512_vnni &&
          t.amx <= here.amx && t.avx_vnni <= here.avx_vnni;
 }

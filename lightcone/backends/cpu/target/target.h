@@ -13,8 +13,8 @@ struct Target {
   Isa isa = Isa::Generic;
   // AVX-512: products of pairs of bf16, of bytes; and the tiles of AMX, which the system must grant. AVX2: of bytes.
   bool avx512_bf16 = false, avx512_vnni = false, amx = false, avx_vnni = false;
-  // Are AVX-512's products of bf16 faster than those of f32? Intel's run at a third of their speed (measured on Sapphire
-  // Rapids).
+  // Are AVX-512's products of bf16 faster than those of f32? Intel's run at a third of their speed (measured on
+  // Sapphire Rapids).
   bool fast_bf16 = false;
   // Arm: products of bytes, in pairs of rows, and of bf16.
   bool dotprod = false, i8mm = false, bf16 = false;
@@ -31,7 +31,7 @@ const Target& this_target();
 // (sigaltstack) that has no room for tiles, and where a thread has one such it says no. The answer holds for the
 // process. A no is as if the processor had no tiles, to the last bit.
 bool tiles_granted();
-bool tiles_refused();  // was it asked, and said no?
+bool tiles_refused();   // was it asked, and said no?
 bool tiles_emulated();  // $LIGHTCONE_TILES=emulated: in plain C++, for tests
 // What a program with such products says in its notes; "" where nobody was asked.
 std::string tiles_note();

@@ -7,7 +7,8 @@
 namespace lc::gpu::gradients_pieces {
 
 // COUNT rows of a matrix [END][N] from BEGIN on, and of each COLUMNS numbers from D0 on; zeros where it has none.
-inline constexpr std::string_view kGradientsStage = R"($UNROLL        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
+inline constexpr std::string_view kGradientsStage =
+    R"($UNROLL        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
           const int u = u0 + t, r = u / ($COLUMNS / $V), c = u % ($COLUMNS / $V) * $V;
           if (u < $COUNT * $COLUMNS / $V) {
             if ($BEGIN + r < $END && $D0 + c < $N) {
@@ -122,7 +123,8 @@ $WRITE      }
 )";
 
 // Of score (i, j): its query, its key, and is it seen?
-inline constexpr std::string_view kScore = R"(          const long own = first + mine + i * ROW_STEP, other = o0 + $OTHER;
+inline constexpr std::string_view kScore =
+    R"(          const long own = first + mine + i * ROW_STEP, other = o0 + $OTHER;
           const int real = own < $OWN_END && other < $OTHER_END, seen = real$AND;
           const float score = seen ? s[i][j] * $SCALE : -__builtin_inff();
 )";
@@ -133,7 +135,6 @@ inline constexpr std::string_view kVoteOfBlock = R"(  if (t == 0) odd[0] = 0;
   if ($SAYS) odd[0] = 1;
   LC_BARRIER;
 )";
-
 
 inline constexpr std::string_view kFiniteTile = R"(
   LC_SHARED(int, odd, 1);

@@ -102,7 +102,8 @@ std::string GradientsText::stage(const Matrix& m, int count, const std::string& 
   const std::string from = m.rows + " + (" + m.begin + " + r) * " + to_string(m.head) + " + " + d0 + " + c";
   const std::string indent = "              ", to = "chunk[$AT + r * $PITCH + c";
   std::string read = indent + "LC_LOADV(float, 4, w, " + from + ");\n";
-  if (v == 1) read = indent + to + "] = " + (tile_.cores ? "lc_f32_to_bf16(*(" + from + "))" : "*(" + from + ")") + ";\n";
+  if (v == 1)
+    read = indent + to + "] = " + (tile_.cores ? "lc_f32_to_bf16(*(" + from + "))" : "*(" + from + ")") + ";\n";
   else if (tile_.cores)
     read += indent + "*(uint2*)&" + to + "] = make_uint2(lc_pack_bf16(LC_AT(w, 0), LC_AT(w, 1)), " +
             "lc_pack_bf16(LC_AT(w, 2), LC_AT(w, 3)));\n";
@@ -110,16 +111,16 @@ std::string GradientsText::stage(const Matrix& m, int count, const std::string& 
   // more of them would push sums out of registers
   const std::string under_way = tile_.cores ? "#pragma unroll " + to_string(tile_.others < 64 ? 2 : 4) + "\n" : "";
   return filled(gradients_pieces::kGradientsStage, {{"READ", read},
-                                          {"UNROLL", under_way},
-                                          {"COUNT", to_string(count)},
-                                          {"COLUMNS", to_string(columns)},
-                                          {"BEGIN", m.begin},
-                                          {"END", m.end},
-                                          {"D0", d0},
-                                          {"PITCH", to_string(pitch)},
-                                          {"AT", at},
-                                          {"N", to_string(m.head)},
-                                          {"V", to_string(v)}});
+                                                    {"UNROLL", under_way},
+                                                    {"COUNT", to_string(count)},
+                                                    {"COLUMNS", to_string(columns)},
+                                                    {"BEGIN", m.begin},
+                                                    {"END", m.end},
+                                                    {"D0", d0},
+                                                    {"PITCH", to_string(pitch)},
+                                                    {"AT", at},
+                                                    {"N", to_string(m.head)},
+                                                    {"V", to_string(v)}});
 }
 
 std::string GradientsText::products(const std::string& sum, const Matrix& own, const Matrix& others) const {
@@ -142,19 +143,19 @@ std::string GradientsText::accumulate(const std::string& sum, const std::string&
     at_once.begin = "o0";
     const int pitch = columns + kCorePad;
     return filled(gradients_pieces::kCoreAccumulate, {{"STAGE", stage(at_once, tile_.others, "0", columns, pitch, "0")},
-                                            {"SUM", sum},
-                                            {"FROM", from},
-                                            {"PITCH", to_string(pitch)},
-                                            {"MY", to_string(my)}});
+                                                      {"SUM", sum},
+                                                      {"FROM", from},
+                                                      {"PITCH", to_string(pitch)},
+                                                      {"MY", to_string(my)}});
   }
   const int span = tile_.span(others.head);
   at_once.begin = "o0 + k0";
   return filled(gradients_pieces::kFmaAccumulate, {{"STAGE", stage(at_once, span, "0", columns, columns, "0")},
-                                         {"SUM", sum},
-                                         {"SPAN", to_string(span)},
-                                         {"SIDE", to_string(tile_.side(others.head))},
-                                         {"MY", to_string(my)},
-                                         {"END", others.end}});
+                                                   {"SUM", sum},
+                                                   {"SPAN", to_string(span)},
+                                                   {"SIDE", to_string(tile_.side(others.head))},
+                                                   {"MY", to_string(my)},
+                                                   {"END", others.end}});
 }
 
 std::string GradientsText::zeros(const std::string& sum, int head) const {
@@ -170,16 +171,17 @@ std::string GradientsText::results(const std::string& sum, const std::string& ou
              : "        LC_VECTOR(float, " + n + ", w);\n        LC_UNROLL\n        for (int l = 0; l < " + n +
                    "; ++l) LC_AT(w, l) = " + sum + "[i][c + l];\n        LC_STOREV(float, " + n + ", " + to + ", w);\n";
   return filled(gradients_pieces::kGradientResults, {{"WRITE", write},
-                                           {"MY", to_string(my)},
-                                           {"SIDE", to_string(side)},
-                                           {"END", end},
-                                           {"N", to_string(head)},
-                                           {"V", n}});
+                                                     {"MY", to_string(my)},
+                                                     {"SIDE", to_string(side)},
+                                                     {"END", end},
+                                                     {"N", to_string(head)},
+                                                     {"V", n}});
 }
 
 std::string GradientsText::shared() const {
-  return filled(gradients_pieces::kShared, {{"TYPE", tile_.cores ? "u16" : "float"},
-                                  {"MINE", tile_.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
+  return filled(gradients_pieces::kShared,
+                {{"TYPE", tile_.cores ? "u16" : "float"},
+                 {"MINE", tile_.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
 }
 
 std::string GradientsText::kept(const std::string& from) const {
@@ -197,10 +199,10 @@ std::string GradientsText::score(bool of_queries) const {
             size(a_.mask[n - 1].stride) + "] != 0";
   const std::string ends[] = {size(a_.queries), size(a_.keys)};
   return filled(gradients_pieces::kScore, {{"OWN_END", ends[of_queries ? 0 : 1]},
-                         {"OTHER_END", ends[of_queries ? 1 : 0]},
-                         {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
-                         {"AND", also},
-                         {"SCALE", ir::number(a_.scale, DType::F32)}});
+                                           {"OTHER_END", ends[of_queries ? 1 : 0]},
+                                           {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
+                                           {"AND", also},
+                                           {"SCALE", ir::number(a_.scale, DType::F32)}});
 }
 
 std::string GradientsText::place_mask() const {
@@ -229,9 +231,10 @@ std::vector<simt::Parameter> GradientsText::operands() const {
 
 std::string GradientsText::finite(std::string_view name) const {
   return begin(name, {{"float", "k"}, {"float", "v"}, {"float", "scratch", true}}) +
-         filled(ours(gradients_pieces::kFiniteTile), {{"SUM_K", odd_numbers("k", a_.depth)},
-                                    {"SUM_V", odd_numbers("v", a_.width)},
-                                    {"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "sum != 0.0f"}})}}) +
+         filled(ours(gradients_pieces::kFiniteTile),
+                {{"SUM_K", odd_numbers("k", a_.depth)},
+                 {"SUM_V", odd_numbers("v", a_.width)},
+                 {"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "sum != 0.0f"}})}}) +
          "}\n";
 }
 
@@ -243,13 +246,19 @@ std::string GradientsText::queries(std::string_view name) const {
   const Matrix g{"g_head", "first", queries, a_.width}, v{"v_head", "o0", keys, a_.width};
   const std::string scores = products("s", q, k), slopes = products("slope", g, v);
   const auto walk = [&](std::string_view text) {
-    return filled(ours(text),
-                  {{"SCORES", scores}, {"SLOPES", slopes}, {"SCORE", score(true)}, {"ADD", accumulate("sum", "slope", k)},
-                   {"SLOPE", kept("slope")}});
+    return filled(ours(text), {{"SCORES", scores},
+                               {"SLOPES", slopes},
+                               {"SCORE", score(true)},
+                               {"ADD", accumulate("sum", "slope", k)},
+                               {"SLOPE", kept("slope")}});
   };
-  std::string out = begin(name, places) + shared() + filled(ours(gradients_pieces::kQueriesBegin), {{"MASK", place_mask()}});
-  if (a_.causal) out += filled(ours(gradients_pieces::kQueriesCausal), {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
-  out += walk(gradients_pieces::kStatistics) + ours(gradients_pieces::kGradientsJoin) + zeros("sum", a_.depth) + walk(gradients_pieces::kSlopesOfQueries);
+  std::string out =
+      begin(name, places) + shared() + filled(ours(gradients_pieces::kQueriesBegin), {{"MASK", place_mask()}});
+  if (a_.causal)
+    out += filled(ours(gradients_pieces::kQueriesCausal),
+                  {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
+  out += walk(gradients_pieces::kStatistics) + ours(gradients_pieces::kGradientsJoin) + zeros("sum", a_.depth) +
+         walk(gradients_pieces::kSlopesOfQueries);
   return out + results("sum", "dq + head * " + queries + " * DEPTH", queries, a_.depth) + "}\n";
 }
 
@@ -263,16 +272,17 @@ std::string GradientsText::keys(std::string_view name) const {
   std::string out = begin(name, places) + shared() + ours(gradients_pieces::kKeysBegin);
   // With PoCL 3.1 dK was wrong where a vote decides where the walk begins: on OpenCL nothing is left out.
   if (a_.causal && language_ != simt::Language::OpenCl)
-    out += filled(ours(gradients_pieces::kKeysCausal), {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
+    out += filled(ours(gradients_pieces::kKeysCausal),
+                  {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
   out += zeros("of_keys", a_.depth) + zeros("of_values", a_.width);
   out += filled(ours(gradients_pieces::kSlopesOfKeys), {{"MASK", place_mask()},
-                                      {"SCORES", products("s", k, q)},
-                                      {"SLOPES", products("slope", v, g)},
-                                      {"SCORE", score(false)},
-                                      {"KEEP_SHARES", keep("s")},
-                                      {"KEEP_SLOPES", keep("slope")},
-                                      {"ADD_VALUES", accumulate("of_values", "s", g)},
-                                      {"ADD_KEYS", accumulate("of_keys", "slope", q)}});
+                                                        {"SCORES", products("s", k, q)},
+                                                        {"SLOPES", products("slope", v, g)},
+                                                        {"SCORE", score(false)},
+                                                        {"KEEP_SHARES", keep("s")},
+                                                        {"KEEP_SLOPES", keep("slope")},
+                                                        {"ADD_VALUES", accumulate("of_values", "s", g)},
+                                                        {"ADD_KEYS", accumulate("of_keys", "slope", q)}});
   out += results("of_keys", "dk + key_head * " + keys + " * DEPTH", keys, a_.depth);
   return out + results("of_values", "dv + key_head * " + keys + " * WIDTH", keys, a_.width) + "}\n";
 }

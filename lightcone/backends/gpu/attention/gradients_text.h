@@ -51,12 +51,12 @@ struct GradientsTile {
   int my_rows() const { return rows / teams; }
   int my_others() const { return others / lanes; }
   int row_step() const { return cores ? 8 : 1; }  // from a row of a thread to its next
-  int step(int head) const;     // numbers of a row that are in shared memory at once
-  int pitch(int head) const;    // between such rows, so that lanes read different banks
-  int columns(int head) const;  // of a result that a thread owns
-  int side(int head) const;     // of them, those that lie side by side
-  std::int64_t shared() const;  // bytes
-  int span(int head) const;      // rows that are added up from shared memory at once
+  int step(int head) const;                       // numbers of a row that are in shared memory at once
+  int pitch(int head) const;                      // between such rows, so that lanes read different banks
+  int columns(int head) const;                    // of a result that a thread owns
+  int side(int head) const;                       // of them, those that lie side by side
+  std::int64_t shared() const;                    // bytes
+  int span(int head) const;                       // rows that are added up from shared memory at once
   int weights_pitch() const { return others + 4; }
   int weights() const;  // numbers in shared memory for probabilities or slopes
 };

@@ -52,7 +52,8 @@ class Text {
   std::string size(const Dim& d) const { return sizes_.text(d); }
   std::string ours(std::string_view text) const;
   void constants(const AttentionTile& t);
-  void locate(const std::string& indent, const std::string& index, int from, int to, const std::vector<Offset>& offsets);
+  void locate(const std::string& indent, const std::string& index, int from, int to,
+              const std::vector<Offset>& offsets);
   void place_batch();
   void place_rows();
   void masks();
@@ -68,7 +69,9 @@ class Text {
   std::string steps() const;
   void fold(const std::string& v, const std::string& joined);
   bool is_mask(int s) const { return a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Mask; }
-  bool reads(int s) const { return is_mask(s) || a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Bias; }
+  bool reads(int s) const {
+    return is_mask(s) || a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Bias;
+  }
 
   const Attention& a_;
   const lowering::AttentionLayout<Dim>& l_;
@@ -90,20 +93,37 @@ std::string Text::ours(std::string_view text) const {
 void Text::constants(const AttentionTile& t) {
   const int depth = static_cast<int>(*l_.depth.constant()), width = static_cast<int>(*l_.width.constant());
   std::string all;
-  for (const auto& [name, v] : std::initializer_list<std::pair<const char*, int>>{
-           {"ROWS", t.rows}, {"KEYS", t.keys}, {"THREADS", t.threads()}, {"LANES", t.lanes}, {"MY_ROWS", t.my_rows()},
-           {"MY_KEYS", t.my_keys()}, {"MY_COLUMNS", t.columns}, {"SIDE", t.side()}, {"DEPTH", depth},
-           {"PADDED_DEPTH", t.depth(depth)}, {"WIDTH", width}, {"COLUMNS", t.columns * t.lanes}, {"STEP", t.step},
-           {"PITCH", t.pitch()}, {"WEIGHT_PITCH", t.weight_pitch()}, {"CHUNK", t.chunk()}, {"SPAN", t.span},
-           {"ROW_STEP", t.row_step()}, {"KEY_SIDE", t.key_side()},
-           {"KEY_PITCH", t.depth(depth) + kCorePad}, {"VALUE_PITCH", t.columns * t.lanes + kCorePad},
-           {"PARTS", t.parts(target_.warp)}, {"EXCHANGED", std::min(t.lanes, target_.warp)}})
+  for (const auto& [name, v] :
+       std::initializer_list<std::pair<const char*, int>>{{"ROWS", t.rows},
+                                                          {"KEYS", t.keys},
+                                                          {"THREADS", t.threads()},
+                                                          {"LANES", t.lanes},
+                                                          {"MY_ROWS", t.my_rows()},
+                                                          {"MY_KEYS", t.my_keys()},
+                                                          {"MY_COLUMNS", t.columns},
+                                                          {"SIDE", t.side()},
+                                                          {"DEPTH", depth},
+                                                          {"PADDED_DEPTH", t.depth(depth)},
+                                                          {"WIDTH", width},
+                                                          {"COLUMNS", t.columns * t.lanes},
+                                                          {"STEP", t.step},
+                                                          {"PITCH", t.pitch()},
+                                                          {"WEIGHT_PITCH", t.weight_pitch()},
+                                                          {"CHUNK", t.chunk()},
+                                                          {"SPAN", t.span},
+                                                          {"ROW_STEP", t.row_step()},
+                                                          {"KEY_SIDE", t.key_side()},
+                                                          {"KEY_PITCH", t.depth(depth) + kCorePad},
+                                                          {"VALUE_PITCH", t.columns * t.lanes + kCorePad},
+                                                          {"PARTS", t.parts(target_.warp)},
+                                                          {"EXCHANGED", std::min(t.lanes, target_.warp)}})
     all += (all.empty() ? "" : ", ") + std::string(name) + " = " + to_string(v);
   line("  enum { " + all + " };");
 }
 
 // Variables that say where element `index` of the axes [from, to) lies.
-void Text::locate(const std::string& indent, const std::string& index, int from, int to, const std::vector<Offset>& offsets) {
+void Text::locate(const std::string& indent, const std::string& index, int from, int to,
+                  const std::vector<Offset>& offsets) {
   std::string rest = "(" + index + ")";
   std::vector<std::string> sums;
   for (const Offset& o : offsets) sums.push_back(size(o.first));
@@ -130,7 +150,8 @@ void Text::place_batch() {
 void Text::place_rows() {
   std::vector<Offset> own = {{"query_at[r]", 0, [](const Axis& x) { return x.q; }},
                              {"out_at[r]", 0, [](const Axis& x) { return x.out; }}};
-  std::vector<Offset> common = {{"const long query_batch", l_.q_at, own[0].stride}, {"const long out_batch", 0, own[1].stride}};
+  std::vector<Offset> common = {{"const long query_batch", l_.q_at, own[0].stride},
+                                {"const long out_batch", 0, own[1].stride}};
   std::vector<std::string> added = {"query_batch", "out_batch"};
   for (int s = 0; s < a_.scores.steps; ++s) {
     if (!reads(s)) continue;
@@ -167,8 +188,7 @@ void Text::masks() {
   }
   if (seen.empty()) return;
   out_ += vote("(" + seen + ") != 0");
-  if (a_.scores.v_type != CacheType::I8 || a_.v_scale)
-    out_ += odd_values();
+  if (a_.scores.v_type != CacheType::I8 || a_.v_scale) out_ += odd_values();
 }
 
 std::string Text::scale(bool keys) const {
@@ -194,7 +214,8 @@ std::string Text::stored(CacheType type, int n, const std::string& from, const s
   const std::string each = indent + "LC_UNROLL\n" + indent + "for (int l = 0; l < " + by + "; ++l) ";
   const std::string read = indent + "LC_LOADV(" + memory + ", " + by + ", w, " + from + ");\n";
   if (!tile_.cores)
-    return n == 1 ? indent + "const int l = 0;\n" + indent + number + " = " + widened(type, "*(" + from + ")") + scaled + ";\n"
+    return n == 1 ? indent + "const int l = 0;\n" + indent + number + " = " + widened(type, "*(" + from + ")") +
+                        scaled + ";\n"
                   : read + each + number + " = " + widened(type, "LC_AT(w, l)") + scaled + ";\n";
   const auto half = [&](const std::string& v) {
     return type == CacheType::BF16 && scaled.empty() ? v : "lc_f32_to_bf16(" + widened(type, v) + scaled + ")";
@@ -206,22 +227,24 @@ std::string Text::stored(CacheType type, int n, const std::string& from, const s
 
 std::string Text::stage_keys() const {
   const int n = key_vector(a_, tile_);
-  const bool along_keys = l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // neighbours in memory for neighbouring threads
+  const bool along_keys =
+      l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // neighbours in memory for neighbouring threads
   const std::string by = to_string(n), depth = tile_.cores ? "PADDED_DEPTH" : "STEP";
   const std::string factor = a_.k_scale ? "              const float factor = " + scale(true) + ";\n" : "";
   const std::string number = tile_.cores ? "chunk[kk * KEY_PITCH + d + l]" : "chunk[(d + l) * PITCH + kk]";
-  return filled(pieces::kStage, {{"UNROLL", under_way(tile_.core_depth > 64 ? 2 : 4)},
-                                 {"UNITS", "KEYS * " + depth + " / " + by},
-                         {"SPLIT_UNIT", along_keys ? "kk = u % KEYS, d = u / KEYS"
-                                                   : "kk = u / (" + depth + " / " + by + "), d = u % (" + depth + " / " +
-                                                         by + ") * " + by},
-                         {"KEY", "j0 + kk"},
-                         {"COLUMN", "d0 + d"},
-                         {"EXTENT", "DEPTH"},
-                         {"READ", factor + stored(a_.scores.k_type, n, "k + k_first + key * k_key + (d0 + d) * k_depth",
-                                                  "chunk + kk * KEY_PITCH + d", number, a_.k_scale ? " * factor" : "")},
-                         {"N", by},
-                         {"TO", number}});
+  return filled(pieces::kStage,
+                {{"UNROLL", under_way(tile_.core_depth > 64 ? 2 : 4)},
+                 {"UNITS", "KEYS * " + depth + " / " + by},
+                 {"SPLIT_UNIT",
+                  along_keys ? "kk = u % KEYS, d = u / KEYS"
+                             : "kk = u / (" + depth + " / " + by + "), d = u % (" + depth + " / " + by + ") * " + by},
+                 {"KEY", "j0 + kk"},
+                 {"COLUMN", "d0 + d"},
+                 {"EXTENT", "DEPTH"},
+                 {"READ", factor + stored(a_.scores.k_type, n, "k + k_first + key * k_key + (d0 + d) * k_depth",
+                                          "chunk + kk * KEY_PITCH + d", number, a_.k_scale ? " * factor" : "")},
+                 {"N", by},
+                 {"TO", number}});
 }
 
 std::string Text::stage_values() const {
@@ -229,16 +252,17 @@ std::string Text::stage_values() const {
   const std::string by = to_string(n), pitch = tile_.cores ? "VALUE_PITCH" : "COLUMNS";
   const std::string factor = a_.v_scale ? "              const float factor = " + scale(false) + ";\n" : "";
   const std::string number = "chunk[kk * " + pitch + " + c + l]";
-  return filled(pieces::kStage, {{"UNROLL", under_way(2)},
-                                 {"UNITS", "SPAN * COLUMNS / " + by},
-                         {"SPLIT_UNIT", "kk = u / (COLUMNS / " + by + "), c = u % (COLUMNS / " + by + ") * " + by},
-                         {"KEY", "j0 + k0 + kk"},
-                         {"COLUMN", "c"},
-                         {"EXTENT", "WIDTH"},
-                         {"READ", factor + stored(a_.scores.v_type, n, "v + v_first + key * v_key + c * v_width",
-                                                  "chunk + kk * VALUE_PITCH + c", number, a_.v_scale ? " * factor" : "")},
-                         {"N", by},
-                         {"TO", number}});
+  return filled(pieces::kStage,
+                {{"UNROLL", under_way(2)},
+                 {"UNITS", "SPAN * COLUMNS / " + by},
+                 {"SPLIT_UNIT", "kk = u / (COLUMNS / " + by + "), c = u % (COLUMNS / " + by + ") * " + by},
+                 {"KEY", "j0 + k0 + kk"},
+                 {"COLUMN", "c"},
+                 {"EXTENT", "WIDTH"},
+                 {"READ", factor + stored(a_.scores.v_type, n, "v + v_first + key * v_key + c * v_width",
+                                          "chunk + kk * VALUE_PITCH + c", number, a_.v_scale ? " * factor" : "")},
+                 {"N", by},
+                 {"TO", number}});
 }
 
 std::string Text::steps() const {
@@ -267,22 +291,25 @@ void Text::fold(const std::string& v, const std::string& joined) {
   const int parts = tile_.parts(target_.warp);
   if (target_.warp > 1) {
     line("    LC_UNROLL\n    for (int i = 0; i < MY_ROWS; ++i) {\n      LC_UNROLL");
-    line("      for (int by = EXCHANGED / 2; by > 0; by /= 2) " + v + "[i] = " + with(v + "[i]", "lc_shuffle_f(" + v + "[i], by)") +
-         ";\n    }");
+    line("      for (int by = EXCHANGED / 2; by > 0; by /= 2) " + v +
+         "[i] = " + with(v + "[i]", "lc_shuffle_f(" + v + "[i], by)") + ";\n    }");
   }
   if (parts == 1) return;
   line("    LC_BARRIER;\n    LC_UNROLL\n    for (int i = 0; i < MY_ROWS; ++i)");
-  line("      if (lane % EXCHANGED == 0) folded[(mine + i) * PARTS + lane / EXCHANGED] = " + v + "[i];\n    LC_BARRIER;");
+  line("      if (lane % EXCHANGED == 0) folded[(mine + i) * PARTS + lane / EXCHANGED] = " + v +
+       "[i];\n    LC_BARRIER;");
   if (parts > 16) {
-    line("    for (int u0 = 0; u0 < ROWS * 16; u0 += THREADS) {\n      const int u = u0 + t;\n      if (u < ROWS * 16) {");
+    line(
+        "    for (int u0 = 0; u0 < ROWS * 16; u0 += THREADS) {\n      const int u = u0 + t;\n      if (u < ROWS * 16) "
+        "{");
     line("        float x = folded[u * (PARTS / 16)];\n        for (int p = 1; p < PARTS / 16; ++p) x = " +
          with("x", "folded[u * (PARTS / 16) + p]") + ";");
     line("        folded[ROWS * PARTS + u] = x;\n      }\n    }\n    LC_BARRIER;");
   }
   const std::string from = parts > 16 ? "folded[ROWS * PARTS + (mine + i) * 16" : "folded[(mine + i) * PARTS";
   line("    LC_UNROLL\n    for (int i = 0; i < MY_ROWS; ++i) {\n      " + v + "[i] = " + from + "];");
-  line("      for (int p = 1; p < " + to_string(std::min(parts, 16)) + "; ++p) " + v + "[i] = " + with(v + "[i]", from + " + p]") +
-       ";\n    }");
+  line("      for (int p = 1; p < " + to_string(std::min(parts, 16)) + "; ++p) " + v +
+       "[i] = " + with(v + "[i]", from + " + p]") + ";\n    }");
 }
 
 std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view name) {
@@ -303,33 +330,40 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
   }
   places.push_back({"float", "out", true});
   if (splits) places.push_back({"float", "partial", true});
-  out_ = "\n" + simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long",
-                                   tile.resident()) +
+  out_ = "\n" +
+         simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long", tile.resident()) +
          aliases;
   constants(tile);
-  for (const auto& [stride, v] : std::initializer_list<std::pair<const char*, Dim>>{
-           {"keys", l_.keys}, {"q_depth", l_.q_depth}, {"k_key", l_.k_key}, {"k_depth", l_.k_depth}, {"v_key", l_.v_key},
-           {"v_width", l_.v_width}})
+  for (const auto& [stride, v] : std::initializer_list<std::pair<const char*, Dim>>{{"keys", l_.keys},
+                                                                                    {"q_depth", l_.q_depth},
+                                                                                    {"k_key", l_.k_key},
+                                                                                    {"k_depth", l_.k_depth},
+                                                                                    {"v_key", l_.v_key},
+                                                                                    {"v_width", l_.v_width}})
     line("  const long " + std::string(stride) + " = " + size(v) + ";");
   if (a_.k_scale) line("  const long k_scale_key = " + size(l_.k_scale_key) + ";");
   if (a_.v_scale) line("  const long v_scale_key = " + size(l_.v_scale_key) + ";");
   out_ += filled(ours(pieces::kBegin), {{"ARRAYS", std::string(tile.cores ? pieces::kCoreArrays : pieces::kArrays)},
-                                {"MINE", tile.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
+                                        {"MINE", tile.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
   place_batch();
   place_rows();
   out_ += filled(ours(pieces::kQueries), {{"KEEP_QUERY", tile.cores ? "queries[r * KEY_PITCH + d] = lc_f32_to_bf16(x)"
-                                                            : "queries[d * ROWS + r] = x"}});
+                                                                    : "queries[d * ROWS + r] = x"}});
   masks();
-  out_ += filled(ours(pieces::kScores), {{"PRODUCTS", std::string(tile.cores ? pieces::kCoreProducts : pieces::kProducts)},
-                                 {"LOAD_KEYS", stage_keys()},
-                                 {"STEPS", steps()}});
+  out_ +=
+      filled(ours(pieces::kScores), {{"PRODUCTS", std::string(tile.cores ? pieces::kCoreProducts : pieces::kProducts)},
+                                     {"LOAD_KEYS", stage_keys()},
+                                     {"STEPS", steps()}});
   fold("m", "lc_max_f");
-  out_ += filled(ours(pieces::kWeights),
-                 {{"SUMS", std::string(tile.cores ? pieces::kCoreSums : pieces::kSums)},
-                  {"KEEP_WEIGHT", tile.cores ? "s[i][j] = e" : "weights[(lane * MY_KEYS + j) * WEIGHT_PITCH + mine + i] = e"},
-                  {"LOAD_VALUES", stage_values()}});
+  out_ += filled(
+      ours(pieces::kWeights),
+      {{"SUMS", std::string(tile.cores ? pieces::kCoreSums : pieces::kSums)},
+       {"KEEP_WEIGHT", tile.cores ? "s[i][j] = e" : "weights[(lane * MY_KEYS + j) * WEIGHT_PITCH + mine + i] = e"},
+       {"LOAD_VALUES", stage_values()}});
   fold("total", "lc_add_f");
-  if (splits) out_ += "  if (" + sizes_.splits() + " > 1) {" + ours(pieces::kPartials) + "  } else {" + ours(pieces::kResults) + "  }\n";
+  if (splits)
+    out_ += "  if (" + sizes_.splits() + " > 1) {" + ours(pieces::kPartials) + "  } else {" + ours(pieces::kResults) +
+            "  }\n";
   else out_ += ours(pieces::kResults);
   return (tile.cores ? std::string(simt::tensor_primitives()) : "") + out_ + "}\n";
 }
@@ -367,7 +401,8 @@ std::string Text::join(std::string_view name) {
   const std::string place = std::exchange(out_, {});
   const int threads = join_threads(a_, target_);
   return "\n" + simt::begin_kernel(target_.language, name, threads, places, sizes_.count(), "long") +
-         filled(ours(kJoin), {{"PLACE", place}, {"WIDTH", to_string(*l_.width.constant())}, {"THREADS", to_string(threads)}});
+         filled(ours(kJoin),
+                {{"PLACE", place}, {"WIDTH", to_string(*l_.width.constant())}, {"THREADS", to_string(threads)}});
 }
 
 }  // namespace
@@ -387,7 +422,8 @@ std::string attention_text(const Attention& a, const AttentionSizes& sizes, cons
                            const AttentionTarget& target, bool splits, std::string_view name) {
   return Text(a, sizes, target).tiles(tile, splits, name);
 }
-std::string join_text(const Attention& a, const AttentionSizes& sizes, const AttentionTarget& target, std::string_view name) {
+std::string join_text(const Attention& a, const AttentionSizes& sizes, const AttentionTarget& target,
+                      std::string_view name) {
   return Text(a, sizes, target).join(name);
 }
 int join_threads(const Attention& a, const AttentionTarget& target) {

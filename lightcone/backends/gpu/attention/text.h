@@ -1,9 +1,9 @@
 // The kernels of attention as text, one for all languages: scores are never in memory.
 //
 //   attention_text: for each tile of keys the scores of all rows, on their way through the steps, the running maximum
-//   and sum (online softmax, powers of 2), and the weighted values, all in f32; by tensor cores what is multiplied is bf16. A tile of keys that a mask hides from
-//   all rows is passed over where that cannot be seen in the result: a hidden value is multiplied by zero, which is
-//   NaN for what is not finite, so values are looked at all the same.
+//   and sum (online softmax, powers of 2), and the weighted values, all in f32; by tensor cores what is multiplied is
+//   bf16. A tile of keys that a mask hides from all rows is passed over where that cannot be seen in the result: a
+//   hidden value is multiplied by zero, which is NaN for what is not finite, so values are looked at all the same.
 //   join_text: what several splits of the keys have arrived at, in their order.
 #pragma once
 

@@ -33,7 +33,7 @@ struct AttentionTarget {
   bool cores = false;  // may products be of bf16, by tensor cores?
 };
 
-inline constexpr int kMostHead = 256;       // numbers of a key or of a value
+inline constexpr int kMostHead = 256;  // numbers of a key or of a value
 inline bool is_head(const Dim& d) { return d.constant() && *d.constant() >= 1 && *d.constant() <= kMostHead; }
 inline constexpr int kStep = 32;                         // of those, at least so many are in shared memory at once
 inline constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
@@ -45,9 +45,9 @@ inline constexpr std::int64_t kSplitKeys = 256, kMostSplits = 64;
 struct AttentionTile {
   int rows, keys;
   int teams, lanes;
-  int step;     // numbers of a key that are in shared memory at once
-  int columns;  // of the result that a thread owns
-  int span;     // values that are in shared memory at once
+  int step;            // numbers of a key that are in shared memory at once
+  int columns;         // of the result that a thread owns
+  int span;            // values that are in shared memory at once
   bool cores = false;  // fragments of tensor cores: a warp has 16 rows, a thread two of them
   int core_depth = 0;  // there: numbers of a key, padded
 
@@ -62,7 +62,7 @@ struct AttentionTile {
   int depth(int head) const { return (head + step - 1) / step * step; }
   int pitch() const { return keys + 4; }  // of keys in shared memory, where they stand side by side
   int weight_pitch() const { return rows % 8 == 0 ? rows + 4 : rows; }
-  int chunk() const;      // numbers of keys or values in shared memory
+  int chunk() const;          // numbers of keys or values in shared memory
   int parts(int warp) const;  // partial results of a row that go through shared memory when lanes fold theirs
 };
 

@@ -27,14 +27,14 @@ struct Limits {
   std::string architecture;  // what code is compiled for, "sm_90a"
   std::string driver;        // and by whom: with the architecture, what compiled code is valid for
   Language language = Language::Cuda;
-  int threads = 256;                // of a group, at most
-  int warp = 1;                     // threads that exchange registers; 1: none can
-  std::size_t shared = 32 << 10;    // bytes of memory that the threads of a group may share
-  int processors = 1;               // groups that run at once, at least
-  std::size_t memory = 0;           // bytes in all
+  int threads = 256;                 // of a group, at most
+  int warp = 1;                      // threads that exchange registers; 1: none can
+  std::size_t shared = 32 << 10;     // bytes of memory that the threads of a group may share
+  int processors = 1;                // groups that run at once, at least
+  std::size_t memory = 0;            // bytes in all
   std::int64_t groups = 2147483647;  // of a launch, at most
   std::size_t places = kMostPlaces;  // arguments of a kernel that are memory, at most
-  bool f64 = true;                  // numbers of 64 bits
+  bool f64 = true;                   // numbers of 64 bits
   bool warpgroups = false;           // products by four warps together, from tiles that the device copies (TileMap)
 };
 
@@ -52,8 +52,9 @@ class Code {
   Code() = default;
 };
 
-// An array of which a kernel lets the device copy boxes into shared memory, where rows are of 128 bytes and their chunks
-// of 16 permuted, and zeros stand for what lies outside of the array: CUDA's tensor map. Axes are innermost first.
+// An array of which a kernel lets the device copy boxes into shared memory, where rows are of 128 bytes and their
+// chunks of 16 permuted, and zeros stand for what lies outside of the array: CUDA's tensor map. Axes are innermost
+// first.
 inline constexpr std::size_t kMostAxes = 5;
 struct TileMap {
   Place at;
@@ -64,8 +65,8 @@ struct TileMap {
   std::array<int, kMostAxes> box{};
 };
 
-// What one start of a kernel takes: its arguments are the maps, the places, in order, and behind them the sizes, 64 bits
-// each.
+// What one start of a kernel takes: its arguments are the maps, the places, in order, and behind them the sizes, 64
+// bits each.
 struct Start {
   const Code* code = nullptr;
   std::size_t function = 0;  // in the order in which they were named to compile()

@@ -63,7 +63,8 @@ void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& de
   for (const auto& k : kernels) {
     k->rename(names.of(k->text("@")));
     if (place.contains(k->name())) continue;
-    if (units.empty() || units.back().names.size() >= kUnit) units.push_back({simt::prelude(device.limits().language), {}, {}});
+    if (units.empty() || units.back().names.size() >= kUnit)
+      units.push_back({simt::prelude(device.limits().language), {}, {}});
     place[k->name()] = {units.size() - 1, units.back().names.size()};
     units.back().text += k->text(k->name());
     for (std::size_t f = 0; f < k->functions(); ++f) units.back().names.push_back(function_name(k->name(), f));

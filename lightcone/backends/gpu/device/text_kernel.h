@@ -22,7 +22,9 @@ class TextKernel : public GpuKernel {
   virtual std::string text(std::string_view name) const = 0;
   virtual std::size_t functions() const { return 1; }
   void rename(std::string name) { name_ = std::move(name); }
-  void install(std::shared_ptr<const Code> code, std::size_t function) { code_ = std::move(code), function_ = function; }
+  void install(std::shared_ptr<const Code> code, std::size_t function) {
+    code_ = std::move(code), function_ = function;
+  }
 
  protected:
   // The places of a launch as arguments: its operands from number `first` on, and the result.

@@ -3,8 +3,8 @@
 //
 // Where the sum's numbers lie side by side, 32 threads share two columns and go along the sum, with four steps of each
 // under way: 2 x 4 reads of 16 bytes a thread. The compiler keeps them under way only where it is told that two groups
-// are to fit a multiprocessor; else it saves registers and sinks the reads to their uses. On an H200, in GB/s of a copy's
-// 4,235, for 4096 x 14336, 14336 x 4096 and 4096 x 4096:
+// are to fit a multiprocessor; else it saves registers and sinks the reads to their uses. On an H200, in GB/s of a
+// copy's 4,235, for 4096 x 14336, 14336 x 4096 and 4096 x 4096:
 //   bf16   4 columns, 2 steps           3969  2518  2269
 //          4 columns, 2 steps, 2 groups 3625  3785  3007
 //          2 columns, 4 steps, 2 groups 4091  4139  3324
@@ -24,8 +24,8 @@ using std::to_string;
 namespace {
 
 constexpr int kThreads = 256, kLanes = 32, kWarps = kThreads / kLanes;
-constexpr int kSharedColumns = 2;   // that 32 threads share
-constexpr int kResident = 2;  // groups that are to fit a multiprocessor
+constexpr int kSharedColumns = 2;  // that 32 threads share
+constexpr int kResident = 2;       // groups that are to fit a multiprocessor
 
 bool multiples(const std::vector<Dim>& strides, std::int64_t n, std::size_t but_last) {
   for (std::size_t i = 0; i + but_last < strides.size(); ++i)

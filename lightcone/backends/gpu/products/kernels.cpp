@@ -26,7 +26,8 @@ std::string ProductTexts::functions() const {
 
 std::string ProductTexts::finished(Writer& w, int threads, std::string_view first, int resident) const {
   return functions() +
-         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), resident, first) +
+         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), resident,
+                            first) +
          w.text() + "}\n";
 }
 

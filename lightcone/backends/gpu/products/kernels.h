@@ -50,14 +50,13 @@ struct ProductTexts {
   std::string finished(Writer& w, int threads, std::string_view first = "", int resident = 1) const;
   // Stores `sum` for the result at `place`, within a scope of its own.
   void store(Writer& w, const std::string& place, const std::string& sum) const;
-  // Do two neighbours of a row that begin at an even column lie side by side, both inside or none, at a multiple of their
-  // size? Then store_two() stores those at `place` and behind it at once.
+  // Do two neighbours of a row that begin at an even column lie side by side, both inside or none, at a multiple of
+  // their size? Then store_two() stores those at `place` and behind it at once.
   bool pairs() const;
   void store_two(Writer& w, const std::string& place, const std::string& first, const std::string& second) const;
   // Of a thread that has sums of neighbours: `sum(e)` for e of 0 and 1 is that of `column` + e, within the row that
   // begins at c_row. `column` is even.
-  void store_neighbours(Writer& w, const std::string& column,
-                        const std::function<std::string(int e)>& sum) const;
+  void store_neighbours(Writer& w, const std::string& column, const std::function<std::string(int e)>& sum) const;
   std::string sum_type() const { return p.exact ? "int" : "float"; }
   // Of a group: which tile, part and batch. Defines tile_m, tile_n, part, and the bases of A, B and C, and gives the
   // names of the batch's indices.

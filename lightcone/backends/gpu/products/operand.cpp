@@ -25,12 +25,12 @@ std::string value_functions(WeightType t) {
 }
 
 std::string widened(WeightType t, const std::string& v) {
-  return t == WeightType::F16    ? "lc_f16_to_f32(" + v + ")"
-         : t == WeightType::BF16 ? "lc_bf16_to_f32(" + v + ")"
-         : t == WeightType::I8   ? "(int)" + v
+  return t == WeightType::F16     ? "lc_f16_to_f32(" + v + ")"
+         : t == WeightType::BF16  ? "lc_bf16_to_f32(" + v + ")"
+         : t == WeightType::I8    ? "(int)" + v
          : t == WeightType::Bytes ? "(float)" + v
          : lowering::is_f8(t)     ? "lc_" + std::string(lowering::name(t)) + "_to_f32(" + v + ")"
-                                 : v;
+                                  : v;
 }
 
 std::string value(WeightType t, const std::string& pointer, const std::string& place) {

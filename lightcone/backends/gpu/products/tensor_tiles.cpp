@@ -85,8 +85,9 @@ class Ring {
   // A register as the tile has it, of an operand whose elements are not halves.
   std::string kept(const std::string& number) const {
     if (bytes_ == 4) return number;
-    return "(signed char)" +
-           (lowering::is_f8(stored_) ? "lc_f32_to_" + std::string(lowering::name(stored_)) + "(" + number + ")" : number);
+    return "(signed char)" + (lowering::is_f8(stored_)
+                                  ? "lc_f32_to_" + std::string(lowering::name(stored_)) + "(" + number + ")"
+                                  : number);
   }
   std::string chunk_of(const TileReader& r, int v) const {
     return turned_ ? turned_place(r.place_sum(v), r.place_own(v))

@@ -139,7 +139,9 @@ std::string warpgroup_product(const Product& p, Cores cores, int columns) {
                                  {"SUMS", sums},
                                  {"SUM", bytes ? "int" : "float"},
                                  {"COUNT", to_string(count)},
-                                 {"REST", halves ? ", 1, 1, " + number(2) + ", " + number(3) : f8 ? ", 1, 1" : ""},
+                                 {"REST", halves ? ", 1, 1, " + number(2) + ", " + number(3)
+                                          : f8   ? ", 1, 1"
+                                                 : ""},
                                  {"REGISTERS", registers},
                                  {"IMMEDIATES", halves ? ", \"n\"(TURNED_A), \"n\"(TURNED_B)" : ""},
                                  {"N", to_string(columns)},

@@ -2,11 +2,11 @@
 // shared memory (TMA), and two warpgroups of four warps multiply them from there (wgmma), 64 rows each. Who copies and
 // who multiplies wait for each other by two phases a stage: it is full, it is empty.
 //
-// Predicted of 128 x 256 in bf16 on an H100: a step is 8 instructions of 128 cycles for 48 KB, and reads 10 KB of shared
-// memory an instruction, 80 of 128 bytes a cycle, so that products are bound by the cores: 48 KB of L2 for 1024 cycles is
-// 47 bytes a cycle and multiprocessor, of which half is shared with neighbours. What the cores wait for is the beginning
-// and the end of a tile, for a group is alone on its multiprocessor: 4 steps of filling and the stores, 64 KB. Of 4096^3
-// that is 64 steps a tile and 3.9 waves of tiles: four fifths of the cores' speed. Seen on no GPU yet.
+// Predicted of 128 x 256 in bf16 on an H100: a step is 8 instructions of 128 cycles for 48 KB, and reads 10 KB of
+// shared memory an instruction, 80 of 128 bytes a cycle, so that products are bound by the cores: 48 KB of L2 for 1024
+// cycles is 47 bytes a cycle and multiprocessor, of which half is shared with neighbours. What the cores wait for is
+// the beginning and the end of a tile, for a group is alone on its multiprocessor: 4 steps of filling and the stores,
+// 64 KB. Of 4096^3 that is 64 steps a tile and 3.9 waves of tiles: four fifths of the cores' speed. Seen on no GPU yet.
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 
 #include <optional>
@@ -78,8 +78,8 @@ void WarpgroupTile::copy(const OperandMap& m, const std::string& name, const std
   for (const std::size_t i : m.batch) more += ", (int)" + batch[i];
   for (int at = 0; at < rows; at += wide) {
     const std::string place = at ? own + " + " + to_string(at) : own;
-    w_.line("lc_tile_copy_" + to_string(m.extents.size()) + "(to + " + to_string(offset + at * kMapRowBytes) + ", &map_" +
-            name + ", full + stage, " + (m.along_sum ? "k, " + place : place + ", k") + more + ");");
+    w_.line("lc_tile_copy_" + to_string(m.extents.size()) + "(to + " + to_string(offset + at * kMapRowBytes) +
+            ", &map_" + name + ", full + stage, " + (m.along_sum ? "k, " + place : place + ", k") + more + ");");
   }
 }
 
@@ -111,8 +111,8 @@ std::string WarpgroupTile::matrix(const OperandMap& m, const std::string& name, 
 }
 
 void WarpgroupTile::multiply() {
-  const std::string product = "lc_wgmma_" + warpgroup_types(t_.p, cores_) + "_" + to_string(columns_) + "<" + to_string(!a_.along_sum) + ", " +
-                              to_string(!b_.along_sum) + ">";
+  const std::string product = "lc_wgmma_" + warpgroup_types(t_.p, cores_) + "_" + to_string(columns_) + "<" +
+                              to_string(!a_.along_sum) + ", " + to_string(!b_.along_sum) + ">";
   w_.line("lc_take_registers<232>();");
   w_.line("LC_SUMS(" + t_.sum_type() + ", " + to_string(columns_ / 2) + ", c_);");
   w_.line("LC_UNROLL");

@@ -47,7 +47,7 @@ struct Windows {
   };
   const Side *image, *weight;
   bool image_is_b;
-  std::vector<Axis> axes = {};  // innermost last
+  std::vector<Axis> axes = {};    // innermost last
   i64 step = 1, weight_step = 0;  // along the innermost axis
   int bound = -1;                 // of the image, that the innermost axis moves
   std::vector<Tap> taps = {};
@@ -184,8 +184,8 @@ void Text::find_lines() {
     for (std::size_t t = 0; t < s_.taps.size(); ++t) {
       Line line{Dim(r) * s_.next().image + s_.taps[t].image, s_.taps[t].coords, r};
       for (std::size_t j = 0; j < line.coords.size(); ++j) line.coords[j] += r * s_.next().steps[j];
-      const auto at = std::ranges::find_if(
-          image_, [&](const Line& x) { return x.place == line.place && x.coords == line.coords; });
+      const auto at =
+          std::ranges::find_if(image_, [&](const Line& x) { return x.place == line.place && x.coords == line.coords; });
       uses_.push_back({static_cast<int>(at - image_.begin()), r, t});
       if (at == image_.end()) image_.push_back(std::move(line));
     }
@@ -343,9 +343,9 @@ void Text::store(int result) {
   w_.let("side_p", "result_p + " + w_.times(to_string(result), s_.next().out));
   const auto sum = [&](int v) { return "c_[" + to_string(result * kSide + v) + "]"; };
   const auto place = [](int v) { return "side_p + " + to_string(v); };
-  const bool vector = whole(s_.last(), kSide) && size_of(t_.tail.result) <= 4 &&
-                      std::all_of(s_.axes.begin(), s_.axes.end() - 1,
-                                  [](const Windows::Axis& x) { return multiple(x.out, kSide); });
+  const bool vector =
+      whole(s_.last(), kSide) && size_of(t_.tail.result) <= 4 &&
+      std::all_of(s_.axes.begin(), s_.axes.end() - 1, [](const Windows::Axis& x) { return multiple(x.out, kSide); });
   const std::string type(info(t_.tail.result).c);
   if (vector) w_.line("LC_VECTOR(" + type + ", " + to_string(kSide) + ", side_);");
   for (int v = 0; v < kSide; ++v) {

@@ -29,15 +29,12 @@ std::string make_key(const Sort& s) {
     return "key[u] = " + down + "((" + type + ")x" + (has_sign ? " ^ " + top : "") + ");";
   }
   const std::string infinity = eight ? "0x7ff0000000000000UL" : "0x7f800000u";
-  return filled(R"({
+  return filled(
+      R"({
         const $KEY bits = $BITS(x), size = bits & ~$TOP;
         key[u] = $DOWN(size > $INFINITY ? ~($KEY)0 : size == 0 ? $TOP : bits & $TOP ? ~bits : bits | $TOP);
       })",
-                {{"KEY", type},
-                 {"BITS", eight ? "lc_bits_d" : "lc_bits"},
-                 {"TOP", top},
-                 {"INFINITY", infinity},
-                 {"DOWN", down}});
+      {{"KEY", type}, {"BITS", eight ? "lc_bits_d" : "lc_bits"}, {"TOP", top}, {"INFINITY", infinity}, {"DOWN", down}});
 }
 
 // Between `low` and `high` of the keys in shared memory, the first that does not come before key[u]: behind those that
@@ -233,17 +230,16 @@ std::string scatter_text(const Scatter& s, std::string_view name, simt::Language
   // what replaces is not looked at: its bits are kept
   const auto read = [&](const std::string& v) { return s.adds ? ir::loaded_as(t, v) : v; };
   return simt::begin_kernel(language, name, kScatterThreads, places, kScatterSizes, "long") +
-         filled(kScatter,
-                {{"INDEX", stored_type(s.index)},
-                 {"REGISTER", s.adds ? std::string(ir::register_type(t)) : stored_type(t)},
-                 {"TO", to},
-                 {"OLD", s.adds ? read(to) : "0"},
-                 {"NEXT", s.adds ? ir::rounded(ir::spell(Op::Add, t, "sum", read(next), ""), t) : next},
-                 {"STORED", s.adds ? ir::stored("sum", t) : "sum"},
-                 {"TYPE", stored_type(t)},
-                 {"ORDERED", s.same_columns ? "1" : "n3"},
-                 {"COLUMN", s.same_columns ? "0" : "i"},
-                 {"THREADS", to_string(kScatterThreads)}});
+         filled(kScatter, {{"INDEX", stored_type(s.index)},
+                           {"REGISTER", s.adds ? std::string(ir::register_type(t)) : stored_type(t)},
+                           {"TO", to},
+                           {"OLD", s.adds ? read(to) : "0"},
+                           {"NEXT", s.adds ? ir::rounded(ir::spell(Op::Add, t, "sum", read(next), ""), t) : next},
+                           {"STORED", s.adds ? ir::stored("sum", t) : "sum"},
+                           {"TYPE", stored_type(t)},
+                           {"ORDERED", s.same_columns ? "1" : "n3"},
+                           {"COLUMN", s.same_columns ? "0" : "i"},
+                           {"THREADS", to_string(kScatterThreads)}});
 }
 
 }  // namespace lc::gpu

@@ -44,7 +44,7 @@ inline constexpr std::size_t kMergeSizes = 5;
 
 struct Scatter {
   DType index, type;
-  bool adds = false;         // or the last one replaces
+  bool adds = false;          // or the last one replaces
   bool same_columns = false;  // the indices are those of the first column, in all of them; `order` has that one alone
 };
 // Places: the index, its order (i64, as sorted), the source, the result. Sizes: outer, length, indices, columns. A

@@ -7,8 +7,8 @@ namespace lc::hlo {
 
 bool hands_on(const Operation& op) {
   static const std::set<std::string_view> names = {
-      "func.call",      "func.return",         "stablehlo.return",              "stablehlo.while", "stablehlo.if",
-      "stablehlo.case", "stablehlo.composite", "stablehlo.optimization_barrier"};
+      "func.call",    "func.return",    "stablehlo.return",    "stablehlo.while",
+      "stablehlo.if", "stablehlo.case", "stablehlo.composite", "stablehlo.optimization_barrier"};
   return names.contains(op.name);
 }
 

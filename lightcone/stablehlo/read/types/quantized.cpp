@@ -69,7 +69,8 @@ class Expander {
     for (Block& b : op.regions) block(b);
     const bool touches = std::ranges::any_of(op.operands, is_one) || std::ranges::any_of(op.results, is_one);
     const bool converts = op.name == "stablehlo.uniform_quantize" || op.name == "stablehlo.uniform_dequantize";
-    if (!converts && (!touches || keeps_stored(op) || (moves(op) && one_type(op)))) return made.push_back(std::move(op));
+    if (!converts && (!touches || keeps_stored(op) || (moves(op) && one_type(op))))
+      return made.push_back(std::move(op));
     for (ValueId& v : op.operands)
       if (quantized(v)) v = between(kDequantize, v, spelling(v), op.at, made);
     std::vector<Operation> behind;
