@@ -14,7 +14,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/canonical.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 #include "lightcone/passes/composites.h"
 
 namespace example {
@@ -29,32 +29,33 @@ class Memory final : public Buffer {
   explicit Memory(std::size_t size) : Buffer(size), bytes(size + 64) {}
   std::vector<std::byte> bytes;  // (1) a handle of your device's memory
 };
-inline std::byte* at(Place p) { return static_cast<Memory*>(p.buffer)->bytes.data() + p.offset; }
+inline std::byte* at(BufferSlice p) { return static_cast<Memory*>(p.buffer)->bytes.data() + p.offset; }
 
 // ---- kernels ----------------------------------------------------------------------------------
 
 // A loop nest. Everything that is no leaf of the graph becomes one of these.
 class LoopKernel final : public Kernel {
  public:
-  explicit LoopKernel(ir::Kernel ir) : ir_(std::move(ir)), sizes_(ir::size_symbols(ir_)) {
+  explicit LoopKernel(codegen::Kernel ir) : ir_(std::move(ir)), sizes_(codegen::size_symbols(ir_)) {
     // The sizes it wants each run: those that the nest names, and how often its outermost loop runs.
     sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
     Dim elements = 1;
-    for (int k = 0; k < ir_.output_loops; ++k) elements = elements * ir::times(ir_.loops[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < ir_.output_loops; ++k)
+      elements = elements * codegen::times(ir_.loops[static_cast<std::size_t>(k)]);
     sizes_.push_back(elements);
   }
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   void run(const Launch& l) const {
     std::vector<const void*> in;
-    for (const Place& p : l.in) in.push_back(at(p));
+    for (const BufferSlice& p : l.in) in.push_back(at(p));
     const std::int64_t outermost = l.sizes[ir_.sizes.size()], elements = l.sizes.back();
     if (elements == 0) return;
-    ir::interpret(ir_, in.data(), at(l.out), l.sizes.data(), 0, outermost);  // (2) what runs a kernel
+    codegen::interpret(ir_, in.data(), at(l.out), l.sizes.data(), 0, outermost);  // (2) what runs a kernel
   }
 
  private:
-  ir::Kernel ir_;
+  codegen::Kernel ir_;
   std::vector<Dim> sizes_;
 };
 
@@ -65,10 +66,10 @@ class NewDevice final : public Device {
   std::string name() const override { return "new device"; }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
   // (3) its copies
-  void copy_in(Place to, const void* from, std::size_t bytes) override { std::memcpy(at(to), from, bytes); }
-  void copy_out(void* to, Place from, std::size_t bytes) override { std::memcpy(to, at(from), bytes); }
-  void copy(Place to, Place from, std::size_t bytes) override { std::memcpy(at(to), at(from), bytes); }
-  void zero(Place to, std::size_t bytes) override { std::memset(at(to), 0, bytes); }
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override { std::memcpy(at(to), from, bytes); }
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override { std::memcpy(to, at(from), bytes); }
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override { std::memcpy(at(to), at(from), bytes); }
+  void zero(BufferSlice to, std::size_t bytes) override { std::memset(at(to), 0, bytes); }
   void launch(const Launch& l) override {
     const auto* kernel = dynamic_cast<const LoopKernel*>(l.kernel);
     if (!kernel) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for the ", name()));
@@ -80,16 +81,18 @@ class NewDevice final : public Device {
 
 // The cut says which values lie in memory and which loop nest makes each; every nest becomes a kernel.
 inline Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device) {
-  lowering::CutRules rules;
-  rules.match = [](const Graph&, const lowering::Factors&) { return lowering::CutRules::Match(); };  // none but loops
-  const lowering::Cut cut(g, std::move(rules));
+  lowering::PartitionRules rules;
+  rules.match = [](const Graph&, const lowering::Factors&) {
+    return lowering::PartitionRules::Match();
+  };  // none but loops
+  const lowering::Partition partition(g, std::move(rules));
   Graph made;
   std::vector<NodeId> to(g.size(), ~NodeId{0});
   for (NodeId id = 0; id < g.size(); ++id) {
     Node n = g[id];
-    if (n.op == Op::Input ? !cut.is_live(id) : !cut.results().contains(id)) continue;
-    if (const auto* loop = cut.get<lowering::Loop>(id)) {
-      const std::vector<NodeId> operands = cut.operands(id);
+    if (n.op == Op::Input ? !partition.is_live(id) : !partition.results().contains(id)) continue;
+    if (const auto* loop = partition.get<lowering::Loop>(id)) {
+      const std::vector<NodeId> operands = partition.operands(id);
       auto kernel = std::make_shared<LoopKernel>(*loop->kernel);
       kernel->origin = {"new device: loop", steps(g, id, operands)};  // for profiles: which of the user's operations
       kernel->device = device;
@@ -110,8 +113,9 @@ inline bool has_no_loop(const Graph&, const Node& n) { return n.op == Op::Compos
 
 inline Compiler new_device(std::shared_ptr<Device> device) {
   const auto define = [](const Graph& g, PassLog& log) { return inline_composites(g, log, has_no_loop); };
-  return Compiler({"composites", define, {}, true}) |
-         Compiler({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
+  return Compiler({"inline-composites", define, {}, true}) |
+         Compiler(
+             {"materialize-views", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
          Compiler({"new device", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }, {}, true});
 }
 

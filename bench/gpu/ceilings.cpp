@@ -10,24 +10,27 @@ constexpr int kThreads = 256;
 // A kernel of a few lines, and a start of it.
 class Small {
  public:
-  Small(gpu::GpuDevice& device, std::string_view name, const std::string& body, std::size_t sizes)
+  Small(backends::gpu::GpuDevice& device, std::string_view name, const std::string& body, std::size_t sizes)
       : device_(device),
         memory_(device.allocate(kThreads * sizeof(float))),
         code_(device.compile(text(device, name, body, sizes), {std::string(name)})) {}
-  void start(std::int64_t groups, std::span<const std::int64_t> sizes) {
-    const Place at{memory_.get(), 0};
-    device_.start({.code = code_.get(), .groups = groups, .threads = kThreads, .places = {&at, 1}, .sizes = sizes});
+  void launch_kernel(std::int64_t groups, std::span<const std::int64_t> sizes) {
+    const BufferSlice at{memory_.get(), 0};
+    device_.launch_kernel(
+        {.code = code_.get(), .grid_size = groups, .block_size = kThreads, .buffers = {&at, 1}, .sizes = sizes});
   }
 
  private:
-  static std::string text(gpu::GpuDevice& device, std::string_view name, const std::string& body, std::size_t sizes) {
-    const simt::Language l = device.limits().language;
-    const std::vector<simt::Parameter> places = {{"float", "out", true}};
-    return simt::prelude(l) + simt::begin_kernel(l, name, kThreads, places, sizes, "int") + body + "}\n";
+  static std::string text(backends::gpu::GpuDevice& device, std::string_view name, const std::string& body,
+                          std::size_t sizes) {
+    const codegen::simt::Language l = device.limits().language;
+    const std::vector<codegen::simt::Parameter> places = {{"float", "out", true}};
+    return codegen::simt::prelude(l) + codegen::simt::begin_kernel(l, name, kThreads, places, sizes, "int") + body +
+           "}\n";
   }
-  gpu::GpuDevice& device_;
+  backends::gpu::GpuDevice& device_;
   std::unique_ptr<Buffer> memory_;
-  std::shared_ptr<const gpu::Code> code_;
+  std::shared_ptr<const backends::gpu::Code> code_;
 };
 
 Json copies(const Setting& s) {
@@ -42,7 +45,7 @@ Json starts(const Setting& s) {
   const std::int64_t size = 0;
   const int many = s.tiny ? 10 : 1000;
   const double t = time_of(s, [&] {
-    for (int k = 0; k < many; ++k) empty.start(1, {&size, 1});
+    for (int k = 0; k < many; ++k) empty.launch_kernel(1, {&size, 1});
   });
   return {{"us_a_start", 1e6 * t / many}};
 }
@@ -55,8 +58,8 @@ Json multiply_adds(const Setting& s) {
                "0.9999f, 0.5f);\n"
                "  }\n  float sum = 0;\n  for (int k = 0; k < 8; ++k) sum += a[k];\n  if (sum == -1.0f) out[0] = sum;\n",
                1);
-  const std::int64_t groups = s.tiny ? 1 : 16 * s.device->limits().processors, rounds = s.tiny ? 8 : 4096;
-  const double t = time_of(s, [&] { kernel.start(groups, {&rounds, 1}); });
+  const std::int64_t groups = s.tiny ? 1 : 16 * s.device->limits().multiprocessors, rounds = s.tiny ? 8 : 4096;
+  const double t = time_of(s, [&] { kernel.launch_kernel(groups, {&rounds, 1}); });
   const double flops = 2.0 * 8 * kThreads * static_cast<double>(groups * rounds);
   return {{"tflops", 1e-12 * flops / t}};
 }

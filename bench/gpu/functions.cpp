@@ -20,7 +20,7 @@ class Net {
       : program_([&] {
           Graph g;
           build(g);
-          return compile(g, generic() | gpu::compiler(s.device, {.precision = precision}));
+          return compile(g, generic() | backends::gpu::compiler(s.device, {.precision = precision}));
         }()) {
     const Graph& g = program_.graph();
     for (const std::string& name : program_.inputs()) fill(g, name);

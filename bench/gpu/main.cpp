@@ -48,12 +48,12 @@ Json measured(const Row& row, const Setting& s) {
 }
 
 int run(Setting s, const std::string& only) {
-  s.device = nvidia::open_device({.cache = "off"});
-  const gpu::Limits& l = s.device->limits();
+  s.device = backends::cuda::open_device({.cache = "off"});
+  const backends::gpu::Limits& l = s.device->limits();
   std::puts(Json{{"device", l.name},
                  {"architecture", l.architecture},
                  {"driver", l.driver},
-                 {"processors", l.processors},
+                 {"processors", l.multiprocessors},
                  {"memory", l.memory}}
                 .dump()
                 .c_str());

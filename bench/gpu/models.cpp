@@ -15,7 +15,7 @@ using i64 = std::int64_t;
 Json story(const Setting& s) {
   const int prompt = s.tiny ? 8 : 128, tokens = s.tiny ? 4 : 200;
   const Llama model =
-      Llama::load(s.story, {.context = 384, .chunk = 128, .compiler = generic() | gpu::compiler(s.device)});
+      Llama::load(s.story, {.context = 384, .chunk = 128, .compiler = generic() | backends::gpu::compiler(s.device)});
   std::vector<int> ids;
   for (int k = 0; k < prompt; ++k) ids.push_back(3 + k % 200);
   LlamaSession session(model);
@@ -47,7 +47,7 @@ Json training(const Setting& s) {
       x, y);
   loss.loss().retrieve("loss");
   update(net, optim::AdamW{.lr = 1e-3}, backward(std::move(loss)));
-  Trainer trainer(net, generic() | gpu::compiler(s.device), {.seed = 1});
+  Trainer trainer(net, generic() | backends::gpu::compiler(s.device), {.seed = 1});
   trainer.context().set("x", bench::class_values("x", static_cast<std::size_t>(rows), o.vocabulary));
   trainer.context().set("y", bench::class_values("y", static_cast<std::size_t>(rows), o.vocabulary));
   const float first = trainer.step();

@@ -16,7 +16,7 @@ namespace lc::gpu_bench {
 using Json = nlohmann::ordered_json;
 
 struct Setting {
-  std::shared_ptr<gpu::GpuDevice> device;
+  std::shared_ptr<backends::gpu::GpuDevice> device;
   bool tiny = false;     // sizes that a CPU which plays the device gets through
   double seconds = 0.5;  // of measuring, a row
   std::string story;     // the story model's file

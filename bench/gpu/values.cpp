@@ -34,7 +34,7 @@ struct Made {
 Made product_by(const CudaOptions& options, const Sizes& z, DType type) {
   Graph g;
   g.output("y", to(matmul(g.input("x", {z.m, z.k}, type), g.input("w", {z.n, z.k}, type).transpose(0, 1)), DType::F32));
-  const Program p = compile(g, generic() | gpu::compiler(nvidia::open_device(options)));
+  const Program p = compile(g, generic() | backends::gpu::compiler(backends::cuda::open_device(options)));
   Context c(p);
   for (const auto& [name, rows] : {std::pair<const char*, i64>{"x", z.m}, {"w", z.n}})
     c.set(name, bench::input_values(name, static_cast<std::size_t>(rows * z.k)));
@@ -70,17 +70,18 @@ Row ways(std::string name, Sizes size, DType type) {
 
 // A kernel writes where nothing is; then the device is opened once more, and adds.
 Json lost(const Setting& s) {
-  const simt::Language l = s.device->limits().language;
-  const std::vector<simt::Parameter> places = {{"float", "out", true}};
-  const std::string text =
-      simt::prelude(l) + simt::begin_kernel(l, "astray", 32, places, 1, "long") + "  out[n0] = 1.0f;\n}\n";
+  const codegen::simt::Language l = s.device->limits().language;
+  const std::vector<codegen::simt::Parameter> places = {{"float", "out", true}};
+  const std::string text = codegen::simt::prelude(l) + codegen::simt::begin_kernel(l, "astray", 32, places, 1, "long") +
+                           "  out[n0] = 1.0f;\n}\n";
   Json said;
   try {
     const auto memory = s.device->allocate(256);
     const auto code = s.device->compile(text, {"astray"});
-    const Place at{memory.get(), 0};
+    const BufferSlice at{memory.get(), 0};
     const std::int64_t far = std::int64_t{1} << 44;
-    s.device->start({.code = code.get(), .groups = 1, .threads = 32, .places = {&at, 1}, .sizes = {&far, 1}});
+    s.device->launch_kernel(
+        {.code = code.get(), .grid_size = 1, .block_size = 32, .buffers = {&at, 1}, .sizes = {&far, 1}});
     s.device->synchronise();
     said["lost"] = "no";
   } catch (const Error& e) {
@@ -89,7 +90,7 @@ Json lost(const Setting& s) {
   try {
     Graph g;
     g.output("y", g.input("x", {4}) + 1.0);
-    const Program p = compile(g, generic() | gpu::compiler(nvidia::open_device({.cache = "off"})));
+    const Program p = compile(g, generic() | backends::gpu::compiler(backends::cuda::open_device({.cache = "off"})));
     Context c(p);
     c.set("x", std::vector<float>{1, 2, 3, 4}).run();
     said["opened_anew"] = c.get("y") == std::vector<float>{2, 3, 4, 5};

@@ -12,8 +12,7 @@ class ExactProduct final : public Workload {
   explicit ExactProduct(const Json& w) {
     const auto n = w.at("n").get<std::int64_t>();
     Graph g;
-    const Tensor x = g.input("x", {n, n}, DType::I8),
-                 weight = g.input("w", {n, n}, DType::I8, SourceLocation::current(), kParameter);
+    const Tensor x = g.input("x", {n, n}, DType::I8), weight = g.parameter("w", {n, n}, DType::I8);
     g.output("y", matmul(to(x, DType::I32), to(weight, DType::I32).transpose(0, 1)));
     program_ = compile(g, generic() | cpu(cpu_options(w)));
     const auto count = static_cast<std::size_t>(n * n);

@@ -220,7 +220,7 @@ class Limit final : public Workload {
 
 std::unique_ptr<Workload> make_limit(const Json& w) {
   const auto what = w.at("what").get<std::string>();
-  const auto pool = host::threads(w.at("threads").get<int>());
+  const auto pool = backends::cpu::threads(w.at("threads").get<int>());
   if (what != "read" && what != "copy") return std::make_unique<Limit>(what, nullptr, nullptr, 0, pool);
   constexpr std::size_t kBytes = 512u << 20;
   Memory from(kBytes), to(what == "copy" ? kBytes : 0);
@@ -232,7 +232,7 @@ std::unique_ptr<Workload> make_limit(const Json& w) {
 }
 
 std::unique_ptr<Workload> limit_of(const std::byte* from, std::byte* to, std::size_t bytes, int threads) {
-  return std::make_unique<Limit>(to ? "copy" : "read", from, to, bytes, host::threads(threads));
+  return std::make_unique<Limit>(to ? "copy" : "read", from, to, bytes, backends::cpu::threads(threads));
 }
 
 }  // namespace lc::bench

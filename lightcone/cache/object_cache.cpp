@@ -43,22 +43,22 @@ std::size_t size_limit(const CacheOptions& o) {
   return n << shift;
 }
 
-struct Place {
+struct CacheFolder {
   std::string folder;       // "": none
   std::size_t parents = 0;  // characters of what must exist already
   bool named = false;       // on purpose
 };
-Place place(const CacheOptions& o) {
+CacheFolder place(const CacheOptions& o) {
   const std::string wish = o.folder.empty() ? env("LIGHTCONE_CACHE") : o.folder;
   if (wish == "off") return {};
   if (!wish.empty()) return {wish, 0, true};
   if (const std::string xdg = env("XDG_CACHE_HOME"); !xdg.empty()) return {xdg + "/lightcone"};
   const std::string home = env("HOME");
-  return home.empty() ? Place{} : Place{home + "/.cache/lightcone", home.size() + 1};
+  return home.empty() ? CacheFolder{} : CacheFolder{home + "/.cache/lightcone", home.size() + 1};
 }
 
 // A home that is not there stays so; a folder named on purpose is made with all that leads to it.
-Descriptor open_folder(const Place& p, std::string& problem) {
+Descriptor open_folder(const CacheFolder& p, std::string& problem) {
   const std::string& dir = p.folder;
   for (std::size_t k = std::max<std::size_t>(p.parents, 1); k <= dir.size(); ++k)
     if (k == dir.size() || dir[k] == '/') ::mkdir(dir.substr(0, k).c_str(), 0700);
@@ -114,7 +114,7 @@ std::string seal(const std::string& name, std::string_view object) { return Sha2
 
 ObjectCache::ObjectCache(const CacheOptions& o) {
   limit_ = size_limit(o);
-  const Place p = place(o);
+  const CacheFolder p = place(o);
   if (p.folder.empty()) return;
   std::string why;
   if (!Sha256::available()) why = "neither libmd (libmd.so.0) nor OpenSSL (libcrypto.so.3) is there to hash them with";

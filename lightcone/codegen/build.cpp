@@ -7,7 +7,7 @@
 #include "lightcone/codegen/symbols.h"
 #include "lightcone/core/composite.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 constexpr double kTooMuchAgain = 8;  // recomputing an expensive value this often
@@ -148,11 +148,11 @@ class Builder {
 
   Built build();
   // A loop to cut in two: the one whose symbol is `symbol`, at a multiple of `by`.
-  struct Wish {
+  struct Split {
     std::string symbol;
     Dim by;
   };
-  std::optional<Wish> wish;
+  std::optional<Split> split;
   struct Origin {  // of a loop: which of the output's, or of a reduction's
     std::optional<NodeId> reduction;
     std::size_t k;
@@ -192,7 +192,7 @@ class Builder {
   int elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
-  void offend(NodeId id) { offenders_.insert(id); }
+  void offend(NodeId id) { must_materialize_.insert(id); }
   // Goes on as if the offender were in memory already: what it reads is no matter of this kernel.
   [[gnu::noinline]] int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
     offend(id);
@@ -218,7 +218,7 @@ class Builder {
   std::map<NodeId, int> buffer_of_;
   std::vector<NodeId> buffers_, reductions_;
   std::vector<bool> same_index_;
-  std::set<NodeId> offenders_;
+  std::set<NodeId> must_materialize_;
   std::pair<std::size_t, NodeId> largest_{0, 0};  // the inlined value that took most instructions
   NodeId entered_ = 0;                            // the one that was begun last
   std::size_t reduce_loops_ = 0;
@@ -248,18 +248,18 @@ double Builder::again(const std::vector<Dim>& index, const Dim& guard, int depth
 }
 
 void Builder::look_for_splits(const Dim& d) {
-  if (wish) return;
+  if (split) return;
   for (const Dim::Term& t : d.terms())
     for (const Dim::Atom* f : t.factors) {
       if (f->kind == Dim::Kind::Symbol) continue;
       look_for_splits(f->a);
       look_for_splits(f->b);
-      if (wish || (f->kind != Dim::Kind::Div && f->kind != Dim::Kind::Mod)) continue;
+      if (split || (f->kind != Dim::Kind::Div && f->kind != Dim::Kind::Mod)) continue;
       const auto name = f->a.name();
       if (!name || !symbol_depth_.contains(*name)) continue;
       bool constant_divisor = true;
       each_symbol(f->b, [&](const Dim::Atom& s) { constant_divisor = constant_divisor && !s.is_index; });
-      if (constant_divisor) wish = {*name, f->b};
+      if (constant_divisor) split = {*name, f->b};
     }
 }
 
@@ -514,12 +514,12 @@ Built Builder::build() {
   try {
     kernel_.result = region_.scatter ? read(region_.scatter->in[1], index, 1) : value(region_.root, index, 1);
   } catch (const TooBig&) {
-    built.offenders.assign(offenders_.begin(), offenders_.end());
+    built.must_materialize.assign(must_materialize_.begin(), must_materialize_.end());
     return built;
   }
-  offenders_.erase(region_.root);
-  built.offenders.assign(offenders_.begin(), offenders_.end());
-  if (!built.offenders.empty()) return built;
+  must_materialize_.erase(region_.root);
+  built.must_materialize.assign(must_materialize_.begin(), must_materialize_.end());
+  if (!built.must_materialize.empty()) return built;
   for (std::size_t k = splits_.output.size(); k-- > 1;)
     kernel_.loops[k - 1].body.items.push_back({true, static_cast<int>(k)});
   if (!splits_.output.empty()) kernel_.top.items.push_back({true, 0});
@@ -569,14 +569,14 @@ Built build(const Graph& g, const Region& region, const Machine& m) {
   for (int attempt = 0;; ++attempt) {
     Builder b(g, region, splits, m);
     Built built = b.build();
-    if (!built.offenders.empty() || !b.wish || attempt > 24) return built;
+    if (!built.must_materialize.empty() || !b.split || attempt > 24) return built;
     bool done = false;
-    if (const auto it = b.origins.find(b.wish->symbol); it != b.origins.end()) {
+    if (const auto it = b.origins.find(b.split->symbol); it != b.origins.end()) {
       const auto& [reduction, k] = it->second;
-      done = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.wish->by);
+      done = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.split->by);
     }
     if (!done) return built;  // the division stays: correct, only slower
   }
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -7,7 +7,7 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 struct Region {
   NodeId root = 0;                        // the value the kernel stores
@@ -20,12 +20,12 @@ struct Region {
 
 struct Built {
   std::optional<Kernel> kernel;
-  std::vector<NodeId> buffers;     // operand k of the kernel is this node
-  std::vector<bool> same_index;    // operand k is read only at the index that is stored
-  std::vector<NodeId> reductions;  // reduction k of the kernel is this node
-  std::vector<NodeId> offenders;   // inlining these costs too much: put them in memory first
+  std::vector<NodeId> buffers;           // operand k of the kernel is this node
+  std::vector<bool> same_index;          // operand k is read only at the index that is stored
+  std::vector<NodeId> reductions;        // reduction k of the kernel is this node
+  std::vector<NodeId> must_materialize;  // inlining these costs too much: put them in memory first
 };
 
 Built build(const Graph& g, const Region& region, const Machine& m);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

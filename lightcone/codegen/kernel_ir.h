@@ -18,7 +18,7 @@
 #include "lightcone/codegen/machine.h"
 #include "lightcone/core/graph.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 inline constexpr int kLanes = 16;
 
@@ -31,7 +31,7 @@ enum class Code : std::uint8_t {
   MulAdd,       // a * b + c of f32 or f64, rounded once where the processor can
   Convert,      // a in another dtype
   Accumulator,  // what reduction `buffer` arrived at, in this dtype
-  Kept,         // element `offset` of row `buffer`
+  CachedRow,    // element `offset` of row `buffer`
 };
 
 // One value. Registers hold f32 for f16 and bf16, already rounded to the narrow type.
@@ -96,10 +96,10 @@ struct Row {
   int copies = 1;  // a power of two: rows of the result that are under way at once (pipeline_rows.cpp)
   friend bool operator==(const Row&, const Row&) = default;
 };
-struct Keep {  // `value` is also written to element `at` of `row`
+struct CachedValue {  // `value` is also written to element `at` of `row`
   int value, row;
   Dim at;
-  friend bool operator==(const Keep&, const Keep&) = default;
+  friend bool operator==(const CachedValue&, const CachedValue&) = default;
 };
 
 // A piece of an operand that lies across the innermost loop, turned round (tile.cpp). To loads, tile t is the buffer
@@ -129,7 +129,7 @@ struct Kernel {
   std::vector<Loop> loops;  // outputs first, outermost first
   std::vector<Reduction> reductions;
   std::vector<Row> rows;
-  std::vector<Keep> keeps;
+  std::vector<CachedValue> cached_values;
   std::vector<Tile> tiles;
   Block top;
   int output_loops = 0;
@@ -150,14 +150,14 @@ struct Kernel {
 };
 
 // The body of the pipelined loop: what is computed once a row, and the loop behind it.
-struct Part {
+struct Stage {
   std::vector<int> values;
   int loop;
 };
-std::vector<Part> parts(const Kernel& k);
+std::vector<Stage> stages(const Kernel& k);
 // Values between the loops that another loop reads, or what is behind it; kept for so many rows, a power of two.
-std::set<int> passed_values(const Kernel& k);
-int slots(const Kernel& k);
+std::set<int> live_between_stages(const Kernel& k);
+int ring_size(const Kernel& k);
 // What kernels keep on the stack without pushing their operands out of the second-level cache: rows that are kept, and
 // tiles that are turned round.
 inline std::int64_t kept_bytes(const Machine& m) { return std::clamp<std::int64_t>(m.l2 / 16, 32 << 10, 64 << 10); }
@@ -186,5 +186,5 @@ void stream_result(Kernel& k, const Machine& m);
 // Lets the last loop over a row write while the first one reads another row. Behind stream_result().
 void pipeline_rows(Kernel& k, const Machine& m);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen
 #include "lightcone/macros_on.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <tuple>
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 std::size_t hash_of(const Kernel& k) {
@@ -18,7 +18,7 @@ std::size_t hash_of(const Kernel& k) {
 // All but the names.
 bool same_code(const Kernel& x, const Kernel& y) {
   const auto code = [](const Kernel& k) {
-    return std::tie(k.instrs, k.loops, k.reductions, k.rows, k.keeps, k.tiles, k.top, k.output_loops, k.result,
+    return std::tie(k.instrs, k.loops, k.reductions, k.rows, k.cached_values, k.tiles, k.top, k.output_loops, k.result,
                     k.store_offset, k.dtype, k.buffers, k.sizes, k.streams, k.stream, k.ahead, k.pipelined, k.work);
   };
   return code(x) == code(y);
@@ -50,4 +50,4 @@ const std::string& KernelNames::of(const Kernel& k, const std::function<std::str
   return known_.emplace(h, std::pair(k, of(text())))->second.second;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

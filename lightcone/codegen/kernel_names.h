@@ -10,7 +10,7 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 class KernelNames {
  public:
@@ -28,4 +28,4 @@ class KernelNames {
   std::unordered_multimap<std::size_t, std::pair<Kernel, std::string>> known_;
 };
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

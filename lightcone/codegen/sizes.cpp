@@ -5,7 +5,7 @@
 
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::vector<Dim> size_symbols(const Kernel& k) {
   std::map<std::string_view, Bounds> bounds;
@@ -25,4 +25,4 @@ std::vector<Dim> size_symbols(const Kernel& k) {
   return sizes;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -5,10 +5,10 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // Kernel::sizes with the bounds that the kernel's expressions know of them, in the same order; 0 for one
 // that no expression names, as for the bounds of a part that whoever runs the kernel sets.
 std::vector<Dim> size_symbols(const Kernel& k);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

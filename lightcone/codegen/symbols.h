@@ -14,7 +14,7 @@
 #include "lightcone/core/dim.h"
 #include "lightcone/core/error.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // Numbers for Dim::index. While an index is pulled back through views, those of a value's own axes stand in one
 // expression with loops' and with what a matcher adds: whoever makes indices takes them from a range of its own.
@@ -81,5 +81,5 @@ inline bool mentions(const Dim& d, std::string_view symbol) {
   return found;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen
 #include "lightcone/macros_on.h"

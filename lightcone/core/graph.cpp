@@ -252,6 +252,9 @@ NodeId Graph::adopt(const Node& n, std::vector<Edge> in) {
   return add(std::move(copy));
 }
 
+Tensor Graph::parameter(std::string_view name, Shape shape, DType dtype, const SourceLocation& at) {
+  return input(name, std::move(shape), dtype, at, true);
+}
 Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const SourceLocation& at, bool parameter) {
   const OpScope scope("input", at);
   if (name.empty()) throw Error("input", "an input needs a name");

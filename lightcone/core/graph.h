@@ -34,9 +34,6 @@ class Kernel;       // what a back end puts in place of nodes: device/kernel.h
 struct Composite;   // composite.h
 struct Derivative;  // composite.h
 
-// An input that stays the same from run to run, until a program loads it anew.
-inline constexpr bool kParameter = true;
-
 struct TensorType {
   DType dtype = DType::F32;
   Shape shape = {};
@@ -96,6 +93,9 @@ class Graph {
   // A named value given before each run (or once, for weights and state).
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::F32,
                const SourceLocation& at = SourceLocation::current(), bool parameter = false);
+  // An input that stays the same from run to run, until a program loads it anew.
+  Tensor parameter(std::string_view name, Shape shape, DType dtype = DType::F32,
+                   const SourceLocation& at = SourceLocation::current());
   // Exact for whole numbers of 64 bits in an integer type, too; a type that does not hold the number has it modulo
   // 2^bits where it is negative, and its nearest number otherwise.
   Tensor constant(Scalar value, DType dtype = DType::F32);

@@ -20,14 +20,16 @@ namespace lc {
 
 enum class QuantFormat : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
 
-// How small integers are stored: k's are `width` bits of byte k / per % around + k / large * jump, above as many bits
-// as k / turn % turns * step + first.
-struct QuantWay {
-  int width = 0, per = 1, around = 256, large = 256, jump = 0, turn = 256, turns = 256, step = 0, first = 0;
+// Where a block keeps its small integers: code k is `bits` bits of one byte, and
+//   byte  = k / values_per_step % byte_period + k / block_values * block_stride
+//   shift = k / values_per_shift % shifts * shift_step + first_shift
+struct BitPacking {
+  int bits = 0, values_per_step = 1, byte_period = 256, block_values = 256, block_stride = 0;
+  int values_per_shift = 256, shifts = 256, shift_step = 0, first_shift = 0;
 };
 namespace quant {
 // clang-format off
-inline constexpr QuantWay
+inline constexpr BitPacking
     kBytes{8},                                    // a byte each
     kNibbles{4, 1, 16, 256, 0, 16, 256, 4},       // 16 low ones, then 16 high ones
     kBits{1, 8, 256, 256, 0, 1, 8, 1},            // one after the other
@@ -44,7 +46,7 @@ inline constexpr QuantWay
 // clang-format on
 }  // namespace quant
 struct QuantField {
-  QuantWay way = {};
+  BitPacking packing = {};
   int at = 0, place = 0;  // the byte where they begin; the bit of the code that the lowest one is
 };
 template <class Bits>
@@ -100,10 +102,11 @@ struct QuantLayout {
 };
 template <class I>
 QuantBits<I> quant_bits(const QuantField& f, const I& k) {
-  const QuantWay& w = f.way;
-  if (w.width == 0) return {};
-  const I byte = k / I(w.per) % I(w.around) + k / I(w.large) * I(w.jump);
-  return {byte + I(f.at), k / I(w.turn) % I(w.turns) * I(w.step) + I(w.first), w.width, f.place};
+  const BitPacking& w = f.packing;
+  if (w.bits == 0) return {};
+  const I byte = k / I(w.values_per_step) % I(w.byte_period) + k / I(w.block_values) * I(w.block_stride);
+  return {byte + I(f.at), k / I(w.values_per_shift) % I(w.shifts) * I(w.shift_step) + I(w.first_shift), w.bits,
+          f.place};
 }
 template <class I>
 QuantLayout<I> quant_layout(QuantFormat format, const I& k) {

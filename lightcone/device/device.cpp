@@ -31,7 +31,7 @@ std::unique_ptr<Recording> Device::record(std::span<const Launch> launches) {
   return std::make_unique<OneByOne>(*this, launches);
 }
 
-HostView::HostView(Device& device, Place at, std::size_t bytes) : data_(at.host()) {
+HostView::HostView(Device& device, BufferSlice at, std::size_t bytes) : data_(at.host()) {
   if (data_) {
     device.synchronise();
   } else {

@@ -38,24 +38,24 @@ class Buffer {
   std::byte* host_;
 };
 
-struct Place {
+struct BufferSlice {
   Buffer* buffer = nullptr;
   std::size_t offset = 0;
   explicit operator bool() const { return buffer; }
-  Place behind(std::size_t bytes) const { return {buffer, offset + bytes}; }
+  BufferSlice offset_by(std::size_t bytes) const { return {buffer, offset + bytes}; }
   std::byte* host() const { return buffer && buffer->host() ? buffer->host() + offset : nullptr; }
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const BufferSlice&, const BufferSlice&) = default;
 };
 
 struct Launch {
   const Kernel* kernel = nullptr;
-  std::span<const Place> in;  // whole operand buffers; views are the kernel's business
-  Place out;
+  std::span<const BufferSlice> in;  // whole operand buffers; views are the kernel's business
+  BufferSlice out;
   std::span<const std::int64_t> sizes;  // the values of Kernel::sizes(), in order
-  Place scratch;                        // scratch_bytes(), 64-byte aligned
+  BufferSlice scratch;                  // scratch_bytes(), 64-byte aligned
   // This one and the next may run side by side, and so may all of a row of such launches: none reads or writes what
   // another writes.
-  bool beside_next = false;
+  bool concurrent_with_next = false;
 };
 
 // Launches that are run again and again.
@@ -91,10 +91,10 @@ class Device {
   virtual std::unique_ptr<Buffer> lend(void* /*data*/, std::size_t /*bytes*/) { return nullptr; }
 
   // When copy_in() returns, `from` may be changed; when copy_out() returns, `to` is there.
-  virtual void copy_in(Place to, const void* from, std::size_t bytes) = 0;
-  virtual void copy_out(void* to, Place from, std::size_t bytes) = 0;
-  virtual void copy(Place to, Place from, std::size_t bytes) = 0;  // which do not overlap
-  virtual void zero(Place to, std::size_t bytes) = 0;
+  virtual void copy_in(BufferSlice to, const void* from, std::size_t bytes) = 0;
+  virtual void copy_out(void* to, BufferSlice from, std::size_t bytes) = 0;
+  virtual void copy(BufferSlice to, BufferSlice from, std::size_t bytes) = 0;  // which do not overlap
+  virtual void zero(BufferSlice to, std::size_t bytes) = 0;
 
   virtual void launch(const Launch& l) = 0;
   // The launches, and all that they point to, stay where they are as long as the recording. An Error for a kernel that
@@ -106,7 +106,7 @@ class Device {
 // The bytes of a place for the host to read: where they are, or a copy.
 class HostView {
  public:
-  HostView(Device& device, Place at, std::size_t bytes);
+  HostView(Device& device, BufferSlice at, std::size_t bytes);
   HostView(HostView&&) = default;
   HostView& operator=(HostView&&) = default;
   const std::byte* data() const { return data_; }

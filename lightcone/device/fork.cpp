@@ -69,7 +69,7 @@ std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int wor
   return last;
 }
 
-Graph side_by_side(const Graph& g) {
+Graph run_concurrently(const Graph& g) {
   std::vector<int> readers(g.size());  // still to come
   for (NodeId id = 0; id < g.size(); ++id)
     for (const Edge& e : g[id].in) ++readers[e.node];

@@ -16,6 +16,6 @@ inline constexpr std::size_t kMostTogether = 32;
 std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int workers);
 
 // The same graph in another order, with more such kernels next to each other.
-Graph side_by_side(const Graph& g);
+Graph run_concurrently(const Graph& g);
 
 }  // namespace lc

@@ -60,9 +60,9 @@ class HostRecording final : public Recording {
     for (std::size_t k = 0; k < calls_.size(); ++k) {
       const Launch& l = launches_[k];
       HostLaunch& h = calls_[k].launch;
-      for (const Place& p : l.in) *in++ = p.host();
+      for (const BufferSlice& p : l.in) *in++ = p.host();
       h.out = l.out.host(), h.sizes = l.sizes, h.scratch = l.scratch.host();
-      if (l.beside_next || (k > 0 && launches_[k - 1].beside_next))
+      if (l.concurrent_with_next || (k > 0 && launches_[k - 1].concurrent_with_next))
         calls_[k].iterations = calls_[k].kernel->iterations(h.sizes, parallel_->workers());
     }
   }
@@ -70,7 +70,7 @@ class HostRecording final : public Recording {
   void run(std::size_t first, std::size_t last) override {
     for (std::size_t k = first; k < last;) {
       std::size_t end = k + 1;
-      while (end < last && launches_[end - 1].beside_next) ++end;
+      while (end < last && launches_[end - 1].concurrent_with_next) ++end;
       if (end == k + 1) calls_[k].kernel->run(calls_[k].launch);
       else run_divided({&calls_[k], end - k}, *parallel_);
       k = end;
@@ -102,17 +102,17 @@ class HostDevice final : public Device {
   }
   std::unique_ptr<Buffer> lend(void* data, std::size_t bytes) override { return std::make_unique<Lent>(data, bytes); }
 
-  void copy_in(Place to, const void* from, std::size_t bytes) override { move(to.host(), from, bytes); }
-  void copy_out(void* to, Place from, std::size_t bytes) override { move(to, from.host(), bytes); }
-  void copy(Place to, Place from, std::size_t bytes) override { move(to.host(), from.host(), bytes); }
-  void zero(Place to, std::size_t bytes) override {
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override { move(to.host(), from, bytes); }
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override { move(to, from.host(), bytes); }
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override { move(to.host(), from.host(), bytes); }
+  void zero(BufferSlice to, std::size_t bytes) override {
     if (auto* own = dynamic_cast<Allocated*>(to.buffer)) own->zero(to.offset, bytes);
     else if (bytes) std::memset(to.host(), 0, bytes);
   }
 
   void launch(const Launch& l) override {
     std::vector<const void*> in;
-    for (const Place& p : l.in) in.push_back(p.host());
+    for (const BufferSlice& p : l.in) in.push_back(p.host());
     host_kernel(*l.kernel).run({in, l.out.host(), l.sizes, l.scratch.host(), *parallel_});
   }
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override {

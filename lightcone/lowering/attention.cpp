@@ -17,10 +17,10 @@ namespace {
 
 using Index = std::vector<Dim>;
 
-struct Place {  // an element of a value
+struct Coordinate {  // an element of a value
   NodeId node;
   Index index;
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const Coordinate&, const Coordinate&) = default;
 };
 struct Read {  // an operand of the kernel
   Edge edge;
@@ -53,27 +53,27 @@ class Matcher {
     std::optional<Read> read;
   };
 
-  const Node& node(const Place& p) const { return g_[p.node]; }
-  bool is(const Place& p, Op op) const { return node(p).op == op && node(p).dtype == DType::F32; }
-  std::optional<Place> pull(const Edge& e, const Index& index) const;
-  std::optional<Place> pull(const Place& p, std::size_t k) const { return pull(node(p).in[k], p.index); }
-  std::optional<double> constant(const Place& p, std::size_t k) const;
+  const Node& node(const Coordinate& p) const { return g_[p.node]; }
+  bool is(const Coordinate& p, Op op) const { return node(p).op == op && node(p).dtype == DType::F32; }
+  std::optional<Coordinate> pull(const Edge& e, const Index& index) const;
+  std::optional<Coordinate> pull(const Coordinate& p, std::size_t k) const { return pull(node(p).in[k], p.index); }
+  std::optional<double> constant(const Coordinate& p, std::size_t k) const;
   std::optional<Read> read(const Edge& e, const Index& index);
   std::optional<Cached> cached(const Edge& e, const Index& index);
-  std::optional<Cached> quantised(const Place& p);
+  std::optional<Cached> quantised(const Coordinate& p);
   std::optional<Read> smallest(const Edge& e, Index index, const std::set<std::string>& used);
   std::optional<Read> read_small(const Edge& e, const Index& index);
-  void depends(const Place& p, std::set<std::string>& on, int& budget) const;
+  void depends(const Coordinate& p, std::set<std::string>& on, int& budget) const;
   void look_for_cut(const Dim& d);
 
   void make_axes();
-  std::optional<Place> reduced(const Place& p, Op op) const;
-  bool softmax(const Place& p);
-  bool exponential(const Place& p, const Place& sum);
-  bool difference(const Place& p);
-  bool chain(const Place& p, int steps);
-  bool step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> read, int steps);
-  bool dot(const Place& p);
+  std::optional<Coordinate> reduced(const Coordinate& p, Op op) const;
+  bool softmax(const Coordinate& p);
+  bool exponential(const Coordinate& p, const Coordinate& sum);
+  bool difference(const Coordinate& p);
+  bool chain(const Coordinate& p, int steps);
+  bool step(const Coordinate& p, std::size_t chained, Step s, std::optional<std::size_t> read, int steps);
+  bool dot(const Coordinate& p);
   bool private_to(const std::vector<int>& uses) const;
   std::optional<Attention> plan() const;
   bool place_axes(Attention& p) const;
@@ -99,13 +99,13 @@ bool mentions(const Dim& d, const Dim& symbol) {
   return name && d.symbols().contains(*name);
 }
 
-std::optional<Place> Matcher::pull(const Edge& e, const Index& index) const {
+std::optional<Coordinate> Matcher::pull(const Edge& e, const Index& index) const {
   const View::Position p = e.view.locate(index);
   if (!(p.valid == Dim(1))) return std::nullopt;
-  return Place{e.node, unravel(p.offset, g_[e.node].shape)};
+  return Coordinate{e.node, unravel(p.offset, g_[e.node].shape)};
 }
 
-std::optional<double> Matcher::constant(const Place& p, std::size_t k) const {
+std::optional<double> Matcher::constant(const Coordinate& p, std::size_t k) const {
   const auto at = pull(p, k);
   if (!at || node(*at).op != Op::Constant) return std::nullopt;
   return node(*at).value;
@@ -156,7 +156,7 @@ std::optional<Read> Matcher::smallest(const Edge& e, Index index, const std::set
 }
 
 // The loop symbols that an element depends on.
-void Matcher::depends(const Place& p, std::set<std::string>& on, int& budget) const {
+void Matcher::depends(const Coordinate& p, std::set<std::string>& on, int& budget) const {
   const auto mention = [&](const Dim& d) {
     for (const auto& [name, b] : d.symbols()) on.insert(name);
   };
@@ -199,8 +199,8 @@ void Matcher::make_axes() {
       axes_.push_back({Dim::index(static_cast<int>(i), shape[i]), shape[i], stride});
       index_.push_back(axes_.back().symbol);
     } else {
-      const Dim outer = Dim::index(ir::kAttentionSplits[2 * i], shape[i] / cut->by);
-      const Dim inner = Dim::index(ir::kAttentionSplits[2 * i + 1], cut->by);
+      const Dim outer = Dim::index(codegen::kAttentionSplits[2 * i], shape[i] / cut->by);
+      const Dim inner = Dim::index(codegen::kAttentionSplits[2 * i + 1], cut->by);
       axes_.push_back({outer, shape[i] / cut->by, stride * cut->by});
       axes_.push_back({inner, cut->by, stride});
       index_.push_back(outer * cut->by + inner);
@@ -210,7 +210,7 @@ void Matcher::make_axes() {
 }
 
 // The element of the operand that a sum or maximum over the keys takes for the key at hand.
-std::optional<Place> Matcher::reduced(const Place& p, Op op) const {
+std::optional<Coordinate> Matcher::reduced(const Coordinate& p, Op op) const {
   if (!is(p, op)) return std::nullopt;
   const Node& n = node(p);
   if (!(n.in[0].view.shape()[static_cast<std::size_t>(n.axis)] == keys_)) return std::nullopt;
@@ -222,7 +222,7 @@ std::optional<Place> Matcher::reduced(const Place& p, Op op) const {
 }
 
 // e / sum(e), as e * recip(sum) or as a division.
-bool Matcher::softmax(const Place& p) {
+bool Matcher::softmax(const Coordinate& p) {
   if (!is(p, Op::Mul) && !is(p, Op::Div)) return false;
   inside_.push_back(p.node);
   const std::size_t mark = inside_.size();
@@ -244,7 +244,7 @@ bool Matcher::softmax(const Place& p) {
   return false;
 }
 
-bool Matcher::exponential(const Place& p, const Place& sum) {
+bool Matcher::exponential(const Coordinate& p, const Coordinate& sum) {
   if ((!is(p, Op::Exp2) && !is(p, Op::Exp)) || reduced(sum, Op::SumReduce) != p) return false;
   inside_.push_back(sum.node), inside_.push_back(p.node);
   const auto power = pull(p, 0);
@@ -266,7 +266,7 @@ bool Matcher::exponential(const Place& p, const Place& sum) {
 }
 
 // x - max(x), written as an addition.
-bool Matcher::difference(const Place& p) {
+bool Matcher::difference(const Coordinate& p) {
   if (!is(p, Op::Add)) return false;
   inside_.push_back(p.node);
   for (const std::size_t k : {0u, 1u}) {
@@ -283,7 +283,7 @@ bool Matcher::difference(const Place& p) {
 }
 
 // From what the softmax takes down to the product of Q and K, below so many steps.
-bool Matcher::chain(const Place& p, int steps) {
+bool Matcher::chain(const Coordinate& p, int steps) {
   if (node(p).dtype != DType::F32) return false;
   if (node(p).op == Op::SumReduce) return dot(p);
   if (steps > kAttentionSteps) return false;  // the product's own scale is one more
@@ -310,7 +310,7 @@ bool Matcher::chain(const Place& p, int steps) {
   }
 }
 
-bool Matcher::step(const Place& p, std::size_t chained, Step s, std::optional<std::size_t> from, int steps_above) {
+bool Matcher::step(const Coordinate& p, std::size_t chained, Step s, std::optional<std::size_t> from, int steps_above) {
   const auto next = pull(p, chained);
   const std::size_t inside = inside_.size(), steps = steps_.size();
   inside_.push_back(p.node);
@@ -337,7 +337,7 @@ std::optional<CacheType> widened(const Graph& g, const Node& n) {
 }
 
 // Whole numbers times a scale that does not change along a key.
-std::optional<Cached> Matcher::quantised(const Place& p) {
+std::optional<Cached> Matcher::quantised(const Coordinate& p) {
   if (!scales_ || !is(p, Op::Mul)) return std::nullopt;
   for (const std::size_t k : {0u, 1u}) {
     const auto codes = pull(p, k);
@@ -365,10 +365,10 @@ std::optional<Cached> Matcher::cached(const Edge& e, const Index& index) {
   return std::nullopt;
 }
 
-bool Matcher::dot(const Place& p) {
+bool Matcher::dot(const Coordinate& p) {
   const Node& n = node(p);
   depth_ = n.in[0].view.shape()[static_cast<std::size_t>(n.axis)];
-  const Dim d = Dim::index(ir::kAttentionDepth[0], depth_);
+  const Dim d = Dim::index(codegen::kAttentionDepth[0], depth_);
   Index index = p.index;
   index.insert(index.begin() + n.axis, d);
   const auto mul = pull(n.in[0], index);
@@ -483,7 +483,7 @@ std::optional<Attention> Matcher::match(const std::vector<int>& uses) {
   if (mul.op != Op::Mul || !std::any_of(mul.in.begin(), mul.in.end(), weighs)) return std::nullopt;
   make_axes();
   keys_ = n.in[0].view.shape()[static_cast<std::size_t>(n.axis)];
-  key_ = Dim::index(ir::kAttentionKey[0], keys_);
+  key_ = Dim::index(codegen::kAttentionKey[0], keys_);
   if (!key_.name() || keys_.bounds().lo < 1) return std::nullopt;
   symbols_.push_back(key_);
   Index index = index_;
@@ -520,7 +520,7 @@ std::optional<Attention> match_attention(const Graph& g, const std::vector<int>&
   }
 }
 
-std::string described(const Attention& a) {
+std::string describe(const Attention& a) {
   Shape queries;
   for (int i = 0; i < a.axes; ++i) queries.push_back(a.layout.axis[static_cast<std::size_t>(i)].extent);
   queries.push_back(a.layout.depth);

@@ -81,7 +81,7 @@ struct Attention {
   std::array<int, kAttentionSteps> operand = {};  // of a step
 };
 // "attention [2, 3, seq, 64] over past + seq": queries, and how many keys they see.
-std::string described(const Attention& a);
+std::string describe(const Attention& a);
 // `uses` as of Graph::uses(): scores that something else reads too are left alone.
 std::optional<Attention> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id);
 

@@ -57,7 +57,7 @@ std::optional<Split> split(const Graph& g, const Factors& s) {
     const Dim part = i == 0 ? extent / Dim(cuts[0]) : Dim(cuts[i - 1] / cuts[i]);
     if (i == 0 && !(part * Dim(cuts[0]) == extent)) return std::nullopt;
     r.extents.push_back(part);
-    r.symbols.push_back(Dim::index(ir::kSummedParts[i], part));
+    r.symbols.push_back(Dim::index(codegen::kSummedParts[i], part));
     whole = whole + r.symbols.back() * Dim(cuts[i]);
   }
   const auto in_parts = [&](const Dim& d) {

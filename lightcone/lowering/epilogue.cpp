@@ -4,7 +4,7 @@
 
 #include "lightcone/codegen/symbols.h"
 #include "lightcone/core/composite.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
 namespace lc::lowering {
 namespace {
@@ -14,12 +14,12 @@ constexpr const char* kCount = "columns of the epilogue";
 
 // Around a kernel of one row, `row` elements that one loop goes over, a loop over all rows; and that one over some
 // columns only.
-void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
+void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
   const auto columns = Dim::symbol(kCount, 0, std::max<std::int64_t>(row.bounds().hi, 1));
   const auto begin = Dim::symbol(kBegin, 0, std::max<std::int64_t>(row.bounds().hi - 1, 1));
-  ir::Loop outer = ir::loop_over(ir::kEpilogueRow[0], rows);
+  codegen::Loop outer = codegen::loop_over(codegen::kEpilogueRow[0], rows);
   const Dim index = symbol(outer);
-  const ir::Loop& column = k.loops[0];
+  const codegen::Loop& column = k.loops[0];
   const auto moved = [&](const Dim& d) {
     return d.substitute([&](const std::string& name) -> std::optional<Dim> {
       if (name == kRow) return index;
@@ -27,11 +27,11 @@ void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
       return std::nullopt;
     });
   };
-  for (ir::Instr& i : k.instrs)
+  for (codegen::Instr& i : k.instrs)
     for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = moved(*d);
   k.store_offset = index * row + (row == Dim(1) ? begin : moved(k.store_offset));
   outer.body = std::move(k.top);
-  for (ir::Item& i : outer.body.items)
+  for (codegen::Item& i : outer.body.items)
     if (i.is_loop) ++i.id;
   k.loops[0].extent = columns, k.loops[0].depth = 1, k.loops[0].parent = 0;
   k.loops.insert(k.loops.begin(), std::move(outer));
@@ -47,7 +47,7 @@ void in_rows(ir::Kernel& k, const Dim& row, const Dim& rows) {
 
 // `consumer` as rows of `row` elements; nothing when it is not elementwise in the producer's own order. A node is added
 // to `g`: one row of the consumer.
-std::optional<EpilogueLoop> Cut::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
+std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
   if ((n.dtype != DType::F32 && !rules_.epilogue_of_any_type) || g[producer].dtype != DType::F32 ||
@@ -61,8 +61,8 @@ std::optional<EpilogueLoop> Cut::epilogue(Graph& g, NodeId producer, NodeId cons
   const Tensor one = prim::contiguous(whole.reshape({rows, row}).slice(0, r, r + 1).reshape({row}));
   const NodeId root = one.edge().node;  // of a single row the graph may know it already, as a value in memory
   const auto is_buffer = [&](NodeId k) { return k != root && k != consumer && k < buffer_.size() && buffer_[k]; };
-  ir::Built b = ir::build(g, {root, is_buffer, nullptr}, rules_.machine);
-  if (!b.offenders.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1)
+  codegen::Built b = codegen::build(g, {root, is_buffer, nullptr}, rules_.machine);
+  if (!b.must_materialize.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1)
     return std::nullopt;
   if (!(b.kernel->loops[0].extent == row) || b.kernel->loops.size() != 1 || !b.kernel->rows.empty())
     return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<EpilogueLoop> Cut::epilogue(Graph& g, NodeId producer, NodeId cons
   return EpilogueLoop{producer, std::move(b.buffers), std::move(b.same_index), std::move(*b.kernel), begin, count};
 }
 
-std::map<NodeId, EpilogueLoop> Cut::epilogues() const {
+std::map<NodeId, EpilogueLoop> Partition::epilogues() const {
   std::map<NodeId, EpilogueLoop> fused;
   std::optional<Graph> rows;  // the graph, and rows of consumers
   for (NodeId id : results_) {

@@ -114,7 +114,7 @@ std::optional<Factors> factors_of_any_type(const Graph& g, NodeId id) {
   if (mul.op != Op::Mul) return std::nullopt;
   Factors s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
-  const Dim k = Dim::index(ir::kSummed[0], sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  const Dim k = Dim::index(codegen::kSummed[0], sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
   std::vector<Dim> index = s.symbols;
   index.insert(index.begin() + sum.axis, k);
   s.symbols.push_back(k);

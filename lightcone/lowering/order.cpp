@@ -103,7 +103,7 @@ bool has_large_updates(const Graph& g) {
   return std::ranges::any_of(g.assignments(), [&](const Assignment& a) { return is_large(g, a); });
 }
 
-Graph updates_early(const Graph& g, PassLog& log) {
+Graph schedule_state_updates(const Graph& g, PassLog& log) {
   Order order(g);
   Graph dst;
   std::vector<NodeId> to(g.size());

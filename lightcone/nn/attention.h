@@ -59,7 +59,7 @@ class MultiheadAttention {
     requires(is_mode<Mode>)
   X operator()(const X& query, const lc::Tensor& key, const lc::Tensor& value, const AttentionMasks& masks, Mode& mode,
                const At& at = At::current()) const {
-    return as_typed(query, attend(Operand(query, at), key, value, masks, draws(mode, o_.dropout)));
+    return as_typed(query, attend(Operand(query, at), key, value, masks, dropout_rng(mode, o_.dropout)));
   }
   // What the layers above are made of. `random` is null while the model does not train or nothing is dropped.
   lc::Tensor attend(Operand query, const lc::Tensor& key, const lc::Tensor& value, const AttentionMasks& masks,

@@ -48,7 +48,7 @@ std::size_t Visitor::enter(const std::string& name) {
 void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind) {
   const std::size_t length = enter(name);
   for (const Dim& d : shape) extent(d, path_);
-  slot = g_.input(path_, std::move(shape), dtype, at_, kParameter);
+  slot = g_.parameter(path_, std::move(shape), dtype, at_);
   entries_.push_back({path_, slot, std::move(init), kind});
   path_.resize(length);
 }
@@ -65,14 +65,14 @@ bool is_weight_of(std::string_view path, std::string_view target) {
 
 }  // namespace
 
-Visitor::Adapting::Adapting(Visitor& v, const LoraOptions& o)
+Visitor::ScopedLora::ScopedLora(Visitor& v, const LoraOptions& o)
     : v_(v), freezing_(v), first_(v.adapters_.size()), before_(std::exchange(v.lora_, &o)) {
   if (o.rank < 1 || o.targets.empty())
     throw Error("Lora",
                 str_cat("a rank of ", o.rank, " and ", o.targets.size(), " targets: there is nothing to train"));
 }
 
-void Visitor::Adapting::require_all() const {
+void Visitor::ScopedLora::require_all() const {
   for (const std::string& target : v_.lora_->targets)
     if (std::none_of(v_.adapters_.begin() + static_cast<std::ptrdiff_t>(first_), v_.adapters_.end(),
                      [&](const Adapter& a) { return is_weight_of(a.weight, target); }))

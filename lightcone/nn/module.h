@@ -97,13 +97,13 @@ class Visitor {
 
   // While it lives, what is visited begins as these say, where they are given: parameters of two axes and more, those
   // called "bias", and the other ones of one axis, as a norm's weight.
-  class Beginning {
+  class ScopedInit {
    public:
-    Beginning(Visitor& v, Init matrices, Init biases = {}, Init scales = {})
+    ScopedInit(Visitor& v, Init matrices, Init biases = {}, Init scales = {})
         : v_(v), before_(std::exchange(v.first_, {std::move(matrices), std::move(biases), std::move(scales)})) {}
-    ~Beginning() { v_.first_ = std::move(before_); }
-    Beginning(const Beginning&) = delete;
-    Beginning& operator=(const Beginning&) = delete;
+    ~ScopedInit() { v_.first_ = std::move(before_); }
+    ScopedInit(const ScopedInit&) = delete;
+    ScopedInit& operator=(const ScopedInit&) = delete;
 
    private:
     friend class Visitor;
@@ -114,12 +114,12 @@ class Visitor {
     First before_;
   };
   // While it lives, what is visited is not trained.
-  class Freezing {
+  class ScopedFreeze {
    public:
-    explicit Freezing(Visitor& v) : v_(v), before_(v.frozen_) { v.frozen_ = true; }
-    ~Freezing() { v_.frozen_ = before_; }
-    Freezing(const Freezing&) = delete;
-    Freezing& operator=(const Freezing&) = delete;
+    explicit ScopedFreeze(Visitor& v) : v_(v), before_(v.frozen_) { v.frozen_ = true; }
+    ~ScopedFreeze() { v_.frozen_ = before_; }
+    ScopedFreeze(const ScopedFreeze&) = delete;
+    ScopedFreeze& operator=(const ScopedFreeze&) = delete;
 
    private:
     Visitor& v_;
@@ -128,17 +128,17 @@ class Visitor {
 
   // While it lives, what is visited is not trained, and the weights of the layers that the options name have adapters
   // (see Lora).
-  class Adapting {
+  class ScopedLora {
    public:
-    Adapting(Visitor& v, const LoraOptions& o);  // Error for a rank below 1, or no target
-    ~Adapting() { v_.lora_ = before_; }
-    Adapting(const Adapting&) = delete;
-    Adapting& operator=(const Adapting&) = delete;
+    ScopedLora(Visitor& v, const LoraOptions& o);  // Error for a rank below 1, or no target
+    ~ScopedLora() { v_.lora_ = before_; }
+    ScopedLora(const ScopedLora&) = delete;
+    ScopedLora& operator=(const ScopedLora&) = delete;
     void require_all() const;  // Error that names a target which no layer has been
 
    private:
     Visitor& v_;
-    Freezing freezing_;
+    ScopedFreeze freezing_;
     std::size_t first_;
     const LoraOptions* before_;
   };
@@ -155,7 +155,7 @@ class Visitor {
   SourceLocation at_;
   const LoraOptions* lora_ = nullptr;
   bool frozen_ = false;
-  Beginning::First first_ = {};
+  ScopedInit::First first_ = {};
 };
 
 // The modes. Training draws random numbers, and may assign buffers.
@@ -175,8 +175,8 @@ template <class Mode>
 inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_cvref_t<Mode>, Inference>;
 
 // Where a layer that drops out draws its random numbers from; null where nothing is drawn.
-inline Random* draws(const Inference&, double) { return nullptr; }
-inline Random* draws(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
+inline Random* dropout_rng(const Inference&, double) { return nullptr; }
+inline Random* dropout_rng(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
 
 using At = SourceLocation;
 
@@ -355,7 +355,7 @@ struct Frozen : CallableInMode<Frozen<M>> {
   Frozen(M m = {}) : module(std::move(m)) {}
   M module;
   void visit(Visitor& v) {
-    const Visitor::Freezing freezing(v);
+    const Visitor::ScopedFreeze freezing(v);
     module.visit(v);
   }
   template <class Mode, class... X>
@@ -374,7 +374,7 @@ class Lora : public CallableInMode<Lora<M>> {
  public:
   explicit Lora(M module = {}, LoraOptions o = {}) : module_(std::move(module)), options_(std::move(o)) {}
   void visit(Visitor& v) {
-    const Visitor::Adapting adapting(v, options_);
+    const Visitor::ScopedLora adapting(v, options_);
     module_.visit(v);
     adapting.require_all();
   }

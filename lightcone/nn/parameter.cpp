@@ -6,7 +6,7 @@ namespace lc::nn {
 
 namespace {
 Tensor stored(Graph& g, const std::string& path, Shape shape, DType dtype) {
-  return g.input(path, std::move(shape), dtype, SourceLocation::current(), kParameter);
+  return g.parameter(path, std::move(shape), dtype);
 }
 }  // namespace
 

@@ -129,7 +129,7 @@ class RecurrentLayer {
   template <class X, class Mode>
     requires(is_mode<Mode>)
   auto operator()(const X& x, const RecurrentStart& start, Mode& mode, const At& at = At::current()) const {
-    return results(x, layer_.run(Operand(x, at), start, draws(mode, drops_), true));
+    return results(x, layer_.run(Operand(x, at), start, dropout_rng(mode, drops_), true));
   }
   const std::vector<RecurrentWeights>& weights() const { return layer_.weights; }
 

@@ -119,7 +119,7 @@ class Session {
   auto parameter(const char* name, std::initializer_list<Dim> dims = {}, const typed::At& at = typed::At::current()) {
     using T = typed::Tensor<E, D...>;
     return typed::Variable<E, D...>(
-        T::from(typed::make_input(graph(), name, T::static_shape, T::static_dtype, dims, at, kParameter), at), this);
+        T::from(typed::make_input(graph(), name, T::static_shape, T::static_dtype, dims, at, true), at), this);
   }
   // All parameters of the graph (those of an nn::Model in it, too) by name. Error where one is missing, has another
   // shape or element type, and, unless `strict` is false, for a name that is not a parameter.

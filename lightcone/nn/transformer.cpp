@@ -101,7 +101,7 @@ Transformer::Transformer(std::int64_t d_model, int nhead, const TransformerOptio
       decoder_(TransformerDecoderLayer(d_model, nhead, o.layer), o.num_decoder_layers, norm(d_model, o.layer)),
       dropout_(o.layer.dropout) {}
 void Transformer::visit(Visitor& v) {
-  const Visitor::Beginning xavier(
+  const Visitor::ScopedInit xavier(
       v, [](const init::Extents& s, const init::Source& from) { return init::xavier_uniform(s, from); });
   v("encoder", encoder_)("decoder", decoder_);
 }

@@ -44,7 +44,7 @@ class TransformerEncoderLayer {
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& src, const AttentionMasks& masks, Mode& mode, const At& at = At::current()) const {
-    return as_typed(src, run(Operand(src, at), masks, draws(mode, o_.dropout)));
+    return as_typed(src, run(Operand(src, at), masks, dropout_rng(mode, o_.dropout)));
   }
   // Without types; `random` is null while the model does not train or nothing is dropped.
   lc::Tensor run(Operand src, const AttentionMasks& masks, Random* random) const;
@@ -76,7 +76,7 @@ class TransformerDecoderLayer {
     requires(is_mode<Mode>)
   X operator()(const X& tgt, const lc::Tensor& memory, const DecoderMasks& masks, Mode& mode,
                const At& at = At::current()) const {
-    return as_typed(tgt, run(Operand(tgt, at), memory, masks, draws(mode, o_.dropout)));
+    return as_typed(tgt, run(Operand(tgt, at), memory, masks, dropout_rng(mode, o_.dropout)));
   }
   lc::Tensor run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks, Random* random) const;
   double dropout() const { return o_.dropout; }
@@ -102,7 +102,7 @@ class TransformerEncoder {
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& src, const AttentionMasks& masks, Mode& mode, const At& at = At::current()) const {
-    return as_typed(src, run(Operand(src, at), masks, draws(mode, dropout_)));
+    return as_typed(src, run(Operand(src, at), masks, dropout_rng(mode, dropout_)));
   }
   lc::Tensor run(Operand src, const AttentionMasks& masks, Random* random) const;
 
@@ -125,7 +125,7 @@ class TransformerDecoder {
     requires(is_mode<Mode>)
   X operator()(const X& tgt, const lc::Tensor& memory, const DecoderMasks& masks, Mode& mode,
                const At& at = At::current()) const {
-    return as_typed(tgt, run(Operand(tgt, at), memory, masks, draws(mode, dropout_)));
+    return as_typed(tgt, run(Operand(tgt, at), memory, masks, dropout_rng(mode, dropout_)));
   }
   lc::Tensor run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks, Random* random) const;
 
@@ -157,7 +157,7 @@ class Transformer {
     requires(is_mode<Mode>)
   X operator()(const lc::Tensor& src, const X& tgt, const TransformerMasks& masks, Mode& mode,
                const At& at = At::current()) const {
-    Random* const random = draws(mode, dropout_);
+    Random* const random = dropout_rng(mode, dropout_);
     const lc::Tensor memory = encoder_.run(Operand(src, at), masks.src, random);
     return as_typed(tgt, decoder_.run(Operand(tgt, at), memory, {masks.tgt, masks.memory}, random));
   }

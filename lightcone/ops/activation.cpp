@@ -11,8 +11,8 @@ Tensor sigmoid(Operand a) {
   LC_RETURN_IF_HALF(a, sigmoid(a));
   // 1 / (1 + e) right of 0, e / (1 + e) left of it, e = exp(-|x|): no power overflows
   const Tensor x = as_float(a), e = exp(neg(abs(x)));
-  return with_slope(prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1)), x,
-                    [](const Tensor&, const Tensor& y) { return prim::mul(y, add(neg(y), 1)); });
+  return with_derivative(prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1)), x,
+                         [](const Tensor&, const Tensor& y) { return prim::mul(y, add(neg(y), 1)); });
 }
 Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
@@ -30,8 +30,8 @@ Tensor logsigmoid(Operand a) {
   LC_SCOPE("logsigmoid");
   LC_RETURN_IF_HALF(a, logsigmoid(a));
   const Tensor x = as_float(a);
-  return with_slope(prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x)))))), x,
-                    [](const Tensor& x, const Tensor&) { return sigmoid(neg(x)); });
+  return with_derivative(prim::add(prim::minimum(x, full_like(x, 0)), neg(log1p(exp(neg(abs(x)))))), x,
+                         [](const Tensor& x, const Tensor&) { return sigmoid(neg(x)); });
 }
 Tensor relu(Operand a) {
   LC_SCOPE("relu");
@@ -148,7 +148,7 @@ Tensor tanhshrink(Operand a) {
   for (const double c : {0.00995592028, -0.0222016778, 0.0540068224, -0.133334875, 0.333333343})
     p = add(prim::mul(p, s), c);
   const Tensor y = prim::where(prim::less_than(abs(x), full_like(x, 0.55)), prim::mul(x, prim::mul(s, p)), far);
-  return with_slope(y, x, [](const Tensor& x, const Tensor&) { return square(tanh(x)); });
+  return with_derivative(y, x, [](const Tensor& x, const Tensor&) { return square(tanh(x)); });
 }
 Tensor threshold(Operand a, Scalar threshold, Scalar value) {
   LC_SCOPE("threshold");

@@ -78,7 +78,7 @@ Tensor between(const Operand& x, std::optional<Scalar> low, std::optional<Scalar
 Tensor with_vjp_of_first(const Tensor& y, const Tensor& x, int axis);
 // y, a function of each element of x, whose derivative is `slope`: see with_vjp(). A rule finds its tensors in what it
 // is given and holds none, because the graph may be cloned.
-Tensor with_slope(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y));
+Tensor with_derivative(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y));
 // How likely a normal variable is below x, of f32 (torch.special.ndtr): the factor of gelu, without the roundings that
 // x / sqrt(2), erf and 1 + erf have each, which left of 0 are many units of what is left.
 Tensor normal_cdf_f32(const Tensor& x);

@@ -7,7 +7,7 @@
 namespace lc {
 using namespace detail;
 
-Tensor detail::with_slope(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y)) {
+Tensor detail::with_derivative(const Tensor& y, const Tensor& x, Tensor (*slope)(const Tensor& x, const Tensor& y)) {
   return with_vjp(y, {x},
                   [slope](const VjpCall& c) { return std::vector<Tensor>{prim::mul(c.g(), slope(c.x(), c.y()))}; });
 }
@@ -39,7 +39,7 @@ Tensor abs(Operand a) {
   LC_SCOPE("abs");
   // + 0 turns -0, which is not below 0, into 0
   const Tensor y = add(prim::where(prim::less_than(a, full_like(a, 0)), neg(a.tensor), a), 0.0);
-  return with_slope(y, a, [](const Tensor& x, const Tensor&) { return sign(x); });
+  return with_derivative(y, a, [](const Tensor& x, const Tensor&) { return sign(x); });
 }
 Tensor positive(Operand a) {
   LC_SCOPE("positive");
@@ -58,12 +58,12 @@ Tensor sign(Operand a) {
   const Tensor zero = full_like(a, 0);
   const Tensor y = prim::where(prim::less_than(zero, a), full_like(a, 1),
                                prim::where(prim::less_than(a, zero), full_like(a, -1), zero));
-  return with_slope(y, a, [](const Tensor& x, const Tensor&) { return full_like(x, 0); });
+  return with_derivative(y, a, [](const Tensor& x, const Tensor&) { return full_like(x, 0); });
 }
 Tensor square(Operand a) {
   LC_SCOPE("square");
   if (a->dtype() == DType::Bool) a.tensor = prim::cast(a, DType::I64);  // as in torch, where it is pow(a, 2)
-  return with_slope(prim::mul(a, a), a, [](const Tensor& x, const Tensor&) { return mul(x, 2); });
+  return with_derivative(prim::mul(a, a), a, [](const Tensor& x, const Tensor&) { return mul(x, 2); });
 }
 Tensor exp2(Operand a) {
   LC_SCOPE("exp2");
@@ -92,7 +92,7 @@ Tensor expm1(Operand a) {
   }
   const Tensor near = prim::less_than(abs(x), full_like(x, 0.5));
   const Tensor y = prim::where(near, prim::mul(p, x), add(exp(x), -1));
-  return with_slope(y, x, [](const Tensor&, const Tensor& y) { return add(y, 1); });
+  return with_derivative(y, x, [](const Tensor&, const Tensor& y) { return add(y, 1); });
 }
 Tensor log2(Operand a) {
   LC_SCOPE("log2");
@@ -107,8 +107,8 @@ Tensor log(Operand a) {
   LC_SCOPE("log");
   LC_RETURN_IF_HALF(a, log(a));
   const Tensor x = as_float(a);
-  return with_slope(mul(prim::log2(x), std::numbers::ln2), x,
-                    [](const Tensor& x, const Tensor&) { return prim::recip(x); });
+  return with_derivative(mul(prim::log2(x), std::numbers::ln2), x,
+                         [](const Tensor& x, const Tensor&) { return prim::recip(x); });
 }
 Tensor log1p(Operand a) {
   LC_SCOPE("log1p");
@@ -119,7 +119,7 @@ Tensor log1p(Operand a) {
   const Tensor r = prim::add(log(u), lost);
   const Tensor y =
       prim::where(prim::equal(d, full_like(d, 0)), x, prim::where(prim::equal(u, full_like(u, kInf)), x, r));
-  return with_slope(y, x, [](const Tensor& x, const Tensor&) { return prim::recip(add(x, 1)); });
+  return with_derivative(y, x, [](const Tensor& x, const Tensor&) { return prim::recip(add(x, 1)); });
 }
 Tensor sqrt(Operand a) {
   LC_SCOPE("sqrt");
@@ -129,8 +129,8 @@ Tensor rsqrt(Operand a) {
   LC_SCOPE("rsqrt");
   LC_RETURN_IF_HALF(a, rsqrt(a));
   const Tensor x = as_float(a);
-  return with_slope(prim::recip(prim::sqrt(x)), x,
-                    [](const Tensor&, const Tensor& y) { return mul(prim::mul(prim::mul(y, y), y), -0.5); });
+  return with_derivative(prim::recip(prim::sqrt(x)), x,
+                         [](const Tensor&, const Tensor& y) { return mul(prim::mul(prim::mul(y, y), y), -0.5); });
 }
 Tensor reciprocal(Operand a) {
   LC_SCOPE("reciprocal");
@@ -149,8 +149,8 @@ Tensor tan(Operand a) {
   LC_SCOPE("tan");
   LC_RETURN_IF_HALF(a, tan(a));
   const Tensor x = as_float(a);
-  return with_slope(prim::div(sin(x), cos(x)), x,
-                    [](const Tensor&, const Tensor& y) { return add(prim::mul(y, y), 1); });
+  return with_derivative(prim::div(sin(x), cos(x)), x,
+                         [](const Tensor&, const Tensor& y) { return add(prim::mul(y, y), 1); });
 }
 namespace {
 Tensor with_sign_of(const Tensor& x, const Tensor& magnitude) {  // an odd function; its zeros are those of x
@@ -176,8 +176,8 @@ Tensor atan(Operand a) {
   const Tensor q = polynomial(z, {1, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
                                   4.853903996359136964868e2, 1.945506571482613964425e2});
   const Tensor tail = prim::mul(prim::mul(r, z), prim::div(p, q));
-  return with_slope(with_sign_of(x, prim::add(base, prim::add(r, tail))), x,
-                    [](const Tensor& x, const Tensor&) { return prim::recip(add(prim::mul(x, x), 1)); });
+  return with_derivative(with_sign_of(x, prim::add(base, prim::add(r, tail))), x,
+                         [](const Tensor& x, const Tensor&) { return prim::recip(add(prim::mul(x, x), 1)); });
 }
 namespace {
 // 1 / sqrt(1 - x^2), the slope of the arc sine; 1 - x^2 by factors, which keeps its digits near the ends.
@@ -190,14 +190,14 @@ Tensor asin(Operand a) {
   LC_RETURN_IF_HALF(a, asin(a));
   const Tensor x = as_float(a);
   const Tensor root = prim::sqrt(prim::mul(add(neg(x), 1), add(x, 1)));
-  return with_slope(mul(atan(prim::div(x, add(root, 1))), 2), x, arc_slope);
+  return with_derivative(mul(atan(prim::div(x, add(root, 1))), 2), x, arc_slope);
 }
 Tensor acos(Operand a) {
   LC_SCOPE("acos");
   LC_RETURN_IF_HALF(a, acos(a));
   const Tensor x = as_float(a);
-  return with_slope(mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2), x,
-                    [](const Tensor& x, const Tensor& y) { return neg(arc_slope(x, y)); });
+  return with_derivative(mul(atan(prim::sqrt(prim::div(add(neg(x), 1), add(x, 1)))), 2), x,
+                         [](const Tensor& x, const Tensor& y) { return neg(arc_slope(x, y)); });
 }
 namespace {
 // exp(m) / 2 of m >= 0, which overflows later than exp(m); m - 1 is exact where m is large.
@@ -211,14 +211,15 @@ Tensor sinh(Operand a) {
   LC_RETURN_IF_HALF(a, sinh(a));
   const Tensor x = as_float(a), m = abs(x), e = expm1(m);
   const Tensor near = mul(prim::add(e, prim::div(e, add(e, 1))), 0.5), far = half_exp(m);
-  return with_slope(with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far)), x,
-                    [](const Tensor& x, const Tensor&) { return cosh(x); });
+  return with_derivative(with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 20)), near, far)), x,
+                         [](const Tensor& x, const Tensor&) { return cosh(x); });
 }
 Tensor cosh(Operand a) {
   LC_SCOPE("cosh");
   LC_RETURN_IF_HALF(a, cosh(a));
   const Tensor x = as_float(a), e = half_exp(abs(x));
-  return with_slope(prim::add(e, mul(prim::recip(e), 0.25)), x, [](const Tensor& x, const Tensor&) { return sinh(x); });
+  return with_derivative(prim::add(e, mul(prim::recip(e), 0.25)), x,
+                         [](const Tensor& x, const Tensor&) { return sinh(x); });
 }
 Tensor asinh(Operand a) {
   LC_SCOPE("asinh");
@@ -227,7 +228,7 @@ Tensor asinh(Operand a) {
   const Tensor near = log1p(prim::add(m, prim::div(s, add(prim::sqrt(add(s, 1)), 1))));
   const Tensor y =
       with_sign_of(x, prim::where(prim::less_than(m, full_like(m, 1e8)), near, add(log(m), std::numbers::ln2)));
-  return with_slope(y, x, [](const Tensor& x, const Tensor&) { return rsqrt(add(prim::mul(x, x), 1)); });
+  return with_derivative(y, x, [](const Tensor& x, const Tensor&) { return rsqrt(add(prim::mul(x, x), 1)); });
 }
 Tensor acosh(Operand a) {
   LC_SCOPE("acosh");
@@ -235,15 +236,16 @@ Tensor acosh(Operand a) {
   const Tensor x = as_float(a), t = add(x, -1);
   const Tensor near = log1p(prim::add(t, prim::sqrt(prim::mul(t, add(t, 2)))));
   const Tensor far = prim::where(prim::less_than(x, full_like(x, 1e8)), near, add(log(x), std::numbers::ln2));
-  return with_slope(prim::where(prim::less_than(x, full_like(x, 1)), full_like(x, kNaN), far), x,
-                    [](const Tensor& x, const Tensor&) { return rsqrt(prim::mul(add(x, -1), add(x, 1))); });
+  return with_derivative(prim::where(prim::less_than(x, full_like(x, 1)), full_like(x, kNaN), far), x,
+                         [](const Tensor& x, const Tensor&) { return rsqrt(prim::mul(add(x, -1), add(x, 1))); });
 }
 Tensor atanh(Operand a) {
   LC_SCOPE("atanh");
   LC_RETURN_IF_HALF(a, atanh(a));
   const Tensor x = as_float(a), m = abs(x);
-  return with_slope(with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5)), x,
-                    [](const Tensor& x, const Tensor&) { return prim::recip(prim::mul(add(neg(x), 1), add(x, 1))); });
+  return with_derivative(
+      with_sign_of(x, mul(log1p(prim::div(mul(m, 2), add(neg(m), 1))), 0.5)), x,
+      [](const Tensor& x, const Tensor&) { return prim::recip(prim::mul(add(neg(x), 1), add(x, 1))); });
 }
 Tensor logit(Operand a, std::optional<double> eps) {
   LC_SCOPE("logit");
@@ -252,8 +254,8 @@ Tensor logit(Operand a, std::optional<double> eps) {
   // x / (1 - x) near 1 loses digits, (2 x - 1) / (1 - x) does not
   const Tensor x = as_float(a), rest = add(neg(x), 1), off = add(mul(x, 2), -1);
   const Tensor near = prim::less_than(abs(off), full_like(x, 0.5));
-  return with_slope(prim::where(near, log1p(prim::div(off, rest)), log(prim::div(x, rest))), x,
-                    [](const Tensor& x, const Tensor&) { return prim::recip(prim::mul(x, add(neg(x), 1))); });
+  return with_derivative(prim::where(near, log1p(prim::div(off, rest)), log(prim::div(x, rest))), x,
+                         [](const Tensor& x, const Tensor&) { return prim::recip(prim::mul(x, add(neg(x), 1))); });
 }
 namespace {
 Tensor tanh_slope(const Tensor&, const Tensor& y) { return add(neg(prim::mul(y, y)), 1); }
@@ -265,12 +267,13 @@ Tensor tanh(Operand a) {
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
   if (x.dtype() == DType::F64) {
     const Tensor e = expm1(mul(m, -2));
-    return with_slope(with_sign_of(x, neg(prim::div(e, add(e, 2)))), x, tanh_slope);
+    return with_derivative(with_sign_of(x, neg(prim::div(e, add(e, 2)))), x, tanh_slope);
   }
   const Tensor big = prim::add(full_like(x, 1), mul(prim::recip(add(exp(mul(m, 2)), 1)), -2));
   const Tensor p = polynomial(s, {-0.00624284893, 0.021050714, -0.0538475476, 0.133325443, -0.333333164, 1});
   const Tensor signed_big = prim::where(prim::less_than(x, full_like(x, 0)), neg(big), big);
-  return with_slope(prim::where(prim::less_than(m, full_like(m, 0.55)), prim::mul(p, x), signed_big), x, tanh_slope);
+  return with_derivative(prim::where(prim::less_than(m, full_like(m, 0.55)), prim::mul(p, x), signed_big), x,
+                         tanh_slope);
 }
 namespace {
 // What an even function is of |x|; its sign of zero does not matter.
@@ -370,20 +373,20 @@ Tensor detail::normal_cdf_f32(const Tensor& x) {
       add(m, -2), {2.4512431e-08, -1.5745974e-07, -5.8979e-07, 6.345004e-06, 6.0050934e-07, -0.00012899634,
                    0.00025456364, 0.0014289557, -0.0063479217, -0.0031156386, 0.072790064, -0.17897783, 0.15083145});
   const Tensor tail = prim::where(prim::less_than(full_like(m, 5.5), m), full_like(m, 0), prim::mul(root, root));
-  return with_slope(prim::where(prim::less_than(x, full_like(x, 0)), tail, add(neg(tail), 1)), x, normal_density);
+  return with_derivative(prim::where(prim::less_than(x, full_like(x, 0)), tail, add(neg(tail), 1)), x, normal_density);
 }
 Tensor erf(Operand a) {
   LC_SCOPE("erf");
   LC_RETURN_IF_HALF(a, erf(a));
   const Tensor x = as_float(a);
-  return with_slope(x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x), x, erf_slope);
+  return with_derivative(x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x), x, erf_slope);
 }
 Tensor erfc(Operand a) {
   LC_SCOPE("erfc");
   LC_RETURN_IF_HALF(a, erfc(a));
   const Tensor x = as_float(a);
-  return with_slope(x.dtype() == DType::F64 ? erfc_f64(x) : erfc_f32(x), x,
-                    [](const Tensor& x, const Tensor& y) { return neg(erf_slope(x, y)); });
+  return with_derivative(x.dtype() == DType::F64 ? erfc_f64(x) : erfc_f32(x), x,
+                         [](const Tensor& x, const Tensor& y) { return neg(erf_slope(x, y)); });
 }
 namespace {
 // `r`, where zeros take the sign of `a`.

@@ -17,19 +17,19 @@ void check_betas(const O& o, const char* op) {
 struct Moments {
   Tensor first, second;
 };
-Moments moments(Slot& s, double beta1, double beta2) {
+Moments moments(ParameterUpdate& s, double beta1, double beta2) {
   const Tensor m = s.state("exp_avg"), v = s.state("exp_avg_sq");
   const Tensor square = prim::mul(s.g(), s.g());
   return {s.keep(m, moved(m, s.g(), 1 - beta1)), s.keep(v, prim::add(scaled(v, beta2), scaled(square, 1 - beta2)))};
 }
 
 template <class O>
-Rule adam(const O& o, const Clock& c, const char* op, bool decoupled) {
+Rule adam(const O& o, const StepState& c, const char* op, bool decoupled) {
   check_betas(o, op);
   const Tensor size = prim::div(c.lr, c.bias(o.beta1)), root = prim::recip(prim::sqrt(c.bias(o.beta2)));
-  return [=](Slot& s) {
-    if (decoupled) s.shrink(o.weight_decay);
-    s.descend(o.maximize, decoupled ? 0 : o.weight_decay);
+  return [=](ParameterUpdate& s) {
+    if (decoupled) s.decay_parameter(o.weight_decay);
+    s.apply_sign_and_decay(o.maximize, decoupled ? 0 : o.weight_decay);
     auto [m, v] = moments(s, o.beta1, o.beta2);
     if (o.amsgrad) {
       const Tensor most = s.state("max_exp_avg_sq");
@@ -42,10 +42,10 @@ Rule adam(const O& o, const Clock& c, const char* op, bool decoupled) {
 
 }  // namespace
 
-Rule rule(const Adam& o, const Clock& c) { return adam(o, c, "Adam", false); }
-Rule rule(const AdamW& o, const Clock& c) { return adam(o, c, "AdamW", true); }
+Rule rule(const Adam& o, const StepState& c) { return adam(o, c, "Adam", false); }
+Rule rule(const AdamW& o, const StepState& c) { return adam(o, c, "AdamW", true); }
 
-Rule rule(const NAdam& o, const Clock& c) {
+Rule rule(const NAdam& o, const StepState& c) {
   check_betas(o, "NAdam");
   not_negative(o.momentum_decay, "NAdam", "momentum_decay");
   // the momentum of step t warms up: beta1 (1 - 0.96^(t momentum_decay) / 2)
@@ -59,16 +59,16 @@ Rule rule(const NAdam& o, const Clock& c) {
   const Tensor of_gradient = prim::div(prim::mul(c.lr, minus(one, mu)), minus(one, product));
   const Tensor of_moment = prim::div(prim::mul(c.lr, after), minus(one, prim::mul(product, after)));
   const Tensor root = prim::recip(prim::sqrt(c.bias(o.beta2)));
-  return [=](Slot& s) {
-    if (o.decoupled_weight_decay) s.shrink(o.weight_decay);
-    s.descend(o.maximize, o.decoupled_weight_decay ? 0 : o.weight_decay);
+  return [=](ParameterUpdate& s) {
+    if (o.decoupled_weight_decay) s.decay_parameter(o.weight_decay);
+    s.apply_sign_and_decay(o.maximize, o.decoupled_weight_decay ? 0 : o.weight_decay);
     const auto [m, v] = moments(s, o.beta1, o.beta2);
     const Tensor along = prim::add(prim::mul(s.g(), s.spread(of_gradient)), prim::mul(m, s.spread(of_moment)));
     return minus(s.p(), prim::div(along, plus(prim::mul(prim::sqrt(v), s.spread(root)), o.eps)));
   };
 }
 
-Rule rule(const RAdam& o, const Clock& c) {
+Rule rule(const RAdam& o, const StepState& c) {
   check_betas(o, "RAdam");
   const double most = 2 / (1 - o.beta2) - 1;  // the length of the average behind many steps
   const Tensor power = c.power(o.beta2), bias = minus(c.number(1), power);
@@ -78,9 +78,9 @@ Rule rule(const RAdam& o, const Clock& c) {
   const Tensor trusted = prim::less_than(c.number(5), length);
   const Tensor size = prim::div(c.lr, c.bias(o.beta1));
   const Tensor adaptive = prim::mul(size, prim::mul(rectified, prim::sqrt(bias)));
-  return [=](Slot& s) {
-    if (o.decoupled_weight_decay) s.shrink(o.weight_decay);
-    s.descend(o.maximize, o.decoupled_weight_decay ? 0 : o.weight_decay);
+  return [=](ParameterUpdate& s) {
+    if (o.decoupled_weight_decay) s.decay_parameter(o.weight_decay);
+    s.apply_sign_and_decay(o.maximize, o.decoupled_weight_decay ? 0 : o.weight_decay);
     const auto [m, v] = moments(s, o.beta1, o.beta2);
     const Tensor scale =
         prim::where(s.spread(trusted), prim::div(s.spread(adaptive), plus(prim::sqrt(v), o.eps)), s.spread(size));
@@ -88,19 +88,19 @@ Rule rule(const RAdam& o, const Clock& c) {
   };
 }
 
-Rule rule(const LAMB& o, const Clock& c) {
+Rule rule(const LAMB& o, const StepState& c) {
   check_betas(o, "LAMB");
   const Tensor one = prim::recip(c.bias(o.beta1)), root = prim::recip(prim::sqrt(c.bias(o.beta2)));
-  return [=](Slot& s) {
-    s.descend(o.maximize, 0);
+  return [=](ParameterUpdate& s) {
+    s.apply_sign_and_decay(o.maximize, 0);
     const auto [m, v] = moments(s, o.beta1, o.beta2);
     const Tensor divisor = plus(prim::mul(prim::sqrt(v), s.spread(root)), o.eps);
     const Tensor u = prim::add(prim::div(prim::mul(m, s.spread(one)), divisor), scaled(s.p(), o.weight_decay));
     const Tensor length = norm(s.p()), stride = norm(u), zero = full_like(length, 0);
     const Tensor none = logical_or(prim::equal(length, zero), prim::equal(stride, zero));
     const Tensor trust = prim::where(none, full_like(length, 1), prim::div(length, stride));
-    const Tensor size = prim::mul(prim::cast(s.clock().lr, u.dtype()), trust);
-    return minus(s.p(), prim::mul(u, over(size, u.shape())));
+    const Tensor size = prim::mul(prim::cast(s.step().lr, u.dtype()), trust);
+    return minus(s.p(), prim::mul(u, broadcast_to(size, u.shape())));
   };
 }
 

@@ -18,7 +18,7 @@ std::vector<Tensor> averages(const Step& s, const char* suffix, const Next& next
   return r;
 }
 Tensor where_scalar(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  return prim::where(over(condition, a.shape()), a, b);
+  return prim::where(broadcast_to(condition, a.shape()), a, b);
 }
 void must_have_stepped(const Step& s, const char* op) {
   if (s.parameters.empty() || !s.step.defined())
@@ -50,7 +50,7 @@ std::vector<Tensor> swa(const Step& s, std::int64_t start, std::int64_t every, c
       logical_and(prim::less_than(number(-1), since), prim::equal(prim::mod(since, number(every)), number(0)));
   const Tensor taken = plus(prim::cast(prim::div(since, number(every)), DType::F64), 1);
   return averages(s, ".swa", [&](const Tensor& average, const Tensor& value) {
-    const Tensor part = over(prim::cast(prim::recip(taken), value.dtype()), value.shape());
+    const Tensor part = broadcast_to(prim::cast(prim::recip(taken), value.dtype()), value.shape());
     const Tensor next = prim::add(average, prim::mul(minus(value, average), part));
     return where_scalar(counts, where_scalar(first, value, next), average);
   });

@@ -14,7 +14,7 @@ Tensor measure(const Tensor& x, double p) {
 void all_fit(const std::vector<Update>& updates, const char* op) {
   if (updates.empty()) throw Error(op, "there is no gradient");
   for (const Update& u : updates) {
-    must_fit(u, op);
+    check_update(u, op);
     if (&u.gradient.graph() != &updates[0].gradient.graph())
       throw Error(op, str_cat("'", name_of(u.parameter), "' belongs to another graph than '",
                               name_of(updates[0].parameter), "'"));
@@ -42,7 +42,7 @@ Clipped clip_grad_norm(const std::vector<Update>& updates, double max_norm, doub
   const Tensor scale = prim::minimum(prim::div(full_like(r.norm, max_norm), plus(r.norm, 1e-6)), full_like(r.norm, 1));
   for (const Update& u : updates) {
     const Tensor g = prim::cast(u.gradient, wide(u.gradient.dtype()));
-    r.updates.push_back({u.parameter, prim::mul(g, over(prim::cast(scale, g.dtype()), g.shape()))});
+    r.updates.push_back({u.parameter, prim::mul(g, broadcast_to(prim::cast(scale, g.dtype()), g.shape()))});
   }
   return r;
 }
@@ -75,7 +75,7 @@ Accumulated accumulate(const std::vector<Update>& updates, int runs, Reduction r
     const Tensor gradient = prim::cast(u.gradient, wide(u.gradient.dtype()));
     const Tensor sum = g.input(name_of(u.parameter) + ".accumulated_grad", gradient.shape(), gradient.dtype(), at);
     // the first run overwrites, so that nothing has to be cleared: the sum is the one array that is written
-    const Tensor total = prim::where(over(first, sum.shape()), gradient, prim::add(sum, gradient));
+    const Tensor total = prim::where(broadcast_to(first, sum.shape()), gradient, prim::add(sum, gradient));
     g.assign(sum, total);
     r.updates.push_back({u.parameter, reduction == Reduction::Sum ? total : scaled(total, 1.0 / runs)});
   }

@@ -16,7 +16,7 @@ void below_one(double v, const char* op, const char* option) {
 
 const std::string& name_of(const Tensor& parameter) { return parameter.node().name; }
 
-void must_fit(const Update& u, const char* op) {
+void check_update(const Update& u, const char* op) {
   if (!u.parameter.defined() || !u.gradient.defined())
     throw Error(op, "an update needs a parameter and a gradient; one of them was never given a value");
   const Tensor &p = u.parameter, &g = u.gradient;
@@ -40,10 +40,12 @@ void must_be_scalar(const Tensor& t, const Graph& g, const char* op, const char*
                 str_cat(what, " is ", name(t.dtype()), " ", str(t.shape()), "; it must be ", type, " without axes"));
 }
 
-Tensor over(const Tensor& scalar, const Shape& shape) { return scalar.reshape(Shape(shape.size(), 1)).expand(shape); }
+Tensor broadcast_to(const Tensor& scalar, const Shape& shape) {
+  return scalar.reshape(Shape(shape.size(), 1)).expand(shape);
+}
 
 Tensor assign_when(const Tensor& when, const Tensor& state, const Tensor& next) {
-  const Tensor after = when.defined() ? prim::where(over(when, next.shape()), next, state) : next;
+  const Tensor after = when.defined() ? prim::where(broadcast_to(when, next.shape()), next, state) : next;
   state.graph().assign(state, after);
   return after;
 }
@@ -56,33 +58,33 @@ Tensor counter(Graph& g, std::string_view name, const Tensor& when, const Tensor
   return count;
 }
 
-Tensor Clock::zero_state(const std::string& name, const Shape& shape, DType dtype) const {
+Tensor StepState::zero_state(const std::string& name, const Shape& shape, DType dtype) const {
   return states->emplace_back(t.graph().input(name, shape, dtype));
 }
 
-Slot::Slot(const Clock& clock, const Update& u)
-    : clock_(clock),
+ParameterUpdate::ParameterUpdate(const StepState& step, const Update& u)
+    : step_(step),
       name_(name_of(u.parameter)),
       p_(prim::cast(u.parameter, wide(u.parameter.dtype()))),
       g_(prim::cast(u.gradient, p_.dtype())) {}
 
-Tensor Slot::spread(const Tensor& scalar) const {
-  return over(scalar.dtype() == DType::Bool ? scalar : prim::cast(scalar, p_.dtype()), p_.shape());
+Tensor ParameterUpdate::spread(const Tensor& scalar) const {
+  return broadcast_to(scalar.dtype() == DType::Bool ? scalar : prim::cast(scalar, p_.dtype()), p_.shape());
 }
-Tensor Slot::state(const std::string& suffix) {
-  return clock_.zero_state(name_ + "." + suffix, p_.shape(), p_.dtype());
+Tensor ParameterUpdate::state(const std::string& suffix) {
+  return step_.zero_state(name_ + "." + suffix, p_.shape(), p_.dtype());
 }
-Tensor Slot::finish(const Tensor& parameter, const Tensor& next) const {
+Tensor ParameterUpdate::finish(const Tensor& parameter, const Tensor& next) const {
   const Tensor after = keep(parameter, prim::cast(next, parameter.dtype()));
   for (const auto& [state, value] : behind_) keep(state, value());
   return after;
 }
-void Slot::descend(bool maximize, double weight_decay) {
+void ParameterUpdate::apply_sign_and_decay(bool maximize, double weight_decay) {
   if (maximize) g_ = scaled(g_, -1);
   if (weight_decay != 0) g_ = prim::add(g_, scaled(p_, weight_decay));
 }
-void Slot::shrink(double weight_decay) {
-  if (weight_decay != 0) p_ = prim::mul(p_, spread(plus(scaled(clock_.lr, -weight_decay), 1)));
+void ParameterUpdate::decay_parameter(double weight_decay) {
+  if (weight_decay != 0) p_ = prim::mul(p_, spread(plus(scaled(step_.lr, -weight_decay), 1)));
 }
 
 namespace {
@@ -99,7 +101,7 @@ Tensor rate(const Group& group, const StepOptions& o, const Tensor& t) {
 
 Graph& graph_of(const std::vector<Group>& groups) {
   for (const Group& g : groups)
-    for (const Update& u : g.updates) must_fit(u, kStep);
+    for (const Update& u : g.updates) check_update(u, kStep);
   const Tensor* first = nullptr;
   for (const Group& g : groups)
     for (const Update& u : g.updates) {
@@ -132,19 +134,19 @@ Step step(const std::vector<Group>& groups, const StepOptions& o, const Tensor::
   if (o.step.defined()) must_be_scalar(o.step, g, kStep, "step", o.step.dtype() == DType::I64, "i64");
   s.step = o.step.defined() ? o.step : new_counter(g, str_cat(o.name, ".step"), o.when, at);
   s.states.push_back(s.step);
-  Clock clock{.name = std::string(o.name),
-              .done = s.step,
-              .first = prim::equal(s.step, full_like(s.step, 0)),
-              .when = o.when,
-              .t = plus(prim::cast(s.step, DType::F64), 1),
-              .lr = {},
-              .states = &s.states};
+  StepState step{.name = std::string(o.name),
+                 .done = s.step,
+                 .first = prim::equal(s.step, full_like(s.step, 0)),
+                 .when = o.when,
+                 .t = plus(prim::cast(s.step, DType::F64), 1),
+                 .lr = {},
+                 .states = &s.states};
   for (std::size_t k = 0; k < groups.size(); ++k) {
-    if (k > 0) clock.name = str_cat(o.name, ".", k);
-    clock.lr = rate(groups[k], o, clock.t);
-    const Rule next = std::visit([&](const auto& optimizer) { return rule(optimizer, clock); }, groups[k].optimizer);
+    if (k > 0) step.name = str_cat(o.name, ".", k);
+    step.lr = rate(groups[k], o, step.t);
+    const Rule next = std::visit([&](const auto& optimizer) { return rule(optimizer, step); }, groups[k].optimizer);
     for (const Update& u : groups[k].updates) {
-      Slot slot(clock, u);
+      ParameterUpdate slot(step, u);
       s.parameters.push_back(u.parameter);
       s.next.push_back(slot.finish(u.parameter, next(slot)));
     }

@@ -68,7 +68,7 @@ std::optional<Tensor> drop_max_of_one(const Match& m) {
 }
 
 // What gradients() marked for a loss scale, where there is none, and indices that nobody checks.
-std::optional<Tensor> drop_mark(const Match& m) {
+std::optional<Tensor> strip_gradient_markers(const Match& m) {
   const Node& n = m.root.node();
   if (n.composite != gradient_seed() && n.composite != gradient_result() && n.composite != builtin::index_in_range())
     return std::nullopt;
@@ -104,7 +104,7 @@ std::vector<Rule> make_rules() {
       {"copy", op(Op::Contiguous, {x}), drop_copy},
       {"cast there and back", op(Op::Contiguous, {x}), drop_round_trip},
       {"max of one", op(Op::MaxReduce, {x}), drop_max_of_one},
-      {"mark", op(Op::Composite, {}), drop_mark},
+      {"mark", op(Op::Composite, {}), strip_gradient_markers},
   };
   for (const OpInfo& row : kOps) {
     if (row.kind != Kind::Elementwise && row.kind != Kind::Copy) continue;

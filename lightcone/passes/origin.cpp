@@ -9,7 +9,7 @@ namespace lc {
 namespace {
 
 // The operators of C++ by PyTorch's names.
-std::string_view spoken(std::string_view call) {
+std::string_view pytorch_name(std::string_view call) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOperators{{
       {"operator+", "add"},
       {"operator-", "sub"},
@@ -53,7 +53,9 @@ std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector
   return made;
 }
 
-std::string_view call_of(const Origin::Step& s) { return spoken(*s.where.op ? std::string_view(s.where.op) : s.op); }
+std::string_view call_name(const Origin::Step& s) {
+  return pytorch_name(*s.where.op ? std::string_view(s.where.op) : s.op);
+}
 
 bool spans_model(std::string_view call) {
   static constexpr std::array<std::string_view, 11> kCalls{
@@ -62,7 +64,7 @@ bool spans_model(std::string_view call) {
   return std::find(kCalls.begin(), kCalls.end(), call) != kCalls.end();
 }
 
-std::string in_words(const Origin& o) {
+std::string describe(const Origin& o) {
   struct Call {
     std::string_view name;
     std::string shapes;
@@ -70,7 +72,7 @@ std::string in_words(const Origin& o) {
   };
   std::vector<Call> calls;  // in order
   for (const Origin::Step& s : o.steps) {
-    const std::string_view name = call_of(s);
+    const std::string_view name = call_name(s);
     auto it = std::find_if(calls.begin(), calls.end(), [&](const Call& c) { return c.name == name; });
     // the end of one layer and the product of the next one are two calls
     const bool again = it != calls.end() && !s.shapes.empty() && it->shapes.empty() && it + 1 != calls.end();

@@ -27,11 +27,11 @@ std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector
                                 const std::map<NodeId, std::string>& shapes = {});
 
 // What the user called there, by PyTorch's name: "linear", "add".
-std::string_view call_of(const Origin::Step& s);
+std::string_view call_name(const Origin::Step& s);
 // Does a call by itself say little, because it goes through a whole model: backward, an optimiser's step?
 bool spans_model(std::string_view call);
 // What a kernel computes, in the words of the user's program: "linear [64, 784] x [784, 128], relu". A device names
 // kernels by this and nothing else wherever a person reads it.
-std::string in_words(const Origin& o);
+std::string describe(const Origin& o);
 
 }  // namespace lc

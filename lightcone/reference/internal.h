@@ -31,9 +31,9 @@ inline double rounded(DType t, double v, Rounding r) {
   return load_f64(&raw, t, 0);
 }
 
-struct Rows {  // an axis of a tensor seen as outer x length x inner
+struct AxisView {  // an axis of a tensor seen as outer x length x inner
   i64 outer = 1, length, inner = 1;
-  Rows(const IntList& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+  AxisView(const IntList& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
   }
@@ -47,7 +47,7 @@ struct Rows {  // an axis of a tensor seen as outer x length x inner
 };
 
 // How a node is computed: `noise` 0 for exactly, otherwise the seed of its samples.
-struct Way {
+struct EvalConfig {
   Rounding rounding = Rounding::Wide;
   std::uint64_t noise = 0;
   double products = 0;  // see interpret()
@@ -59,9 +59,9 @@ inline Sampled sampled(const Value& v, std::size_t k) {
 }
 
 using Operands = std::span<const Value* const>;
-Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const Way& way);
+Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const EvalConfig& config);
 // A graph whose inputs may have samples; its results keep theirs.
-Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const Way& way);
+Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const EvalConfig& config);
 
 struct Factor {
   const Value* value;
@@ -69,9 +69,9 @@ struct Factor {
 };
 // The sum over one axis of the product of two floating factors, whose elements are read where they lie: what a product
 // and a sum after it give, bit for bit, without the memory of the one between.
-Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way);
+Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config);
 
 // A loop, step by step. One that only carries states ends as soon as a step changes none of them.
-std::vector<Value> looped(const LoopBody& body, Operands in, const Way& way);
+std::vector<Value> looped(const LoopBody& body, Operands in, const EvalConfig& config);
 
 }  // namespace lc

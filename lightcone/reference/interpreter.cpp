@@ -22,29 +22,30 @@ bool stays_whole(const Node& n, std::span<const Sampled> x, double y) {
 }
 
 // The samples of element k of an elementwise result.
-Shift sampled_result(const Node& n, DType operands, std::span<const Sampled> x, const Value& out, std::size_t k,
-                     const Way& way) {
+Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled> x, const Value& out, std::size_t k,
+                          const EvalConfig& config) {
   const auto inexact = [](const Sampled& v) {
     return v.s && std::any_of(v.s, v.s + kSamples, [](double d) { return d != 0; });
   };
   const bool carries = std::any_of(x.begin(), x.end(), inexact);
   const double y = out.at(k);
-  Shift s = carries || n.op == Op::Bitcast ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], way.bits(k))
-                                           : kNoShift;
+  Deviations s = carries || n.op == Op::Bitcast
+                     ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], config.bits(k))
+                     : kNoDeviation;
   if (!is_float(n.dtype) || !rounds(n.op) || (y == 0 && exact(s)) || (!carries && stays_whole(n, x, y))) return s;
   round_samples(n.dtype, unit_of(n.op, n.dtype), y, y == 0 ? spread(s.data()) : std::fabs(y),
-                noise_bits(way.noise + 1, k), s);
+                noise_bits(config.noise + 1, k), s);
   return s;
 }
 
-Value elementwise(const Node& n, Operands in, const IntList& shape, const Way& way) {
+Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalConfig& config) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
   const DType type = in.back()->dtype;  // of the operands; the condition of Where comes first
   const bool floats = is_float(type);
   const bool sampled_operands = std::any_of(in.begin(), in.end(), [](const Value* v) { return !v->shift.empty(); });
   const bool bits = n.op == Op::Bitcast;
-  const bool samples = way.noise && (sampled_operands || bits || (is_float(n.dtype) && rounds(n.op)));
+  const bool samples = config.noise && (sampled_operands || bits || (is_float(n.dtype) && rounds(n.op)));
   if (samples) out.shift.resize(out.size());
   Sampled x[3];
   for (std::size_t k = 0; k < out.size(); ++k) {
@@ -55,12 +56,12 @@ Value elementwise(const Node& n, Operands in, const IntList& shape, const Way& w
       else out.i[k] = y.i;
     } else if (floats) {
       const double y = op.f(x[0].x, x[1].x, x[2].x);
-      if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, y, way.rounding);
+      if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, y, config.rounding);
       else out.i[k] = y != 0;
     } else {
       out.i[k] = wrapped(n.dtype, on_integers(n.op, type)(x[0].i, x[1].i, x[2].i));
     }
-    if (samples) out.shift[k] = sampled_result(n, type, {x, in.size()}, out, k, way);
+    if (samples) out.shift[k] = sampled_result(n, type, {x, in.size()}, out, k, config);
   }
   return out;
 }
@@ -88,8 +89,8 @@ class Sum {  // of one row, and what rounding may do to it
 
 // The samples of the greatest of whole numbers, y: those of 64 bits would be rounded as f64.
 template <class Place>
-Shift greatest_samples(const Node& n, const Value& in, i64 length, const Place& place, i64 y) {
-  Shift s = kNoShift;
+Deviations greatest_samples(const Node& n, const Value& in, i64 length, const Place& place, i64 y) {
+  Deviations s = kNoDeviation;
   const auto greater = on_integers(n.op, n.dtype);
   for (std::size_t l = 0; l < kSamples; ++l) {
     i64 greatest = info(n.dtype).lowest;
@@ -99,52 +100,52 @@ Shift greatest_samples(const Node& n, const Value& in, i64 length, const Place& 
       known = known && !std::isnan(e);
       if (known) greatest = greater(greatest, eval::add(in.i[place(k)], std::llround(e)), 0);
     }
-    s[l] = known ? apart(greatest, y) : kNaN;
+    s[l] = known ? deviation(greatest, y) : kNaN;
   }
   return s;
 }
 
 // The samples of a reduced row whose value is y; place(k) is its k-th element.
 template <class Place>
-Shift reduced_samples(const Node& n, const Value& in, i64 length, const Place& place, double y, const Way& way,
-                      std::size_t o) {
+Deviations reduced_samples(const Node& n, const Value& in, i64 length, const Place& place, double y,
+                           const EvalConfig& config, std::size_t o) {
   const OpInfo& op = info(n.op);
   const bool floats = is_float(n.dtype);
-  Shift s = kNoShift, acc;
+  Deviations s = kNoDeviation, acc;
   acc.fill(floats ? op.identity : 0);
   bool moved = false, known[kSamples];
   std::fill(known, known + kSamples, true);
   for (i64 k = 0; k < length && !in.shift.empty(); ++k) {
-    const Shift& e = in.shift[place(k)];
+    const Deviations& e = in.shift[place(k)];
     const double x = in.at(place(k));
     moved = moved || !exact(e);
-    if (n.op == Op::MaxReduce && std::isnan(x) && exact(e)) return kNoShift;  // nothing is above a NaN
+    if (n.op == Op::MaxReduce && std::isnan(x) && exact(e)) return kNoDeviation;  // nothing is above a NaN
     for (std::size_t l = 0; l < kSamples; ++l) {
       known[l] = known[l] && !std::isnan(e[l]);
       if (n.op == Op::SumReduce) acc[l] += floats ? x + e[l] : e[l];
       else acc[l] = k == 0 ? x + e[l] : eval::max(acc[l], x + e[l]);
     }
   }
-  for (std::size_t l = 0; moved && l < kSamples; ++l) s[l] = !known[l] ? kNaN : floats ? apart(acc[l], y) : acc[l];
+  for (std::size_t l = 0; moved && l < kSamples; ++l) s[l] = !known[l] ? kNaN : floats ? deviation(acc[l], y) : acc[l];
   if (!floats || n.op == Op::MaxReduce) return s;
   Sum sum(length);
   double other_way = 0;
   for (i64 k = 0; k < length; ++k) {
     const double term = in.f[place(k)];
     sum.add(term);
-    other_way += against(y, term);
+    other_way += opposing(y, term);
   }
   if (overflows(n.dtype, other_way)) return kUnknown;
-  round_samples(n.dtype, unit_of_sum(n.dtype), y, sum.magnitude(), way.bits(o), s);
+  round_samples(n.dtype, unit_of_sum(n.dtype), y, sum.magnitude(), config.bits(o), s);
   return s;
 }
 
-Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& way) {
+Value reduce(const Node& n, const Value& in, const IntList& shape, const EvalConfig& config) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
-  const bool samples = way.noise && (!in.shift.empty() || (is_float(n.dtype) && n.op == Op::SumReduce));
+  const bool samples = config.noise && (!in.shift.empty() || (is_float(n.dtype) && n.op == Op::SumReduce));
   if (samples) out.shift.resize(out.size());
-  const Rows rows(in.shape, n.axis);
+  const AxisView rows(in.shape, n.axis);
   const i64 least = n.op == Op::MaxReduce ? info(n.dtype).lowest : 0;
   for (std::size_t o = 0; o < out.size(); ++o) {
     const i64 at = static_cast<i64>(o);
@@ -155,12 +156,12 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const Way& wa
       if (is_float(n.dtype)) acc = op.f(acc, in.f[place(k)], 0);
       else iacc = on_integers(n.op, n.dtype)(iacc, in.i[place(k)], 0);
     }
-    if (is_float(n.dtype)) out.f[o] = rounded(n.dtype, acc, way.rounding);
+    if (is_float(n.dtype)) out.f[o] = rounded(n.dtype, acc, config.rounding);
     else out.i[o] = wrapped(n.dtype, iacc);
     if (!samples) continue;
     const bool whole_greatest = n.op == Op::MaxReduce && !is_float(n.dtype);
     out.shift[o] = whole_greatest ? greatest_samples(n, in, rows.length, place, out.i[o])
-                                  : reduced_samples(n, in, rows.length, place, out.at(o), way, o);
+                                  : reduced_samples(n, in, rows.length, place, out.at(o), config, o);
   }
   return out;
 }
@@ -170,25 +171,26 @@ double as_float(DType to, i64 v, DType from) {
   return to == DType::F64 ? to_f64(v, from) : odd_f64(v, from == DType::U64);
 }
 
-Value convert(const Node& n, const Value& in, const Way& way) {
+Value convert(const Node& n, const Value& in, const EvalConfig& config) {
   if (in.dtype == n.dtype) return in;
   Value out = make_value(n.dtype, in.shape);
   // f64 to f32 and large whole numbers are rounded some time or other, halves exactly here
   const bool narrows = in.dtype == DType::F64 && n.dtype == DType::F32;
   const bool rounding = narrows || (is_float(n.dtype) && !is_float(in.dtype));
-  const bool samples = way.noise && (rounding || !in.shift.empty());
+  const bool samples = config.noise && (rounding || !in.shift.empty());
   if (samples) out.shift.resize(out.size());
   for (std::size_t k = 0; k < out.size(); ++k) {
     if (!is_float(n.dtype)) out.i[k] = is_float(in.dtype) ? whole(n.dtype, in.f[k]) : wrapped(n.dtype, in.i[k]);
-    else if (is_float(in.dtype)) out.f[k] = rounded(n.dtype, in.f[k], way.rounding);
-    else out.f[k] = rounded(n.dtype, as_float(n.dtype, in.i[k], in.dtype), way.rounding);
+    else if (is_float(in.dtype)) out.f[k] = rounded(n.dtype, in.f[k], config.rounding);
+    else out.f[k] = rounded(n.dtype, as_float(n.dtype, in.i[k], in.dtype), config.rounding);
     if (!samples) continue;
     const Sampled x = sampled(in, k);
-    Shift& s = out.shift[k];
+    Deviations& s = out.shift[k];
     const i64 i = is_float(n.dtype) ? 0 : out.i[k];
-    if (x.s && !exact(in.shift[k])) s = converted(in.dtype, n.dtype, x, out.at(k), i, way.bits(k));
+    if (x.s && !exact(in.shift[k])) s = converted(in.dtype, n.dtype, x, out.at(k), i, config.bits(k));
     if (rounding && (narrows || std::fabs(out.f[k]) > most_whole(n.dtype)))
-      round_samples(n.dtype, unit_of(Op::Add, n.dtype), out.f[k], std::fabs(out.f[k]), noise_bits(way.noise + 1, k), s);
+      round_samples(n.dtype, unit_of(Op::Add, n.dtype), out.f[k], std::fabs(out.f[k]), noise_bits(config.noise + 1, k),
+                    s);
   }
   return out;
 }
@@ -244,17 +246,17 @@ Value seen(const Value& base, const View& view, const Bindings& env, std::uint64
   return v;
 }
 
-Value computed(const Node& n, Operands in, const Bindings& env, const Way& way) {
+Value computed(const Node& n, Operands in, const Bindings& env, const EvalConfig& config) {
   const IntList shape = numbers(n.shape, env);
   switch (info(n.op).kind) {
     case Kind::Leaf: return leaf(n, shape, env);
     case Kind::Elementwise:
       for (const Value* v : in)
         if (v->size() != in[0]->size()) throw Error(info(n.op).name, "operands differ in size for these sizes");
-      return elementwise(n, in, shape, way);
-    case Kind::Reduce: return reduce(n, *in[0], shape, way);
-    case Kind::Copy: return convert(n, *in[0], way);
-    case Kind::Composite: return composite(n, in, shape, env, way);
+      return elementwise(n, in, shape, config);
+    case Kind::Reduce: return reduce(n, *in[0], shape, config);
+    case Kind::Copy: return convert(n, *in[0], config);
+    case Kind::Composite: return composite(n, in, shape, env, config);
     case Kind::Result: return in[0]->parts.at(static_cast<std::size_t>(n.axis));
     case Kind::Kernel: break;
   }
@@ -262,7 +264,7 @@ Value computed(const Node& n, Operands in, const Bindings& env, const Way& way) 
 }
 
 // The samples of a result, as a bound.
-void judge(Value& v) {
+void compute_error_bounds(Value& v) {
   if (v.shift.empty()) return;
   v.error.resize(v.size());
   for (std::size_t k = 0; k < v.size(); ++k) {
@@ -275,10 +277,10 @@ void judge(Value& v) {
 class Interpreter {
  public:
   // The noise of `way` is the seed of all samples. `judged`: results have bounds instead of samples.
-  Interpreter(const Graph& g, const Bindings& env, const Way& way, bool judged)
+  Interpreter(const Graph& g, const Bindings& env, const EvalConfig& config, bool judged)
       : g_(g),
         env_(env),
-        way_(way),
+        way_(config),
         judged_(judged),
         values_(g.size()),
         live_(g.live()),
@@ -306,18 +308,20 @@ class Interpreter {
         values_[e.node] = {};
       }
   }
-  Way way(NodeId id) const { return {way_.rounding, way_.noise ? noise_bits(way_.noise, id) | 1 : 0, way_.products}; }
+  EvalConfig config(NodeId id) const {
+    return {way_.rounding, way_.noise ? noise_bits(way_.noise, id) | 1 : 0, way_.products};
+  }
   Value compute(NodeId id);
   Value sum(NodeId id);
   Value final_value(const Edge& e) {
     Value v = e.view.identity() ? values_[e.node] : seen(values_[e.node], e.view, env_, 0);
-    if (judged_) judge(v);
+    if (judged_) compute_error_bounds(v);
     return v;
   }
 
   const Graph& g_;
   const Bindings& env_;
-  Way way_;
+  EvalConfig way_;
   bool judged_;
   std::vector<Value> values_;
   std::vector<bool> live_;
@@ -335,7 +339,7 @@ Value Interpreter::sum(NodeId id) {
     f.at.apply(edge.view, env_);
     return f;
   };
-  return sum_of_products(n, factor(0), factor(1), numbers(n.shape, env_), way(id));
+  return sum_of_products(n, factor(0), factor(1), numbers(n.shape, env_), config(id));
 }
 
 Value Interpreter::compute(NodeId id) {
@@ -355,7 +359,7 @@ Value Interpreter::compute(NodeId id) {
     made[k] = seen(base, e.view, env_, noise);
     in.push_back(&made[k]);
   }
-  return computed(n, in, env_, way(id));
+  return computed(n, in, env_, config(id));
 }
 
 Results Interpreter::run(const std::map<std::string, Value>& inputs) {
@@ -419,8 +423,8 @@ Results interpret(const Graph& g, const std::map<std::string, Value>& inputs, co
   return Interpreter(g, env, {rounding, track ? 0x5EEDu : 0u, products}, true).run(inputs);
 }
 
-Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const Way& way) {
-  return Interpreter(g, {}, way, false).run(inputs);
+Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const EvalConfig& config) {
+  return Interpreter(g, {}, config, false).run(inputs);
 }
 
 }  // namespace lc

@@ -17,7 +17,7 @@ struct Value {
   std::vector<std::int64_t> shape;
   std::vector<double> f;
   std::vector<std::int64_t> i;
-  std::vector<Shift> shift;  // while a graph is judged: how far the samples are from each element; empty: exact
+  std::vector<Deviations> shift;  // while a graph is judged: how far the samples are from each element; empty: exact
   // Of a result: how far a correct implementation in this type may be from each element (infinity: undecided,
   // because a comparison or a rounding sits on an edge). Empty: exact.
   std::vector<double> error;

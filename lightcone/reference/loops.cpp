@@ -57,7 +57,7 @@ bool same(const Value& a, const Value& b) {
 
 }  // namespace
 
-std::vector<Value> looped(const LoopBody& b, Operands in, const Way& way) {
+std::vector<Value> looped(const LoopBody& b, Operands in, const EvalConfig& config) {
   const auto name = [&](std::size_t k) -> const std::string& { return b.graph[b.inputs[k]].name; };
   std::map<std::string, Value> given;
   for (std::size_t k = 0; k < in.size(); ++k)
@@ -67,7 +67,7 @@ std::vector<Value> looped(const LoopBody& b, Operands in, const Way& way) {
     const i64 row = b.slice_of(step);
     for (std::size_t k = b.states; k < b.states + b.slices; ++k) given[name(k)] = slice_of(*in[k], row);
     for (std::size_t k = 0; b.keeps && k < b.states; ++k) stacks[b.ys + k].put(row, given.at(name(k)));
-    Way own = way;
+    EvalConfig own = config;
     if (own.noise) own.noise = noise_bits(own.noise, static_cast<std::size_t>(step)) | 1;  // rounds in its own way
     Results r = interpret_samples(b.graph, given, own);
     bool settled = b.slices == 0 && stacks.empty();

@@ -23,8 +23,8 @@ struct Columns {  // [from, to) of an axis; kNone: a single one
 };
 
 // Factors are rounded by a part of the largest of 32 neighbours in the sum, as blocks with one scale are.
-void round_factors(std::span<const i64> at, std::size_t width, std::size_t columns, const Way& way, std::uint64_t side,
-                   Panel& p) {
+void round_factors(std::span<const i64> at, std::size_t width, std::size_t columns, const EvalConfig& config,
+                   std::uint64_t side, Panel& p) {
   const std::size_t depth = p.x.size() / width;
   for (std::size_t j = 0; j < columns; ++j)
     for (std::size_t block = 0; block < depth; block += 32) {
@@ -32,20 +32,21 @@ void round_factors(std::span<const i64> at, std::size_t width, std::size_t colum
       for (std::size_t k = block; k < std::min(depth, block + 32); ++k)
         if (const double x = std::fabs(p.x[k * width + j]); std::isfinite(x)) most = std::max(most, x);
       for (std::size_t k = block; k < std::min(depth, block + 32); ++k) {
-        Shift s = kNoShift;
+        Deviations s = kNoDeviation;
         if (p.x[k * width + j] != 0)
-          stray(way.products * most, noise_bits(way.noise + side, static_cast<std::uint64_t>(at[k * columns + j])), s);
+          perturb(config.products * most,
+                  noise_bits(config.noise + side, static_cast<std::uint64_t>(at[k * columns + j])), s);
         for (std::size_t l = 0; l < kSamples; ++l) p.s[l][k * width + j] += s[l];
       }
     }
 }
 
 void read(const Factor& f, const IntList& index, std::size_t summed, const Columns& c, std::size_t width,
-          const Way& way, std::uint64_t side, Panel& p) {
+          const EvalConfig& config, std::uint64_t side, Panel& p) {
   const auto depth = static_cast<std::size_t>(f.at.shape()[summed]), columns = static_cast<std::size_t>(c.to - c.from);
   IntList at(depth * columns);
   f.at.plane(index, summed, c.axis, c.from, c.to, at.data());
-  const bool samples = way.noise && !f.value->shift.empty(), rounds = way.noise && way.products > 0;
+  const bool samples = config.noise && !f.value->shift.empty(), rounds = config.noise && config.products > 0;
   p.exact = !samples && !rounds;
   p.x.assign(depth * width, 0);
   for (auto& s : p.s)
@@ -59,7 +60,7 @@ void read(const Factor& f, const IntList& index, std::size_t summed, const Colum
       for (std::size_t l = 0; l < kSamples; ++l)
         p.s[l][k * width + j] = f.value->shift[static_cast<std::size_t>(from)][l];
     }
-  if (rounds) round_factors(at, width, columns, way, side, p);
+  if (rounds) round_factors(at, width, columns, config, side, p);
 }
 
 struct Row {
@@ -156,9 +157,9 @@ void add_rounded(const Panel& a, const Panel& b, std::size_t width, Row& r) {
 }
 
 // Where infinities or NaN flow: each sample added up by itself.
-Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
+Deviations add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
   const std::size_t depth = a.x.size();
-  Shift s = kNoShift;
+  Deviations s = kNoDeviation;
   const auto moved = [&](const Panel& p, std::size_t l, std::size_t at) { return p.exact ? 0 : p.s[l][at]; };
   const auto certain = [&](const Panel& p, std::size_t at) {
     for (std::size_t l = 0; l < kSamples; ++l)
@@ -168,7 +169,7 @@ Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std:
   for (std::size_t k = 0; k < depth && std::isnan(y); ++k)  // a NaN among them that no rounding can heal
     if (std::isnan(a.x[k] * b.x[k * width + j]) && certain(a, k) && certain(b, k * width + j)) return s;
   double other_way = 0;
-  for (std::size_t k = 0; k < depth; ++k) other_way += against(y, a.x[k] * b.x[k * width + j]);
+  for (std::size_t k = 0; k < depth; ++k) other_way += opposing(y, a.x[k] * b.x[k * width + j]);
   if (overflows(t, other_way)) return kUnknown;
   for (std::size_t l = 0; l < kSamples; ++l) {
     double sum = 0;
@@ -178,18 +179,18 @@ Shift add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std:
       known = known && !std::isnan(da) && !std::isnan(db);
       sum += (a.x[k] + da) * (b.x[k * width + j] + db);
     }
-    s[l] = known ? apart(sum, y) : kNaN;
+    s[l] = known ? deviation(sum, y) : kNaN;
   }
   return s;
 }
 
 class Product {
  public:
-  Product(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way)
+  Product(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config)
       : n_(sum),
         a_(std::move(a)),
         b_(std::move(b)),
-        way_(way),
+        way_(config),
         space_(a_.at.shape()),
         summed_(static_cast<std::size_t>(sum.axis)),
         stride_(space_.size(), 0),
@@ -287,7 +288,7 @@ class Product {
 
   const Node& n_;
   Factor a_, b_;
-  Way way_;
+  EvalConfig way_;
   IntList space_;
   std::size_t summed_, axis_ = kNone;
   IntList stride_;
@@ -299,8 +300,8 @@ class Product {
 
 }  // namespace
 
-Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const Way& way) {
-  return Product(sum, std::move(a), std::move(b), shape, way).run();
+Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config) {
+  return Product(sum, std::move(a), std::move(b), shape, config).run();
 }
 
 }  // namespace lc

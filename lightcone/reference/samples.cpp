@@ -28,9 +28,9 @@ constexpr auto kHalves = [] {
 }();
 bool heads(std::uint64_t bits, int sample) { return kHalves[(bits >> 32) * kHalves.size() >> 32] >> sample & 1; }
 
-Shift either(double a, double b, double y, std::uint64_t bits) {
-  Shift s;
-  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? a : b, y);
+Deviations either(double a, double b, double y, std::uint64_t bits) {
+  Deviations s;
+  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? a : b, y);
   return s;
 }
 
@@ -75,7 +75,7 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
 
 // A comparison, a remainder: the two results an implementation may see, if there are two. A sine of who knows which
 // angle: some of all.
-bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Shift& s) {
+bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Deviations& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;
     for (int k = 0; k < kSamples; ++k) {
@@ -93,7 +93,7 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     constexpr std::array<double, kSamples> kSizes{1, 1, 0, 1, 0.7, 1, 1, 0.3};
     for (int k = 0; k < kSamples; ++k) {
       const double size = kSizes[(static_cast<std::size_t>(k) + (bits & 7)) % kSamples];
-      s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? size : -size, y);
+      s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? size : -size, y);
     }
     return true;
   }
@@ -118,13 +118,13 @@ double spread(const double* s) {
   return far;
 }
 
-double apart(double sample, double value) {
+double deviation(double sample, double value) {
   if (sample == value || (std::isnan(sample) && std::isnan(value))) return 0;
   return std::isfinite(value) ? sample - value : kNaN;
 }
 
 // Beyond this the samples' shifts are no longer whole.
-double apart(i64 sample, i64 value) {
+double deviation(i64 sample, i64 value) {
   const double d = static_cast<double>(sample) - static_cast<double>(value);
   return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
 }
@@ -139,15 +139,15 @@ double unit_of(Op op, DType t) {
   return is_narrow(t) ? std::exp2(1 - info(t).digits) : roundoff(t) * (plain ? 4 : 8);
 }
 double unit_of_sum(DType t) { return roundoff(t) * 4; }
-double against(double sum, double term) {
+double opposing(double sum, double term) {
   return std::isinf(sum) && std::isfinite(term) && std::signbit(term) != std::signbit(sum) ? std::fabs(term) : 0;
 }
 bool overflows(DType t, double magnitude) { return t != DType::F8E4M3FN && magnitude >= largest(t) * (1 - 0x1p-6); }
 
 // Another implementation may have another NaN, and a zero of the other sign.
-static Shift carried_bits(DType from, DType to, const Sampled& x, double y, i64 i) {
+static Deviations carried_bits(DType from, DType to, const Sampled& x, double y, i64 i) {
   if (is_float(from) && (x.x == 0 || std::isnan(x.x))) return kUnknown;
-  Shift s;
+  Deviations s;
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     if (unknown(x, k)) {
@@ -155,18 +155,18 @@ static Shift carried_bits(DType from, DType to, const Sampled& x, double y, i64 
       continue;
     }
     const Element e = bitcast({sample(x, k), whole_sample(x, k)}, from, to);
-    d = is_float(to) ? apart(e.f, y) : apart(e.i, i);
+    d = is_float(to) ? deviation(e.f, y) : deviation(e.i, i);
   }
   return s;
 }
 
-Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
+Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
   if (n.op == Op::Bitcast) return carried_bits(operands, n.dtype, x[0], y, i);
   const OpInfo& op = info(n.op);
   const bool floats = is_float(operands);
-  Shift s;
+  Deviations s;
   if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // most of what there is: unknown stays NaN
-    const double *a = x[0].s ? x[0].s : kNoShift.data(), *b = x[1].s ? x[1].s : kNoShift.data();
+    const double *a = x[0].s ? x[0].s : kNoDeviation.data(), *b = x[1].s ? x[1].s : kNoDeviation.data();
     if (n.op == Op::Add)
       for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) + (x[1].x + b[k]) - y;
     else
@@ -182,21 +182,22 @@ Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double 
     if (n.op == Op::Where) {  // what is not chosen does not matter
       const Sampled& chosen = unknown(x[0], k) ? x[0] : whole_sample(x[0], k) != 0 ? x[1] : x[2];
       if (unknown(chosen, k)) to = kNaN;
-      else to = floats ? apart(sample(chosen, k), y) : apart(whole_sample(chosen, k), i);
+      else to = floats ? deviation(sample(chosen, k), y) : deviation(whole_sample(chosen, k), i);
       continue;
     }
     to = kNaN;
     if (std::any_of(x.begin(), x.end(), [&](const Sampled& v) { return unknown(v, k); })) continue;
     const auto at = [&](std::size_t a) { return a < x.size() ? sample(x[a], k) : 0; };
     const auto whole_at = [&](std::size_t a) { return a < x.size() ? whole_sample(x[a], k) : 0; };
-    if (!floats) to = apart(wrapped(n.dtype, on_integers(n.op, operands)(whole_at(0), whole_at(1), whole_at(2))), i);
-    else to = apart(op.f(at(0), at(1), at(2)), y);
+    if (!floats)
+      to = deviation(wrapped(n.dtype, on_integers(n.op, operands)(whole_at(0), whole_at(1), whole_at(2))), i);
+    else to = deviation(op.f(at(0), at(1), at(2)), y);
   }
   return s;
 }
 
 // Where samples lie so far apart that an implementation may overflow, half of them do.
-static void stray_over(DType t, double y, std::uint64_t bits, Shift& s) {
+static void stray_over(DType t, double y, std::uint64_t bits, Deviations& s) {
   double far = 0;
   for (const double d : s)
     if (std::isfinite(d)) far = std::max(far, std::fabs(d));
@@ -205,33 +206,33 @@ static void stray_over(DType t, double y, std::uint64_t bits, Shift& s) {
     if (double& d = s[static_cast<std::size_t>(k)]; std::isfinite(d) && heads(bits, k)) d = std::copysign(kInf, d);
 }
 
-Shift converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
-  Shift s;
+Deviations converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
+  Deviations s;
   if (is_float(from) && !is_float(to)) {
     const auto [least, most] = within_reach(x);
     const bool zero = to == DType::Bool && least <= 0 && most >= 0;
     const i64 low = zero ? 0 : whole(to, least), high = zero ? 1 : whole(to, most);
     if (low != high) {
-      for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = apart(heads(bits, k) ? low : high, i);
+      for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? low : high, i);
       return s;
     }
   }
   if (const double reach = kReach * spread(x.s); is_narrow(to) && is_float(from) && reach < std::fabs(y) * 0x1p-6) {
     // to the same half as the value, or to one of two
     const double low = rounded(to, x.x - reach, Rounding::Storage), high = rounded(to, x.x + reach, Rounding::Storage);
-    return low == high ? kNoShift : either(low, high, y, bits);
+    return low == high ? kNoDeviation : either(low, high, y, bits);
   }
   for (int k = 0; k < kSamples; ++k) {
     double& d = s[static_cast<std::size_t>(k)];
     if (unknown(x, k)) d = kNaN;
-    else if (is_float(to)) d = apart(is_float(from) ? sample(x, k) : to_f64(whole_sample(x, k), from), y);
-    else d = apart(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
+    else if (is_float(to)) d = deviation(is_float(from) ? sample(x, k) : to_f64(whole_sample(x, k), from), y);
+    else d = deviation(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
   }
   if (is_float(to)) stray_over(to, y, bits, s);
   return s;
 }
 
-void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s) {
+void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Deviations& s) {
   if (!std::isfinite(y) || magnitude == 0) return;
   const double size = unit * magnitude + smallest(t);
   const bool over = overflows(t, magnitude);
@@ -246,12 +247,12 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
   if (!over) stray_over(t, y, bits, s);
 }
 
-void reread(DType t, double x, std::uint64_t bits, Shift& s) {
+void reread(DType t, double x, std::uint64_t bits, Deviations& s) {
   if (!std::isfinite(x) || exact(s)) return;
-  stray(roundoff(t) * (is_narrow(t) ? 1 : 2) * std::fabs(x), bits, s);
+  perturb(roundoff(t) * (is_narrow(t) ? 1 : 2) * std::fabs(x), bits, s);
 }
 
-void stray(double size, std::uint64_t bits, Shift& s) {
+void perturb(double size, std::uint64_t bits, Deviations& s) {
   for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] += size * part(bits, k);
 }
 

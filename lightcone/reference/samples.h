@@ -32,9 +32,9 @@ inline constexpr int kSamples = 8;
 inline constexpr double kReach = 4;
 
 // How far each sample of one element is from its value. NaN: nothing is known. An infinity: the sample is infinite.
-using Shift = std::array<double, kSamples>;
-inline constexpr Shift kNoShift = {};
-inline constexpr Shift kUnknown = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
+using Deviations = std::array<double, kSamples>;
+inline constexpr Deviations kNoDeviation = {};
+inline constexpr Deviations kUnknown = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
 
 // Random bits for element k of a node or an edge: the same for the same seed.
 inline std::uint64_t noise_bits(std::uint64_t seed, std::uint64_t k) {
@@ -50,18 +50,19 @@ struct Sampled {  // an operand at one element
   const double* s = nullptr;  // its samples' shifts; null: exact
 };
 
-inline bool exact(const Shift& s) { return s == kNoShift; }
-double spread(const double* s);             // the farthest, infinite where one is unknown; of null 0
-double apart(double sample, double value);  // a shift
-double apart(std::int64_t sample, std::int64_t value);
+inline bool exact(const Deviations& s) { return s == kNoDeviation; }
+double spread(const double* s);                 // the farthest, infinite where one is unknown; of null 0
+double deviation(double sample, double value);  // a shift
+double deviation(std::int64_t sample, std::int64_t value);
 double largest(DType t);
 
 // How far the samples of y = f(x) are because those of the operands are; `i` is y where that is an integer.
-Shift carried(const Node& n, DType operands, std::span<const Sampled> x, double y, std::int64_t i, std::uint64_t bits);
-Shift converted(DType from, DType to, const Sampled& x, double y, std::int64_t i, std::uint64_t bits);
+Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, double y, std::int64_t i,
+                   std::uint64_t bits);
+Deviations converted(DType from, DType to, const Sampled& x, double y, std::int64_t i, std::uint64_t bits);
 
 // What rounding adds: an implementation may differ from y by about `unit` times the magnitude.
-void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Shift& s);
+void round_samples(DType t, double unit, double y, double magnitude, std::uint64_t bits, Deviations& s);
 bool rounds(Op op);  // false: it gives one of its operands as it is
 double unit_of(Op op, DType t);
 // A sum's magnitude is that of its terms, and the root of the squares of the partial sums: what adding them one after
@@ -76,12 +77,12 @@ inline double part_of_block_sums(std::size_t length) {
 }
 // An infinite sum of which this term is one: how much it takes it the other way. When all that overflows by itself,
 // the sum is NaN in some order and infinite in another.
-double against(double sum, double term);
+double opposing(double sum, double term);
 bool overflows(DType t, double magnitude);
 
 // A value that is computed again for another reader may be rounded otherwise there, or not at all: a multiplication
 // is fused with the addition behind it. Moves the samples of an inexact operand.
-void reread(DType t, double x, std::uint64_t bits, Shift& s);
-void stray(double size, std::uint64_t bits, Shift& s);  // by up to this
+void reread(DType t, double x, std::uint64_t bits, Deviations& s);
+void perturb(double size, std::uint64_t bits, Deviations& s);  // by up to this
 
 }  // namespace lc

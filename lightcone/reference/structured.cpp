@@ -13,7 +13,7 @@
 namespace lc {
 namespace {
 
-Shift shift_at(const Value& v, std::size_t k) { return v.shift.empty() ? kNoShift : v.shift[k]; }
+Deviations shift_at(const Value& v, std::size_t k) { return v.shift.empty() ? kNoDeviation : v.shift[k]; }
 
 // Copies element `from` of a to `to` of b, whatever the dtype.
 void copy_element(const Value& a, std::size_t from, Value& b, std::size_t to) {
@@ -31,30 +31,30 @@ int axis_of(const Node& n) { return static_cast<int>(n.attributes.integer("axis"
 Value gather(const Node& n, Operands in, const IntList& shape) {
   Value out = make_value(n.dtype, shape);
   if (sampled(in)) out.shift.resize(out.size());
-  const Rows data(in[0]->shape, axis_of(n)), idx(shape, axis_of(n));
+  const AxisView data(in[0]->shape, axis_of(n)), idx(shape, axis_of(n));
   const auto read = [&](i64 o, i64 j, i64 i) { return j >= 0 && j < data.length ? in[0]->at(data.at(o, j, i)) : 0.0; };
   idx.each([&](i64 o, i64 k, i64 i) {
     const std::size_t to = idx.at(o, k, i);
     const i64 j = in[1]->i[to];
     if (j >= 0 && j < data.length) copy_element(*in[0], data.at(o, j, i), out, to);
-    const Shift moved = shift_at(*in[1], to);
+    const Deviations moved = shift_at(*in[1], to);
     if (exact(moved)) return;
     for (std::size_t l = 0; l < kSamples; ++l) {  // a sample that reads another place
       if (moved[l] == 0) continue;
       const i64 other = std::isnan(moved[l]) ? 0 : j + std::llround(moved[l]);
       const bool inside = other >= 0 && other < data.length;
       const double more = inside ? shift_at(*in[0], data.at(o, other, i))[l] : 0;
-      out.shift[to][l] = std::isnan(moved[l]) ? kNaN : apart(read(o, other, i) + more, out.at(to));
+      out.shift[to][l] = std::isnan(moved[l]) ? kNaN : deviation(read(o, other, i) + more, out.at(to));
     }
   });
   return out;
 }
 
-Value scatter(const Node& n, Operands in, const Way& way) {
+Value scatter(const Node& n, Operands in, const EvalConfig& config) {
   Value out = *in[0];
   const bool replaces = is(n, builtin::scatter()), adds = !replaces && is_float(n.dtype);
-  if (out.shift.empty() && (sampled(in) || (way.noise && adds))) out.shift.resize(out.size());
-  const Rows base(in[0]->shape, axis_of(n)), idx(in[1]->shape, axis_of(n));
+  if (out.shift.empty() && (sampled(in) || (config.noise && adds))) out.shift.resize(out.size());
+  const AxisView base(in[0]->shape, axis_of(n)), idx(in[1]->shape, axis_of(n));
   bool undecided = false;
   idx.each([&](i64 o, i64 k, i64 i) {
     const std::size_t from = idx.at(o, k, i);
@@ -66,13 +66,13 @@ Value scatter(const Node& n, Operands in, const Way& way) {
       copy_element(*in[2], from, out, to);
     } else if (is_float(n.dtype)) {
       const double term = in[2]->f[from], before = out.f[to];
-      out.f[to] = rounded(n.dtype, before + term, way.rounding);
-      if (!way.noise) return;
-      Shift& s = out.shift[to];
-      const Shift t = shift_at(*in[2], from);
-      for (std::size_t l = 0; l < kSamples; ++l) s[l] = apart(before + s[l] + (term + t[l]), out.f[to]);
+      out.f[to] = rounded(n.dtype, before + term, config.rounding);
+      if (!config.noise) return;
+      Deviations& s = out.shift[to];
+      const Deviations t = shift_at(*in[2], from);
+      for (std::size_t l = 0; l < kSamples; ++l) s[l] = deviation(before + s[l] + (term + t[l]), out.f[to]);
       round_samples(n.dtype, unit_of_sum(n.dtype) * 2, out.f[to], std::fabs(before) + std::fabs(term),
-                    way.bits(out.size() + from), s);
+                    config.bits(out.size() + from), s);
     } else {
       out.i[to] = wrapped(n.dtype, eval::add(out.i[to], in[2]->i[from]));
       if (!exact(shift_at(*in[2], from))) out.shift[to] = kUnknown;
@@ -85,7 +85,7 @@ Value scatter(const Node& n, Operands in, const Way& way) {
 Value slice_scatter(const Node& n, Operands in, const Bindings& env) {
   Value out = *in[0];
   if (sampled(in)) out.shift.resize(out.size());
-  const Rows base(in[0]->shape, axis_of(n)), src(in[1]->shape, axis_of(n));
+  const AxisView base(in[0]->shape, axis_of(n)), src(in[1]->shape, axis_of(n));
   const i64 start = n.attributes.dim("start").eval(env);
   if (start < 0 || start + src.length > base.length)
     throw Error("slice_scatter", str_cat("[", start, ", ", start + src.length, ") leaves an axis of ", base.length));
@@ -94,7 +94,7 @@ Value slice_scatter(const Node& n, Operands in, const Bindings& env) {
 }
 
 // Which places of a sorted row are certain: those that nothing on one side can pass to the other.
-void mark_ties(const Value& in, const Rows& rows, i64 o, i64 i, std::span<const i64> order, bool descending,
+void mark_ties(const Value& in, const AxisView& rows, i64 o, i64 i, std::span<const i64> order, bool descending,
                Value& out) {
   const std::size_t length = order.size();
   const auto bound = [&](std::size_t k, int side) {
@@ -128,7 +128,7 @@ void mark_ties(const Value& in, const Rows& rows, i64 o, i64 i, std::span<const 
 Value argsort(const Node& n, const Value& in) {
   Value out = make_value(DType::I64, in.shape);
   if (!in.shift.empty()) out.shift.resize(out.size());
-  const Rows rows(in.shape, axis_of(n));
+  const AxisView rows(in.shape, axis_of(n));
   const bool descending = n.attributes.integer("descending") != 0;
   std::vector<i64> order(static_cast<std::size_t>(rows.length));
   for (i64 o = 0; o < rows.outer; ++o)
@@ -155,7 +155,7 @@ Value dequantize(const Node& n, const Value& in, const IntList& shape) {
     const i64* p = in.i.data() + block * q.bytes;
     out.f[k] = quant_value(q.format, static_cast<i64>(k) % q.elements, [&](i64 at) { return p[at]; });
   }
-  const auto inexact = [](const Shift& s) { return !exact(s); };
+  const auto inexact = [](const Deviations& s) { return !exact(s); };
   if (std::any_of(in.shift.begin(), in.shift.end(), inexact)) out.shift.assign(out.size(), kUnknown);
   return out;
 }
@@ -173,7 +173,7 @@ Value random_bits(const Node& n, const Value& step, const IntList& shape) {
 }
 
 // The definition, evaluated with the operands' samples: what it rounds is found as everywhere.
-std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, const Way& way) {
+std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, const EvalConfig& config) {
   Graph g;
   std::vector<Tensor> operands;
   std::map<std::string, Value> given;
@@ -194,7 +194,7 @@ std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, cons
     names.push_back(str_cat("result ", names.size()));
     g.output(names.back(), t);
   }
-  Results r = interpret_samples(g, given, way);
+  Results r = interpret_samples(g, given, config);
   std::vector<Value> results;
   for (const std::string& name : names) results.push_back(std::move(r.outputs.at(name)));
   return results;
@@ -227,11 +227,11 @@ const ReferenceRule* reference_rule(const Composite& c) {
   return it == rules.end() ? nullptr : it->second.get();
 }
 
-Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const Way& way) {
+Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const EvalConfig& config) {
   const ReferenceRule* own = reference_rule(*n.composite);
-  std::vector<Value> results = own ? own->evaluate({n, in, shape, env, way.rounding, way.noise, way.products})
-                               : n.composite->loop ? looped(*n.composite->loop, in, way)
-                                                   : defined(n, in, env, way);
+  std::vector<Value> results = own ? own->evaluate({n, in, shape, env, config.rounding, config.noise, config.products})
+                               : n.composite->loop ? looped(*n.composite->loop, in, config)
+                                                   : defined(n, in, env, config);
   const std::size_t wanted = n.results.empty() ? 1 : n.results.size();
   if (results.size() != wanted)
     throw Error(n.composite->name, str_cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));

@@ -18,17 +18,17 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
       values(graph(), program->order, program->parts, largest(), *device) {
   const std::size_t nodes = graph().size();
   input.resize(nodes);
-  given.assign(nodes, -1);
+  bound_elements.assign(nodes, -1);
   is_state.resize(nodes);
-  borrowed.resize(nodes);
+  is_user_memory.resize(nodes);
   bytes.resize(nodes);
   take_weights();
   if (largest().state_block) states = device->allocate_sparse(largest().state_block);
   for (const Assignment& a : graph().assignments()) {
     is_state[a.state] = true;
-    const Place first = std::exchange(input[a.state], Place{});  // loaded: where this context begins
+    const BufferSlice first = std::exchange(input[a.state], BufferSlice{});  // loaded: where this context begins
     if (in_block(a.state) || first) {
-      const Place own = buffer(a.state, largest().nodes[a.state].bytes);
+      const BufferSlice own = buffer(a.state, largest().nodes[a.state].bytes);
       if (first) device->copy(own, first, largest().nodes[a.state].bytes);
     }
   }
@@ -41,7 +41,7 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
 void Context::Impl::take_weights() {
   loaded = {program->prepared_values};
   for (const auto& [id, w] : program->weights) {
-    if ((is_state[id] || given[id] >= 0 || borrowed[id]) && input[id]) continue;
+    if ((is_state[id] || bound_elements[id] >= 0 || is_user_memory[id]) && input[id]) continue;
     input[id] = program->fixed(id);
     loaded.push_back(w.buffer);
   }
@@ -58,7 +58,7 @@ void Context::Impl::prepare_launches() {
     if (graph()[id].op == Op::Kernel) all += graph()[id].in.size();
   }
   operands.resize(all);
-  Place* in = operands.data();
+  BufferSlice* in = operands.data();
   for (NodeId id : program->order) {
     const Node& n = graph()[id];
     launch_at.push_back(launches.size());
@@ -68,7 +68,7 @@ void Context::Impl::prepare_launches() {
                         .out = {},
                         .sizes = sizes[id],
                         .scratch = {},
-                        .beside_next = largest().fork[id] != id});
+                        .concurrent_with_next = largest().fork[id] != id});
     in += n.in.size();
   }
   launch_at.push_back(launches.size());
@@ -99,16 +99,16 @@ bool Context::Impl::in_block(NodeId id) const {
 }
 
 // Memory of this context's own for an input or a state, of at least so many bytes. A state keeps what it held.
-Place Context::Impl::buffer(NodeId id, std::size_t bytes) {
-  if (in_block(id) && states) put(id, {states.get(), largest().nodes[id].offset});
+BufferSlice Context::Impl::buffer(NodeId id, std::size_t bytes) {
+  if (in_block(id) && states) bind_buffer(id, {states.get(), largest().nodes[id].offset});
   else grow(id, bytes);  // also what is empty: a kernel may load its first element, for a loop without a step
-  borrowed[id] = false;
-  lent.erase(id);
-  mirrored.erase(id);
+  is_user_memory[id] = false;
+  user_buffers.erase(id);
+  device_copies.erase(id);
   return input[id];
 }
 
-void Context::Impl::put(NodeId id, Place at) {
+void Context::Impl::bind_buffer(NodeId id, BufferSlice at) {
   moved = moved || input[id] != at;
   input[id] = at;
 }
@@ -132,13 +132,13 @@ void Context::Impl::grow(NodeId id, std::size_t bytes) {
                           device->shares_host_memory() ? "the system" : device->name(), " has not to give", names));
     }
     if (m) device->copy({larger.get(), 0}, {m.get(), 0}, have);
-    put(id, {larger.get(), 0});
+    bind_buffer(id, {larger.get(), 0});
     m = std::move(larger);
   }
-  put(id, {m.get(), 0});
+  bind_buffer(id, {m.get(), 0});
 }
 
-void Context::Impl::bring(NodeId id, const void* from) {
+void Context::Impl::upload(NodeId id, const void* from) {
   const std::size_t size = bytes_now(id);
   if (!in_block(id)) grow(id, size);
   if (size) device->copy_in(input[id], from, size);
@@ -224,7 +224,7 @@ void Context::Impl::set(std::string_view name, std::span<const T> values) {
   const Node& n = graph()[*id];
   const std::size_t size = check_room(n, values.size(), largest().nodes[*id].bytes);
   check_held(n, values);
-  const Place to = buffer(*id, size);
+  const BufferSlice to = buffer(*id, size);
   if (device->shares_host_memory()) {
     device->synchronise();
     fill(to.host(), n.dtype, values);
@@ -233,7 +233,7 @@ void Context::Impl::set(std::string_view name, std::span<const T> values) {
     fill(bytes.data(), n.dtype, values);
     device->copy_in(to, bytes.data(), size);
   }
-  given[*id] = static_cast<std::int64_t>(values.size());
+  bound_elements[*id] = static_cast<std::int64_t>(values.size());
 }
 
 Context& Context::set(std::string_view input, std::span<const float> values) {
@@ -264,9 +264,9 @@ Context& Context::set_bytes(std::string_view input, const void* data, std::size_
   if (!data && bytes) throw Error("set", str_cat("the data of '", n.name, "' have no address"));
   const std::size_t elements = bytes / size_of(n.dtype);
   check_room(n, elements, impl_->largest().nodes[*id].bytes);
-  const Place to = impl_->buffer(*id, bytes);
+  const BufferSlice to = impl_->buffer(*id, bytes);
   if (bytes) impl_->device->copy_in(to, data, bytes);
-  impl_->given[*id] = static_cast<std::int64_t>(elements);
+  impl_->bound_elements[*id] = static_cast<std::int64_t>(elements);
   return *this;
 }
 Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
@@ -277,14 +277,14 @@ Context& Context::use(std::string_view input, void* data, std::size_t bytes) {
   check_data("use", impl_->graph()[*id], data, bytes);
   std::unique_ptr<Buffer> there = impl_->device->lend(data, bytes);
   if (!there) impl_->buffer(*id, 0);
-  impl_->given[*id] = -1;
-  impl_->borrowed[*id] = there != nullptr;
+  impl_->bound_elements[*id] = -1;
+  impl_->is_user_memory[*id] = there != nullptr;
   if (!there) {
-    impl_->mirrored[*id] = data;
+    impl_->device_copies[*id] = data;
     return *this;
   }
-  impl_->put(*id, {there.get(), 0});
-  impl_->lent[*id] = std::move(there);
+  impl_->bind_buffer(*id, {there.get(), 0});
+  impl_->user_buffers[*id] = std::move(there);
   impl_->owned.erase(*id);
   return *this;
 }
@@ -301,10 +301,10 @@ void Context::clear_states() {
   Impl& c = *impl_;
   for (const Assignment& a : c.graph().assignments()) {
     const auto own = c.owned.find(a.state);
-    const auto copied = c.mirrored.find(a.state);
+    const auto copied = c.device_copies.find(a.state);
     const std::size_t most = c.largest().nodes[a.state].bytes;
     if (c.input[a.state]) c.device->zero(c.input[a.state], own != c.owned.end() ? own->second->size() : most);
-    if (copied != c.mirrored.end()) std::memset(copied->second, 0, most);
+    if (copied != c.device_copies.end()) std::memset(copied->second, 0, most);
   }
 }
 
@@ -318,7 +318,7 @@ std::size_t Context::memory_bytes() const {
 // ---- results ----------------------------------------------------------------------------------
 
 // Where a value lies, when all of it is there. For a state that is a result: what it held before the run.
-Place Context::Impl::readable(NodeId id, bool before) {
+BufferSlice Context::Impl::readable(NodeId id, bool before) {
   const std::size_t need = bytes_now(id);
   const auto missing = [&](const char* what) {
     const auto root = std::ranges::find(graph().roots(), id, [](const Root& r) { return r.edge.node; });
@@ -339,11 +339,12 @@ Place Context::Impl::readable(NodeId id, bool before) {
   if (p.where == Placement::Where::Arena && !values.has_room(id, need))
     missing("has no value for these sizes yet: run() first");
   if (p.where == Placement::Where::Input) {
-    if (is_state[p.input] && !borrowed[p.input] && !in_block(p.input)) grow(p.input, need);
-    if (const auto from = mirrored.find(p.input); from != mirrored.end()) bring(from->first, from->second);
+    if (is_state[p.input] && !is_user_memory[p.input] && !in_block(p.input)) grow(p.input, need);
+    if (const auto from = device_copies.find(p.input); from != device_copies.end()) upload(from->first, from->second);
     if (!input[p.input]) missing("has no value: set or load it");
     const auto elements = static_cast<std::int64_t>(need / size_of(graph()[id].dtype));
-    if (p.input == id && given[id] >= 0 && given[id] < elements) missing("was set for other sizes: set it for these");
+    if (p.input == id && bound_elements[id] >= 0 && bound_elements[id] < elements)
+      missing("was set for other sizes: set it for these");
   }
   return place(id);
 }

@@ -66,7 +66,7 @@ void Context::Impl::refresh() {
   for (NodeId id : program->parts) measure(id);
   for (const Assignment& a : graph().assignments()) {
     measure(a.state);
-    if (!borrowed[a.state] && !in_block(a.state)) grow(a.state, bytes[a.state]);
+    if (!is_user_memory[a.state] && !in_block(a.state)) grow(a.state, bytes[a.state]);
   }
   values.fit(bindings, bytes);
   stale = false;
@@ -76,17 +76,17 @@ void Context::Impl::check_inputs() const {
   for (const auto& [name, id] : program->inputs) {
     if (!program->prepared.resident[id]) continue;
     if (!input[id]) throw Error("run", str_cat("input '", name, "' has no value: set or load it"));
-    if (given[id] < 0) continue;
+    if (bound_elements[id] < 0) continue;
     std::int64_t want = 1;
     for (std::size_t k : program->shapes[id]) want = times(want, dims[k]);
-    if (want != given[id])
+    if (want != bound_elements[id])
       throw Error("run", str_cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
-                                 " elements for these sizes, not ", given[id]));
+                                 " elements for these sizes, not ", bound_elements[id]));
   }
   if (!ran)  // a state begins with zeros, but no model with weights of zeros was meant
     for (const Assignment& a : graph().assignments())
       if (const Node& n = graph()[a.state];
-          n.parameter && !program->weights.contains(a.state) && given[a.state] < 0 && !borrowed[a.state])
+          n.parameter && !program->weights.contains(a.state) && bound_elements[a.state] < 0 && !is_user_memory[a.state])
         throw Error("run", str_cat("the parameter '", n.name,
                                    "' has no value: a Trainer gives it the first one, Program::load() that of a file"));
   for (NodeId id : program->prepared_order)
@@ -95,13 +95,13 @@ void Context::Impl::check_inputs() const {
                   graph()[id].where);
 }
 
-Value Context::Impl::read(const Edge& e, Place at) const {
+Value Context::Impl::read(const Edge& e, BufferSlice at) const {
   const Node& n = graph()[e.node];
   const HostView bytes(*device, at, bytes_now(e.node));
   return look_through(read_value(bytes.data(), n.dtype, numbers(n.shape, bindings)), e.view, bindings);
 }
 
-void Context::Impl::write(const Value& v, Place to) const {
+void Context::Impl::write(const Value& v, BufferSlice to) const {
   if (device->shares_host_memory()) {
     device->synchronise();
     write_value(v, to.host());
@@ -115,8 +115,8 @@ void Context::Impl::write(const Value& v, Place to) const {
 void Context::Impl::interpret_node(NodeId id) {
   const Node& n = graph()[id];
   const OpScope scope(n.where);
-  const auto behind = [](Place p, std::int64_t bytes) {
-    return Place{p.buffer, p.offset + static_cast<std::size_t>(bytes)};
+  const auto behind = [](BufferSlice p, std::int64_t bytes) {
+    return BufferSlice{p.buffer, p.offset + static_cast<std::size_t>(bytes)};
   };
   if (n.op == Op::Result) {  // it lies in the value of all of them
     const NodeId all = n.in[0].node;
@@ -133,7 +133,7 @@ void Context::Impl::interpret_node(NodeId id) {
 
 // Where everything lies and how large it is, for the recording.
 void Context::Impl::place_launches() {
-  Place* in = operands.data();
+  BufferSlice* in = operands.data();
   Launch* l = launches.data();
   for (const NodeId id : program->order) {
     const Node& n = graph()[id];
@@ -167,7 +167,7 @@ void Context::Impl::run(const Done& done) {
   if (loads != program->loads) take_weights();
   if (stale) refresh();
   check_inputs();
-  for (const auto& [id, from] : mirrored) bring(id, from);
+  for (const auto& [id, from] : device_copies) upload(id, from);
   if (moved) place_launches();
   if (profiler) profiler->begin_run(bindings);
   for (const auto& [state, offset] : plan().snapshots) device->copy(values.at(offset), input[state], bytes[state]);
@@ -184,7 +184,7 @@ void Context::Impl::run(const Done& done) {
     if constexpr (kWatched) done(order[k]);
   }
   commit_states();
-  for (const auto& [id, to] : mirrored)
+  for (const auto& [id, to] : device_copies)
     if (is_state[id]) device->copy_out(to, input[id], bytes[id]);
   if (profiler) profiler->end_run();
   ran = true;
@@ -212,7 +212,7 @@ Context& Context::run_checked(Infinities infinities) {
   if (c.loads != c.program->loads) c.take_weights();
   if (c.stale) c.refresh();
   c.check_inputs();
-  for (const auto& [id, from] : c.mirrored) c.bring(id, from);
+  for (const auto& [id, from] : c.device_copies) c.upload(id, from);
   for (NodeId id = 0; id < g.size(); ++id)
     if (c.input[id]) look(id);
   c.run([&](NodeId id) {

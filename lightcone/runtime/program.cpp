@@ -103,9 +103,9 @@ void Program::Impl::choose_device() {
   if (!device) device = host_device();
 }
 
-Place Program::Impl::fixed(NodeId id) const {
+BufferSlice Program::Impl::fixed(NodeId id) const {
   if (const auto w = weights.find(id); w != weights.end()) return {w->second.buffer.get(), 0};
-  return computed[id] ? Place{prepared_values.get(), plan.nodes[id].offset} : Place{};
+  return computed[id] ? BufferSlice{prepared_values.get(), plan.nodes[id].offset} : BufferSlice{};
 }
 
 void Program::Impl::compute_prepared(NodeId changed) {
@@ -113,14 +113,14 @@ void Program::Impl::compute_prepared(NodeId changed) {
   dirty[changed] = true;
   for (NodeId id : prepared_order) {
     const Node& n = graph[id];
-    std::vector<Place> in;
+    std::vector<BufferSlice> in;
     for (const Edge& e : n.in) {
       dirty[id] = dirty[id] || dirty[e.node];
       in.push_back(fixed(e.node));
     }
     if (!dirty[id]) continue;
     computed[id] = false;  // until it is done: an Error may come between
-    if (std::find(in.begin(), in.end(), Place{}) != in.end()) continue;
+    if (std::find(in.begin(), in.end(), BufferSlice{}) != in.end()) continue;
     std::vector<std::int64_t> values;
     for (std::size_t k : sizes[id]) values.push_back(dims[k].eval({}));
     const auto scratch = device->allocate(static_cast<std::size_t>(n.kernel->scratch_bytes(workers).eval({})));

@@ -72,7 +72,7 @@ struct Program::Impl {
   void choose_device();
   std::size_t dim(const Dim& d);
   void dims_of(const View& v);
-  Place fixed(NodeId id) const;  // of a parameter or a prepared value, none before it is there
+  BufferSlice fixed(NodeId id) const;  // of a parameter or a prepared value, none before it is there
   void compute_prepared(NodeId changed);
   // The input of this name; none when nothing that is computed reads it. Error when the graph never had it.
   std::optional<NodeId> find_input(const char* op, std::string_view name) const;

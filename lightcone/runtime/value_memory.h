@@ -28,7 +28,7 @@ class ValueMemory {
   bool has_room(NodeId id, std::size_t bytes) const { return bytes <= room_[id]; }
 
   const MemoryPlan& plan() const { return fitted_ ? own_ : largest_; }  // where each value lies
-  Place at(std::size_t offset) const { return {memory_.get(), offset}; }
+  BufferSlice at(std::size_t offset) const { return {memory_.get(), offset}; }
   std::size_t committed() const { return memory_ ? memory_->committed() : 0; }
 
  private:

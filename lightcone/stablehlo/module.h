@@ -17,7 +17,7 @@
 
 #include "lightcone/core/dtype.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // Where something stands in the text, from 1. In bytecode, which has no lines, `column` is the byte and `line` 0.
 struct Place {
@@ -78,7 +78,7 @@ struct Attribute {
   std::int64_t integer = 0;  // and of Bool
   double real = 0;
   std::string text = {}, name = {};
-  hlo::Type type = {};  // of Dense; of Integer and Real the element type alone
+  stablehlo::Type type = {};  // of Dense; of Integer and Real the element type alone
   std::vector<std::int64_t> integers = {};
   std::vector<std::byte> data =
       {};              // of Dense: elements in row-major order, little-endian, a byte for i1; one if splat
@@ -153,5 +153,5 @@ Module parse(std::string_view text);
 // than 32 MiB and some 300 times the file.
 Module parse_bytecode(std::span<const std::byte> file);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo
 #include "lightcone/macros_on.h"

@@ -82,6 +82,6 @@ struct StableHloProgram {
 // Error with line and column for text that cannot be read, and one that lists everything in it that is not supported,
 // with lines. Extents that the text leaves open ('?') follow from the arguments' shapes: a graph has static ones.
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o = {});
-StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o = {});
+StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptions& o = {});
 
 }  // namespace lc

@@ -26,10 +26,10 @@ struct StableHloExport {
     TensorType type;
     bool state = false;
   };
-  hlo::Module module;
+  stablehlo::Module module;
   std::vector<Argument> arguments;
   std::vector<Result> results;  // outputs first, then the next values of states
-  std::string text() const { return hlo::print(module); }
+  std::string text() const { return stablehlo::print(module); }
 };
 
 // What becomes of symbolic extents to which no number is given.

@@ -310,7 +310,7 @@ Tensor Generator::contraction() {
 Tensor Generator::siblings(Tensor a) {
   const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
   const auto product = [&](int n) {
-    const Tensor w = g_.input(fresh(), {n, a.extent(1)}, t, SourceLocation::current(), kParameter);
+    const Tensor w = g_.parameter(fresh(), {n, a.extent(1)}, t);
     return product_of(a, prim::cast(w, DType::F32).transpose(0, 1));
   };
   const int n = one_of({1, 4, 19});

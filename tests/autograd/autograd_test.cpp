@@ -125,9 +125,8 @@ TEST(Rules, WhatMovesElements) {
 
 TEST(Gradients, OfAnMlpAreMatrixProducts) {
   Graph g;
-  const Tensor x = g.input("x", {32, 64}),
-               w = g.input("w", {64, 48}, DType::F32, SourceLocation::current(), kParameter);
-  const Tensor v = g.input("v", {48, 10}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor x = g.input("x", {32, 64}), w = g.parameter("w", {64, 48}, DType::F32);
+  const Tensor v = g.parameter("v", {48, 10}, DType::F32);
   const Tensor h = relu(matmul(x, w)), loss = sum(square(matmul(h, v)));
   const auto d = gradients(loss, {w, v});
   EXPECT_EQ(d[0].shape(), w.shape());
@@ -141,8 +140,7 @@ TEST(Gradients, OfLayersSideBySideAreMatrixProducts) {
   Graph g;
   const Tensor x = g.input("x", {32, 64}), h = x * 2.0;
   std::vector<Tensor> weights;
-  for (const char* name : {"gate", "up"})
-    weights.push_back(g.input(name, {48, 64}, DType::F32, SourceLocation::current(), kParameter));
+  for (const char* name : {"gate", "up"}) weights.push_back(g.parameter(name, {48, 64}, DType::F32));
   const Tensor loss = sum(silu(linear(h, weights[0])) * linear(h, weights[1]));
   weights.push_back(x);
   for (const Tensor& d : gradients(loss, weights)) d.retrieve();
@@ -209,7 +207,7 @@ TEST(Gradients, MistakesAreSentences) {
 
 TEST(Gradients, AsACompiler) {
   Graph g;
-  const Tensor x = g.input("x", {4}), w = g.input("w", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor x = g.input("x", {4}), w = g.parameter("w", {4}, DType::F32);
   sum(square(x * w)).retrieve("loss");
   Program p = compile(g, autograd("loss") | generic() | test::device());
   const float weights[4] = {1, 2, 3, 4};

@@ -29,10 +29,8 @@ struct Net {
     Random random(g, 7);
     Tensor h = x;
     for (int l = 0; l < kLayers; ++l) {
-      weights.push_back(
-          g.input(str_cat("w", l), {4 * kWidth, kWidth}, DType::F32, SourceLocation::current(), kParameter));
-      weights.push_back(
-          g.input(str_cat("v", l), {kWidth, 4 * kWidth}, DType::F32, SourceLocation::current(), kParameter));
+      weights.push_back(g.parameter(str_cat("w", l), {4 * kWidth, kWidth}, DType::F32));
+      weights.push_back(g.parameter(str_cat("v", l), {kWidth, 4 * kWidth}, DType::F32));
       const Tensor w = weights[weights.size() - 2], v = weights.back();
       const auto block = [&](const Tensor& in) {
         const Tensor wide = gelu(linear(layer_norm(in, {in.extent(-1)}), w));

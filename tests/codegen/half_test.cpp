@@ -24,13 +24,13 @@ namespace {
 // of the kernel IR.
 std::vector<std::string> compilers(const TempDir& dir) {
   std::vector<std::string> all = {"", "none"};
-  if (!host::find_llvm().path.empty()) all.emplace_back(host::kLlvm);
+  if (!backends::cpu::find_llvm().path.empty()) all.emplace_back(backends::cpu::kLlvm);
 #ifdef __x86_64__
   for (const char* target : {"-march=x86-64", "-march=haswell"}) {
     // what it is called says that it is clang
-    all.push_back(dir /
-                  str_cat(std::filesystem::canonical(host::find_compiler()).filename().string(), "-", all.size()));
-    spit(all.back(), str_cat("#!/bin/sh\nexec ", host::find_compiler(), " \"$@\" ", target, "\n"));
+    all.push_back(
+        dir / str_cat(std::filesystem::canonical(backends::cpu::find_compiler()).filename().string(), "-", all.size()));
+    spit(all.back(), str_cat("#!/bin/sh\nexec ", backends::cpu::find_compiler(), " \"$@\" ", target, "\n"));
     ::chmod(all.back().c_str(), 0755);
   }
 #endif
@@ -136,7 +136,7 @@ TEST(Vectors, RoundDoublePrecisionOnce) {
       if (k % 3 == 1 && t == DType::F32) a[k] = static_cast<float>(static_cast<int>(x)) * 0x1p-25f;  // -64 to 64
     }
     for (const Op op : {Op::Add, Op::Mul, Op::Div, Op::Recip, Op::Sqrt, Op::Maximum, Op::Minimum, Op::Exp, Op::Exp2}) {
-      ir::vectors::apply(op, t, t, a.data(), b.data(), nullptr, kNumbers, got.data());
+      codegen::vectors::apply(op, t, t, a.data(), b.data(), nullptr, kNumbers, got.data());
       for (std::size_t k = 0; k < kNumbers; ++k) {
         std::uint64_t stored = 0;
         store_f64(&stored, t, 0, info(op).f(a[k], b[k], 0));
@@ -145,7 +145,7 @@ TEST(Vectors, RoundDoublePrecisionOnce) {
             << info(op).name << " of " << a[k] << ", " << b[k] << " as " << name(t) << ": " << got[k];
       }
     }
-    ir::vectors::mul_add(t, a.data(), b.data(), a.data(), kNumbers, got.data());
+    codegen::vectors::mul_add(t, a.data(), b.data(), a.data(), kNumbers, got.data());
     for (std::size_t k = 0; k < kNumbers; ++k) {
       std::uint64_t stored = 0;
       store_f64(&stored, t, 0, std::fma(double{a[k]}, double{b[k]}, double{a[k]}));

@@ -20,14 +20,15 @@
 #include "paths.h"
 
 using namespace lc;
-using host::JitOptions;
+using backends::cpu::JitOptions;
 
 namespace {
 
 const std::string kMissing = "/nonexistent/libLLVM.so";
 
-#define NEEDS_LLVM() \
-  if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem
+#define NEEDS_LLVM()                                                                         \
+  if (const backends::cpu::LlvmFound found = backends::cpu::find_llvm(); found.path.empty()) \
+  GTEST_SKIP() << found.problem
 
 std::string words(const std::function<void()>& f) {
   try {
@@ -140,8 +141,8 @@ void expect_same(const Trial& t, const Value& c, const Value& llvm) {
 
 TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
   NEEDS_LLVM();
-  const std::string c = host::find_compiler();
-  if (c.empty() || c == host::kLlvm) GTEST_SKIP() << "no C compiler to compare with";
+  const std::string c = backends::cpu::find_compiler();
+  if (c.empty() || c == backends::cpu::kLlvm) GTEST_SKIP() << "no C compiler to compare with";
   std::vector<Trial> trials;
   for (const DTypeInfo& t : kDTypes) {
     for (const OpInfo& op : kOps) {
@@ -214,8 +215,8 @@ TEST(Llvm, TellsTheSameStory) {
 
 TEST(Llvm, IsChosenWhereThereIsNoCCompiler) {
   const Setting path("PATH", "/nonexistent"), wish("LIGHTCONE_CC", nullptr);
-  EXPECT_EQ(host::find_compiler({.llvm = kMissing}), "");
-  EXPECT_EQ(host::find_compiler({.compiler = "none"}), "");
+  EXPECT_EQ(backends::cpu::find_compiler({.llvm = kMissing}), "");
+  EXPECT_EQ(backends::cpu::find_compiler({.compiler = "none"}), "");
   Graph g;
   g.output("y", prim::exp2(g.input("x", {3})));
   Value x = make_value(DType::F32, {3});
@@ -223,7 +224,7 @@ TEST(Llvm, IsChosenWhereThereIsNoCCompiler) {
   const Graph interpreted = transform(g, cpu({.threads = 1, .jit = {.llvm = kMissing}})).graph;
   EXPECT_EQ(run_values(interpreted, {{"x", x}}, {}).outputs.at("y").f, (std::vector<double>{1, 2, 8}));
   NEEDS_LLVM();
-  EXPECT_EQ(host::find_compiler(), host::kLlvm);
+  EXPECT_EQ(backends::cpu::find_compiler(), backends::cpu::kLlvm);
   EXPECT_EQ(run_values(transform(g, cpu({.threads = 1})).graph, {{"x", x}}, {}).outputs.at("y").f,
             (std::vector<double>{1, 2, 8}));
 }
@@ -241,8 +242,8 @@ TEST(Llvm, SaysWhatIsMissing) {
 TEST(Llvm, RefusalsAreErrors) {
   NEEDS_LLVM();
   const auto said = [](const std::string& text) {
-    const host::Source s{"f", text};
-    return words([&] { host::jit(std::span(&s, 1), {.compiler = "llvm", .cache_dir = "off"}); });
+    const backends::cpu::Source s{"f", text};
+    return words([&] { backends::cpu::jit(std::span(&s, 1), {.compiler = "llvm", .cache_dir = "off"}); });
   };
   const std::string head = "define void @f() {\n";
   EXPECT_NE(said("rubbish").find("LLVM does not read a kernel"), std::string::npos);
@@ -260,12 +261,12 @@ TEST(Llvm, CodeIsKeptOnDiskAndLivesAsLongAsItsOwner) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / str_cat("lightcone_llvm_", ::getpid());
   const JitOptions o{.compiler = "llvm", .cache_dir = folder.string()};
   const auto compiled = [&](const std::string& name) {
-    const host::Source s{name, "define void @" + name + "() {\n  ret void\n}\n"};
-    return host::jit(std::span(&s, 1), o);
+    const backends::cpu::Source s{name, "define void @" + name + "() {\n  ret void\n}\n"};
+    return backends::cpu::jit(std::span(&s, 1), o);
   };
-  host::Jitted kept = compiled("f");
+  backends::cpu::Jitted kept = compiled("f");
   EXPECT_EQ(kept.compiled, 1);
-  const host::KernelFunction call = kept.functions[0];
+  const backends::cpu::KernelFunction call = kept.functions[0];
   const std::vector<std::shared_ptr<void>> owner = std::move(kept.libraries);
   { EXPECT_EQ(compiled("f").cached, 1); }
   call(nullptr, nullptr, nullptr, 0, 0);

@@ -24,16 +24,16 @@ const bool kC = true, kIr = false;
 
 struct Compiled {
   Graph graph;
-  const host::LoopKernel* kernel;
+  const backends::cpu::LoopKernel* kernel;
 };
 Compiled kernel_of(const Make& make, DType t, const Dim& rows, std::int64_t columns, bool compiler) {
   Graph g;
   g.output("y", make(g.input("x", {rows, columns}, t)));
   Graph c = transform(g, generic() | cpu({.threads = 1, .compiler = compiler, .machine = Machine{}})).graph;
-  const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
+  const auto* k = dynamic_cast<const backends::cpu::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   return {std::move(c), k};
 }
-bool pipelined(const host::LoopKernel& k) { return k.source().find("i1000_t") != std::string::npos; }
+bool pipelined(const backends::cpu::LoopKernel& k) { return k.source().find("i1000_t") != std::string::npos; }
 
 std::vector<std::byte> numbers(DType t, std::int64_t rows, std::int64_t columns) {
   std::mt19937 rng(7);
@@ -52,8 +52,8 @@ std::vector<std::byte> numbers(DType t, std::int64_t rows, std::int64_t columns)
 }
 
 // Rows [begin, end) of x, with guards beside these rows and beside what is written.
-void run_rows(const host::LoopKernel& k, const std::vector<std::byte>& x, std::vector<std::byte>& y, std::int64_t rows,
-              std::int64_t begin, std::int64_t end, bool stream, test::Against side) {
+void run_rows(const backends::cpu::LoopKernel& k, const std::vector<std::byte>& x, std::vector<std::byte>& y,
+              std::int64_t rows, std::int64_t begin, std::int64_t end, bool stream, test::Against side) {
   const std::size_t row = x.size() / static_cast<std::size_t>(rows);
   const std::size_t from = static_cast<std::size_t>(begin) * row, bytes = static_cast<std::size_t>(end) * row - from;
   test::Guarded in(bytes, side), out(bytes, side);
@@ -144,7 +144,7 @@ TEST(PipelinedRows, AgreesWithTheInterpreterOfTheGraph) {
   std::optional<Results> one;
   for (const int threads : {1, 2, 3}) {
     const Graph c = transform(g, generic() | cpu({.threads = threads, .machine = Machine{}})).graph;
-    EXPECT_TRUE(pipelined(*dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())));
+    EXPECT_TRUE(pipelined(*dynamic_cast<const backends::cpu::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())));
     Results got = test::run_guarded(c, {{"x", x}}, {}, test::Against::Back);
     const Value &w = want.outputs.at("y"), &y = got.outputs.at("y");
     for (std::size_t k = 0; k < w.size(); ++k) ASSERT_LE(std::abs(y.f[k] - w.f[k]), w.error_at(k) * 4 + 1e-30) << k;
@@ -178,7 +178,8 @@ TEST(PipelinedRows, MemoryIsFetchedByWhoReadsItFirst) {
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
   g.output("z", softmax(x, 1) + y);
   const Graph c = transform(g, generic() | cpu({.threads = 1, .machine = Machine{}})).graph;
-  const std::string text = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())->source();
+  const std::string text =
+      dynamic_cast<const backends::cpu::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get())->source();
   const std::string of_x = "__builtin_prefetch(in0 + (4096L*i1000 + i2000 + 1024L))";
   const std::string of_y = "__builtin_prefetch(in1 + (4096L*i1000 + i1001 + 1024L))";
   EXPECT_NE(text.find(of_x), std::string::npos) << text;
@@ -190,7 +191,7 @@ TEST(PipelinedRows, MemoryIsFetchedByWhoReadsItFirst) {
 
 // The same through LLVM: the bits of the C compiler's kernel, in pieces of any size.
 TEST(PipelinedRows, ThroughLlvm) {
-  if (host::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
+  if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
   for (const auto& [what, make] : cases())
     for (const std::int64_t columns : {64, 257, 1031}) {
       SCOPED_TRACE(str_cat(what, " ", columns));
@@ -202,7 +203,7 @@ TEST(PipelinedRows, ThroughLlvm) {
       };
       const Graph a = through(""), b = through("llvm");
       const auto kernel = [](const Graph& g) {
-        return dynamic_cast<const host::LoopKernel*>(g[g.roots()[0].edge.node].kernel.get());
+        return dynamic_cast<const backends::cpu::LoopKernel*>(g[g.roots()[0].edge.node].kernel.get());
       };
       ASSERT_TRUE(pipelined(*kernel(b)));
       const std::vector<std::byte> x = numbers(DType::F32, 11, columns);

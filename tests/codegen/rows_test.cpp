@@ -78,7 +78,7 @@ void agree(const std::function<Tensor(Tensor)>& make, DType t, std::size_t rows,
   EXPECT_TRUE(same_bits(one, test::run_guarded(c2, in, env, test::Against::Back))) << "threads change bits";
   const Graph ir = transform(tidy, cpu({.threads = 1, .compiler = false})).graph;
   expect_close(want, test::run_guarded(ir, in, env, test::Against::Back), "IR");
-  if (host::find_llvm().path.empty()) return;
+  if (backends::cpu::find_llvm().path.empty()) return;
   const Graph llvm = transform(tidy, cpu({.threads = 2, .jit = {.compiler = "llvm"}})).graph;
   expect_close(want, test::run_guarded(llvm, in, env, test::Against::Back), "LLVM");
 }
@@ -126,7 +126,7 @@ TEST(Rows, NothingIsKeptThatIsCheapOrLong) {
 // exponential of what is left of it minus its maximum would be above 1.
 TEST(Rows, ASumThatSeveralLoopsReadIsOneNumber) {
   std::vector<CpuOptions> ways{{.threads = 1}, {.threads = 1, .compiler = false}};
-  if (!host::find_llvm().path.empty()) ways.push_back({.threads = 1, .jit = {.compiler = "llvm"}});
+  if (!backends::cpu::find_llvm().path.empty()) ways.push_back({.threads = 1, .jit = {.compiler = "llvm"}});
   for (const std::int64_t columns : {4, 8}) {
     Graph g;
     const Tensor a = g.input("a", {1, 1}).expand({40, columns});
@@ -236,7 +236,7 @@ void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t co
   const Graph c =
       transform(g, generic() | cpu({.threads = 1, .machine = machine, .jit = {.compiler = compiler}})).graph;
   ASSERT_EQ(c[c.roots()[0].edge.node].in.size(), 1u);  // x alone
-  const auto* k = dynamic_cast<const host::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
+  const auto* k = dynamic_cast<const backends::cpu::LoopKernel*>(c[c.roots()[0].edge.node].kernel.get());
   ASSERT_TRUE(k && k->source().find("lc_store(") != std::string::npos);
   ASSERT_NE(k->llvm_text().find("!nontemporal"), std::string::npos);
   const std::size_t loops = level == 1 ? 1 : count(k->source(), "LC_CARRY") - count(k->source(), "define LC_CARRY") + 1;
@@ -268,7 +268,7 @@ void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t co
 
 TEST(Stream, SameBitsAtEveryAlignment) {
   std::vector<std::string> compilers{""};
-  if (!host::find_llvm().path.empty()) compilers.emplace_back(host::kLlvm);
+  if (!backends::cpu::find_llvm().path.empty()) compilers.emplace_back(backends::cpu::kLlvm);
   for (const std::string& compiler : compilers)
     for (const std::int64_t columns : {64, 100, 1031}) {
       for (const DType t : {DType::F32, DType::F64, DType::F16})

@@ -36,15 +36,15 @@ Value numbers(DType t, std::vector<std::int64_t> shape, unsigned seed) {
   return v;
 }
 
-std::vector<const host::LoopKernel*> loops(const Graph& g) {
-  std::vector<const host::LoopKernel*> all;
+std::vector<const backends::cpu::LoopKernel*> loops(const Graph& g) {
+  std::vector<const backends::cpu::LoopKernel*> all;
   for (NodeId id = 0; id < g.size(); ++id)
-    if (const auto* k = dynamic_cast<const host::LoopKernel*>(g[id].kernel.get())) all.push_back(k);
+    if (const auto* k = dynamic_cast<const backends::cpu::LoopKernel*>(g[id].kernel.get())) all.push_back(k);
   return all;
 }
 std::size_t tiles(const Graph& g) {
   std::size_t n = 0;
-  for (const host::LoopKernel* k : loops(g)) {
+  for (const backends::cpu::LoopKernel* k : loops(g)) {
     const std::string text = k->source();
     for (std::size_t at = text.find("lc_turn_"); at != std::string::npos; at = text.find("lc_turn_", at + 1)) ++n;
   }
@@ -68,7 +68,7 @@ struct Trial {
     way("C", {.threads = 1});
     way("C, two threads", {.threads = 2});
     way("IR", {.threads = 2, .compiler = false});
-    if (!host::find_llvm().path.empty()) way("LLVM", {.threads = 2, .jit = {.compiler = "llvm"}});
+    if (!backends::cpu::find_llvm().path.empty()) way("LLVM", {.threads = 2, .jit = {.compiler = "llvm"}});
   }
   void agree(const Bindings& env) const {
     std::map<std::string, Value> in;
@@ -190,7 +190,7 @@ TEST(Tile, OnlyWhatLiesAcross) {
 // beside them.
 TEST(Tile, SameBitsAtEveryAlignmentAndRange) {
   std::vector<std::string> compilers{""};
-  if (!host::find_llvm().path.empty()) compilers.emplace_back(host::kLlvm);
+  if (!backends::cpu::find_llvm().path.empty()) compilers.emplace_back(backends::cpu::kLlvm);
   for (const std::string& compiler : compilers)
     for (const DType t : {DType::F32, DType::F64, DType::F16})
       for (const std::int64_t side : {0, 40}) {
@@ -201,7 +201,7 @@ TEST(Tile, SameBitsAtEveryAlignmentAndRange) {
         const Graph c =
             transform(g, generic() | cpu({.threads = 1, .tile_side = side, .jit = {.compiler = compiler}})).graph;
         ASSERT_EQ(loops(c).size(), 1u);
-        const host::LoopKernel* k = loops(c)[0];
+        const backends::cpu::LoopKernel* k = loops(c)[0];
         ASSERT_NE(k->source().find(", t, sizeof t, stream)"), std::string::npos);
         ASSERT_NE(k->source().find("__builtin_prefetch(in"), std::string::npos);
         ASSERT_NE(k->llvm_text().find("!nontemporal"), std::string::npos);

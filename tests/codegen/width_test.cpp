@@ -23,17 +23,19 @@ namespace {
 
 struct Target {
   const char *compiler, *march;
-  host::Isa isa;
+  backends::cpu::Isa isa;
   int vector;                   // bytes
   const char *packed, *widest;  // instructions that compute with vectors of floats, and those as wide as can be
 };
 // Of x86 the arithmetic of packed singles; its widest registers are named. Of Arm a register's arrangement says it.
 const Target kTargets[] = {
-    {"gcc", "-march=haswell", host::Isa::Avx2, 32, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)", "%ymm"},
-    {"gcc", "-march=skylake-avx512", host::Isa::Avx512, 64, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)",
+    {"gcc", "-march=haswell", backends::cpu::Isa::Avx2, 32, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)",
+     "%ymm"},
+    {"gcc", "-march=skylake-avx512", backends::cpu::Isa::Avx512, 64,
+     R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)", "%zmm"},
+    {"gcc", "-march=cascadelake", backends::cpu::Isa::Avx512, 64, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)",
      "%zmm"},
-    {"gcc", "-march=cascadelake", host::Isa::Avx512, 64, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)", "%zmm"},
-    {"aarch64-linux-gnu-gcc", "-march=armv8.2-a", host::Isa::Neon, 16,
+    {"aarch64-linux-gnu-gcc", "-march=armv8.2-a", backends::cpu::Isa::Neon, 16,
      R"(\tf(add|sub|mul|div|max|min|mla|mls)\tv[0-9]+\.[24]s.*)", ".4s"},
 };
 
@@ -42,10 +44,11 @@ std::string assembly(const Target& t, const std::string& text) {
   const auto folder = std::filesystem::temp_directory_path() / ("lightcone-width-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::string in = folder / "kernel.c", out = folder / "kernel.s";
-  std::ofstream(in) << ir::c_prelude() << text;
+  std::ofstream(in) << codegen::c_prelude() << text;
   std::string command = t.compiler;
-  for (const std::string& f : host::c_flags(t.compiler, t.vector, t.isa))
-    if (f != "-march=native" && f != "-shared" && f != "-pipe" && !(t.isa == host::Isa::Neon && f.starts_with("-mp")))
+  for (const std::string& f : backends::cpu::c_flags(t.compiler, t.vector, t.isa))
+    if (f != "-march=native" && f != "-shared" && f != "-pipe" &&
+        !(t.isa == backends::cpu::Isa::Neon && f.starts_with("-mp")))
       command += " " + f;
   std::filesystem::remove(out);
   const int status = std::system((command + " " + t.march + " -S -o " + out + " " + in + " 2>" + out + ".log").c_str());
@@ -114,7 +117,7 @@ std::string kernel_text(Tensor (*make)(Tensor), DType type) {
   const Graph c = transform(g, generic() | cpu({.threads = 1, .compiler = false, .machine = Machine{}})).graph;
   std::string text;
   for (NodeId id = 0; id < c.size(); ++id)
-    if (const auto* k = dynamic_cast<const host::LoopKernel*>(c[id].kernel.get())) text += k->text(k->name());
+    if (const auto* k = dynamic_cast<const backends::cpu::LoopKernel*>(c[id].kernel.get())) text += k->text(k->name());
   return text;
 }
 

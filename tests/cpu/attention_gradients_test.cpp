@@ -17,7 +17,7 @@
 #include "random_inputs.h"
 
 using namespace lc;
-using lc::host::Isa;
+using lc::backends::cpu::Isa;
 using lc::test::random_values;
 
 namespace {
@@ -49,7 +49,7 @@ int kernels(const Graph& g, const std::string& name) {
 }
 
 Results run(const Graph& g, const Inputs& in, Isa isa, int threads) {
-  const Compiler compiler = generic() | cpu({.threads = threads, .target = host::Target(isa)});
+  const Compiler compiler = generic() | cpu({.threads = threads, .target = backends::cpu::Target(isa)});
   return test::run_guarded(transform(g, compiler).graph, in, {}, test::Against::Back);
 }
 
@@ -66,13 +66,13 @@ void expect_right(const Case& c, const std::function<void(Inputs&)>& change = {}
     for (std::size_t k = 0; k < in.at("mask").i.size(); ++k) in.at("mask").i[k] = k % 7 != 3 ? 1 : 0;
   if (change) change(in);
   const Results want = interpret(g, in, {}, Rounding::Wide, true);
-  for (const Isa isa : host::isas()) {
+  for (const Isa isa : backends::cpu::isas()) {
     const Results one = run(g, in, isa, 1), two = run(g, in, isa, 2);
     for (const auto& [name, v] : want.outputs) {
       const Value &a = one.outputs.at(name), &b = two.outputs.at(name);
       ASSERT_EQ(std::memcmp(a.f.data(), b.f.data(), a.f.size() * sizeof(double)), 0) << name << ": threads change bits";
       for (std::size_t k = 0; k < v.size(); ++k) {
-        const std::string at = str_cat(host::name(isa), " ", name, "[", k, "]");
+        const std::string at = str_cat(backends::cpu::name(isa), " ", name, "[", k, "]");
         if (std::isnan(v.at(k))) ASSERT_TRUE(std::isnan(a.at(k))) << at << ": " << a.at(k);
         else if (std::isinf(v.at(k))) ASSERT_EQ(a.at(k), v.at(k)) << at;
         else ASSERT_NEAR(a.at(k), v.at(k), 4 * v.error_at(k) + 1e-5) << at;
@@ -116,7 +116,7 @@ TEST(AttentionGradients, NumbersThatAreNotFinite) {
 TEST(AttentionGradients, VerifiedInANetwork) {
   Graph g;
   const Tensor x = g.input("x", {2, 12, 16});
-  const Tensor w = g.input("w", {48, 16}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {48, 16}, DType::F32);
   const Tensor all = linear(x, w);
   const auto heads = [&](int part) {
     return all.slice(2, 16 * part, 16 * part + 16).reshape({2, 12, 2, 8}).permute({0, 2, 1, 3});

@@ -10,7 +10,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_device.h"
 #include "lightcone/device/host_kernel.h"
@@ -21,7 +21,7 @@
 #include "lightcone/verify/verify.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using test::cached;
 using test::Masked;
 

@@ -14,8 +14,8 @@
 #include "lightcone/cache/sha256.h"
 
 using namespace lc;
+using backends::cpu::JitOptions;
 using cache::ObjectCache;
-using host::JitOptions;
 
 namespace {
 
@@ -110,9 +110,9 @@ TEST(Cache, AFolderThatIsNotTrustedIsNamed) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "open");
   ::chmod((dir / "open").c_str(), 0777);
-  const host::Source s = times(2);
+  const backends::cpu::Source s = times(2);
   const auto problem = [&](const std::string& folder) {
-    return host::jit({&s, 1}, {.cache_dir = folder}).cache_problem;
+    return backends::cpu::jit({&s, 1}, {.cache_dir = folder}).cache_problem;
   };
   EXPECT_NE(problem(dir / "open").find("others may write to the folder"), std::string::npos);
   spit(dir / "file", "");
@@ -182,12 +182,12 @@ TEST(Cache, TheBoundIsANumberOfBytes) {
 
 // LLVM's objects lie in the same cache.
 TEST(Cache, AnObjectOfLlvmsThatCannotBeLoadedIsCompiledAgain) {
-  if (host::find_llvm().path.empty()) GTEST_SKIP() << host::find_llvm().problem;
+  if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << backends::cpu::find_llvm().problem;
   const TempDir dir;
   const JitOptions o{.compiler = "llvm", .cache_dir = dir / "cache"};
   const auto compiled = [&](const std::string& name) {
-    const host::Source s{name, "define void @" + name + "() {\n  ret void\n}\n"};
-    const host::Jitted j = host::jit({&s, 1}, o);
+    const backends::cpu::Source s{name, "define void @" + name + "() {\n  ret void\n}\n"};
+    const backends::cpu::Jitted j = backends::cpu::jit({&s, 1}, o);
     return std::pair(j.compiled, j.cached);
   };
   EXPECT_EQ(compiled("f"), kCompiled);
@@ -208,9 +208,10 @@ TEST(Cache, AnObjectOfLlvmsThatCannotBeLoadedIsCompiledAgain) {
 TEST(Environment, DISABLED_Child) {
   if (!::getauxval(AT_SECURE)) std::_Exit(77);
   const std::string evil = ::getenv("LIGHTCONE_CC");
-  const bool ignored = host::find_compiler({.llvm = "/nonexistent"}) != evil && !host::compiler_named() &&
-                       host::find_llvm().path != ::getenv("LIGHTCONE_LLVM");
-  if (host::find_compiler() != "") built(2, {});
+  const bool ignored = backends::cpu::find_compiler({.llvm = "/nonexistent"}) != evil &&
+                       !backends::cpu::compiler_named() &&
+                       backends::cpu::find_llvm().path != ::getenv("LIGHTCONE_LLVM");
+  if (backends::cpu::find_compiler() != "") built(2, {});
   std::_Exit(ignored ? 0 : 1);
 }
 

@@ -17,7 +17,7 @@
 #include "random_inputs.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using lc::test::Inputs;
 using lc::test::random_values;
 
@@ -36,9 +36,9 @@ Inputs rounded(Inputs in, const std::vector<std::string>& names) {
   return in;
 }
 
-std::vector<const DenseUnit*> units() {
-  std::vector<const DenseUnit*> found;
-  for (const DenseUnit* u : dense_units())
+std::vector<const Microkernel*> units() {
+  std::vector<const Microkernel*> found;
+  for (const Microkernel* u : microkernels())
     if (u->arithmetic == Arithmetic::Bf16 && u->step > 1) found.push_back(u);  // of pairs; others are never asked
   return found;
 }
@@ -65,7 +65,7 @@ std::vector<T> run(const HostKernel& k, const std::vector<const void*>& in, std:
   return y;
 }
 
-std::vector<float> convolve(ConvPlan c, const DenseUnit& unit, int workers, const Value& image, const Value& weight,
+std::vector<float> convolve(ConvPlan c, const Microkernel& unit, int workers, const Value& image, const Value& weight,
                             std::size_t size) {
   const auto pool = threads(workers);
   c.nchw_bf16 = make_nchw_bf16(c, weight.dtype == DType::BF16 ? WeightType::BF16 : WeightType::F32, unit);
@@ -93,14 +93,14 @@ void expect_close(const Value& want, const std::vector<float>& got, const std::s
 // Every unit and number of threads on one shape.
 void every_unit(const Shapes& s, const Inputs* given = nullptr) {
   Graph user;
-  const Tensor w = user.input("w", shape(s.w), DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = user.parameter("w", shape(s.w), DType::F32);
   user.output("y", conv(user.input("x", shape(s.x)), w, s.o));
   const Graph g = transform(user, generic()).graph;
   const Inputs in = given ? *given : random_values(g, 7);
   const auto c = only_convolution(g);
   ASSERT_TRUE(c) << g.str();
   const Value y = interpret(g, rounded(in, {"x", "w"}), {}, Rounding::Wide, true).outputs.at("y");
-  for (const DenseUnit* u : units()) {
+  for (const Microkernel* u : units()) {
     const auto one = convolve(*c, *u, 1, in.at("x"), in.at("w"), y.size());
     const auto two = convolve(*c, *u, 2, in.at("x"), in.at("w"), y.size());
     ASSERT_EQ(one.size(), y.size()) << "no pairs\n" << g.str();
@@ -123,7 +123,7 @@ int count(const std::vector<std::string>& names, const std::string& begin) {
 }
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DType::F32) {
-  return g.input(name, s, t, SourceLocation::current(), kParameter);
+  return g.parameter(name, s, t);
 }
 
 const bool kFast = bf16_is_fast(detect_isa());
@@ -194,7 +194,7 @@ TEST(ConvPairs, WeightsStoredInBf16) {
   const Inputs in = rounded(random_values(g, 4), {"w"});
   Value narrow = make_value(DType::BF16, in.at("w").shape);
   narrow.f = in.at("w").f;
-  for (const DenseUnit* u : units()) {
+  for (const Microkernel* u : units()) {
     const auto wide = convolve(*only_convolution(g), *u, 1, in.at("x"), in.at("w"), 2 * 21 * 7 * 8);
     EXPECT_EQ(wide, convolve(*only_convolution(g), *u, 1, in.at("x"), narrow, 2 * 21 * 7 * 8)) << u->name;
   }

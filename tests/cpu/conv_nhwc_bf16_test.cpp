@@ -8,7 +8,7 @@
 
 #include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
@@ -17,7 +17,7 @@
 #include "random_inputs.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using lc::test::Inputs;
 using lc::test::random_values;
 
@@ -30,7 +30,7 @@ struct Shapes {
 Shape shape(const std::vector<int>& v) { return {v.begin(), v.end()}; }
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DType::F32) {
-  const Tensor p = g.input(name, s, t, SourceLocation::current(), kParameter);
+  const Tensor p = g.parameter(name, s, t);
   return t == DType::F32 ? p : to(p, DType::F32);
 }
 

@@ -11,7 +11,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
@@ -20,7 +20,7 @@
 #include "random_inputs.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using lc::test::Inputs;
 using lc::test::random_values;
 
@@ -129,8 +129,8 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
   const Value& y = want.outputs.at("y");
   const double tile = winograd_error(in, s.w[0]);
   for (const Isa isa : isas())
-    for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
-      if (way == ConvWay::Winograd && !winograd_fits(c->second)) continue;
+    for (const ConvAlgorithm way : {ConvAlgorithm::Direct, ConvAlgorithm::Winograd}) {
+      if (way == ConvAlgorithm::Winograd && !winograd_fits(c->second)) continue;
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
         return convolution_kernel(c->second, way, nullptr, isa, test::blocking(*pool));
       };
@@ -140,9 +140,9 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
           << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
         const std::string at =
-            str_cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", k, "\n", g.str());
+            str_cat(name(isa), way == ConvAlgorithm::Winograd ? " winograd " : " direct ", k, "\n", g.str());
         expect_number(static_cast<double>(one[k]), y.at(k),
-                      y.error_at(k) * 4 + (way == ConvWay::Winograd ? tile : 1e-30), at);
+                      y.error_at(k) * 4 + (way == ConvAlgorithm::Winograd ? tile : 1e-30), at);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -156,7 +156,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   const Results want = interpret(g, in, {}, Rounding::Wide, true);
   const Value& y = want.outputs.at("y");
   const auto parameter = [](Graph& h, const std::string& name, const std::vector<int>& v) {
-    return h.input(name, shape(v), DType::F32, SourceLocation::current(), kParameter);
+    return h.parameter(name, shape(v), DType::F32);
   };
   Graph h;  // beside a large convolution that gains by it, so that all are turned
   const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
@@ -198,7 +198,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
     pack->run({operands, to.data(), {}, scratch.data(), *one_worker});
     for (std::size_t i = 0; i < packed.size(); ++i)
       packed.f[i] = static_cast<double>(reinterpret_cast<float*>(to.data())[i]);
-    for (const ConvWay way : {ConvWay::Direct, ConvWay::Winograd}) {
+    for (const ConvAlgorithm way : {ConvAlgorithm::Direct, ConvAlgorithm::Winograd}) {
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
         return nhwc_kernel(*c, way, nullptr, isa, test::blocking(*pool));
       };
@@ -208,9 +208,9 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
           << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
         const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
-        expect_number(static_cast<double>(one[k]), y.at(at),
-                      y.error_at(at) * 4 + (way == ConvWay::Winograd ? tile : 1e-30),
-                      str_cat(name(isa), way == ConvWay::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
+        expect_number(
+            static_cast<double>(one[k]), y.at(at), y.error_at(at) * 4 + (way == ConvAlgorithm::Winograd ? tile : 1e-30),
+            str_cat(name(isa), way == ConvAlgorithm::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -293,9 +293,7 @@ TEST(Conv, LayoutOfANet) {
   const auto net = [](int width, int symbols) {
     Graph g;
     int parameters = 0;
-    const auto parameter = [&](const Shape& s) {
-      return g.input(str_cat("p", parameters++), s, DType::F32, SourceLocation::current(), kParameter);
-    };
+    const auto parameter = [&](const Shape& s) { return g.parameter(str_cat("p", parameters++), s, DType::F32); };
     const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride) {
       const Tensor y = conv(x, parameter({out, in, kernel, kernel}), {.stride = {stride}, .padding = {kernel / 2}});
       const Tensor v = parameter({out});
@@ -329,8 +327,7 @@ TEST(Conv, LayoutOfANet) {
   Graph plain;
   Tensor x = plain.input("x", {1, 16, 20, 20});
   for (const char* name : {"a", "b"})
-    x = relu(conv(x, plain.input(name, {16, 16, 3, 3}, DType::F32, SourceLocation::current(), kParameter),
-                  ConvOptions{.padding = {1}}));
+    x = relu(conv(x, plain.parameter(name, {16, 16, 3, 3}, DType::F32), ConvOptions{.padding = {1}}));
   plain.output("y", x);
   EXPECT_EQ(fired(plain, "channels last"), 0);
 }
@@ -387,9 +384,7 @@ TEST(Conv, ParametersArePrepared) {
     for (const int groups : {1, 2}) {
       Graph g;
       const int channels = 24, rows = 50, n = winograd ? 30 : 3;
-      const auto parameter = [&](const std::string& name, const Shape& s) {
-        return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
-      };
+      const auto parameter = [&](const std::string& name, const Shape& s) { return g.parameter(name, s, DType::F32); };
       const Tensor x = g.input("x", {2, channels * groups, n, n});
       const Tensor w = parameter("w", {rows * groups, channels, 3, 3}), v = parameter("v", {rows * groups});
       const Tensor y = conv(x, w, ConvOptions{.padding = {1}, .groups = groups});
@@ -429,7 +424,7 @@ TEST(Conv, EpilogueOfAnyRows) {
   for (const int rows : {1, 2, 7})
     for (const int columns : {1, 5, 300}) {
       Graph g;
-      const Tensor w = g.input("w", {columns, 9}, DType::F32, SourceLocation::current(), kParameter);
+      const Tensor w = g.parameter("w", {columns, 9}, DType::F32);
       const Tensor y = linear(g.input("x", {rows, 9}), w, g.input("bias", {columns}));
       g.output("y", gelu(y * g.input("each", {rows, 1}).expand({rows, columns}) + g.input("r", {rows, columns})));
       EXPECT_EQ(fired(g, "epilogue"), rows * columns > 1 ? 1 : 0) << rows << " rows of " << columns;
@@ -438,7 +433,7 @@ TEST(Conv, EpilogueOfAnyRows) {
   for (const bool symbolic : {false, true}) {
     Graph g;
     const Dim height = symbolic ? n : Dim(6);
-    const Tensor w = g.input("w", {20, 6, 3, 3}, DType::F32, SourceLocation::current(), kParameter);
+    const Tensor w = g.parameter("w", {20, 6, 3, 3}, DType::F32);
     const Tensor y = conv(g.input("x", {b, 6, height, 8}), w, ConvOptions{.padding = {1}});
     g.output("y", relu(symbolic ? y : y + g.input("v", {b, 20, 1, 1}).expand(y.shape()) + g.input("r", {6, 8})));
     EXPECT_TRUE(symbolic || fired(g, "epilogue") == 1);

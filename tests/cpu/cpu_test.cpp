@@ -240,8 +240,7 @@ TEST(Cpu, MatmulOfBytes) {
               {"s", random_floats(static_cast<std::size_t>(n), 3)}});
   }
   Graph g;
-  const Tensor a = g.input("a", {5, 100}, DType::I8),
-               w = g.input("w", {32, 100}, DType::I8, SourceLocation::current(), kParameter);
+  const Tensor a = g.input("a", {5, 100}, DType::I8), w = g.parameter("w", {32, 100}, DType::I8);
   g.output("y", matmul2(prim::cast(a, DType::I32), prim::cast(w, DType::I32).permute({1, 0})));
   Program p = compile(g, generic() | cpu({.threads = 2}));
   int exact = 0, packed = 0;
@@ -401,7 +400,8 @@ TEST(Cpu, ExtentsOfZeroDivideNothing) {
   g.output("y", prim::sum_reduce(rows, 1));
   g.output("line", prim::add(line, g.input("one", {1}).expand({c * 2 + 400})));
   std::vector<CpuOptions> ways = {{.threads = 2}, {.threads = 1, .compiler = false}, {.threads = 2, .compiler = false}};
-  if (!host::find_llvm().path.empty()) ways.push_back({.threads = 2, .jit = {.compiler = std::string(host::kLlvm)}});
+  if (!backends::cpu::find_llvm().path.empty())
+    ways.push_back({.threads = 2, .jit = {.compiler = std::string(backends::cpu::kLlvm)}});
   for (const std::int64_t n : {0, 3}) {
     const std::map<std::string, Value> inputs = random_inputs(g, {{"c", n}}, 1, false);
     const Results want = interpret(g, inputs, {{"c", n}}, Rounding::Wide, true);
@@ -484,12 +484,12 @@ TEST(Cpu, StatesAreAllReadBeforeOneIsWritten) {
 // What the cache on disk does with an entry that is whole, damaged, or lies where others may write.
 TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   const TempDir dir;
-  const std::vector<host::Source> sources = {
+  const std::vector<backends::cpu::Source> sources = {
       {"twice",
        "void twice(const void* const* in, void* out, const long* n, long begin, long end) {"
        " for (long i = begin; i < end; ++i) ((float*)out)[i] = 2 * ((const float*)in[0])[i]; }\n"}};
   const auto build = [&](const std::string& folder) {
-    host::Jitted j = host::jit(sources, {.cache_dir = folder});
+    backends::cpu::Jitted j = backends::cpu::jit(sources, {.cache_dir = folder});
     const float x[2] = {1, 3};
     float y[2] = {};
     const void* in[] = {x};
@@ -511,13 +511,13 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
     EXPECT_EQ(build(folder), std::pair(1, 0));
     EXPECT_EQ(slurp(entry).size(), good.size());  // and put right
   }
-  const std::vector<host::Source> other = {{"twice", sources[0].text + "// another text\n"}};
-  EXPECT_EQ(host::jit(other, {.cache_dir = folder}).compiled, 1);
+  const std::vector<backends::cpu::Source> other = {{"twice", sources[0].text + "// another text\n"}};
+  EXPECT_EQ(backends::cpu::jit(other, {.cache_dir = folder}).compiled, 1);
   // the same text through another compiler is another entry
   const std::string alias = dir / "cc";
-  spit(alias, "#!/bin/sh\nexec " + host::find_compiler() + " \"$@\"\n");
+  spit(alias, "#!/bin/sh\nexec " + backends::cpu::find_compiler() + " \"$@\"\n");
   ASSERT_EQ(::chmod(alias.c_str(), 0755), 0);
-  EXPECT_EQ(host::jit(sources, {.compiler = alias, .cache_dir = folder}).compiled, 1);
+  EXPECT_EQ(backends::cpu::jit(sources, {.compiler = alias, .cache_dir = folder}).compiled, 1);
   ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
   EXPECT_EQ(build(folder), std::pair(1, 0));  // anybody could have written there
   ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
@@ -531,23 +531,24 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
 TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
   const TempDir dir;
   const std::string clang = dir / "clang-99", cc = dir / "cc";
-  spit(clang, "#!/bin/sh\ncase \"$*\" in *-fvect*) exit 1;; esac\nexec " + host::find_compiler() + " \"$@\"\n");
+  spit(clang,
+       "#!/bin/sh\ncase \"$*\" in *-fvect*) exit 1;; esac\nexec " + backends::cpu::find_compiler() + " \"$@\"\n");
   ASSERT_EQ(::chmod(clang.c_str(), 0755), 0);
   std::filesystem::create_symlink(clang, cc);
-  const std::vector<host::Source> sources = {
+  const std::vector<backends::cpu::Source> sources = {
       {"none", "void none(const void* const* in, void* out, const long* n, long begin, long end) {}\n"}};
   for (const std::string& compiler : {clang, cc})
-    EXPECT_EQ(host::jit(sources, {.compiler = compiler, .cache_dir = "off"}).compiled, 1);
+    EXPECT_EQ(backends::cpu::jit(sources, {.compiler = compiler, .cache_dir = "off"}).compiled, 1);
   const std::string gcc = dir / "gcc-99", asked = dir / "asked";
   spit(gcc, "#!/bin/sh\ncase \"$*\" in *-fvect*) touch " + asked + ";; esac\nexit 1\n");
   ASSERT_EQ(::chmod(gcc.c_str(), 0755), 0);
-  EXPECT_THROW(host::jit(sources, {.compiler = gcc, .cache_dir = "off"}), Error);
+  EXPECT_THROW(backends::cpu::jit(sources, {.compiler = gcc, .cache_dir = "off"}), Error);
   EXPECT_TRUE(std::filesystem::exists(asked));
 }
 
 TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
-  EXPECT_EQ(host::find_compiler({.compiler = "none"}), "");
-  EXPECT_THROW(host::find_compiler({.compiler = "/no/such/cc"}), Error);  // not taken for "none"
+  EXPECT_EQ(backends::cpu::find_compiler({.compiler = "none"}), "");
+  EXPECT_THROW(backends::cpu::find_compiler({.compiler = "/no/such/cc"}), Error);  // not taken for "none"
   Graph g;
   g.output("y", prim::exp2(g.input("x", {2})));
   const Compiled done = transform(g, cpu({.threads = 1, .jit = {.compiler = "none"}}));

@@ -12,7 +12,7 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
@@ -21,15 +21,13 @@
 #include "random_inputs.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using lc::test::Inputs;
 using lc::test::random_values;
 
 namespace {
 
-Tensor parameter(Graph& g, const std::string& name, const Shape& s) {
-  return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
-}
+Tensor parameter(Graph& g, const std::string& name, const Shape& s) { return g.parameter(name, s, DType::F32); }
 
 // Kernels whose names begin so, as `cpu` makes them of the graph.
 int count(const Graph& g, const std::string& begin, const CpuOptions& o = {.threads = 1}) {
@@ -135,7 +133,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = convolution_kernel(*c, ConvWay::Cheapest, nullptr, isa, test::blocking(*pool));
+          const auto k = convolution_kernel(*c, ConvAlgorithm::Cheapest, nullptr, isa, test::blocking(*pool));
           EXPECT_EQ(k->name(), "conv_depthwise");
           return run(*k, {&in.at("x"), &in.at("w")}, want.shape, *pool);
         },
@@ -159,7 +157,7 @@ void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = nhwc_kernel(*c, ConvWay::Cheapest, nullptr, isa);
+          const auto k = nhwc_kernel(*c, ConvAlgorithm::Cheapest, nullptr, isa);
           EXPECT_EQ(k->name(), "conv_depthwise_nhwc");
           return run(*k, {&in.at("x"), &w}, want.shape, *pool);
         },

@@ -12,9 +12,9 @@
 #include "lightcone/io/mapped_file.h"
 
 using namespace lc;
+using backends::cpu::JitOptions;
 using cache::ObjectCache;
 using failing::Fault;
-using host::JitOptions;
 
 namespace {
 
@@ -25,7 +25,8 @@ struct QuickCompiler {
   QuickCompiler() {
     const std::string text = times(2).text, object = dir / "times.so";
     spit(dir / "times.c", text);
-    const std::string build = str_cat(host::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c");
+    const std::string build =
+        str_cat(backends::cpu::find_compiler(), " -O1 -shared -fPIC -o ", object, " ", dir / "times.c");
     EXPECT_EQ(std::system(build.c_str()), 0);
     path = script(dir / "cc", str_cat("exec cat ", object, " >&3"));
   }
@@ -79,8 +80,8 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
   NEEDS_A_CACHE();
   const QuickCompiler cc;
   const TempDir dir;
-  const host::Source s = times(2);
-  const auto build = [&](const JitOptions& o) { EXPECT_EQ(called(host::jit({&s, 1}, o), 5), 10); };
+  const backends::cpu::Source s = times(2);
+  const auto build = [&](const JitOptions& o) { EXPECT_EQ(called(backends::cpu::jit({&s, 1}, o), 5), 10); };
   build({.compiler = cc.path, .cache_dir = dir / "first"});  // what is asked for once a process
   const std::string good = slurp(files_in(dir / "first").at(0));
   const std::size_t descriptors = open_descriptors();
@@ -190,8 +191,8 @@ TEST(Killed, WhileCompiling) {
   NEEDS_A_CACHE();
   const QuickCompiler cc;
   const TempDir dir;
-  const host::Source s = times(2);
-  const auto build = [&](const JitOptions& o) { return called(host::jit({&s, 1}, o), 5) == 10; };
+  const backends::cpu::Source s = times(2);
+  const auto build = [&](const JitOptions& o) { return called(backends::cpu::jit({&s, 1}, o), 5) == 10; };
   int killed = 0;
   long steps = 1;
   for (long step = 1; step <= steps; ++step) {

@@ -19,7 +19,7 @@
 #include "lightcone/verify/verify.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using i64 = std::int64_t;
 
 namespace {
@@ -39,9 +39,7 @@ struct Case {
 // Two convolutions and the gradients of both filters. `last`: the image has its channels side by side.
 Graph network(const Case& c, bool last) {
   Graph g;
-  const auto weight = [&](const char* name, Shape s) {
-    return g.input(name, s, DType::F32, SourceLocation::current(), kParameter);
-  };
+  const auto weight = [&](const char* name, Shape s) { return g.parameter(name, s, DType::F32); };
   const Tensor x = last ? g.input("x", {c.batch, c.size, c.size, c.in}).permute({0, 3, 1, 2})
                         : g.input("x", {c.batch, c.in, c.size, c.size});
   const Tensor w = weight("w", {c.out, c.in / Dim(c.o.groups), c.filter, c.filter});
@@ -183,7 +181,7 @@ TEST(FilterGradient, CotangentsThatAreNotFinite) {
 TEST(FilterGradient, NeedsNoMemoryForWindows) {
   Graph g;
   const Tensor x = g.input("x", {4, 16, 32, 32}), dy = g.input("dy", {4, 16, 32, 32});
-  const Tensor w = g.input("w", {16, 16, 3, 3}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {16, 16, 3, 3}, DType::F32);
   g.output("dw", vjp({conv(x, w, {.padding = {1}})}, {w}, {dy})[0]);
   const i64 image = 4 * 16 * 32 * 32 * 4;
   // it has both once more; their windows would be nine times as much

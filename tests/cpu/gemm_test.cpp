@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "guarded.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/dtype.h"
@@ -19,7 +19,7 @@
 #include "lightcone/device/host_kernel.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 
 namespace {
 
@@ -144,14 +144,14 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
 }
 
 // Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
-// product as its rounding of the operands lets it be. (What each computes exactly is dense_unit_test's business.) With
+// product as its rounding of the operands lets it be. (What each computes exactly is microkernel_test's business.) With
 // two workers caches are so small that each packs the rows of its tasks itself.
 TEST(Gemm, EveryUnitEveryTypeItTakes) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
   const auto one = threads(1), two = threads(2);
   int checked = 0;
-  for (const DenseUnit* u : dense_units())
+  for (const Microkernel* u : microkernels())
     for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& [m, n, k] :
            {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512}, std::array{33, 1100, 256},
@@ -270,7 +270,7 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
   std::vector<float> a(kM * kK);
   for (float& x : a) x = normal(random);
   int checked = 0;
-  for (const DenseUnit* u : dense_units())
+  for (const Microkernel* u : microkernels())
     for (const WeightType t : {WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0, WeightType::Q4_K,
                                WeightType::Q5_K, WeightType::Q6_K}) {
       const std::string_view unit = u->name;
@@ -301,10 +301,10 @@ TEST(Gemm, NeighboursDoNotCount) {
   using Size = std::array<std::int64_t, 3>;
   std::mt19937 random(12);
   std::normal_distribution<float> normal;
-  std::vector<const DenseUnit*> all = dense_units();
+  std::vector<const Microkernel*> all = microkernels();
   all.push_back(nullptr);
   int checked = 0;
-  for (const DenseUnit* u : all)
+  for (const Microkernel* u : all)
     for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& [m, n, k] : {Size{5000, 17, 32}, Size{161, 33, 640}, Size{33, 17, 4096}, Size{1001, 37, 256}}) {
         const auto t = static_cast<WeightType>(type);
@@ -368,7 +368,7 @@ TEST(Gemm, BytesAreExact) {
   using test::Against, test::Guarded;
   std::mt19937 random(9);
   int checked = 0;
-  for (const DenseUnit* u : dense_units())
+  for (const Microkernel* u : microkernels())
     for (const auto& [m, n, k] :
          {std::array{1, 1, 1}, std::array{3, 40, 37}, std::array{15, 33, 64}, std::array{33, 70, 129},
           std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{5, 16, 0}}) {
@@ -410,7 +410,8 @@ TEST(Gemm, BytesAreExact) {
   EXPECT_GT(checked, 10000);
 }
 
-// Up to four rows go another way in int8 (DenseUnit::gemv), to the bits they would have among more. No buffer is left.
+// Up to four rows go another way in int8 (Microkernel::gemv), to the bits they would have among more. No buffer is
+// left.
 TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   using test::Against, test::Guarded;
   constexpr std::int64_t kMany = 7;
@@ -418,7 +419,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   std::normal_distribution<float> normal;
   const auto one = threads(1), two = threads(2);
   int checked = 0, nans = 0;
-  for (const DenseUnit* u : dense_units())
+  for (const Microkernel* u : microkernels())
     for (int type = 0; u->gemv && type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& shape :
            {std::array{1, 32}, std::array{40, 384}, std::array{250, 416}, std::array{19, 800}, std::array{35, 256},
@@ -568,7 +569,7 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
   using test::Against, test::Guarded;
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
-  for (const DenseUnit* u : dense_units())
+  for (const Microkernel* u : microkernels())
     for (const auto& [m, n, k] : {std::array{1, 20, 70}, std::array{5, 33, 1}, std::array{333, 40, 1103},
                                   std::array{1000, 17, 45}, std::array{500, 17, 1045}}) {
       if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;

@@ -342,7 +342,7 @@ TEST(Group, AnAssignedParameterIsNoConstant) {
   for (const bool assigned : {false, true}) {
     Graph g;
     const auto parameter = [&](const char* name, std::int64_t rows) {
-      return g.input(name, {rows, kDepth}, DType::F32, SourceLocation::current(), kParameter);
+      return g.parameter(name, {rows, kDepth}, DType::F32);
     };
     const Tensor rows = parameter("rows", 8);
     g.output("p", linear(rows, parameter("v", 64)));

@@ -15,7 +15,7 @@
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
-using host::JitOptions;
+using backends::cpu::JitOptions;
 
 namespace {
 
@@ -90,7 +90,7 @@ TEST(Jit, SignalsDoNotDisturbIt) {
 TEST(Jit, ChildrenMayBeWaitedForByTheSystem) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  const std::string real = host::find_compiler(), strict = strict_compiler(dir, real);
+  const std::string real = backends::cpu::find_compiler(), strict = strict_compiler(dir, real);
   struct sigaction ignore {
   }, before{};
   ignore.sa_handler = SIG_IGN;
@@ -106,7 +106,7 @@ TEST(Jit, AnObjectIsKeptOnlyWhenItWasLoaded) {
   NEEDS_C_COMPILER();
   const TempDir dir;
   const std::string cc = script(dir / "cc", str_cat("if mkdir ", dir / "once", " 2>&-; then echo torn >&3; else exec ",
-                                                    host::find_compiler(), " \"$@\"; fi"));
+                                                    backends::cpu::find_compiler(), " \"$@\"; fi"));
   const JitOptions o{.compiler = cc, .cache_dir = dir / "cache"};
   EXPECT_THROW(built(2, o), Error);
   EXPECT_EQ(files_in(dir / "cache").size(), 0u);
@@ -118,7 +118,7 @@ TEST(Jit, AnObjectIsKeptOnlyWhenItWasLoaded) {
 TEST(Jit, AKeptObjectThatCannotBeLoadedIsCompiledAgain) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  const std::string real = host::find_compiler(), gone = dir / "libgone.so";
+  const std::string real = backends::cpu::find_compiler(), gone = dir / "libgone.so";
   ASSERT_EQ(std::system(str_cat("echo 'int gone;' | ", real, " -x c -shared -fPIC -o ", gone, " -").c_str()), 0);
   const std::string cc = script(dir / "cc", str_cat("[ -e ", gone, " ] && set -- \"$@\" -x none -Wl,--no-as-needed ",
                                                     gone, "\nexec ", real, " \"$@\""));
@@ -145,17 +145,18 @@ TEST(Jit, StandardStreamsMayBeClosed) {
 TEST(Jit, OnlyAProgramIsACompiler) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  const std::string real = host::find_compiler();
+  const std::string real = backends::cpu::find_compiler();
   std::filesystem::create_directories(dir / "a/cc");
   std::filesystem::create_directories(dir / "b");
   std::filesystem::create_symlink(real, dir / "b/cc");
   const Setting wish("LIGHTCONE_CC", nullptr), path("PATH", (dir / "a:" + dir / "b").c_str());
-  EXPECT_EQ(host::find_compiler(), dir / "b/cc");
-  EXPECT_TRUE(contains(words([&] { host::find_compiler({.compiler = dir / "a/cc"}); }), "no program that can be run"));
+  EXPECT_EQ(backends::cpu::find_compiler(), dir / "b/cc");
+  EXPECT_TRUE(
+      contains(words([&] { backends::cpu::find_compiler({.compiler = dir / "a/cc"}); }), "no program that can be run"));
   const Setting here("PATH", ":.:b");  // not from wherever the program happens to stand
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(dir / "b");
-  EXPECT_TRUE(host::find_compiler({.llvm = kMissing}).empty());
+  EXPECT_TRUE(backends::cpu::find_compiler({.llvm = kMissing}).empty());
   std::filesystem::current_path(before);
 }
 
@@ -169,7 +170,7 @@ TEST(Jit, SaysThatAProgramIsNoCompiler) {
 TEST(Jit, ACompilerThatRefusesAnOptionOfGccIsCalledWithoutIt) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  const std::string asked = dir / "asked", real = host::find_compiler();
+  const std::string asked = dir / "asked", real = backends::cpu::find_compiler();
   const std::string refuses = "echo \"clang: error: unknown argument: '-fvect-cost-model=dynamic'\" >&2; exit 1";
   const std::string cc = script(dir / "cc", str_cat("case \"$*\" in *-fvect*) echo . >>", asked, "; ", refuses,
                                                     ";; esac\nexec ", real, " \"$@\""));
@@ -200,18 +201,18 @@ TEST(Jit, NoDescriptorIsLost) {
 TEST(Jit, KernelsOfOneNameAreOneKernel) {
   NEEDS_C_COMPILER();
   for (const char* compiler : {"", "llvm"}) {
-    if (*compiler && host::find_llvm().path.empty()) continue;
+    if (*compiler && backends::cpu::find_llvm().path.empty()) continue;
     const JitOptions o{.compiler = compiler, .cache_dir = "off"};
-    const std::vector<host::Source> two = {times(2), times(3)};
-    EXPECT_TRUE(contains(words([&] { host::jit(two, o); }), "two kernels of one name"));
+    const std::vector<backends::cpu::Source> two = {times(2), times(3)};
+    EXPECT_TRUE(contains(words([&] { backends::cpu::jit(two, o); }), "two kernels of one name"));
   }
-  const std::vector<host::Source> same = {times(2), times(2), {"times", ""}};
-  const host::Jitted j = host::jit(same, {.cache_dir = "off"});
-  EXPECT_EQ(j.functions, std::vector<host::KernelFunction>(3, j.functions[0]));
+  const std::vector<backends::cpu::Source> same = {times(2), times(2), {"times", ""}};
+  const backends::cpu::Jitted j = backends::cpu::jit(same, {.cache_dir = "off"});
+  EXPECT_EQ(j.functions, std::vector<backends::cpu::KernelFunction>(3, j.functions[0]));
 }
 
 TEST(Jit, TextsWithOneHashHaveTwoNames) {
-  ir::KernelNames names([](const std::string& text) { return text.size(); });
+  codegen::KernelNames names([](const std::string& text) { return text.size(); });
   const std::string a = names.of("one"), b = names.of("two"), c = names.of("six");
   EXPECT_EQ(a, "k_0000000000000003");
   EXPECT_EQ((std::set<std::string>{a, b, c}.size()), 3u);
@@ -220,14 +221,14 @@ TEST(Jit, TextsWithOneHashHaveTwoNames) {
 
 // Layers that are alike are not written out to learn it; numbers that compare equal are not always the same number.
 TEST(KernelNames, KernelsOfTheSameCodeShareOneAndAreWrittenOnce) {
-  ir::KernelNames names;
-  ir::Kernel zero;
+  codegen::KernelNames names;
+  codegen::Kernel zero;
   zero.instrs.push_back({.value = 0.0});
-  ir::Kernel minus = zero, other = zero;
+  codegen::Kernel minus = zero, other = zero;
   minus.instrs[0].value = -0.0;
   other.store_offset = 1;
   int written = 0;
-  const auto of = [&](const ir::Kernel& k) { return names.of(k, [&] { return str_cat("text ", ++written); }); };
+  const auto of = [&](const codegen::Kernel& k) { return names.of(k, [&] { return str_cat("text ", ++written); }); };
   const std::string first = of(zero);
   zero.name = "another";
   EXPECT_EQ(of(zero), first);
@@ -251,7 +252,7 @@ TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
       {"echo '<stdin>:9:1: error: everything is wrong' >&2; exit 1", "everything is wrong"},  // our prelude, too
       {"kill -9 $$", "signal 9"},
       {"exit 0", "wrote no shared object"}};
-  const bool llvm = !host::find_llvm().path.empty();
+  const bool llvm = !backends::cpu::find_llvm().path.empty();
   for (const Failure& f : failures) {
     script(cc, f.text);
     const Outcome none = compiled_graph(dir.path.string(), kMissing);
@@ -275,7 +276,7 @@ TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
 TEST(Fallback, ACompilerWithoutItsToolsIsReplaced) {
   NEEDS_C_COMPILER();
   const TempDir dir;
-  script(dir / "cc", str_cat("PATH=/nonexistent exec ", host::find_compiler(), " -no-integrated-as \"$@\""));
+  script(dir / "cc", str_cat("PATH=/nonexistent exec ", backends::cpu::find_compiler(), " -no-integrated-as \"$@\""));
   if (std::system(str_cat("echo 'int a;' | ", dir / "cc", " -x c -c -o ", dir / "a.o", " - 2>&1").c_str()) == 0)
     GTEST_SKIP() << "this compiler finds its assembler without PATH";
   const Outcome o = compiled_graph(dir.path.string(), kMissing);
@@ -307,11 +308,11 @@ TEST(Fallback, ACompilerThatWasNamedIsNotReplaced) {
 // That would be our own mistake, and nobody would learn of it.
 TEST(Fallback, TextThatACompilerRefusesIsAnError) {
   NEEDS_C_COMPILER();
-  const host::Source wrong{"wrong", "void wrong( { }\n"};
+  const backends::cpu::Source wrong{"wrong", "void wrong( { }\n"};
   try {
-    host::jit({&wrong, 1}, {.cache_dir = "off"});
+    backends::cpu::jit({&wrong, 1}, {.cache_dir = "off"});
     FAIL();
-  } catch (const host::CompilerUnfit& e) {
+  } catch (const backends::cpu::CompilerUnfit& e) {
     FAIL() << e.what();
   } catch (const Error& e) {
     EXPECT_TRUE(contains(e.what(), "<stdin>")) << e.what();

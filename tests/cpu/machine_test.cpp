@@ -43,7 +43,7 @@ std::vector<float> result(Tensor (*make)(Tensor), const Machine& m, std::int64_t
 }  // namespace
 
 TEST(Machine, TextAndBack) {
-  Machine m = host::default_machine();
+  Machine m = backends::cpu::default_machine();
   EXPECT_FALSE(m.processor.empty());
   EXPECT_GE(m.l2, m.l1);
   m.vector = 32, m.stream = 12345678, m.fetch = 0, m.fetch_rows = 4096, m.fetch_level = 2, m.pipeline = false,
@@ -71,12 +71,12 @@ TEST(Machine, IsKeptForItsProcessor) {
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
   ::setenv("LIGHTCONE_CACHE", folder.c_str(), 1);
   ::unsetenv("LIGHTCONE_MACHINE");
-  EXPECT_FALSE(host::profile_is_kept());
-  EXPECT_TRUE(host::keep_profile(host::default_machine()));
-  EXPECT_TRUE(host::profile_is_kept());
+  EXPECT_FALSE(backends::cpu::profile_is_kept());
+  EXPECT_TRUE(backends::cpu::keep_profile(backends::cpu::default_machine()));
+  EXPECT_TRUE(backends::cpu::profile_is_kept());
   ::setenv("LIGHTCONE_CACHE", "off", 1);
-  EXPECT_FALSE(host::keep_profile(host::default_machine()));
-  EXPECT_TRUE(host::profile_is_kept());  // where nothing can be kept, nothing is to be measured
+  EXPECT_FALSE(backends::cpu::keep_profile(backends::cpu::default_machine()));
+  EXPECT_TRUE(backends::cpu::profile_is_kept());  // where nothing can be kept, nothing is to be measured
   ::unsetenv("LIGHTCONE_CACHE");
   std::filesystem::remove_all(folder);
 }
@@ -103,17 +103,17 @@ TEST(Machine, ResultsDoNotDependOnIt) {
 
 // What a product or a convolution keeps in the caches follows them; how it is added does not.
 TEST(Machine, BlockingFollowsTheCaches) {
-  const host::Blocking usual, small(Machine{.l2 = 256 << 10}), large(Machine{.l1 = 48 << 10, .l2 = 2 << 20});
+  const backends::cpu::Blocking usual, small(Machine{.l2 = 256 << 10}), large(Machine{.l1 = 48 << 10, .l2 = 2 << 20});
   EXPECT_EQ(usual.rows(512), 170);
   EXPECT_EQ(usual.columns(usual.rows(512)), 512);
-  for (const host::Blocking& b : {usual, small, large}) {  // A and C of a task, and room for two strips of B
+  for (const backends::cpu::Blocking& b : {usual, small, large}) {  // A and C of a task, and room for two strips of B
     const std::int64_t rows = b.rows(512);
     EXPECT_LE(4 * rows * (512 + b.columns(rows)), b.l2() * 2 / 3);
     EXPECT_GE(4 * rows * (512 + b.columns(rows)), b.l2() / 2);
   }
-  EXPECT_GT(large.near(), usual.near());
-  EXPECT_EQ(small.shared(4), 4 * small.l2());
-  const host::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});  // as large as a profile may say
+  EXPECT_GT(large.l1_budget_floats(), usual.l1_budget_floats());
+  EXPECT_EQ(small.llc_bytes(4), 4 * small.l2());
+  const backends::cpu::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});  // as large as a profile may say
   EXPECT_LE(wild.l2(), 8 << 20);
   // A plan is of the machine it is for.
   const auto scratch = [](std::int64_t l2) {
@@ -128,13 +128,13 @@ namespace {
 
 // A machine that takes as long as it is told, but for noise; its clock stands still between runs.
 struct FakeMachine {
-  std::function<double(host::TuneWork, const Machine&)> takes;
+  std::function<double(backends::cpu::TuneWork, const Machine&)> takes;
   double noise = 0, clock = 0;
   std::mt19937 random{3};
   Machine tuned(const Machine& built_in, TuneOptions o = {}) {
     std::uniform_real_distribution<double> part(0, noise);
-    const host::TuneBench bench{
-        .prepare = [&](host::TuneWork w, const std::vector<Machine>& all) -> host::TuneBench::Turn {
+    const backends::cpu::TuneBench bench{
+        .prepare = [&](backends::cpu::TuneWork w, const std::vector<Machine>& all) -> backends::cpu::TuneBench::Turn {
           return [&, w, all] {
             std::vector<double> seconds;
             for (const Machine& m : all) clock += seconds.emplace_back(takes(w, m) * (1 + part(random)));
@@ -143,10 +143,10 @@ struct FakeMachine {
         },
         .now = [&] { return clock; },
         .wide = true};
-    return host::choose_profile(built_in, o, bench);
+    return backends::cpu::choose_profile(built_in, o, bench);
   }
 };
-bool of_weights(host::TuneWork w) { return w >= host::TuneWork::Q8Weights; }
+bool of_weights(backends::cpu::TuneWork w) { return w >= backends::cpu::TuneWork::Q8Weights; }
 
 }  // namespace
 
@@ -161,8 +161,9 @@ TEST(Tune, NoiseChangesNothing) {
     EXPECT_EQ(noisy.tuned(built_in), built_in) << seed;
   }
   // One stream is 3 % faster, but on weights of one format alone, or less than what such a choice must be worth.
-  FakeMachine weak{
-      [](auto w, const Machine& m) { return m.streams == 1 && w == host::TuneWork::Q8Weights ? 0.0097 : 0.01; }};
+  FakeMachine weak{[](auto w, const Machine& m) {
+    return m.streams == 1 && w == backends::cpu::TuneWork::Q8Weights ? 0.0097 : 0.01;
+  }};
   EXPECT_EQ(weak.tuned(built_in), built_in);
 }
 
@@ -175,7 +176,7 @@ TEST(Tune, WhatWinsIsTaken) {
   EXPECT_EQ(narrow.tuned({}).vector, 32);
   // A gain for loops that one of them pays for is none.
   FakeMachine torn{[](auto w, const Machine& m) {
-    return m.vector != 32 ? 0.01 : w == host::TuneWork::Softmax ? 0.0115 : 0.008;
+    return m.vector != 32 ? 0.01 : w == backends::cpu::TuneWork::Softmax ? 0.0115 : 0.008;
   }};
   EXPECT_EQ(torn.tuned({}).vector, 64);
   // The second level is better for rows and worse for weights of eight bits.
@@ -198,7 +199,8 @@ TEST(Tune, EndsInTime) {
 namespace {
 
 // "" or the names of all kernels of a product [m, k] x [k, n] whose rows are at most `m`.
-Program product_of(std::int64_t m, std::int64_t n, std::int64_t k, Precision p, std::optional<host::Target> t = {}) {
+Program product_of(std::int64_t m, std::int64_t n, std::int64_t k, Precision p,
+                   std::optional<backends::cpu::Target> t = {}) {
   Graph g;
   g.output("y", matmul(g.input("a", {Dim::symbol("m" + std::to_string(m), 1, m), k}), g.input("b", {k, n})));
   return compile(g, generic() | cpu({.threads = 1, .precision = p, .target = t}));
@@ -213,8 +215,8 @@ bool on_tiles(const Program& p) {
 
 // Tiles are for products that they win, decided by the bounds of their sizes.
 TEST(Tiles, AreForLargeProducts) {
-  host::Target t;
-  t.isa = host::Isa::Avx512, t.avx512_vnni = t.avx512_bf16 = t.amx = true;
+  backends::cpu::Target t;
+  t.isa = backends::cpu::Isa::Avx512, t.avx512_vnni = t.avx512_bf16 = t.amx = true;
   EXPECT_FALSE(on_tiles(product_of(1024, 1024, 1024, Precision::Highest, t)));
   EXPECT_TRUE(on_tiles(product_of(2048, 2048, 2048, Precision::Highest, t)));
   EXPECT_FALSE(on_tiles(product_of(64, 1024, 1024, Precision::High, t)));
@@ -225,7 +227,8 @@ TEST(Tiles, AreForLargeProducts) {
 
 // In a process of its own each, for the answer holds for one.
 TEST(Tiles, AreAskedForWhereAProductWantsThem) {
-  if (host::detect_isa() != host::Isa::Avx512) GTEST_SKIP() << "tiles, emulated or not, go with AVX-512";
+  if (backends::cpu::detect_isa() != backends::cpu::Isa::Avx512)
+    GTEST_SKIP() << "tiles, emulated or not, go with AVX-512";
   if (const char* units = std::getenv("LIGHTCONE_ISA"); units && std::strchr(units, '+'))
     GTEST_SKIP() << "LIGHTCONE_ISA names the units, and tiles are none of them";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -236,7 +239,7 @@ TEST(Tiles, AreAskedForWhereAProductWantsThem) {
       g.output("y", gelu(g.input("x", {64, 64})));
       const auto plain = compile(g, generic() | cpu({.precision = Precision::Medium}));
       bool right = plain.notes().empty() && product_of(512, 512, 512, Precision::Highest).notes().empty() &&
-                   product_of(4, 64, 64, Precision::Medium).notes().empty() && host::tiles_note().empty();
+                   product_of(4, 64, 64, Precision::Medium).notes().empty() && backends::cpu::tiles_note().empty();
       const Program p = product_of(32, 64, 64, Precision::Medium);
       const std::string word = wish == "emulated" ? "stacks that threads have" : "as on a processor without AMX";
       right = right && on_tiles(p) == (wish == "emulated") && p.notes().size() == (wish == "off" ? 0 : 1) &&
@@ -252,7 +255,7 @@ TEST(Machine, TuningGivesAProfileOfThisProcessor) {
   int steps = 0;
   const Machine m = tune({.threads = 1, .rounds = 1, .elements = 1 << 16, .said = [&](std::string_view) { ++steps; }});
   EXPECT_EQ(steps, 7);
-  EXPECT_EQ(m.processor, host::processor());
+  EXPECT_EQ(m.processor, backends::cpu::processor());
   EXPECT_GT(m.copy_bandwidth, 0);
   EXPECT_NO_THROW(parse_machine(str(m)));
   EXPECT_THROW(tune({.elements = 100}), Error);

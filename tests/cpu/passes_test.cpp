@@ -14,9 +14,7 @@
 namespace lc {
 namespace {
 
-Tensor parameter(Graph& g, const char* name, Shape shape) {
-  return g.input(name, std::move(shape), DType::F32, SourceLocation::current(), kParameter);
-}
+Tensor parameter(Graph& g, const char* name, Shape shape) { return g.parameter(name, std::move(shape), DType::F32); }
 
 Composite twice() {
   Composite c;
@@ -54,9 +52,10 @@ Graph everything() {
   return g;
 }
 
-const char* const kPasses[] = {"loops",       "composites", "unroll windows", "channels last", "filter gradients",
-                               "contiguous",  "attention",  "contractions",   "cpu",           "updates early",
-                               "side by side"};
+const char* const kPasses[] = {"compile-loops",          "inline-composites",    "unroll-windows",
+                               "channels-last",          "filter-gradients",     "materialize-views",
+                               "fuse-attention",         "prepare-contractions", "cpu",
+                               "schedule-state-updates", "run-concurrently"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);
@@ -66,15 +65,15 @@ bool right(const Graph& g, const Graph& compiled) {
 TEST(Passes, EachFires) {
   const Compiled done = transform(everything(), cpu({.threads = 2}));
   ASSERT_EQ(done.log.size(), std::size(kPasses));
-  const std::map<std::string, std::string> marks = {{"loops", "loop compiled"},
-                                                    {"composites", "test.twice"},
-                                                    {"unroll windows", "window unrolled"},
-                                                    {"channels last", "channels last"},
-                                                    {"filter gradients", "channels last"},
-                                                    {"attention", "attention"},
-                                                    {"contractions", "operand copied for a contraction"},
+  const std::map<std::string, std::string> marks = {{"compile-loops", "loop compiled"},
+                                                    {"inline-composites", "test.twice"},
+                                                    {"unroll-windows", "window unrolled"},
+                                                    {"channels-last", "channels last"},
+                                                    {"filter-gradients", "channels last"},
+                                                    {"fuse-attention", "attention"},
+                                                    {"prepare-contractions", "operand copied for a contraction"},
                                                     {"cpu", "matmul"},
-                                                    {"updates early", "update moved"}};
+                                                    {"schedule-state-updates", "update moved"}};
   for (std::size_t i = 0; i < done.log.size(); ++i) {
     EXPECT_EQ(done.log[i].pass, kPasses[i]);
     const auto m = marks.find(done.log[i].pass);

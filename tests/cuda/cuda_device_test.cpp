@@ -21,11 +21,11 @@ using test::take;
 namespace {
 
 std::string refusal(const CudaOptions& o) {
-  return error_of([&] { nvidia::open_device(o); });
+  return error_of([&] { backends::cuda::open_device(o); });
 }
 
-nvidia::api::Address address(const std::unique_ptr<Buffer>& b) {
-  return static_cast<const nvidia::DeviceBuffer&>(*b).address();
+backends::cuda::api::Address address(const std::unique_ptr<Buffer>& b) {
+  return static_cast<const backends::cuda::DeviceBuffer&>(*b).address();
 }
 
 bool all_zero(const std::vector<std::byte>& v) {
@@ -38,18 +38,18 @@ bool all_zero(const std::vector<std::byte>& v) {
 
 TEST(CudaLibraries, WhatIsThereIsListedWithItsLimits) {
   Fake fake;
-  const std::vector<gpu::Limits> all = nvidia::devices(fake_options());
+  const std::vector<backends::gpu::Limits> all = backends::cuda::devices(fake_options());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].architecture, "sm_90");
-  EXPECT_EQ(all[0].threads, 1024);
+  EXPECT_EQ(all[0].max_block_size, 1024);
   EXPECT_EQ(all[0].warp, 32);
   EXPECT_EQ(all[0].shared, 227u << 10);
-  EXPECT_EQ(all[0].processors, 132);
+  EXPECT_EQ(all[0].multiprocessors, 132);
   EXPECT_EQ(all[0].memory, std::size_t{4} << 30);
-  EXPECT_EQ(all[0].groups, 2147483647);
-  EXPECT_EQ(all[0].language, gpu::Language::Cuda);
+  EXPECT_EQ(all[0].max_grid_size, 2147483647);
+  EXPECT_EQ(all[0].language, backends::gpu::Language::Cuda);
   EXPECT_EQ(fake.live(), 0);
-  const auto device = nvidia::open_device(fake_options());
+  const auto device = backends::cuda::open_device(fake_options());
   EXPECT_EQ(device->limits().architecture, "sm_90a");
   EXPECT_EQ(device->limits().driver, "CUDA 13.0, NVRTC 13.0");
   EXPECT_EQ(device->name(), all[0].name);
@@ -76,10 +76,10 @@ TEST(CudaLibraries, OnesThatAreMissingSayWhatToDo) {
 
 TEST(CudaLibraries, AreNamedByTheEnvironment) {
   const Setting driver("LIGHTCONE_CUDA_DRIVER", paths::kFakeCuda), compiler("LIGHTCONE_NVRTC", "/nonexistent/nvrtc");
-  EXPECT_EQ(nvidia::devices().size(), 1u);
+  EXPECT_EQ(backends::cuda::devices().size(), 1u);
   EXPECT_PRED2(contains, refusal({}), "/nonexistent/nvrtc");
   const Setting found("LIGHTCONE_NVRTC", paths::kFakeCuda);
-  EXPECT_EQ(nvidia::open_device()->limits().warp, 32);
+  EXPECT_EQ(backends::cuda::open_device()->limits().warp, 32);
 }
 
 TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
@@ -88,14 +88,14 @@ TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
   std::filesystem::copy_file(paths::kFakeCuda, home / "lib64/libnvrtc.so.12");
   const Setting driver("LIGHTCONE_CUDA_DRIVER", paths::kFakeCuda), none("LIGHTCONE_NVRTC", nullptr),
       cuda("CUDA_HOME", home.path.c_str());
-  const auto compiler = nvidia::Compiler::open("", 12040);
+  const auto compiler = backends::cuda::Compiler::open("", 12040);
   EXPECT_NE(compiler, nullptr);
 }
 
 // By the loader first, then in the user's toolkit, then where NVIDIA's packages put one.
 TEST(CudaLibraries, FoldersOfToolkitsAreLookedThrough) {
   const Setting home("CUDA_HOME", "/opt/mine"), none("CUDA_PATH", nullptr);
-  const std::vector<std::string> names = nvidia::with_toolkit_folders({"libx.so.1", "libx.so"});
+  const std::vector<std::string> names = backends::cuda::with_toolkit_folders({"libx.so.1", "libx.so"});
   ASSERT_GE(names.size(), 6u);
   EXPECT_EQ(names[0], "libx.so.1");
   EXPECT_EQ(names[2], "/opt/mine/lib64/libx.so.1");
@@ -124,7 +124,7 @@ TEST(CudaLibraries, TwoDriversLiveInOneProcess) {
   two.set("compute_capability", 80);
   CudaOptions o = fake_options();
   o.driver = o.compiler = second.path;
-  const auto a = nvidia::open_device(fake_options()), b = nvidia::open_device(o);
+  const auto a = backends::cuda::open_device(fake_options()), b = backends::cuda::open_device(o);
   EXPECT_EQ(a->limits().architecture, "sm_90a");
   EXPECT_EQ(b->limits().architecture, "sm_80");
   const auto x = a->allocate(16), y = b->allocate(16);
@@ -133,8 +133,8 @@ TEST(CudaLibraries, TwoDriversLiveInOneProcess) {
 }
 
 TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
-  const auto compiler = nvidia::Compiler::open(paths::kFakeCuda);
-  const auto target = [&](int major, int minor) { return nvidia::architecture_for(*compiler, major, minor); };
+  const auto compiler = backends::cuda::Compiler::open(paths::kFakeCuda);
+  const auto target = [&](int major, int minor) { return backends::cuda::architecture_for(*compiler, major, minor); };
   EXPECT_EQ(target(7, 5), "sm_75");
   EXPECT_EQ(target(8, 8), "sm_87");  // the newest below that runs there
   EXPECT_EQ(target(9, 0), "sm_90a");
@@ -149,7 +149,7 @@ TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
 TEST(CudaMemory, IsZeroedAlignedAndComesBack) {
   Fake fake;
   {
-    const auto d = nvidia::open_device(fake_options());
+    const auto d = backends::cuda::open_device(fake_options());
     for (const std::size_t bytes : {0, 1, 255, 256, 257, 100000}) {
       for (int twice = 0; twice < 2; ++twice) {  // the second time it is the block that the first gave back
         const auto b = d->allocate(bytes);
@@ -168,7 +168,7 @@ TEST(CudaMemory, IsZeroedAlignedAndComesBack) {
 TEST(CudaMemory, WhatNobodyUsesIsGivenBackWhenItIsShort) {
   Fake fake;
   fake.set("memory", 64 << 20);
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   for (std::size_t k = 1; k <= 7; ++k) d->allocate(k << 20);
   EXPECT_GE(fake.get("allocated_bytes"), 6 << 20);
   const auto most = d->allocate(63 << 20);
@@ -185,7 +185,7 @@ TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
   Fake fake;
   fake.set("memory", 64 << 20);
   {
-    const auto d = nvidia::open_device(fake_options());
+    const auto d = backends::cuda::open_device(fake_options());
     const auto b = d->reserve(std::size_t{1} << 36);
     ASSERT_NE(b, nullptr);
     EXPECT_EQ(b->size(), std::size_t{1} << 36);
@@ -196,7 +196,7 @@ TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
     EXPECT_GT(once, 0u);
     EXPECT_TRUE(b->commit(5 << 20, 100));
     EXPECT_EQ(b->committed(), once);
-    const Place at{b.get(), (5 << 20) + 3};
+    const BufferSlice at{b.get(), (5 << 20) + 3};
     EXPECT_TRUE(all_zero(take<std::byte>(*d, at, 1000)));
     put(*d, at, iota(100));
     EXPECT_TRUE(b->commit(0, 20 << 20));  // around what was there
@@ -214,7 +214,7 @@ TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
 
 TEST(CudaMemory, MayOutliveItsDevice) {
   Fake fake;
-  auto d = nvidia::open_device(fake_options());
+  auto d = backends::cuda::open_device(fake_options());
   auto b = d->allocate(1000), r = d->reserve(100 << 20);
   r->commit(0, 100);
   auto code = d->compile(kText, kKernels);
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(AtOnceAndDeferred, CudaCopies, ::testing::Values(0, 1))
 TEST_P(CudaCopies, OfAllSizesAreWhatWasThere) {
   Fake fake;
   fake.set("deferred", GetParam());
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   for (const std::size_t n : {0u, 1u, 3u, 4096u, 1u << 20, (1u << 20) + 1, 2u << 20, 5u << 20, 37000001u})
     for (const std::size_t offset : {0u, 1u, 77u}) {
       std::vector<unsigned char> from(n);
@@ -252,7 +252,7 @@ TEST_P(CudaCopies, OfAllSizesAreWhatWasThere) {
 TEST_P(CudaCopies, ManySmallOnesKeepTheirOrder) {
   Fake fake;
   fake.set("deferred", GetParam());
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const auto b = d->allocate(4000);
   for (int k = 0; k < 40000; ++k) d->copy_in({b.get(), static_cast<std::size_t>(k % 1000) * 4}, &k, 4);
   std::vector<int> want(1000);
@@ -261,7 +261,7 @@ TEST_P(CudaCopies, ManySmallOnesKeepTheirOrder) {
 }
 
 TEST(CudaCopiesChecked, BeyondABufferAreRefused) {
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const auto b = d->allocate(100);
   char bytes[200] = {};
   EXPECT_PRED2(contains, error_of([&] {
@@ -276,31 +276,33 @@ TEST(CudaCopiesChecked, BeyondABufferAreRefused) {
 // ---- kernels ----------------------------------------------------------------------------------
 
 TEST(CudaKernels, TakePlacesAndSizes) {
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const auto code = d->compile(kText, kKernels);
   const auto a = d->allocate(4000), b = d->allocate(4000);
   put(*d, {a.get()}, iota(1000));
-  const Place places[] = {{a.get(), 40}, {b.get(), 400}};
+  const BufferSlice places[] = {{a.get(), 40}, {b.get(), 400}};
   const std::int64_t sizes[] = {900, -3};
-  gpu::Start s{.code = code.get(), .function = 0, .groups = 8, .threads = 128, .places = places, .sizes = sizes};
-  d->start(s);
-  s.groups = 0;  // nothing
-  d->start(s);
+  backends::gpu::KernelLaunch s{
+      .code = code.get(), .function = 0, .grid_size = 8, .block_size = 128, .buffers = places, .sizes = sizes};
+  d->launch_kernel(s);
+  s.grid_size = 0;  // nothing
+  d->launch_kernel(s);
   std::vector<float> want = iota(900, 10);
   for (float& x : want) x *= -3;
   EXPECT_EQ(take<float>(*d, places[1], 900), want);
   EXPECT_EQ(take<float>(*d, {b.get()}, 100), std::vector<float>(100));
-  s.groups = std::int64_t{1} << 31;
-  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "at most 2147483647");
-  s.groups = 1, s.threads = 1025;
-  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "1025 threads in a group, and the device takes at most 1024");
-  s.threads = 1, s.shared = 1 << 20;
-  EXPECT_PRED2(contains, error_of([&] { d->start(s); }), "bytes of shared memory");
+  s.grid_size = std::int64_t{1} << 31;
+  EXPECT_PRED2(contains, error_of([&] { d->launch_kernel(s); }), "at most 2147483647");
+  s.grid_size = 1, s.block_size = 1025;
+  EXPECT_PRED2(contains, error_of([&] { d->launch_kernel(s); }),
+               "1025 threads in a group, and the device takes at most 1024");
+  s.block_size = 1, s.shared = 1 << 20;
+  EXPECT_PRED2(contains, error_of([&] { d->launch_kernel(s); }), "bytes of shared memory");
 }
 
 TEST(CudaKernels, HaveMuchSharedMemoryAndTheSameBitsInEveryOrder) {
   Fake fake;
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const auto code = d->compile(R"(
 #ifndef LC_DYNAMIC_SHARED  // the driver on the CPU has its own
 #define LC_DYNAMIC_SHARED(T, name) extern __shared__ T name[]
@@ -319,19 +321,19 @@ extern "C" __global__ void reversed(const float* x, float* y, long long n) {
   put(*d, {a.get()}, iota(kN));
   std::vector<float> want = iota(kN, 1);
   std::reverse(want.begin(), want.end());
-  const Place places[] = {{a.get()}, {b.get()}};
+  const BufferSlice places[] = {{a.get()}, {b.get()}};
   const std::int64_t sizes[] = {kN};
   for (const int order : {0, 1, 5}) {
     fake.set("order", order);
     d->zero({b.get()}, kN * 4);
-    d->start({.code = code.get(), .threads = 256, .shared = kN * 4, .places = places, .sizes = sizes});
+    d->launch_kernel({.code = code.get(), .block_size = 256, .shared = kN * 4, .buffers = places, .sizes = sizes});
     EXPECT_EQ(take<float>(*d, {b.get()}, kN), want) << order;
   }
 }
 
 TEST(CudaKernels, OnesThatDoNotCompileSayWhy) {
   Fake fake;
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const std::string said =
       error_of([&] { d->compile("extern \"C\" __global__ void broken(float* x) { x[0] = nowhere; }", {"broken"}); });
   EXPECT_PRED2(contains, said, "the kernel 'broken' does not compile for sm_90a: ");
@@ -355,13 +357,13 @@ TEST(CudaKernels, AreKeptOnDisk) {
   const TempDir dir;
   const auto compiled = [&](const std::string& text) {
     const long before = fake.get("compiles");
-    const auto d = nvidia::open_device(fake_options(dir / "cache"));
+    const auto d = backends::cuda::open_device(fake_options(dir / "cache"));
     const auto code = d->compile(text, {"scale"});
     const auto a = d->allocate(8);
     put(*d, {a.get()}, iota(2, 1));
-    const Place places[] = {{a.get()}, {a.get()}};
+    const BufferSlice places[] = {{a.get()}, {a.get()}};
     const std::int64_t sizes[] = {2, 3};
-    d->start({.code = code.get(), .threads = 2, .places = places, .sizes = sizes});
+    d->launch_kernel({.code = code.get(), .block_size = 2, .buffers = places, .sizes = sizes});
     EXPECT_EQ(take<float>(*d, {a.get()}, 2), (std::vector<float>{3, 6}));
     return fake.get("compiles") - before;
   };
@@ -387,12 +389,12 @@ TEST(CudaKernels, AreKeptOnDisk) {
 }
 
 TEST(CudaKernels, CompileForAnyDeviceWithoutOne) {
-  const auto compiler = nvidia::Compiler::open(paths::kFakeCuda);
+  const auto compiler = backends::cuda::Compiler::open(paths::kFakeCuda);
   const std::string verbose = "--ptxas-options=-v";
-  EXPECT_FALSE(nvidia::compile_cubin(*compiler, kText, kKernels, "sm_120a", {&verbose, 1}).code.empty());
+  EXPECT_FALSE(backends::cuda::compile_cubin(*compiler, kText, kKernels, "sm_120a", {&verbose, 1}).code.empty());
   const std::string wrong = "--no-such-option";
   EXPECT_PRED2(contains, error_of([&] {
-                 nvidia::compile_cubin(*compiler, kText, kKernels, "sm_80", {&wrong, 1});
+                 backends::cuda::compile_cubin(*compiler, kText, kKernels, "sm_80", {&wrong, 1});
                }),
                "the kernels 'scale', 'add' for sm_80: it does not know an option");
 }
@@ -403,7 +405,7 @@ TEST_P(CudaCopies, AndKernelsOfManyThreadsDoNotMeet) {
   Fake fake;
   fake.set("deferred", GetParam());
   const TempDir dir;
-  const auto d = nvidia::open_device(fake_options(dir / "cache"));
+  const auto d = backends::cuda::open_device(fake_options(dir / "cache"));
   std::vector<int> wrong(4, -1);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < wrong.size(); ++t)

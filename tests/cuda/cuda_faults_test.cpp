@@ -19,13 +19,13 @@ constexpr long kInvalid = 1, kOutOfMemory = 2, kIllegal = 700, kUnaligned = 716,
 
 // All that a device does, once: 2x + y, in memory that is committed, by a recording that is updated.
 void story(const CudaOptions& options) {
-  const auto d = nvidia::open_device(options);
+  const auto d = backends::cuda::open_device(options);
   const auto code = d->compile(kText, kKernels);
   const TextKernel scale(code, 0), add(code, 1);
   const auto x = d->allocate(4000), more = d->allocate(100);
   const auto y = d->reserve(100 << 20);
   if (!y || !y->commit(3 << 20, 4000)) throw Error("story", "there is no memory");
-  const Place out{y.get(), 3 << 20};
+  const BufferSlice out{y.get(), 3 << 20};
   put(*d, {x.get()}, iota(1000));
   Launches l(2);
   l.set(0, scale, {{x.get()}}, out, {500, 2});
@@ -84,7 +84,7 @@ TEST_P(CudaFaults, InEveryCallInTurn) {
 
 TEST(CudaFaults, OfTheCompiler) {
   Fake fake;
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   const auto compile = [&] { return d->compile(kText, kKernels); };
   const long first = fake.get("calls"), live = fake.live();
   compile();
@@ -111,7 +111,7 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
   for (const long code : {kIllegal, kFailed, kUnaligned, 46l, 702l, 714l, 715l, 717l, kUnknown}) {
     Fake fake;
     {
-      const auto d = nvidia::open_device(fake_options());
+      const auto d = backends::cuda::open_device(fake_options());
       const auto b = d->allocate(100);
       float x = 1;
       fake.fail(2, code);  // of the two calls of an operation the second
@@ -125,7 +125,7 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
                [&] { d->allocate(100); }, [&] { d->reserve(100 << 20); }, [&] { d->zero({b.get()}, 4); }})
         EXPECT_PRED2(contains, error_of(f), "the CUDA device 0 was lost") << code;
       EXPECT_LE(fake.get("calls") - calls, 20);  // for the words alone
-      const auto again = nvidia::open_device(fake_options());
+      const auto again = backends::cuda::open_device(fake_options());
       const auto c = again->allocate(400);
       put(*again, {c.get()}, iota(100));
       EXPECT_EQ(take<float>(*again, {c.get()}, 100), iota(100)) << code;
@@ -143,18 +143,18 @@ TEST(CudaLost, ADriverThatDoesNotGiveItBackSaysWhatToDo) {
   o.driver = o.compiler = second.path;
   fake.set("sticky", 1);
   {
-    const auto d = nvidia::open_device(o);
+    const auto d = backends::cuda::open_device(o);
     const auto code = d->compile("extern \"C\" __global__ void wild(float* x) { x[0] = 1; }", {"wild"});
-    const Place nowhere[] = {Place{}};
+    const BufferSlice nowhere[] = {BufferSlice{}};
     EXPECT_PRED2(contains, error_of([&] {
-                   d->start({.code = code.get(), .places = nowhere, .sizes = {}});
+                   d->launch_kernel({.code = code.get(), .buffers = nowhere, .sizes = {}});
                    d->synchronise();
                  }),
                  "Start the process anew");
-    EXPECT_PRED2(contains, error_of([&] { nvidia::open_device(o); }), "is not given back to the same process");
+    EXPECT_PRED2(contains, error_of([&] { backends::cuda::open_device(o); }), "is not given back to the same process");
     EXPECT_PRED2(contains, error_of([&] { d->synchronise(); }), "was lost");
   }
-  EXPECT_PRED2(contains, error_of([&] { nvidia::open_device(o); }), "is not given back to the same process");
+  EXPECT_PRED2(contains, error_of([&] { backends::cuda::open_device(o); }), "is not given back to the same process");
 }
 
 // A kernel that writes where it must not: told by what comes afterwards.
@@ -163,12 +163,12 @@ TEST(CudaLost, ByAKernelForAllWhoOpenedIt) {
     Fake fake;
     fake.set("deferred", deferred);
     {
-      const auto a = nvidia::open_device(fake_options()), b = nvidia::open_device(fake_options());
+      const auto a = backends::cuda::open_device(fake_options()), b = backends::cuda::open_device(fake_options());
       const auto code = a->compile("extern \"C\" __global__ void wild(float* x) { x[0] = 1; }", {"wild"});
       const auto of_b = b->allocate(100);
-      const Place nowhere[] = {Place{}};
+      const BufferSlice nowhere[] = {BufferSlice{}};
       const std::string said = error_of([&] {
-        a->start({.code = code.get(), .places = nowhere, .sizes = {}});
+        a->launch_kernel({.code = code.get(), .buffers = nowhere, .sizes = {}});
         a->synchronise();
       });
       EXPECT_PRED2(contains, said, "was lost: an illegal memory access");
@@ -204,7 +204,7 @@ TEST(CudaLost, ADriverThatHasShutDownIsNotAsked) {
   Fake fake(second.path);
   CudaOptions o = fake_options();
   o.driver = second.path;
-  auto d = nvidia::open_device(o);
+  auto d = backends::cuda::open_device(o);
   auto b = d->allocate(100);
   fake.fail(1, 4);
   EXPECT_PRED2(contains, error_of([&] { d->synchronise(); }), "the CUDA driver has shut down");
@@ -215,7 +215,7 @@ TEST(CudaLost, ADriverThatHasShutDownIsNotAsked) {
 
 TEST(CudaFaultsOfMemory, OneThatComesFirstIsTriedAgain) {
   Fake fake;
-  const auto d = nvidia::open_device(fake_options());
+  const auto d = backends::cuda::open_device(fake_options());
   d->allocate(1 << 20);        // kept
   fake.fail(2, kOutOfMemory);  // the context's call, then the allocation
   EXPECT_EQ(d->allocate(3 << 20)->size(), 3u << 20);

@@ -65,11 +65,11 @@ inline CudaOptions fake_options(const std::string& cache = "off") {
 }
 
 template <class T>
-void put(Device& d, Place to, const std::vector<T>& v) {
+void put(Device& d, BufferSlice to, const std::vector<T>& v) {
   d.copy_in(to, v.data(), v.size() * sizeof(T));
 }
 template <class T>
-std::vector<T> take(Device& d, Place from, std::size_t n) {
+std::vector<T> take(Device& d, BufferSlice from, std::size_t n) {
   std::vector<T> v(n);
   d.copy_out(v.data(), from, n * sizeof(T));
   return v;
@@ -94,34 +94,35 @@ extern "C" __global__ void add(const float* x, float* y, long long n) {
 inline const std::vector<std::string> kKernels = {"scale", "add"};
 
 // A kernel of a text, one thread an element: sizes[0] says how many.
-class TextKernel : public gpu::GpuKernel {
+class TextKernel : public backends::gpu::GpuKernel {
  public:
-  TextKernel(std::shared_ptr<const gpu::Code> code, std::size_t function)
+  TextKernel(std::shared_ptr<const backends::gpu::Code> code, std::size_t function)
       : code_(std::move(code)), function_(function) {}
   std::string name() const override { return "text"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
-    std::vector<Place> places(l.in.begin(), l.in.end());
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
+    std::vector<BufferSlice> places(l.in.begin(), l.in.end());
     places.push_back(l.out);
-    device.start({.code = code_.get(),
-                  .function = function_,
-                  .groups = (l.sizes[0] + 63) / 64,
-                  .threads = 64,
-                  .places = places,
-                  .sizes = l.sizes});
+    device.launch_kernel({.code = code_.get(),
+                          .function = function_,
+                          .grid_size = (l.sizes[0] + 63) / 64,
+                          .block_size = 64,
+                          .buffers = places,
+                          .sizes = l.sizes});
   }
 
  private:
-  std::shared_ptr<const gpu::Code> code_;
+  std::shared_ptr<const backends::gpu::Code> code_;
   std::size_t function_;
 };
 
 // Several launches and what they point to.
 struct Launches {
-  std::vector<std::vector<Place>> in;
+  std::vector<std::vector<BufferSlice>> in;
   std::vector<std::vector<std::int64_t>> sizes;
   std::vector<Launch> all;
   explicit Launches(std::size_t n) : in(n), sizes(n), all(n) {}
-  void set(std::size_t k, const Kernel& kernel, std::vector<Place> from, Place to, std::vector<std::int64_t> numbers) {
+  void set(std::size_t k, const Kernel& kernel, std::vector<BufferSlice> from, BufferSlice to,
+           std::vector<std::int64_t> numbers) {
     in[k] = std::move(from), sizes[k] = std::move(numbers);
     all[k] = {&kernel, in[k], to, sizes[k], {}, false};
   }

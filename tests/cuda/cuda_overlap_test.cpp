@@ -64,14 +64,14 @@ TEST(CudaOverlap, EveryKernelOfOursWaitsItself) {
 
 TEST(CudaOverlap, AKernelThatDoesNotIsLaunchedAsEver) {
   Fake driver;
-  const auto device = nvidia::open_device(overlapping(true));
+  const auto device = backends::cuda::open_device(overlapping(true));
   const auto code = device->compile(test::kText, test::kKernels);
   const auto x = device->allocate(400), y = device->allocate(400);
   test::put(*device, {x.get(), 0}, test::iota(100));
   const long before = driver.get("overlapping");
-  const Place places[] = {{x.get(), 0}, {y.get(), 0}};
+  const BufferSlice places[] = {{x.get(), 0}, {y.get(), 0}};
   const std::int64_t sizes[] = {100, 3};
-  device->start({.code = code.get(), .groups = 2, .threads = 64, .places = places, .sizes = sizes});
+  device->launch_kernel({.code = code.get(), .grid_size = 2, .block_size = 64, .buffers = places, .sizes = sizes});
   EXPECT_EQ(test::take<float>(*device, {y.get(), 0}, 100)[99], 297);
   EXPECT_EQ(driver.get("overlapping"), before);
 }
@@ -93,12 +93,12 @@ TEST(CudaOverlap, NeedsADriverThatKnowsIt) {
   o.driver = second.path;
   std::string said;
   try {
-    nvidia::open_device(o);
+    backends::cuda::open_device(o);
   } catch (const Error& e) {
     said = e.what();
   }
   EXPECT_NE(said.find("need a driver of version 12.3 or newer, and this one is of version 12.2"), std::string::npos)
       << said;
   o.overlap = false;
-  EXPECT_NE(nvidia::open_device(o), nullptr);
+  EXPECT_NE(backends::cuda::open_device(o), nullptr);
 }

@@ -33,27 +33,30 @@ thread_local long own_allocations = 0;
 namespace {
 
 // y = x * factor without memory of its own when it is run.
-class LeanKernel final : public gpu::GpuKernel {
+class LeanKernel final : public backends::gpu::GpuKernel {
  public:
-  explicit LeanKernel(std::shared_ptr<const gpu::Code> code) : code_(std::move(code)) {}
+  explicit LeanKernel(std::shared_ptr<const backends::gpu::Code> code) : code_(std::move(code)) {}
   std::string name() const override { return "lean"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
-    const Place places[] = {l.in[0], l.out};
-    device.start(
-        {.code = code_.get(), .groups = (l.sizes[0] + 63) / 64, .threads = 64, .places = places, .sizes = l.sizes});
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
+    const BufferSlice places[] = {l.in[0], l.out};
+    device.launch_kernel({.code = code_.get(),
+                          .grid_size = (l.sizes[0] + 63) / 64,
+                          .block_size = 64,
+                          .buffers = places,
+                          .sizes = l.sizes});
   }
 
  private:
-  std::shared_ptr<const gpu::Code> code_;
+  std::shared_ptr<const backends::gpu::Code> code_;
 };
 
 // Looks at its operand on the host, which no graph can do; and perhaps does not say so.
-class HostKernel final : public gpu::GpuKernel {
+class HostKernel final : public backends::gpu::GpuKernel {
  public:
   explicit HostKernel(bool says_so) : says_so_(says_so) {}
   bool records() const override { return !says_so_; }
   std::string name() const override { return "on the host"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
     std::vector<float> x = take<float>(device, l.in[0], static_cast<std::size_t>(l.sizes[0]));
     for (float& v : x) v = -v;
     put(device, l.out, x);
@@ -64,25 +67,26 @@ class HostKernel final : public gpu::GpuKernel {
 };
 
 // Adds its operand to the result again and again: sizes[1] times.
-class LoopKernel final : public gpu::GpuKernel {
+class LoopKernel final : public backends::gpu::GpuKernel {
  public:
-  explicit LoopKernel(std::shared_ptr<const gpu::Code> code) : code_(std::move(code)) {}
+  explicit LoopKernel(std::shared_ptr<const backends::gpu::Code> code) : code_(std::move(code)) {}
   std::string name() const override { return "loop"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
-    const Place places[] = {l.in[0], l.out};
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
+    const BufferSlice places[] = {l.in[0], l.out};
     for (std::int64_t k = 0; k < l.sizes[1]; ++k)
-      device.start({.code = code_.get(), .function = 1, .threads = 1, .places = places, .sizes = l.sizes.first(1)});
+      device.launch_kernel(
+          {.code = code_.get(), .function = 1, .block_size = 1, .buffers = places, .sizes = l.sizes.first(1)});
   }
 
  private:
-  std::shared_ptr<const gpu::Code> code_;
+  std::shared_ptr<const backends::gpu::Code> code_;
 };
 
 // Zeros where it writes, then copies half of its operand there.
-class HalfKernel final : public gpu::GpuKernel {
+class HalfKernel final : public backends::gpu::GpuKernel {
  public:
   std::string name() const override { return "half"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
     const auto bytes = static_cast<std::size_t>(l.sizes[0]) * 4;
     device.zero(l.out, bytes);
     device.copy(l.out, l.in[0], bytes / 2);
@@ -103,8 +107,8 @@ class StrangeKernel final : public Kernel {
 // x is scaled by 2 into y, y by 3 into z.
 struct Chain {
   Fake fake;
-  std::shared_ptr<gpu::GpuDevice> d = nvidia::open_device(fake_options());
-  std::shared_ptr<const gpu::Code> code = d->compile(kText, kKernels);
+  std::shared_ptr<backends::gpu::GpuDevice> d = backends::cuda::open_device(fake_options());
+  std::shared_ptr<const backends::gpu::Code> code = d->compile(kText, kKernels);
   TextKernel scale{code, 0}, add{code, 1};
   std::unique_ptr<Buffer> x = d->allocate(4000), y = d->allocate(4000), z = d->allocate(4000),
                           other = d->allocate(4000);
@@ -117,7 +121,7 @@ struct Chain {
     put(*d, {x.get()}, iota(1000));
     put(*d, {other.get()}, iota(1000, 5000));
   }
-  void set(std::int64_t n, Place from, std::int64_t factor = 2) {
+  void set(std::int64_t n, BufferSlice from, std::int64_t factor = 2) {
     l.set(0, scale, {from}, {y.get()}, {n, factor});
     l.set(1, scale, {{y.get()}}, {z.get()}, {n, 3});
     if (recording) recording->update();

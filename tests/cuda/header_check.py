@@ -100,7 +100,7 @@ HEAD = r"""
 #include <cstddef>
 #include <type_traits>
 #include "lightcone/backends/cuda/cublas_lt_api.h"
-namespace api = lc::nvidia::api;
+namespace api = lc::backends::cuda::api;
 template <class T, class = void> struct Complete : std::false_type {};
 template <class T> struct Complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 // The same for the processor: pointers to things of one size, or numbers of one size.

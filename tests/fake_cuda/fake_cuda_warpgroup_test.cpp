@@ -34,8 +34,8 @@ int encode(Map& map, Address address, const Described& d) {
 // The primitives behind what the generator writes before all kernels of CUDA.
 std::string text(const std::string& kernel) {
   return "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned u32; typedef unsigned long u64;\n" +
-         std::string(lc::gpu::warpgroup_primitives()) + lc::gpu::warpgroup_product({}, lc::gpu::Cores::F16, 128) +
-         kernel;
+         std::string(lc::backends::gpu::warpgroup_primitives()) +
+         lc::backends::gpu::warpgroup_product({}, lc::backends::gpu::Cores::F16, 128) + kernel;
 }
 
 constexpr const char* kStart = R"(

@@ -1,8 +1,8 @@
-// Sound GGUF, SentencePiece and llama2.c files, told through a Liar.
+// Sound GGUF, SentencePiece and llama2.c files, told through a Mutator.
 #include <bit>
 #include <cstring>
 
-#include "liar.h"
+#include "mutator.h"
 
 namespace fuzz {
 namespace {
@@ -14,18 +14,18 @@ template <class T>
 void put(std::string& s, const T& v) {
   s.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
-std::string noise(Liar& l, std::size_t bytes) {
+std::string random_bytes(Mutator& l, std::size_t bytes) {
   std::string s(bytes, 0);
   const std::uint64_t seed = l.draw(1u << 30);
   for (std::size_t i = 0; i < bytes; ++i) s[i] = static_cast<char>((seed + i * 2654435761u) >> 12 & 0x3b);
   return s;
 }
 // The end of a file may be missing, or something may follow it.
-std::string ended(Liar& l, std::string s) {
+std::string ended(Mutator& l, std::string s) {
   if (!l.lies()) return s;
   const std::size_t kind = l.draw(3);
   if (kind == 0) s.resize(l.draw(s.size() + 1));
-  if (kind == 1) s += noise(l, 1 + l.draw(64));
+  if (kind == 1) s += random_bytes(l, 1 + l.draw(64));
   if (kind == 2 && !s.empty()) s[l.draw(s.size())] = static_cast<char>(l.draw(256));
   return s;
 }
@@ -35,7 +35,7 @@ constexpr std::size_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 class GgufMaker {
  public:
-  explicit GgufMaker(Liar& l) : l_(l) {}
+  explicit GgufMaker(Mutator& l) : l_(l) {}
   std::string make();
 
  private:
@@ -101,7 +101,7 @@ class GgufMaker {
   void vocabulary();
   void numbers_of(const std::string& arch);
 
-  Liar& l_;
+  Mutator& l_;
   std::string metadata_, table_, data_;
   std::uint64_t values_ = 0, tensors_ = 0;
   std::vector<std::string> pieces_;
@@ -118,7 +118,7 @@ void GgufMaker::tensor(const std::string& name, std::vector<std::uint64_t> shape
   for (std::size_t i = 0; i < rank; ++i) put(table_, l_.number(shape[i % shape.size()]));
   put(table_, static_cast<std::uint32_t>(l_.lies() ? l_.draw(41) : type));
   put(table_, l_.number(data_.size()));
-  data_ += noise(l_, bytes);
+  data_ += random_bytes(l_, bytes);
   data_.resize((data_.size() + 31) / 32 * 32);
   ++tensors_;
 }
@@ -213,7 +213,7 @@ std::string varint(std::uint64_t v) {
 // Fields of protocol buffers.
 class ProtoMaker {
  public:
-  explicit ProtoMaker(Liar& l) : l_(l) {}
+  explicit ProtoMaker(Mutator& l) : l_(l) {}
   void bytes(std::uint64_t field, const std::string& v) {
     if (l_.lies()) return;
     tag(field, 2), out += varint(l_.number(v.size())) + v;
@@ -230,15 +230,15 @@ class ProtoMaker {
     if (l_.lies()) type = l_.draw(8);
     out += varint(field << 3 | type);
   }
-  Liar& l_;
+  Mutator& l_;
 };
 
 }  // namespace
 
-Files make_gguf(Liar& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
+Files make_gguf(Mutator& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
 
 // A double array for two rules: "b" becomes "a", "ab" nothing.
-std::string charsmap(Liar& l) {
+std::string charsmap(Mutator& l) {
   std::vector<std::uint32_t> units(256);
   const auto unit = [](std::uint32_t byte, std::uint32_t offset, bool leaf) {
     return byte | (leaf ? 1u << 8 : 0) | offset << 10;
@@ -253,7 +253,7 @@ std::string charsmap(Liar& l) {
   return s + std::string("a\0\0", 3);
 }
 
-Files make_sentencepiece(Liar& l) {
+Files make_sentencepiece(Mutator& l) {
   ProtoMaker p(l);
   std::vector<std::pair<std::string, std::uint64_t>> pieces = {{"<unk>", 2},
                                                                {"<s>", 3},
@@ -287,7 +287,7 @@ Files make_sentencepiece(Liar& l) {
   return {{{"tokenizer.model", ended(l, p.out)}}};
 }
 
-Files make_llama2c(Liar& l) {
+Files make_llama2c(Mutator& l) {
   const bool own_head = l.draw(2);
   const std::int64_t dim = 8, inner = 12, layers = static_cast<std::int64_t>(1 + l.draw(2)), heads = 2, kv_heads = 1,
                      vocab = 5, context = 4;
@@ -296,10 +296,10 @@ Files make_llama2c(Liar& l) {
     put(s, static_cast<std::int32_t>(l.number(static_cast<std::uint64_t>(n))));
   const std::int64_t kv = dim / heads * kv_heads, layer = 2 * dim + 2 * dim * dim + 2 * kv * dim + 3 * inner * dim,
                      floats = vocab * dim * (own_head ? 2 : 1) + layers * layer + dim + context * dim / heads;
-  return {{{"model.bin", ended(l, s + noise(l, static_cast<std::size_t>(floats) * 4))}}};
+  return {{{"model.bin", ended(l, s + random_bytes(l, static_cast<std::size_t>(floats) * 4))}}};
 }
 
-Files make_llama2c_tokenizer(Liar& l) {
+Files make_llama2c_tokenizer(Mutator& l) {
   const std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", " ", "a", " a", "b", "ab", "<0x41>"};
   std::string s;
   put(s, static_cast<std::int32_t>(l.number(6)));

@@ -6,37 +6,37 @@
 
 #include <gtest/gtest.h>
 
-#include "liar.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
 #include "memory.h"
+#include "mutator.h"
 #include "paths.h"
 #include "pictures.h"
 #include "processor_time.h"
 #include "zip_writer.h"
 
 using namespace lc;
-using fuzz::Liar;
+using fuzz::Mutator;
 
 namespace {
 
 constexpr std::size_t kSmall = 4u << 10;  // the budget every other file is read with
 
-std::string some_bytes(Liar& l, std::size_t n) {
+std::string some_bytes(Mutator& l, std::size_t n) {
   std::string s(n, 0);
   for (char& c : s) c = static_cast<char>(l.draw(l.draw(2) ? 256 : 2));
   return s;
 }
 // What is really there is more or less than it should be.
-std::string cut_or_grown(Liar& l, std::string s) {
+std::string cut_or_grown(Mutator& l, std::string s) {
   if (l.lies()) s.resize(l.draw(2) ? l.draw(s.size() + 1) : s.size() + 1 + l.draw(100));
   return s;
 }
 
-std::string make_idx(Liar& l) {
+std::string make_idx(Mutator& l) {
   static const std::pair<int, int> kTypes[] = {{8, 1}, {9, 1}, {0xB, 2}, {0xC, 4}, {0xD, 4}, {0xE, 8}};
   const auto [type, width] = kTypes[l.draw(std::size(kTypes))];
   const std::size_t rank = 1 + l.draw(3);
@@ -50,7 +50,7 @@ std::string make_idx(Liar& l) {
   }
   return cut_or_grown(l, s + some_bytes(l, n));
 }
-std::string make_idx_gz(Liar& l) {
+std::string make_idx_gz(Mutator& l) {
   std::string s = make_idx(l);
   if (l.lies()) s += std::string(1'000'000, 0);  // far more than it says
   s = made::gzipped(s);
@@ -58,7 +58,7 @@ std::string make_idx_gz(Liar& l) {
   return cut_or_grown(l, s);
 }
 
-std::string make_npy(Liar& l) {
+std::string make_npy(Mutator& l) {
   static const std::pair<const char*, int> kTypes[] = {{"<f4", 4}, {">f8", 8}, {"<f2", 2}, {"|u1", 1},
                                                        {"<i8", 8}, {"<i2", 2}, {">u2", 2}, {"<u4", 4},
                                                        {"<u8", 8}, {"|b1", 1}, {">c8", 8}, {"<c16", 16}};
@@ -79,7 +79,7 @@ std::string make_npy(Liar& l) {
                              made::little(l.number(header.size()), version == 1 ? 2 : 4) + header + values);
 }
 
-std::string make_npz(Liar& l) {
+std::string make_npz(Mutator& l) {
   std::vector<made::Member> members;
   for (std::size_t n = l.draw(4); n > 0; --n) {
     std::string content = make_npy(l);
@@ -98,14 +98,14 @@ std::string make_npz(Liar& l) {
   return cut_or_grown(l, made::zip(members, lies));
 }
 
-std::string make_cifar(Liar& l) {
+std::string make_cifar(Mutator& l) {
   std::string s;
   for (std::size_t n = 1 + l.count(l.draw(4)); n > 0; --n)
     s += static_cast<char>(l.number(l.draw(10))) + some_bytes(l, 3072);
   return cut_or_grown(l, s);
 }
 
-std::string make_csv(Liar& l) {
+std::string make_csv(Mutator& l) {
   std::string s =
       l.word("a") + l.word(",") + "\"" + l.word("b \"\" ,\n") + "\"" + l.word(",") + l.word("c") + l.word("\n");
   for (std::size_t rows = l.draw(20); rows > 0; --rows)
@@ -117,12 +117,12 @@ std::string make_csv(Liar& l) {
   return s;
 }
 
-std::string chunk(Liar& l, const std::string& type, std::string content) {
+std::string chunk(Mutator& l, const std::string& type, std::string content) {
   const std::uint64_t size = l.number(content.size());
   content = l.word(type) + cut_or_grown(l, std::move(content));
   return made::big(size, 4) + content + made::big(l.number(made::crc(content)), 4);
 }
-std::string make_png(Liar& l) {
+std::string make_png(Mutator& l) {
   static const std::pair<int, int> kColours[] = {{0, 1}, {2, 3}, {4, 2}, {6, 4}, {3, 1}};  // the type, its channels
   const auto [type, channels] = kColours[l.draw(std::size(kColours))];
   const std::size_t width = 1 + l.draw(20), height = 1 + l.draw(20), row = width * static_cast<std::size_t>(channels);
@@ -146,7 +146,7 @@ std::string make_png(Liar& l) {
   return cut_or_grown(l, s + chunk(l, "IEND", ""));
 }
 // Pillow's files with lies in their segments' lengths and content, and in their pixels.
-std::string make_jpeg(Liar& l) {
+std::string make_jpeg(Mutator& l) {
   static const made::Pictures pictures(paths::kSource);
   static const char* const kNames[] = {"jpeg_444", "jpeg_420", "jpeg_progressive", "jpeg_grey"};
   const std::string& from = pictures.files.at(kNames[l.draw(std::size(kNames))]).file;
@@ -167,7 +167,7 @@ std::string make_jpeg(Liar& l) {
 
 struct Reader {
   const char* name;
-  std::string (*make)(Liar&);
+  std::string (*make)(Mutator&);
   void (*read)(const MappedFile&, const ReadOptions&);
 };
 const Reader kReaders[] = {
@@ -226,14 +226,14 @@ TEST_P(DataFiles, ArraysOrAnError) {
   for (std::uint64_t k = 0; k < count && !HasFailure(); ++k) {
     SCOPED_TRACE(str_cat(r.name, " ", k, " of LIGHTCONE_FUZZ_SEED=", first));
     const std::uint64_t seed = first * 1000003 + k * 7919 + 17;
-    Liar truth(seed);
+    Mutator truth(seed);
     std::string bytes = r.make(truth);
     const std::size_t kind = seed % 8, lies = kind == 0 ? 0 : kind < 4 ? 1 : kind < 7 ? 2 : 4;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < lies; ++i)
       places.push_back(i == 1 && truth.draw(2) ? places[0] + 1 + truth.draw(8) : truth.draw(truth.places()));
     if (lies) {
-      Liar liar(seed);
+      Mutator liar(seed);
       liar.lie_at(places);
       bytes = r.make(liar);
     }

@@ -19,13 +19,13 @@
 #include <fstream>
 #include <map>
 
-#include "liar.h"
 #include "lightcone/core/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama.h"
 #include "memory.h"
+#include "mutator.h"
 #include "processor_time.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -91,7 +91,7 @@ class Case {
  public:
   Case(const fuzz::Format& f, const Options& o, std::uint64_t number) : format_(f) {
     const std::uint64_t seed = o.seed * 1000003 + number * 7919 + 17;
-    fuzz::Liar truth(seed);
+    fuzz::Mutator truth(seed);
     files_ = f.make(truth);
     std::mt19937_64 random(seed ^ 0x5eed);
     const std::size_t all = truth.places(), kind = random() % 8, lies = kind == 0 ? 0 : kind < 4 ? 1 : kind < 7 ? 2 : 4;
@@ -99,7 +99,7 @@ class Case {
     for (std::size_t k = 0; k < lies; ++k)  // a second lie is near the first every other time
       places.push_back(k == 1 && random() % 2 ? places[0] + 1 + random() % 8 : random() % all);
     honest_ = lies == 0;
-    fuzz::Liar liar(seed);
+    fuzz::Mutator liar(seed);
     liar.lie_at(places);
     if (lies) files_ = f.make(liar);
     folder_ = fs::path(o.keep) / (std::string(f.name) + "-" + std::to_string(o.seed) + "-" + std::to_string(number));

@@ -1,7 +1,7 @@
-// Sound safetensors with index and config.json, and tokenizer.json, told through a Liar.
+// Sound safetensors with index and config.json, and tokenizer.json, told through a Mutator.
 #include <nlohmann/json.hpp>
 
-#include "liar.h"
+#include "mutator.h"
 
 namespace fuzz {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 const std::string kSpace = "\xE2\x96\x81";
 
-void string(Liar& l, std::string& s, const std::string& text) {
+void string(Mutator& l, std::string& s, const std::string& text) {
   s += '"';
   for (char c : text) {
     if (c == '"' || c == '\\') s += '\\';
@@ -19,7 +19,7 @@ void string(Liar& l, std::string& s, const std::string& text) {
   if (!l.lies()) s += '"';
 }
 
-void instead(Liar& l, std::string& s) {
+void instead(Mutator& l, std::string& s) {
   static const std::string kOther[] = {"null",
                                        "true",
                                        "-1",
@@ -48,7 +48,7 @@ void instead(Liar& l, std::string& s) {
 }
 
 // The value as text. Each of its places may lie: be another value, be missing, be there twice.
-void write(Liar& l, std::string& s, const Json& j) {
+void write(Mutator& l, std::string& s, const Json& j) {
   if (l.lies()) return instead(l, s);
   if (j.is_string()) return string(l, s, l.word(j.get<std::string>()));
   if (j.is_number_integer()) {
@@ -75,13 +75,13 @@ void write(Liar& l, std::string& s, const Json& j) {
   }
   if (!l.lies()) s += j.is_object() ? '}' : ']';
 }
-std::string written(Liar& l, const Json& j) {
+std::string written(Mutator& l, const Json& j) {
   std::string s;
   write(l, s, j);
   return s;
 }
 
-std::string shard(Liar& l, const std::vector<std::pair<std::string, std::vector<int>>>& tensors) {
+std::string shard(Mutator& l, const std::vector<std::pair<std::string, std::vector<int>>>& tensors) {
   Json header;
   if (l.draw(2)) header["__metadata__"] = {{"format", "pt"}};
   static const std::pair<const char*, int> kTypes[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}};
@@ -101,7 +101,7 @@ std::string shard(Liar& l, const std::vector<std::pair<std::string, std::vector<
   return s + text + std::string(data, '\x2a');
 }
 
-Json config(Liar& l) {
+Json config(Mutator& l) {
   Json c = {
       {"model_type", "llama"},  {"vocab_size", 8},          {"hidden_size", 16},        {"intermediate_size", 24},
       {"num_hidden_layers", 1}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 16},
@@ -118,13 +118,13 @@ Json config(Liar& l) {
   return c;
 }
 
-Json text_pattern(Liar& l) {
+Json text_pattern(Mutator& l) {
   return l.draw(2) ? Json{{"String", l.draw(2) ? " " : "a"}}
                    : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
 }
 
 // One of the components of each kind.
-Json normalizer(Liar& l) {
+Json normalizer(Mutator& l) {
   switch (l.draw(9)) {
     case 0: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", kSpace}};
     case 1: return {{"type", "Prepend"}, {"prepend", kSpace}};
@@ -142,7 +142,7 @@ Json normalizer(Liar& l) {
     default: return {{"type", "NFC"}};
   }
 }
-Json pre_tokenizer(Liar& l) {
+Json pre_tokenizer(Mutator& l) {
   static constexpr const char* kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
                                                "Contiguous"};
   switch (l.draw(8)) {
@@ -164,7 +164,7 @@ Json pre_tokenizer(Liar& l) {
     default: return {{"type", "CharDelimiterSplit"}, {"delimiter", "b"}};
   }
 }
-Json decoder(Liar& l) {
+Json decoder(Mutator& l) {
   switch (l.draw(6)) {
     case 0: return {{"type", "ByteLevel"}};
     case 1: return {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
@@ -174,12 +174,12 @@ Json decoder(Liar& l) {
     default: return {{"type", "ByteFallback"}};
   }
 }
-Json some(Liar& l, const char* list, Json (*one)(Liar&)) {
+Json some(Mutator& l, const char* list, Json (*one)(Mutator&)) {
   Json all = Json::array();
   for (std::uint64_t n = l.draw(3); n-- > 0;) all.push_back(one(l));
   return l.draw(2) ? Json{{"type", "Sequence"}, {list, all}} : one(l);
 }
-Json post_processor(Liar& l) {
+Json post_processor(Mutator& l) {
   if (l.draw(2))
     return {{"type", l.draw(2) ? "BertProcessing" : "RobertaProcessing"}, {"cls", {"<s>", 1}}, {"sep", {"</s>", 2}}};
   const Json special = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}},
@@ -190,7 +190,7 @@ Json post_processor(Liar& l) {
           {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1}}, {"tokens", {"<s>"}}}}}}};
 }
 
-Json model(Liar& l) {
+Json model(Mutator& l) {
   const std::uint64_t kind = l.draw(4);
   const Json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}, {"<0x41>", 3}, {kSpace, 4}, {"a", 5}, {"b", 6}, {"ab", 7}};
   if (kind == 0)
@@ -215,7 +215,7 @@ Json model(Liar& l) {
   return {{"type", "Unigram"}, {"unk_id", 0}, {"byte_fallback", l.draw(2) == 0}, {"vocab", list}};
 }
 
-Json tokenizer(Liar& l) {
+Json tokenizer(Mutator& l) {
   Json j = {{"version", "1.0"}, {"model", model(l)}};
   j["added_tokens"] = Json::array({{{"id", 0}, {"content", "<unk>"}, {"special", true}},
                                    {{"id", 1}, {"content", "<s>"}, {"special", true}, {"lstrip", l.draw(2) == 0}},
@@ -243,7 +243,7 @@ Json tokenizer(Liar& l) {
 
 }  // namespace
 
-Files make_safetensors(Liar& l) {
+Files make_safetensors(Mutator& l) {
   Files f;
   const std::string layer = "model.layers.0.";
   const std::vector<std::pair<std::string, std::vector<int>>> first = {{"model.embed_tokens.weight", {8, 16}},
@@ -279,7 +279,7 @@ Files make_safetensors(Liar& l) {
   return f;
 }
 
-Files make_tokenizer_json(Liar& l) {
+Files make_tokenizer_json(Mutator& l) {
   Files f{{{"tokenizer.json", written(l, tokenizer(l))}}};
   if (l.draw(2))
     f.files.emplace_back("tokenizer_config.json",

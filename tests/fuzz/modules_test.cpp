@@ -170,7 +170,7 @@ std::vector<Words> corpus() {
       const std::string text{std::istreambuf_iterator<char>(f), {}};
       all.push_back(words_of(text));
       try {  // in its other form, too
-        all.push_back(words_of(hlo::print(hlo::parse(text))));
+        all.push_back(words_of(stablehlo::print(stablehlo::parse(text))));
       } catch (const Error&) {
       }
     }

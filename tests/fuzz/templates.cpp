@@ -1,15 +1,15 @@
-// Sound chat templates, told through a Liar: words, numbers and counts of them say something else.
+// Sound chat templates, told through a Mutator: words, numbers and counts of them say something else.
 #include <initializer_list>
 #include <iterator>
 
-#include "liar.h"
+#include "mutator.h"
 
 namespace fuzz {
 namespace {
 
 class TemplateMaker {
  public:
-  explicit TemplateMaker(Liar& l) : l_(l) {}
+  explicit TemplateMaker(Mutator& l) : l_(l) {}
   std::string run() {
     std::string s =
         "{%- set ns = namespace(n=0, s='') -%}\n{% macro f(x, y='b') %}{{ " + word("x ~ y") + " }}{% endmacro %}\n";
@@ -176,11 +176,11 @@ class TemplateMaker {
   }
   std::string pick(std::initializer_list<const char*> all) { return *(all.begin() + l_.draw(all.size())); }
 
-  Liar& l_;
+  Mutator& l_;
 };
 
 }  // namespace
 
-Files make_chat_template(Liar& l) { return {{{"chat_template.jinja", TemplateMaker(l).run()}}}; }
+Files make_chat_template(Mutator& l) { return {{{"chat_template.jinja", TemplateMaker(l).run()}}}; }
 
 }  // namespace fuzz

@@ -115,13 +115,13 @@ struct Way {
 std::vector<Way> every_way() {
   std::vector<Way> all{{"c", [] { return cpu({.threads = 2}); }},
                        {"interpreter", [] { return cpu({.threads = 2, .compiler = false}); }}};
-  if (!host::find_llvm().path.empty())
+  if (!backends::cpu::find_llvm().path.empty())
     all.push_back({"llvm", [] { return cpu({.threads = 2, .jit = {.compiler = "llvm"}}); }});
   for (const test::GpuUnderTest& d : test::gpus_under_test())
     all.push_back({d.name, [d] {
-                     static auto& opened = *new std::map<std::string, std::shared_ptr<gpu::GpuDevice>>;
+                     static auto& opened = *new std::map<std::string, std::shared_ptr<backends::gpu::GpuDevice>>;
                      if (!opened[d.name]) opened[d.name] = d.open();
-                     return gpu::compiler(opened[d.name]);
+                     return backends::gpu::compiler(opened[d.name]);
                    }});
   return all;
 }
@@ -317,7 +317,7 @@ TEST(LongSumsOnTheCpu, HaveTheSameBitsEveryWay) {
   g.output("all", sum(x)), g.output("norm", x - mean(x, {0}, true)), g.output("soft", softmax(x, 0));
   g.output("two", sum(x.reshape({n, 4, 5}), {0, 2}));
   std::vector<CpuOptions> ways{{.threads = 1}, {.threads = 2}, {.threads = 5}};
-  if (!host::find_llvm().path.empty())
+  if (!backends::cpu::find_llvm().path.empty())
     for (const int threads : {1, 3}) ways.push_back({.threads = threads, .jit = {.compiler = "llvm"}});
   ways.push_back({.threads = 2, .compiler = false});
   for (const std::int64_t rows : {64, 65, 3'000, 3'333}) {

@@ -139,7 +139,7 @@ TEST_P(AttentionGradientsOnGpu, ByTensorCores) {
       const bool cores = std::ranges::any_of(std::views::iota(NodeId{0}, made.size()), [&](NodeId id) {
         return made[id].kernel && made[id].kernel->source().find("lc_core_weighted(sum") != std::string::npos;
       });
-      EXPECT_EQ(cores, depth <= 128 && gpu::capability(device->limits()) >= 80);
+      EXPECT_EQ(cores, depth <= 128 && backends::gpu::capability(device->limits()) >= 80);
     }
     agree(c);
   }
@@ -194,7 +194,7 @@ TEST_P(AttentionGradientsOnGpu, LengthsThatAreBoundLater) {
 TEST_P(AttentionGradientsOnGpu, VerifiedInANetwork) {
   Graph g;
   const Tensor x = g.input("x", {2, 12, 16});
-  const Tensor w = g.input("w", {48, 16}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {48, 16}, DType::F32);
   const Tensor all = linear(x, w);
   const auto heads = [&](int part) {
     return all.slice(2, 16 * part, 16 * part + 16).reshape({2, 12, 2, 8}).permute({0, 2, 1, 3});

@@ -270,7 +270,8 @@ TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
     const Masked m = static_cast<Masked>(k % 6);
     const Graph g = cached({.kv = 1, .depth = depth, .width = width}, m, kStored[k++ % 4]), made = compiled(g);
     if (GetParam().name == "cuda") {
-      EXPECT_EQ(by_cores(made), gpu::capability(device->limits()) >= 80) << "heads of " << depth << " and " << width;
+      EXPECT_EQ(by_cores(made), backends::gpu::capability(device->limits()) >= 80)
+          << "heads of " << depth << " and " << width;
     }
     for (const auto& [seq, past] : {std::pair{1, 90}, {33, 0}, {70, 75}, {129, 300}}) {
       SCOPED_TRACE(str_cat(depth, " by ", width, ", masked ", static_cast<int>(m), ", seq ", seq));

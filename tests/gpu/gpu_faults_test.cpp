@@ -15,7 +15,7 @@ Graph graph() {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 512);
   const Tensor x = g.input("x", {n, 8}), total = g.input("total", {4});
-  const Tensor w = g.input("w", {8, 4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {8, 4}, DType::F32);
   const Tensor y = softmax(matmul(x, exp(w)), 1);
   g.output("y", y);
   g.assign(total, total + sum(y, {0}));
@@ -126,12 +126,12 @@ TEST(GpuFaults, EveryCallOfAWarpgroupsProductInTurn) {
 // What does not fit says how much was needed; what fits afterwards runs.
 TEST(GpuFaults, OutOfMemory) {
   test::Fake driver;
-  const auto device = nvidia::open_device(test::cuda_under_test());
+  const auto device = backends::cuda::open_device(test::cuda_under_test());
   Graph g;
   const Dim n = Dim::symbol("n", 1, 1 << 24);
   const Tensor x = g.input("x", {n, 8});
   g.output("y", cumsum(exp(x), 0));
-  const Program p = compile(g, generic() | gpu::compiler(device));
+  const Program p = compile(g, generic() | backends::gpu::compiler(device));
   Context c(p);
   driver.set("memory", 8 << 20);
   c.bind("n", 1 << 20);

@@ -24,15 +24,15 @@ class Primitives : public test::OnGpu {
     if (IsSkipped()) return;
     if (GetParam().name != "cuda") GTEST_SKIP() << "these are CUDA's";
     static const auto fake =
-        nvidia::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
+        backends::cuda::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
     twin = fake;
   }
   // out[t] for each t; `body` reads in[t] and in[t + 1], and in[n0] is there, too.
-  static Bits run(gpu::GpuDevice& d, const std::string& body, const Bits& in) {
-    const std::vector<simt::Parameter> places = {{"u32", "in"}, {"u32", "out", true}};
+  static Bits run(backends::gpu::GpuDevice& d, const std::string& body, const Bits& in) {
+    const std::vector<codegen::simt::Parameter> places = {{"u32", "in"}, {"u32", "out", true}};
     const std::string text =
-        simt::prelude(simt::Language::Cuda) +
-        simt::begin_kernel(simt::Language::Cuda, "k", kThreads, places, 1, "int") +
+        codegen::simt::prelude(codegen::simt::Language::Cuda) +
+        codegen::simt::begin_kernel(codegen::simt::Language::Cuda, "k", kThreads, places, 1, "int") +
         "  const int t = LC_GROUP * 256 + LC_THREAD;\n  if (t >= n0) return;\n  const u32 x = in[t], y = in[t + 1];\n" +
         body + "}\n";
     const auto code = d.compile(text, {"k"});
@@ -40,16 +40,16 @@ class Primitives : public test::OnGpu {
     Bits out(static_cast<std::size_t>(n));
     const auto from = d.allocate(in.size() * 4), to = d.allocate(out.size() * 4);
     d.copy_in({from.get(), 0}, in.data(), in.size() * 4);
-    const Place places_of[] = {{from.get(), 0}, {to.get(), 0}};
-    d.start({.code = code.get(),
-             .groups = (n + kThreads - 1) / kThreads,
-             .threads = kThreads,
-             .places = places_of,
-             .sizes = {&n, 1}});
+    const BufferSlice places_of[] = {{from.get(), 0}, {to.get(), 0}};
+    d.launch_kernel({.code = code.get(),
+                     .grid_size = (n + kThreads - 1) / kThreads,
+                     .block_size = kThreads,
+                     .buffers = places_of,
+                     .sizes = {&n, 1}});
     d.copy_out(out.data(), {to.get(), 0}, out.size() * 4);
     return out;
   }
-  std::shared_ptr<gpu::GpuDevice> twin;
+  std::shared_ptr<backends::gpu::GpuDevice> twin;
 };
 LIGHTCONE_ON_GPUS(Primitives);
 

@@ -81,8 +81,7 @@ Graph products_of(int batch, int m, int n, int k, DType t = DType::F32, bool mor
 }
 
 Tensor weight(Graph& g, const QuantInfo& q, int n, int k) {
-  return g.input(str_cat("w ", q.name), {n, k / q.elements * q.bytes}, DType::U8, SourceLocation::current(),
-                 kParameter);
+  return g.parameter(str_cat("w ", q.name), {n, k / q.elements * q.bytes}, DType::U8);
 }
 
 }  // namespace

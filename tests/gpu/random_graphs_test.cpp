@@ -83,10 +83,10 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
     for (const Graph& g : tidy) graphs.push_back(&g);
     std::vector<Graph> made;
     try {
-      made = gpu::compile_batch(graphs, device, options);
+      made = backends::gpu::compile_batch(graphs, device, options);
     } catch (const Error&) {  // one by one, to name the guilty one
       for (std::size_t k = 0; k < graphs.size(); ++k) try {
-          made.push_back(std::move(gpu::compile_batch({&graphs[k], 1}, device, options)[0]));
+          made.push_back(std::move(backends::gpu::compile_batch({&graphs[k], 1}, device, options)[0]));
         } catch (const Error& e) {
           FAIL() << repeat(cases[k].number, GetParam().name) << e.what() << "\n" << cases[k].graph.str();
         }

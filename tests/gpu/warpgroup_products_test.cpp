@@ -24,12 +24,12 @@ class WarpgroupProducts : public testing::Test {
     static const auto opened = [] {
       CudaOptions o = test::cuda_under_test();
       o.warpgroups = true;
-      return nvidia::open_device(o);
+      return backends::cuda::open_device(o);
     }();
     device = opened;
     if (!device->limits().warpgroups) GTEST_SKIP() << "SKIPPED: " << device->limits().name << " has no such products";
   }
-  Compiler compiler() const { return generic() | gpu::compiler(device, {.precision = precision}); }
+  Compiler compiler() const { return generic() | backends::gpu::compiler(device, {.precision = precision}); }
 
   // How many products of the graph have a text with these instructions.
   int by_warpgroups(const Graph& g, const std::string& instruction = "lc_wgmma_") {
@@ -60,7 +60,7 @@ class WarpgroupProducts : public testing::Test {
         EXPECT_TRUE(x == y) << name << ": another order of threads gives other bits";
       }
   }
-  std::shared_ptr<gpu::GpuDevice> device;
+  std::shared_ptr<backends::gpu::GpuDevice> device;
   Precision precision = Precision::Highest;
   double products = 0;  // VerifyOptions::products
 };

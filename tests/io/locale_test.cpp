@@ -92,7 +92,7 @@ Texts texts() {
                                   formatted("%.3f %g %a %d", 1e6 / 3, 0.1, 0.1, 1234567));
   all.emplace_back("read", formatted("%a", real_of<double>("0.1").value()) + (real_of<double>("0,1") ? "!" : ""));
   for (const char* compiler : {"none", "", "llvm"})
-    if (*compiler != 'l' || !host::find_llvm().path.empty())
+    if (*compiler != 'l' || !backends::cpu::find_llvm().path.empty())
       all.emplace_back(str_cat("computed by ", compiler), computed(compiler));
   all.emplace_back("source", compile(curve(), generic() | cpu({.threads = 1})).source("y"));
   all.emplace_back("stablehlo read", hlo_values());
@@ -102,7 +102,7 @@ Texts texts() {
       "template", ChatTemplate("{{ 0.5 }} {{ '1.25' | float }} {{ 2.675 | round(2) }} {{ x | tojson }} {{ x.v * 2 }} "
                                "{{ strftime_now('%B %A') }} {{ '3.9' | int }} {{ 1e20 }}")
                       .apply({}, {.variables = R"({"x": {"v": 0.75, "w": [1.5e-7, -2.5e+3]}})", .now = 1'800'000'000}));
-  all.emplace_back("machine", str(parse_machine(str(host::this_machine()))));
+  all.emplace_back("machine", str(parse_machine(str(backends::cpu::this_machine()))));
   all.emplace_back("graph", curve().str() + curve().dot());
   all.emplace_back("passes", report(transform(curve(), generic()).log).substr(0, 8));
   Session s;

@@ -63,8 +63,7 @@ TEST(Half, RoundsAsPyTorch) {
     const auto k = static_cast<int>(c.in[0].shape[1]);
     Graph g;
     g.output("y", linear(g.input("x", {static_cast<int>(c.in[0].shape[0]), k}),
-                         g.input("w", {static_cast<int>(c.in[1].shape[0]), k}, DType::F32, SourceLocation::current(),
-                                 kParameter)));
+                         g.parameter("w", {static_cast<int>(c.in[1].shape[0]), k}, DType::F32)));
     Program p = compile(g, half(c.name == "f16" ? DType::F16 : DType::BF16) | generic() | test::device());
     const Inputs values{{"x", c.in[0]}, {"w", c.in[1]}};
     give(p, values);
@@ -92,7 +91,7 @@ TEST(Half, WeightsTakeHalfOfTheirMemory) {
   for (const bool transposed : {false, true})
     for (const DType t : kTypes) {
       Graph g;
-      const Tensor w = g.input("w", {512, 1024}, DType::F32, SourceLocation::current(), kParameter);
+      const Tensor w = g.parameter("w", {512, 1024}, DType::F32);
       g.output("y", matmul(g.input("x", {2, transposed ? 1024 : 512}), transposed ? w.t() : w));
       const Program p = compile(g, half(t) | generic() | test::device());
       EXPECT_EQ(p.plan().prepared_bytes, 512u * 1024 * 2) << name(t);
@@ -104,7 +103,7 @@ TEST(Half, WeightsTakeHalfOfTheirMemory) {
 // As long as an embedding reads rows and the head multiplies with them there is one copy.
 TEST(Half, ATiedEmbeddingIsStoredOnce) {
   Graph g;
-  const Tensor w = g.input("w", {1024, 128}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {1024, 128}, DType::F32);
   g.output("y", linear(embedding(g.input("ids", {5}, DType::I64), w), w));
   const Program p = compile(g, generic() | half() | test::device());
   EXPECT_EQ(p.plan().prepared_bytes, 1024u * 128 * 2);
@@ -114,7 +113,7 @@ TEST(Half, ATiedEmbeddingIsStoredOnce) {
 TEST(Half, StatesF64WholeNumbersAndTrainedWeightsStay) {
   Graph g;
   const Tensor state = g.input("state", {4}), x = g.input("x", {4}), wide = g.input("wide", {4}, DType::F64);
-  const Tensor trained = g.input("trained", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor trained = g.parameter("trained", {4}, DType::F32);
   g.assign(state, state * 0.5 + x), g.assign(trained, trained + x);
   g.output("wide", wide * 3.0), g.output("state", state + trained);
   const Compiled c = transform(g, half());

@@ -14,7 +14,7 @@ using namespace lc::test;
 namespace {
 
 Tensor parameter(Graph& g, const std::string& name, Shape s, DType t = DType::F32) {
-  return g.input(name, std::move(s), t, SourceLocation::current(), kParameter);
+  return g.parameter(name, std::move(s), t);
 }
 Graph product(int rows, int in, int out, DType t = DType::F32) {
   Graph g;
@@ -218,7 +218,7 @@ TEST(Int8, Mistakes) {
   none.output("y", matmul(none.input("a", {2, 3}), none.input("b", {3, 4})));
   EXPECT_EQ(with({}, none),
             "int8: no product has a parameter for a factor, so there are no weights to store in bytes: mark "
-            "them, nn::parameter or Graph::input(.., kParameter)");
+            "them, nn::parameter or Graph::parameter()");
   EXPECT_TRUE(
       contains(with({.group = 32}, product(2, 48, 4)),
                "'w' is summed along 48 numbers, which groups of 32 do not divide: another group, or leave it as "

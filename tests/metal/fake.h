@@ -47,8 +47,8 @@ class MetalTest : public testing::Test {
     f.deferred = f.separate_memory = f.old_system = false;
     f.order = 0, f.devices = 1, f.memory = f.fail_at = 0, f.thread_width = 32;
   }
-  static std::shared_ptr<gpu::GpuDevice> open(int device = 0) {
-    return mtl::open_device({.device = device, .library = paths::kFakeMetal});
+  static std::shared_ptr<backends::gpu::GpuDevice> open(int device = 0) {
+    return backends::metal::open_device({.device = device, .library = paths::kFakeMetal});
   }
 
  private:

@@ -8,11 +8,11 @@
 namespace lc::test {
 namespace {
 
-using mtl::Id;
-using mtl::Pool;
-using mtl::Ref;
-using mtl::Runtime;
-using mtl::Size;
+using backends::metal::Id;
+using backends::metal::Pool;
+using backends::metal::Ref;
+using backends::metal::Runtime;
+using backends::metal::Size;
 
 constexpr unsigned long kBytes = 64;
 constexpr const char* kText = R"(
@@ -33,7 +33,7 @@ class FakeMetalTest : public MetalTest {
   Ref kept(Id object) { return Ref::retained(r, object); }
 
   Ref pipeline(const char* name) {
-    const Ref text = mtl::make_string(r, kText), wanted = mtl::make_string(r, name);
+    const Ref text = backends::metal::make_string(r, kText), wanted = backends::metal::make_string(r, name);
     const Ref options = owned(r.send(r.send(r.find_class("MTLCompileOptions"), "alloc"), "init"));
     send<void>(options, "setMathMode:", 0l);
     send<void>(options, "setMathFloatingPointFunctions:", 1l);
@@ -201,7 +201,8 @@ TEST_F(FakeMetalTest, BlitsStayInTheirBuffers) {
   send<void>(b, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", buffer.get(), 0ul, buffer.get(), 8ul,
              16ul);
   expect_fault("ranges that overlap");
-  send<void>(b, "fillBuffer:range:value:", buffer.get(), mtl::Range{kBytes - 4, 8}, static_cast<unsigned char>(1));
+  send<void>(b, "fillBuffer:range:value:", buffer.get(), backends::metal::Range{kBytes - 4, 8},
+             static_cast<unsigned char>(1));
   expect_fault("beyond the end");
   end(b);
 }
@@ -223,12 +224,12 @@ TEST_F(FakeMetalTest, MemoryIsGuarded) {
   send<void>(c, "commit");
   send<void>(c, "waitUntilCompleted");
   EXPECT_EQ(send<unsigned long>(c, "status"), 5ul);
-  EXPECT_NE(mtl::what(r, send(c, "error")).find("behind the end"), std::string::npos);
+  EXPECT_NE(backends::metal::what(r, send(c, "error")).find("behind the end"), std::string::npos);
   expect_fault("wrote behind the end of a buffer of 8 bytes");
 }
 
 TEST_F(FakeMetalTest, FastMathsAreAFault) {
-  const Ref text = mtl::make_string(r, kText);
+  const Ref text = backends::metal::make_string(r, kText);
   const Ref options = owned(r.send(r.send(r.find_class("MTLCompileOptions"), "alloc"), "init"));
   Id error = nullptr;
   owned(send(device, "newLibraryWithSource:options:error:", text.get(), options.get(), &error));

@@ -31,7 +31,7 @@ std::string program_of(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].kernel && g[id].kernel->source().find("kernel void") != std::string::npos)
       kernels.insert(g[id].kernel->source());
-  std::string text = simt::prelude(simt::Language::Metal);
+  std::string text = codegen::simt::prelude(codegen::simt::Language::Metal);
   for (const std::string& k : kernels) text += k + "\n";
   return kernels.empty() ? std::string() : for_clang(text);
 }

@@ -33,20 +33,20 @@ const std::vector<std::string> kFunctions{"scale", "last_size", "turn"};
 // A device with the kernels above.
 struct Machine {
   explicit Machine(int number = 0)
-      : device(mtl::open_device({.device = number, .library = paths::kFakeMetal})),
+      : device(backends::metal::open_device({.device = number, .library = paths::kFakeMetal})),
         code(device->compile(kScale, kFunctions)) {}
-  void scale(Place y, Place x, std::int64_t n, std::int64_t by) const {
-    const Place places[] = {x, y};
+  void scale(BufferSlice y, BufferSlice x, std::int64_t n, std::int64_t by) const {
+    const BufferSlice places[] = {x, y};
     const std::int64_t sizes[] = {n, by};
-    device->start({.code = code.get(),
-                   .function = Scale,
-                   .groups = (n + 63) / 64,
-                   .threads = 64,
-                   .places = places,
-                   .sizes = sizes});
+    device->launch_kernel({.code = code.get(),
+                           .function = Scale,
+                           .grid_size = (n + 63) / 64,
+                           .block_size = 64,
+                           .buffers = places,
+                           .sizes = sizes});
   }
-  std::shared_ptr<gpu::GpuDevice> device;
-  std::shared_ptr<const gpu::Code> code;
+  std::shared_ptr<backends::gpu::GpuDevice> device;
+  std::shared_ptr<const backends::gpu::Code> code;
 };
 
 std::vector<float> numbers(std::size_t n, unsigned seed) {
@@ -79,20 +79,20 @@ class MetalDevice : public MetalTest {};
 
 TEST_F(MetalDevice, SystemsWithoutItSaySo) {
 #if !defined(__APPLE__)
-  const std::string none = error_of([] { mtl::open_device(); });
+  const std::string none = error_of([] { backends::metal::open_device(); });
   EXPECT_NE(none.find("Metal is a framework of macOS"), none.npos) << none;
   EXPECT_NE(none.find("cpu()"), none.npos) << none;
 #endif
-  const std::string missing = error_of([] { mtl::devices({.library = "/nowhere/libmetal.so"}); });
+  const std::string missing = error_of([] { backends::metal::devices({.library = "/nowhere/libmetal.so"}); });
   EXPECT_NE(missing.find("'/nowhere/libmetal.so' cannot be loaded"), missing.npos) << missing;
-  const std::string other = error_of([] { mtl::open_device({.device = 0, .library = "libc.so.6"}); });
+  const std::string other = error_of([] { backends::metal::open_device({.device = 0, .library = "libc.so.6"}); });
   EXPECT_NE(other.find("has no function objc_msgSend"), other.npos) << other;
 }
 
 TEST_F(MetalDevice, DevicesAreNamedAndChosen) {
   fake().devices = 2;
   const std::vector<std::string> both{"Fake Metal device", "Fake Metal device 2"};
-  const std::vector<gpu::Limits> found = mtl::devices({.library = paths::kFakeMetal});
+  const std::vector<backends::gpu::Limits> found = backends::metal::devices({.library = paths::kFakeMetal});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].name, both[0]);
   EXPECT_EQ(found[1].name, both[1]);
@@ -102,32 +102,32 @@ TEST_F(MetalDevice, DevicesAreNamedAndChosen) {
   EXPECT_NE(error_of([] { open(-1); }).find("there is no device -1"), std::string::npos);
   fake().devices = 0;
   EXPECT_NE(error_of([] { open(); }).find("Metal finds no GPU"), std::string::npos);
-  EXPECT_NE(error_of([] { mtl::devices({.library = paths::kFakeMetal}); }).find("Metal finds no GPU"),
+  EXPECT_NE(error_of([] { backends::metal::devices({.library = paths::kFakeMetal}); }).find("Metal finds no GPU"),
             std::string::npos);
 }
 
 TEST_F(MetalDevice, TheEnvironmentNamesTheLibrary) {
   ::setenv("LIGHTCONE_METAL", paths::kFakeMetal, 1);
-  EXPECT_EQ(mtl::open_device()->name(), "Fake Metal device");
+  EXPECT_EQ(backends::metal::open_device()->name(), "Fake Metal device");
   ::setenv("LIGHTCONE_METAL", "/nowhere/libmetal.so", 1);
   EXPECT_EQ(open()->name(), "Fake Metal device") << "what the program says counts more";
-  const std::string missing = error_of([] { mtl::open_device(); });
+  const std::string missing = error_of([] { backends::metal::open_device(); });
   EXPECT_NE(missing.find("'/nowhere/libmetal.so' cannot be loaded"), missing.npos) << missing;
   EXPECT_NE(missing.find("LIGHTCONE_METAL names it"), missing.npos) << missing;
   ::unsetenv("LIGHTCONE_METAL");
 }
 
 TEST_F(MetalDevice, LimitsAreTheDevices) {
-  const gpu::Limits l = open()->limits();
+  const backends::gpu::Limits l = open()->limits();
   EXPECT_EQ(l.name, "Fake Metal device");
   EXPECT_EQ(l.architecture, "applegpu_fake");
   EXPECT_EQ(l.driver, "Version 15.0 (fake)");
-  EXPECT_EQ(l.language, gpu::Language::Metal);
-  EXPECT_EQ(l.threads, 1024);
+  EXPECT_EQ(l.language, backends::gpu::Language::Metal);
+  EXPECT_EQ(l.max_block_size, 1024);
   EXPECT_EQ(l.warp, 32);
   EXPECT_EQ(l.shared, 32768u);
   EXPECT_EQ(l.memory, std::size_t{8} << 30);
-  EXPECT_EQ(l.places, 30u);
+  EXPECT_EQ(l.max_buffers, 30u);
   EXPECT_FALSE(l.f64);
   fake().old_system = true;  // which does not know what it is: no exchange of registers is relied on
   EXPECT_EQ(open()->limits().warp, 1);
@@ -137,7 +137,7 @@ TEST_F(MetalDevice, LimitsAreTheDevices) {
 // ---- memory -----------------------------------------------------------------------------------
 
 // Two buffers of a device beside two of the host, to which the same is done.
-void move_bytes(gpu::GpuDevice& d, unsigned seed) {
+void move_bytes(backends::gpu::GpuDevice& d, unsigned seed) {
   constexpr std::size_t kBytes = 1003;
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
@@ -259,8 +259,8 @@ TEST_F(MetalDevice, SizesAreManyOrNone) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(n));
     std::iota(sizes.begin(), sizes.end(), 1000);
     sizes[0] = n - 1;
-    const Place places[] = {{y.get()}};
-    m.device->start({.code = m.code.get(), .function = LastSize, .places = places, .sizes = sizes});
+    const BufferSlice places[] = {{y.get()}};
+    m.device->launch_kernel({.code = m.code.get(), .function = LastSize, .buffers = places, .sizes = sizes});
     std::int64_t got = 0;
     m.device->copy_out(&got, {y.get()}, 8);
     EXPECT_EQ(got, 1000 + n - 1);
@@ -273,8 +273,9 @@ TEST_F(MetalDevice, GroupsShareMemoryBeyondTheText) {
   std::iota(x.begin(), x.end(), 0);
   const auto y = m.device->allocate(x.size() * 4 + 8);
   m.device->copy_in({y.get(), 8}, x.data(), x.size() * 4);
-  const Place places[] = {{y.get(), 8}};
-  m.device->start({.code = m.code.get(), .function = Turn, .threads = 37, .shared = 37 * 4, .places = places});
+  const BufferSlice places[] = {{y.get(), 8}};
+  m.device->launch_kernel(
+      {.code = m.code.get(), .function = Turn, .block_size = 37, .shared = 37 * 4, .buffers = places});
   m.device->copy_out(x.data(), {y.get(), 8}, x.size() * 4);
   for (int i = 0; i < 37; ++i) EXPECT_EQ(x[static_cast<std::size_t>(i)], 36 - i);
 }
@@ -282,31 +283,40 @@ TEST_F(MetalDevice, GroupsShareMemoryBeyondTheText) {
 TEST_F(MetalDevice, StartsThatCannotBeAreRefused) {
   const Machine m;
   const auto y = m.device->allocate(64);
-  const Place places[] = {{y.get()}};
+  const BufferSlice places[] = {{y.get()}};
   const auto start = [&](auto change) {
-    gpu::Start s{.code = m.code.get(), .function = Turn, .threads = 8, .shared = 64, .places = places};
+    backends::gpu::KernelLaunch s{
+        .code = m.code.get(), .function = Turn, .block_size = 8, .shared = 64, .buffers = places};
     change(s);
-    return error_of([&] { m.device->start(s); });
+    return error_of([&] { m.device->launch_kernel(s); });
   };
   const auto has = [](const std::string& s, const char* part) { return s.find(part) != s.npos ? "" : s; };
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.threads = 1025; }), "the kernel 'turn' has groups of 1025 threads"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.threads = 0; }), "1 to 1024"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.groups = -1; }), "has -1 groups"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.groups = std::int64_t{1} << 40; }), "can be started at once"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.shared = 32769; }), "shares 0 + 32769 bytes, and a group has 32768"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.function = 3; }), "was not compiled for this device"), "");
-  EXPECT_EQ(has(start([](gpu::Start& s) { s.code = nullptr; }), "was not compiled for this device"), "");
-  const std::vector<Place> many(31, places[0]);
-  EXPECT_EQ(has(start([&](gpu::Start& s) { s.places = many; }), "takes 31 places, more than 30"), "");
-  const Place behind[] = {{y.get(), 65}};
-  EXPECT_EQ(has(start([&](gpu::Start& s) { s.places = behind; }), "not within a buffer of 64 bytes"), "");
-  EXPECT_EQ(start([](gpu::Start& s) { s.groups = 0; }), "no error");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.block_size = 1025; }),
+                "the kernel 'turn' has groups of 1025 threads"),
+            "");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.block_size = 0; }), "1 to 1024"), "");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.grid_size = -1; }), "has -1 groups"), "");
+  EXPECT_EQ(
+      has(start([](backends::gpu::KernelLaunch& s) { s.grid_size = std::int64_t{1} << 40; }), "can be started at once"),
+      "");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.shared = 32769; }),
+                "shares 0 + 32769 bytes, and a group has 32768"),
+            "");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.function = 3; }), "was not compiled for this device"), "");
+  EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.code = nullptr; }), "was not compiled for this device"),
+            "");
+  const std::vector<BufferSlice> many(31, places[0]);
+  EXPECT_EQ(has(start([&](backends::gpu::KernelLaunch& s) { s.buffers = many; }), "takes 31 places, more than 30"), "");
+  const BufferSlice behind[] = {{y.get(), 65}};
+  EXPECT_EQ(has(start([&](backends::gpu::KernelLaunch& s) { s.buffers = behind; }), "not within a buffer of 64 bytes"),
+            "");
+  EXPECT_EQ(start([](backends::gpu::KernelLaunch& s) { s.grid_size = 0; }), "no error");
   m.device->synchronise();
 }
 
 // ---- compiling --------------------------------------------------------------------------------
 
-std::string compile_error(gpu::GpuDevice& d, const std::string& body, const std::string& name = "k") {
+std::string compile_error(backends::gpu::GpuDevice& d, const std::string& body, const std::string& name = "k") {
   const std::string text = "#include <metal_stdlib>\nusing namespace metal;\n" + body + "\n";
   return error_of([&] { d.compile(text, {name}); });
 }
@@ -341,9 +351,10 @@ TEST_F(MetalDevice, KernelsSayHowManyThreadsTheyTake) {
   const auto code = d->compile(
       "[[max_total_threads_per_threadgroup(64)]] kernel void k(device int* y [[buffer(0)]]) { y[0] = 1; }", {"k"});
   const auto y = d->allocate(4);
-  const Place places[] = {{y.get()}};
-  EXPECT_NE(error_of([&] { d->start({.code = code.get(), .threads = 65, .places = places}); }).find("1 to 64"),
-            std::string::npos);
+  const BufferSlice places[] = {{y.get()}};
+  EXPECT_NE(
+      error_of([&] { d->launch_kernel({.code = code.get(), .block_size = 65, .buffers = places}); }).find("1 to 64"),
+      std::string::npos);
 }
 
 // Without what newer systems have, the same comes out: their way to say "no fast maths", memory that is not shared.
@@ -488,23 +499,23 @@ TEST_F(MetalDevice, ThreadsShareADevice) {
 
 // ---- as a device of programs ------------------------------------------------------------------
 
-class Twice final : public gpu::GpuKernel {
+class Twice final : public backends::gpu::GpuKernel {
  public:
-  explicit Twice(std::shared_ptr<const gpu::Code> code) : code_(std::move(code)) {}
+  explicit Twice(std::shared_ptr<const backends::gpu::Code> code) : code_(std::move(code)) {}
   std::string name() const override { return "twice"; }
-  void enqueue(const Launch& l, gpu::GpuDevice& device) const override {
-    const Place places[] = {l.in[0], l.out};
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
+    const BufferSlice places[] = {l.in[0], l.out};
     const std::int64_t sizes[] = {l.sizes[0], 2};
-    device.start({.code = code_.get(),
-                  .function = Scale,
-                  .groups = (sizes[0] + 63) / 64,
-                  .threads = 64,
-                  .places = places,
-                  .sizes = sizes});
+    device.launch_kernel({.code = code_.get(),
+                          .function = Scale,
+                          .grid_size = (sizes[0] + 63) / 64,
+                          .block_size = 64,
+                          .buffers = places,
+                          .sizes = sizes});
   }
 
  private:
-  std::shared_ptr<const gpu::Code> code_;
+  std::shared_ptr<const backends::gpu::Code> code_;
 };
 class Foreign final : public Kernel {
  public:
@@ -517,7 +528,7 @@ TEST_F(MetalDevice, KernelsOfAGraphAreLaunched) {
   const std::vector<float> x = numbers(90, 7);
   const auto a = m.device->allocate(360), b = m.device->allocate(360);
   m.device->copy_in({a.get()}, x.data(), 360);
-  const Place in[] = {{a.get()}};
+  const BufferSlice in[] = {{a.get()}};
   const std::int64_t sizes[] = {90};
   const Launch launches[] = {{.kernel = &twice, .in = in, .out = {b.get()}, .sizes = sizes, .scratch = {}}};
   m.device->record(launches)->run(0, 1);

@@ -90,16 +90,20 @@ namespace precise {
 LC_F1(exp)
 LC_F1(exp2)
 LC_F1(exp10)
-LC_F1(log) LC_F1(log2) LC_F1(log10) LC_F1(sin) LC_F1(cos) LC_F1(tan) LC_F1(asin) LC_F1(acos) LC_F1(atan) LC_F1(sinh)
-    LC_F1(cosh) LC_F1(tanh) LC_F1(asinh) LC_F1(acosh) LC_F1(atanh) LC_F1(sqrt) LC_F1(rsqrt) LC_F1(floor) LC_F1(ceil)
-        LC_F1(trunc) LC_F1(round) LC_F1(rint) LC_F1(fabs) LC_F2(pow) LC_F2(powr) LC_F2(fmod) LC_F2(atan2) LC_F2(fmax)
-            LC_F2(fmin) LC_F2(copysign) LC_F2(fdim)
+LC_F1(log)
+LC_F1(log2)
+LC_F1(log10) LC_F1(sin) LC_F1(cos) LC_F1(tan) LC_F1(asin) LC_F1(acos) LC_F1(atan) LC_F1(sinh) LC_F1(cosh) LC_F1(tanh)
+    LC_F1(asinh) LC_F1(acosh) LC_F1(atanh) LC_F1(sqrt) LC_F1(rsqrt) LC_F1(floor) LC_F1(ceil) LC_F1(trunc) LC_F1(round)
+        LC_F1(rint) LC_F1(fabs) LC_F2(pow) LC_F2(powr) LC_F2(fmod) LC_F2(atan2) LC_F2(fmax) LC_F2(fmin) LC_F2(copysign)
+            LC_F2(fdim)
 }  // namespace precise
 using namespace precise;
 LC_F1(fract)
 LC_F1(sign)
 LC_F1(saturate)
-LC_F1(abs) LC_F2(max) LC_F2(min)
+LC_F1(abs)
+LC_F2(max)
+LC_F2(min)
 #define LC_INTEGER(T) \
   T max(T, T);        \
   T min(T, T);
@@ -139,7 +143,9 @@ void simdgroup_barrier(mem_flags);
 LC_SIMD(simd_sum)
 LC_SIMD(simd_product)
 LC_SIMD(simd_max)
-LC_SIMD(simd_min) LC_SIMD(simd_and) LC_SIMD(simd_or) LC_SIMD(simd_xor)
+LC_SIMD(simd_min)
+LC_SIMD(simd_and)
+LC_SIMD(simd_or) LC_SIMD(simd_xor)
 #define LC_SHUFFLE(name) \
   template <class T>     \
   T name(T, ushort);

@@ -17,12 +17,12 @@ const std::string kHead = "#include <metal_stdlib>\nusing namespace metal;\n";
 template <class Out, class In>
 std::vector<Out> run(const std::string& text, const std::vector<In>& x, std::size_t n, int threads,
                      std::vector<std::int64_t> sizes = {}) {
-  const auto d = mtl::open_device({.device = 0, .library = paths::kFakeMetal});
+  const auto d = backends::metal::open_device({.device = 0, .library = paths::kFakeMetal});
   const auto code = d->compile(kHead + text, {"k"});
   const auto a = d->allocate(x.size() * sizeof(In)), b = d->allocate(n * sizeof(Out));
   d->copy_in({a.get()}, x.data(), x.size() * sizeof(In));
-  const Place places[] = {{a.get()}, {b.get()}};
-  d->start({.code = code.get(), .threads = threads, .places = places, .sizes = sizes});
+  const BufferSlice places[] = {{a.get()}, {b.get()}};
+  d->launch_kernel({.code = code.get(), .block_size = threads, .buffers = places, .sizes = sizes});
   std::vector<Out> y(n);
   d->copy_out(y.data(), {b.get()}, n * sizeof(Out));
   return y;

@@ -10,7 +10,7 @@
 #include "paths.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using Json = nlohmann::json;
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lightcone/backends/opencl/api.h"
 
-using namespace lc::cl::api;
+using namespace lc::backends::opencl::api;
 
 namespace {
 

@@ -30,10 +30,12 @@ kernel void add(global char* b0, long o0, global char* b1, long o1, long n, long
   if (i < n) y[i] = x[i] + (int)value;
 })";
 
-void add(gpu::GpuDevice& device, const gpu::Code& code, Place x, Place y, std::int64_t n, std::int64_t value) {
-  const Place places[] = {x, y};
+void add(backends::gpu::GpuDevice& device, const backends::gpu::Code& code, BufferSlice x, BufferSlice y,
+         std::int64_t n, std::int64_t value) {
+  const BufferSlice places[] = {x, y};
   const std::int64_t sizes[] = {n, value};
-  device.start({.code = &code, .groups = (n + 63) / 64, .threads = 64, .places = places, .sizes = sizes});
+  device.launch_kernel(
+      {.code = &code, .grid_size = (n + 63) / 64, .block_size = 64, .buffers = places, .sizes = sizes});
 }
 
 std::vector<int> numbers(std::size_t n) {
@@ -45,54 +47,54 @@ std::vector<int> numbers(std::size_t n) {
 // ---- without a device -------------------------------------------------------------------------
 
 TEST(OpenClLibrary, MissingOneIsAnErrorThatSaysWhatToInstall) {
-  const std::string why = refusal([] { cl::open_device({.library = "/nonexistent/libOpenCL.so"}); });
+  const std::string why = refusal([] { backends::opencl::open_device({.library = "/nonexistent/libOpenCL.so"}); });
   EXPECT_TRUE(says(why, "/nonexistent/libOpenCL.so")) << why;
   EXPECT_TRUE(says(why, "OpenClOptions::library")) << why;
   EXPECT_TRUE(says(why, "install the driver")) << why;
-  EXPECT_EQ(refusal([] { cl::devices({.library = "/nonexistent/libOpenCL.so"}); }), why);
+  EXPECT_EQ(refusal([] { backends::opencl::devices({.library = "/nonexistent/libOpenCL.so"}); }), why);
 }
 
 TEST(OpenClLibrary, EnvironmentNamesOne) {
   const char* before = std::getenv("LIGHTCONE_OPENCL");
   const std::string kept = before ? before : "";
   ::setenv("LIGHTCONE_OPENCL", "/nonexistent/named.so", 1);
-  const std::string why = refusal([] { cl::open_device(); });
+  const std::string why = refusal([] { backends::opencl::open_device(); });
   before ? ::setenv("LIGHTCONE_OPENCL", kept.c_str(), 1) : ::unsetenv("LIGHTCONE_OPENCL");
   EXPECT_TRUE(says(why, "'/nonexistent/named.so' that LIGHTCONE_OPENCL names")) << why;
 }
 
 TEST(OpenClLibrary, AnotherLibraryIsNone) {
-  const std::string why = refusal([] { cl::open_device({.library = "libm.so.6"}); });
+  const std::string why = refusal([] { backends::opencl::open_device({.library = "libm.so.6"}); });
   EXPECT_TRUE(says(why, "has no function clGetPlatformIDs")) << why;
 }
 
 TEST(OpenClErrors, CodesHaveNames) {
-  EXPECT_EQ(cl::code_name(0), "CL_SUCCESS (0)");
-  EXPECT_EQ(cl::code_name(-4), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
-  EXPECT_EQ(cl::code_name(-19), "CL_KERNEL_ARG_INFO_NOT_AVAILABLE (-19)");
-  EXPECT_EQ(cl::code_name(-30), "CL_INVALID_VALUE (-30)");
-  EXPECT_EQ(cl::code_name(-46), "CL_INVALID_KERNEL_NAME (-46)");
-  EXPECT_EQ(cl::code_name(-61), "CL_INVALID_BUFFER_SIZE (-61)");
-  EXPECT_EQ(cl::code_name(-68), "CL_INVALID_DEVICE_PARTITION_COUNT (-68)");
-  EXPECT_EQ(cl::code_name(-1001), "CL_PLATFORM_NOT_FOUND_KHR (-1001)");
+  EXPECT_EQ(backends::opencl::code_name(0), "CL_SUCCESS (0)");
+  EXPECT_EQ(backends::opencl::code_name(-4), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
+  EXPECT_EQ(backends::opencl::code_name(-19), "CL_KERNEL_ARG_INFO_NOT_AVAILABLE (-19)");
+  EXPECT_EQ(backends::opencl::code_name(-30), "CL_INVALID_VALUE (-30)");
+  EXPECT_EQ(backends::opencl::code_name(-46), "CL_INVALID_KERNEL_NAME (-46)");
+  EXPECT_EQ(backends::opencl::code_name(-61), "CL_INVALID_BUFFER_SIZE (-61)");
+  EXPECT_EQ(backends::opencl::code_name(-68), "CL_INVALID_DEVICE_PARTITION_COUNT (-68)");
+  EXPECT_EQ(backends::opencl::code_name(-1001), "CL_PLATFORM_NOT_FOUND_KHR (-1001)");
   for (const int code : {-20, -29, -69, -9999, 1, INT32_MIN, INT32_MAX})
-    EXPECT_TRUE(says(cl::code_name(code), str_cat("(", code, ")"))) << code;
+    EXPECT_TRUE(says(backends::opencl::code_name(code), str_cat("(", code, ")"))) << code;
 }
 
 // ---- finding devices --------------------------------------------------------------------------
 
 TEST_F(OpenCl, DevicesHaveLimits) {
-  on_each_device([](gpu::GpuDevice& device) {
-    const gpu::Limits& l = device.limits();
-    EXPECT_EQ(l.language, gpu::Language::OpenCl);
+  on_each_device([](backends::gpu::GpuDevice& device) {
+    const backends::gpu::Limits& l = device.limits();
+    EXPECT_EQ(l.language, backends::gpu::Language::OpenCl);
     EXPECT_EQ(device.name(), l.name);
     EXPECT_TRUE(says(l.architecture, l.name)) << l.architecture;
     EXPECT_FALSE(l.driver.empty());
-    EXPECT_GE(l.threads, 1);
+    EXPECT_GE(l.max_block_size, 1);
     EXPECT_EQ(l.warp, 1);
     EXPECT_GE(l.shared, std::size_t{32} << 10);  // of every device with the full profile
-    EXPECT_GE(l.processors, 1);
-    EXPECT_GE(l.places, 24u);
+    EXPECT_GE(l.multiprocessors, 1);
+    EXPECT_GE(l.max_buffers, 24u);
     EXPECT_GE(l.memory, std::size_t{1} << 20);
     EXPECT_FALSE(device.shares_host_memory());
     EXPECT_EQ(device.reserve(100), nullptr);
@@ -100,22 +102,23 @@ TEST_F(OpenCl, DevicesHaveLimits) {
 }
 
 TEST_F(OpenCl, DevicesAreNamedByPlatformAndNumber) {
-  const auto all = cl::devices();
+  const auto all = backends::opencl::devices();
   const std::string platform = all[0].platform.substr(0, all[0].platform.find(','));
   std::string capitals = platform;
   for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  EXPECT_EQ(cl::devices({.platform = capitals}).at(0).limits.name, all[0].limits.name);
-  EXPECT_TRUE(cl::devices({.platform = "no such maker"}).empty());
-  EXPECT_TRUE(says(refusal([] { cl::open_device({.platform = "no such maker"}); }), "'no such maker'; there are 0"));
-  const std::string why = refusal([] { cl::open_device({.device = 1000}); });
+  EXPECT_EQ(backends::opencl::devices({.platform = capitals}).at(0).limits.name, all[0].limits.name);
+  EXPECT_TRUE(backends::opencl::devices({.platform = "no such maker"}).empty());
+  EXPECT_TRUE(says(refusal([] { backends::opencl::open_device({.platform = "no such maker"}); }),
+                   "'no such maker'; there are 0"));
+  const std::string why = refusal([] { backends::opencl::open_device({.device = 1000}); });
   EXPECT_TRUE(says(why, "no device 1000") && says(why, all[0].limits.name)) << why;
-  EXPECT_TRUE(says(refusal([] { cl::open_device({.device = -1}); }), "no device -1"));
+  EXPECT_TRUE(says(refusal([] { backends::opencl::open_device({.device = -1}); }), "no device -1"));
 }
 
 // ---- memory -----------------------------------------------------------------------------------
 
 TEST_F(OpenCl, MemoryIsZeroed) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     for (const std::size_t n : {0, 1, 3, 16, 64, 100, 1000003}) {
       for (int again = 0; again < 2; ++again) {  // also where something else was
         const auto b = device.allocate(n);
@@ -131,7 +134,7 @@ TEST_F(OpenCl, MemoryIsZeroed) {
 
 // Copies of all sizes from and to everywhere, against the same on the host.
 TEST_F(OpenCl, CopiesAreThoseOfTheHost) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     constexpr std::size_t kBytes = 4099;
     std::mt19937 random(1);
     const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n)(random); };
@@ -172,7 +175,7 @@ TEST_F(OpenCl, CopiesAreThoseOfTheHost) {
 }
 
 TEST_F(OpenCl, PlacesAreChecked) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const auto b = device.allocate(100);
     char byte[200] = {};
     EXPECT_TRUE(says(refusal([&] { device.copy_in({b.get(), 1}, byte, 100); }), "100 bytes from byte 1 on"));
@@ -188,8 +191,8 @@ TEST_F(OpenCl, PlacesAreChecked) {
 }
 
 TEST_F(OpenCl, MemoryOfAnotherDeviceIsNotItsOwn) {
-  on_each_device([](gpu::GpuDevice& device) {
-    const auto other = cl::open_device();
+  on_each_device([](backends::gpu::GpuDevice& device) {
+    const auto other = backends::opencl::open_device();
     const auto own = device.allocate(256), foreign = other->allocate(256);
     EXPECT_TRUE(says(refusal([&] { device.copy({own.get(), 0}, {foreign.get(), 0}, 4); }), "is in no memory of"));
     EXPECT_TRUE(says(refusal([&] { device.copy({foreign.get(), 0}, {own.get(), 0}, 4); }), "is in no memory of"));
@@ -205,7 +208,7 @@ TEST_F(OpenCl, MemoryOfAnotherDeviceIsNotItsOwn) {
 }
 
 TEST_F(OpenCl, MoreThanThereIsIsAnErrorWithFigures) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     device.allocate(500).reset();  // no longer allocated
     const auto kept = device.allocate(1000);
     for (const std::size_t n : {device.limits().memory, device.limits().memory + 1, SIZE_MAX}) {
@@ -219,7 +222,7 @@ TEST_F(OpenCl, MoreThanThereIsIsAnErrorWithFigures) {
 
 TEST_F(OpenCl, BuffersMayOutliveTheDevice) {
   for (const bool code_first : {false, true}) {
-    auto device = cl::open_device();
+    auto device = backends::opencl::open_device();
     auto b = put(*device, numbers(1000));
     auto code = device->compile(kAdd, {"add"});
     for (int k = 0; k < 10; ++k) add(*device, *code, {b.get(), 0}, {b.get(), 0}, 1000, 1);
@@ -232,7 +235,7 @@ TEST_F(OpenCl, BuffersMayOutliveTheDevice) {
 // ---- kernels ----------------------------------------------------------------------------------
 
 TEST_F(OpenCl, KernelsRunInOrder) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const auto code = device.compile(kAdd, {"add"});
     constexpr int kNumbers = 1001, kRuns = 100;
     const auto x = put(device, numbers(kNumbers));
@@ -250,8 +253,8 @@ TEST_F(OpenCl, KernelsRunInOrder) {
 }
 
 TEST_F(OpenCl, ManyArguments) {
-  on_each_device([](gpu::GpuDevice& device) {
-    const std::size_t places_count = device.limits().places, sizes_count = gpu::kMostSizes;
+  on_each_device([](backends::gpu::GpuDevice& device) {
+    const std::size_t places_count = device.limits().max_buffers, sizes_count = backends::gpu::kMaxSizes;
     std::string parameters, body;
     for (std::size_t k = 0; k < places_count; ++k) {
       parameters += str_cat("global char* b", k, ", long o", k, ", ");
@@ -264,7 +267,7 @@ TEST_F(OpenCl, ManyArguments) {
                                              "  *(global long*)(b0 + o0) = sum;\n}"),
                                      {"many"});
     std::vector<std::unique_ptr<Buffer>> buffers;
-    std::vector<Place> places;
+    std::vector<BufferSlice> places;
     for (std::size_t k = 0; k < places_count; ++k)
       buffers.push_back(device.allocate(8 * k + 8)), places.push_back({buffers[k].get(), 8 * k});
     std::vector<std::int64_t> sizes(sizes_count);
@@ -273,7 +276,7 @@ TEST_F(OpenCl, ManyArguments) {
       sizes[k] = (std::int64_t{1} << 40) - static_cast<std::int64_t>(k);
       sum += static_cast<std::int64_t>(k + 1) * sizes[k];
     }
-    device.start({.code = code.get(), .places = places, .sizes = sizes});
+    device.launch_kernel({.code = code.get(), .buffers = places, .sizes = sizes});
     EXPECT_EQ(take<std::int64_t>(device, places[0], 1)[0], sum);
     for (std::size_t k = 1; k < places_count; ++k)
       EXPECT_EQ(take<std::int64_t>(device, places[k], 1)[0], static_cast<std::int64_t>(k) + sizes[k]);
@@ -281,7 +284,7 @@ TEST_F(OpenCl, ManyArguments) {
 }
 
 TEST_F(OpenCl, SharedMemoryAndPlacesOfNothing) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const auto code = device.compile(R"(
 kernel void other(global char* b0, long o0) { *(global int*)(b0 + o0) = 5; }
 kernel void reverse(global char* b0, long o0, global char* b1, long o1, long n, local char* shared) {
@@ -296,76 +299,82 @@ kernel void reverse(global char* b0, long o0, global char* b1, long o1, long n, 
                                      {"other", "reverse"});
     constexpr int kThreads = 64;
     const auto x = put(device, numbers(3 * kThreads));
-    const Place places[] = {{x.get(), 0}, {}};
+    const BufferSlice places[] = {{x.get(), 0}, {}};
     const std::int64_t sizes[] = {kThreads};
-    device.start({.code = code.get(),
-                  .function = 1,
-                  .groups = 3,
-                  .threads = kThreads,
-                  .shared = kThreads * 4,
-                  .places = places,
-                  .sizes = sizes});
+    device.launch_kernel({.code = code.get(),
+                          .function = 1,
+                          .grid_size = 3,
+                          .block_size = kThreads,
+                          .shared = kThreads * 4,
+                          .buffers = places,
+                          .sizes = sizes});
     std::vector<int> expected;
     for (int group = 0; group < 3; ++group)
       for (int t = 0; t < kThreads; ++t) expected.push_back(group * kThreads + kThreads - 1 - t + 1);
     EXPECT_EQ(take<int>(device, {x.get(), 0}, 3 * kThreads), expected);
-    device.start({.code = code.get(), .places = {places, 1}});
+    device.launch_kernel({.code = code.get(), .buffers = {places, 1}});
     EXPECT_EQ(take<int>(device, {x.get(), 0}, 1)[0], 5);
   });
 }
 
 TEST_F(OpenCl, WrongStartsAreErrors) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const auto code = device.compile(kAdd, {"add"});
     const auto b = device.allocate(400);
-    const Place places[] = {{b.get(), 0}, {b.get(), 200}};
+    const BufferSlice places[] = {{b.get(), 0}, {b.get(), 200}};
     const std::int64_t sizes[] = {50, 1};
-    const gpu::Start right{.code = code.get(), .threads = 50, .places = places, .sizes = sizes};
+    const backends::gpu::KernelLaunch right{.code = code.get(), .block_size = 50, .buffers = places, .sizes = sizes};
     const auto why = [&](auto change) {
-      gpu::Start s = right;
+      backends::gpu::KernelLaunch s = right;
       change(s);
-      return refusal([&] { device.start(s); });
+      return refusal([&] { device.launch_kernel(s); });
     };
-    EXPECT_EQ(why([](gpu::Start& s) { s.groups = 0; }), "");
+    EXPECT_EQ(why([](backends::gpu::KernelLaunch& s) { s.grid_size = 0; }), "");
     EXPECT_EQ(take<int>(device, places[1], 50), std::vector<int>(50)) << "nothing was to be started";
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.groups = -1; }), "cannot be started as -1 groups"));
-    EXPECT_TRUE(says(why([&](gpu::Start& s) { s.groups = device.limits().groups + 1; }), "has at most"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.threads = 0; }), "groups of 0 threads"));
-    EXPECT_TRUE(
-        says(why([&](gpu::Start& s) { s.threads = device.limits().threads + 1; }), "'add' cannot run in groups"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.function = 1; }), "kernel 1 of 1"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.code = nullptr; }), "was not compiled for"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.sizes = s.sizes.first(1); }), "has 6 arguments, and 5 are given"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.places = s.places.first(1); }), "has 6 arguments, and 4 are given"));
-    EXPECT_TRUE(says(why([](gpu::Start& s) { s.shared = 4; }), "has 6 arguments, and 7 are given"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.grid_size = -1; }), "cannot be started as -1 groups"));
+    EXPECT_TRUE(says(why([&](backends::gpu::KernelLaunch& s) { s.grid_size = device.limits().max_grid_size + 1; }),
+                     "has at most"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.block_size = 0; }), "groups of 0 threads"));
+    EXPECT_TRUE(says(why([&](backends::gpu::KernelLaunch& s) { s.block_size = device.limits().max_block_size + 1; }),
+                     "'add' cannot run in groups"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.function = 1; }), "kernel 1 of 1"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.code = nullptr; }), "was not compiled for"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.sizes = s.sizes.first(1); }),
+                     "has 6 arguments, and 5 are given"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.buffers = s.buffers.first(1); }),
+                     "has 6 arguments, and 4 are given"));
+    EXPECT_TRUE(says(why([](backends::gpu::KernelLaunch& s) { s.shared = 4; }), "has 6 arguments, and 7 are given"));
     const auto shared = device.compile("kernel void shared(local char* s) { s[0] = 1; }", {"shared"});
-    EXPECT_TRUE(says(refusal([&] { device.start({.code = shared.get(), .shared = device.limits().shared + 1}); }),
-                     "bytes of shared memory"));
-    EXPECT_EQ(why([](gpu::Start&) {}), "");
+    EXPECT_TRUE(
+        says(refusal([&] { device.launch_kernel({.code = shared.get(), .shared = device.limits().shared + 1}); }),
+             "bytes of shared memory"));
+    EXPECT_EQ(why([](backends::gpu::KernelLaunch&) {}), "");
     EXPECT_EQ(take<int>(device, places[1], 50), std::vector<int>(50, 1));
   });
 }
 
 // A kernel that says its group's size is not started with another: the driver's refusal.
 TEST_F(OpenCl, DriversRefusalsAreErrors) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const auto code = device.compile(
         "kernel __attribute__((reqd_work_group_size(16, 1, 1))) void fixed(global char* b, long o) { b[o] = 1; }"
         "kernel void narrow(global char* b, int o) { b[o] = 1; }",
         {"fixed", "narrow"});
     const auto b = device.allocate(4);
-    const Place places[] = {{b.get(), 0}};
-    const std::string why = refusal([&] { device.start({.code = code.get(), .threads = 8, .places = places}); });
+    const BufferSlice places[] = {{b.get(), 0}};
+    const std::string why =
+        refusal([&] { device.launch_kernel({.code = code.get(), .block_size = 8, .buffers = places}); });
     EXPECT_TRUE(says(why, "the kernel 'fixed' as 1 groups of 8 threads: CL_INVALID_WORK_GROUP_SIZE (-54)")) << why;
-    const std::string size = refusal([&] { device.start({.code = code.get(), .function = 1, .places = places}); });
+    const std::string size =
+        refusal([&] { device.launch_kernel({.code = code.get(), .function = 1, .buffers = places}); });
     EXPECT_TRUE(says(size, "argument 1 of the kernel 'narrow': CL_INVALID_ARG_SIZE (-51)")) << size;
-    device.start({.code = code.get(), .threads = 16, .places = places});
+    device.launch_kernel({.code = code.get(), .block_size = 16, .buffers = places});
     EXPECT_EQ(take<char>(device, places[0], 1)[0], 1);
   });
 }
 
 TEST_F(OpenCl, ThreadsOfTheHostShareTheDevice) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     if (says(device.name(), "Oclgrind")) GTEST_SKIP() << "a simulator for one thread";
     const auto code = device.compile(kAdd, {"add"});
     constexpr std::size_t kThreads = 4, kRounds = 50;
@@ -394,7 +403,7 @@ TEST_F(OpenCl, ThreadsOfTheHostShareTheDevice) {
 // ---- the compiler -----------------------------------------------------------------------------
 
 TEST_F(OpenCl, FailingBuildsHaveTheCompilersWords) {
-  on_each_device([](gpu::GpuDevice& device) {
+  on_each_device([](backends::gpu::GpuDevice& device) {
     const std::string why = refusal([&] { device.compile("kernel void f(global int* x) { *x = not_there; }", {"f"}); });
     EXPECT_TRUE(says(why, "cannot compile a program: CL_BUILD_PROGRAM_FAILURE (-11)")) << why;
     EXPECT_TRUE(says(why, "not_there")) << why;
@@ -413,7 +422,7 @@ TEST_F(OpenCl, FailingBuildsHaveTheCompilersWords) {
 
 // Compiled text is kept, is as good as new, and is compiled again where what was kept is damaged.
 TEST_F(OpenCl, CompiledTextIsKept) {
-  const auto all = cl::devices();
+  const auto all = backends::opencl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (!all[k].unusable.empty()) continue;
     SCOPED_TRACE(all[k].limits.name);
@@ -424,14 +433,14 @@ TEST_F(OpenCl, CompiledTextIsKept) {
       return found;
     };
     const auto run = [&](std::int64_t value) {
-      const auto device = cl::open_device({.device = static_cast<int>(k), .cache = folder.path.string()});
+      const auto device = backends::opencl::open_device({.device = static_cast<int>(k), .cache = folder.path.string()});
       const auto code =
           device->compile(str_cat("kernel void other(global char* b, long o) { b[o] = 1; }", kAdd), {"add", "other"});
       const auto b = device->allocate(400);
       add(*device, *code, {b.get(), 0}, {b.get(), 200}, 50, value);
       EXPECT_EQ(take<int>(*device, {b.get(), 200}, 50), std::vector<int>(50, static_cast<int>(value)));
-      const Place places[] = {{b.get(), 3}};
-      device->start({.code = code.get(), .function = 1, .places = places});
+      const BufferSlice places[] = {{b.get(), 3}};
+      device->launch_kernel({.code = code.get(), .function = 1, .buffers = places});
       EXPECT_EQ(take<char>(*device, places[0], 1)[0], 1);
     };
     run(1);
@@ -450,11 +459,11 @@ TEST_F(OpenCl, CompiledTextIsKept) {
 
 // Nothing is contracted or reordered, NaN and infinities are numbers, and what the device says of division is so.
 TEST_F(OpenCl, NumbersAreThoseOfTheHost) {
-  const auto all = cl::devices();
+  const auto all = backends::opencl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (!all[k].unusable.empty()) continue;
     SCOPED_TRACE(all[k].limits.name);
-    const auto device = cl::open_device({.device = static_cast<int>(k)});
+    const auto device = backends::opencl::open_device({.device = static_cast<int>(k)});
     const auto code = device->compile(R"(
 #pragma OPENCL FP_CONTRACT OFF
 kernel void numbers(global char* b0, long o0, global char* b1, long o1) {
@@ -472,8 +481,8 @@ kernel void numbers(global char* b0, long o0, global char* b1, long o1) {
     while (x.size() < 3 * kRows) x.push_back(std::exp2(exponent(random)) * (random() % 2 ? 1.0f : -1.0f));
     const auto in = put(*device, x);
     const auto out = device->allocate(5 * kRows * 4);
-    const Place places[] = {{in.get(), 0}, {out.get(), 0}};
-    device->start({.code = code.get(), .groups = kRows / 16, .threads = 16, .places = places});
+    const BufferSlice places[] = {{in.get(), 0}, {out.get(), 0}};
+    device->launch_kernel({.code = code.get(), .grid_size = kRows / 16, .block_size = 16, .buffers = places});
     const auto y = take<float>(*device, places[1], 5 * kRows);
     for (std::size_t i = 0; i < kRows; ++i) {
       const float a = x[3 * i], b = x[3 * i + 1], c = x[3 * i + 2];

@@ -16,7 +16,7 @@ namespace lc::test {
 // Why there is nothing to test on; "" where there is.
 inline std::string no_devices() {
   try {
-    for (const cl::DeviceInfo& d : cl::devices())
+    for (const backends::opencl::DeviceInfo& d : backends::opencl::devices())
       if (d.unusable.empty()) return "";
     return "NOT TESTED: no driver of OpenCL is installed (Debian's for processors is pocl-opencl-icd)";
   } catch (const Error& e) {
@@ -31,12 +31,12 @@ class OnOpenCl : public ::testing::Test {
   }
 };
 
-inline void on_each_device(const std::function<void(gpu::GpuDevice&)>& run) {
-  const std::vector<cl::DeviceInfo> all = cl::devices();
+inline void on_each_device(const std::function<void(backends::gpu::GpuDevice&)>& run) {
+  const std::vector<backends::opencl::DeviceInfo> all = backends::opencl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (!all[k].unusable.empty()) continue;
     SCOPED_TRACE(str_cat(all[k].platform, ": ", all[k].limits.name));
-    const auto device = cl::open_device({.device = static_cast<int>(k)});
+    const auto device = backends::opencl::open_device({.device = static_cast<int>(k)});
     run(*device);
   }
 }
@@ -48,7 +48,7 @@ std::unique_ptr<Buffer> put(Device& device, const std::vector<T>& values) {
   return b;
 }
 template <class T>
-std::vector<T> take(Device& device, Place from, std::size_t count) {
+std::vector<T> take(Device& device, BufferSlice from, std::size_t count) {
   std::vector<T> values(count);
   device.copy_out(values.data(), from, count * sizeof(T));
   return values;

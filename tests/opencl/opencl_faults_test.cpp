@@ -20,7 +20,9 @@ F control(const char* name) {
   static void* const library = ::dlopen(paths::kFakeOpenCl, RTLD_NOW | RTLD_LOCAL);
   return reinterpret_cast<F>(::dlsym(library, name));
 }
-void fail(long n, cl::api::Int code) { control<void (*)(long, cl::api::Int)>("fake_fail")(n, code); }
+void fail(long n, backends::opencl::api::Int code) {
+  control<void (*)(long, backends::opencl::api::Int)>("fake_fail")(n, code);
+}
 long calls() { return control<long (*)()>("fake_calls")(); }
 long live() { return control<long (*)()>("fake_live")(); }
 std::string failed() {
@@ -34,7 +36,7 @@ std::string options() { return control<const char* (*)()>("fake_options")(); }
 const OpenClOptions kFaulty = {.library = paths::kFakeOpenCl, .cache = "off"};
 // Questions about devices that are not used may go wrong.
 std::size_t devices() {
-  static const std::size_t all = cl::devices().size();
+  static const std::size_t all = backends::opencl::devices().size();
   return all;
 }
 
@@ -46,13 +48,13 @@ kernel void twice(global char* b0, long o0, long n, local char* shared) {
 
 // All that a device does, once.
 void whole_story(const OpenClOptions& options = kFaulty) {
-  const auto device = cl::open_device(options);
+  const auto device = backends::opencl::open_device(options);
   const auto code = device->compile(kText, {"twice"});
   const auto x = put(*device, std::vector<int>{1, 2, 3, 4});
   const auto y = device->allocate(16);
-  const Place places[] = {{x.get(), 4}};
+  const BufferSlice places[] = {{x.get(), 4}};
   const std::int64_t sizes[] = {3};
-  device->start({.code = code.get(), .threads = 4, .shared = 16, .places = places, .sizes = sizes});
+  device->launch_kernel({.code = code.get(), .block_size = 4, .shared = 16, .buffers = places, .sizes = sizes});
   device->copy({y.get(), 0}, {x.get(), 0}, 16);
   device->zero({y.get(), 0}, 4);
   device->synchronise();
@@ -65,12 +67,12 @@ bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor
 
 // opencl.h says what is wrong with that compiler. Here another driver has its name.
 TEST_F(OpenClFaults, IntelsCompilerForProcessorsMayNotOptimise) {
-  const cl::DeviceInfo device = cl::devices(kFaulty)[0];
+  const backends::opencl::DeviceInfo device = backends::opencl::devices(kFaulty)[0];
   whole_story();
   EXPECT_EQ(options().find("-cl-opt-disable") == std::string::npos, device.optimised) << options();
   name_platform("Intel(R) OpenCL");
   const std::string why = refusal([] { whole_story(); });
-  const bool optimised = cl::devices(kFaulty)[0].optimised;
+  const bool optimised = backends::opencl::devices(kFaulty)[0].optimised;
   name_platform("");
   EXPECT_EQ(why, "");
   EXPECT_EQ(options().find("-cl-opt-disable") == std::string::npos, optimised) << options();
@@ -86,16 +88,16 @@ TEST_F(OpenClFaults, EveryCallInTurn) {
   const long all = calls();
   ASSERT_GT(all, 50);
   int errors = 0;
-  for (const cl::api::Int code : {-5, -4, -36, -9999}) {
+  for (const backends::opencl::api::Int code : {-5, -4, -36, -9999}) {
     for (long n = 1; n <= all; ++n) {
       fail(n, code);
       const std::string why = refusal([] { whole_story(); });
-      SCOPED_TRACE(str_cat("call ", n, " of ", all, ", ", failed(), ": ", cl::code_name(code)));
+      SCOPED_TRACE(str_cat("call ", n, " of ", all, ", ", failed(), ": ", backends::opencl::code_name(code)));
       ASSERT_NE(failed(), "");
       if (why.empty()) {
         EXPECT_TRUE(may_go_unsaid(failed()));
       } else {
-        EXPECT_TRUE(says(why, cl::code_name(code))) << why;
+        EXPECT_TRUE(says(why, backends::opencl::code_name(code))) << why;
         EXPECT_TRUE(says(why, "opencl: ")) << why;
         ++errors;
       }
@@ -138,33 +140,34 @@ TEST_F(OpenClFaults, EveryCallInTurnWithACache) {
 // A device that is still there after a fault does what comes next.
 TEST_F(OpenClFaults, TheDeviceLivesOn) {
   fail(0, 0);
-  const auto device = cl::open_device(kFaulty);
+  const auto device = backends::opencl::open_device(kFaulty);
   const auto code = device->compile(kText, {"twice"});
   const auto x = put(*device, std::vector<int>{1, 2, 3});
-  const Place places[] = {{x.get(), 0}};
+  const BufferSlice places[] = {{x.get(), 0}};
   const std::int64_t sizes[] = {3};
-  const gpu::Start twice{.code = code.get(), .threads = 4, .shared = 16, .places = places, .sizes = sizes};
+  const backends::gpu::KernelLaunch twice{
+      .code = code.get(), .block_size = 4, .shared = 16, .buffers = places, .sizes = sizes};
   for (long n = 1; n <= 5; ++n) {  // four arguments, and the start itself
     fail(n, -5);
-    const std::string why = refusal([&] { device->start(twice); });
+    const std::string why = refusal([&] { device->launch_kernel(twice); });
     EXPECT_TRUE(says(why, "CL_OUT_OF_RESOURCES (-5)") && says(why, "'twice'")) << why;
   }
-  device->start(twice);
+  device->launch_kernel(twice);
   EXPECT_EQ(take<int>(*device, places[0], 3), (std::vector<int>{2, 4, 6}));
 }
 
 TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
   fail(0, 0);
-  const auto device = cl::open_device(kFaulty);
+  const auto device = backends::opencl::open_device(kFaulty);
   const auto kept = device->allocate(100);
-  const std::size_t all = device->limits().memory, most = cl::devices(kFaulty).at(0).max_allocation;
+  const std::size_t all = device->limits().memory, most = backends::opencl::devices(kFaulty).at(0).max_allocation;
   const std::string figures = str_cat(all, " bytes in all, 100 of them allocated");
   for (const long n : {1, 2})  // when it is made, and when it is first used
-    for (const cl::api::Int code : {-4, -5, -6}) {
+    for (const backends::opencl::api::Int code : {-4, -5, -6}) {
       fail(n, code);
       const std::string why = refusal([&] { device->allocate(1234567); });
       EXPECT_TRUE(says(why, "cannot allocate 1234567 bytes") && says(why, figures)) << why;
-      EXPECT_TRUE(says(why, cl::code_name(code)) && says(why, "smaller model or batch")) << why;
+      EXPECT_TRUE(says(why, backends::opencl::code_name(code)) && says(why, "smaller model or batch")) << why;
     }
   if (most < all - 1000) {
     fail(1, -61);
@@ -177,18 +180,18 @@ TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
 
 TEST_F(OpenClFaults, LostDevicesAreNamedSo) {
   fail(0, 0);
-  const auto device = cl::open_device(kFaulty);
-  for (const cl::api::Int code : {-2, -34, -36}) {
+  const auto device = backends::opencl::open_device(kFaulty);
+  for (const backends::opencl::api::Int code : {-2, -34, -36}) {
     fail(1, code);
     const std::string why = refusal([&] { device->synchronise(); });
-    EXPECT_TRUE(says(why, "the device was lost") && says(why, cl::code_name(code))) << why;
+    EXPECT_TRUE(says(why, "the device was lost") && says(why, backends::opencl::code_name(code))) << why;
   }
 }
 
 // The compiler's words may be missing, too.
 TEST_F(OpenClFaults, FailingBuildsWithoutALog) {
   fail(0, 0);
-  const auto device = cl::open_device(kFaulty);
+  const auto device = backends::opencl::open_device(kFaulty);
   const long before = live();
   for (long n = 0; n <= 5; ++n) {
     fail(n, -30);
@@ -204,9 +207,9 @@ TEST_F(OpenClFaults, FailingBuildsWithoutALog) {
 // Runs without a driver, too.
 TEST(OpenClLibraryFaults, NoPlatformIsNoDevice) {
   fail(1, -1001);
-  EXPECT_TRUE(cl::devices(kFaulty).empty());
+  EXPECT_TRUE(backends::opencl::devices(kFaulty).empty());
   fail(1, -1001);
-  const std::string why = refusal([] { cl::open_device(kFaulty); });
+  const std::string why = refusal([] { backends::opencl::open_device(kFaulty); });
   EXPECT_TRUE(says(why, "there are 0. Install the driver") && says(why, "/etc/OpenCL/vendors")) << why;
   fail(0, 0);
 }

@@ -171,8 +171,8 @@ void hold(const std::function<bool(const std::string&)>& wanted, double f32 = 0,
     return run_values(transform(a.g, to).graph, a.in, {}).outputs;
   };
   expect(a, by("none"), "the kernel IR's interpreter", f32, f64, least);
-  if (!host::find_llvm().path.empty()) expect(a, by("llvm"), "LLVM", f32, f64, least);
-  if (const std::string found = host::find_compiler(); !found.empty() && found != host::kLlvm)
+  if (!backends::cpu::find_llvm().path.empty()) expect(a, by("llvm"), "LLVM", f32, f64, least);
+  if (const std::string found = backends::cpu::find_compiler(); !found.empty() && found != backends::cpu::kLlvm)
     expect(a, by(""), "the C compiler", f32, f64, least);
 }
 

@@ -31,7 +31,7 @@ TEST(Float8, ByTheirDefinitions) {
 TEST(Float8, ByKernels) {
   const Cases c = cases_of("float8.txt");
   expect_answers(c, compiled(c, "none"), "the kernel IR's interpreter");
-  if (!host::find_llvm().path.empty()) expect_answers(c, compiled(c, "llvm"), "LLVM");
+  if (!backends::cpu::find_llvm().path.empty()) expect_answers(c, compiled(c, "llvm"), "LLVM");
   expect_answers(c, run_values(transform(c.g, generic() | test::device({.threads = 2})).graph, c.in, {}).outputs,
                  "the device");
 }
@@ -85,8 +85,8 @@ TEST(Float8, ArithmeticIsRoundedOnce) {
 // A layer whose weights are kept in 8 bits with a scale for each row, as checkpoints have them.
 TEST(Float8, WeightsWithAScale) {
   Graph g;
-  const Tensor w = g.input("w", {24, 32}, DType::F8E4M3FN, SourceLocation::current(), kParameter);
-  const Tensor s = g.input("s", {24, 1}, DType::F32, SourceLocation::current(), kParameter), x = g.input("x", {3, 32});
+  const Tensor w = g.parameter("w", {24, 32}, DType::F8E4M3FN);
+  const Tensor s = g.parameter("s", {24, 1}, DType::F32), x = g.input("x", {3, 32});
   g.output("y", matmul(x, (prim::cast(w, DType::F32) * s).permute({1, 0})));
   const VerifyReport r = verify(g, generic() | test::device({.threads = 2}), {.trials = 2, .wild = false});
   EXPECT_TRUE(r.ok()) << r.str();

@@ -89,8 +89,8 @@ TEST(Integers, ByTheirDefinitions) {
 TEST(Integers, ByKernels) {
   const Cases c = all_cases();
   expect_answers(c, compiled(c, "none"), "the kernel IR's interpreter");
-  if (!host::find_llvm().path.empty()) expect_answers(c, compiled(c, "llvm"), "LLVM");
-  if (const std::string found = host::find_compiler(); !found.empty() && found != host::kLlvm)
+  if (!backends::cpu::find_llvm().path.empty()) expect_answers(c, compiled(c, "llvm"), "LLVM");
+  if (const std::string found = backends::cpu::find_compiler(); !found.empty() && found != backends::cpu::kLlvm)
     expect_answers(c, compiled(c, ""), "the C compiler");
 }
 
@@ -191,7 +191,7 @@ TEST(Integers, EveryHalfKeepsItsBits) {
     std::map<std::string, Value> in{{"x", make_value(DType::U16, {65536})}};
     for (std::size_t k = 0; k < 65536; ++k) in["x"].i[k] = static_cast<std::int64_t>(k);
     for (const char* way : {"reference", "none", "llvm", ""}) {
-      if (way == std::string("llvm") && host::find_llvm().path.empty()) continue;
+      if (way == std::string("llvm") && backends::cpu::find_llvm().path.empty()) continue;
       const auto r =
           way == std::string("reference")
               ? interpret(g, in, {}, Rounding::Storage).outputs

@@ -112,8 +112,7 @@ TEST(Scan, DerivativesGoThroughIt) {
 
 // An LSTM's step by hand; the weights come from outside of it.
 Scanned lstm(Graph& g, std::int64_t steps, std::int64_t batch, std::int64_t width) {
-  const Tensor x = g.input("x", {steps, batch, 4 * width}),
-               w = g.input("w", {4 * width, width}, DType::F32, Tensor::At::current(), kParameter);
+  const Tensor x = g.input("x", {steps, batch, 4 * width}), w = g.parameter("w", {4 * width, width}, DType::F32);
   const Tensor h = g.input("h", {batch, width}), c = g.input("c", {batch, width});
   return scan(
       [&](const Tensors& s, const Tensors& x) {

@@ -167,7 +167,8 @@ TEST(OpsAccuracy, WithinDocumentedBoundsThroughC) {
   expect_within_bounds(x, compiled(x, {.threads = 1}), "compiled");
 }
 TEST(OpsAccuracy, WithinDocumentedBoundsThroughLlvm) {
-  if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem;
+  if (const backends::cpu::LlvmFound found = backends::cpu::find_llvm(); found.path.empty())
+    GTEST_SKIP() << found.problem;
   const std::vector<float> x = samples(30000);
   expect_within_bounds(x, compiled(x, {.threads = 1, .jit = {.compiler = "llvm"}}), "LLVM");
 }
@@ -265,11 +266,12 @@ TEST(OpsAccuracy, GeluRoundsLittleLeftOfZero) {
 // Chains of 512 products lost 1.7 times what PyTorch (MKL) does at k = 1536. AMX has sums of its own.
 TEST(OpsAccuracy, ProductsOfManyRowsRoundLittle) {
   constexpr std::int64_t m = 48, n = 64;
-  for (const host::Isa isa : {host::Isa::Generic, host::Isa::Avx2, host::Isa::Avx512, host::Isa::Neon})
+  for (const backends::cpu::Isa isa :
+       {backends::cpu::Isa::Generic, backends::cpu::Isa::Avx2, backends::cpu::Isa::Avx512, backends::cpu::Isa::Neon})
     for (const std::int64_t k : {384, 1536}) {
-      host::Target target = isa;
+      backends::cpu::Target target = isa;
       target.amx = false;
-      if (!host::runs_here(target)) continue;
+      if (!backends::cpu::runs_here(target)) continue;
       std::mt19937 random(5);
       std::normal_distribution<float> normal;
       std::vector<float> x(static_cast<std::size_t>(m * k)), w(static_cast<std::size_t>(n * k));

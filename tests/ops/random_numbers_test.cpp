@@ -134,12 +134,13 @@ TEST(RandomBits, DrawingAllocatesNothing) {
 
 TEST(RandomBits, EveryInstructionSet) {
   constexpr std::uint64_t kFar = std::uint64_t{1} << 32, kStep = 3 * kFar - 1;
-  for (const host::Isa isa : host::isas())
+  for (const backends::cpu::Isa isa : backends::cpu::isas())
     for (const std::uint64_t first : {std::uint64_t{0}, kFar - 20, kFar * 77 + 5})
       for (std::size_t count = 0; count <= 150; ++count) {
         std::vector<std::int32_t> got(count + 1, -1);
         const Philox::Key key = Philox::key(static_cast<std::int64_t>(count), 1);
-        host::random_table(isa).blocks({{key[0], key[1]}, kStep, first}, static_cast<std::int64_t>(count), got.data());
+        backends::cpu::random_table(isa).blocks({{key[0], key[1]}, kStep, first}, static_cast<std::int64_t>(count),
+                                                got.data());
         for (std::size_t k = 0; k < count; ++k) {
           const auto want = Philox::words(Philox::counter(first + k / 4, kStep), key)[k % 4];
           ASSERT_EQ(static_cast<std::uint32_t>(got[k]), want)

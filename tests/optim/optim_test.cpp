@@ -299,7 +299,7 @@ TEST(Optim, StatesBeginAtZero) {
 // A parameter that the program was loaded with is a state, too: each context goes its own way from there.
 TEST(Optim, LoadedParametersAreStates) {
   Graph g;
-  const Tensor p = g.input("p", {2}, DType::F32, SourceLocation::current(), kParameter), d = g.input("d", {2});
+  const Tensor p = g.parameter("p", {2}, DType::F32), d = g.input("d", {2});
   step(SGD{.lr = 0.5}, {{p, d}});
   Program program = compile(g, generic() | test::device());
   const float begin[] = {1, 2};

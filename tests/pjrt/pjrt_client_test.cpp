@@ -17,7 +17,8 @@ namespace {
 
 class Client : public ::testing::TestWithParam<std::string> {
  protected:
-  std::shared_ptr<const xla::Client> client = xla::Client::create(xla::Plugin::load(GetParam()));
+  std::shared_ptr<const backends::pjrt::Client> client =
+      backends::pjrt::Client::create(backends::pjrt::Plugin::load(GetParam()));
 };
 INSTANTIATE_TEST_SUITE_P(Plugins, Client, ::testing::ValuesIn(test::plugin_paths()), test::name_of);
 
@@ -37,22 +38,23 @@ TEST_P(Client, SaysWhatItIs) {
   ASSERT_GE(client->devices(), 1u);
   EXPECT_FALSE(client->device(0).kind.empty());
   EXPECT_FALSE(client->device(0).text.empty());
-  const xla::Attributes attributes = client->plugin().attributes();
+  const backends::pjrt::Attributes attributes = client->plugin().attributes();
   ASSERT_TRUE(attributes.contains("stablehlo_current_version"));
   EXPECT_EQ(std::get<std::vector<std::int64_t>>(attributes.at("stablehlo_current_version")).size(), 3u);
   EXPECT_NE(refusal([&] { client->device(99); }).find("there is no device 99"), std::string::npos);
   EXPECT_NE(refusal([&] { client->device(-1); }).find("there is no device -1"), std::string::npos);
-  EXPECT_EQ(xla::Plugin::load(GetParam()), xla::Plugin::load(GetParam()));  // started once a process
+  EXPECT_EQ(backends::pjrt::Plugin::load(GetParam()),
+            backends::pjrt::Plugin::load(GetParam()));  // started once a process
 }
 
 TEST_P(Client, RunsAProgram) {
-  const xla::Executable program = client->compile(kTwo);
+  const backends::pjrt::Executable program = client->compile(kTwo);
   ASSERT_EQ(program.results(), 2u);
-  const xla::Array a = put(*client, kA, {2, 3}), b = put(*client, kB, {2, 3});
-  std::optional<xla::Event> done;
+  const backends::pjrt::Array a = put(*client, kA, {2, 3}), b = put(*client, kB, {2, 3});
+  std::optional<backends::pjrt::Event> done;
   const std::int64_t kept[] = {0};
-  const xla::Array* in[] = {&a, &b};
-  const std::vector<xla::Array> y = program.execute(in, kept, &done);
+  const backends::pjrt::Array* in[] = {&a, &b};
+  const std::vector<backends::pjrt::Array> y = program.execute(in, kept, &done);
   done->await();
   EXPECT_TRUE(done->ready());
   ASSERT_EQ(y.size(), 2u);
@@ -68,9 +70,9 @@ TEST_P(Client, RunsAProgram) {
 }
 
 TEST_P(Client, ADonatedArrayIsGoneUnlessItIsKept) {
-  const xla::Executable program = client->compile(kTwo);
-  const xla::Array a = put(*client, kA, {2, 3}), b = put(*client, kB, {2, 3});
-  const xla::Array* in[] = {&a, &b};
+  const backends::pjrt::Executable program = client->compile(kTwo);
+  const backends::pjrt::Array a = put(*client, kA, {2, 3}), b = put(*client, kB, {2, 3});
+  const backends::pjrt::Array* in[] = {&a, &b};
   const std::int64_t kept[] = {0};
   for (int k = 0; k < 2; ++k) {
     EXPECT_EQ(take<float>(program.execute(in, kept)[0]), kSum);
@@ -83,10 +85,10 @@ TEST_P(Client, ADonatedArrayIsGoneUnlessItIsKept) {
   EXPECT_NE(refusal([&] { a.to_host(room.data(), 24); }).find("donated"), std::string::npos);
   EXPECT_NE(refusal([&] { program.execute(in); }), "");
   // a state that goes from run to run
-  std::vector<xla::Array> state;
+  std::vector<backends::pjrt::Array> state;
   state.push_back(put(*client, kA, {2, 3}));
   for (int k = 0; k < 5; ++k) {
-    const xla::Array* next[] = {&state[0], &b};
+    const backends::pjrt::Array* next[] = {&state[0], &b};
     state = program.execute(next);
   }
   EXPECT_EQ(take<float>(state[0]), (std::vector<float>{51, 102, 153, 204, 255, 306}));
@@ -104,7 +106,7 @@ TEST_P(Client, EveryElementType) {
       std::vector<std::byte> data(n * t.bytes);
       for (std::size_t k = 0; k < data.size(); ++k)
         data[k] = static_cast<std::byte>(t.dtype == DType::Bool ? k % 2 : (k * 37 + 11) % 113);  // no NaN among them
-      const xla::Array x = client->to_device({t.dtype, shape, data});
+      const backends::pjrt::Array x = client->to_device({t.dtype, shape, data});
       EXPECT_EQ(x.dtype(), t.dtype) << t.name;
       EXPECT_EQ(x.shape(), shape) << t.name;
       EXPECT_EQ(x.bytes(), data.size()) << t.name;
@@ -112,8 +114,8 @@ TEST_P(Client, EveryElementType) {
                 std::vector<std::uint8_t>(reinterpret_cast<std::uint8_t*>(data.data()),
                                           reinterpret_cast<std::uint8_t*>(data.data()) + data.size()))
           << t.name;
-      const xla::Array* in[] = {&x};
-      const std::vector<xla::Array> y = client->compile(identity(type)).execute(in);
+      const backends::pjrt::Array* in[] = {&x};
+      const std::vector<backends::pjrt::Array> y = client->compile(identity(type)).execute(in);
       EXPECT_EQ(y[0].dtype(), t.dtype) << type;
       EXPECT_EQ(y[0].shape(), shape) << type;
       EXPECT_EQ(take<std::uint8_t>(y[0]), take<std::uint8_t>(x)) << type;
@@ -124,8 +126,8 @@ TEST_P(Client, EveryElementType) {
 TEST_P(Client, NumbersAtTheEdges) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> odd{inf, -inf, nan, -0.0f, 1e-45f, 3.4e38f};
-  const xla::Array x = put(*client, odd, {6});
-  const xla::Array* in[] = {&x};
+  const backends::pjrt::Array x = put(*client, odd, {6});
+  const backends::pjrt::Array* in[] = {&x};
   const auto y = take<float>(client->compile(identity("tensor<6xf32>")).execute(in)[0]);
   EXPECT_EQ(std::memcmp(y.data(), odd.data(), 24), 0);
 }
@@ -140,22 +142,22 @@ TEST_P(Client, MistakesAreErrorsThatSayWhat) {
               client->to_device({DType::F32, {1l << 40, 1l << 40}, {}});
             }).find("addresses"),
             std::string::npos);
-  const xla::Array a = put(*client, kA, {2, 3});
+  const backends::pjrt::Array a = put(*client, kA, {2, 3});
   float small[2];
   EXPECT_NE(refusal([&] { a.to_host(small, sizeof small); }).find("24 bytes does not fit 8"), std::string::npos);
-  const xla::Executable program = client->compile(kTwo);
-  const xla::Array* one[] = {&a};
+  const backends::pjrt::Executable program = client->compile(kTwo);
+  const backends::pjrt::Array* one[] = {&a};
   EXPECT_NE(refusal([&] { program.execute(one); }).find("cannot run a program"), std::string::npos);
   EXPECT_EQ(take<float>(a), kA);  // and all goes on
 }
 
 TEST_P(Client, ObjectsMayGoInAnyOrder) {
-  std::optional<xla::Executable> program(client->compile(kTwo));
-  std::optional<xla::Array> a(put(*client, kA, {2, 3})), b(put(*client, kB, {2, 3}));
+  std::optional<backends::pjrt::Executable> program(client->compile(kTwo));
+  std::optional<backends::pjrt::Array> a(put(*client, kA, {2, 3})), b(put(*client, kB, {2, 3}));
   client.reset();
-  const xla::Array* in[] = {&*a, &*b};
-  std::optional<xla::Event> done;
-  std::vector<xla::Array> y = program->execute(in, {}, &done);
+  const backends::pjrt::Array* in[] = {&*a, &*b};
+  std::optional<backends::pjrt::Event> done;
+  std::vector<backends::pjrt::Array> y = program->execute(in, {}, &done);
   program.reset(), a.reset(), b.reset();
   EXPECT_EQ(take<float>(y[0]), kSum);
   y.erase(y.begin());
@@ -165,8 +167,8 @@ TEST_P(Client, ObjectsMayGoInAnyOrder) {
 }
 
 TEST_P(Client, ThreadsRunOneProgramAtOnce) {
-  const xla::Executable program = client->compile(kTwo);
-  const xla::Array b = put(*client, kB, {2, 3});  // of all of them
+  const backends::pjrt::Executable program = client->compile(kTwo);
+  const backends::pjrt::Array b = put(*client, kB, {2, 3});  // of all of them
   std::vector<int> wrong(3);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < wrong.size(); ++t)
@@ -175,8 +177,8 @@ TEST_P(Client, ThreadsRunOneProgramAtOnce) {
         std::vector<float> x(6), want(6);
         for (std::size_t i = 0; i < 6; ++i)
           x[i] = static_cast<float>(t * 1000 + i) + static_cast<float>(k), want[i] = x[i] + kB[i];
-        const xla::Array a = put(*client, x, {2, 3});
-        const xla::Array* in[] = {&a, &b};
+        const backends::pjrt::Array a = put(*client, x, {2, 3});
+        const backends::pjrt::Array* in[] = {&a, &b};
         const auto y = program.execute(in);
         wrong[t] += take<float>(y[0]) != want || take<float>(y[1]) != kTurned;
       }
@@ -190,20 +192,21 @@ TEST_P(Client, ThreadsRunOneProgramAtOnce) {
 TEST(Plugin, IsFoundByANameOfTheEnvironment) {
   const std::string listed = str_cat("other:/nowhere/other.so,mine:", paths::kPjrtPlugin, ",nonsense");
   ::setenv("PJRT_NAMES_AND_LIBRARY_PATHS", listed.c_str(), 1);
-  EXPECT_EQ(xla::Plugin::load("mine"), xla::Plugin::load(paths::kPjrtPlugin));
-  EXPECT_NE(refusal([] { xla::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"),
+  EXPECT_EQ(backends::pjrt::Plugin::load("mine"), backends::pjrt::Plugin::load(paths::kPjrtPlugin));
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::load("other"); }).find("'/nowhere/other.so' cannot be loaded"),
             std::string::npos);
-  const std::string unknown = refusal([] { xla::Plugin::load("tpu"); });
+  const std::string unknown = refusal([] { backends::pjrt::Plugin::load("tpu"); });
   EXPECT_NE(unknown.find("no plugin is named 'tpu'; PJRT_NAMES_AND_LIBRARY_PATHS names other, mine"), std::string::npos)
       << unknown;
   ::unsetenv("PJRT_NAMES_AND_LIBRARY_PATHS");
-  EXPECT_NE(refusal([] { xla::Plugin::load("mine"); }).find("names none"), std::string::npos);
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::load("mine"); }).find("names none"), std::string::npos);
 }
 
 TEST(Plugin, WhatIsNoneIsAnError) {
-  EXPECT_NE(refusal([] { xla::Plugin::load(""); }).find("no plugin is named"), std::string::npos);
-  EXPECT_NE(refusal([] { xla::Plugin::load("/nowhere/at/all.so"); }).find("cannot be loaded"), std::string::npos);
-  EXPECT_NE(refusal([] { xla::Plugin::load(__FILE__ "/"); }).find("cannot be loaded"), std::string::npos);
-  const std::string said = refusal([] { xla::Plugin::load("libm.so.6"); });  // which the system finds
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::load(""); }).find("no plugin is named"), std::string::npos);
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::load("/nowhere/at/all.so"); }).find("cannot be loaded"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::load(__FILE__ "/"); }).find("cannot be loaded"), std::string::npos);
+  const std::string said = refusal([] { backends::pjrt::Plugin::load("libm.so.6"); });  // which the system finds
   EXPECT_NE(said.find("a library without a function GetPjrtApi"), std::string::npos) << said;
 }

@@ -63,7 +63,7 @@ struct Training {
     optim::step(optim::AdamW{.lr = 0.05f}, {{w, slopes[0]}, {b, slopes[1]}, {v, slopes[2]}});
     g.output("loss", loss);
   }
-  void start(Context& c) const {
+  void launch_kernel(Context& c) const {
     for (const auto& [name, value] : weights) c.set(name, value);
   }
   void step(Context& c, int k) const {
@@ -73,42 +73,43 @@ struct Training {
 
 // ---- a plugin that counts what is asked of it -----------------------------------------------------
 
-using xla::api::Function;
+using backends::pjrt::api::Function;
 struct Counts {
   std::atomic<int> from_host{0}, to_host{0}, compiled{0}, runs{0}, arguments{0}, not_donated{0};
 } counts;
 std::atomic<int> fail_runs{0};
-const xla::api::Api* real_table = nullptr;
+const backends::pjrt::api::Api* real_table = nullptr;
 
 template <class Args>
-xla::api::Error* real(Args* args) {
-  return reinterpret_cast<xla::api::Error* (*)(Args*)>(real_table->functions[static_cast<int>(Args::function)])(args);
+backends::pjrt::api::Error* real(Args* args) {
+  return reinterpret_cast<backends::pjrt::api::Error* (*)(Args*)>(
+      real_table->functions[static_cast<int>(Args::function)])(args);
 }
 template <class Args, std::atomic<int> Counts::*Which>
-void count(xla::api::Api& table) {
-  table.functions[static_cast<int>(Args::function)] = reinterpret_cast<xla::api::AnyFunction>(
-      static_cast<xla::api::Error* (*)(Args*)>([](Args* args) { return ++(counts.*Which), real(args); }));
+void count(backends::pjrt::api::Api& table) {
+  table.functions[static_cast<int>(Args::function)] = reinterpret_cast<backends::pjrt::api::AnyFunction>(
+      static_cast<backends::pjrt::api::Error* (*)(Args*)>([](Args* args) { return ++(counts.*Which), real(args); }));
 }
-xla::api::Error* count_run(xla::api::LoadedExecutableExecute* args) {
+backends::pjrt::api::Error* count_run(backends::pjrt::api::LoadedExecutableExecute* args) {
   ++counts.runs;
   counts.arguments += static_cast<int>(args->count);
   counts.not_donated += static_cast<int>(args->options->not_donated_count);
   if (fail_runs > 0) args->devices = 7, --fail_runs;
   return real(args);
 }
-std::shared_ptr<const xla::Client> counting_client() {
-  static const std::shared_ptr<const xla::Plugin> plugin = [] {
+std::shared_ptr<const backends::pjrt::Client> counting_client() {
+  static const std::shared_ptr<const backends::pjrt::Plugin> plugin = [] {
     void* const library = ::dlopen(paths::kPjrtPlugin, RTLD_NOW | RTLD_LOCAL);
-    real_table = reinterpret_cast<const xla::api::Api* (*)()>(::dlsym(library, "GetPjrtApi"))();
-    static xla::api::Api table = *real_table;
-    count<xla::api::ClientBufferFromHostBuffer, &Counts::from_host>(table);
-    count<xla::api::BufferToHostBuffer, &Counts::to_host>(table);
-    count<xla::api::ClientCompile, &Counts::compiled>(table);
+    real_table = reinterpret_cast<const backends::pjrt::api::Api* (*)()>(::dlsym(library, "GetPjrtApi"))();
+    static backends::pjrt::api::Api table = *real_table;
+    count<backends::pjrt::api::ClientBufferFromHostBuffer, &Counts::from_host>(table);
+    count<backends::pjrt::api::BufferToHostBuffer, &Counts::to_host>(table);
+    count<backends::pjrt::api::ClientCompile, &Counts::compiled>(table);
     table.functions[static_cast<int>(Function::LoadedExecutableExecute)] =
-        reinterpret_cast<xla::api::AnyFunction>(&count_run);
-    return xla::Plugin::of(&table, "counting");
+        reinterpret_cast<backends::pjrt::api::AnyFunction>(&count_run);
+    return backends::pjrt::Plugin::of(&table, "counting");
   }();
-  return xla::Client::create(plugin);
+  return backends::pjrt::Client::create(plugin);
 }
 void forget() {
   counts.from_host = counts.to_host = counts.compiled = counts.runs = counts.arguments = counts.not_donated = 0;
@@ -149,7 +150,7 @@ TEST_P(Pjrt, ATrainingStep) {
   EXPECT_EQ(device.kernels(), 1u);
   EXPECT_EQ(device.interpreted(), 0u);
   Context a(host), b(device);
-  t.start(a), t.start(b);
+  t.launch_kernel(a), t.launch_kernel(b);
   float first = 0, last = 0;
   for (int k = 0; k < 30; ++k) {
     t.step(a, k), t.step(b, k);
@@ -165,7 +166,7 @@ TEST_P(Pjrt, StatesParametersAndSizes) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 4096);
   const Tensor x = g.input("x", {n, 4});
-  const Tensor w = g.input("w", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {4}, DType::F32);
   const Tensor total = g.input("total", {4}), rows = g.input("rows", {n}), turned = g.input("turned", {2, 3});
   g.output("y", x * exp(w));
   g.output("before", total);
@@ -239,7 +240,7 @@ TEST_P(Pjrt, OddNumbersAndEmptyTensors) {
 TEST_P(Pjrt, ContextsOfSeveralThreads) {
   Graph g;
   const Tensor x = g.input("x", {16}), s = g.input("s", {16});
-  const Tensor w = g.input("w", {16}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {16}, DType::F32);
   g.output("y", x * w + s);
   g.assign(s, s + x);
   Program p = compile(g, there());
@@ -275,7 +276,7 @@ TEST(PjrtDevice, StatesStayOnTheDevice) {
   const Training t;
   const Program p = compile(t.g, pjrt(counting_client()));
   Context c(p);
-  t.start(c);
+  t.launch_kernel(c);
   t.step(c, 0), t.step(c, 1);
   forget();
   for (int k = 0; k < 10; ++k) t.step(c, k);
@@ -291,7 +292,7 @@ TEST(PjrtDevice, StatesStayOnTheDevice) {
 
 TEST(PjrtDevice, WeightsAreCopiedOnce) {
   Graph g;
-  const Tensor w = g.input("w", {16}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {16}, DType::F32);
   g.output("y", g.input("x", {16}) * w);
   Program p = compile(g, pjrt(counting_client()));
   const std::vector<float> v = ramp(16, 1);
@@ -357,8 +358,8 @@ TEST(PjrtDevice, MistakesAreErrors) {
 
 // A table of arrays is bytes to everyone else.
 TEST(PjrtDevice, ATableIsBytes) {
-  const auto client = xla::Client::create(xla::Plugin::load(paths::kPjrtPlugin));
-  xla::PjrtDevice device(client, 0);
+  const auto client = backends::pjrt::Client::create(backends::pjrt::Plugin::load(paths::kPjrtPlugin));
+  backends::pjrt::PjrtDevice device(client, 0);
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return random() % n; };
   constexpr std::size_t kSize = 96;
@@ -366,7 +367,7 @@ TEST(PjrtDevice, ATableIsBytes) {
   std::vector<std::byte> bytes[] = {std::vector<std::byte>(kSize), std::vector<std::byte>(kSize)};
   for (int k = 0; k < 20000; ++k) {
     const std::size_t t = below(2), at = below(kSize), n = below(kSize - at + 1), from = below(kSize - n + 1);
-    const Place place{tables[t].get(), at};
+    const BufferSlice place{tables[t].get(), at};
     std::vector<std::byte> fresh(n);
     for (std::byte& b : fresh) b = static_cast<std::byte>(random());
     switch (below(5)) {
@@ -387,7 +388,7 @@ TEST(PjrtDevice, ATableIsBytes) {
         break;
       }
       case 3: {  // as a kernel reads it
-        auto& table = static_cast<xla::Table&>(*tables[t]);
+        auto& table = static_cast<backends::pjrt::Table&>(*tables[t]);
         const auto array = table.value(at, n)->array(*client, 0, DType::U8, {static_cast<std::int64_t>(n)});
         const auto read = test::take<std::uint8_t>(*array);
         ASSERT_TRUE(n == 0 || std::memcmp(read.data(), bytes[t].data() + at, n) == 0) << k;

@@ -7,13 +7,13 @@
 #include "plugins.h"
 
 using namespace lc;
+using backends::pjrt::api::Api;
 using test::kTwo;
 using test::put;
 using test::refusal;
 using test::take;
-using xla::api::Api;
-using PjrtError = xla::api::Error;
-using xla::api::Function;
+using PjrtError = backends::pjrt::api::Error;
+using backends::pjrt::api::Function;
 
 namespace {
 
@@ -42,17 +42,18 @@ constexpr const char* kSame = R"(module @same {
 
 // All that a client does, once.
 void whole_story(const Api& table) {
-  const auto plugin = xla::Plugin::of(&table, "faulty");
+  const auto plugin = backends::pjrt::Plugin::of(&table, "faulty");
   static_cast<void>(plugin->attributes());
-  const auto client = xla::Client::create(plugin);
+  const auto client = backends::pjrt::Client::create(plugin);
   static_cast<void>(client->platform());
   static_cast<void>(client->platform_version());
   static_cast<void>(client->device(0));
-  const xla::Executable program = client->compile(kSame);
-  const xla::Array a = put(*client, std::vector<float>(6, 1), {6}), b = put(*client, std::vector<float>(6, 2), {6});
-  const xla::Array* in[] = {&a, &b};
-  std::optional<xla::Event> done;
-  const std::vector<xla::Array> y = program.execute(in, {}, &done);
+  const backends::pjrt::Executable program = client->compile(kSame);
+  const backends::pjrt::Array a = put(*client, std::vector<float>(6, 1), {6}),
+                              b = put(*client, std::vector<float>(6, 2), {6});
+  const backends::pjrt::Array* in[] = {&a, &b};
+  std::optional<backends::pjrt::Event> done;
+  const std::vector<backends::pjrt::Array> y = program.execute(in, {}, &done);
   done->await();
   static_cast<void>(done->ready());
   y[0].ready().await();
@@ -77,12 +78,12 @@ PjrtError* counted(void* args) {
   if (++calls != failing) return own(args);
   if (destroys(K))  // it does what it should, and complains
     if (PjrtError* e = own(args)) return e;
-  xla::api::Head none;
+  backends::pjrt::api::Head none;
   return own(&none);  // arguments of no size
 }
 template <int... K>
 void count_calls(Api& table, std::integer_sequence<int, K...>) {
-  ((table.functions[K] = reinterpret_cast<xla::api::AnyFunction>(&counted<K>)), ...);
+  ((table.functions[K] = reinterpret_cast<backends::pjrt::api::AnyFunction>(&counted<K>)), ...);
   for (const Function f : {Function::ErrorDestroy, Function::ErrorMessage, Function::ErrorGetCode})
     table.functions[static_cast<int>(f)] = real().functions[static_cast<int>(f)];
 }
@@ -109,7 +110,7 @@ TEST(FaultyPlugin, VersionsThatAreNotUnderstood) {
     if (good) continue;
     EXPECT_NE(said.find(str_cat("version ", major, ".", minor)), std::string::npos) << said;
   }
-  EXPECT_NE(refusal([] { xla::Plugin::of(nullptr, "nothing"); }).find("gives nothing"), std::string::npos);
+  EXPECT_NE(refusal([] { backends::pjrt::Plugin::of(nullptr, "nothing"); }).find("gives nothing"), std::string::npos);
 }
 
 TEST(FaultyPlugin, ShortTables) {
@@ -172,7 +173,7 @@ TEST(FaultyPlugin, ErrorsWithoutWords) {
   for (const Function f : {Function::ErrorMessage, Function::ErrorGetCode}) {
     Api& table = copy_of_table();
     table.functions[static_cast<int>(f)] = nullptr;
-    const auto client = xla::Client::create(xla::Plugin::of(&table, "mute"));
+    const auto client = backends::pjrt::Client::create(backends::pjrt::Plugin::of(&table, "mute"));
     const std::string said = refusal([&] { client->compile("module {"); });
     EXPECT_NE(said.find("'mute' cannot compile the program: "), std::string::npos) << said;
     EXPECT_NE(said.find(f == Function::ErrorMessage ? "does not say why (INVALID_ARGUMENT)" : "(UNKNOWN)"),
@@ -183,29 +184,32 @@ TEST(FaultyPlugin, ErrorsWithoutWords) {
 
 TEST(FaultyPlugin, WithoutDevicesOrOptions) {
   Api& table = copy_of_table();
-  table.functions[static_cast<int>(Function::ClientAddressableDevices)] = reinterpret_cast<xla::api::AnyFunction>(
-      +[](xla::api::ClientAddressableDevices*) -> PjrtError* { return nullptr; });
-  EXPECT_NE(refusal([&] { xla::Client::create(xla::Plugin::of(&table, "empty")); }).find("finds no device"),
-            std::string::npos);
-  const auto plugin = xla::Plugin::of(&real(), "lightcone");
+  table.functions[static_cast<int>(Function::ClientAddressableDevices)] =
+      reinterpret_cast<backends::pjrt::api::AnyFunction>(
+          +[](backends::pjrt::api::ClientAddressableDevices*) -> PjrtError* { return nullptr; });
   EXPECT_NE(refusal([&] {
-              xla::Client::create(plugin, {{"speed", "high"}});
+              backends::pjrt::Client::create(backends::pjrt::Plugin::of(&table, "empty"));
+            }).find("finds no device"),
+            std::string::npos);
+  const auto plugin = backends::pjrt::Plugin::of(&real(), "lightcone");
+  EXPECT_NE(refusal([&] {
+              backends::pjrt::Client::create(plugin, {{"speed", "high"}});
             }).find("no option 'speed'"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
-              xla::Client::create(plugin, {{"threads", std::int64_t{-1}}});
+              backends::pjrt::Client::create(plugin, {{"threads", std::int64_t{-1}}});
             }).find("'threads' is an integer"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
-              xla::Client::create(plugin, {{"threads", true}});
+              backends::pjrt::Client::create(plugin, {{"threads", true}});
             }).find("'threads' is an integer"),
             std::string::npos);
-  EXPECT_EQ(xla::Client::create(plugin, {{"threads", std::int64_t{1}}})->devices(), 1u);
+  EXPECT_EQ(backends::pjrt::Client::create(plugin, {{"threads", std::int64_t{1}}})->devices(), 1u);
 }
 
 // Every beginning of a program, and one with each byte changed: a program or an Error.
 TEST(FaultyPlugin, DamagedPrograms) {
-  const auto client = xla::Client::create(xla::Plugin::of(&real(), "lightcone"));
+  const auto client = backends::pjrt::Client::create(backends::pjrt::Plugin::of(&real(), "lightcone"));
   const std::string text = kTwo;
   for (std::size_t n = 0; n < text.rfind('}'); n += 3)
     EXPECT_NE(refusal([&] { client->compile(text.substr(0, n)); }), "") << n;

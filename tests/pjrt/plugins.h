@@ -38,11 +38,11 @@ std::span<const std::byte> bytes_of(const std::vector<T>& v) {
   return std::as_bytes(std::span(v));
 }
 template <class T>
-xla::Array put(const xla::Client& c, const std::vector<T>& v, std::vector<std::int64_t> shape) {
+backends::pjrt::Array put(const backends::pjrt::Client& c, const std::vector<T>& v, std::vector<std::int64_t> shape) {
   return c.to_device({dtype_of<T>::value, std::move(shape), bytes_of(v)});
 }
 template <class T>
-std::vector<T> take(const xla::Array& a) {
+std::vector<T> take(const backends::pjrt::Array& a) {
   std::vector<T> v(a.bytes() / sizeof(T));
   a.to_host(v.data(), v.size() * sizeof(T));
   return v;

@@ -178,7 +178,7 @@ std::vector<float> small_net(const Compiler& compiler) {
   Graph g;
   const Dim n = Dim::symbol("rows", 1, 8);
   const Tensor x = g.input("x", {n, 12});
-  const Tensor w = g.input("w", {12, 16}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {12, 16}, DType::F32);
   const Tensor image = g.input("image", {1, 2, 6, 6}), filter = g.input("filter", {3, 2, 3, 3});
   const Tensor total = g.input("total", {16});
   const Tensor y = softmax(gelu(matmul(x, w)), 1).retrieve("y");

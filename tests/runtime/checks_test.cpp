@@ -116,8 +116,7 @@ TEST(Checks, VerifyLooksAtIndicesThatTheUserGave) {
 
 TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
   Graph g;
-  const Tensor x = g.input("x", {784, 128}),
-               w = g.input("w", {2, 3}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor x = g.input("x", {784, 128}), w = g.parameter("w", {2, 3}, DType::F32);
   g.output("y", sum(x) + sum(w));
   Program p = compile(g, generic() | test::device({.threads = 1}));
   const std::vector<float> numbers(784 * 128, 1);

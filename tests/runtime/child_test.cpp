@@ -68,7 +68,7 @@ std::vector<float> ramp(std::size_t n) {
 
 TEST(Child, MayEndAPool) {
   for (int threads : {1, 2, 4}) {
-    auto pool = host::threads(threads);
+    auto pool = backends::cpu::threads(threads);
     count_tasks(*pool, 100);
     EXPECT_EQ(in_child([&] { return pool.reset(), 0; }), 0) << threads;
     EXPECT_EQ(count_tasks(*pool, 100), 100);  // the parent's is as it was
@@ -77,7 +77,7 @@ TEST(Child, MayEndAPool) {
 
 TEST(Child, RunsOnThreadsOfItsOwn) {
   NEEDS_THREADS_IN_A_CHILD();
-  const auto pool = host::threads(3);
+  const auto pool = backends::cpu::threads(3);
   count_tasks(*pool, 100);
   for (int round = 0; round < 3; ++round)
     EXPECT_EQ(in_child([&] {
@@ -94,7 +94,7 @@ TEST(Child, RunsOnThreadsOfItsOwn) {
 // The fork may come while other threads run, with their locks taken.
 TEST(Child, MayBeMadeWhileOthersRun) {
   NEEDS_THREADS_IN_A_CHILD();
-  const auto pool = host::threads(3);
+  const auto pool = backends::cpu::threads(3);
   std::atomic<bool> stop{false};
   std::thread busy([&] {
     while (!stop) count_tasks(*pool, 32);
@@ -130,7 +130,7 @@ TEST(Child, RunsAProgramOfItsParent) {
 // Two threads of the child find the old pool at the same moment.
 TEST(Child, MayHaveThreadsItself) {
   NEEDS_THREADS_IN_A_CHILD();
-  const auto pool = host::threads(2);
+  const auto pool = backends::cpu::threads(2);
   count_tasks(*pool, 10);
   EXPECT_EQ(in_child([&] {
               std::atomic<int> done{0};

@@ -110,7 +110,7 @@ TEST(Runtime, ContextsMayBringTheirOwnThreads) {
   const Llama m = Llama::load(story(), {.threads = 1});
   std::vector<std::vector<float>> results;
   for (int threads : {1, 2, 3}) {
-    Context c(m.program(), host::threads(threads));
+    Context c(m.program(), backends::cpu::threads(threads));
     const std::vector<std::int64_t> prompt(40, 301);
     c.bind("seq", 40).bind("past", 0).set("tokens", prompt).run();
     results.push_back(c.get("logits"));
@@ -159,7 +159,7 @@ TEST(Runtime, ThePlanIsExactAndReusesMemory) {
 
 // Far more threads than cores take turns, and none is lost.
 TEST(Threads, ManyMoreThanCores) {
-  const auto pool = host::threads(host::available_cores() * 16);
+  const auto pool = backends::cpu::threads(backends::cpu::available_cores() * 16);
   for (int tasks : {2, 7, 1000})
     for (int i = 0; i < 50; ++i) {
       std::vector<std::atomic<int>> hits(static_cast<std::size_t>(tasks));
@@ -179,7 +179,7 @@ TEST(StealingRanges, AreTakenOnce) {
     for (const std::int64_t least : {1, 2, 17, 5000})
       for (const int workers : {1, 2, 3, 100}) {
         struct Job {
-          host::StealingRanges shares;
+          backends::cpu::StealingRanges shares;
           std::vector<std::atomic<int>> hits;
         } job{{count, least, workers}, std::vector<std::atomic<int>>(static_cast<std::size_t>(count))};
         const int parts = job.shares.parts();
@@ -188,7 +188,7 @@ TEST(StealingRanges, AreTakenOnce) {
         ASSERT_TRUE(job.shares.take(parts - 1, first, last));
         ASSERT_EQ(first, count * (parts - 1) / parts);
         for (std::int64_t i = first; i < last; ++i) ++job.hits[static_cast<std::size_t>(i)];
-        host::threads(4)->run(
+        backends::cpu::threads(4)->run(
             4,
             [](void* arg, int, int worker) {
               Job& j = *static_cast<Job*>(arg);
@@ -203,10 +203,10 @@ TEST(StealingRanges, AreTakenOnce) {
 // Two that take from each other at the same moment, often.
 TEST(StealingRanges, AreTakenOnceInARace) {
   struct Job {
-    host::StealingRanges shares;
+    backends::cpu::StealingRanges shares;
     std::atomic<std::int64_t> taken{0};
   };
-  const auto pool = host::threads(2);
+  const auto pool = backends::cpu::threads(2);
   for (int round = 0; round < 100000; ++round) {
     Job job{{1000, 1, 2}};
     pool->run(
@@ -230,7 +230,7 @@ TEST(Threads, ThatCannotBeMadeAreAnError) {
   setrlimit(RLIMIT_AS, &tight);
   std::string said;
   try {
-    host::threads(1000);
+    backends::cpu::threads(1000);
   } catch (const Error& e) {
     said = e.what();
   }
@@ -240,8 +240,8 @@ TEST(Threads, ThatCannotBeMadeAreAnError) {
 #endif
 
 TEST(Threads, OneMakesNoThread) {
-  EXPECT_EQ(host::threads(1)->workers(), 1);
-  const auto pool = host::threads(3);
+  EXPECT_EQ(backends::cpu::threads(1)->workers(), 1);
+  const auto pool = backends::cpu::threads(3);
   EXPECT_EQ(pool->workers(), 3);
   std::vector<std::atomic<int>> hits(1000);
   pool->run(

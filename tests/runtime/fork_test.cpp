@@ -88,7 +88,7 @@ TEST(Fork, EachIterationIsRunOnce) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const auto workers = std::uniform_int_distribution<>(1, 4)(random);
-    const auto parallel = host::threads(workers);
+    const auto parallel = backends::cpu::threads(workers);
     std::vector<std::unique_ptr<Counting>> kernels;
     std::vector<Divided> divided;
     const int n = std::uniform_int_distribution<>(1, static_cast<int>(kMostTogether))(random);

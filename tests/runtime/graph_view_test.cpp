@@ -150,7 +150,7 @@ TEST(View, EveryNodeAndEdgeIsThere) {
 TEST(View, TextsOfStrangersStayTexts) {
   const std::string evil = "</script><img src=x onerror=\"alert('1')\">\\ \n\x01 <!-- & \" ' \xe2\x80\xa8 layers.0";
   Graph g;
-  const Tensor w = g.input(evil + ".weight", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter(evil + ".weight", {4}, DType::F32);
   g.output("<b>" + evil, g.input(evil, {4}) * w + 1.0);
   const std::string html = graph_html({{"</script><script>" + evil, &g}}, "<title></title>" + evil);
   Graph tame;

@@ -154,9 +154,9 @@ TEST(Profile, TheInterpreterIsMeasuredToo) {
 }
 
 TEST(Limits, AreMeasured) {
-  const auto pool = host::threads(1);
-  EXPECT_GT(host::fma_rate(*pool, 0.02), 1e9);
-  EXPECT_LT(host::fma_rate(*pool, 0.02), 1e13);
+  const auto pool = backends::cpu::threads(1);
+  EXPECT_GT(backends::cpu::fma_rate(*pool, 0.02), 1e9);
+  EXPECT_LT(backends::cpu::fma_rate(*pool, 0.02), 1e13);
 }
 
 TEST(Timeline, NoTwoValuesOverlapAndThePeakIsThePlan) {

@@ -12,7 +12,7 @@
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/nn/parameter.h"
@@ -60,7 +60,7 @@ TEST(Program, PreparedValuesAndStatesAreOneBlock) {
   Graph g;
   const Tensor x = g.input("x", {4, 64});
   for (const char* name : {"v", "w"}) {
-    const Tensor weight = g.input(name, {32, 64}, DType::F32, SourceLocation::current(), kParameter);
+    const Tensor weight = g.parameter(name, {32, 64}, DType::F32);
     const Tensor y = matmul(x, weight.permute({1, 0})), s = g.input(str_cat("state of ", name), {4, 32});
     g.assign(s, prim::add(s, y));
   }
@@ -312,8 +312,7 @@ TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   const Dim seq = Dim::symbol("sequence", 1, 8);
   Tensor y = g.input("tokens", {seq, 2});
   for (int i = 0; i < 100; ++i) {
-    const Tensor w = g.input(str_cat("layers.", i, ".", std::string(100, 'w'), ".weight"), {2}, DType::F32,
-                             SourceLocation::current(), kParameter);
+    const Tensor w = g.parameter(str_cat("layers.", i, ".", std::string(100, 'w'), ".weight"), {2}, DType::F32);
     y = prim::add(y, w.reshape({1, 2}).expand({seq, 2}));
   }
   g.output("logits", y);
@@ -381,9 +380,7 @@ TEST(Program, ALoadedStateIsTheFirstValue) {
 TEST(Program, ContextsTakeWeightsThatAreLoadedLater) {
   Graph g;
   const Tensor x = g.input("x", {2, 16});
-  const auto weight = [&](const char* name, Shape s) {
-    return g.input(name, std::move(s), DType::F32, SourceLocation::current(), kParameter);
-  };
+  const auto weight = [&](const char* name, Shape s) { return g.parameter(name, std::move(s), DType::F32); };
   const Tensor w = weight("w", {16, 16}), b = weight("b", {16}), s = weight("s", {16});
   (matmul(x, w) * s + b).retrieve("y");
   const Tensor count = g.input("count", {});
@@ -499,7 +496,7 @@ TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
   for (const auto& [type, block, unit] : {std::tuple{DType::BF16, 2, 4}, std::tuple{DType::F16, 1, 2}})
     for (const auto& [n, k] : {std::pair{20, 37}, std::pair{3, 100000}}) {
       Graph g;
-      const Tensor w = g.input("w", {n, k}, type, SourceLocation::current(), kParameter);
+      const Tensor w = g.parameter("w", {n, k}, type);
       const Tensor x = g.input("x", {1, k});
       g.output("y", nn::linear(x, nn::Parameter{w}));
       Program p = compile(g, generic() | test::device({.threads = 1}));
@@ -528,8 +525,7 @@ TEST(Program, WeightsOfEitherOrderArePacked) {
   for (const bool rows : {false, true})
     for (const bool both : {false, true}) {
       Graph g;
-      const Tensor w =
-          g.input("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32, SourceLocation::current(), kParameter);
+      const Tensor w = g.parameter("w", rows ? Shape{20, 37} : Shape{37, 20}, DType::F32);
       const Tensor x = g.input("x", {9, 37}), wide = rows ? w.permute({1, 0}) : w;
       const Tensor y = matmul(x, wide);
       g.output("y", y);
@@ -585,7 +581,7 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
   std::vector<double> error;
   for (const Precision precision : {Precision::Highest, Precision::High, Precision::Medium}) {
     Graph g;
-    const Tensor weight = g.input("w", {kColumns, kDepth}, DType::F32, SourceLocation::current(), kParameter);
+    const Tensor weight = g.parameter("w", {kColumns, kDepth}, DType::F32);
     g.output("y", matmul(g.input("x", {kRows, kDepth}), weight.permute({1, 0})));
     Program p = compile(g, generic() | test::device({.threads = 2, .precision = precision}));
     p.load("w", w.data(), w.size() * 4);
@@ -606,7 +602,7 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
   EXPECT_LT(error[0], 1e-6);
   EXPECT_LT(error[1], test::device_name() == "cpu" ? 3e-5 : 0x1p-11);  // TF32 elsewhere
   EXPECT_LT(error[2], 0x1p-8);
-  if (test::device_name() != "cpu" || host::bf16_is_fast(host::detect_isa())) {
+  if (test::device_name() != "cpu" || backends::cpu::bf16_is_fast(backends::cpu::detect_isa())) {
     EXPECT_GT(error[2], 20 * error[0]) << "medium was not used";
   }
 }
@@ -618,7 +614,7 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   const nn::Parameter w = nn::parameter(g, "w", {20, 256}, DType::F32, QuantFormat::Q4_K);
   const Tensor x = g.input("x", {1, 256});
   g.output("y", nn::linear(x, w));
-  const Tensor s = g.input("s", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor s = g.parameter("s", {4}, DType::F32);
   g.assign(s, prim::add(s, full_like(s, 1)));  // changes from run to run: no parameter for long
   Program p = compile(g, generic() | test::device({.threads = 1}));
   EXPECT_EQ(fired(p.log(), "weight packed"), 1);
@@ -666,7 +662,7 @@ void* compile_much(void* said) {
     g.output("attention", matmul(softmax(matmul(q, q.transpose(1, 2)), 2), q));
     g.output("sorted", cumprod(sort(x, 0).values, 1));
     for (const char* compiler : {"none", "llvm", ""}) {
-      if (*compiler == 'l' && host::find_llvm().path.empty()) continue;
+      if (*compiler == 'l' && backends::cpu::find_llvm().path.empty()) continue;
       const Program p = compile(g, generic() | cpu({.threads = 1, .jit = {.compiler = compiler}}));
       Context c(p);
       c.set("x", std::vector<float>(64)).set("q", std::vector<float>(256)).run();

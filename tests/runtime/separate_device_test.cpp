@@ -169,7 +169,7 @@ TEST(SeparateDevice, StatesParametersAndSizesThatGrow) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 1 << 20);
   const Tensor x = g.input("x", {n, 4});
-  const Tensor w = g.input("w", {4}, DType::F32, SourceLocation::current(), kParameter);
+  const Tensor w = g.parameter("w", {4}, DType::F32);
   const Tensor total = g.input("total", {4}), rows = g.input("rows", {n}), turned = g.input("turned", {2, 3});
   const Tensor first = g.input("first", {5});
   g.output("y", cumsum(x * exp(w), 0));
@@ -270,12 +270,12 @@ TEST(SeparateDevice, AProgramRunsWhereItsKernelsAreFor) {
   g.output("y", exp(g.input("x", {8})));
   const auto device = std::make_shared<SeparateDevice>();
   const Program there = compile(g, generic() | separate(device)), here = compile(g, generic() | cpu({.threads = 1}));
-  EXPECT_NE(refusal([&] { Context c(there, host::threads(1)); }).find("no use for the host's threads"),
+  EXPECT_NE(refusal([&] { Context c(there, backends::cpu::threads(1)); }).find("no use for the host's threads"),
             std::string::npos);
   EXPECT_NE(refusal([&] { Context c(there, host_device()); }).find("compiled for separate"), std::string::npos);
   EXPECT_NE(refusal([&] { Context c(here, std::static_pointer_cast<Device>(device)); }).find("compiled for host"),
             std::string::npos);
-  Context c(here, host_device(host::threads(2)));
+  Context c(here, host_device(backends::cpu::threads(2)));
   EXPECT_EQ(c.set("x", ramp(8, 0)).run().get("y").size(), 8u);
   // kernels of two devices in one graph
   Graph both;

@@ -33,25 +33,25 @@ TEST(Bytecode, GivesTheGraphsOfTheText) {
 TEST(Bytecode, PrintsAsText) {
   for (const test::Artifact& a : test::kArtifacts) {
     SCOPED_TRACE(a.name);
-    const std::string text = hlo::print(hlo::parse(file_of(a)));
+    const std::string text = stablehlo::print(stablehlo::parse(file_of(a)));
     EXPECT_EQ(read_stablehlo(text).graph.str(), read_stablehlo(a.text).graph.str()) << text;
   }
 }
 
 TEST(Bytecode, KeepsNamesAndAttributes) {
-  const hlo::Module m = hlo::parse(file_of(test::kArtifacts[0]));
+  const stablehlo::Module m = stablehlo::parse(file_of(test::kArtifacts[0]));
   EXPECT_EQ(m.name, "jit_products");
   ASSERT_NE(m.function("main"), nullptr);
-  const hlo::Function& f = *m.function("main");
+  const stablehlo::Function& f = *m.function("main");
   EXPECT_TRUE(f.is_public);
   ASSERT_EQ(f.argument_attributes.size(), 3u);
   EXPECT_EQ(f.argument_attributes[2].at(0).first, "tf.aliasing_output");
   EXPECT_EQ(f.argument_attributes[2].at(0).second.integer, 1);
   ASSERT_EQ(f.results.size(), 3u);
   EXPECT_EQ(str(f.results[1]), "tensor<5x3xf32>");
-  const hlo::Operation& product = f.body.operations.at(0);
+  const stablehlo::Operation& product = f.body.operations.at(0);
   ASSERT_EQ(product.name, "stablehlo.dot_general");
-  const hlo::Attribute* dimensions = product.find("dot_dimension_numbers");
+  const stablehlo::Attribute* dimensions = product.find("dot_dimension_numbers");
   ASSERT_NE(dimensions, nullptr);
   EXPECT_EQ(dimensions->name, "dot");
   EXPECT_EQ(dimensions->fields.at(2).first, "lhs_contracting_dimensions");
@@ -69,7 +69,7 @@ TEST(Bytecode, KeepsBoundsOfExtents) {
       "2b110500ffffffffffffffff0905110301030109044b050150030107043b0301050350050307042703050b030307000506090301"
       "030107040b03030603010501007f13030b05150f110f0b116275696c74696e0076686c6f006d6f64756c650066756e635f763100"
       "6162735f76310072657475726e5f7631002d006d61696e00000815050501010b0d0f0d1315";
-  const hlo::Module m = hlo::parse(file_of({"bounded", "", kBounded}));
+  const stablehlo::Module m = stablehlo::parse(file_of({"bounded", "", kBounded}));
   EXPECT_EQ(str(m.function("main")->results.at(0)), "tensor<?x2xf32, #stablehlo.bounds<4, ?>>");
   EXPECT_EQ(error_of([&] {
               read_stablehlo(m, {.shapes = {{0, {5, 2}}}});
@@ -83,8 +83,9 @@ TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
   const std::size_t at = file.find("tanh_v2");
   ASSERT_NE(at, std::string::npos);
   file.replace(at, 4, "tash");  // an operation that VHLO may have one day
-  EXPECT_EQ(error_of([&] { hlo::parse(file); }).substr(0, 16), "stablehlo: byte ");
-  EXPECT_NE(error_of([&] { hlo::parse(file); }).find(": the operation vhlo.tash_v2 is not known"), std::string::npos);
+  EXPECT_EQ(error_of([&] { stablehlo::parse(file); }).substr(0, 16), "stablehlo: byte ");
+  EXPECT_NE(error_of([&] { stablehlo::parse(file); }).find(": the operation vhlo.tash_v2 is not known"),
+            std::string::npos);
 
   file = file_of(test::kArtifacts[2]);
   const std::size_t add = file.find("\0add_v1", 0, 7);
@@ -98,7 +99,7 @@ TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
 TEST(Bytecode, RefusesWithAPlace) {
   const std::string file = file_of(test::kArtifacts[0]);
   const auto said = [](const std::string& f) {
-    return error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(f))); });
+    return error_of([&] { stablehlo::parse_bytecode(std::as_bytes(std::span(f))); });
   };
   EXPECT_EQ(said(""), "stablehlo: byte 0: this is no MLIR bytecode");
   EXPECT_EQ(said("ML\xefQ and more"), "stablehlo: byte 0: this is no MLIR bytecode");
@@ -116,7 +117,7 @@ TEST(Bytecode, RefusesComplexNumbersOfAnythingButFloats) {
   std::string file = file_of(test::kArtifacts[0]);
   file[170] = 3, file[411] = 9, file[598] = 0x57;
   file.replace(464, 37, test::unhex("1313131313131313131313131313131313131313131313034f0b1f0b2f0b0b0b0b0b0b1f0f"));
-  EXPECT_EQ(error_of([&] { hlo::parse_bytecode(std::as_bytes(std::span(file))); }),
+  EXPECT_EQ(error_of([&] { stablehlo::parse_bytecode(std::as_bytes(std::span(file))); }),
             "stablehlo: byte 478: complex numbers of two tensor<2xindex> are not read");
 }
 
@@ -147,7 +148,7 @@ TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
     const std::string operation = small(0) + std::string(1, 1) + small(0) + small(kLevels + 1);
     const std::string file = "ML\xefR" + small(6) + std::string("x\0", 2) + section(0, strings) + section(1, dialects) +
                              section(3, offsets) + section(2, all) + section(4, small(1 << 1) + operation);
-    const std::string what = error_of([&] { hlo::parse(file); });
+    const std::string what = error_of([&] { stablehlo::parse(file); });
     EXPECT_NE(what.find(circle ? "nested more than 100 deep" : "takes more than 256 times the memory"),
               std::string::npos)
         << what;

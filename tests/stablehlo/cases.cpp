@@ -27,10 +27,10 @@ void write_graph(const std::filesystem::path& folder, const Graph& g, const Bind
   test::Case c{.program = open ? test::with_static_main(e.module, test::bound(e, sizes)) : e.text()};
   for (const auto& a : e.arguments)
     if (a.kind != StableHloExport::Argument::Kind::Size)
-      c.in.emplace_back(std::string(hlo::element_of(a.type.dtype)), inputs.at(a.name));
+      c.in.emplace_back(std::string(stablehlo::element_of(a.type.dtype)), inputs.at(a.name));
   for (const auto& r : e.results)
     c.out.push_back(
-        {std::string(hlo::element_of(r.type.dtype)), r.name, (r.state ? want.states : want.outputs).at(r.name)});
+        {std::string(stablehlo::element_of(r.type.dtype)), r.name, (r.state ? want.states : want.outputs).at(r.name)});
   test::write_case(folder, c);
 }
 

@@ -45,7 +45,7 @@ void write_arguments(const std::filesystem::path& folder, const StableHloExport&
     list << (tokens                  ? "tokens"
              : a.kind == Kind::State ? "state"
                                      : "kept")
-         << ' ' << hlo::element_of(a.type.dtype) << ' ' << a.result << '\n';
+         << ' ' << stablehlo::element_of(a.type.dtype) << ' ' << a.result << '\n';
     if (!tokens) values.add(str_cat("arg", k), first_value(a, w, config));
   }
   values.save(folder / "arguments.npz");

@@ -23,7 +23,7 @@ struct Named {
 };
 
 inline Tensor parameter(Graph& g, const std::string& name, Shape s) {
-  return g.input(name, std::move(s), DType::F32, SourceLocation::current(), kParameter);
+  return g.parameter(name, std::move(s), DType::F32);
 }
 
 // The sum of y * y, and its gradients as outputs.

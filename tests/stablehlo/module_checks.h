@@ -65,32 +65,33 @@ struct Outcome {
 
 // ---- extents that a module leaves open ------------------------------------------------------------
 
-inline bool leaves_open(const hlo::Module& m, const hlo::ValueId v) {
+inline bool leaves_open(const stablehlo::Module& m, const stablehlo::ValueId v) {
   const auto& shape = m.values[static_cast<std::size_t>(v)].type.shape;
-  return std::ranges::find(shape, hlo::kDynamic) != shape.end();
+  return std::ranges::find(shape, stablehlo::kDynamic) != shape.end();
 }
-inline bool leaves_open(const hlo::Module& m, const hlo::Function& f) {
-  return std::ranges::any_of(f.body.arguments, [&](hlo::ValueId v) { return leaves_open(m, v); });
+inline bool leaves_open(const stablehlo::Module& m, const stablehlo::Function& f) {
+  return std::ranges::any_of(f.body.arguments, [&](stablehlo::ValueId v) { return leaves_open(m, v); });
 }
 
 // n for every '?', and for the whole numbers in front of the arrays: JAX gave modules their sizes so.
-inline StableHloOptions bound_to(std::int64_t n, const hlo::Module& m, const hlo::Function& f) {
+inline StableHloOptions bound_to(std::int64_t n, const stablehlo::Module& m, const stablehlo::Function& f) {
   StableHloOptions o{.function = f.name};
   bool in_front = true;
-  for (int k = 0; const hlo::ValueId v : f.body.arguments) {
-    const hlo::Type& t = m.values[static_cast<std::size_t>(v)].type;
-    in_front = in_front && t == hlo::Type{.element = "i64"};
+  for (int k = 0; const stablehlo::ValueId v : f.body.arguments) {
+    const stablehlo::Type& t = m.values[static_cast<std::size_t>(v)].type;
+    in_front = in_front && t == stablehlo::Type{.element = "i64"};
     if (in_front) o.sizes[k] = n;
     if (leaves_open(m, v)) {
       o.shapes[k] = t.shape;
-      std::ranges::replace(o.shapes[k], hlo::kDynamic, n);
+      std::ranges::replace(o.shapes[k], stablehlo::kDynamic, n);
     }
     ++k;
   }
   return o;
 }
 // Bound to the first of a few numbers that the module's arithmetic on sizes allows.
-inline StableHloProgram read_open(const hlo::Module& m, const hlo::Function& f, StableHloOptions* used = nullptr) {
+inline StableHloProgram read_open(const stablehlo::Module& m, const stablehlo::Function& f,
+                                  StableHloOptions* used = nullptr) {
   for (const std::int64_t n : {3, 4, 2, 8}) try {
       const StableHloOptions o = bound_to(n, m, f);
       StableHloProgram s = read_stablehlo(m, o);
@@ -102,7 +103,7 @@ inline StableHloProgram read_open(const hlo::Module& m, const hlo::Function& f, 
 }
 
 // Such modules state no results of their own: those of the f64 reference are expected.
-inline Outcome run_open(const hlo::Module& m, const hlo::Function& f, const Compiler& compiler) {
+inline Outcome run_open(const stablehlo::Module& m, const stablehlo::Function& f, const Compiler& compiler) {
   StableHloProgram s;
   try {
     s = read_open(m, f);
@@ -123,7 +124,7 @@ inline Outcome run_open(const hlo::Module& m, const hlo::Function& f, const Comp
 
 // ---- modules and files ----------------------------------------------------------------------------
 
-inline Outcome run_module(const hlo::Module& m, const std::string& function, const Compiler& compiler) {
+inline Outcome run_module(const stablehlo::Module& m, const std::string& function, const Compiler& compiler) {
   StableHloProgram s;
   try {
     s = read_stablehlo(m, {.function = function});
@@ -169,9 +170,9 @@ inline Outcome run_file(const std::string& text, const Compiler& compiler) {
     if (part.find("func") == std::string::npos) continue;
     std::vector<Outcome> each;
     try {
-      const hlo::Module m = hlo::parse(part);
+      const stablehlo::Module m = stablehlo::parse(part);
       const bool has_main = m.function("main") != nullptr;
-      for (const hlo::Function& f : m.functions)
+      for (const stablehlo::Function& f : m.functions)
         if (has_main ? f.name == "main" : f.is_public && f.body.arguments.empty())
           each.push_back(leaves_open(m, f) ? run_open(m, f, compiler) : run_module(m, f.name, compiler));
     } catch (const Error& e) {

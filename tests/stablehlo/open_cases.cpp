@@ -15,8 +15,8 @@ namespace {
 
 using namespace lc;
 
-void write_module(const std::filesystem::path& folder, const hlo::Module& m) {
-  const hlo::Function& main = *m.function("main");
+void write_module(const std::filesystem::path& folder, const stablehlo::Module& m) {
+  const stablehlo::Function& main = *m.function("main");
   StableHloOptions bound;
   const StableHloProgram s = test::read_open(m, main, &bound);
   std::map<std::string, Value> inputs = fitting_inputs(s.graph, {}, 1, false);
@@ -41,8 +41,8 @@ int main(int count, char** words) {
     if (e.path().extension() != ".mlir") continue;
     std::ifstream file(e.path(), std::ios::binary);
     try {
-      const hlo::Module m = hlo::parse(std::string{std::istreambuf_iterator<char>(file), {}});
-      const hlo::Function* main = m.function("main");
+      const stablehlo::Module m = stablehlo::parse(std::string{std::istreambuf_iterator<char>(file), {}});
+      const stablehlo::Function* main = m.function("main");
       if (!main || !test::leaves_open(m, *main)) continue;
       write_module(std::filesystem::path(words[2]) / e.path().stem(), m);
       ++written;

@@ -27,7 +27,7 @@ std::vector<std::string> module_names() {
   return all;
 }
 
-void expect_passes(const hlo::Module& m, const std::string& name, const Compiler& c) {
+void expect_passes(const stablehlo::Module& m, const std::string& name, const Compiler& c) {
   const test::Outcome o = test::run_module(m, "main", c);
   EXPECT_EQ(o.kind, test::Outcome::Kind::Pass) << name << ": " << o.why;
 }
@@ -40,7 +40,7 @@ std::string problem(const std::string& body) {
 
 TEST(ReadStableHlo, ModulesThatCheckThemselvesPass) {
   for (const std::string& name : module_names()) {
-    const hlo::Module m = hlo::parse(module_text(name));
+    const stablehlo::Module m = stablehlo::parse(module_text(name));
     expect_passes(m, name + " by the reference", Compiler());
     expect_passes(m, name + " by the CPU", generic() | test::device({.threads = 1}));
     expect_passes(m, name + " by interpreted kernels", generic() | cpu({.threads = 1, .compiler = false}));
@@ -49,10 +49,10 @@ TEST(ReadStableHlo, ModulesThatCheckThemselvesPass) {
 
 TEST(ReadStableHlo, WhatIsPrintedInGenericFormReadsTheSame) {
   for (const std::string& name : module_names()) {
-    const hlo::Module m = hlo::parse(module_text(name));
-    const std::string generic_form = hlo::print(m);
-    const hlo::Module again = hlo::parse(generic_form);
-    EXPECT_EQ(hlo::print(again), generic_form) << name;
+    const stablehlo::Module m = stablehlo::parse(module_text(name));
+    const std::string generic_form = stablehlo::print(m);
+    const stablehlo::Module again = stablehlo::parse(generic_form);
+    EXPECT_EQ(stablehlo::print(again), generic_form) << name;
     EXPECT_EQ(read_stablehlo(m).graph.str(), read_stablehlo(again).graph.str()) << name;
   }
 }
@@ -76,7 +76,7 @@ TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
 
 // What f8E4M3FN does not hold becomes NaN here; 464, half way to it, is rounded to 448, and f8E5M2 has an infinity.
 TEST(ReadStableHlo, FloatsOf8BitsOverflow) {
-  const hlo::Module m = hlo::parse(R"(func.func @main() {
+  const stablehlo::Module m = stablehlo::parse(R"(func.func @main() {
     %x = stablehlo.constant dense<[448.0, 464.0, 464.125, -1.0e9, 0x7F800000, 17.5]> : tensor<6xf32>
     %a = stablehlo.convert %x : (tensor<6xf32>) -> tensor<6xf8E4M3FN>
     %b = stablehlo.convert %a : (tensor<6xf8E4M3FN>) -> tensor<6xf32>
@@ -119,7 +119,7 @@ TEST(ReadStableHlo, HalvesAreReducedInF32) {
     })";
     for (std::size_t at = text.find('T'); at != std::string::npos; at = text.find('T', at + 1))
       if (text[at + 1] == '>') text.replace(at, 1, t);
-    const hlo::Module m = hlo::parse(text);
+    const stablehlo::Module m = stablehlo::parse(text);
     expect_passes(m, t + " by the reference", Compiler());
     expect_passes(m, t + " by the device", generic() | test::device({.threads = 1}));
   }
@@ -127,7 +127,7 @@ TEST(ReadStableHlo, HalvesAreReducedInF32) {
 
 // Numbers whose sums and products are none of 64 bits.
 TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
-  const hlo::Module ends = hlo::parse(R"(func.func @main() {
+  const stablehlo::Module ends = stablehlo::parse(R"(func.func @main() {
     %a = stablehlo.constant dense<[9223372036854775807, -9223372036854775808]> : tensor<2xi64>
     %b = stablehlo.reverse %a, dims = [0] : tensor<2xi64>
     check.expect_eq_const %b, dense<[-9223372036854775808, 9223372036854775807]> : tensor<2xi64>
@@ -313,7 +313,8 @@ TEST(ReadOpenExtents, BoundsAreTheLargestShape) {
     %y = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<?x2xf32, #stablehlo.bounds<4, ?>>, tensor<i32>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>>
     return %y : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
   })";
-  EXPECT_EQ(hlo::print(hlo::parse(hlo::print(hlo::parse(text)))), hlo::print(hlo::parse(text)));
+  EXPECT_EQ(stablehlo::print(stablehlo::parse(stablehlo::print(stablehlo::parse(text)))),
+            stablehlo::print(stablehlo::parse(text)));
   Context c(compile(read_stablehlo(text, {.shapes = {{0, {3, 2}}}}).graph, generic() | test::device({.threads = 1})));
   c.set("x", std::vector<float>{1, 2, 3, 4, 5, 6}).run();
   EXPECT_EQ(c.get("out0"), (std::vector<float>{1, 2, 3, 4}));

@@ -24,23 +24,24 @@ inline StableHloOptions bound(const StableHloExport& e, const Bindings& sizes) {
 }
 
 // A function of static types that calls the module's own: sizes are constants, arrays are converted to types with '?'.
-inline std::string with_static_main(hlo::Module m, const StableHloOptions& bound) {
-  const hlo::Function open = *m.function("main");
-  hlo::Function f{.results = open.results};
-  hlo::Operation call, end;
+inline std::string with_static_main(stablehlo::Module m, const StableHloOptions& bound) {
+  const stablehlo::Function open = *m.function("main");
+  stablehlo::Function f{.results = open.results};
+  stablehlo::Operation call, end;
   call.name = "func.call", end.name = "func.return";
-  call.attributes = {{"callee", {.kind = hlo::Attribute::Kind::Symbol, .text = "open"}}};
-  for (int k = 0; const hlo::ValueId v : open.body.arguments) {
-    const hlo::Type type = m.values[static_cast<std::size_t>(v)].type;
+  call.attributes = {{"callee", {.kind = stablehlo::Attribute::Kind::Symbol, .text = "open"}}};
+  for (int k = 0; const stablehlo::ValueId v : open.body.arguments) {
+    const stablehlo::Type type = m.values[static_cast<std::size_t>(v)].type;
     call.operands.push_back(m.value(type));
-    hlo::Operation given;
+    stablehlo::Operation given;
     given.name = "stablehlo.convert", given.results = {call.operands.back()};
     if (const auto n = bound.sizes.find(k); n != bound.sizes.end()) {
       const auto* bytes = reinterpret_cast<const std::byte*>(&n->second);
       given.name = "stablehlo.constant";
-      given.attributes = {{"value", {.kind = hlo::Attribute::Kind::Dense, .type = type, .data = {bytes, bytes + 8}}}};
+      given.attributes = {
+          {"value", {.kind = stablehlo::Attribute::Kind::Dense, .type = type, .data = {bytes, bytes + 8}}}};
     } else {
-      hlo::Type fixed = type;
+      stablehlo::Type fixed = type;
       if (const auto s = bound.shapes.find(k); s != bound.shapes.end()) fixed.shape = s->second, fixed.bounds.clear();
       f.body.arguments.push_back(m.value(fixed));
       given.operands = {f.body.arguments.back()};
@@ -48,14 +49,14 @@ inline std::string with_static_main(hlo::Module m, const StableHloOptions& bound
     f.body.operations.push_back(given);
     ++k;
   }
-  for (const hlo::Type& t : open.results) call.results.push_back(m.value(t));
+  for (const stablehlo::Type& t : open.results) call.results.push_back(m.value(t));
   end.operands = call.results;
   f.body.operations.push_back(call);
   f.body.operations.push_back(end);
-  for (hlo::Function& each : m.functions)
+  for (stablehlo::Function& each : m.functions)
     if (each.name == "main") each.name = "open", each.is_public = false;
   m.functions.push_back(f);
-  return hlo::print(m);
+  return stablehlo::print(m);
 }
 
 }  // namespace lc::test

@@ -15,39 +15,39 @@ using namespace lc;
 namespace {
 
 int count(const StableHloExport& e, const std::string& name) {
-  const auto all = hlo::instructions(e.module).by_name;
+  const auto all = stablehlo::instructions(e.module).by_name;
   const auto at = all.find("stablehlo." + name);
   return at == all.end() ? 0 : at->second.total;
 }
 
-const hlo::Function& main_of(const StableHloExport& e) {
+const stablehlo::Function& main_of(const StableHloExport& e) {
   EXPECT_EQ(e.module.functions.size(), 1u);
   return *e.module.function("main");
 }
 
 // Which operation makes a value; null for an argument.
-const hlo::Operation* maker(const hlo::Function& f, hlo::ValueId v) {
-  for (const hlo::Operation& o : f.body.operations)
-    for (const hlo::ValueId r : o.results)
+const stablehlo::Operation* maker(const stablehlo::Function& f, stablehlo::ValueId v) {
+  for (const stablehlo::Operation& o : f.body.operations)
+    for (const stablehlo::ValueId r : o.results)
       if (r == v) return &o;
   return nullptr;
 }
-const hlo::Operation* behind_reshapes(const hlo::Function& f, hlo::ValueId v) {
-  const hlo::Operation* o = maker(f, v);
+const stablehlo::Operation* behind_reshapes(const stablehlo::Function& f, stablehlo::ValueId v) {
+  const stablehlo::Operation* o = maker(f, v);
   while (o && (o->name == "stablehlo.reshape" || o->name == "stablehlo.transpose")) o = maker(f, o->operands[0]);
   return o;
 }
 
 // Sums of products of two tensors that were both repeated: what a matrix product looks like where nobody saw it.
 int products_unseen(const StableHloExport& e) {
-  const hlo::Function& f = main_of(e);
+  const stablehlo::Function& f = main_of(e);
   int found = 0;
-  for (const hlo::Operation& o : f.body.operations) {
+  for (const stablehlo::Operation& o : f.body.operations) {
     if (o.name != "stablehlo.reduce") continue;
-    const hlo::Operation* m = behind_reshapes(f, o.operands[0]);
+    const stablehlo::Operation* m = behind_reshapes(f, o.operands[0]);
     if (!m || m->name != "stablehlo.multiply") continue;
-    const auto repeated = [&](hlo::ValueId v) {
-      const hlo::Operation* b = behind_reshapes(f, v);
+    const auto repeated = [&](stablehlo::ValueId v) {
+      const stablehlo::Operation* b = behind_reshapes(f, v);
       return b && b->name == "stablehlo.broadcast_in_dim";
     };
     found += repeated(m->operands[0]) && repeated(m->operands[1]);
@@ -166,20 +166,20 @@ TEST(WriteStableHlo, PrecisionOfProductsIsAWish) {
 
 TEST(WriteStableHlo, ALoopEndsWhenItsConditionDoes) {
   const StableHloExport e = export_stablehlo(test::while_graph(1'000'000'000));
-  const hlo::Operation* loop = nullptr;
-  for (const hlo::Operation& o : main_of(e).body.operations)
+  const stablehlo::Operation* loop = nullptr;
+  for (const stablehlo::Operation& o : main_of(e).body.operations)
     if (o.name == "stablehlo.while") loop = &o;
   ASSERT_NE(loop, nullptr);
   int comparisons = 0;
-  for (const hlo::Operation& o : loop->regions[0].operations) comparisons += o.name == "stablehlo.compare";
+  for (const stablehlo::Operation& o : loop->regions[0].operations) comparisons += o.name == "stablehlo.compare";
   EXPECT_EQ(comparisons, 2) << "the steps and the condition";
-  for (const hlo::Operation& o : loop->regions[1].operations) EXPECT_NE(o.name, "stablehlo.select");
+  for (const stablehlo::Operation& o : loop->regions[1].operations) EXPECT_NE(o.name, "stablehlo.select");
 }
 
 TEST(WriteStableHlo, AScanStaysALoop) {
   const StableHloExport e = export_stablehlo(test::scan_graph(false, 1));
   EXPECT_EQ(count(e, "while"), 2);  // and its gradient
-  EXPECT_LT(hlo::instructions(e.module).all.total, 150);
+  EXPECT_LT(stablehlo::instructions(e.module).all.total, 150);
 }
 
 // ---- the module ----------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ TEST(WriteStableHlo, StatesAreDonatedArguments) {
   }
 }
 )");
-  const hlo::Instructions table = hlo::instructions(e.module);
+  const stablehlo::Instructions table = stablehlo::instructions(e.module);
   EXPECT_EQ(table.all.entry, 7);
   EXPECT_EQ(table.all.total, 9);
   EXPECT_EQ(table.by_name.at("stablehlo.add").entry, 1);
@@ -254,7 +254,7 @@ TEST(WriteStableHlo, NumbersAreWrittenExactly) {
         "dense<0.1> : tensor<2xf64>", "dense<0.33333334> : tensor<2xf32>", "dense<1.0e-45> : tensor<2xf32>",
         "dense<-128> : tensor<2xi8>", "dense<true> : tensor<2xi1>", "dense<9007199254740993> : tensor<i64>"})
     EXPECT_PRED2(contains, text, number);
-  EXPECT_EQ(hlo::print(hlo::parse(text)), text);
+  EXPECT_EQ(stablehlo::print(stablehlo::parse(text)), text);
 }
 
 // ---- what cannot be written ----------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ TEST(WriteStableHlo, SizesMayStayOpen) {
         R"("stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x4xf32>) -> tensor<i32>)",
         R"("stablehlo.dynamic_broadcast_in_dim"(%bias, )", R"("stablehlo.real_dynamic_slice"(%table, )"})
     EXPECT_PRED2(contains, text, line);
-  EXPECT_EQ(hlo::print(hlo::parse(text)), text);
+  EXPECT_EQ(stablehlo::print(stablehlo::parse(text)), text);
 
   e = export_stablehlo(g, {{"first", 2}}, Precision::Highest, UnboundSizes::Bounded);
   EXPECT_EQ(e.arguments.size(), 3u);

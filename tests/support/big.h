@@ -58,9 +58,11 @@ class Big {
 #define LC_BIG(f) \
   inline Big f(const Big& x) { return Big::of(mpfr_##f, x); }
 LC_BIG(exp)
-LC_BIG(exp2) LC_BIG(expm1) LC_BIG(log) LC_BIG(log2) LC_BIG(log10) LC_BIG(log1p) LC_BIG(sqrt) LC_BIG(sin) LC_BIG(cos)
-    LC_BIG(tan) LC_BIG(asin) LC_BIG(acos) LC_BIG(atan) LC_BIG(sinh) LC_BIG(cosh) LC_BIG(tanh) LC_BIG(asinh)
-        LC_BIG(acosh) LC_BIG(atanh) LC_BIG(erf) LC_BIG(erfc)
+LC_BIG(exp2)
+LC_BIG(expm1)
+LC_BIG(log) LC_BIG(log2) LC_BIG(log10) LC_BIG(log1p) LC_BIG(sqrt) LC_BIG(sin) LC_BIG(cos) LC_BIG(tan) LC_BIG(asin)
+    LC_BIG(acos) LC_BIG(atan) LC_BIG(sinh) LC_BIG(cosh) LC_BIG(tanh) LC_BIG(asinh) LC_BIG(acosh) LC_BIG(atanh)
+        LC_BIG(erf) LC_BIG(erfc)
 #undef LC_BIG
 #else
 class Big {};

@@ -1,4 +1,4 @@
-// Small kernels compiled by host::jit(), for tests of what lies between a kernel's text and its call.
+// Small kernels compiled by backends::cpu::jit(), for tests of what lies between a kernel's text and its call.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,21 +18,21 @@
 #include "lightcone/core/error.h"
 
 // A kernel that multiplies by `factor`. All of them have one name.
-inline lc::host::Source times(int factor) {
+inline lc::backends::cpu::Source times(int factor) {
   return {"times", lc::str_cat("void times(const void* const* in, void* out, const long* n, long begin, long end) {"
                                " for (long i = begin; i < end; ++i) ((float*)out)[i] = ",
                                factor, " * ((const float*)in[0])[i]; }\n")};
 }
-inline float called(const lc::host::Jitted& j, float x) {
+inline float called(const lc::backends::cpu::Jitted& j, float x) {
   float y = 0;
   const void* in[] = {&x};
   j.functions.at(0)(in, &y, nullptr, 0, 1);
   return y;
 }
 // Is it right? And how many units were compiled, and taken from the cache.
-inline std::pair<int, int> built(int factor, const lc::host::JitOptions& o) {
-  const lc::host::Source s = times(factor);
-  const lc::host::Jitted j = lc::host::jit({&s, 1}, o);
+inline std::pair<int, int> built(int factor, const lc::backends::cpu::JitOptions& o) {
+  const lc::backends::cpu::Source s = times(factor);
+  const lc::backends::cpu::Jitted j = lc::backends::cpu::jit({&s, 1}, o);
   EXPECT_EQ(called(j, 5), static_cast<float>(5 * factor));
   return {j.compiled, j.cached};
 }
@@ -95,5 +95,6 @@ inline int in_child(const std::function<int()>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-#define NEEDS_C_COMPILER() \
-  if (const std::string c = lc::host::find_compiler(); c.empty() || c == "llvm") GTEST_SKIP() << "no C compiler here"
+#define NEEDS_C_COMPILER()                                                                \
+  if (const std::string c = lc::backends::cpu::find_compiler(); c.empty() || c == "llvm") \
+  GTEST_SKIP() << "no C compiler here"

@@ -25,7 +25,7 @@ namespace lc::test {
 
 struct GpuUnderTest {
   std::string name;
-  std::function<std::shared_ptr<gpu::GpuDevice>()> open;
+  std::function<std::shared_ptr<backends::gpu::GpuDevice>()> open;
 };
 inline void PrintTo(const GpuUnderTest& d, std::ostream* out) { *out << d.name; }
 
@@ -50,12 +50,12 @@ inline bool set_fake_cuda(const char* what, long value) {
 inline std::vector<GpuUnderTest> gpus_under_test() {
   const char* one = std::getenv("LIGHTCONE_GPU");
   std::vector<GpuUnderTest> all;
-  const auto add = [&](const char* name, std::function<std::shared_ptr<gpu::GpuDevice>()> open) {
+  const auto add = [&](const char* name, std::function<std::shared_ptr<backends::gpu::GpuDevice>()> open) {
     if (!one || !*one || std::string(one) == name) all.push_back({name, std::move(open)});
   };
-  add("cuda", [] { return nvidia::open_device(cuda_under_test()); });
-  add("metal", [] { return mtl::open_device({.library = paths::kFakeMetal}); });
-  add("opencl", [] { return cl::open_device(); });
+  add("cuda", [] { return backends::cuda::open_device(cuda_under_test()); });
+  add("metal", [] { return backends::metal::open_device({.library = paths::kFakeMetal}); });
+  add("opencl", [] { return backends::opencl::open_device(); });
   return all;
 }
 
@@ -65,7 +65,7 @@ class OnGpu : public testing::TestWithParam<GpuUnderTest> {
   void SetUp() override {
     // Opened once a program, because opening takes longer than most tests, and never closed: while a process ends, a
     // driver may be gone before its devices.
-    static auto& opened = *new std::map<std::string, std::shared_ptr<gpu::GpuDevice>>;
+    static auto& opened = *new std::map<std::string, std::shared_ptr<backends::gpu::GpuDevice>>;
     auto& kept = opened[GetParam().name];
     try {
       if (!kept) kept = GetParam().open();
@@ -75,8 +75,8 @@ class OnGpu : public testing::TestWithParam<GpuUnderTest> {
     }
     device = kept;
   }
-  Compiler compiler(GpuOptions o = {}) const { return gpu::compiler(device, o); }
-  std::shared_ptr<gpu::GpuDevice> device;
+  Compiler compiler(GpuOptions o = {}) const { return backends::gpu::compiler(device, o); }
+  std::shared_ptr<backends::gpu::GpuDevice> device;
 };
 
 #define LIGHTCONE_ON_GPUS(Suite)                                                           \

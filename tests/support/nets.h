@@ -12,9 +12,7 @@ namespace lc::test {
 class Net {
  public:
   Tensor input(const std::string& name, Shape s) { return g_.input(name, std::move(s)); }
-  Tensor parameter(const std::string& name, Shape s) {
-    return g_.input(name, std::move(s), DType::F32, SourceLocation::current(), kParameter);
-  }
+  Tensor parameter(const std::string& name, Shape s) { return g_.parameter(name, std::move(s), DType::F32); }
   Tensor dense(Tensor x, const std::string& name, int in, int out) {
     return linear(x, parameter(name + ".weight", {out, in}), parameter(name + ".bias", {out}));
   }

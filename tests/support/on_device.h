@@ -23,8 +23,8 @@ inline Compiler device(CpuOptions o = {}) {
   if (name == "cpu") return cpu(std::move(o));
   for (const GpuUnderTest& d : gpus_under_test())
     if (d.name == name) {
-      static const auto& opened = *new std::shared_ptr<gpu::GpuDevice>(d.open());  // never closed, as OnGpu's
-      return gpu::compiler(opened, {.precision = o.precision, .fallback = cpu({.threads = 1})});
+      static const auto& opened = *new std::shared_ptr<backends::gpu::GpuDevice>(d.open());  // never closed, as OnGpu's
+      return backends::gpu::compiler(opened, {.precision = o.precision, .fallback = cpu({.threads = 1})});
     }
   throw Error("LIGHTCONE_TEST_DEVICE", str_cat(name, " is none of cpu, cuda, metal, opencl"));
 }

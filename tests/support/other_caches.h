@@ -6,8 +6,8 @@
 
 namespace lc::test {
 
-inline host::Blocking blocking(const Parallel& pool) {
-  return host::Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
+inline backends::cpu::Blocking blocking(const Parallel& pool) {
+  return backends::cpu::Blocking(pool.workers() > 1 ? Machine{.l1 = 8 << 10, .l2 = 64 << 10} : Machine{});
 }
 
 }  // namespace lc::test

@@ -12,7 +12,7 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
 #include "lightcone/lowering/canonical.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
 namespace lc::test {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 const std::size_t kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 std::size_t up(std::size_t n) { return (n + kPage - 1) / kPage * kPage; }
 
-std::byte* address(Place p) { return static_cast<ClosedBuffer*>(p.buffer)->address() + p.offset; }
+std::byte* address(BufferSlice p) { return static_cast<ClosedBuffer*>(p.buffer)->address() + p.offset; }
 
 }  // namespace
 
@@ -83,21 +83,21 @@ std::unique_ptr<Buffer> SeparateDevice::reserve(std::size_t bytes) {
     return nullptr;
   }
 }
-void SeparateDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+void SeparateDevice::copy_in(BufferSlice to, const void* from, std::size_t bytes) {
   const ClosedBuffer::Open open(to.buffer);
   std::memcpy(address(to), from, bytes);
   ++copies_in;
 }
-void SeparateDevice::copy_out(void* to, Place from, std::size_t bytes) {
+void SeparateDevice::copy_out(void* to, BufferSlice from, std::size_t bytes) {
   const ClosedBuffer::Open open(from.buffer);
   std::memcpy(to, address(from), bytes);
   ++copies_out;
 }
-void SeparateDevice::copy(Place to, Place from, std::size_t bytes) {
+void SeparateDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
   const ClosedBuffer::Open a(to.buffer), b(from.buffer);
   std::memcpy(address(to), address(from), bytes);
 }
-void SeparateDevice::zero(Place to, std::size_t bytes) {
+void SeparateDevice::zero(BufferSlice to, std::size_t bytes) {
   const ClosedBuffer::Open open(to.buffer);
   std::memset(address(to), 0, bytes);
 }
@@ -106,7 +106,7 @@ void SeparateDevice::launch(const Launch& l) {
   if (!kernel) throw Error("device", str_cat("the kernel '", l.kernel->name(), "' is not for the separate device"));
   std::vector<ClosedBuffer::Open> open;
   std::vector<const void*> in;
-  for (const Place& p : l.in) open.emplace_back(p.buffer), in.push_back(address(p));
+  for (const BufferSlice& p : l.in) open.emplace_back(p.buffer), in.push_back(address(p));
   open.emplace_back(l.out.buffer);
   kernel->run(in.data(), address(l.out), l.sizes);
   ++launches;
@@ -114,13 +114,13 @@ void SeparateDevice::launch(const Launch& l) {
 
 // ---- its kernels ------------------------------------------------------------------------------
 
-SeparateKernel::SeparateKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes)
+SeparateKernel::SeparateKernel(codegen::Kernel k, std::vector<bool> same_index, Dim update_bytes)
     : ir_(std::move(k)),
-      sizes_(ir::size_symbols(ir_)),
+      sizes_(codegen::size_symbols(ir_)),
       same_index_(std::move(same_index)),
       update_(!(update_bytes == Dim(0))) {
   Dim all = 1;
-  for (int i = 0; i < ir_.output_loops; ++i) all = all * ir::times(ir_.loops[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ir_.output_loops; ++i) all = all * codegen::times(ir_.loops[static_cast<std::size_t>(i)]);
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
   sizes_.push_back(all);
   sizes_.push_back(update_bytes);
@@ -135,26 +135,26 @@ bool SeparateKernel::in_place(std::size_t k) const {
 void SeparateKernel::run(const void* const* in, void* out, std::span<const std::int64_t> sizes) const {
   const std::size_t n = ir_.sizes.size();
   if (update_ && in[0] != out) std::memcpy(out, in[0], static_cast<std::size_t>(sizes[n + 2]));
-  if (sizes[n + 1] > 0) ir::interpret(ir_, in + (update_ ? 1 : 0), out, sizes.data(), 0, sizes[n]);
+  if (sizes[n + 1] > 0) codegen::interpret(ir_, in + (update_ ? 1 : 0), out, sizes.data(), 0, sizes[n]);
 }
 
 namespace {
 
 Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device) {
-  lowering::CutRules rules;
-  rules.match = [](const Graph&, const lowering::Factors&) { return lowering::CutRules::Match(); };
-  rules.repeated = 0;
-  const lowering::Cut cut(g, std::move(rules));
+  lowering::PartitionRules rules;
+  rules.match = [](const Graph&, const lowering::Factors&) { return lowering::PartitionRules::Match(); };
+  rules.recompute_threshold = 0;
+  const lowering::Partition partition(g, std::move(rules));
   Graph dst;
   std::vector<NodeId> to(g.size(), ~NodeId{0});
   for (NodeId id = 0; id < g.size(); ++id) {
     Node n = g[id];
-    if (n.op == Op::Input ? !cut.is_live(id) : !cut.results().contains(id)) continue;
-    if (const auto* loop = cut.get<lowering::Loop>(id)) {
+    if (n.op == Op::Input ? !partition.is_live(id) : !partition.results().contains(id)) continue;
+    if (const auto* loop = partition.get<lowering::Loop>(id)) {
       const Dim all = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
       auto kernel = std::make_shared<SeparateKernel>(*loop->kernel, loop->same_index,
                                                      is(n, builtin::slice_scatter()) ? all : Dim(0));
-      const std::vector<NodeId> operands = cut.operands(id);
+      const std::vector<NodeId> operands = partition.operands(id);
       kernel->origin = {"separate: loop", steps(g, id, operands)};
       kernel->device = device;
       n = {.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .kernel = std::move(kernel), .where = n.where};
@@ -172,8 +172,9 @@ Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device)
 }  // namespace
 
 Compiler separate(std::shared_ptr<Device> device) {
-  return Compiler({"unroll windows", lowering::unroll_windows}) |
-         Compiler({"contiguous", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
+  return Compiler({"unroll-windows", lowering::unroll_windows}) |
+         Compiler(
+             {"materialize-views", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
          Compiler({"separate", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }});
 }
 

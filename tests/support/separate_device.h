@@ -49,10 +49,10 @@ class SeparateDevice final : public Device {
   std::string name() const override { return "separate"; }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
   std::unique_ptr<Buffer> reserve(std::size_t bytes) override;
-  void copy_in(Place to, const void* from, std::size_t bytes) override;
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place to, Place from, std::size_t bytes) override;
-  void zero(Place to, std::size_t bytes) override;
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override;
+  void zero(BufferSlice to, std::size_t bytes) override;
   void launch(const Launch& l) override;
 
   std::atomic<long> launches{0}, copies_in{0}, copies_out{0};
@@ -61,14 +61,14 @@ class SeparateDevice final : public Device {
 // A loop nest for it.
 class SeparateKernel final : public Kernel {
  public:
-  SeparateKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes);
+  SeparateKernel(codegen::Kernel k, std::vector<bool> same_index, Dim update_bytes);
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   void run(const void* const* in, void* out, std::span<const std::int64_t> sizes) const;  // what the device calls
 
  private:
-  ir::Kernel ir_;
+  codegen::Kernel ir_;
   std::vector<Dim> sizes_;  // the IR's own, the outer extent, elements stored, bytes of what is overwritten in part
   std::vector<bool> same_index_;
   bool update_;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/attention.h"
 #include "lightcone/nn/layers.h"
@@ -95,7 +95,8 @@ TEST(MixedPrecision, NoRoundedCopyLiesInMemoryWhereProductsRound) {
   Task task;
   const Program plain = compile(task.g, generic() | test::device()),
                 half = compile(task.g, autocast(DType::BF16) | generic() | test::device());
-  if (!host::bf16_is_fast(host::detect_isa())) GTEST_SKIP() << "this processor rounds in loops of their own";
+  if (!backends::cpu::bf16_is_fast(backends::cpu::detect_isa()))
+    GTEST_SKIP() << "this processor rounds in loops of their own";
   EXPECT_EQ(half.kernels(), plain.kernels());
 }
 

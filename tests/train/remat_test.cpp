@@ -136,7 +136,7 @@ TEST(UpdatesEarly, GradientsAreNotKeptUntilTheEnd) {
     return std::tuple(t.program().plan().arena_bytes, t.program().plan().copies.size(), t.step());
   };
   const auto [early, copies, loss] = step({});
-  const auto [late, copies_late, loss_late] = step({"updates early"});
+  const auto [late, copies_late, loss_late] = step({"schedule-state-updates"});
   EXPECT_LT(early, late * 9 / 10);
   EXPECT_EQ(copies, copies_late);
   EXPECT_EQ(loss, loss_late);

@@ -159,9 +159,10 @@ TEST(Random, CompiledForTheCpu) { compiled("", 2000 * times(), 1000000); }
 TEST(Random, TilesOfThreeForTheCpu) { compiled("", 1000 * times(), 4000000, 3); }
 
 TEST(Random, CompiledByLlvm) {
-  if (const host::LlvmFound found = host::find_llvm(); found.path.empty()) GTEST_SKIP() << found.problem;
-  compiled(std::string(host::kLlvm), 600 * times(), 3000000);
-  compiled(std::string(host::kLlvm), 300 * times(), 5000000, 3);
+  if (const backends::cpu::LlvmFound found = backends::cpu::find_llvm(); found.path.empty())
+    GTEST_SKIP() << found.problem;
+  compiled(std::string(backends::cpu::kLlvm), 600 * times(), 3000000);
+  compiled(std::string(backends::cpu::kLlvm), 300 * times(), 5000000, 3);
 }
 
 // Arithmetic alone cannot select: 0 * inf is NaN. So the definitions of composites are held to the

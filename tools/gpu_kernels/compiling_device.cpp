@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kKb = 1024;
 
-struct Cubin final : gpu::Code {
+struct Cubin final : backends::gpu::Code {
   std::string file;
   std::vector<std::string> functions;
 };
@@ -30,31 +30,31 @@ const std::vector<Gpu>& gpus() {
   return all;
 }
 
-CompilingDevice::CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder,
-                                 bool warpgroups)
+CompilingDevice::CompilingDevice(std::shared_ptr<const backends::cuda::Compiler> compiler, const Gpu& gpu,
+                                 std::string folder, bool warpgroups)
     : compiler_(std::move(compiler)), folder_(std::move(folder)) {
   std::filesystem::create_directories(folder_);
   limits_.name = gpu.name;
-  limits_.architecture = nvidia::architecture_for(*compiler_, gpu.major, gpu.minor);
-  limits_.driver = "NVRTC " + nvidia::version_text(compiler_->version());
-  limits_.language = gpu::Language::Cuda;
-  limits_.threads = 1024;
+  limits_.architecture = backends::cuda::architecture_for(*compiler_, gpu.major, gpu.minor);
+  limits_.driver = "NVRTC " + backends::cuda::version_text(compiler_->version());
+  limits_.language = backends::gpu::Language::Cuda;
+  limits_.max_block_size = 1024;
   limits_.warp = 32;
   limits_.shared = gpu.shared;
-  limits_.processors = gpu.processors;
+  limits_.multiprocessors = gpu.multiprocessors;
   limits_.memory = std::size_t{16} << 30;
   limits_.warpgroups = warpgroups && limits_.architecture == "sm_90a";
 }
 
 std::unique_ptr<Buffer> CompilingDevice::allocate(std::size_t bytes) { return std::make_unique<NoMemory>(bytes); }
 
-void CompilingDevice::copy_out(void*, Place, std::size_t) {
+void CompilingDevice::copy_out(void*, BufferSlice, std::size_t) {
   throw Error("gpu_kernels", "a kernel wants to see what another one made, and nothing runs here");
 }
 
-std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& text,
-                                                          const std::vector<std::string>& kernels) {
-  const std::string code = nvidia::compile_cubin(*compiler_, text, kernels, limits_.architecture).code;
+std::shared_ptr<const backends::gpu::Code> CompilingDevice::compile(const std::string& text,
+                                                                    const std::vector<std::string>& kernels) {
+  const std::string code = backends::cuda::compile_cubin(*compiler_, text, kernels, limits_.architecture).code;
   auto cubin = std::make_shared<Cubin>();
   cubin->functions = kernels;
   {
@@ -65,9 +65,9 @@ std::shared_ptr<const gpu::Code> CompilingDevice::compile(const std::string& tex
   return cubin;
 }
 
-void CompilingDevice::start(const gpu::Start& s) {
+void CompilingDevice::launch_kernel(const backends::gpu::KernelLaunch& s) {
   const auto& cubin = static_cast<const Cubin&>(*s.code);
-  started_.push_back({cubin.functions.at(s.function), cubin.file, s.groups, s.threads, s.shared});
+  started_.push_back({cubin.functions.at(s.function), cubin.file, s.grid_size, s.block_size, s.shared});
 }
 
 std::vector<CompilingDevice::Started> CompilingDevice::started(const Launch& l) {

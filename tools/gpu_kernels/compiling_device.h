@@ -15,15 +15,15 @@ namespace lc::gpu_kernels {
 // One GPU an architecture, whose limits stand for it.
 struct Gpu {
   std::string name;
-  int major, minor, processors;
+  int major, minor, multiprocessors;
   std::size_t shared;  // bytes that a group may have
 };
 const std::vector<Gpu>& gpus();
 
-class CompilingDevice final : public gpu::GpuDevice {
+class CompilingDevice final : public backends::gpu::GpuDevice {
  public:
   // Machine code is written to `folder`. `warpgroups`: as CudaOptions has it, where the GPU has such instructions.
-  CompilingDevice(std::shared_ptr<const nvidia::Compiler> compiler, const Gpu& gpu, std::string folder,
+  CompilingDevice(std::shared_ptr<const backends::cuda::Compiler> compiler, const Gpu& gpu, std::string folder,
                   bool warpgroups = false);
 
   struct Started {
@@ -36,18 +36,19 @@ class CompilingDevice final : public gpu::GpuDevice {
   std::vector<Started> started(const Launch& l);
 
   std::string name() const override { return limits_.name; }
-  const gpu::Limits& limits() const override { return limits_; }
+  const backends::gpu::Limits& limits() const override { return limits_; }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
-  void copy_in(Place, const void*, std::size_t) override {}
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place, Place, std::size_t) override {}
-  void zero(Place, std::size_t) override {}
-  std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
-  void start(const gpu::Start& s) override;
+  void copy_in(BufferSlice, const void*, std::size_t) override {}
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice, BufferSlice, std::size_t) override {}
+  void zero(BufferSlice, std::size_t) override {}
+  std::shared_ptr<const backends::gpu::Code> compile(const std::string& text,
+                                                     const std::vector<std::string>& kernels) override;
+  void launch_kernel(const backends::gpu::KernelLaunch& s) override;
 
  private:
-  std::shared_ptr<const nvidia::Compiler> compiler_;
-  gpu::Limits limits_;
+  std::shared_ptr<const backends::cuda::Compiler> compiler_;
+  backends::gpu::Limits limits_;
   std::string folder_;
   std::mutex mutex_;  // guards what follows: several texts are compiled at once
   int files_ = 0;

@@ -44,12 +44,12 @@ std::vector<CompilingDevice::Started> starts(const Graph& g, const Node& n, cons
   std::vector<std::unique_ptr<Buffer>> buffers;
   const auto place = [&](const Dim& bytes) {
     buffers.push_back(device.allocate(static_cast<std::size_t>(bytes.eval(sizes))));
-    return Place{buffers.back().get(), 0};
+    return BufferSlice{buffers.back().get(), 0};
   };
-  std::vector<Place> in;
+  std::vector<BufferSlice> in;
   for (const Edge& e : n.in) in.push_back(place(bytes_of(g[e.node])));
   const bool over = !in.empty() && n.kernel->in_place(0);
-  const Place out = over ? in[0] : place(bytes_of(n)), scratch = place(n.kernel->scratch_bytes(1));
+  const BufferSlice out = over ? in[0] : place(bytes_of(n)), scratch = place(n.kernel->scratch_bytes(1));
   return device.started({n.kernel.get(), in, out, values, scratch});
 }
 
@@ -75,7 +75,7 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
     }
     rows.push_back({{"case", c.name},
                     {"architecture", device.limits().architecture},
-                    {"words", in_words(n.kernel->origin)},
+                    {"words", describe(n.kernel->origin)},
                     {"dtype", info(n.dtype).name},
                     {"result", str(n.shape)},
                     {"scalars", scalars(g, n)},
@@ -97,15 +97,17 @@ constexpr Variant kVariants[] = {{", by warpgroups", "product", true, Precision:
                                  {", medium, by warpgroups", "product f8", true, Precision::Medium},
                                  {", medium", "attention", false, Precision::Medium}};
 
-void add_variants(const std::shared_ptr<const nvidia::Compiler>& compiler, const Gpu& gpu, const std::string& folder,
-                  std::span<const Case> cases, std::span<const Graph* const> graphs, Json& rows) {
+void add_variants(const std::shared_ptr<const backends::cuda::Compiler>& compiler, const Gpu& gpu,
+                  const std::string& folder, std::span<const Case> cases, std::span<const Graph* const> graphs,
+                  Json& rows) {
   for (const Variant& v : kVariants) {
     const auto device =
         std::make_shared<CompilingDevice>(compiler, gpu, str_cat(folder, "/", &v - kVariants), v.warpgroups);
     if (v.warpgroups && !device->limits().warpgroups) continue;
     for (std::size_t k = 0; k < cases.size(); ++k) {
       if (!cases[k].name.starts_with(v.of)) continue;
-      const std::vector<Graph> compiled = gpu::compile_batch(graphs.subspan(k, 1), device, {.precision = v.precision});
+      const std::vector<Graph> compiled =
+          backends::gpu::compile_batch(graphs.subspan(k, 1), device, {.precision = v.precision});
       Case named = cases[k];
       named.name += v.words;
       for (Json& row : kernels_of(named, compiled[0], *device)) rows.push_back(std::move(row));
@@ -114,8 +116,8 @@ void add_variants(const std::shared_ptr<const nvidia::Compiler>& compiler, const
 }
 
 int run(const std::string& folder, const std::string& only) {
-  const auto compiler = nvidia::Compiler::open();
-  Json out{{"compiler", "NVRTC " + nvidia::version_text(compiler->version())}, {"kernels", Json::array()}};
+  const auto compiler = backends::cuda::Compiler::open();
+  Json out{{"compiler", "NVRTC " + backends::cuda::version_text(compiler->version())}, {"kernels", Json::array()}};
   std::vector<Case> cases = all_cases(LIGHTCONE_STORY_MODEL);
   std::erase_if(cases, [&](const Case& c) { return !c.name.starts_with(only); });
   std::vector<Graph> graphs;
@@ -124,12 +126,12 @@ int run(const std::string& folder, const std::string& only) {
   for (const Graph& g : graphs) all.push_back(&g);
   for (const Gpu& gpu : gpus()) {
     const auto device = std::make_shared<CompilingDevice>(compiler, gpu, folder);
-    const std::vector<Graph> compiled = gpu::compile_batch(all, device);
+    const std::vector<Graph> compiled = backends::gpu::compile_batch(all, device);
     for (std::size_t k = 0; k < cases.size(); ++k)
       for (Json& row : kernels_of(cases[k], compiled[k], *device)) out["kernels"].push_back(std::move(row));
     add_variants(compiler, gpu, folder, cases, all, out["kernels"]);
     out["gpus"].push_back(
-        {{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.processors}});
+        {{"name", gpu.name}, {"architecture", device->limits().architecture}, {"processors", gpu.multiprocessors}});
   }
   std::puts(out.dump(1).c_str());
   return 0;

@@ -73,7 +73,7 @@ class Where {
 
  private:
   const BenchOptions& o_;
-  std::shared_ptr<gpu::GpuDevice> device_;
+  std::shared_ptr<backends::gpu::GpuDevice> device_;
 };
 
 // Random bytes that make sense as a weight of this kind, small enough that nothing overflows.
@@ -140,7 +140,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
     where.run(c.bind("seq", static_cast<std::int64_t>(tokens.size())).bind("past", past).set("tokens", tokens));
   };
   const double prefill = seconds([&] { feed(prompt, 0); });
-  auto pool = host::threads(o.threads);
+  auto pool = backends::cpu::threads(o.threads);
   std::vector<double> rate, limit;
   std::int64_t past = o.past;
   double peak = 0;
@@ -150,7 +150,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
     });
     rate.push_back(8 / t);
     if (round == 0) peak = peak_rss_bytes();  // before the limit's own memory
-    if (where.is_cpu()) limit.push_back(host::read_bandwidth(*pool, 512u << 20, 0.2));
+    if (where.is_cpu()) limit.push_back(backends::cpu::read_bandwidth(*pool, 512u << 20, 0.2));
   }
   const Json why = where.explain("decode " + kind, p, c, [&] { feed(one, past++); });
   const MemoryPlan& plan = p.plan();
@@ -192,7 +192,7 @@ double warm_seconds(const std::function<void()>& f) {
 }
 
 Json matmuls(const BenchOptions& o) {
-  const int threads = o.threads > 0 ? o.threads : host::available_cores();
+  const int threads = o.threads > 0 ? o.threads : backends::cpu::available_cores();
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_VERBOSE", "ONEDNN_MAX_CPU_ISA"})
     ::unsetenv(name);  // a machine image may hold a peer back by these
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
@@ -245,7 +245,7 @@ Json fused(const BenchOptions& o) {
   const Case cases[] = {{"softmax", [](Tensor x) { return softmax(x, -1); }},
                         {"layer_norm", [](Tensor x) { return layer_norm(x, {x.extent(-1)}); }},
                         {"gelu", [](Tensor x) { return gelu(x); }}};
-  auto pool = host::threads(o.threads);
+  auto pool = backends::cpu::threads(o.threads);
   const Where where(o);
   Json all = Json::array();
   for (const Case& k : cases) {
@@ -262,7 +262,7 @@ Json fused(const BenchOptions& o) {
     std::vector<double> rate, limit;
     for (int round = 0; round < 7; ++round) {
       rate.push_back(2.0 * static_cast<double>(n) * 4 / seconds([&] { where.run(c); }));
-      if (where.is_cpu()) limit.push_back(host::copy_bandwidth(*pool, 128u << 20, 0.05));
+      if (where.is_cpu()) limit.push_back(backends::cpu::copy_bandwidth(*pool, 128u << 20, 0.05));
     }
     Json row{{"op", k.name}, {"kernels", p.kernels()}, {"GB_per_s", median(rate) / 1e9}};
     if (where.is_cpu()) row["copy_GB_per_s"] = median(limit) / 1e9, row["share_of_copy"] = median(rate) / median(limit);
@@ -323,8 +323,8 @@ void print_table(const Json& j) {
 }  // namespace
 
 void bench(const BenchOptions& o) {
-  if (o.machine) return write_stdout(str(host::this_machine()));
-  const int threads = o.threads > 0 ? o.threads : host::available_cores();
+  if (o.machine) return write_stdout(str(backends::cpu::this_machine()));
+  const int threads = o.threads > 0 ? o.threads : backends::cpu::available_cores();
   Json j{{"machine", o.device.is_cpu() ? str_cat(cpu_name(), ", ", threads, " threads") : Where(o).name()}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :

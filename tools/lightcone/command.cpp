@@ -69,7 +69,8 @@ void Progress::clear() {
 void print_notes(const Program& p) {
   static std::set<std::string> said;
   for (const std::string& note : p.notes()) {
-    if (note == host::tiles_note() && !host::tiles_refused()) continue;  // no thread of ours has a stack for signals
+    if (note == backends::cpu::tiles_note() && !backends::cpu::tiles_refused())
+      continue;  // no thread of ours has a stack for signals
     if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
   }
 }

@@ -29,16 +29,16 @@ std::string read_device(const std::string& words, DeviceChoice& choice) {
   return "";
 }
 
-std::shared_ptr<gpu::GpuDevice> open_device(const DeviceChoice& choice, const std::string& cache) {
-  if (choice.api == "cuda") return nvidia::open_device({.device = choice.index, .cache = cache});
-  if (choice.api == "opencl") return cl::open_device({.device = choice.index, .cache = cache});
-  if (choice.api == "metal") return mtl::open_device({.device = choice.index});
+std::shared_ptr<backends::gpu::GpuDevice> open_device(const DeviceChoice& choice, const std::string& cache) {
+  if (choice.api == "cuda") return backends::cuda::open_device({.device = choice.index, .cache = cache});
+  if (choice.api == "opencl") return backends::opencl::open_device({.device = choice.index, .cache = cache});
+  if (choice.api == "metal") return backends::metal::open_device({.device = choice.index});
   return nullptr;
 }
 
-Compiler compiler_for(const std::shared_ptr<gpu::GpuDevice>& device, const CpuOptions& options) {
+Compiler compiler_for(const std::shared_ptr<backends::gpu::GpuDevice>& device, const CpuOptions& options) {
   if (!device) return generic() | cpu(options);
-  return generic() | gpu::compiler(device, {.precision = options.precision, .fallback = cpu(options)});
+  return generic() | backends::gpu::compiler(device, {.precision = options.precision, .fallback = cpu(options)});
 }
 
 }  // namespace lc::tool

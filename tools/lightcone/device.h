@@ -19,9 +19,9 @@ struct DeviceChoice {
 std::string read_device(const std::string& words, DeviceChoice& choice);
 
 // Opened; null: the CPU. `cache` is that of CudaOptions and OpenClOptions.
-std::shared_ptr<gpu::GpuDevice> open_device(const DeviceChoice& choice, const std::string& cache = "");
+std::shared_ptr<backends::gpu::GpuDevice> open_device(const DeviceChoice& choice, const std::string& cache = "");
 
 // generic() and that device's compiler. What a GPU has no numbers for (f64 on Metal) the CPU computes; notes say so.
-Compiler compiler_for(const std::shared_ptr<gpu::GpuDevice>& device, const CpuOptions& options);
+Compiler compiler_for(const std::shared_ptr<backends::gpu::GpuDevice>& device, const CpuOptions& options);
 
 }  // namespace lc::tool

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Found {
-  gpu::Limits limits;
+  backends::gpu::Limits limits;
   std::string unusable;  // why; "" where it can be used
 };
 
@@ -31,9 +31,9 @@ struct Found {
 std::vector<Found> cuda_devices() {
   std::string unusable;
   std::vector<Found> all;
-  for (gpu::Limits& l : nvidia::devices()) all.push_back({std::move(l), ""});
+  for (backends::gpu::Limits& l : backends::cuda::devices()) all.push_back({std::move(l), ""});
   try {
-    nvidia::Compiler::open("", nvidia::Driver::open()->version());
+    backends::cuda::Compiler::open("", backends::cuda::Driver::open()->version());
   } catch (const Error& e) {
     for (Found& f : all) f.unusable = e.problem();
   }
@@ -42,24 +42,25 @@ std::vector<Found> cuda_devices() {
 
 std::vector<Found> opencl_devices() {
   std::vector<Found> all;
-  for (cl::DeviceInfo& d : cl::devices()) all.push_back({std::move(d.limits), std::move(d.unusable)});
-  if (all.empty()) cl::open_device();  // which says what is missing
+  for (backends::opencl::DeviceInfo& d : backends::opencl::devices())
+    all.push_back({std::move(d.limits), std::move(d.unusable)});
+  if (all.empty()) backends::opencl::open_device();  // which says what is missing
   return all;
 }
 
 std::vector<Found> metal_devices() {
   std::vector<Found> all;
-  for (gpu::Limits& l : mtl::devices()) all.push_back({std::move(l), ""});
+  for (backends::gpu::Limits& l : backends::metal::devices()) all.push_back({std::move(l), ""});
   return all;
 }
 
 Json cpu_row() {
   Json j{{"device", "cpu"},
          {"name", cpu_name()},
-         {"instructions", host::str(host::this_target())},
-         {"cores", host::available_cores()},
+         {"instructions", backends::cpu::str(backends::cpu::this_target())},
+         {"cores", backends::cpu::available_cores()},
          {"memory_bytes", physical_memory()}};
-  const Machine& m = host::this_machine();
+  const Machine& m = backends::cpu::this_machine();
   if (m.read_bandwidth > 0) j["read_bytes_per_s"] = m.read_bandwidth;
   if (m.copy_bandwidth > 0) j["copy_bytes_per_s"] = m.copy_bandwidth;
   if (m.fma_rate > 0) j["flops_per_s"] = m.fma_rate;
@@ -68,13 +69,13 @@ Json cpu_row() {
 
 // Names are the driver's words, and go to a terminal.
 Json gpu_row(const std::string& device, const Found& f) {
-  const gpu::Limits& l = f.limits;
+  const backends::gpu::Limits& l = f.limits;
   Json j{{"device", device},
          {"name", printable(l.name, 200)},
          {"architecture", printable(l.architecture, 200)},
          {"memory_bytes", l.memory},
-         {"processors", l.processors},
-         {"threads_of_a_group", l.threads},
+         {"processors", l.multiprocessors},
+         {"threads_of_a_group", l.max_block_size},
          {"shared_bytes_of_a_group", l.shared},
          {"f64", l.f64},
          {"driver", printable(l.driver, 200)}};

@@ -16,8 +16,8 @@ namespace lc::tool {
 
 MachineLimits measure_limits(int threads, const DeviceChoice& device) {
   if (!device.is_cpu()) return {};
-  const auto pool = host::threads(threads);
-  return {host::read_bandwidth(*pool), host::fma_rate(*pool)};
+  const auto pool = backends::cpu::threads(threads);
+  return {backends::cpu::read_bandwidth(*pool), backends::cpu::fma_rate(*pool)};
 }
 
 nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, const MachineLimits& limits,

@@ -102,9 +102,9 @@ std::string table_of_arguments(const StableHloExport& e) {
 
 // How often each operation is there: as the graph was written, and when generic() has been over it. Entry: in @main
 // itself; total: with loops and reducers.
-std::string table_of_instructions(const ExportOptions& o, const hlo::Instructions& written,
-                                  const hlo::Instructions& after) {
-  std::map<std::string, std::pair<hlo::Instructions::Count, hlo::Instructions::Count>> rows;
+std::string table_of_instructions(const ExportOptions& o, const stablehlo::Instructions& written,
+                                  const stablehlo::Instructions& after) {
+  std::map<std::string, std::pair<stablehlo::Instructions::Count, stablehlo::Instructions::Count>> rows;
   for (const auto& [name, n] : written.by_name) rows[name].first = n;
   for (const auto& [name, n] : after.by_name) rows[name].second = n;
   char line[160];
@@ -112,7 +112,8 @@ std::string table_of_instructions(const ExportOptions& o, const hlo::Instruction
   std::string s = line;
   std::snprintf(line, sizeof line, "%-34s %8s %8s   %8s %8s\n", "operation", "entry", "total", "entry", "total");
   s += line;
-  const auto row = [&](const std::string& name, const hlo::Instructions::Count& a, const hlo::Instructions::Count& b) {
+  const auto row = [&](const std::string& name, const stablehlo::Instructions::Count& a,
+                       const stablehlo::Instructions::Count& b) {
     std::snprintf(line, sizeof line, "%-34s %8d %8d   %8d %8d\n", name.c_str(), a.entry, a.total, b.entry, b.total);
     s += line;
   };
@@ -136,7 +137,8 @@ void export_model(const ExportOptions& o) {
   const StableHloExport written = as_module(g);
   if (o.explain) {
     const StableHloExport after = as_module(transform(g, generic()).graph);
-    write_stdout(table_of_instructions(o, hlo::instructions(written.module), hlo::instructions(after.module)));
+    write_stdout(
+        table_of_instructions(o, stablehlo::instructions(written.module), stablehlo::instructions(after.module)));
   } else if (o.out.empty()) {
     write_stdout(written.text());
   } else {

@@ -33,7 +33,7 @@ void complain(const char* what, const char* more = "") {
 
 // More threads than cores only wait for each other, and each wants memory of its own.
 void add_threads(CLI::App& command, int& threads) {
-  const int cores = host::available_cores(), most = 4 * cores;
+  const int cores = backends::cpu::available_cores(), most = 4 * cores;
   command.add_option("--threads", threads, str_cat("0: all cores (", cores, " here); at most 4 for each, ", most))
       ->capture_default_str()
       ->check([cores, most](const std::string& given) -> std::string {

@@ -19,7 +19,7 @@
 namespace lc::tool {
 
 Llama load_model(const SpeakOptions& o) {
-  const std::shared_ptr<gpu::GpuDevice> device = open_device(o.device);
+  const std::shared_ptr<backends::gpu::GpuDevice> device = open_device(o.device);
   Progress progress;
   LlamaOptions load{.context = o.context,
                     .kv_cache = o.kv_cache,
@@ -98,7 +98,7 @@ void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_
   std::string line = formatted("prompt %zu tokens, %.1f tok/s | decode %zu tokens, %.1f tok/s", t.prompt_tokens,
                                t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
   if (o.device.is_cpu()) {
-    const double limit = host::read_bandwidth(*host::threads(o.threads));
+    const double limit = backends::cpu::read_bandwidth(*backends::cpu::threads(o.threads));
     // every weight but the embedding table is read for each token; a tied table is read as the head
     const double per_token = static_cast<double>(m.bytes_per_token());
     line += formatted(", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s",

@@ -12,7 +12,7 @@
 namespace lc::tool {
 
 void tune(const TuneCommand& o) {
-  if (o.once && host::profile_is_kept()) return;
+  if (o.once && backends::cpu::profile_is_kept()) return;
   Progress progress;
   constexpr double kSteps = 6;
   double step = 0;
@@ -21,7 +21,7 @@ void tune(const TuneCommand& o) {
   const double begin = now();
   const Machine found = lc::tune(options);
   progress.clear();
-  const bool kept = o.out.empty() && host::keep_profile(found);
+  const bool kept = o.out.empty() && backends::cpu::keep_profile(found);
   if (!o.out.empty()) write_file(o.out, str(found));
   if (!o.once) write_stdout(str(found));
   if (o.once && !kept) return;  // nobody asked, and nothing came of it

@@ -5,7 +5,7 @@
 #include "lightcone/backends/pjrt/client.h"
 #include "objects.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 namespace {
 
 // Of complex numbers the type of the two parts that lie beside each other.
@@ -233,4 +233,4 @@ void add_buffer_functions(Api& table) {
   add<BufferCopyRawToHost, raw_to_host>(table);
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

@@ -3,7 +3,7 @@
 
 #include "objects.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 
 Machine& machine() {
   static Machine m;
@@ -127,4 +127,4 @@ void add_client_functions(Api& table) {
   add<TopologyAttributes, topology_attributes>(table);
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

@@ -18,7 +18,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/runtime/program.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 
 // What a function of the plugin throws, to become an Error with this code.
 class Failure : public std::runtime_error {
@@ -226,4 +226,4 @@ void add_destroy(Api& table) {
 // Ready from the beginning.
 inline Event* done() { return new Event; }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

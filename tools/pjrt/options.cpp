@@ -4,7 +4,7 @@
 
 #include "objects.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 namespace {
 
 // Fields of a message in the wire format of protocol buffers.
@@ -60,4 +60,4 @@ void check_options(std::string_view proto) {
   }
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

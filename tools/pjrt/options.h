@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 
 // A Failure for options that cannot be read, and for programs of several replicas or partitions.
 void check_options(std::string_view proto);
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

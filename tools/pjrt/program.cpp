@@ -11,7 +11,7 @@
 #include "objects.h"
 #include "options.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 namespace {
 
 template <class Args>
@@ -29,7 +29,7 @@ std::string fingerprint_of(std::string_view text) {
 }
 
 // The reader's sentence says where and why; what it lists as not supported is no mistake of the caller's.
-StableHloProgram read(const hlo::Module& module) {
+StableHloProgram read(const stablehlo::Module& module) {
   try {
     return read_stablehlo(module);
   } catch (const lc::Error& e) {
@@ -37,9 +37,9 @@ StableHloProgram read(const hlo::Module& module) {
     throw Failure(lacking ? ErrorCode::Unimplemented : ErrorCode::InvalidArgument, e.what());
   }
 }
-hlo::Module parse(std::string_view text) {
+stablehlo::Module parse(std::string_view text) {
   try {
-    return hlo::parse(text);
+    return stablehlo::parse(text);
   } catch (const lc::Error& e) {
     invalid(e.what());
   }
@@ -49,7 +49,7 @@ hlo::Module parse(std::string_view text) {
 ArrayType type_of(const TensorType& t, bool is_complex) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : t.shape) dims.push_back(d.eval({}));
-  if (!is_complex) return {xla::type_of(t.dtype), std::move(dims)};
+  if (!is_complex) return {backends::pjrt::type_of(t.dtype), std::move(dims)};
   dims.pop_back();
   return {t.dtype == DType::F64 ? BufferType::C128 : BufferType::C64, std::move(dims)};
 }
@@ -88,7 +88,7 @@ void compile(ClientCompile& args) {
     unimplemented(str_cat("a program of format '", format, "': StableHLO, of format 'mlir', is supported"));
   check_options({args.options, args.options_size});
   const std::string_view text(args.program->code, args.program->code_size);
-  const hlo::Module module = parse(text);
+  const stablehlo::Module module = parse(text);
   const StableHloProgram source = read(module);
   if (!source.checks.empty())
     unimplemented("the program checks its own results, which is for tests and not supported here");
@@ -96,7 +96,7 @@ void compile(ClientCompile& args) {
   c->name = module.name.empty() ? "main" : module.name;
   c->fingerprint = fingerprint_of(text);
   describe(source, *c);
-  c->program = lc::compile(source.graph, generic() | cpu({.threads = args.of->threads}));
+  c->program = lc::compile(source.graph, generic() | lc::cpu({.threads = args.of->threads}));
   source.load_constants(c->program);
   for (const Root& r : c->program.graph().roots())
     c->passes_inputs_on = c->passes_inputs_on || c->program.graph()[r.edge.node].op == Op::Input;
@@ -296,4 +296,4 @@ void add_program_functions(Api& table) {
   add<ExecutableCompiledMemoryStats, memory_stats>(table);
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api

@@ -4,7 +4,7 @@
 
 #include "objects.h"
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 namespace {
 
 Error out_of_memory{ErrorCode::ResourceExhausted, "there is not enough memory"};  // for which there is none to say it
@@ -89,9 +89,9 @@ Error* make_error(ErrorCode code, std::string_view message) noexcept {
   }
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api
 
-extern "C" __attribute__((visibility("default"))) const lc::xla::api::Api* GetPjrtApi() {
-  static const lc::xla::api::Api* const table = lc::xla::api::make_table();
+extern "C" __attribute__((visibility("default"))) const lc::backends::pjrt::api::Api* GetPjrtApi() {
+  static const lc::backends::pjrt::api::Api* const table = lc::backends::pjrt::api::make_table();
   return table;
 }

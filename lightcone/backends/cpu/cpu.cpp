@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
-#include "lightcone/backends/cpu/foreign_device.h"
+#include "lightcone/backends/cpu/cross_compile_device.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/machine.h"
@@ -21,13 +21,13 @@
 #include "lightcone/lowering/order.h"
 #include "lightcone/passes/composites.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // The options with what they leave to the machine, and the threads: made when the first graph is compiled.
-class Settled {
+class ResolvedOptions {
  public:
-  explicit Settled(CpuOptions o) : options_(std::move(o)) {}
+  explicit ResolvedOptions(CpuOptions o) : options_(std::move(o)) {}
   const CpuOptions& options() { return settle(), options_; }
   const std::shared_ptr<Device>& device() { return settle(), device_; }
 
@@ -39,7 +39,7 @@ class Settled {
       options_.jit.isa = options_.target->isa;
       options_.jit.vector = static_cast<int>(options_.machine->vector);
       const auto pool = threads(options_.threads);
-      device_ = runs_here(*options_.target) ? host_device(pool) : foreign_device(pool, str(*options_.target));
+      device_ = runs_here(*options_.target) ? host_device(pool) : cross_compile_device(pool, str(*options_.target));
     });
   }
   CpuOptions options_;
@@ -49,7 +49,7 @@ class Settled {
 
 // What brings a graph into the form in which it is cut. Without them it computes the same, but for those that are
 // required.
-std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Settled>& settled) {
+std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<ResolvedOptions>& options_of) {
   const Target target = o.target ? *o.target : this_target();
   std::vector<Pass> passes;
   const auto add = [&](const char* name, std::function<bool(const Graph&)> applies,
@@ -57,17 +57,17 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
     passes.push_back({name, std::move(run), {}, required, std::move(applies)});
   };
   const auto is_foreign = [](const Graph& g, const Node& n) { return n.op == Op::Composite && !has_kernel(g, n); };
-  add("loops", has_loops, [settled](const Graph& g, PassLog& log) {
-    return compile_loops(g, log, settled->options(), settled->device()->workers());
+  add("compile-loops", has_loops, [options_of](const Graph& g, PassLog& log) {
+    return compile_loops(g, log, options_of->options(), options_of->device()->workers());
   });
   add(
-      "composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      "inline-composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
-  add("unroll windows", lowering::has_windows, lowering::unroll_windows);
+  add("unroll-windows", lowering::has_windows, lowering::unroll_windows);
   // Asked when there is a convolution: the answer may be the system's (target/target.h).
   const auto bf16 = [target, p = o.precision] { return p == Precision::Medium && bf16_is_fast(target); };
   add(
-      "channels last",
+      "channels-last",
       [target, bf16](const Graph& g) {  // tiles of bf16 products want pixels last
         return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
       },
@@ -75,20 +75,20 @@ std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<Se
         auto nhwc = channels_last(g, log, target, bf16());
         return nhwc ? std::move(*nhwc) : g.clone();
       });
-  add("filter gradients", may_have_filter_gradients, filter_gradients_last);
+  add("filter-gradients", may_have_filter_gradients, filter_gradients_last);
   add(
-      "contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+      "materialize-views", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   add(
-      "attention",
+      "fuse-attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
-      [settled](const Graph& g, PassLog& log) {
+      [options_of](const Graph& g, PassLog& log) {
         return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
-          auto k = attention(from, result, std::move(match), settled->device(), settled->options());
+          auto k = attention(from, result, std::move(match), options_of->device(), options_of->options());
           return lowering::NamedKernel{k, k->name()};
         });
       });
   add(
-      "contractions",
+      "prepare-contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
       },
@@ -104,7 +104,7 @@ using Loops = std::vector<std::shared_ptr<LoopKernel>>;
 
 void compile_loops(const Loops& loops, const JitOptions& o, PassLog& log) {
   const bool llvm = o.compiler == kLlvm;
-  const ir::llvm::Target target = llvm ? find_llvm(o).target(o.vector) : ir::llvm::Target{};
+  const codegen::llvm::Target target = llvm ? find_llvm(o).target(o.vector) : codegen::llvm::Target{};
   std::vector<Source> sources;
   std::set<std::string> known;  // equal kernels share a name: one text is enough
   for (const auto& k : loops) {
@@ -154,46 +154,50 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
 
 }  // namespace
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu
 
 namespace lc {
 
 Compiler cpu(CpuOptions options) {
   if (options.threads < 0)
     throw Error("cpu", str_cat(options.threads, " threads: there is at least 1, and 0 is one for each core"));
-  const auto settled = std::make_shared<host::Settled>(options);
+  const auto options_of = std::make_shared<backends::cpu::ResolvedOptions>(options);
   Compiler all;
-  for (Pass& p : host::canonical_passes(options, settled)) all = all | Compiler(std::move(p));
-  all = all | Compiler({"cpu", [settled](const Graph& g, PassLog& log) {
-                          ir::KernelNames names;
-                          host::Lowered l = host::lower(g, settled->device(), log, settled->options(), names);
-                          host::install(l.loops, settled->options(), log);
+  for (Pass& p : backends::cpu::canonical_passes(options, options_of)) all = all | Compiler(std::move(p));
+  all = all | Compiler({"cpu", [options_of](const Graph& g, PassLog& log) {
+                          codegen::KernelNames names;
+                          backends::cpu::Lowered l =
+                              backends::cpu::lower(g, options_of->device(), log, options_of->options(), names);
+                          backends::cpu::install(l.loops, options_of->options(), log);
                           return std::move(l.graph);
                         }});
-  all = all | Compiler({"updates early", lowering::updates_early, {}, false, lowering::has_large_updates});
-  const auto several = [settled](const Graph&) { return settled->device()->workers() > 1; };
-  return all | Compiler({"side by side", [](const Graph& g, PassLog&) { return side_by_side(g); }, {}, false, several});
+  all = all |
+        Compiler({"schedule-state-updates", lowering::schedule_state_updates, {}, false, lowering::has_large_updates});
+  const auto several = [options_of](const Graph&) { return options_of->device()->workers() > 1; };
+  return all |
+         Compiler(
+             {"run-concurrently", [](const Graph& g, PassLog&) { return run_concurrently(g); }, {}, false, several});
 }
 
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted, PassLog* log) {
-  const auto settled = std::make_shared<host::Settled>(wanted);
-  const std::vector<Pass> passes = host::canonical_passes(wanted, settled);
+  const auto options_of = std::make_shared<backends::cpu::ResolvedOptions>(wanted);
+  const std::vector<Pass> passes = backends::cpu::canonical_passes(wanted, options_of);
   PassLog whole;
   whole.pass = "cpu";
   std::vector<Graph> done;
-  host::Loops loops;
-  ir::KernelNames names;
+  backends::cpu::Loops loops;
+  codegen::KernelNames names;
   for (const Graph* given : graphs) {
     PassLog own;
     Graph g = given->clone();
     for (const Pass& p : passes)
       if (!p.applies || p.applies(g)) g = p.run(g, own);
-    host::Lowered l = host::lower(g, settled->device(), own, settled->options(), names);
+    backends::cpu::Lowered l = backends::cpu::lower(g, options_of->device(), own, options_of->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    Graph ordered = lowering::updates_early(l.graph, own);
-    done.push_back(settled->device()->workers() > 1 ? side_by_side(ordered) : std::move(ordered));
+    Graph ordered = lowering::schedule_state_updates(l.graph, own);
+    done.push_back(options_of->device()->workers() > 1 ? run_concurrently(ordered) : std::move(ordered));
   }
-  host::install(loops, settled->options(), whole);
+  backends::cpu::install(loops, options_of->options(), whole);
   if (log) *log = std::move(whole);
   return done;
 }

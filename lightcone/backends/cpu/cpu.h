@@ -25,11 +25,11 @@ struct CpuOptions {
   // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
   std::int64_t tile_side = 0;
   // The processor that kernels are chosen and compiled for; none: this one. What is compiled for one that has more than
-  // this one (host::runs_here()) may be looked at; running it is an Error.
-  std::optional<host::Target> target = {};
+  // this one (backends::cpu::runs_here()) may be looked at; running it is an Error.
+  std::optional<backends::cpu::Target> target = {};
   // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
   std::optional<Machine> machine = {};
-  host::JitOptions jit = {};
+  backends::cpu::JitOptions jit = {};
 };
 
 // Kernels compiled by the system's C compiler or, where there is none or it does not work, by LLVM's library (cached

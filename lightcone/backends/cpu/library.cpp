@@ -14,7 +14,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/passes/barrier.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -35,9 +35,9 @@ class LibraryKernel : public HostKernel {
   std::vector<Dim> sizes_;
 };
 
-struct Rows {  // an axis as outer x length x inner
+struct AxisView {  // an axis as outer x length x inner
   Dim outer = 1, length, inner = 1;
-  Rows(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+  AxisView(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
   }
@@ -217,12 +217,12 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
   const Shape& first = n.in[0].view.shape();
   const auto axis = [&] { return static_cast<int>(n.attributes.integer("axis")); };
   if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
-    const Rows base(first, axis());
+    const AxisView base(first, axis());
     const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis())];
     return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner});
   }
   if (is(n, builtin::argsort())) {
-    const Rows r(first, axis());
+    const AxisView r(first, axis());
     return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner});
   }
   if (is(n, builtin::dequantize())) {
@@ -241,4 +241,4 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
   return kernel;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

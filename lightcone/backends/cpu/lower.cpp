@@ -9,14 +9,14 @@
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/core/composite.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using lowering::Contraction;
 using lowering::Convolution;
-using lowering::CutRules;
 using lowering::Factors;
 using lowering::Loop;
+using lowering::PartitionRules;
 
 bool multiplies_bf16(const CpuOptions& o) { return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target); }
 
@@ -37,7 +37,7 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
                                   const std::shared_ptr<Device>& device, const CpuOptions& options) {
   std::vector<NodeId> operands;
   for (const Edge& e : match.operands) operands.push_back(e.node);
-  std::string kind = lowering::described(match);
+  std::string kind = lowering::describe(match);
   auto kernel = attention_kernel(std::move(match), *options.target, options.precision);
   kernel->origin = {"cpu: attention", steps(g, result, operands), std::move(kind)};
   kernel->device = device;
@@ -45,7 +45,7 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
 }
 
 Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o,
-                 ir::KernelNames& names)
+                 codegen::KernelNames& names)
     : g_(g),
       device_(std::move(device)),
       log_(log),
@@ -53,11 +53,11 @@ Emitter::Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, c
       machine_(*o.machine),
       names_(names),
       nhwc_bf16_(multiplies_bf16(o) && keeps_channels_last(g, *o.target)),
-      cut_(g, rules()),
-      to_(g.size(), ~NodeId{0}) {}
+      partition_(g, rules()),
+      new_id_(g.size(), ~NodeId{0}) {}
 
-CutRules Emitter::rules() {
-  CutRules r;
+PartitionRules Emitter::rules() {
+  PartitionRules r;
   r.machine = machine_;
   r.epilogue_operands = Epilogue::kMaxOperands, r.epilogue_sizes = Epilogue::kMaxSizes;
   r.match = [this, uses = g_.uses()](const Graph&, const Factors& f) { return match(f, uses); };
@@ -65,7 +65,7 @@ CutRules Emitter::rules() {
 }
 
 // What computes a sum of products, and in which arithmetic.
-CutRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
+PartitionRules::Match Emitter::match(const Factors& f, const std::vector<int>& uses) {
   auto product = match_contraction(g_, f);
   // with channels last it may be a product of matrices, too, whose unit is faster than f32
   const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
@@ -95,7 +95,7 @@ void Emitter::choose_packed() {
   for (const Root& r : g_.roots()) raw.insert(r.edge.node);
   for (const Assignment& a : g_.assignments()) raw.insert(a.state);
   std::map<NodeId, bool> way;
-  for (NodeId id : cut_.results()) {
+  for (NodeId id : partition_.results()) {
     if (const auto c = matmuls_.find(id); c != matmuls_.end()) {
       raw.insert(c->second.a_node);
       if (!packable(g_, c->second)) raw.insert(c->second.b_node);
@@ -105,7 +105,7 @@ void Emitter::choose_packed() {
       raw.insert(v->second.image_node);
       if (!packed_filters(g_, v->second, *options_.target)) raw.insert(v->second.weight_node);
     } else {
-      for (NodeId k : cut_.operands(id)) raw.insert(k);
+      for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
   }
   for (auto& [id, c] : matmuls_) c.packed = packable(g_, c) && !raw.contains(c.b_node);
@@ -117,11 +117,14 @@ void Emitter::choose_packed() {
 NodeId Emitter::packed(Graph& dst, const MatmulPlan& c) {
   const auto [it, fresh] = packed_.try_emplace({c.b_node, c.type}, 0);
   if (!fresh) return it->second;
-  const NodeId from = to_[c.b_node];
+  const NodeId from = new_id_[c.b_node];
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
-  Node pack{.op = Op::Kernel, .dtype = DType::U8, .shape = {packed_bytes(c.kept(), n, k)}, .where = g_[c.b_node].where};
+  Node pack{.op = Op::Kernel,
+            .dtype = DType::U8,
+            .shape = {packed_bytes(c.stored_type(), n, k)},
+            .where = g_[c.b_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = here(pack_kernel(c.type, c.kept(), n, k, transposed(c)));
+  pack.kernel = bind_to_device(pack_kernel(c.type, c.stored_type(), n, k, transposed(c)));
   pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
@@ -132,14 +135,15 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
   const PackedFilters f = *packed_filters(g_, c, *options_.target);
   const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
   if (!fresh) return it->second;
-  const NodeId from = to_[c.weight_node];
+  const NodeId from = new_id_[c.weight_node];
   Node pack{
       .op = Op::Kernel,
       .dtype = c.nchw_bf16 ? DType::U8 : DType::F32,
       .shape = {c.nchw_bf16 ? c.nchw_bf16->groups * c.nchw_bf16->group_bytes() : f.floats(f.panel(*options_.target))},
       .where = g_[c.weight_node].where};
   pack.in.push_back({from, View(dst[from].shape)});
-  pack.kernel = here(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f, *options_.target));
+  pack.kernel =
+      bind_to_device(c.nchw_bf16 ? pack_nchw_bf16_kernel(c.nchw_bf16) : pack_weights_kernel(f, *options_.target));
   pack.name = pack.kernel->name();
   it->second = dst.add(std::move(pack));
   ++log_.fired["weight packed"];
@@ -147,23 +151,23 @@ NodeId Emitter::packed(Graph& dst, const ConvPlan& c) {
 }
 
 void Emitter::fuse_epilogues() {
-  for (auto& [id, e] : cut_.epilogues()) {
+  for (auto& [id, e] : partition_.epilogues()) {
     const NodeId producer = e.producer;
     if (const auto c = convolutions_.find(producer); c != convolutions_.end() && c->second.filter_gradient) continue;
     fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
-    cut_.absorb(producer);
+    partition_.absorb(producer);
   }
 }
 
 std::shared_ptr<Epilogue> Emitter::behind(const Fused& f) {
   name_loop(*f.epilogue->loop());
-  made_.push_back(f.epilogue->loop());
+  loop_kernels_.push_back(f.epilogue->loop());
   ++log_.fired["epilogue"];
   return f.epilogue;
 }
 
 // A kernel of this CPU, and of these threads.
-std::shared_ptr<const Kernel> Emitter::here(std::shared_ptr<Kernel> kernel) const {
+std::shared_ptr<const Kernel> Emitter::bind_to_device(std::shared_ptr<Kernel> kernel) const {
   kernel->device = device_;
   return kernel;
 }
@@ -174,7 +178,7 @@ void Emitter::name_loop(LoopKernel& k) {
 }
 
 std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
-  const ConvWay way = options_.winograd ? ConvWay::Cheapest : ConvWay::Direct;
+  const ConvAlgorithm way = options_.winograd ? ConvAlgorithm::Cheapest : ConvAlgorithm::Direct;
   const Target& target = *options_.target;
   const Blocking blocking(machine_);
   if (c.filter_gradient) return filter_gradient_kernel(c, target);
@@ -185,17 +189,17 @@ std::shared_ptr<HostKernel> Emitter::conv_kernel(const ConvPlan& c, std::shared_
 }
 
 std::shared_ptr<LoopKernel> Emitter::loop_kernel(NodeId id) {
-  const Loop& loop = *cut_.get<Loop>(id);
+  const Loop& loop = *partition_.get<Loop>(id);
   const Node& n = g_[id];
   Dim base_bytes = 0;
   if (is(n, builtin::slice_scatter())) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-  ir::Kernel k = *loop.kernel;
-  ir::tile_loops(k, options_.tile_side, machine_);
-  ir::stream_result(k, machine_);
-  ir::pipeline_rows(k, machine_);
+  codegen::Kernel k = *loop.kernel;
+  codegen::tile_loops(k, options_.tile_side, machine_);
+  codegen::stream_result(k, machine_);
+  codegen::pipeline_rows(k, machine_);
   auto kernel = std::make_shared<LoopKernel>(std::move(k), loop.same_index, base_bytes);
   name_loop(*kernel);
-  made_.push_back(kernel);
+  loop_kernels_.push_back(kernel);
   return kernel;
 }
 
@@ -204,13 +208,13 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   if (n.op == Op::Input) return dst.add(n);
   if (matmul_of(id)) {
     emit_products(dst, {id});
-    return to_[id];
+    return new_id_[id];
   }
   Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
   std::vector<NodeId> operands;
   const auto reads = [&](NodeId k) {
-    check(to_[k] != ~NodeId{0}, "a kernel reads a value that is not in memory");
-    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    check(new_id_[k] != ~NodeId{0}, "a kernel reads a value that is not in memory");
+    out.in.push_back({new_id_[k], View(dst[new_id_[k]].shape)});
     operands.push_back(k);
   };
   const auto fused = fused_.find(id);
@@ -237,18 +241,18 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
     shapes[v->first] = lowering::shapes_of(g_, c);
     kind = kernel->name().starts_with("conv_winograd") ? "conv_winograd" : "conv";
   } else {
-    for (NodeId k : cut_.operands(id)) reads(k);
+    for (NodeId k : partition_.operands(id)) reads(k);
     if (n.kernel) {  // chosen before, and known
       out.name = n.name, out.kernel = n.kernel;
       return dst.add(std::move(out));
     }
-    const bool loop = cut_.get<Loop>(id);
+    const bool loop = partition_.get<Loop>(id);
     kernel = loop ? loop_kernel(id) : library_kernel(g_, n, options_.target->isa);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
   ++log_.fired[kind];
   kernel->origin = {"cpu: " + kind, steps(g_, id, operands, shapes), {}};
-  out.name = kernel->name(), out.kernel = here(std::move(kernel));
+  out.name = kernel->name(), out.kernel = bind_to_device(std::move(kernel));
   return dst.add(std::move(out));
 }
 
@@ -259,22 +263,22 @@ Lowered Emitter::run() {
   find_prologues();
   Graph dst;
   for (NodeId id = 0; id < g_.size(); ++id) {
-    const bool wanted = g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id);
-    if (to_[id] != ~NodeId{0} || !wanted || prologues_.contains(id)) continue;
+    const bool wanted = g_[id].op == Op::Input ? partition_.is_live(id) : partition_.results().contains(id);
+    if (new_id_[id] != ~NodeId{0} || !wanted || prologues_.contains(id)) continue;
     const auto group = groups_.find(id);
     const auto results = group == groups_.end() ? std::vector<NodeId>{} : available(group->second);
     if (results.size() > 1) emit_products(dst, results);
-    else to_[id] = emit(dst, id);
+    else new_id_[id] = emit(dst, id);
   }
-  copy_results(g_, to_, dst);
+  copy_results(g_, new_id_, dst);
   note_tiles();
-  return {std::move(dst), std::move(made_)};
+  return {std::move(dst), std::move(loop_kernels_)};
 }
 
 // That products run on tiles, which means something for the process, or that it was refused them.
 void Emitter::note_tiles() {
   int on = 0;
-  const auto see = [&](const DenseUnit* u) { on += u && on_tiles(*u); };
+  const auto see = [&](const Microkernel* u) { on += u && on_tiles(*u); };
   for (const auto& [id, c] : matmuls_) see(c.unit);
   for (const auto& [id, c] : convolutions_) see(c.nchw_bf16 ? c.nchw_bf16->unit : nullptr);
   if (on > 0) log_.fired["product on tiles"] = on;
@@ -283,8 +287,8 @@ void Emitter::note_tiles() {
 }
 
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
-              ir::KernelNames& names) {
+              codegen::KernelNames& names) {
   return Emitter(g, device, log, options, names).run();
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -15,9 +15,9 @@
 #include "lightcone/codegen/kernel_names.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/attention.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Attention, with its origin.
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
@@ -32,12 +32,13 @@ struct Lowered {
 };
 // Graphs that are compiled together share the names of their kernels.
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
-              ir::KernelNames& names);
+              codegen::KernelNames& names);
 
 // Chooses a kernel for each task of the cut and puts it into a new graph.
 class Emitter {
  public:
-  Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o, ir::KernelNames& names);
+  Emitter(const Graph& g, std::shared_ptr<Device> device, PassLog& log, const CpuOptions& o,
+          codegen::KernelNames& names);
   Lowered run();
 
  private:
@@ -45,14 +46,14 @@ class Emitter {
     NodeId producer;
     std::shared_ptr<Epilogue> epilogue;
   };
-  lowering::CutRules rules();
-  lowering::CutRules::Match match(const lowering::Factors& f, const std::vector<int>& uses);
+  lowering::PartitionRules rules();
+  lowering::PartitionRules::Match match(const lowering::Factors& f, const std::vector<int>& uses);
   void choose_packed();
   NodeId packed(Graph& dst, const MatmulPlan& c);
   NodeId packed(Graph& dst, const ConvPlan& c);
   void fuse_epilogues();
   std::shared_ptr<Epilogue> behind(const Fused& f);
-  std::shared_ptr<const Kernel> here(std::shared_ptr<Kernel> kernel) const;
+  std::shared_ptr<const Kernel> bind_to_device(std::shared_ptr<Kernel> kernel) const;
   void name_loop(LoopKernel& k);
   NodeId emit(Graph& dst, NodeId id);
   void note_tiles();
@@ -73,19 +74,19 @@ class Emitter {
   PassLog& log_;
   const CpuOptions& options_;
   const Machine& machine_;
-  ir::KernelNames& names_;
+  codegen::KernelNames& names_;
   int tiles_wanted_ = 0;  // products that would be on tiles, if the system grants them
   bool nhwc_bf16_;        // convolutions with channels last are multiplied in bf16
   std::map<NodeId, MatmulPlan> matmuls_;
   std::map<NodeId, ConvPlan> convolutions_;
-  lowering::Cut cut_;                             // made with match(), which fills the two above
+  lowering::Partition partition_;                 // made with match(), which fills the two above
   std::map<NodeId, Fused> fused_;                 // by consumer
   std::map<NodeId, std::vector<NodeId>> groups_;  // results of products of the same rows, by the first of them
   std::set<NodeId> prologues_;                    // loops that may run within the products that read them
-  std::vector<std::shared_ptr<LoopKernel>> made_;
-  std::vector<NodeId> to_;
+  std::vector<std::shared_ptr<LoopKernel>> loop_kernels_;
+  std::vector<NodeId> new_id_;
   std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
   std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;
 };
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

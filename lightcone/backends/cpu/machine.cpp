@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 #if defined(__x86_64__)
@@ -126,4 +126,4 @@ bool keep_profile(const Machine& m) {
   return cache.find(profile_name(cache)) == str(m);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

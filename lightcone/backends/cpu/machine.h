@@ -5,7 +5,7 @@
 
 #include "lightcone/codegen/machine.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Vendor, family, model and stepping, one word: what a kept profile belongs to.
 std::string processor();
@@ -20,4 +20,4 @@ bool keep_profile(const Machine& m);
 // Is there one for this processor, or is another one given? Also where none could be kept: nothing is to be measured.
 bool profile_is_kept();
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

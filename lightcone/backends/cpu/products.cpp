@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/core/composite.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // The product behind a result, which may be that of its epilogue.
 const MatmulPlan* Emitter::matmul_of(NodeId result) const {
@@ -24,12 +24,12 @@ void Emitter::find_groups() {
     return same;
   };
   std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by A
-  for (NodeId id : cut_.results()) {
+  for (NodeId id : partition_.results()) {
     const MatmulPlan* c = matmul_of(id);
     if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && !cut_.varies(c->a_node)) continue;  // computed once, each by itself
+    if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // computed once, each by itself
     auto& groups = by_rows[c->a_node];
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
       return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
@@ -50,8 +50,8 @@ std::vector<NodeId> Emitter::available(const std::vector<NodeId>& group) const {
     bool there = true, ties = tied;
     if (const auto f = fused_.find(id); f != fused_.end())
       for (NodeId k : f->second.epilogue->operands()) {
-        if (to_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
-        const lowering::Loop& loop = *cut_.get<lowering::Loop>(id);
+        if (new_id_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
+        const lowering::Loop& loop = *partition_.get<lowering::Loop>(id);
         const auto at =
             static_cast<std::size_t>(std::find(loop.buffers.begin(), loop.buffers.end(), k) - loop.buffers.begin());
         there = there && std::find(parts.begin(), parts.end(), k) != parts.end() && loop.same_index[at];
@@ -74,10 +74,10 @@ std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) c
   constexpr std::int64_t kLongestRow = 1 << 14, kMostBytes = 64 << 20;
   constexpr double kShare = 16;
   const MatmulPlan& c = *matmul_of(results[0]);
-  const auto* loop = cut_.get<lowering::Loop>(c.a_node);
+  const auto* loop = partition_.get<lowering::Loop>(c.a_node);
   const Node& a = g_[c.a_node];
-  if (!loop || is(a, builtin::slice_scatter()) || a.dtype != DType::F32 || !cut_.varies(c.a_node) ||
-      static_cast<std::size_t>(cut_.readers(c.a_node)) != results.size())
+  if (!loop || is(a, builtin::slice_scatter()) || a.dtype != DType::F32 || !partition_.varies(c.a_node) ||
+      static_cast<std::size_t>(partition_.readers(c.a_node)) != results.size())
     return std::nullopt;
   if (!(c.a_offset == Dim(0)) || !(c.k.a == Dim(1)) || !(c.axes.back().a == Dim(0))) return std::nullopt;
   Dim row = c.k.extent, all = row;
@@ -90,8 +90,8 @@ std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) c
     return std::nullopt;
   double columns = 0;
   for (NodeId id : results) columns += static_cast<double>(matmul_of(id)->axes.back().extent.bounds().lo);
-  ir::Kernel k = *loop->kernel;
-  ir::tile_loops(k, options_.tile_side, machine_);
+  codegen::Kernel k = *loop->kernel;
+  codegen::tile_loops(k, options_.tile_side, machine_);
   if (k.output_loops == 0 || !k.tiles.empty() || k.work * kShare > columns) return std::nullopt;
   const Dim step = all / k.loops[0].extent;
   if (!(step * k.loops[0].extent == all) || !(row % step == Dim(0))) return std::nullopt;
@@ -105,7 +105,7 @@ void Emitter::find_prologues() {
     grouped.insert(group.begin(), group.end());
     if (steps_of_a_row(group)) prologues_.insert(matmul_of(first)->a_node);
   }
-  for (NodeId id : cut_.results())
+  for (NodeId id : partition_.results())
     if (matmul_of(id) && !grouped.contains(id) && steps_of_a_row({id})) prologues_.insert(matmul_of(id)->a_node);
 }
 
@@ -123,19 +123,19 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   Node out{.op = Op::Kernel, .dtype = first.dtype, .shape = first.shape, .where = first.where};
   std::vector<NodeId> operands;
   const auto reads = [&](NodeId k) {
-    if (to_[k] == ~NodeId{0}) to_[k] = emit(dst, k);  // an input that comes later, or a loop that waited
-    out.in.push_back({to_[k], View(dst[to_[k]].shape)});
+    if (new_id_[k] == ~NodeId{0}) new_id_[k] = emit(dst, k);  // an input that comes later, or a loop that waited
+    out.in.push_back({new_id_[k], View(dst[new_id_[k]].shape)});
     operands.push_back(k);
     return static_cast<int>(out.in.size()) - 1;
   };
   const NodeId a = matmul_of(results[0])->a_node;
   MatmulRows rows;
-  if (const auto steps = to_[a] == ~NodeId{0} ? steps_of_a_row(results) : std::nullopt) {
-    const lowering::Loop& b = *cut_.get<lowering::Loop>(a);
+  if (const auto steps = new_id_[a] == ~NodeId{0} ? steps_of_a_row(results) : std::nullopt) {
+    const lowering::Loop& b = *partition_.get<lowering::Loop>(a);
     for (NodeId k : b.buffers) reads(k);
     rows = {std::make_shared<LoopKernel>(*b.kernel, b.same_index), *steps, b.buffers.size()};
     name_loop(*rows.loop);
-    made_.push_back(rows.loop);
+    loop_kernels_.push_back(rows.loop);
     ++log_.fired["rows made in the product"];
   } else {
     reads(a);
@@ -144,7 +144,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   for (NodeId id : results) {
     const MatmulPlan& c = *matmul_of(id);
     if (c.packed) {
-      if (to_[c.b_node] == ~NodeId{0}) to_[c.b_node] = emit(dst, c.b_node);
+      if (new_id_[c.b_node] == ~NodeId{0}) new_id_[c.b_node] = emit(dst, c.b_node);
       const NodeId w = packed(dst, c);
       out.in.push_back({w, View(dst[w].shape)});
       operands.push_back(c.b_node);
@@ -175,16 +175,16 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   }
   auto kernel = matmul_kernel(parts, std::move(rows), options_.target->isa, Blocking(machine_));
   kernel->origin = {"cpu: matmul", std::move(made), {}};
-  out.name = kernel->name(), out.kernel = here(std::move(kernel));
-  const NodeId whole = to_[results[0]] = dst.add(std::move(out));
+  out.name = kernel->name(), out.kernel = bind_to_device(std::move(kernel));
+  const NodeId whole = new_id_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {
     const Node& n = g_[results[p]];
     Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
     part.in.push_back({whole, View(dst[whole].shape)});
-    part.kernel = here(part_kernel(parts, p));
+    part.kernel = bind_to_device(part_kernel(parts, p));
     part.name = part.kernel->name();
-    to_[results[p]] = dst.add(std::move(part));
+    new_id_[results[p]] = dst.add(std::move(part));
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -6,7 +6,7 @@
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/loop_plan.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // Threads that scratch memory was planned for are enough for any.
@@ -117,8 +117,8 @@ void ScanKernel::run(const HostLaunch& l) const {
 }  // namespace
 
 Graph compile_loops(const Graph& g, PassLog& log, const CpuOptions& options, int workers) {
-  return lc::compile_loops(g, log, "cpu", cpu(options), workers,
+  return lc::compile_loops(g, log, "cpu", lc::cpu(options), workers,
                            [workers](LoopPlan plan) { return std::make_shared<ScanKernel>(std::move(plan), workers); });
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

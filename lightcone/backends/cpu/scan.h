@@ -5,9 +5,9 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Gives each of them its kernel; the bodies are compiled by generic() and cpu(options).
 Graph compile_loops(const Graph& g, PassLog& log, const CpuOptions& options, int workers);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using Candidates = std::vector<Machine>;
@@ -139,4 +139,4 @@ Machine choose_profile(const Machine& built_in, const TuneOptions& options, cons
   return Chooser(built_in, options, bench).run();
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

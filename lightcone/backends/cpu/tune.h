@@ -26,7 +26,7 @@ struct TuneOptions {
 // most; needs a C compiler or LLVM, and memory for a dozen such tensors. Nothing is kept: see keep_profile().
 Machine tune(const TuneOptions& options = {});
 
-namespace host {
+namespace backends::cpu {
 
 enum class TuneWork : std::uint8_t { Gelu, Softmax, LayerNorm, Q8Weights, Q4Weights };
 // What is tuned. tune() has this machine, tests have others.
@@ -39,5 +39,5 @@ struct TuneBench {
 };
 Machine choose_profile(const Machine& built_in, const TuneOptions& options, const TuneBench& bench);
 
-}  // namespace host
+}  // namespace backends::cpu
 }  // namespace lc

@@ -20,8 +20,8 @@
 namespace lc {
 namespace {
 
-using host::TuneBench;
-using host::TuneWork;
+using backends::cpu::TuneBench;
+using backends::cpu::TuneWork;
 using i64 = std::int64_t;
 
 constexpr i64 kWidest = 4096;  // of a row
@@ -47,8 +47,8 @@ bool of_weights(TuneWork w) { return w == TuneWork::Q8Weights || w == TuneWork::
 class Bench {
  public:
   explicit Bench(const TuneOptions& o)
-      : threads_(o.threads), parallel_(host::threads(o.threads)), small_(o.elements > 0) {
-    const i64 last = host::default_machine().l3, spare = bytes_to_spare();
+      : threads_(o.threads), parallel_(backends::cpu::threads(o.threads)), small_(o.elements > 0) {
+    const i64 last = backends::cpu::default_machine().l3, spare = bytes_to_spare();
     const i64 beyond = std::clamp<i64>(last / 2, 8 << 20, 32 << 20);
     elements_ = (o.elements > 0 ? o.elements : beyond) / kWidest * kWidest;
     if (elements_ < kWidest) throw Error("tune", "tensors of fewer than 4,096 elements tell nothing about a machine");
@@ -84,7 +84,7 @@ Graph Bench::graph(TuneWork w) const {
     case TuneWork::LayerNorm: g.output("y", layer_norm(input(1024), {1024})); break;
     case TuneWork::Q8Weights:
     case TuneWork::Q4Weights: {  // a row times weights, as in decoding
-      const Tensor x = g.input("x", {weight_rows(w), row_bytes(w)}, DType::U8, SourceLocation::current(), kParameter);
+      const Tensor x = g.parameter("x", {weight_rows(w), row_bytes(w)}, DType::U8);
       g.output("y", linear(g.input("a", {1, kWidest}), prim::dequantize(x, format(w))));
       break;
     }
@@ -121,20 +121,20 @@ void Bench::measure(Machine& m) const {
   const i64 beyond = small_ ? 0 : std::min({4 * m.l3, 1024 * kMB, bytes_to_spare()});
   const i64 bytes = std::max(elements_ * 16, beyond);
   const auto size = static_cast<std::size_t>(bytes);
-  m.read_bandwidth = host::read_bandwidth(*parallel_, size, 0.3);
-  m.copy_bandwidth = host::copy_bandwidth(*parallel_, size / 2, 0.3);
-  m.fma_rate = host::fma_rate(*parallel_, 0.2);
+  m.read_bandwidth = backends::cpu::read_bandwidth(*parallel_, size, 0.3);
+  m.copy_bandwidth = backends::cpu::copy_bandwidth(*parallel_, size / 2, 0.3);
+  m.fma_rate = backends::cpu::fma_rate(*parallel_, 0.2);
 }
 
 }  // namespace
 
 Machine tune(const TuneOptions& options) {
   Bench bench(options);
-  Machine best = host::choose_profile(
-      host::default_machine(), options,
+  Machine best = backends::cpu::choose_profile(
+      backends::cpu::default_machine(), options,
       {.prepare = [&](TuneWork w, const std::vector<Machine>& all) { return bench.prepare(w, all); },
        .now = now,
-       .wide = host::detect_isa() == host::Isa::Avx512});
+       .wide = backends::cpu::detect_isa() == backends::cpu::Isa::Avx512});
   if (options.said) options.said("bandwidths");
   bench.measure(best);
   return best;

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lc::nvidia::api {
+namespace lc::backends::cuda::api {
 
 // What only the driver knows the inside of.
 struct Context;
@@ -222,4 +222,4 @@ struct Compiler {
 #undef LIGHTCONE_MEMBER
 #undef LIGHTCONE_COMPILER_MEMBER
 
-}  // namespace lc::nvidia::api
+}  // namespace lc::backends::cuda::api

@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kLines = 12, kCharacters = 2000;  // of what the compiler said
@@ -77,7 +77,7 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return {"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false"};
 }
 
-// Does this kernel's definition begin with LC_BEGIN, as simt::begin_kernel() writes it?
+// Does this kernel's definition begin with LC_BEGIN, as codegen::simt::begin_kernel() writes it?
 bool waits_itself(const std::string& text, const std::string& kernel) {
   const std::size_t at = text.find(" " + kernel + "("), body = at == std::string::npos ? at : text.find("{\n", at);
   constexpr std::string_view kBegin = "  LC_BEGIN\n";
@@ -183,4 +183,4 @@ Module::~Module() {
   stream_->context().quietly([&](const api::Driver& a) { return a.unload_module(module_); });
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -10,7 +10,7 @@
 #include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/cache/object_cache.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 // What to compile for: "sm_90a" for a device of compute capability 9.0. Where NVRTC is older than the device, the
 // newest of the same generation that it knows. An Error when there is none: code of another generation does not run.
@@ -51,4 +51,4 @@ class Module final : public gpu::Code {
   std::vector<bool> overlaps_;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

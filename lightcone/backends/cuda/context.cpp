@@ -2,7 +2,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 // After these the context is of no use (the driver's documentation says so of each), or the driver is gone.
@@ -112,4 +112,4 @@ std::string Context::memory_words() const {
   return str_cat(free, " of its ", total, " bytes are free");
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

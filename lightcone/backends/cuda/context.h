@@ -9,7 +9,7 @@
 
 #include "lightcone/backends/cuda/library.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 // A device is lost when one of its kernels did what it must not, or when the driver gave it up: from then on each of
 // its calls fails, and all that lay in its memory is gone. Everything that was opened on it gives the same Error at
@@ -59,4 +59,4 @@ class Context {
   mutable std::atomic<api::Result> reason_ = api::Result::Success;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -7,7 +7,7 @@
 #include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kOldest = 120000;
@@ -246,4 +246,4 @@ void CublasLtProduct::enqueue(api::Stream* stream, const Places& p) const {
   must(s, "multiply");
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -11,7 +11,7 @@
 #include "lightcone/backends/cuda/stream.h"
 #include "lightcone/cache/object_cache.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 // The library's file, loaded once a process; it stays.
 struct CublasLtLibrary {
@@ -92,4 +92,4 @@ class CublasLtProduct final : public gpu::LibraryProduct {
   std::size_t workspace_ = 0;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

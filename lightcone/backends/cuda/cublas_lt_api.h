@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cuda/api.h"
 
-namespace lc::nvidia::api {
+namespace lc::backends::cuda::api {
 
 // What only the library knows the inside of.
 struct LtHandle;
@@ -75,4 +75,4 @@ struct Lt {
   std::size_t (*version)() = nullptr;  // cublasLtGetVersion
 };
 
-}  // namespace lc::nvidia::api
+}  // namespace lc::backends::cuda::api

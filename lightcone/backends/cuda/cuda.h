@@ -38,15 +38,15 @@ struct CudaOptions {
 // Opens the device when the first graph is compiled. All programs of one such value share it.
 Compiler cuda(CudaOptions options = {}, GpuOptions gpu = {});
 
-namespace nvidia {
+namespace backends::cuda {
 
 // What is there. An Error where there is no driver or no device, which says what to do.
-std::vector<gpu::Limits> devices(const CudaOptions& options = {});
+std::vector<backends::gpu::Limits> devices(const CudaOptions& options = {});
 
 // A device with an ordered stream of its own. An Error when there is no such device, driver or NVRTC, which says what
 // to install. After a kernel has brought the device down (an Error says so), the process has to be started anew:
 // NVIDIA's driver refuses whatever it is asked until then.
-std::shared_ptr<gpu::GpuDevice> open_device(const CudaOptions& options = {});
+std::shared_ptr<backends::gpu::GpuDevice> open_device(const CudaOptions& options = {});
 
-}  // namespace nvidia
+}  // namespace backends::cuda
 }  // namespace lc

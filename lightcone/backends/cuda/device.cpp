@@ -7,7 +7,7 @@
 #include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 // How wide a launch may be: the number of groups goes into one axis.
@@ -58,12 +58,12 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
   l.architecture = str_cat("sm_", major, minor);
   l.driver = "CUDA " + version_text(driver.version());
   l.language = gpu::Language::Cuda;
-  l.threads = p[DeviceAttribute::MaxThreadsPerBlock];
+  l.max_block_size = p[DeviceAttribute::MaxThreadsPerBlock];
   l.warp = p[DeviceAttribute::WarpSize];
   l.shared = static_cast<std::size_t>(p[DeviceAttribute::MaxSharedMemoryPerBlockOptin]);
-  l.processors = p[DeviceAttribute::MultiprocessorCount];
+  l.multiprocessors = p[DeviceAttribute::MultiprocessorCount];
   l.memory = p.memory();
-  l.groups = std::min<std::int64_t>(p[DeviceAttribute::MaxGridDimX], kMostGroups);
+  l.max_grid_size = std::min<std::int64_t>(p[DeviceAttribute::MaxGridDimX], kMostGroups);
   l.f64 = true;
   return l;
 }
@@ -84,7 +84,7 @@ void check_overlap(int driver_version) {
                         version_text(driver_version), ": install a newer driver, or switch them off"));
 }
 
-api::Address checked(Place p, std::size_t bytes) {
+api::Address checked(BufferSlice p, std::size_t bytes) {
   const std::size_t size = p ? p.buffer->size() : 0;
   if (p.offset > size || bytes > size - p.offset)
     throw Error("cuda", str_cat(bytes, " bytes at ", p.offset, " are not within a buffer of ", size));
@@ -128,17 +128,17 @@ CudaDevice::CudaDevice(const CudaOptions& options)
 
 CudaDevice::~CudaDevice() { stream_->wait_quietly(); }
 
-void CudaDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+void CudaDevice::copy_in(BufferSlice to, const void* from, std::size_t bytes) {
   staging_.copy_in(checked(to, bytes), static_cast<const std::byte*>(from), bytes);
 }
-void CudaDevice::copy_out(void* to, Place from, std::size_t bytes) {
+void CudaDevice::copy_out(void* to, BufferSlice from, std::size_t bytes) {
   staging_.copy_out(static_cast<std::byte*>(to), checked(from, bytes), bytes);
 }
-void CudaDevice::copy(Place to, Place from, std::size_t bytes) {
+void CudaDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
   const api::Address a = checked(to, bytes), b = checked(from, bytes);
   if (bytes) stream_->ask("copy", [&](const api::Driver& d, api::Stream* s) { return d.copy(a, b, bytes, s); });
 }
-void CudaDevice::zero(Place to, std::size_t bytes) {
+void CudaDevice::zero(BufferSlice to, std::size_t bytes) {
   const api::Address a = checked(to, bytes);
   if (bytes)
     stream_->ask("set memory to zero", [&](const api::Driver& d, api::Stream* s) { return d.fill(a, 0, bytes, s); });
@@ -148,8 +148,8 @@ std::shared_ptr<const gpu::Code> CudaDevice::compile(const std::string& text, co
   return Module::make(stream_, *compiler_, cache_, limits_.architecture, limits_.shared, text, kernels, overlaps_);
 }
 
-void CudaDevice::start(const gpu::Start& s) {
-  if (s.groups == 0) return;
+void CudaDevice::launch_kernel(const gpu::KernelLaunch& s) {
+  if (s.grid_size == 0) return;
   const KernelCall call = kernel_call(s, limits_);
   std::array<std::uint64_t, kMostWords> values;
   const std::size_t n = words_of(s);
@@ -180,7 +180,8 @@ std::string CudaDevice::library_problem() const {
   return lt_problem_;
 }
 
-void CudaDevice::multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) {
+void CudaDevice::multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
+                          BufferSlice scratch) {
   const auto& product = static_cast<const CublasLtProduct&>(p);
   const CublasLtProduct::Places places{address_of(a), address_of(b), address_of(to), address_of(scratch)};
   stream_->ask("multiply", [&](const api::Driver&, api::Stream* stream) {
@@ -193,12 +194,12 @@ std::unique_ptr<Recording> CudaDevice::record(std::span<const Launch> launches) 
   return std::make_unique<GraphRecording>(*this, launches);
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda
 
 namespace lc {
 
 Compiler cuda(CudaOptions options, GpuOptions gpu) {
-  return gpu::compiler([options = std::move(options)] { return nvidia::open_device(options); }, gpu);
+  return backends::gpu::compiler([options = std::move(options)] { return backends::cuda::open_device(options); }, gpu);
 }
 
 }  // namespace lc

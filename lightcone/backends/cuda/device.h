@@ -11,7 +11,7 @@
 #include "lightcone/backends/cuda/memory.h"
 #include "lightcone/backends/cuda/staging.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 class CudaDevice final : public gpu::GpuDevice {
  public:
@@ -24,18 +24,19 @@ class CudaDevice final : public gpu::GpuDevice {
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
   std::unique_ptr<Buffer> reserve(std::size_t bytes) override { return memory_->reserve(bytes); }
-  void copy_in(Place to, const void* from, std::size_t bytes) override;
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place to, Place from, std::size_t bytes) override;
-  void zero(Place to, std::size_t bytes) override;
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override;
+  void zero(BufferSlice to, std::size_t bytes) override;
   void synchronise() override { stream_->wait(); }
 
   std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
-  void start(const gpu::Start& s) override;
+  void launch_kernel(const gpu::KernelLaunch& s) override;
   std::shared_ptr<const gpu::LibraryProduct> library_product(const gpu::MatrixProduct& p) override;
   bool prefers(const gpu::LibraryProduct& p, const std::string& text,
                const std::function<std::optional<double>()>& measure) override;
-  void multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) override;
+  void multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
+                BufferSlice scratch) override;
   std::string library_problem() const override;
   // Whole runs that are repeated become graphs of the driver's.
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override;
@@ -56,4 +57,4 @@ class CudaDevice final : public gpu::GpuDevice {
   std::shared_ptr<CublasLt> lt_;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

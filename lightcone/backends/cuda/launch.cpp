@@ -4,12 +4,13 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 namespace {
 
 // Writes the map of what lies at `address`.
-void encode(const Driver& driver, const gpu::TileMap& m, api::Address address, std::span<std::uint64_t, kMapWords> to) {
+void encode(const Driver& driver, const gpu::TensorMap& m, api::Address address,
+            std::span<std::uint64_t, kMapWords> to) {
   struct alignas(64) Map {
     std::array<std::uint64_t, kMapWords> words{};
   } map;
@@ -32,30 +33,32 @@ void encode(const Driver& driver, const gpu::TileMap& m, api::Address address, s
 
 }  // namespace
 
-KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits) {
+KernelCall kernel_call(const gpu::KernelLaunch& s, const gpu::Limits& limits) {
   const auto refuse = [](std::string_view what, auto has, auto most) {
     throw Error("cuda",
                 str_cat("a kernel was to be started with ", has, " ", what, ", and the device takes at most ", most));
   };
-  if (s.groups < 0 || s.groups > limits.groups) refuse("groups", s.groups, limits.groups);
-  if (s.threads < 1 || s.threads > limits.threads) refuse("threads in a group", s.threads, limits.threads);
+  if (s.grid_size < 0 || s.grid_size > limits.max_grid_size) refuse("groups", s.grid_size, limits.max_grid_size);
+  if (s.block_size < 1 || s.block_size > limits.max_block_size)
+    refuse("threads in a group", s.block_size, limits.max_block_size);
   if (s.shared > limits.shared) refuse("bytes of shared memory", s.shared, limits.shared);
-  if (s.places.size() + s.sizes.size() > kMostArguments)
-    refuse("arguments", s.places.size() + s.sizes.size(), kMostArguments);
-  if (s.maps.size() > kMostMaps) refuse("maps", s.maps.size(), kMostMaps);
+  if (s.buffers.size() + s.sizes.size() > kMostArguments)
+    refuse("arguments", s.buffers.size() + s.sizes.size(), kMostArguments);
+  if (s.tensor_maps.size() > kMostMaps) refuse("maps", s.tensor_maps.size(), kMostMaps);
   const auto& code = *static_cast<const Module*>(s.code);
-  return {code.function(s.function),       static_cast<unsigned>(s.groups),      static_cast<unsigned>(s.threads),
-          static_cast<unsigned>(s.shared), static_cast<unsigned>(s.maps.size()), code.overlaps(s.function)};
+  return {
+      code.function(s.function),       static_cast<unsigned>(s.grid_size),          static_cast<unsigned>(s.block_size),
+      static_cast<unsigned>(s.shared), static_cast<unsigned>(s.tensor_maps.size()), code.overlaps(s.function)};
 }
 
-void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to) {
+void write_words(const Driver& driver, const gpu::KernelLaunch& s, std::span<std::uint64_t> to) {
   std::size_t n = 0;
-  for (const gpu::TileMap& m : s.maps) {
+  for (const gpu::TensorMap& m : s.tensor_maps) {
     encode(driver, m, address_of(m.at), to.subspan(n).first<kMapWords>());
     n += kMapWords;
   }
-  for (const Place& p : s.places) to[n++] = address_of(p);
+  for (const BufferSlice& p : s.buffers) to[n++] = address_of(p);
   for (const std::int64_t size : s.sizes) to[n++] = static_cast<std::uint64_t>(size);
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

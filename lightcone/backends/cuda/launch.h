@@ -8,15 +8,15 @@
 #include "lightcone/backends/cuda/compile.h"
 #include "lightcone/backends/cuda/memory.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
-inline constexpr std::size_t kMapWords = 16;                                       // of a map: the driver's CUtensorMap
-inline constexpr std::size_t kMostMaps = 2;                                        // of a start
-inline constexpr std::size_t kMostArguments = gpu::kMostPlaces + gpu::kMostSizes;  // but maps
+inline constexpr std::size_t kMapWords = 16;                                      // of a map: the driver's CUtensorMap
+inline constexpr std::size_t kMostMaps = 2;                                       // of a start
+inline constexpr std::size_t kMostArguments = gpu::kMaxBuffers + gpu::kMaxSizes;  // but maps
 inline constexpr std::size_t kMostWords = kMostMaps * kMapWords + kMostArguments;
 
 // Where a place of this device lies; 0 for none.
-inline api::Address address_of(const Place& p) {
+inline api::Address address_of(const BufferSlice& p) {
   return p ? static_cast<const DeviceBuffer*>(p.buffer)->address() + p.offset : 0;
 }
 
@@ -27,13 +27,13 @@ struct KernelCall {
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 // An Error for what no driver takes.
-KernelCall kernel_call(const gpu::Start& s, const gpu::Limits& limits);
+KernelCall kernel_call(const gpu::KernelLaunch& s, const gpu::Limits& limits);
 
 // How many words the arguments of a start are, and what they are. An Error for a map that the driver does not take.
-inline std::size_t words_of(const gpu::Start& s) {
-  return s.maps.size() * kMapWords + s.places.size() + s.sizes.size();
+inline std::size_t words_of(const gpu::KernelLaunch& s) {
+  return s.tensor_maps.size() * kMapWords + s.buffers.size() + s.sizes.size();
 }
-void write_words(const Driver& driver, const gpu::Start& s, std::span<std::uint64_t> to);
+void write_words(const Driver& driver, const gpu::KernelLaunch& s, std::span<std::uint64_t> to);
 
 // Arguments as the driver wants them: where each lies.
 class Pointers {
@@ -60,4 +60,4 @@ inline api::Result start_kernel(const api::Driver& a, api::Stream* stream, const
   return a.launch(c.function, c.groups, 1, 1, c.threads, 1, 1, c.shared, stream, p.data(), nullptr);
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -9,7 +9,7 @@
 #include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 constexpr int kOldestDriver = 12000;  // what graphs of kernels are updated with is of this version
@@ -194,4 +194,4 @@ std::shared_ptr<const Compiler> Compiler::open(const std::string& path, int driv
   return c;
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

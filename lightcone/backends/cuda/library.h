@@ -10,7 +10,7 @@
 
 #include "lightcone/backends/cuda/api.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 class Context;
 
@@ -69,4 +69,4 @@ class Compiler {
   std::vector<int> architectures_;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -5,7 +5,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
@@ -207,4 +207,4 @@ void Memory::trim() {
     stream_->context().quietly([&, at = at](const api::Driver& a) { return a.free(at); });
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

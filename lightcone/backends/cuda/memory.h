@@ -11,7 +11,7 @@
 #include "lightcone/backends/cuda/stream.h"
 #include "lightcone/device/device.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 // A buffer of the device: all that is done to it happens in one stream.
 class DeviceBuffer : public Buffer {
@@ -65,4 +65,4 @@ class Memory : public std::enable_shared_from_this<Memory> {
   std::multimap<std::size_t, api::Address> free_;  // blocks that nobody uses, by their size
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 // What a stream is asked for while this lives becomes a graph.
@@ -133,7 +133,7 @@ void GraphRecording::capture(Segment& s) {
   for (std::size_t k = begin; k < end; ++k) {
     const Trace::Step& step = now_.steps[k];
     c.check(enqueue(c.api(), aside.get(), now_, step), "put a launch into a graph");
-    s.nodes.push_back(step.kind == Trace::Kind::Start ? graph.last() : nullptr);
+    s.nodes.push_back(step.kind == Trace::Kind::Launch ? graph.last() : nullptr);
   }
   s.graph = graph.end();
   c.check(c.api().instantiate_graph(&s.exec, s.graph, 0), "make a graph");
@@ -154,7 +154,7 @@ bool GraphRecording::same_steps(const Trace& next) const {
   for (std::size_t k = 0; k < next.steps.size(); ++k) {
     const Trace::Step &a = now_.steps[k], &b = next.steps[k];
     if (a.kind != b.kind || a.product != b.product) return false;
-    if (a.kind != Trace::Kind::Start && !std::ranges::equal(a.in(now_), b.in(next))) return false;
+    if (a.kind != Trace::Kind::Launch && !std::ranges::equal(a.in(now_), b.in(next))) return false;
   }
   return true;
 }
@@ -192,4 +192,4 @@ void GraphRecording::drop() noexcept {
   captured_ = false;
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

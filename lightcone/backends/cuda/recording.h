@@ -6,7 +6,7 @@
 
 #include "lightcone/backends/cuda/trace.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 class GraphRecording final : public Recording {
  public:
@@ -45,4 +45,4 @@ class GraphRecording final : public Recording {
   bool captured_ = false, stale_ = true, ran_ = false;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

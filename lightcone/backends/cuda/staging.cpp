@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kSlot = 1u << 20;  // long enough for the bus, short enough to overlap
@@ -124,4 +124,4 @@ void Staging::copy_out(std::byte* to, api::Address from, std::size_t bytes) {
   slots[last % 2]->take(to);
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -10,7 +10,7 @@
 
 #include "lightcone/backends/cuda/stream.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 class Staging {
  public:
@@ -40,4 +40,4 @@ class Staging {
   std::vector<std::unique_ptr<Slot>> out_;  // that nobody uses
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -1,6 +1,6 @@
 #include "lightcone/backends/cuda/stream.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 Stream::Stream(std::shared_ptr<Context> context) : context_(std::move(context)) {
   context_->enter();
@@ -30,4 +30,4 @@ void Event::wait() const {
   context_.check(context_.api().synchronise_event(event_), "finish what it was asked for");
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

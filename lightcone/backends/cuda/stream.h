@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cuda/context.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 class Stream {
  public:
@@ -52,4 +52,4 @@ class Event {
   api::Event* event_ = nullptr;
 };
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

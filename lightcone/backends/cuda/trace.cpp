@@ -1,6 +1,6 @@
 #include "lightcone/backends/cuda/trace.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 namespace {
 
 // Loops of many steps are one launch. A graph of more takes the driver longer to make than it saves.
@@ -18,24 +18,25 @@ class Recorder final : public gpu::GpuDevice {
     return device_.compile(text, kernels);
   }
 
-  void start(const gpu::Start& s) override {
-    if (s.groups == 0) return;
-    Trace::Step& step = add(Trace::Kind::Start, words_of(s));
+  void launch_kernel(const gpu::KernelLaunch& s) override {
+    if (s.grid_size == 0) return;
+    Trace::Step& step = add(Trace::Kind::Launch, words_of(s));
     step.call = kernel_call(s, device_.limits());
     to_.values.resize(step.first + step.count);
     write_words(device_.stream()->context().driver(), s, std::span(to_.values).subspan(step.first));
   }
-  void multiply(const gpu::LibraryProduct& p, Place a, Place b, Place to, Place scratch) override {
+  void multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
+                BufferSlice scratch) override {
     add(Trace::Kind::Product, 4).product = static_cast<const CublasLtProduct*>(&p);
     to_.values.insert(to_.values.end(), {address_of(a), address_of(b), address_of(to), address_of(scratch)});
   }
-  void copy(Place to, Place from, std::size_t bytes) override {
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override {
     if (bytes) {
       add(Trace::Kind::Copy, 3);
       to_.values.insert(to_.values.end(), {address_of(to), address_of(from), bytes});
     }
   }
-  void zero(Place to, std::size_t bytes) override {
+  void zero(BufferSlice to, std::size_t bytes) override {
     if (bytes) {
       add(Trace::Kind::Zero, 2);
       to_.values.insert(to_.values.end(), {address_of(to), bytes});
@@ -44,8 +45,8 @@ class Recorder final : public gpu::GpuDevice {
 
   std::unique_ptr<Buffer> allocate(std::size_t) override { throw NotTraceable(); }
   std::unique_ptr<Buffer> reserve(std::size_t) override { throw NotTraceable(); }
-  void copy_in(Place, const void*, std::size_t) override { throw NotTraceable(); }
-  void copy_out(void*, Place, std::size_t) override { throw NotTraceable(); }
+  void copy_in(BufferSlice, const void*, std::size_t) override { throw NotTraceable(); }
+  void copy_out(void*, BufferSlice, std::size_t) override { throw NotTraceable(); }
   void synchronise() override { throw NotTraceable(); }
 
  private:
@@ -82,4 +83,4 @@ bool trace(const Launch& l, CudaDevice& device, Trace& to) {
   return all;
 }
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -9,10 +9,10 @@
 #include "lightcone/backends/cuda/device.h"
 #include "lightcone/backends/cuda/launch.h"
 
-namespace lc::nvidia {
+namespace lc::backends::cuda {
 
 struct Trace {
-  enum class Kind : std::uint8_t { Start, Product, Copy, Zero };
+  enum class Kind : std::uint8_t { Launch, Product, Copy, Zero };
   struct Step {
     Kind kind;
     KernelCall call;                   // Start
@@ -35,4 +35,4 @@ api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, c
 // graph should hold, or something else than those steps.
 bool trace(const Launch& l, CudaDevice& device, Trace& to);
 
-}  // namespace lc::nvidia
+}  // namespace lc::backends::cuda

@@ -6,14 +6,15 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/ops/attention.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 using i64 = std::int64_t;
 
 class AttentionGradientsKernel final : public TextKernel {
  public:
-  AttentionGradientsKernel(AttentionGradients of, const GradientsTile& tile, const Node& n, simt::Language language)
+  AttentionGradientsKernel(AttentionGradients of, const GradientsTile& tile, const Node& n,
+                           codegen::simt::Language language)
       : of_(std::move(of)), tile_(tile), language_(language), offsets_(result_offsets(n.results)) {}
   // What the text is told, and how many heads, key heads, queries and keys there are.
   std::vector<Dim> sizes() const override {
@@ -37,28 +38,29 @@ class AttentionGradientsKernel final : public TextKernel {
  private:
   AttentionGradients of_;
   GradientsTile tile_;
-  simt::Language language_;
+  codegen::simt::Language language_;
   std::vector<i64> offsets_;
 };
 
 void AttentionGradientsKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::span<const i64> n = l.sizes.last(4), arguments = l.sizes.first(l.sizes.size() - 4);
   const i64 heads = n[0], key_heads = n[1], queries = n[2], keys = n[3];
-  const Place dq = l.out.behind(offsets_[0]), dk = l.out.behind(offsets_[1]), dv = l.out.behind(offsets_[2]);
-  const auto run = [&](std::size_t function, std::span<const Place> places, i64 groups) {
-    start(device, function, places, groups, tile_.threads(), arguments);
+  const BufferSlice dq = l.out.offset_by(offsets_[0]), dk = l.out.offset_by(offsets_[1]),
+                    dv = l.out.offset_by(offsets_[2]);
+  const auto run = [&](std::size_t function, std::span<const BufferSlice> places, i64 groups) {
+    launch_kernel(device, function, places, groups, tile_.threads(), arguments);
   };
   if (of_.causal) {
-    const Place finite[] = {l.in[1], l.in[2], l.scratch};
-    run(2, finite, key_heads * over(keys, tile_.others));
+    const BufferSlice finite[] = {l.in[1], l.in[2], l.scratch};
+    run(2, finite, key_heads * ceil_div(keys, tile_.others));
   }
   const std::size_t operands = l.in.size();
-  std::array<Place, 8> places;
+  std::array<BufferSlice, 8> places;
   std::copy(l.in.begin(), l.in.end(), places.begin());
   places[operands] = dq, places[operands + 1] = l.scratch;
-  run(0, std::span(places).first(operands + 2), heads * over(queries, tile_.rows));
+  run(0, std::span(places).first(operands + 2), heads * ceil_div(queries, tile_.rows));
   places[operands] = l.scratch, places[operands + 1] = dk, places[operands + 2] = dv;
-  run(1, std::span(places).first(operands + 3), key_heads * over(keys, tile_.rows));
+  run(1, std::span(places).first(operands + 3), key_heads * ceil_div(keys, tile_.rows));
 }
 
 // The mask's axes as those of [..., h, s, t], over which it is broadcast.
@@ -87,7 +89,7 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
   const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
   const Shape &q = shape(0), &k = shape(1);
   const std::size_t rank = q.size();
-  if (!is_head(q.back()) || !is_head(shape(2).back()) || n.in.size() + 3 > limits.places) return nullptr;
+  if (!is_head(q.back()) || !is_head(shape(2).back()) || n.in.size() + 3 > limits.max_buffers) return nullptr;
   const auto all_heads = [&](const Shape& s) { return product(Shape(s.begin(), s.end() - 2)); };
   const auto group = rank < 3 || q[rank - 3] == k[rank - 3] ? 1 : (q[rank - 3] / k[rank - 3]).constant().value_or(0);
   if (group < 1) return nullptr;
@@ -106,11 +108,11 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
     scores.back() = of.keys;
     of.mask = mask_axes(shape(4), std::move(scores));
   }
-  if (of.symbolic().size() > kMostSizes) return nullptr;
+  if (of.symbolic().size() > kMaxSizes) return nullptr;
   // On PoCL 3.1 the kernels of sizes that are bound later gave wrong numbers, or none within minutes, for a reason that
   // was not found: OpenCL computes the definition of those.
-  if (limits.language == simt::Language::OpenCl && !of.symbolic().empty()) return nullptr;
-  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared),
+  if (limits.language == codegen::simt::Language::OpenCl && !of.symbolic().empty()) return nullptr;
+  const AttentionTarget target{limits.language, limits.max_block_size, limits.warp, static_cast<i64>(limits.shared),
                                precision == Precision::Medium && capability(limits) >= 80};
   const auto tile = gradients_tile(of, target);
   if (!tile) return nullptr;
@@ -120,4 +122,4 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
   return kernel;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -5,7 +5,7 @@
 
 #include "lightcone/backends/gpu/attention/text.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 using lowering::Attention;
@@ -21,7 +21,7 @@ struct Plan {
 // A run of it: the arguments of every piece.
 struct Run {
   i64 batches, rows, keys;
-  i64 numbers[kMostSizes];
+  i64 numbers[kMaxSizes];
   std::size_t symbolic, count;
 
   Run(const Plan& plan, std::span<const i64> sizes)
@@ -49,13 +49,13 @@ class TilesKernel final : public TextKernel {
     const KeySplits s = splits(run.keys);
     const i64 groups = run.divide(tile_.rows, s);
     Launch with = l;
-    Place all[kMostPlaces];
+    BufferSlice all[kMaxBuffers];
     if (splits_) {  // the result is an operand, and what is written first is the memory for splits
       std::copy(l.in.begin(), l.in.end(), all);
       all[l.in.size()] = l.out;
       with.in = {all, l.in.size() + 1}, with.out = l.scratch;
     }
-    start(device, Places(with), groups, tile_.threads(), run.arguments());
+    launch_kernel(device, Places(with), groups, tile_.threads(), run.arguments());
   }
   std::string text(std::string_view name) const override {
     return attention_text(plan_->match, plan_->sizes, tile_, plan_->target, splits_, name);
@@ -77,7 +77,8 @@ class JoinKernel final : public TextKernel {
     run.divide(1, before_->splits(run.keys));
     Launch with = l;
     with.in = {&l.scratch, 1};
-    start(device, Places(with), run.batches * run.rows, join_threads(plan_->match, plan_->target), run.arguments());
+    launch_kernel(device, Places(with), run.batches * run.rows, join_threads(plan_->match, plan_->target),
+                  run.arguments());
   }
   std::string text(std::string_view name) const override {
     return join_text(plan_->match, plan_->sizes, plan_->target, name);
@@ -134,8 +135,8 @@ class AttentionKernel final : public GpuKernel {
 AttentionParts attention_kernel(Attention match, const Limits& limits, Precision precision) {
   if (!is_head(match.layout.depth) || !is_head(match.layout.width)) return {};
   AttentionSizes sizes(match.layout);
-  if (match.operands.size() + 2 > limits.places || sizes.count() > kMostSizes) return {};
-  const AttentionTarget target{limits.language, limits.threads, limits.warp, static_cast<i64>(limits.shared),
+  if (match.operands.size() + 2 > limits.max_buffers || sizes.count() > kMaxSizes) return {};
+  const AttentionTarget target{limits.language, limits.max_block_size, limits.warp, static_cast<i64>(limits.shared),
                                precision == Precision::Medium && capability(limits) >= 80};
   const auto plan = std::make_shared<const Plan>(Plan{std::move(match), target, std::move(sizes)});
   const Bounds rows = rows_of(plan->match).bounds();
@@ -163,7 +164,7 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, P
   Graph fused = lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, Attention match) {
     std::vector<NodeId> operands;
     for (const Edge& e : match.operands) operands.push_back(e.node);
-    std::string kind = lowering::described(match);
+    std::string kind = lowering::describe(match);
     AttentionParts made = attention_kernel(std::move(match), device->limits(), precision);
     if (!made.kernel) return lowering::NamedKernel{};
     made.kernel->origin = {"gpu: attention", steps(from, result, operands), std::move(kind)};
@@ -175,4 +176,4 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, P
   return fused;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,7 +9,7 @@
 #include "lightcone/backends/gpu/gpu.h"
 #include "lightcone/lowering/attention.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 struct AttentionParts {
   std::shared_ptr<GpuKernel> kernel;                // null where the device has none for it
@@ -26,4 +26,4 @@ bool is_attention_gradients(const Node& n);
 std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
                                                        Precision precision);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -3,7 +3,7 @@
 #include "lightcone/backends/gpu/products/blocks.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 namespace {
 constexpr int kThreads = 256;
@@ -13,12 +13,12 @@ DequantizeKernel::DequantizeKernel(QuantFormat format, const Dim& elements, cons
     : type_(lowering::weight_type(format)), elements_(elements), language_(limits.language) {}
 
 void DequantizeKernel::enqueue(const Launch& l, GpuDevice& device) const {
-  start(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
+  launch_kernel(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
 }
 
 std::string DequantizeKernel::text(std::string_view name) const {
-  const simt::Parameter places[] = {{"u8", "blocks"}, {"float", "out_", true}};
-  return value_functions(type_) + simt::begin_kernel(language_, name, kThreads, places, 1, "long") +
+  const codegen::simt::Parameter places[] = {{"u8", "blocks"}, {"float", "out_", true}};
+  return value_functions(type_) + codegen::simt::begin_kernel(language_, name, kThreads, places, 1, "long") +
          "  const long i = (long)LC_GROUP * " + std::to_string(kThreads) +
          " + LC_THREAD;\n  if (i < n0) out_[i] = " + value(type_, "blocks", "i") + ";\n}\n";
 }
@@ -27,9 +27,9 @@ PlanesKernel::PlanesKernel(QuantFormat format, const Dim& blocks, const Limits& 
     : format_(format), blocks_(blocks), language_(limits.language) {}
 
 void PlanesKernel::enqueue(const Launch& l, GpuDevice& device) const {
-  start(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
+  launch_kernel(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
 }
 
 std::string PlanesKernel::text(std::string_view name) const { return planes_text(format_, name, kThreads, language_); }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -7,7 +7,7 @@
 #include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/lowering/weight_type.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 class DequantizeKernel final : public TextKernel {
  public:
@@ -19,7 +19,7 @@ class DequantizeKernel final : public TextKernel {
  private:
   lowering::WeightType type_;
   Dim elements_;
-  simt::Language language_;
+  codegen::simt::Language language_;
 };
 
 // Made once, when a parameter is loaded.
@@ -33,7 +33,7 @@ class PlanesKernel final : public TextKernel {
  private:
   QuantFormat format_;
   Dim blocks_;
-  simt::Language language_;
+  codegen::simt::Language language_;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

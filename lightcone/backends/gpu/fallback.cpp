@@ -8,7 +8,7 @@
 #include "lightcone/core/tensor.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 std::string name_of(std::size_t operand) { return str_cat("operand ", operand); }
@@ -143,4 +143,4 @@ std::shared_ptr<Kernel> fallback_kernel(const Graph& g, NodeId root, const std::
   return std::make_shared<FallbackKernel>(std::move(done.graph), operands.size());
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

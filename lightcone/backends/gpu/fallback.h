@@ -9,11 +9,11 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // A kernel for the value of `root`, of whose operands all are in memory. An Error where the compiler leaves anything to
 // somebody else.
 std::shared_ptr<Kernel> fallback_kernel(const Graph& g, NodeId root, const std::vector<NodeId>& operands,
                                         const Compiler& host);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -4,9 +4,9 @@
 
 #include "lightcone/backends/gpu/attention_kernel.h"
 #include "lightcone/backends/gpu/lower.h"
+#include "lightcone/backends/gpu/prefix_sum_kernel.h"
 #include "lightcone/backends/gpu/product_kernel.h"
 #include "lightcone/backends/gpu/products/product.h"
-#include "lightcone/backends/gpu/running_kernel.h"
 #include "lightcone/backends/gpu/scan.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/contraction.h"
@@ -14,13 +14,13 @@
 #include "lightcone/lowering/reductions.h"
 #include "lightcone/passes/composites.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 // A device that is opened when it is first asked for.
-class Lazy {
+class LazyDevice {
  public:
-  explicit Lazy(std::function<std::shared_ptr<GpuDevice>()> open) : open_(std::move(open)) {}
+  explicit LazyDevice(std::function<std::shared_ptr<GpuDevice>()> open) : open_(std::move(open)) {}
   const std::shared_ptr<GpuDevice>& device() {
     const std::lock_guard lock(mutex_);  // an Error is one of this time: the next one tries again
     if (!device_) device_ = open_();
@@ -32,7 +32,7 @@ class Lazy {
   std::function<std::shared_ptr<GpuDevice>()> open_;
   std::shared_ptr<GpuDevice> device_;
 };
-using Device = std::shared_ptr<Lazy>;
+using Device = std::shared_ptr<LazyDevice>;
 
 // What brings a graph into the form in which it is cut.
 std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options) {
@@ -44,25 +44,25 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
                        std::function<Graph(const Graph&, PassLog&)> run, bool required = false) {
     passes.push_back({name, std::move(run), {}, required, std::move(applies)});
   };
-  add("loops", has_loops, [=](const Graph& g, PassLog& log) {
+  add("compile-loops", has_loops, [=](const Graph& g, PassLog& log) {
     const auto device = lazy->device();
     return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
   });
   add(
-      "composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
+      "inline-composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
       [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
-  add("unroll windows", lowering::has_windows, lowering::unroll_windows);
+  add("unroll-windows", lowering::has_windows, lowering::unroll_windows);
   add(
-      "contiguous", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
+      "materialize-views", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
   add(
-      "attention",
+      "fuse-attention",
       [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
       [=](const Graph& g, PassLog& log) { return fuse_attention(g, lazy->device(), log, options.precision); });
   add(
-      "running", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
-      [=](const Graph& g, PassLog& log) { return fuse_running(g, lazy->device(), log); });
+      "fuse-prefix-sums", [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); },
+      [=](const Graph& g, PassLog& log) { return fuse_prefix_sums(g, lazy->device(), log); });
   add(
-      "contractions",
+      "prepare-contractions",
       [](const Graph& g) {
         return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
       },
@@ -73,8 +73,8 @@ std::vector<Pass> canonical_passes(const Device& lazy, const GpuOptions& options
   const auto reduces = [](const Graph& g) {
     return any_node(g, [](const Node& n) { return info(n.op).kind == Kind::Reduce; });
   };
-  add("join reductions", reduces, lowering::join_reductions);
-  add("split reductions", reduces, [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
+  add("join-reductions", reduces, lowering::join_reductions);
+  add("split-reductions", reduces, [](const Graph& g, PassLog& log) { return lowering::split_reductions(g, log); });
   return passes;
 }
 
@@ -84,24 +84,25 @@ Compiler joined(const Device& lazy, const GpuOptions& options) {
   all = all | Compiler({"gpu", [=](const Graph& g, PassLog& log) {
                           Lowered l = lower(g, lazy->device(), log, options);
                           compile(l.kernels, *lazy->device(), log);
-                          settle_products(l.kernels, *lazy->device(), log);
+                          choose_libraries(l.kernels, *lazy->device(), log);
                           return std::move(l.graph);
                         }});
-  return all | Compiler({"updates early", lowering::updates_early, {}, false, lowering::has_large_updates});
+  return all |
+         Compiler({"schedule-state-updates", lowering::schedule_state_updates, {}, false, lowering::has_large_updates});
 }
 
 }  // namespace
 
 Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options) {
-  return joined(std::make_shared<Lazy>([device = std::move(device)] { return device; }), options);
+  return joined(std::make_shared<LazyDevice>([device = std::move(device)] { return device; }), options);
 }
 Compiler compiler(std::function<std::shared_ptr<GpuDevice>()> open, GpuOptions options) {
-  return joined(std::make_shared<Lazy>(std::move(open)), options);
+  return joined(std::make_shared<LazyDevice>(std::move(open)), options);
 }
 
 std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,
                                  GpuOptions options, PassLog* log) {
-  const auto lazy = std::make_shared<Lazy>([device] { return device; });
+  const auto lazy = std::make_shared<LazyDevice>([device] { return device; });
   const std::vector<Pass> passes = canonical_passes(lazy, options);
   PassLog whole;
   whole.pass = "gpu";
@@ -114,12 +115,12 @@ std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std
       if (!p.applies || p.applies(g)) g = p.run(g, own);
     Lowered l = lower(g, device, own, options);
     kernels.insert(kernels.end(), l.kernels.begin(), l.kernels.end());
-    done.push_back(lowering::updates_early(l.graph, own));
+    done.push_back(lowering::schedule_state_updates(l.graph, own));
   }
   compile(kernels, *device, whole);
-  settle_products(kernels, *device, whole);
+  choose_libraries(kernels, *device, whole);
   if (log) *log = std::move(whole);
   return done;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -22,7 +22,7 @@ struct GpuOptions {
   std::optional<Compiler> fallback = {};
 };
 
-namespace gpu {
+namespace backends::gpu {
 
 // For a device that was opened, or one of the user's own; or for one that is opened when the first graph is compiled.
 Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options = {});
@@ -32,5 +32,5 @@ Compiler compiler(std::function<std::shared_ptr<GpuDevice>()> open, GpuOptions o
 std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,
                                  GpuOptions options = {}, PassLog* log = nullptr);
 
-}  // namespace gpu
+}  // namespace backends::gpu
 }  // namespace lc

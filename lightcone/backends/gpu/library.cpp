@@ -13,7 +13,7 @@
 #include "lightcone/passes/barrier.h"
 #include "lightcone/random/random_bits.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 constexpr int kElementThreads = 256;
@@ -21,35 +21,35 @@ constexpr int kElementThreads = 256;
 // One thread for each of some elements; the text says what it does with its number, `t`.
 class ElementKernel : public TextKernel {
  public:
-  struct Said {
-    std::vector<simt::Parameter> places;  // the result is the last one
+  struct Spec {
+    std::vector<codegen::simt::Parameter> places;  // the result is the last one
     std::vector<Dim> sizes;
     Dim threads;
     std::string body;
     bool updates = false;  // operand 0 is the base, which is copied first where the result does not lie over it
   };
-  ElementKernel(Language language, Said said, Dim bytes)
-      : language_(language), said_(std::move(said)), all_(said_.sizes) {
-    all_.push_back((said_.threads + Dim(kElementThreads - 1)) / Dim(kElementThreads));
+  ElementKernel(Language language, Spec spec, Dim bytes)
+      : language_(language), spec_(std::move(spec)), all_(spec_.sizes) {
+    all_.push_back((spec_.threads + Dim(kElementThreads - 1)) / Dim(kElementThreads));
     all_.push_back(std::move(bytes));
   }
   std::vector<Dim> sizes() const override { return all_; }
-  bool in_place(std::size_t k) const override { return said_.updates && k == 0; }
-  Dim flops() const override { return said_.threads; }
+  bool in_place(std::size_t k) const override { return spec_.updates && k == 0; }
+  Dim flops() const override { return spec_.threads; }
   void enqueue(const Launch& l, GpuDevice& device) const override {
-    const std::size_t n = said_.sizes.size();
-    if (said_.updates && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
-    start(device, Places(l, said_.updates ? 1 : 0), l.sizes[n], kElementThreads, l.sizes.first(n));
+    const std::size_t n = spec_.sizes.size();
+    if (spec_.updates && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
+    launch_kernel(device, Places(l, spec_.updates ? 1 : 0), l.sizes[n], kElementThreads, l.sizes.first(n));
   }
   std::string text(std::string_view name) const override {
-    return simt::begin_kernel(language_, name, kElementThreads, said_.places, said_.sizes.size(), "long") +
-           "  const long t = (long)LC_GROUP * " + std::to_string(kElementThreads) + " + LC_THREAD;\n" + said_.body +
+    return codegen::simt::begin_kernel(language_, name, kElementThreads, spec_.places, spec_.sizes.size(), "long") +
+           "  const long t = (long)LC_GROUP * " + std::to_string(kElementThreads) + " + LC_THREAD;\n" + spec_.body +
            "}\n";
   }
 
  private:
   Language language_;
-  Said said_;
+  Spec spec_;
   std::vector<Dim> all_;
 };
 
@@ -73,17 +73,18 @@ std::string type_of(DType t) { return std::string(info(t).c); }
 // The sums are the same in either case: in the order of the source.
 constexpr std::int64_t kFewIndices = 32;
 
-ElementKernel::Said scatter_few(const Graph& g, const Node& n) {
+ElementKernel::Spec scatter_few(const Graph& g, const Node& n) {
   const DType index = g[n.in[1].node].dtype;
   const auto axis = static_cast<int>(n.attributes.integer("axis"));
-  const Rows base(n.in[0].view.shape(), axis);
+  const AxisView base(n.in[0].view.shape(), axis);
   const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
   const std::string to = "out[(o * n1 + j) * n3 + i]", from = "from[(o * n2 + k) * n3 + i]";
-  const auto read = [&](const std::string& v) { return ir::loaded_as(n.dtype, v); };
+  const auto read = [&](const std::string& v) { return codegen::loaded_as(n.dtype, v); };
   std::string put = to + " = " + from;
   if (!is(n, builtin::scatter()))
-    put = to + " = (" + type_of(n.dtype) + ")" +
-          ir::stored(ir::rounded(ir::spell(Op::Add, n.dtype, read(to), read(from), ""), n.dtype), n.dtype);
+    put =
+        to + " = (" + type_of(n.dtype) + ")" +
+        codegen::stored(codegen::rounded(codegen::spell(Op::Add, n.dtype, read(to), read(from), ""), n.dtype), n.dtype);
   return {{{type_of(index), "index"}, {type_of(n.dtype), "from"}, {type_of(n.dtype), "out", true}},
           {base.outer, base.length, count, base.inner},
           base.outer * base.inner,
@@ -104,18 +105,18 @@ bool same_in_all_columns(const Graph& g, const Node& n, int axis) {
   return std::all_of(begin, strided->strides.end(), [](const Dim& stride) { return stride == Dim(0); });
 }
 
-std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, simt::Language language) {
+std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, codegen::simt::Language language) {
   const auto axis = static_cast<int>(n.attributes.integer("axis"));
   const Scatter s{.index = g[n.in[1].node].dtype,
                   .type = n.dtype,
                   .adds = !is(n, builtin::scatter()),
                   .same_columns = same_in_all_columns(g, n, axis)};
   const Dim& count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
-  return std::make_shared<SortedScatterKernel>(s, Rows(n.in[0].view.shape(), axis), count, language);
+  return std::make_shared<SortedScatterKernel>(s, AxisView(n.in[0].view.shape(), axis), count, language);
 }
 
 // Philox 4x32-10, a block of four words a thread (random/random_bits.h).
-ElementKernel::Said random_bits(const Node& n) {
+ElementKernel::Spec random_bits(const Node& n) {
   const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
   const auto word = [](std::uint32_t w) { return std::to_string(w) + "u"; };
   const Dim words = product(n.shape);
@@ -165,8 +166,8 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
     const auto k = static_cast<std::size_t>(n.axis);
     return part_kernel(result_offsets(g[n.in[0].node].results)[k], bytes);
   }
-  const auto made = [&](ElementKernel::Said said) {
-    return std::make_shared<ElementKernel>(device.limits().language, std::move(said), bytes);
+  const auto made = [&](ElementKernel::Spec spec) {
+    return std::make_shared<ElementKernel>(device.limits().language, std::move(spec), bytes);
   };
   if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
     const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.attributes.integer("axis"))];
@@ -174,9 +175,9 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
     return scatter_many(g, n, device.limits().language);
   }
   if (is(n, builtin::argsort()))
-    return std::make_shared<ArgSortKernel>(g[n.in[0].node].dtype,
-                                           Rows(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis"))),
-                                           n.attributes.integer("descending") != 0, device.limits().language);
+    return std::make_shared<ArgSortKernel>(
+        g[n.in[0].node].dtype, AxisView(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis"))),
+        n.attributes.integer("descending") != 0, device.limits().language);
   if (is(n, builtin::random_bits())) return made(random_bits(n));
   if (is(n, builtin::dequantize()))
     return std::make_shared<DequantizeKernel>(static_cast<QuantFormat>(n.attributes.integer("format")),
@@ -191,4 +192,4 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuD
   return kernel;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -2,19 +2,21 @@
 
 #include "lightcone/codegen/sizes.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
-simt::GridLimits grid_limits(const Limits& l) { return {l.threads, l.warp, static_cast<std::int64_t>(l.shared)}; }
+codegen::simt::GridLimits grid_limits(const Limits& l) {
+  return {l.max_block_size, l.warp, static_cast<std::int64_t>(l.shared)};
+}
 
-LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, const Limits& limits, Dim update_bytes)
+LoopKernel::LoopKernel(codegen::Kernel k, std::vector<bool> same_index, const Limits& limits, Dim update_bytes)
     : ir_(std::move(k)),
-      grid_(simt::schedule(ir_, grid_limits(limits))),
+      grid_(codegen::simt::schedule(ir_, grid_limits(limits))),
       language_(limits.language),
       warp_(limits.warp),
-      sizes_(ir::size_symbols(ir_)),
+      sizes_(codegen::size_symbols(ir_)),
       same_index_(std::move(same_index)),
       update_(!(update_bytes == Dim(0))) {
-  sizes_.push_back(simt::groups(ir_, grid_));
+  sizes_.push_back(codegen::simt::groups(ir_, grid_));
   sizes_.push_back(update_bytes);
 }
 
@@ -26,14 +28,14 @@ bool LoopKernel::in_place(std::size_t k) const {
 
 Dim LoopKernel::flops() const {
   Dim all = 0;
-  const auto count = [&](const auto& self, const ir::Block& b, const Dim& times) -> void {
-    for (const ir::Item& i : b.items) {
+  const auto count = [&](const auto& self, const codegen::Block& b, const Dim& times) -> void {
+    for (const codegen::Item& i : b.items) {
       if (!i.is_loop) {
-        const ir::Code code = ir_.instrs[static_cast<std::size_t>(i.id)].code;
-        if (code == ir::Code::Apply || code == ir::Code::MulAdd) all = all + times;
+        const codegen::Code code = ir_.instrs[static_cast<std::size_t>(i.id)].code;
+        if (code == codegen::Code::Apply || code == codegen::Code::MulAdd) all = all + times;
         continue;
       }
-      const ir::Loop& l = ir_.loops[static_cast<std::size_t>(i.id)];
+      const codegen::Loop& l = ir_.loops[static_cast<std::size_t>(i.id)];
       if (l.reduction >= 0 && ir_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id)
         all = all + times * l.extent;
       self(self, l.body, times * l.extent);
@@ -54,7 +56,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   if (update_ && k == 0) return 0;  // overwritten in part, not read
   const auto buffer = static_cast<int>(k) - static_cast<int>(update_);
   bool picked = ir_.reductions.empty();
-  for (const ir::Instr& i : ir_.instrs) picked = picked && (i.code != ir::Code::Load || i.buffer != buffer);
+  for (const codegen::Instr& i : ir_.instrs) picked = picked && (i.code != codegen::Code::Load || i.buffer != buffer);
   if (!picked) return std::nullopt;
   return results() * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[static_cast<std::size_t>(buffer)])));
 }
@@ -66,9 +68,11 @@ std::optional<Dim> LoopKernel::bytes_written() const {
 void LoopKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::size_t n = ir_.sizes.size();
   if (update_ && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
-  start(device, Places(l, update_ ? 1 : 0), l.sizes[n], grid_.group_threads(), l.sizes.first(n));
+  launch_kernel(device, Places(l, update_ ? 1 : 0), l.sizes[n], grid_.group_threads(), l.sizes.first(n));
 }
 
-std::string LoopKernel::text(std::string_view name) const { return simt::render(ir_, grid_, name, language_, warp_); }
+std::string LoopKernel::text(std::string_view name) const {
+  return codegen::simt::render(ir_, grid_, name, language_, warp_);
+}
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,12 +9,12 @@
 #include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/codegen/simt/grid.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 class LoopKernel final : public TextKernel {
  public:
   // `update_bytes`: of the base that the loop overwrites in part, its operand 0; 0 where it makes a whole value.
-  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, const Limits& limits, Dim update_bytes = 0);
+  LoopKernel(codegen::Kernel ir, std::vector<bool> same_index, const Limits& limits, Dim update_bytes = 0);
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
   Dim flops() const override;
@@ -25,15 +25,15 @@ class LoopKernel final : public TextKernel {
 
  private:
   Dim results() const;
-  ir::Kernel ir_;
-  simt::Grid grid_;
-  simt::Language language_;
+  codegen::Kernel ir_;
+  codegen::simt::Grid grid_;
+  codegen::simt::Language language_;
   int warp_;
   std::vector<Dim> sizes_;  // the IR's own, groups, bytes of an update's base
   std::vector<bool> same_index_;
   bool update_;  // operand 0 is the base that is overwritten in part
 };
 
-simt::GridLimits grid_limits(const Limits& l);
+codegen::simt::GridLimits grid_limits(const Limits& l);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -11,21 +11,21 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 #include "lightcone/passes/barrier.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
-using lowering::Cut;
-using lowering::CutRules;
+using lowering::Partition;
+using lowering::PartitionRules;
 
 // A row of the grid is a group of threads at most: what is summed for very few of them, and read by much, is a value of
 // its own, or few threads would do everything.
 constexpr std::int64_t kFewLoopRows = 64, kMuchWritten = 4096;
 
-std::vector<NodeId> too_narrow(const ir::Built& b) {
-  const ir::Kernel& k = *b.kernel;
+std::vector<NodeId> too_narrow(const codegen::Built& b) {
+  const codegen::Kernel& k = *b.kernel;
   std::vector<NodeId> found;
   for (std::size_t r = 0; r < k.reductions.size(); ++r) {
     const int depth = k.loops[static_cast<std::size_t>(k.reductions[r].outer_loop)].depth;
@@ -41,36 +41,41 @@ std::vector<NodeId> too_narrow(const ir::Built& b) {
 class Emitter {
  public:
   Emitter(const Graph& g, std::shared_ptr<GpuDevice> device, PassLog& log, const GpuOptions& options)
-      : g_(g), device_(std::move(device)), log_(log), options_(options), cut_(g, rules()), to_(g.size(), ~NodeId{0}) {}
+      : g_(g),
+        device_(std::move(device)),
+        log_(log),
+        options_(options),
+        partition_(g, rules()),
+        new_id_(g.size(), ~NodeId{0}) {}
   Lowered run();
 
  private:
-  CutRules rules();
-  CutRules::Match match(const lowering::Factors& f);
-  std::vector<NodeId> unfit(NodeId root, const ir::Built& b) const;
+  PartitionRules rules();
+  PartitionRules::Match match(const lowering::Factors& f);
+  std::vector<NodeId> must_materialize(NodeId root, const codegen::Built& b) const;
   bool computes(NodeId id) const;
   std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
   NodeId emit(Graph& dst, NodeId id);
   std::shared_ptr<Kernel> loop_kernel(NodeId id);
   void fuse_epilogues();
-  void choose_planes();
-  NodeId planes(Graph& dst, Side& s);
+  void choose_repacked();
+  NodeId repacked(Graph& dst, Operand& s);
 
   const Graph& g_;
   std::shared_ptr<GpuDevice> device_;
   PassLog& log_;
   const GpuOptions& options_;
   std::map<NodeId, Product> products_;                  // by the sum
-  Cut cut_;                                             // made with match(), which fills them
+  Partition partition_;                                 // made with match(), which fills them
   std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
   std::map<NodeId, NodeId> planes_;                     // of parameters: in the new graph, once they are there
-  std::vector<NodeId> to_;
-  std::vector<std::shared_ptr<TextKernel>> made_;
+  std::vector<NodeId> new_id_;
+  std::vector<std::shared_ptr<TextKernel>> text_kernels_;
 };
 
-std::vector<NodeId> Emitter::unfit(NodeId root, const ir::Built& b) const {
+std::vector<NodeId> Emitter::must_materialize(NodeId root, const codegen::Built& b) const {
   if (auto found = too_narrow(b); !found.empty()) return found;
-  const std::size_t most = device_->limits().places - 2;  // the result's, and one to spare
+  const std::size_t most = device_->limits().max_buffers - 2;  // the result's, and one to spare
   if (b.buffers.size() <= most) return {};
   // The inlined value that reads as many of the buffers as one kernel may becomes one itself.
   const std::set<NodeId> buffers(b.buffers.begin(), b.buffers.end());
@@ -93,7 +98,7 @@ std::vector<NodeId> Emitter::unfit(NodeId root, const ir::Built& b) const {
 }
 
 // A sum of products that is a contraction or a convolution, of halves as they are stored where that can be.
-CutRules::Match Emitter::match(const lowering::Factors& given) {
+PartitionRules::Match Emitter::match(const lowering::Factors& given) {
   for (const lowering::Factors& f : {before_widening(g_, given), given}) {
     if (auto c = find_convolution(g_, f)) {
       products_[f.sum] = make_product(g_, *c);
@@ -107,13 +112,13 @@ CutRules::Match Emitter::match(const lowering::Factors& given) {
   return {};
 }
 
-CutRules Emitter::rules() {
-  CutRules r;
+PartitionRules Emitter::rules() {
+  PartitionRules r;
   r.match = [this](const Graph&, const lowering::Factors& f) { return match(f); };
   r.epilogue_of_any_type = true;
   r.inner_results = 15;  // the parts of a reduction that was split are in memory
   r.keep_rows = false;   // by the grid (codegen/simt/grid.cpp)
-  r.unfit = [this](NodeId root, const ir::Built& b) { return unfit(root, b); };
+  r.must_materialize = [this](NodeId root, const codegen::Built& b) { return must_materialize(root, b); };
   return r;
 }
 
@@ -121,10 +126,10 @@ CutRules Emitter::rules() {
 // needs none.
 bool Emitter::computes(NodeId id) const {
   if (device_->limits().f64) return true;
-  if (const auto* loop = cut_.get<lowering::Loop>(id)) {
-    const ir::Kernel& k = *loop->kernel;
+  if (const auto* loop = partition_.get<lowering::Loop>(id)) {
+    const codegen::Kernel& k = *loop->kernel;
     return k.dtype != DType::F64 &&
-           std::ranges::none_of(k.instrs, [](const ir::Instr& i) { return i.dtype == DType::F64; });
+           std::ranges::none_of(k.instrs, [](const codegen::Instr& i) { return i.dtype == DType::F64; });
   }
   const Node& n = g_[id];
   if (n.op == Op::Result || is(n, barrier()) || (n.composite && n.composite->loop)) return true;
@@ -145,7 +150,7 @@ std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId
 }
 
 std::shared_ptr<Kernel> Emitter::loop_kernel(NodeId id) {
-  const auto& loop = *cut_.get<lowering::Loop>(id);
+  const auto& loop = *partition_.get<lowering::Loop>(id);
   const Node& n = g_[id];
   Dim base_bytes = 0;
   if (is(n, builtin::slice_scatter())) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
@@ -162,23 +167,23 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
   std::shared_ptr<Kernel> kernel;
   std::string kind;
   if (made != products_.end()) {
-    Tail tail{n.dtype, {}};
-    if (fused != epilogues_.end()) tail.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
+    Epilogue epilogue{n.dtype, {}};
+    if (fused != epilogues_.end()) epilogue.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
     operands = {made->second.a.node, made->second.b.node};
-    for (NodeId k : tail.operands()) operands.push_back(k);
+    for (NodeId k : epilogue.operands()) operands.push_back(k);
     std::vector<Dim> bytes;
     for (NodeId k : operands)
       bytes.push_back(product(g_[k].shape) * Dim(static_cast<std::int64_t>(size_of(g_[k].dtype))));
-    auto p = std::make_shared<ProductKernel>(made->second, std::move(tail), device_->limits(), options_.precision);
+    auto p = std::make_shared<ProductKernel>(made->second, std::move(epilogue), device_->limits(), options_.precision);
     p->offer(*device_, options_.precision, std::move(bytes));
     kernel = std::move(p);
-    kind = cut_.get<lowering::Convolution>(made->first) ? "conv" : "matmul";
+    kind = partition_.get<lowering::Convolution>(made->first) ? "conv" : "matmul";
   } else {
-    operands = cut_.operands(id);
+    operands = partition_.operands(id);
   }
   for (NodeId k : operands) {
-    const bool packed = made != products_.end() && k == made->second.b.node && made->second.b.planes;
-    const NodeId from = packed ? planes(dst, made->second.b) : to_[k];
+    const bool packed = made != products_.end() && k == made->second.b.node && made->second.b.repacked;
+    const NodeId from = packed ? repacked(dst, made->second.b) : new_id_[k];
     out.in.push_back({from, View(dst[from].shape)});
   }
   if (n.kernel) {  // chosen before, and known
@@ -186,13 +191,13 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
     return dst.add(std::move(out));
   }
   if (!kernel) {
-    const bool loop = cut_.get<lowering::Loop>(id);
+    const bool loop = partition_.get<lowering::Loop>(id);
     kernel = !computes(id) ? on_the_host(id, operands)
              : loop        ? loop_kernel(id)
                            : library_kernel(g_, n, *device_, options_.precision);
     kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   }
-  if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) made_.push_back(std::move(text));
+  if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) text_kernels_.push_back(std::move(text));
   ++log_.fired[kind];
   kernel->origin = {"gpu: " + kind, steps(g_, id, operands), std::move(kernel->origin.kind)};
   kernel->device = device_;
@@ -201,21 +206,21 @@ NodeId Emitter::emit(Graph& dst, NodeId id) {
 }
 
 void Emitter::fuse_epilogues() {
-  epilogues_ = cut_.epilogues();
+  epilogues_ = partition_.epilogues();
   for (const auto& [id, e] : epilogues_) {
-    cut_.absorb(e.producer);
+    partition_.absorb(e.producer);
     ++log_.fired["epilogue"];
   }
 }
 
 // Parameters in block formats that products alone read are kept as planes: nothing is kept twice.
-void Emitter::choose_planes() {
+void Emitter::choose_repacked() {
   std::set<NodeId> raw;
   for (const Root& r : g_.roots()) raw.insert(r.edge.node);
   for (const Assignment& a : g_.assignments()) raw.insert(a.state);
-  for (NodeId id : cut_.results()) {
+  for (NodeId id : partition_.results()) {
     const auto p = products_.find(id);
-    for (NodeId k : cut_.operands(id))
+    for (NodeId k : partition_.operands(id))
       if (p == products_.end() || k != p->second.b.node) raw.insert(k);
   }
   for (auto& [id, p] : products_) {
@@ -223,17 +228,17 @@ void Emitter::choose_planes() {
     const QuantInfo* f = lowering::block_format(p.b.type);
     if (!f || b.op != Op::Input || !b.parameter || raw.contains(p.b.node)) continue;
     const Dim blocks = product(b.shape) / f->bytes;
-    p.b.planes = blocks.is_constant(), p.b.blocks = blocks;
+    p.b.repacked = blocks.is_constant(), p.b.blocks = blocks;
   }
 }
 
-NodeId Emitter::planes(Graph& dst, Side& s) {
+NodeId Emitter::repacked(Graph& dst, Operand& s) {
   const auto [it, fresh] = planes_.try_emplace(s.node, 0);
   if (!fresh) return it->second;
-  const NodeId from = to_[s.node];
+  const NodeId from = new_id_[s.node];
   auto kernel = std::make_shared<PlanesKernel>(*lowering::info(s.type).format, s.blocks, device_->limits());
   kernel->device = device_;
-  made_.push_back(kernel);
+  text_kernels_.push_back(kernel);
   Node n{.op = Op::Kernel, .dtype = DType::U8, .shape = {product(g_[s.node].shape)}, .where = g_[s.node].where};
   n.in.push_back({from, View(dst[from].shape)});
   n.name = "planes", n.kernel = std::move(kernel);
@@ -242,16 +247,17 @@ NodeId Emitter::planes(Graph& dst, Side& s) {
 }
 
 Lowered Emitter::run() {
-  choose_planes();
+  choose_repacked();
   fuse_epilogues();
   Graph dst;
   for (NodeId id = 0; id < g_.size(); ++id)
-    if (g_[id].op == Op::Input ? cut_.is_live(id) : cut_.results().contains(id)) to_[id] = emit(dst, id);
-  copy_results(g_, to_, dst);
+    if (g_[id].op == Op::Input ? partition_.is_live(id) : partition_.results().contains(id))
+      new_id_[id] = emit(dst, id);
+  copy_results(g_, new_id_, dst);
   if (const auto n = log_.fired.find("on the host"); n != log_.fired.end())
     log_.notes.push_back(str_cat(n->second, n->second == 1 ? " kernel runs" : " kernels run", " on the CPU, because ",
                                  device_->limits().name, " has no f64"));
-  return {std::move(dst), std::move(made_)};
+  return {std::move(dst), std::move(text_kernels_)};
 }
 
 }  // namespace
@@ -260,4 +266,4 @@ Lowered lower(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog&
   return Emitter(g, device, log, options).run();
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

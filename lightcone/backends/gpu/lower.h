@@ -7,7 +7,7 @@
 #include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/backends/gpu/gpu.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // Whose kernels for composites it takes: KernelRule::device.
 std::string rule_name(const GpuDevice& device);
@@ -21,4 +21,4 @@ struct Lowered {
 };
 Lowered lower(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, const GpuOptions& options);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

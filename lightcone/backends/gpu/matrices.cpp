@@ -2,10 +2,10 @@
 
 #include <utility>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
-using Operand = MatrixProduct::Operand;
+using LibraryOperand = MatrixProduct::Operand;
 
 std::optional<DType> type_of(WeightType t) {
   switch (t) {
@@ -22,11 +22,11 @@ std::optional<std::int64_t> only(const std::vector<Dim>& v, std::int64_t none) {
   return v.size() == 1 ? v[0].constant() : std::nullopt;
 }
 
-std::optional<Operand> operand(const Side& s, std::int64_t own_extent, std::int64_t sum_extent) {
+std::optional<LibraryOperand> operand(const Operand& s, std::int64_t own_extent, std::int64_t sum_extent) {
   const auto own = only(s.own, 0), sum = only(s.sum, 0), batch = only(s.batch, 0), offset = s.offset.constant();
   if (!own || !sum || !batch || !offset || !s.bounds.empty() || *batch < 0) return std::nullopt;
-  if (*sum == 1 && *own >= sum_extent) return Operand{*offset, *own, true, *batch};
-  if (*own == 1 && *sum >= own_extent) return Operand{*offset, *sum, false, *batch};
+  if (*sum == 1 && *own >= sum_extent) return LibraryOperand{*offset, *own, true, *batch};
+  if (*own == 1 && *sum >= own_extent) return LibraryOperand{*offset, *sum, false, *batch};
   return std::nullopt;
 }
 
@@ -50,4 +50,4 @@ std::optional<Matrices> as_matrices(const Product& p, Precision precision) {
   return m;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,7 +6,7 @@
 #include "lightcone/backends/gpu/device/library_product.h"
 #include "lightcone/backends/gpu/products/product.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // The product as a library takes it, its result in f32. Nothing where a size is not known, an axis is not one axis of a
 // matrix, a window reaches beyond an operand, or the types are others than f32, f16 and bf16. Where rows lie side by
@@ -17,4 +17,4 @@ struct Matrices {
 };
 std::optional<Matrices> as_matrices(const Product& p, Precision precision);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

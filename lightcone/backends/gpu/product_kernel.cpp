@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 namespace {
 
@@ -32,8 +32,8 @@ Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
 }
 
 // With these values of OperandMap::sizes(). An axis of no length is never copied from, and yet a map has to have one.
-TileMap tile_map(const OperandMap& m, Place operand, std::span<const std::int64_t> sizes) {
-  TileMap t;
+TensorMap tile_map(const OperandMap& m, BufferSlice operand, std::span<const std::int64_t> sizes) {
+  TensorMap t;
   t.at = {operand.buffer, operand.offset + static_cast<std::size_t>(sizes[0] * m.bytes)};
   t.bytes = m.bytes, t.axes = m.extents.size();
   for (std::size_t i = 0; i < t.axes; ++i) {
@@ -53,11 +53,11 @@ std::string named(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precision precision)
+ProductKernel::ProductKernel(Product p, Epilogue epilogue, const Limits& limits, Precision precision)
     : p_(std::move(p)),
-      tail_(std::move(tail)),
-      whole_{p_, tail_, limits.language, limits.warp, false},
-      parts_{p_, tail_, limits.language, limits.warp, true},
+      epilogue_(std::move(epilogue)),
+      whole_{p_, epilogue_, limits.language, limits.warp, false},
+      parts_{p_, epilogue_, limits.language, limits.warp, true},
       cores_(choose_cores(p_, limits, precision)),
       warpgroups_(limits.warpgroups && fits_warpgroups(p_, cores_)),
       results_(p_.results()),
@@ -67,18 +67,18 @@ ProductKernel::ProductKernel(Product p, Tail tail, const Limits& limits, Precisi
   add_ways();
 }
 
-ProductKernel::Way ProductKernel::choose(const Sizes& s) const {
+ProductKernel::Variant ProductKernel::choose(const Sizes& s) const {
   if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
   if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows <= 1 ? 1 : static_cast<int>(few_), 0};
   const auto many = [&](std::int64_t columns) {
-    return over(s.rows, 128) * over(s.columns, columns) * s.batch >= kManyGroups;
+    return ceil_div(s.rows, 128) * ceil_div(s.columns, columns) * s.batch >= kManyGroups;
   };
   if (warpgroups_ && many(kWarpgroupColumns)) return {0, kWarpgroupColumns};
   return {0, many(128) ? 128 : 64};
 }
 
 std::int64_t ProductKernel::groups(const Sizes& s, const KernelText& k) const {
-  return over(s.rows, k.rows) * over(s.columns, k.columns) * s.batch;
+  return ceil_div(s.rows, k.rows) * ceil_div(s.columns, k.columns) * s.batch;
 }
 
 // A long sum of few results is split, so that there are groups for all processors of any device: how, depends on sizes
@@ -88,11 +88,11 @@ ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) c
   const std::int64_t results = s.rows * s.columns * s.batch, there = groups(s, k);
   std::int64_t parts = 1;
   if (there > 0 && there < kManyGroups)
-    parts =
-        std::min({over(kManyGroups, there), s.sum / kShortestPart, kMostParts / std::max<std::int64_t>(results, 1)});
+    parts = std::min(
+        {ceil_div(kManyGroups, there), s.sum / kShortestPart, kMostParts / std::max<std::int64_t>(results, 1)});
   const std::int64_t depth =
-      std::max<std::int64_t>(over(over(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
-  return {std::max<std::int64_t>(over(s.sum, depth), 1), depth};
+      std::max<std::int64_t>(ceil_div(ceil_div(s.sum, std::max<std::int64_t>(parts, 1)), k.depth), 1) * k.depth;
+  return {std::max<std::int64_t>(ceil_div(s.sum, depth), 1), depth};
 }
 
 std::size_t ProductKernel::add(KernelText k) {
@@ -104,15 +104,15 @@ std::size_t ProductKernel::add(KernelText k) {
 }
 
 // That some sizes within the bounds ask for.
-std::vector<ProductKernel::Way> ProductKernel::ways(Sizes small, const Sizes& large) const {
-  std::vector<Way> all{choose(small)};
-  const auto add = [&](const Way& w) {
+std::vector<ProductKernel::Variant> ProductKernel::variants(Sizes small, const Sizes& large) const {
+  std::vector<Variant> all{choose(small)};
+  const auto add = [&](const Variant& w) {
     if (std::find(all.begin(), all.end(), w) == all.end()) all.push_back(w);
   };
   for (const std::int64_t rows : {std::int64_t{2}, kFewProductRows + 1})
     if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
-  const Way most = choose(large);
-  const bool from_small = std::any_of(all.begin(), all.end(), [](const Way& w) { return w.side == 64; });
+  const Variant most = choose(large);
+  const bool from_small = std::any_of(all.begin(), all.end(), [](const Variant& w) { return w.side == 64; });
   if (from_small && most.side == kWarpgroupColumns) add({0, 128});  // which lie between
   add(most);
   return all;
@@ -123,19 +123,19 @@ void ProductKernel::add_ways() {
   const Sizes small{least(sizes_[0]), least(sizes_[1]), least(sizes_[2]), most(sizes_[3])},
       large{most(sizes_[0]), most(sizes_[1]), most(sizes_[2]), least(sizes_[3])};
   bool any_parts = false;
-  for (const Way& way : ways(small, large)) {
-    Choice c{way, {}, {}};
+  for (const Variant& variant : variants(small, large)) {
+    Choice c{variant, {}, {}};
     const auto text = [&](const ProductTexts& t) {
-      return way.lines                        ? t.windows(way.lines)
-             : way.few                        ? t.few_rows(way.few)
-             : cores_ == Cores::None          ? t.tiles(way.side)
-             : warpgroups_ && way.side >= 128 ? warpgroup_tiles(t, cores_, way.side)
-                                              : tensor_tiles(t, cores_, way.side);
+      return variant.lines                        ? t.windows(variant.lines)
+             : variant.few                        ? t.skinny_gemm(variant.few)
+             : cores_ == Cores::None              ? t.tiles(variant.side)
+             : warpgroups_ && variant.side >= 128 ? warpgroup_tiles(t, cores_, variant.side)
+                                                  : tensor_tiles(t, cores_, variant.side);
     };
     KernelText whole = text(whole_);
     const bool parts = split(small, whole).parts > 1, wholes = split(large, whole).parts == 1;
     if (wholes) c.whole = add(std::move(whole));
-    if (way.lines) sizes_.push_back(window_threads(p_, way.lines));
+    if (variant.lines) sizes_.push_back(window_threads(p_, variant.lines));
     if (parts) c.parts = add(text(parts_));
     any_parts = any_parts || parts;
     choices_.push_back(c);
@@ -145,8 +145,9 @@ void ProductKernel::add_ways() {
 }
 
 const ProductKernel::Choice& ProductKernel::choice(const Sizes& s) const {
-  const Way way = choose(s);
-  const auto found = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) { return c.way == way; });
+  const Variant variant = choose(s);
+  const auto found =
+      std::find_if(choices_.begin(), choices_.end(), [&](const Choice& c) { return c.variant == variant; });
   check(found != choices_.end(), "a product whose sizes are outside their bounds");
   return *found;
 }
@@ -170,7 +171,7 @@ Dim ProductKernel::scratch_bytes(int) const {
 
 std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // what its strides reach
   if (operand > 1) return std::nullopt;
-  const Side& s = operand == 0 ? p_.a : p_.b;
+  const Operand& s = operand == 0 ? p_.a : p_.b;
   if (!s.bounds.empty()) return std::nullopt;
   Dim n = 1;
   const auto along = [&](const std::vector<Dim>& extents, const std::vector<Dim>& strides) {
@@ -182,19 +183,19 @@ std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // wh
   return n * lowering::unit_bytes(s.type);
 }
 
-void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places,
+void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> places,
                         std::int64_t groups, const Split& s) const {
   const Function& f = functions_[function];
-  std::array<std::int64_t, kMostSizes> sizes{s.parts, s.depth};
+  std::array<std::int64_t, kMaxSizes> sizes{s.parts, s.depth};
   const std::size_t own = f.k.sizes.size();
   check(kGivenSizes + own <= sizes.size(), "a product with too many sizes");
   std::copy_n(l.sizes.begin() + static_cast<std::ptrdiff_t>(f.sizes), own, sizes.begin() + kGivenSizes);
-  std::array<TileMap, 2> maps;
+  std::array<TensorMap, 2> maps;
   std::size_t at = f.sizes + own;
   for (std::size_t m = 0; m < f.k.maps.size(); at += f.k.maps[m++].count())
     maps[m] = tile_map(f.k.maps[m], places[f.k.maps[m].place], l.sizes.subspan(at));
-  start(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
-        {maps.data(), f.k.maps.size()});
+  launch_kernel(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
+                {maps.data(), f.k.maps.size()});
 }
 
 void ProductKernel::enqueue(const Launch& l, GpuDevice& device) const {
@@ -209,19 +210,20 @@ void ProductKernel::enqueue_own(const Launch& l, GpuDevice& device) const {
   const Choice& c = choice(s);
   const KernelText& k = text_of(c);
   const Split split = this->split(s, k);
-  std::array<Place, kMostPlaces> places;
+  std::array<BufferSlice, kMaxBuffers> places;
   const std::size_t count = l.in.size() + 1;
   check(count <= places.size(), "a product with too many operands");
   *std::copy(l.in.begin(), l.in.end(), places.begin()) = l.out;
   if (split.parts == 1) {
     const std::size_t threads = functions_[*c.whole].sizes + k.sizes.size();
-    const std::int64_t groups = c.way.lines ? over(l.sizes[threads], k.threads) : this->groups(s, k);
+    const std::int64_t groups = c.variant.lines ? ceil_div(l.sizes[threads], k.threads) : this->groups(s, k);
     return run(l, device, *c.whole, {places.data(), count}, groups, split);
   }
-  const Place parts[] = {l.in[0], l.in[1], l.scratch};
+  const BufferSlice parts[] = {l.in[0], l.in[1], l.scratch};
   run(l, device, *c.parts, parts, groups(s, k) * split.parts, split);
   places[1] = l.scratch;
-  run(l, device, *add_parts_, {places.data() + 1, count - 1}, over(results, functions_[*add_parts_].k.columns), split);
+  run(l, device, *add_parts_, {places.data() + 1, count - 1}, ceil_div(results, functions_[*add_parts_].k.columns),
+      split);
 }
 
 std::string ProductKernel::text(std::string_view name) const {
@@ -231,4 +233,4 @@ std::string ProductKernel::text(std::string_view name) const {
   return all;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -11,12 +11,12 @@
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 #include "lightcone/passes/precision.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // Operands: A, B, then those of the tail.
 class ProductKernel final : public TextKernel {
  public:
-  ProductKernel(Product p, Tail tail, const Limits& limits, Precision precision);
+  ProductKernel(Product p, Epilogue epilogue, const Limits& limits, Precision precision);
   std::string name() const override { return by_library() ? library_->product->library() : TextKernel::name(); }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override;
@@ -32,11 +32,11 @@ class ProductKernel final : public TextKernel {
   void offer(GpuDevice& device, Precision precision, std::vector<Dim> operand_bytes);
   // Once the text is compiled: whether it does, in words for a log, "" where it was not offered; and how much of our
   // kernel's time it takes, where that was measured now.
-  struct Settled {
+  struct LibraryChoice {
     std::string words;
     std::optional<double> part;
   };
-  Settled settle(GpuDevice& device);
+  LibraryChoice choose_library(GpuDevice& device);
   bool by_library() const { return library_ && library_->taken; }
 
  private:
@@ -44,36 +44,36 @@ class ProductKernel final : public TextKernel {
   struct Sizes {
     std::int64_t rows, columns, batch, sum;
   };
-  struct Way {    // of computing it
-    int few = 0;  // rows at most, or 0: tiles or windows
+  struct Variant {  // of computing it
+    int few = 0;    // rows at most, or 0: tiles or windows
     int side = 0;
     int lines = 0;  // of windows, a thread's
-    friend bool operator==(const Way&, const Way&) = default;
+    friend bool operator==(const Variant&, const Variant&) = default;
   };
   struct Function {
     KernelText k;
     std::size_t sizes = 0;  // where its own begin; behind them those of maps, or how many threads windows take
   };
   struct Choice {
-    Way way;
+    Variant variant;
     std::optional<std::size_t> whole, parts;  // functions
   };
   struct Split {
     std::int64_t parts, depth;
   };
-  Way choose(const Sizes& s) const;
+  Variant choose(const Sizes& s) const;
   const Choice& choice(const Sizes& s) const;
   const KernelText& text_of(const Choice& c) const;
-  std::vector<Way> ways(Sizes small, const Sizes& large) const;
+  std::vector<Variant> variants(Sizes small, const Sizes& large) const;
   Split split(const Sizes& s, const KernelText& k) const;
   std::int64_t groups(const Sizes& s, const KernelText& k) const;
   void add_ways();
   std::size_t add(KernelText k);
-  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups,
-           const Split& s) const;
+  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> places,
+           std::int64_t groups, const Split& s) const;
 
   // The product of a library, which writes the result itself, or sums in f32 that our kernel finishes.
-  struct Library {
+  struct OpaqueKernel {
     std::shared_ptr<const LibraryProduct> product;
     Matrices matrices;
     std::vector<Dim> operand_bytes;
@@ -85,7 +85,7 @@ class ProductKernel final : public TextKernel {
   std::optional<double> measure(GpuDevice& device) const;
 
   Product p_;
-  Tail tail_;
+  Epilogue epilogue_;
   ProductTexts whole_, parts_;  // the sum in one piece, and in parts
   Cores cores_;
   bool warpgroups_;  // large tiles are theirs
@@ -97,11 +97,11 @@ class ProductKernel final : public TextKernel {
   std::vector<Choice> choices_;
   bool splits_ = false;  // for some sizes
   std::optional<std::size_t> add_parts_;
-  std::optional<Library> library_;
+  std::optional<OpaqueKernel> library_;
 };
 
 // For kernels that were compiled: decides for each product that was offered to the device's library, and notes what was
 // decided.
-void settle_products(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
+void choose_libraries(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

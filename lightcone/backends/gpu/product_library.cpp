@@ -10,7 +10,7 @@
 #include "lightcone/backends/gpu/product_kernel.h"
 #include "lightcone/core/error.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 constexpr int kRunsAtOnce = 8, kRounds = 3;
@@ -36,7 +36,7 @@ double seconds(GpuDevice& device, const Run& run) {
 
 // Numbers of both signs between 2^-7 and 2, read as f32, bf16 or f16. A device takes less power for zeros, and so has
 // another clock: on an H200 our kernel beat the library on zeros and was 0.88 of it on numbers.
-void fill_with_numbers(GpuDevice& device, Place to, std::size_t bytes) {
+void fill_with_numbers(GpuDevice& device, BufferSlice to, std::size_t bytes) {
   std::vector<std::uint16_t> words(std::min<std::size_t>(bytes, std::size_t{1} << 20) / 2);
   std::uint32_t state = 1;
   for (std::uint16_t& w : words) {
@@ -57,8 +57,9 @@ void ProductKernel::offer(GpuDevice& device, Precision precision, std::vector<Di
   };
   auto m = as_matrices(p_, precision);
   if (!m || !known(operand_bytes) || !known(sizes_)) return;
-  const bool direct = tail_.only_rounds() && (tail_.result == DType::F32 || tail_.result == m->product.type);
-  if (direct) m->product.result = tail_.result;
+  const bool direct =
+      epilogue_.only_rounds() && (epilogue_.result == DType::F32 || epilogue_.result == m->product.type);
+  if (direct) m->product.result = epilogue_.result;
   auto product = device.library_product(m->product);
   if (!product) return;
   library_ = {std::move(product), *m, std::move(operand_bytes), direct, false};
@@ -71,11 +72,12 @@ std::int64_t ProductKernel::sums_bytes() const { return library_->direct ? 0 : r
 void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
   const std::size_t a = library_->matrices.swapped ? 1 : 0;
   const auto sums = static_cast<std::size_t>(sums_bytes());
-  const Place to = library_->direct ? l.out : l.scratch;
-  const Place scratch = library_->product->scratch_bytes() ? Place{l.scratch.buffer, l.scratch.offset + sums} : Place{};
+  const BufferSlice to = library_->direct ? l.out : l.scratch;
+  const BufferSlice scratch =
+      library_->product->scratch_bytes() ? BufferSlice{l.scratch.buffer, l.scratch.offset + sums} : BufferSlice{};
   device.multiply(*library_->product, l.in[a], l.in[1 - a], to, scratch);
   if (library_->direct) return;
-  std::array<Place, kMostPlaces> places;
+  std::array<BufferSlice, kMaxBuffers> places;
   check(l.in.size() <= places.size(), "a product with too many operands");
   std::size_t count = 0;
   places[count++] = l.scratch;
@@ -89,15 +91,15 @@ void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
 std::optional<double> ProductKernel::measure(GpuDevice& device) const {
   try {
     std::vector<std::unique_ptr<Buffer>> buffers;
-    std::vector<Place> in;
+    std::vector<BufferSlice> in;
     const auto place = [&](std::int64_t bytes) {
-      return Place{buffers.emplace_back(device.allocate(static_cast<std::size_t>(bytes))).get(), 0};
+      return BufferSlice{buffers.emplace_back(device.allocate(static_cast<std::size_t>(bytes))).get(), 0};
     };
     for (const Dim& bytes : library_->operand_bytes) {
       in.push_back(place(*bytes.constant()));
       fill_with_numbers(device, in.back(), static_cast<std::size_t>(*bytes.constant()));
     }
-    const Place out = place(*results_.constant() * static_cast<std::int64_t>(size_of(tail_.result)));
+    const BufferSlice out = place(*results_.constant() * static_cast<std::int64_t>(size_of(epilogue_.result)));
     const std::int64_t own = *scratch_bytes(1).constant(),
                        theirs = sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
     std::vector<std::int64_t> sizes;
@@ -110,9 +112,9 @@ std::optional<double> ProductKernel::measure(GpuDevice& device) const {
   }
 }
 
-ProductKernel::Settled ProductKernel::settle(GpuDevice& device) {
+ProductKernel::LibraryChoice ProductKernel::choose_library(GpuDevice& device) {
   if (!library_) return {};
-  Settled s;
+  LibraryChoice s;
   library_->taken = device.prefers(*library_->product, text("@"), [&] { return s.part = measure(device); });
   const MatrixProduct& m = library_->matrices.product;
   s.words = str_cat(m.batches == 1 ? "" : str_cat(m.batches, " x "), "[", m.rows, ", ", m.sum, "] x [", m.sum, ", ",
@@ -122,19 +124,19 @@ ProductKernel::Settled ProductKernel::settle(GpuDevice& device) {
   return s;
 }
 
-void settle_products(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
+void choose_libraries(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
   if (std::string problem = device.library_problem(); !problem.empty()) log.notes.push_back(std::move(problem));
-  struct Said {
+  struct Notice {
     int times = 0;
     std::optional<double> part;
   };
-  std::map<std::string, Said> said;
+  std::map<std::string, Notice> said;
   for (const auto& k : kernels) {
     auto* product = dynamic_cast<ProductKernel*>(k.get());
     if (!product) continue;
-    const ProductKernel::Settled settled = product->settle(device);
+    const ProductKernel::LibraryChoice settled = product->choose_library(device);
     if (settled.words.empty()) continue;
-    Said& s = said[settled.words];
+    Notice& s = said[settled.words];
     ++s.times;
     if (settled.part) s.part = settled.part;
     if (product->by_library()) ++log.fired["products by library"];
@@ -145,4 +147,4 @@ void settle_products(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDe
                 s.part ? str_cat(", which takes ", std::round(*s.part * 100) / 100, " of our kernel's time") : ""));
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -5,11 +5,11 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 constexpr std::size_t kAligned = 64;  // where kernels expect what they read to begin
-constexpr std::size_t kMostOperands = kMostPlaces;
+constexpr std::size_t kMostOperands = kMaxBuffers;
 
 class ScanKernel final : public GpuKernel {
  public:
@@ -44,34 +44,35 @@ struct ScanKernel::Run {
   int parity = 0;
   std::int64_t slice = 0;
 
-  Place state(std::size_t i, int of) const { return l.scratch.behind(k.state_at[of][i]); }
-  Place result(std::size_t i, std::int64_t at = 0, std::size_t bytes = 0) const {
-    return l.out.behind(static_cast<std::size_t>(k.result_at[i]) + static_cast<std::size_t>(at) * bytes);
+  BufferSlice state(std::size_t i, int of) const { return l.scratch.offset_by(k.state_at[of][i]); }
+  BufferSlice result(std::size_t i, std::int64_t at = 0, std::size_t bytes = 0) const {
+    return l.out.offset_by(static_cast<std::size_t>(k.result_at[i]) + static_cast<std::size_t>(at) * bytes);
   }
-  Place at(const LoopPlan::Ref& r) const {
+  BufferSlice at(const LoopPlan::Ref& r) const {
     switch (r.base) {
-      case LoopPlan::Ref::Scratch: return l.scratch.behind(r.at);
+      case LoopPlan::Ref::Scratch: return l.scratch.offset_by(r.at);
       case LoopPlan::Ref::Operand: return l.in[r.at];
       case LoopPlan::Ref::Slice:
-        if (const std::size_t copy = kernel.copied_at_[r.at - k.states]) return l.scratch.behind(copy);
-        return l.in[r.at].behind(static_cast<std::size_t>(slice) * k.bytes[r.at]);
+        if (const std::size_t copy = kernel.copied_at_[r.at - k.states]) return l.scratch.offset_by(copy);
+        return l.in[r.at].offset_by(static_cast<std::size_t>(slice) * k.bytes[r.at]);
       case LoopPlan::Ref::State: return state(r.at, parity);
     }
     return {};
   }
-  void copy(Place to, Place from, std::size_t bytes) const {
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) const {
     if (bytes) device.copy(to, from, bytes);
   }
   void launch(const LoopPlan::Step& s) const {
-    Place in[kMostOperands];
+    BufferSlice in[kMostOperands];
     for (std::size_t i = 0; i < s.in.size(); ++i) in[i] = at(s.in[i]);
-    device.launch({s.kernel, {in, s.in.size()}, l.scratch.behind(s.out.at), s.sizes, l.scratch.behind(s.scratch)});
+    device.launch(
+        {s.kernel, {in, s.in.size()}, l.scratch.offset_by(s.out.at), s.sizes, l.scratch.offset_by(s.scratch)});
   }
   void step() {
     for (std::size_t i = 0; i < k.slices; ++i)
       if (const std::size_t to = kernel.copied_at_[i]) {
         const std::size_t bytes = k.bytes[k.states + i];
-        copy(l.scratch.behind(to), l.in[k.states + i].behind(static_cast<std::size_t>(slice) * bytes), bytes);
+        copy(l.scratch.offset_by(to), l.in[k.states + i].offset_by(static_cast<std::size_t>(slice) * bytes), bytes);
       }
     if (k.keeps)
       for (std::size_t i = 0; i < k.states; ++i)
@@ -129,4 +130,4 @@ std::shared_ptr<Kernel> scan_kernel(LoopPlan plan) {
   return std::make_shared<ScanKernel>(std::move(plan));
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,8 +6,8 @@
 #include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/device/loop_plan.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 std::shared_ptr<Kernel> scan_kernel(LoopPlan plan);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -11,7 +11,7 @@ std::string numbered(std::string_view name, std::size_t k) { return k ? str_cat(
 
 }  // namespace
 
-SortingKernel::SortingKernel(DType type, bool descending, const Dim& longest, simt::Language language)
+SortingKernel::SortingKernel(DType type, bool descending, const Dim& longest, codegen::simt::Language language)
     : sort_{type, descending, longest.bounds().hi > i64{std::numeric_limits<std::uint32_t>::max()},
             sort_span(longest.bounds().hi)},
       merges_(longest.bounds().hi > kSortTile),
@@ -26,40 +26,43 @@ std::string SortingKernel::sort_text(std::string_view name) const {
 // Keys and places, twice: what is read, and what is written.
 Dim SortingKernel::sort_bytes(const Dim& elements) const {
   if (!merges_) return 0;
-  return elements * Dim(static_cast<i64>(2 * (key_bytes(sort_.type) + place_bytes(sort_.wide))));
+  return elements * Dim(static_cast<i64>(2 * (key_bytes(sort_.type) + place_bytes(sort_.needs_64bit_index))));
 }
 
-void SortingKernel::sort(GpuDevice& device, Place in, Place out, Place scratch, const Sizes& s) const {
-  const i64 rows = s.outer * s.columns, tiles = over(s.length, sort_.span);
+void SortingKernel::sort(GpuDevice& device, BufferSlice in, BufferSlice out, BufferSlice scratch,
+                         const Sizes& s) const {
+  const i64 rows = s.outer * s.columns, tiles = ceil_div(s.length, sort_.span);
   if (rows == 0 || tiles == 0) return;
   // without merges keys and places are never written, but a place must be somewhere
-  Place keys[2] = {out, out}, places[2] = {out, out};
+  BufferSlice keys[2] = {out, out}, places[2] = {out, out};
   if (merges_) {
     const auto elements = static_cast<std::size_t>(rows * s.length);
-    const std::size_t of_keys = elements * key_bytes(sort_.type), of_places = elements * place_bytes(sort_.wide);
-    keys[0] = scratch, keys[1] = scratch.behind(of_keys);
-    places[0] = scratch.behind(2 * of_keys), places[1] = scratch.behind(2 * of_keys + of_places);
+    const std::size_t of_keys = elements * key_bytes(sort_.type),
+                      of_places = elements * place_bytes(sort_.needs_64bit_index);
+    keys[0] = scratch, keys[1] = scratch.offset_by(of_keys);
+    places[0] = scratch.offset_by(2 * of_keys), places[1] = scratch.offset_by(2 * of_keys + of_places);
   }
   const i64 rows_a_group = kSortTile / sort_.span;
   const i64 sizes[kTileSizes] = {s.outer, s.length, s.columns, s.input_columns, tiles == 1};
-  const Place of_tiles[] = {in, keys[0], places[0], out};
-  start(device, 0, of_tiles, over(rows * tiles, rows_a_group), kSortThreads, sizes);
+  const BufferSlice of_tiles[] = {in, keys[0], places[0], out};
+  launch_kernel(device, 0, of_tiles, ceil_div(rows * tiles, rows_a_group), kSortThreads, sizes);
   int from = 0;
   for (i64 run = sort_.span; run < s.length; run *= 2, from = 1 - from) {
     const i64 of_run[kMergeSizes] = {s.outer, s.length, s.columns, run, 2 * run >= s.length};
-    const Place of_merge[] = {keys[from], places[from], keys[1 - from], places[1 - from], out};
-    start(device, 1, of_merge, rows * tiles, kSortThreads, of_run);
+    const BufferSlice of_merge[] = {keys[from], places[from], keys[1 - from], places[1 - from], out};
+    launch_kernel(device, 1, of_merge, rows * tiles, kSortThreads, of_run);
   }
 }
 
-ArgSortKernel::ArgSortKernel(DType type, const Rows& rows, bool descending, simt::Language language)
+ArgSortKernel::ArgSortKernel(DType type, const AxisView& rows, bool descending, codegen::simt::Language language)
     : SortingKernel(type, descending, rows.length, language), rows_(rows) {}
 
 void ArgSortKernel::enqueue(const Launch& l, GpuDevice& device) const {
   sort(device, l.in[0], l.out, l.scratch, {l.sizes[0], l.sizes[1], l.sizes[2], l.sizes[2]});
 }
 
-SortedScatterKernel::SortedScatterKernel(Scatter s, const Rows& base, const Dim& count, simt::Language language)
+SortedScatterKernel::SortedScatterKernel(Scatter s, const AxisView& base, const Dim& count,
+                                         codegen::simt::Language language)
     : SortingKernel(s.index, false, count, language), scatter_(s), base_(base), count_(count) {}
 
 std::string SortedScatterKernel::text(std::string_view name) const {
@@ -75,12 +78,13 @@ void SortedScatterKernel::enqueue(const Launch& l, GpuDevice& device) const {
     device.copy(l.out, l.in[0], static_cast<std::size_t>(bytes));
   }
   const i64 columns = scatter_.same_columns ? 1 : inner;
-  const Place order = l.scratch, rest = l.scratch.behind(static_cast<std::size_t>(outer * count * columns) * 8);
+  const BufferSlice order = l.scratch,
+                    rest = l.scratch.offset_by(static_cast<std::size_t>(outer * count * columns) * 8);
   if (inner == 0) return;
   sort(device, l.in[1], order, rest, {outer, count, columns, inner});
-  const Place places[] = {l.in[1], order, l.in[2], l.out};
-  start(device, sort_functions(), places, over(outer * count * inner, kScatterThreads), kScatterThreads,
-        l.sizes.first(kScatterSizes));
+  const BufferSlice places[] = {l.in[1], order, l.in[2], l.out};
+  launch_kernel(device, sort_functions(), places, ceil_div(outer * count * inner, kScatterThreads), kScatterThreads,
+                l.sizes.first(kScatterSizes));
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

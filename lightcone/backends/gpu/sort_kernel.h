@@ -7,11 +7,11 @@
 #include "lightcone/backends/gpu/device/text_kernel.h"
 #include "lightcone/backends/gpu/sorting/text.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
-struct Rows {  // an axis as outer x length x inner
+struct AxisView {  // an axis as outer x length x inner
   Dim outer = 1, length, inner = 1;
-  Rows(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+  AxisView(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
   }
@@ -23,23 +23,23 @@ class SortingKernel : public TextKernel {
   struct Sizes {
     std::int64_t outer, length, columns, input_columns;
   };
-  SortingKernel(DType type, bool descending, const Dim& longest, simt::Language language);
+  SortingKernel(DType type, bool descending, const Dim& longest, codegen::simt::Language language);
   bool merges() const { return merges_; }
   std::size_t sort_functions() const { return merges_ ? 2 : 1; }
   std::string sort_text(std::string_view name) const;
   Dim sort_bytes(const Dim& elements) const;  // of scratch memory
-  void sort(GpuDevice& device, Place in, Place out, Place scratch, const Sizes& s) const;
-  simt::Language language() const { return language_; }
+  void sort(GpuDevice& device, BufferSlice in, BufferSlice out, BufferSlice scratch, const Sizes& s) const;
+  codegen::simt::Language language() const { return language_; }
 
  private:
   Sort sort_;
   bool merges_;
-  simt::Language language_;
+  codegen::simt::Language language_;
 };
 
 class ArgSortKernel final : public SortingKernel {
  public:
-  ArgSortKernel(DType type, const Rows& rows, bool descending, simt::Language language);
+  ArgSortKernel(DType type, const AxisView& rows, bool descending, codegen::simt::Language language);
   std::vector<Dim> sizes() const override { return {rows_.outer, rows_.length, rows_.inner}; }
   Dim scratch_bytes(int) const override { return sort_bytes(rows_.outer * rows_.length * rows_.inner); }
   Dim flops() const override { return rows_.outer * rows_.length * rows_.inner; }
@@ -48,14 +48,14 @@ class ArgSortKernel final : public SortingKernel {
   std::string text(std::string_view name) const override { return sort_text(name); }
 
  private:
-  Rows rows_;
+  AxisView rows_;
 };
 
 // Operands: the base, the indices, the source. Each place of the result gets what goes there in the order of the
 // source.
 class SortedScatterKernel final : public SortingKernel {
  public:
-  SortedScatterKernel(Scatter s, const Rows& base, const Dim& count, simt::Language language);
+  SortedScatterKernel(Scatter s, const AxisView& base, const Dim& count, codegen::simt::Language language);
   std::vector<Dim> sizes() const override { return {base_.outer, base_.length, count_, base_.inner}; }
   Dim scratch_bytes(int) const override;
   bool in_place(std::size_t k) const override { return k == 0; }
@@ -67,8 +67,8 @@ class SortedScatterKernel final : public SortingKernel {
  private:
   Dim sorted() const { return base_.outer * count_ * (scatter_.same_columns ? Dim(1) : base_.inner); }
   Scatter scatter_;
-  Rows base_;
+  AxisView base_;
   Dim count_;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,7 +6,7 @@
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/core/error.h"
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 namespace {
 
 constexpr std::size_t kPlaces = 30;                    // of the 31 buffers of a kernel one is for the sizes
@@ -53,13 +53,13 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   if (l.architecture.empty()) l.architecture = generation ? str_cat("apple", generation - kFirstFamily + 1) : "mac";
   const Id process = r.send(r.find_class("NSProcessInfo"), "processInfo");
   l.driver = text_of(r, r.send(process, "operatingSystemVersionString"));
-  l.threads = static_cast<int>(std::min(r.send<Size>(device, "maxThreadsPerThreadgroup").width, 1024ul));
+  l.max_block_size = static_cast<int>(std::min(r.send<Size>(device, "maxThreadsPerThreadgroup").width, 1024ul));
   l.warp = generation >= kFullFamily ? 32 : 1;
   l.shared = r.send<unsigned long>(device, "maxThreadgroupMemoryLength");
-  l.processors = 8;  // Metal does not say: the smallest of Apple's for computers has 7 or 8
+  l.multiprocessors = 8;  // Metal does not say: the smallest of Apple's for computers has 7 or 8
   l.memory = r.send<unsigned long>(device, "recommendedMaxWorkingSetSize");
-  l.groups = 0xffffffff / std::max(l.threads, 1);  // threads are counted with 32 bits
-  l.places = kPlaces;
+  l.max_grid_size = 0xffffffff / std::max(l.max_block_size, 1);  // threads are counted with 32 bits
+  l.max_buffers = kPlaces;
   l.f64 = false;
   return l;
 }
@@ -119,7 +119,7 @@ MetalDevice::MetalDevice(const Runtime& runtime, Ref device)
 
 // ---- memory -----------------------------------------------------------------------------------
 
-MetalBuffer& MetalDevice::check_range(Place p, std::size_t bytes, std::string_view doing) const {
+MetalBuffer& MetalDevice::check_range(BufferSlice p, std::size_t bytes, std::string_view doing) const {
   auto* b = dynamic_cast<MetalBuffer*>(p.buffer);
   if (!b || b->owner() != this)
     throw Error(doing, p.buffer ? "the buffer is another device's: copy it by way of the host" : "there is no buffer");
@@ -156,7 +156,7 @@ std::unique_ptr<Buffer> MetalDevice::allocate(std::size_t bytes) {
   return make_buffer(bytes, shared_memory_);
 }
 
-void MetalDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+void MetalDevice::copy_in(BufferSlice to, const void* from, std::size_t bytes) {
   MetalBuffer& b = check_range(to, bytes, "copy_in");
   if (!bytes) return;
   if (b.contents() && Stream::Turn(stream_).done(b.last_use)) {
@@ -172,7 +172,7 @@ void MetalDevice::copy_in(Place to, const void* from, std::size_t bytes) {
   }
 }
 
-void MetalDevice::copy_out(void* to, Place from, std::size_t bytes) {
+void MetalDevice::copy_out(void* to, BufferSlice from, std::size_t bytes) {
   MetalBuffer& b = check_range(from, bytes, "copy_out");
   if (b.contents() || !bytes) {
     stream_.wait();
@@ -189,17 +189,17 @@ void MetalDevice::copy_out(void* to, Place from, std::size_t bytes) {
   }
 }
 
-void MetalDevice::copy(Place to, Place from, std::size_t bytes) {
+void MetalDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
   check_range(to, bytes, "copy"), check_range(from, bytes, "copy");
   if (bytes) move(to, from, bytes);
 }
 
-void MetalDevice::zero(Place to, std::size_t bytes) {
+void MetalDevice::zero(BufferSlice to, std::size_t bytes) {
   check_range(to, bytes, "zero");
   if (bytes) move(to, {}, bytes);
 }
 
-void MetalDevice::move(Place to, Place from, std::size_t bytes, std::size_t held) {
+void MetalDevice::move(BufferSlice to, BufferSlice from, std::size_t bytes, std::size_t held) {
   const bool words = to.offset % kWord == 0 && (!from || from.offset % kWord == 0);
   const std::size_t by_blit = words ? bytes / kWord * kWord : 0;
   auto& target = static_cast<MetalBuffer&>(*to.buffer);
@@ -221,13 +221,13 @@ void MetalDevice::move(Place to, Place from, std::size_t bytes, std::size_t held
   if (by_blit == bytes) return;
   to.offset += by_blit;
   const auto n = static_cast<std::int64_t>(bytes - by_blit);
-  const std::int64_t groups = std::min((n + kByteThreads - 1) / kByteThreads, limits_.groups);
+  const std::int64_t groups = std::min((n + kByteThreads - 1) / kByteThreads, limits_.max_grid_size);
   const std::int64_t sizes[] = {n, groups * kByteThreads};
-  const Place places[] = {{from.buffer, from.offset + by_blit}, to};
-  gpu::Start s;
-  s.code = &byte_code(), s.function = from ? CopyBytes : ZeroBytes, s.groups = groups, s.threads = kByteThreads;
-  s.places = std::span(places).subspan(from ? 0 : 1), s.sizes = sizes;
-  start(s);
+  const BufferSlice places[] = {{from.buffer, from.offset + by_blit}, to};
+  gpu::KernelLaunch s;
+  s.code = &byte_code(), s.function = from ? CopyBytes : ZeroBytes, s.grid_size = groups, s.block_size = kByteThreads;
+  s.buffers = std::span(places).subspan(from ? 0 : 1), s.sizes = sizes;
+  launch_kernel(s);
 }
 
 const MetalCode& MetalDevice::byte_code() {
@@ -288,21 +288,21 @@ std::shared_ptr<const gpu::Code> MetalDevice::compile(const std::string& text,
   return std::make_shared<const MetalCode>(this, std::move(functions));
 }
 
-void MetalDevice::start(const gpu::Start& s) {
+void MetalDevice::launch_kernel(const gpu::KernelLaunch& s) {
   const auto* code = dynamic_cast<const MetalCode*>(s.code);
   if (!code || code->owner() != this || s.function >= code->functions().size())
     throw Error("metal", "a kernel is started that was not compiled for this device");
   const MetalCode::Function& f = code->functions()[s.function];
   const auto refuse = [&](const std::string& why) { throw Error("metal", str_cat("the kernel '", f.name, "' ", why)); };
-  if (s.groups < 0 || s.groups > limits_.groups)
-    refuse(str_cat("has ", s.groups, " groups, and 0 to ", limits_.groups, " can be started at once"));
-  if (s.threads < 1 || static_cast<std::size_t>(s.threads) > f.threads)
-    refuse(str_cat("has groups of ", s.threads, " threads, and 1 to ", f.threads, " can be started"));
-  if (s.places.size() > kPlaces) refuse(str_cat("takes ", s.places.size(), " places, more than ", kPlaces));
+  if (s.grid_size < 0 || s.grid_size > limits_.max_grid_size)
+    refuse(str_cat("has ", s.grid_size, " groups, and 0 to ", limits_.max_grid_size, " can be started at once"));
+  if (s.block_size < 1 || static_cast<std::size_t>(s.block_size) > f.threads)
+    refuse(str_cat("has groups of ", s.block_size, " threads, and 1 to ", f.threads, " can be started"));
+  if (s.buffers.size() > kPlaces) refuse(str_cat("takes ", s.buffers.size(), " places, more than ", kPlaces));
   if (f.shared > limits_.shared || whole_words(s.shared) > limits_.shared - f.shared)
     refuse(str_cat("shares ", f.shared, " + ", s.shared, " bytes, and a group has ", limits_.shared));
-  for (const Place& p : s.places) check_range(p, 0, "metal");
-  if (s.groups == 0) return;
+  for (const BufferSlice& p : s.buffers) check_range(p, 0, "metal");
+  if (s.grid_size == 0) return;
   const Pool pool(runtime_);
   std::unique_ptr<MetalBuffer> sizes;  // that are too many to be taken along
   if (s.sizes.size_bytes() > kInlineBytes) {
@@ -311,16 +311,16 @@ void MetalDevice::start(const gpu::Start& s) {
   }
   Stream::Turn turn(stream_);
   const Id encoder = turn.compute();
-  for (const Place& p : s.places) static_cast<MetalBuffer*>(p.buffer)->last_use = turn.ticket();
+  for (const BufferSlice& p : s.buffers) static_cast<MetalBuffer*>(p.buffer)->last_use = turn.ticket();
   encode(encoder, f, s, sizes.get());
   turn.put();
 }
 
-void MetalDevice::encode(Id encoder, const MetalCode::Function& f, const gpu::Start& s,
+void MetalDevice::encode(Id encoder, const MetalCode::Function& f, const gpu::KernelLaunch& s,
                          const MetalBuffer* sizes) const {
   runtime_.send<void>(encoder, selectors_.pipeline, f.pipeline.get());
   unsigned long k = 0;
-  for (const Place& p : s.places)
+  for (const BufferSlice& p : s.buffers)
     runtime_.send<void>(encoder, selectors_.buffer, static_cast<MetalBuffer*>(p.buffer)->object(),
                         static_cast<unsigned long>(p.offset), k++);
   if (sizes) {
@@ -332,16 +332,16 @@ void MetalDevice::encode(Id encoder, const MetalCode::Function& f, const gpu::St
   if (s.shared) {
     runtime_.send<void>(encoder, selectors_.shared, static_cast<unsigned long>(whole_words(s.shared)), 0ul);
   }
-  runtime_.send<void>(encoder, selectors_.dispatch, Size{static_cast<unsigned long>(s.groups), 1, 1},
-                      Size{static_cast<unsigned long>(s.threads), 1, 1});
+  runtime_.send<void>(encoder, selectors_.dispatch, Size{static_cast<unsigned long>(s.grid_size), 1, 1},
+                      Size{static_cast<unsigned long>(s.block_size), 1, 1});
 }
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal
 
 namespace lc {
 
 Compiler metal(MetalOptions options, GpuOptions gpu) {
-  return gpu::compiler([options = std::move(options)] { return mtl::open_device(options); }, gpu);
+  return backends::gpu::compiler([options = std::move(options)] { return backends::metal::open_device(options); }, gpu);
 }
 
 }  // namespace lc

@@ -12,7 +12,7 @@
 #include "lightcone/backends/metal/objc.h"
 #include "lightcone/backends/metal/stream.h"
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 
 class MetalBuffer final : public Buffer {
  public:
@@ -53,13 +53,13 @@ class MetalDevice final : public gpu::GpuDevice {
   const gpu::Limits& limits() const override { return limits_; }
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
-  void copy_in(Place to, const void* from, std::size_t bytes) override;
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place to, Place from, std::size_t bytes) override;
-  void zero(Place to, std::size_t bytes) override;
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override;
+  void zero(BufferSlice to, std::size_t bytes) override;
 
   std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
-  void start(const gpu::Start& s) override;
+  void launch_kernel(const gpu::KernelLaunch& s) override;
   void synchronise() override { stream_.wait(); }
 
  private:
@@ -71,13 +71,13 @@ class MetalDevice final : public gpu::GpuDevice {
     Id buffer;
     std::size_t offset;
   };
-  MetalBuffer& check_range(Place p, std::size_t bytes, std::string_view doing) const;
+  MetalBuffer& check_range(BufferSlice p, std::size_t bytes, std::string_view doing) const;
   std::unique_ptr<MetalBuffer> make_buffer(std::size_t bytes, bool shared);
   Ref make_options() const;
   MetalCode::Function make_function(Id library, const std::string& name) const;
-  void encode(Id encoder, const MetalCode::Function& f, const gpu::Start& s, const MetalBuffer* sizes) const;
+  void encode(Id encoder, const MetalCode::Function& f, const gpu::KernelLaunch& s, const MetalBuffer* sizes) const;
   // Copies (or zeroes, where `from` is null) by a blit as far as one can, and the rest by a kernel.
-  void move(Place to, Place from, std::size_t bytes, std::size_t held = 0);
+  void move(BufferSlice to, BufferSlice from, std::size_t bytes, std::size_t held = 0);
   const MetalCode& byte_code();
 
   const Runtime& runtime_;
@@ -91,4 +91,4 @@ class MetalDevice final : public gpu::GpuDevice {
   std::shared_ptr<const gpu::Code> byte_code_;
 };
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal

@@ -20,10 +20,10 @@ struct MetalOptions {
 // Opens the device when the first graph is compiled. All programs of one such value share it.
 Compiler metal(MetalOptions options = {}, GpuOptions gpu = {});
 
-namespace mtl {
+namespace backends::metal {
 
 // All GPUs of this machine. An Error where there is no Metal or no GPU.
-std::vector<gpu::Limits> devices(const MetalOptions& options = {});
+std::vector<backends::gpu::Limits> devices(const MetalOptions& options = {});
 
 // Memory, a queue and a compiler of one GPU. Kernels are texts in Metal's shading language; their places are
 // [[buffer(0)]] and so on, in order, and their sizes one array behind them, `constant long*`. Threads are counted along
@@ -32,7 +32,7 @@ std::vector<gpu::Limits> devices(const MetalOptions& options = {});
 // Numbers have 32 bits at most, and compilers may not reorder sums nor assume that there is no NaN. An Error where
 // there is no Metal or no such device; a kernel that fails while it runs is an Error of the next copy_out() or
 // synchronise().
-std::shared_ptr<gpu::GpuDevice> open_device(const MetalOptions& options = {});
+std::shared_ptr<backends::gpu::GpuDevice> open_device(const MetalOptions& options = {});
 
-}  // namespace mtl
+}  // namespace backends::metal
 }  // namespace lc

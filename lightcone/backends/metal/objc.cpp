@@ -9,7 +9,7 @@
 #include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 namespace {
 
 constexpr const char* kVariable = "LIGHTCONE_METAL";
@@ -96,4 +96,4 @@ std::string what(const Runtime& runtime, Id error) {
   return said.empty() ? "it does not say why" : said;
 }
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 
 struct Object;
 struct SelectorRecord;
@@ -122,4 +122,4 @@ Ref make_string(const Runtime& runtime, std::string_view text);  // an NSString
 std::string text_of(const Runtime& runtime, Id string);          // "" of nil
 std::string what(const Runtime& runtime, Id error);              // an NSError's description, its first lines
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal

@@ -2,7 +2,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 namespace {
 
 // A GPU begins with a command buffer when it is committed: few commands in one, and it begins early; many, and
@@ -108,4 +108,4 @@ void Stream::wait() {
                         "; what was computed since the last time that somebody waited is not to be relied on"));
 }
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal

@@ -9,7 +9,7 @@
 
 #include "lightcone/backends/metal/objc.h"
 
-namespace lc::mtl {
+namespace lc::backends::metal {
 
 class Stream {
  public:
@@ -66,4 +66,4 @@ class Stream {
   std::string failed_;                   // why, of the first that nobody has been told of
 };
 
-}  // namespace lc::mtl
+}  // namespace lc::backends::metal

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lc::cl::api {
+namespace lc::backends::opencl::api {
 
 // What only the driver knows the inside of.
 struct Platform;
@@ -85,4 +85,4 @@ struct Functions {
   Int (*Finish)(Queue*);
 };
 
-}  // namespace lc::cl::api
+}  // namespace lc::backends::opencl::api

@@ -4,7 +4,7 @@
 #include "lightcone/backends/opencl/device.h"
 #include "lightcone/backends/opencl/error.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 namespace {
 
 constexpr std::size_t kLogLines = 20, kLogBytes = 2000;  // of what the compiler says, in an Error
@@ -128,4 +128,4 @@ void OpenClCode::find(const std::string& kernel) {
        session_->name(), str_cat("say how large groups of '", kernel, "' may be"));
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

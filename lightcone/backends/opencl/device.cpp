@@ -2,7 +2,7 @@
 
 #include "lightcone/backends/opencl/error.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 
 namespace {
 
@@ -96,14 +96,14 @@ std::unique_ptr<Buffer> OpenClDevice::allocate(std::size_t bytes) {
   }
 }
 
-api::Memory* OpenClDevice::memory(const Place& p) const {
+api::Memory* OpenClDevice::memory(const BufferSlice& p) const {
   const auto* buffer = dynamic_cast<const OpenClBuffer*>(p.buffer);
   if (!buffer || buffer->session() != session_.get())
     throw Error("opencl", str_cat("a place is in no memory of ", name(), ": copy the values there first"));
   return buffer->memory();
 }
 
-api::Memory* OpenClDevice::piece(const Place& p, std::size_t bytes) const {
+api::Memory* OpenClDevice::piece(const BufferSlice& p, std::size_t bytes) const {
   api::Memory* const m = memory(p);
   const std::size_t size = p.buffer->size();
   if (p.offset > size || bytes > size - p.offset)
@@ -112,25 +112,25 @@ api::Memory* OpenClDevice::piece(const Place& p, std::size_t bytes) const {
   return m;
 }
 
-void OpenClDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+void OpenClDevice::copy_in(BufferSlice to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   take(session_->functions().EnqueueWriteBuffer(session_->queue, piece(to, bytes), api::kTrue, to.offset, bytes, from,
                                                 0, nullptr, nullptr),
        session_->name(), "copy from the host");
 }
-void OpenClDevice::copy_out(void* to, Place from, std::size_t bytes) {
+void OpenClDevice::copy_out(void* to, BufferSlice from, std::size_t bytes) {
   if (bytes == 0) return;
   take(session_->functions().EnqueueReadBuffer(session_->queue, piece(from, bytes), api::kTrue, from.offset, bytes, to,
                                                0, nullptr, nullptr),
        session_->name(), "copy to the host");
 }
-void OpenClDevice::copy(Place to, Place from, std::size_t bytes) {
+void OpenClDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
   if (bytes == 0) return;
   take(session_->functions().EnqueueCopyBuffer(session_->queue, piece(from, bytes), piece(to, bytes), from.offset,
                                                to.offset, bytes, 0, nullptr, nullptr),
        session_->name(), "copy");
 }
-api::Int OpenClDevice::fill(const Place& to, std::size_t bytes) {
+api::Int OpenClDevice::fill(const BufferSlice& to, std::size_t bytes) {
   if (bytes == 0) return api::kSuccess;
   static constexpr std::byte kZeros[16] = {};
   std::size_t pattern = sizeof kZeros;  // the longest that fits: it is what one thread of the device writes
@@ -138,7 +138,7 @@ api::Int OpenClDevice::fill(const Place& to, std::size_t bytes) {
   return session_->functions().EnqueueFillBuffer(session_->queue, piece(to, bytes), kZeros, pattern, to.offset, bytes,
                                                  0, nullptr, nullptr);
 }
-void OpenClDevice::zero(Place to, std::size_t bytes) { take(fill(to, bytes), session_->name(), "zero memory"); }
+void OpenClDevice::zero(BufferSlice to, std::size_t bytes) { take(fill(to, bytes), session_->name(), "zero memory"); }
 
 OpenClDevice::~OpenClDevice() { session_->functions().Finish(session_->queue); }
 void OpenClDevice::synchronise() {
@@ -153,21 +153,21 @@ std::shared_ptr<const gpu::Code> OpenClDevice::compile(const std::string& text,
 }
 
 // The one that is to be started, which it can be.
-const OpenClCode::Function& OpenClDevice::function(const gpu::Start& s, const OpenClCode& code) const {
+const OpenClCode::Function& OpenClDevice::function(const gpu::KernelLaunch& s, const OpenClCode& code) const {
   if (s.function >= code.functions().size())
     throw Error("opencl", str_cat("kernel ", s.function, " of ", code.functions().size(), " is asked for"));
   const OpenClCode::Function& f = code.functions()[s.function];
-  const std::size_t given = 2 * s.places.size() + s.sizes.size() + (s.shared ? 1 : 0);
+  const std::size_t given = 2 * s.buffers.size() + s.sizes.size() + (s.shared ? 1 : 0);
   if (given != f.arguments)
     throw Error("opencl", str_cat("the kernel '", f.name, "' has ", f.arguments, " arguments, and ", given,
                                   " are given: two for a place, one for a size, one for shared memory"));
-  if (s.threads < 1 || static_cast<std::size_t>(s.threads) > f.threads || s.threads > limits().threads)
+  if (s.block_size < 1 || static_cast<std::size_t>(s.block_size) > f.threads || s.block_size > limits().max_block_size)
     throw Error("opencl",
-                str_cat("the kernel '", f.name, "' cannot run in groups of ", s.threads, " threads on ", name(),
-                        ", which has at most ", std::min<std::size_t>(f.threads, limits().threads), " for it"));
-  if (s.groups < 0 || s.groups > limits().groups)
-    throw Error("opencl", str_cat("the kernel '", f.name, "' cannot be started as ", s.groups, " groups: ", name(),
-                                  " has at most ", limits().groups));
+                str_cat("the kernel '", f.name, "' cannot run in groups of ", s.block_size, " threads on ", name(),
+                        ", which has at most ", std::min<std::size_t>(f.threads, limits().max_block_size), " for it"));
+  if (s.grid_size < 0 || s.grid_size > limits().max_grid_size)
+    throw Error("opencl", str_cat("the kernel '", f.name, "' cannot be started as ", s.grid_size, " groups: ", name(),
+                                  " has at most ", limits().max_grid_size));
   if (s.shared > limits().shared)
     throw Error("opencl",
                 str_cat("the kernel '", f.name, "' needs ", s.shared, " bytes of shared memory, and a group on ",
@@ -175,8 +175,8 @@ const OpenClCode::Function& OpenClDevice::function(const gpu::Start& s, const Op
   return f;
 }
 
-void OpenClDevice::start(const gpu::Start& s) {
-  if (s.groups == 0) return;
+void OpenClDevice::launch_kernel(const gpu::KernelLaunch& s) {
+  if (s.grid_size == 0) return;
   const auto* code = dynamic_cast<const OpenClCode*>(s.code);
   if (!code || code->session() != session_.get())
     throw Error("opencl", str_cat("what is to be started was not compiled for ", name()));
@@ -189,7 +189,7 @@ void OpenClDevice::start(const gpu::Start& s) {
     ++index;
   };
   const std::lock_guard lock(code->mutex());
-  for (const Place& p : s.places) {
+  for (const BufferSlice& p : s.buffers) {
     api::Memory* const m = p ? memory(p) : nullptr;
     const auto offset = static_cast<std::int64_t>(p.offset);
     set(sizeof m, &m);
@@ -197,21 +197,22 @@ void OpenClDevice::start(const gpu::Start& s) {
   }
   for (const std::int64_t& size : s.sizes) set(sizeof size, &size);
   if (s.shared) set(s.shared, nullptr);
-  const auto threads = static_cast<std::size_t>(s.threads);
-  const std::size_t global = static_cast<std::size_t>(s.groups) * threads;
+  const auto threads = static_cast<std::size_t>(s.block_size);
+  const std::size_t global = static_cast<std::size_t>(s.grid_size) * threads;
   const api::Int result =
       cl.EnqueueNDRangeKernel(session_->queue, f.kernel, 1, nullptr, &global, &threads, 0, nullptr, nullptr);
   if (result != api::kSuccess)
     fail(result, name(),
-         str_cat("start the kernel '", f.name, "' as ", s.groups, " groups of ", s.threads, " threads"));
+         str_cat("start the kernel '", f.name, "' as ", s.grid_size, " groups of ", s.block_size, " threads"));
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl
 
 namespace lc {
 
 Compiler opencl(OpenClOptions options, GpuOptions gpu) {
-  return gpu::compiler([options = std::move(options)] { return cl::open_device(options); }, gpu);
+  return backends::gpu::compiler([options = std::move(options)] { return backends::opencl::open_device(options); },
+                                 gpu);
 }
 
 }  // namespace lc

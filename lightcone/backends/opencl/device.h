@@ -12,11 +12,11 @@
 #include "lightcone/backends/opencl/library.h"
 #include "lightcone/cache/object_cache.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 
 // What buffers and compiled text stand on, too; the last of them ends it.
 struct Session {
-  std::shared_ptr<const Library> library;
+  std::shared_ptr<const OpaqueKernel> library;
   Found found;
   cache::ObjectCache cache;  // of compiled text
   api::Context* context = nullptr;
@@ -82,20 +82,20 @@ class OpenClDevice final : public gpu::GpuDevice {
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
   std::unique_ptr<Buffer> reserve(std::size_t /*bytes*/) override { return nullptr; }
-  void copy_in(Place to, const void* from, std::size_t bytes) override;
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place to, Place from, std::size_t bytes) override;
-  void zero(Place to, std::size_t bytes) override;
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override;
+  void zero(BufferSlice to, std::size_t bytes) override;
   std::shared_ptr<const gpu::Code> compile(const std::string& text, const std::vector<std::string>& kernels) override;
-  void start(const gpu::Start& s) override;
+  void launch_kernel(const gpu::KernelLaunch& s) override;
   void synchronise() override;
 
  private:
-  api::Memory* memory(const Place& p) const;
-  api::Memory* piece(const Place& p, std::size_t bytes) const;
-  api::Int fill(const Place& to, std::size_t bytes);  // with zeros
-  const OpenClCode::Function& function(const gpu::Start& s, const OpenClCode& code) const;
+  api::Memory* memory(const BufferSlice& p) const;
+  api::Memory* piece(const BufferSlice& p, std::size_t bytes) const;
+  api::Int fill(const BufferSlice& to, std::size_t bytes);  // with zeros
+  const OpenClCode::Function& function(const gpu::KernelLaunch& s, const OpenClCode& code) const;
   std::shared_ptr<Session> session_;
 };
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 namespace {
 
 // By the code's distance from 0; no text: no such code.
@@ -109,4 +109,4 @@ void fail(api::Int code, std::string_view who, std::string_view doing) {
   throw Error("opencl", str_cat(who, " cannot ", doing, ": ", code_name(code), advice(code)));
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

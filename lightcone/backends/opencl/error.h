@@ -7,7 +7,7 @@
 #include "lightcone/backends/opencl/api.h"
 #include "lightcone/core/error.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 
 std::string code_name(api::Int code);  // "CL_OUT_OF_RESOURCES (-5)"
 
@@ -17,4 +17,4 @@ inline void take(api::Int code, std::string_view who, std::string_view doing) {
   if (code != api::kSuccess) fail(code, who, doing);
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

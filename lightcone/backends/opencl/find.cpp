@@ -6,7 +6,7 @@
 
 #include "lightcone/backends/opencl/error.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 namespace {
 
 // What is asked in two steps: how long, and what.
@@ -24,7 +24,7 @@ class Questions {
  public:
   Questions(const api::Functions& f, api::Device* device) : f_(f), device_(device) {}
   std::string text(api::UInt what, std::string_view doing) const {
-    return cl::text(
+    return opencl::text(
         [&](std::size_t room, void* to, std::size_t* size) { return f_.GetDeviceInfo(device_, what, room, to, size); },
         "the device", doing);
   }
@@ -72,16 +72,17 @@ void fill_in(const Questions& q, DeviceInfo& d) {
   l.architecture = str_cat(l.name, ", ", d.version);
   l.driver = str_cat(d.platform, ", ", q.text(api::kDriverVersion, "say the version of its driver"));
   const auto group = q.number<std::size_t>(api::kGroupSize, "say the size of groups");
-  l.threads = as_int(std::min(group, q.items("say the sizes of groups")));
+  l.max_block_size = as_int(std::min(group, q.items("say the sizes of groups")));
   l.shared = q.number<std::uint64_t>(api::kLocalMemory, "say its local memory");
-  l.processors = as_int(q.number<api::UInt>(api::kComputeUnits, "count its processors"));
+  l.multiprocessors = as_int(q.number<api::UInt>(api::kComputeUnits, "count its processors"));
   l.memory = q.number<std::uint64_t>(api::kGlobalMemory, "say its memory");
   if (q.number<api::UInt>(api::kAddressBits, "say the size of its addresses") < 64)
-    l.groups = std::int64_t{UINT32_MAX} / std::max(l.threads, 1);
+    l.max_grid_size = std::int64_t{UINT32_MAX} / std::max(l.max_block_size, 1);
   // A place is a pointer and a number.
   const auto parameters = q.number<std::size_t>(api::kParameterSize, "say how many arguments a kernel may have");
-  const std::size_t sizes = gpu::kMostSizes * sizeof(std::int64_t);
-  l.places = std::min(l.places, (std::max(parameters, sizes) - sizes) / (sizeof(void*) + sizeof(std::int64_t)));
+  const std::size_t sizes = gpu::kMaxSizes * sizeof(std::int64_t);
+  l.max_buffers =
+      std::min(l.max_buffers, (std::max(parameters, sizes) - sizes) / (sizeof(void*) + sizeof(std::int64_t)));
   l.f64 = q.number<api::Bits>(api::kDoubleConfig, "say what it does in double precision") != 0;
   d.max_allocation = q.number<std::uint64_t>(api::kAllocationSize, "say the size of buffers");
   d.correctly_rounded = q.number<api::Bits>(api::kSingleConfig, "say how it rounds") & api::kCorrectlyRounded;
@@ -124,7 +125,7 @@ std::vector<T*> all_of(api::Int none, Ask ask, std::string_view who, std::string
 
 }  // namespace
 
-std::vector<Found> find_devices(const Library& library, const OpenClOptions& options) {
+std::vector<Found> find_devices(const OpaqueKernel& library, const OpenClOptions& options) {
   const api::Functions& f = library.functions;
   std::vector<Found> all;
   for (api::Platform* p :
@@ -153,4 +154,4 @@ std::vector<DeviceInfo> devices(const OpenClOptions& options) {
   return all;
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

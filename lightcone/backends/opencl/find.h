@@ -7,7 +7,7 @@
 #include "lightcone/backends/opencl/library.h"
 #include "lightcone/backends/opencl/opencl.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 
 struct Found {
   api::Device* device = nullptr;
@@ -16,6 +16,6 @@ struct Found {
 };
 
 // In the order of devices().
-std::vector<Found> find_devices(const Library& library, const OpenClOptions& options);
+std::vector<Found> find_devices(const OpaqueKernel& library, const OpenClOptions& options);
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

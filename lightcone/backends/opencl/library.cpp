@@ -7,7 +7,7 @@
 #include "lightcone/cache/environment.h"
 #include "lightcone/core/error.h"
 
-namespace lc::cl {
+namespace lc::backends::opencl {
 namespace {
 
 constexpr const char* kVariable = "LIGHTCONE_OPENCL";
@@ -41,8 +41,8 @@ void* open_system(std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Library> load_library(const std::string& path) {
-  auto made = std::make_shared<Library>();
+std::shared_ptr<const OpaqueKernel> load_library(const std::string& path) {
+  auto made = std::make_shared<OpaqueKernel>();
   const std::string named = env(kVariable);
   void* library = nullptr;
   if (!path.empty()) library = open_named(made->path = path, "OpenClOptions::library");
@@ -88,4 +88,4 @@ std::shared_ptr<const Library> load_library(const std::string& path) {
   return made;
 }
 
-}  // namespace lc::cl
+}  // namespace lc::backends::opencl

@@ -1,10 +1,10 @@
 // OpenCL: GPUs, processors and accelerators of any maker, by the drivers that a machine has.
 //
-//   for (const cl::DeviceInfo& d : cl::devices()) std::cout << d.platform << ": " << d.limits.name << '\n';
-//   std::shared_ptr<gpu::GpuDevice> device = cl::open_device();
+//   for (const opencl::DeviceInfo& d : opencl::devices()) std::cout << d.platform << ": " << d.limits.name << '\n';
+//   std::shared_ptr<gpu::GpuDevice> device = opencl::open_device();
 //
-// Kernels are OpenCL C 1.2. An argument of gpu::Start is, in the text, for a place the buffer and where it begins
-// there, for a size a number; and where a start asks for shared memory, that stands last:
+// Kernels are OpenCL C 1.2. An argument of gpu::KernelLaunch is, in the text, for a place the buffer and where it
+// begins there, for a size a number; and where a start asks for shared memory, that stands last:
 //
 //   kernel void add(global char* b0, long o0, global char* b1, long o1, long n, local char* shared)
 //
@@ -20,7 +20,7 @@
 namespace lc {
 
 struct OpenClOptions {
-  int device = 0;  // in the order of cl::devices()
+  int device = 0;  // in the order of backends::opencl::devices()
   // Only devices of platforms whose name has this in it, in small letters or capitals: "nvidia".
   std::string platform = {};
   // The path of the library; "": what the environment variable LIGHTCONE_OPENCL names, else the system's libOpenCL.
@@ -34,13 +34,13 @@ struct OpenClOptions {
 // Opens the device when the first graph is compiled. All programs of one such value share it.
 Compiler opencl(OpenClOptions options = {}, GpuOptions gpu = {});
 
-namespace cl {
+namespace backends::opencl {
 
 struct DeviceInfo {
   std::string platform;  // "NVIDIA CUDA"
   std::string version;   // of the language that it compiles: "OpenCL C 1.2"
   std::string unusable;  // why Lightcone cannot use it; "" where it can
-  gpu::Limits limits;
+  backends::gpu::Limits limits;
   std::size_t max_allocation = 0;  // bytes of a buffer that the device promises; it may have larger ones
   // Division and square root of f32 to the last bit. Where not, they are off by 2.5 and 3 units of it at most.
   bool correctly_rounded = false;
@@ -53,7 +53,7 @@ struct DeviceInfo {
 std::vector<DeviceInfo> devices(const OpenClOptions& options = {});
 
 // A device with a queue of its own. An Error where there is no such one, or one that is unusable.
-std::shared_ptr<gpu::GpuDevice> open_device(const OpenClOptions& options = {});
+std::shared_ptr<backends::gpu::GpuDevice> open_device(const OpenClOptions& options = {});
 
-}  // namespace cl
+}  // namespace backends::opencl
 }  // namespace lc

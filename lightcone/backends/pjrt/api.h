@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lc::xla::api {
+namespace lc::backends::pjrt::api {
 
 struct Head {
   std::size_t size = 0;
@@ -461,5 +461,5 @@ constexpr std::size_t known_size() {
   return offsetof(Args, newer);
 }
 
-}  // namespace lc::xla::api
+}  // namespace lc::backends::pjrt::api
 #include "lightcone/macros_on.h"

@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 namespace {
 
 // CompileOptionsProto: {executable_build_options: {device_ordinal: -1, num_replicas: 1, num_partitions: 1},
@@ -261,4 +261,4 @@ Array Client::to_device(const ArrayView& array, int device) const {
   return there;
 }
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

@@ -1,9 +1,9 @@
 // A client of a PJRT plugin: devices, arrays in their memory, and programs compiled for them.
 //
-//   auto client = xla::Client::create(xla::Plugin::load("/usr/lib/lightcone_pjrt.so"));
-//   xla::Executable program = client->compile(text);  // StableHLO
-//   xla::Array x = client->to_device({DType::F32, {2, 3}, bytes});
-//   std::vector<xla::Array> y = program.execute({{&x}});
+//   auto client = pjrt::Client::create(pjrt::Plugin::load("/usr/lib/lightcone_pjrt.so"));
+//   pjrt::Executable program = client->compile(text);  // StableHLO
+//   pjrt::Array x = client->to_device({DType::F32, {2, 3}, bytes});
+//   std::vector<pjrt::Array> y = program.execute({{&x}});
 //
 // Objects may be destroyed in any order: each keeps alive what it stands on. All may be used from several threads, an
 // object that is changed or moved from one at a time.
@@ -22,7 +22,7 @@
 #include "lightcone/backends/pjrt/plugin.h"
 #include "lightcone/core/array_view.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 
 class Client;
 
@@ -140,4 +140,4 @@ Handle<T, Destroy>::~Handle() {
   client_->plugin().call_quietly(args);
 }
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

@@ -6,7 +6,7 @@
 #include "lightcone/backends/pjrt/kernel.h"
 #include "lightcone/core/error.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 
 // ---- data -------------------------------------------------------------------------------------
 
@@ -132,24 +132,24 @@ bool Table::owns(std::size_t offset, const std::shared_ptr<const Data>& data) co
 
 namespace {
 
-Table& table(Place p) { return static_cast<Table&>(*p.buffer); }
+Table& table(BufferSlice p) { return static_cast<Table&>(*p.buffer); }
 
 }  // namespace
 
 PjrtDevice::PjrtDevice(std::shared_ptr<const Client> client, int index)
     : client_(std::move(client)), index_(index), name_(client_->device(index).text) {}
 
-void PjrtDevice::copy_in(Place to, const void* from, std::size_t bytes) {
+void PjrtDevice::copy_in(BufferSlice to, const void* from, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
   if (bytes) table(to).put(to.offset, std::make_shared<const Data>(std::vector<std::byte>(first, first + bytes)));
 }
-void PjrtDevice::copy_out(void* to, Place from, std::size_t bytes) { table(from).read(to, from.offset, bytes); }
-void PjrtDevice::copy(Place to, Place from, std::size_t bytes) {
+void PjrtDevice::copy_out(void* to, BufferSlice from, std::size_t bytes) { table(from).read(to, from.offset, bytes); }
+void PjrtDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
   const Table::Entries moved = table(from).entries(from.offset, bytes);
   table(to).clear(to.offset, bytes);
   for (const auto& [at, data] : moved) table(to).put(to.offset + at, data);
 }
-void PjrtDevice::zero(Place to, std::size_t bytes) { table(to).clear(to.offset, bytes); }
+void PjrtDevice::zero(BufferSlice to, std::size_t bytes) { table(to).clear(to.offset, bytes); }
 
 void PjrtDevice::launch(const Launch& l) {
   if (l.kernel->part()) {  // wanted somewhere else than where it lies
@@ -175,4 +175,4 @@ void PjrtDevice::synchronise() {
   for (const Event& e : all) e.await();
 }
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

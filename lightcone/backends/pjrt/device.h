@@ -13,7 +13,7 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/device/device.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 
 // Bytes that never change: as the host brought them, until a kernel asks for an array of some type.
 class Data {
@@ -65,10 +65,10 @@ class PjrtDevice final : public Device {
   int index() const { return index_; }
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<Table>(bytes); }
-  void copy_in(Place to, const void* from, std::size_t bytes) override;
-  void copy_out(void* to, Place from, std::size_t bytes) override;
-  void copy(Place to, Place from, std::size_t bytes) override;
-  void zero(Place to, std::size_t bytes) override;
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override;
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override;
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override;
+  void zero(BufferSlice to, std::size_t bytes) override;
   void launch(const Launch& l) override;
   void synchronise() override;
 
@@ -82,4 +82,4 @@ class PjrtDevice final : public Device {
   std::vector<Event> running_;
 };
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

@@ -8,7 +8,7 @@
 #include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 namespace {
 
 std::vector<Dim> sizes_of(const Graph& g) {
@@ -91,7 +91,7 @@ void ProgramKernel::run(const Launch& l, PjrtDevice& device) const {
   std::vector<const Array*> arguments;
   std::vector<std::int64_t> kept;
   for (const Compiled::Argument& a : program->arguments) {
-    const Place at = l.in[a.operand];
+    const BufferSlice at = l.in[a.operand];
     Table& in = static_cast<Table&>(*at.buffer);
     const std::shared_ptr<const Data> data = in.value(at.offset, a.type.bytes);
     if (!a.donated || !in.owns(at.offset, data)) kept.push_back(static_cast<std::int64_t>(arguments.size()));
@@ -107,4 +107,4 @@ void ProgramKernel::run(const Launch& l, PjrtDevice& device) const {
   device.remember(std::move(*done));
 }
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

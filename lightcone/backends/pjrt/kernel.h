@@ -12,7 +12,7 @@
 #include "lightcone/device/device.h"
 #include "lightcone/passes/precision.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 
 class PjrtDevice;
 
@@ -43,4 +43,4 @@ class ProgramKernel final : public Kernel {
   mutable std::vector<std::pair<Bindings, std::shared_ptr<const Compiled>>> kept_;  // the one used last at the end
 };
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

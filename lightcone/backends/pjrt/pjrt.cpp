@@ -12,19 +12,21 @@ namespace lc {
 namespace {
 
 // Devices of one plugin share a client as long as one of them is there: XLA's takes most of a GPU's memory.
-std::shared_ptr<const xla::Client> client_of(const PjrtOptions& o) {
+std::shared_ptr<const backends::pjrt::Client> client_of(const PjrtOptions& o) {
   static std::mutex mutex;
-  static std::map<std::pair<const xla::Plugin*, xla::Attributes>, std::weak_ptr<const xla::Client>> clients;
-  const std::shared_ptr<const xla::Plugin> plugin = xla::Plugin::load(o.plugin);
+  static std::map<std::pair<const backends::pjrt::Plugin*, backends::pjrt::Attributes>,
+                  std::weak_ptr<const backends::pjrt::Client>>
+      clients;
+  const std::shared_ptr<const backends::pjrt::Plugin> plugin = backends::pjrt::Plugin::load(o.plugin);
   const std::lock_guard lock(mutex);
-  std::weak_ptr<const xla::Client>& known = clients[{plugin.get(), o.options}];
-  std::shared_ptr<const xla::Client> client = known.lock();
-  if (!client) known = client = xla::Client::create(plugin, o.options);
+  std::weak_ptr<const backends::pjrt::Client>& known = clients[{plugin.get(), o.options}];
+  std::shared_ptr<const backends::pjrt::Client> client = known.lock();
+  if (!client) known = client = backends::pjrt::Client::create(plugin, o.options);
   return client;
 }
 
 // The graph around one kernel: its inputs, and its results as pieces of the kernel's value.
-Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::PjrtDevice>& device,
+Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<backends::pjrt::PjrtDevice>& device,
                     const PjrtOptions& options) {
   const std::vector<bool> live = g.live();
   Graph dst;
@@ -46,8 +48,8 @@ Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::Pjr
   if (results.empty()) return g.clone();
 
   const std::vector<std::int64_t> offsets = result_offsets(results);
-  const auto kernel = std::make_shared<xla::ProgramKernel>(g, std::move(operands), offsets, options.precision,
-                                                           static_cast<std::size_t>(std::max(options.programs, 1)));
+  const auto kernel = std::make_shared<backends::pjrt::ProgramKernel>(
+      g, std::move(operands), offsets, options.precision, static_cast<std::size_t>(std::max(options.programs, 1)));
   kernel->origin.pass = "pjrt", kernel->origin.kind = "program";
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id] && info(g[id].op).kind != Kind::Leaf)
@@ -77,8 +79,8 @@ Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<xla::Pjr
 
 Compiler pjrt(const PjrtOptions& options) { return pjrt(client_of(options), options); }
 
-Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options) {
-  const auto device = std::make_shared<xla::PjrtDevice>(std::move(client), options.device);
+Compiler pjrt(std::shared_ptr<const backends::pjrt::Client> client, const PjrtOptions& options) {
+  const auto device = std::make_shared<backends::pjrt::PjrtDevice>(std::move(client), options.device);
   return Compiler(
       {"pjrt", [device, options](const Graph& g, PassLog& log) { return around_kernel(g, log, device, options); }});
 }

@@ -17,8 +17,8 @@ namespace lc {
 struct PjrtOptions {
   // The path of the plugin's library, or a name that the environment variable PJRT_NAMES_AND_LIBRARY_PATHS gives one.
   std::string plugin = {};
-  int device = 0;                // of those that the plugin finds
-  xla::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
+  int device = 0;                           // of those that the plugin finds
+  backends::pjrt::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
   // Of products and convolutions. XLA's DEFAULT, which Medium asks for, means TF32 on NVIDIA's GPUs.
   Precision precision = Precision::Highest;
   // How many compiled programs of a graph are kept. There is one for each binding of its symbolic sizes; with more
@@ -35,6 +35,6 @@ struct PjrtOptions {
 // device, and in compile() for what StableHLO cannot say.
 Compiler pjrt(const PjrtOptions& options);
 // With a client that is there already; of the options it takes what is not about finding one.
-Compiler pjrt(std::shared_ptr<const xla::Client> client, const PjrtOptions& options = {});
+Compiler pjrt(std::shared_ptr<const backends::pjrt::Client> client, const PjrtOptions& options = {});
 
 }  // namespace lc

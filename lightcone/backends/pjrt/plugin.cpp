@@ -8,7 +8,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 namespace {
 
 constexpr int kOldestMinor = 58;  // which moved functions within the table, and no version since has
@@ -168,4 +168,4 @@ Attributes Plugin::attributes() const {
   return read_attributes(args.list, args.count);
 }
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

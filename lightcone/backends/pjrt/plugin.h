@@ -12,7 +12,7 @@
 
 #include "lightcone/backends/pjrt/api.h"
 
-namespace lc::xla {
+namespace lc::backends::pjrt {
 
 // What plugins are told, and say of themselves.
 using Attribute = std::variant<std::string, std::int64_t, std::vector<std::int64_t>, float, bool>;
@@ -60,4 +60,4 @@ class Plugin {
   std::string name_;
 };
 
-}  // namespace lc::xla
+}  // namespace lc::backends::pjrt

@@ -3,7 +3,7 @@
 // steps stay the same, and so does that number.
 #include "lightcone/codegen/c/prelude.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::string_view f8_functions() {
   return R"(
@@ -43,4 +43,4 @@ LC u8 lc_f32_to_f8_e5m2(float v) {
 )";
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 constexpr std::string_view kHead = R"(
@@ -515,4 +515,4 @@ std::string_view c_prelude() {
   return text;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::string_view c_prelude();  // put before every unit
 // The part of it about integers and bool, which C for GPUs shares. Wants LC, which stands before a function, and u8 to
@@ -12,4 +12,4 @@ std::string_view whole_number_functions();
 // That about floats of 8 bits, the same. Wants lc_bits and lc_float, too.
 std::string_view f8_functions();
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -6,7 +6,7 @@
 #include "lightcone/codegen/c/renderer.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 int CRenderer::find_homes(const Block& b, int next) {
   ++next;
@@ -119,7 +119,7 @@ std::string CRenderer::expression(const Instr& i) {
     case Code::Accumulator:
       return converted("a" + std::to_string(i.buffer) + (lane_loop_ >= 0 ? "[l]" : ""), reduction(i.buffer).dtype,
                        i.dtype);
-    case Code::Kept: return row_element(i.buffer, i.offset);
+    case Code::CachedRow: return row_element(i.buffer, i.offset);
   }
   return {};
 }
@@ -133,7 +133,7 @@ bool CRenderer::by_vectors(int id) const {
 }
 
 // Halves that lie side by side are widened all at once: from where, at the first of the lanes.
-std::optional<Dim> CRenderer::side_by_side(int id, const std::string& lane) const {
+std::optional<Dim> CRenderer::is_contiguous_along(int id, const std::string& lane) const {
   const Instr& i = instr(id);
   if (i.code != Code::Load || !is_half(i.dtype) || !(i.valid == Dim(1))) return std::nullopt;
   const Dim first = renamed(i.offset, lane, 0), along = i.offset - first;
@@ -143,7 +143,8 @@ std::optional<Dim> CRenderer::side_by_side(int id, const std::string& lane) cons
 bool CRenderer::only_stored(int id) const {
   const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
   return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
-         std::none_of(k_.keeps.begin(), k_.keeps.end(), [&](const Keep& keep) { return keep.value == id; });
+         std::none_of(k_.cached_values.begin(), k_.cached_values.end(),
+                      [&](const CachedValue& keep) { return keep.value == id; });
 }
 
 bool CRenderer::whole_vectors(const Loop& l) const {
@@ -175,7 +176,7 @@ void CRenderer::lane_body(const std::vector<int>& values, const std::string& sym
   if (whole) {
     find_crossing(values);
     for (int id : values)
-      if (const auto first = side_by_side(id, symbol)) widened.emplace(id, *first), arrays_.insert(id);
+      if (const auto first = is_contiguous_along(id, symbol)) widened.emplace(id, *first), arrays_.insert(id);
   }
   for (int id : values)
     if (arrays_.contains(id))
@@ -201,7 +202,7 @@ void CRenderer::lane_body(const std::vector<int>& values, const std::string& sym
       const std::string type = arrays_.contains(id) ? "" : "const " + std::string(register_type(i.dtype)) + " ";
       line(type + value(id) + " = " + expression(i) + ";");
     }
-    for (const Keep& keep : k_.keeps)
+    for (const CachedValue& keep : k_.cached_values)
       if (keep.value == id) enter(), line(row_element(keep.row, keep.at) + " = " + value(id) + ";");
   }
   if (last) enter(), last();
@@ -319,7 +320,7 @@ void CRenderer::output_lanes(int id) {
   const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) {
-    return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || side_by_side(i.id, l.symbol)));
+    return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || is_contiguous_along(i.id, l.symbol)));
   };
   if (k_.streams || !k_.tiles.empty() ||
       (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
@@ -438,4 +439,4 @@ std::string render(const Kernel& k, std::string_view name, const Dialect& dialec
   return CRenderer(k, dialect).text(name);
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -5,7 +5,7 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // What differs between the C-like languages; CUDA, OpenCL and Metal add rows of their own.
 struct Dialect {
@@ -21,4 +21,4 @@ inline constexpr Dialect kC = {"void", "#pragma GCC ivdep", "long unseen = 0; __
 // prelude. Kernels with equal text are one kernel: the name is given by the caller.
 std::string render(const Kernel& k, std::string_view name, const Dialect& dialect = kC);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

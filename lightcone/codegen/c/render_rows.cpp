@@ -1,7 +1,7 @@
 // C text of reductions, begun, fed and folded each on its own, and of loops over pipelined rows.
 #include "lightcone/codegen/c/renderer.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // into = op(into, value). Where the value is a product whose factors are in scope, it is fused with the sum.
 std::string CRenderer::fed(const Reduction& r, const std::string& into, bool in_scope) {
@@ -201,7 +201,7 @@ void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int 
   close();
 }
 std::string CRenderer::kept(int id) {
-  return "v" + std::to_string(id) + "_[" + loop_at(k_.pipelined).symbol + " % " + std::to_string(slots(k_)) + "]";
+  return "v" + std::to_string(id) + "_[" + loop_at(k_.pipelined).symbol + " % " + std::to_string(ring_size(k_)) + "]";
 }
 void CRenderer::once_a_row(const std::vector<int>& values) {
   straight(values, false, "");
@@ -210,14 +210,14 @@ void CRenderer::once_a_row(const std::vector<int>& values) {
 }
 
 // What the n-th loop is there for.
-int CRenderer::fed(const std::vector<Part>& body, std::size_t n) const {
+int CRenderer::fed(const std::vector<Stage>& body, std::size_t n) const {
   return n + 1 < body.size() ? reduction(loop_at(body[n].loop).reduction).value : k_.result;
 }
 
 // Where every loop has a row, they run as one, a vector of each in a step, the last one first; each from where it
 // stands, for the last one begins with the elements before its first aligned vector. What the first one reads, and
 // nobody has read before, is fetched ahead.
-void CRenderer::run_as_one(const std::vector<Part>& body) {
+void CRenderer::run_as_one(const std::vector<Stage>& body) {
   const auto cursor = [&](std::size_t n) { return loop_at(body[n].loop).symbol + "_"; };
   const std::size_t last = body.size() - 1;
   const std::string row = loop_at(k_.pipelined).symbol, n = std::to_string(last), full = std::to_string(kLanes);
@@ -251,7 +251,7 @@ void CRenderer::run_as_one(const std::vector<Part>& body) {
 
 // A row of each loop, or what is left of it, the last one first: what it reads of the kernel's own rows, others
 // overwrite. What follows a loop is computed behind all of them.
-void CRenderer::run_parts(const std::vector<Part>& body) {
+void CRenderer::run_stages(const std::vector<Stage>& body) {
   for (std::size_t n = 0; n < body.size(); ++n) {
     if (n + 1 < body.size()) begin_sums(body[n].loop, false);
     line("long " + loop_at(body[n].loop).symbol + "_ = 0;");
@@ -273,16 +273,16 @@ void CRenderer::run_parts(const std::vector<Part>& body) {
 
 void CRenderer::pipelined_rows(int id) {
   const std::string step = loop_at(id).symbol + "_t";
-  const std::vector<Part> body = parts(k_);
-  passed_ = passed_values(k_);
+  const std::vector<Stage> body = stages(k_);
+  passed_ = live_between_stages(k_);
   for (const int v : passed_)
-    line(std::string(register_type(instr(v).dtype)) + " v" + std::to_string(v) + "_[" + std::to_string(slots(k_)) +
+    line(std::string(register_type(instr(v).dtype)) + " v" + std::to_string(v) + "_[" + std::to_string(ring_size(k_)) +
          "];");
   open("for (long " + step + " = " + from(id) + "; " + step + " < " + to(id) + " + " + std::to_string(body.size() - 1) +
        "; ++" + step + ") {");
   if (!body[0].values.empty()) for_row(0, body[0].values, -1, [&] { once_a_row(body[0].values); });
-  run_parts(body);
+  run_stages(body);
   close();
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -12,7 +12,7 @@
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 class CRenderer {
  public:
@@ -36,7 +36,7 @@ class CRenderer {
                  const std::string& width, const Lines& last = {});
   void find_crossing(const std::vector<int>& values);
   bool by_vectors(int id) const;
-  std::optional<Dim> side_by_side(int id, const std::string& lane) const;
+  std::optional<Dim> is_contiguous_along(int id, const std::string& lane) const;
   bool only_stored(int id) const;
   bool whole_vectors(const Loop& l) const;  // is its extent a number of them, known here?
   bool rounds_later(const Instr& i) const { return rounded_later_ >= 0 && &i == &instr(rounded_later_); }
@@ -64,9 +64,9 @@ class CRenderer {
   bool keyed(const Reduction& r) const;
   std::string key(const Reduction& r, const std::string& v) const { return keyed(r) ? "lc_key_f(" + v + ")" : v; }
   void pipelined_rows(int id);
-  void run_parts(const std::vector<Part>& body);
-  void run_as_one(const std::vector<Part>& body);
-  int fed(const std::vector<Part>& body, std::size_t n) const;
+  void run_stages(const std::vector<Stage>& body);
+  void run_as_one(const std::vector<Stage>& body);
+  int fed(const std::vector<Stage>& body, std::size_t n) const;
   void in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
   void for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body);
   void once_a_row(const std::vector<int>& values);
@@ -109,4 +109,4 @@ class CRenderer {
   SymbolValues fixed_;    // symbols of unrolled loops, and where they stand
 };
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

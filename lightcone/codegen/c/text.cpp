@@ -4,7 +4,7 @@
 
 #include "lightcone/core/numbers.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::string_view suffix(DType t) {
   switch (t) {
@@ -131,4 +131,4 @@ std::string stored(const std::string& v, DType t) {
 
 std::string identity(const Reduction& r) { return r.dtype == DType::Bool ? "0" : number(info(r.op).identity, r.dtype); }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

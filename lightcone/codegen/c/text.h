@@ -6,7 +6,7 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::string_view register_type(DType t);
 std::string_view suffix(DType t);  // of the functions on registers of this type, "_f"
@@ -27,4 +27,4 @@ std::string loaded_as(DType t, const std::string& v);  // what memory holds as a
 std::string stored(const std::string& v, DType t);
 std::string identity(const Reduction& r);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

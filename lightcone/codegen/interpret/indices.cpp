@@ -5,7 +5,7 @@
 
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 using i64 = std::int64_t;
@@ -49,7 +49,7 @@ void divide(bool remainder, const i64* a, const i64* b, bool same, i64 n, i64* t
 
 }  // namespace
 
-Indices::Indices(const Kernel& k, const Place& place, const i64* n) : k_(k), place_(place) {
+Indices::Indices(const Kernel& k, const LoopPositions& place, const i64* n) : k_(k), place_(place) {
   for (std::size_t s = 0; s < k.sizes.size(); ++s) sizes_[k.sizes[s]] = n[s];
 }
 
@@ -110,7 +110,7 @@ int Indices::axes_of(const Offset& o, int loop, int apart, i64 more, Axis* axes)
   check(depth < kMaxDepth, "a nest of more than 63 loops");
   int at = depth, border = -1;
   for (int l = loop; l >= 0; l = place_.loops[static_cast<std::size_t>(l)].parent) {
-    const Place::At& p = place_.loops[static_cast<std::size_t>(l)];
+    const LoopPositions::At& p = place_.loops[static_cast<std::size_t>(l)];
     axes[--at] = {p.chunk, o.constant() ? 0 : o.along[static_cast<std::size_t>(l)]};
     if (l == apart) border = at;
     if (border < 0) continue;
@@ -188,4 +188,4 @@ const i64* Indices::lanes(const Offset& o, int loop) {
   return to;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -8,10 +8,10 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // Where the loops stand, and how many lanes there are within each.
-struct Place {
+struct LoopPositions {
   struct At {
     int parent = -1;  // the loop around it
     int depth = 1;    // and how many there are, itself counted
@@ -38,7 +38,7 @@ struct Offset {
 
 class Indices {
  public:
-  Indices(const Kernel& k, const Place& place, const std::int64_t* n);
+  Indices(const Kernel& k, const LoopPositions& place, const std::int64_t* n);
 
   Offset known(const Dim& d) const;
   std::int64_t number(const Dim& d) const;  // where there are no loops in it; 0 where it divides by zero
@@ -81,11 +81,11 @@ class Indices {
   int deeper(int a, int b) const { return place_.depth(a) > place_.depth(b) ? a : b; }
 
   const Kernel& k_;
-  const Place& place_;
+  const LoopPositions& place_;
   Bindings sizes_;
   std::map<const Dim::Atom*, std::pair<Offset, Offset>> operands_;  // of atoms
   std::deque<std::vector<std::int64_t>> scratch_;
   std::size_t used_ = 0;
 };
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -9,7 +9,7 @@
 #include "lightcone/codegen/interpret/layout.h"
 #include "lightcone/codegen/interpret/vectors.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 using i64 = std::int64_t;
@@ -33,7 +33,7 @@ class Run {
     Offset at, valid, stride, extent;
   };
   i64 lanes(int loop) const { return layout_.place.lanes(loop); }
-  Place::At& place(int loop) { return layout_.place.loops[static_cast<std::size_t>(loop)]; }
+  LoopPositions::At& place(int loop) { return layout_.place.loops[static_cast<std::size_t>(loop)]; }
   const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
   DType type(int value) const { return k_.instrs[static_cast<std::size_t>(value)].dtype; }
   void* slot(int s) { return s < 0 ? nullptr : slots_[static_cast<std::size_t>(s)]; }
@@ -76,7 +76,7 @@ class Run {
   std::vector<std::vector<std::byte>> tiles_;
   std::vector<bool> imported_;                // slots that are filled once for all
   std::vector<std::vector<Element>> passed_;  // all values of each row that is under way, of pipelined rows
-  std::vector<Part> parts_;
+  std::vector<Stage> stages_;
 };
 
 Run::Run(const Kernel& k, const void* const* in, void* out, const i64* n, i64 begin, i64 end)
@@ -95,8 +95,8 @@ Run::Run(const Kernel& k, const void* const* in, void* out, const i64* n, i64 be
     in_.push_back(tiles_.back().data());
   }
   if (k.pipelined < 0) return;
-  parts_ = parts(k);
-  passed_.assign(static_cast<std::size_t>(slots(k)), std::vector<Element>(k.instrs.size()));
+  stages_ = stages(k);
+  passed_.assign(static_cast<std::size_t>(ring_size(k)), std::vector<Element>(k.instrs.size()));
 }
 
 void Run::find_offsets() {
@@ -104,11 +104,11 @@ void Run::find_offsets() {
   for (std::size_t v = 0; v < k_.instrs.size(); ++v) {
     const Instr& i = k_.instrs[v];
     Offsets& o = offsets_[v];
-    if (i.code == Code::Index || i.code == Code::Load || i.code == Code::GatherLoad || i.code == Code::Kept)
+    if (i.code == Code::Index || i.code == Code::Load || i.code == Code::GatherLoad || i.code == Code::CachedRow)
       o.at = indices_.known(i.offset), o.valid = indices_.known(i.valid);
     if (i.code == Code::GatherLoad) o.stride = indices_.known(i.stride), o.extent = indices_.known(i.extent);
   }
-  for (const Keep& keep : k_.keeps) kept_at_.push_back(indices_.known(keep.at));
+  for (const CachedValue& keep : k_.cached_values) kept_at_.push_back(indices_.known(keep.at));
   stored_at_ = indices_.known(k_.store_offset);
 }
 
@@ -177,14 +177,14 @@ void Run::step(int id) {
     case Code::MulAdd: vectors::mul_add(i.dtype, slot(a), slot(b), slot(c), n, to); break;
     case Code::Convert: vectors::convert(type(i.a), i.dtype, slot(a), n, to); break;
     case Code::Accumulator: accumulated(i, at, to); break;
-    case Code::Kept:
+    case Code::CachedRow:
       row(i.buffer, offsets_[v].at, at, [&](i64 lane, i64 count, const std::byte* from, i64 stride) {
         vectors::load(as_held(i.dtype), from, 0, stride, count, vectors::behind(to, i.dtype, lane));
       });
       break;
   }
-  for (const Keep* keep : layout_.keeps[v])
-    row(keep->row, kept_at_[static_cast<std::size_t>(keep - k_.keeps.data())], at,
+  for (const CachedValue* keep : layout_.cached_values[v])
+    row(keep->row, kept_at_[static_cast<std::size_t>(keep - k_.cached_values.data())], at,
         [&](i64 lane, i64 count, std::byte* into, i64 stride) {
           vectors::store(as_held(i.dtype), vectors::behind(to, i.dtype, lane), count, into, 0, stride);
         });
@@ -351,7 +351,7 @@ void Run::loop(int id) {
 
 void Run::run(int id, i64 from, i64 to) {
   const Loop& l = loop_at(id);
-  Place::At& p = place(id);
+  LoopPositions::At& p = place(id);
   const i64 outside = lanes(p.parent), most = layout_.most[static_cast<std::size_t>(id)];
   const bool feeds = l.reduction >= 0 && id == k_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop;
   i64 before = 0;
@@ -370,18 +370,18 @@ template <class F>
 void Run::for_row(i64 row, const F& f) {
   const auto [from, to] = range(k_.pipelined);
   if (row < from || row >= to) return;
-  Place::At& p = place(k_.pipelined);
+  LoopPositions::At& p = place(k_.pipelined);
   p.first = row, p.chunk = p.lanes = 1;
   std::vector<Element>& own = passed_[static_cast<std::size_t>(row) % passed_.size()];
-  for (const Part& part : parts_)
+  for (const Stage& part : stages_)
     for (const int v : part.values) vectors::put(type(v), slot(v), 0, own[static_cast<std::size_t>(v)]);
   import(k_.pipelined, true);
   f(own);
 }
 
 void Run::pipelined_rows(int id) {
-  const auto last = static_cast<i64>(parts_.size()) - 1;
-  const auto part = [&](i64 n) -> const Part& { return parts_[static_cast<std::size_t>(n)]; };
+  const auto last = static_cast<i64>(stages_.size()) - 1;
+  const auto part = [&](i64 n) -> const Stage& { return stages_[static_cast<std::size_t>(n)]; };
   const auto once_a_row = [&](i64 n, i64 row) {
     for_row(row, [&](std::vector<Element>& own) {
       for (const int v : part(n).values)
@@ -406,4 +406,4 @@ void interpret(const Kernel& k, const void* const* in, void* out, const i64* n, 
   Run(k, in, out, n, begin, end).run();
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

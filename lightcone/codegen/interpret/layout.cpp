@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lc::ir {
+namespace lc::codegen {
 
 using i64 = std::int64_t;
 namespace {
@@ -14,7 +14,7 @@ Layout::Layout(const Kernel& kernel)
       home(k.instrs.size(), kNowhere),
       operands(k.instrs.size()),
       imports(k.loops.size()),
-      keeps(k.instrs.size()),
+      cached_values(k.instrs.size()),
       owner(k.rows.size(), kNowhere),
       most(k.loops.size(), 1),
       extent(k.loops.size()),
@@ -34,12 +34,12 @@ Layout::Layout(const Kernel& kernel)
     int& o = owner[static_cast<std::size_t>(row)];
     o = o == kNowhere ? home[static_cast<std::size_t>(value)] : common(o, home[static_cast<std::size_t>(value)]);
   };
-  for (const Keep& keep : k.keeps) {
-    keeps[static_cast<std::size_t>(keep.value)].push_back(&keep);
+  for (const CachedValue& keep : k.cached_values) {
+    cached_values[static_cast<std::size_t>(keep.value)].push_back(&keep);
     used(keep.row, keep.value);
   }
   for (std::size_t v = 0; v < home.size(); ++v)
-    if (home[v] != kNowhere && k.instrs[v].code == Code::Kept) used(k.instrs[v].buffer, static_cast<int>(v));
+    if (home[v] != kNowhere && k.instrs[v].code == Code::CachedRow) used(k.instrs[v].buffer, static_cast<int>(v));
   keep_single();
 }
 
@@ -49,7 +49,7 @@ void Layout::walk(const Block& b, int loop, int depth) {
       home[static_cast<std::size_t>(i.id)] = loop;
       continue;
     }
-    Place::At& p = place.loops[static_cast<std::size_t>(i.id)];
+    LoopPositions::At& p = place.loops[static_cast<std::size_t>(i.id)];
     p.parent = loop, p.depth = depth + 1;
     walk(k.loops[static_cast<std::size_t>(i.id)].body, i.id, depth + 1);
   }
@@ -136,4 +136,4 @@ void Layout::choose_chunks(const Indices& sizes, i64 begin, i64 end) {
   }
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -9,7 +9,7 @@
 
 #include "lightcone/codegen/interpret/indices.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // Numbers that an instruction computes at once, more or less: enough that finding out what it is takes little of the
 // time, few enough that a kernel's values lie in the first-level cache.
@@ -31,14 +31,14 @@ struct Layout {
   int common(int a, int b) const;  // the innermost loop around both
 
   const Kernel& k;
-  Place place;
-  std::vector<int> home;                        // the loop of each value
-  std::vector<std::array<int, 3>> operands;     // slots of a, b, c
-  std::vector<std::vector<Import>> imports;     // of each loop
-  std::vector<std::vector<const Keep*>> keeps;  // of each value
-  std::vector<int> fed;                         // slot of what each reduction is fed with
-  std::vector<int> owner;                       // the loop that has each row in each lane
-  int stored = -1;                              // slot of the result where it is stored
+  LoopPositions place;
+  std::vector<int> home;                                       // the loop of each value
+  std::vector<std::array<int, 3>> operands;                    // slots of a, b, c
+  std::vector<std::vector<Import>> imports;                    // of each loop
+  std::vector<std::vector<const CachedValue*>> cached_values;  // of each value
+  std::vector<int> fed;                                        // slot of what each reduction is fed with
+  std::vector<int> owner;                                      // the loop that has each row in each lane
+  int stored = -1;                                             // slot of the result where it is stored
   struct Slot {
     DType dtype;
     int loop;
@@ -58,5 +58,5 @@ struct Layout {
   std::vector<bool> single_;  // loops that are run step by step
 };
 
-}  // namespace lc::ir
+}  // namespace lc::codegen
 #include "lightcone/macros_on.h"

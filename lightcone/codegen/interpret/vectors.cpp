@@ -16,7 +16,7 @@
 #define LC_WIDE
 #endif
 
-namespace lc::ir::vectors {
+namespace lc::codegen::vectors {
 namespace {
 
 bool has_wide() {
@@ -526,4 +526,4 @@ void repeat(DType t, const void* from, i64 lanes, i64 each, void* to) {
   });
 }
 
-}  // namespace lc::ir::vectors
+}  // namespace lc::codegen::vectors

@@ -9,7 +9,7 @@
 
 #include "lightcone/core/op.h"
 
-namespace lc::ir::vectors {
+namespace lc::codegen::vectors {
 
 using i64 = std::int64_t;
 
@@ -57,5 +57,5 @@ inline const std::byte* behind(const void* p, DType t, i64 k) {
 Element element(DType t, const void* v, i64 k);
 void put(DType t, void* v, i64 k, const Element& e);
 
-}  // namespace lc::ir::vectors
+}  // namespace lc::codegen::vectors
 #include "lightcone/macros_on.h"

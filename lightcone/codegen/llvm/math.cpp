@@ -7,7 +7,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::ir::llvm {
+namespace lc::codegen::llvm {
 namespace {
 
 Value fma(const Value& a, const Operand& b, const Operand& c) { return a.text->call("fma", {a, b.of(a), c.of(a)}); }
@@ -449,4 +449,4 @@ Value key(const Value& v) {
 }
 Value unkey(const Value& k) { return bits(k ^ ((k >> 31) & 0x7fffffff), Type::Float); }
 
-}  // namespace lc::ir::llvm
+}  // namespace lc::codegen::llvm

@@ -5,7 +5,7 @@
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
 
-namespace lc::ir::llvm {
+namespace lc::codegen::llvm {
 
 Type register_type(DType t);  // f32 for the narrow floats, i1 for bool
 Type stored_type(DType t);
@@ -23,4 +23,4 @@ Value narrowed(const Value& v, DType t);              // from a register into me
 Value key(const Value& v);
 Value unkey(const Value& k);
 
-}  // namespace lc::ir::llvm
+}  // namespace lc::codegen::llvm

@@ -10,7 +10,7 @@
 
 #include "lightcone/codegen/llvm/math.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 using llvm::Text;
@@ -33,7 +33,7 @@ class Renderer {
   Value condition(const Dim& valid);
   Value comparisons(const Dim& valid);
   bool varies(const Dim& d) const { return !lane_.empty() && d.symbols().contains(lane_); }
-  bool side_by_side(const Dim& d) const;
+  bool is_contiguous_along(const Dim& d) const;
   Value at_first_lane(const Dim& d);
 
   Value expression(const Instr& i);
@@ -47,8 +47,8 @@ class Renderer {
   void in_vector(const std::string& symbol, const Value& base, const Value& mask, const Body& body);
   void row_body(int id);
   void pipelined_rows(int id);
-  void run_parts(const std::vector<Part>& body, const Value& from, const Value& to);
-  void run_as_one(const std::vector<Part>& body, const Value& from, const Value& to);
+  void run_stages(const std::vector<Stage>& body, const Value& from, const Value& to);
+  void run_as_one(const std::vector<Stage>& body, const Value& from, const Value& to);
   void in_row(std::size_t behind);
   void when(const Value& condition, const Body& body);
   void once_a_row(const std::vector<int>& values);
@@ -148,7 +148,7 @@ Value Renderer::comparisons(const Dim& valid) {
 }
 
 // Does lane l stand l elements after lane 0?
-bool Renderer::side_by_side(const Dim& d) const {
+bool Renderer::is_contiguous_along(const Dim& d) const {
   if (lane_.empty()) return false;
   for (const Dim::Term& t : d.terms())
     if (t.coefficient == 1 && t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol &&
@@ -174,7 +174,7 @@ Value Renderer::fetch(const Instr& i, const Value& row, const Value& valid) {
   const std::string& base = buffers_[static_cast<std::size_t>(i.buffer)];
   const Type type = llvm::stored_type(i.dtype);
   const auto moved = [&](const Value& v) { return row.known() ? v + row : v; };
-  if (side_by_side(i.offset) && row.lanes == 1)
+  if (is_contiguous_along(i.offset) && row.lanes == 1)
     return llvm::widened(t_.load_lanes(base, type, moved(at_first_lane(i.offset)), kLanes, both(valid, mask_)),
                          i.dtype);
   const Value at = moved(dim(i.offset));
@@ -203,10 +203,10 @@ Value Renderer::expression(const Instr& i) {
       const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
       return llvm::convert(accumulators_.at(i.buffer).total, sum, i.dtype);
     }
-    case Code::Kept: {
+    case Code::CachedRow: {
       const std::string& row = rows_[static_cast<std::size_t>(i.buffer)];
       const Type t = llvm::register_type(i.dtype);
-      if (side_by_side(i.offset)) return t_.load_lanes(row, t, at_first_lane(i.offset), kLanes, mask_);
+      if (is_contiguous_along(i.offset)) return t_.load_lanes(row, t, at_first_lane(i.offset), kLanes, mask_);
       return t_.load(row, t, dim(i.offset), {});
     }
   }
@@ -217,9 +217,9 @@ void Renderer::store() {
   const Value v = llvm::narrowed(value(k_.result), k_.dtype);
   if (lane_.empty()) return t_.store(out_, v, dim(k_.store_offset));
   const Value all = t_.spread(v, kLanes);
-  if (side_by_side(k_.store_offset) && stream_.known() && !mask_.known())
+  if (is_contiguous_along(k_.store_offset) && stream_.known() && !mask_.known())
     return t_.store_past(out_, all, at_first_lane(k_.store_offset), stream_);
-  if (side_by_side(k_.store_offset)) return t_.store_lanes(out_, all, at_first_lane(k_.store_offset), mask_);
+  if (is_contiguous_along(k_.store_offset)) return t_.store_lanes(out_, all, at_first_lane(k_.store_offset), mask_);
   t_.scatter(out_, all, t_.spread(dim(k_.store_offset), kLanes), mask_);
 }
 
@@ -378,7 +378,7 @@ void Renderer::in_row(std::size_t behind) {
   symbols_[loop_at(k_.pipelined).symbol] = row;
   for (const auto& [id, memory] : passed_)
     values_[id] = t_.load(memory, llvm::register_type(k_.instrs[static_cast<std::size_t>(id)].dtype),
-                          t_.binary("urem", row, integer(slots(k_))), {});
+                          t_.binary("urem", row, integer(ring_size(k_))), {});
   for (std::size_t r = 0; r < k_.rows.size(); ++r)
     if (const Row& w = k_.rows[r]; w.copies > 1)
       rows_[r] = t_.address(copies_[r], llvm::register_type(w.dtype),
@@ -389,7 +389,7 @@ void Renderer::once_a_row(const std::vector<int>& values) {
   for (const int id : values) {
     const Value v = values_[id] = expression(k_.instrs[static_cast<std::size_t>(id)]);
     if (const auto kept = passed_.find(id); kept != passed_.end())
-      t_.store(kept->second, v, t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(slots(k_))));
+      t_.store(kept->second, v, t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(ring_size(k_))));
   }
 }
 
@@ -404,7 +404,7 @@ void Renderer::row_body(int id) {
 
 // Where every loop has a row, they run as one, as CRenderer::run_as_one has it. (Rows that do not begin at a whole
 // vector are stored through the caches.)
-void Renderer::run_as_one(const std::vector<Part>& body, const Value& from, const Value& to) {
+void Renderer::run_as_one(const std::vector<Stage>& body, const Value& from, const Value& to) {
   const std::size_t last = body.size() - 1;
   when(stream_ & (row_ >= from + static_cast<double>(last)) & (row_ < to), [&] {
     const Value end = count(integer(0), dim(loop_at(body[last].loop).extent), kLanes, [&](const Value& i) {
@@ -412,12 +412,12 @@ void Renderer::run_as_one(const std::vector<Part>& body, const Value& from, cons
         in_row(p),
             in_vector(loop_at(body[p].loop).symbol, i, {}, [&] { fetch_ahead(body[p].loop), row_body(body[p].loop); });
     });
-    for (const Part& p : body) t_.set(cursor_.at(p.loop), end);
+    for (const Stage& p : body) t_.set(cursor_.at(p.loop), end);
   });
 }
 
-void Renderer::run_parts(const std::vector<Part>& body, const Value& from, const Value& to) {
-  for (const Part& p : body) {
+void Renderer::run_stages(const std::vector<Stage>& body, const Value& from, const Value& to) {
+  for (const Stage& p : body) {
     if (loop_at(p.loop).reduction >= 0) begin_sum(p.loop);
     t_.set(cursor_.at(p.loop), integer(0));
   }
@@ -437,16 +437,16 @@ void Renderer::run_parts(const std::vector<Part>& body, const Value& from, const
 }
 
 void Renderer::pipelined_rows(int id) {
-  const std::vector<Part> body = parts(k_);
-  for (const int v : passed_values(k_))
-    passed_[v] = t_.array(llvm::register_type(k_.instrs[static_cast<std::size_t>(v)].dtype), slots(k_));
-  for (const Part& p : body) cursor_[p.loop] = t_.variable(Type::I64, 1);
+  const std::vector<Stage> body = stages(k_);
+  for (const int v : live_between_stages(k_))
+    passed_[v] = t_.array(llvm::register_type(k_.instrs[static_cast<std::size_t>(v)].dtype), ring_size(k_));
+  for (const Stage& p : body) cursor_[p.loop] = t_.variable(Type::I64, 1);
   copies_ = rows_;
   const auto [from, to] = range(id);
   count(from, to + static_cast<double>(body.size() - 1), 1, [&, from = from, to = to](const Value& t) {
     row_ = t;
     if (!body[0].values.empty()) when(t < to, [&] { in_row(0), once_a_row(body[0].values); });
-    run_parts(body, from, to);
+    run_stages(body, from, to);
   });
 }
 
@@ -531,7 +531,7 @@ void Renderer::block(const Block& b) {
       continue;
     }
     const Value v = values_[i.id] = expression(k_.instrs[static_cast<std::size_t>(i.id)]);
-    for (const Keep& keep : k_.keeps)
+    for (const CachedValue& keep : k_.cached_values)
       if (keep.value == i.id)
         t_.store_lanes(rows_[static_cast<std::size_t>(keep.row)], t_.spread(v, kLanes), at_first_lane(keep.at), mask_);
   }
@@ -567,4 +567,4 @@ std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Targ
   return Renderer(k, target).text(name);
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -6,10 +6,10 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/llvm/text.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 // One function with the same signature and meaning as render()'s, and the declarations it needs;
 // in a module of several functions, equal declarations may stand only once. Lanes are vectors.
 std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Target& target);
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

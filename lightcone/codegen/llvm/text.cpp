@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdio>
 
-namespace lc::ir::llvm {
+namespace lc::codegen::llvm {
 namespace {
 
 struct Names {
@@ -335,4 +335,4 @@ Value select(const Value& c, const Operand& yes, const Value& no) {
 
 Value bits(const Value& v, Type to) { return v.type == to ? v : v.text->cast("bitcast", v, to); }
 
-}  // namespace lc::ir::llvm
+}  // namespace lc::codegen::llvm

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace lc::ir::llvm {
+namespace lc::codegen::llvm {
 
 enum class Type : std::uint8_t { I1, U8, U16, U32, U64, I8, I16, I32, I64, Half, Float, Double };
 inline bool is_real(Type t) { return t >= Type::Half; }
@@ -136,5 +136,5 @@ Value operator!=(const Value& a, const Operand& b);
 Value select(const Value& c, const Operand& yes, const Value& no);
 Value bits(const Value& v, Type to);  // the same bits as another type of that size
 
-}  // namespace lc::ir::llvm
+}  // namespace lc::codegen::llvm
 #include "lightcone/macros_on.h"

@@ -9,7 +9,7 @@
 
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 std::int64_t block_of(std::int64_t most_steps, std::int64_t& added) {
   const auto block =
@@ -37,4 +37,4 @@ bool blocked(const Kernel& k, int reduction) {
                      [&](const Loop& l) { return l.reduction == reduction && l.block > 0; });
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

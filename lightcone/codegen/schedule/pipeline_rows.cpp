@@ -11,7 +11,7 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 const Loop& loop(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
@@ -43,10 +43,10 @@ int copies(const Kernel& k, const std::vector<int>& loops, int row) {
   for (std::size_t n = 0; n < loops.size(); ++n)
     for (const Item& i : loop(k, loops[n]).body.items) {
       const Instr& in = k.instrs[static_cast<std::size_t>(i.id)];
-      if (std::any_of(k.keeps.begin(), k.keeps.end(),
-                      [&](const Keep& keep) { return keep.value == i.id && keep.row == row; }))
+      if (std::any_of(k.cached_values.begin(), k.cached_values.end(),
+                      [&](const CachedValue& keep) { return keep.value == i.id && keep.row == row; }))
         written = std::min(written, n);
-      if (in.code == Code::Kept && in.buffer == row) read = n;
+      if (in.code == Code::CachedRow && in.buffer == row) read = n;
     }
   return read > written ? static_cast<int>(std::bit_ceil(read - written)) : 1;
 }
@@ -115,10 +115,10 @@ void pipeline_rows(Kernel& k, const Machine& m) {
   k.pipelined = k.output_loops - 2;
 }
 
-int slots(const Kernel& k) { return static_cast<int>(std::bit_ceil(parts(k).size())); }
+int ring_size(const Kernel& k) { return static_cast<int>(std::bit_ceil(stages(k).size())); }
 
-std::vector<Part> parts(const Kernel& k) {
-  std::vector<Part> all(1);
+std::vector<Stage> stages(const Kernel& k) {
+  std::vector<Stage> all(1);
   for (const Item& i : loop(k, k.pipelined).body.items) {
     if (!i.is_loop) all.back().values.push_back(i.id);
     else all.back().loop = i.id, all.emplace_back();
@@ -127,16 +127,16 @@ std::vector<Part> parts(const Kernel& k) {
   return all;
 }
 
-std::set<int> passed_values(const Kernel& k) {
-  const std::vector<Part> body = parts(k);
-  const auto values_of = [&](const Part& p) {
+std::set<int> live_between_stages(const Kernel& k) {
+  const std::vector<Stage> body = stages(k);
+  const auto values_of = [&](const Stage& p) {
     std::vector<int> all;
     for (const Item& i : loop(k, p.loop).body.items) all.push_back(i.id);
     return all;
   };
   std::set<int> passed;
-  for (const Part& p : body)
-    for (const Part& other : body) {
+  for (const Stage& p : body)
+    for (const Stage& other : body) {
       std::vector<int> readers = values_of(other);
       const int r = loop(k, other.loop).reduction;
       std::set<int> read{r < 0 ? k.result : k.reductions[static_cast<std::size_t>(r)].value};
@@ -151,4 +151,4 @@ std::set<int> passed_values(const Kernel& k) {
   return passed;
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -1,7 +1,7 @@
 // Sums of products, rounded once, in every loop where the same expression stands.
 #include "lightcone/codegen/kernel_ir.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 
 namespace {
 
@@ -38,4 +38,4 @@ void fuse_products(Kernel& k) {
   }
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -11,10 +11,10 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
-constexpr int kWorthKeeping = 8;  // simple operations
+constexpr int kMinRecomputeCost = 8;  // simple operations
 
 int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
@@ -50,14 +50,14 @@ std::size_t hash(const Instr& i) {
   return h;
 }
 
-class Keeper {
+class RowCache {
  public:
-  Keeper(Kernel& k, std::int64_t most_bytes) : k_(k), most_(most_bytes) {}
+  RowCache(Kernel& k, std::int64_t most_bytes) : k_(k), most_(most_bytes) {}
   void run();
 
  private:
   using Group = std::vector<int>;  // loops over one row, in order
-  struct Wish {
+  struct Candidate {
     int value;                 // computed in loop `from` of its group
     std::size_t from, to;      // read until loop `to`
     std::vector<int> readers;  // the instructions of loop `to` that read it
@@ -77,12 +77,12 @@ class Keeper {
   std::vector<Group> groups_;
   std::vector<int> same_as_;  // by instruction: the first that computes the same, loops of a group taken for one
   std::set<int> inside_;      // instructions of the loop looked at
-  std::vector<Wish> wishes_;  // of the group looked at
+  std::vector<Candidate> candidates_;  // of the group looked at
   std::int64_t bytes_ = 0;
 };
 
 // Does the loop stand alone, with lanes, its values side by side?
-bool Keeper::over_row(int id) {
+bool RowCache::over_row(int id) {
   const Loop& l = loop(id);
   if (!l.lanes || std::any_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; }))
     return false;
@@ -93,7 +93,7 @@ bool Keeper::over_row(int id) {
   return r.outer_loop == r.inner_loop;
 }
 
-void Keeper::find_groups(const Block& b) {
+void RowCache::find_groups(const Block& b) {
   std::vector<Group> here;
   for (const Item& i : b.items) {
     if (!i.is_loop) continue;
@@ -110,7 +110,7 @@ void Keeper::find_groups(const Block& b) {
     if (g.size() > 1) groups_.push_back(std::move(g));
 }
 
-void Keeper::number() {
+void RowCache::number() {
   SymbolValues to;  // the symbols of a group are its first loop's
   for (const Group& g : groups_)
     for (int id : g) to.emplace(loop(id).symbol, symbol(loop(g.front())));
@@ -134,13 +134,13 @@ void Keeper::number() {
 }
 
 // What the value costs in the loop looked at.
-int Keeper::work(int id, std::set<int>& seen) const {
+int RowCache::work(int id, std::set<int>& seen) const {
   if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return 0;
   const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
   return cost(i) + work(i.a, seen) + work(i.b, seen) + work(i.c, seen);
 }
 
-void Keeper::look_at(const Group& g) {
+void RowCache::look_at(const Group& g) {
   std::map<int, std::pair<int, std::size_t>> computed;  // by what it is: the instruction and its loop
   for (std::size_t n = 0; n < g.size(); ++n) {
     const Loop& l = loop(g[n]);
@@ -152,17 +152,18 @@ void Keeper::look_at(const Group& g) {
       const int what = same_as_[static_cast<std::size_t>(id)];
       const auto [known, fresh] = computed.try_emplace(what, id, n);
       std::set<int> counted;
-      if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kWorthKeeping) {
+      if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kMinRecomputeCost) {
         const auto value = known->second.first;  // clang 14 captures no bindings
         const auto from = known->second.second;
-        auto w = std::find_if(wishes_.begin(), wishes_.end(), [&](const Wish& o) { return o.value == value; });
+        auto w =
+            std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& o) { return o.value == value; });
         const std::int64_t bytes = l.extent.bounds().hi * (at(id).dtype == DType::F64 ? 8 : 4);
-        if (w != wishes_.end() || bytes_ + bytes <= most_) {
-          if (w == wishes_.end()) bytes_ += bytes, w = wishes_.insert(w, {value, from, n, {}});
+        if (w != candidates_.end() || bytes_ + bytes <= most_) {
+          if (w == candidates_.end()) bytes_ += bytes, w = candidates_.insert(w, {value, from, n, {}});
           if (w->to != n) w->readers.clear();
           w->to = n;
           w->readers.push_back(id);
-          at(id) = {.code = Code::Kept, .dtype = at(id).dtype, .offset = symbol(l), .buffer = value};
+          at(id) = {.code = Code::CachedRow, .dtype = at(id).dtype, .offset = symbol(l), .buffer = value};
           return;
         }
       }
@@ -173,15 +174,16 @@ void Keeper::look_at(const Group& g) {
 }
 
 // A row is used again once its value is not read any more: at each position, reading comes first.
-void Keeper::place(const Group& g) {
-  std::stable_sort(wishes_.begin(), wishes_.end(), [](const Wish& a, const Wish& b) { return a.from < b.from; });
+void RowCache::place(const Group& g) {
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.from < b.from; });
   const std::size_t first = k_.rows.size();
-  std::vector<const Wish*> last;  // by row, from `first` on
+  std::vector<const Candidate*> last;  // by row, from `first` on
   std::map<int, int> row_of;
-  for (const Wish& w : wishes_) {
+  for (const Candidate& w : candidates_) {
     const DType t = at(w.value).dtype;
     std::size_t r = 0;
-    const auto free = [&](const Wish& o) {
+    const auto free = [&](const Candidate& o) {
       return o.to < w.from ||
              (o.to == w.from && std::all_of(o.readers.begin(), o.readers.end(), [&](int id) { return id < w.value; }));
     };
@@ -192,21 +194,21 @@ void Keeper::place(const Group& g) {
     }
     last[r] = &w;
     row_of[w.value] = static_cast<int>(first + r);
-    k_.keeps.push_back({w.value, row_of[w.value], symbol(loop(g[w.from]))});
+    k_.cached_values.push_back({w.value, row_of[w.value], symbol(loop(g[w.from]))});
   }
   for (int id : g)
     for (const Item& i : loop(id).body.items)
-      if (at(i.id).code == Code::Kept) at(i.id).buffer = row_of.at(at(i.id).buffer);
+      if (at(i.id).code == Code::CachedRow) at(i.id).buffer = row_of.at(at(i.id).buffer);
 }
 
-void Keeper::drop_unused() {
+void RowCache::drop_unused() {
   std::vector<bool> used(k_.instrs.size(), false);
   const auto use = [&](int id) {
     if (id >= 0) used[static_cast<std::size_t>(id)] = true;
   };
   use(k_.result);
   for (const Reduction& r : k_.reductions) use(r.value);
-  for (const Keep& keep : k_.keeps) use(keep.value);
+  for (const CachedValue& keep : k_.cached_values) use(keep.value);
   for (std::size_t id = used.size(); id-- > 0;)
     if (used[id])
       for (int operand : {k_.instrs[id].a, k_.instrs[id].b, k_.instrs[id].c}) use(operand);
@@ -217,22 +219,22 @@ void Keeper::drop_unused() {
   for (Loop& l : k_.loops) clean(l.body);
 }
 
-void Keeper::run() {
+void RowCache::run() {
   find_groups(k_.top);
   if (groups_.empty()) return;
   number();
   for (const Group& g : groups_) {
-    wishes_.clear();
+    candidates_.clear();
     look_at(g);
     place(g);
   }
-  if (!k_.keeps.empty()) drop_unused();
+  if (!k_.cached_values.empty()) drop_unused();
 }
 
 }  // namespace
 
 void keep_rows(Kernel& k, std::int64_t most_bytes) {
-  if (k.reductions.size() + (k.output_loops > 0) > 1) Keeper(k, most_bytes).run();
+  if (k.reductions.size() + (k.output_loops > 0) > 1) RowCache(k, most_bytes).run();
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

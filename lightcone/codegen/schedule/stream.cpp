@@ -6,7 +6,7 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 constexpr std::int64_t kShortest = 64;  // elements of a row worth the vectors' alignment
@@ -94,4 +94,4 @@ void stream_result(Kernel& k, const Machine& m) {
   if (k.tiles.empty()) k.ahead = ahead(k, k.output_loops - 1, m);
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -8,7 +8,7 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::ir {
+namespace lc::codegen {
 namespace {
 
 constexpr std::int64_t kSide = 128;                           // elements
@@ -173,4 +173,4 @@ void tile_loops(Kernel& k, std::int64_t side, const Machine& m) {
   if (k.output_loops > 1 && k.reductions.empty()) Tiler(k, side, m).run();
 }
 
-}  // namespace lc::ir
+}  // namespace lc::codegen

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 
 enum class Language : std::uint8_t { Cuda, OpenCl, Metal };
 
@@ -40,4 +40,4 @@ struct Parameter {
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
                          std::size_t sizes, std::string_view index, int resident = 1, std::string_view first = "");
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

@@ -1,6 +1,6 @@
 #include "lightcone/codegen/simt/filled.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 
 std::string filled(std::string_view text, Names names) {
   std::string s(text);
@@ -10,4 +10,4 @@ std::string filled(std::string_view text, Names names) {
   return s;
 }
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

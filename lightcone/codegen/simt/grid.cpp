@@ -5,13 +5,8 @@
 
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 namespace {
-
-using ir::Code;
-using ir::Instr;
-using ir::Kernel;
-using ir::Loop;
 
 constexpr int kGroup = 256;                     // threads of a group, where nothing asks for more
 constexpr std::int64_t kWideAccess = 16;        // bytes
@@ -52,13 +47,13 @@ bool needs_wide(const Kernel& k) {
 
 const Loop& loop_at(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
 
-bool has_loops(const ir::Block& b) {
-  return std::ranges::any_of(b.items, [](const ir::Item& i) { return i.is_loop; });
+bool has_loops(const Block& b) {
+  return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; });
 }
 
 // Is the Dim a multiple of n whenever the symbol is?
 bool multiple(const Dim& d, std::string_view symbol, std::int64_t n) {
-  const Dim rest = ir::renamed(d, symbol, 0);
+  const Dim rest = renamed(d, symbol, 0);
   return rest.offset() % n == 0 &&
          std::ranges::all_of(rest.terms(), [&](const Dim::Term& t) { return t.coefficient % n == 0; });
 }
@@ -71,14 +66,14 @@ struct Neighbours {
 Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
   Neighbours found;
   const auto see = [&](const Dim& offset, DType type) {
-    if (ir::coefficient(offset, l.symbol) != 1 || ir::mentions(ir::renamed(offset, l.symbol, 0), l.symbol)) return;
-    if (!(offset - ir::renamed(offset, l.symbol, 0) == ir::symbol(l))) return;
+    if (coefficient(offset, l.symbol) != 1 || mentions(renamed(offset, l.symbol, 0), l.symbol)) return;
+    if (!(offset - renamed(offset, l.symbol, 0) == symbol(l))) return;
     const auto bytes = static_cast<std::int64_t>(size_of(type));
     found.bytes = found.bytes ? std::min(found.bytes, bytes) : bytes;
     found.largest = std::max(found.largest, bytes);
     found.aligned = found.aligned && multiple(offset, l.symbol, n);
   };
-  for (const ir::Item& i : l.body.items) {
+  for (const Item& i : l.body.items) {
     const Instr& in = k.instrs[static_cast<std::size_t>(i.id)];
     if (!i.is_loop && in.code == Code::Load && in.valid == Dim(1)) see(in.offset, in.dtype);
   }
@@ -104,17 +99,17 @@ std::int64_t most(const Dim& d) { return std::max<std::int64_t>(d.bounds().hi, 1
 bool sums_neighbours(const Kernel& k) {
   int along_sum = 0, along_result = 0;
   const std::string inner = k.output_loops ? loop_at(k, k.output_loops - 1).symbol : "";
-  for (const ir::Reduction& r : k.reductions)
+  for (const Reduction& r : k.reductions)
     for (const Instr& i : k.instrs)
       if (i.code == Code::Load) {
-        along_sum += ir::coefficient(i.offset, loop_at(k, r.inner_loop).symbol) == 1;
-        along_result += !inner.empty() && ir::coefficient(i.offset, inner) == 1;
+        along_sum += coefficient(i.offset, loop_at(k, r.inner_loop).symbol) == 1;
+        along_result += !inner.empty() && coefficient(i.offset, inner) == 1;
       }
   return along_sum >= along_result;
 }
 
 // How often the loops of a reduction go round.
-Dim length(const Kernel& k, const ir::Reduction& r) {
+Dim length(const Kernel& k, const Reduction& r) {
   Dim n = 1;
   for (int l = r.inner_loop;; l = loop_at(k, l).parent) {
     n = n * loop_at(k, l).extent;
@@ -130,7 +125,7 @@ int power_below(std::int64_t n) {
 int row_vector(const Kernel& k, int depth) {
   int v = 0;
   const auto take = [&](int at_most) { v = v ? std::min(v, at_most) : at_most; };
-  for (const ir::Reduction& r : k.reductions)
+  for (const Reduction& r : k.reductions)
     if (loop_at(k, r.outer_loop).depth == depth)
       take(r.outer_loop == r.inner_loop ? vector_of(k, loop_at(k, r.inner_loop)) : 1);
   if (depth < k.output_loops) take(k.output_loops == depth + 1 ? vector_of(k, loop_at(k, depth)) : 1);
@@ -157,7 +152,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
   const int group = std::min(kGroup, limits.group);
   int depth = k.output_loops;
   std::int64_t longest = 0;
-  for (const ir::Reduction& r : k.reductions) {
+  for (const Reduction& r : k.reductions) {
     const int at = loop_at(k, r.outer_loop).depth;
     if (at > k.output_loops) continue;  // within another one
     depth = std::min(depth, at);
@@ -186,9 +181,9 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
   if (g.threads > 1 && !inside) {
     Kernel kept = k;
     const std::int64_t most_kept = std::min(limits.shared / 2, kMostDeclared - kFoldedParts);
-    ir::keep_rows(kept, most_kept);
+    keep_rows(kept, most_kept);
     std::int64_t bytes = 0;
-    for (const ir::Row& r : kept.rows) bytes += r.elements * static_cast<std::int64_t>(size_of(r.dtype));
+    for (const Row& r : kept.rows) bytes += r.elements * static_cast<std::int64_t>(size_of(r.dtype));
     // several rows of a group share the memory: of long ones one is enough
     if (bytes > 0 && bytes * std::max(1, group / g.threads) > most_kept) g.threads = group;
     if (bytes > 0) k = std::move(kept);
@@ -216,4 +211,4 @@ Dim groups(const Kernel& k, const Grid& grid) {
   return (rows + Dim(grid.rows_a_group - 1)) / Dim(grid.rows_a_group) * (Dim(1) - none);
 }
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

@@ -13,7 +13,7 @@
 #include "lightcone/codegen/kernel_ir.h"
 #include "lightcone/codegen/simt/dialect.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 
 struct GridLimits {
   int group = 1024;                // threads of a group, at most
@@ -32,12 +32,12 @@ struct Grid {
 };
 
 // Chooses the grid, and keeps rows in shared memory where threads share them and that saves reading them again.
-Grid schedule(ir::Kernel& k, const GridLimits& limits);
+Grid schedule(Kernel& k, const GridLimits& limits);
 // The groups of a launch. `k` as schedule() left it.
-Dim groups(const ir::Kernel& k, const Grid& grid);
+Dim groups(const Kernel& k, const Grid& grid);
 
 // The kernel as text. Its parameters: the operands, the result, and k.sizes as numbers.
-std::string render(const ir::Kernel& k, const Grid& grid, std::string_view name, Language language, int warp);
+std::string render(const Kernel& k, const Grid& grid, std::string_view name, Language language, int warp);
 
 // An elementwise kernel of two loops, without a loop: for one element, in the midst of another kernel that has just
 // made what one of the operands would be.
@@ -45,12 +45,12 @@ struct Inlined {
   std::string row, column;                       // the indices of the loops
   int made = -1;                                 // the operand that is not in memory,
   std::string value;                             // and its element
-  std::function<std::string(std::size_t)> size;  // of ir::Kernel::sizes
+  std::function<std::string(std::size_t)> size;  // of Kernel::sizes
   std::function<std::string(int)> operand;       // the pointer to one
 };
 struct InlinedLines {
   std::string text, result;  // definitions, and the expression of what is to be stored
 };
-InlinedLines render_inlined(const ir::Kernel& k, const Inlined& at, bool wide, Language language);
+InlinedLines render_inlined(const Kernel& k, const Inlined& at, bool wide, Language language);
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

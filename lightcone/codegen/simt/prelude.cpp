@@ -4,7 +4,7 @@
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/codegen/simt/filled.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 namespace {
 
 constexpr std::string_view kCudaHead = R"CUDA(
@@ -334,8 +334,8 @@ const Dialect& dialect(Language l) { return kDialects[static_cast<int>(l)]; }
 
 std::string prelude(Language l) {
   const Dialect& d = dialect(l);
-  return std::string(d.head) + std::string(ir::whole_number_functions()) + std::string(kShared) +
-         std::string(ir::f8_functions());
+  return std::string(d.head) + std::string(whole_number_functions()) + std::string(kShared) +
+         std::string(f8_functions());
 }
 
 std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
@@ -365,4 +365,4 @@ std::string begin_kernel(Language l, std::string_view name, int threads, std::sp
          list + ") {\n" + body;
 }
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

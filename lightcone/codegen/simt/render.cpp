@@ -8,16 +8,9 @@
 #include "lightcone/codegen/simt/grid.h"
 #include "lightcone/codegen/symbols.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 namespace {
 
-using ir::Block;
-using ir::Code;
-using ir::Instr;
-using ir::Item;
-using ir::Kernel;
-using ir::Loop;
-using ir::Reduction;
 using std::to_string;
 
 // What memory holds. A language may have another word for signed bytes, of which it has vectors (prelude.cpp).
@@ -63,7 +56,7 @@ class Renderer {
   void end_block(int reduction, const std::string& step, std::int64_t block);
   void end_blocks(int reduction);
   std::string joined(const Reduction& r, const std::string& a, const std::string& b) {
-    return ir::spell(r.op, r.dtype, a, b, "");
+    return spell(r.op, r.dtype, a, b, "");
   }
   std::string fed(const Reduction& r, const std::string& acc, const std::vector<int>& in_scope);
   void store();
@@ -139,9 +132,9 @@ std::string Renderer::dim(const Dim& d) {
 
 std::string Renderer::load(const Instr& i) {
   if (at_ && i.buffer == at_->made) return at_->value;
-  const std::string v = ir::loaded(operand(i.buffer), i.dtype, dim(i.offset));
+  const std::string v = loaded(operand(i.buffer), i.dtype, dim(i.offset));
   if (i.valid == Dim(1)) return v;
-  return "(" + dim(i.valid) + " ? " + v + " : (" + std::string(ir::register_type(i.dtype)) + ")0)";
+  return "(" + dim(i.valid) + " ? " + v + " : (" + std::string(register_type(i.dtype)) + ")0)";
 }
 
 std::string Renderer::gathered(const Instr& i) {
@@ -149,32 +142,32 @@ std::string Renderer::gathered(const Instr& i) {
   std::string guard = "(" + j + " >= 0 && " + j + " < (long)" + dim(i.extent) + ")";
   if (!(i.valid == Dim(1))) guard = "(" + dim(i.valid) + " && " + guard + ")";
   return "(" + guard + " ? " +
-         ir::loaded(operand(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) + " : (" +
-         std::string(ir::register_type(i.dtype)) + ")0)";
+         loaded(operand(i.buffer), i.dtype, dim(i.offset) + " + " + j + " * (long)" + dim(i.stride)) + " : (" +
+         std::string(register_type(i.dtype)) + ")0)";
 }
 
 std::string Renderer::applied(const Instr& i) {
   const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
   const DType operand = instr(last).dtype;
   const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
-  if (i.op == Op::Bitcast) return ir::bits_as(v(i.a), operand, i.dtype);
-  const std::string e = ir::spell(i.op, operand, v(i.a), v(i.b), v(i.c));
-  return info(i.op).types == Types::Compare || i.op == Op::Where ? e : ir::rounded(e, i.dtype);
+  if (i.op == Op::Bitcast) return bits_as(v(i.a), operand, i.dtype);
+  const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
+  return info(i.op).types == Types::Compare || i.op == Op::Where ? e : rounded(e, i.dtype);
 }
 
 std::string Renderer::expression(int id) {
   const Instr& i = instr(id);
-  if (const auto w = wide_.find(id); w != wide_.end()) return ir::loaded_as(i.dtype, w->second);
+  if (const auto w = wide_.find(id); w != wide_.end()) return loaded_as(i.dtype, w->second);
   switch (i.code) {
-    case Code::Constant: return ir::number(i.value, i.dtype);
-    case Code::Index: return ir::converted("(long)" + dim(i.offset), DType::I64, i.dtype);
+    case Code::Constant: return number(i.value, i.dtype);
+    case Code::Index: return converted("(long)" + dim(i.offset), DType::I64, i.dtype);
     case Code::Load: return load(i);
     case Code::GatherLoad: return gathered(i);
     case Code::Apply: return applied(i);
-    case Code::MulAdd: return ir::spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));
-    case Code::Convert: return ir::converted(value(i.a), instr(i.a).dtype, i.dtype);
-    case Code::Accumulator: return ir::converted("a" + to_string(i.buffer), reduction(i.buffer).dtype, i.dtype);
-    case Code::Kept: return row_element(i.buffer, i.offset);
+    case Code::MulAdd: return spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));
+    case Code::Convert: return converted(value(i.a), instr(i.a).dtype, i.dtype);
+    case Code::Accumulator: return converted("a" + to_string(i.buffer), reduction(i.buffer).dtype, i.dtype);
+    case Code::CachedRow: return row_element(i.buffer, i.offset);
   }
   return {};
 }
@@ -182,8 +175,8 @@ std::string Renderer::expression(int id) {
 // ---- straight code ----------------------------------------------------------------------------
 
 void Renderer::define(int id) {
-  line("const " + std::string(ir::register_type(instr(id).dtype)) + " " + value(id) + " = " + expression(id) + ";");
-  for (const ir::Keep& keep : k_.keeps)
+  line("const " + std::string(register_type(instr(id).dtype)) + " " + value(id) + " = " + expression(id) + ";");
+  for (const CachedValue& keep : k_.cached_values)
     if (keep.value == id) line(row_element(keep.row, keep.at) + " = " + value(id) + ";");
 }
 
@@ -228,8 +221,8 @@ std::map<int, Dim> Renderer::wide_loads(const std::vector<int>& values, const Lo
   for (int id : values) {
     const Instr& i = instr(id);
     if (i.code != Code::Load || !(i.valid == Dim(1))) continue;
-    const Dim first = ir::renamed(i.offset, along.symbol, 0);
-    if (i.offset - first == ir::symbol(along)) found.emplace(id, i.offset);
+    const Dim first = renamed(i.offset, along.symbol, 0);
+    if (i.offset - first == symbol(along)) found.emplace(id, i.offset);
   }
   return found;
 }
@@ -305,7 +298,7 @@ std::string Renderer::fed(const Reduction& r, const std::string& acc, const std:
   const bool here = !in_scope.empty() && in_scope.back() == r.value;
   if (here && r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
       (r.dtype == DType::F32 || r.dtype == DType::F64))
-    return ir::spell_mul_add(r.dtype, value(v.a), value(v.b), acc);
+    return spell_mul_add(r.dtype, value(v.a), value(v.b), acc);
   return joined(r, acc, value(r.value));
 }
 
@@ -317,14 +310,14 @@ std::map<int, std::int64_t> Renderer::blocks_of(int number, const std::vector<in
   if (r.op != Op::SumReduce || r.dtype != DType::F32) return blocks;
   std::int64_t added = 1;
   for (int id = r.inner_loop; shared.empty() || id != shared.back(); id = loop_at(id).parent) {
-    blocks[id] = ir::block_of(loop_at(id).extent.bounds().hi, added);
+    blocks[id] = block_of(loop_at(id).extent.bounds().hi, added);
     if (id == r.outer_loop) return blocks;
   }
   Dim all = 1;
   for (const int id : shared) all = all * loop_at(id).extent;
   if (shared.back() == r.inner_loop) added = g_.vector;
   const std::int64_t most = all.bounds().hi, of_round = std::int64_t{g_.threads} * g_.vector;
-  blocks[-1] = ir::block_of(most / of_round + (most % of_round != 0), added);
+  blocks[-1] = block_of(most / of_round + (most % of_round != 0), added);
   return blocks;
 }
 void Renderer::begin_blocks(int number, const std::map<int, std::int64_t>& blocks) {
@@ -349,9 +342,9 @@ void Renderer::end_blocks(int number) {
 void Renderer::serial_reduction(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
-  const std::string acc = "a" + to_string(l.reduction), type(ir::register_type(r.dtype));
+  const std::string acc = "a" + to_string(l.reduction), type(register_type(r.dtype));
   if (id == r.outer_loop) {
-    line(type + " " + acc + " = " + ir::identity(r) + ";");
+    line(type + " " + acc + " = " + identity(r) + ";");
     begin_blocks(l.reduction, blocks_of(l.reduction, {}));
   }
   open("for (" + index_ + " " + l.symbol + " = 0; " + l.symbol + " < " + dim(l.extent) + "; ++" + l.symbol + ") {");
@@ -365,8 +358,8 @@ void Renderer::serial_reduction(int id) {
 void Renderer::shared_reduction(int id) {
   const int number = loop_at(id).reduction;
   const Reduction& r = reduction(number);
-  const std::string acc = "a" + to_string(number), type(ir::register_type(r.dtype));
-  line(type + " " + acc + " = " + ir::identity(r) + ";");
+  const std::string acc = "a" + to_string(number), type(register_type(r.dtype));
+  line(type + " " + acc + " = " + identity(r) + ";");
   std::vector<int> loops, values;
   for (int l = id;;) {
     loops.push_back(l);
@@ -396,12 +389,12 @@ void Renderer::shared_reduction(int id) {
 // What the threads of a row have summed: those of a warp exchange registers, those of several go through memory; in
 // an order that depends on the number of threads alone.
 void Renderer::fold(const Reduction& r, const std::string& acc) {
-  const std::string type(ir::register_type(r.dtype)), n = to_string(folds_++);
+  const std::string type(register_type(r.dtype)), n = to_string(folds_++);
   const int width = language_ == Language::Metal && size_of(r.dtype) == 8 ? 1 : warp_;
   const int exchanged = g_.across ? 1 : std::min(width, g_.threads);
   if (exchanged > 1)
     line("for (int s = " + to_string(exchanged / 2) + "; s > 0; s /= 2) " + acc + " = " +
-         joined(r, acc, "lc_shuffle" + std::string(ir::suffix(r.dtype)) + "(" + acc + ", s)") + ";");
+         joined(r, acc, "lc_shuffle" + std::string(suffix(r.dtype)) + "(" + acc + ", s)") + ";");
   if (exchanged == g_.threads) return;
   const std::string part = "part" + n;
   line("LC_SHARED(" + type + ", " + part + ", " + to_string(g_.group_threads() / exchanged) + ");");
@@ -433,18 +426,17 @@ void Renderer::store() {
   const std::string first = g_.rows == k_.output_loops && together() ? "lane_ == 0" : "";
   const std::string test = guarded && !first.empty() ? "inside_ && " + first : guarded ? "inside_" : first;
   line((test.empty() ? "" : "if (" + test + ") ") + "out_[" + dim(k_.store_offset) +
-       "] = " + ir::stored(value(k_.result), k_.dtype) + ";");
+       "] = " + stored(value(k_.result), k_.dtype) + ";");
 }
 
 // The innermost output loop, a vector at a time.
 void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
-  const Dim first = ir::renamed(k_.store_offset, along.symbol, 0);
-  const bool whole = g_.vector > 1 && k_.store_offset - first == ir::symbol(along);
+  const Dim first = renamed(k_.store_offset, along.symbol, 0);
+  const bool whole = g_.vector > 1 && k_.store_offset - first == symbol(along);
   if (!whole) return lanes(values, along, [&] { store(); });
   const std::string n = to_string(g_.vector), type = memory_type(k_.dtype);
   line("LC_VECTOR(" + type + ", " + n + ", to_);");
-  lanes(values, along,
-        [&] { line("LC_AT(to_, l) = (" + type + ")(" + ir::stored(value(k_.result), k_.dtype) + ");"); });
+  lanes(values, along, [&] { line("LC_AT(to_, l) = (" + type + ")(" + stored(value(k_.result), k_.dtype) + ");"); });
   line(std::string(together() && g_.rows_a_group > 1 ? "if (inside_) { " : "{ ") + "LC_STOREV(" + type + ", " + n +
        ", out_ + " + dim(k_.store_offset) + ", to_); }");
 }
@@ -460,7 +452,7 @@ void Renderer::row(const Block& b, int output) {
     if (l.reduction >= 0) {
       if (together()) shared_reduction(i.id);
       else serial_reduction(i.id);
-      if (!k_.keeps.empty()) line("LC_BARRIER;");
+      if (!k_.cached_values.empty()) line("LC_BARRIER;");
     } else if (i.id < g_.rows) {
       row(l.body, i.id + 1);
     } else {
@@ -503,7 +495,7 @@ std::string Renderer::text(std::string_view name) {
     places.push_back({memory_type(k_.buffers[k]), "in" + to_string(k)});
   places.push_back({memory_type(k_.dtype), "out_", true});
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
-    line("LC_SHARED(" + std::string(ir::register_type(k_.rows[k].dtype)) + ", row" + to_string(k) + ", " +
+    line("LC_SHARED(" + std::string(register_type(k_.rows[k].dtype)) + ", row" + to_string(k) + ", " +
          to_string(k_.rows[k].elements * g_.rows_a_group) + ");");
   Dim rows = 1;
   std::vector<int> loops;
@@ -547,7 +539,7 @@ InlinedLines Renderer::inlined(const Inlined& at) {
   line("const " + index_ + " " + loop_at(1).symbol + " = " + at.column + ";");
   for (const Block* b : {&k_.top, &loop_at(0).body, &loop_at(1).body})
     for (int id : values_in(*b)) define(id);
-  return {std::move(out_), ir::stored(value(k_.result), k_.dtype)};
+  return {std::move(out_), stored(value(k_.result), k_.dtype)};
 }
 
 }  // namespace
@@ -562,4 +554,4 @@ std::string render(const Kernel& k, const Grid& grid, std::string_view name, Lan
   return Renderer(k, grid, language, warp).text(name);
 }
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

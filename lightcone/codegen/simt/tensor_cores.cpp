@@ -2,7 +2,7 @@
 // compiler for the CPU has functions of these names already.
 #include "lightcone/codegen/simt/tensor_cores.h"
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 
 std::string_view tensor_primitives() {
   return R"CUDA(
@@ -113,4 +113,4 @@ LC void lc_core_weighted(float (&sums)[2][COLUMNS], const float (&s)[2][N], cons
 )CUDA";
 }
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

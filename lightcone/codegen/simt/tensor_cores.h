@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace lc::simt {
+namespace lc::codegen::simt {
 
 // Stands before kernels that use it, more than once if need be.
 std::string_view tensor_primitives();
 
-}  // namespace lc::simt
+}  // namespace lc::codegen::simt

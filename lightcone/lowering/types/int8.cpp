@@ -165,7 +165,7 @@ InBytes::InBytes(const Graph& g, const Int8Options& o, PassLog& log)
   if (std::none_of(wanted_.begin(), wanted_.end(), [](bool b) { return b; }))
     throw Error("int8",
                 "no product has a parameter for a factor, so there are no weights to store in bytes: mark them, "
-                "nn::parameter or Graph::input(.., kParameter)");
+                "nn::parameter or Graph::parameter()");
 }
 
 void InBytes::check_names() const {

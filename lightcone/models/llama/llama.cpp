@@ -13,7 +13,7 @@ namespace lc {
 namespace {
 
 // How each parameter is given to the program once it is compiled.
-struct Binding {
+struct WeightBinding {
   std::string path;
   const StoredTensor* stored;
   bool convert;  // to f32, because no kernel reads the stored form
@@ -22,7 +22,7 @@ struct Binding {
   }
 };
 
-void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& weights) {
+void load_weight(Program& p, const WeightBinding& b, const std::shared_ptr<const Weights>& weights) {
   if (b.convert) {
     const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
     p.load(b.path, values->data(), values->size() * 4, values);
@@ -33,10 +33,10 @@ void give(Program& p, const Binding& b, const std::shared_ptr<const Weights>& we
 
 // Gives the program its weights. What is packed or converted leaves memory at once, and what comes next is fetched
 // from the file meanwhile.
-void give_all(Program& p, const std::vector<Binding>& all, const std::shared_ptr<const Weights>& weights,
-              const std::function<void(double part)>& progress) {
+void load_weights(Program& p, const std::vector<WeightBinding>& all, const std::shared_ptr<const Weights>& weights,
+                  const std::function<void(double part)>& progress) {
   constexpr std::size_t kAhead = 64u << 20;
-  const auto release = [&](const Binding& b) {
+  const auto release = [&](const WeightBinding& b) {
     if (b.convert || !p.resident(b.path)) weights->release(b.stored->bytes);
   };
   std::size_t next = 0, ahead = 0;
@@ -46,11 +46,11 @@ void give_all(Program& p, const std::vector<Binding>& all, const std::shared_ptr
       weights->prefetch(all[next].stored->bytes);
       ahead += all[next].stored->bytes.size();
     }
-    give(p, all[i], weights);
+    load_weight(p, all[i], weights);
     release(all[i]);
     ahead -= all[i].stored->bytes.size();
   }
-  for (const Binding& b : all) release(b);  // pages that came along with their neighbours
+  for (const WeightBinding& b : all) release(b);  // pages that came along with their neighbours
 }
 
 bool readable_in_place(const StoredTensor& t) {
@@ -144,7 +144,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.tokenizer = llama_tokenizer(*weights, m.config, o.tokenizer);
   m.chat_template = find_chat_template(*weights);
 
-  std::vector<Binding> bindings;
+  std::vector<WeightBinding> bindings;
   const Graph g =
       llama_graph(m.config, m.shape, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
         const StoredTensor* t = weights->find(llama_file_name(*weights, name));
@@ -159,8 +159,8 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   m.program = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
                       {.observe = o.observe});
   const bool tied =
-      std::none_of(bindings.begin(), bindings.end(), [](const Binding& b) { return b.path == "lm_head.weight"; });
-  for (const Binding& b : bindings) {
+      std::none_of(bindings.begin(), bindings.end(), [](const WeightBinding& b) { return b.path == "lm_head.weight"; });
+  for (const WeightBinding& b : bindings) {
     m.weight_bytes += b.bytes();
     // of an embedding table that is not the head as well, a token reads one row
     if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token += b.bytes();
@@ -168,7 +168,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   }
   const Llama llama(model);
   check_memory(llama, o.memory_limit);
-  if (o.load_weights) give_all(m.program, bindings, weights, [&](double part) { progress("loading", part); });
+  if (o.load_weights) load_weights(m.program, bindings, weights, [&](double part) { progress("loading", part); });
   const auto f = std::make_shared<const std::vector<double>>(m.config.rope_frequencies);
   m.program.load("rope.frequencies", f->data(), f->size() * 8, f);
   progress("loading", 1);

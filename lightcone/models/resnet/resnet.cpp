@@ -66,7 +66,7 @@ void ResNet::require_pictures(const Tensor& x) {
 void ResNet::Block::visit(nn::Visitor& v) {
   for (std::size_t k = 0; k < body.size(); ++k) {
     v(str_cat("conv", k + 1), body[k].conv);
-    std::optional<nn::Visitor::Beginning> zero;
+    std::optional<nn::Visitor::ScopedInit> zero;
     if (zero_init && k + 1 == body.size()) zero.emplace(v, nn::Init{}, nn::Init{}, nn::constant_init(0));
     v(str_cat("bn", k + 1), body[k].norm);
   }
@@ -79,7 +79,7 @@ void ResNet::visit(nn::Visitor& v) {
     return kaiming_normal(s, from, {.mode = Fan::Out, .nonlinearity = Nonlinearity::Relu});
   };
   {
-    const nn::Visitor::Beginning first(v, kaiming);
+    const nn::Visitor::ScopedInit first(v, kaiming);
     v("conv1", stem_.conv)("bn1", stem_.norm);
     for (std::size_t k = 0; k < layers_.size(); ++k) v(str_cat("layer", k + 1), layers_[k]);
   }

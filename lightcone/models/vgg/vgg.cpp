@@ -60,11 +60,11 @@ void VGG::visit(nn::Visitor& v) {
   };
   const nn::Init narrow = [](const Extents& s, const Source& from) { return normal(s, from, 0, 0.01); };
   {
-    const nn::Visitor::Beginning first(v, kaiming, zero);
+    const nn::Visitor::ScopedInit first(v, kaiming, zero);
     for (std::size_t k = 0; k < features_.size(); ++k)
       std::visit([&](auto& layer) { v(str_cat("features.", k), layer); }, features_[k]);
   }
-  const nn::Visitor::Beginning first(v, narrow, zero);
+  const nn::Visitor::ScopedInit first(v, narrow, zero);
   v("classifier", classifier_);
 }
 

@@ -147,7 +147,7 @@ std::pair<Tensor, Tensor> frexp(Operand a) {
   const auto [mantissa, exponent] = fields(x);
   const Tensor same = logical_or(prim::equal(x, full_like(x, 0)), logical_not(isfinite(x)));
   const auto slope = [](const Tensor& x, const Tensor&) { return ldexp(full_like(x, 1), neg(frexp(x).second)); };
-  return {with_slope(prim::where(same, x, prim::cast(mantissa, x.dtype())), x, slope),
+  return {with_derivative(prim::where(same, x, prim::cast(mantissa, x.dtype())), x, slope),
           prim::cast(prim::where(same, full_like(exponent, 0), exponent), DType::I32)};
 }
 

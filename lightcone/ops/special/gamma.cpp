@@ -202,7 +202,7 @@ Tensor bessel_i(const Tensor& x, int n) {
 Tensor lgamma(Operand a) {
   LC_SCOPE("lgamma");
   const Tensor x = as_float(a);
-  return with_slope(in_f64(x, lgamma_f64), x, [](const Tensor& x, const Tensor&) { return digamma(x); });
+  return with_derivative(in_f64(x, lgamma_f64), x, [](const Tensor& x, const Tensor&) { return digamma(x); });
 }
 Tensor digamma(Operand a) {
   LC_SCOPE("digamma");
@@ -217,28 +217,29 @@ Tensor polygamma(int n, Operand a) {
 Tensor erfinv(Operand a) {
   LC_SCOPE("erfinv");
   const Tensor x = as_float(a);
-  return with_slope(in_f64(x, erfinv_f64), x, [](const Tensor&, const Tensor& y) {
+  return with_derivative(in_f64(x, erfinv_f64), x, [](const Tensor&, const Tensor& y) {
     return mul(exp(prim::mul(y, y)), std::sqrt(std::numbers::pi) / 2);
   });
 }
 Tensor i0(Operand a) {
   LC_SCOPE("i0");
   const Tensor x = as_float(a);
-  return with_slope(in_f64(x, [](const Tensor& t) { return bessel_i(t, 0); }), x, [](const Tensor& x, const Tensor&) {
-    return in_f64(x, [](const Tensor& t) { return bessel_i(t, 1); });
-  });
+  return with_derivative(
+      in_f64(x, [](const Tensor& t) { return bessel_i(t, 0); }), x,
+      [](const Tensor& x, const Tensor&) { return in_f64(x, [](const Tensor& t) { return bessel_i(t, 1); }); });
 }
 Tensor sinc(Operand a) {
   LC_SCOPE("sinc");
   LC_RETURN_IF_HALF(a, sinc(a));
   const Tensor x = as_float(a), zero = is(x, 0);
   const Tensor t = mul(prim::where(zero, full_like(x, 1), x), std::numbers::pi);
-  return with_slope(prim::where(zero, full_like(x, 1), prim::div(sin(t), t)), x, [](const Tensor& x, const Tensor& y) {
-    const Tensor t = mul(x, std::numbers::pi), s = prim::mul(t, t);  // cos t - sin t / t cancels near 0
-    const Tensor near = prim::mul(t, polynomial(s, {1.0 / 45360, -1.0 / 840, 1.0 / 30, -1.0 / 3}));
-    const Tensor far = prim::div(prim::add(cos(t), neg(y)), prim::where(is(t, 0), full_like(t, 1), t));
-    return mul(prim::where(below(abs(t), 0.05), near, far), std::numbers::pi);
-  });
+  return with_derivative(
+      prim::where(zero, full_like(x, 1), prim::div(sin(t), t)), x, [](const Tensor& x, const Tensor& y) {
+        const Tensor t = mul(x, std::numbers::pi), s = prim::mul(t, t);  // cos t - sin t / t cancels near 0
+        const Tensor near = prim::mul(t, polynomial(s, {1.0 / 45360, -1.0 / 840, 1.0 / 30, -1.0 / 3}));
+        const Tensor far = prim::div(prim::add(cos(t), neg(y)), prim::where(is(t, 0), full_like(t, 1), t));
+        return mul(prim::where(below(abs(t), 0.05), near, far), std::numbers::pi);
+      });
 }
 
 }  // namespace lc

@@ -18,7 +18,7 @@ bool same_place(const Placement& a, const Placement& b) {
   return a.where == Placement::Where::Arena ? a.offset == b.offset : a.input == b.input;
 }
 
-std::string described(const Origin& o) {
+std::string call_list(const Origin& o) {
   std::vector<std::pair<std::string_view, std::string>> calls;
   for (const Origin::Step& s : o.steps) {
     const std::string_view call = *s.where.op ? std::string_view(s.where.op) : s.op;
@@ -52,10 +52,10 @@ Origin origin_of(const Node& n) {
 }  // namespace
 
 std::string title_of(const Node& n) {
-  const std::string words = n.op == Op::Kernel ? in_words(n.kernel->origin) : std::string{};
+  const std::string words = n.op == Op::Kernel ? describe(n.kernel->origin) : std::string{};
   return words.empty() ? describe(n) : words;
 }
-std::string what_it_computes(const Node& n) { return described(origin_of(n)); }
+std::string what_it_computes(const Node& n) { return call_list(origin_of(n)); }
 std::string lines_of(const Node& n) { return lines(origin_of(n)); }
 
 double Profiler::now() {
@@ -148,7 +148,7 @@ Profile Profiler::result() const {
   for (const Row& r : rows_) {
     const Node& n = g_[r.node];
     const Origin o = origin_of(n);
-    p.kernels.push_back({r.node, describe(n), title_of(n), described(o), lines(o),
+    p.kernels.push_back({r.node, describe(n), title_of(n), call_list(o), lines(o),
                          std::string(name(n.dtype)) + str(n.shape), o.pass, r.calls, r.seconds, r.flops_done,
                          r.bytes_read, r.bytes_written});
   }

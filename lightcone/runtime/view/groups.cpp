@@ -424,7 +424,7 @@ std::string Grouper::calls(const Nodes& nodes) const {
   std::string text;
   for (const NodeId id : nodes)
     for (const Origin::Step& s : steps_of(g_[id])) {
-      const std::string_view call = call_of(s);
+      const std::string_view call = call_name(s);
       if (call == "contiguous" || std::find(all.begin(), all.end(), call) != all.end()) continue;
       if (all.size() == kMostCalls) return text + ", ...";
       all.push_back(call);
@@ -436,7 +436,7 @@ std::string Grouper::calls(const Nodes& nodes) const {
 int Grouper::group(std::string name, const Nodes& nodes, int parent, bool call) {
   Group made{parent, std::move(name), calls(nodes), {}};
   if (call) made.where = g_[nodes.front()].where;
-  if (made.name.starts_with(kCall)) made.name = call_of({"", made.where});
+  if (made.name.starts_with(kCall)) made.name = call_name({"", made.where});
   out_.groups.push_back(std::move(made));
   return static_cast<int>(out_.groups.size()) - 1;
 }

@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 void Cursor::fail_at(std::size_t byte, const std::string& problem) {
   throw Error("stablehlo", str_cat("byte ", byte, ": ", problem));
@@ -70,4 +70,4 @@ std::string_view Cursor::zero_terminated() {
   return text({from, at_ - 1});
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // A part of the file, from its byte `from` up to `to`.
 struct Stretch {
@@ -47,4 +47,4 @@ class Cursor {
   std::size_t at_, end_;
 };
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // Versions of the format, and from which on something is so.
@@ -115,4 +115,4 @@ void File::read_properties(Cursor c) {
   for (std::size_t k = 0; k < n; ++k) properties.push_back(c.take(c.varint()));
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 
 #include "lightcone/stablehlo/bytecode/cursor.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 struct File {
   explicit File(std::span<const std::byte> bytes);
@@ -48,4 +48,4 @@ Section read_section(Cursor& c);
 
 inline constexpr std::uint8_t kOperationSection = 4;
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

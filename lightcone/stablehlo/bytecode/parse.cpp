@@ -5,7 +5,7 @@
 #include "lightcone/stablehlo/bytecode/values.h"
 #include "lightcone/stablehlo/bytecode/vhlo.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr int kDeepestRegion = 100;
@@ -325,4 +325,4 @@ void Reader::block_arguments(Cursor& c, Block& b) {
 
 Module parse_bytecode(std::span<const std::byte> bytes) { return Reader(bytes).run(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -493,4 +493,4 @@ void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor
   dense.splat = n != 1 && raw.size() == size;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/stablehlo/bytecode/file.h"
 #include "lightcone/stablehlo/module.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // What reading a file may take. A few bytes of a file can name the same large attribute again and again, and attributes
 // that hold others grow like powers of two; an honest file stays far below.
@@ -80,4 +80,4 @@ void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor
 // How many bytes an element of that name takes; 0 for what is not read.
 std::size_t element_bytes(std::string_view element);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 
 #include "lightcone/core/dtype.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -225,4 +225,4 @@ void arrange_attributes(Operation& op) {
     if (g.operation == op.name) gather_fields(g, op.attributes);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -8,7 +8,7 @@
 
 #include "lightcone/stablehlo/module.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // In the order in which a file has them; none for an operation that has no properties, or is not known.
 std::vector<std::string_view> properties_of(std::string_view versioned);
@@ -23,4 +23,4 @@ void arrange_attributes(Operation& op);
 
 inline constexpr std::int64_t kLongestList = 4096;
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -4,7 +4,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 bool open(const Type& t) { return std::ranges::find(t.shape, kDynamic) != t.shape.end(); }
@@ -84,4 +84,4 @@ void Reader::inputs(const Function& f) {
   }
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -4,7 +4,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::vector<Tensor> both(const Call& c) {
@@ -148,4 +148,4 @@ void add_bits(Rules& r) {
   r["stablehlo.reduce_precision"] = reduce_precision;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -2,7 +2,7 @@
 // conditions on shapes, which JAX's exports state.
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using CheckKind = StableHloProgram::Check::Kind;
@@ -74,4 +74,4 @@ void add_checks(Rules& r) {
     r[name] = check_operation;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -2,7 +2,7 @@
 // that name a mesh of one device have such.
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // JAX says in each module for how many devices it is.
@@ -53,4 +53,4 @@ void add_collectives(Rules& r) {
   r["stablehlo.collective_permute"] = permute;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 #include "lightcone/stablehlo/read/reader.h"
 #include "lightcone/stablehlo/read/scans.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::vector<Tensor> call_function(const Call& c) { return c.reader.function(c.word("callee"), c.in); }
@@ -173,4 +173,4 @@ void add_control(Rules& r) {
   r["chlo.scan"] = scan_along;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // ---- shapes -----------------------------------------------------------------------------------------
@@ -267,4 +267,4 @@ void add_elementwise(Rules& r) {
     r[name] = broadcasting;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -10,7 +10,7 @@
 #include "lightcone/ops/loop.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 bool contains(const Integers& v, std::int64_t x) { return std::ranges::find(v, x) != v.end(); }
@@ -299,4 +299,4 @@ void add_gather_scatter(Rules& r) {
   r["stablehlo.scatter"] = scatter;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 struct Matrices {  // [batch, rows, columns]
@@ -107,4 +107,4 @@ void add_factorisation_calls(Rules& targets) {
   targets["ProductOfElementaryHouseholderReflectors"] = product_of_reflections;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

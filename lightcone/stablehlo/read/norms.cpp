@@ -2,7 +2,7 @@
 #include "lightcone/ops/shape.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // Operands [.., features, ..] and vectors of one number a feature.
@@ -87,4 +87,4 @@ void add_norms(Rules& r) {
   r["stablehlo.batch_norm_grad"] = gradients;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

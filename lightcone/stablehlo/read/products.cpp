@@ -5,7 +5,7 @@
 #include "lightcone/ops/linalg/linalg.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // The factors in the type of the product, where that holds more than theirs.
@@ -217,4 +217,4 @@ void add_products(Rules& r) {
   r["stablehlo.triangular_solve"] = triangular_solve;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 struct Words {
@@ -97,4 +97,4 @@ std::vector<Tensor> rng_bit_generator(const Call& c) {
 
 void add_random(Rules& r) { r["stablehlo.rng_bit_generator"] = rng_bit_generator; }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

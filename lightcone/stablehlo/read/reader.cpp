@@ -8,7 +8,7 @@
 
 #include "lightcone/reference/interpreter.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined,
@@ -270,7 +270,7 @@ Tensor Reader::constant(const Attribute& dense) {
   const std::string name = str_cat("constant", program_.constants.size());
   program_.constants.push_back(
       {name, *dtype, dense.type.shape, std::make_shared<const std::vector<std::byte>>(dense.data)});
-  return graph().input(name, s, *dtype, Tensor::At::current(), kParameter);
+  return graph().parameter(name, s, *dtype);
 }
 
 std::optional<Integers> Reader::known(const Tensor& t) const {
@@ -465,32 +465,32 @@ DType signed_of(DType t) {
   }
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo
 
 namespace lc {
 
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o) {
-  return read_stablehlo(hlo::parse(text), o);
+  return read_stablehlo(stablehlo::parse(text), o);
 }
-StableHloProgram read_stablehlo(const hlo::Module& m, const StableHloOptions& o) {
-  if (hlo::has_quantized(m) || hlo::has_narrow_integers(m)) {
-    hlo::Module whole = hlo::widen_integers(hlo::expand_quantized(m));
-    if (!hlo::has_quantized(whole)) return read_stablehlo(whole, o);
-    return hlo::Reader(whole, o).run();  // which says what is not supported
+StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptions& o) {
+  if (stablehlo::has_quantized(m) || stablehlo::has_narrow_integers(m)) {
+    stablehlo::Module whole = stablehlo::widen_integers(stablehlo::expand_quantized(m));
+    if (!stablehlo::has_quantized(whole)) return read_stablehlo(whole, o);
+    return stablehlo::Reader(whole, o).run();  // which says what is not supported
   }
-  if (!hlo::has_complex(m)) return hlo::Reader(m, o).run();
+  if (!stablehlo::has_complex(m)) return stablehlo::Reader(m, o).run();
   std::set<int> inputs, outputs;
   StableHloOptions options = o;
-  if (const hlo::Function* f = m.function(o.function)) {
+  if (const stablehlo::Function* f = m.function(o.function)) {
     for (std::size_t k = 0; k < f->body.arguments.size(); ++k)
-      if (hlo::is_complex(m.values[static_cast<std::size_t>(f->body.arguments[k])].type))
+      if (stablehlo::is_complex(m.values[static_cast<std::size_t>(f->body.arguments[k])].type))
         inputs.insert(static_cast<int>(k));
     for (std::size_t k = 0; k < f->results.size(); ++k)
-      if (hlo::is_complex(f->results[k])) outputs.insert(static_cast<int>(k));
+      if (stablehlo::is_complex(f->results[k])) outputs.insert(static_cast<int>(k));
   }
   for (auto& [k, shape] : options.shapes)
     if (inputs.contains(k)) shape.push_back(2);
-  StableHloProgram p = hlo::Reader(hlo::split_complex(m, o.function), options).run();
+  StableHloProgram p = stablehlo::Reader(stablehlo::split_complex(m, o.function), options).run();
   p.complex_inputs = std::move(inputs), p.complex_outputs = std::move(outputs);
   return p;
 }

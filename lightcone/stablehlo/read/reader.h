@@ -14,7 +14,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/stablehlo/read.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 using Integers = std::vector<std::int64_t>;
 
@@ -171,4 +171,4 @@ std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start
 std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, std::vector<Tensor> init,
                          std::span<const int> axes);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 std::string simple_reducer(const Block& b) {
   if (b.arguments.size() != 2 || b.operations.empty() || b.operations.size() > 2) return {};
@@ -170,4 +170,4 @@ void add_reductions(Rules& r) {
   r["chlo.top_k"] = top_k;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "lightcone/core/composite.h"
-#include "lightcone/stablehlo/read/progressions.h"
+#include "lightcone/stablehlo/read/iota_patterns.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // A row of an array that a step reads or writes: one place of an axis.
@@ -247,4 +247,4 @@ std::vector<Tensor> run_counted(const Reader& reader, const TracedLoop& loop, co
   return CountedLoop(reader, loop, counter).run();
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

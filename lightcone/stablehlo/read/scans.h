@@ -4,7 +4,7 @@
 #include "lightcone/ops/loop.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // The state that counts: `from`, `from + step`, ... in `steps` steps, at least one.
 struct Counter {
@@ -20,4 +20,4 @@ struct Counter {
 //   - a counter that nothing else reads goes away.
 std::vector<Tensor> run_counted(const Reader& reader, const TracedLoop& loop, const Counter& counter);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // The extents that an operand says, where they can be told.
@@ -183,4 +183,4 @@ void add_shapes(Rules& r) {
   r["stablehlo.set_dimension_size"] = set_dimension_size;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

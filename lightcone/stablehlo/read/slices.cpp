@@ -4,7 +4,7 @@
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::vector<Tensor> slice_static(const Call& c, const Integers& start, const Integers& limit, const Integers& stride) {
@@ -108,4 +108,4 @@ void add_slices(Rules& r) {
   r["stablehlo.dynamic_update_slice"] = dynamic_update_slice;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -3,7 +3,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr std::int64_t kMostByCounting = 1 << 14;
@@ -118,4 +118,4 @@ std::vector<Tensor> sort(const Call& c) {
 
 void add_sort(Rules& r) { r["stablehlo.sort"] = sort; }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -3,7 +3,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 struct Windows {
@@ -134,4 +134,4 @@ void add_windows(Rules& r) {
   r["stablehlo.select_and_scatter"] = select_and_scatter;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

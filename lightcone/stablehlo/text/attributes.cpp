@@ -5,7 +5,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/core/numbers.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -325,4 +325,4 @@ void AttributeParser::alias() {
   }
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 
 #include "lightcone/stablehlo/text/scanner.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 class AttributeParser {
  public:
@@ -46,4 +46,4 @@ class AttributeParser {
 // The elements that the text of dense<...> says, of a tensor of type t.
 void read_elements(Scanner& s, Attribute& into, const Type& t);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

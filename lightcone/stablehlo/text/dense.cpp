@@ -6,7 +6,7 @@
 #include "lightcone/core/numbers.h"
 #include "lightcone/stablehlo/text/attributes.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // How an element lies in memory: complex numbers are two of their parts.
@@ -171,4 +171,4 @@ class Reader {
 
 void read_elements(Scanner& s, Attribute& into, const Type& t) { Reader(s, into, t).read(into); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // clang-format off
@@ -85,4 +85,4 @@ Instructions instructions(const Module& m) {
   return all;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

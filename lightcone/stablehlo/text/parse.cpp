@@ -3,7 +3,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/stablehlo/text/parser.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 Module parse(std::string_view text) {
   if (text.starts_with("ML\xEFR")) return parse_bytecode(std::as_bytes(std::span(text)));
@@ -319,4 +319,4 @@ void Parser::check_type(ValueId operand, const Type& t, Place at) const {
   if (!(v.type == t)) Scanner::fail_at(at, str_cat("%", v.name, " is ", str(v.type), ", not ", str(t)));
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

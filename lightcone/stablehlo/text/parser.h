@@ -8,7 +8,7 @@
 
 #include "lightcone/stablehlo/text/attributes.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 class Parser {
  public:
@@ -74,4 +74,4 @@ class Parser {
 // The attributes' names in pretty form to those of the generic one.
 void rename_pretty_attributes(Operation& op);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

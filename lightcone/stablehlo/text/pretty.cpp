@@ -5,7 +5,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/stablehlo/text/parser.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -416,4 +416,4 @@ void Parser::precision(Operation& op) {
   op.attributes.emplace_back("precision_config", std::move(a));
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -8,7 +8,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/stablehlo/module.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // ---- numbers ---------------------------------------------------------------------------------------------------
@@ -308,4 +308,4 @@ class Printer {
 
 std::string print(const Module& m) { return Printer(m).run(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 #include "lightcone/core/numbers.h"
 #include "lightcone/stablehlo/text/scanner.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr std::size_t kMostScales = 1 << 20;
@@ -65,4 +65,4 @@ std::optional<Quantization> quantization_of(std::string_view element) {
   return q;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

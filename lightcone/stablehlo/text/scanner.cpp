@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
@@ -155,4 +155,4 @@ std::string_view Scanner::balanced(char open, char close) {
   fail_at(start, str_cat("this '", std::string(1, open), "' is not closed"));
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

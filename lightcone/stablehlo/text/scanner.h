@@ -7,7 +7,7 @@
 
 #include "lightcone/stablehlo/module.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -66,4 +66,4 @@ class Nested {
   int& depth_;
 };
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

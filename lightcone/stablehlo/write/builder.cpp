@@ -8,7 +8,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/stablehlo/write/index.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::size_t bytes_of(std::string_view element) {
@@ -275,4 +275,4 @@ ValueId Builder::reduce(ValueId x, ValueId initial, const std::vector<std::size_
              std::move(body));
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -15,7 +15,7 @@
 #include "lightcone/stablehlo/module.h"
 #include "lightcone/stablehlo/write/sizes.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 Attribute flag(bool v);
 Attribute whole(std::int64_t v, std::string element = "i64");
@@ -109,4 +109,4 @@ class Builder {
   Scope scope_;
 };
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -9,7 +9,7 @@
 #include "lightcone/random/random_bits.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using i64 = std::int64_t;
@@ -227,4 +227,4 @@ std::vector<ValueId> write_composite(Writer& w, NodeId id) {
   return write_loop(w, n);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

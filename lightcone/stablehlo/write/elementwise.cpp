@@ -3,7 +3,7 @@
 
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // 2^x. A power of two, whole numbers of which come out exact, where e^(x ln 2) rounds the product.
@@ -73,4 +73,4 @@ ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>&
   throw Error("export_stablehlo", str_cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 class IndexWriter {
@@ -131,4 +131,4 @@ ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type) {
   return b.broadcast(b.convert(mask ? *mask : w.number(d), to), shape, axes);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -4,7 +4,7 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // while_loop() is a scan that keeps its states once a condition fails. Where all of them do, the loop may end.
@@ -176,4 +176,4 @@ class LoopWriter {
 
 std::vector<ValueId> write_loop(Writer& w, const Node& n) { return LoopWriter(w, n).write(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -6,7 +6,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 class Binder {
@@ -121,4 +121,4 @@ Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound) {
   return transform(inline_composites(with_sizes(g, Binder(sizes, unbound)), log, by_definition), generic()).graph;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

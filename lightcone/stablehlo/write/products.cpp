@@ -6,7 +6,7 @@
 #include "lightcone/lowering/factors.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Items = std::vector<Placed::Item>;
@@ -318,4 +318,4 @@ class ProductWriter {
 
 ValueId write_product(Writer& w, const Node& n, const Product& p) { return ProductWriter(w, n, p).write(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/stablehlo/write/reading.h"
 #include "lightcone/stablehlo/write/windows.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 class Writer;
 
@@ -22,4 +22,4 @@ struct Product {
 std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id);
 ValueId write_product(Writer& w, const Node& n, const Product& p);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

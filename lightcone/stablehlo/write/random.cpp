@@ -4,7 +4,7 @@
 #include "lightcone/random/random_bits.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 ValueId exclusive_or(Builder& b, ValueId x, ValueId y) { return b.binary("stablehlo.xor", x, y); }
@@ -45,4 +45,4 @@ ValueId write_random_bits(Builder& b, const Node& n, ValueId step) {
   return b.bitcast(b.reshape(b.slice(all, {0}, {count}, {1}), shape), "i32");
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/codegen/symbols.h"
 #include "lightcone/lowering/factors.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using i64 = std::int64_t;
@@ -51,10 +51,10 @@ class Cutter {
       }
       Dim whole = 0, outer = sizes_.dim(loops_.extents[k]);
       for (const i64 unit : units) {
-        if (!(outer % Dim(unit) == Dim(0)) || made >= ir::kExportParts.count) return std::nullopt;
+        if (!(outer % Dim(unit) == Dim(0)) || made >= codegen::kExportParts.count) return std::nullopt;
         const Dim extent = outer / Dim(unit);
         all.extents.push_back(sizes_.of(extent));
-        all.symbols.push_back(Dim::index(ir::kExportParts[static_cast<std::size_t>(made++)], extent));
+        all.symbols.push_back(Dim::index(codegen::kExportParts[static_cast<std::size_t>(made++)], extent));
         all.from.push_back(loops_.from[k]);
         whole = whole + all.symbols.back() * Dim(unit);
         outer = unit;
@@ -417,4 +417,4 @@ ValueId arrange(Builder& b, const Placed& p, const std::vector<Placed::Item>& or
   return b.broadcast(b.transpose(p.value, permutation), to, axes);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -13,7 +13,7 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/stablehlo/write/builder.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 struct Loops {
   std::vector<Dim> symbols;
@@ -77,4 +77,4 @@ Placed place(Builder& b, ValueId x, const Reading& r, const Loops& loops, std::s
 // Its axes in this order, repeated along loops that it does not depend on.
 ValueId arrange(Builder& b, const Placed& p, const std::vector<Placed::Item>& order, const Loops& loops);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/stablehlo/write/joints.h"
+#include "lightcone/stablehlo/write/concat.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using Items = std::vector<Placed::Item>;
@@ -25,7 +25,7 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
   for (std::size_t level = 0;; ++level) {
     const Node& r = g[id];
     const Edge& e = r.in[0];
-    n.symbols.push_back(Dim::index(ir::kReduceLoops[level], e.view.shape()[static_cast<std::size_t>(r.axis)]));
+    n.symbols.push_back(Dim::index(codegen::kReduceLoops[level], e.view.shape()[static_cast<std::size_t>(r.axis)]));
     index.insert(index.begin() + r.axis, n.symbols.back());
     n.at = e.view.locate(index);
     n.unfolded = n.unfolded || unfolds(e.view);
@@ -43,7 +43,7 @@ Reduction of_view(SizeTable& sizes, const Graph& g, NodeId id) {
   const Node& n = g[id];
   std::vector<Dim> symbols = index_symbols(n.shape), index = symbols;
   const Shape& seen = n.in[0].view.shape();
-  symbols.push_back(Dim::index(ir::kReduceLoops[0], seen[static_cast<std::size_t>(n.axis)]));
+  symbols.push_back(Dim::index(codegen::kReduceLoops[0], seen[static_cast<std::size_t>(n.axis)]));
   index.insert(index.begin() + n.axis, symbols.back());
   auto r = read_in_loops(sizes, symbols, {View(seen).locate(index)}, {&seen, 1});
   check(r.has_value(), "the axes of a tensor are loops");
@@ -240,4 +240,4 @@ Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std
 
 ValueId write_reduction(Writer& w, const Node& n, const Reduction& r) { return ReductionWriter(w, n, r).write(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/stablehlo/write/reading.h"
 #include "lightcone/stablehlo/write/windows.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 class Writer;
 
@@ -23,4 +23,4 @@ struct Reduction {
 Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses);
 ValueId write_reduction(Writer& w, const Node& n, const Reduction& r);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

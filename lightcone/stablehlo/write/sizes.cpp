@@ -4,7 +4,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr std::int64_t kFirstTicket = kDynamic - 1;  // they count downwards
@@ -54,4 +54,4 @@ Type SizeTable::sealed(Type t, bool bounded) const {
   return t;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

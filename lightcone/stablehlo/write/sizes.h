@@ -11,7 +11,7 @@
 #include "lightcone/core/dim.h"
 #include "lightcone/stablehlo/module.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -37,4 +37,4 @@ class SizeTable {
   std::unordered_map<Dim, std::int64_t, Hash> tickets_;
 };
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

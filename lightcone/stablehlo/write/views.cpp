@@ -4,7 +4,7 @@
 #include "lightcone/stablehlo/write/reading.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 using i64 = std::int64_t;
@@ -124,4 +124,4 @@ ValueId write_view(Builder& b, ValueId x, const View& v) {
   return x;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::optional<Window> window_of(const Reading& r, std::size_t axis, const Loops& loops, std::size_t summed) {
@@ -46,4 +46,4 @@ bool unfolds(const View& v) {
   return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -8,7 +8,7 @@
 
 #include "lightcone/stablehlo/write/reading.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 struct Window {
   std::size_t axis, place, tap;  // the axis of the operand, and the loops along it
@@ -27,4 +27,4 @@ std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loo
 // Does a view make windows?
 bool unfolds(const View& v);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -90,18 +90,18 @@ class OpenSizes {
       }
     }
   }
-  void write(hlo::Builder& b, const std::vector<hlo::ValueId>& arguments) const {
+  void write(stablehlo::Builder& b, const std::vector<stablehlo::ValueId>& arguments) const {
     for (const auto& [name, t] : tellers_) {
-      const hlo::ValueId x = arguments[t.argument];
+      const stablehlo::ValueId x = arguments[t.argument];
       b.tell(name, t.multiple == 0 ? x : told(b, x, t));
     }
   }
 
  private:
-  static hlo::ValueId told(hlo::Builder& b, hlo::ValueId x, const Teller& t) {
-    const hlo::Type scalar{.element = "i32"};
-    hlo::ValueId n = b.one("stablehlo.get_dimension_size", {x}, scalar,
-                           {{"dimension", hlo::whole(static_cast<std::int64_t>(t.axis))}});
+  static stablehlo::ValueId told(stablehlo::Builder& b, stablehlo::ValueId x, const Teller& t) {
+    const stablehlo::Type scalar{.element = "i32"};
+    stablehlo::ValueId n = b.one("stablehlo.get_dimension_size", {x}, scalar,
+                                 {{"dimension", stablehlo::whole(static_cast<std::int64_t>(t.axis))}});
     n = b.convert(n, "i64");
     if (t.more != 0) n = b.add(n, b.like_whole(n, -t.more));
     return t.multiple == 1 ? n : b.binary("stablehlo.divide", n, b.like_whole(n, t.multiple));
@@ -113,7 +113,7 @@ class OpenSizes {
 
 StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products, UnboundSizes unbound) {
   check_names(g, sizes);
-  const Graph ready = hlo::prepare(g, sizes, unbound);
+  const Graph ready = stablehlo::prepare(g, sizes, unbound);
   StableHloExport e;
   e.module.name = "lightcone";
   e.arguments = arguments_of(ready);
@@ -127,18 +127,18 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
     wanted.push_back(a.next);
     e.results.push_back({ready[a.state].name, {ready[a.state].dtype, a.next.view.shape()}, true});
   }
-  hlo::Builder b(e.module);
-  const hlo::WriteOptions options{sizes, products, unbound};
-  hlo::Writer w(b, ready, options);
+  stablehlo::Builder b(e.module);
+  const stablehlo::WriteOptions options{sizes, products, unbound};
+  stablehlo::Writer w(b, ready, options);
   const auto type_of = [&](const TensorType& t) {
-    return hlo::Type{true, std::string(hlo::element_of(t.dtype)), b.sizes(t.shape)};
+    return stablehlo::Type{true, std::string(stablehlo::element_of(t.dtype)), b.sizes(t.shape)};
   };
-  hlo::Function main;
-  std::vector<hlo::ValueId> values;
+  stablehlo::Function main;
+  std::vector<stablehlo::ValueId> values;
   for (const StableHloExport::Argument& a : e.arguments) {
     values.push_back(e.module.value(type_of(a.type), a.name));
-    hlo::AttributeList attributes;
-    if (a.result >= 0) attributes.push_back({"tf.aliasing_output", hlo::whole(a.result, "i32")});
+    stablehlo::AttributeList attributes;
+    if (a.result >= 0) attributes.push_back({"tf.aliasing_output", stablehlo::whole(a.result, "i32")});
     main.argument_attributes.push_back(std::move(attributes));
   }
   std::size_t next = 0;
@@ -149,9 +149,11 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
     return w.write(wanted);
   };
   main.body = b.block_of(values, body, "func.return");
-  const auto sealed = [&](hlo::Type t) { return b.sizes().sealed(std::move(t), unbound == UnboundSizes::Bounded); };
+  const auto sealed = [&](stablehlo::Type t) {
+    return b.sizes().sealed(std::move(t), unbound == UnboundSizes::Bounded);
+  };
   for (const StableHloExport::Result& r : e.results) main.results.push_back(sealed(type_of(r.type)));
-  for (hlo::Value& v : e.module.values) v.type = sealed(std::move(v.type));
+  for (stablehlo::Value& v : e.module.values) v.type = sealed(std::move(v.type));
   e.module.functions.push_back(std::move(main));
   return e;
 }

@@ -5,7 +5,7 @@
 
 #include "lightcone/stablehlo/write/index.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 Writer::Writer(Builder& b, const Graph& g, const WriteOptions& options)
     : b_(b), g_(g), options_(options), uses_(g.uses()) {}
@@ -119,4 +119,4 @@ ValueId Writer::value(const Edge& e) {
   return v;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

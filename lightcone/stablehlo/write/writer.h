@@ -9,11 +9,11 @@
 
 #include "lightcone/stablehlo/write.h"
 #include "lightcone/stablehlo/write/builder.h"
-#include "lightcone/stablehlo/write/joints.h"
+#include "lightcone/stablehlo/write/concat.h"
 #include "lightcone/stablehlo/write/products.h"
 #include "lightcone/stablehlo/write/reductions.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 struct WriteOptions {
   const Bindings& sizes;
@@ -67,4 +67,4 @@ Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound);
 // Composites that are written as themselves.
 bool is_written(const Node& n);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -47,8 +47,8 @@ FAKE_CUDA_API int cuTensorMapEncodeTiled(void* map, unsigned type, unsigned axes
     const Array a{type, axes, address, extents, strides, box, steps, interleave, swizzle};
     if (map == nullptr || reinterpret_cast<std::uintptr_t>(map) % 64 != 0 || fill != 0 || !allowed(a))
       return kInvalidValue;
-    fibers::TileMap m;
-    m.magic = fibers::TileMap::kMagic, m.axes = axes, m.bytes = kElementBytes[type];
+    fibers::TensorMap m;
+    m.magic = fibers::TensorMap::kMagic, m.axes = axes, m.bytes = kElementBytes[type];
     m.swizzle = static_cast<std::uint32_t>(swizzle), m.address = address;
     for (unsigned k = 0; k < axes; ++k) {
       if (steps[k] != 1) return kInvalidValue;  // the shim has none

@@ -428,7 +428,7 @@ void Scheduler::phase_wait(void* phase, unsigned parity) {
 void Scheduler::copy_tile(void* to, const void* map, void* phase, unsigned axes, const int* at) {
   TileCopy c{};
   std::memcpy(&c.map, map, sizeof c.map);
-  if (c.map.magic != TileMap::kMagic || c.map.axes != axes) fault(Fault::kFailed, "no map of so many axes");
+  if (c.map.magic != TensorMap::kMagic || c.map.axes != axes) fault(Fault::kFailed, "no map of so many axes");
   const std::uint32_t bytes = c.map.box_bytes();
   if (!in_shared(to, bytes)) fault(Fault::kAddress, "a box is copied to what is not shared memory");
   if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0)

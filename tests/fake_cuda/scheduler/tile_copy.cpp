@@ -5,7 +5,7 @@
 namespace fibers {
 
 void copy_tile(const TileCopy& c) {
-  const TileMap& m = c.map;
+  const TensorMap& m = c.map;
   const std::uint32_t row = m.box[0] * m.bytes;
   std::uint32_t rows = 1;
   for (std::uint32_t k = 1; k < m.axes; ++k) rows *= m.box[k];

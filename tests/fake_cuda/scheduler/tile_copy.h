@@ -6,7 +6,7 @@
 namespace fibers {
 
 // What the driver's cuTensorMapEncodeTiled writes into its 128 bytes here. Axes are innermost first.
-struct TileMap {
+struct TensorMap {
   static constexpr std::uint32_t kMagic = 0x4c434d50;
   std::uint32_t magic = 0, axes = 0, bytes = 0;  // of an element
   std::uint32_t swizzle = 0;                     // 3: chunks of 16 bytes are permuted within 128
@@ -20,10 +20,10 @@ struct TileMap {
     return n;
   }
 };
-static_assert(sizeof(TileMap) <= 128);
+static_assert(sizeof(TensorMap) <= 128);
 
 struct TileCopy {
-  TileMap map;
+  TensorMap map;
   unsigned char* to;
   int at[5];  // of the box's first element
   void* phase;

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using lowering::Attention;
@@ -192,4 +192,4 @@ std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, const Tar
   return std::make_shared<AttentionKernel>(std::move(plan), table(target, precision));
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -19,7 +19,7 @@ namespace lc {
 class HostKernel;
 }  // namespace lc
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 using lowering::AttentionStep;
 using lowering::cache_bytes;
@@ -65,4 +65,4 @@ constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width)
 
 std::shared_ptr<HostKernel> attention_kernel(lowering::Attention match, const Target& target, Precision precision);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -29,7 +29,7 @@ const AttentionGradientsTable& table(Isa isa) {
 // One run: everything in numbers.
 struct Sizes {
   i64 batch, heads, kv, queries, keys, depth, width;
-  i64 padded() const { return up(keys, 64); }
+  i64 padded() const { return round_up(keys, 64); }
   i64 row() const { return padded() + 16; }  // of scores: rows that are no power of two apart
   i64 block(i64 mr) const { return std::clamp(kBlockScores / row(), mr, kMostQueries) / mr * mr; }
   // A worker's memory: keys and values turned round, scores and slopes of a block.
@@ -143,7 +143,7 @@ bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64
   };
   for (i64 panel = 0; panel < n.keys; panel += 64)
     for (i64 r = 0; r < rows; r += mr) {
-      const i64 m = std::min(mr, rows - r), end = up(seen(first + r + m), vector);
+      const i64 m = std::min(mr, rows - r), end = round_up(seen(first + r + m), vector);
       if (end <= panel) continue;
       const i64 columns = std::min<i64>(64, end - panel);
       t_.products(h.q + (first + r) * n.depth, n.depth, 1, h.k_turned + panel * n.depth, 64, n.depth,
@@ -153,7 +153,7 @@ bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64
     }
   bool good = true;
   for (i64 r = 0; r < rows; ++r) {
-    const i64 query = first + r, tile = std::min(r / mr * mr + mr, rows), end = up(seen(first + tile), vector);
+    const i64 query = first + r, tile = std::min(r / mr * mr + mr, rows), end = round_up(seen(first + tile), vector);
     float *s = h.scores + r * row, *d = h.slopes + r * row;
     const i64 visible = causal_ ? std::min(n.keys, query + 1) : n.keys;
     for (i64 k = 0; k < visible; ++k) s[k] *= scale_;
@@ -263,4 +263,4 @@ std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n
   return std::make_shared<AttentionGradientsKernel>(n, table(isa));
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -16,7 +16,7 @@ namespace lc {
 class Kernel;
 }  // namespace lc
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // One instruction set's functions.
 struct AttentionGradientsTable {
@@ -35,4 +35,4 @@ extern const AttentionGradientsTable kAttentionGradientsGeneric, kAttentionGradi
 // Of a node that is ops/attention.h's attention_gradients(); null where there is none for its types.
 std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, Isa isa);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/core/tensor.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using lowering::factors;
@@ -84,7 +84,7 @@ bool reads_channels(const Graph& g, NodeId id, const Target& target) {
 }
 
 // The axis whose elements lie side by side where an edge reads them.
-std::optional<int> side_by_side(const Edge& e) {
+std::optional<int> contiguous_axis(const Edge& e) {
   const std::vector<Dim> symbols = index_symbols(e.view.shape());
   const auto l = linear(e.view.locate(symbols).offset, symbols);
   std::optional<int> axis;
@@ -97,7 +97,7 @@ std::optional<int> side_by_side(const Edge& e) {
 // of them, and not over numbers that lie apart.
 std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& last) {
   if (info(n.op).kind != Kind::Reduce || !last.contains(n.in[0].node) || candidate(g, n)) return std::nullopt;
-  const auto axis = side_by_side(n.in[0]);
+  const auto axis = contiguous_axis(n.in[0]);
   if (!axis || *axis == n.axis) return std::nullopt;
   const std::vector<int> order = behind(n.in[0].view.shape().size(), *axis);
   Node permuted = n;
@@ -125,7 +125,7 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& t
     if (info(n.op).kind == Kind::Elementwise && n.shape.size() > 2) {
       std::optional<int> axis;
       for (const Edge& e : n.in)
-        if (!axis && last.contains(e.node)) axis = side_by_side(e);
+        if (!axis && last.contains(e.node)) axis = contiguous_axis(e);
       if (axis) {
         const std::vector<int> order = behind(n.shape.size(), *axis);
         for (Edge& e : n.in) e = Tensor(dst, e).permute(order).edge();
@@ -158,4 +158,4 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& t
   return made;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 using i64 = std::int64_t;
 
@@ -30,7 +30,7 @@ struct DirectJob {
 void direct_task(void* arg, int task, int worker) {
   const DirectJob& j = *static_cast<const DirectJob*>(arg);
   const ConvProblem& b = j.run->base;
-  const i64 nr = j.run->t->nr, across = parts(b.rows, j.rows), along = parts(j.images * j.strips, j.strips_task);
+  const i64 nr = j.run->t->nr, across = ceil_div(b.rows, j.rows), along = ceil_div(j.images * j.strips, j.strips_task);
   const i64 row = task % across * j.rows, group = task / across / along;
   i64 strip = task / across % along * j.strips_task;
   const i64 end = std::min(j.images * j.strips, strip + j.strips_task);
@@ -48,14 +48,14 @@ void direct_task(void* arg, int task, int worker) {
 // vectors in each. A task packs its image, and its weights where they are not yet; the last ones wait.
 void split(DirectJob& j, int workers) {
   const ConvProblem& b = j.run->base;
-  const i64 mr = j.run->t->mr, panels = parts(b.rows, mr), strips = j.images * j.strips, groups = j.run->groups();
+  const i64 mr = j.run->t->mr, panels = ceil_div(b.rows, mr), strips = j.images * j.strips, groups = j.run->groups();
   const i64 most = std::min(strips, direct_pixels(j.run->blocking) / j.run->t->nr);
   i64 least = 0;
   for (i64 n = most; n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(panels, 2 * workers); ++pieces) {
-      const i64 tasks = groups * parts(strips, n) * pieces, height = parts(panels, pieces);
+      const i64 tasks = groups * ceil_div(strips, n) * pieces, height = ceil_div(panels, pieces);
       const i64 cost = height * (n * mr + (b.packed ? 1 : 8)) + n * kPackStrip + kTaskCost;
-      const i64 all = parts(tasks, workers) * cost;
+      const i64 all = ceil_div(tasks, workers) * cost;
       if (least > 0 && all >= least) continue;
       least = all, j.strips_task = n, j.rows = height * mr;
     }
@@ -63,9 +63,9 @@ void split(DirectJob& j, int workers) {
 
 void direct(const ConvRun& run, float* scratch) {
   const ConvProblem& b = run.base;
-  DirectJob j{&run, scratch, run.images(), parts(b.pixels, run.t->nr), 1, b.rows};
+  DirectJob j{&run, scratch, run.images(), ceil_div(b.pixels, run.t->nr), 1, b.rows};
   split(j, run.launch->parallel.workers());
-  const i64 tasks = run.groups() * parts(j.images * j.strips, j.strips_task) * parts(b.rows, j.rows);
+  const i64 tasks = run.groups() * ceil_div(j.images * j.strips, j.strips_task) * ceil_div(b.rows, j.rows);
   run.launch->parallel.run(static_cast<int>(tasks), direct_task, &j);
 }
 
@@ -80,10 +80,10 @@ const ConvTable& conv_table(Isa isa) {
   }
 }
 
-i64 depth_step(i64 depth) { return parts(depth, std::max<i64>(1, parts(depth, kDepth))); }
+i64 depth_step(i64 depth) { return ceil_div(depth, std::max<i64>(1, ceil_div(depth, kDepth))); }
 
 i64 direct_pixels(const Blocking& b) {
-  return std::clamp<i64>(b.half() * 5 / 4 / kDepth / 32 * 32, 64, kMostTaskPixels);
+  return std::clamp<i64>(b.l2_budget_floats() * 5 / 4 / kDepth / 32 * 32, 64, kMostTaskPixels);
 }
 i64 direct_floats(const ConvRun& run) { return kDepth * (direct_pixels(run.blocking) + run.t->mr) + 16; }
 
@@ -97,7 +97,7 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
     float* to = image;
     for (const Span* s = spans; s != spans + count; ++s) {
       t.pack_image(s->p, s->begin, s->end - s->begin, k, depth, to);
-      to += up(s->end - s->begin, t.nr) * depth;
+      to += round_up(s->end - s->begin, t.nr) * depth;
     }
     for (i64 r = row; r < row + rows; r += t.mr) {
       const i64 height = std::min<i64>(t.mr, row + rows - r);
@@ -154,13 +154,13 @@ namespace {
 
 class ConvolutionKernel final : public HostKernel {
  public:
-  ConvolutionKernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                    const Blocking& blocking)
+  ConvolutionKernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
+                    const Target& target, const Blocking& blocking)
       : c_(c),
         epilogue_(std::move(epilogue)),
         table_(&conv_table(target.isa)),
         blocking_(blocking),
-        way_(winograd_fits(c) ? way : ConvWay::Direct) {
+        way_(winograd_fits(c) ? way : ConvAlgorithm::Direct) {
     const auto add = [&](const Dim& d) { sizes_.push_back(d); };
     add(c.image_offset), add(c.weight_offset);
     for (const auto* a : {&c.rows}) add(a->extent), add(a->weight), add(a->out);
@@ -173,7 +173,7 @@ class ConvolutionKernel final : public HostKernel {
     for (const Dim& d : sizes_) largest.push_back(d.bounds().hi);
     largest_ = numbers(largest.data());
     slides_ = slide_floats(largest_, 1) > 0;
-    taps_ = up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
+    taps_ = round_up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
   }
   std::string name() const override {
     const std::string way = by_winograd(largest_) ? "conv_winograd" : "conv";
@@ -182,7 +182,7 @@ class ConvolutionKernel final : public HostKernel {
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
     const i64 direct = std::max(workers * direct_floats(largest_), slide_floats(largest_, workers));
-    const bool maybe = way_ != ConvWay::Direct;
+    const bool maybe = way_ != ConvAlgorithm::Direct;
     const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
     return taps_ + floats * 4;
   }
@@ -199,7 +199,7 @@ class ConvolutionKernel final : public HostKernel {
  private:
   ConvRun numbers(const i64* sizes) const;
   bool by_winograd(const ConvRun& r) const {
-    return way_ == ConvWay::Winograd || (way_ == ConvWay::Cheapest && winograd_pays(r));
+    return way_ == ConvAlgorithm::Winograd || (way_ == ConvAlgorithm::Cheapest && winograd_pays(r));
   }
   void fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const;
 
@@ -207,7 +207,7 @@ class ConvolutionKernel final : public HostKernel {
   std::shared_ptr<const Epilogue> epilogue_;
   const ConvTable* table_;
   Blocking blocking_;
-  ConvWay way_;
+  ConvAlgorithm way_;
   std::vector<Dim> sizes_;
   ConvRun largest_;
   bool slides_;  // the scratch is for that, too
@@ -277,7 +277,7 @@ void ConvolutionKernel::run(const HostLaunch& l) const {
   r.base.out = static_cast<float*>(l.out);
   if (c_.packed) {
     r.base.packed = static_cast<const float*>(l.in[1]);
-    r.packed_group = up(r.base.rows, table_->mr) * r.base.depth;
+    r.packed_group = round_up(r.base.rows, table_->mr) * r.base.depth;
   }
   fill_taps(s, reinterpret_cast<Tap*>(l.scratch), r.base);
   auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
@@ -299,10 +299,11 @@ std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowe
   return packs || filter_gradient_shape(plan) ? c : std::nullopt;
 }
 
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
-                                               const Target& target, const Blocking& blocking) {
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvAlgorithm way,
+                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                                               const Blocking& blocking) {
   if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), target, blocking);
   return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), target, blocking);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -18,7 +18,7 @@ class HostKernel;
 struct HostLaunch;
 }  // namespace lc
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 class Epilogue;
 struct NchwBf16;
@@ -37,9 +37,10 @@ struct ConvPlan : lowering::Convolution {
 // A convolution that one of the kernels here computes.
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target);
 
-enum class ConvWay : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
-                                               const Target& target, const Blocking& blocking = Blocking());
+enum class ConvAlgorithm : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
+std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvAlgorithm way,
+                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                                               const Blocking& blocking = Blocking());
 
 // Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
 // larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
@@ -173,4 +174,4 @@ bool winograd_pays(const ConvRun& run);
 std::int64_t winograd_floats(const ConvRun& run, int workers);
 void winograd(const ConvRun& run, float* scratch);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

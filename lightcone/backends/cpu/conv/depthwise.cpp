@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -96,10 +96,10 @@ struct Copy {
 // A task's rows have about `most` floats: they stay in the first-level cache.
 Copy copy_of(const Depthwise& d, i64 width, i64 most) {
   Copy c{std::min(d.x.step, d.x.reach() + 1), 0, 0};
-  c.phase = up(up(d.x.extent, width) + d.x.reach() / d.x.step + 1, 16);
+  c.phase = round_up(round_up(d.x.extent, width) + d.x.reach() / d.x.step + 1, 16);
   c.row = c.phases * c.phase;
   const i64 fit = (most / c.row - d.y.reach() - 1) / d.y.step + 1;
-  c.height = parts(d.y.extent, parts(d.y.extent, std::max<i64>(fit, 1)));
+  c.height = ceil_div(d.y.extent, ceil_div(d.y.extent, std::max<i64>(fit, 1)));
   return c;
 }
 
@@ -110,7 +110,7 @@ class DepthwiseKernel final : public HostKernel {
       : d_(d),
         epilogue_(std::move(epilogue)),
         table_(&depthwise_table(target.isa)),
-        near_(blocking.near()),
+        near_(blocking.l1_budget_floats()),
         copy_(copy_of(d, table_->width, near_)) {
     sizes_ = {c.image_offset, c.weight_offset};
     flops_ = Dim(2 * d.taps() * d.pixels() * d.filters);
@@ -143,8 +143,8 @@ class DepthwiseKernel final : public HostKernel {
     const HostLaunch& l;
     i64 bands, units, each;  // rows of a plane are cut into bands; a task has `each` of all
   };
-  i64 copied() const { return up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
-  i64 worker_floats() const { return group_ * copied() + up(d_.taps(), 16); }
+  i64 copied() const { return round_up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
+  i64 worker_floats() const { return group_ * copied() + round_up(d_.taps(), 16); }
   void find_taps();
   Band band(const Job& j, i64 unit) const;
   void copy_rows(const Band& b, float* to) const;
@@ -213,7 +213,7 @@ void DepthwiseKernel::copy_rows(const Band& b, float* to) const {
 }
 
 void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) const {
-  const i64 rows = b.end - b.begin, tiles = parts(rows, table_->mr);
+  const i64 rows = b.end - b.begin, tiles = ceil_div(rows, table_->mr);
   for (i64 f = 0; f < d_.filters; ++f) {
     const float* filter = b.weight + f * d_.weight_row;
     for (std::size_t t = 0; !neighbours_ && t < weight_at_.size(); ++t) weights[t] = filter[weight_at_[t]];
@@ -222,7 +222,7 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
         d_.y.taps > 1 ? d_.y.dilation : 1};
     float* out = b.out + f * d_.out_row + b.begin * d_.x.extent;
     for (i64 i = 0, r = 0, next = 0; i < tiles; ++i, r = next) {
-      next = r + parts(rows - r, tiles - i);
+      next = r + ceil_div(rows - r, tiles - i);
       table_->rows(w, from + r * d_.y.step * copy_.row, out + r * d_.x.extent, next - r, d_.x.extent);
     }
   }
@@ -244,12 +244,12 @@ void DepthwiseKernel::finish(const HostLaunch& l, const Band* bands, i64 count) 
 }
 
 void DepthwiseKernel::run(const HostLaunch& l) const {
-  Job j{*this, l, parts(d_.y.extent, copy_.height), 1, 1};
+  Job j{*this, l, ceil_div(d_.y.extent, copy_.height), 1, 1};
   j.units = j.bands;
   for (std::size_t i = 0; i < outer_; ++i) j.units *= l.sizes[2 + 4 * i];
   if (j.units <= 0) return;
   const i64 work = copy_.height * d_.x.extent * d_.taps() * d_.filters;
-  j.each = std::max(parts(j.units, kTasks * l.parallel.workers()), std::min(j.units, parts(kTask, work)));
+  j.each = std::max(ceil_div(j.units, kTasks * l.parallel.workers()), std::min(j.units, ceil_div(kTask, work)));
   const auto task = [](void* arg, int number, int worker) {
     const Job& j = *static_cast<Job*>(arg);
     const DepthwiseKernel& k = j.k;
@@ -263,7 +263,7 @@ void DepthwiseKernel::run(const HostLaunch& l) const {
       k.finish(j.l, bands, n);
     }
   };
-  l.parallel.run(static_cast<int>(parts(j.units, j.each)), task, &j);
+  l.parallel.run(static_cast<int>(ceil_div(j.units, j.each)), task, &j);
 }
 
 }  // namespace
@@ -306,4 +306,4 @@ std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<
   return std::make_shared<DepthwiseKernel>(c, *depthwise_shape(c), std::move(epilogue), target, blocking);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 
 #include "lightcone/backends/cpu/conv/conv.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 struct Depthwise {
   struct Axis {
@@ -62,4 +62,4 @@ struct DepthwiseTable {
 extern const DepthwiseTable kDepthwiseGeneric, kDepthwiseAvx2, kDepthwiseAvx512, kDepthwiseNeon;
 const DepthwiseTable& depthwise_table(Isa isa);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -83,7 +83,7 @@ void DepthwiseNhwcKernel::addresses(const HostLaunch& l, i64 first, i64 count, c
 void DepthwiseNhwcKernel::segment(const HostLaunch& l, i64 first, i64 count) const {
   const float* at[kAddresses];
   addresses(l, first, count, at);
-  const i64 channels = d_.filters, taps = d_.taps(), tiles = parts(count, table_->last_mr);
+  const i64 channels = d_.filters, taps = d_.taps(), tiles = ceil_div(count, table_->last_mr);
   const auto* weights = static_cast<const float*>(l.in[1]);
   auto* whole = static_cast<float*>(l.out);
   for (i64 c = 0; c < channels; c += nr_, weights += taps * nr_)
@@ -99,13 +99,14 @@ void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
   Job j{*this, l, d_.pixels() * l.sizes[1], 1};
   if (j.pixels <= 0) return;
   std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
-  j.each = std::max(parts(j.pixels, kTasksOfWorker * l.parallel.workers()), parts(kTaskWork, d_.taps() * d_.filters));
+  j.each =
+      std::max(ceil_div(j.pixels, kTasksOfWorker * l.parallel.workers()), ceil_div(kTaskWork, d_.taps() * d_.filters));
   const auto task = [](void* arg, int number, int) {
     const Job& j = *static_cast<Job*>(arg);
     const i64 end = std::min(j.pixels, (number + 1) * j.each), most = j.k.segment_;
     for (i64 q = number * j.each; q < end; q += most) j.k.segment(j.l, q, std::min(most, end - q));
   };
-  l.parallel.run(static_cast<int>(parts(j.pixels, j.each)), task, &j);
+  l.parallel.run(static_cast<int>(ceil_div(j.pixels, j.each)), task, &j);
 }
 
 }  // namespace
@@ -115,4 +116,4 @@ std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared
   return std::make_shared<DepthwiseNhwcKernel>(c, *depthwise_nhwc_shape(c), std::move(epilogue), target);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -183,10 +183,10 @@ void FilterGradientKernel::poison(const Job& j) const {
 void FilterGradientKernel::run(const HostLaunch& l) const {
   const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
   const auto* cotangent = static_cast<const float*>(l.in[1]) + l.sizes[1];
-  const i64 all = l.sizes[2] * inner_, tiles = parts(s_.rows, t_.mr), panels = parts(s_.columns, t_.nr);
+  const i64 all = l.sizes[2] * inner_, tiles = ceil_div(s_.rows, t_.mr), panels = ceil_div(s_.columns, t_.nr);
   const i64 others = groups_ * panels * s_.down.extent;
   Job j{*this, nullptr, nullptr, static_cast<float*>(l.out), 0, 0, 0, 0, panels, nullptr, nullptr, false};
-  j.chunk = std::clamp<i64>(tiles * others / kTasksOfTiles, 1, 8), j.chunks = parts(tiles, j.chunk);
+  j.chunk = std::clamp<i64>(tiles * others / kTasksOfTiles, 1, 8), j.chunks = ceil_div(tiles, j.chunk);
   j.pixels = reinterpret_cast<PixelPair*>(l.scratch);
   j.kept = reinterpret_cast<i64*>(j.pixels + taps() * block_);
   for (i64 first = 0; first == 0 || first < all; first += block_) {
@@ -278,4 +278,4 @@ std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Targ
   return std::make_shared<FilterGradientKernel>(c, *filter_gradient_shape(c), table(target.isa));
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -11,7 +11,7 @@
 #include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Where a pixel lies in both factors, in floats from the first one of a block.
 struct PixelPair {
@@ -62,4 +62,4 @@ Graph filter_gradients_last(const Graph& g, PassLog& log);
 // Is it like one, with so many sums for each number that it is no convolution to compute as such?
 bool like_filter_gradient(const Graph& g, const lowering::Convolution& c);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

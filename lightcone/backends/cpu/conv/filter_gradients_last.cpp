@@ -6,7 +6,7 @@
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/core/tensor.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using lowering::Factors;
@@ -125,4 +125,4 @@ Graph filter_gradients_last(const Graph& g, PassLog& log) {
   });
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

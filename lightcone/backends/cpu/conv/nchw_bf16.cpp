@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -116,10 +116,10 @@ class PackNchwBf16 final : public HostKernel {
 
  private:
   i64 strips() const { return (p_->rows + p_->unit->mr - 1) / p_->unit->mr; }
-  i64 strip_bytes() const { return up(p_->unit->mr * kTileDepth * 4, 64); }
+  i64 strip_bytes() const { return round_up(p_->unit->mr * kTileDepth * 4, 64); }
   void strip(const HostLaunch& l, i64 number, std::byte* scratch) const {
     const NchwBf16& p = *p_;
-    const DenseUnit& u = *p.unit;
+    const Microkernel& u = *p.unit;
     const i64 group = number / strips(), row = number % strips() * u.mr, rows = std::min<i64>(u.mr, p.rows - row);
     auto* to = static_cast<std::byte*>(l.out) + group * p.group_bytes() + row / u.mr * u.a_bytes(p.depth());
     auto* numbers = reinterpret_cast<float*>(scratch);
@@ -154,7 +154,7 @@ bool winograd_is_faster(const ConvPlan& c, const NchwBf16& p) {
 
 }  // namespace
 
-std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const DenseUnit& unit) {
+std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const Microkernel& unit) {
   Numbers number;
   auto p = std::make_shared<NchwBf16>();
   p->unit = &unit, p->stored = stored;
@@ -194,7 +194,7 @@ void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winogra
     widened.weight_node = w.in[0].node, stored = WeightType::BF16;
   if (uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
   if (!packed_filters(g, widened, target) || !bf16_is_fast(target)) return;
-  auto pairs = make_nchw_bf16(c, stored, *dense_unit(Arithmetic::Bf16, target));
+  auto pairs = make_nchw_bf16(c, stored, *microkernel(Arithmetic::Bf16, target));
   if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == NchwBf16::kNothing) return;
   if (winograd && winograd_is_faster(c, *pairs)) return;
   c.weight_node = widened.weight_node, c.nchw_bf16 = std::move(pairs);
@@ -204,4 +204,4 @@ std::shared_ptr<HostKernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16
   return std::make_shared<PackNchwBf16>(std::move(pairs));
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -1,4 +1,4 @@
-// Convolutions in bf16: a product of the filters and of the image's windows by the tiles of dense_unit.h, whose
+// Convolutions in bf16: a product of the filters and of the image's windows by the tiles of microkernel.h, whose
 // operands are rounded to bf16 and summed in f32, as Precision::Medium allows.
 //
 // What is summed goes by pairs of channels, the form in which tiles read B: [pair][tap][pixel][2]. A task rounds the
@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 struct NchwBf16 {
-  const DenseUnit* unit;
+  const Microkernel* unit;
   WeightType stored;  // of the weights: f32 or bf16
   std::int64_t rows, out_row, pixels, groups;
   struct Axis {
@@ -39,7 +39,7 @@ struct NchwBf16 {
 };
 // Nothing where sizes other than the batch's are symbolic, or the image is not read along two axes.
 // The unit is one of pairs of bf16, as a processor has that is fast at them.
-std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const DenseUnit& unit);
+std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const Microkernel& unit);
 // Has `c` multiplied in bf16 where the precision allows it, this CPU is fast at it and its weights are a parameter
 // that nothing else reads. `uses`: of the graph's nodes; `winograd`: is that allowed where it is faster?
 void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c);
@@ -64,4 +64,4 @@ struct NchwBf16Table {
 };
 extern const NchwBf16Table kNchwBf16Generic, kNchwBf16Avx512Bf16;
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

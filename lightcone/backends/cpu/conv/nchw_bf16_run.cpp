@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -26,20 +26,21 @@ struct Job {
 
 // Columns of a task, at most: their panel stays in the second-level cache. There are more where pairs are few.
 i64 most_columns(const NchwBf16& p, const Blocking& b) {
-  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr, columns = std::max(nr, b.half() / kBlock);
-  return p.planes ? up(columns, nr) : up(std::min(8 * columns, columns * kTileDepth / depth), nr);
+  const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr,
+            columns = std::max(nr, b.l2_budget_floats() / kBlock);
+  return p.planes ? round_up(columns, nr) : round_up(std::min(8 * columns, columns * kTileDepth / depth), nr);
 }
 i64 panel_bytes(const NchwBf16& p, const Blocking& b) {
   return most_columns(p, b) / kLanes * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
 }
 // Rows of the planes that `rows` rows of the output read.
 i64 plane_rows(const NchwBf16& p, i64 rows) { return rows + p.y.length - p.y.extent; }
-i64 plane_words(i64 words) { return up(words, 16) | 16; }  // an odd number of cache lines apart
+i64 plane_words(i64 words) { return round_up(words, 16) | 16; }  // an odd number of cache lines apart
 i64 planes_bytes(const NchwBf16& p, const Blocking& b) {
   if (!p.planes) return 0;
   const i64 columns = most_columns(p, b), images = columns / p.pixels + 2;
   const i64 rows = columns / p.x.extent + images * plane_rows(p, 2), taps = static_cast<i64>(p.shift.size());
-  return up(plane_words(rows * p.row_words) * (kBlock / taps + 2) * 4, 64);
+  return round_up(plane_words(rows * p.row_words) * (kBlock / taps + 2) * 4, 64);
 }
 
 i64 worker_bytes(const NchwBf16& p, const Blocking& b) { return panel_bytes(p, b) + planes_bytes(p, b); }
@@ -69,7 +70,7 @@ void for_rows(const NchwBf16& p, i64 pixel, i64 n, const F& f) {
 // Rows [first, first + rows) of the planes of pairs of channels, `plane` words apart.
 void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 first, i64 rows, Word* to, i64 plane) {
   const NchwBf16& p = *j.p;
-  const auto steps = [&p](i64 d) { return d <= 0 ? 0 : parts(d, p.x.step); };
+  const auto steps = [&p](i64 d) { return d <= 0 ? 0 : ceil_div(d, p.x.step); };
   for (i64 y = first * p.y.step; y < (first + rows) * p.y.step; ++y) {
     if (y % p.y.step >= p.y.phases) continue;  // between the windows
     for (i64 px = 0; px < p.x.phases; ++px, to += p.x.length) {
@@ -144,7 +145,7 @@ struct Tile {
 // In the output where all of it lies side by side there, else beside it.
 void compute(const Job& j, const Panel& panel, const Tile& t) {
   const NchwBf16& p = *j.p;
-  const DenseUnit& u = *p.unit;
+  const Microkernel& u = *p.unit;
   const i64 depth = 2 * panel.count, pixel = t.column % p.pixels;
   const auto place = [&](i64 image) { return j.run->problem(panel.group, image).out + t.row * p.out_row; };
   if (t.columns == u.nr && pixel + t.columns <= p.pixels)
@@ -170,7 +171,7 @@ void finish(const Job& j, const Panel& panel, i64 row, i64 rows) {
 void some_tiles(void* arg, int task, int worker) {
   const Job& j = *static_cast<const Job*>(arg);
   const NchwBf16& p = *j.p;
-  const DenseUnit& u = *p.unit;
+  const Microkernel& u = *p.unit;
   const i64 row = task % j.across * j.strips_task * u.mr, end = std::min(row + j.strips_task * u.mr, p.rows);
   const i64 column = task / j.across % j.along * j.tiles_task * u.nr, pairs = p.depth() / 2;
   std::byte* scratch = j.run->launch->scratch + worker * worker_bytes(p, j.blocking);
@@ -199,14 +200,14 @@ void some_tiles(void* arg, int task, int worker) {
 // How many tiles and strips a task has: what takes the least time, in products of vectors for a pair of k.
 void split(Job& j, int workers) {
   const NchwBf16& p = *j.p;
-  const DenseUnit& u = *p.unit;
+  const Microkernel& u = *p.unit;
   const i64 tile = u.mr * u.nr / kLanes, pack = (p.planes ? 12 : 20) * u.nr / 32, weights = 6;
-  const i64 tiles = parts(j.columns, u.nr), strips = parts(p.rows, u.mr);
+  const i64 tiles = ceil_div(j.columns, u.nr), strips = ceil_div(p.rows, u.mr);
   i64 least = 0;
   for (i64 n = std::min(tiles, most_columns(p, j.blocking) / u.nr); n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(strips, 2 * workers); ++pieces) {
-      const i64 height = parts(strips, pieces), across = parts(strips, height), along = parts(tiles, n);
-      const i64 all = parts(p.groups * along * across, workers) * (height * (n * tile + weights) + n * pack + tile);
+      const i64 height = ceil_div(strips, pieces), across = ceil_div(strips, height), along = ceil_div(tiles, n);
+      const i64 all = ceil_div(p.groups * along * across, workers) * (height * (n * tile + weights) + n * pack + tile);
       if (least > 0 && all >= least) continue;
       least = all, j.tiles_task = n, j.strips_task = height, j.across = across, j.along = along;
     }
@@ -216,7 +217,7 @@ class PairsKernel final : public HostKernel {
  public:
   PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking)
       : p_(c.nchw_bf16), outer_(c.outer), epilogue_(std::move(epilogue)), blocking_(blocking) {
-    const DenseUnit* u = p_->unit;
+    const Microkernel* u = p_->unit;
     const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
     table_ = fast ? &kNchwBf16Avx512Bf16 : &kNchwBf16Generic;
     sizes_.push_back(c.image_offset);
@@ -273,4 +274,4 @@ std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<
   return std::make_shared<PairsKernel>(c, std::move(epilogue), blocking);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

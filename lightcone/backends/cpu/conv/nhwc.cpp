@@ -6,7 +6,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -62,13 +62,13 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
 
 class NhwcKernel final : public HostKernel {
  public:
-  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
              const Target& target, const Blocking& blocking)
       : s_(s),
         epilogue_(std::move(epilogue)),
         tiles_(s.sums, s.rows, nhwc_table(target.isa)),
-        part_(blocking.half()),
-        copied_(blocking.shared(4) / 4) {
+        part_(blocking.l2_budget_floats()),
+        copied_(blocking.llc_bytes(4) / 4) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
@@ -156,13 +156,13 @@ void NhwcKernel::run(const HostLaunch& l) const {
     Job j{*this, l, image, image, nullptr, static_cast<float*>(l.out) + first * pixels * s_.rows, n * pixels, {}, 0};
     if (s_.copy) {
       j.read = j.copy = reinterpret_cast<float*>(l.scratch);
-      j.copy_rows = parts(kCopyTask, s_.x.length * s_.channels);
+      j.copy_rows = ceil_div(kCopyTask, s_.x.length * s_.channels);
       const auto task = [](void* arg, int number, int) {
         const Job& k = *static_cast<const Job*>(arg);
         const i64 all = k.pixels / (k.k.s_.y.extent * k.k.s_.x.extent) * k.k.s_.y.length;
         for (i64 r = number * k.copy_rows; r < std::min(all, (number + 1) * k.copy_rows); ++r) k.k.copy_row(k, r);
       };
-      l.parallel.run(static_cast<int>(parts(n * s_.y.length, j.copy_rows)), task, &j);
+      l.parallel.run(static_cast<int>(ceil_div(n * s_.y.length, j.copy_rows)), task, &j);
     }
     j.split = tiles_.split(j.pixels, part_ / (s_.copy ? 2 * s_.channels : s_.depth), workers);
     const auto task = [](void* arg, int number, int) {
@@ -204,10 +204,10 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   return s;
 }
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
                                         const Target& target, const Blocking& blocking) {
   if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), target);
   return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target, blocking);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 #include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Taps whose image and whose weights both lie side by side.
 struct TapRun {
@@ -102,8 +102,8 @@ class NhwcTiles {
 class NhwcWinograd {
  public:
   // Nothing where the shape does not allow it, or it does not pay for `images`.
-  static std::optional<NhwcWinograd> make(const NhwcShape& s, std::int64_t images, ConvWay way, const NhwcTable& t,
-                                          const Blocking& blocking);
+  static std::optional<NhwcWinograd> make(const NhwcShape& s, std::int64_t images, ConvAlgorithm way,
+                                          const NhwcTable& t, const Blocking& blocking);
   std::int64_t floats() const;  // scratch
   // false: numbers that cannot be mixed; the result is not complete.
   bool run(const HostLaunch& l, const float* image, std::int64_t images, const Epilogue* epilogue,
@@ -124,7 +124,7 @@ class NhwcWinograd {
   std::int64_t down_, across_, panels_, block_;
 };
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::shared_ptr<const Epilogue> epilogue,
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
                                         const Target& target, const Blocking& blocking = Blocking());
 
 // Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
@@ -133,4 +133,4 @@ std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvWay way, std::sha
 bool may_keep_channels_last(const Graph& g);  // cheap: is there anything like a convolution of images?
 std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16 = false);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -4,10 +4,10 @@
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -36,7 +36,7 @@ class NhwcBf16Kernel final : public HostKernel {
         epilogue_(std::move(epilogue)),
         table_(&t),
         tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile),
-        quarter_(blocking.half() / 2) {
+        quarter_(blocking.l2_budget_floats() / 2) {
     sizes_ = {c.image_offset, c.pixels[0].extent};
     if (epilogue_)
       for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
@@ -87,9 +87,9 @@ class NhwcBf16Kernel final : public HostKernel {
 
 i64 NhwcBf16Kernel::worker_words() const {
   const i64 most = NhwcTiles::most_pixels(most_);
-  if (!s_.copy) return parts(most * depth_, 16) * 16;
+  if (!s_.copy) return ceil_div(most * depth_, 16) * 16;
   const i64 images = most / (s_.x.extent * s_.y.extent) + 2, rows = most / s_.x.extent + 2;
-  return parts((rows * y_step_ + images * copied_rows(1)) * row_words(), 16) * 16;
+  return ceil_div((rows * y_step_ + images * copied_rows(1)) * row_words(), 16) * 16;
 }
 
 // A row of the padded image.
@@ -196,4 +196,4 @@ std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<
   return std::make_shared<NhwcBf16Kernel>(c, *bf16_shape(c), std::move(epilogue), nhwc_bf16_table(target), blocking);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -8,7 +8,7 @@
 
 #include "lightcone/backends/cpu/conv/nhwc.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // One instruction set's functions.
 struct NhwcBf16Table {
@@ -28,4 +28,4 @@ bool nhwc_bf16_fits(const ConvPlan& c);
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking = Blocking());
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

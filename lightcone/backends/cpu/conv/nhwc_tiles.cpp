@@ -6,7 +6,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -31,7 +31,7 @@ void NhwcTiles::find_runs(std::vector<NhwcShape::Sum> sums) {
   while (!sums.empty() && sums.back().read == length) length *= sums.back().extent, sums.pop_back();
   i64 count = 1;
   for (const auto& s : sums) count *= s.extent;
-  const i64 pieces = parts(length, kStep), piece = parts(length, pieces);
+  const i64 pieces = ceil_div(length, kStep), piece = ceil_div(length, pieces);
   for (i64 n = 0; n < count; ++n) {
     i64 at = 0, rest = n;
     for (std::size_t i = sums.size(); i-- > 0; rest /= sums[i].extent) at += rest % sums[i].extent * sums[i].read;
@@ -49,15 +49,17 @@ i64 NhwcTiles::most_pixels(i64 most) { return std::clamp<i64>(most, kFewest, kPi
 
 // The least time, in cycles of a core that multiplies two vectors in each.
 NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
-  const i64 all = parts(rows_, nr_), fewest = parts(pixels, most_pixels(most));
+  const i64 all = ceil_div(rows_, nr_), fewest = ceil_div(pixels, most_pixels(most));
   const i64 vectors = 2;  // half of a tile's: cycles for a pixel
   Split best;
   i64 least = 0;
   for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces) {
-    const i64 height = parts(all, pieces), across = parts(all, height), rounds = parts(fewest * across, workers);
+    const i64 height = ceil_div(all, pieces), across = ceil_div(all, height),
+              rounds = ceil_div(fewest * across, workers);
     for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
-      const i64 n = parts(pixels, std::clamp(r * workers / across, fewest, pixels)), tasks = parts(pixels, n) * across;
-      const i64 cost = parts(tasks, workers) * (height * (n * vectors + kWeights) + kTileTaskCost);
+      const i64 n = ceil_div(pixels, std::clamp(r * workers / across, fewest, pixels)),
+                tasks = ceil_div(pixels, n) * across;
+      const i64 cost = ceil_div(tasks, workers) * (height * (n * vectors + kWeights) + kTileTaskCost);
       if (least > 0 && cost >= least) continue;
       least = cost, best = {n, height, across, tasks};
     }
@@ -67,7 +69,7 @@ NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
 
 // One block of taps of a panel.
 void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
-  const i64 tiles = parts(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
+  const i64 tiles = ceil_div(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
   const float* w = j.weights + (panel * depth_ + b.begin) * nr_;
   const float* behind = w + b.depth * nr_;  // what comes next is as long
   for (i64 i = 0; i < tiles; ++i) {
@@ -93,7 +95,7 @@ void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue*
         soon.data(), soon.data() + soon.size()};
   if (epilogue && epilogue->largest() >= 0)  // a residual
     j.beside = static_cast<const float*>(l.in[2 + static_cast<std::size_t>(epilogue->largest())]) + first * rows_;
-  end = std::min(end, parts(rows_, nr_));
+  end = std::min(end, ceil_div(rows_, nr_));
   for (i64 p = begin; p < end; p += kChunk) {
     const i64 last = std::min(p + kChunk, end);
     for (i64 panel = p; panel < last; ++panel)
@@ -103,4 +105,4 @@ void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue*
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -49,11 +49,11 @@ struct NhwcWinograd::Job {
   i64 first = 0, count = 0;                  // tiles of the block
 };
 
-std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, ConvWay way, const NhwcTable& t,
+std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, ConvAlgorithm way, const NhwcTable& t,
                                                const Blocking& blocking) {
-  if (way == ConvWay::Direct || !fits(s)) return std::nullopt;
+  if (way == ConvAlgorithm::Direct || !fits(s)) return std::nullopt;
   NhwcWinograd w(s, t, images, blocking);
-  if (way == ConvWay::Cheapest && !pays(s, images, w.tiles(images))) return std::nullopt;
+  if (way == ConvAlgorithm::Cheapest && !pays(s, images, w.tiles(images))) return std::nullopt;
   return w;
 }
 
@@ -61,18 +61,18 @@ std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, C
 NhwcWinograd::NhwcWinograd(const NhwcShape& s, const NhwcTable& t, i64 images, const Blocking& blocking)
     : s_(s),
       t_(&t),
-      down_(parts(s.y.extent, kWinogradOut)),
-      across_(parts(s.x.extent, kWinogradOut)),
-      panels_(parts(s.rows, t.nr)) {
-  block_ =
-      std::min(std::clamp(blocking.shared(8) / 4 / (kWinogradPoints * (s.channels + s.rows)), kFewestTiles, kMostTiles),
-               std::max<i64>(1, tiles(images)));
+      down_(ceil_div(s.y.extent, kWinogradOut)),
+      across_(ceil_div(s.x.extent, kWinogradOut)),
+      panels_(ceil_div(s.rows, t.nr)) {
+  block_ = std::min(
+      std::clamp(blocking.llc_bytes(8) / 4 / (kWinogradPoints * (s.channels + s.rows)), kFewestTiles, kMostTiles),
+      std::max<i64>(1, tiles(images)));
 }
 
 i64 NhwcWinograd::floats() const {
-  const i64 tasks = std::max(panels_ * parts(s_.channels, kFilterChannels), parts(block_, kTilesTask));
+  const i64 tasks = std::max(panels_ * ceil_div(s_.channels, kFilterChannels), ceil_div(block_, kTilesTask));
   return kWinogradPoints * (panels_ * s_.channels * t_->nr + block_ * (s_.channels + s_.rows)) + s_.channels +
-         up(tasks, 16);
+         round_up(tasks, 16);
 }
 
 // Tiles of the image -> [point][tile][channel].
@@ -96,7 +96,7 @@ void NhwcWinograd::transform(const Job& j, int task) const {
 // One point and one panel of filters.
 void NhwcWinograd::multiply(const Job& j, int task) const {
   const i64 q = task / panels_, p = task % panels_, c = s_.channels, nr = t_->nr;
-  const i64 groups = parts(j.count, t_->mr), step = parts(c, parts(c, kChannelsStep));
+  const i64 groups = ceil_div(j.count, t_->mr), step = ceil_div(c, ceil_div(c, kChannelsStep));
   const float* tiles = j.before + q * j.count * c;
   const float* filters = j.filters + task * c * nr;
   float* to = j.behind + q * j.count * s_.rows + p * nr;
@@ -137,20 +137,20 @@ void NhwcWinograd::write(const Job& j, int task) const {
 bool NhwcWinograd::filters(const Job& j) const {
   const auto task = [](void* arg, int number, int) {
     const Job& k = *static_cast<const Job*>(arg);
-    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = parts(c, kFilterChannels);
+    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = ceil_div(c, kFilterChannels);
     const i64 panel = number / some, first = number % some * kFilterChannels;
     const float* w = static_cast<const float*>(k.l.in[1]) + (panel * 9 * c + first) * nr;
     k.bad[number] = !k.w.t_->filters_in(w, c * nr, std::min(kFilterChannels, c - first),
                                         k.filters + (panel * c + first) * nr, k.w.panels_ * c * nr);
   };
-  const i64 tasks = panels_ * parts(s_.channels, kFilterChannels);
+  const i64 tasks = panels_ * ceil_div(s_.channels, kFilterChannels);
   j.l.parallel.run(static_cast<int>(tasks), task, const_cast<Job*>(&j));
   return std::none_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; });
 }
 
 bool NhwcWinograd::block(Job& j) const {
   const auto run = [&](i64 tasks, auto* task) { j.l.parallel.run(static_cast<int>(tasks), task, &j); };
-  const i64 tasks = parts(j.count, kTilesTask);
+  const i64 tasks = ceil_div(j.count, kTilesTask);
   run(
       tasks, +[](void* arg, int task, int) { static_cast<Job*>(arg)->w.transform(*static_cast<Job*>(arg), task); });
   if (std::any_of(j.bad, j.bad + tasks, [](unsigned char b) { return b != 0; })) return false;
@@ -171,7 +171,7 @@ bool NhwcWinograd::run(const HostLaunch& l, const float* image, i64 images, cons
   j.bad = reinterpret_cast<unsigned char*>(j.zeros + s_.channels);
   std::fill_n(j.zeros, s_.channels, 0.0f);
   if (!filters(j)) return false;
-  const i64 all = tiles(images), blocks = parts(all, block_);
+  const i64 all = tiles(images), blocks = ceil_div(all, block_);
   for (i64 b = 0; b < blocks; ++b) {
     j.first = all * b / blocks, j.count = all * (b + 1) / blocks - j.first;
     if (!block(j)) return false;
@@ -179,4 +179,4 @@ bool NhwcWinograd::run(const HostLaunch& l, const float* image, i64 images, cons
   return true;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -152,4 +152,4 @@ std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Ta
   return std::make_shared<PackWeights>(f, target);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -18,10 +18,10 @@ constexpr i64 kStrips = 8;        // of a task, at most
 constexpr i64 kPlanesTask = 16;   // that a task copies
 constexpr i64 kSlack = 64;        // behind the last plane: what the last vectors read
 
-i64 most_copied(const ConvRun& run) { return run.blocking.shared(16) / 4; }  // floats
+i64 most_copied(const ConvRun& run) { return run.blocking.llc_bytes(16) / 4; }  // floats
 // Strips of a task, at most: what it computes of a panel stays in the first-level cache.
 i64 most_strips(const ConvRun& run) {
-  return std::clamp<i64>(run.blocking.near() * 7 / 8 / (run.t->nr * run.t->mr), 1, kStrips);
+  return std::clamp<i64>(run.blocking.l1_budget_floats() * 7 / 8 / (run.t->nr * run.t->mr), 1, kStrips);
 }
 
 // How the copy is laid out.
@@ -76,9 +76,9 @@ std::optional<PaddedCopy> layout(const ConvRun& run) {
   };
   PaddedCopy c{axis(1), axis(2), 0, 0, planes, 0, 0};
   c.phase = c.y.length * c.x.length;
-  c.plane = up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
+  c.plane = round_up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
   c.pixels = (c.y.extent - 1) * c.x.length + c.x.extent;
-  c.strips = parts(c.pixels, run.t->nr);
+  c.strips = ceil_div(c.pixels, run.t->nr);
   return c;
 }
 
@@ -93,7 +93,7 @@ struct SlideJob {
   i64 strips_task, rows, across;
 };
 
-i64 worker_floats(const ConvTable& t) { return up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
+i64 worker_floats(const ConvTable& t) { return round_up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
 
 // Where the taps and planes lie; taps are in the order of the sums.
 void find_taps(SlideJob& j) {
@@ -193,7 +193,7 @@ void whole_task(void* arg, int task, int worker) {
   const SlideJob& j = *static_cast<const SlideJob*>(arg);
   const i64 images = j.run->images();
   const ConvProblem p = j.run->problem(task / images, task % images);
-  float* planes = j.planes + worker * up(j.copy.floats(), 16);
+  float* planes = j.planes + worker * round_up(j.copy.floats(), 16);
   for (i64 plane = 0; plane < j.copy.planes; ++plane) copy_plane(j, p, plane, planes);
   const i64 strips = most_strips(*j.run);
   for (i64 s = 0; s < j.copy.strips; s += strips)
@@ -202,16 +202,16 @@ void whole_task(void* arg, int task, int worker) {
 
 // Even parts for the threads, few of them: rows first, for a task reads its pixels again for each panel.
 void split(SlideJob& j, int workers) {
-  const i64 mr = j.run->t->mr, panels = parts(j.p.rows, mr);
+  const i64 mr = j.run->t->mr, panels = ceil_div(j.p.rows, mr);
   i64 least = 0;
   for (i64 n = std::min(most_strips(*j.run), j.copy.strips); n > 0; --n)
     for (i64 pieces = 1; pieces <= std::min<i64>(panels, 4 * workers); ++pieces) {
-      const i64 tasks = parts(j.copy.strips, n) * pieces, height = parts(panels, pieces);
-      const i64 all = parts(tasks, workers) * (height * (n * mr + 2) + 4);
+      const i64 tasks = ceil_div(j.copy.strips, n) * pieces, height = ceil_div(panels, pieces);
+      const i64 all = ceil_div(tasks, workers) * (height * (n * mr + 2) + 4);
       if (least > 0 && all >= least) continue;
       least = all, j.strips_task = n, j.rows = height * mr;
     }
-  j.across = parts(j.p.rows, j.rows);
+  j.across = ceil_div(j.p.rows, j.rows);
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ i64 slide_floats(const ConvRun& largest, int workers) {
   const auto c = layout(largest);
   if (!c) return 0;
   const i64 depth = largest.base.depth, copy = std::min(c->floats(), most_copied(largest));
-  return up(2 * (depth + depth), 16) + workers * (up(copy, 16) + worker_floats(*largest.t));
+  return round_up(2 * (depth + depth), 16) + workers * (round_up(copy, 16) + worker_floats(*largest.t));
 }
 
 void slide(const ConvRun& run, float* scratch) {
@@ -234,19 +234,19 @@ void slide(const ConvRun& run, float* scratch) {
   const i64 depth = run.base.depth;
   SlideJob j{&run, *layout(run), reinterpret_cast<i64*>(scratch), nullptr, nullptr, nullptr, 0, run.base, 0, 0, 0};
   j.from = j.at + depth;
-  j.planes = scratch + up(2 * (depth + depth), 16);
+  j.planes = scratch + round_up(2 * (depth + depth), 16);
   find_taps(j);
   const bool whole = run.count >= 2 * workers;
-  j.workers = j.planes + (whole ? workers : 1) * up(j.copy.floats(), 16);
+  j.workers = j.planes + (whole ? workers : 1) * round_up(j.copy.floats(), 16);
   j.worker_floats = worker_floats(*run.t);
   if (whole) return run.launch->parallel.run(static_cast<int>(run.count), whole_task, &j);
   split(j, workers);
   const i64 images = run.images();
   for (i64 product = 0; product < run.count; ++product) {
     j.p = run.problem(product / images, product % images);
-    run.launch->parallel.run(static_cast<int>(parts(j.copy.planes, kPlanesTask)), copy_task, &j);
-    run.launch->parallel.run(static_cast<int>(parts(j.copy.strips, j.strips_task) * j.across), part_task, &j);
+    run.launch->parallel.run(static_cast<int>(ceil_div(j.copy.planes, kPlanesTask)), copy_task, &j);
+    run.launch->parallel.run(static_cast<int>(ceil_div(j.copy.strips, j.strips_task) * j.across), part_task, &j);
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

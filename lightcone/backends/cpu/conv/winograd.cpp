@@ -9,7 +9,7 @@
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -22,7 +22,7 @@ constexpr i64 kPart = 16;             // channels of an image task
 constexpr i64 kPad = 16;              // a panel's last vector is wider than the panel
 
 // Filters worth keeping transformed: they lie in the second-level cache for the most part.
-i64 most_kept(const Blocking& b) { return b.half() * 9 / 2 / kWinogradPoints; }
+i64 most_kept(const Blocking& b) { return b.l2_budget_floats() * 9 / 2 / kWinogradPoints; }
 
 // How the work is cut. All but `whole` follows from the sizes alone: it decides bits.
 struct Plan {
@@ -39,26 +39,28 @@ struct Plan {
     const ConvProblem& p = run.base;
     channels = p.depth / 9, rows = p.rows, height = p.extent[1], width = p.extent[2];
     images = run.images(), groups = images ? run.groups() : 0;
-    down = parts(height, kWinogradOut), across = std::max<i64>(1, parts(width, kWinogradOut));
+    down = ceil_div(height, kWinogradOut), across = std::max<i64>(1, ceil_div(width, kWinogradOut));
     const i64 all = std::max<i64>(1, images * down);
-    blocks = parts(all, std::max<i64>(1, kTiles / across));
-    block_rows = parts(all, blocks), blocks = parts(all, block_rows);
-    tiles = up(block_rows * across, run.t->nr);
-    panels = parts(rows, run.t->mr);
+    blocks = ceil_div(all, std::max<i64>(1, kTiles / across));
+    block_rows = ceil_div(all, blocks), blocks = ceil_div(all, block_rows);
+    tiles = round_up(block_rows * across, run.t->nr);
+    panels = ceil_div(rows, run.t->mr);
     keep = rows * channels <= most_kept(run.blocking) && blocks > 1;
-    task_panels = parts(panels, kPanels) < kFewTasks ? 1 : kPanels;
-    whole = blocks * groups >= 4 * workers || parts(panels, task_panels) < 2 * workers;
+    task_panels = ceil_div(panels, kPanels) < kFewTasks ? 1 : kPanels;
+    whole = blocks * groups >= 4 * workers || ceil_div(panels, task_panels) < 2 * workers;
   }
   i64 points_floats() const { return tiles * kWinogradPoints * channels; }
   i64 image_floats() const { return points_floats() + tiles * static_cast<i64>(sizeof(WinogradTile) / sizeof(float)); }
   i64 filter_floats(const ConvTable& t, i64 depth, i64 count) const {
     return kWinogradPoints * count * (depth * t.mr + kPad);
   }
-  i64 kept_floats(const ConvTable& t) const { return keep ? filter_floats(t, channels, panels) + up(panels, 16) : 0; }
+  i64 kept_floats(const ConvTable& t) const {
+    return keep ? filter_floats(t, channels, panels) + round_up(panels, 16) : 0;
+  }
   i64 worker_floats(const ConvRun& run) const {
     const ConvTable& t = *run.t;
     const i64 filters = keep ? 0 : filter_floats(t, kChannels, kPanels);
-    return up(std::max(filters + kWinogradPoints * kPanels * t.mr * tiles, direct_floats(run)), 16);
+    return round_up(std::max(filters + kWinogradPoints * kPanels * t.mr * tiles, direct_floats(run)), 16);
   }
 };
 
@@ -155,7 +157,7 @@ void multiply(const WinogradJob& j, i64 group, i64 block, i64 pair, float* image
   const ConvProblem p = j.run->problem(group, 0);
   float* const scratch = j.scratch(worker);
   const i64 row = pair * n.task_panels * t.mr, rows = std::min<i64>(n.task_panels * t.mr, p.rows - row);
-  const i64 heights = parts(rows, t.mr), count = n.block_rows * n.across;
+  const i64 heights = ceil_div(rows, t.mr), count = n.block_rows * n.across;
   const i64 depth_step = n.keep ? n.channels : std::min(n.channels, kChannels);
   const i64 panel = depth_step * t.mr + kPad, point = (n.keep ? n.panels : n.task_panels) * panel;
   float *products = scratch, *filters = scratch + kWinogradPoints * n.task_panels * t.mr * n.tiles;
@@ -207,7 +209,7 @@ void image_task(void* arg, int task, int) {
 void pair_task(void* arg, int pair, int worker) {
   const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   const i64 height = j.plan.task_panels * j.run->t->mr, row = pair * height,
-            image_parts = parts(j.plan.channels, kPart);
+            image_parts = ceil_div(j.plan.channels, kPart);
   if (std::any_of(j.bad_images, j.bad_images + image_parts, [](unsigned char b) { return b != 0; }))
     return direct_block(j, j.group, j.block, row, std::min(height, j.plan.rows - row), j.scratch(worker));
   multiply(j, j.group, j.block, pair, j.images, worker);
@@ -239,8 +241,8 @@ bool winograd_pays(const ConvRun& run) {
     if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return false;
   const auto d = [](i64 v) { return static_cast<double>(v); };
   const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows) * d(n.blocks);
-  const double direct = 9 * filters * d(up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
-  const double tiles = d(up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
+  const double direct = 9 * filters * d(round_up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
+  const double tiles = d(round_up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
   const double products = kWinogradPoints * filters * tiles / lanes;
   const bool wide = run.t->lanes == 16;  // has shuffles that turn tiles
   const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
@@ -250,20 +252,21 @@ bool winograd_pays(const ConvRun& run) {
 
 i64 winograd_floats(const ConvRun& largest, int workers) {
   Plan n(largest, workers);  // of smaller sizes a block may be larger, and more of them kept
-  n.tiles = up(std::max(kTiles, n.across), largest.t->nr);
+  n.tiles = round_up(std::max(kTiles, n.across), largest.t->nr);
   n.keep = n.rows * n.channels <= most_kept(largest.blocking);
   const i64 kept = n.kept_floats(*largest.t);
   n.keep = false;
-  return up(kept, 16) + workers * (n.image_floats() + n.worker_floats(largest)) + up(n.channels, 16);
+  return round_up(kept, 16) + workers * (n.image_floats() + n.worker_floats(largest)) + round_up(n.channels, 16);
 }
 
 void winograd(const ConvRun& run, float* scratch) {
   const int workers = run.launch->parallel.workers();
   WinogradJob j{&run, Plan(run, workers), scratch, nullptr, nullptr, nullptr, nullptr};
   const Plan& n = j.plan;
-  j.images = j.kept + up(n.kept_floats(*run.t), 16);
+  j.images = j.kept + round_up(n.kept_floats(*run.t), 16);
   j.workers = j.images + (n.whole ? workers : 1) * n.image_floats();
-  j.bad_filters = reinterpret_cast<unsigned char*>(j.kept + up(n.kept_floats(*run.t), 16)) - up(n.panels, 16);
+  j.bad_filters =
+      reinterpret_cast<unsigned char*>(j.kept + round_up(n.kept_floats(*run.t), 16)) - round_up(n.panels, 16);
   j.bad_images = reinterpret_cast<unsigned char*>(j.workers + workers * n.worker_floats(run));
   for (j.group = 0; j.group < n.groups; ++j.group) {
     if (n.keep) run.launch->parallel.run(static_cast<int>(n.panels), keep_task, &j);
@@ -273,10 +276,10 @@ void winograd(const ConvRun& run, float* scratch) {
     }
     for (j.block = 0; j.block < n.blocks; ++j.block) {
       find_places(j, j.group, j.block, j.places(j.images));
-      run.launch->parallel.run(static_cast<int>(parts(n.channels, kPart)), image_task, &j);
-      run.launch->parallel.run(static_cast<int>(parts(n.panels, n.task_panels)), pair_task, &j);
+      run.launch->parallel.run(static_cast<int>(ceil_div(n.channels, kPart)), image_task, &j);
+      run.launch->parallel.run(static_cast<int>(ceil_div(n.panels, n.task_panels)), pair_task, &j);
     }
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

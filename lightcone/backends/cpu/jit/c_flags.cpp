@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // By its name or that of the file it leads to: that saves asking. Clang behind another name says so itself, by what it
@@ -58,4 +58,4 @@ std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa is
   return flags;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

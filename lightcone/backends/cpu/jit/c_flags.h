@@ -8,7 +8,7 @@
 
 #include "lightcone/backends/cpu/target/isa.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Options of GCC alone; whatever is not called clang is given them, and may refuse (jit.cpp). Arrays of a vector are
 // not copied by memcpy(), which is done in pieces of 16 or 32 bytes.
@@ -18,4 +18,4 @@ inline constexpr std::array<std::string_view, 2> kGccOptions = {"-fvect-cost-mod
 // The options of one call, between the compiler's name and the files. `vector`: bytes of the widest vectors.
 std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -15,7 +15,7 @@
 
 extern char** environ;
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr std::size_t kLargest = 64u << 20;
@@ -124,4 +124,4 @@ std::string CompilerProcess::finish() {
 // GCC and Clang call the standard input so.
 bool speaks_of_text(std::string_view words) { return words.find("<stdin>:") != std::string_view::npos; }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 
 #include "lightcone/cache/descriptor.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // A file in memory with this content. Its number is none of those a program's standard streams have, so that giving
 // it another number in a child process never overwrites a third. CompilerUnfit when the system has none to give.
@@ -38,4 +38,4 @@ class CompilerProcess {
 // Do the compiler's words name a line of the text it was given?
 bool speaks_of_text(std::string_view words);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

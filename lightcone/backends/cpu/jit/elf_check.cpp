@@ -1,6 +1,6 @@
 #include "lightcone/backends/cpu/jit/elf_check.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // `count` headers at `at`, each with a part of the file that must lie inside it, too.
@@ -34,4 +34,4 @@ bool whole_elf(std::string_view bytes, int type) {
          });
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

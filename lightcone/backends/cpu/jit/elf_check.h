@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // ELF of this machine's word size and of this type (ET_DYN, ET_REL), with all its parts inside `bytes`.
 bool whole_elf(std::string_view bytes, int type);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

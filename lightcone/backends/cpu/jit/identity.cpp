@@ -12,7 +12,7 @@
 #include "lightcone/cache/descriptor.h"
 #include "lightcone/core/error.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // Its model and what it can do, as the system lists them for the first core; "" when it does not.
@@ -45,4 +45,4 @@ std::string identity(const std::string& compiler) {
   return cpu.empty() ? "" : id + cpu;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

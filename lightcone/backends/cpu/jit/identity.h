@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // The compiler's file and the processor. "" when the system does not say; then nothing may be kept.
 std::string identity(const std::string& compiler);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

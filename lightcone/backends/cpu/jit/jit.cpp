@@ -24,7 +24,7 @@
 #include "lightcone/cache/object_cache.h"
 #include "lightcone/codegen/c/prelude.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr std::size_t kFunctionsPerUnit = 6;
@@ -91,7 +91,8 @@ std::vector<Unit> units_of(std::span<const Source> sources) {
     const auto [it, fresh] = known.try_emplace(s.name, s.text);
     check(fresh || s.text.empty() || it->second == s.text, "two kernels of one name");
     if (!fresh) continue;
-    if (units.empty() || units.back().names.size() == kFunctionsPerUnit) units.emplace_back().text = ir::c_prelude();
+    if (units.empty() || units.back().names.size() == kFunctionsPerUnit)
+      units.emplace_back().text = codegen::c_prelude();
     units.back().names.push_back(s.name);
     units.back().text += s.text;
   }
@@ -134,7 +135,7 @@ class Refusals {
 
 // Does the compiler do its work where our own kernels have no part in it?
 bool works(const std::vector<std::string>& args) try {
-  return !CompilerProcess(args, ir::c_prelude()).finish().empty();
+  return !CompilerProcess(args, codegen::c_prelude()).finish().empty();
 } catch (const CompilerUnfit&) {
   return false;
 }
@@ -245,4 +246,4 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
   return result;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -12,7 +12,7 @@
 #include "lightcone/backends/cpu/target/isa.h"
 #include "lightcone/core/error.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 struct Source {
   std::string name;  // the function the text defines
@@ -52,4 +52,4 @@ std::string find_compiler(const JitOptions& options = {});
 // compiler's own first words.
 Jitted jit(std::span<const Source> sources, const JitOptions& options = {});
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

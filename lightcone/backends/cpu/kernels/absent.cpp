@@ -9,10 +9,10 @@
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 #if defined(LC_ABSENT_attention_avx2)
 const AttentionTable kAttentionAvx2 = kAttentionGeneric;
@@ -54,34 +54,35 @@ const NhwcTable kNhwcAvx512 = kNhwcGeneric;
 const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_amx)
-const DenseUnit kDenseAmx[8] = {};  // nothing stands for tiles: has_tiles() looks
+const Microkernel kDenseAmx[8] = {};  // nothing stands for tiles: has_tiles() looks
 #endif
 #if defined(LC_ABSENT_dense_bf16_avx512bf16)
-const DenseUnit kBf16Avx512Bf16 = kBf16Generic;
+const Microkernel kBf16Avx512Bf16 = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_bf16_neonbf16)
-const DenseUnit kBf16NeonBf16 = kBf16Generic;
+const Microkernel kBf16NeonBf16 = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_int8_avx2)
-const DenseUnit kInt8Avx2[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+const Microkernel kInt8Avx2[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_dense_int8_avx512vnni)
-const DenseUnit kInt8Avx512Vnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
-                                      kInt8Generic[4]};
+const Microkernel kInt8Avx512Vnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                        kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_dense_int8_avxvnni)
-const DenseUnit kInt8AvxVnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+const Microkernel kInt8AvxVnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                     kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_dense_int8_neon)
-const DenseUnit kInt8Neon[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+const Microkernel kInt8Neon[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_dense_int8_neondotprod)
-const DenseUnit kInt8NeonDotprod[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
-                                       kInt8Generic[4]};
+const Microkernel kInt8NeonDotprod[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                         kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_dense_int8_neoni8mm)
-const DenseUnit kInt8NeonI8mm[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
-                                    kInt8Generic[4]};
+const Microkernel kInt8NeonI8mm[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                      kInt8Generic[4]};
 #endif
 #if defined(LC_ABSENT_depthwise_avx2)
 const DepthwiseTable kDepthwiseAvx2 = kDepthwiseGeneric;
@@ -100,18 +101,18 @@ const FilterGradientTable kFilterGradientAvx512 = kFilterGradientGeneric;
 #endif
 #if defined(LC_ABSENT_gemm_avx2)
 const GemmTable kGemmAvx2 = kGemmGeneric;
-const DenseUnit kF32Avx2 = kF32Generic;
-const DenseUnit kBf16Avx2 = kBf16Generic;
+const Microkernel kF32Avx2 = kF32Generic;
+const Microkernel kBf16Avx2 = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_gemm_avx512)
 const GemmTable kGemmAvx512 = kGemmGeneric;
-const DenseUnit kF32Avx512 = kF32Generic;
-const DenseUnit kBf16Avx512 = kBf16Generic;
+const Microkernel kF32Avx512 = kF32Generic;
+const Microkernel kBf16Avx512 = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_gemm_neon)
 const GemmTable kGemmNeon = kGemmGeneric;
-const DenseUnit kF32Neon = kF32Generic;
-const DenseUnit kBf16Neon = kBf16Generic;
+const Microkernel kF32Neon = kF32Generic;
+const Microkernel kBf16Neon = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_random_avx2)
 const RandomTable kRandomAvx2 = kRandomGeneric;
@@ -123,4 +124,4 @@ const RandomTable kRandomAvx512 = kRandomGeneric;
 const RandomTable kRandomNeon = kRandomGeneric;
 #endif
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

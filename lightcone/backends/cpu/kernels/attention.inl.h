@@ -10,7 +10,7 @@
 #include "lightcone/backends/cpu/kernels/attention_masks.inl.h"
 #include "lightcone/backends/cpu/kernels/attention_words.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kFew = WIDTH == 16 ? 8 : 4;
@@ -160,7 +160,7 @@ i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
     const AttentionStep& s = a.step[static_cast<std::size_t>(i)];
     if (s.kind != AttentionStep::Mask) continue;
     i64 r = b.rows;
-    while (r > 0 && kept(s, b.step[i][r - 1] + (j0 + half) * s.key, n - half) == 0) --r;
+    while (r > 0 && count_unmasked(s, b.step[i][r - 1] + (j0 + half) * s.key, n - half) == 0) --r;
     if (r > 0 || !finite(widened(values_of(b), j0 + half, n - half, w.values), n - half, a.width)) continue;
     look_at_masks(b, j0, half, seen);
     return half;
@@ -281,7 +281,7 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
 
 // The queries, rows side by side.
 template <int V>
-void arrange(const AttentionBlock& b, float* to) {
+void pack_queries(const AttentionBlock& b, float* to) {
   const i64 step = b.problem->q_depth, depth = b.problem->depth, row = words(depth);
   for (i64 r = 0; r < V * WIDTH; r += WIDTH)
     for (i64 c = 0; c < row; c += WIDTH) {
@@ -317,7 +317,7 @@ void many(const AttentionBlock& b) {
   const AttentionProblem& a = *b.problem;
   const Work w(b, R);
   const Cache all_keys = keys_of(b), all_values = values_of(b);
-  arrange<V>(b, w.q);
+  pack_queries<V>(b, w.q);
   std::fill(w.sum, w.sum + R * a.width, 0.0f);
   std::fill(w.top, w.top + R, kLowest);
   std::fill(w.total, w.total + R, 0.0f);
@@ -525,4 +525,4 @@ void block(const AttentionBlock& b) { b.rows <= kFew ? few(b) : b.rows <= WIDTH 
 
 const AttentionTable TABLE = {kRows, kTile, block};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

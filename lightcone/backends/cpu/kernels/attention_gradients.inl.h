@@ -3,7 +3,7 @@
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kNr = VECTORS * WIDTH;
@@ -89,4 +89,4 @@ void slopes(const float* p, float* slope, i64 n, float scale) {
 
 const AttentionGradientsTable TABLE = {MR, kNr, WIDTH, products, weigh, slopes};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

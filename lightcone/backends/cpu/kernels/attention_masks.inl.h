@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // Where a score stands: row r of key j at p[r * row + j * key].
@@ -39,7 +39,7 @@ int set_bytes(const std::byte* p, i64 n) {
   return set;
 }
 
-int kept(const AttentionStep& s, const std::byte* p, i64 n) {
+int count_unmasked(const AttentionStep& s, const std::byte* p, i64 n) {
   int set = 0;
   if (s.key == 1) set = set_bytes(p, n);
   else
@@ -55,7 +55,7 @@ void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
     int all = 0;
     for (i64 r = 0; r < b.rows; ++r) {
       const bool again = r > 0 && b.step[i][r] == b.step[i][r - 1];  // heads of a group share a mask
-      k.keys[i][r] = again ? k.keys[i][r - 1] : kept(s, b.step[i][r] + j0 * s.key, n);
+      k.keys[i][r] = again ? k.keys[i][r - 1] : count_unmasked(s, b.step[i][r] + j0 * s.key, n);
       all += k.keys[i][r];
     }
     if (all == 0 && i >= b.problem->skips) k.nothing = true;
@@ -100,4 +100,4 @@ void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores a
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

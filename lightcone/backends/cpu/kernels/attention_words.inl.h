@@ -4,7 +4,7 @@
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 #if defined(__AVX512BF16__)
@@ -41,4 +41,4 @@ inline vf row_words(const float* p, i64 step, i64 n) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

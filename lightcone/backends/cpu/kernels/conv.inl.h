@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kNr = 2 * WIDTH;
@@ -354,4 +354,4 @@ void out(const float* tiles, i64 stride, const WinogradTile* at, i64 offset, i64
 
 const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, slide, copy_row, WIDTH, weights_in, image_in, out};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -2,7 +2,7 @@
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 inline vf rounded_pairs(vf even, vf odd) {
@@ -71,4 +71,4 @@ void move(const float* from, i64 from_row, i64 rows, i64 n, float* to, i64 to_ro
 
 const NchwBf16Table TABLE = {round, gather, move};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

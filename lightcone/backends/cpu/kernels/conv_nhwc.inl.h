@@ -3,7 +3,7 @@
 #include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 struct NumberTaps {
@@ -89,4 +89,4 @@ void pixels_out(const float* from, i64 stride, i64 channels, float* const* at) {
 
 const NhwcTable TABLE = {MR, kNr, last_tile<NumberTaps>, filters_in, image_in, pixels_out};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using Word = std::uint32_t;
@@ -89,4 +89,4 @@ void round(const float* from, i64 from_pixel, i64 step, i64 n, i64 count, Word* 
 
 const NhwcBf16Table TABLE = {NAME, MR, kNr, last_tile<PairTaps>, round};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using u8 = std::uint8_t;
@@ -103,4 +103,4 @@ void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -6,7 +6,7 @@
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // A: u16 [k / 2][MR][2]. The instruction takes subnormal numbers for zero.
@@ -66,16 +66,16 @@ struct TileOf {
 
 }  // namespace
 
-const DenseUnit kBf16Avx512Bf16 = {"bf16_avx512bf16",
-                                   Arithmetic::Bf16,
-                                   MR,
-                                   GROUPS* kGroup,
-                                   2,
-                                   kAStep,
-                                   64,
-                                   kFetched,
-                                   pack_a,
-                                   pack_b_bf16<2>,
-                                   register_tile<TileOf, MR, GROUPS * kGroupVectors>};
+const Microkernel kBf16Avx512Bf16 = {"bf16_avx512bf16",
+                                     Arithmetic::Bf16,
+                                     MR,
+                                     GROUPS* kGroup,
+                                     2,
+                                     kAStep,
+                                     64,
+                                     kFetched,
+                                     pack_a,
+                                     pack_b_bf16<2>,
+                                     register_tile<TileOf, MR, GROUPS * kGroupVectors>};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

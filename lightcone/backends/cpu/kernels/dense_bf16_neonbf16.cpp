@@ -4,7 +4,7 @@
 #define F32_TABLE kGemmNeon
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kMr = 6, kNchwBf16 = kMr / 2;
@@ -87,7 +87,7 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
 
 }  // namespace
 
-const DenseUnit kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64, kFetched,
-                                 pack_a,          pack_b_bf16<2>,   tile};
+const Microkernel kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64, kFetched,
+                                   pack_a,          pack_b_bf16<2>,   tile};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -2,7 +2,7 @@
 #include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kLine = 64;
@@ -76,6 +76,6 @@ template <int Step, bool Min>
 constexpr auto kTile = &register_tile<TileOf<Step, Min>::template Of, MR, GROUPS * kGroupVectors>;
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu
 
 #include "lightcone/backends/cpu/kernels/int8_units.inl.h"

@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 static_assert(GROUPS == 1);
@@ -90,8 +90,8 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
     int8x8_t word[2][MR];
     for (int q = 0; q < 2; ++q)
       for (int i = 0; i < MR; ++i)
-        word[q][i] =
-            vreinterpret_s8_u32(vdup_n_u32(lc::host::word(reinterpret_cast<const u8*>(a + i * Step + k + 4 * q))));
+        word[q][i] = vreinterpret_s8_u32(
+            vdup_n_u32(lc::backends::cpu::word(reinterpret_cast<const u8*>(a + i * Step + k + 4 * q))));
     for (int t = 0; t < kAcross; ++t) {
       const auto* at = reinterpret_cast<const std::int8_t*>(b) + t * 16;
       const int8x16_t first = vld1q_s8(at), second = vld1q_s8(at + kGroup * 4);
@@ -149,6 +149,6 @@ template <int Step, bool Min>
 constexpr auto kTile = &tile<Step, Min>;
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu
 
 #include "lightcone/backends/cpu/kernels/int8_units.inl.h"

@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // A step of `Step` k for 16 columns. Scales of 32 without minima are halves in every format, and stay that: then packed
@@ -147,4 +147,4 @@ void pack_b_int8(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

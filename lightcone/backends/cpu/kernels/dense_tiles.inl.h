@@ -7,7 +7,7 @@
 #include "lightcone/backends/cpu/kernels/split.inl.h"
 #include "lightcone/backends/cpu/kernels/tiles.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kTile = 16, kTileBytes = 1024, kSide = 2 * kTile;
@@ -253,7 +253,7 @@ void begin() {
   TILES::begin({Bytes});
 }
 template <int Parts>
-constexpr DenseUnit split_unit(const char* name, Arithmetic a) {
+constexpr Microkernel split_unit(const char* name, Arithmetic a) {
   return {name,
           a,
           kSide,
@@ -269,7 +269,7 @@ constexpr DenseUnit split_unit(const char* name, Arithmetic a) {
           TILES::end};
 }
 template <int Step, bool Min>
-constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
+constexpr Microkernel int8_unit(const char* name, Arithmetic a) {
   return {name,
           a,
           kSide,
@@ -289,7 +289,7 @@ constexpr DenseUnit int8_unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[8] = {
+const Microkernel UNITS[8] = {
     {UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes, 0, pack_a_bf16, pack_b_bf16<32>,
      tile_bf16, begin<64>, TILES::end},
     split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
@@ -301,4 +301,4 @@ const DenseUnit UNITS[8] = {
     {UNIT_NAME("int8_exact"), Arithmetic::Int8Exact, kSide, kSide, kExactStep, sizeof(ExactRows), kExactBytes, 0,
      pack_a_exact, pack_exact_b, tile_exact, begin<64>, TILES::end}};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -6,7 +6,7 @@
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using Window = DepthwiseTable::Window;
@@ -211,4 +211,4 @@ void pixels(const float* const* at, i64 stride, i64 first, const float* w, i64 n
 
 const DepthwiseTable TABLE = {WIDTH, kRows, kTogether, rows, copy, pixels};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

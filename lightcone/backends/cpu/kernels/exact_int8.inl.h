@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // The instructions multiply signed bytes with unsigned ones: B's are 128 too large, and `start` takes that off again.
@@ -79,4 +79,4 @@ void pack_exact_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* t
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 #if defined(VNNI)
@@ -60,7 +60,7 @@ struct ExactTile {
   }
 };
 
-constexpr DenseUnit exact_unit(const char* name) {
+constexpr Microkernel exact_unit(const char* name) {
   return {name,
           Arithmetic::Int8Exact,
           kExactRows,
@@ -75,4 +75,4 @@ constexpr DenseUnit exact_unit(const char* name) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -3,7 +3,7 @@
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kNr = VECTORS * WIDTH;
@@ -56,4 +56,4 @@ void any_tile(const float* a, const float* b, const PixelPair* pixels, i64 count
 
 const FilterGradientTable TABLE = {MR, kNr, any_tile};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -2,9 +2,9 @@
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 void axpy(const Gemm& g, i64 begin, i64 end) {
@@ -195,16 +195,16 @@ struct TileOf {
   }
 };
 
-constexpr DenseUnit unit(const char* name, Arithmetic a, decltype(DenseUnit::pack_a) rows,
-                         decltype(DenseUnit::pack_b) groups) {
+constexpr Microkernel unit(const char* name, Arithmetic a, decltype(Microkernel::pack_a) rows,
+                           decltype(Microkernel::pack_b) groups) {
   return {name, a, MR, kNr, 1, MR * 4, kGroup * 4, kFetched, rows, groups, register_tile<TileOf, MR, kVectors>};
 }
 
 }  // namespace
 
 const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b, dequantize};
-const DenseUnit UNIT = unit("f32_" ISA_NAME, Arithmetic::F32, pack_a, pack_groups);
+const Microkernel UNIT = unit("f32_" ISA_NAME, Arithmetic::F32, pack_a, pack_groups);
 // Where there is no instruction for it, a product of numbers rounded to bf16 is one of f32.
-const DenseUnit BF16_UNIT = unit("bf16_" ISA_NAME, Arithmetic::Bf16, pack_rounded_a, pack_rounded_groups);
+const Microkernel BF16_UNIT = unit("bf16_" ISA_NAME, Arithmetic::Bf16, pack_rounded_a, pack_rounded_groups);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

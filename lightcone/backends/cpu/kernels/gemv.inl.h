@@ -3,7 +3,7 @@
 
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 template <int R>
@@ -171,4 +171,4 @@ void gemv(const Gemm& g, i64 begin, i64 end) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
 #include "lightcone/backends/cpu/products/long_sums.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // One step of a row of A. Weights of five or six bits are two products, of the lower four bits and of the others (as
@@ -188,7 +188,7 @@ inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc
 }
 
 // V vectors of rows of B of each group from `lane` on against M rows of A, added up as `tile` is called: see
-// DenseUnit::gemv.
+// Microkernel::gemv.
 template <WeightType T, int M, int V, std::size_t G>
 void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
   constexpr PackedLayout layout = packed_layout(T);
@@ -272,4 +272,4 @@ template <int Step, bool Min>
 constexpr auto kGemvInt8 = Step == 16 && Min ? nullptr : &gemv_int8<Step, Min>;
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

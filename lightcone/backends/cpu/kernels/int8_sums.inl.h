@@ -4,7 +4,7 @@
 
 #include "lightcone/backends/cpu/kernels/quantise.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // What must be taken from the codes of B so that they are what is multiplied: Arm's older products are of signed bytes.
@@ -162,4 +162,4 @@ template <int Bits>
 using SumsOf = std::conditional_t<(Bits < 8), SmallSums, CodeSums>;
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -1,11 +1,11 @@
 // The table of an instruction set's products of bytes, from its own pack_a, pack_b and tile of kUnitColumns columns.
 #pragma once
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 template <int Step, bool Min>
-constexpr DenseUnit unit(const char* name, Arithmetic a) {
+constexpr Microkernel unit(const char* name, Arithmetic a) {
   return {name,
           a,
           MR,
@@ -26,10 +26,10 @@ constexpr DenseUnit unit(const char* name, Arithmetic a) {
 
 }  // namespace
 
-const DenseUnit UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
-                            unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
-                            unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
-                            unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
-                            exact_unit(UNIT_NAME "_exact")};
+const Microkernel UNITS[5] = {unit<32, false>(UNIT_NAME "_32", Arithmetic::Int8Step32),
+                              unit<32, true>(UNIT_NAME "_32_min", Arithmetic::Int8Step32Min),
+                              unit<16, false>(UNIT_NAME "_16", Arithmetic::Int8Step16),
+                              unit<16, true>(UNIT_NAME "_16_min", Arithmetic::Int8Step16Min),
+                              exact_unit(UNIT_NAME "_exact")};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -5,7 +5,7 @@
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kNr = VECTORS * WIDTH;
@@ -53,4 +53,4 @@ void last_tile(const float* const* pixels, const TapRun* runs, i64 count, const 
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -4,7 +4,7 @@
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 inline vf halves(const u8* p) { return from_half(reinterpret_cast<const std::uint16_t*>(p)); }
@@ -298,4 +298,4 @@ void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int st
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

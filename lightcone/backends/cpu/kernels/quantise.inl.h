@@ -5,7 +5,7 @@
 
 #include "lightcone/backends/cpu/kernels/dense_panel.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // 1.5 * 2^23: what is added to it is rounded to a whole number; and a whole number (below 2^22) added to its bits makes
@@ -145,4 +145,4 @@ void quantise(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, v
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

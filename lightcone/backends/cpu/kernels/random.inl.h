@@ -10,7 +10,7 @@
 #include <arm_neon.h>
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 typedef std::uint64_t Lanes __attribute__((vector_size(LANES * 8)));
@@ -87,4 +87,4 @@ void blocks(const RandomBlocks& r, std::int64_t words, std::int32_t* to) {
 
 const RandomTable TABLE = {blocks};
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // Bytes that a step fetches: in four of them a line, while the tile itself reads eight lines or more.
@@ -93,4 +93,4 @@ void register_tile(const void* a, const void* b, i64 b_group, i64 depth, float* 
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -14,7 +14,7 @@
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kStepOfSplit = 32, kHeader = 64, kPlane = 16 * kStepOfSplit * 2;  // bytes of 16 rows or columns
@@ -246,4 +246,4 @@ void join_b(const std::byte* step, float (&y)[kStepOfSplit][kGroup]) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

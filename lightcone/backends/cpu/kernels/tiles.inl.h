@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // How many bytes the rows of A have is how many of k they hold; B has a row for every four bytes of that.
@@ -139,4 +139,4 @@ struct EmulatedTiles {
 };
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -37,7 +37,7 @@
 #define LC_UNROLL
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -384,4 +384,4 @@ inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

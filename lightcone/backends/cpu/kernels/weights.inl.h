@@ -11,7 +11,7 @@
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 #include "lightcone/backends/cpu/products/weight_formats.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using u8 = std::uint8_t;
@@ -231,9 +231,7 @@ struct Plain<WeightType::BF16> {
 template <>
 struct Plain<WeightType::Bytes> {
   static constexpr i64 bytes = 1;
-  static vf get(const std::byte* p, i64 i) {
-    return as_float(host::bytes(reinterpret_cast<const std::int8_t*>(p) + i));
-  }
+  static vf get(const std::byte* p, i64 i) { return as_float(cpu::bytes(reinterpret_cast<const std::int8_t*>(p) + i)); }
   static float one(const std::byte* p, i64 i) { return reinterpret_cast<const std::int8_t*>(p)[i]; }
 };
 
@@ -260,4 +258,4 @@ inline void with_type(WeightType t, const F& f) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -4,7 +4,7 @@
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 constexpr int kTile = 6, kOut = 4;
@@ -39,4 +39,4 @@ inline bool none(vi mask) {
 }
 
 }  // namespace
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

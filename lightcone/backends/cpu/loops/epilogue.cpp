@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e)
     : begin_at_(e.begin_size), count_at_(e.count_size), sizes_(e.kernel.sizes.size()) {
@@ -33,4 +33,4 @@ void Epilogue::run(const void* const* in, float* out, const std::int64_t* sizes,
   loop_->range(operands, out, n, row, row + rows);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

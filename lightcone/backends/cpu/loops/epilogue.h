@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 class Epilogue {
  public:
@@ -36,4 +36,4 @@ class Epilogue {
   std::size_t sizes_ = 0;
 };
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -6,10 +6,10 @@
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/device/divided.h"
 
-namespace lc::host {
-LoopKernel::LoopKernel(ir::Kernel k, std::vector<bool> same_index, Dim update_bytes)
+namespace lc::backends::cpu {
+LoopKernel::LoopKernel(codegen::Kernel k, std::vector<bool> same_index, Dim update_bytes)
     : ir_(std::move(k)),
-      sizes_(ir::size_symbols(ir_)),
+      sizes_(codegen::size_symbols(ir_)),
       same_index_(std::move(same_index)),
       update_(!(update_bytes == Dim(0))),
       work_(ir_.work) {
@@ -25,14 +25,14 @@ namespace {
 
 // Calls `see` with each value and how often it is computed, and with -1 for each step of a reduction.
 template <class F>
-void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const F& see) {
-  for (const ir::Item& i : block.items) {
+void count(const codegen::Kernel& k, const codegen::Block& block, const Dim& times, const F& see) {
+  for (const codegen::Item& i : block.items) {
     if (!i.is_loop) {
       see(i.id, times);
       continue;
     }
-    const ir::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
-    const Dim inside = times * ir::times(l);
+    const codegen::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
+    const Dim inside = times * codegen::times(l);
     count(k, l.body, inside, see);
     if (l.reduction >= 0 && k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id) see(-1, inside);
   }
@@ -43,8 +43,8 @@ void count(const ir::Kernel& k, const ir::Block& block, const Dim& times, const 
 Dim LoopKernel::flops() const {
   Dim all = 0;
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
-    const auto code = id < 0 ? ir::Code::Apply : ir_.instrs[static_cast<std::size_t>(id)].code;
-    if (code == ir::Code::Apply || code == ir::Code::MulAdd) all = all + times;
+    const auto code = id < 0 ? codegen::Code::Apply : ir_.instrs[static_cast<std::size_t>(id)].code;
+    if (code == codegen::Code::Apply || code == codegen::Code::MulAdd) all = all + times;
   });
   return all;
 }
@@ -57,12 +57,12 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   Dim elements = 0;
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
     if (id < 0) return;
-    const ir::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
-    if (i.code != ir::Code::Load && i.code != ir::Code::GatherLoad) return;
+    const codegen::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
+    if (i.code != codegen::Code::Load && i.code != codegen::Code::GatherLoad) return;
     const std::size_t tile = static_cast<std::size_t>(i.buffer) - ir_.buffers.size();
     const bool tiled = tile < ir_.tiles.size();
     if ((tiled ? ir_.tiles[tile].buffer : i.buffer) != buffer) return;
-    if (i.code == ir::Code::GatherLoad) {
+    if (i.code == codegen::Code::GatherLoad) {
       elements = elements + times;
       return;
     }
@@ -71,7 +71,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
     seen.push_back(offset);
     const auto symbols = offset.symbols();
     Dim places = 1;
-    for (const ir::Loop& l : ir_.loops)
+    for (const codegen::Loop& l : ir_.loops)
       if (symbols.contains(l.symbol)) places = places * l.extent;
     const Bounds b = offset.bounds();
     constexpr std::int64_t huge = std::int64_t{1} << 60;  // what a bound says that is not known
@@ -97,7 +97,7 @@ bool LoopKernel::in_place(std::size_t k) const {
 void LoopKernel::range(const void* const* in, void* out, const std::int64_t* n, std::int64_t begin,
                        std::int64_t end) const {
   if (function_) function_(in, out, reinterpret_cast<const long*>(n), begin, end);
-  else ir::interpret(ir_, in, out, n, begin, end);
+  else codegen::interpret(ir_, in, out, n, begin, end);
 }
 
 Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes, int workers) const {
@@ -117,4 +117,4 @@ void LoopKernel::run(const HostLaunch& l) const {
   run_divided({&whole, 1}, l.parallel);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

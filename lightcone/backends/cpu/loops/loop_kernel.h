@@ -10,12 +10,12 @@
 #include "lightcone/codegen/llvm/render.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Generated code or, until that is installed, the interpreter of its IR.
 class LoopKernel final : public HostKernel {
  public:
-  LoopKernel(ir::Kernel ir, std::vector<bool> same_index, Dim update_bytes = 0);
+  LoopKernel(codegen::Kernel ir, std::vector<bool> same_index, Dim update_bytes = 0);
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
@@ -27,18 +27,20 @@ class LoopKernel final : public HostKernel {
   }
   // Iterations [begin, end) of the outermost loop.
   void range(const void* const* in, void* out, const std::int64_t* sizes, std::int64_t begin, std::int64_t end) const;
-  std::string source() const override { return ir::render(ir_, ir_.name); }
+  std::string source() const override { return codegen::render(ir_, ir_.name); }
   Dim flops() const override;
   std::optional<Dim> bytes_read(std::size_t k) const override;
   std::optional<Dim> bytes_written() const override;
   void install(KernelFunction f, std::shared_ptr<const void> code) { function_ = f, code_ = std::move(code); }
-  std::string text(std::string_view name) const { return ir::render(ir_, name); }
-  std::string llvm_text(const ir::llvm::Target& target = {}) const { return ir::render_llvm(ir_, ir_.name, target); }
-  const ir::Kernel& ir() const { return ir_; }
+  std::string text(std::string_view name) const { return codegen::render(ir_, name); }
+  std::string llvm_text(const codegen::llvm::Target& target = {}) const {
+    return codegen::render_llvm(ir_, ir_.name, target);
+  }
+  const codegen::Kernel& ir() const { return ir_; }
   void rename(std::string name) { ir_.name = std::move(name); }
 
  private:
-  ir::Kernel ir_;
+  codegen::Kernel ir_;
   std::vector<Dim>
       sizes_;  // the IR's own, whether to stream, the outer extent, elements stored, bytes of an update's base
   std::vector<bool> same_index_;
@@ -48,4 +50,4 @@ class LoopKernel final : public HostKernel {
   std::shared_ptr<const void> code_;
 };
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

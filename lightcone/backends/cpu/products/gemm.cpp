@@ -4,13 +4,13 @@
 #include <bit>
 #include <cstring>
 
-#include "lightcone/backends/cpu/products/dense_unit.h"
 #include "lightcone/backends/cpu/products/long_sums.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -26,94 +26,97 @@ constexpr i64 kGroup = PackedLayout::rows;
 // Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
 i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
 i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }
-i64 packed_a(const Gemm& g) { return g.blocking.shared(4); }  // bytes
-const DenseUnit& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *dense_unit(Arithmetic::F32, isa); }
+i64 packed_a(const Gemm& g) { return g.blocking.llc_bytes(4); }  // bytes
+const Microkernel& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *microkernel(Arithmetic::F32, isa); }
 
 // B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
-bool ready(const Gemm& g, const DenseUnit& u) {
+bool ready(const Gemm& g, const Microkernel& u) {
   const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
                     (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
   return g.packed && same && packed_layout(g.type).group_bytes(g.k) == u.b_bytes(g.k);
 }
-bool unpacks(const Gemm& g, const DenseUnit& u);
-i64 panel_bytes(const Gemm& g, const DenseUnit& u) {
-  return ready(g, u) || unpacks(g, u) ? 0 : up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
+bool unpacks(const Gemm& g, const Microkernel& u);
+i64 panel_bytes(const Gemm& g, const Microkernel& u) {
+  return ready(g, u) || unpacks(g, u) ? 0 : round_up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
 // The k of one call of `tile`, at most, and shared out evenly: its strips of A and B come from the second-level cache.
-i64 most_depth(const DenseUnit& u) { return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64; }
-i64 tile_depth(const Gemm& g, const DenseUnit& u) {
+i64 most_depth(const Microkernel& u) {
+  return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
+}
+i64 tile_depth(const Gemm& g, const Microkernel& u) {
   const i64 most = most_depth(u), parts = (g.k + most - 1) / most;
-  return u.gemv ? most : up((g.k + parts - 1) / parts, 64);
+  return u.gemv ? most : round_up((g.k + parts - 1) / parts, 64);
 }
 // Packed weights in another form than the unit's are brought into that strip by strip, by who multiplies it: they are
 // fetched while the strip before is, and nobody waits for a panel of them.
-bool unpacks(const Gemm& g, const DenseUnit& u) {
+bool unpacks(const Gemm& g, const Microkernel& u) {
   return g.packed && !ready(g, u) && u.nr / kGroup * u.b_bytes(tile_depth(g, u)) <= kStrip;
 }
-i64 most_strips(const Gemm& g, const DenseUnit& u) { return std::max<i64>(1, most_rows(g) / u.mr); }
+i64 most_strips(const Gemm& g, const Microkernel& u) { return std::max<i64>(1, most_rows(g) / u.mr); }
 // Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
-i64 packed_strips(const Gemm& g, const DenseUnit& u) {
+i64 packed_strips(const Gemm& g, const Microkernel& u) {
   const i64 all = (g.m + u.mr - 1) / u.mr;
   return g.rows ? all : std::min(all, std::max(most_strips(g, u), packed_a(g) / std::max<i64>(u.a_bytes(g.k), 1)));
 }
 // Room for them; never less for a greater k, so that what the largest needs is enough for all.
-i64 a_bytes(const Gemm& g, const DenseUnit& u) {
+i64 a_bytes(const Gemm& g, const Microkernel& u) {
   const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k);
   const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
-  return up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
+  return round_up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
 // Where a task has all columns of its rows, nobody else wants them packed: it does so itself, a depth of k at a time,
 // and they never leave its cache.
-bool may_pack_own(const Gemm& g, const DenseUnit& u, i64 workers) {
-  return !g.rows && !g.also && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
+bool may_pack_own(const Gemm& g, const Microkernel& u, i64 workers) {
+  return !g.rows && !g.next_in_group && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
 }
-bool packs_own(const Gemm& g, const DenseUnit& u, i64 workers) {
+bool packs_own(const Gemm& g, const Microkernel& u, i64 workers) {
   return may_pack_own(g, u, workers) && g.n <= std::min(kPanel, most_columns(g));
 }
-i64 own_bytes(const Gemm& g, const DenseUnit& u) {
-  return up(most_strips(g, u) * u.a_bytes(std::min(up(g.k, 64), most_depth(u))), 64);
+i64 own_bytes(const Gemm& g, const Microkernel& u) {
+  return round_up(most_strips(g, u) * u.a_bytes(std::min(round_up(g.k, 64), most_depth(u))), 64);
 }
 // All that is packed of A: for everybody, or by each worker for itself.
-i64 all_a_bytes(const Gemm& g, const DenseUnit& u, i64 workers) {
+i64 all_a_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
   return std::max(a_bytes(g, u), may_pack_own(g, u, workers) ? workers * own_bytes(g, u) : 0);
 }
 // A worker's rows that are being made.
-i64 rows_bytes(const Gemm& g, const DenseUnit& u) { return g.rows ? up(u.mr * g.k * 4, 64) : 0; }
+i64 rows_bytes(const Gemm& g, const Microkernel& u) { return g.rows ? round_up(u.mr * g.k * 4, 64) : 0; }
 // Rows of A in another order, or sums of them, when they are few.
-i64 few_bytes(const Gemm& g) { return up(std::min(g.m, kFewRows) * g.k * 4, 64); }
+i64 few_bytes(const Gemm& g) { return round_up(std::min(g.m, kFewRows) * g.k * 4, 64); }
 // Never more than a few rows, of a B that is streamed as it is stored.
-bool streams(const Gemm& g, const DenseUnit& u) {
+bool streams(const Gemm& g, const Microkernel& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
 // Twice a worker's piece of C, where sums are long: as much as a task's is, or C itself.
-i64 long_bytes(const Gemm& g, const DenseUnit& u) {
+i64 long_bytes(const Gemm& g, const Microkernel& u) {
   if (g.k <= kLongSum || u.exact()) return 0;
-  const i64 piece = up(most_rows(g), u.mr) * up(most_columns(g), u.nr);
-  return up(8 * std::min(up(g.m, u.mr) * up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece)), 64);
+  const i64 piece = round_up(most_rows(g), u.mr) * round_up(most_columns(g), u.nr);
+  return round_up(8 * std::min(round_up(g.m, u.mr) * round_up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece)), 64);
 }
-i64 scratch_bytes(const Gemm& g, const DenseUnit& u, i64 workers) {
+i64 scratch_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
   if (streams(g, u)) return few_bytes(g);
-  return up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64) + workers * long_bytes(g, u);
+  return round_up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64) +
+         workers * long_bytes(g, u);
 }
 
 // A's rows are columns in memory, and a strip is packed steps of k at a time: no sums over all of them stand behind it.
-bool in_bundles(const Gemm& g, const DenseUnit& u) {
+bool packs_k_pairs(const Gemm& g, const Microkernel& u) {
   return g.a_m == 1 && g.a_k != 1 && !g.rows && (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
 }
-i64 groups_of(const Gemm& g) { return up(g.n, kGroup) / kGroup; }
+i64 groups_of(const Gemm& g) { return round_up(g.n, kGroup) / kGroup; }
 // Several products share their groups side by side when they have equally many, else one behind the other.
-bool side_by_side(const Gemm& g) {
-  for (const Gemm* p = g.also; p; p = p->also)
+bool same_width(const Gemm& g) {
+  for (const Gemm* p = g.next_in_group; p; p = p->next_in_group)
     if (p->n != g.n) return false;
   return true;
 }
 // Groups of sixteen rows, to be streamed.
 StealingRanges shares(const Gemm& g, int workers) {
   const i64 one = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
-  const bool wide = side_by_side(g);
+  const bool wide = same_width(g);
   i64 bytes = one, groups = groups_of(g);
-  for (const Gemm* p = g.also; p; p = p->also) (wide ? bytes : groups) += wide ? one : groups_of(*p);
+  for (const Gemm* p = g.next_in_group; p; p = p->next_in_group) (wide ? bytes : groups) += wide ? one : groups_of(*p);
   // What the workers' own caches hold nobody takes from another: each has one share.
   const i64 even = groups * bytes <= workers * g.blocking.l2() ? (groups + workers - 1) / workers : 1;
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
@@ -129,7 +132,7 @@ struct Even {
 struct Job {
   const Gemm* g;
   const GemmTable* t;
-  const DenseUnit* u;
+  const Microkernel* u;
   std::byte* panel = nullptr;
   std::byte* a = nullptr;       // its strips packed: those of a depth of k side by side, then of the next depth
   bool own = false;             // or each worker's of its task, of one depth
@@ -146,7 +149,7 @@ struct Job {
   StealingRanges* shares = nullptr;  // of a stream
 };
 
-const float* a_at(const Gemm& g, const DenseUnit& u, i64 offset) {
+const float* a_at(const Gemm& g, const Microkernel& u, i64 offset) {
   return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
 }
 
@@ -168,9 +171,9 @@ void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
 }
 // Groups [first, last) of a product and those that share its A.
 void stream_all(const Job& j, i64 first, i64 last) {
-  const bool wide = side_by_side(*j.g);
+  const bool wide = same_width(*j.g);
   i64 before = 0;  // groups of earlier products
-  for (const Gemm* p = j.g; p; p = p->also) {
+  for (const Gemm* p = j.g; p; p = p->next_in_group) {
     const i64 groups = groups_of(*p);
     stream_groups(j, *p, std::clamp(first - before, i64{0}, groups), std::clamp(last - before, i64{0}, groups));
     if (!wide) before += groups;
@@ -191,7 +194,7 @@ void stream_columns(void* arg, int task, int) {
 // The next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
 void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte* to) {
   const Gemm& g = *j.g;
-  const DenseUnit& u = *j.u;
+  const Microkernel& u = *j.u;
   const i64 piece = std::max<i64>(kPiece, u.step);
   for (i64 k = k0; k < k0 + depth; k += piece) {
     const i64 d = std::min(piece, k0 + depth - k);
@@ -207,8 +210,8 @@ void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte
 // Strips [first, last), k from k0 on, side by side; `made`: rows of one strip that are in no memory.
 void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const float* made, std::byte* to) {
   const Gemm& g = *j.g;
-  const DenseUnit& u = *j.u;
-  if (in_bundles(g, u)) return pack_bundle(j, first, last, k0, depth, to);
+  const Microkernel& u = *j.u;
+  if (packs_k_pairs(g, u)) return pack_bundle(j, first, last, k0, depth, to);
   for (i64 s = first; s < last; ++s, to += u.a_bytes(depth)) {
     const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
     if (made) u.pack_a(made + k0, g.k, 1, rows, depth, g.zero, to);
@@ -219,7 +222,7 @@ void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const flo
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
-  const DenseUnit& u = *j.u;
+  const Microkernel& u = *j.u;
   if (task < j.groups) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
     return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
@@ -261,7 +264,7 @@ const std::byte* stored(const Job& j, i64 c, i64 k) {
 // Columns [c0, c1) of strips [s0, s1). `beside`: room for twice as many numbers, where sums are long.
 void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float* beside) {
   const Gemm& g = *j.g;
-  const DenseUnit& u = *j.u;
+  const Microkernel& u = *j.u;
   const i64 i0 = j.i0 + j.strips.begin(s0);
   alignas(64) std::byte unpacked[kStrip];
   float* const c_first = beside ? beside : g.c + i0 * g.c_m + j.j0 + c0;
@@ -334,7 +337,7 @@ void share_out(Job& j, i64 workers) {
   const i64 height = most_strips(*j.g, *j.u) * mr;
   j.down = {j.strips.parts, (rows + height - 1) / height};
   if (j.own) {
-    j.down.parts = up(std::max(j.down.parts, 4 * workers), workers);
+    j.down.parts = round_up(std::max(j.down.parts, 4 * workers), workers);
     j.across = {tiles, 1};
     return;
   }
@@ -350,7 +353,7 @@ void share_out(Job& j, i64 workers) {
 // Tasks of packing A.
 i64 bundles(const Job& j, i64 workers) {
   const i64 strips = j.strips.parts;
-  return in_bundles(*j.g, *j.u) ? std::max(up(strips, kSide) / kSide, std::min(strips, 2 * workers)) : strips;
+  return packs_k_pairs(*j.g, *j.u) ? std::max(round_up(strips, kSide) / kSide, std::min(strips, 2 * workers)) : strips;
 }
 
 // Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
@@ -371,7 +374,7 @@ void columns(Job& j, Parallel& parallel, bool first) {
   }
 }
 
-void few_rows(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
+void skinny_gemm(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const Microkernel& u) {
   const bool own = g.packed && u.gemv;  // else in f32, whatever the unit
   StealingRanges all = shares(g, parallel.workers());
   Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = &all};
@@ -405,22 +408,22 @@ void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
   }
 }
 
-void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const DenseUnit& u) {
+void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const Microkernel& u) {
   if (g.m <= 0 || g.n <= 0) return;
   if (g.k <= 0) {
-    for (const Gemm* p = &g; p; p = p->also) zeros(*p);
+    for (const Gemm* p = &g; p; p = p->next_in_group) zeros(*p);
     return;
   }
   Job j{.g = &g, .t = &t, .u = &u};
   const bool few = g.m <= kFewRows && !u.exact();
   if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
-    return few_rows(g, parallel, scratch, t, u);
+    return skinny_gemm(g, parallel, scratch, t, u);
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.rows = scratch + scratch_bytes(g, u, parallel.workers()), j.depth = tile_depth(g, u);
   j.beside_bytes = long_bytes(g, u);
   if (j.beside_bytes > 0) j.beside = j.rows - parallel.workers() * j.beside_bytes;
-  for (j.g = &g; j.g; j.g = j.g->also) {
+  for (j.g = &g; j.g; j.g = j.g->next_in_group) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);
   }
@@ -430,7 +433,7 @@ struct BatchJob {
   Gemm g;
   GemmBatch step;
   const GemmTable* t;
-  const DenseUnit* u;
+  const Microkernel* u;
   std::byte* scratch;
   i64 bytes;  // scratch of one worker
 };
@@ -468,7 +471,7 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
-  const DenseUnit& u = unit(g, isa);
+  const Microkernel& u = unit(g, isa);
   BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u, 1)};
   // small products are shared out whole, each worker with scratch of its own
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
@@ -476,4 +479,4 @@ void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* 
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

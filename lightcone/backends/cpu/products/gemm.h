@@ -14,7 +14,7 @@
 #include "lightcone/device/parallel.h"
 #include "lightcone/lowering/weight_type.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 using lowering::block_format;
 using lowering::name;
@@ -22,7 +22,7 @@ using lowering::unit_bytes;
 using lowering::weight_type;
 using lowering::WeightType;
 
-struct DenseUnit;
+struct Microkernel;
 
 constexpr std::int64_t kFewRows = 4;  // up to here B is streamed, not packed
 
@@ -33,10 +33,10 @@ struct Gemm {
   WeightType type = WeightType::F32;
   bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
   const void* b = nullptr;
-  std::int64_t b_n = 0, b_k = 0;    // in elements; quantised: b_n in bytes, b_k unused
-  const DenseUnit* unit = nullptr;  // the arithmetic, of few rows if it has a gemv; null: f32
-  int zero = 0;                     // of B's format, for int8 units
-  bool to_f32 = false;              // the sums of an exact unit, before `finish`
+  std::int64_t b_n = 0, b_k = 0;      // in elements; quantised: b_n in bytes, b_k unused
+  const Microkernel* unit = nullptr;  // the arithmetic, of few rows if it has a gemv; null: f32
+  int zero = 0;                       // of B's format, for int8 units
+  bool to_f32 = false;                // the sums of an exact unit, before `finish`
   float* c = nullptr;
   std::int64_t c_m = 0;  // the columns of C are neighbours
   // Called once for every piece of C as soon as it is final: columns [begin, end) of `rows` rows from this one on.
@@ -48,7 +48,7 @@ struct Gemm {
   const void* rows_self = nullptr;
   // Another product of the same A, of packed weights in the same form, in the same fork. It may finish with the
   // results of those before it at the same columns if all have the same number of columns.
-  const Gemm* also = nullptr;
+  const Gemm* next_in_group = nullptr;
   Blocking blocking{};
 };
 
@@ -79,4 +79,4 @@ struct GemmTable {
 const GemmTable& gemm_table(Isa isa);
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512, kGemmNeon;
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 constexpr std::int64_t kLongSum = 1 << 14;  // k of a product that is added up so, at least
 constexpr std::int64_t kSumsOfTiles = 32;   // that are added before their sum goes to C
@@ -29,4 +29,4 @@ inline void add_blocks(float* c, std::int64_t c_row, float* lost, const float* b
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

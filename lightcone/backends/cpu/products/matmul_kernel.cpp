@@ -8,7 +8,7 @@
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/device/kernel_rule.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 using i64 = std::int64_t;
 
@@ -27,13 +27,13 @@ std::vector<i64> part_offsets(const std::vector<MatmulPart>& parts) {
 }
 
 // Rows of A, made by a loop that writes them one behind the other.
-struct RowMaker {
+struct FusedPrologue {
   const LoopKernel* loop;
   const void* const* in;
   const i64* sizes;
   i64 steps, columns;  // of a row
   static void run(const void* self, i64 first, i64 count, float* to) {
-    const RowMaker& r = *static_cast<const RowMaker*>(self);
+    const FusedPrologue& r = *static_cast<const FusedPrologue*>(self);
     // where the first of all rows would lie
     const auto whole = reinterpret_cast<std::uintptr_t>(to) - static_cast<std::uintptr_t>(first * r.columns * 4);
     r.loop->range(r.in, reinterpret_cast<void*>(whole), r.sizes, first * r.steps, (first + count) * r.steps);
@@ -65,7 +65,7 @@ class MatmulKernel final : public HostKernel {
     for (const Dim& d : rows_.loop->sizes()) add(d);
   }
   std::string name() const override {
-    std::string s = "matmul_" + std::string(host::name(c_.type)) + (c_.packed ? "_packed" : "") +
+    std::string s = "matmul_" + std::string(cpu::name(c_.type)) + (c_.packed ? "_packed" : "") +
                     (c_.unit ? "_" + std::string(c_.unit->name) : "");
     if (parts_.size() > 1) s += "_x" + std::to_string(parts_.size());
     if (rows_.loop) s += "_of_" + rows_.loop->name();
@@ -130,10 +130,10 @@ Dim MatmulKernel::scratch_bytes(int workers) const {
                        .n = p.c.axes.back().extent.bounds().hi,
                        .k = c_.k.extent.bounds().hi,
                        .a_k = c_.k.a == Dim(1) ? 1 : 0,
-                       .type = c_.packed ? c_.kept() : c_.type,
+                       .type = c_.packed ? c_.stored_type() : c_.type,
                        .packed = c_.packed,
                        .unit = c_.unit,
-                       .rows = rows_.loop ? RowMaker::run : nullptr,
+                       .rows = rows_.loop ? FusedPrologue::run : nullptr,
                        .blocking = blocking_};
     most = std::max(most, gemm_scratch_bytes(largest, workers));
   }
@@ -159,14 +159,14 @@ std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {  // wha
 constexpr std::size_t kMaxAxes = 16;
 
 // What the epilogue needs to find its row.
-struct Finisher {
+struct EpilogueCallback {
   const Epilogue* epilogue;
   const void* in[Epilogue::kMaxOperands];
   float* out;
   const i64* sizes;
   i64 columns, step;  // of C's rows, in rows of the result
   static void run(const void* self, float* row, i64 rows, i64 begin, i64 end) {
-    const Finisher& f = *static_cast<const Finisher*>(self);
+    const EpilogueCallback& f = *static_cast<const EpilogueCallback*>(self);
     const i64 first = (row - f.out) / f.columns;
     if (f.step == 1) return f.epilogue->run(f.in, f.out, f.sizes, first, rows, begin, end);
     for (i64 i = 0; i < rows; ++i) f.epilogue->run(f.in, f.out, f.sizes, first + i * f.step, 1, begin, end);
@@ -183,7 +183,7 @@ void MatmulKernel::run(const HostLaunch& l) const {
   Gemm g;
   g.blocking = blocking_;
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
-  g.type = c_.packed ? c_.kept() : c_.type, g.packed = c_.packed;
+  g.type = c_.packed ? c_.stored_type() : c_.type, g.packed = c_.packed;
   g.unit = c_.unit, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
   // every axis but the last: pick the longest that only A has as rows, loop over the others
   Axis axis[kMaxAxes];
@@ -222,22 +222,22 @@ void MatmulKernel::run(const HostLaunch& l) const {
     std::copy(axis + longest + 1, axis + count, axis + longest);
     --count;
   }
-  RowMaker maker{};
+  FusedPrologue maker{};
   std::byte* scratch = l.scratch;
   const float* a_rows = static_cast<const float*>(l.in[0]);
   if (rows_.loop) {
     const i64* own = s + rows_sizes_;
     maker = {rows_.loop.get(), l.in.data(), own + 1, own[0], g.k};
     if (g.m > kFewRows) {
-      a_rows = nullptr, g.rows = RowMaker::run, g.rows_self = &maker;
+      a_rows = nullptr, g.rows = FusedPrologue::run, g.rows_self = &maker;
     } else {
       float* few = reinterpret_cast<float*>(scratch);
-      RowMaker::run(&maker, 0, g.m, few);
+      FusedPrologue::run(&maker, 0, g.m, few);
       a_rows = few, scratch += few_bytes(g.m, g.k);
     }
   }
   Gemm part[kMaxParts];
-  Finisher finisher[kMaxParts];
+  EpilogueCallback callback[kMaxParts];
   const auto result = [&](std::size_t p) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[p]);
   };
@@ -246,15 +246,15 @@ void MatmulKernel::run(const HostLaunch& l) const {
     part[p] = g;
     part[p].n = own[0];
     part[p].c_m = g.c_m / g.n * own[0];
-    part[p].also = p + 1 < parts_.size() ? &part[p + 1] : nullptr;
+    part[p].next_in_group = p + 1 < parts_.size() ? &part[p + 1] : nullptr;
     if (!parts_[p].epilogue) continue;
-    Finisher& f = finisher[p];
+    EpilogueCallback& f = callback[p];
     f.epilogue = parts_[p].epilogue.get(), f.out = result(p), f.sizes = own + 1, f.columns = own[0];
     f.step = own[0] > 0 ? part[p].c_m / own[0] : 1;
     const auto& from = parts_[p].operands;
     for (std::size_t k = 0; k < from.size(); ++k)
       f.in[k] = from[k] < 0 ? result(static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];
-    part[p].finish = Finisher::run, part[p].finish_self = &f;
+    part[p].finish = EpilogueCallback::run, part[p].finish_self = &f;
   }
   i64 index[kMaxAxes] = {};
   for (;;) {
@@ -308,18 +308,18 @@ bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& targ
   return p == Precision::Medium ? b.m > kFewRows : split_is_faster(b, p);
 }
 
-const DenseUnit* choose_unit(const lowering::Contraction& c, Precision p, const Target& target) {
+const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target) {
   Target wanted = target;
   wanted.amx = wants_tiles(c, p, target);
-  if (c.type == WeightType::I8) return dense_unit(Arithmetic::Int8Exact, wanted);
+  if (c.type == WeightType::I8) return microkernel(Arithmetic::Int8Exact, wanted);
   if (p != Precision::Medium)
-    return wanted.amx ? dense_unit(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, wanted) : nullptr;
-  if (block_format(c.type)) return dense_unit(int8_format(c.type).arithmetic, wanted);
+    return wanted.amx ? microkernel(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, wanted) : nullptr;
+  if (block_format(c.type)) return microkernel(int8_format(c.type).arithmetic, wanted);
   const bool fast = wanted.amx ? bf16_is_fast(wanted) : bf16_may_be_fast(target);
-  return c.type == WeightType::BF16 || fast ? dense_unit(Arithmetic::Bf16, wanted) : nullptr;
+  return c.type == WeightType::BF16 || fast ? microkernel(Arithmetic::Bf16, wanted) : nullptr;
 }
 
-WeightType MatmulPlan::kept() const {
+WeightType MatmulPlan::stored_type() const {
   return type == WeightType::F32 && unit && unit->arithmetic == Arithmetic::Bf16 ? WeightType::BF16 : type;
 }
 
@@ -351,4 +351,4 @@ std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::s
   return lc::part_kernel(part_offsets(parts)[part], bytes);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -5,23 +5,23 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/passes/precision.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 class Epilogue;
 
 struct MatmulPlan : lowering::Contraction {
-  const DenseUnit* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
-  bool packed = false;              // b_node holds all its rows as packed_weights.h describes
+  const Microkernel* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
+  bool packed = false;                // b_node holds all its rows as packed_weights.h describes
   // Packed for products of bf16, f32 is kept in bf16.
-  WeightType kept() const;
+  WeightType stored_type() const;
 };
 // The arithmetic of a product; null: f32. It follows from the precision, the processor and the bounds of the product's
 // sizes, never from the sizes at hand: a row has the same bits in every batch of a program.
-const DenseUnit* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
+const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
 // Would it be on tiles, if the system grants them?
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
 // Is B the whole of a parameter, in a format that is worth packing?
@@ -50,4 +50,4 @@ std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulR
 std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);  // of all results
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 #include "lightcone/core/dtype.h"
 #include "lightcone/device/host_kernel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -140,7 +140,7 @@ class PackKernel final : public HostKernel {
  public:
   PackKernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed)
       : type_(from), to_(to), n_(n), k_(k), transposed_(transposed) {}
-  std::string name() const override { return "pack_" + std::string(host::name(to_)); }
+  std::string name() const override { return "pack_" + std::string(cpu::name(to_)); }
   void run(const HostLaunch& l) const override {
     struct Job {
       const PackKernel& k;
@@ -196,4 +196,4 @@ std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, i64 n, i
   return std::make_shared<PackKernel>(from, to, n, k, transposed);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -23,10 +23,10 @@ namespace lc {
 class HostKernel;
 }  // namespace lc
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes. `to` is `from`, or bf16 for f32.
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
                                         bool transposed);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

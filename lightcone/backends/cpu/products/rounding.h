@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
-constexpr std::int64_t parts(std::int64_t v, std::int64_t of) { return (v + of - 1) / of; }
-constexpr std::int64_t up(std::int64_t v, std::int64_t to) { return parts(v, to) * to; }
+constexpr std::int64_t ceil_div(std::int64_t v, std::int64_t of) { return (v + of - 1) / of; }
+constexpr std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) * to; }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

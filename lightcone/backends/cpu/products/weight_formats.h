@@ -7,7 +7,7 @@
 
 #include "lightcone/lowering/weight_type.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 using lowering::block_format;
 using lowering::is_quantised;
@@ -93,4 +93,4 @@ consteval bool weight_formats_are_complete() {
 }
 static_assert(weight_formats_are_complete(), "one row a type, in order, with the sizes and minima of core/quant.h");
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

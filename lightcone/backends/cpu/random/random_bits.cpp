@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -59,4 +59,4 @@ const RandomTable& random_table(Isa isa) {
   }
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

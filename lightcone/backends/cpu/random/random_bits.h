@@ -8,7 +8,7 @@
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/random/random_bits.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 std::shared_ptr<HostKernel> random_bits_kernel(const Node& n, Isa isa);
 
@@ -25,4 +25,4 @@ struct RandomTable {
 extern const RandomTable kRandomGeneric, kRandomAvx2, kRandomAvx512, kRandomNeon;
 const RandomTable& random_table(Isa isa);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -11,7 +11,7 @@
 
 #include "lightcone/codegen/machine.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 class Blocking {
  public:
@@ -30,11 +30,11 @@ class Blocking {
   std::int64_t columns(std::int64_t rows) const { return std::max<std::int64_t>(16, l2_ / 3 / (4 * rows) / 16 * 16); }
 
   // Numbers of four bytes that a worker keeps beside what streams past them: half the second level.
-  std::int64_t half() const { return l2_ / 2 / 4; }
+  std::int64_t l2_budget_floats() const { return l2_ / 2 / 4; }
   // What all workers share lies in the last level: some times a worker's own.
-  std::int64_t shared(std::int64_t times) const { return times * l2_; }
+  std::int64_t llc_bytes(std::int64_t times) const { return times * l2_; }
   // Numbers that stay in the first level while as many again pass through it.
-  std::int64_t near() const { return l1_ / 2 / 4; }
+  std::int64_t l1_budget_floats() const { return l1_ / 2 / 4; }
 
   // In which a worker reads the weights of a product of one row.
   std::int64_t streams() const { return streams_; }
@@ -48,4 +48,4 @@ class Blocking {
   bool second_level_;
 };
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 #if defined(__x86_64__)
@@ -63,4 +63,4 @@ const char* name(Isa isa) {
   return "generic";
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -20,7 +20,7 @@
 #define LC_CLONES
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // In some streams side by side with software prefetch: one leaves half of some processors' bandwidth unused, and is the
@@ -185,4 +185,4 @@ double fma_rate(Parallel& parallel, double seconds) {
                    });
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -17,7 +17,7 @@
 #include <sys/auxv.h>
 #endif
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // $LIGHTCONE_TILES: "off" leaves them out. For tests, on every processor with AVX-512: "emulated", and "refused", a
@@ -183,4 +183,4 @@ std::vector<Target> known_targets() {
   return all;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

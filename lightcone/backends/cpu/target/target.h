@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/cpu/target/isa.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 struct Target {
   Isa isa = Isa::Generic;
@@ -42,4 +42,4 @@ bool runs_here(const Target& t);
 // The processors that kernels exist for, oldest first; of the architecture this library was compiled for.
 std::vector<Target> known_targets();
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

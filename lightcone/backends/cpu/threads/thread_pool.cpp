@@ -11,7 +11,7 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // Some microseconds: the usual gap between two kernels of a program. With more threads than cores a spinning
@@ -213,4 +213,4 @@ std::shared_ptr<Parallel> threads(int n) {
   return std::make_shared<ThreadPool>(n);
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

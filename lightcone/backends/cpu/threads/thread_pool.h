@@ -6,7 +6,7 @@
 
 #include "lightcone/device/parallel.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // After fork() the child has none of the threads: at its first run() there the pool makes new ones, or works on the
 // caller's alone when the system gives none. The numbers are the same.
@@ -28,4 +28,4 @@ class ThreadPool final : public Parallel {
 int available_cores();                     // that this process may use
 std::shared_ptr<Parallel> threads(int n);  // 0: all cores; 1: the calling thread alone
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

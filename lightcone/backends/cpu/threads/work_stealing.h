@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 class StealingRanges {
  public:
@@ -52,4 +52,4 @@ class StealingRanges {
   Part parts_of_[kMost];  // of which the first are written
 };
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

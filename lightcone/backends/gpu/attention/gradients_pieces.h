@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace lc::gpu::gradients_pieces {
+namespace lc::backends::gpu::gradients_pieces {
 
 // COUNT rows of a matrix [END][N] from BEGIN on, and of each COLUMNS numbers from D0 on; zeros where it has none.
 inline constexpr std::string_view kGradientsStage =
@@ -293,4 +293,4 @@ inline constexpr std::string_view kKeep = R"(      LC_UNROLL
       }
 )";
 
-}  // namespace lc::gpu::gradients_pieces
+}  // namespace lc::backends::gpu::gradients_pieces

@@ -10,10 +10,10 @@
 #include "lightcone/codegen/simt/filled.h"
 #include "lightcone/codegen/simt/tensor_cores.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
-using simt::filled;
+using codegen::simt::filled;
 using std::to_string;
 
 constexpr int kSums = 32;
@@ -26,7 +26,7 @@ struct Matrix {
 
 class GradientsText {
  public:
-  GradientsText(const AttentionGradients& a, const GradientsTile& tile, simt::Language l)
+  GradientsText(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l)
       : a_(a), tile_(tile), language_(l), symbolic_(a.symbolic()) {}
   std::string finite(std::string_view name) const;
   std::string queries(std::string_view name) const;
@@ -35,7 +35,7 @@ class GradientsText {
  private:
   std::string size(const Dim& d) const;
   std::string ours(std::string_view text) const;
-  std::string begin(std::string_view name, const std::vector<simt::Parameter>& places) const;
+  std::string begin(std::string_view name, const std::vector<codegen::simt::Parameter>& places) const;
   std::string stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
                     const std::string& at) const;
   std::string products(const std::string& sum, const Matrix& own, const Matrix& others) const;
@@ -49,11 +49,11 @@ class GradientsText {
   std::string score(bool of_queries) const;
   std::string place_mask() const;
   std::string odd_numbers(const std::string& name, int head) const;
-  std::vector<simt::Parameter> operands() const;
+  std::vector<codegen::simt::Parameter> operands() const;
 
   const AttentionGradients& a_;
   const GradientsTile& tile_;
-  simt::Language language_;
+  codegen::simt::Language language_;
   std::vector<Dim> symbolic_;
 };
 
@@ -68,11 +68,11 @@ std::string GradientsText::ours(std::string_view text) const {
                        {"ROWS", size(a_.rows())},
                        {"GROUP", to_string(a_.group) + "L"},
                        {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
-                       {"SCALE", ir::number(a_.scale, DType::F32)},
-                       {"EXPONENT", ir::number(std::numbers::log2e_v<float>, DType::F32)}});
+                       {"SCALE", codegen::number(a_.scale, DType::F32)},
+                       {"EXPONENT", codegen::number(std::numbers::log2e_v<float>, DType::F32)}});
 }
 
-std::string GradientsText::begin(std::string_view name, const std::vector<simt::Parameter>& places) const {
+std::string GradientsText::begin(std::string_view name, const std::vector<codegen::simt::Parameter>& places) const {
   std::string all;
   for (const auto& [n, v] :
        std::initializer_list<std::pair<const char*, int>>{{"ROWS", tile_.rows},
@@ -88,8 +88,9 @@ std::string GradientsText::begin(std::string_view name, const std::vector<simt::
                                                           {"WEIGHTS", tile_.weights()},
                                                           {"WEIGHTS_PITCH", tile_.weights_pitch()}})
     all += (all.empty() ? "" : ", ") + std::string(n) + " = " + to_string(v);
-  return std::string(tile_.cores ? simt::tensor_primitives() : "") + "\n" +
-         simt::begin_kernel(language_, name, tile_.threads(), places, symbolic_.size(), "long", tile_.resident) +
+  return std::string(tile_.cores ? codegen::simt::tensor_primitives() : "") + "\n" +
+         codegen::simt::begin_kernel(language_, name, tile_.threads(), places, symbolic_.size(), "long",
+                                     tile_.resident) +
          "  enum { " + all + " };\n";
 }
 
@@ -202,7 +203,7 @@ std::string GradientsText::score(bool of_queries) const {
                                            {"OTHER_END", ends[of_queries ? 1 : 0]},
                                            {"OTHER", tile_.cores ? "j / 2 * 8 + lane * 2 + j % 2" : "lane + j * LANES"},
                                            {"AND", also},
-                                           {"SCALE", ir::number(a_.scale, DType::F32)}});
+                                           {"SCALE", codegen::number(a_.scale, DType::F32)}});
 }
 
 std::string GradientsText::place_mask() const {
@@ -223,8 +224,8 @@ std::string GradientsText::odd_numbers(const std::string& name, int head) const 
          ");\n    LC_UNROLL\n    for (int l = 0; l < 4; ++l) sum += LC_AT(w, l) * 0.0f;\n  }\n";
 }
 
-std::vector<simt::Parameter> GradientsText::operands() const {
-  std::vector<simt::Parameter> places = {{"float", "q"}, {"float", "k"}, {"float", "v"}, {"float", "g"}};
+std::vector<codegen::simt::Parameter> GradientsText::operands() const {
+  std::vector<codegen::simt::Parameter> places = {{"float", "q"}, {"float", "k"}, {"float", "v"}, {"float", "g"}};
   if (!a_.mask.empty()) places.push_back({"u8", "mask"});
   return places;
 }
@@ -239,7 +240,7 @@ std::string GradientsText::finite(std::string_view name) const {
 }
 
 std::string GradientsText::queries(std::string_view name) const {
-  std::vector<simt::Parameter> places = operands();
+  std::vector<codegen::simt::Parameter> places = operands();
   places.push_back({"float", "dq", true}), places.push_back({"float", "scratch", true});
   const std::string queries = size(a_.queries), keys = size(a_.keys);
   const Matrix q{"q_head", "first", queries, a_.depth}, k{"k_head", "o0", keys, a_.depth};
@@ -263,7 +264,7 @@ std::string GradientsText::queries(std::string_view name) const {
 }
 
 std::string GradientsText::keys(std::string_view name) const {
-  std::vector<simt::Parameter> places = operands();
+  std::vector<codegen::simt::Parameter> places = operands();
   places.push_back({"float", "scratch"}), places.push_back({"float", "dk", true}),
       places.push_back({"float", "dv", true});
   const std::string queries = size(a_.queries), keys = size(a_.keys);
@@ -271,7 +272,7 @@ std::string GradientsText::keys(std::string_view name) const {
   const Matrix g{"g_head", "o0", queries, a_.width}, v{"v_head", "first", keys, a_.width};
   std::string out = begin(name, places) + shared() + ours(gradients_pieces::kKeysBegin);
   // With PoCL 3.1 dK was wrong where a vote decides where the walk begins: on OpenCL nothing is left out.
-  if (a_.causal && language_ != simt::Language::OpenCl)
+  if (a_.causal && language_ != codegen::simt::Language::OpenCl)
     out += filled(ours(gradients_pieces::kKeysCausal),
                   {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
   out += zeros("of_keys", a_.depth) + zeros("of_values", a_.width);
@@ -298,18 +299,18 @@ std::vector<Dim> AttentionGradients::symbolic() const {
 }
 
 int GradientsTile::step(int head) const {
-  if (cores) return up(head, 16);
+  if (cores) return round_up(head, 16);
   const int steps = (head + kStep - 1) / kStep;
-  return up((head + steps - 1) / steps, 4);
+  return round_up((head + steps - 1) / steps, 4);
 }
 int GradientsTile::pitch(int head) const {
   if (cores) return step(head) + kCorePad;
   return step(head) % 8 == 0 ? step(head) + 4 : step(head);
 }
 int GradientsTile::columns(int head) const {
-  if (cores) return up(head, 16) / lanes;
+  if (cores) return round_up(head, 16) / lanes;
   const int n = (head + lanes - 1) / lanes;
-  return n > 2 ? up(n, 4) : n;
+  return n > 2 ? round_up(n, 4) : n;
 }
 int GradientsTile::side(int head) const {
   const int n = std::min(columns(head), 4);
@@ -328,7 +329,7 @@ namespace {
 
 // A thread has two rows of each sum: those of 128 columns, and scores and slopes of 32 others, fit its registers.
 std::optional<GradientsTile> tile_of_cores(const AttentionGradients& a, const AttentionTarget& target) {
-  const int most = up(std::max(a.depth, a.width), 16);
+  const int most = round_up(std::max(a.depth, a.width), 16);
   if (most > 128) return std::nullopt;
   GradientsTile t{64, most > 64 ? 32 : 64, 32, 4, true};
   t.chunk = (t.rows + t.others) * (most + kCorePad);
@@ -363,16 +364,17 @@ Dim gradients_scratch(const AttentionGradients& a, const GradientsTile& tile) {
   return (Dim(3) * a.rows() + a.key_heads * tiles) * Dim(4);
 }
 
-std::string finite_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
+std::string finite_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
                         std::string_view name) {
   return GradientsText(a, tile, l).finite(name);
 }
-std::string queries_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
+std::string queries_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
                          std::string_view name) {
   return GradientsText(a, tile, l).queries(name);
 }
-std::string keys_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l, std::string_view name) {
+std::string keys_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
+                      std::string_view name) {
   return GradientsText(a, tile, l).keys(name);
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

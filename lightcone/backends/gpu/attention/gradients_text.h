@@ -20,7 +20,7 @@
 
 #include "lightcone/backends/gpu/attention/tile.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // q [heads, queries, depth], k [key_heads, keys, depth], v [key_heads, keys, width], g [heads, queries, width]: heads
 // with all axes before them.
@@ -67,12 +67,13 @@ std::optional<GradientsTile> gradients_tile(const AttentionGradients& a, const A
 Dim gradients_scratch(const AttentionGradients& a, const GradientsTile& tile);
 
 // Places: k, v, that memory.
-std::string finite_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
+std::string finite_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
                         std::string_view name);
 // Places: q, k, v, g, the mask if there is one, dq, that memory.
-std::string queries_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l,
+std::string queries_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
                          std::string_view name);
 // Places: q, k, v, g, the mask, that memory, dk, dv.
-std::string keys_text(const AttentionGradients& a, const GradientsTile& tile, simt::Language l, std::string_view name);
+std::string keys_text(const AttentionGradients& a, const GradientsTile& tile, codegen::simt::Language l,
+                      std::string_view name);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

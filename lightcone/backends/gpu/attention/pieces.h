@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace lc::gpu::pieces {
+namespace lc::backends::gpu::pieces {
 
 inline constexpr std::string_view kArrays = R"(  LC_SHARED(float, queries, PADDED_DEPTH * ROWS);
   LC_SHARED(float, chunk, CHUNK);
@@ -250,4 +250,4 @@ $READ            } else {
         }
 )";
 
-}  // namespace lc::gpu::pieces
+}  // namespace lc::backends::gpu::pieces

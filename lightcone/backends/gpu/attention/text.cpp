@@ -12,17 +12,18 @@
 #include "lightcone/codegen/simt/filled.h"
 #include "lightcone/codegen/simt/tensor_cores.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
+using codegen::simt::filled;
 using lowering::Attention;
 using lowering::AttentionStep;
 using lowering::CacheType;
-using simt::filled;
 using std::to_string;
 
-std::string_view stored_type(CacheType t, simt::Language l) {
-  if (t == CacheType::I8) return l == simt::Language::OpenCl ? "char" : "signed char";  // what vload16 is defined for
+std::string_view stored_type(CacheType t, codegen::simt::Language l) {
+  if (t == CacheType::I8)
+    return l == codegen::simt::Language::OpenCl ? "char" : "signed char";  // what vload16 is defined for
   return t == CacheType::F32 ? "float" : "u16";
 }
 std::string widened(CacheType t, const std::string& v) {
@@ -86,8 +87,8 @@ std::string Text::ours(std::string_view text) const {
                        {"BLOCKS", sizes_.blocks()},
                        {"SPLITS", sizes_.splits()},
                        {"SPLIT", sizes_.split()},
-                       {"SCALE", ir::number(a_.scores.scale, DType::F32)},
-                       {"EXPONENT", ir::number(a_.scores.exponent, DType::F32)}});
+                       {"SCALE", codegen::number(a_.scores.scale, DType::F32)},
+                       {"EXPONENT", codegen::number(a_.scores.exponent, DType::F32)}});
 }
 
 void Text::constants(const AttentionTile& t) {
@@ -271,14 +272,14 @@ std::string Text::steps() const {
     const AttentionStep& step = a_.scores.step[static_cast<std::size_t>(k)];
     const std::string n = to_string(k);
     switch (step.kind) {
-      case AttentionStep::Scale: s += "          x = x * " + ir::number(step.value, DType::F32) + ";\n"; break;
-      case AttentionStep::Shift: s += "          x = x + " + ir::number(step.value, DType::F32) + ";\n"; break;
+      case AttentionStep::Scale: s += "          x = x * " + codegen::number(step.value, DType::F32) + ";\n"; break;
+      case AttentionStep::Shift: s += "          x = x + " + codegen::number(step.value, DType::F32) + ";\n"; break;
       case AttentionStep::Bias:
         s += "          if (key < end && real) x = x + step" + n + "[step" + n + "_at[r] + key * step" + n + "_key];\n";
         break;
       case AttentionStep::Mask:
-        s += "          x = (kept" + n + " >> (i * MY_KEYS + j) & 1u) ? x : " + ir::number(step.value, DType::F32) +
-             ";\n";
+        s += "          x = (kept" + n +
+             " >> (i * MY_KEYS + j) & 1u) ? x : " + codegen::number(step.value, DType::F32) + ";\n";
         break;
     }
   }
@@ -314,7 +315,7 @@ void Text::fold(const std::string& v, const std::string& joined) {
 
 std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view name) {
   tile_ = tile;
-  std::vector<simt::Parameter> places(a_.operands.size());
+  std::vector<codegen::simt::Parameter> places(a_.operands.size());
   places[0] = {"float", "q"}, places[1] = {std::string(stored_type(a_.scores.k_type, target_.language)), "k"};
   places[2] = {std::string(stored_type(a_.scores.v_type, target_.language)), "v"};
   if (a_.k_scale) places[static_cast<std::size_t>(a_.k_scale)] = {"float", "k_scale"};
@@ -331,7 +332,8 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
   places.push_back({"float", "out", true});
   if (splits) places.push_back({"float", "partial", true});
   out_ = "\n" +
-         simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long", tile.resident()) +
+         codegen::simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long",
+                                     tile.resident()) +
          aliases;
   constants(tile);
   for (const auto& [stride, v] : std::initializer_list<std::pair<const char*, Dim>>{{"keys", l_.keys},
@@ -365,7 +367,7 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
     out_ += "  if (" + sizes_.splits() + " > 1) {" + ours(pieces::kPartials) + "  } else {" + ours(pieces::kResults) +
             "  }\n";
   else out_ += ours(pieces::kResults);
-  return (tile.cores ? std::string(simt::tensor_primitives()) : "") + out_ + "}\n";
+  return (tile.cores ? std::string(codegen::simt::tensor_primitives()) : "") + out_ + "}\n";
 }
 
 // ---- the splits together ------------------------------------------------------------------------
@@ -393,14 +395,14 @@ $PLACE  LC_GLOBAL const float* const mine = partial + group * $SPLITS * ($WIDTH 
 )";
 
 std::string Text::join(std::string_view name) {
-  const simt::Parameter places[] = {{"float", "partial"}, {"float", "out", true}};
+  const codegen::simt::Parameter places[] = {{"float", "partial"}, {"float", "out", true}};
   const auto out = [](const Axis& x) { return x.out; };
   locate("  ", "batch", 0, a_.batches, {{"const long at_batch", 0, out}});
   locate("  ", "row", a_.batches, a_.axes, {{"const long at_row", 0, out}});
   line("  const long at = at_batch + at_row;");
   const std::string place = std::exchange(out_, {});
   const int threads = join_threads(a_, target_);
-  return "\n" + simt::begin_kernel(target_.language, name, threads, places, sizes_.count(), "long") +
+  return "\n" + codegen::simt::begin_kernel(target_.language, name, threads, places, sizes_.count(), "long") +
          filled(ours(kJoin),
                 {{"PLACE", place}, {"WIDTH", to_string(*l_.width.constant())}, {"THREADS", to_string(threads)}});
 }
@@ -431,4 +433,4 @@ int join_threads(const Attention& a, const AttentionTarget& target) {
   return std::min(target.threads, std::max(static_cast<int>(std::bit_ceil(columns)), 32));
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -13,7 +13,7 @@
 
 #include "lightcone/backends/gpu/attention/tile.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // What the kernels are told of a run: every expression of the layout that is no number, and what enqueue() chooses.
 class AttentionSizes {
@@ -40,4 +40,4 @@ std::string join_text(const lowering::Attention& a, const AttentionSizes& sizes,
                       std::string_view name);
 int join_threads(const lowering::Attention& a, const AttentionTarget& target);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

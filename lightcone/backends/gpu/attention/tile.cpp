@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 using lowering::Attention;
@@ -16,7 +16,7 @@ int head(const Dim& d) { return static_cast<int>(*d.constant()); }
 
 // How many neighbours along an axis of this stride are read at once: up to `most`, of which all that an address is made
 // of are multiples.
-int side_by_side(std::int64_t most, const Dim& stride, std::span<const Dim> multiples) {
+int vector_width(std::int64_t most, const Dim& stride, std::span<const Dim> multiples) {
   std::int64_t n = stride == Dim(1) ? most : 1;
   while (n > 1 && !std::ranges::all_of(multiples, [&](const Dim& d) { return d % Dim(n) == Dim(0); })) n /= 2;
   return static_cast<int>(n);
@@ -39,8 +39,8 @@ std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& t
   const int depth = head(a.layout.depth), width = head(a.layout.width);
   AttentionTile t{rows, keys, teams, lanes, 0, (width + lanes - 1) / lanes, keys};
   const int steps = (depth + kStep - 1) / kStep;
-  t.step = up((depth + steps - 1) / steps, depth % 16 == 0 ? 16 : depth % 4 == 0 ? 4 : 1);
-  if (t.columns > 2) t.columns = up(t.columns, 4);
+  t.step = round_up((depth + steps - 1) / steps, depth % 16 == 0 ? 16 : depth % 4 == 0 ? 4 : 1);
+  if (t.columns > 2) t.columns = round_up(t.columns, 4);
   while (t.span > 1 && t.span * t.columns * t.lanes > t.chunk()) t.span /= 2;
   const bool fits = shared_bytes(a, t, target.warp) <= std::min(target.shared, kStaticShared);
   if (!fits || t.threads() > target.threads || t.threads() % target.warp != 0) return std::nullopt;
@@ -52,20 +52,20 @@ std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& t
 int key_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.depth, Dim(t.step), a.layout.k_at, a.layout.k_key};
   for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].k);
-  return side_by_side(16 / lowering::cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
+  return vector_width(16 / lowering::cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
 }
 
 int value_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.width, Dim(t.columns * t.lanes), a.layout.v_at, a.layout.v_key};
   for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].v);
-  return side_by_side(16 / lowering::cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
+  return vector_width(16 / lowering::cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
 }
 
 int mask_vector(const Attention& a, std::size_t step) {
   if (a.scores.step[step].kind != lowering::AttentionStep::Mask) return 1;
   std::vector<Dim> multiples = {a.layout.keys, a.layout.step_at[step]};
   for (const auto& axis : a.layout.axis) multiples.push_back(axis.step[step]);
-  const int n = side_by_side(16, a.layout.step_key[step], multiples);
+  const int n = vector_width(16, a.layout.step_key[step], multiples);
   return n < 4 ? 1 : n;
 }
 
@@ -77,7 +77,7 @@ int AttentionTile::parts(int warp) const { return lanes > warp ? lanes / warp : 
 
 // Rows by 16 a warp, numbers padded to what an instruction takes.
 std::optional<AttentionTile> tile_of_cores(const Attention& a, const AttentionTarget& target) {
-  const int depth = up(head(a.layout.depth), 16), width = up(head(a.layout.width), 16);
+  const int depth = round_up(head(a.layout.depth), 16), width = round_up(head(a.layout.width), 16);
   for (const auto& [rows, keys] : {std::pair{64, 64}, {64, 32}, {32, 32}}) {
     AttentionTile t{rows, keys, rows / 2, 4, 16, width / 4, keys, true, depth};
     if (shared_bytes(a, t, target.warp) <= std::min(target.shared, kStaticShared)) return t;
@@ -125,4 +125,4 @@ KeySplits split_keys(std::int64_t keys, const AttentionTile& tile) {
   return {stretch, (keys + stretch - 1) / stretch};
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

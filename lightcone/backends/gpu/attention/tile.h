@@ -22,11 +22,11 @@
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/lowering/attention.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // What of a device a tile has to know.
 struct AttentionTarget {
-  simt::Language language;
+  codegen::simt::Language language;
   int threads;  // of a group, at most
   int warp;     // threads that exchange registers
   std::int64_t shared;
@@ -38,7 +38,7 @@ inline bool is_head(const Dim& d) { return d.constant() && *d.constant() >= 1 &&
 inline constexpr int kStep = 32;                         // of those, at least so many are in shared memory at once
 inline constexpr std::int64_t kStaticShared = 48 << 10;  // what CUDA lets a text declare
 inline constexpr int kCorePad = 8;  // between rows of halves in shared memory, so that eight of them are in all banks
-inline int up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
+inline int round_up(int n, int multiple) { return (n + multiple - 1) / multiple * multiple; }
 inline constexpr std::int64_t kFewRows = 64;  // up to so many the keys are split over groups
 inline constexpr std::int64_t kSplitKeys = 256, kMostSplits = 64;
 
@@ -87,4 +87,4 @@ struct KeySplits {
 };
 KeySplits split_keys(std::int64_t keys, const AttentionTile& tile);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

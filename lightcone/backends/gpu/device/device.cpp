@@ -4,14 +4,14 @@
 
 #include "lightcone/core/error.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 int capability(const Limits& l) {
   if (l.language != Language::Cuda || !l.architecture.starts_with("sm_")) return 0;
   return std::atoi(l.architecture.c_str() + 3);
 }
 
-void GpuDevice::multiply(const LibraryProduct& p, Place, Place, Place, Place) {
+void GpuDevice::multiply(const LibraryProduct& p, BufferSlice, BufferSlice, BufferSlice, BufferSlice) {
   throw Error("device", str_cat(name(), " does not run products of ", p.library()));
 }
 
@@ -25,4 +25,4 @@ void GpuDevice::launch(const Launch& l) {
   kernel->enqueue(l, *this);
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

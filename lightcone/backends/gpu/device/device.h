@@ -15,11 +15,11 @@
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/device/device.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
-using simt::Language;
-inline constexpr std::size_t kMostPlaces = 64;  // of a start
-inline constexpr std::size_t kMostSizes = 64;
+using codegen::simt::Language;
+inline constexpr std::size_t kMaxBuffers = 64;  // of a start
+inline constexpr std::size_t kMaxSizes = 64;
 
 // What code for a device may use.
 struct Limits {
@@ -27,15 +27,15 @@ struct Limits {
   std::string architecture;  // what code is compiled for, "sm_90a"
   std::string driver;        // and by whom: with the architecture, what compiled code is valid for
   Language language = Language::Cuda;
-  int threads = 256;                 // of a group, at most
-  int warp = 1;                      // threads that exchange registers; 1: none can
-  std::size_t shared = 32 << 10;     // bytes of memory that the threads of a group may share
-  int processors = 1;                // groups that run at once, at least
-  std::size_t memory = 0;            // bytes in all
-  std::int64_t groups = 2147483647;  // of a launch, at most
-  std::size_t places = kMostPlaces;  // arguments of a kernel that are memory, at most
-  bool f64 = true;                   // numbers of 64 bits
-  bool warpgroups = false;           // products by four warps together, from tiles that the device copies (TileMap)
+  int max_block_size = 256;                 // threads
+  int warp = 1;                             // threads that exchange registers; 1: none can
+  std::size_t shared = 32 << 10;            // bytes of memory that the threads of a group may share
+  int multiprocessors = 1;                  // groups that run at once, at least
+  std::size_t memory = 0;                   // bytes in all
+  std::int64_t max_grid_size = 2147483647;  // blocks of a launch
+  std::size_t max_buffers = kMaxBuffers;    // arguments of a kernel that are memory
+  bool f64 = true;                          // numbers of 64 bits
+  bool warpgroups = false;  // products by four warps together, from tiles that the device copies (TensorMap)
 };
 
 // CUDA's compute capability, 90 for 9.0; 0 for other languages.
@@ -56,8 +56,8 @@ class Code {
 // chunks of 16 permuted, and zeros stand for what lies outside of the array: CUDA's tensor map. Axes are innermost
 // first.
 inline constexpr std::size_t kMostAxes = 5;
-struct TileMap {
-  Place at;
+struct TensorMap {
+  BufferSlice at;
   int bytes = 2;  // of an element
   std::size_t axes = 0;
   std::array<std::int64_t, kMostAxes> extents{};
@@ -67,15 +67,15 @@ struct TileMap {
 
 // What one start of a kernel takes: its arguments are the maps, the places, in order, and behind them the sizes, 64
 // bits each.
-struct Start {
+struct KernelLaunch {
   const Code* code = nullptr;
-  std::size_t function = 0;  // in the order in which they were named to compile()
-  std::int64_t groups = 1;   // 0: nothing is started
-  int threads = 1;           // of a group
-  std::size_t shared = 0;    // bytes of shared memory beyond what the text declares
-  std::span<const Place> places = {};
+  std::size_t function = 0;    // in the order in which they were named to compile()
+  std::int64_t grid_size = 1;  // thread blocks; 0: nothing runs
+  int block_size = 1;          // threads of a block
+  std::size_t shared = 0;      // bytes of shared memory beyond what the text declares
+  std::span<const BufferSlice> buffers = {};
   std::span<const std::int64_t> sizes = {};
-  std::span<const TileMap> maps = {};  // only where Limits::warpgroups
+  std::span<const TensorMap> tensor_maps = {};  // only where Limits::warpgroups
 };
 
 class GpuDevice : public Device {
@@ -84,7 +84,7 @@ class GpuDevice : public Device {
   // A program in the device's language, and which of its kernels are wanted. An Error has the compiler's words.
   virtual std::shared_ptr<const Code> compile(const std::string& text, const std::vector<std::string>& kernels) = 0;
   // Behind what was started before.
-  virtual void start(const Start& s) = 0;
+  virtual void launch_kernel(const KernelLaunch& s) = 0;
 
   // How the device's library computes this product; null where there is none, or it does not take it.
   virtual std::shared_ptr<const LibraryProduct> library_product(const MatrixProduct& /*p*/) { return nullptr; }
@@ -95,7 +95,7 @@ class GpuDevice : public Device {
     return false;
   }
   // Behind what was started before. Of a device that gave such a product.
-  virtual void multiply(const LibraryProduct& p, Place a, Place b, Place to, Place scratch);
+  virtual void multiply(const LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to, BufferSlice scratch);
   // Why there is no library although one was asked for, as a sentence; "" otherwise.
   virtual std::string library_problem() const { return {}; }
 
@@ -110,4 +110,4 @@ class GpuKernel : public Kernel {
   virtual bool records() const { return true; }
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,7 +9,7 @@
 #include "lightcone/core/dtype.h"
 #include "lightcone/passes/precision.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // C[batch, row, column] = sum over k of A[batch, row, k] * B[batch, column, k], summed in f32; sizes in elements.
 struct MatrixProduct {
@@ -44,4 +44,4 @@ class LibraryProduct {
   LibraryProduct() = default;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,10 +9,10 @@
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/core/error.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 TextKernel::Places::Places(const Launch& l, std::size_t first) {
-  check(l.in.size() + 1 - first <= kMostPlaces, "a kernel of a GPU with too many operands");
+  check(l.in.size() + 1 - first <= kMaxBuffers, "a kernel of a GPU with too many operands");
   for (std::size_t k = first; k < l.in.size(); ++k) places_[count_++] = l.in[k];
   places_[count_++] = l.out;
 }
@@ -57,14 +57,14 @@ void compile_all(std::vector<Unit>& units, GpuDevice& device) {
 }  // namespace
 
 void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
-  ir::KernelNames names;
+  codegen::KernelNames names;
   std::map<std::string, std::pair<std::size_t, std::size_t>> place;  // by name: unit, function
   std::vector<Unit> units;
   for (const auto& k : kernels) {
     k->rename(names.of(k->text("@")));
     if (place.contains(k->name())) continue;
     if (units.empty() || units.back().names.size() >= kUnit)
-      units.push_back({simt::prelude(device.limits().language), {}, {}});
+      units.push_back({codegen::simt::prelude(device.limits().language), {}, {}});
     place[k->name()] = {units.size() - 1, units.back().names.size()};
     units.back().text += k->text(k->name());
     for (std::size_t f = 0; f < k->functions(); ++f) units.back().names.push_back(function_name(k->name(), f));
@@ -77,4 +77,4 @@ void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& de
   if (!place.empty()) log.fired["kernels compiled"] = static_cast<int>(place.size());
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,10 +9,10 @@
 #include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // How many groups of b hold a.
-inline std::int64_t over(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class TextKernel : public GpuKernel {
  public:
@@ -31,19 +31,20 @@ class TextKernel : public GpuKernel {
   class Places {
    public:
     Places(const Launch& l, std::size_t first = 0);
-    std::span<const Place> all() const { return {places_, count_}; }
+    std::span<const BufferSlice> all() const { return {places_, count_}; }
 
    private:
-    Place places_[kMostPlaces];
+    BufferSlice places_[kMaxBuffers];
     std::size_t count_ = 0;
   };
-  void start(GpuDevice& device, const Places& places, std::int64_t groups, int threads,
-             std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
-    start(device, 0, places.all(), groups, threads, sizes, shared);
+  void launch_kernel(GpuDevice& device, const Places& places, std::int64_t groups, int threads,
+                     std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
+    launch_kernel(device, 0, places.all(), groups, threads, sizes, shared);
   }
-  void start(GpuDevice& device, std::size_t function, std::span<const Place> places, std::int64_t groups, int threads,
-             std::span<const std::int64_t> sizes, std::size_t shared = 0, std::span<const TileMap> maps = {}) const {
-    device.start({code_.get(), function_ + function, groups, threads, shared, places, sizes, maps});
+  void launch_kernel(GpuDevice& device, std::size_t function, std::span<const BufferSlice> places, std::int64_t groups,
+                     int threads, std::span<const std::int64_t> sizes, std::size_t shared = 0,
+                     std::span<const TensorMap> maps = {}) const {
+    device.launch_kernel({code_.get(), function_ + function, groups, threads, shared, places, sizes, maps});
   }
 
  private:
@@ -55,4 +56,4 @@ class TextKernel : public GpuKernel {
 // Names them by what they are, compiles each text once, and installs the code.
 void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -2,49 +2,49 @@
 
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
 namespace {
 
-const QuantInfo& format_of(const Side& s) { return *lowering::block_format(s.type); }
+const QuantInfo& format_of(const Operand& s) { return *lowering::block_format(s.type); }
 
 // Byte `at` of a block as the text has it.
-std::string byte_at(const Side& s, int at, const std::string& more = "") {
-  const BlockRest rest = s.planes ? block_rest(format_of(s).format) : BlockRest{0, 0};
+std::string byte_at(const Operand& s, int at, const std::string& more = "") {
+  const BlockRest rest = s.repacked ? block_rest(format_of(s).format) : BlockRest{0, 0};
   const bool in_rest = at >= rest.first && at < rest.first + rest.bytes;
   const int offset = in_rest ? at - rest.first : at >= rest.first + rest.bytes ? at - rest.bytes : at;
   return std::string(in_rest ? "rest" : "main") + "[" + (more.empty() ? "" : more + " + ") + to_string(offset) + "]";
 }
-std::string half_at(const Side& s, int at) {
+std::string half_at(const Operand& s, int at) {
   return "lc_f16_to_f32((u16)(" + byte_at(s, at) + " | " + byte_at(s, at + 1) + " << 8))";
 }
-std::string shift_of(const QuantWay& w) {
-  return "(k / " + to_string(w.turn) + " % " + to_string(w.turns) + " * " + to_string(w.step) + " + " +
-         to_string(w.first) + ")";
+std::string shift_of(const BitPacking& w) {
+  return "(k / " + to_string(w.values_per_shift) + " % " + to_string(w.shifts) + " * " + to_string(w.shift_step) +
+         " + " + to_string(w.first_shift) + ")";
 }
-std::string place_of(const QuantWay& w) {
-  return "k / " + to_string(w.per) + " % " + to_string(w.around) + " + k / " + to_string(w.large) + " * " +
-         to_string(w.jump);
+std::string place_of(const BitPacking& w) {
+  return "k / " + to_string(w.values_per_step) + " % " + to_string(w.byte_period) + " + k / " +
+         to_string(w.block_values) + " * " + to_string(w.block_stride);
 }
-std::string bits(const Side& s, const QuantField& f) {
-  return "(((int)" + byte_at(s, f.at, place_of(f.way)) + " >> " + shift_of(f.way) + " & " +
-         to_string((1 << f.way.width) - 1) + ") << " + to_string(f.place) + ")";
+std::string bits(const Operand& s, const QuantField& f) {
+  return "(((int)" + byte_at(s, f.at, place_of(f.packing)) + " >> " + shift_of(f.packing) + " & " +
+         to_string((1 << f.packing.bits) - 1) + ") << " + to_string(f.place) + ")";
 }
-std::string code(const Side& s, const QuantSum<QuantField>& c) {
+std::string code(const Operand& s, const QuantSum<QuantField>& c) {
   std::string t;
-  if (c.low.way.width) t = bits(s, c.low);
-  if (c.high.way.width) t += " + " + bits(s, c.high);
+  if (c.low.packing.bits) t = bits(s, c.low);
+  if (c.high.packing.bits) t += " + " + bits(s, c.high);
   if (t.empty()) return "(float)" + to_string(c.bias);
   if (c.is_signed) t = "(int)(signed char)(" + t + ")";
   return "(float)(" + t + " + " + to_string(c.bias) + ")";
 }
 
 // Four words NAME[4] whose bytes are the sixteen codes' bits of this field.
-void words(Writer& w, const Side& s, const QuantField& f, const std::string& name, bool first) {
-  const std::string mask = to_string(((1u << f.way.width) - 1) * 0x01010101u) + "u", put = first ? " = " : " |= ";
-  if (f.way.per == 8) {  // a bit each
+void words(Writer& w, const Operand& s, const QuantField& f, const std::string& name, bool first) {
+  const std::string mask = to_string(((1u << f.packing.bits) - 1) * 0x01010101u) + "u", put = first ? " = " : " |= ";
+  if (f.packing.values_per_step == 8) {  // a bit each
     w.line("const u32 bits_ = (u32)" + byte_at(s, f.at, "k / 8") + " | (u32)" + byte_at(s, f.at + 1, "k / 8") +
            " << 8;");
     for (int t = 0; t < 4; ++t)
@@ -52,26 +52,26 @@ void words(Writer& w, const Side& s, const QuantField& f, const std::string& nam
              "((x | x << 7 | x << 14 | x << 21) & 16843009u) << " + to_string(f.place) + "; }");
     return;
   }
-  w.line("{ LC_LOADV(u32, 4, v_, (const LC_GLOBAL u32*)&" + byte_at(s, f.at, place_of(f.way)) + ");");
+  w.line("{ LC_LOADV(u32, 4, v_, (const LC_GLOBAL u32*)&" + byte_at(s, f.at, place_of(f.packing)) + ");");
   for (int t = 0; t < 4; ++t)
-    w.line("  " + name + "[" + to_string(t) + "]" + put + "(LC_AT(v_, " + to_string(t) + ") >> " + shift_of(f.way) +
+    w.line("  " + name + "[" + to_string(t) + "]" + put + "(LC_AT(v_, " + to_string(t) + ") >> " + shift_of(f.packing) +
            " & " + mask + ") << " + to_string(f.place) + ";");
   w.line("}");
 }
 
-std::string value_function(QuantFormat format, bool planes) {
+std::string value_function(QuantFormat format, bool repacked) {
   const QuantInfo& f = info(format);
-  const BlockRest rest = planes ? block_rest(format) : BlockRest{0, 0};
-  Side s;
-  s.type = lowering::weight_type(format), s.planes = planes;
+  const BlockRest rest = repacked ? block_rest(format) : BlockRest{0, 0};
+  Operand s;
+  s.type = lowering::weight_type(format), s.repacked = repacked;
   std::string v = half_at(s, f.d) + " * " + code(s, f.scale) + " * " + code(s, f.q);
   if (f.d_min >= 0) v += " - " + half_at(s, f.d_min) + " * " + code(s, f.min);
   const std::string main = to_string(f.bytes - rest.bytes), last = rest.bytes ? "p + " + main + " * blocks + i / " +
                                                                                     to_string(f.elements) + " * " +
                                                                                     to_string(rest.bytes)
                                                                               : "p";
-  return "LC float lc_value_" + std::string(f.name) + (planes ? "_planes" : "") + "(const LC_GLOBAL u8* p, long i" +
-         (planes ? ", long blocks" : "") + ") {\n  const int k = (int)(i % " + to_string(f.elements) +
+  return "LC float lc_value_" + std::string(f.name) + (repacked ? "_planes" : "") + "(const LC_GLOBAL u8* p, long i" +
+         (repacked ? ", long blocks" : "") + ") {\n  const int k = (int)(i % " + to_string(f.elements) +
          ");\n  const LC_GLOBAL u8* const main = p + i / " + to_string(f.elements) + " * " + main + ";\n" +
          (rest.bytes ? "  const LC_GLOBAL u8* const rest = " + last + ";\n" : "") + "  return " + v + ";\n}\n";
 }
@@ -98,11 +98,11 @@ BlockRest block_rest(QuantFormat f) {
   }
 }
 
-bool reads_sixteen(const Side& s) { return s.planes || block_rest(format_of(s).format).bytes == 0; }
+bool reads_sixteen(const Operand& s) { return s.repacked || block_rest(format_of(s).format).bytes == 0; }
 
-void read_sixteen(Writer& w, const Side& s, const std::string& place, const std::string& name) {
+void read_sixteen(Writer& w, const Operand& s, const std::string& place, const std::string& name) {
   const QuantInfo& f = format_of(s);
-  const BlockRest rest = s.planes ? block_rest(f.format) : BlockRest{0, 0};
+  const BlockRest rest = s.repacked ? block_rest(f.format) : BlockRest{0, 0};
   w.line("float " + name + "[16];");
   w.open("{");
   w.let("block", "(" + place + ") / " + to_string(f.elements));
@@ -115,7 +115,7 @@ void read_sixteen(Writer& w, const Side& s, const std::string& place, const std:
   w.line("const float least = " + (f.d_min >= 0 ? "-" + half_at(s, f.d_min) + " * " + code(s, f.min) : "0.0f") + ";");
   w.line("u32 codes[4];");
   words(w, s, f.q.low, "codes", true);
-  if (f.q.high.way.width) words(w, s, f.q.high, "codes", false);
+  if (f.q.high.packing.bits) words(w, s, f.q.high, "codes", false);
   // a byte within the bits of 2^23 is 2^23 and that byte
   const int bias = f.q.bias - (f.q.is_signed ? 128 : 0);
   const std::string sign = f.q.is_signed ? " ^ 2155905152u" : "";
@@ -127,16 +127,16 @@ void read_sixteen(Writer& w, const Side& s, const std::string& place, const std:
   w.close();
 }
 
-std::string planes_text(QuantFormat format, std::string_view name, int threads, simt::Language language) {
+std::string planes_text(QuantFormat format, std::string_view name, int threads, codegen::simt::Language language) {
   const QuantInfo& f = info(format);
   const BlockRest rest = block_rest(format);
   const int main = f.bytes - rest.bytes;
-  const simt::Parameter places[] = {{"u8", "blocks"}, {"u8", "planes", true}};
+  const codegen::simt::Parameter places[] = {{"u8", "blocks"}, {"u8", "planes", true}};
   const auto copy = [](const std::string& to, const std::string& from, int bytes) {
     return bytes ? "  for (int i = 0; i < " + to_string(bytes) + "; ++i) " + to + " = " + from + ";\n" : std::string();
   };
-  return simt::begin_kernel(language, name, threads, places, 1, "long") + "  const long b = (long)LC_GROUP * " +
-         to_string(threads) + " + LC_THREAD;\n  if (b >= n0) return;\n" +
+  return codegen::simt::begin_kernel(language, name, threads, places, 1, "long") +
+         "  const long b = (long)LC_GROUP * " + to_string(threads) + " + LC_THREAD;\n  if (b >= n0) return;\n" +
          copy("planes[b * " + to_string(main) + " + i]", "blocks[b * " + to_string(f.bytes) + " + i]", rest.first) +
          copy("planes[b * " + to_string(main) + " + " + to_string(rest.first) + " + i]",
               "blocks[b * " + to_string(f.bytes) + " + " + to_string(rest.first + rest.bytes) + " + i]",
@@ -146,4 +146,4 @@ std::string planes_text(QuantFormat format, std::string_view name, int threads, 
          "}\n";
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -12,7 +12,7 @@
 #include "lightcone/backends/gpu/products/writer.h"
 #include "lightcone/codegen/simt/dialect.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // The bytes of a block that plane 1 has.
 struct BlockRest {
@@ -20,14 +20,14 @@ struct BlockRest {
 };
 BlockRest block_rest(QuantFormat f);
 // The kernel that makes planes of blocks. Its number is how many there are; a thread takes one.
-std::string planes_text(QuantFormat f, std::string_view name, int threads, simt::Language language);
+std::string planes_text(QuantFormat f, std::string_view name, int threads, codegen::simt::Language language);
 
 // lc_value_FORMAT(p, i): element i of blocks as the file has them; lc_value_FORMAT_planes(p, i, blocks): of planes.
 std::string block_functions(QuantFormat f);
 
 // Can sixteen neighbours be read at once? In planes, or where the file has them so.
-bool reads_sixteen(const Side& s);
+bool reads_sixteen(const Operand& s);
 // Defines NAME[16], the numbers from element `place` on, a multiple of sixteen.
-void read_sixteen(Writer& w, const Side& s, const std::string& place, const std::string& name);
+void read_sixteen(Writer& w, const Operand& s, const std::string& place, const std::string& name);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -4,18 +4,18 @@
 
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
-std::vector<simt::Parameter> ProductTexts::places() const {
-  std::vector<simt::Parameter> all{{element_type(p.a.type), "in_a"}, {element_type(p.b.type), "in_b"}};
+std::vector<codegen::simt::Parameter> ProductTexts::places() const {
+  std::vector<codegen::simt::Parameter> all{{element_type(p.a.type), "in_a"}, {element_type(p.b.type), "in_b"}};
   if (parts) {
     all.push_back({sum_type(), "out_", true});
     return all;
   }
-  for (const simt::Parameter& more : tail.places()) all.push_back(more);
-  all.push_back({std::string(info(tail.result).c), "out_", true});
+  for (const codegen::simt::Parameter& more : epilogue.places()) all.push_back(more);
+  all.push_back({std::string(info(epilogue.result).c), "out_", true});
   return all;
 }
 
@@ -26,15 +26,15 @@ std::string ProductTexts::functions() const {
 
 std::string ProductTexts::finished(Writer& w, int threads, std::string_view first, int resident) const {
   return functions() +
-         simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(), resident,
-                            first) +
+         codegen::simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(),
+                                     resident, first) +
          w.text() + "}\n";
 }
 
 void ProductTexts::store(Writer& w, const std::string& place, const std::string& sum) const {
   if (parts) return w.line("out_[part * " + w.number(p.results()) + " + " + place + "] = " + sum + ";");
   w.let("c_at", place);
-  const simt::InlinedLines lines = tail.at(w, p, "c_at", sum, language);
+  const codegen::simt::InlinedLines lines = epilogue.at(w, p, "c_at", sum, language);
   w.raw(lines.text);
   w.line("out_[c_at] = " + lines.result + ";");
 }
@@ -49,7 +49,7 @@ bool ProductTexts::pairs() const {
 
 void ProductTexts::store_two(Writer& w, const std::string& place, const std::string& first,
                              const std::string& second) const {
-  const std::string type = parts ? sum_type() : std::string(info(tail.result).c);
+  const std::string type = parts ? sum_type() : std::string(info(epilogue.result).c);
   w.line("LC_VECTOR(" + type + ", 2, two_);");
   w.let("two_at", parts ? "part * " + w.number(p.results()) + " + " + place : place);
   for (int e = 0; e < 2; ++e) {
@@ -59,7 +59,7 @@ void ProductTexts::store_two(Writer& w, const std::string& place, const std::str
       w.line("LC_AT(two_, " + to_string(e) + ") = " + sum + ";");
     } else {
       w.let("c_at", e ? "two_at + 1" : "two_at");
-      const simt::InlinedLines lines = tail.at(w, p, "c_at", sum, language);
+      const codegen::simt::InlinedLines lines = epilogue.at(w, p, "c_at", sum, language);
       w.raw(lines.text);
       w.line("LC_AT(two_, " + to_string(e) + ") = " + lines.result + ";");
     }
@@ -115,21 +115,21 @@ std::vector<std::string> ProductTexts::locate(Writer& w, int rows, int columns) 
 // A thread adds the parts of one result. Predicted: splits + 1 numbers moved a result, all side by side.
 KernelText ProductTexts::add_parts() const {
   constexpr int kThreads = 256;
-  Writer w(p.wide, kGivenSizes);
+  Writer w(p.needs_64bit_index, kGivenSizes);
   const std::string results = w.number(p.results());
   w.let("at", "(" + w.index() + ")LC_GROUP * " + to_string(kThreads) + " + LC_THREAD");
   w.line("if (at >= " + results + ") return;");
   w.line(sum_type() + " sum = in_part[at];");
   w.line("for (" + w.index() + " s = 1; s < n0; ++s) sum = sum + in_part[s * " + results + " + at];");
   store(w, "at", "sum");
-  std::vector<simt::Parameter> all{{sum_type(), "in_part"}};
-  for (const simt::Parameter& more : tail.places()) all.push_back(more);
-  all.push_back({std::string(info(tail.result).c), "out_", true});
+  std::vector<codegen::simt::Parameter> all{{sum_type(), "in_part"}};
+  for (const codegen::simt::Parameter& more : epilogue.places()) all.push_back(more);
+  all.push_back({std::string(info(epilogue.result).c), "out_", true});
   KernelText t{"", kThreads, w.sizes()};
-  t.text =
-      simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) + w.text() + "}\n";
+  t.text = codegen::simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) +
+           w.text() + "}\n";
   t.columns = kThreads;
   return t;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/backends/gpu/products/epilogue.h"
 #include "lightcone/backends/gpu/products/operand_map.h"
-#include "lightcone/backends/gpu/products/tail.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 inline constexpr std::size_t kGivenSizes = 2;
 
@@ -29,22 +29,22 @@ struct KernelText {
 
 struct ProductTexts {
   const Product& p;
-  const Tail& tail;
-  simt::Language language;
+  const Epilogue& epilogue;
+  codegen::simt::Language language;
   int warp;    // threads that exchange registers
   bool parts;  // the sum is split: what is written are parts, without the tail
 
   // Groups of 256 threads make tiles of 64 x 64 or 128 x 128 by way of shared memory.
   KernelText tiles(int side) const;
   // For up to `rows` rows. Threads read B once, side by side.
-  KernelText few_rows(int rows) const;
+  KernelText skinny_gemm(int rows) const;
   // Where window_lines() is not 0: threads of a group make four results side by side of so many lines each.
   KernelText windows(int lines) const;
   // Adds the parts.
   KernelText add_parts() const;
 
   // ---- what they share
-  std::vector<simt::Parameter> places() const;
+  std::vector<codegen::simt::Parameter> places() const;
   std::string functions() const;
   // The whole kernel around what was written, with parameters in front of the places.
   std::string finished(Writer& w, int threads, std::string_view first = "", int resident = 1) const;
@@ -66,4 +66,4 @@ struct ProductTexts {
 // Can few_rows() read B?
 bool reads_side_by_side(const Product& p);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

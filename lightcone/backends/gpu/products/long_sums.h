@@ -9,7 +9,7 @@
 
 #include "lightcone/backends/gpu/products/kernels.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 inline constexpr std::int64_t kLongSum = 1 << 14;  // k of a product that is added up so, at least
 // That are added up one after the other then: by a thread, by tensor cores.
@@ -65,4 +65,4 @@ class LongSums {
   int count_, inner_;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -4,7 +4,7 @@
 
 #include "lightcone/backends/gpu/products/blocks.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -39,8 +39,8 @@ std::string value(WeightType t, const std::string& pointer, const std::string& p
   return widened(t, pointer + "[" + place + "]");
 }
 
-std::string value(Writer& w, const Side& s, const std::string& pointer, const std::string& place) {
-  if (!s.planes) return value(s.type, pointer, place);
+std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& place) {
+  if (!s.repacked) return value(s.type, pointer, place);
   return "lc_value_" + std::string(lowering::name(s.type)) + "_planes(" + pointer + ", " + place + ", " +
          w.number(s.blocks) + ")";
 }
@@ -75,7 +75,7 @@ bool TileReader::fits_vectors() const {
       !all(s_.sum, s_.sum.size() - (along_sum_ ? 1 : 0)))
     return false;
   return std::all_of(s_.bounds.begin(), s_.bounds.end(),
-                     [&](const Side::Bound& b) { return (along_sum_ ? b.sum : b.own).back() == 0; });
+                     [&](const Operand::Bound& b) { return (along_sum_ ? b.sum : b.own).back() == 0; });
 }
 
 std::string TileReader::place_own(int v) const {
@@ -122,7 +122,7 @@ std::string TileReader::inside(Writer& w, const std::string& own, const std::str
   std::string test = own + "_in && " + sum + " < " + end;
   for (std::size_t j = 0; j < s_.bounds.size(); ++j) {
     const std::string c = own + "_c" + to_string(j) + " + " + sum + "_c" + to_string(j);
-    const Side::Bound& b = s_.bounds[j];
+    const Operand::Bound& b = s_.bounds[j];
     if (!(b.lo == Dim(-lowering::Convolution::kFar))) test += " && " + c + " >= " + w.number(b.lo);
     if (!(b.hi == Dim(lowering::Convolution::kFar))) test += " && " + c + " < " + w.number(b.hi);
   }
@@ -193,4 +193,4 @@ void TileReader::keep(Writer& w, const std::string& tile, int pitch) const {
   }
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

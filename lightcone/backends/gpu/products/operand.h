@@ -8,7 +8,7 @@
 #include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/products/writer.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // The C type of an operand in memory: a block format is read byte by byte.
 std::string element_type(WeightType t);
@@ -19,7 +19,7 @@ std::string widened(WeightType t, const std::string& v);
 // The element at a place, counted in elements.
 std::string value(WeightType t, const std::string& pointer, const std::string& place);
 // The same of an operand, which may lie in planes.
-std::string value(Writer& w, const Side& s, const std::string& pointer, const std::string& place);
+std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& place);
 
 class TileReader {
  public:
@@ -51,11 +51,11 @@ class TileReader {
   void sum_place(Writer& w, const std::string& k, const std::string& name) const;
 
   const Product& p_;
-  const Side& s_;
+  const Operand& s_;
   const std::vector<Dim>& extents_;  // of the own axes
   int own_, depth_, threads_, width_;
   std::string n_;
   bool along_sum_, vector_;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

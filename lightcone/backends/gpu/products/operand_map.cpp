@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 namespace {
 
@@ -21,10 +21,10 @@ std::vector<Dim> OperandMap::sizes() const {
 }
 
 std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
-  const Side& s = is_b ? p.b : p.a;
+  const Operand& s = is_b ? p.b : p.a;
   const std::vector<Dim>& extents = is_b ? p.columns : p.rows;
   const bool halves = s.type == WeightType::F16 || s.type == WeightType::BF16;
-  if ((!halves && s.type != WeightType::I8 && !lowering::is_f8(s.type)) || !s.bounds.empty() || s.planes) return {};
+  if ((!halves && s.type != WeightType::I8 && !lowering::is_f8(s.type)) || !s.bounds.empty() || s.repacked) return {};
   if (p.sum.size() != 1 || extents.size() != 1) return {};
   OperandMap m;
   m.place = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;
@@ -49,4 +49,4 @@ std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
   return m;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

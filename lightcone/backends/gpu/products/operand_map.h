@@ -7,7 +7,7 @@
 
 #include "lightcone/backends/gpu/products/product.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 inline constexpr int kMapRowBytes = 128;  // of a box's innermost axis, as the copies permute its chunks
 
@@ -28,4 +28,4 @@ struct OperandMap {
 // Of tiles of `own` rows of A or columns of B; nothing where the operand does not lie so, whatever its symbols are.
 std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

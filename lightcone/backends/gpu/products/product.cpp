@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using lowering::Contraction;
 using lowering::Convolution;
@@ -56,7 +56,7 @@ std::optional<WeightType> narrow_type(DType t) {
 }
 
 // The furthest place that is reached, at most.
-std::int64_t reach(const Product& p, const Side& s, const std::vector<Dim>& own) {
+std::int64_t reach(const Product& p, const Operand& s, const std::vector<Dim>& own) {
   Dim all = s.offset;
   const auto along = [&](const std::vector<Dim>& extents, const std::vector<Dim>& strides) {
     for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -69,11 +69,11 @@ std::int64_t reach(const Product& p, const Side& s, const std::vector<Dim>& own)
 }
 
 void finish(const Graph& g, Product& p) {
-  for (Side* s : {&p.a, &p.b})
+  for (Operand* s : {&p.a, &p.b})
     if (const auto narrow = narrow_type(g[s->node].dtype)) s->type = *narrow;
   const Dim all[] = {p.results(), product(p.rows), product(p.columns), product(p.sum)};
-  p.wide = reach(p, p.a, p.rows) >= kInt / 2 || reach(p, p.b, p.columns) >= kInt / 2;
-  for (const Dim& d : all) p.wide = p.wide || d.bounds().hi >= kInt / 2;
+  p.needs_64bit_index = reach(p, p.a, p.rows) >= kInt / 2 || reach(p, p.b, p.columns) >= kInt / 2;
+  for (const Dim& d : all) p.needs_64bit_index = p.needs_64bit_index || d.bounds().hi >= kInt / 2;
 }
 
 }  // namespace
@@ -115,30 +115,30 @@ Product make_product(const Graph& g, const Contraction& c) {
 // With channels last the pixels are rows and the filters B; else the filters are A and the pixels columns.
 Product make_product(const Graph& g, const Convolution& c) {
   Product p;
-  Side image{.node = c.image_node,
-             .type = WeightType::F32,
-             .offset = c.image_offset,
-             .batch = {},
-             .own = {},
-             .sum = {},
-             .bounds = {},
-             .planes = false,
-             .blocks = 0};
-  Side weight{.node = c.weight_node,
-              .type = c.stored,
-              .offset = c.weight_offset,
-              .batch = {},
-              .own = {},
-              .sum = {},
-              .bounds = {},
-              .planes = false,
-              .blocks = 0};
+  Operand image{.node = c.image_node,
+                .type = WeightType::F32,
+                .offset = c.image_offset,
+                .batch = {},
+                .own = {},
+                .sum = {},
+                .bounds = {},
+                .repacked = false,
+                .blocks = 0};
+  Operand weight{.node = c.weight_node,
+                 .type = c.stored,
+                 .offset = c.weight_offset,
+                 .batch = {},
+                 .own = {},
+                 .sum = {},
+                 .bounds = {},
+                 .repacked = false,
+                 .blocks = 0};
   (c.channels_last ? p.a : p.b) = image;
   (c.channels_last ? p.b : p.a) = weight;
   const auto axis = [&](const Dim& extent, const Dim& of_image, const Dim& of_weight, const Dim& out) {
     return c.channels_last ? Axis{extent, of_image, of_weight, out} : Axis{extent, of_weight, of_image, out};
   };
-  Side& seen = c.channels_last ? p.a : p.b;
+  Operand& seen = c.channels_last ? p.a : p.b;
   std::vector<Dim>& pixels = c.channels_last ? p.rows : p.columns;
   for (const Convolution::Axis& x : c.outer) add_axis(p, axis(x.extent, x.image, x.weight, x.out));
   add_axis(p, axis(c.rows.extent, c.rows.image, c.rows.weight, c.rows.out));
@@ -161,7 +161,7 @@ Product make_product(const Graph& g, const Convolution& c) {
   for (int j = 0; j < lowering::kSpatial; ++j) {
     const Convolution::Pixel& x = c.pixels[j];
     if (x.lo == Dim(-Convolution::kFar) && x.hi == Dim(Convolution::kFar)) continue;
-    Side::Bound b{{}, {}, x.lo, x.hi};
+    Operand::Bound b{{}, {}, x.lo, x.hi};
     b.own.assign(before, 0);
     for (int axis_of : spatial) b.own.push_back(axis_of == j ? x.step : 0);
     for (const Convolution::Sum& s : c.sums) b.sum.push_back(s.dilation[j]);
@@ -174,7 +174,7 @@ Product make_product(const Graph& g, const Convolution& c) {
       std::rotate(v.begin() + static_cast<std::ptrdiff_t>(i), v.begin() + static_cast<std::ptrdiff_t>(i) + 1, v.end());
     };
     last(p.sum), last(p.a.sum), last(p.b.sum);
-    for (Side::Bound& b : seen.bounds) last(b.sum);
+    for (Operand::Bound& b : seen.bounds) last(b.sum);
     break;
   }
   if (c.channels_last) p.row = c.rows.extent;
@@ -184,4 +184,4 @@ Product make_product(const Graph& g, const Convolution& c) {
   return p;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -10,12 +10,12 @@
 
 #include "lightcone/lowering/convolution.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using lowering::WeightType;
 
 // An operand: strides in elements along the axes of the product.
-struct Side {
+struct Operand {
   NodeId node = 0;
   WeightType type = WeightType::F32;
   Dim offset;
@@ -27,18 +27,18 @@ struct Side {
     Dim lo, hi;
   };
   std::vector<Bound> bounds;
-  bool planes = false;  // of a block format, kept as blocks.h has it,
-  Dim blocks = 0;       // and how many there are
+  bool repacked = false;  // of a block format, kept as blocks.h has it,
+  Dim blocks = 0;         // and how many there are
 };
 
 struct Product {
   std::vector<Dim> batch, rows, columns, sum;   // extents, innermost last
   std::vector<Dim> c_batch, c_rows, c_columns;  // strides of the result, which is dense
-  Side a, b;
-  Dim row = 1;          // what lies side by side in the result, as epilogues see it
-  bool exact = false;   // bytes, summed as numbers of 32 bits
-  bool to_f32 = false;  // and these wanted in f32
-  bool wide = false;    // places need 64 bits
+  Operand a, b;
+  Dim row = 1;                     // what lies side by side in the result, as epilogues see it
+  bool exact = false;              // bytes, summed as numbers of 32 bits
+  bool to_f32 = false;             // and these wanted in f32
+  bool needs_64bit_index = false;  // places need 64 bits
 
   Dim results() const { return product(batch) * product(rows) * product(columns); }
 };
@@ -60,4 +60,4 @@ Dim window_threads(const Product& p, int lines);
 // Is the number a multiple of n, whatever its symbols are?
 bool multiple(const Dim& d, std::int64_t n);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

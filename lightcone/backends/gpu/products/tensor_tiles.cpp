@@ -13,7 +13,7 @@
 #include "lightcone/backends/gpu/products/operand.h"
 #include "lightcone/codegen/simt/tensor_cores.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -151,7 +151,7 @@ class TensorTile {
         depth_(kRowBytes / core_.bytes),
         a_(t, false, cores, side, threads_, "a"),
         b_(t, true, cores, side, threads_, "b"),
-        w_(t.p.wide, kGivenSizes) {}
+        w_(t.p.needs_64bit_index, kGivenSizes) {}
   KernelText text();
 
  private:
@@ -254,7 +254,7 @@ KernelText TensorTile::text() {
   w_.line("lc_copy_wait<0>();");
   sums.finish(w_);
   store();
-  KernelText k{std::string(simt::tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
+  KernelText k{std::string(codegen::simt::tensor_primitives()) + t_.finished(w_, threads_), threads_, w_.sizes()};
   k.rows = k.columns = side_, k.depth = depth_;
   return k;
 }
@@ -275,4 +275,4 @@ std::string f8_name(WeightType t) { return t == WeightType::F8E4M3FN ? "e4m3" : 
 
 KernelText tensor_tiles(const ProductTexts& t, Cores cores, int side) { return TensorTile(t, cores, side).text(); }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,7 +6,7 @@
 
 #include "lightcone/backends/gpu/products/kernels.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // In what numbers the cores multiply. Sums are f32, of bytes 32 bits; of floats of 8 bits some of Hopper's sums keep 14
 // bits of what f32 would.
@@ -17,4 +17,4 @@ WeightType taken(Cores c, WeightType stored);
 std::string f8_name(WeightType t);  // as the instructions call it: e4m3
 KernelText tensor_tiles(const ProductTexts& t, Cores cores, int side);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -9,7 +9,7 @@
 #include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -36,7 +36,7 @@ struct Tile {
         pitch(size + 4),
         a(of.p, false, size, depth, kTileThreads, "a"),
         b(of.p, true, size, depth, kTileThreads, "b"),
-        w(of.p.wide, kGivenSizes) {}
+        w(of.p.needs_64bit_index, kGivenSizes) {}
 
   void multiply();
   void store();
@@ -119,4 +119,4 @@ KernelText Tile::text() {
 
 KernelText ProductTexts::tiles(int side) const { return Tile(*this, side).text(); }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

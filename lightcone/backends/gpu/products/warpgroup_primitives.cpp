@@ -5,7 +5,7 @@
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 #include "lightcone/codegen/simt/filled.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -134,20 +134,20 @@ std::string warpgroup_product(const Product& p, Cores cores, int columns) {
                             : f8  ? "f32." + f8_name(p.a.type) + "." + f8_name(p.b.type)
                                   : "f32." + types + "." + types;
   const bool halves = !bytes && !f8;
-  return simt::filled(kProduct, {{"TYPES", types},
-                                 {"KINDS", kinds},
-                                 {"SUMS", sums},
-                                 {"SUM", bytes ? "int" : "float"},
-                                 {"COUNT", to_string(count)},
-                                 {"REST", halves ? ", 1, 1, " + number(2) + ", " + number(3)
-                                          : f8   ? ", 1, 1"
-                                                 : ""},
-                                 {"REGISTERS", registers},
-                                 {"IMMEDIATES", halves ? ", \"n\"(TURNED_A), \"n\"(TURNED_B)" : ""},
-                                 {"N", to_string(columns)},
-                                 {"K", halves ? "16" : "32"},
-                                 {"A", to_string(count)},
-                                 {"B", to_string(count + 1)}});
+  return codegen::simt::filled(kProduct, {{"TYPES", types},
+                                          {"KINDS", kinds},
+                                          {"SUMS", sums},
+                                          {"SUM", bytes ? "int" : "float"},
+                                          {"COUNT", to_string(count)},
+                                          {"REST", halves ? ", 1, 1, " + number(2) + ", " + number(3)
+                                                   : f8   ? ", 1, 1"
+                                                          : ""},
+                                          {"REGISTERS", registers},
+                                          {"IMMEDIATES", halves ? ", \"n\"(TURNED_A), \"n\"(TURNED_B)" : ""},
+                                          {"N", to_string(columns)},
+                                          {"K", halves ? "16" : "32"},
+                                          {"A", to_string(count)},
+                                          {"B", to_string(count + 1)}});
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

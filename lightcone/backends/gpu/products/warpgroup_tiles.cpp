@@ -13,7 +13,7 @@
 
 #include "lightcone/backends/gpu/products/long_sums.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -34,7 +34,7 @@ class WarpgroupTile {
         depth_(kMapRowBytes / operand_map(t.p, false, kWarpgroupRows)->bytes),
         a_(*operand_map(t.p, false, kWarpgroupRows)),
         b_(*operand_map(t.p, true, columns)),
-        w_(t.p.wide, kGivenSizes) {}
+        w_(t.p.needs_64bit_index, kGivenSizes) {}
   KernelText text();
 
  private:
@@ -185,4 +185,4 @@ KernelText warpgroup_tiles(const ProductTexts& t, Cores cores, int columns) {
   return WarpgroupTile(t, cores, columns).text();
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,7 +6,7 @@
 
 #include "lightcone/backends/gpu/products/tensor_tiles.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 inline constexpr int kWarpgroupRows = 128, kWarpgroupColumns = 256;  // of a tile; or half as many columns
 
@@ -20,4 +20,4 @@ std::string_view warpgroup_primitives();
 std::string warpgroup_product(const Product& p, Cores cores, int columns);
 std::string warpgroup_types(const Product& p, Cores cores);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -14,7 +14,7 @@
 #include "lightcone/backends/gpu/products/kernels.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -45,7 +45,7 @@ struct Windows {
     std::vector<i64> coords;  // how far it moves each coordinate of a line
     i64 near = 0, weight = 0;
   };
-  const Side *image, *weight;
+  const Operand *image, *weight;
   bool image_is_b;
   std::vector<Axis> axes = {};    // innermost last
   i64 step = 1, weight_step = 0;  // along the innermost axis
@@ -56,15 +56,15 @@ struct Windows {
   const Axis& next() const { return axes[axes.size() - 2]; }
 };
 
-std::vector<i64> steps_of(const Side& s, std::size_t axis) {
+std::vector<i64> steps_of(const Operand& s, std::size_t axis) {
   std::vector<i64> steps;
-  for (const Side::Bound& b : s.bounds) steps.push_back(b.own[axis]);
+  for (const Operand::Bound& b : s.bounds) steps.push_back(b.own[axis]);
   return steps;
 }
 
 // All taps of the sum. Nothing where they are many or not numbers, or where a bound sees more than its axis.
 bool add_taps(Windows& w, const std::vector<Dim>& sum) {
-  const Side& s = *w.image;
+  const Operand& s = *w.image;
   std::vector<bool> near;
   i64 count = 1;
   for (std::size_t t = 0; t < sum.size(); ++t) {
@@ -129,7 +129,7 @@ std::optional<Windows> windows_of(const Product& p) {
 class Text {
  public:
   Text(const ProductTexts& t, Windows windows, int lines)
-      : t_(t), p_(t.p), s_(std::move(windows)), lines_(lines), w_(p_.wide, kGivenSizes) {}
+      : t_(t), p_(t.p), s_(std::move(windows)), lines_(lines), w_(p_.needs_64bit_index, kGivenSizes) {}
   KernelText text();
 
  private:
@@ -158,7 +158,7 @@ class Text {
   std::string coordinate(std::size_t j) const { return "coord" + to_string(j); }
   void find_lines();
   void locate();
-  bool aligned(const Side& s, const Dim Windows::Axis::*stride, int n, int shift) const;
+  bool aligned(const Operand& s, const Dim Windows::Axis::*stride, int n, int shift) const;
   void choose_vector(Numbers& n, bool image) const;
   std::string inside(const Numbers& n, i64 from, bool image);
   void read(const Numbers& n, const std::string& condition, bool image);
@@ -220,14 +220,14 @@ void Text::locate() {
 }
 
 // Does each line of an operand begin at `shift` before a multiple of n, for every thread?
-bool Text::aligned(const Side& s, const Dim Windows::Axis::*stride, int n, int shift) const {
+bool Text::aligned(const Operand& s, const Dim Windows::Axis::*stride, int n, int shift) const {
   return multiple(s.offset + Dim(shift), n) &&
          std::all_of(s_.axes.begin(), s_.axes.end() - 1, [&](const auto& x) { return multiple(x.*stride, n); });
 }
 
 // As many as four at once, where each vector lies inside of what is bounded or outside of it as a whole.
 void Text::choose_vector(Numbers& numbers, bool image) const {
-  const Side& s = image ? *s_.image : *s_.weight;
+  const Operand& s = image ? *s_.image : *s_.weight;
   const auto stride = image ? &Windows::Axis::image : &Windows::Axis::weight;
   const auto fits = [&](int n, int shift) {
     if (!aligned(s, stride, n, shift)) return false;
@@ -235,14 +235,14 @@ void Text::choose_vector(Numbers& numbers, bool image) const {
     for (const Line& line : image_)
       if (!multiple(line.place, n)) return false;
     if (s_.bound < 0) return true;
-    const Side::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
+    const Operand::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
     return (!is_finite(b.lo) || multiple(b.lo - Dim(shift), n)) && (!is_finite(b.hi) || multiple(b.hi - Dim(shift), n));
   };
   for (int n = kSide; n > 1; n /= 2)
     for (int shift = 0; shift < n; ++shift)
       if (numbers.vector == 1 && fits(n, shift)) numbers.vector = n, numbers.shift = shift;
   if (!image || s_.bound < 0) return;
-  const Side::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
+  const Operand::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
   numbers.beyond = is_finite(b.lo) && is_finite(b.hi);
 }
 
@@ -254,7 +254,7 @@ std::string Text::inside(const Numbers& n, i64 from, bool image) {
     also("last + " + to_string(at->second) + " < " + extent(s_.last()));
   if (!image || s_.bound < 0) return test;
   const auto j = static_cast<std::size_t>(s_.bound);
-  const Side::Bound& b = s_.image->bounds[j];
+  const Operand::Bound& b = s_.image->bounds[j];
   const std::string c = coordinate(j) + " + " + w_.number(from);
   if (is_finite(b.lo)) also(c + " >= " + w_.number(b.lo));
   if (is_finite(b.hi)) also(c + " < " + w_.number(b.hi));
@@ -317,7 +317,7 @@ void Text::add_line(int line) {
   if (at.first > 0 && !whole(s_.next(), lines_)) also("next + " + to_string(at.first) + " < " + extent(s_.next()));
   for (std::size_t j = 0; j < at.coords.size(); ++j) {
     if (static_cast<int>(j) == s_.bound) continue;
-    const Side::Bound& b = s_.image->bounds[j];
+    const Operand::Bound& b = s_.image->bounds[j];
     const std::string c = coordinate(j) + " + " + w_.number(at.coords[j]);
     if (is_finite(b.lo)) also(c + " >= " + w_.number(b.lo));
     if (is_finite(b.hi)) also(c + " < " + w_.number(b.hi));
@@ -344,16 +344,16 @@ void Text::store(int result) {
   const auto sum = [&](int v) { return "c_[" + to_string(result * kSide + v) + "]"; };
   const auto place = [](int v) { return "side_p + " + to_string(v); };
   const bool vector =
-      whole(s_.last(), kSide) && size_of(t_.tail.result) <= 4 &&
+      whole(s_.last(), kSide) && size_of(t_.epilogue.result) <= 4 &&
       std::all_of(s_.axes.begin(), s_.axes.end() - 1, [](const Windows::Axis& x) { return multiple(x.out, kSide); });
-  const std::string type(info(t_.tail.result).c);
+  const std::string type(info(t_.epilogue.result).c);
   if (vector) w_.line("LC_VECTOR(" + type + ", " + to_string(kSide) + ", side_);");
   for (int v = 0; v < kSide; ++v) {
     const bool sure = v == 0 || whole(s_.last(), kSide);
     w_.open(sure ? "{" : "if (last + " + to_string(v) + " < " + extent(s_.last()) + ") {");
     if (vector) {
       w_.let("c_at", place(v));
-      const simt::InlinedLines lines = t_.tail.at(w_, p_, "c_at", sum(v), t_.language);
+      const codegen::simt::InlinedLines lines = t_.epilogue.at(w_, p_, "c_at", sum(v), t_.language);
       w_.raw(lines.text);
       w_.line("LC_AT(side_, " + to_string(v) + ") = " + lines.result + ";");
     } else {
@@ -400,4 +400,4 @@ Dim window_threads(const Product& p, int lines) {
 
 KernelText ProductTexts::windows(int lines) const { return Text(*this, *windows_of(p), lines).text(); }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -1,6 +1,6 @@
 #include "lightcone/backends/gpu/products/writer.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 std::vector<std::string> Writer::indices(const std::vector<Dim>& extents, const std::string& flat,
                                          const std::string& prefix) {
@@ -31,4 +31,4 @@ std::string Writer::place(const std::string& base, const std::vector<std::string
   return s.empty() ? "0" : s;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -8,7 +8,7 @@
 
 #include "lightcone/core/dim.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 class Writer {
  public:
@@ -53,4 +53,4 @@ class Writer {
   int indent_ = 1;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

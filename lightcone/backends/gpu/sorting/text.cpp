@@ -7,16 +7,16 @@
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/codegen/simt/filled.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
-using simt::filled;
+using codegen::simt::filled;
 using std::to_string;
 
 constexpr int kItems = kSortTile / kSortThreads;  // of a thread
 
 std::string key_type(DType t) { return key_bytes(t) == 8 ? "u64" : "u32"; }
-std::string place_type(const Sort& s) { return s.wide ? "u64" : "u32"; }
+std::string place_type(const Sort& s) { return s.needs_64bit_index ? "u64" : "u32"; }
 std::string stored_type(DType t) { return std::string(info(t).c); }
 
 // What brings `x`, as a register, into `key`.
@@ -189,15 +189,15 @@ int sort_span(std::int64_t longest) {
 
 std::size_t key_bytes(DType t) { return size_of(t) == 8 ? 8 : 4; }
 
-std::string sort_tiles_text(const Sort& s, std::string_view name, simt::Language language) {
-  const simt::Parameter places[] = {{stored_type(s.type), "in"},
-                                    {key_type(s.type), "keys_to", true},
-                                    {place_type(s), "places_to", true},
-                                    {"long", "out", true}};
-  return simt::begin_kernel(language, name, kSortThreads, places, kTileSizes, "long") +
+std::string sort_tiles_text(const Sort& s, std::string_view name, codegen::simt::Language language) {
+  const codegen::simt::Parameter places[] = {{stored_type(s.type), "in"},
+                                             {key_type(s.type), "keys_to", true},
+                                             {place_type(s), "places_to", true},
+                                             {"long", "out", true}};
+  return codegen::simt::begin_kernel(language, name, kSortThreads, places, kTileSizes, "long") +
          filled(kTiles, {{"MAKE_KEY", make_key(s)},
-                         {"LOADED", ir::loaded_as(s.type, "in[(row / n2 * n1 + first + p) * n3 + row % n2]")},
-                         {"REGISTER", std::string(ir::register_type(s.type))},
+                         {"LOADED", codegen::loaded_as(s.type, "in[(row / n2 * n1 + first + p) * n3 + row % n2]")},
+                         {"REGISTER", std::string(codegen::register_type(s.type))},
                          {"SEARCH", search(s.type)},
                          {"KEY", key_type(s.type)},
                          {"PLACE", place_type(s)},
@@ -207,13 +207,13 @@ std::string sort_tiles_text(const Sort& s, std::string_view name, simt::Language
                          {"THREADS", to_string(kSortThreads)}});
 }
 
-std::string merge_text(const Sort& s, std::string_view name, simt::Language language) {
-  const simt::Parameter places[] = {{key_type(s.type), "keys_from"},
-                                    {place_type(s), "places_from"},
-                                    {key_type(s.type), "keys_to", true},
-                                    {place_type(s), "places_to", true},
-                                    {"long", "out", true}};
-  return simt::begin_kernel(language, name, kSortThreads, places, kMergeSizes, "long") +
+std::string merge_text(const Sort& s, std::string_view name, codegen::simt::Language language) {
+  const codegen::simt::Parameter places[] = {{key_type(s.type), "keys_from"},
+                                             {place_type(s), "places_from"},
+                                             {key_type(s.type), "keys_to", true},
+                                             {place_type(s), "places_to", true},
+                                             {"long", "out", true}};
+  return codegen::simt::begin_kernel(language, name, kSortThreads, places, kMergeSizes, "long") +
          filled(kMerge, {{"SEARCH", search(s.type)},
                          {"KEY", key_type(s.type)},
                          {"PLACE", place_type(s)},
@@ -222,24 +222,25 @@ std::string merge_text(const Sort& s, std::string_view name, simt::Language lang
                          {"THREADS", to_string(kSortThreads)}});
 }
 
-std::string scatter_text(const Scatter& s, std::string_view name, simt::Language language) {
+std::string scatter_text(const Scatter& s, std::string_view name, codegen::simt::Language language) {
   const DType t = s.type;
-  const simt::Parameter places[] = {
+  const codegen::simt::Parameter places[] = {
       {stored_type(s.index), "index"}, {"long", "order"}, {stored_type(t), "from"}, {stored_type(t), "out", true}};
   const std::string to = "out[(o * n1 + j) * n3 + i]", next = "from[(o * n2 + k) * n3 + i]";
   // what replaces is not looked at: its bits are kept
-  const auto read = [&](const std::string& v) { return s.adds ? ir::loaded_as(t, v) : v; };
-  return simt::begin_kernel(language, name, kScatterThreads, places, kScatterSizes, "long") +
-         filled(kScatter, {{"INDEX", stored_type(s.index)},
-                           {"REGISTER", s.adds ? std::string(ir::register_type(t)) : stored_type(t)},
-                           {"TO", to},
-                           {"OLD", s.adds ? read(to) : "0"},
-                           {"NEXT", s.adds ? ir::rounded(ir::spell(Op::Add, t, "sum", read(next), ""), t) : next},
-                           {"STORED", s.adds ? ir::stored("sum", t) : "sum"},
-                           {"TYPE", stored_type(t)},
-                           {"ORDERED", s.same_columns ? "1" : "n3"},
-                           {"COLUMN", s.same_columns ? "0" : "i"},
-                           {"THREADS", to_string(kScatterThreads)}});
+  const auto read = [&](const std::string& v) { return s.adds ? codegen::loaded_as(t, v) : v; };
+  return codegen::simt::begin_kernel(language, name, kScatterThreads, places, kScatterSizes, "long") +
+         filled(kScatter,
+                {{"INDEX", stored_type(s.index)},
+                 {"REGISTER", s.adds ? std::string(codegen::register_type(t)) : stored_type(t)},
+                 {"TO", to},
+                 {"OLD", s.adds ? read(to) : "0"},
+                 {"NEXT", s.adds ? codegen::rounded(codegen::spell(Op::Add, t, "sum", read(next), ""), t) : next},
+                 {"STORED", s.adds ? codegen::stored("sum", t) : "sum"},
+                 {"TYPE", stored_type(t)},
+                 {"ORDERED", s.same_columns ? "1" : "n3"},
+                 {"COLUMN", s.same_columns ? "0" : "i"},
+                 {"THREADS", to_string(kScatterThreads)}});
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

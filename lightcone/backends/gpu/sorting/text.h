@@ -15,14 +15,14 @@
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/core/dtype.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 // Rows of what is sorted lie in memory as outer x length x columns; of the columns of the input some may be left out.
 struct Sort {
   DType type;
   bool descending = false;
-  bool wide = false;  // rows of so many elements that their numbers need 64 bits
-  int span = 0;       // of a tile's elements, how many one row may have: a power of two
+  bool needs_64bit_index = false;  // rows of so many elements that their numbers need 64 bits
+  int span = 0;                    // of a tile's elements, how many one row may have: a power of two
 };
 
 inline constexpr int kSortThreads = 256, kSortTile = 1024;
@@ -30,16 +30,16 @@ inline constexpr int kSortThreads = 256, kSortTile = 1024;
 // The span for rows of at most so many elements.
 int sort_span(std::int64_t longest);
 std::size_t key_bytes(DType t);
-inline std::size_t place_bytes(bool wide) { return wide ? 8 : 4; }
+inline std::size_t place_bytes(bool needs_64bit_index) { return needs_64bit_index ? 8 : 4; }
 
 // Places: the input, keys and places of sorted tiles, the result (i64). Sizes: outer, length, columns, columns of the
 // input, and 1 where the tiles are the result, which is written then instead of the keys.
-std::string sort_tiles_text(const Sort& s, std::string_view name, simt::Language language);
+std::string sort_tiles_text(const Sort& s, std::string_view name, codegen::simt::Language language);
 inline constexpr std::size_t kTileSizes = 5;
 
 // Places: keys and places before, keys and places after, the result. Sizes: outer, length, columns, the length of a
 // run, and 1 where the merged runs are the result.
-std::string merge_text(const Sort& s, std::string_view name, simt::Language language);
+std::string merge_text(const Sort& s, std::string_view name, codegen::simt::Language language);
 inline constexpr std::size_t kMergeSizes = 5;
 
 struct Scatter {
@@ -49,8 +49,8 @@ struct Scatter {
 };
 // Places: the index, its order (i64, as sorted), the source, the result. Sizes: outer, length, indices, columns. A
 // thread for each element of the source; the first of those that go to one place does the work for all.
-std::string scatter_text(const Scatter& s, std::string_view name, simt::Language language);
+std::string scatter_text(const Scatter& s, std::string_view name, codegen::simt::Language language);
 inline constexpr std::size_t kScatterSizes = 4;
 inline constexpr int kScatterThreads = 256;
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

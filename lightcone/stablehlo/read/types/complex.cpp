@@ -5,7 +5,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // In the body of a reducer a captured or a constant scalar meets tensors.
@@ -186,4 +186,4 @@ void add_complex(Rules& r) {
   r["chlo.atanh (complex)"] = unary_complex<lc::atanh>;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

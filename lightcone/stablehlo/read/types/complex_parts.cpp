@@ -9,7 +9,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 std::string part_of(const std::string& element) { return element.substr(8, element.size() - 9); }
@@ -244,4 +244,4 @@ bool has_complex(const Module& m) {
 }
 Module split_complex(Module m, std::string_view entry) { return Splitter(std::move(m), entry).take(); }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

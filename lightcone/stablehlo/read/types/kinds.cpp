@@ -3,7 +3,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 bool hands_on(const Operation& op) {
   static const std::set<std::string_view> names = {
@@ -35,4 +35,4 @@ bool moves(const Operation& op) {
   return names.contains(op.name);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr const char* kWrap = "lightcone.wrap";
@@ -98,4 +98,4 @@ Module widen_integers(Module m) { return Widener(std::move(m)).take(); }
 
 void add_narrow_integers(Rules& r) { r[kWrap] = wrap; }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -5,7 +5,7 @@
 
 #include "lightcone/stablehlo/read/reader.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 constexpr const char *kDequantize = "lightcone.dequantize", *kQuantize = "lightcone.quantize";
@@ -169,4 +169,4 @@ void add_quantized(Rules& r) {
   r["stablehlo.uniform_dequantize"] = same;
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,8 +7,8 @@
 #include "lightcone/backends/gpu/device/device.h"
 #include "lightcone/passes/compiler.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
-Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log);
+Graph fuse_prefix_sums(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log);
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -1,5 +1,5 @@
 // Files that are right but for what they lie about. A generator describes a sound file and passes each length, count,
-// type, number and word through a Liar, which counts these places in a first pass and, in a second one, makes the
+// type, number and word through a Mutator, which counts these places in a first pass and, in a second one, makes the
 // chosen places say something else. Two lies at once find what no single one does: a length that fits a wrong count.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace fuzz {
 
-class Liar {
+class Mutator {
  public:
-  explicit Liar(std::uint64_t seed) : random_(seed) {}
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
   // The places that lie in what is generated from here on, by number; everything else is drawn as before.
   void lie_at(std::vector<std::size_t> places) { places_ = std::move(places); }
@@ -53,17 +53,17 @@ struct Files {
 
 struct Format {
   const char* name;
-  Files (*make)(Liar&);
+  Files (*make)(Mutator&);
   bool weights, tokenizer, chat = false;  // what is in it
 };
 extern const std::vector<Format> kFormats;
 
-Files make_gguf(Liar&);
-Files make_safetensors(Liar&);
-Files make_tokenizer_json(Liar&);
-Files make_sentencepiece(Liar&);
-Files make_llama2c(Liar&);
-Files make_llama2c_tokenizer(Liar&);
-Files make_chat_template(Liar&);
+Files make_gguf(Mutator&);
+Files make_safetensors(Mutator&);
+Files make_tokenizer_json(Mutator&);
+Files make_sentencepiece(Mutator&);
+Files make_llama2c(Mutator&);
+Files make_llama2c_tokenizer(Mutator&);
+Files make_chat_template(Mutator&);
 
 }  // namespace fuzz

@@ -1,10 +1,10 @@
-#include "liar.h"
+#include "mutator.h"
 
 #include <iterator>
 
 namespace fuzz {
 
-std::uint64_t Liar::other(std::uint64_t truth) {
+std::uint64_t Mutator::other(std::uint64_t truth) {
   const std::uint64_t one = 1;
   const std::uint64_t wrong[] = {0,
                                  1,
@@ -32,7 +32,7 @@ std::uint64_t Liar::other(std::uint64_t truth) {
   return wrong[draw(std::size(wrong))];
 }
 
-std::string Liar::other_word(const std::string& truth) {
+std::string Mutator::other_word(const std::string& truth) {
   static const std::string kWords[] = {"",
                                        "x",
                                        "\x1b[2J\x1b]0;gone\x07",

@@ -25,12 +25,12 @@
 #include "lightcone/backends/cpu/products/weight_formats.h"
 #include "lightcone/backends/cpu/target/target.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // The k of one call of `tile` where a gemv must come to the same bits; others take what of B is kPanelDepth bytes.
 constexpr std::int64_t kTileDepth = 512, kPanelDepth = 32 << 10;
 
-struct DenseUnit {
+struct Microkernel {
   const char* name;
   Arithmetic arithmetic;
   int mr, nr;          // the tile; nr is a multiple of 16
@@ -70,19 +70,19 @@ struct DenseUnit {
 // The fastest that the processor has. Splits are faster than f32 only where there are tiles of bf16 products: null
 // elsewhere. Where the processor has tiles, but for f32, the system is asked for them (target.h): so it is for a
 // product that wants them.
-const DenseUnit* dense_unit(Arithmetic a, const Target& t);
+const Microkernel* microkernel(Arithmetic a, const Target& t);
 bool bf16_dots_are_fast(const Target& t);  // does it have AVX-512's dot products of bf16, faster than those of f32?
 bool bf16_is_fast(const Target& t);        // has it those or tiles of bf16? Asks, too
 bool bf16_may_be_fast(const Target& t);    // the same without asking, unless the answer was no
-bool on_tiles(const DenseUnit& u);
+bool on_tiles(const Microkernel& u);
 // All this CPU can run, for tests; those of tile hardware also as an emulation.
-std::vector<const DenseUnit*> dense_units();
+std::vector<const Microkernel*> microkernels();
 
 // The units, one instruction set a file. Of int8 there are five, in the order of Arithmetic.
-extern const DenseUnit kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;
-extern const DenseUnit kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16, kBf16Neon, kBf16NeonBf16;
-extern const DenseUnit kInt8Generic[5], kInt8Avx2[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
-extern const DenseUnit kInt8Neon[5], kInt8NeonDotprod[5], kInt8NeonI8mm[5];
-extern const DenseUnit kDenseAmx[8], kDenseEmulated[8];  // one of each Arithmetic
+extern const Microkernel kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;
+extern const Microkernel kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16, kBf16Neon, kBf16NeonBf16;
+extern const Microkernel kInt8Generic[5], kInt8Avx2[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
+extern const Microkernel kInt8Neon[5], kInt8NeonDotprod[5], kInt8NeonI8mm[5];
+extern const Microkernel kDenseAmx[8], kDenseEmulated[8];  // one of each Arithmetic
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -17,7 +17,7 @@
 #include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
 using std::to_string;
 
@@ -36,7 +36,7 @@ bool multiples(const std::vector<Dim>& strides, std::int64_t n, std::size_t but_
 class FewRows {
  public:
   FewRows(const ProductTexts& t, int rows)
-      : t_(t), p_(t.p), rows_(rows), type_(t.sum_type()), w_(p_.wide, kGivenSizes) {}
+      : t_(t), p_(t.p), rows_(rows), type_(t.sum_type()), w_(p_.needs_64bit_index, kGivenSizes) {}
   KernelText along_sum();
   KernelText along_columns();
 
@@ -157,7 +157,7 @@ KernelText FewRows::along_sum() {
   const bool blocks = lowering::block_format(p_.b.type) != nullptr;
   const bool bytes = lowering::unit_bytes(p_.b.type) == 1 && !blocks;
   const int wide = p_.b.type == WeightType::F32 ? 4 : bytes || blocks ? 16 : 8;
-  const auto fits = [&](const Side& s, int v) {
+  const auto fits = [&](const Operand& s, int v) {
     return s.sum[0] == Dim(1) && multiple(s.offset, v) && multiples(s.batch, v, 0) && multiples(s.own, v, 0) &&
            multiple(p_.sum[0], v);
   };
@@ -197,7 +197,7 @@ KernelText FewRows::along_sum() {
 }
 
 KernelText FewRows::along_columns() {
-  const Side& b = p_.b;
+  const Operand& b = p_.b;
   const bool wide = multiple(p_.columns.back(), 4) && multiple(b.offset, 4) && multiples(b.batch, 4, 0) &&
                     multiples(b.own, 4, 1) && multiples(b.sum, 4, 0);
   columns_ = wide ? 4 : 1;
@@ -265,10 +265,10 @@ KernelText FewRows::along_columns() {
 
 bool reads_side_by_side(const Product& p) { return p.sum.size() == 1 && p.a.bounds.empty() && p.b.bounds.empty(); }
 
-KernelText ProductTexts::few_rows(int rows) const {
-  const Side& b = p.b;
+KernelText ProductTexts::skinny_gemm(int rows) const {
+  const Operand& b = p.b;
   const bool columns = !(b.sum[0] == Dim(1)) && !b.own.empty() && b.own.back() == Dim(1);
   return columns ? FewRows(*this, rows).along_columns() : FewRows(*this, rows).along_sum();
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -1,5 +1,5 @@
 // Which values lie in memory, and which are computed again where they are read.
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
 #include <gtest/gtest.h>
 
@@ -11,23 +11,23 @@
 #include "lightcone/runtime/program.h"
 
 using namespace lc;
-using lowering::Cut;
-using lowering::CutRules;
+using lowering::Partition;
+using lowering::PartitionRules;
 
 namespace {
 
 bool is_kept(const Graph& g, const Tensor& value, std::int64_t repeated) {
-  CutRules rules;
-  rules.match = [](const Graph&, const lowering::Factors&) { return CutRules::Match(); };
-  rules.repeated = repeated;
-  return Cut(g, rules).in_memory(value.edge().node);
+  PartitionRules rules;
+  rules.match = [](const Graph&, const lowering::Factors&) { return PartitionRules::Match(); };
+  rules.recompute_threshold = repeated;
+  return Partition(g, rules).in_memory(value.edge().node);
 }
 constexpr std::int64_t kBytes = 64 * 32 * 4;  // of what the tests compute
 
 }  // namespace
 
 // The exponentials that a loss adds up and its derivative reads.
-TEST(Cut, LargeValuesOfFewOperationsAreComputedAgain) {
+TEST(Partition, LargeValuesOfFewOperationsAreComputedAgain) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), top = amax(x, {1}, true), e = exp2(x - top);
   g.output("sums", sum(e, {1}));
@@ -38,7 +38,7 @@ TEST(Cut, LargeValuesOfFewOperationsAreComputedAgain) {
 }
 
 // The square of an activation, which its function and the derivative of that read.
-TEST(Cut, ValuesOfOneOperationAreComputedAgainWhenTheyAreSmaller) {
+TEST(Partition, ValuesOfOneOperationAreComputedAgainWhenTheyAreSmaller) {
   Graph g;
   const Tensor x = sin(g.input("a", {64, 32}) + g.input("b", {64, 32})), square = x * x;
   g.output("columns", sum(square, {0}));
@@ -50,7 +50,7 @@ TEST(Cut, ValuesOfOneOperationAreComputedAgainWhenTheyAreSmaller) {
   EXPECT_TRUE(is_kept(g, square, kBytes * 16 + 16));
 }
 
-TEST(Cut, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
+TEST(Partition, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), e = exp2(x);
   g.output("sums", sum(e, {1}));
@@ -58,7 +58,7 @@ TEST(Cut, WhatNobodyElseWantsInMemoryIsNotReadInstead) {
   EXPECT_TRUE(is_kept(g, e, 0)) << "x has no other reader";
 }
 
-TEST(Cut, ValuesOfTransposedOnesAreKept) {
+TEST(Partition, ValuesOfTransposedOnesAreKept) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), e = exp2(x.transpose(0, 1));
   g.output("sums", sum(e, {1}));
@@ -67,7 +67,7 @@ TEST(Cut, ValuesOfTransposedOnesAreKept) {
   EXPECT_TRUE(is_kept(g, e, 0));
 }
 
-TEST(Cut, ValuesOfTwoLargeOnesAreKept) {
+TEST(Partition, ValuesOfTwoLargeOnesAreKept) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), y = g.input("y", {64, 32}), both = x + y;
   g.output("sums", sum(both, {1}));
@@ -78,7 +78,7 @@ TEST(Cut, ValuesOfTwoLargeOnesAreKept) {
   EXPECT_TRUE(is_kept(g, both, 0));
 }
 
-TEST(Cut, ValuesThatManyReadAreKept) {
+TEST(Partition, ValuesThatManyReadAreKept) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), e = exp2(x);
   g.output("top", amax(x, {1}));
@@ -88,7 +88,7 @@ TEST(Cut, ValuesThatManyReadAreKept) {
   EXPECT_TRUE(is_kept(g, e, 0));
 }
 
-TEST(Cut, LongCalculationsAreKept) {
+TEST(Partition, LongCalculationsAreKept) {
   Graph g;
   const Tensor x = g.input("x", {64, 32});
   Tensor e = x;
@@ -100,7 +100,7 @@ TEST(Cut, LongCalculationsAreKept) {
 }
 
 // A mask takes a quarter of what it is made of.
-TEST(Cut, NarrowValuesAreKeptInsteadOfWideOnes) {
+TEST(Partition, NarrowValuesAreKeptInsteadOfWideOnes) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), mask = lt(x, 0.5);
   g.output("top", amax(x, {1}));
@@ -111,7 +111,7 @@ TEST(Cut, NarrowValuesAreKeptInsteadOfWideOnes) {
 }
 
 // A number for four is no small part of what a reader would read in addition.
-TEST(Cut, ValuesOfALargeOneAndShortRowsAreKept) {
+TEST(Partition, ValuesOfALargeOneAndShortRowsAreKept) {
   for (const auto& [columns, kept] : {std::pair{4, true}, {32, false}}) {
     Graph g;
     const Tensor x = g.input("x", {64, columns}), d = x - amax(x, {1}, true);
@@ -122,7 +122,7 @@ TEST(Cut, ValuesOfALargeOneAndShortRowsAreKept) {
 }
 
 // A loss of logits of 17 MB and its derivative: the plan has room for both, and for no exponentials.
-TEST(Cut, ALossKeepsNoExponentials) {
+TEST(Partition, ALossKeepsNoExponentials) {
   constexpr std::int64_t kRows = 1024, kClasses = 4160, kLogits = kRows * kClasses * 4;
   Graph g;
   const Tensor x = g.input("x", {4, kRows / 4, kClasses}), wanted = g.input("wanted", {kRows}, DType::I64);

@@ -8,11 +8,11 @@
 #include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/products/writer.h"
 #include "lightcone/codegen/simt/grid.h"
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 
-struct Tail {
+struct Epilogue {
   DType result = DType::F32;
   std::shared_ptr<const lowering::EpilogueLoop> loop;  // null: the sum is the result
 
@@ -20,10 +20,10 @@ struct Tail {
   std::vector<NodeId> operands() const;
   // Is the result the sum, rounded to the result's type, and nothing else?
   bool only_rounds() const;
-  std::vector<simt::Parameter> places() const;
+  std::vector<codegen::simt::Parameter> places() const;
   // Lines that compute the result's element at `place` from `sum`, and its expression as memory has it.
-  simt::InlinedLines at(Writer& w, const Product& p, const std::string& place, const std::string& sum,
-                        simt::Language language) const;
+  codegen::simt::InlinedLines at(Writer& w, const Product& p, const std::string& place, const std::string& sum,
+                                 codegen::simt::Language language) const;
 };
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -1,4 +1,4 @@
-#include "lightcone/backends/gpu/running_kernel.h"
+#include "lightcone/backends/gpu/prefix_sum_kernel.h"
 
 #include <array>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "lightcone/core/error.h"
 #include "lightcone/core/tensor.h"
 
-namespace lc::gpu {
+namespace lc::backends::gpu {
 namespace {
 
 using i64 = std::int64_t;
@@ -20,7 +20,7 @@ using std::to_string;
 // Of shorter rows the steps are few, and a group of threads would have little to do.
 constexpr i64 kShortestRun = 256;
 
-struct Running {
+struct PrefixSum {
   Op op;
   DType type;
   Dim rows, length;
@@ -53,7 +53,7 @@ std::optional<Edge> without_step(const Graph& g, const Node& y, int axis, i64 st
   return x;
 }
 
-std::optional<Running> match(const Graph& g, const Node& last) {
+std::optional<PrefixSum> match(const Graph& g, const Node& last) {
   if ((last.op != Op::Add && last.op != Op::Mul && last.op != Op::Maximum) || last.shape.empty()) return std::nullopt;
   if (is_narrow(last.dtype) || last.dtype == DType::Bool) return std::nullopt;
   int axis = static_cast<int>(last.shape.size()) - 1;
@@ -73,7 +73,7 @@ std::optional<Running> match(const Graph& g, const Node& last) {
   }
   Dim rows = 1;
   for (int i = 0; i < axis; ++i) rows = rows * last.shape[static_cast<std::size_t>(i)];
-  return Running{last.op, last.dtype, rows, length, x};
+  return PrefixSum{last.op, last.dtype, rows, length, x};
 }
 
 // ---- the kernel --------------------------------------------------------------------------------
@@ -81,7 +81,11 @@ std::optional<Running> match(const Graph& g, const Node& last) {
 constexpr int kRunThreads = 256, kItems = 4;
 constexpr i64 kTile = kRunThreads * kItems, kChunk = 4 * kTile;
 
-enum Way : i64 { Totals, Whole, Behind };  // of chunks alone; each chunk for itself; behind the totals of those before
+enum Phase : i64 {
+  Totals,
+  Whole,
+  Behind
+};  // of chunks alone; each chunk for itself; behind the totals of those before
 
 // Sizes: rows, their length, elements of a chunk, the way. A group goes through a chunk tile by tile. The chunks are
 // the same on every device, and so are the bits.
@@ -119,9 +123,9 @@ constexpr std::string_view kText = R"(
 }
 )";
 
-class RunningKernel final : public TextKernel {
+class PrefixSumKernel final : public TextKernel {
  public:
-  RunningKernel(const Running& r, simt::Language language) : r_(r), language_(language) {}
+  PrefixSumKernel(const PrefixSum& r, codegen::simt::Language language) : r_(r), language_(language) {}
   std::vector<Dim> sizes() const override { return {r_.rows, r_.length}; }
   Dim flops() const override { return r_.rows * r_.length; }
   Dim scratch_bytes(int) const override {
@@ -138,29 +142,31 @@ class RunningKernel final : public TextKernel {
   }
   std::string text(std::string_view name) const override {
     const std::string type(info(r_.type).c);
-    const simt::Parameter places[] = {{type, "in"}, {type, "totals", true}, {type, "out", true}};
+    const codegen::simt::Parameter places[] = {{type, "in"}, {type, "totals", true}, {type, "out", true}};
     const auto define = [](std::string_view what, const std::string& as) {
       return str_cat("#define ", what, " ", as, "\n");
     };
-    return define("T", type) + define("IDENTITY", ir::number(identity_of(r_.op, r_.type), r_.type)) +
+    return define("T", type) + define("IDENTITY", codegen::number(identity_of(r_.op, r_.type), r_.type)) +
            define("THREADS", to_string(kRunThreads)) + define("ITEMS", to_string(kItems)) +
-           define("COMBINE(a, b)", ir::spell(r_.op, r_.type, "a", "b", "")) +
-           simt::begin_kernel(language_, name, kRunThreads, places, 4, "long") + "  LC_SHARED(T, sums, THREADS);" +
-           std::string(kText) + "#undef T\n#undef IDENTITY\n#undef THREADS\n#undef ITEMS\n#undef COMBINE\n";
+           define("COMBINE(a, b)", codegen::spell(r_.op, r_.type, "a", "b", "")) +
+           codegen::simt::begin_kernel(language_, name, kRunThreads, places, 4, "long") +
+           "  LC_SHARED(T, sums, THREADS);" + std::string(kText) +
+           "#undef T\n#undef IDENTITY\n#undef THREADS\n#undef ITEMS\n#undef COMBINE\n";
   }
 
  private:
-  void run(GpuDevice& device, Place in, Place totals, Place out, const std::array<i64, 4>& sizes, i64 groups) const {
-    const Place places[] = {in, totals, out};
-    start(device, 0, places, groups, kRunThreads, sizes);
+  void run(GpuDevice& device, BufferSlice in, BufferSlice totals, BufferSlice out, const std::array<i64, 4>& sizes,
+           i64 groups) const {
+    const BufferSlice places[] = {in, totals, out};
+    launch_kernel(device, 0, places, groups, kRunThreads, sizes);
   }
-  Running r_;
-  simt::Language language_;
+  PrefixSum r_;
+  codegen::simt::Language language_;
 };
 
 }  // namespace
 
-Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log) {
+Graph fuse_prefix_sums(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log) {
   std::vector<std::shared_ptr<TextKernel>> made;
   std::vector<NodeId> to(g.size());
   Graph out;
@@ -170,7 +176,7 @@ Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, Pas
     Node n = g[id];
     const auto found = match(g, n);
     if (found && (n.dtype != DType::F64 || device->limits().f64)) {
-      auto kernel = std::make_shared<RunningKernel>(*found, device->limits().language);
+      auto kernel = std::make_shared<PrefixSumKernel>(*found, device->limits().language);
       const std::vector<NodeId> operands{found->of.node};
       kernel->origin = {"gpu: running", steps(g, id, operands), {}};
       kernel->device = device;
@@ -178,8 +184,8 @@ Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, Pas
       const Edge of{to[found->of.node], found->of.view};
       n = Node{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
       n.in = {of.view.identity() ? of : prim::contiguous(Tensor(out, of)).edge()};
-      n.name = "running", n.kernel = std::move(kernel);
-      ++log.fired["running"];
+      n.name = "prefix sum", n.kernel = std::move(kernel);
+      ++log.fired["prefix sum"];
     } else {
       for (Edge& e : n.in) e.node = to[e.node];
     }
@@ -190,4 +196,4 @@ Graph fuse_running(const Graph& g, const std::shared_ptr<GpuDevice>& device, Pas
   return out;
 }
 
-}  // namespace lc::gpu
+}  // namespace lc::backends::gpu

@@ -6,9 +6,9 @@
 
 #include "lightcone/device/device.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 
 // Memory is the host's; whoever launches or records gets an Error that names `target`, what was compiled for.
-std::shared_ptr<Device> foreign_device(std::shared_ptr<Parallel> threads, std::string target);
+std::shared_ptr<Device> cross_compile_device(std::shared_ptr<Parallel> threads, std::string target);
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -1,4 +1,4 @@
-#include "lightcone/lowering/cut.h"
+#include "lightcone/lowering/partition.h"
 
 #include <algorithm>
 #include <deque>
@@ -35,18 +35,18 @@ int cost(Op op) {
 
 }  // namespace
 
-Cut::Cut(const Graph& g, CutRules rules)
-    : g_(g), rules_(std::move(rules)), live_(g.live()), buffer_(g.size()), repeated_(g.size()) {
+Partition::Partition(const Graph& g, PartitionRules rules)
+    : g_(g), rules_(std::move(rules)), live_(g.live()), buffer_(g.size()), recomputed_(g.size()) {
   choose_buffers();
   choose_prepared();
-  settle_inlining();
+  decide_fusion();
   build_loops();
   count_readers();
 }
 
 // Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them; what merely widens a number
 // that lies in memory as it is.
-bool Cut::trivial(NodeId id) const {
+bool Partition::trivial(NodeId id) const {
   const Node& n = g_[id];
   if (n.op == Op::Constant || n.op == Op::Index || widens(g_, id)) return true;
   const Kind k = info(n.op).kind;
@@ -60,12 +60,12 @@ bool Cut::trivial(NodeId id) const {
 // A value larger than caches that is made by few operations of one value of its size, which lies in memory for other
 // readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never
 // written. (The exponentials that a loss adds up, and its derivative divides by the sum; the square of an activation.)
-bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory) {
+bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory) {
   constexpr std::int64_t kRow = 8;  // numbers that one of a row belongs to, at least
   const Node& n = g_[id];
   const std::int64_t size = product(n.shape).constant().value_or(0);
   const std::int64_t bytes = size * static_cast<std::int64_t>(size_of(n.dtype));
-  const int most = bytes >= rules_.repeated ? 12 : bytes >= rules_.repeated / 16 ? 2 : 0;
+  const int most = bytes >= rules_.recompute_threshold ? 12 : bytes >= rules_.recompute_threshold / 16 ? 2 : 0;
   if (info(n.op).kind != Kind::Elementwise || size == 0 || uses[id] > 2) return false;
   std::vector<NodeId> cone{id};
   NodeId whole = id;
@@ -90,11 +90,11 @@ bool Cut::repeats(NodeId id, const std::vector<int>& uses, const std::function<b
   }
   if (whole == id || uses[whole] <= reads || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
   buffer_[whole] = true;  // not computed again in its turn
-  for (NodeId k : cone) repeated_[k] = true;
+  for (NodeId k : cone) recomputed_[k] = true;
   return true;
 }
 
-void Cut::choose_buffers() {
+void Partition::choose_buffers() {
   for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
   std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
@@ -113,10 +113,10 @@ void Cut::choose_buffers() {
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (!updates(n) || k == 0) buffer_[n.in[k].node] = true;
     if (is(n, builtin::gather())) buffer_[n.in[0].node] = true;
-    if (is_library(n) && !updates(n)) tasks_[id] = Library{};
+    if (is_library(n) && !updates(n)) tasks_[id] = OpaqueKernel{};
     const auto f = factors(g_, id);
     if (!f) continue;
-    CutRules::Match match = rules_.match(g_, *f);
+    PartitionRules::Match match = rules_.match(g_, *f);
     if (auto* c = std::get_if<Convolution>(&match)) tasks_[id] = std::move(*c);
     else if (auto* c = std::get_if<Contraction>(&match)) tasks_[id] = std::move(*c);
     else {
@@ -133,7 +133,7 @@ void Cut::choose_buffers() {
 // What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
 // of its own: it is computed when they are loaded (device/prepared.h), or once a run where they are trained. So is what
 // takes fewer bytes than the parameter that it is made of, which then need not be kept.
-void Cut::choose_prepared() {
+void Partition::choose_prepared() {
   std::vector<bool> fixed(g_.size()), loaded(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
@@ -154,7 +154,7 @@ void Cut::choose_prepared() {
 }
 
 // It is a value where it meets what is not made of parameters, be it as wider numbers.
-void Cut::choose_narrowed() {
+void Partition::choose_narrowed() {
   std::vector<bool> assigned(g_.size()), loaded(g_.size());  // loaded: it is made of parameters, and of nothing else
   for (const Assignment& a : g_.assignments()) assigned[a.state] = true;
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -178,7 +178,7 @@ void Cut::choose_narrowed() {
 
 // Readers last to first: a value inlined into two kernels gets memory instead, and so does one that would make its
 // kernel too long.
-void Cut::settle_inlining() {
+void Partition::decide_fusion() {
   const std::vector<int> uses = g_.uses();
   std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
   constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
@@ -187,14 +187,15 @@ void Cut::settle_inlining() {
     kernel[id] = kernel[id] == kNone || kernel[id] == root ? root : kMany;
   };
   // What several kernels have been seen to read is going to be.
-  const auto kept = [&](NodeId id) { return buffer_[id] || (kernel[id] == kMany && !repeated_[id] && !trivial(id)); };
+  const auto kept = [&](NodeId id) { return buffer_[id] || (kernel[id] == kMany && !recomputed_[id] && !trivial(id)); };
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    const bool repeated = repeated_[id] || (!buffer_[id] && kernel[id] == kMany && repeats(id, uses, kept));
+    const bool repeated = recomputed_[id] || (!buffer_[id] && kernel[id] == kMany && rematerializes(id, uses, kept));
     if (!buffer_[id] && kernel[id] != kNone && !trivial(id) && !repeated)
-      buffer_[id] = kernel[id] == kMany ||
-                    (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction : 1) > rules_.longest;
+      buffer_[id] =
+          kernel[id] == kMany ||
+          (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction_weight : 1) > rules_.max_loop_ops;
     if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its buffers, and not through the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
@@ -205,7 +206,7 @@ void Cut::settle_inlining() {
   }
 }
 
-void Cut::build_loops() {
+void Partition::build_loops() {
   std::deque<NodeId> todo;
   std::set<NodeId> queued;
   const auto push = [&](NodeId id) {
@@ -230,12 +231,13 @@ void Cut::build_loops() {
     todo.pop_front();
     queued.erase(id);
     const Node& n = g_[id];
-    const ir::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr,
-                            rules_.keep_rows};
-    ir::Built b = ir::build(g_, region, rules_.machine);
-    if (rules_.unfit && b.offenders.empty() && b.kernel) b.offenders = rules_.unfit(id, b);
-    if (!b.offenders.empty()) {
-      for (NodeId o : b.offenders) buffer_[o] = true;
+    const codegen::Region region{id, [&](NodeId k) { return k != id && buffer_[k]; }, updates(n) ? &n : nullptr,
+                                 rules_.keep_rows};
+    codegen::Built b = codegen::build(g_, region, rules_.machine);
+    if (rules_.must_materialize && b.must_materialize.empty() && b.kernel)
+      b.must_materialize = rules_.must_materialize(id, b);
+    if (!b.must_materialize.empty()) {
+      for (NodeId o : b.must_materialize) buffer_[o] = true;
       push(id);
       continue;
     }
@@ -246,7 +248,7 @@ void Cut::build_loops() {
   }
 }
 
-std::vector<NodeId> Cut::operands(NodeId id) const {
+std::vector<NodeId> Partition::operands(NodeId id) const {
   const Task& task = tasks_.at(id);
   if (const auto* c = std::get_if<Contraction>(&task)) return {c->a_node, c->b_node};
   if (const auto* c = std::get_if<Convolution>(&task)) return {c->image_node, c->weight_node};
@@ -260,7 +262,7 @@ std::vector<NodeId> Cut::operands(NodeId id) const {
   return nodes;
 }
 
-void Cut::count_readers() {
+void Partition::count_readers() {
   for (const Root& r : g_.roots()) ++readers_[r.edge.node];
   for (const Assignment& a : g_.assignments()) ++readers_[a.next.node];
   for (NodeId id : results_)
@@ -274,7 +276,7 @@ void Cut::count_readers() {
   }
 }
 
-int Cut::readers(NodeId id) const {
+int Partition::readers(NodeId id) const {
   const auto it = readers_.find(id);
   return it == readers_.end() ? 0 : it->second;
 }

@@ -1,10 +1,10 @@
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 // A small product by the tiles and by their emulation: what hardware or a virtual machine gets wrong makes it unused,
@@ -33,7 +33,7 @@ bool tiles_work() {
                  .b_k = 1};
     std::vector<float> c[2];
     for (const bool real : {false, true}) {
-      const DenseUnit& u = (real ? kDenseAmx : kDenseEmulated)[static_cast<int>(way)];
+      const Microkernel& u = (real ? kDenseAmx : kDenseEmulated)[static_cast<int>(way)];
       std::vector<std::byte> x(static_cast<std::size_t>(u.a_bytes(kDepth)) + 64),
           y(static_cast<std::size_t>(u.b_bytes(kDepth) * kSize / 16) + 64);
       const auto aligned = [](std::vector<std::byte>& v) {
@@ -62,9 +62,9 @@ bool has_tiles(const Target& t) {
   static const bool work = (emulated || kDenseAmx[0].tile) && tiles_granted() && (emulated || tiles_work());
   return work;
 }
-const DenseUnit* tiles() { return tiles_emulated() ? kDenseEmulated : kDenseAmx; }
+const Microkernel* tiles() { return tiles_emulated() ? kDenseEmulated : kDenseAmx; }
 
-const DenseUnit* neon_unit(Arithmetic a, const Target& e) {
+const Microkernel* neon_unit(Arithmetic a, const Target& e) {
   switch (a) {
     case Arithmetic::F32: return &kF32Neon;
     case Arithmetic::Bf16: return e.bf16 ? &kBf16NeonBf16 : &kBf16Neon;
@@ -88,12 +88,12 @@ bool bf16_may_be_fast(const Target& t) {
   const bool tiles = t.isa == Isa::Avx512 && t.amx && !(this_target().amx && tiles_refused());
   return t.isa == Isa::Neon ? t.bf16 : bf16_dots_are_fast(t) || tiles;
 }
-bool on_tiles(const DenseUnit& u) {
-  const auto among = [&](const DenseUnit* all) { return &u >= all && &u < all + 8; };
+bool on_tiles(const Microkernel& u) {
+  const auto among = [&](const Microkernel* all) { return &u >= all && &u < all + 8; };
   return among(kDenseAmx) || among(kDenseEmulated);
 }
 
-const DenseUnit* dense_unit(Arithmetic a, const Target& t) {
+const Microkernel* microkernel(Arithmetic a, const Target& t) {
   if (t.isa == Isa::Neon) return neon_unit(a, t);
   if (a == Arithmetic::F32) return t.isa == Isa::Avx512 ? &kF32Avx512 : t.isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
   if (has_tiles(t)) return tiles() + static_cast<int>(a);
@@ -111,10 +111,10 @@ const DenseUnit* dense_unit(Arithmetic a, const Target& t) {
   return (t.avx_vnni ? kInt8AvxVnni : kInt8Avx2) + i;
 }
 
-std::vector<const DenseUnit*> dense_units() {
+std::vector<const Microkernel*> microkernels() {
   const Target& t = this_target();
-  std::vector<const DenseUnit*> all{&kBf16Generic};
-  const auto five = [&](const DenseUnit* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3, u + 4}); };
+  std::vector<const Microkernel*> all{&kBf16Generic};
+  const auto five = [&](const Microkernel* u) { all.insert(all.end(), {u, u + 1, u + 2, u + 3, u + 4}); };
   five(kInt8Generic);
   if (t.isa == Isa::Neon) {
     all.push_back(&kBf16Neon);
@@ -133,10 +133,10 @@ std::vector<const DenseUnit*> dense_units() {
     if (t.avx512_bf16) all.push_back(&kBf16Avx512Bf16);
     if (t.avx512_vnni) five(kInt8Avx512Vnni);
   }
-  for (const DenseUnit& u : kDenseEmulated) all.push_back(&u);
+  for (const Microkernel& u : kDenseEmulated) all.push_back(&u);
   if (has_tiles(t) && !tiles_emulated())
-    for (const DenseUnit& u : kDenseAmx) all.push_back(&u);
+    for (const Microkernel& u : kDenseAmx) all.push_back(&u);
   return all;
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

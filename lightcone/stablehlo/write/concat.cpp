@@ -1,11 +1,11 @@
-#include "lightcone/stablehlo/write/joints.h"
+#include "lightcone/stablehlo/write/concat.h"
 
 #include <algorithm>
 
 #include "lightcone/lowering/factors.h"
 #include "lightcone/stablehlo/write/writer.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // The box of indices where a mask is 1, as [lo, hi) of each axis; nothing for another shape.
@@ -128,4 +128,4 @@ ValueId write_joint(Writer& w, const Joint& j) {
   return w.builder().concatenate(pieces, j.axis);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -1,11 +1,11 @@
-#include "lightcone/backends/cpu/foreign_device.h"
+#include "lightcone/backends/cpu/cross_compile_device.h"
 
 #include <utility>
 
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/device/host_device.h"
 
-namespace lc::host {
+namespace lc::backends::cpu {
 namespace {
 
 class ForeignDevice final : public Device {
@@ -19,10 +19,10 @@ class ForeignDevice final : public Device {
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
   std::unique_ptr<Buffer> reserve(std::size_t bytes) override { return memory_->reserve(bytes); }
   std::unique_ptr<Buffer> lend(void* data, std::size_t bytes) override { return memory_->lend(data, bytes); }
-  void copy_in(Place to, const void* from, std::size_t bytes) override { memory_->copy_in(to, from, bytes); }
-  void copy_out(void* to, Place from, std::size_t bytes) override { memory_->copy_out(to, from, bytes); }
-  void copy(Place to, Place from, std::size_t bytes) override { memory_->copy(to, from, bytes); }
-  void zero(Place to, std::size_t bytes) override { memory_->zero(to, bytes); }
+  void copy_in(BufferSlice to, const void* from, std::size_t bytes) override { memory_->copy_in(to, from, bytes); }
+  void copy_out(void* to, BufferSlice from, std::size_t bytes) override { memory_->copy_out(to, from, bytes); }
+  void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override { memory_->copy(to, from, bytes); }
+  void zero(BufferSlice to, std::size_t bytes) override { memory_->zero(to, bytes); }
 
   void launch(const Launch&) override { refuse(); }
   std::unique_ptr<Recording> record(std::span<const Launch>) override { refuse(); }
@@ -39,8 +39,8 @@ class ForeignDevice final : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> foreign_device(std::shared_ptr<Parallel> threads, std::string target) {
+std::shared_ptr<Device> cross_compile_device(std::shared_ptr<Parallel> threads, std::string target) {
   return std::make_shared<ForeignDevice>(std::move(threads), std::move(target));
 }
 
-}  // namespace lc::host
+}  // namespace lc::backends::cpu

@@ -7,7 +7,7 @@
 
 #include "lightcone/core/graph.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 // The values in the first and in the last step; those between lie evenly.
 struct Progression {
@@ -30,4 +30,4 @@ class Progressions {
   std::map<NodeId, Progression> known_;
 };
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -18,32 +18,32 @@
 
 namespace lc::lowering {
 
-using Loop = ir::Built;  // generated code
-struct Library {};       // a composite, a result of one, or a kernel that was chosen before: operands are whole
+using Loop = codegen::Built;  // generated code
+struct OpaqueKernel {};       // a composite, a result of one, or a kernel that was chosen before: operands are whole
 // What makes a value.
-using Task = std::variant<Loop, Contraction, Convolution, Library>;
+using Task = std::variant<Loop, Contraction, Convolution, OpaqueKernel>;
 
 // What a device gives to the cut.
-struct CutRules {
+struct PartitionRules {
   Machine machine = {};
   // What computes a sum of products: a contraction or a convolution that the device has a kernel for, or a loop.
   using Match = std::variant<std::monostate, Contraction, Convolution>;
   std::function<Match(const Graph& g, const Factors& f)> match;
   // Operations of one loop, where a reduction counts for `reduction`: building it and compiling it take time that grows
   // faster than its length.
-  int longest = 128, reduction = 8;
+  int max_loop_ops = 128, reduction_weight = 8;
   // The inner one of two reductions is a loop of its own where it makes more numbers: it is parallel then.
   std::int64_t inner_results = 256;
   // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
   std::int64_t prepared = 1 << 16;
-  // From so many bytes on a value may be computed again where it is read, instead of being kept: see Cut::repeats().
-  // (From a sixteenth on where it takes one operation or two.) Not a matter of the machine's caches, for bits depend on
-  // what is computed in one loop.
-  std::int64_t repeated = 16 << 20;
+  // From so many bytes on a value may be computed again where it is read, instead of being kept: see
+  // Partition::rematerializes(). (From a sixteenth on where it takes one operation or two.) Not a matter of the
+  // machine's caches, for bits depend on what is computed in one loop.
+  std::int64_t recompute_threshold = 16 << 20;
   bool keep_rows = true;  // in the loops (codegen/schedule/rows.cpp); else the device does it, or does not
   // Values that the loop which makes `root` shall find in memory, where the device cannot run it as it was built; asked
   // until there are none.
-  std::function<std::vector<NodeId>(NodeId root, const ir::Built&)> unfit = {};
+  std::function<std::vector<NodeId>(NodeId root, const codegen::Built&)> must_materialize = {};
   // Operands and sizes of what may be fused behind a product.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
   bool epilogue_of_any_type = false;  // what it makes need not be f32
@@ -54,14 +54,14 @@ struct EpilogueLoop {
   NodeId producer = 0;
   std::vector<NodeId> operands;  // of the loop, `producer` among them
   std::vector<bool> same_index;
-  ir::Kernel kernel;  // a loop over rows around one over some columns
+  codegen::Kernel kernel;  // a loop over rows around one over some columns
   // Which of the kernel's sizes are the first column and how many there are.
   std::size_t begin_size = 0, count_size = 0;
 };
 
-class Cut {
+class Partition {
  public:
-  Cut(const Graph& g, CutRules rules);
+  Partition(const Graph& g, PartitionRules rules);
 
   const Graph& graph() const { return g_; }
   bool is_live(NodeId id) const { return live_[id]; }
@@ -84,18 +84,18 @@ class Cut {
 
  private:
   bool trivial(NodeId id) const;
-  bool repeats(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory);
+  bool rematerializes(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory);
   void choose_buffers();
   void choose_prepared();
   void choose_narrowed();
-  void settle_inlining();
+  void decide_fusion();
   void build_loops();
   void count_readers();
   std::optional<EpilogueLoop> epilogue(Graph& rows, NodeId producer, NodeId consumer, const Dim& row) const;
 
   const Graph& g_;
-  CutRules rules_;
-  std::vector<bool> live_, buffer_, varies_, repeated_;
+  PartitionRules rules_;
+  std::vector<bool> live_, buffer_, varies_, recomputed_;
   std::set<NodeId> results_;
   std::map<NodeId, Task> tasks_;
   std::map<NodeId, int> readers_;

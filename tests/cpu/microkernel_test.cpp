@@ -1,6 +1,6 @@
 // The matrix units' packing and tiles on every instruction set this machine has (and tile hardware emulated), against
 // plain loops over the same rounded or quantised numbers.
-#include "lightcone/backends/cpu/products/dense_unit.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@
 #include "lightcone/device/host_kernel.h"
 
 using namespace lc;
-using namespace lc::host;
+using namespace lc::backends::cpu;
 using lc::test::Against;
 using lc::test::Guarded;
 
@@ -35,7 +35,7 @@ const Size kSizes[] = {{1, 1, 1, 64},    {1, 16, 2, 64},     {3, 17, 31, 32},  {
                        {32, 48, 96, 32}, {33, 64, 288, 128}, {29, 70, 33, 64}, {6, 15, 512, 96}, {40, 100, 256, 256}};
 
 // C = A * B as the blocked loop does it, every buffer just as large as it must be.
-std::vector<float> multiply(const DenseUnit& u, const Size& s, const float* a, i64 a_m, i64 a_k, const Gemm& b,
+std::vector<float> multiply(const Microkernel& u, const Size& s, const float* a, i64 a_m, i64 a_k, const Gemm& b,
                             int zero = 0) {
   std::vector<float> c(at(s.m * s.n + 1), std::nanf(""));
   for (i64 k = 0; k < s.k; k += s.chunk) {
@@ -64,9 +64,9 @@ std::vector<float> normal_numbers(i64 count, std::mt19937& random, float scale =
   return v;
 }
 
-std::vector<const DenseUnit*> units(Arithmetic a) {
-  std::vector<const DenseUnit*> found;
-  for (const DenseUnit* u : dense_units())
+std::vector<const Microkernel*> units(Arithmetic a) {
+  std::vector<const Microkernel*> found;
+  for (const Microkernel* u : microkernels())
     if (u->arithmetic == a) found.push_back(u);
   EXPECT_FALSE(found.empty());
   return found;
@@ -76,9 +76,9 @@ float bf16_of(float v) { return bf16_to_f32(f32_to_bf16(v)); }
 
 }  // namespace
 
-TEST(DenseUnit, Bf16IsTheProductOfRoundedNumbers) {
+TEST(Microkernel, Bf16IsTheProductOfRoundedNumbers) {
   std::mt19937 random(1);
-  for (const DenseUnit* u : units(Arithmetic::Bf16))
+  for (const Microkernel* u : units(Arithmetic::Bf16))
     for (const Size& s : kSizes) {
       const auto a = normal_numbers(s.m * s.k, random), b = normal_numbers(s.n * s.k, random);
       for (int turned = 0; turned < 4; ++turned) {  // each operand by rows and by columns
@@ -100,7 +100,7 @@ TEST(DenseUnit, Bf16IsTheProductOfRoundedNumbers) {
     }
 }
 
-TEST(DenseUnit, Bf16RoundsAsTheFormatSays) {
+TEST(Microkernel, Bf16RoundsAsTheFormatSays) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   // ties of both parities, the largest number (it becomes infinity), NaN whose upper bits are those of infinity
   const float odd_nan = std::bit_cast<float>(0x7f800001u);
@@ -109,7 +109,7 @@ TEST(DenseUnit, Bf16RoundsAsTheFormatSays) {
       1.00390625f, 1.01171875f, -1.0117187f, 1e-30f, 3.3895314e38f};
   const Size s{static_cast<i64>(hard.size()), 1, 1, 32};
   const float one = 1;
-  for (const DenseUnit* u : units(Arithmetic::Bf16))
+  for (const Microkernel* u : units(Arithmetic::Bf16))
     for (const bool left : {true, false}) {  // the hard numbers as A, or as the rows of B
       const Size t = left ? s : Size{1, s.m, 1, 32};
       const auto c = multiply(*u, t, left ? hard.data() : &one, 1, 1,
@@ -173,7 +173,7 @@ std::vector<std::byte> packed(WeightType t, const std::vector<std::byte>& blocks
   return to;
 }
 
-// The definition of an int8 product (dense_unit.h), and how far it may be from the product of the numbers themselves.
+// The definition of an int8 product (microkernel.h), and how far it may be from the product of the numbers themselves.
 float int8_product(const float* a, const BlockWeight::Value* w, const BlockWeight& b, const Size& s, double& bound) {
   float c = 0;
   double want = 0;
@@ -207,7 +207,7 @@ constexpr WeightType kBlockTypes[] = {WeightType::Q4_0, WeightType::Q4_1, Weight
 
 }  // namespace
 
-TEST(DenseUnit, Int8HasTheBitsOfItsDefinition) {
+TEST(Microkernel, Int8HasTheBitsOfItsDefinition) {
   std::mt19937 random(2);
   int checked = 0;
   for (const WeightType t : kBlockTypes)
@@ -230,7 +230,7 @@ TEST(DenseUnit, Int8HasTheBitsOfItsDefinition) {
         const auto bytes = is_packed ? packed(t, w.bytes, s.n, s.k) : w.bytes;
         const Gemm b{
             .n = s.n, .k = s.k, .type = t, .packed = is_packed, .b = bytes.data(), .b_n = s.k / q.elements * q.bytes};
-        for (const DenseUnit* u : units(int8_format(t).arithmetic)) {
+        for (const Microkernel* u : units(int8_format(t).arithmetic)) {
           ASSERT_EQ(u->step, w.step);
           const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
           for (std::size_t i = 0; i < c.size(); ++i)
@@ -244,7 +244,7 @@ TEST(DenseUnit, Int8HasTheBitsOfItsDefinition) {
   EXPECT_GT(checked, 50);
 }
 
-TEST(DenseUnit, Int8ActivationsAtTheEdges) {
+TEST(Microkernel, Int8ActivationsAtTheEdges) {
   std::mt19937 random(3);
   const float inf = std::numeric_limits<float>::infinity();
   const Size s{9, 18, 256, 128};
@@ -264,7 +264,7 @@ TEST(DenseUnit, Int8ActivationsAtTheEdges) {
     std::vector<float> turned(a.size());  // by columns: another way to read A, the same numbers
     for (i64 i = 0; i < s.m; ++i)
       for (i64 k = 0; k < s.k; ++k) turned[at(k * s.m + i)] = a[at(i * s.k + k)];
-    for (const DenseUnit* u : units(int8_format(t).arithmetic)) {
+    for (const Microkernel* u : units(int8_format(t).arithmetic)) {
       const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
       const auto d = multiply(*u, s, turned.data(), 1, s.m, b, w.zero);
       for (i64 i = 0; i < s.m; ++i)
@@ -354,7 +354,7 @@ std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
 
 }  // namespace
 
-TEST(DenseUnit, SplitsAreAsExactAsF32) {
+TEST(Microkernel, SplitsAreAsExactAsF32) {
   std::mt19937 random(4);
   for (const Size& s : {Size{33, 40, 64, 64}, Size{16, 16, 1000, 256}, Size{5, 70, 37, 32}})
     for (int kind = 0; kind < kKinds; ++kind)
@@ -362,24 +362,24 @@ TEST(DenseUnit, SplitsAreAsExactAsF32) {
         const auto a = hard_numbers(kind, s.m * s.k, random), b = hard_numbers(other, s.n * s.k, random);
         const double plain = f32_error(a, b, s);
         const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
-        for (const DenseUnit* u : units(Arithmetic::Split3)) {
+        for (const Microkernel* u : units(Arithmetic::Split3)) {
           const double error = error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s);
           EXPECT_LE(error, plain + 0x1p-24)
               << u->name << " kind " << kind << "," << other << " " << s.m << "x" << s.n << "x" << s.k;
         }
-        for (const DenseUnit* u : units(Arithmetic::Split2)) {
+        for (const Microkernel* u : units(Arithmetic::Split2)) {
           const double error = error_of(multiply(*u, s, a.data(), s.k, 1, g), a, b, s);
           EXPECT_LE(error, 0x1p-15) << u->name << " kind " << kind << "," << other;
         }
       }
 }
 
-TEST(DenseUnit, SplitsOfWhatIsNotFinite) {
+TEST(Microkernel, SplitsOfWhatIsNotFinite) {
   std::mt19937 random(5);
   const float inf = std::numeric_limits<float>::infinity(), huge = std::numeric_limits<float>::max();
   const Size s{40, 36, 96, 96};
   for (const Arithmetic arithmetic : {Arithmetic::Split2, Arithmetic::Split3})
-    for (const DenseUnit* u : units(arithmetic)) {
+    for (const Microkernel* u : units(arithmetic)) {
       auto a = normal_numbers(s.m * s.k, random), b = normal_numbers(s.n * s.k, random);
       for (float& x : a) x = std::abs(x);
       for (float& x : b) x = std::abs(x);
@@ -400,7 +400,7 @@ TEST(DenseUnit, SplitsOfWhatIsNotFinite) {
 }
 
 // B's panels in bf16 from every form a weight can have in memory.
-TEST(DenseUnit, Bf16PanelsOfEveryForm) {
+TEST(Microkernel, Bf16PanelsOfEveryForm) {
   std::mt19937 random(6);
   const i64 n = 37, k = 512, k0 = 96, depth = 160;
   int checked = 0;
@@ -436,7 +436,7 @@ TEST(DenseUnit, Bf16PanelsOfEveryForm) {
                    .b = bytes.data(),
                    .b_n = q ? k / q->elements * q->bytes : k,
                    .b_k = 1};
-      for (const DenseUnit* u : units(Arithmetic::Bf16)) {
+      for (const Microkernel* u : units(Arithmetic::Bf16)) {
         const i64 j0 = 16, group = u->b_bytes(depth);
         std::vector<std::uint16_t> panel(at(2 * group / 2));
         u->pack_b(b, j0, n - j0, k0, depth, panel.data(), group);

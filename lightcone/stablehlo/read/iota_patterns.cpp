@@ -1,10 +1,10 @@
-#include "lightcone/stablehlo/read/progressions.h"
+#include "lightcone/stablehlo/read/iota_patterns.h"
 
 #include <algorithm>
 
 #include "lightcone/core/composite.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 namespace {
 
 // Products of two such numbers fit 64 bits.
@@ -90,4 +90,4 @@ std::optional<Progression> Progressions::computed(const Node& n) const {
   return elementwise(n, in);
 }
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -7,7 +7,7 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/stablehlo/write/builder.h"
 
-namespace lc::hlo {
+namespace lc::stablehlo {
 
 class Writer;
 
@@ -29,4 +29,4 @@ std::optional<Joint> match_joint(SizeTable& sizes, const Graph& g, NodeId id, co
 ValueId write_padding(Writer& w, const Padding& p);
 ValueId write_joint(Writer& w, const Joint& j);
 
-}  // namespace lc::hlo
+}  // namespace lc::stablehlo

@@ -42,7 +42,7 @@ TEST_P(RunningSums, OfWholeNumbersAreExact) {
   const Extreme largest = cummax(x, 1);
   g.output("max", largest.values), g.output("at", largest.indices);
   const Program p = compile(g, generic() | compiler());
-  EXPECT_EQ(kernels(p, "running"), 5);  // the maxima's places are running maxima, too
+  EXPECT_EQ(kernels(p, "prefix sum"), 5);  // the maxima's places are running maxima, too
   Context run(p);
   for (const i64 length : {0, 1, 2, 5, 255, 1023, 1024, 1025, 4095, 4096, 4097, 10'000, 10'000}) {
     std::vector<i64> in(static_cast<std::size_t>(2 * length)), sum(in.size()), product(in.size()), back(in.size()),
@@ -79,7 +79,7 @@ TEST_P(RunningSums, OfF32) {
   const Tensor x = g.input("x", {3, kLength, 1});
   g.output("sum", cumsum(x, 1)), g.output("max", cummax(x, 1).values);
   const Program p = compile(g, generic() | compiler());
-  EXPECT_EQ(kernels(p, "running"), 2);
+  EXPECT_EQ(kernels(p, "prefix sum"), 2);
   std::vector<float> in(3 * kLength);
   for (std::size_t k = 0; k < in.size(); ++k) in[k] = static_cast<float>(k * 7919 % 2003) / 512 - 2;
   in[0] = -0.0f, in[1] = -0.0f;
@@ -116,7 +116,7 @@ TEST_P(RunningSums, AreNotSeenWhereThereAreNone) {
   g.output("other", other), g.output("few", few), g.output("columns", cumsum(x, 0));
   g.output("short", cumsum(x.slice(1, 0, 100), 1));
   const Program p = compile(g, generic() | compiler());
-  EXPECT_EQ(kernels(p, "running"), 0);
+  EXPECT_EQ(kernels(p, "prefix sum"), 0);
   Context run(p);
   run.set("x", std::vector<float>(90'000, 1)).run();
   EXPECT_EQ(run.get("few").back(), 256);
