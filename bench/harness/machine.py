@@ -24,6 +24,31 @@ def flags():
     return set(_first("/proc/cpuinfo", r"^(?:flags|Features)\s*:(.*)$").split())
 
 
+ZEN4 = (*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0))  # models of family 25; the others are Zen 3
+INTEL = {85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids", 207: "Emerald Rapids", 173: "Granite Rapids"}
+
+
+def core(vendor, family, model, units):
+    """The microarchitecture of a server processor, as far as this table knows it."""
+    if vendor == "AuthenticAMD":
+        return {23: "Zen 2", 25: "Zen 4" if model in ZEN4 else "Zen 3", 26: "Zen 5"}.get(family, "")
+    if vendor == "GenuineIntel" and family == 6:
+        if model == 85 and "avx512_vnni" in units:
+            return "Cooper Lake" if "avx512_bf16" in units else "Cascade Lake"
+        return INTEL.get(model, "")
+    return ""
+
+
+def processor(name, vendor, family, model, units):
+    """What a record is called by: the brand, the microarchitecture, and AVX2 where AVX-512 is there and masked."""
+    words = re.sub(r"\((?:R|TM|C)\)|@.*|\b(?:Processor|CPU|\d+-Core)\b", " ", name).split()
+    of = core(vendor, family, model, units)
+    if not of:
+        return " ".join(words)
+    masked = of not in ("Zen 2", "Zen 3") and "avx512f" not in units
+    return "%s (%s%s)" % (" ".join(w for w in words if not re.search(r"\d", w)), of, ", AVX2" if masked else "")
+
+
 class Others:
     """How busy other programs keep the cores, seen while every runner of ours is blocked."""
 
@@ -61,9 +86,12 @@ def _git(*arguments):
 
 def describe(threads):
     has = flags()
+    name = _first("/proc/cpuinfo", r"^model name\s*:(.*)$", platform.machine())
+    vendor, family, model = (_first("/proc/cpuinfo", r"^%s\s*:(.*)$" % k) for k in ("vendor_id", "cpu family", "model"))
     return {
-        "cpu": _first("/proc/cpuinfo", r"^model name\s*:(.*)$", platform.machine()),
-        "cpu_family_model": "%s/%s" % (_first("/proc/cpuinfo", r"^cpu family\s*:(.*)$"), _first("/proc/cpuinfo", r"^model\s*:(.*)$")),
+        "cpu": processor(name, vendor, int(family or 0), int(model or 0), has),
+        "model_name": name,
+        "cpu_family_model": "%s/%s" % (family, model),
         "units": [u for u in UNITS if u in has],
         "cores": len(os.sched_getaffinity(0)),
         "threads": threads,

@@ -118,7 +118,9 @@ def lines(row, done):
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
     for peer, r in done["runs"].items():
         if "flop" in done and r["seconds"]:
-            yield "    %-14s %s GFLOP/s, %s MB%s, %s s to the end of the first step" % (peer, *step(done, r)[1:])
+            _, gflops, memory, planned, before, first = step(done, r)
+            part = " (plan %s)" % planned if planned else " (%s before)" % before if before else ""
+            yield "    %-14s %s GFLOP/s, %s MB%s, %s s to the end of the first step" % (peer, gflops, memory, part, first)
     for goal, value_text, reached in done["goals"]:
         yield "    %-8s %s: %s" % ({True: "reached", False: "MISSED", None: "open"}[reached], goal, value_text)
 
@@ -133,80 +135,112 @@ def summary(results):
 
 
 def page(result):
-    """One machine's table, with every peer."""
-    yield "| work | Lightcone | of the limit | times as fast as | goals |"
-    yield "|---|---|---|---|---|"
-    for name, d in result["workloads"].items():
-        share = "" if d["share_of_limit"] is None else "%.0f %%" % (100 * d["share_of_limit"])
-        peers = []
-        for peer, r in d["runs"].items():
-            if r.get("ratio"):
-                told = "".join(" (%s)" % v for v in r["told"].values()) + (" (differs)" if r["differs"] else "")
-                peers.append("%s%s %.2f" % (peer, told, r["ratio"]))
-        goals = ["%s %s" % (words_of, {True: "reached", False: "**missed**", None: "open"}[ok]) for words_of, _, ok in d["goals"]]
-        yield "| %s | %s %s%s | %s | %s | %s |" % (name, shown(d["lightcone"]), d["unit"], busy(d), share, ", ".join(peers), "; ".join(goals))
-
-
-def step(done, r):
-    """A step of training: milliseconds, GFLOP/s, peak memory in MB, of it the plan or what there was before the model,
-    seconds from there to the end of the first step."""
-    seconds, facts = median(r["seconds"]), r["facts"]
-    part = "plan %s" % shown(facts["planned_bytes"] / 1e6) if "planned_bytes" in facts else ""
-    part = "%s before" % shown(facts["rss_before"] / 1e6) if "rss_before" in facts else part
-    return (shown(1e3 * seconds), shown(1e-9 * done["flop"] / seconds), shown(r["peak_rss"] / 1e6), part and " (%s)" % part,
-            shown(r["build_s"] + r["first_s"]))
-
-
-def steps_page(result):
-    """Steps of training, each side in a row of its own, and how Lightcone's split."""
-    rows = {name: d for name, d in result["workloads"].items() if "flop" in d}
-    if not rows:
-        return
-    yield ""
-    yield "| work | | ms a step | GFLOP/s | times as long as ours | memory, MB | first step after, s |"
-    yield "|---|---|---|---|---|---|---|"
-    for name, d in rows.items():
-        for peer, r in d["runs"].items():
-            if not r["seconds"]:
-                continue
-            ms, gflops, memory, part, first = step(d, r)
-            note = " (differs)" if r["differs"] else ""
-            yield "| %s%s | %s%s | %s | %s | %s | %s%s | %s |" % (
-                name, busy(d), peer, note, ms, gflops, shown(r.get("ratio", 1)), memory, part, first)
-    yield ""
-    yield "| work | forward, ms | backward, ms | update, ms | outside of kernels, ms |"
-    yield "|---|---|---|---|---|"
-    for name, d in rows.items():
-        p = d["runs"]["lightcone"].get("facts", {}).get("profile")
-        if p:
-            parts = [p[k] for k in ("forward_ms", "backward_ms", "update_ms")]
-            yield "| %s | %s | %s |" % (name, " | ".join(shown(v) for v in parts), shown(p["step_ms"] - sum(parts)))
-
-
-def busy(done):
-    return " (busy machine)" if done["used_by_others"] > BUSY else ""
-
-
-def cell(d):
-    """What a machine did in one workload: the rate, its share of the limit, the ratio to the fastest peer."""
-    if d is None or d["lightcone"] is None:
-        return ""
-    parts = ["%s %s%s" % (shown(d["lightcone"]), d["unit"], busy(d))]
-    if d["share_of_limit"] is not None:
-        parts.append("%.0f %%" % (100 * d["share_of_limit"]))
-    peers = {p: r for p, r in d["runs"].items() if r.get("ratio") and not r["differs"] and not is_build(p)}
-    if peers:
-        best = min(peers, key=lambda p: peers[p]["ratio"])
-        told = "".join(" (%s)" % v for v in peers[best]["told"].values())
-        parts.append("%.2f %s%s" % (peers[best]["ratio"], best, told))
-    missed = any(ok is False for goal, _, ok in d["goals"] if "build:" not in goal)  # those are of a change, not of a machine
-    return ", ".join(parts) + (" **missed**" if missed else "")
+    """One machine: every row, each peer's ratio, and steps of training."""
+    return [*results_table(result), *peers_table(result), *steps_table(result), *parts_table(result)]
 
 
 def pages(results):
-    """Several machines side by side: the table of docs/performance.md."""
-    yield "| work | " + " | ".join(r["machine"]["cpu"] for r in results) + " |"
-    yield "|---|" + "---|" * len(results)
+    """Several machines side by side: speeds, and ratios to the fastest peer."""
     names = dict.fromkeys(name for r in results for name in r["workloads"])
-    for name in names:
-        yield "| %s | %s |" % (name, " | ".join(cell(r["workloads"].get(name)) for r in results))
+    machines = [r["machine"]["cpu"] for r in results]
+    yield from table(["work", *machines], ([name, *(speed(r["workloads"].get(name)) for r in results)] for name in names))
+    yield ""
+    yield from table(["times as fast as the fastest peer", *machines],
+                     ([name, *(best_ratio(r["workloads"].get(name)) for r in results)] for name in names))
+
+
+def table(heads, rows):
+    yield "| %s |" % " | ".join(heads)
+    yield "|" + "---|" * len(heads)
+    for row in rows:
+        yield "| %s |" % " | ".join(row)
+
+
+def results_table(result):
+    """The table of docs/performance/results.md."""
+    heads = ["work", "speed", "of the limit", "fastest peer", "times as fast", "goals", "measured"]
+    yield from table(heads, ([name, speed(d), percent(d), best_peer(d), best_ratio(d), verdict(d), d["measured"]["date"][:10]]
+                             for name, d in result["workloads"].items()))
+
+
+def peers_table(result):
+    """How many times as fast as each peer."""
+    names = dict.fromkeys(p for d in result["workloads"].values() for p, r in d["runs"].items() if r.get("ratio"))
+    rows = {name: d for name, d in result["workloads"].items() if any(r.get("ratio") for r in d["runs"].values())}
+    if not names:
+        return
+    yield ""
+    yield from table(["times as fast as", *names], ([name, *(peer_ratio(d["runs"].get(p, {})) for p in names)] for name, d in rows.items()))
+
+
+def steps(result):
+    return {name: d for name, d in result["workloads"].items() if "flop" in d}
+
+
+def steps_table(result):
+    """Steps of training, each side in a row of its own."""
+    if not steps(result):
+        return
+    yield ""
+    heads = ["work", "by", "ms a step", "GFLOP/s", "times as long as ours", "peak memory, MB", "plan, MB", "before the model, MB",
+             "first step after, s"]
+    yield from table(heads, ([name, peer, *step(d, r)[:2], shown(r.get("ratio", 1)), *step(d, r)[2:]]
+                             for name, d in steps(result).items() for peer, r in d["runs"].items() if r["seconds"]))
+
+
+def parts_table(result):
+    """How Lightcone's steps of training split."""
+    profiles = {name: p for name, d in steps(result).items() if (p := d["runs"]["lightcone"].get("facts", {}).get("profile"))}
+    if not profiles:
+        return
+    yield ""
+    parts = ("forward_ms", "backward_ms", "update_ms")
+    yield from table(["work", "forward, ms", "backward, ms", "update, ms", "outside of kernels, ms"],
+                     ([name, *(shown(p[k]) for k in parts), shown(p["step_ms"] - sum(p[k] for k in parts))] for name, p in profiles.items()))
+
+
+def step(done, r):
+    """A step of training: milliseconds, GFLOP/s, peak memory in MB, the plan, what there was before the model, and the seconds
+    from there to the end of the first step."""
+    seconds, facts = median(r["seconds"]), r["facts"]
+    planned, before = (shown(facts[k] / 1e6) if k in facts else "" for k in ("planned_bytes", "rss_before"))
+    return [shown(1e3 * seconds), shown(1e-9 * done["flop"] / seconds), shown(r["peak_rss"] / 1e6), planned, before,
+            shown(r["build_s"] + r["first_s"])]
+
+
+def speed(done):
+    if done is None or done["lightcone"] is None:
+        return ""
+    busy = " (busy machine)" if done["used_by_others"] > BUSY else ""
+    return "%s %s%s" % (shown(done["lightcone"]), done["unit"], busy)
+
+
+def percent(done):
+    return "" if done["share_of_limit"] is None else "%.0f %%" % (100 * done["share_of_limit"])
+
+
+def fastest(done):
+    """The peer that was fastest, or None; other builds of Lightcone are none."""
+    runs = {} if done is None else done["runs"]
+    peers = [p for p, r in runs.items() if r.get("ratio") and not r["differs"] and not is_build(p)]
+    return min(peers, key=lambda p: runs[p]["ratio"], default=None)
+
+
+def best_peer(done):
+    peer = fastest(done)
+    return "" if peer is None else peer + "".join(" (%s)" % v for v in done["runs"][peer]["told"].values())
+
+
+def best_ratio(done):
+    peer = fastest(done)
+    return "" if peer is None else peer_ratio(done["runs"][peer])
+
+
+def peer_ratio(run):
+    return "%.2f%s" % (run["ratio"], " (differs)" if run["differs"] else "") if run.get("ratio") else ""
+
+
+def verdict(done):
+    """Of all goals for a machine; goals against another build are for a change."""
+    reached = [ok for goal, _, ok in done["goals"] if "build:" not in goal]
+    return "" if not reached else "**missed**" if False in reached else "open" if None in reached else "reached"

@@ -1,6 +1,6 @@
 """The workloads of bench/compare, and what Lightcone is to reach in each: one table for both.
 
-A row: its name; `spec`, what every runner is told; `work` of one call in the unit of `rate`; `limit`, the measured
+A row: its name; its `topic`, which names the file of its record; `spec`, what every runner is told; `work` of one call in the unit of `rate`; `limit`, the measured
 limit that rate is a share of; `peers`, who runs it too; `goals`.
 
 Goals are shares of what the same machine can do and ratios to who is fastest on it, so that they hold on any:
@@ -138,8 +138,11 @@ def training():
             yield row("train-%s-bf16" % model, spec, 1e3, "ms", ("bf16", flop), ["torch", "torch.compile"], goals, 5e-3, flop=flop)
 
 
+TOPICS = {"decode": llamas, "products": products, "networks": nets, "rows": fused, "small": small, "training": training, "compile": compiles}
+
+
 def workloads():
-    return [*llamas(), *products(), *nets(), *fused(), *small(), *training(), *compiles()]
+    return [dict(row, topic=topic) for topic, rows in TOPICS.items() for row in rows()]
 
 
 def pick(rows, only):

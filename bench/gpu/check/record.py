@@ -1,7 +1,11 @@
-"""Keeps what a check of a GPU brought back: a record in bench/results/gpu, and a table with PyTorch's figures beside ours."""
+"""Keeps what a check of a GPU brought back: bench/records/DEVICE/gpu-check.json, and a table with PyTorch's figures beside ours."""
 import json
+import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "harness"))
+import records
 
 FIGURES = ("tflops", "gbytes_per_s", "tokens_per_s", "ms_a_step", "us")
 BY_MEMORY = ("gbytes_per_s",)  # what bounds a row that reads weights once
@@ -41,16 +45,13 @@ def table(record):
     return "\n".join(lines)
 
 
-def keep(file, folder):
-    record = json.loads(file.read_text())
+def keep(file, output):
+    # folders of the other machine leave no trace
+    record = json.loads(re.sub(r"/tmp/tmp[a-z0-9_]+/", "", file.read_text()))
     device = device_of(record)
     if not device or record.get("fake"):
         sys.exit("%s is of no GPU" % file)
-    name = record["date"][:10] + "-" + re.sub(r"[^a-z0-9]+", "-", device["device"].lower()).strip("-")
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, indent=1)
-    # of the other machine's folders nothing stays
-    text = re.sub(r"/tmp/tmp[a-z0-9_]+/", "", text)
-    (folder / (name + ".json")).write_text(text + "\n")
+    path = output or records.folder(device["device"]) / "gpu-check.json"
+    records.write(path, record)
     print(table(record))
-    print("written: %s" % (folder / (name + ".json")))
+    print("written: %s" % path)
