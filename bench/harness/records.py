@@ -1,5 +1,6 @@
 """Where results are kept: bench/records/PROCESSOR/TOPIC.json, the newest measurement of each row. History is git's."""
 import json
+import math
 import pathlib
 import re
 
@@ -31,10 +32,11 @@ def text(value, pad="", broken=True):
 
 
 def number(value):
-    """A measured number has seven digits at most; a whole number has all of its own."""
-    if not isinstance(value, float) or value != value or value in (float("inf"), float("-inf")):
+    """A measured number has seven digits at most; a whole number, and what is before the point, has all of its own."""
+    if not isinstance(value, float) or not math.isfinite(value):
         return value
-    return int(value) if value.is_integer() else float("%.7g" % value)
+    value = float(round(value)) if abs(value) >= 1e6 else float("%.7g" % value)
+    return int(value) if value.is_integer() else value
 
 
 def write(path, result):

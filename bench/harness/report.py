@@ -211,8 +211,7 @@ def step(done, r):
 def speed(done):
     if done is None or done["lightcone"] is None:
         return ""
-    busy = " (busy machine)" if done["used_by_others"] > BUSY else ""
-    return "%s %s%s" % (shown(done["lightcone"]), done["unit"], busy)
+    return "%s %s" % (shown(done["lightcone"]), done["unit"])
 
 
 def percent(done):
@@ -241,6 +240,10 @@ def peer_ratio(run):
 
 
 def verdict(done):
-    """Of all goals for a machine; goals against another build are for a change."""
+    """All goals for a machine in one word; goals against another build are for a change."""
     reached = [ok for goal, _, ok in done["goals"] if "build:" not in goal]
-    return "" if not reached else "**missed**" if False in reached else "open" if None in reached else "reached"
+    if False in reached:
+        return "**missed**"
+    if done["used_by_others"] > BUSY:
+        return "busy"
+    return "" if not reached else "open" if None in reached else "reached"
