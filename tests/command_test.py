@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command `lightcone` as a user meets it.
+"""The command `lightcone` prints, reads and refuses what its help says, on a terminal and from a pipe.
 
     command_test.py PATH/TO/lightcone SOURCE_DIRECTORY [REFERENCE_DATA]
 """

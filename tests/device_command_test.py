@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Devices as a user of the command `lightcone` meets them, on a CUDA and a Metal that run on the CPU and, where a driver
-is installed, on OpenCL.
+"""`lightcone devices` lists every device, and `--device` gives the same story and the same losses on each of them.
+
+The devices are the simulated CUDA and Metal and, where a driver is installed, OpenCL.
 
     device_command_test.py PATH/TO/lightcone SOURCE_DIRECTORY FAKE_CUDA FAKE_METAL
 """

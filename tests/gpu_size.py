@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the back ends of GPUs add to a program that has them all: text and data of their object files, at most a megabyte.
+"""The GPU back ends add at most 1 MB of text and data to a program that links all of them.
 
   gpu_size.py OBJECT..."""
 import shutil

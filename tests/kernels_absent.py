@@ -1,4 +1,7 @@
-"""Builds that leave micro-kernels out find a table for each of them: kernels_absent.py COMPILER SOURCE"""
+"""A build that leaves micro-kernels out has an empty table for each of them.
+
+    kernels_absent.py COMPILER SOURCE
+"""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`lightcone predict` as a user meets it: models that `lightcone train` made here, used by their files alone.
+"""`lightcone predict` reaches the accuracy that `lightcone train` printed, from the model's file alone, on tables, pictures and
+arrays.
 
     predict_command_test.py PATH/TO/lightcone SOURCE_DIRECTORY
 """

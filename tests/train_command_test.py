@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`lightcone train` as a user meets it.
+"""`lightcone train` trains every kind of model, resumes a killed run with the same bits, and refuses wrong data and configurations.
 
     train_command_test.py PATH/TO/lightcone SOURCE_DIRECTORY
 """

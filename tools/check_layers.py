@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a file includes upward, when rooms include each other in a circle, and when a folder grows too full.
+"""No file includes upward, no rooms include each other in a circle, and no folder has more than 25 source files.
+
 The rooms, bottom to top, and what each may include; a room below backends/cpu is named cpu/ROOM."""
 import pathlib
 import re

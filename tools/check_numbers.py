@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Fails where a number would pass through the C locale, which has a comma for a point in half of the world: printf's
-conversions of reals, strtod and its kin, streams that numbers are written to or read from, std::to_string of a real.
-core/numbers.h and str_cat have what is to be used. The library, the command and the benchmarks are looked at, and the
-texts of this script's own wrong lines, so that it is known to find each kind.   check_numbers.py [FILE...]"""
+"""No code of the library, the command or the benchmarks reads or writes numbers through the C locale.
+
+    check_numbers.py [FILE...]
+
+The locale has a comma for a point in half of the world. Refused are printf's conversions of reals, strtod and its kin, streams
+that numbers are written to or read from, and std::to_string of a real; core/numbers.h and str_cat take their place. The script
+also looks at wrong lines of its own, so that it is known to find each kind.
+"""
 import pathlib
 import re
 import sys

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a public function of tensors has no typed form (lightcone/ops/typed), unless the list below says why, and
-when the list names what is there or what is no function.
+"""Every public function of tensors has a typed form (lightcone/ops/typed), except for those that this file lists with a reason.
 
     tools/typed_table.py            # what is missing
     tools/typed_table.py --list     # and every name that was looked for

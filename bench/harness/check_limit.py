@@ -1,4 +1,7 @@
-"""A row's limit is measured through its own memory, and only when asked for: check_limit.py RUNNER"""
+"""A benchmark row's limit is measured through the row's own memory, and only when asked for.
+
+    check_limit.py RUNNER
+"""
 import json
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 #!/bin/sh
-# The micro-kernels of Arm: their tests, built by a cross compiler and run under qemu-user. Small cases: emulation is slow.
+# Arm's micro-kernels pass their tests, cross-compiled and run under qemu-user.
+#
+# Only small cases run, because emulation is slow. The test skips where compiler or emulator are not installed.
 #   check.sh CMAKE SOURCE BUILD
 set -eu
 cmake=$1 source=$2 build=$3

@@ -1,4 +1,4 @@
-// checkpoint(): the same gradients, with values that are computed again instead of kept.
+// checkpoint() gives the same gradients, from values that are recomputed instead of kept.
 #include "lightcone/autograd/checkpoint.h"
 
 #include <gtest/gtest.h>

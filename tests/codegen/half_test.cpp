@@ -1,4 +1,4 @@
-// Halves in generated kernels: every value there is, between them, in whole vectors and at the ends of rows, for every
+// Generated kernels convert every f16 and bf16 number correctly, in whole vectors and at the ends of rows, for every
 // processor that the C text distinguishes.
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,7 @@
-// Kernels through LLVM's library: the C compiler's bits, operation by operation, and what happens
-// where the library is missing or refuses. (Random graphs: random_test.)
+// Kernels compiled through LLVM's library give the C compiler's bits, operation by operation. A library that is missing
+// or refuses the text is reported.
+//
+// The test skips where libLLVM is not installed. Random graphs go through LLVM in random_test.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Rows that pass through their loops as through a pipeline (codegen/pipeline_rows.cpp): the same bits as one row after
-// the other, for any number of rows, in pieces of any size, and nothing read beside the rows of a piece.
+// Software-pipelined rows (codegen/schedule/pipeline_rows.cpp) give the bits of one row after the other and read
+// nothing outside their rows.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Loops over one row that share values (codegen/rows.cpp), and results stored past the caches (codegen/stream.cpp).
+// Loops that share values of a row (codegen/schedule/rows.cpp) and non-temporal stores (codegen/schedule/stream.cpp)
+// give the right bits for every storage type and alignment.
 #include <gtest/gtest.h>
 
 #include <cmath>

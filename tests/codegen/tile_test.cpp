@@ -1,5 +1,4 @@
-// Transposed operands read by tiles (codegen/schedule/tile.cpp). Small sides show every edge of a tile with little
-// work.
+// Transposed operands are read tile by tile (codegen/schedule/tile.cpp) with the right bits at every edge of a tile.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// The machine code of generated loops: no loop computes with vectors narrower than the target's, whatever the
-// compiler's tuning for the processor prefers, or copies them in pieces. Read from the compiler's assembly text, for
-// AVX2, AVX-512 and NEON.
+// Generated loops use the target's full vector width on AVX2, AVX-512 and NEON. The test reads the compiler's assembly
+// text.
 #include <gtest/gtest.h>
 
 #include <array>

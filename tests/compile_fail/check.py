@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles every file of this folder and checks what the compiler says.
+"""Every wrong typed program of tests/compile_fail fails to compile, with its own sentence in the compiler's message.
 
     check.py COMPILER INCLUDE_DIRECTORY
 

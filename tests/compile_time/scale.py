@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiling a graph takes time linear in its nodes, and 100,000 of them less than 5 s.
+"""Compiling a graph takes time linear in its nodes, and a graph of 100,000 nodes less than 5 s.
 
     scale.py COMPILER PATH/TO/lightcone
 

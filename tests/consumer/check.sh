@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# check.sh CMAKE BUILD_DIRECTORY SOURCE: installs the library, then builds and runs a project that
-# uses it: once with everything, once where the third-party libraries of lightcone::io are missing, which are then
-# named. What is private cannot be included.
+# Another project finds the installed library, builds with it and runs, with and without lightcone::io. Private headers cannot be
+# included.
+#
+#   check.sh CMAKE BUILD_DIRECTORY SOURCE
 set -euo pipefail
 cmake=$1 build=$2 source=$3
 work=$(mktemp -d)

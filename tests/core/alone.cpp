@@ -1,5 +1,4 @@
-// Linked with core, random, reference and ops and nothing else: a model is written, defined and computed without a
-// compiler, a program or a device.
+// A model can be written and computed by a program that links core, random, reference and ops alone.
 #include <cmath>
 #include <cstdio>
 

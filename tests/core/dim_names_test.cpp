@@ -1,4 +1,4 @@
-// What a Dim simplifies to does not depend on what its symbols are called, which is what terms are ordered by.
+// The simplified form of a Dim does not depend on the names of its symbols.
 #include <gtest/gtest.h>
 
 #include <algorithm>

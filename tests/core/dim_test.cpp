@@ -1,4 +1,4 @@
-// A random integer expression keeps its value when it is simplified, and its bounds hold.
+// A random integer expression keeps its value when it is simplified, and stays within its computed bounds.
 #include "lightcone/core/dim.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Conversions between element types round, saturate and wrap as documented, for every half and every integer type.
 #include "lightcone/core/dtype.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Graphs share equal nodes, define every composite in primitives, and report errors with the operation, the shapes and
+// the caller's line.
 #include "lightcone/core/graph.h"
 
 #include <limits>

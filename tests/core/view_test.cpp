@@ -1,5 +1,4 @@
-// Views against arrays: every move is done by its definition on real data, and the view must read the
-// same elements, through locate() and, where there is one, through strides.
+// Every move of a view reads the same elements as its definition on an array, through locate() and through strides.
 #include "lightcone/core/view.h"
 
 #include <functional>

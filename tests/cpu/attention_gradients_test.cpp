@@ -1,5 +1,5 @@
-// The derivative of attention: one kernel where it applies, the definition's numbers from every instruction set, the
-// same bits for any number of threads, no probabilities in memory; and derivatives of derivatives.
+// The derivative of attention is one kernel where it applies. It gives the definition's numbers on every instruction
+// set and the same bits for any number of threads, and keeps no probabilities in memory.
 #include "lightcone/backends/cpu/attention/gradients.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The cache of compiled kernels: what is believed, what is removed, how large it grows, and who may say where it is.
+// The cache of compiled kernels accepts only valid entries of its own user, evicts the oldest ones and repairs itself
+// after a killed process.
 #include "lightcone/cache/object_cache.h"
 
 #include <fcntl.h>

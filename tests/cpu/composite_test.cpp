@@ -1,4 +1,5 @@
-// Composites of one's own: by definition, by a kernel, with several results; and numbers of 64 bits.
+// A user's own composite runs by its definition or by its kernel, with attributes and several results. verify() finds a
+// wrong kernel.
 #include <gtest/gtest.h>
 
 #include <cmath>

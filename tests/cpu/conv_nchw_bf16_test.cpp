@@ -1,5 +1,5 @@
-// Convolutions in bf16: every tile this machine can run or emulate, against f64 on operands rounded to bf16; where a
-// graph has them, and where it must not.
+// Convolutions in bf16 with channels first agree with f64 on operands rounded to bf16, for every tile that this machine
+// can run or emulate.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 
 #include <gtest/gtest.h>

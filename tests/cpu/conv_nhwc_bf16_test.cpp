@@ -1,5 +1,5 @@
-// Convolutions with channels last in bf16: every tile this machine can run, against f64 on operands rounded to bf16;
-// which nets have them.
+// Convolutions in bf16 with channels last agree with f64 on operands rounded to bf16, for every tile that this machine
+// can run.
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 
 #include <gtest/gtest.h>

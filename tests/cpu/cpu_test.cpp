@@ -1,3 +1,5 @@
+// The CPU back end compiles elementwise chains, reductions, products, symbolic sizes and states correctly, on odd
+// floats, integers and indices too.
 #include "lightcone/backends/cpu/cpu.h"
 
 #include <gtest/gtest.h>

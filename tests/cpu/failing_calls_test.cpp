@@ -1,7 +1,8 @@
-// Every system call of the compiler of kernels, of its cache and of the file loader fails once, in every way: the
-// result is right or an Error, nothing torn is kept, and the next compile in the same process works. And processes
-// are killed at every step of writing the cache: what they leave is whole, or gone.
-//   LIGHTCONE_KILLS=1000: that many kills instead of a hundred
+// Every system call of the kernel compiler, its cache and the file loader fails once in every way. The result is right
+// or an Error, and the next compile in the same process works.
+//
+// Processes are also killed at every step of writing the cache; LIGHTCONE_KILLS=1000 kills that many instead of a
+// hundred.
 #include "failing_calls.h"
 
 #include <gtest/gtest.h>

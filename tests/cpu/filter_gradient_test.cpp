@@ -1,5 +1,5 @@
-// Gradients of a convolution's filters: found in a network's backward pass whatever its layout, and the kernel of every
-// instruction set against the sums as they are defined, padding beside numbers that are not finite included.
+// Gradients of a convolution's filters are found in a backward pass in either layout and agree with the sums that
+// define them, on every instruction set.
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 
 #include <gtest/gtest.h>

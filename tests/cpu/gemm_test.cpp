@@ -1,4 +1,4 @@
-// The micro-kernels of every instruction set this machine has, on every storage type, against f64.
+// The micro-kernels of every instruction set that this machine has agree with f64, for every storage type.
 #include "lightcone/backends/cpu/products/gemm.h"
 
 #include <bit>

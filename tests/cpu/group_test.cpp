@@ -1,4 +1,5 @@
-// Products of the same rows are one kernel, and nothing but their speed tells.
+// Products that share their rows run as one kernel and give the bits of separate products, for every kind of weight and
+// number of threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
-// The C compiler's processes: signals, closed streams, programs that are no compilers, and what happens where a
-// compiler is there and does not work.
+// The C compiler's processes survive signals, closed streams and programs that are no compilers. A compiler that does
+// not work is replaced, and the program says so.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>

@@ -1,4 +1,4 @@
-// The machine profile: its text, where it is kept, and that results do not depend on it.
+// A machine profile is written and read back as text, is kept where it should be, and changes no bit of a result.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The passes of cpu(): each fires where it should, may be skipped or says that it may not, is not run where it would
-// copy, and is named by verify() when it is broken.
+// Each pass of cpu() fires where it should, can be skipped or says that it cannot, and is named by verify() when it is
+// broken.
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"

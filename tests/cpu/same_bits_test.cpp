@@ -1,5 +1,7 @@
-// A product and its gradients have the same bits for any number of threads, any caches and every other number of rows,
-// at every precision. tools/test_target runs this for the units of other processors.
+// A product and its gradients have the same bits for any number of threads, cache sizes and other rows, at every
+// precision.
+//
+// tools/test_target runs this test for the microkernels of other processors.
 #include <bit>
 #include <cstdint>
 #include <map>

@@ -1,5 +1,7 @@
-// Products by cuBLASLt, as it runs on the CPU (tests/fake_cuda/cublas_lt): what it computes against the f64 reference,
-// what is left to our kernels, which of the two is taken, recordings, and each of its calls failing.
+// Products by cuBLASLt agree with the f64 reference, and the choice between it and our kernels is kept. Each of its
+// calls fails in turn without harm.
+//
+// The library is one that runs on the CPU (tests/fake_cuda/cublas_lt).
 #include <filesystem>
 
 #include "cuda_fixture.h"

@@ -1,4 +1,5 @@
-// CUDA devices through a driver that runs on the CPU: libraries, memory, copies, kernels and their cache.
+// A CUDA device finds its libraries, manages memory, copies bytes at any address and caches kernels correctly, on a
+// driver that runs on the CPU.
 #include <algorithm>
 #include <thread>
 

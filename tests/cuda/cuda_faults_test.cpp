@@ -1,5 +1,5 @@
-// CUDA devices whose driver fails: in every call in turn, with every kind of error. Each gives an Error or works, what
-// was taken is given back, and the next try is right.
+// Every call of the CUDA driver and of NVRTC fails in turn with every kind of error. Each failure gives an Error or is
+// handled, nothing leaks, and the next run is right.
 #include "cuda_fixture.h"
 
 using namespace lc;

@@ -1,5 +1,5 @@
-// Launches that may overlap (programmatic dependent launch): every kernel of ours waits itself for the one before it, a
-// kernel of a user's that does not is launched as ever, and results have the same bits, in graphs of the driver's, too.
+// With programmatic dependent launch every kernel of ours waits for the one before it, other kernels are launched in
+// order, and results have the same bits.
 #include "cuda_fixture.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

@@ -1,4 +1,4 @@
-// Recordings of CUDA devices: launches become graphs, which follow other places and sizes.
+// Recorded launches become CUDA graphs that follow new addresses and sizes, and a repeated run allocates nothing.
 #include <cstdlib>
 #include <new>
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Holds our declarations of CUDA's driver, of NVRTC and of cuBLASLt against NVIDIA's own headers, where those are here:
-arguments of every function, layouts of structures, numbers of enumerators. cuBLASLt's header is optional.
+"""Our declarations of CUDA's driver, NVRTC and cuBLASLt agree with NVIDIA's own headers: functions, structures and enumerators.
+
+The test skips where no headers are found; cuBLASLt's is optional.
+
   header_check.py COMPILER SOURCE_FOLDER
 Looks in $LIGHTCONE_CUDA_HEADERS, a folder or several joined by ':', in $CUDA_HOME/include and in /usr/local/cuda/include."""
 import os

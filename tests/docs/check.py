@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles the C++ that README.md, CONTRIBUTING.md and docs/ show, runs the programs, and compares what they say.
+"""The C++ that README.md, CONTRIBUTING.md and docs/ show compiles, and its programs print what the pages show. Links between
+pages lead somewhere.
 
     check.py COMPILER SOURCE_DIRECTORY DRIVER [--update] [PAGE...]
 

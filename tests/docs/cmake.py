@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs the library and tries what docs/guide/cmake.md shows.
+"""The projects of docs/guide/cmake.md configure, build and run against an installed copy, and its mistakes get their sentences.
 
     cmake.py CMAKE BUILD_DIRECTORY PAGE
 

@@ -1,5 +1,5 @@
-// The fake driver and NVRTC as a host program meets them: contexts, memory, streams, graphs, modules, faults, and that
-// nothing leaks.
+// The simulated driver and NVRTC behave towards a host program as CUDA does: contexts, memory, streams, graphs, modules
+// and faults. Nothing leaks.
 #include <gtest/gtest.h>
 
 #include <atomic>

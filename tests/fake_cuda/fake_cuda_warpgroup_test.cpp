@@ -1,5 +1,5 @@
-// Copies of boxes, phases and warpgroups' products on the CPU: what they compute, held against the numbers themselves,
-// and the mistakes that are found, of kernels and of maps.
+// The simulated TMA copies, barrier phases and warpgroup products of compute capability 9.0 compute the right numbers
+// and report each wrong use.
 #include <gtest/gtest.h>
 
 #include <algorithm>

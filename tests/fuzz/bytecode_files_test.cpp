@@ -1,5 +1,6 @@
-// Portable artifacts whose bytes were changed: each is read or refused with a place, in time and within its memory.
-// LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+// Portable artifacts with changed bytes are read or refused with a position, in time and within their memory budget.
+//
+// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones.
 #include <algorithm>
 #include <cstdlib>
 #include <random>

@@ -1,5 +1,7 @@
-// Data sets that are right but for what they lie about, as fuzz does it for models: each gives arrays or an Error,
-// within its budget. LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+// Files of data sets that are valid except for false claims give arrays or an Error, within their memory budget and in
+// time.
+//
+// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>

@@ -1,4 +1,5 @@
-// Files that lie, given to every reader: each gives a model or an Error, in the memory and time that are promised.
+// Checkpoints, tokenizers and templates that are valid except for false claims give a model or an Error, within their
+// memory budget and in time.
 //
 //   fuzz [--count N] [--seed S] [--format NAME] [--case K] [--keep FOLDER]
 //

@@ -1,6 +1,5 @@
-// Single files made to hurt: sizes that disagree, numbers of the wrong type, headers and vocabularies that once took
-// minutes or all memory, words a terminal would obey. Each gives its values or an Error, in time and memory in
-// proportion to the file.
+// Single hostile files (contradicting sizes, wrong types, terminal escapes, huge headers) give their values or an
+// Error, in time and memory proportional to the file.
 #include <cmath>
 #include <functional>
 #include <random>

@@ -1,5 +1,6 @@
-// StableHLO modules whose words were changed: each is read or refused with a line, in time and within its memory.
-// LIGHTCONE_FUZZ and LIGHTCONE_FUZZ_SEED make more of them, and other ones.
+// StableHLO modules with changed words are read or refused with a line, in time and within their memory budget.
+//
+// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -1,6 +1,8 @@
-// Readers take time in proportion to the file, at what a file can hold most of: tensors, metadata, arrays, long texts,
-// pieces, merges that undo each other's work. Processor time is compared with that of a file of a fourth or a sixteenth
-// of the size, so that neither a slow machine nor a loaded one fails.
+// Readers take time proportional to the size of the file, for as many tensors, texts, pieces or merges as a file can
+// hold.
+//
+// Processor time is compared with that of a file of a fourth or a sixteenth of the size, so that neither a slow machine
+// nor a loaded one fails.
 #include <algorithm>
 #include <cmath>
 #include <functional>

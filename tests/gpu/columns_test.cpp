@@ -1,5 +1,4 @@
-// Sums and maxima of columns, which threads side by side share: of any number of rows and columns, on every device. And
-// rows that are kept in the memory of a group: of any length. And long sums, by every way there is to compute them.
+// Column sums and maxima, rows kept in shared memory and long sums are right for any size, on every GPU device.
 #include <cmath>
 #include <limits>
 #include <optional>

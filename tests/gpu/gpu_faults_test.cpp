@@ -1,5 +1,5 @@
-// Every call of the driver fails once while a program is compiled, loaded, run and read: an Error each time or the
-// right result, nothing left behind, and the next program is right.
+// Every call of a GPU driver fails once while a program is compiled, loaded, run and read. Each failure gives an Error
+// or the right result, and nothing leaks.
 #include "../cuda/cuda_fixture.h"
 #include "gpu_devices.h"
 #include "lightcone/ops/ops.h"

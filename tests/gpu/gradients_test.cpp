@@ -1,4 +1,4 @@
-// Derivatives on every device: those of all operations against PyTorch's.
+// The derivatives of all operations are PyTorch's on every GPU device.
 #include "gpu_devices.h"
 #include "gradient_goldens.h"
 #include "lightcone/backends/cpu/cpu.h"

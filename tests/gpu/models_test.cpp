@@ -1,4 +1,4 @@
-// Models on every device: greedy texts of real checkpoints, training steps with the CPU's losses, and the same random
+// Language models give the same greedy texts on every GPU device, and training steps give the CPU's losses and random
 // numbers.
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Networks on every device, each pass held against the f64 reference by verify().
+// verify() holds each pass against the f64 reference for whole networks on every GPU device.
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/ops/ops.h"

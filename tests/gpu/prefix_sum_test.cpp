@@ -1,5 +1,4 @@
-// Running sums, products and maxima on every device: along rows of any length, which one kernel goes along, and along
-// columns, where the steps are left. Whole numbers are exact; f32 is held against sums in f64.
+// Running sums, products and maxima are right on every GPU device, along rows of any length and along columns.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,7 @@
-// The primitives that kernels are made of. On a GPU they are the compiler's own instructions; the CUDA that runs on the
-// CPU has twins of them in C++. Both compute on the same bits here, and must agree: what all other tests on the fake
-// rest on. Where the device under test is the fake itself, the expectations that the test states are left.
+// The primitives that kernels are made of give the same bits on a GPU, in their C++ twins and on the host.
+//
+// All other tests on the simulated CUDA rest on this. Where the device under test is the simulator itself, the
+// expectations that the test states remain.
 #include <bit>
 #include <cmath>
 #include <limits>

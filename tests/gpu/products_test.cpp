@@ -1,6 +1,7 @@
-// Products and convolutions on every device against the f64 reference: shapes at the edges of tiles, every order of
-// axes, long sums, every kind of weight, tensor cores, what follows a product. On the CUDA that runs on the CPU threads
-// run in both orders, which may not change a bit.
+// Products and convolutions agree with the f64 reference on every GPU device, at the edges of tiles, in every order of
+// axes and for every kind of weight.
+//
+// The simulated CUDA runs threads in both orders, which may not change a bit.
 #include <dlfcn.h>
 
 #include <cstring>

@@ -1,7 +1,8 @@
-// Random graphs on every device against the f64 reference; on the CUDA that runs on the CPU with threads in both
-// orders, which may not change a bit, and with work that is put off until somebody waits for it.
+// Random graphs agree with the f64 reference on every GPU device. On the simulated CUDA neither the order of threads
+// nor deferred work changes a bit.
 //
-// LIGHTCONE_RANDOM=10 runs ten times as many, 0.1 a tenth, LIGHTCONE_SEED=20270131 others, LIGHTCONE_CASE=17 one alone.
+// LIGHTCONE_RANDOM=10 runs ten times as many graphs, 0.1 a tenth, LIGHTCONE_SEED=20270131 draws other ones, and
+// LIGHTCONE_CASE=17 runs one alone.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

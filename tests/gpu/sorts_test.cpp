@@ -1,5 +1,5 @@
-// Sorts and scatters on every device: rows from none to thousands of elements, many of them equal, NaN and both zeros
-// among them, of every type; sums whose last bits depend on their order.
+// Sorts and scatters are right on every GPU device, for rows of any length with equal elements, NaN and both zeros, and
+// for every type.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,7 @@
-// Large products of halves and bytes by the matrix instructions of compute capability 9.0, from tiles that the device
-// copies by itself: against the f64 reference on the CUDA that runs on the CPU, whose copies arrive as late as they can
-// and whose products end when they are waited for; or on a GPU, with LIGHTCONE_CUDA_DRIVER.
+// Large products by the warpgroup instructions of compute capability 9.0 agree with the f64 reference, however late
+// their copies arrive.
+//
+// They run on the simulated CUDA, or on a GPU where LIGHTCONE_CUDA_DRIVER names its driver.
 #include <gtest/gtest.h>
 
 #include <cstring>

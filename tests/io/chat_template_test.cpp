@@ -1,5 +1,5 @@
-// Chat templates against Python's jinja2 (tests/goldens/chat_templates.json, made by tools/make_chat_goldens.py), where
-// they are found, what is said of wrong ones, and templates that would never end.
+// Chat templates give the text of Python's jinja2 (tests/goldens/chat_templates.json). Wrong or endless templates give
+// an Error with a line.
 #include "lightcone/io/text/chat_template.h"
 
 #include <chrono>

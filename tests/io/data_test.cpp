@@ -1,4 +1,4 @@
-// Readers of data sets: IDX, CIFAR, CSV, texts; real files where they are, and files that lie.
+// IDX, CIFAR, CSV and text files are read as documented, and damaged ones give an Error.
 #include <cmath>
 #include <random>
 

@@ -1,4 +1,4 @@
-// What a GGUF file may say, and that no file, however wrong, does more than give an Error.
+// Every field that a GGUF header may have is read, and a wrong file gives an Error and nothing worse.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Pictures against what Pillow makes of the same files, folders of them as torchvision reads them, and files that lie.
+// JPEG and PNG files decode to Pillow's bytes (tests/goldens/pictures.txt), and folders are read as torchvision reads
+// them. Damaged files give an Error.
 #include "lightcone/io/images/images.h"
 
 #include <gtest/gtest.h>

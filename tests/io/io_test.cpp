@@ -1,4 +1,4 @@
-// Checkpoint readers: good files give their values, damaged ones an Error, never a crash.
+// Good checkpoints give their values in every format, and damaged ones give an Error.
 #include <sys/resource.h>
 
 #include <cmath>

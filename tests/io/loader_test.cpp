@@ -1,4 +1,5 @@
-// DataLoader: which samples a batch has and what is done to them follows from its position alone.
+// Every bit of a DataLoader's batch follows from its position alone, with or without a thread. Exceptions reach the
+// consumer.
 #include "lightcone/io/data/loader.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Under a locale that writes 0,5 everything is as under the C locale: constants in kernels, texts that are read and
-// written, keys of caches. (tools/check_numbers.py refuses what would ask the locale.)
+// Kernels, files, texts and cache keys are the same under a locale with a decimal comma as under the C locale.
+//
+// tools/check_numbers.py refuses code that would ask the locale.
 #include <gtest/gtest.h>
 
 #include <cmath>

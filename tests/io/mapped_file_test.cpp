@@ -1,4 +1,4 @@
-// Files in memory: what is released really goes back, and what is copied outlives its file.
+// Memory of a mapped file that is released goes back to the system, and copied bytes outlive their file.
 #include "lightcone/io/mapped_file.h"
 
 #include <numeric>

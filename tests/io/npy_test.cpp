@@ -1,4 +1,4 @@
-// NumPy's .npy and .npz: what numpy wrote, and what nobody should have written.
+// Files that NumPy wrote as .npy and .npz are read exactly, and malformed ones give an Error.
 #include <cmath>
 #include <random>
 

@@ -1,4 +1,8 @@
-// Checkpoints as they are written: what is read back, and what is there after every way of failing.
+// Checkpoints are written whole or not at all: after a full disk, a failed call, a signal or a kill the old file is
+// intact.
+//
+// What is written is read back, and is byte for byte what Python's safetensors writes and what numpy reads, where
+// python3 has them.
 #include "lightcone/io/checkpoints/save.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Every vocabulary against the ids of the reference implementation.
+// Every tokenizer gives the ids and texts of its reference implementation.
 #include "lightcone/io/text/tokenizer.h"
 
 #include <algorithm>

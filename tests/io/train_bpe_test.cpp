@@ -1,4 +1,4 @@
-// Vocabularies that are made from texts.
+// train_bpe() makes the vocabulary that the merges by hand give.
 #include "lightcone/io/text/train_bpe.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// half(): a model in f16 or bf16. What is stored and computed in it, what stays, and what it costs.
+// half() stores and computes a model in f16 or bf16, keeps in f32 what must stay, and costs no more error than
+// documented.
 #include "lightcone/lowering/types/half_precision.h"
 
 #include "error_of.h"

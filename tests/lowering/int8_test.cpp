@@ -1,4 +1,4 @@
-// int8(): weights as bytes, by channels and by groups, activations as bytes where data said how large they become.
+// int8() stores weights as bytes by channel or by group, and activations too where a Calibration gave their range.
 #include "lightcone/lowering/types/int8.h"
 
 #include "error_of.h"

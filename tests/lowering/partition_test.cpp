@@ -1,4 +1,4 @@
-// Which values lie in memory, and which are computed again where they are read.
+// The partition of a graph keeps in memory the values that it should and recomputes the others where they are read.
 #include "lightcone/lowering/partition.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Reductions joined and split compute what they did.
+// Joining and splitting reductions keeps their results.
 #include "lightcone/lowering/reductions.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The Metal that tests run on is strict: each mistake of a host is a fault that they see.
+// The simulated Metal reports each mistake of a host: unknown messages, freed objects, open encoders, missing arguments
+// and ranges.
 #include <thread>
 
 #include "fake.h"

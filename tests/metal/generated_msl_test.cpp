@@ -1,5 +1,6 @@
-// The texts that metal() makes of graphs, as clang sees them: a pointer that lacks its address space runs on the CPU,
-// and no compiler of Metal takes it.
+// Every pointer in the Metal kernels of random graphs has its address space, which clang checks.
+//
+// A pointer without one would run on the simulator, and no Metal compiler would take it. The test skips without clang.
 #include <set>
 
 #include "fake.h"

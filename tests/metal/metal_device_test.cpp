@@ -1,4 +1,5 @@
-// The device of Metal, on a Metal that is ours: memory, kernels, the order of work, and what goes wrong.
+// The Metal device moves bytes, orders work and reports failures correctly, on a simulated Metal with shared and with
+// private memory.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,4 @@
-// Metal's shading language as the tests run it: what a kernel computes on fibers, what such a compiler refuses, and the
-// check of address spaces by clang.
+// Metal's shading language as the tests run it computes the right numbers and refuses what a Metal compiler refuses.
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -1,4 +1,5 @@
-// Conversations: what is run of them, where they end, what is said of what cannot be.
+// A conversation runs only the new tokens and gives the answers of a session that began anew. Errors leave it
+// unchanged.
 #include "lightcone/models/llama/chat.h"
 
 #include <cstring>

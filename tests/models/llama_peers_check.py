@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `lightcone train` writes, in the programs that it is written for: the adapters in Hugging Face's peft, the sums in
-transformers and in llama.cpp continue a text with the same tokens as `lightcone generate`.
+"""Adapters and models that `lightcone train` writes give the same greedy text in peft, transformers and llama.cpp as in
+`lightcone generate`.
 
     llama_peers_check.py LIGHTCONE STORY.gguf
 

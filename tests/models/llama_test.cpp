@@ -1,4 +1,4 @@
-// Real checkpoints in every format against logits and texts computed in f64 by another program.
+// Real checkpoints in every format give the logits and texts that another program computed in f64.
 #include "lightcone/models/llama/llama.h"
 
 #include <cmath>

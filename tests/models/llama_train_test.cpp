@@ -1,4 +1,5 @@
-// The Llama that trains: against PyTorch, and against the Llama that speaks.
+// A Llama's loss, gradients and twenty training steps are PyTorch's, and the saved model gives the same text when it is
+// loaded for inference.
 #include <cmath>
 #include <fstream>
 #include <random>

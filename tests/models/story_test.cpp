@@ -1,4 +1,4 @@
-// The model inside the command against an f64 reference written in another language.
+// The story model inside the command agrees with an f64 reference written in another language.
 #include <cmath>
 #include <fstream>
 

@@ -1,5 +1,5 @@
-// The story model in fewer bits: how much worse it predicts its own reference text, and where its greedy text leaves
-// it.
+// The story model in fewer bits predicts its reference text as well as documented, and its greedy text leaves it where
+// documented.
 #include <cmath>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// The processor that is compiled for is a value: the story model for every one that kernels exist for.
+// The story model compiles for every processor that kernels exist for, and runs where this one can run it.
 #include <fstream>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// VGG against torchvision's.
+// VGG gives torchvision's logits, gradients and twenty training steps (tests/goldens/vision.txt).
 #include "lightcone/models/vgg/vgg.h"
 
 #include "error_of.h"

@@ -1,4 +1,7 @@
-// torchvision's networks by their names: the names and shapes of their tensors, weights from files, pictures.
+// torchvision's networks have its tensor names, shapes and first values, read its weights and prepare pictures as it
+// does.
+//
+// LIGHTCONE_VISION=FOLDER, made by tools/make_vision_goldens.py --full FOLDER, adds VGG19 and ResNet-50 at 224 x 224.
 #include "lightcone/models/vision/vision.h"
 
 #include <iomanip>

@@ -1,4 +1,4 @@
-// First values of parameters: distributions and structures, against formulas; the same bits always; what is an error.
+// First values of parameters have the right distributions and structures, and the same bits on every machine.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Layers are torch.nn's (tests/support/layer_goldens.h).
+// Layers have torch.nn's names, results and gradients (tests/goldens/layers.txt), in the reference and compiled.
 #include <gtest/gtest.h>
 
 #include "layer_goldens.h"

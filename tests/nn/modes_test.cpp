@@ -1,5 +1,4 @@
-// What layers do while a model trains, layers made of layers, promises of typed layers, and what is said about wrong
-// uses.
+// Layers behave in training as in torch.nn, nested layers pass their mode on, and wrong uses are reported.
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,4 +1,4 @@
-// Models as plain structs: names, modes, what is trained.
+// Models that are plain structs have the right parameter names, modes and frozen parts.
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,4 +1,4 @@
-// Convolutions, embeddings, norms, pools, activations and what reshapes are torch.nn's (tests/support/layer_goldens.h).
+// Convolutions, embeddings, norms, pools, activations and reshaping layers are torch.nn's (tests/goldens/layers.txt).
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,4 +1,4 @@
-// RNN, LSTM, GRU and their cells are torch.nn's.
+// RNN, LSTM, GRU and their cells are torch.nn's, with padded sequences too.
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,4 +1,4 @@
-// Parameters of a Session: set, loaded, saved, packed.
+// A Session sets, loads, saves and packs its parameters.
 #include "lightcone/nn/session.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Attention and the Transformer are torch.nn's.
+// Attention and the Transformer layers are torch.nn's, with masks and with a cache for decoding.
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,4 +1,4 @@
-// Memory, kernels and their compiler on every device of OpenCL that there is.
+// Memory, copies, kernels and the kernel cache work on every OpenCL device that is installed.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,7 @@
-// Drivers that fail: each call of a whole story in turn, by a library that stands before the real one.
+// Every call of an OpenCL driver fails in turn. Each failure gives an Error with its code, nothing leaks, and the next
+// run is right.
+//
+// A library in front of the real one counts objects and makes calls fail.
 #include <dlfcn.h>
 
 #include "data.h"

@@ -1,6 +1,7 @@
-// Ends that are easily missed against PyTorch's answers (tests/goldens/edges.txt, made by tools/make_edges_goldens.py):
-// numbers beside integers of 64 bits, integers as floats, axes of a number, slopes of norms at zero, products whose
-// parts overflow. By the reference and compiled in each way there is.
+// Edge cases give PyTorch's answers (tests/goldens/edges.txt): 64-bit integers beside numbers, axes of a scalar, slopes
+// at zero, products that overflow in the middle.
+//
+// tools/make_edges_goldens.py makes the goldens.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Floats of 8 bits against PyTorch (tests/goldens/float8.txt): by the reference, by the definitions in the twelve,
-// compiled in each way there is and on another device.
+// 8-bit floats convert and round as PyTorch's do (tests/goldens/float8.txt), in the reference, as primitives,
+// interpreted, compiled and on another device.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,5 @@
-// torch.nn.functional (tests/goldens/functional.txt), and what torch has no answer for.
+// torch.nn.functional's functions give torch's values, types and gradients (tests/goldens/functional.txt), and inputs
+// without a torch answer behave as documented.
 #include "lightcone/ops/functional/functional.h"
 
 #include "error_of.h"

@@ -1,4 +1,5 @@
-// Indexing against torch (tests/goldens/indexing.txt), and what torch has no answer for.
+// Indexing gives torch's values, types and gradients (tests/goldens/indexing.txt), and inputs without a torch answer
+// behave as documented.
 #include "lightcone/ops/indexing/indexing.h"
 
 #include "error_of.h"

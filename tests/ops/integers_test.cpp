@@ -1,5 +1,5 @@
-// Integers of every type against PyTorch and NumPy (tests/goldens/integers.txt): by the reference, by the definitions
-// in the twelve, and compiled in each way there is.
+// Integers of every type give the answers of PyTorch and NumPy (tests/goldens/integers.txt), in the reference, as
+// primitives and compiled.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// Linear algebra against torch (tests/goldens/linalg.txt), and what torch has no answer for.
+// Linear algebra gives torch's values, types and gradients (tests/goldens/linalg.txt), and singular or empty matrices
+// behave as documented.
 #include "lightcone/ops/linalg/linalg.h"
 
 #include "differences.h"

@@ -1,4 +1,4 @@
-// scan: what jax.lax.scan does.
+// scan() computes and differentiates as jax.lax.scan does.
 #include <gtest/gtest.h>
 
 #include "differences.h"

@@ -1,5 +1,4 @@
-// Gradients of every loss, and gradients of these, against central differences in f64, away from the edges of the
-// losses.
+// First and second derivatives of every loss agree with central differences in f64.
 #include <gtest/gtest.h>
 
 #include "differences.h"

@@ -1,5 +1,7 @@
-// Every loss and its gradients against PyTorch's answers (tests/goldens/losses.txt, made by
-// tools/make_optim_goldens.py), in the reference and compiled; numbers at the edges; errors with their sentences.
+// Every loss and its gradients are PyTorch's (tests/goldens/losses.txt), in the reference and compiled, at edge values
+// too.
+//
+// tools/make_optim_goldens.py makes the goldens.
 #include "lightcone/ops/loss.h"
 
 #include <cmath>

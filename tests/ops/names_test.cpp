@@ -1,4 +1,4 @@
-// The plainest names as people who know PyTorch write them, against torch (tests/goldens/names.txt).
+// The plainest PyTorch names, as its users write them, give torch's answers (tests/goldens/names.txt).
 #include <functional>
 
 #include "error_of.h"

@@ -1,4 +1,7 @@
-// Functions of one number: samples against double precision, which MPFR judges. `accuracy` tries all of f32.
+// Functions of one number stay within the bounds of docs/accuracy.md on edge values and random bits. MPFR checks the
+// f64 judge.
+//
+// The program `accuracy` tries all of f32.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Every wrong call says what is wrong in one sentence, with the line of the caller.
+// Every wrong call of an operation gives one sentence with the caller's line.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Random tensors: known words, the same bits everywhere, distributions, streams, steps, and what is an error.
+// Random numbers have Philox's known answers, the same bits on every instruction set and number of threads, and the
+// right distributions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

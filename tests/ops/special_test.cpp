@@ -1,4 +1,5 @@
-// Special functions, bits and statistics against torch (tests/goldens/special.txt), and what torch has no answer for.
+// Special functions, bit operations and statistics give torch's values, types and gradients
+// (tests/goldens/special.txt).
 #include "lightcone/ops/special/special.h"
 
 #include "error_of.h"

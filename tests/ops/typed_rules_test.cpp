@@ -1,5 +1,4 @@
-// On random shapes the rule of the types is the rule of the operation: the same shape, or the same sentence. What
-// typed.h has itself is in typed_test.cpp.
+// On random shapes the typed face gives the shape or the error sentence of the untyped operation.
 #include "typed_rules.h"
 
 using namespace lc;

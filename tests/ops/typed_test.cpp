@@ -1,4 +1,4 @@
-// The typed face: the same answers as the untyped operations, and the same sentences.
+// The typed face gives the answers and the sentences of the untyped operations.
 #include "on_device.h"
 #include "typed_rules.h"
 

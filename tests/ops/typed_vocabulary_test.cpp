@@ -1,5 +1,6 @@
-// Every function of the untyped vocabulary in its typed form: what the type says is what the node has, for each element
-// type. tools/typed_table.py says whether one is missing.
+// Every typed function promises the shape and element type that its node has.
+//
+// tools/typed_table.py finds functions that have no typed form.
 #include "typed_rules.h"
 
 using namespace lc;

@@ -1,5 +1,5 @@
-// Twenty steps of every optimiser against PyTorch's trajectories and states (tests/goldens/optim.txt), in the reference
-// and compiled; what is compiled; errors with their sentences.
+// Twenty steps of every optimiser give PyTorch's parameters and states (tests/goldens/optim.txt), in the reference and
+// compiled.
 #include "lightcone/optim/optim.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Sixty rates of every schedule against PyTorch's (tests/goldens/optim.txt), in the reference and compiled.
+// Sixty learning rates of every schedule are PyTorch's (tests/goldens/optim.txt), in the reference and compiled.
 #include "lightcone/optim/schedule.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""JAX itself on lightcone_pjrt.so: programs that it compiles for the plugin and for its own CPU give the same numbers.
+"""JAX programs give the same numbers on lightcone_pjrt.so as on JAX's own CPU.
 
     jax_test.py /path/lightcone_pjrt.so
 

@@ -1,4 +1,5 @@
-// The client of PJRT plugins against Lightcone's own plugin, and against another one where the environment names it.
+// The PJRT client moves every element type, donates, and destroys objects in any order, on Lightcone's plugin and on
+// the one that LIGHTCONE_TEST_PJRT_PLUGIN names.
 #include <cstdlib>
 #include <cstring>
 #include <limits>

@@ -1,4 +1,5 @@
-// pjrt(): graphs that a plugin compiles and runs against cpu() and the f64 reference; where values lie meanwhile.
+// pjrt() compiles and runs graphs, training steps and states as cpu() and the f64 reference do, and copies no more than
+// it must.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Plugins that are wrong: their tables are copies of Lightcone's, changed.
+// Wrong PJRT plugins (versions, short tables, missing or failing functions, damaged programs) give an Error.
 #include <dlfcn.h>
 
 #include <deque>

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""lightcone_pjrt.so as a client that shares no line with it sees it: by places in PJRT's table and by offsets in its
-structures, as they were measured in version 0.81 of its header."""
+"""lightcone_pjrt.so works for a client that shares no code with it: layouts, strides, donation, wrong programs, any order of
+destruction.
+
+The client calls it by positions in PJRT's table and by offsets in its structures, as measured in version 0.81 of its header.
+"""
 import ctypes
 import shutil
 import struct

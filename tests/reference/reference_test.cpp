@@ -1,5 +1,5 @@
-// The judge itself: views as tables against views element by element, products summed where they lie against products
-// laid out, and bounds that neither explode nor forgive.
+// The f64 judge reads views and sums products exactly as their definitions do, and its error bounds neither explode nor
+// forgive.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,5 +1,5 @@
-// The n-th allocation fails, for every n over building, compiling, loading and running: the answer is std::bad_alloc
-// or an Error, nothing stays behind, and the same work done again gives the same numbers.
+// When the n-th allocation fails, building, compiling, loading and running give std::bad_alloc or an Error, leak
+// nothing, and work when repeated.
 //
 // Allocations are those of `new`, blocks and mapped files from the system, and threads. The suite takes a sample;
 // LIGHTCONE_EVERY_ALLOCATION=1 takes all of them.

@@ -1,4 +1,5 @@
-// Where blocks of memory lie: none that are alive together overlap, and a plan is near what is alive at once.
+// Blocks of a memory plan that are alive together never overlap, and a plan is close to the largest amount alive at
+// once.
 #include "lightcone/device/arena.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// Mistakes that a run cannot see by itself: indices out of range, arrays of another shape, tensors of a graph that is
-// gone.
+// Checked runs report indices out of range, arrays of another shape and tensors whose graph is gone.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,4 +1,4 @@
-// After fork() the child has none of its parent's threads: what runs there makes its own, or does without.
+// After fork() the parent's programs run in the child, on threads of its own, and end there.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// One program, many threads; nothing allocated while it runs; state and memory as planned.
+// One program runs in many threads at once with exact memory plans, and a run allocates nothing.
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-// Small kernels that do not depend on each other share a fork: each iteration is run once, states are still
-// overwritten in place, and the bits are those of one kernel after the other.
+// Small independent kernels that share a fork run each iteration once and give the bits of one kernel after the other.
 #include "lightcone/device/fork.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Pages of graphs: every node and edge is there, texts of strangers stay texts, groups say what a reader knows, kernels
-// are named by what they compute, and the layout keeps to its rules (view_layout.js, by node where there is one).
+// Pages of graphs show every node and edge, escape foreign text, and lay out boxes and lines without overlaps.
+//
+// The layout is checked by view_layout.js where node is installed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Memory follows the sizes that are bound, not the bounds of their names; what does not fit is an Error with figures,
-// and a program under a limit gives the same numbers as one without.
+// Memory follows the sizes that are bound, not their upper bounds. Under a memory limit results are the same or the
+// Error has figures.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>

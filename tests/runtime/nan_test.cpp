@@ -1,4 +1,4 @@
-// A model whose logits are not numbers says which layer they come from; it generates nothing.
+// A model whose logits are NaN reports the layer they come from and generates nothing.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,4 @@
-// The device of docs/adding-a-device.md, which knows nothing but loop nests, runs what every other one does: random
-// graphs, gradients, a training step, a language model.
+// The device of docs/adding-a-device.md runs random graphs, gradients, a training step and a language model.
 #include "examples/new_device.h"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// Profiles say what is true: bytes, operations and lines of kernels; traces that load; a memory timeline
-// in which no two values overlap.
+// Profiles report the right bytes, operations and lines, traces load, and no two values of the memory timeline overlap.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Programs, contexts and sessions check the names, sizes and types that they are given, and compute ahead what depends
+// on parameters alone.
 #include "lightcone/runtime/program.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
-// Running a compiled program allocates nothing, takes no lock and calls the system for nothing; idle
-// threads sleep. malloc and the locks of pthreads are interposed (counted_calls.h); system calls are counted by a
-// seccomp filter in a child process, which needs no privileges.
+// A run on one thread allocates nothing, takes no lock and makes no system call, and idle threads sleep.
+//
+// malloc and the locks of pthreads are interposed (counted_calls.h); a seccomp filter in a child process counts system
+// calls and needs no privileges.
 #include <pthread.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A device with memory of its own, whose pages the host may not touch, runs whole programs: plan, Program and Context
-// reach a device's bytes through copies alone.
+// Whole programs run on a device whose memory the host may not touch: plan, Program and Context reach its bytes through
+// copies alone.
 #include "separate_device.h"
 #include "paths.h"
 

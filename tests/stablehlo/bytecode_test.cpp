@@ -1,4 +1,4 @@
-// Portable artifacts, StableHLO in MLIR's bytecode, become the same graphs as the text of the same programs.
+// Portable artifacts (StableHLO in MLIR's bytecode) become the same graphs as the text of the same programs.
 #include <gtest/gtest.h>
 
 #include "artifacts.h"

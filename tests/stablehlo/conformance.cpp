@@ -1,4 +1,4 @@
-// Every module in folders of StableHLO's test programs: passed, not supported (why), or failed.
+// StableHLO's own test modules pass, except for those that tests/stablehlo/conformance.txt lists with their reasons.
 //
 //   stablehlo_conformance FOLDER [--compiled] [--only FILE] [--expected FILE] [--write FILE]
 //

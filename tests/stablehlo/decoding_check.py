@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The story model's decoding steps by XLA: the logits of cpu(), the same tokens, and caches whose memory is donated.
+"""XLA runs the story model's decoding steps with the logits and greedy tokens of cpu(), and caches whose memory is donated.
 
     decoding_check.py PROGRAM MODEL
 

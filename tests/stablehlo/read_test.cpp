@@ -1,4 +1,5 @@
-// StableHLO text becomes graphs that compute what it says; what cannot be read is said all at once, with lines.
+// StableHLO text becomes graphs that compute what it says. Everything that cannot be read is reported at once, with
+// lines.
 #include <gtest/gtest.h>
 
 #include <filesystem>

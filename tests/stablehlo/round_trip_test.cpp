@@ -1,4 +1,4 @@
-// What is written as StableHLO and read back computes what the graph does.
+// A graph that is written as StableHLO and read back computes the same, with open sizes too.
 #include <gtest/gtest.h>
 
 #include <cmath>

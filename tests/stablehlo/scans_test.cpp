@@ -1,4 +1,5 @@
-// Loops that carry arrays become scans over their rows where that is the same, and stay what they are where it is not.
+// StableHLO loops that carry arrays become scans over their rows where that is equivalent, and stay loops where it is
+// not.
 #include <gtest/gtest.h>
 
 #include <cmath>

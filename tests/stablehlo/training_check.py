@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""VGG19's training step by the CPU back end, by lightcone_pjrt.so and, where there is jaxlib, by XLA: the same 38 gradients and losses.
+"""A narrow VGG19's training step has the same 38 gradients and losses by the CPU back end, by lightcone_pjrt.so and by XLA.
+
+XLA takes part where jaxlib is installed.
 
     training_check.py PROGRAM PLUGIN
 """

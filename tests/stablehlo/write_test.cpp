@@ -1,5 +1,6 @@
-// Graphs become StableHLO in which products, convolutions, pools, sorts and loops have their names. That it computes
-// the same is seen by round_trip_test, and by xla_check.py, which lets XLA run it.
+// Graphs become StableHLO in which products, convolutions, pools, sorts and loops have their names.
+//
+// round_trip_test checks that the text computes the same, and xla_check.py lets XLA run it.
 #include <gtest/gtest.h>
 
 #include "error_of.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exported programs against other implementations of StableHLO.
+"""Exported StableHLO programs parse in MLIR and give the f64 reference's results in XLA, within its error bounds.
 
     xla_check.py --cases build/bin/stablehlo_cases [--first N] [--random N] [--keep FOLDER]
     xla_check.py --cases build/bin/stablehlo_open_cases --modules FOLDER [--keep FOLDER]

@@ -1,4 +1,5 @@
-// Data that are wrong are an Error before the first step, and a NaN that comes up is followed to the line that made it.
+// Wrong data give an Error before the first step, and a NaN that appears in training is traced to the line that made
+// it.
 #include <cmath>
 
 #include <gtest/gtest.h>

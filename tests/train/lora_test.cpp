@@ -1,4 +1,4 @@
-// Adapters: a model of which small matrices beside the weights are trained, and nothing else.
+// With adapters (LoRA) only the small matrices are trained, and the merged model computes the same.
 #include <gtest/gtest.h>
 
 #include "data.h"

@@ -1,4 +1,5 @@
-// autocast(): which products they round, what training makes of it, and how the loss scale moves.
+// autocast() rounds the operands of the right products, training works with it, and the loss scale moves as PyTorch's
+// does.
 #include "lightcone/lowering/types/mixed_precision.h"
 
 #include <gtest/gtest.h>

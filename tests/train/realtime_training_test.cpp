@@ -1,5 +1,6 @@
-// A step of training allocates nothing, takes no lock and calls the system for nothing on one thread: the batch is set,
-// forward, backward, clipping and update run, and the loss is read. (Of inference: tests/runtime/realtime_test.cpp.)
+// A training step on one thread allocates nothing, takes no lock and makes no system call, reading the loss included.
+//
+// tests/runtime/realtime_test.cpp has the same for inference.
 #include <gtest/gtest.h>
 
 #include "counted_calls.h"

@@ -1,4 +1,4 @@
-// remat(): a step within a budget, and the same numbers.
+// remat() keeps a training step within its memory budget and gives the same numbers.
 #include "lightcone/runtime/remat.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A whole training step of ResNet-20 against PyTorch's, in f64 there: all gradients, ten steps of SGD, running
-// statistics.
+// A training step of ResNet-20 has PyTorch's gradients within 1e-6 of the largest in f64, and ten compiled SGD steps
+// follow PyTorch's.
 #include <cmath>
 
 #include <gtest/gtest.h>

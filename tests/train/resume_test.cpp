@@ -1,5 +1,5 @@
-// What can happen to a checkpoint: a kill at any time, a full disk, a folder that may not be written, a file that is
-// cut short or another run's. The old one stays, there is one Error, and a run goes on bit for bit.
+// Whatever happens while a run is saved (a kill, a full disk, a damaged file), the last checkpoint stays whole and
+// resumes bit for bit.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,6 @@
-// Training steps, and what is saved of them. (What can happen to a checkpoint: resume_test.cpp.)
+// Training repeats its bits and resumes them, averages parameters, and reports a NaN loss.
+//
+// resume_test.cpp has what can happen to a checkpoint.
 #include "lightcone/train/trainer.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-// Random graphs against the f64 reference: through generic(), through the interpreter of the kernel
-// IR, and, compiled by the C compiler and by LLVM, through the CPU back end with one and two threads,
-// on inputs between pages that may not be touched.
+// Random graphs agree with the f64 reference through generic(), the interpreter of the kernel IR, the C compiler and
+// LLVM, with one and two threads.
 //
-// LIGHTCONE_RANDOM=10 runs ten times as many, LIGHTCONE_SEED=20270131 others (0, the default, is always the same), and
-// LIGHTCONE_CASE=17 one alone: what a failure says to repeat it.
+// Inputs lie between pages that may not be touched. LIGHTCONE_RANDOM=10 runs ten times as many graphs,
+// LIGHTCONE_SEED=20270131 draws other ones, and LIGHTCONE_CASE=17 runs one alone. A failure prints the command that
+// repeats it; LIGHTCONE_SEED=0, the default, always draws the same graphs.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
-// verify() decides on whole networks: nearly every value, in time in proportion to the graph, and each of the committed
-// sabotages is found on one of them.
+// verify() decides nearly every value of whole networks, in time proportional to the graph, and finds each sabotage of
+// a committed list.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// verify() finds what is wrong and says where; the rules of generic() hold on every kind of number.
+// verify() names a guilty rule and shrinks the graph that shows it. The rules of generic() hold on NaN, infinities and
+// both zeros.
 #include "lightcone/verify/verify.h"
 
 #include <cmath>

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The machine code of our kernels for NVIDIA's GPUs as a table, made without a GPU.
+"""The machine code that NVRTC makes of our kernels for sm_75 to sm_120 is the committed table's and keeps its rules.
+
+No GPU is needed. The table has registers, stack, shared memory, occupancy, widths of accesses and matrix instructions.
 
   tools/gpu_kernels/table.py PROGRAM            compares with tools/gpu_kernels/kernels.txt and floors.txt, and checks rules
   tools/gpu_kernels/table.py PROGRAM --update   writes both anew: look at the difference before you believe it

@@ -1,4 +1,5 @@
-"""bench/gpu_check by the CUDA that runs on the CPU: packed, and run where nothing of the repository is; and its limits.
+"""The file that bench/gpu_check packs runs in an empty folder, on the simulated CUDA. A stage that hangs is stopped after its
+limit, and its rows are kept.
 
   check_test.py ROOT BUILD"""
 import json
