@@ -352,7 +352,7 @@ void add_train(CLI::App& app, int& exit_code) {
       "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
       "folder gets best.safetensors (PyTorch's names; for lightcone predict), run.safetensors (to --resume, with\n"
       "the same bits as without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
-      "lightcone generate. Ctrl-C saves and stops. docs/training.md says more.");
+      "lightcone generate. Ctrl-C saves and stops. docs/training/command.md says more.");
   c->add_option("CONFIG", o->config, "the configuration")->type_name("");
   c->add_option("--example", o->example,
                 "print a complete configuration: mlp, vgg, resnet, images, llama, finetune or stories")
@@ -380,7 +380,8 @@ void add_predict(CLI::App& app) {
       "training had it. Each sample gets a line: its file, [row] where it has several (from 0), then classes with\n"
       "their probabilities, or of a regression the number.\n"
       "--format csv has the columns input, row, rank, class, probability, or input, row, value; --format json is a\n"
-      "list of objects, one a line. A wrong input is an Error, and nothing is written. docs/training.md says more.");
+      "list of objects, one a line. A wrong input is an Error, and nothing is written. docs/training/predict.md says "
+      "more.");
   c->add_option("MODEL", o->model, "best.safetensors, or the folder of a run")->required()->type_name("");
   c->add_option("INPUT", o->inputs, "files and folders")->required()->type_name("");
   c->add_option("--top", o->top, "so many classes of each, the likeliest first; all where there are fewer")
