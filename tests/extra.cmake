@@ -46,7 +46,7 @@ endif()
 add_test(NAME compile_fail COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 add_test(NAME compile_time COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(compile_time PROPERTIES RUN_SERIAL ON)
-# The pages' C++ is compiled, and their programs run: within one program that has the whole library. docs/xla.md loads
+# The pages' C++ is compiled, and their programs run: within one program that has the whole library. docs/pjrt.md loads
 # the plugin.
 if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   add_executable(docs_driver ${CMAKE_CURRENT_SOURCE_DIR}/docs/driver.cpp)

@@ -261,7 +261,7 @@ void add_export(CLI::App& app) {
   CLI::App* c = app.add_subcommand("export", "Write a network as one StableHLO module, for XLA and its like");
   c->footer(
       "One module with one function @main, in MLIR's generic form: weights are arguments, states are donated ones\n"
-      "whose next values are results. --arguments says which argument is which. docs/xla.md runs one.\n"
+      "whose next values are results. --arguments says which argument is which. docs/pjrt.md runs one.\n"
       "MODEL is a checkpoint of a language model, 'builtin', or a network of torchvision's:\n"
       "vgg11 ... vgg19_bn, resnet18 ... resnet152, resnext50_32x4d, wide_resnet50_2, ...");
   c->add_option("MODEL", o->model, "a checkpoint, 'builtin', or the name of a network")->required()->type_name("");

@@ -2,7 +2,7 @@
 //
 //   Program p = compile(g, generic() | pjrt({.plugin = "/usr/lib/lightcone_pjrt.so"}));
 //
-// docs/xla.md says more.
+// docs/pjrt.md says more.
 #pragma once
 
 #include <memory>
