@@ -79,7 +79,7 @@ ELSEWHERE = {
     "multinomial": "`Random::categorical()`, of logits and with replacement: one number a row",
     "manual_seed": "the seed of a `Random`, which is part of the graph",
     "view": "`Tensor::view()`, a method; it never fails for its strides. With a dtype `bitcast()`, to one of the same size",
-    "contiguous": "not needed: views cost nothing, and what a kernel needs in a row it lays out",
+    "contiguous": "not needed: views cost nothing, and kernels copy what they need contiguous",
     "clone": "not needed: tensors never change",
     "repeat": "`repeat()`, a method in torch",
     "unfold": "`Tensor::unfold()` of one axis, a method; torch.nn.functional.unfold is `im2col`",
@@ -97,7 +97,7 @@ ELSEWHERE = {
 }
 NORM = "`norm` is an enum: fft::Norm::Backward, Ortho or Forward"
 SHIFT = "the axes are given"
-POOL = "integers give f32; torch's are cut off"
+POOL = "integers give f32; torch truncates"
 KEEPS = "integers stay integers; torch raises an error"
 # There, and not quite the same.
 DIFFERS = {
@@ -106,7 +106,7 @@ DIFFERS = {
     "arange": "the graph comes first, as in `arange(x, 10)`; one number may be symbolic",
     "linspace": "the graph comes first", "logspace": "the graph comes first", "eye": "the graph comes first",
     "tril_indices": "the graph comes first", "triu_indices": "the graph comes first",
-    "squeeze": "the method `x.squeeze(axis)` is an Error for an extent that is not 1; the function lets it be, as torch does",
+    "squeeze": "the method `x.squeeze(axis)` is an Error for an extent that is not 1; the function leaves it, as torch does",
     "nonzero": "`capacity` rows and a count, because sizes are known before a run",
     "argwhere": "`capacity` rows and a count", "masked_select": "`capacity` elements and a count",
     "unique": "`capacity` elements and a count; always sorted",
@@ -124,19 +124,19 @@ DIFFERS = {
     "index_select": "an index out of range reads 0; an Error in checked programs",
     "scatter": "an index out of range writes nothing; an Error in checked programs",
     "scatter_add": "an index out of range writes nothing; an Error in checked programs",
-    "embedding": "an id out of range gives zeros; an Error in checked programs; no max_norm",
+    "embedding": "an id out of range gives zeros; an Error in checked programs; there is no max_norm",
     "one_hot": "`num_classes` is needed; an id out of range gives zeros; an Error in checked programs",
     "std": "with `using namespace lc` write lc::std(x), or stddev(x)",
     "max": "of an axis it gives {values, indices}, as torch does", "min": "of an axis it gives {values, indices}",
     "softshrink": "NaN stays NaN; torch gives 0; " + KEEPS,
     "interpolate": "by a size", "pad": "also of one axis: pad(x, axis, before, after)",
-    "scaled_dot_product_attention": "is_causal and a mask together; a row that may look nowhere is NaN; dropout needs a Random (AttentionOptions)",
+    "scaled_dot_product_attention": "is_causal and a mask together; a row that may attend to nothing is NaN; dropout needs a Random (AttentionOptions)",
     "batch_norm": "training moves running statistics that are inputs of the graph, once a run",
     "instance_norm": "running statistics as in batch_norm",
     "embedding_bag": "see nn::EmbeddingBag for the layer",
     "where": "three operands; nonzero() has a capacity; a condition of another type than bool is true where it is not 0",
-    "multi_head_attention_forward": "see the header for what is left out",
-    "grid_sample": "see the header",
+    "multi_head_attention_forward": "the header says what is left out",
+    "grid_sample": "the header says what differs",
     "complex": "a pair of real tensors, `Complex`: there is no complex element type",
     "conj": "of a Complex alone", "angle": "of a Complex alone", "polar": "gives a Complex",
     "view_as_real": "a new array of both parts", "view_as_complex": "gives a Complex",
@@ -166,14 +166,15 @@ for name, notes in TAKES.items():
 
 # What stands above the rows of a group.
 FOREWORD = {
-    "Complex numbers and Fourier transforms": """`Complex` (`lightcone/ops/complex/complex.h`) is a pair of real tensors of one shape, f32 or f64: `{real, imag}`. It has
+    "Complex numbers and Fourier transforms": """`Complex` (`lightcone/ops/complex/complex.h`) is a pair of real tensors of one shape, f32 or f64: `{real, imag}`. It has:
 
 - arithmetic: `+ - * /` between two of them, or with a real tensor or a number; unary `-`, `reciprocal`, `matmul`, `eq`, `where`, and `full_like(z, {0, 1})` for other numbers;
-- what moves elements: `reshape`, `expand`, `permute`, `transpose`, `unsqueeze`, `squeeze`, `slice`, `select`, `z[i]` and `flip` as methods, `cat`, `stack`; `sum`, `mean`, `cumsum`;
+- views as methods: `reshape`, `expand`, `permute`, `transpose`, `unsqueeze`, `squeeze`, `slice`, `select`, `z[i]` and `flip`;
+- `cat`, `stack`, `sum`, `mean` and `cumsum`;
 - functions: `exp`, `expm1`, `log`, `log1p`, `sqrt`, `rsqrt`, `pow(z, w)`, `sigmoid`, `sgn`, `sin`, `cos`, `tan`, `sinh`, `cosh`, `tanh` and the inverses of these six;
 - parts: `abs`, `angle`, `conj`, `view_as_real`, and those in the table.
 
-No other function takes one. What moves elements is done to both parts by `each`: `z.each([](const Tensor& part) { return roll(part, 1, 0); })`.
+No other function takes one. `each` applies another function to both parts: `z.each([](const Tensor& part) { return roll(part, 1, 0); })`.
 """,
 }
 MISSING = {
@@ -248,20 +249,24 @@ def page():
             body += "\n" + FOREWORD[group]
         if rows["same"]:
             body += "\nSame: %s.\n" % ", ".join(rows["same"])
-        for k, title in (("different", "different"), ("missing", "missing")):
+        for k, title, about in (("different", "different", "what it is here"), ("missing", "missing", "why")):
             if rows[k]:
-                body += "\n| %s | |\n|---|---|\n%s\n" % (title, "\n".join(together(rows[k])))
+                body += "\n| %s | %s |\n|---|---|\n%s\n" % (title, about, "\n".join(together(rows[k])))
     head = """# PyTorch's names
 
-What `torch`, `torch.nn.functional` and `torch.linalg` call it, and what it is here: %d names, of which %d are the same (name, order of
-arguments, defaults and meaning), %d differ as said, %d are missing. `tools/pytorch_table.py` writes this page from the public headers, and a
-test holds it against them.
+This page compares the names of `torch`, `torch.nn.functional` and `torch.linalg` with ours: %d names, of which %d are the same (name,
+order of arguments, defaults and meaning), %d differ as noted, and %d are missing. `tools/pytorch_table.py` writes the page from the
+public headers, and a test compares the two.
 
-Everywhere: functions and views make new tensors, nothing is changed in place (`x += y` names a new tensor); there is no `out=` and no `device=`;
-`dtype` stands last; a list of tensors is `{a, b}`; operators take tensors and numbers, and it is the kind of a number that counts (`i64 * 2.0`
-is f32). `x[0]`, `x.t()`, `x.view({-1, 4})`, `x.select()` and the other views are methods, too; what computes is a function:
-`sum(x, 1)`, not `x.sum(1)`; `logical_not(m)`, not `~m`; `index(x, {0, Slice(1, -1), Ellipsis, NewAxis})` is `x[0, 1:-1, ..., None]`. Layers have `torch.nn`'s names in `lightcone/nn/layers.h`, optimisers those of
-`torch.optim` in `lightcone/optim/optim.h`.
+These rules hold everywhere:
+
+- Functions and views make new tensors, and nothing is changed in place: `x += y` names a new tensor. There is no `out=` and no `device=`.
+- `dtype` is the last argument. A list of tensors is `{a, b}`.
+- Operators take tensors and numbers. The kind of a number decides the type: `i64 * 2.0` is f32.
+- Views are methods, too: `x[0]`, `x.t()`, `x.view({-1, 4})`, `x.select()`.
+- What computes is a function: `sum(x, 1)`, not `x.sum(1)`; `logical_not(m)`, not `~m`.
+- `index(x, {0, Slice(1, -1), Ellipsis, NewAxis})` is `x[0, 1:-1, ..., None]`.
+- Layers have `torch.nn`'s names in `lightcone/nn/layers.h`, and optimisers those of `torch.optim` in `lightcone/optim/optim.h`.
 """ % (sum(counts.values()), counts["same"], counts["different"], counts["missing"])
     return head + body, counts, wrong
 
