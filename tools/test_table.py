@@ -27,11 +27,12 @@ SAID = {
 ELSEWHERE = re.compile(r"example_.*|.*_output|\$\{name\}.*|llvm_masks_.*")
 HEAD = """# Tests
 
-This page lists every test and what it proves. `tools/test_table.py` writes it from the first comment of each test's source, and
-the test `test_table` fails when it is stale. [Testing](testing.md) says how to run them and how to repeat a failure.
+This page lists every test and what it proves. `tools/test_table.py` writes it from the first comment of each test's
+source, and the test `test_table` fails when it is stale. [Testing](testing.md) says how to run tests and how to repeat a
+failure.
 
-A heading is the folder of a test's source, and a row begins with the name that `./test NAME` and `ctest -R NAME` take. These tests
-have no row:
+A heading is the folder of a test's source, and a row begins with the name that `./test NAME` and `ctest -R NAME` take.
+These tests have no row:
 
 - `example_NAME` runs an example of `examples/`, and `NAME_output` compares what it prints.
 - `NAME_on_cuda` runs a test once more on the simulated CUDA.
