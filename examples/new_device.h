@@ -10,7 +10,7 @@
 
 #include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/canonical.h"

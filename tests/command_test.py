@@ -437,7 +437,7 @@ class Command(unittest.TestCase):
             self.assertNotIn(b"\n\n", r.stderr)
             page = out.read_text()
         # as written, and after every pass that changed something
-        for title in ("as written", "after attention", "after cpu"):
+        for title in ("as written", "after fuse-attention", "after cpu"):
             self.assertTrue(title in page, title)
         self.assertFalse("after unroll windows" in page)
         self.assertGreaterEqual(page.count('class="picture"'), 3)

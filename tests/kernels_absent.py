@@ -17,7 +17,7 @@ if sorted(named) != optional:
 # Every table that the others declare, once each.
 command = [compiler, "-std=c++20", "-O1", "-I", source, "-x", "c++", "-S", "-o", "-", kernels / "absent.cpp"]
 text = subprocess.run(command + ["-DLC_ABSENT_" + name for name in named], check=True, capture_output=True, text=True).stdout
-defined = set(re.findall(r"^_ZN2lc4host\d+(k\w+)E:", text, re.M))
+defined = set(re.findall(r"^_ZN2lc8backends3cpu\d+(k\w+)E:", text, re.M))
 headers = " ".join(f.read_text() for f in (source / "lightcone/backends/cpu").rglob("*.h"))
 declared = set()
 for names in re.findall(r"extern const \w+ ([^;]*);", headers):

@@ -5,6 +5,7 @@
 #include "lightcone/autograd/loops.h"
 #include "lightcone/autograd/rules.h"
 #include "lightcone/autograd/views.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc {
 

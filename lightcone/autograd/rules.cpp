@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-#include "lightcone/core/definitions.h"
+#include "lightcone/composites/definitions.h"
 
 namespace lc {
 namespace {

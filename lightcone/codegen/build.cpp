@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc::codegen {
 namespace {
@@ -15,22 +15,7 @@ constexpr int kTooManyCopies = 4;    // of one inlined node at different indices
 constexpr std::size_t kTooManyInstrs = 600;
 constexpr std::size_t kTooManyParts = View::kMostParts;  // of an index: each view on the way multiplies them
 
-bool expensive(Op op) {
-  switch (op) {
-    case Op::Log2:
-    case Op::Exp2:
-    case Op::Exp:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Pow:
-    case Op::Mod:
-    case Op::Sqrt:
-    case Op::Div:
-    case Op::Recip:
-    case Op::Composite: return true;
-    default: return false;
-  }
-}
+bool expensive(Op op) { return info(op).cost > 1 || op == Op::Composite; }
 
 struct Splits {
   std::vector<Dim> output;                    // extents of the output loops

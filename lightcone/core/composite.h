@@ -3,7 +3,7 @@
 // A composite has a name, a rule for the shapes of its results and a definition in the twelve (and in other
 // composites). The reference evaluates the definition, or a rule of the composite's own where arithmetic cannot say
 // exactly what is meant (an infinity in a row that is not gathered); a device runs a kernel of its own, or the
-// definition. Users declare theirs as the built-in ones below are declared: docs/adding-an-operation.md.
+// definition. Users declare theirs as the built-in ones in composites/ are declared: docs/adding-an-operation.md.
 #pragma once
 
 #include <functional>
@@ -72,25 +72,11 @@ struct Derivative {
 };
 Tensor with_vjp(const Tensor& y, const std::vector<Tensor>& in, Vjp vjp);
 
-// The structured composites of prim::, by which their nodes are known.
-namespace builtin {
-const CompositeRef& gather();         // axis
-const CompositeRef& scatter();        // axis
-const CompositeRef& scatter_add();    // axis
-const CompositeRef& slice_scatter();  // axis, start
-const CompositeRef& argsort();        // axis, descending
-const CompositeRef& dequantize();     // format
-// Its operand as it is: an index that ought to lie in [0, below), which a checked program looks at.
-const CompositeRef& index_in_range();  // below
-}  // namespace builtin
 std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
 
 // Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart
 // as the largest sizes need. The last one is where all end.
 std::vector<std::int64_t> result_offsets(std::span<const TensorType> results);
-
-// The definition of a composite, elementwise ones included: its results in the twelve, which may use other composites.
-std::vector<Tensor> define_all(const Node& n, std::span<const Tensor> in);
 
 }  // namespace lc

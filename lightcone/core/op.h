@@ -11,7 +11,6 @@
 
 #include "lightcone/macros_off.h"
 
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <limits>
@@ -30,7 +29,7 @@ enum class Op : std::uint8_t {
   Contiguous,                                                              // a view made real; a cast
   Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
   BitAnd, BitOr, BitXor, Bitcast,
-  Composite, Result,                                                       // a composite that is a value; one of several results
+  Composite, Result,                                                       // a value; one of its several results
   Kernel,                                                                  // what a back end emits
 };
 
@@ -49,85 +48,77 @@ enum class Types : std::uint8_t {
   Free,     // checked by the operation itself
 };
 
+// Properties of an operation, as bits.
+enum OpFlags : unsigned {
+  kPrimitive = 1,      // one of the twelve
+  kCommutes = 2,       // f(a, b) == f(b, a)
+  kRoundsNothing = 4,  // its result is one of its operands, or their bits
+  kPeriodic = 8,       // of an angle: an error of a radian may give any result
+  kVectorised = 16,    // the C prelude has a function of a whole vector of f32
+};
+
 struct OpInfo {
   Op op;
   std::string_view name;
   Kind kind;
   int arity;
-  bool primitive;  // one of the twelve
-  bool commutes;
   Types types;
-  double identity;                                                        // reductions: the value of an empty one
-  double (*f)(double, double, double);                                    // reference semantics on floats
-  std::int64_t (*i)(std::int64_t, std::int64_t, std::int64_t);            // and on integers
-  std::string_view c;                                                     // C spelling; $0, $1, $2 are the operands
-  std::int64_t (*u)(std::int64_t, std::int64_t, std::int64_t) = nullptr;  // on the bits of U64; null: as `i`
+  int cost;                    // of one element, where an addition is 1: the one measure of all schedules
+  double identity;             // of a reduction: its value over no elements
+  std::string_view c;          // C spelling; $0, $1, $2 are the operands. "": devices compute the definition
+  std::string_view stablehlo;  // name in StableHLO where that is the same function; "": written out
+  unsigned flags;
+  constexpr bool has(OpFlags f) const { return (flags & f) != 0; }
 };
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-namespace eval {
-using D = double;
-using I = std::int64_t;
-using U = std::uint64_t;
-inline I wrap(U v) { return static_cast<I>(v); }
-inline U bits(I v) { return static_cast<U>(v); }
-inline I add(I a, I b) { return wrap(bits(a) + bits(b)); }
-inline I mul(I a, I b) { return wrap(bits(a) * bits(b)); }
-inline I div(I a, I b) { return b == 0 ? 0 : b == -1 ? wrap(0 - bits(a)) : a / b; }
-inline I mod(I a, I b) { return b == 0 || b == -1 ? 0 : a % b; }
-inline D max(D a, D b) {
-  return std::isnan(a) || a > b ? a : std::isnan(b) || b > a ? b : a == 0 && std::signbit(a) ? b : a;
-}
-inline D min(D a, D b) {
-  return std::isnan(a) || a < b ? a : std::isnan(b) || b < a ? b : b == 0 && std::signbit(b) ? b : a;
-}
-inline I power(I a, U n) {
-  I r = 1;
-  for (; n > 0; n >>= 1, a = mul(a, a))
-    if (n & 1) r = mul(r, a);
-  return r;
-}
-inline I pow(I a, I b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-  return power(a, bits(b));
-}
-}  // namespace eval
-
 // clang-format off
 inline constexpr OpInfo kOps[] = {
-  // op               name            kind              n  prim   comm.  types           identity  on floats                                                  on integers                                                C
-  {Op::Input,        "input",        Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Constant,     "constant",     Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Index,        "index",        Kind::Leaf,        0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Log2,         "log2",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::log2(a); },        nullptr,                                                   "lc_log2($0)"},
-  {Op::Exp2,         "exp2",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::exp2(a); },        nullptr,                                                   "lc_exp2($0)"},
-  {Op::Sin,          "sin",          Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::sin(a); },         nullptr,                                                   "lc_sin($0)"},
-  {Op::Sqrt,         "sqrt",         Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return std::sqrt(a); },        nullptr,                                                   "lc_sqrt($0)"},
-  {Op::Recip,        "recip",        Kind::Elementwise, 1, true,  false, Types::Float,   0,     [](double a, double, double) { return 1.0 / a; },             nullptr,                                                   "lc_recip($0)"},
-  {Op::Add,          "add",          Kind::Elementwise, 2, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a + b; },             [](eval::I a, eval::I b, eval::I) { return eval::add(a, b); }, "lc_add($0, $1)"},
-  {Op::Mul,          "mul",          Kind::Elementwise, 2, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a * b; },             [](eval::I a, eval::I b, eval::I) { return eval::mul(a, b); }, "lc_mul($0, $1)"},
-  {Op::Mod,          "mod",          Kind::Elementwise, 2, true,  false, Types::Any,     0,     [](double a, double b, double) { return std::fmod(a, b); },   [](eval::I a, eval::I b, eval::I) { return eval::mod(a, b); }, "lc_mod($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::wrap(b ? eval::bits(a) % eval::bits(b) : 0); }},
-  {Op::LessThan,     "less_than",    Kind::Elementwise, 2, true,  false, Types::Compare, 0,     [](double a, double b, double) { return a < b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a < b}; }, "lc_less($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::I{eval::bits(a) < eval::bits(b)}; }},
-  {Op::SumReduce,    "sum",          Kind::Reduce,      1, true,  true,  Types::Any,     0,     [](double a, double b, double) { return a + b; },             [](eval::I a, eval::I b, eval::I) { return eval::add(a, b); }, "lc_add($0, $1)"},
-  {Op::MaxReduce,    "max",          Kind::Reduce,      1, true,  true,  Types::Any,     -kInf, [](double a, double b, double) { return eval::max(a, b); },   [](eval::I a, eval::I b, eval::I) { return a < b ? b : a; },   "lc_max($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::bits(a) < eval::bits(b) ? b : a; }},
-  {Op::Contiguous,   "contiguous",   Kind::Copy,        1, true,  false, Types::Free,    0,     [](double a, double, double) { return a; },                   [](eval::I a, eval::I, eval::I) { return a; },             "$0"},
-  {Op::Where,        "where",        Kind::Elementwise, 3, false, false, Types::Select,  0,     [](double c, double a, double b) { return c != 0 ? a : b; },  [](eval::I c, eval::I a, eval::I b) { return c ? a : b; }, "lc_where($0, $1, $2)"},
-  {Op::Maximum,      "maximum",      Kind::Elementwise, 2, false, true,  Types::Any,     0,     [](double a, double b, double) { return eval::max(a, b); },   [](eval::I a, eval::I b, eval::I) { return a < b ? b : a; }, "lc_max($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::bits(a) < eval::bits(b) ? b : a; }},
-  {Op::Minimum,      "minimum",      Kind::Elementwise, 2, false, true,  Types::Any,     0,     [](double a, double b, double) { return eval::min(a, b); },   [](eval::I a, eval::I b, eval::I) { return b < a ? b : a; }, "lc_min($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::bits(b) < eval::bits(a) ? b : a; }},
-  {Op::Div,          "div",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return a / b; },             [](eval::I a, eval::I b, eval::I) { return eval::div(a, b); }, "lc_div($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::wrap(b ? eval::bits(a) / eval::bits(b) : 0); }},
-  {Op::Pow,          "pow",          Kind::Elementwise, 2, false, false, Types::Any,     0,     [](double a, double b, double) { return std::pow(a, b); },    [](eval::I a, eval::I b, eval::I) { return eval::pow(a, b); }, "lc_pow($0, $1)", [](eval::I a, eval::I b, eval::I) { return eval::power(a, eval::bits(b)); }},
-  {Op::Equal,        "equal",        Kind::Elementwise, 2, false, true,  Types::Compare, 0,     [](double a, double b, double) { return a == b ? 1.0 : 0.0; }, [](eval::I a, eval::I b, eval::I) { return eval::I{a == b}; }, "lc_equal($0, $1)"},
-  {Op::Exp,          "exp",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::exp(a); },         nullptr,                                                   "lc_exp($0)"},
-  {Op::Cos,          "cos",          Kind::Elementwise, 1, false, false, Types::Float,   0,     [](double a, double, double) { return std::cos(a); },         nullptr,                                                   "lc_cos($0)"},
-  {Op::BitAnd,       "bitwise_and",   Kind::Elementwise, 2, false, true,  Types::Integer, 0,     nullptr,                                           [](eval::I a, eval::I b, eval::I) { return a & b; },         "lc_and($0, $1)"},
-  {Op::BitOr,        "bitwise_or",    Kind::Elementwise, 2, false, true,  Types::Integer, 0,     nullptr,                                           [](eval::I a, eval::I b, eval::I) { return a | b; },         "lc_or($0, $1)"},
-  {Op::BitXor,       "bitwise_xor",   Kind::Elementwise, 2, false, true,  Types::Integer, 0,     nullptr,                                           [](eval::I a, eval::I b, eval::I) { return a ^ b; },         "lc_xor($0, $1)"},
-  {Op::Bitcast,      "bitcast",       Kind::Elementwise, 1, false, false, Types::Bits,    0,     nullptr,                                           nullptr,                                                   ""},
-  {Op::Composite,    "composite",    Kind::Composite,   0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Result,       "result",       Kind::Result,      1, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
-  {Op::Kernel,       "kernel",       Kind::Kernel,      0, false, false, Types::Free,    0,     nullptr,                                                      nullptr,                                                   ""},
+  // op             name            kind              n  types         cost identity C spelling, StableHLO, flags
+  {Op::Input,       "input",        Kind::Leaf,        0, Types::Free,    0, 0,    "", "", 0},
+  {Op::Constant,    "constant",     Kind::Leaf,        0, Types::Free,    0, 0,    "", "", 0},
+  {Op::Index,       "index",        Kind::Leaf,        0, Types::Free,    0, 0,    "", "", 0},
+  {Op::Log2,        "log2",         Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_log2($0)", "", kPrimitive},
+  {Op::Exp2,        "exp2",         Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_exp2($0)", "",
+    kPrimitive | kVectorised},
+  {Op::Sin,         "sin",          Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_sin($0)", "sine",
+    kPrimitive | kPeriodic | kVectorised},
+  {Op::Sqrt,        "sqrt",         Kind::Elementwise, 1, Types::Float,   4, 0,    "lc_sqrt($0)", "sqrt", kPrimitive},
+  {Op::Recip,       "recip",        Kind::Elementwise, 1, Types::Float,   4, 0,    "lc_recip($0)", "", kPrimitive},
+  {Op::Add,         "add",          Kind::Elementwise, 2, Types::Any,     1, 0,    "lc_add($0, $1)", "",
+    kPrimitive | kCommutes},
+  {Op::Mul,         "mul",          Kind::Elementwise, 2, Types::Any,     1, 0,    "lc_mul($0, $1)", "",
+    kPrimitive | kCommutes},
+  {Op::Mod,         "mod",          Kind::Elementwise, 2, Types::Any,     8, 0,    "lc_mod($0, $1)", "", kPrimitive},
+  {Op::LessThan,    "less_than",    Kind::Elementwise, 2, Types::Compare, 1, 0,    "lc_less($0, $1)", "", kPrimitive},
+  {Op::SumReduce,   "sum",          Kind::Reduce,      1, Types::Any,     1, 0,    "lc_add($0, $1)", "",
+    kPrimitive | kCommutes},
+  {Op::MaxReduce,   "max",          Kind::Reduce,      1, Types::Any,     1, -kInf, "lc_max($0, $1)", "",
+    kPrimitive | kCommutes},
+  {Op::Contiguous,  "contiguous",   Kind::Copy,        1, Types::Free,    1, 0,    "$0", "", kPrimitive},
+  {Op::Where,       "where",        Kind::Elementwise, 3, Types::Select,  1, 0,    "lc_where($0, $1, $2)", "",
+    kRoundsNothing},
+  {Op::Maximum,     "maximum",      Kind::Elementwise, 2, Types::Any,     1, 0,    "lc_max($0, $1)", "maximum",
+    kCommutes | kRoundsNothing},
+  {Op::Minimum,     "minimum",      Kind::Elementwise, 2, Types::Any,     1, 0,    "lc_min($0, $1)", "minimum",
+    kCommutes | kRoundsNothing},
+  {Op::Div,         "div",          Kind::Elementwise, 2, Types::Any,     4, 0,    "lc_div($0, $1)", "", 0},
+  {Op::Pow,         "pow",          Kind::Elementwise, 2, Types::Any,     8, 0,    "lc_pow($0, $1)", "power", 0},
+  {Op::Equal,       "equal",        Kind::Elementwise, 2, Types::Compare, 1, 0,    "lc_equal($0, $1)", "", kCommutes},
+  {Op::Exp,         "exp",          Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_exp($0)", "exponential",
+    kVectorised},
+  {Op::Cos,         "cos",          Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_cos($0)", "cosine",
+    kPeriodic | kVectorised},
+  {Op::BitAnd,      "bitwise_and",  Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_and($0, $1)", "", kCommutes},
+  {Op::BitOr,       "bitwise_or",   Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_or($0, $1)", "or", kCommutes},
+  {Op::BitXor,      "bitwise_xor",  Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_xor($0, $1)", "xor", kCommutes},
+  {Op::Bitcast,     "bitcast",      Kind::Elementwise, 1, Types::Bits,    1, 0,    "lc_bitcast($0)", "",
+    kRoundsNothing},
+  {Op::Composite,   "composite",    Kind::Composite,   0, Types::Free,    0, 0,    "", "", 0},
+  {Op::Result,      "result",       Kind::Result,      1, Types::Free,    0, 0,    "", "", 0},
+  {Op::Kernel,      "kernel",       Kind::Kernel,      0, Types::Free,    0, 0,    "", "", 0},
 };
 // clang-format on
 
@@ -135,16 +126,13 @@ consteval bool rows_follow_the_enum() {
   int primitives = 0;
   for (int i = 0; const OpInfo& row : kOps) {
     if (static_cast<int>(row.op) != i++) return false;
-    primitives += row.primitive;
+    primitives += row.has(kPrimitive);
   }
   return primitives == 12 && std::size(kOps) == static_cast<std::size_t>(Op::Kernel) + 1;
 }
 static_assert(rows_follow_the_enum(), "one row an operation, in order, and exactly twelve primitives");
 
 constexpr const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
-
-// What it computes of integers of a type.
-constexpr auto on_integers(Op op, DType t) { return t == DType::U64 && info(op).u ? info(op).u : info(op).i; }
 
 }  // namespace lc
 #include "lightcone/macros_on.h"

@@ -243,27 +243,6 @@ Tensor bitwise_xor(Operand a, Operand b) { return apply(Op::BitXor, {a, b}, a.at
 Tensor bitcast(Operand a, DType to) {
   return a->dtype() == to ? a.tensor : apply(Op::Bitcast, {a}, a.at, {.dtype = to});
 }
-static Tensor along(const CompositeRef& c, std::vector<Tensor> in, const Operand& first, int axis,
-                    std::vector<Attributes::Entry> more = {}) {
-  more.insert(more.begin(), {"axis", axis_of(first, axis, c->name.c_str())});
-  return call(c, std::move(in), Attributes(std::move(more)), first.at)[0];
-}
-Tensor gather(Operand data, Operand index, int axis) { return along(builtin::gather(), {data, index}, data, axis); }
-Tensor scatter(Operand base, Operand index, Operand src, int axis) {
-  return along(builtin::scatter(), {base, index, src}, base, axis);
-}
-Tensor scatter_add(Operand base, Operand index, Operand src, int axis) {
-  return along(builtin::scatter_add(), {base, index, src}, base, axis);
-}
-Tensor slice_scatter(Operand base, Operand src, int axis, Dim start) {
-  return along(builtin::slice_scatter(), {base, src}, base, axis, {{"start", start}});
-}
-Tensor argsort(Operand a, int axis, bool descending) {
-  return along(builtin::argsort(), {a}, a, axis, {{"descending", std::int64_t{descending}}});
-}
-Tensor dequantize(Operand bytes, QuantFormat format) {
-  return call(builtin::dequantize(), {bytes}, {{"format", std::int64_t{static_cast<int>(format)}}}, bytes.at)[0];
-}
 
 }  // namespace prim
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/core/quant.h"
 
 namespace lc {
 
@@ -112,18 +111,6 @@ Tensor bitwise_and(Operand a, Operand b);  // of integers in two's complement, o
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);
 Tensor bitcast(Operand a, DType to);  // the bits of each element, as another type of the same size
-// out[i..] = data[i.. with axis replaced by index[i..]]; 0 where the index is out of range.
-Tensor gather(Operand data, Operand index, int axis);
-// base with base[i.. with axis replaced by index[i..]] set to src (the last writer wins), or
-// with src added there. Indices out of range write nothing.
-Tensor scatter(Operand base, Operand index, Operand src, int axis);
-Tensor scatter_add(Operand base, Operand index, Operand src, int axis);
-// base with [start, start + extent of src) of an axis replaced by src.
-Tensor slice_scatter(Operand base, Operand src, int axis, Dim start);
-// i64 indices that sort an axis; stable, NaN largest.
-Tensor argsort(Operand a, int axis, bool descending = false);
-// u8 [..., blocks * bytes] -> f32 [..., blocks * elements].
-Tensor dequantize(Operand bytes, QuantFormat format);
 }  // namespace prim
 
 Tensor full(const Graph& g, Shape shape, Scalar value, DType dtype = DType::F32);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc::lowering {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/products.h"
 
 namespace lc::lowering {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/partition.h"
 
 namespace lc::lowering {

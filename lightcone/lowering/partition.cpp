@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc::lowering {
 namespace {
@@ -27,11 +27,6 @@ bool is_whole(const View& v) {
 
 // It overwrites a part of its first operand, and what it writes is a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
-
-int cost(Op op) {
-  if (op == Op::Exp2 || op == Op::Log2 || op == Op::Sin) return 6;
-  return op == Op::Recip || op == Op::Sqrt ? 3 : 1;
-}
 
 }  // namespace
 
@@ -65,13 +60,13 @@ bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const st
   const Node& n = g_[id];
   const std::int64_t size = product(n.shape).constant().value_or(0);
   const std::int64_t bytes = size * static_cast<std::int64_t>(size_of(n.dtype));
-  const int most = bytes >= rules_.recompute_threshold ? 12 : bytes >= rules_.recompute_threshold / 16 ? 2 : 0;
+  const int most = bytes >= rules_.recompute_threshold ? 16 : bytes >= rules_.recompute_threshold / 16 ? 2 : 0;
   if (info(n.op).kind != Kind::Elementwise || size == 0 || uses[id] > 2) return false;
   std::vector<NodeId> cone{id};
   NodeId whole = id;
   int reads = 0, operations = 0;  // reads: of `whole`
   for (std::size_t i = 0; i < cone.size(); ++i) {
-    if ((operations += cost(g_[cone[i]].op)) > most) return false;
+    if ((operations += info(g_[cone[i]].op).cost) > most) return false;
     for (const Edge& e : g_[cone[i]].in) {
       const Node& from = g_[e.node];
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;

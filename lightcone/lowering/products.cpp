@@ -1,6 +1,6 @@
 #include "lightcone/lowering/products.h"
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/attention.h"
 
 namespace lc::lowering {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lightcone/core/quant.h"
+#include "lightcone/composites/block_formats.h"
 
 namespace lc::lowering {
 

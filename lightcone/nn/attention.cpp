@@ -1,4 +1,5 @@
 #include "lightcone/nn/attention.h"
+#include "lightcone/composites/composites.h"
 
 #include <cmath>
 #include <limits>

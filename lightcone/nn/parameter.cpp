@@ -1,5 +1,6 @@
 #include "lightcone/nn/parameter.h"
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc::nn {

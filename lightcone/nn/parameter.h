@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::nn {

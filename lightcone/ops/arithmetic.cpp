@@ -1,5 +1,6 @@
 #include <numbers>
 
+#include "lightcone/core/op_eval.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

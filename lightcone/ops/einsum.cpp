@@ -2,6 +2,7 @@
 // a contraction a back end knows.
 #include <map>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // Gathering, scattering and sorting.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

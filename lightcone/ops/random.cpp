@@ -3,6 +3,7 @@
 #include <numbers>
 #include <utility>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 #include "lightcone/random/random_bits.h"
 

@@ -1,4 +1,5 @@
 // Running sums, products and maxima.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

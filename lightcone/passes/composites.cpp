@@ -1,6 +1,6 @@
 #include "lightcone/passes/composites.h"
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc {
 namespace {
@@ -31,7 +31,7 @@ Graph sweep(const Graph& src, PassLog& log, const std::function<bool(const Graph
 
 bool is_composite(const Node& n) {
   const OpInfo& op = info(n.op);
-  return op.kind == Kind::Composite || (op.kind == Kind::Elementwise && !op.primitive);
+  return op.kind == Kind::Composite || (op.kind == Kind::Elementwise && !op.has(kPrimitive));
 }
 
 Graph inline_composites(const Graph& g, PassLog& log, const std::function<bool(const Graph&, const Node&)>& wanted) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/composites.h"
 #include "lightcone/passes/gradient_marks.h"
 #include "lightcone/passes/passes.h"

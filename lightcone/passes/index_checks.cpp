@@ -1,6 +1,6 @@
 #include "lightcone/passes/index_checks.h"
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc {

@@ -46,7 +46,7 @@ bool match(const Pat& p, const Edge& e, Match& m, bool root) {
           }
         return true;
       };
-      ok = try_order(false) || (info(n.op).commutes && p->in.size() == 2 && try_order(true));
+      ok = try_order(false) || (info(n.op).has(kCommutes) && p->in.size() == 2 && try_order(true));
       break;
     }
   }

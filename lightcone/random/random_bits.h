@@ -1,4 +1,4 @@
-// Random words that are a function of counters: Philox 4x32-10, and the composite that puts them into a graph.
+// Random words that are a function of counters: Philox 4x32-10. builtin::random_bits() puts them into a graph.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten
 // rounds of multiplications and exclusive ors turn a counter of 128 bits and a key of 64 into four words of 32 bits.
@@ -8,8 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
-
-#include "lightcone/core/composite.h"
 
 namespace lc {
 
@@ -55,13 +53,5 @@ constexpr std::int64_t random_stream(std::string_view name) {
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return static_cast<std::int64_t>(h | std::uint64_t{1} << 63);
 }
-
-namespace builtin {
-// A step, i64 [], and the attributes "seed", "stream" (whole numbers) and the extents of a shape, in order, give i32 of
-// that shape: element e in row-major order is word e % 4 of the block whose counter is, from the lowest word on,
-//   (e / 4) mod 2^32,   e / 4 / 2^32,   step mod 2^32,   step / 2^32
-// under the key of seed and stream. The words are raw: all 2^32 patterns, as signed numbers.
-const CompositeRef& random_bits();
-}  // namespace builtin
 
 }  // namespace lc

@@ -5,6 +5,7 @@
 
 #include "lightcone/core/graph_impl.h"
 #include "lightcone/core/numbers.h"
+#include "lightcone/core/op_eval.h"
 #include "lightcone/reference/internal.h"
 
 namespace lc {
@@ -39,7 +40,6 @@ Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled
 }
 
 Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalConfig& config) {
-  const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
   const DType type = in.back()->dtype;  // of the operands; the condition of Where comes first
   const bool floats = is_float(type);
@@ -55,7 +55,7 @@ Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalCo
       if (is_float(n.dtype)) out.f[k] = y.f;
       else out.i[k] = y.i;
     } else if (floats) {
-      const double y = op.f(x[0].x, x[1].x, x[2].x);
+      const double y = eval_of(n.op).f(x[0].x, x[1].x, x[2].x);
       if (is_float(n.dtype)) out.f[k] = rounded(n.dtype, y, config.rounding);
       else out.i[k] = y != 0;
     } else {
@@ -153,7 +153,7 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const EvalCon
     double acc = op.identity;
     i64 iacc = least;
     for (i64 k = 0; k < rows.length; ++k) {
-      if (is_float(n.dtype)) acc = op.f(acc, in.f[place(k)], 0);
+      if (is_float(n.dtype)) acc = eval_of(n.op).f(acc, in.f[place(k)], 0);
       else iacc = on_integers(n.op, n.dtype)(iacc, in.i[place(k)], 0);
     }
     if (is_float(n.dtype)) out.f[o] = rounded(n.dtype, acc, config.rounding);

@@ -27,7 +27,4 @@ struct ReferenceRule {
   std::function<std::vector<Value>(const Evaluation&)> evaluate;
 };
 
-// The composite's own, or that of a built-in one; null: its definition is evaluated.
-const ReferenceRule* reference_rule(const Composite& c);
-
 }  // namespace lc

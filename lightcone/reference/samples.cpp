@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lightcone/core/op_eval.h"
 #include "lightcone/reference/internal.h"
 
 namespace lc {
@@ -86,7 +87,7 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     s = either(0, 1, y, bits);
     return true;
   }
-  if (n.op == Op::Sin || n.op == Op::Cos) {
+  if (info(n.op).has(kPeriodic)) {
     const double reach = kReach * spread(x[0].s);
     if (!std::isfinite(reach) || reach < 1) return false;  // a radian: below it a sine is nearly straight
     // Eight angles may all lie in the same part of their periods, and -1 and 1 alone have one square.
@@ -131,7 +132,7 @@ double deviation(i64 sample, i64 value) {
 
 double largest(DType t) { return info(t).largest; }
 
-bool rounds(Op op) { return op != Op::Maximum && op != Op::Minimum && op != Op::Where && op != Op::Bitcast; }
+bool rounds(Op op) { return !info(op).has(kRoundsNothing); }
 
 double unit_of(Op op, DType t) {
   // two units in the last place for what is computed from polynomials, and as much again for luck
@@ -162,7 +163,6 @@ static Deviations carried_bits(DType from, DType to, const Sampled& x, double y,
 
 Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, double y, i64 i, std::uint64_t bits) {
   if (n.op == Op::Bitcast) return carried_bits(operands, n.dtype, x[0], y, i);
-  const OpInfo& op = info(n.op);
   const bool floats = is_float(operands);
   Deviations s;
   if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // most of what there is: unknown stays NaN
@@ -191,7 +191,7 @@ Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, do
     const auto whole_at = [&](std::size_t a) { return a < x.size() ? whole_sample(x[a], k) : 0; };
     if (!floats)
       to = deviation(wrapped(n.dtype, on_integers(n.op, operands)(whole_at(0), whole_at(1), whole_at(2))), i);
-    else to = deviation(op.f(at(0), at(1), at(2)), y);
+    else to = deviation(eval_of(n.op).f(at(0), at(1), at(2)), y);
   }
   return s;
 }

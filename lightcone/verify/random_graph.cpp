@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/passes/gradient_marks.h"

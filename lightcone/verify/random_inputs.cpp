@@ -3,8 +3,8 @@
 #include <cmath>
 #include <random>
 
-#include "lightcone/core/composite.h"
-#include "lightcone/core/quant.h"
+#include "lightcone/composites/block_formats.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/verify/random_graph.h"
 
 namespace lc {

@@ -6,6 +6,7 @@
 
 #include "differences.h"
 #include "error_of.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "on_device.h"

@@ -1,6 +1,7 @@
 // Graphs share equal nodes, define every composite in primitives, and report errors with the operation, the shapes and
 // the caller's line.
 #include "lightcone/core/graph.h"
+#include "lightcone/composites/composites.h"
 
 #include <limits>
 #include <locale>
@@ -12,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/quant.h"
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
@@ -173,7 +174,7 @@ TEST(Primitives, EveryCompositeHasADefinitionInTheTwelve) {
   for (NodeId id = 0; id < p.graph.size(); ++id)
     if (p.graph.live()[id]) {
       const OpInfo& op = info(p.graph[id].op);
-      EXPECT_TRUE(op.primitive || op.kind == Kind::Leaf) << op.name;
+      EXPECT_TRUE(op.has(kPrimitive) || op.kind == Kind::Leaf) << op.name;
     }
   const Results got = interpret(p.graph, in);
   for (const auto& [name, v] : want.outputs)

@@ -7,7 +7,8 @@
 
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
+#include "lightcone/core/op_eval.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -152,7 +153,7 @@ TEST(Composites, SeveralResults) {
       const Graph plain = transform(g, primitives_only()).graph;
       const auto live = plain.live();
       for (NodeId id = 0; id < plain.size(); ++id)
-        EXPECT_TRUE(!live[id] || info(plain[id].op).primitive || info(plain[id].op).kind == Kind::Leaf);
+        EXPECT_TRUE(!live[id] || info(plain[id].op).has(kPrimitive) || info(plain[id].op).kind == Kind::Leaf);
     }
 }
 

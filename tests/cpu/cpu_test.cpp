@@ -15,6 +15,7 @@
 #include "error_of.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"

@@ -13,9 +13,9 @@
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
-#include "lightcone/core/quant.h"
 #include "lightcone/device/host_kernel.h"
 
 using namespace lc;

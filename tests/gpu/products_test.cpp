@@ -9,6 +9,7 @@
 #include <random>
 
 #include "gpu_devices.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

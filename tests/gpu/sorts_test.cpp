@@ -7,6 +7,7 @@
 #include <random>
 
 #include "gpu_devices.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/array_view.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

@@ -161,7 +161,7 @@ TEST(Llama, APrimopsOnlyDeviceTellsTheSameStory) {
   const auto live = g.live();
   for (NodeId id = 0; id < g.size(); ++id)
     if (live[id]) {
-      ASSERT_TRUE(info(g[id].op).primitive || info(g[id].op).kind == Kind::Leaf) << info(g[id].op).name;
+      ASSERT_TRUE(info(g[id].op).has(kPrimitive) || info(g[id].op).kind == Kind::Leaf) << info(g[id].op).name;
     }
   const auto all = want["cases"][1]["greedy_ids"].get<std::vector<int>>();
   EXPECT_EQ(greedy(m, want["cases"][1]["ids"].get<std::vector<int>>(), all.size()), all);

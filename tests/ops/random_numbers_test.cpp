@@ -10,6 +10,7 @@
 #include "counted_calls.h"
 #include "error_of.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/passes/passes.h"

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/verify/random_graph.h"
 #include "lightcone/verify/verify.h"

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/nn/parameter.h"

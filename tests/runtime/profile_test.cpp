@@ -7,6 +7,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lightcone/autograd/autograd.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/loss.h"

@@ -6,6 +6,7 @@
 #include "error_of.h"
 #include "graphs.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/stablehlo/read.h"

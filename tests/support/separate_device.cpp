@@ -9,7 +9,7 @@
 
 #include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/partition.h"

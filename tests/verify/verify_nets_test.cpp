@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/device/plan.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/passes/passes.h"

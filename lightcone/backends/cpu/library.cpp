@@ -7,8 +7,9 @@
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
-#include "lightcone/core/composite.h"
-#include "lightcone/core/quant.h"
+#include "lightcone/composites/block_formats.h"
+#include "lightcone/composites/composites.h"
+#include "lightcone/core/op_eval.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/ops/attention.h"
 #include "lightcone/ops/special/special.h"
@@ -182,10 +183,6 @@ class CopyKernel final : public LibraryKernel {
   void run(const HostLaunch& l) const override { std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0])); }
 };
 
-bool is_attention_gradients(const Node& n) {
-  return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
-}
-
 // A user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   const KernelRule* rule = kernel_rule(*n.composite, "cpu");
@@ -195,14 +192,70 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   return rule->make(n, operands);
 }
 
+// ---- the table ------------------------------------------------------------------------------------
+
+struct Call {
+  const Graph& g;
+  const Node& n;
+  Isa isa;
+  const Shape& first() const { return n.in[0].view.shape(); }
+  int axis() const { return static_cast<int>(n.attributes.integer("axis")); }
+  std::vector<DType> types() const {
+    std::vector<DType> all;
+    for (const Edge& e : n.in) all.push_back(g[e.node].dtype);
+    return all;
+  }
+};
+
+std::shared_ptr<Kernel> make_scatter(const Call& c) {
+  const AxisView base(c.first(), c.axis());
+  const Dim count = c.n.in[1].view.shape()[static_cast<std::size_t>(c.axis())];
+  return std::make_shared<ScatterKernel>(c.n, c.types(), std::vector<Dim>{base.outer, base.length, count, base.inner});
+}
+std::shared_ptr<Kernel> make_argsort(const Call& c) {
+  const AxisView r(c.first(), c.axis());
+  return std::make_shared<ArgSortKernel>(c.n, c.types(), std::vector<Dim>{r.outer, r.length, r.inner});
+}
+std::shared_ptr<Kernel> make_dequantize(const Call& c) {
+  const QuantInfo& q = info(static_cast<QuantFormat>(c.n.attributes.integer("format")));
+  return std::make_shared<DequantizeKernel>(c.n, c.types(), std::vector<Dim>{product(c.first()) / Dim(q.bytes)}, c.isa);
+}
+std::shared_ptr<Kernel> make_barrier(const Call& c) {
+  const Dim bytes = product(c.n.shape) * static_cast<std::int64_t>(size_of(c.n.dtype));
+  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
+  return std::make_shared<CopyKernel>(c.n, c.types(), std::vector<Dim>{bytes});
+}
+std::shared_ptr<Kernel> make_attention_gradients(const Call& c) { return attention_gradients_kernel(c.g, c.n, c.isa); }
+
+struct Entry {
+  const CompositeRef& composite;
+  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: generated loops compute it
+  bool always = true;                              // false: make() gives null for what it does not compute
+};
+// The built-in composites that this device computes by a kernel; a user's come with KernelRules of their own.
+const Entry* entry_of(const Node& n) {
+  static const Entry entries[] = {
+      {builtin::gather(), nullptr},
+      {builtin::slice_scatter(), nullptr},
+      {builtin::scatter(), make_scatter},
+      {builtin::scatter_add(), make_scatter},
+      {builtin::argsort(), make_argsort},
+      {builtin::dequantize(), make_dequantize},
+      {builtin::random_bits(), [](const Call& c) -> std::shared_ptr<Kernel> { return random_bits_kernel(c.n, c.isa); }},
+      {barrier(), make_barrier},
+      {attention_gradients(false), make_attention_gradients, false},
+      {attention_gradients(true), make_attention_gradients, false},
+  };
+  for (const Entry& e : entries)
+    if (is(n, e.composite)) return &e;
+  return nullptr;
+}
+
 }  // namespace
 
 bool has_kernel(const Graph& g, const Node& n) {
   if (n.op != Op::Composite) return true;
-  for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
-                                builtin::argsort(), builtin::dequantize(), builtin::random_bits(), barrier()})
-    if (is(n, c)) return true;
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, Isa::Generic) != nullptr;
+  if (const Entry* e = entry_of(n)) return e->always || e->make({g, n, Isa::Generic}) != nullptr;
   return kernel_of(g, n) != nullptr;
 }
 
@@ -212,31 +265,8 @@ std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
     const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
     return part_kernel(result_offsets(g[n.in[0].node].results)[k], product(n.shape) * size);
   }
-  std::vector<DType> types;
-  for (const Edge& e : n.in) types.push_back(g[e.node].dtype);
-  const Shape& first = n.in[0].view.shape();
-  const auto axis = [&] { return static_cast<int>(n.attributes.integer("axis")); };
-  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
-    const AxisView base(first, axis());
-    const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis())];
-    return std::make_shared<ScatterKernel>(n, types, std::vector<Dim>{base.outer, base.length, count, base.inner});
-  }
-  if (is(n, builtin::argsort())) {
-    const AxisView r(first, axis());
-    return std::make_shared<ArgSortKernel>(n, types, std::vector<Dim>{r.outer, r.length, r.inner});
-  }
-  if (is(n, builtin::dequantize())) {
-    const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
-    return std::make_shared<DequantizeKernel>(n, types, std::vector<Dim>{product(first) / Dim(q.bytes)}, isa);
-  }
-  if (is(n, builtin::random_bits())) return random_bits_kernel(n, isa);
-  if (is(n, barrier())) {
-    const Dim bytes = product(n.shape) * static_cast<std::int64_t>(size_of(n.dtype));
-    if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
-    return std::make_shared<CopyKernel>(n, types, std::vector<Dim>{bytes});
-  }
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, isa);
-  auto kernel = kernel_of(g, n);
+  const Entry* e = entry_of(n);
+  auto kernel = e && e->make ? e->make({g, n, isa}) : kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
 }

@@ -7,7 +7,7 @@
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc::backends::cpu {
 namespace {

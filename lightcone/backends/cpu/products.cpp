@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/lower.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 
 namespace lc::backends::cpu {
 

@@ -11,6 +11,7 @@
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/backends/cpu/tune.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/ops/ops.h"

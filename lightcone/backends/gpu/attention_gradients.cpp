@@ -78,10 +78,6 @@ std::vector<AttentionGradients::MaskAxis> mask_axes(const Shape& mask, Shape sco
 
 }  // namespace
 
-bool is_attention_gradients(const Node& n) {
-  return is(n, attention_gradients(false)) || is(n, attention_gradients(true));
-}
-
 std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
                                                        Precision precision) {
   for (std::size_t k = 0; k < 4; ++k)

@@ -22,7 +22,6 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, P
 
 // Is it a node of ops/attention.h's attention_gradients()? And its kernel: null where the device has none for its types
 // and heads.
-bool is_attention_gradients(const Node& n);
 std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
                                                        Precision precision);
 

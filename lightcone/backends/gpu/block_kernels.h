@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lightcone/backends/gpu/device/text_kernel.h"
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/lowering/weight_type.h"
 
 namespace lc::backends::gpu {

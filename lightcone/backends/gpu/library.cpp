@@ -7,9 +7,10 @@
 #include "lightcone/backends/gpu/lower.h"
 #include "lightcone/backends/gpu/sort_kernel.h"
 #include "lightcone/codegen/c/text.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/ops/attention.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/random/random_bits.h"
 
@@ -143,6 +144,65 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n, const GpuDevice
   return rule->make(n, operands);
 }
 
+// ---- the table ------------------------------------------------------------------------------------
+
+struct Call {
+  const Graph& g;
+  const Node& n;
+  const Limits& limits;
+  Precision precision;
+  Dim bytes() const { return product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))); }
+  int axis() const { return static_cast<int>(n.attributes.integer("axis")); }
+};
+
+std::shared_ptr<Kernel> element_kernel(const Call& c, ElementKernel::Spec spec) {
+  return std::make_shared<ElementKernel>(c.limits.language, std::move(spec), c.bytes());
+}
+std::shared_ptr<Kernel> make_scatter(const Call& c) {
+  const Dim count = c.n.in[1].view.shape()[static_cast<std::size_t>(c.axis())];
+  if (count.bounds().hi <= kFewIndices) return element_kernel(c, scatter_few(c.g, c.n));
+  return scatter_many(c.g, c.n, c.limits.language);
+}
+std::shared_ptr<Kernel> make_argsort(const Call& c) {
+  return std::make_shared<ArgSortKernel>(c.g[c.n.in[0].node].dtype, AxisView(c.n.in[0].view.shape(), c.axis()),
+                                         c.n.attributes.integer("descending") != 0, c.limits.language);
+}
+std::shared_ptr<Kernel> make_dequantize(const Call& c) {
+  return std::make_shared<DequantizeKernel>(static_cast<QuantFormat>(c.n.attributes.integer("format")),
+                                            product(c.n.shape), c.limits);
+}
+std::shared_ptr<Kernel> make_barrier(const Call& c) {
+  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, c.bytes());  // the same memory
+  return std::make_shared<CopyKernel>(c.bytes());
+}
+std::shared_ptr<Kernel> make_attention_gradients(const Call& c) {
+  return attention_gradients_kernel(c.g, c.n, c.limits, c.precision);
+}
+
+struct Entry {
+  const CompositeRef& composite;
+  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: generated loops compute it
+  bool always = true;                              // false: make() gives null for what it does not compute
+};
+// The built-in composites that GPUs compute by a kernel; a user's come with KernelRules of their own.
+const Entry* entry_of(const Node& n) {
+  static const Entry entries[] = {
+      {builtin::gather(), nullptr},
+      {builtin::slice_scatter(), nullptr},
+      {builtin::scatter(), make_scatter},
+      {builtin::scatter_add(), make_scatter},
+      {builtin::argsort(), make_argsort},
+      {builtin::dequantize(), make_dequantize},
+      {builtin::random_bits(), [](const Call& c) { return element_kernel(c, random_bits(c.n)); }},
+      {barrier(), make_barrier},
+      {attention_gradients(false), make_attention_gradients, false},
+      {attention_gradients(true), make_attention_gradients, false},
+  };
+  for (const Entry& e : entries)
+    if (is(n, e.composite)) return &e;
+  return nullptr;
+}
+
 }  // namespace
 
 std::string rule_name(const GpuDevice& device) {
@@ -152,42 +212,16 @@ std::string rule_name(const GpuDevice& device) {
 
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
   if (n.op != Op::Composite) return true;
-  for (const CompositeRef& c : {builtin::gather(), builtin::slice_scatter(), builtin::scatter(), builtin::scatter_add(),
-                                builtin::argsort(), builtin::random_bits(), builtin::dequantize(), barrier()})
-    if (is(n, c)) return true;
-  if (is_attention_gradients(n))
-    return attention_gradients_kernel(g, n, device.limits(), Precision::Highest) != nullptr;
+  if (const Entry* e = entry_of(n)) return e->always || e->make({g, n, device.limits(), Precision::Highest}) != nullptr;
   return kernel_of(g, n, device) != nullptr;
 }
 
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device, Precision precision) {
-  const Dim bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-  if (n.op == Op::Result) {
-    const auto k = static_cast<std::size_t>(n.axis);
-    return part_kernel(result_offsets(g[n.in[0].node].results)[k], bytes);
-  }
-  const auto made = [&](ElementKernel::Spec spec) {
-    return std::make_shared<ElementKernel>(device.limits().language, std::move(spec), bytes);
-  };
-  if (is(n, builtin::scatter()) || is(n, builtin::scatter_add())) {
-    const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(n.attributes.integer("axis"))];
-    if (count.bounds().hi <= kFewIndices) return made(scatter_few(g, n));
-    return scatter_many(g, n, device.limits().language);
-  }
-  if (is(n, builtin::argsort()))
-    return std::make_shared<ArgSortKernel>(
-        g[n.in[0].node].dtype, AxisView(n.in[0].view.shape(), static_cast<int>(n.attributes.integer("axis"))),
-        n.attributes.integer("descending") != 0, device.limits().language);
-  if (is(n, builtin::random_bits())) return made(random_bits(n));
-  if (is(n, builtin::dequantize()))
-    return std::make_shared<DequantizeKernel>(static_cast<QuantFormat>(n.attributes.integer("format")),
-                                              product(n.shape), device.limits());
-  if (is(n, barrier())) {
-    if (g[n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
-    return std::make_shared<CopyKernel>(bytes);
-  }
-  if (is_attention_gradients(n)) return attention_gradients_kernel(g, n, device.limits(), precision);
-  auto kernel = kernel_of(g, n, device);
+  const Call call{g, n, device.limits(), precision};
+  if (n.op == Op::Result)
+    return part_kernel(result_offsets(g[n.in[0].node].results)[static_cast<std::size_t>(n.axis)], call.bytes());
+  const Entry* e = entry_of(n);
+  auto kernel = e && e->make ? e->make(call) : kernel_of(g, n, device);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
 }

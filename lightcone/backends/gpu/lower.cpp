@@ -8,7 +8,7 @@
 #include "lightcone/backends/gpu/fallback.h"
 #include "lightcone/backends/gpu/loop_kernel.h"
 #include "lightcone/backends/gpu/product_kernel.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/lowering/partition.h"

@@ -128,8 +128,7 @@ std::string CRenderer::expression(const Instr& i) {
 // had by writing a loop.
 bool CRenderer::by_vectors(int id) const {
   const Instr& i = instr(id);
-  const bool known = i.op == Op::Exp2 || i.op == Op::Exp || i.op == Op::Sin || i.op == Op::Cos;
-  return i.code == Code::Apply && known && i.dtype == DType::F32;
+  return i.code == Code::Apply && info(i.op).has(kVectorised) && i.dtype == DType::F32;
 }
 
 // Halves that lie side by side are widened all at once: from where, at the first of the lanes.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lightcone/codegen/symbols.h"
+#include "lightcone/core/op_eval.h"
 
 namespace lc::codegen {
 namespace {

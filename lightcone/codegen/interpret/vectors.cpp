@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lightcone/core/numbers.h"
+#include "lightcone/core/op_eval.h"
 
 // Loops over f32 are compiled twice for x86-64, once for what every such processor has and once for AVX2. The bits are
 // the same: where a product and a sum become one instruction the product is exact, or what it changes decides nothing.
@@ -240,7 +241,7 @@ LC_INLINE void apply_wide(Op op, const void* a, const void* b, i64 n, void* to) 
     default: break;
   }
   const int operands = info(op).arity;
-  each<T>(n, to, [=, f = info(op).f](i64 k) { return static_cast<T>(f(x[k], operands > 1 ? y[k] : 0, 0)); });
+  each<T>(n, to, [=, f = eval_of(op).f](i64 k) { return static_cast<T>(f(x[k], operands > 1 ? y[k] : 0, 0)); });
 }
 
 LC_INLINE void apply_narrow(Op op, DType t, const float* x, const float* y, i64 n, float* to) {
@@ -250,7 +251,7 @@ LC_INLINE void apply_narrow(Op op, DType t, const float* x, const float* y, i64 
     default: break;
   }
   const int operands = info(op).arity;
-  rounded(t, n, to, [=, f = info(op).f](i64 k) { return f(x[k], operands > 1 ? y[k] : 0, 0); });
+  rounded(t, n, to, [=, f = eval_of(op).f](i64 k) { return f(x[k], operands > 1 ? y[k] : 0, 0); });
 }
 
 template <class T>

@@ -20,19 +20,7 @@ int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
   if (i.code == Code::MulAdd) return 2;
   if (i.code != Code::Apply) return is_narrow(i.dtype) ? 2 : 1;
-  switch (i.op) {
-    case Op::Log2:
-    case Op::Exp2:
-    case Op::Exp:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Pow:
-    case Op::Mod: return 16;
-    case Op::Sqrt:
-    case Op::Recip:
-    case Op::Div: return 6;
-    default: return 1;
-  }
+  return info(i.op).cost;
 }
 
 bool same(const Instr& a, const Instr& b) {

@@ -5,11 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
 
 // The layouts are ggml's (ggml-common.h); each function turns one block into floats. Those that graphs
-// read in place are described in core/quant.h.
+// read in place are described in composites/block_formats.h.
 namespace lc {
 namespace {
 
@@ -91,7 +92,7 @@ constexpr Row kOthers[] = {
     {{35, "TQ2_0", 256, 66}},
     {{39, "MXFP4", 32, 17}},
 };
-// These and the formats of core/quant.h, by ggml's number.
+// These and the formats of composites/block_formats.h, by ggml's number.
 constexpr auto kTensorTypes = [] {
   constexpr std::size_t formats = std::size(kQuantFormats);
   std::array<Row, formats + std::size(kOthers)> all = {};

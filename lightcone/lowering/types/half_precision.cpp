@@ -4,7 +4,7 @@
 #include <map>
 #include <string_view>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/factors.h"
 #include "lightcone/lowering/products.h"
 

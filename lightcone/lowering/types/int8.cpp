@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lightcone/codegen/symbols.h"
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/products.h"
 

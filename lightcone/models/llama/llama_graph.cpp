@@ -1,5 +1,6 @@
 #include "lightcone/models/llama/llama_graph.h"
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/models/llama/llama_layers.h"
 #include "lightcone/ops/ops.h"
 

@@ -1,4 +1,5 @@
 // Pooling: sums and maxima over overlapping views; resampling.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // Images resized and sampled.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
 

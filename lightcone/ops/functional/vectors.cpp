@@ -1,4 +1,5 @@
 // Distances, bags of embeddings and multi-head attention.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/ops/internal.h"

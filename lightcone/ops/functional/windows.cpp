@@ -1,4 +1,5 @@
 // Windows as columns, and pools of them.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
 

@@ -1,4 +1,5 @@
 // What depends on data, in room for so many.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/internal.h"
 
 namespace lc {

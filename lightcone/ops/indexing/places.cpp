@@ -1,4 +1,5 @@
 // Reading and writing places, diagonals and slices.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/internal.h"
 
 namespace lc {

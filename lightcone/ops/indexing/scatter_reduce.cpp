@@ -1,4 +1,5 @@
 // Reductions into places.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/internal.h"
 
 namespace lc {

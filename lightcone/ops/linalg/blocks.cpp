@@ -1,4 +1,5 @@
 #include "lightcone/ops/linalg/blocks.h"
+#include "lightcone/composites/composites.h"
 
 #include <bit>
 

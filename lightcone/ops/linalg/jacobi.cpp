@@ -6,6 +6,7 @@
 // until nothing is left to be turned, some six to ten times.
 #include <cmath>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // LU with partial pivoting, and what is solved with it.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {

@@ -3,6 +3,7 @@
 // A block of reflections is I - V T V^T with an upper triangular T (R. Schreiber and C. Van Loan, "A storage-efficient
 // WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections'
 // qr_factors D and the upper half U of V^T V.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // Triangular systems and what is symmetric.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {

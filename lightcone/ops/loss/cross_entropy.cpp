@@ -1,4 +1,5 @@
 // Losses of classes.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/loss/internal.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // Connectionist temporal classification.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/loss/internal.h"
 
 namespace lc {

@@ -1,4 +1,5 @@
 // Order statistics, searches and counts.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 #include "lightcone/ops/special/special.h"
 

@@ -1,4 +1,5 @@
 // Joints and pieces of tensors, and elements elsewhere.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

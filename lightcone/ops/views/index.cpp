@@ -1,4 +1,5 @@
 // NumPy's indexing: numbers, slices and integer tensors, axis by axis.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {

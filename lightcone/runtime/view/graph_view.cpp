@@ -1,5 +1,6 @@
 // The page is a fixed program (page/) and the pictures as JSON: tables of numbers that point into one table of texts.
 #include "lightcone/runtime/view/graph_view.h"
+#include "lightcone/core/op_eval.h"
 
 #include <cstdio>
 #include <map>
@@ -125,7 +126,7 @@ double Drawing::value(NodeId id) const {
   if (n.op == Op::Constant) return n.value;
   double x[3] = {};
   for (std::size_t k = 0; k < n.in.size() && k < 3; ++k) x[k] = value(n.in[k].node);
-  if (info(n.op).f) return info(n.op).f(x[0], x[1], x[2]);
+  if (eval_of(n.op).f) return eval_of(n.op).f(x[0], x[1], x[2]);
   const auto integers = on_integers(n.op, n.dtype);
   const auto whole = [&](std::size_t k) { return load_i64(x, DType::F64, k); };
   return integers ? to_f64(integers(whole(0), whole(1), whole(2)), n.dtype) : x[0];

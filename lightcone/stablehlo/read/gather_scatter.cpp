@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/stablehlo/read/reader.h"

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
+#include "lightcone/core/op_eval.h"
 
 namespace lc::stablehlo {
 namespace {

@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/stablehlo/read/iota_patterns.h"
 
 namespace lc::stablehlo {

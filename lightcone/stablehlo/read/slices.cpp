@@ -1,6 +1,7 @@
 // Pieces of tensors, at places that are known or computed.
 #include <algorithm>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/stablehlo/read/reader.h"
 

@@ -1,6 +1,7 @@
 // sort: several operands along an axis, in the order that a comparator says.
 #include <algorithm>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::stablehlo {

@@ -1,6 +1,7 @@
 // Windows: reduce_window, and select_and_scatter, which is the derivative of pools.
 #include <algorithm>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::stablehlo {

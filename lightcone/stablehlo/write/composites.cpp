@@ -4,7 +4,7 @@
 // others are batches. An index that is out of range reads 0 and writes nothing.
 #include <algorithm>
 
-#include "lightcone/core/composite.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/random/random_bits.h"
 #include "lightcone/stablehlo/write/writer.h"
@@ -204,26 +204,37 @@ std::vector<ValueId> argsort(Writer& w, const Node& n) {
   return {sorted[1], sorted[0]};
 }
 
+struct Entry {
+  const CompositeRef& composite;
+  std::vector<ValueId> (*write)(Writer& w, const Node& n);
+};
+// The built-in composites that StableHLO can say by name; of any other the definition is written.
+const Entry* entry_of(const Node& n) {
+  static const Entry entries[] = {
+      {builtin::gather(), [](Writer& w, const Node& n) { return std::vector{gather(w, n)}; }},
+      {builtin::scatter(), [](Writer& w, const Node& n) { return std::vector{scatter(w, n)}; }},
+      {builtin::scatter_add(), [](Writer& w, const Node& n) { return std::vector{scatter_add(w, n)}; }},
+      {builtin::slice_scatter(), [](Writer& w, const Node& n) { return std::vector{slice_scatter(w, n)}; }},
+      {builtin::argsort(), argsort},
+      {builtin::random_bits(),
+       [](Writer& w, const Node& n) { return std::vector{write_random_bits(w.builder(), n, w.value(n.in[0]))}; }},
+      {barrier(),
+       [](Writer& w, const Node& n) {
+         return std::vector{w.builder().unary("stablehlo.optimization_barrier", w.value(n.in[0]))};
+       }},
+  };
+  for (const Entry& e : entries)
+    if (is(n, e.composite)) return &e;
+  return nullptr;
+}
+
 }  // namespace
 
-bool is_written(const Node& n) {
-  if (n.op != Op::Composite) return true;
-  for (const CompositeRef& c : {builtin::gather(), builtin::scatter(), builtin::scatter_add(), builtin::slice_scatter(),
-                                builtin::argsort(), builtin::random_bits(), barrier()})
-    if (is(n, c)) return true;
-  return n.composite->loop != nullptr;
-}
+bool is_written(const Node& n) { return n.op != Op::Composite || entry_of(n) || n.composite->loop; }
 
 std::vector<ValueId> write_composite(Writer& w, NodeId id) {
   const Node& n = w.graph()[id];
-  Builder& b = w.builder();
-  if (is(n, builtin::gather())) return {gather(w, n)};
-  if (is(n, builtin::scatter())) return {scatter(w, n)};
-  if (is(n, builtin::scatter_add())) return {scatter_add(w, n)};
-  if (is(n, builtin::slice_scatter())) return {slice_scatter(w, n)};
-  if (is(n, builtin::argsort())) return argsort(w, n);
-  if (is(n, builtin::random_bits())) return {write_random_bits(b, n, w.value(n.in[0]))};
-  if (is(n, barrier())) return {b.unary("stablehlo.optimization_barrier", w.value(n.in[0]))};
+  if (const Entry* e = entry_of(n)) return e->write(w, n);
   return write_loop(w, n);
 }
 

@@ -46,13 +46,12 @@ ValueId of_bools(Builder& b, const Node& n, const std::vector<ValueId>& in) {
 ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>& in, bool by_zero) {
   const bool bools = n.dtype == DType::Bool && n.op != Op::LessThan && n.op != Op::Equal && n.op != Op::Where;
   if (bools) return of_bools(b, n, in);
+  if (const std::string_view same = info(n.op).stablehlo; !same.empty())
+    return in.size() == 1 ? b.unary(str_cat("stablehlo.", same), in[0])
+                          : b.binary(str_cat("stablehlo.", same), in[0], in[1]);
   switch (n.op) {
     case Op::Log2: return log2(b, in[0]);
     case Op::Exp2: return exp2(b, in[0]);
-    case Op::Sin: return b.unary("stablehlo.sine", in[0]);
-    case Op::Cos: return b.unary("stablehlo.cosine", in[0]);
-    case Op::Sqrt: return b.unary("stablehlo.sqrt", in[0]);
-    case Op::Exp: return b.unary("stablehlo.exponential", in[0]);
     case Op::Recip: return b.binary("stablehlo.divide", b.like(in[0], 1), in[0]);
     case Op::Add: return b.add(in[0], in[1]);
     case Op::Mul: return b.multiply(in[0], in[1]);
@@ -61,12 +60,7 @@ ValueId write_elementwise(Builder& b, const Node& n, const std::vector<ValueId>&
     case Op::LessThan: return b.compare(in[0], in[1], "LT");
     case Op::Equal: return b.compare(in[0], in[1], "EQ");
     case Op::Where: return b.select(in[0], in[1], in[2]);
-    case Op::Maximum: return b.binary("stablehlo.maximum", in[0], in[1]);
-    case Op::Minimum: return b.binary("stablehlo.minimum", in[0], in[1]);
-    case Op::Pow: return b.binary("stablehlo.power", in[0], in[1]);
     case Op::BitAnd: return b.both(in[0], in[1]);
-    case Op::BitOr: return b.binary("stablehlo.or", in[0], in[1]);
-    case Op::BitXor: return b.binary("stablehlo.xor", in[0], in[1]);
     case Op::Bitcast: return b.bitcast(in[0], element_of(n.dtype));
     default: break;
   }

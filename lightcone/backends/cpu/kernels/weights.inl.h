@@ -1,7 +1,7 @@
 // How weights are read: 32 values of a row at a time, in every storage type.
 //
 // A block format gives codes and, for every 16 or 32 of them, two numbers: value = code * a + b,
-// rounded once, as core/quant.h defines it.
+// rounded once, as composites/block_formats.h defines it.
 //
 // With AVX-512 one shift spreads 16 packed codes over a vector, in the order of a 4 x 4 transposition
 // of the 16 (kArranged), and a lookup in a table of all values, which ignores the bits above the code,
@@ -55,7 +55,7 @@ struct Scales {
 };
 
 // What differs between the formats: bits of a code, for how many values a scale holds, the scales of a block, WIDTH
-// codes beginning at value i of step `sub`. Sizes and places are core/quant.h's.
+// codes beginning at value i of step `sub`. Sizes and places are composites/block_formats.h's.
 template <WeightType T>
 struct Codec;
 

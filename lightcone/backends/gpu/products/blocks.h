@@ -11,6 +11,7 @@
 #include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/products/writer.h"
 #include "lightcone/codegen/simt/dialect.h"
+#include "lightcone/composites/block_formats.h"
 
 namespace lc::backends::gpu {
 

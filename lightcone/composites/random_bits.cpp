@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "lightcone/core/definitions.h"
+#include "lightcone/composites/internal.h"
 
 namespace lc {
 namespace {
@@ -104,16 +104,32 @@ std::vector<Tensor> define_random_bits(const Attributes& a, std::span<const Tens
   return {cast(add(chosen, times(negative, -kWord)), DType::I32)};
 }
 
+Value evaluate_random_bits(const Evaluation& e) {
+  const Node& n = e.node;
+  const Value& step = *e.in[0];
+  const IntList& shape = e.shape;
+  Value out = make_value(DType::I32, shape);
+  const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
+  Philox::Block block{};
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (k % 4 == 0) block = Philox::words(Philox::counter(k / 4, step.i[0]), key);
+    out.i[k] = static_cast<std::int32_t>(block[k % 4]);
+  }
+  if (!exact(shift_at(step, 0))) out.shift.assign(out.size(), kUnknown);
+  return out;
+}
+
 }  // namespace
 
 namespace builtin {
 const CompositeRef& random_bits() {
-  static const CompositeRef c = std::make_shared<const Composite>(
-      Composite{.name = "random_bits",
-                .arity = 1,
-                .infer = infer_random_bits,
-                .define = define_random_bits,
-                .vjp = [](const VjpCall& call) { return std::vector<Tensor>(call.in.size()); }});
+  static const CompositeRef c =
+      std::make_shared<const Composite>(Composite{.name = "random_bits",
+                                                  .arity = 1,
+                                                  .infer = infer_random_bits,
+                                                  .define = define_random_bits,
+                                                  .reference = reference(evaluate_random_bits),
+                                                  .vjp = no_vjp});
   return c;
 }
 }  // namespace builtin
