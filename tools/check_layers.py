@@ -31,7 +31,7 @@ ROOMS = {
     "codegen/schedule": ["core", "codegen"],
     "codegen/c": ["core", "codegen"],
     "codegen/llvm": ["core", "codegen"],
-    "lowering": ["core", "composites", "passes", "codegen"],
+    "lowering": ["core", "device", "composites", "passes", "codegen"],
     "lowering/types": ["core", "composites", "passes", "codegen", "lowering"],
     "device": ["core", "passes"],
     "stablehlo": ["core", "passes"],

@@ -15,11 +15,8 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/fork.h"
 #include "lightcone/device/host_device.h"
-#include "lightcone/device/loop_plan.h"
 #include "lightcone/lowering/attention.h"
-#include "lightcone/lowering/canonical.h"
-#include "lightcone/lowering/order.h"
-#include "lightcone/passes/composites.h"
+#include "lightcone/lowering/pipeline.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -47,62 +44,9 @@ class ResolvedOptions {
   std::once_flag once_;
 };
 
-// What brings a graph into the form in which it is cut. Without them it computes the same, but for those that are
-// required.
-std::vector<Pass> canonical_passes(const CpuOptions& o, const std::shared_ptr<ResolvedOptions>& options_of) {
-  const Target target = o.target ? *o.target : this_target();
-  std::vector<Pass> passes;
-  const auto add = [&](const char* name, std::function<bool(const Graph&)> applies,
-                       std::function<Graph(const Graph&, PassLog&)> run, bool required = false) {
-    passes.push_back({name, std::move(run), {}, required, std::move(applies)});
-  };
-  const auto is_foreign = [](const Graph& g, const Node& n) { return n.op == Op::Composite && !has_kernel(g, n); };
-  add("compile-loops", has_loops, [options_of](const Graph& g, PassLog& log) {
-    return compile_loops(g, log, options_of->options(), options_of->device()->workers());
-  });
-  add(
-      "inline-composites", [=](const Graph& g) { return any_node(g, [&](const Node& n) { return is_foreign(g, n); }); },
-      [=](const Graph& g, PassLog& log) { return inline_composites(g, log, is_foreign); }, true);
-  add("unroll-windows", lowering::has_windows, lowering::unroll_windows);
-  // Asked when there is a convolution: the answer may be the system's (target/target.h).
-  const auto bf16 = [target, p = o.precision] { return p == Precision::Medium && bf16_is_fast(target); };
-  add(
-      "channels-last",
-      [target, bf16](const Graph& g) {  // tiles of bf16 products want pixels last
-        return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
-      },
-      [target, bf16](const Graph& g, PassLog& log) {
-        auto nhwc = channels_last(g, log, target, bf16());
-        return nhwc ? std::move(*nhwc) : g.clone();
-      });
-  add("filter-gradients", may_have_filter_gradients, filter_gradients_last);
-  add(
-      "materialize-views", {}, [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, true);
-  add(
-      "fuse-attention",
-      [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Exp || n.op == Op::Exp2; }); },
-      [options_of](const Graph& g, PassLog& log) {
-        return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
-          auto k = attention(from, result, std::move(match), options_of->device(), options_of->options());
-          return lowering::NamedKernel{k, k->name()};
-        });
-      });
-  add(
-      "prepare-contractions",
-      [](const Graph& g) {
-        return any_node(g, [&](const Node& n) { return n.op == Op::SumReduce && g[n.in[0].node].op == Op::Mul; });
-      },
-      [target](const Graph& g, PassLog& log) {
-        return lowering::prepare_contractions(g, log, [&](const Graph& of, const lowering::Factors& f) {
-          return find_convolution(of, f, target).has_value();
-        });
-      });
-  return passes;
-}
-
 using Loops = std::vector<std::shared_ptr<LoopKernel>>;
 
-void compile_loops(const Loops& loops, const JitOptions& o, PassLog& log) {
+void compile_kernels(const Loops& loops, const JitOptions& o, PassLog& log) {
   const bool llvm = o.compiler == kLlvm;
   const codegen::llvm::Target target = llvm ? find_llvm(o).target(o.vector) : codegen::llvm::Target{};
   std::vector<Source> sources;
@@ -135,7 +79,7 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
   std::string problem;
   while (!jit.compiler.empty()) {
     try {
-      compile_loops(loops, jit, log);
+      compile_kernels(loops, jit, log);
       if (!problem.empty()) log.notes.push_back(problem + "; LLVM's library compiled the kernels instead");
       return;
     } catch (const CompilerUnfit& e) {
@@ -152,6 +96,48 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
               "compiler that works in LIGHTCONE_CC"));
 }
 
+// What the CPU does in each step of the pipeline.
+lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<ResolvedOptions>& resolved) {
+  const Target target = o.target ? *o.target : this_target();
+  // Asked when there is a convolution: the answer may be the system's (target/target.h).
+  const auto bf16 = [target, p = o.precision] { return p == Precision::Medium && bf16_is_fast(target); };
+  lowering::DeviceTraits d;
+  d.has_kernel = has_kernel;
+  d.compile_loops = [resolved](const Graph& g, PassLog& log) {
+    return compile_loops(g, log, resolved->options(), resolved->device()->workers());
+  };
+  d.channels_last = Pass{.name = "channels-last",
+                         .run =
+                             [target, bf16](const Graph& g, PassLog& log) {
+                               auto nhwc = channels_last(g, log, target, bf16());
+                               return nhwc ? std::move(*nhwc) : g.clone();
+                             },
+                         .applies = [target, bf16](const Graph& g) {  // tiles of bf16 products want pixels last
+                           return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
+                         }};
+  d.filter_gradients =
+      Pass{.name = "filter-gradients", .run = filter_gradients_last, .applies = may_have_filter_gradients};
+  d.fuse_attention = [resolved](const Graph& g, PassLog& log) {
+    return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
+      auto k = attention(from, result, std::move(match), resolved->device(), resolved->options());
+      return lowering::NamedKernel{k, k->name()};
+    });
+  };
+  d.is_convolution = [target](const Graph& g, const lowering::Factors& f) {
+    return find_convolution(g, f, target).has_value();
+  };
+  d.emit = {.name = "cpu", .run = [resolved](const Graph& g, PassLog& log) {
+              codegen::KernelNames names;
+              Lowered l = lower(g, resolved->device(), log, resolved->options(), names);
+              install(l.loops, resolved->options(), log);
+              return std::move(l.graph);
+            }};
+  d.run_concurrently = Pass{.name = "run-concurrently",
+                            .run = [](const Graph& g, PassLog&) { return run_concurrently(g); },
+                            .applies = [resolved](const Graph&) { return resolved->device()->workers() > 1; }};
+  return d;
+}
+
 }  // namespace
 
 }  // namespace lc::backends::cpu
@@ -161,43 +147,28 @@ namespace lc {
 Compiler cpu(CpuOptions options) {
   if (options.threads < 0)
     throw Error("cpu", str_cat(options.threads, " threads: there is at least 1, and 0 is one for each core"));
-  const auto options_of = std::make_shared<backends::cpu::ResolvedOptions>(options);
-  Compiler all;
-  for (Pass& p : backends::cpu::canonical_passes(options, options_of)) all = all | Compiler(std::move(p));
-  all = all | Compiler({"cpu", [options_of](const Graph& g, PassLog& log) {
-                          codegen::KernelNames names;
-                          backends::cpu::Lowered l =
-                              backends::cpu::lower(g, options_of->device(), log, options_of->options(), names);
-                          backends::cpu::install(l.loops, options_of->options(), log);
-                          return std::move(l.graph);
-                        }});
-  all = all |
-        Compiler({"schedule-state-updates", lowering::schedule_state_updates, {}, false, lowering::has_large_updates});
-  const auto several = [options_of](const Graph&) { return options_of->device()->workers() > 1; };
-  return all |
-         Compiler(
-             {"run-concurrently", [](const Graph& g, PassLog&) { return run_concurrently(g); }, {}, false, several});
+  const auto resolved = std::make_shared<backends::cpu::ResolvedOptions>(options);
+  return lowering::pipeline(backends::cpu::traits(options, resolved));
 }
 
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& wanted, PassLog* log) {
-  const auto options_of = std::make_shared<backends::cpu::ResolvedOptions>(wanted);
-  const std::vector<Pass> passes = backends::cpu::canonical_passes(wanted, options_of);
+  using namespace backends::cpu;
+  const auto resolved = std::make_shared<ResolvedOptions>(wanted);
+  const lowering::DeviceTraits device = traits(wanted, resolved);
+  const std::vector<Pass> before = lowering::canonical_passes(device), after = lowering::scheduling_passes(device);
   PassLog whole;
   whole.pass = "cpu";
   std::vector<Graph> done;
-  backends::cpu::Loops loops;
+  Loops loops;
   codegen::KernelNames names;
   for (const Graph* given : graphs) {
     PassLog own;
-    Graph g = given->clone();
-    for (const Pass& p : passes)
-      if (!p.applies || p.applies(g)) g = p.run(g, own);
-    backends::cpu::Lowered l = backends::cpu::lower(g, options_of->device(), own, options_of->options(), names);
+    const Graph g = lowering::run_passes(*given, before, own);
+    Lowered l = lower(g, resolved->device(), own, resolved->options(), names);
     loops.insert(loops.end(), l.loops.begin(), l.loops.end());
-    Graph ordered = lowering::schedule_state_updates(l.graph, own);
-    done.push_back(options_of->device()->workers() > 1 ? run_concurrently(ordered) : std::move(ordered));
+    done.push_back(lowering::run_passes(l.graph, after, own));
   }
-  backends::cpu::install(loops, options_of->options(), whole);
+  install(loops, resolved->options(), whole);
   if (log) *log = std::move(whole);
   return done;
 }
