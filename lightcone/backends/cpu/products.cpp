@@ -7,14 +7,14 @@
 namespace lc::backends::cpu {
 
 // The product behind a result, which may be that of its epilogue.
-const MatmulPlan* Emitter::matmul_of(NodeId result) const {
+const MatmulPlan* CpuEmitter::matmul_of(NodeId result) const {
   const auto f = fused_.find(result);
-  const auto c = matmuls_.find(f == fused_.end() ? result : f->second.producer);
-  return c == matmuls_.end() ? nullptr : &c->second;
+  const auto c = matcher_.matmuls.find(f == fused_.end() ? result : f->second.producer);
+  return c == matcher_.matmuls.end() ? nullptr : &c->second;
 }
 
 // Products of the same rows with packed weights, as Q, K and V are or gate and up, become one kernel.
-void Emitter::find_groups() {
+void CpuEmitter::find_groups() {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
   const auto same_rows = [](const MatmulPlan& a, const MatmulPlan& b) {
     bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
@@ -43,14 +43,14 @@ void Emitter::find_groups() {
 }
 
 // Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
-std::vector<NodeId> Emitter::available(const std::vector<NodeId>& group) const {
+std::vector<NodeId> CpuEmitter::available(const std::vector<NodeId>& group) const {
   std::vector<NodeId> parts;
   bool tied = false;  // all must have as many columns
   for (NodeId id : group) {
     bool there = true, ties = tied;
     if (const auto f = fused_.find(id); f != fused_.end())
       for (NodeId k : f->second.epilogue->operands()) {
-        if (new_id_[k] != ~NodeId{0} || g_[k].op == Op::Input) continue;
+        if (new_id_[k] != kNone || g_[k].op == Op::Input) continue;
         const lowering::Loop& loop = *partition_.get<lowering::Loop>(id);
         const auto at =
             static_cast<std::size_t>(std::find(loop.buffers.begin(), loop.buffers.end(), k) - loop.buffers.begin());
@@ -70,7 +70,7 @@ std::vector<NodeId> Emitter::available(const std::vector<NodeId>& group) const {
 // May the loop that makes A run strip by strip within these products? Then how many steps its outermost loop takes for
 // a row. It must make nothing but their rows, and cost so little beside them that a short product, which has one strip
 // only, does not miss the other workers.
-std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) const {
+std::optional<Dim> CpuEmitter::steps_of_a_row(const std::vector<NodeId>& results) const {
   constexpr std::int64_t kLongestRow = 1 << 14, kMostBytes = 64 << 20;
   constexpr double kShare = 16;
   const MatmulPlan& c = *matmul_of(results[0]);
@@ -99,7 +99,7 @@ std::optional<Dim> Emitter::steps_of_a_row(const std::vector<NodeId>& results) c
 }
 
 // Loops that may wait for the products that read them.
-void Emitter::find_prologues() {
+void CpuEmitter::find_prologues() {
   std::set<NodeId> grouped;
   for (const auto& [first, group] : groups_) {
     grouped.insert(group.begin(), group.end());
@@ -110,7 +110,7 @@ void Emitter::find_prologues() {
 }
 
 // Of products of the same rows, by the sum of the first one, whose call all of them share in a picture.
-std::map<NodeId, std::string> Emitter::shapes_of_products(const std::vector<NodeId>& results) const {
+std::map<NodeId, std::string> CpuEmitter::shapes_of_products(const std::vector<NodeId>& results) const {
   std::vector<Dim> others;
   for (std::size_t p = 1; p < results.size(); ++p) others.push_back(matmul_of(results[p])->axes.back().extent);
   const auto f = fused_.find(results[0]);
@@ -118,19 +118,17 @@ std::map<NodeId, std::string> Emitter::shapes_of_products(const std::vector<Node
 }
 
 // One product, or several of the same rows: a kernel, and a node for each result.
-void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
-  const Node& first = g_[results[0]];
-  Node out{.op = Op::Kernel, .dtype = first.dtype, .shape = first.shape, .where = first.where};
-  std::vector<NodeId> operands;
+void CpuEmitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
+  Draft d = draft(results[0]);
+  Node& out = d.node;
   const auto reads = [&](NodeId k) {
-    if (new_id_[k] == ~NodeId{0}) new_id_[k] = emit(dst, k);  // an input that comes later, or a loop that waited
-    out.in.push_back({new_id_[k], View(dst[new_id_[k]].shape)});
-    operands.push_back(k);
+    if (new_id_[k] == kNone) emit(dst, k);  // an input that comes later, or a loop that waited
+    read(d, dst, k);
     return static_cast<int>(out.in.size()) - 1;
   };
   const NodeId a = matmul_of(results[0])->a_node;
   MatmulRows rows;
-  if (const auto steps = new_id_[a] == ~NodeId{0} ? steps_of_a_row(results) : std::nullopt) {
+  if (const auto steps = new_id_[a] == kNone ? steps_of_a_row(results) : std::nullopt) {
     const lowering::Loop& b = *partition_.get<lowering::Loop>(a);
     for (NodeId k : b.buffers) reads(k);
     rows = {std::make_shared<LoopKernel>(*b.kernel, b.same_index), *steps, b.buffers.size()};
@@ -144,10 +142,8 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   for (NodeId id : results) {
     const MatmulPlan& c = *matmul_of(id);
     if (c.packed) {
-      if (new_id_[c.b_node] == ~NodeId{0}) new_id_[c.b_node] = emit(dst, c.b_node);
-      const NodeId w = packed(dst, c);
-      out.in.push_back({w, View(dst[w].shape)});
-      operands.push_back(c.b_node);
+      if (new_id_[c.b_node] == kNone) emit(dst, c.b_node);
+      read_from(d, dst, packed(dst, c), c.b_node);
     } else {
       reads(c.b_node);
     }
@@ -163,7 +159,7 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
         parts[p].operands.push_back(part == results.end() ? reads(k) : ~static_cast<int>(part - results.begin()));
       }
     }
-    std::vector<NodeId> known = operands;
+    std::vector<NodeId> known = d.operands;
     known.insert(known.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p));
     for (Origin::Step& s : steps(g_, results[p], known, shapes)) made.push_back(std::move(s));
     ++log_.fired["matmul"];
@@ -175,14 +171,14 @@ void Emitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   }
   auto kernel = matmul_kernel(parts, std::move(rows), options_.target->isa, Blocking(machine_));
   kernel->origin = {"cpu: matmul", std::move(made), {}};
-  out.name = kernel->name(), out.kernel = bind_to_device(std::move(kernel));
+  out.name = kernel->name(), kernel->device = device_, out.kernel = std::move(kernel);
   const NodeId whole = new_id_[results[0]] = dst.add(std::move(out));
   for (std::size_t p = 0; several && p < results.size(); ++p) {
     const Node& n = g_[results[p]];
     Node part{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
     part.in.push_back({whole, View(dst[whole].shape)});
-    part.kernel = bind_to_device(part_kernel(parts, p));
-    part.name = part.kernel->name();
+    auto kernel_of_part = part_kernel(parts, p);
+    kernel_of_part->device = device_, part.name = kernel_of_part->name(), part.kernel = std::move(kernel_of_part);
     new_id_[results[p]] = dst.add(std::move(part));
   }
 }

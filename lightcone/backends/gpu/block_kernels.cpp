@@ -23,13 +23,13 @@ std::string DequantizeKernel::text(std::string_view name) const {
          " + LC_THREAD;\n  if (i < n0) out_[i] = " + value(type_, "blocks", "i") + ";\n}\n";
 }
 
-PlanesKernel::PlanesKernel(QuantFormat format, const Dim& blocks, const Limits& limits)
+RepackKernel::RepackKernel(QuantFormat format, const Dim& blocks, const Limits& limits)
     : format_(format), blocks_(blocks), language_(limits.language) {}
 
-void PlanesKernel::enqueue(const Launch& l, GpuDevice& device) const {
+void RepackKernel::enqueue(const Launch& l, GpuDevice& device) const {
   launch_kernel(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
 }
 
-std::string PlanesKernel::text(std::string_view name) const { return planes_text(format_, name, kThreads, language_); }
+std::string RepackKernel::text(std::string_view name) const { return repack_text(format_, name, kThreads, language_); }
 
 }  // namespace lc::backends::gpu

@@ -24,9 +24,9 @@ class DequantizeKernel final : public TextKernel {
 };
 
 // Made once, when a parameter is loaded.
-class PlanesKernel final : public TextKernel {
+class RepackKernel final : public TextKernel {
  public:
-  PlanesKernel(QuantFormat format, const Dim& blocks, const Limits& limits);
+  RepackKernel(QuantFormat format, const Dim& blocks, const Limits& limits);
   std::vector<Dim> sizes() const override { return {blocks_}; }
   void enqueue(const Launch& l, GpuDevice& device) const override;
   std::string text(std::string_view name) const override;

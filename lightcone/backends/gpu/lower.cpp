@@ -11,7 +11,7 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
-#include "lightcone/lowering/partition.h"
+#include "lightcone/lowering/emitter.h"
 #include "lightcone/passes/barrier.h"
 
 namespace lc::backends::gpu {
@@ -38,44 +38,25 @@ std::vector<NodeId> too_narrow(const codegen::Built& b) {
   return found;
 }
 
-class Emitter {
+// Which sums of products a kernel of the device computes: asked while a graph is partitioned.
+class Matcher {
  public:
-  Emitter(const Graph& g, std::shared_ptr<GpuDevice> device, PassLog& log, const GpuOptions& options)
-      : g_(g),
-        device_(std::move(device)),
-        log_(log),
-        options_(options),
-        partition_(g, rules()),
-        new_id_(g.size(), ~NodeId{0}) {}
-  Lowered run();
+  Matcher(const Graph& g, const Limits& limits) : g_(g), limits_(limits) {}
+  PartitionRules rules();  // which ask this object
+
+  std::map<NodeId, Product> products;  // what was matched, by the sum
 
  private:
-  PartitionRules rules();
   PartitionRules::Match match(const lowering::Factors& f);
   std::vector<NodeId> must_materialize(NodeId root, const codegen::Built& b) const;
-  bool computes(NodeId id) const;
-  std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
-  NodeId emit(Graph& dst, NodeId id);
-  std::shared_ptr<Kernel> loop_kernel(NodeId id);
-  void fuse_epilogues();
-  void choose_repacked();
-  NodeId repacked(Graph& dst, Operand& s);
 
   const Graph& g_;
-  std::shared_ptr<GpuDevice> device_;
-  PassLog& log_;
-  const GpuOptions& options_;
-  std::map<NodeId, Product> products_;                  // by the sum
-  Partition partition_;                                 // made with match(), which fills them
-  std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
-  std::map<NodeId, NodeId> planes_;                     // of parameters: in the new graph, once they are there
-  std::vector<NodeId> new_id_;
-  std::vector<std::shared_ptr<TextKernel>> text_kernels_;
+  const Limits& limits_;
 };
 
-std::vector<NodeId> Emitter::must_materialize(NodeId root, const codegen::Built& b) const {
+std::vector<NodeId> Matcher::must_materialize(NodeId root, const codegen::Built& b) const {
   if (auto found = too_narrow(b); !found.empty()) return found;
-  const std::size_t most = device_->limits().max_buffers - 2;  // the result's, and one to spare
+  const std::size_t most = limits_.max_buffers - 2;  // the result's, and one to spare
   if (b.buffers.size() <= most) return {};
   // The inlined value that reads as many of the buffers as one kernel may becomes one itself.
   const std::set<NodeId> buffers(b.buffers.begin(), b.buffers.end());
@@ -98,21 +79,21 @@ std::vector<NodeId> Emitter::must_materialize(NodeId root, const codegen::Built&
 }
 
 // A sum of products that is a contraction or a convolution, of halves as they are stored where that can be.
-PartitionRules::Match Emitter::match(const lowering::Factors& given) {
+PartitionRules::Match Matcher::match(const lowering::Factors& given) {
   for (const lowering::Factors& f : {before_widening(g_, given), given}) {
     if (auto c = find_convolution(g_, f)) {
-      products_[f.sum] = make_product(g_, *c);
+      products[f.sum] = make_product(g_, *c);
       return std::move(*c);
     }
     if (auto c = lowering::match_contraction(g_, f)) {
-      products_[f.sum] = make_product(g_, *c);
+      products[f.sum] = make_product(g_, *c);
       return std::move(*c);
     }
   }
   return {};
 }
 
-PartitionRules Emitter::rules() {
+PartitionRules Matcher::rules() {
   PartitionRules r;
   r.match = [this](const Graph&, const lowering::Factors& f) { return match(f); };
   r.epilogue_of_any_type = true;
@@ -122,10 +103,39 @@ PartitionRules Emitter::rules() {
   return r;
 }
 
+class GpuEmitter final : public lowering::Emitter {
+ public:
+  GpuEmitter(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, const GpuOptions& options)
+      : lowering::Emitter(g, device, log, "gpu"),
+        gpu_(*device),
+        options_(options),
+        matcher_(g, device->limits()),
+        partition_(g, matcher_.rules()) {}
+  Lowered run();
+
+ private:
+  bool computes(NodeId id) const;
+  std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
+  void emit(Graph& dst, NodeId id) override;
+  std::shared_ptr<Kernel> read_product(Graph& dst, Draft& d, NodeId id, Product& p);
+  std::shared_ptr<Kernel> loop_kernel(NodeId id);
+  void fuse_epilogues();
+  void choose_repacked();
+  NodeId repacked(Graph& dst, Operand& s);
+
+  GpuDevice& gpu_;
+  const GpuOptions& options_;
+  Matcher matcher_;
+  Partition partition_;
+  std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
+  std::map<NodeId, NodeId> repacked_;                   // parameters: in the new graph, once they are there
+  std::vector<std::shared_ptr<TextKernel>> text_kernels_;
+};
+
 // Has the device numbers for everything between the operands and this value? A value of f64 that is only kept or moved
 // needs none.
-bool Emitter::computes(NodeId id) const {
-  if (device_->limits().f64) return true;
+bool GpuEmitter::computes(NodeId id) const {
+  if (gpu_.limits().f64) return true;
   if (const auto* loop = partition_.get<lowering::Loop>(id)) {
     const codegen::Kernel& k = *loop->kernel;
     return k.dtype != DType::F64 &&
@@ -138,10 +148,10 @@ bool Emitter::computes(NodeId id) const {
          std::ranges::none_of(g_[id].in, [&](const Edge& e) { return is_f64(g_[e.node].dtype); });
 }
 
-std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId>& operands) {
+std::shared_ptr<Kernel> GpuEmitter::on_the_host(NodeId id, const std::vector<NodeId>& operands) {
   if (!options_.fallback)
     throw Error("gpu",
-                str_cat(device_->limits().name,
+                str_cat(gpu_.limits().name,
                         " has no f64, which is computed here: use f32 (Tensor::to), or let the CPU do "
                         "it, GpuOptions{.fallback = cpu()}"),
                 g_[id].where);
@@ -149,63 +159,61 @@ std::shared_ptr<Kernel> Emitter::on_the_host(NodeId id, const std::vector<NodeId
   return fallback_kernel(g_, id, operands, *options_.fallback);
 }
 
-std::shared_ptr<Kernel> Emitter::loop_kernel(NodeId id) {
+std::shared_ptr<Kernel> GpuEmitter::loop_kernel(NodeId id) {
   const auto& loop = *partition_.get<lowering::Loop>(id);
-  const Node& n = g_[id];
-  Dim base_bytes = 0;
-  if (is(n, builtin::slice_scatter())) base_bytes = product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)));
-  return std::make_shared<LoopKernel>(*loop.kernel, loop.same_index, device_->limits(), base_bytes);
+  return std::make_shared<LoopKernel>(*loop.kernel, loop.same_index, gpu_.limits(), base_bytes(id));
 }
 
-NodeId Emitter::emit(Graph& dst, NodeId id) {
-  const Node& n = g_[id];
-  if (n.op == Op::Input) return dst.add(n);
-  Node out{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .where = n.where};
-  const auto fused = epilogues_.find(id);
-  const auto made = products_.find(fused == epilogues_.end() ? id : fused->second.producer);
-  std::vector<NodeId> operands;
-  std::shared_ptr<Kernel> kernel;
-  std::string kind;
-  if (made != products_.end()) {
-    Epilogue epilogue{n.dtype, {}};
-    if (fused != epilogues_.end()) epilogue.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
-    operands = {made->second.a.node, made->second.b.node};
-    for (NodeId k : epilogue.operands()) operands.push_back(k);
-    std::vector<Dim> bytes;
-    for (NodeId k : operands)
-      bytes.push_back(product(g_[k].shape) * Dim(static_cast<std::int64_t>(size_of(g_[k].dtype))));
-    auto p = std::make_shared<ProductKernel>(made->second, std::move(epilogue), device_->limits(), options_.precision);
-    p->offer(*device_, options_.precision, std::move(bytes));
-    kernel = std::move(p);
-    kind = partition_.get<lowering::Convolution>(made->first) ? "conv" : "matmul";
-  } else {
-    operands = partition_.operands(id);
-  }
+// The kernel of a sum of products, with its epilogue.
+std::shared_ptr<Kernel> GpuEmitter::read_product(Graph& dst, Draft& d, NodeId id, Product& p) {
+  Epilogue epilogue{g_[id].dtype, {}};
+  if (const auto fused = epilogues_.find(id); fused != epilogues_.end())
+    epilogue.loop = std::make_shared<lowering::EpilogueLoop>(std::move(fused->second));
+  std::vector<NodeId> operands{p.a.node, p.b.node};
+  for (NodeId k : epilogue.operands()) operands.push_back(k);
+  std::vector<Dim> bytes;
   for (NodeId k : operands) {
-    const bool packed = made != products_.end() && k == made->second.b.node && made->second.b.repacked;
-    const NodeId from = packed ? repacked(dst, made->second.b) : new_id_[k];
-    out.in.push_back({from, View(dst[from].shape)});
+    bytes.push_back(product(g_[k].shape) * Dim(static_cast<std::int64_t>(size_of(g_[k].dtype))));
+    if (k == p.b.node && p.b.repacked) read_from(d, dst, repacked(dst, p.b), k);
+    else read(d, dst, k);
   }
-  if (n.kernel) {  // chosen before, and known
-    out.name = n.name, out.kernel = n.kernel;
-    return dst.add(std::move(out));
-  }
-  if (!kernel) {
-    const bool loop = partition_.get<lowering::Loop>(id);
-    kernel = !computes(id) ? on_the_host(id, operands)
-             : loop        ? loop_kernel(id)
-                           : library_kernel(g_, n, *device_, options_.precision);
-    kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
-  }
-  if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) text_kernels_.push_back(std::move(text));
-  ++log_.fired[kind];
-  kernel->origin = {"gpu: " + kind, steps(g_, id, operands), std::move(kernel->origin.kind)};
-  kernel->device = device_;
-  out.name = kernel->name(), out.kernel = std::move(kernel);
-  return dst.add(std::move(out));
+  auto kernel = std::make_shared<ProductKernel>(p, std::move(epilogue), gpu_.limits(), options_.precision);
+  kernel->offer(gpu_, options_.precision, std::move(bytes));
+  text_kernels_.push_back(kernel);
+  return kernel;
 }
 
-void Emitter::fuse_epilogues() {
+void GpuEmitter::emit(Graph& dst, NodeId id) {
+  const Node& n = g_[id];
+  if (n.op == Op::Input) {
+    new_id_[id] = dst.add(n);
+    return;
+  }
+  Draft d = draft(id);
+  const auto fused = epilogues_.find(id);
+  const auto made = matcher_.products.find(fused == epilogues_.end() ? id : fused->second.producer);
+  if (made != matcher_.products.end()) {
+    auto kernel = read_product(dst, d, id, made->second);
+    const bool conv = partition_.get<lowering::Convolution>(made->first);
+    new_id_[id] = finish(dst, std::move(d), std::move(kernel), conv ? "conv" : "matmul", id);
+    return;
+  }
+  for (NodeId k : partition_.operands(id)) read(d, dst, k);
+  if (n.kernel) {  // an earlier pass chose it
+    d.node.name = n.name, d.node.kernel = n.kernel;
+    new_id_[id] = dst.add(std::move(d.node));
+    return;
+  }
+  const bool loop = partition_.get<lowering::Loop>(id);
+  auto kernel = !computes(id) ? on_the_host(id, d.operands)
+                : loop        ? loop_kernel(id)
+                              : library_kernel(g_, n, gpu_, options_.precision);
+  if (auto text = std::dynamic_pointer_cast<TextKernel>(kernel)) text_kernels_.push_back(std::move(text));
+  const std::string kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
+  new_id_[id] = finish(dst, std::move(d), std::move(kernel), kind, id);
+}
+
+void GpuEmitter::fuse_epilogues() {
   epilogues_ = partition_.epilogues();
   for (const auto& [id, e] : epilogues_) {
     partition_.absorb(e.producer);
@@ -213,17 +221,15 @@ void Emitter::fuse_epilogues() {
   }
 }
 
-// Parameters in block formats that products alone read are kept as planes: nothing is kept twice.
-void Emitter::choose_repacked() {
-  std::set<NodeId> raw;
-  for (const Root& r : g_.roots()) raw.insert(r.edge.node);
-  for (const Assignment& a : g_.assignments()) raw.insert(a.state);
+// Parameters in block formats that products alone read are repacked: nothing is kept twice.
+void GpuEmitter::choose_repacked() {
+  std::set<NodeId> raw = read_by_roots();
   for (NodeId id : partition_.results()) {
-    const auto p = products_.find(id);
+    const auto p = matcher_.products.find(id);
     for (NodeId k : partition_.operands(id))
-      if (p == products_.end() || k != p->second.b.node) raw.insert(k);
+      if (p == matcher_.products.end() || k != p->second.b.node) raw.insert(k);
   }
-  for (auto& [id, p] : products_) {
+  for (auto& [id, p] : matcher_.products) {
     const Node& b = g_[p.b.node];
     const QuantInfo* f = lowering::block_format(p.b.type);
     if (!f || b.op != Op::Input || !b.parameter || raw.contains(p.b.node)) continue;
@@ -232,38 +238,28 @@ void Emitter::choose_repacked() {
   }
 }
 
-NodeId Emitter::repacked(Graph& dst, Operand& s) {
-  const auto [it, fresh] = planes_.try_emplace(s.node, 0);
+NodeId GpuEmitter::repacked(Graph& dst, Operand& s) {
+  const auto [it, fresh] = repacked_.try_emplace(s.node, 0);
   if (!fresh) return it->second;
-  const NodeId from = new_id_[s.node];
-  auto kernel = std::make_shared<PlanesKernel>(*lowering::info(s.type).format, s.blocks, device_->limits());
-  kernel->device = device_;
+  auto kernel = std::make_shared<RepackKernel>(*lowering::info(s.type).format, s.blocks, gpu_.limits());
   text_kernels_.push_back(kernel);
-  Node n{.op = Op::Kernel, .dtype = DType::U8, .shape = {product(g_[s.node].shape)}, .where = g_[s.node].where};
-  n.in.push_back({from, View(dst[from].shape)});
-  n.name = "planes", n.kernel = std::move(kernel);
-  ++log_.fired["weight packed"];
-  return it->second = dst.add(std::move(n));
+  return it->second = add_packed(dst, s.node, DType::U8, product(g_[s.node].shape), std::move(kernel));
 }
 
-Lowered Emitter::run() {
+Lowered GpuEmitter::run() {
   choose_repacked();
   fuse_epilogues();
-  Graph dst;
-  for (NodeId id = 0; id < g_.size(); ++id)
-    if (g_[id].op == Op::Input ? partition_.is_live(id) : partition_.results().contains(id))
-      new_id_[id] = emit(dst, id);
-  copy_results(g_, new_id_, dst);
+  Graph dst = emit_all(partition_);
   if (const auto n = log_.fired.find("on the host"); n != log_.fired.end())
     log_.notes.push_back(str_cat(n->second, n->second == 1 ? " kernel runs" : " kernels run", " on the CPU, because ",
-                                 device_->limits().name, " has no f64"));
+                                 gpu_.limits().name, " has no f64"));
   return {std::move(dst), std::move(text_kernels_)};
 }
 
 }  // namespace
 
 Lowered lower(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, const GpuOptions& options) {
-  return Emitter(g, device, log, options).run();
+  return GpuEmitter(g, device, log, options).run();
 }
 
 }  // namespace lc::backends::gpu

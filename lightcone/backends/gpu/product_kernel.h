@@ -73,7 +73,7 @@ class ProductKernel final : public TextKernel {
            std::int64_t groups, const Split& s) const;
 
   // The product of a library, which writes the result itself, or sums in f32 that our kernel finishes.
-  struct OpaqueKernel {
+  struct Library {
     std::shared_ptr<const LibraryProduct> product;
     Matrices matrices;
     std::vector<Dim> operand_bytes;
@@ -97,7 +97,7 @@ class ProductKernel final : public TextKernel {
   std::vector<Choice> choices_;
   bool splits_ = false;  // for some sizes
   std::optional<std::size_t> add_parts_;
-  std::optional<OpaqueKernel> library_;
+  std::optional<Library> library_;
 };
 
 // For kernels that were compiled: decides for each product that was offered to the device's library, and notes what was

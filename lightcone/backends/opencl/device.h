@@ -16,7 +16,7 @@ namespace lc::backends::opencl {
 
 // What buffers and compiled text stand on, too; the last of them ends it.
 struct Session {
-  std::shared_ptr<const OpaqueKernel> library;
+  std::shared_ptr<const Library> library;
   Found found;
   cache::ObjectCache cache;  // of compiled text
   api::Context* context = nullptr;

@@ -125,7 +125,7 @@ std::vector<T*> all_of(api::Int none, Ask ask, std::string_view who, std::string
 
 }  // namespace
 
-std::vector<Found> find_devices(const OpaqueKernel& library, const OpenClOptions& options) {
+std::vector<Found> find_devices(const Library& library, const OpenClOptions& options) {
   const api::Functions& f = library.functions;
   std::vector<Found> all;
   for (api::Platform* p :

@@ -16,6 +16,6 @@ struct Found {
 };
 
 // In the order of devices().
-std::vector<Found> find_devices(const OpaqueKernel& library, const OpenClOptions& options);
+std::vector<Found> find_devices(const Library& library, const OpenClOptions& options);
 
 }  // namespace lc::backends::opencl

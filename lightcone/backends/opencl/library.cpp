@@ -41,8 +41,8 @@ void* open_system(std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const OpaqueKernel> load_library(const std::string& path) {
-  auto made = std::make_shared<OpaqueKernel>();
+std::shared_ptr<const Library> load_library(const std::string& path) {
+  auto made = std::make_shared<Library>();
   const std::string named = env(kVariable);
   void* library = nullptr;
   if (!path.empty()) library = open_named(made->path = path, "OpenClOptions::library");

@@ -9,13 +9,13 @@
 
 namespace lc::backends::opencl {
 
-struct OpaqueKernel {
+struct Library {
   std::string path;  // as it was loaded
   api::Functions functions{};
 };
 
 // By its path; "": the one that the environment variable LIGHTCONE_OPENCL names, else the system's. It stays in the
 // process until that ends. An Error where there is none, or an older one than 1.2.
-std::shared_ptr<const OpaqueKernel> load_library(const std::string& path);
+std::shared_ptr<const Library> load_library(const std::string& path);
 
 }  // namespace lc::backends::opencl

@@ -76,7 +76,7 @@ struct Api {
   Handle (*OrcLLJITLookup)(Handle jit, std::uint64_t* address, const char* name);
 };
 
-struct OpaqueKernel {
+struct Library {
   LlvmFound found;
   Api api{};
   std::string triple, cpu, features;
@@ -156,7 +156,7 @@ Handle parsed(const Api& a, Handle context, const std::string& text) {
 struct Processor {
   std::string cpu, features;
 };
-Processor processor(const OpaqueKernel& l, Isa isa) {
+Processor processor(const Library& l, Isa isa) {
 #if defined(__x86_64__)
   if (isa > detect_isa()) return {isa == Isa::Avx512 ? "skylake-avx512" : "haswell", ""};  // another one
   Processor p{l.cpu, l.features};
@@ -169,7 +169,7 @@ Processor processor(const OpaqueKernel& l, Isa isa) {
 #endif
 }
 
-std::string compiled(const OpaqueKernel& l, const Processor& p, const std::string& text) {
+std::string compiled(const Library& l, const Processor& p, const std::string& text) {
   const Api& a = l.api;
   const Owned context(a.ContextCreate(), a.ContextDispose);
   a.ContextSetDiagnosticHandler(
@@ -196,8 +196,8 @@ std::string compiled(const OpaqueKernel& l, const Processor& p, const std::strin
 }
 
 // Opens and tries a library; `found.problem` says what is wrong with it.
-std::unique_ptr<OpaqueKernel> open(const std::string& name) {
-  auto l = std::make_unique<OpaqueKernel>();
+std::unique_ptr<Library> open(const std::string& name) {
+  auto l = std::make_unique<Library>();
   void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     l->found.problem = str_cat("LLVM's library cannot be loaded: ", ::dlerror());
@@ -228,18 +228,18 @@ std::unique_ptr<OpaqueKernel> open(const std::string& name) {
 }
 
 // The library that is asked for, or the newest of the usual names. Libraries stay loaded.
-const OpaqueKernel& library(const JitOptions& o) {
+const Library& library(const JitOptions& o) {
   static std::mutex lock;
-  static std::map<std::string, std::unique_ptr<OpaqueKernel>> known;
+  static std::map<std::string, std::unique_ptr<Library>> known;
   const std::string wish = o.llvm.empty() ? env("LIGHTCONE_LLVM") : o.llvm;
   const std::lock_guard hold(lock);
-  std::unique_ptr<OpaqueKernel>& kept = known[wish];
+  std::unique_ptr<Library>& kept = known[wish];
   if (kept) return *kept;
   if (!wish.empty()) {
     kept = open(wish);
     return *kept;
   }
-  std::unique_ptr<OpaqueKernel> l;  // kept when the search is done: an Error or a lack of memory may come between
+  std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
   std::vector<std::string> names;
   for (int version = 20; version >= 18; --version) names.push_back(str_cat("libLLVM.so.", version, ".1"));
   for (int version = 17; version >= 13; --version) names.push_back(str_cat("libLLVM-", version, ".so.1"));
@@ -273,7 +273,7 @@ struct IrUnit {
   std::exception_ptr problem = nullptr;
 };
 
-void compile_all(const OpaqueKernel& l, const Processor& p, const std::vector<IrUnit*>& units) {
+void compile_all(const Library& l, const Processor& p, const std::vector<IrUnit*>& units) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t k; (k = next++) < units.size();) try {
@@ -358,7 +358,7 @@ LlvmFound find_llvm(const JitOptions& options) {
 
 Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
   Jitted result;
-  const OpaqueKernel& l = library(options);
+  const Library& l = library(options);
   if (l.found.path.empty()) throw CompilerUnfit("jit", l.found.problem);
   const Api& a = l.api;
   const Processor p = processor(l, options.isa.value_or(detect_isa()));

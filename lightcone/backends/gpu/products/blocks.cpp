@@ -127,7 +127,7 @@ void read_sixteen(Writer& w, const Operand& s, const std::string& place, const s
   w.close();
 }
 
-std::string planes_text(QuantFormat format, std::string_view name, int threads, codegen::simt::Language language) {
+std::string repack_text(QuantFormat format, std::string_view name, int threads, codegen::simt::Language language) {
   const QuantInfo& f = info(format);
   const BlockRest rest = block_rest(format);
   const int main = f.bytes - rest.bytes;

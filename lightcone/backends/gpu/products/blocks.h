@@ -21,7 +21,7 @@ struct BlockRest {
 };
 BlockRest block_rest(QuantFormat f);
 // The kernel that makes planes of blocks. Its number is how many there are; a thread takes one.
-std::string planes_text(QuantFormat f, std::string_view name, int threads, codegen::simt::Language language);
+std::string repack_text(QuantFormat f, std::string_view name, int threads, codegen::simt::Language language);
 
 // lc_value_FORMAT(p, i): element i of blocks as the file has them; lc_value_FORMAT_planes(p, i, blocks): of planes.
 std::string block_functions(QuantFormat f);

@@ -1,0 +1,67 @@
+#include "lightcone/backends/cpu/matcher.h"
+
+#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/loops/epilogue.h"
+
+namespace lc::backends::cpu {
+namespace {
+
+using lowering::Contraction;
+using lowering::Convolution;
+using lowering::Factors;
+using lowering::PartitionRules;
+
+bool multiplies_bf16(const CpuOptions& o) { return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target); }
+
+// Is there a convolution with channels last that is more than a product of matrices? Then the others of the net keep
+// theirs last, too.
+bool keeps_channels_last(const Graph& g, const Target& target) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto f = g[id].op == Op::SumReduce && g[id].shape.size() > 3 ? lowering::factors(g, id) : std::nullopt;
+    if (!f || match_contraction(g, *f)) continue;
+    if (const auto c = find_convolution(g, *f, target); c && c->channels_last) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Matcher::Matcher(const Graph& g, const CpuOptions& o)
+    : g_(g), options_(o), uses_(g.uses()), nhwc_bf16_(multiplies_bf16(o) && keeps_channels_last(g, *o.target)) {}
+
+PartitionRules Matcher::rules() {
+  PartitionRules r;
+  r.machine = *options_.machine;
+  r.epilogue_operands = Epilogue::kMaxOperands, r.epilogue_sizes = Epilogue::kMaxSizes;
+  r.match = [this](const Graph&, const Factors& f) { return match(f); };
+  return r;
+}
+
+// What computes a sum of products, and in which arithmetic.
+PartitionRules::Match Matcher::match(const Factors& f) {
+  auto product = match_contraction(g_, f);
+  // with channels last it may be a product of matrices, too, whose unit is faster than f32
+  const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
+  if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
+    ConvPlan& plan = convolutions[f.sum] = {*c};
+    plan.filter_gradient = !packed_filters(g_, plan, *options_.target) && filter_gradient_shape(plan);
+    if (plan.filter_gradient) return static_cast<const Convolution&>(plan);
+    if (options_.precision == Precision::Medium) ++tiles_wanted;
+    if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
+    else if (options_.precision == Precision::Medium)
+      choose_nchw_bf16(g_, uses_, options_.winograd, *options_.target, plan);
+    return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
+  }
+  if (!product) return std::monostate{};
+  Precision precision = options_.precision;
+  if (const auto wide = before_rounding(g_, f, DType::BF16); wide && bf16_is_fast(*options_.target)) {
+    if (auto rounding = match_contraction(g_, *wide)) product = std::move(rounding), precision = Precision::Medium;
+  }
+  if (wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
+  matmuls[f.sum] = {*product, choose_unit(*product, precision, *options_.target)};
+  return std::move(*product);
+}
+
+}  // namespace lc::backends::cpu

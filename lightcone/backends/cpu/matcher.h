@@ -1,0 +1,33 @@
+// Which sums of products a kernel of the CPU computes, and by which arithmetic: asked while a graph is partitioned.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/matmul_kernel.h"
+#include "lightcone/lowering/partition.h"
+
+namespace lc::backends::cpu {
+
+class Matcher {
+ public:
+  Matcher(const Graph& g, const CpuOptions& o);
+  lowering::PartitionRules rules();  // which ask this object
+
+  // What was matched, by the sum.
+  std::map<NodeId, MatmulPlan> matmuls;
+  std::map<NodeId, ConvPlan> convolutions;
+  int tiles_wanted = 0;  // products that would be on AMX tiles if the system granted them
+
+ private:
+  lowering::PartitionRules::Match match(const lowering::Factors& f);
+
+  const Graph& g_;
+  const CpuOptions& options_;
+  std::vector<int> uses_;
+  bool nhwc_bf16_;  // convolutions with channels last are multiplied in bf16
+};
+
+}  // namespace lc::backends::cpu
