@@ -1,5 +1,5 @@
-// Everything a small program needs: the typed face, sessions, compilers, the CPU and GPUs.
-// Files, tokenizers and models have headers of their own (lightcone/io, lightcone/models).
+// Includes everything a small program needs: typed tensors, sessions, compilers, the CPU and GPU back ends. Files,
+// tokenizers and models have headers of their own (lightcone/io, lightcone/models).
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"

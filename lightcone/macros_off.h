@@ -1,7 +1,7 @@
-// Names that headers of others define as macros: <X11/Xlib.h>, <windows.h>, Qt, macOS. A header of ours that uses one
-// takes it away behind its #pragma once and gives it back with macros_on.h at its end, so that the order of includes
-// does not matter. (A program that names DType::Bool behind <X11/Xlib.h> says #undef Bool itself.) There is no include
-// guard: these are pairs.
+// Hides macros that other headers define with names used here: <X11/Xlib.h>, <windows.h>, Qt, macOS. A header that uses
+// such a name includes this after #pragma once and macros_on.h at its end, which restores them, so include order does
+// not matter. (A program that names DType::Bool after <X11/Xlib.h> needs its own #undef Bool.) There is no include
+// guard, because the two files work in pairs.
 #pragma push_macro("Bool")
 #pragma push_macro("Complex")
 #pragma push_macro("None")

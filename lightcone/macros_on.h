@@ -1,4 +1,4 @@
-// See macros_off.h.
+// Restores the macros that macros_off.h hides.
 #pragma pop_macro("foreach")
 #pragma pop_macro("slots")
 #pragma pop_macro("signals")

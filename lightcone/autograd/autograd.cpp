@@ -14,10 +14,10 @@ std::string said(const Tensor& t) {
   return str_cat(n.op == Op::Input ? "'" + n.name + "'" : describe(n), " ", str(t.shape()));
 }
 
-// The first operation on a way from `w` to the outputs that passes no derivative on.
+// Finds the first operation on a path from `w` to the outputs that passes no derivative on.
 std::string why_unreached(const Graph& g, const Tensor& w, const std::vector<Tensor>& outputs,
                           const std::set<NodeId>& flat) {
-  std::vector<bool> reads(g.size()), needed(g.size());  // reads w; is read by an output
+  std::vector<bool> reads(g.size()), needed(g.size());  // reads: depends on w; needed: an output depends on it
   reads[w.edge().node] = true;
   for (NodeId id = w.edge().node + 1; id < g.size(); ++id)
     for (const Edge& e : g[id].in) reads[id] = reads[id] || reads[e.node];
@@ -93,7 +93,7 @@ std::vector<Tensor> swept(const std::vector<Tensor>& outputs, const std::vector<
 std::vector<TensorType> first_type(const Attributes&, std::span<const TensorType> in) { return {in[0]}; }
 std::vector<Tensor> first_operand(const Attributes&, std::span<const Tensor> in) { return {in[0]}; }
 
-// A value of x's type that depends on nothing: what a function is linear in while it is transposed.
+// A value of x's type without dependencies: the variable of a function that is linear in it.
 Tensor placeholder(const Tensor& x, std::int64_t number) {
   static const auto c = std::make_shared<const Composite>(
       Composite{.name = "placeholder", .infer = first_type, .define = first_operand, .vjp = [](const VjpCall&) {
@@ -123,7 +123,7 @@ std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Te
   return swept(outputs, wrt, cotangents, o.allow_unused, "vjp");
 }
 
-// The vjp is linear in its cotangents u, and its own vjp, with respect to u, is the Jacobian: u itself is gone from it.
+// The vjp is linear in its cotangents u, so its own vjp with respect to u multiplies by the Jacobian; u drops out.
 std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& wrt,
                         const std::vector<Tensor>& tangents, const SourceLocation& at) {
   const OpScope scope("jvp", at);
@@ -157,7 +157,7 @@ Tensor custom_gradient(Operand y, const std::vector<Tensor>& in, Vjp vjp) {
                                                  .arity = static_cast<int>(in.size()) + 1,
                                                  .infer = first_type,
                                                  .define = first_operand});
-  // the rule sees the function: its operands, and y as what they give
+  // the rule gets the original function: its operands and y, without the extra operand
   c->vjp = [rule = std::move(vjp)](const VjpCall& call) {
     const std::vector<bool> wanted(call.wanted.begin() + 1, call.wanted.end());
     std::vector<Tensor> d = rule({call.attributes, call.in.subspan(1), call.out, call.cotangents, wanted});

@@ -11,11 +11,11 @@
 namespace lc {
 namespace {
 
-// The nodes of a function, in topological order, and what they read from outside of it.
+// The nodes of a function, in topological order, and the outside nodes that they read.
 struct Segment {
   NodeId result;
   std::vector<NodeId> nodes, operands;
-  std::map<NodeId, Derivative> derivatives;  // of nodes that have one of their own
+  std::map<NodeId, Derivative> derivatives;  // of nodes with a user-defined derivative
 };
 
 bool is_leaf(const Node& n) { return n.op == Op::Constant || n.op == Op::Index; }
@@ -42,7 +42,7 @@ Segment segment(const Graph& g, NodeId result, std::size_t begin) {
   return s;
 }
 
-// The segment once more: parameters are read as they are, all else behind a barrier.
+// Clones the segment. Parameters are read directly, other operands through barriers.
 std::map<NodeId, NodeId> clone(Graph& g, const Segment& s) {
   std::map<NodeId, NodeId> to;
   for (const NodeId id : s.operands) {
@@ -86,7 +86,7 @@ std::vector<Tensor> through_clone(const Segment& s, const VjpCall& call) {
 void recompute_in_backward(const Tensor& y, std::size_t begin) {
   Graph& g = y.graph();
   const NodeId id = y.edge().node;
-  if (id < begin || g[id].op == Op::Input || is_leaf(g[id])) return;  // nothing to compute again
+  if (id < begin || g[id].op == Op::Input || is_leaf(g[id])) return;  // nothing to recompute
   if (g[id].op == Op::Result)
     throw Error("checkpoint",
                 "the function gives one of several results of an operation as it is: put a step behind it");

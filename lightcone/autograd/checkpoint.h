@@ -1,10 +1,10 @@
-// Memory for time: what lies between the operands and the result of a function is not kept for the backward pass, but
-// computed again there (torch.utils.checkpoint).
+// Gradient checkpointing, which trades time for memory: intermediate values of a function are not kept for the backward
+// pass but recomputed there (torch.utils.checkpoint).
 //
 //   Tensor h = checkpoint([&](const Tensor& x) { return block(x); }, x);
 //
-// Gradients are the same: of the operands, and of whatever else the function reads, parameters too. Random numbers are
-// drawn again with the same words. remat() chooses what to compute again by itself.
+// Gradients do not change, neither of the operands nor of anything else that the function reads, such as parameters.
+// Random numbers are recomputed identically. remat() chooses by itself what to recompute.
 #pragma once
 
 #include <type_traits>
@@ -14,11 +14,11 @@
 
 namespace lc {
 
-// `y` is computed again in the backward pass from nodes older than `begin` (a Graph::size() from before it was
-// written).
+// Makes the backward pass recompute `y` from nodes older than `begin` (Graph::size() before `y` was built). Throws
+// Error if `y` is one of several results of a single operation.
 void recompute_in_backward(const Tensor& y, std::size_t begin);
 
-// f(x, more...), a tensor.
+// Returns f(x, more...), which must be one tensor, and recomputes it in the backward pass.
 template <class F, class X, class... More>
 auto checkpoint(F&& f, const X& x, const More&... more) {
   const std::size_t begin = x.graph().size();

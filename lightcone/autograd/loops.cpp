@@ -10,7 +10,7 @@ namespace {
 Tensor zeros_like(const Tensor& t) { return full_like(t, 0); }
 Tensor added(const Tensor& sum, const Tensor& d) { return d.defined() ? prim::add(sum, d) : sum; }
 
-// Writes one step of the backward pass, from the last step to the first.
+// Builds the loop of the backward pass; its body is one step, and it runs from the last step to the first.
 class Backward {
  public:
   Backward(const LoopBody& forward, const VjpCall& call) : f_(forward), call_(call) {}
@@ -27,12 +27,13 @@ class Backward {
   const LoopBody& f_;
   const VjpCall& call_;
   LoopBody b_;
-  std::vector<std::size_t> moving_;          // states that have cotangents, and captures that do: operands of f_
-  std::vector<std::size_t> sliced_;          // slices whose cotangents are asked for
-  std::vector<std::size_t> seeded_;          // ys that have cotangents
-  std::vector<Tensor> carried_, step_, dy_;  // within b_: cotangents and sums; what f_ reads; cotangents of ys
-  std::map<std::size_t, Tensor> kept_;       // and of the states before each step, which were results, too
-  std::vector<Tensor> operands_;             // of the loop that b_ is
+  std::vector<std::size_t> moving_;  // operands of f_: states and wanted captures
+  std::vector<std::size_t> sliced_;  // slices with wanted cotangents
+  std::vector<std::size_t> seeded_;  // ys with cotangents
+  // Tensors in b_: cotangents and sums that are carried; operands of f_; cotangents of ys.
+  std::vector<Tensor> carried_, step_, dy_;
+  std::map<std::size_t, Tensor> kept_;  // cotangents of kept states, by state
+  std::vector<Tensor> operands_;        // operands of the loop over b_
 };
 
 Tensor Backward::input(const TensorType& t, bool captured) {
@@ -41,7 +42,7 @@ Tensor Backward::input(const TensorType& t, bool captured) {
   return in;
 }
 
-// The states before each step, from the loop itself or one that keeps them.
+// Returns the states before each step. If the loop did not keep them, runs one that does.
 std::vector<Tensor> Backward::stacked_states() const {
   std::vector<Tensor> results(call_.out.begin(), call_.out.end());
   if (!f_.keeps) {
@@ -52,7 +53,8 @@ std::vector<Tensor> Backward::stacked_states() const {
   return {results.end() - static_cast<std::ptrdiff_t>(f_.states), results.end()};
 }
 
-// Carried cotangents and sums; then by step: the states before it, the slices, cotangents of ys; then captures.
+// Input order: carried cotangents and sums; per step the states before it, the slices and the cotangents of ys and of
+// kept states; then captures.
 void Backward::inputs() {
   const auto type = [&](std::size_t operand) {
     const Node& n = f_.graph[f_.inputs[operand]];

@@ -12,7 +12,7 @@ namespace lc {
 ReverseSweep::ReverseSweep(Graph& g, const std::vector<NodeId>& wrt, bool stop)
     : g_(g), wrt_(wrt.begin(), wrt.end()), stop_(stop) {}
 
-// Finds which nodes between `from` and the leaves depend on one of wrt. Node numbers are a topological order.
+// Finds the nodes between `from` and the leaves that depend on one of wrt. Node numbers are a topological order.
 void ReverseSweep::mark(const Edge& from) {
   std::vector<NodeId> open{from.node}, found;
   std::set<NodeId> seen{from.node};
@@ -37,9 +37,9 @@ bool ReverseSweep::wanted(const Edge& e) const {
   return is_float(g_[e.node].dtype) || !g_[e.node].results.empty();
 }
 
-// Cotangents that came by one view add up before it is transposed, unless that sums: then each is likely to be a
-// product that is summed, a contraction, which the sum of two is not. It stands here, and not where the sweep comes to
-// a parameter at its very end, so that what it reads is not kept until then.
+// Cotangents that arrive through one view are added before the view is transposed. If transposing it sums (Expand),
+// each is transposed first: a product followed by a sum is a contraction, but a sum of two products is not. The
+// transpose is built here and not when the sweep reaches the parameter, so that its operands are freed early.
 void ReverseSweep::add(const Edge& to, const Tensor& cotangent, int result) {
   auto& parts = pending_[to.node].parts;
   const bool sums = std::ranges::any_of(to.view.moves(), [](const Move& m) { return m.kind == MoveKind::Expand; });
@@ -132,7 +132,7 @@ void ReverseSweep::visit(NodeId id, const Pending& p) {
   if (!passes) flat_.insert(id);
 }
 
-// A composite without a rule: what its definition does with the cotangents.
+// Differentiates a composite without a rule through its definition.
 void ReverseSweep::through_definition(NodeId id, const std::vector<Tensor>& cotangents) {
   const Node n = g_[id];
   std::vector<NodeId> nodes;

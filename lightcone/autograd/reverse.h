@@ -1,4 +1,4 @@
-// The reverse sweep over a graph.
+// ReverseSweep: reverse-mode differentiation over a graph.
 #pragma once
 
 #include <map>
@@ -11,18 +11,19 @@ namespace lc {
 
 class ReverseSweep {
  public:
-  // Derivatives with respect to nodes. `stop`: they count as independent of each other, nothing passes through one.
+  // Differentiates with respect to `wrt`. If `stop`, cotangents do not propagate through nodes of `wrt`, which count as
+  // independent of each other.
   ReverseSweep(Graph& g, const std::vector<NodeId>& wrt, bool stop);
   void seed(const Tensor& output, const Tensor& cotangent);
   void run();
-  // In the shape of the node; undefined where nothing arrived.
+  // Returns the cotangent in the shape of the node; undefined if none arrived.
   Tensor cotangent(NodeId wrt) const;
-  // Nodes that passed nothing on to an operand, though they had a cotangent themselves.
+  // Nodes that received a cotangent but passed none on to an operand.
   const std::set<NodeId>& flat() const { return flat_; }
 
  private:
   struct Pending {
-    // What arrived by one way of reading one result.
+    // The sum of cotangents for one result read through one view.
     struct Part {
       int result;
       View view;
@@ -41,7 +42,7 @@ class ReverseSweep {
   Graph& g_;
   std::set<NodeId> wrt_;
   bool stop_;
-  std::map<NodeId, bool> depends_;  // on one of wrt; what was not asked has no entry
+  std::map<NodeId, bool> depends_;  // depends on one of wrt; computed on demand
   std::map<NodeId, Pending> pending_;
   std::map<NodeId, Tensor> totals_;
   std::set<NodeId> flat_;

@@ -34,7 +34,7 @@ Cotangents vjp_div(const Node&, const VjpCall& c) {
   if (c.wanted[1]) d[1] = negate(mul(c.g(), div(c.y(), c.in[1])));
   return d;
 }
-// a mod b is a - b trunc(a / b), and trunc is flat.
+// a mod b is a - b trunc(a / b), and the derivative of trunc is 0.
 Cotangents vjp_mod(const Node&, const VjpCall& c) {
   Cotangents d{c.g(), {}};
   if (c.wanted[1]) d[1] = mul(c.g(), div(add(c.y(), negate(c.in[0])), c.in[1]));
@@ -44,7 +44,7 @@ Cotangents vjp_pow(const Node&, const VjpCall& c) {
   const Tensor &a = c.in[0], &b = c.in[1], zero = like(a, 0);
   Cotangents d(2);
   if (c.wanted[0]) d[0] = mul(c.g(), zero_where(equal(b, zero), mul(b, pow(a, add(b, like(b, -1))))));
-  if (c.wanted[1]) {  // 0 to any power but a negative one stays as it is
+  if (c.wanted[1]) {  // 0^b is constant near b >= 0
     const Tensor flat = and_(equal(a, zero), not_(less_than(b, zero)));
     d[1] = mul(c.g(), zero_where(flat, mul(c.y(), scaled(log2(a), std::numbers::ln2))));
   }
@@ -54,7 +54,7 @@ Cotangents vjp_where(const Node&, const VjpCall& c) {
   const Tensor zero = like(c.g(), 0);
   return {{}, where(c.in[0], c.g(), zero), where(c.in[0], zero, c.g())};
 }
-// Equals share.
+// Equal operands split the gradient evenly, as in PyTorch.
 Cotangents vjp_extreme(const VjpCall& c, const Tensor& a_loses, const Tensor& b_loses) {
   const Tensor shared = where(equal(c.in[0], c.in[1]), scaled(c.g(), 0.5), c.g());
   return {zero_where(a_loses, shared), zero_where(b_loses, shared)};
@@ -69,7 +69,7 @@ Tensor spread(const Tensor& reduced, const Node& n, const Tensor& x) {
   return reduced.unsqueeze(n.axis).expand(x.shape());
 }
 Cotangents vjp_sum(const Node& n, const VjpCall& c) { return {spread(c.g(), n, c.x())}; }
-// All that are as large as the largest share.
+// The gradient is split evenly among all maxima, as in PyTorch's amax.
 Cotangents vjp_max(const Node& n, const VjpCall& c) {
   const Tensor largest = equal(c.x(), spread(c.y(), n, c.x()));
   const Tensor share = div(c.g(), sum_reduce(cast(largest, c.g().dtype()), n.axis));
@@ -79,7 +79,7 @@ Cotangents vjp_copy(const Node&, const VjpCall& c) { return {cast(c.g(), c.x().d
 
 struct Rule {
   Op op;
-  Cotangents (*vjp)(const Node&, const VjpCall&);  // null: flat, or not a function of floating values
+  Cotangents (*vjp)(const Node&, const VjpCall&);  // null: zero derivative or no floating values
 };
 constexpr Rule kRules[] = {
     {Op::Input, nullptr},       {Op::Constant, nullptr},    {Op::Index, nullptr},       {Op::Log2, vjp_log2},

@@ -1,4 +1,4 @@
-// One rule of differentiation for each row of the op table.
+// The differentiation rules of the op table, one per row.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace lc {
 
-// The cotangents of a node's operands. Composites that are values have rules of their own.
+// Returns the cotangents of a node's operands. Composites that are values have rules of their own.
 std::vector<Tensor> apply_rule(const Node& n, const VjpCall& c);
 
 }  // namespace lc

@@ -11,7 +11,7 @@ Tensor unpermute(const Move& m, const Tensor& g) {
   return g.permute(back);
 }
 
-// The repeated axes side by side as one, and one sum over it: so the gradient of a weight is one matrix product.
+// Merges the repeated axes into one and sums over it, so that the gradient of a weight is a single matrix product.
 Tensor unexpand(const Shape& from, const Move& m, const Tensor& g) {
   std::vector<int> order;
   Dim repeats = 1;
@@ -30,7 +30,7 @@ Tensor unexpand(const Shape& from, const Move& m, const Tensor& g) {
   return prim::sum_reduce(g.permute(order).reshape(kept), 0).reshape(from);
 }
 
-// Elements `step` apart with zeros between them, the first one at `before` of `length`.
+// Spreads elements `step` apart, with zeros between them, into an axis of `length`; the first is at `before`.
 Tensor spread(Tensor g, int axis, const Dim& before, std::int64_t step, const Dim& length) {
   if (step == 1) return g.pad(axis, before, length - before - g.extent(axis));
   Shape s = g.shape();
@@ -40,7 +40,7 @@ Tensor spread(Tensor g, int axis, const Dim& before, std::int64_t step, const Di
   s = g.shape();
   s.erase(s.begin() + axis + 1);
   s[static_cast<std::size_t>(axis)] = n * Dim(step);
-  // the zeros behind the last element may reach over the end
+  // the zeros after the last element may extend past the end
   return g.reshape(s).pad(axis, before, length - before - n * Dim(step) + step).slice(axis, 0, length);
 }
 
@@ -64,7 +64,7 @@ Tensor unpad(const Shape& from, const Move& m, Tensor g) {
   return g;
 }
 
-// Windows that touch or lie apart: each element was read at most once, by one window.
+// Handles windows that do not overlap: each element was read at most once, by one window.
 Tensor join_windows(const Shape& from, int axis, std::int64_t stride, const Tensor& g) {
   const Dim windows = g.extent(axis), size = g.extent(-1);
   std::vector<int> order;
@@ -76,11 +76,11 @@ Tensor join_windows(const Shape& from, int axis, std::int64_t stride, const Tens
   Shape s = from;
   s[static_cast<std::size_t>(axis)] = windows * Dim(stride);
   const Dim length = from[static_cast<std::size_t>(axis)];
-  const Dim more = length - windows * Dim(stride);  // what no window reached, or less than nothing
+  const Dim more = length - windows * Dim(stride);  // elements after the last window; may be negative
   return apart.reshape(s).pad(axis, 0, more + stride).slice(axis, 0, length);
 }
 
-// Windows that overlap: each place of the window lands at its own distance, and what lands together adds up.
+// Handles overlapping windows: each offset inside the window is spread to its positions, and the results are added.
 Tensor add_windows(const Shape& from, const Move& m, const Tensor& g, std::int64_t size) {
   const int axis = m.axes[0], last = g.rank() - 1;
   Tensor sum;
@@ -92,8 +92,8 @@ Tensor add_windows(const Shape& from, const Move& m, const Tensor& g, std::int64
   return sum;
 }
 
-// The same for windows whose size is not known yet or large: the places of a window as rows, each one `dilation` longer
-// than what is kept of it, so that reading them in other rows shifts each a little further. Their sum is one reduction.
+// Does the same for windows of symbolic or large size. Offsets inside the window become rows that are `dilation` longer
+// than their stride when read back, so that each row is shifted a little further; one reduction adds them.
 Tensor add_shifted_rows(const Shape& from, const Move& m, Tensor g) {
   const int axis = m.axes[0];
   const Dim size = g.extent(-1), dilation = m.step[1], length = from[static_cast<std::size_t>(axis)];

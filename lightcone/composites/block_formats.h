@@ -1,9 +1,9 @@
-// ggml's block formats, in one table: number, names, sizes, and where the bits of value k of a block lie.
+// ggml's block formats in one table: number, names, sizes and bit positions of value k in a block.
 //
 //   value(k) = d * scale(k) * q(k) - d_min * min(k), rounded to f32 once
 //
-// d and d_min are f16, the codes small integers. The reference, the definition in the twelve, what reads checkpoints
-// and the tests of every kernel come from this table; how a device multiplies a format is that device's own.
+// d and d_min are f16, the codes small integers. The reference, the composite's definition, the checkpoint readers and
+// the kernel tests all use this table; each device chooses how it multiplies a format.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -20,7 +20,7 @@ namespace lc {
 
 enum class QuantFormat : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
 
-// Where a block keeps its small integers: code k is `bits` bits of one byte, and
+// Bit position of code k, which is `bits` bits of one byte:
 //   byte  = k / values_per_step % byte_period + k / block_values * block_stride
 //   shift = k / values_per_shift % shifts * shift_step + first_shift
 struct BitPacking {
@@ -30,36 +30,36 @@ struct BitPacking {
 namespace quant {
 // clang-format off
 inline constexpr BitPacking
-    kBytes{8},                                    // a byte each
-    kNibbles{4, 1, 16, 256, 0, 16, 256, 4},       // 16 low ones, then 16 high ones
-    kBits{1, 8, 256, 256, 0, 1, 8, 1},            // one after the other
-    kWideNibbles{4, 1, 32, 64, 32, 32, 2, 4},     // 32 low ones, then 32 high ones
-    kHalfNibbles{4, 1, 64, 128, 64, 64, 2, 4},    // 64 low ones, then 64 high ones
-    kPairs{2, 1, 32, 128, 32, 32, 4, 2},          // 32 lowest ones, then 32 of the next; four times in 32 bytes
+    kBytes{8},                                    // one byte per code
+    kNibbles{4, 1, 16, 256, 0, 16, 256, 4},       // 16 low nibbles, then 16 high nibbles
+    kBits{1, 8, 256, 256, 0, 1, 8, 1},            // consecutive bits
+    kWideNibbles{4, 1, 32, 64, 32, 32, 2, 4},     // 32 low nibbles, then 32 high nibbles
+    kHalfNibbles{4, 1, 64, 128, 64, 64, 2, 4},    // 64 low nibbles, then 64 high nibbles
+    kPairs{2, 1, 32, 128, 32, 32, 4, 2},          // 32 lowest bit pairs, then 32 of the next; four times in 32 bytes
     kStrips{1, 1, 32, 256, 0, 32, 256, 1},        // 32 lowest bits, then 32 of the next; eight times in 32 bytes
-    // one for 16 values
+    // one code per 16 values
     kGroupBytes{8, 16}, kGroupLow{4, 16}, kGroupHigh{4, 16, 256, 256, 0, 256, 256, 0, 4},
     kGroupNibbles{4, 16, 8, 256, 0, 128, 256, 4}, kGroupPairs{2, 16, 4, 256, 0, 64, 256, 2},
-    // one for 32: the six-bit scales and minima of Q4_K and Q5_K, eight of each in twelve bytes
+    // one code per 32 values: 6-bit scales and minima of Q4_K and Q5_K, eight of each in twelve bytes
     kSix{4, 32, 256, 128, 4}, kSixMinima{4, 32, 256, 256, 0, 128, 256, 4},
     kSixUpper{2, 32, 256, 128, -4, 128, 256, 2, 4};
 // clang-format on
 }  // namespace quant
 struct QuantField {
   BitPacking packing = {};
-  int at = 0, place = 0;  // the byte where they begin; the bit of the code that the lowest one is
+  int at = 0, place = 0;  // first byte of the field; lowest bit of the code that it fills
 };
 template <class Bits>
-struct QuantSum {  // of bits and the bias; two's complement of eight bits if is_signed
+struct QuantSum {  // low + high + bias, in 8-bit two's complement if is_signed
   Bits low = {}, high = {};
   int bias = 0;
   bool is_signed = false;
 };
 struct QuantInfo {
   QuantFormat format;
-  std::uint32_t ggml;  // its number in a file
+  std::uint32_t ggml;  // type number in GGUF files
   std::string_view name, ggml_name;
-  int elements, bytes, d, d_min;  // of a block; the bytes where the f16 scales begin, -1: there is none
+  int elements, bytes, d, d_min;  // per block; byte offsets of the f16 scales, -1 if absent
   QuantSum<QuantField> q, scale = {{}, {}, 1}, min = {};
 };
 
@@ -87,7 +87,7 @@ static_assert(
     }(),
     "one row a format, in order");
 
-// The bits of value k. `I` is a number to read a block with, or a Dim to write the format as a graph.
+// Bit positions for value k. `I` is an integer to read a block, or a Dim to express the format as a graph.
 template <class I>
 struct QuantBits {  // (byte >> shift) mod 2^width, moved to bit `place`
   I byte = 0, shift = 0;
@@ -117,7 +117,7 @@ QuantLayout<I> quant_layout(QuantFormat format, const I& k) {
   return {f.d, f.d_min, code(f.q), code(f.scale), code(f.min)};
 }
 
-// Value k of a block; `byte(i)` gives its bytes.
+// Decodes value k of a block; `byte(i)` returns byte i.
 template <class Byte>
 float quant_value(QuantFormat format, std::int64_t k, const Byte& byte) {
   const QuantLayout<std::int64_t> l = quant_layout<std::int64_t>(format, k);

@@ -1,5 +1,5 @@
-// The definition of random words in the twelve. Everything is a whole number of 64 bits, of which the twelve have sums,
-// products and remainders; shifts and exclusive ors go bit by bit, along an axis of 32.
+// The definition of random words in primitives. Values are 64-bit integers, for which the primitives have sums,
+// products and remainders; shifts and exclusive ors work on single bits along an axis of 32.
 #include "lightcone/random/random_bits.h"
 
 #include <cmath>
@@ -18,20 +18,20 @@ Tensor plus(const Tensor& a, double v) { return add(a, like(a, v)); }
 Tensor times(const Tensor& a, double v) { return mul(a, like(a, v)); }
 Tensor remainder(const Tensor& a, double v) { return mod(a, like(a, v)); }
 
-// Words of one shape, i64 in [0, 2^32), and their bits.
+// Operations on 32-bit words of one shape, stored as i64 in [0, 2^32), and on their bits.
 class Words {
  public:
   Words(Graph& g, Shape shape) : last_(static_cast<int>(shape.size())), bits_(std::move(shape)) {
     bits_.push_back(32);
     const Dim k = Dim::index(last_, 32);
     power_ = full(g, bits_, 1, DType::I64);
-    for (int j = 0; j < 5; ++j) {  // 2^k, from the bits of k
+    for (int j = 0; j < 5; ++j) {  // computes 2^k from the bits of k
       const Tensor bit = g.index(bits_, k / Dim(1 << j) % Dim(2), DType::I64);
       power_ = mul(power_, plus(times(bit, std::exp2(1 << j) - 1), 1));
     }
   }
-  // Bits `from` to `from` + 31 of x >= 0: bit k is set where 2^k <= x mod 2^(k + 1). That divisor may be 2^63 or 2^64,
-  // which wrap around to -2^63 and 0: the remainders are x and 0, as they should be for bits of a positive number.
+  // Bits `from` to `from` + 31 of x >= 0: bit k is set if 2^k <= x mod 2^(k + 1). The divisor may be 2^63 or 2^64,
+  // which wrap to -2^63 and 0; the remainders are then x and 0, as required for bits of a positive number.
   Tensor bits(const Tensor& x, int from) const {
     const Tensor place = times(power_, std::exp2(from));
     const Tensor rest = mod(x.unsqueeze(last_).expand(bits_), times(place, 2));
@@ -51,7 +51,7 @@ struct Product {
   Tensor low;
 };
 
-// c times a word, in halves of 16 bits: every number that occurs is below 2^49.
+// Multiplies c by a word in halves of 16 bits, so that every intermediate is below 2^49.
 Product product(const Words& w, const Tensor& c, std::uint32_t by) {
   const Tensor low = times(remainder(c, kHalf), by);
   const Tensor high = add(times(w.shifted(c, 16), by), w.shifted(low, 16));  // c * by / 2^16
@@ -63,7 +63,7 @@ Tensor exclusive_or(const Words& w, const Tensor& high, const Tensor& word, std:
   return w.number(remainder(ones, 2));
 }
 
-// The two words of a step, negative ones (the complement of -1 - step) included.
+// The two words of a step. A negative step is the complement of -1 - step.
 std::array<Tensor, 2> words_of(const Words& w, const Tensor& step) {
   const Tensor negative = less_than(step, like(step, 0));
   const Tensor counted = where(negative, plus(negate(step), -1), step);

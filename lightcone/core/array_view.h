@@ -1,5 +1,5 @@
-// ArrayView: numbers in memory with a shape and an element type, which somebody else owns. Tensors of checkpoints and
-// arrays of data sets convert to it; what takes one compares shape and type, and not the number of bytes alone.
+// ArrayView: a non-owning view of numbers in memory, with shape and element type. Checkpoint tensors and data-set
+// arrays convert to it. A function that takes an ArrayView compares shape and type, not only the number of bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace lc {
 struct ArrayView {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape;   // row-major, the last axis contiguous
-  std::span<const std::byte> bytes;  // as many as the shape needs
+  std::span<const std::byte> bytes;  // size_of(dtype) * product of the shape
 };
 
 }  // namespace lc

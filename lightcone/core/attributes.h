@@ -1,4 +1,4 @@
-// The attributes of a composite, by name: what is part of a node beside its operands.
+// Attributes: the named constants of a composite, part of its node in addition to the operands.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Attributes {
 
   bool empty() const { return entries_.empty(); }
   const std::vector<Entry>& entries() const { return entries_; }
-  // Error where there is none of that name and kind.
+  // The four accessors throw Error if there is no attribute of that name and type.
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   const Dim& dim(std::string_view name) const;
@@ -34,7 +34,7 @@ class Attributes {
 
   std::size_t hash() const;
   std::string str() const;                                           // "axis=1, start=n + 2"
-  friend bool operator==(const Attributes& a, const Attributes& b);  // NaN equals itself: it is an identity
+  friend bool operator==(const Attributes& a, const Attributes& b);  // NaN equals NaN: this decides node identity
 
  private:
   const Value* find(std::string_view name) const;

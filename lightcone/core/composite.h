@@ -1,9 +1,9 @@
-// Composites as values: operations that the twelve can say but a device may know better.
+// Composites as values: operations with a definition in primitives that a device may replace by a kernel.
 //
-// A composite has a name, a rule for the shapes of its results and a definition in the twelve (and in other
-// composites). The reference evaluates the definition, or a rule of the composite's own where arithmetic cannot say
-// exactly what is meant (an infinity in a row that is not gathered); a device runs a kernel of its own, or the
-// definition. Users declare theirs as the built-in ones in composites/ are declared: docs/adding-an-operation.md.
+// A composite has a name, a shape-inference rule for its results and a definition in primitives and other composites.
+// The reference evaluates the definition, or the composite's own rule if arithmetic cannot express the exact meaning
+// (an infinity in a row that is not gathered). A device runs its own kernel or the definition. Users declare composites
+// like the built-in ones below: docs/adding-an-operation.md.
 #pragma once
 
 #include <functional>
@@ -19,24 +19,24 @@ namespace lc {
 struct ReferenceRule;  // reference/rule.h
 struct KernelRule;     // device/kernel_rule.h
 
-// What a rule of differentiation sees of one call.
+// The arguments of a vector-Jacobian product rule for one call.
 struct VjpCall {
   const Attributes& attributes;
   std::span<const Tensor> in, out;
-  std::span<const Tensor> cotangents;  // of the results; undefined where nothing that counts reads one
-  const std::vector<bool>& wanted;     // which operands' cotangents are asked for
+  std::span<const Tensor> cotangents;  // of the results; undefined for a result that the loss does not depend on
+  const std::vector<bool>& wanted;     // which operands need a cotangent
   const Tensor& x() const { return in[0]; }
   const Tensor& y() const { return out[0]; }
   const Tensor& g() const { return cotangents[0]; }
 };
-// The vector-Jacobian product of a function (jax.vjp, the backward() of torch.autograd.Function): the cotangents of the
-// operands, with their shapes and element types; undefined where there is none, or none was asked for.
+// The vector-Jacobian product of a function (jax.vjp, backward() of torch.autograd.Function). Returns the cotangents of
+// the operands, with their shapes and element types; undefined if there is none or it is not wanted.
 using Vjp = std::function<std::vector<Tensor>(const VjpCall&)>;
 
-// One step of a loop, as a graph of its own. Its inputs are the states, then slices of this step, then what the loop
-// captured (as parameters, for they stay the same); its outputs the next states, then the ys. Operands of the
-// composite: initial states, xs, captures; its results: last states, ys and, where it keeps them, the states before
-// each step, stacked.
+// A loop body: one step as a graph of its own. Its inputs are the states, this step's slices and the captures (as
+// parameters, because they are loop-invariant); its outputs are the next states, then the ys. The composite's operands
+// are the initial states, xs and captures. Its results are the last states, the ys and, if `keeps`, the stacked states
+// before each step.
 struct LoopBody {
   Graph graph;
   std::vector<NodeId> inputs;
@@ -49,34 +49,35 @@ struct LoopBody {
 struct Composite {
   std::string name;
   int arity = 1;
-  // Element types and shapes of the results; where the operands do not fit an Error, which may leave out the name.
+  // Infers element types and shapes of the results. Throws Error if operands do not fit; it may omit the name.
   std::function<std::vector<TensorType>(const Attributes&, std::span<const TensorType> operands)> infer;
-  // The results in the twelve; `in` have the types that infer() was asked about.
+  // Builds the results from primitives; `in` has the types that infer() received.
   std::function<std::vector<Tensor>(const Attributes&, std::span<const Tensor> in)> define;
-  std::shared_ptr<const ReferenceRule> reference = {};          // none: the definition is evaluated
-  Vjp vjp = {};                                                 // none: the definition is differentiated
-  std::vector<std::shared_ptr<const KernelRule>> kernels = {};  // at most one a device
-  std::shared_ptr<const LoopBody> loop = {};                    // what it does once a step; define() unrolls it
+  std::shared_ptr<const ReferenceRule> reference = {};          // null: evaluate the definition
+  Vjp vjp = {};                                                 // null: differentiate the definition
+  std::vector<std::shared_ptr<const KernelRule>> kernels = {};  // at most one per device
+  std::shared_ptr<const LoopBody> loop = {};                    // the body of a loop; define() unrolls it
 };
 using CompositeRef = std::shared_ptr<const Composite>;
 
-// The composite applied to operands of one graph: its results.
+// Applies the composite to operands of one graph and returns its results.
 std::vector<Tensor> call(const CompositeRef& c, std::vector<Tensor> in, Attributes attributes = {},
                          const SourceLocation& at = SourceLocation::current());
 
-// Says how `y`, a function of `in` that was written in several nodes, is differentiated, where its nodes would give
-// something dearer or less exact. It leaves no trace in the graph's nodes; gives y.
+// A gradient rule attached to a value that several nodes compute.
 struct Derivative {
   std::vector<Edge> in;
   Vjp vjp;
 };
+// Attaches `vjp` as the gradient of `y` as a function of `in`, if differentiating its nodes would be more expensive or
+// less accurate. The graph's nodes do not change; returns y.
 Tensor with_vjp(const Tensor& y, const std::vector<Tensor>& in, Vjp vjp);
 
 std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
 
-// Several results lie behind each other in the value of their node, each from a multiple of 64 bytes on, as far apart
-// as the largest sizes need. The last one is where all end.
+// Byte offsets of several results in one buffer: each starts at a multiple of 64 bytes, spaced for the largest sizes.
+// The last entry is the total size. Throws Error for results without an upper bound on their size.
 std::vector<std::int64_t> result_offsets(std::span<const TensorType> results);
 
 }  // namespace lc

@@ -37,8 +37,8 @@ i64 exact(__int128 v) {
   return static_cast<i64>(v);
 }
 
-// Ordering by text, not by address, keeps every run and every machine alike. Texts are the same where symbols of one
-// name have other bounds, and where long ones have one hash.
+// Ordering by text instead of by address makes runs reproducible on every machine. Ties (symbols of one name with
+// different bounds, long texts with equal hashes) are broken below.
 bool before(const Dim& a, const Dim& b);
 bool before(const Dim::Atom* a, const Dim::Atom* b) {
   if (a == b) return false;
@@ -60,8 +60,8 @@ bool before(const Dim& a, const Dim& b) {
                                       });
 }
 
-// What an operation is called: its text, or, where that is long, a hash of it. A text holds its operands' names, so
-// that it stays short however much they share.
+// Returns the text of an operation, or a hash of it if it is too long. Texts contain their operands' texts, so hashing
+// keeps them short despite sharing.
 std::string named(std::string text, std::size_t parts) {
   constexpr std::size_t kLongest = 240;
   if (text.size() <= kLongest) return text;
@@ -84,7 +84,7 @@ std::string written(Dim::Kind kind, const Dim& a, const Dim& b) {
   return "";
 }
 
-// One of many, by hash: threads that build graphs at once rarely want the same one.
+// Interning table shard. 64 shards keep lock contention low when several threads build graphs.
 struct alignas(64) Table {
   std::mutex lock;
   std::unordered_multimap<std::size_t, std::unique_ptr<const Dim::Atom>> atoms;
@@ -96,7 +96,7 @@ Table& table(std::size_t hash) {
   return (*all)[(hash ^ hash >> 32) % kTables];
 }
 
-// The atom of a Dim that is nothing but an atom.
+// Returns the atom of a Dim that consists of a single atom, else null.
 const Dim::Atom* lone(const Dim& d) {
   if (d.offset() != 0 || d.terms().size() != 1 || d.terms()[0].coefficient != 1) return nullptr;
   return d.terms()[0].factors.size() == 1 ? d.terms()[0].factors[0] : nullptr;
@@ -286,7 +286,7 @@ std::string Dim::str() const {
 
 namespace {
 
-// The largest value a Dim can take, as a Dim without loop indices: i -> extent - 1, x % b -> b-1.
+// An upper bound of a Dim, as a Dim without loop indices: i -> extent - 1, x % b -> b - 1.
 Dim upper(const Dim& d) {
   Dim v = d.offset();
   for (const Dim::Term& t : d.terms()) {
@@ -309,7 +309,7 @@ Dim upper(const Dim& d) {
 bool provably_below(const Dim& a, const Dim& b) try {
   if ((b - a).bounds().lo > 0) return true;
   return !a.is_constant() && (b - upper(a)).bounds().lo > 0;
-} catch (const Error&) {  // of a bound beyond 2^62, which proves nothing
+} catch (const Error&) {  // a bound above 2^62 proves nothing
   return false;
 }
 
@@ -382,7 +382,7 @@ Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
 
 namespace {
 
-// t / by, where that is a product of factors again and its coefficient at most `most`.
+// Returns t / by if it is a product of factors with a coefficient of at most `most`.
 std::optional<Dim> over(const Dim::Term& t, const Dim::Term& by, i64 most) {
   if (t.coefficient % by.coefficient != 0 || std::abs(t.coefficient / by.coefficient) > most) return std::nullopt;
   Dim q = t.coefficient / by.coefficient;
@@ -396,11 +396,11 @@ std::optional<Dim> over(const Dim::Term& t, const Dim::Term& by, i64 most) {
   return q;
 }
 
-// {a / b, a % b} by long division, where the remainder is proved to be one; used when b is symbolic. The terms of b are
-// in the order of names, which must not decide: each leads in turn. With b = now + past, i*b + now ends as {i, now}
-// when `past` leads, but as {i + 1, -past} when `now` does.
+// Returns {a / b, a % b} by long division if the remainder is provably in [0, b). Used if b is symbolic. Name order
+// must not matter, so each term of b leads in turn: with b = now + past, i*b + now ends as {i, now} if `past` leads,
+// but as {i + 1, -past} if `now` does.
 std::optional<std::pair<Dim, Dim>> divide(const Dim& a, const Dim& b) {
-  constexpr int kRounds = 8;  // one for each power of the leading term in a; a term of b that cannot lead has no end
+  constexpr int kRounds = 8;  // one per power of the leading term in a; a term of b that cannot lead would loop forever
   i64 largest = std::abs(b.offset());
   for (const Dim::Term& t : b.terms()) largest = std::max(largest, std::abs(t.coefficient));
   for (const Dim::Term& lead : b.terms()) {
@@ -416,7 +416,7 @@ std::optional<std::pair<Dim, Dim>> divide(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-// Nothing can be divided by 0: where a divisor may be 0, rewrites need to hold for its other values only.
+// Division by 0 is an error, so rewrites need to hold only for nonzero divisors.
 Bounds of_divisor(const Bounds& b) { return b.lo == 0 ? Bounds{1, std::max<i64>(b.hi, 1)} : b; }
 
 }  // namespace
@@ -473,7 +473,7 @@ Dim operator%(const Dim& a, const Dim& b) {
     for (const auto& t : a.terms()) {
       if (t.coefficient % *c == 0) continue;
       const i64 k = floor_mod(t.coefficient, *c);
-      // keep a small negative coefficient: it has the tighter bounds
+      // keep a small negative coefficient: its bounds are tighter
       out.push_back({t.factors, t.coefficient < 0 && t.coefficient > -*c ? t.coefficient : k});
       g = std::gcd(g, out.back().coefficient);
     }

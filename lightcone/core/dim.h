@@ -4,16 +4,15 @@
 // (`seq`, 1 <= seq <= 4096), a loop index below an extent, or one of /, %, min, <. `/` and `%`
 // round towards minus infinity, so every rewrite in dim.cpp is exact for all integers.
 //
-// Dims are canonical and interned: equal values are one object, a Dim is 16 bytes, copying it is
-// free and == compares two words. Interned expressions live as long as the process: whoever holds a Dim holds no more
-// than an address. What bounds them is how many different expressions the graphs of a process are made of: one that is
-// built or compiled again adds none, and sizes are bound without any, so that running adds none either. Several threads
-// may build and compile at once; they share the table, in parts with a lock each.
+// Dims are canonical and interned: equal values are one object, a Dim is 16 bytes, copying is free and == compares two
+// words. Interned expressions live until the process exits; a Dim holds only a pointer. Memory is bounded by the number
+// of distinct expressions: building or compiling a graph again adds none, and neither does running, because sizes are
+// bound without interning. Threads may build and compile concurrently; the table is sharded, with one lock per shard.
 //
-// Expressions share what they have in common, so that a few operations can make one that is astronomically long when it
-// is written out (each pair of a reshape and a permute doubles it). An expression is written out, bound and replaced
-// part by part: one of more than kMostParts parts, or nested deeper than kDeepest, is an Error where it is made, and so
-// is a product that comes to more than kMostTerms terms.
+// Expressions share subexpressions, so a few operations can create one that is exponentially long when written out
+// (each pair of a reshape and a permute doubles it). Printing, binding and substitution visit every part. So an
+// expression of more than kMostParts parts or nested deeper than kDeepest throws Error when it is made, and so does a
+// product of more than kMostTerms terms.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -47,15 +46,15 @@ class Dim {
 
   bool is_constant() const { return sum_ == nullptr; }
   std::optional<std::int64_t> constant() const;
-  std::optional<std::string> name() const;  // of a lone symbol
-  Bounds bounds() const;                    // guaranteed to hold, not always tight
+  std::optional<std::string> name() const;  // set if this is a single symbol
+  Bounds bounds() const;                    // always valid, not always tight
   std::int64_t eval(const Bindings& env) const;
   Dim substitute(const std::function<std::optional<Dim>(const std::string& symbol)>& by) const;
-  std::map<std::string, Bounds> symbols() const;  // every named symbol inside, indices included
-  std::string str() const;                        // long parts of it are named by a hash of what they are
+  std::map<std::string, Bounds> symbols() const;  // every named symbol, including loop indices
+  std::string str() const;                        // long parts are replaced by a hash
   std::size_t hash() const;
-  std::size_t parts() const;  // symbols and operations, each as often as it stands there; 0 of a number
-  int depth() const;          // how deep /, %, min and < are nested; 0 of a polynomial of symbols
+  std::size_t parts() const;  // symbols and operations with multiplicity; 0 for a number
+  int depth() const;          // nesting depth of /, %, min and <; 0 for a polynomial of symbols
 
   static constexpr std::size_t kMostParts = 1 << 20, kMostTerms = 1 << 12;
   static constexpr int kDeepest = 256;
@@ -70,7 +69,7 @@ class Dim {
   friend Dim less(const Dim& a, const Dim& b);  // 0 or 1
   friend bool operator==(const Dim& a, const Dim& b) = default;
 
-  // The expression tree, for code generators: constant() + sum of coefficient * product(factors).
+  // The expression tree for code generators: offset() + sum of coefficient * product(factors).
   enum class Kind : std::uint8_t { Symbol, Div, Mod, Min, Less };
   struct Atom;
   struct Term;
@@ -94,9 +93,9 @@ struct Dim::Term {
 };
 struct Dim::Atom {
   Kind kind;
-  std::string name;  // Symbol
+  std::string name;  // only for Symbol
   Bounds bounds;
-  Dim a, b;  // operands; of an index symbol, a is its extent
+  Dim a, b;  // operands; for an index symbol, a is its extent
   bool is_index;
   std::string text;
   std::size_t parts;
@@ -104,21 +103,21 @@ struct Dim::Atom {
 };
 struct Dim::Sum {
   std::vector<Term> terms;  // sorted, no zero coefficients
-  Bounds bounds;            // of the terms alone
+  Bounds bounds;            // of the terms without the constant
   std::size_t hash, parts;
   int depth;
 };
 
-// Of hashes of several things one.
+// Combines two hashes (boost::hash_combine).
 inline std::size_t mix(std::size_t h, std::size_t v) { return h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); }
 
 using Shape = std::vector<Dim>;
 Dim product(const Shape& shape);
 std::string str(const Shape& shape);             // "[2, seq, 64]"
-std::string versus(const Dim& a, const Dim& b);  // "3 vs 4"; of symbols with one name, where they differ
+std::string versus(const Dim& a, const Dim& b);  // "3 vs 4"; includes bounds if both texts are equal
 std::ostream& operator<<(std::ostream& out, const Dim& d);
 
-// Can the two extents be the same number? (Constants compare now, symbols when they are bound.)
+// True if the two extents differ for all values of their symbols.
 bool provably_different(const Dim& a, const Dim& b);
 bool provably_below(const Dim& a, const Dim& b);  // a < b for all values of the symbols
 

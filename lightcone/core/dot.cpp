@@ -1,4 +1,4 @@
-// Graph::dot(): the graph in Graphviz's language.
+// Graph::dot(): prints the graph in Graphviz's language.
 #include "lightcone/core/graph_impl.h"
 
 namespace lc {

@@ -33,8 +33,8 @@ std::int64_t saturate_u64(double v) {
   return static_cast<std::int64_t>(v >= 0x1p64 ? UINT64_MAX : static_cast<std::uint64_t>(v));
 }
 
-// Rounds a double to `mantissa` explicit bits with the exponent range of an IEEE type whose
-// smallest normal exponent is `emin`, then scales so that the result is an integer of bits.
+// Rounds a double to `mantissa` explicit bits and the exponent range of an IEEE type whose smallest normal exponent is
+// `emin`; returns the bits with f16's sign at bit 15.
 std::uint16_t narrow(double v, int mantissa, int emin, int emax, int bias) {
   const std::uint16_t sign = std::signbit(v) ? 0x8000 : 0;
   const std::uint16_t inf = static_cast<std::uint16_t>((emax + bias + 1) << mantissa);
@@ -43,7 +43,7 @@ std::uint16_t narrow(double v, int mantissa, int emin, int emax, int bias) {
   if (v == 0) return sign;
   if (std::isinf(v)) return static_cast<std::uint16_t>(sign | inf);
   const int e = std::max(std::ilogb(v), emin);
-  // nearbyint rounds to nearest even; a carry into the next power of two just raises the exponent
+  // nearbyint rounds to nearest even; a carry into the next power of two increments the exponent
   const double units = std::nearbyint(std::scalbn(v, mantissa - e));
   if (e > emax) return static_cast<std::uint16_t>(sign | inf);
   const auto base = static_cast<std::uint32_t>(e + bias - 1) << mantissa;  // exponent field - 1
@@ -73,7 +73,7 @@ std::uint16_t f32_to_bf16(float v) {
   return static_cast<std::uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
-// Both lie in f16's bits: E5M2 is its upper half, E4M3FN has a bias of 7 where that has 15.
+// Both formats convert through f16: E5M2 is its upper half; E4M3FN has bias 7 instead of 15.
 float f8_to_f32(std::uint8_t b, DType t) {
   if (t == DType::F8E5M2) return f16_to_f32(static_cast<std::uint16_t>(b << 8));
   if ((b & 0x7f) == 0x7f) return std::copysign(NAN, b == 0x7f ? 1.0f : -1.0f);

@@ -1,4 +1,4 @@
-// Element types, in one table.
+// DType: the element types, described by one table.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -17,9 +17,9 @@ struct DTypeInfo {
   std::string_view name;  // PyTorch's short name
   std::uint8_t bytes;
   bool is_float;
-  std::string_view c;            // C spelling of the stored type
-  std::int64_t lowest, highest;  // of an integer; U64's highest as its bits
-  // Of a float: significant bits, the exponent of the smallest normal number, the largest finite one.
+  std::string_view c;            // C spelling of the storage type
+  std::int64_t lowest, highest;  // range of an integer; U64's highest as a bit pattern
+  // For floats: significant bits, exponent of the smallest normal number, largest finite number.
   int digits = 0, least_exponent = 0;
   double largest = 0;
 };
@@ -50,23 +50,23 @@ constexpr std::size_t size_of(DType t) { return info(t).bytes; }
 constexpr bool is_float(DType t) { return info(t).is_float; }
 constexpr bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
 constexpr bool is_f8(DType t) { return is_float(t) && size_of(t) == 1; }
-constexpr bool is_narrow(DType t) { return is_half(t) || is_f8(t); }  // computed in f32, and rounded
+constexpr bool is_narrow(DType t) { return is_half(t) || is_f8(t); }  // computed in f32 and rounded
 constexpr bool is_integer(DType t) { return !is_float(t) && t != DType::Bool; }
 constexpr bool is_unsigned(DType t) { return is_integer(t) && info(t).lowest == 0; }
-constexpr DType unsigned_of(DType t) {  // as many bits
+constexpr DType unsigned_of(DType t) {  // the unsigned type of the same size
   return size_of(t) == 1 ? DType::U8 : size_of(t) == 2 ? DType::U16 : size_of(t) == 4 ? DType::U32 : DType::U64;
 }
 
-// IEEE binary16 and bfloat16, stored as their 16 bits. Rounding is to nearest, ties to even; NaN
-// stays NaN, overflow becomes infinity, subnormals are kept.
+// IEEE binary16 and bfloat16, stored as 16 bits. Conversion rounds to nearest, ties to even; NaN stays NaN, overflow
+// gives infinity, subnormals are kept.
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);
-std::uint16_t f64_to_f16(double value);  // one rounding, not two
+std::uint16_t f64_to_f16(double value);  // rounds once
 constexpr float bf16_to_f32(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 std::uint16_t f32_to_bf16(float value);
 
-// The two floats of 8 bits of the OCP specification "8-bit Floating Point" (2023), PyTorch's float8_e4m3fn and
-// float8_e5m2. E4M3FN has no infinities: what is too large becomes 448, as in PyTorch, and one NaN of each sign.
+// The 8-bit floats of the OCP specification "8-bit Floating Point" (2023), PyTorch's float8_e4m3fn and float8_e5m2.
+// E4M3FN has no infinities: overflow saturates to 448, as in PyTorch, and there is one NaN per sign.
 float f8_to_f32(std::uint8_t bits, DType t);
 std::uint8_t f64_to_f8(double value, DType t);
 
@@ -101,25 +101,25 @@ template <> struct dtype_of<std::uint64_t> { static constexpr DType value = DTyp
 template <> struct dtype_of<bool> { static constexpr DType value = DType::Bool; };
 // clang-format on
 
-// Reads or writes element `i` of a buffer. Integers are exact through the I64 pair, which has the bits of a U64, floats
-// through the F64 pair. Conversion of a float to an integer saturates and maps NaN to 0, as no C cast may be relied on
-// to do; conversion to bool is `!= 0`. Integers wrap in narrower ones.
+// Reads or writes element `i` of a buffer. The I64 pair is exact for integers (U64 as its bits), the F64 pair for
+// floats. A float converts to an integer with saturation, NaN to 0, where a C cast is undefined; to bool by `!= 0`.
+// Integers wrap in narrower types.
 double load_f64(const void* data, DType t, std::size_t i);
 std::int64_t load_i64(const void* data, DType t, std::size_t i);
 void store_f64(void* data, DType t, std::size_t i, double value);
 void store_i64(void* data, DType t, std::size_t i, std::int64_t value);
 
-// The number that `value` stands for in an integer type: above 2^63 - 1 where it is the bits of a U64.
+// The number that `value` represents in an integer type: above 2^63 - 1 for some U64 bit patterns.
 constexpr double to_f64(std::int64_t value, DType t) {
   return t == DType::U64 ? static_cast<double>(static_cast<std::uint64_t>(value)) : static_cast<double>(value);
 }
 
-// An element as evaluators hold it: `f` of a float, `i` of an integer.
+// An element in an evaluator: `f` holds a float, `i` an integer.
 struct Element {
   double f = 0;
   std::int64_t i = 0;
 };
-Element bitcast(const Element& e, DType from, DType to);  // its bits, as another type of the same size
+Element bitcast(const Element& e, DType from, DType to);  // reinterprets the bits; both types have the same size
 
 }  // namespace lc
 #include "lightcone/macros_on.h"

@@ -10,8 +10,8 @@ void append_chars(std::string& to, auto... number) {
   to.append(text, std::to_chars(text, text + sizeof text, number...).ptr);
 }
 
-// What the user called, where that is known: an embedding is not a "gather". A class (a layer within a model, an
-// optimiser) names itself: it is what has to be mended.
+// Returns the name of the operation the user called, if known: "embedding", not "gather". A class (a layer of a model,
+// an optimiser) keeps its own name, because that is what the user has to fix.
 std::string_view called(std::string_view op, const Location& where) {
   const bool is_class = !op.empty() && op[0] >= 'A' && op[0] <= 'Z';
   return *where.op && !is_class ? where.op : op;

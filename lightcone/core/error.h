@@ -1,12 +1,11 @@
 // Error: the one exception type of the library.
 //
-// Everything a caller can get wrong (a shape, a file, a missing input) and everything we can get
-// wrong ourselves arrives as an Error. The library never aborts and never prints. An Error says
-// what was wrong, where in the user's code, and what to do about it.
+// User mistakes (a shape, a file, a missing input) and internal failures are all reported as an Error. The library
+// never aborts and never prints. The message names the problem, the line of the user's code, and the remedy.
 //
-// Beside it only std::bad_alloc passes through, from `new`, as everywhere in C++: a sentence would need memory, too.
-// The large blocks (values in flight, states, packed weights) come from the system, and there a shortage is an Error
-// with figures. After either, what was there before the call can be used on.
+// The only other exception is std::bad_alloc from `new`, because building a message needs memory too. Large blocks
+// (values in flight, states, packed weights) come from the system; a shortage there is an Error with sizes. After
+// either, everything that existed before the call remains usable.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -19,8 +18,7 @@
 
 namespace lc {
 
-// Where a call stands: std::source_location, which clang before 16 cannot compile. Whoever has one of those may pass
-// it.
+// The position of a call: std::source_location, which clang before 16 cannot compile. Converts from it.
 struct SourceLocation {
   const char* file;
   std::uint32_t line;
@@ -33,8 +31,7 @@ struct SourceLocation {
   }
 };
 
-// A line of the user's program. `op` is the operation called there ("softmax"); both strings
-// have static storage.
+// A line of the user's program. `op` is the operation called there ("softmax"). Both strings need static storage.
 struct Location {
   const char* file = "";
   std::uint32_t line = 0;
@@ -45,8 +42,8 @@ struct Location {
   std::string str() const;  // "main.cpp:12", or "" when unknown
 };
 
-// While an OpScope lives, nodes and errors made by this thread carry its location. The outermost
-// scope wins, so that a user sees "softmax at model.cpp:12" and not a line of ours.
+// While an OpScope lives, nodes and errors made by this thread carry its location. The outermost scope wins, so that
+// users see "softmax at model.cpp:12" and not a line of the library.
 class OpScope {
  public:
   explicit OpScope(const Location& where);
@@ -62,8 +59,8 @@ class OpScope {
 
 class Error : public std::runtime_error {
  public:
-  // `op` is the operation that failed, `problem` the sentence after "op: ". Where an OpScope names what the user
-  // called, that name is said instead of a function's; a class names itself.
+  // `op` is the operation that failed, `problem` the sentence after "op: ". If an OpScope names the operation the user
+  // called, that name replaces `op`, unless `op` is a class.
   Error(std::string_view op, std::string_view problem, Location where = OpScope::current());
 
   const std::string& op() const { return op_; }
@@ -75,8 +72,8 @@ class Error : public std::runtime_error {
   Location where_;
 };
 
-// Texts, numbers and what has a str(), joined: str_cat("rank ", 3, " is too high"). Numbers look as a stream writes
-// them; a stream in a header would be compiled by every file that has something to say.
+// Concatenates texts, numbers and objects with a str(): str_cat("rank ", 3, " is too high"). Numbers are formatted as
+// by std::ostream, whose header would slow down every compilation.
 void append_number(std::string& to, long long n);
 void append_number(std::string& to, unsigned long long n);
 void append_number(std::string& to, double x);
@@ -98,8 +95,8 @@ std::string str_cat(const Ts&... parts) {
   return s;
 }
 
-// A broken invariant of ours. It throws like any other Error, because a library inside somebody
-// else's program has no right to end it.
+// Throws an "internal error" if an invariant of the library is broken. It does not abort, because a library must not
+// end the program that uses it.
 void check(bool invariant, const char* what, const SourceLocation& at = SourceLocation::current());
 
 }  // namespace lc

@@ -50,7 +50,7 @@ std::string text(const View& v) {
   return s;
 }
 
-// The next push_back needs no memory.
+// Makes the next push_back allocation-free.
 template <class T>
 void make_room(std::vector<T>& v) {
   if (v.size() == v.capacity()) v.reserve(2 * v.size() + 1);
@@ -157,7 +157,7 @@ void infer(Node& n, const Graph& g) {
 
 namespace {
 
-// The slots that no graph has. Not destroyed at exit, when tensors may still be about.
+// The free list of graph slots. It is never destroyed, because tensors may outlive static destruction.
 struct Pool {
   std::mutex lock;
   GraphSlot* free = nullptr;
@@ -207,7 +207,8 @@ std::size_t Graph::size() const { return impl_->nodes.size(); }
 std::span<const Root> Graph::roots() const { return impl_->roots; }
 std::span<const Assignment> Graph::assignments() const { return impl_->assignments; }
 
-// The edge itself where its view is simple. Otherwise its last move alone, of a copy of what the others show.
+// Returns the edge itself if its view is simple. Otherwise it copies what a prefix of the moves reads and returns an
+// edge with the remaining moves over that copy.
 Edge Graph::simple(Edge e) {
   if (e.view.simple()) return e;
   const std::span<const Move> moves = e.view.moves();
@@ -239,10 +240,10 @@ NodeId Graph::add(Node n) {
   if (slot) return slot - 1;
   if (size() >= std::numeric_limits<NodeId>::max()) throw Error("graph", "too many nodes");
   const auto id = static_cast<NodeId>(size());
-  impl_->hashes.resize(id);  // a node that found no memory may have left its hash behind
+  impl_->hashes.resize(id);  // a push_back that threw may have left its hash behind
   impl_->hashes.push_back(h);
   impl_->nodes.push_back(std::move(n));
-  slot = id + 1;  // known when it is there
+  slot = id + 1;  // set only after both push_backs succeeded
   return id;
 }
 
@@ -275,14 +276,14 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype, const Sourc
 
 Tensor Graph::constant(Scalar v, DType dtype) {
   double value = v.value;
-  if (is_unsigned(dtype) && value <= -1) {  // -1 wraps to the highest
+  if (is_unsigned(dtype) && value <= -1) {  // negative numbers wrap
     std::uint64_t raw = 0;
     store_f64(&raw, DType::I64, 0, value);
     store_i64(&raw, dtype, 0, v.whole.value_or(load_i64(&raw, DType::I64, 0)));
     if (dtype == DType::U64) return index({}, load_i64(&raw, dtype, 0), dtype);
     value = load_f64(&raw, dtype, 0);
   }
-  // below 2^53 a double holds every whole number
+  // a double holds every whole number below 2^53
   if (v.whole && is_float(dtype) && dtype != DType::F64) value = odd_f64(*v.whole, value > 0);
   const bool holds = dtype == DType::U64 || (dtype == DType::I64 && (value < 0) == (v.whole < 0));
   if (v.whole && holds && std::fabs(value) >= 0x1p53) return index({}, *v.whole, dtype);

@@ -1,4 +1,4 @@
-// What a Graph owns. Included by graph.cpp and tensor.cpp only.
+// Graph::Impl: the data of a Graph.
 #pragma once
 
 #include <deque>
@@ -15,16 +15,16 @@ struct Graph::Impl {
   Graph* self = nullptr;
   GraphSlot* home = nullptr;
   std::deque<Node> nodes;
-  std::deque<Edge> edges;           // what Tensor handles point at
-  std::vector<std::size_t> hashes;  // of the nodes
-  std::vector<NodeId> known;        // 1 + node at its hash or the next free place, 0: free; at most half is taken
+  std::deque<Edge> edges;           // Tensor handles index these
+  std::vector<std::size_t> hashes;  // of each node
+  std::vector<NodeId> known;        // open-addressing table of node + 1, 0 if free; load factor <= 1/2
   std::unordered_set<std::string> input_names, root_names;
   std::unordered_set<NodeId> assigned;
   std::vector<Root> roots;
   std::vector<Assignment> assignments;
   std::unordered_map<NodeId, std::shared_ptr<const Derivative>> derivatives;
 
-  // The place in `known` where a node is, or where it belongs.
+  // Returns the slot in `known` of a node, or the free slot where it belongs.
   template <class Same>
   NodeId& slot(std::size_t hash, const Same& same) {
     for (std::size_t at = hash ^ hash >> 32;; ++at)
@@ -32,13 +32,13 @@ struct Graph::Impl {
   }
 };
 
-// Memory of graphs, which is used again and never given back, so that a Tensor that outlives its graph can see that it
-// does: `generation` is another one then.
+// Memory of a graph, reused but never freed. `generation` changes with each reuse, so that a Tensor can detect that it
+// outlived its graph.
 struct GraphSlot {
   std::uint32_t generation = 0;
-  GraphSlot* next = nullptr;  // one that is free, too
+  GraphSlot* next = nullptr;  // next slot in the free list
   union {
-    Graph::Impl impl;  // while a Graph has it
+    Graph::Impl impl;  // alive while a Graph owns the slot
   };
   GraphSlot() {}
   ~GraphSlot() {}

@@ -12,7 +12,7 @@
 namespace lc {
 namespace {
 
-// One conversion of a format, "%-8.3f".
+// A conversion specification of a format string, e.g. "%-8.3f".
 struct Conversion {
   bool left = false, plus = false, space = false, zeros = false;
   bool wide = false;  // 64 bits
@@ -20,7 +20,7 @@ struct Conversion {
   char kind = 0;
 };
 
-// Behind a sign and "0x", where zeros are filled in.
+// Pads to the width; zeros go after a sign and "0x".
 std::string padded(const Conversion& c, std::string text, bool zeros) {
   const std::size_t width = static_cast<std::size_t>(c.width);
   if (text.size() >= width) return text;
@@ -72,7 +72,7 @@ std::string whole(const Conversion& c, std::uint64_t size, bool negative) {
   return padded(c, c.kind == 'd' ? signed_text(c, negative, text) : text, c.zeros && c.precision < 0);
 }
 
-// Is what is beyond the range large or small? Where the first digit stands and the exponent say it.
+// True if an out-of-range number overflows, false if it underflows, by first digit and exponent.
 bool is_large(std::string_view text, bool hexadecimal) {
   const std::size_t e = std::min(text.find_first_of(hexadecimal ? "pP" : "eE"), text.size());
   const std::string_view digits = text.substr(0, e);
@@ -86,7 +86,7 @@ bool is_large(std::string_view text, bool hexadecimal) {
   return (hexadecimal ? 4 : 1) * (point - first) + n > 0;
 }
 
-// What stands behind a '%', and where its conversion is; a width or a precision of '*' is the next argument.
+// Parses a conversion after '%' up to its letter; a '*' takes width or precision from the arguments.
 Conversion conversion(const char*& how, std::va_list& parts) {
   const auto count = [&](const char*& at) {
     int n = 0;
@@ -175,7 +175,7 @@ std::optional<F> real_of(std::string_view text) {
 double odd_f64(std::int64_t value, bool is_unsigned) {
   const bool negative = value < 0 && !is_unsigned;
   std::uint64_t m = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  constexpr std::uint64_t kLost = 0x7ff;  // what a double of 64 bits has no place for
+  constexpr std::uint64_t kLost = 0x7ff;  // the low 11 bits, which a double cannot hold
   if (m >> 53) m = (m & ~kLost) | (m & kLost ? kLost + 1 : 0);
   return negative ? -static_cast<double>(m) : static_cast<double>(m);
 }

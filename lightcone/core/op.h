@@ -1,12 +1,11 @@
-// The operations, in one table.
+// Op: the operations, described by one table.
 //
-// Leaves, the twelve primitive operations, and a few composites: functions that arithmetic alone
-// cannot express exactly (inf * 0 is NaN, so `where` is not c*a + (1-c)*b). A composite is a
-// named node that also has a definition in the twelve (composite.cpp); a compiler that knows the
-// name emits the exact kernel, every other one inlines the definition. Those that are elementwise have
-// a row here; any other is a value (composite.h).
+// There are leaves, twelve primitives, and a few composites: functions that arithmetic alone cannot express exactly
+// (inf * 0 is NaN, so `where` is not c*a + (1-c)*b). A composite is a named node with a definition in primitives
+// (composite.cpp); a compiler that supports the name emits the exact kernel, any other inlines the definition.
+// Elementwise composites have a row here; others are values (composite.h).
 //
-// Code asks a row for its kind and never lists operations again.
+// Code tests a row's kind instead of listing operations.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -23,28 +22,28 @@ namespace lc {
 // clang-format off
 enum class Op : std::uint8_t {
   Input, Constant, Index,                                                  // leaves
-  Log2, Exp2, Sin, Sqrt, Recip,                                            // the twelve: unary
-  Add, Mul, Mod, LessThan,                                                 // binary
-  SumReduce, MaxReduce,                                                    // over Node::axis
-  Contiguous,                                                              // a view made real; a cast
+  Log2, Exp2, Sin, Sqrt, Recip,                                            // the primitives: unary
+  Add, Mul, Mod, LessThan,                                                 // the primitives: binary
+  SumReduce, MaxReduce,                                                    // reductions over Node::axis
+  Contiguous,                                                              // materializes a view; casts
   Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
   BitAnd, BitOr, BitXor, Bitcast,
-  Composite, Result,                                                       // a value; one of its several results
-  Kernel,                                                                  // what a back end emits
+  Composite, Result,                                                       // a composite as a value; one of several results
+  Kernel,                                                                  // emitted by a back end
 };
 
 // clang-format on
 
 enum class Kind : std::uint8_t { Leaf, Elementwise, Reduce, Copy, Composite, Result, Kernel };
 
-// Operand and result types an operation accepts.
+// Operand and result types that an operation accepts.
 enum class Types : std::uint8_t {
-  Any,      // all operands alike, result the same
-  Float,    // floating operands, result the same
-  Integer,  // operands of integers or bool, result the same
-  Compare,  // all operands alike, result bool
+  Any,      // operands of one type, result the same
+  Float,    // floats, result the same
+  Integer,  // integers or bool, result the same
+  Compare,  // operands of one type, result bool
   Select,   // (bool, T, T) -> T
-  Bits,     // an integer or a float, as another one of the same size
+  Bits,     // an integer or float, reinterpreted in another of the same size
   Free,     // checked by the operation itself
 };
 

@@ -35,9 +35,9 @@ int wrap_axis(int axis, int rank, const Shape& shape, const char* op) {
   if (a < 0 || a >= rank) throw Error(op, str_cat("axis ", axis, " is not an axis of ", str(shape)));
   return a;
 }
-// Torch takes axis 0 and -1 of a number where an axis does not have to be there.
+// PyTorch accepts axis 0 and -1 of a scalar in functions that do not need the axis.
 static bool is_axis_of_number(const Tensor& t, int axis) { return t.rank() == 0 && (axis == 0 || axis == -1); }
-// Every `step`-th of an axis from `begin` on.
+// Reads every `step`-th element of an axis, starting at `begin`.
 static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t step) {
   Shape from(v.shape().size(), 0), to = v.shape();
   std::vector<std::int64_t> steps(from.size(), 1);
@@ -47,7 +47,8 @@ static View strided(const View& v, int axis, Dim begin, Dim extent, std::int64_t
 
 Dim Tensor::extent(int axis) const { return shape()[wrap_axis(axis, rank(), shape(), "extent")]; }
 
-// A graph's own edges have fewer moves than this by far; a chain that grows and grows is copied once in so many.
+// Copies a view once it has 4 * kMostMoves moves, far more than an edge of a graph has, so that a growing chain of
+// views is copied once in that many moves.
 Tensor Tensor::with(const View& v) const {
   constexpr std::size_t kMost = 4 * View::kMostMoves;
   const Edge e{edge().node, v};
@@ -167,7 +168,7 @@ Tensor apply(Op op, std::vector<Tensor> in, const SourceLocation& at, Node n) {
   return Tensor(g, {id, View(g[id].shape)});
 }
 
-// Locations outlive composites.
+// Returns a copy of the name with static storage: Locations outlive composites.
 static const char* lasting(const std::string& name) {
   static std::mutex lock;
   static std::set<std::string> names;
@@ -201,7 +202,7 @@ Tensor with_vjp(const Tensor& y, const std::vector<Tensor>& in, Vjp vjp) {
   auto d = std::make_shared<Derivative>(Derivative{{}, std::move(vjp)});
   for (const Tensor& t : in) {
     d->in.push_back(t.edge());
-    if (d->in.back().node >= of.node) return y;  // nothing was computed
+    if (d->in.back().node >= of.node) return y;  // y is an operand: nothing was computed
   }
   if (of.view.identity()) y.graph().derivative(of.node, std::move(d));
   return y;

@@ -13,7 +13,7 @@ struct View::Data {
   std::vector<Move> moves;
   std::size_t hash;
   enum Simple : std::uint8_t { Unknown, Yes, No };
-  mutable std::atomic<Simple> simple{Unknown};  // found when it is asked for
+  mutable std::atomic<Simple> simple{Unknown};  // computed on first use
   Data(Shape b, std::vector<Move> m, std::size_t h) : base(std::move(b)), moves(std::move(m)), hash(h) {}
 };
 
@@ -30,7 +30,7 @@ struct Cursor {
   Dim valid = 1;
 };
 
-// Where does element c.index of the moved shape come from? One case per move.
+// Maps index c.index of the moved shape to an index of `from`. There is one case per move.
 Cursor pull(const Move& m, const Shape& from, Cursor c) {
   std::vector<Dim> in(from.size());
   switch (m.kind) {
@@ -60,7 +60,7 @@ Cursor pull(const Move& m, const Shape& from, Cursor c) {
   return {std::move(in), c.valid};
 }
 
-// Two neighbouring moves as one, where that is exact.
+// Merges two consecutive moves into one if that is exact.
 std::optional<Move> merged(const Move& a, const Move& b) {
   if (a.kind != b.kind) return std::nullopt;
   switch (a.kind) {
@@ -103,11 +103,11 @@ Dim ravel(std::span<const Dim> index, const Shape& shape) {
 }
 
 std::vector<Dim> unravel(Dim offset, const Shape& shape) {
-  // the layers of a model ask the same again and again
+  // memoized: the layers of a model repeat the same computation
   thread_local std::vector<std::tuple<Dim, Shape, std::vector<Dim>>> known(4096);
   auto& [known_offset, known_shape, answer] = known[fnv(offset.hash(), shape) % known.size()];
   if (!shape.empty() && known_offset == offset && known_shape == shape) return answer;
-  known_shape.clear();  // nothing is known until all of it is: an Error or a lack of memory may come between
+  known_shape.clear();  // invalidate first: an Error or bad_alloc may come before the entry is complete
   known_offset = offset;
   std::vector<Dim> index(shape.size(), 0);
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -130,7 +130,7 @@ std::vector<Dim> index_symbols(const Shape& shape) {
 
 View::View() : View(Shape{}) {}
 View::View(Shape base) {
-  // the shapes of a graph are few, and each pass asks for the plain view of every node
+  // cached: a graph has few shapes, and each pass needs the identity view of every node
   thread_local std::vector<std::shared_ptr<const Data>> known(256);
   const std::size_t h = fnv(0xcbf29ce484222325ull, base);
   std::shared_ptr<const Data>& d = known[h % known.size()];
@@ -258,7 +258,7 @@ View::Position View::locate(std::vector<Dim> index) const {
 }
 
 bool View::simple() const {
-  constexpr std::size_t kFew = 3;  // of which any may stand on an edge: nothing is asked of most views
+  constexpr std::size_t kFew = 3;  // always simple; most views take this exit
   if (moves().size() <= kFew) return true;
   if (moves().size() > kMostMoves) return false;
   if (const auto known = data_->simple.load(std::memory_order_relaxed)) return known == Data::Yes;
@@ -268,7 +268,7 @@ bool View::simple() const {
       std::size_t parts = p.offset.parts() + p.valid.parts();
       for (const Dim& d : p.index) parts += d.parts();
       return parts <= kMostParts;
-    } catch (const Error&) {  // an expression beyond what a Dim may be
+    } catch (const Error&) {  // the expression exceeds a limit of Dim
       return false;
     }
   }();
@@ -295,7 +295,7 @@ std::optional<View::Strided> View::strided() const {
     }
     s.offset = s.offset - s.strides[i] * index[i];
   }
-  // what is left of an index inside /, %, min or < is not a stride
+  // a remaining index inside /, %, min or < is not a stride
   for (const auto& [name, b] : s.offset.symbols())
     for (const Dim& i : index)
       if (i.name() == name) return std::nullopt;

@@ -9,7 +9,7 @@ using namespace detail;
 Tensor sigmoid(Operand a) {
   LC_SCOPE("sigmoid");
   LC_RETURN_IF_HALF(a, sigmoid(a));
-  // 1 / (1 + e) right of 0, e / (1 + e) left of it, e = exp(-|x|): no power overflows
+  // with e = exp(-|x|): 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0; exp never overflows
   const Tensor x = as_float(a), e = exp(neg(abs(x)));
   return with_derivative(prim::div(prim::where(prim::less_than(x, full_like(x, 0)), e, full_like(x, 1)), add(e, 1)), x,
                          [](const Tensor&, const Tensor& y) { return prim::mul(y, add(neg(y), 1)); });
@@ -18,7 +18,7 @@ Tensor softplus(Operand a, double beta, double threshold) {
   LC_SCOPE("softplus");
   LC_RETURN_IF_HALF(a, softplus(a, beta, threshold));
   const Tensor x = as_float(a), z = mul(x, beta);
-  // max(z, 0) + log1p(exp(-|z|)) does not overflow
+  // max(z, 0) + log1p(exp(-|z|)) never overflows
   const Tensor soft = prim::add(prim::maximum(z, full_like(z, 0)), log1p(exp(neg(abs(z)))));
   const Tensor y = prim::where(prim::less_than(full_like(z, threshold), z), x, mul(soft, 1 / beta));
   return with_vjp(y, {x}, [beta, threshold](const VjpCall& c) -> std::vector<Tensor> {
@@ -99,7 +99,7 @@ Tensor mish(Operand a) {
   LC_SCOPE("mish");
   LC_RETURN_IF_HALF(a, mish(a));
   const Tensor x = as_float(a);
-  // tanh(log(1 + exp x)) = p / q with p = (1 + exp x)^2 - 1 and q = p + 2, or both times e^2 right of 0, e = exp(-|x|)
+  // tanh(log(1 + exp x)) = p / q with p = (1 + exp x)^2 - 1 and q = p + 2; for x > 0 both are scaled by exp(-2 x)
   const Tensor e = exp(neg(abs(x))), right = prim::less_than(full_like(x, 0), x);
   const Tensor p = prim::where(right, add(mul(e, 2), 1), prim::mul(e, add(e, 2)));
   const Tensor q = prim::add(p, prim::where(right, mul(prim::mul(e, e), 2), full_like(x, 2)));
@@ -133,7 +133,7 @@ Tensor hardshrink(Operand a, double lambda) {
 Tensor softshrink(Operand a, double lambda) {
   LC_SCOPE("softshrink");
   const Tensor above = prim::less_than(full_like(a, lambda), a), below = prim::less_than(a, full_like(a, -lambda));
-  // what is neither above nor below is 0, NaN stays
+  // values between the bounds become 0; NaN stays NaN
   return prim::where(above, add(a, -lambda),
                      prim::where(below, add(a, lambda), prim::where(isnan(a), a, full_like(a, 0))));
 }
@@ -142,7 +142,7 @@ Tensor tanhshrink(Operand a) {
   LC_RETURN_IF_HALF(a, tanhshrink(a));
   const Tensor x = as_float(a), far = prim::add(x, neg(tanh(x)));
   if (x.dtype() == DType::F64) return far;
-  // x^3 (1/3 - ...) near 0, where x - tanh(x) would cancel
+  // x^3 (1/3 - ...) near 0, because x - tanh(x) cancels there
   const Tensor s = prim::mul(x, x);
   Tensor p = full_like(s, -0.00439837016);
   for (const double c : {0.00995592028, -0.0222016778, 0.0540068224, -0.133334875, 0.333333343})

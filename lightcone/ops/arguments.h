@@ -1,5 +1,5 @@
-// What operations take beside tensors: numbers where PyTorch says "Tensor or Number", operands that may be left out,
-// one axis or several, and the graph in which something new begins.
+// Argument types of operations other than tensors: PyTorch's "Tensor or Number", optional operands, one or several
+// axes, and the graph of a new tensor.
 #pragma once
 
 #include <concepts>
@@ -12,9 +12,9 @@
 
 namespace lc {
 
-// A tensor or a number. As in PyTorch it is the kind in which a number is written that counts, never its value: `true`
-// is a bool, 2 an integer, 2.0 a floating number. A number of a higher kind than the tensor beside it makes both i64 or
-// f32 (i64 * 2.0 is f32, u8 * 2 is u8); any other takes the tensor's element type, and halves stay halves.
+// A tensor or a number. As in PyTorch, the kind of the literal counts, not its value: `true` is a bool, 2 an integer,
+// 2.0 a float. A number of a higher kind than the tensor's promotes both to i64 or f32 (i64 * 2.0 is f32, u8 * 2 is
+// u8); otherwise the tensor's element type is kept, including 16-bit floats.
 class TensorOrNumber {
  public:
   TensorOrNumber(const Operand& t) : tensor_(t.tensor), at_(t.at) {}
@@ -28,7 +28,7 @@ class TensorOrNumber {
   const Scalar& number() const { return *number_; }
   const Tensor& tensor() const { return tensor_; }
   const SourceLocation& at() const { return at_; }
-  // The element type that a tensor of type `t` has beside this number.
+  // Returns the element type of the result if a tensor of type `t` is combined with this number.
   DType beside(DType t) const;
 
  protected:
@@ -40,7 +40,7 @@ class TensorOrNumber {
   bool bool_ = false;
   SourceLocation at_;
 };
-// The same where PyTorch also takes None, which is {}.
+// Like TensorOrNumber, with {} for PyTorch's None.
 class OptionalTensorOrNumber : public TensorOrNumber {
  public:
   using TensorOrNumber::TensorOrNumber;
@@ -49,7 +49,7 @@ class OptionalTensorOrNumber : public TensorOrNumber {
   bool given() const { return is_number() || tensor().defined(); }
 };
 
-// A tensor that may be left out: {}, or a Tensor that refers to nothing.
+// An optional tensor: {} or an undefined Tensor means none.
 class OptionalOperand {
  public:
   OptionalOperand() = default;
@@ -63,7 +63,7 @@ class OptionalOperand {
   Tensor tensor_;
 };
 
-// One number or several: 1, {0, 2}. As axes negative ones count from the end, and none mean all.
+// A list of integers or a single one: 1, {0, 2}. Negative axes count from the end; an empty list of axes means all.
 class IntList : public std::vector<int> {
  public:
   IntList() = default;
@@ -73,7 +73,7 @@ class IntList : public std::vector<int> {
 };
 using Axes = IntList;
 
-// The graph in which a new tensor is to be: a Graph, a Session, or any tensor of it.
+// The graph to which a new tensor is added: a Graph, a Session, or any tensor of it.
 struct GraphOf {
   Graph& graph;
   SourceLocation at;

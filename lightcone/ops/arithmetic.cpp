@@ -25,7 +25,7 @@ DType promote(DType a, DType b) {
   if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
   if (is_float(a)) {
     if (a == DType::F64 || b == DType::F64) return DType::F64;
-    return DType::F32;  // f32 with a half, or the two halves
+    return DType::F32;  // f32 with a 16-bit float, or f16 with bf16
   }
   const auto wide_unsigned = [](DType t) { return is_unsigned(t) && size_of(t) > 1; };
   if (wide_unsigned(a) || wide_unsigned(b))
@@ -34,7 +34,7 @@ DType promote(DType a, DType b) {
         str_cat(name(a), " and ", name(b), " are brought to no common type, as in PyTorch; cast one: ",
                 a == DType::U64 || b == DType::U64 ? "u64 fits into no signed type" : "i64 holds the numbers of both"));
   if (a == DType::Bool || b == DType::Bool) return a == DType::Bool ? b : a;
-  if (size_of(a) == size_of(b)) return DType::I16;  // u8 and i8: neither holds the other's numbers
+  if (size_of(a) == size_of(b)) return DType::I16;  // u8 and i8: neither contains the other
   return size_of(a) > size_of(b) ? a : b;
 }
 
@@ -64,7 +64,7 @@ Tensor as_float(Tensor t) { return is_float(t.dtype()) ? t : prim::cast(t, DType
 DType result_type(const Tensor& a, const Tensor& b) {
   const auto category = [](DType t) { return is_float(t) ? 2 : t == DType::Bool ? 0 : 1; };
   const DType x = a.dtype(), y = b.dtype();
-  // a tensor without axes widens the other one only into another kind of number
+  // a rank-0 tensor promotes the other one only to another kind of number
   if (a.rank() > 0 && b.rank() == 0 && category(x) >= category(y)) return x;
   if (b.rank() > 0 && a.rank() == 0 && category(y) >= category(x)) return y;
   return promote(x, y);
@@ -104,19 +104,19 @@ using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
 
 namespace {
-// `f` of two tensors, brought to one dtype and shape.
+// Applies `f` to two tensors after promotion and broadcasting.
 template <class F>
 Tensor of_two(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
   const OpScope scope(name, a.at());
   const Pair p = promoted(a, b, name);
   return f(p.a, p.b);
 }
-// Where the order does not matter a number comes second, so that 2 * x and x * 2 are one node.
+// For commutative functions: puts a number second, so that 2 * x and x * 2 are one node.
 template <class F>
 Tensor of_either(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
   return a.is_number() ? of_two(b, a, name, f) : of_two(a, b, name, f);
 }
-// The same for functions of several steps, which compute halves in f32.
+// For functions of several steps: computes 16-bit floats in f32.
 template <class F>
 Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char* name, const F& f) {
   const OpScope scope(name, a.at());
@@ -126,7 +126,7 @@ Tensor of_two_wide(const TensorOrNumber& a, const TensorOrNumber& b, const char*
 }
 Scalar negative(Scalar v) {
   if (!v.whole) return -v.value;
-  if (*v.whole == INT64_MIN && v.value < 0) return v;  // the opposite of itself
+  if (*v.whole == INT64_MIN && v.value < 0) return v;  // INT64_MIN negates to itself
   v.value = 0 - v.value, v.whole = eval::mul(*v.whole, -1);
   return v;
 }
@@ -155,7 +155,7 @@ Tensor operator/(TensorOrNumber a, TensorOrNumber b) {
                 [](const Tensor& x, const Tensor& y) { return prim::div(as_float(x), as_float(y)); });
 }
 namespace {
-// Where the remainder r of x / y has not the sign of y: one divisor too much was taken.
+// True if the remainder r of x / y has the wrong sign: the quotient is one too large.
 Tensor overshot(const Tensor& r, const Tensor& y) {
   const Tensor zero = full_like(r, 0);
   const Tensor opposite = logical_xor(prim::less_than(r, zero), prim::less_than(y, zero));
@@ -168,22 +168,22 @@ Tensor sign_of_divisor(const Tensor& x, const Tensor& y) {
 }
 Tensor floor_of_quotient(const Tensor& x, const Tensor& y) {
   if (is_unsigned(x.dtype())) return prim::div(x, y);
-  if (!is_float(x.dtype())) {  // x less a remainder of the divisor's sign may be out of range
+  if (!is_float(x.dtype())) {  // subtracting a remainder from x might overflow
     const Tensor q = prim::div(x, y);
     return prim::where(overshot(prim::mod(x, y), y), add(q, -1), q);
   }
-  // whole up to the rounding of the division; an infinite dividend has no remainder
+  // exact up to the rounding of the division; an infinite dividend has no remainder
   const Tensor r = prim::mod(x, y), towards_zero = prim::div(prim::add(x, neg(r)), y), ratio = prim::div(x, y);
   const Tensor d = prim::where(overshot(r, y), add(towards_zero, -1), towards_zero), f = floor(d);
   const Tensor whole = prim::where(prim::less_than(full_like(d, 0.5), prim::add(d, neg(f))), add(f, 1), f);
   const Tensor zero = full_like(y, 0);
   const Tensor q =
       prim::where(prim::equal(y, zero), ratio, prim::where(prim::equal(whole, zero), prim::mul(zero, ratio), whole));
-  return with_vjp(q, {x, y}, [](const VjpCall& c) -> std::vector<Tensor> {  // it is made of steps
+  return with_vjp(q, {x, y}, [](const VjpCall& c) -> std::vector<Tensor> {  // piecewise constant
     return {full_like(c.in[0], 0), full_like(c.in[1], 0)};
   });
 }
-// alpha b, where b may be a number as well
+// Returns alpha b; b may be a number.
 TensorOrNumber times(const TensorOrNumber& b, const Scalar& alpha) {
   if (!b.is_number()) return TensorOrNumber(alpha.whole ? b * *alpha.whole : b * alpha.value, b.at());
   const Scalar n = b.number();
@@ -257,7 +257,7 @@ Tensor pow(TensorOrNumber a, TensorOrNumber b) {
 Tensor maximum(Operand a, Operand b) { return of_two(a, b, "maximum", prim::maximum); }
 Tensor minimum(Operand a, Operand b) { return of_two(a, b, "minimum", prim::minimum); }
 namespace {
-// A bound as a tensor that t, of the type and shape of both, is compared with.
+// Returns a bound as a tensor, promoted and broadcast with t, which is updated.
 Tensor bound_of(Tensor& t, const OptionalTensorOrNumber& b) {
   const Pair p = promoted(TensorOrNumber(t), b, "clamp");
   t = p.a;
@@ -280,7 +280,7 @@ Tensor clamp(Operand a, OptionalTensorOrNumber low, OptionalTensorOrNumber high)
   LC_SCOPE("clamp");
   if (!low.given() && !high.given()) throw Error("clamp", "needs an end: min or max");
   Tensor x = a;
-  for (const auto* b : {&low, &high, &low})  // each may widen or stretch what the others are compared with
+  for (const auto* b : {&low, &high, &low})  // each bound may change the type or shape of the comparison
     if (b->given()) bound_of(x, *b);
   if ((!low.given() || low.is_number()) && (!high.given() || high.is_number()))
     return between(x, low.given() ? std::optional(low.number()) : std::nullopt,
@@ -305,7 +305,7 @@ Tensor atan2(Operand y, Operand x) {
   LC_RETURN_IF_EITHER_HALF(y, x, atan2(y, x));
   const Pair p = promoted(y, x, "atan2");
   const Tensor u = as_float(p.a), v = as_float(p.b), zero = full_like(u, 0), inf = full_like(u, kInf);
-  const auto negative = [&](const Tensor& t) {  // or -0
+  const auto negative = [&](const Tensor& t) {  // including -0
     return logical_or(prim::less_than(t, zero),
                       logical_and(prim::equal(t, zero), prim::less_than(prim::recip(t), zero)));
   };
@@ -341,7 +341,7 @@ Tensor logaddexp(Operand a, Operand b) {
   const Pair p = promoted(a, b, "logaddexp");
   const Tensor u = as_float(p.a), v = as_float(p.b);
   const Tensor r = prim::add(prim::maximum(u, v), log1p(exp(neg(abs(prim::add(u, neg(v)))))));
-  const Tensor y = prim::where(prim::equal(u, v), add(u, std::numbers::ln2), r);  // equal infinities have no difference
+  const Tensor y = prim::where(prim::equal(u, v), add(u, std::numbers::ln2), r);  // inf - inf is NaN
   return with_vjp(y, {u, v}, [](const VjpCall& c) -> std::vector<Tensor> {
     const auto share = [&](const Tensor& t) { return prim::mul(c.g(), exp(prim::add(t, neg(c.y())))); };
     return {share(c.in[0]), share(c.in[1])};
@@ -367,7 +367,7 @@ Tensor lerp(Operand a, Operand b, TensorOrNumber weight) {
   LC_RETURN_IF_EITHER_HALF(a, b, lerp(a, b, weight));
   const Pair p = promoted(a, b, "lerp");
   const Tensor u = as_float(p.a), v = as_float(p.b), d = prim::add(v, neg(u));
-  // from the nearer end, so that weights 0 and 1 give the ends
+  // interpolates from the nearer end, so that weights 0 and 1 are exact
   if (weight.is_number()) {
     const double w = weight.number().value;
     return w < 0.5 ? prim::add(u, mul(d, w)) : prim::add(v, mul(d, w - 1));
@@ -421,7 +421,7 @@ Tensor isnan(Operand a) {
   if (!is_float(a->dtype())) return full(a->graph(), a->shape(), 0, DType::Bool);
   return logical_not(prim::equal(a, a));
 }
-// E4M3FN has no infinity to compare with.
+// E4M3FN has no infinity to compare with, so it is widened.
 static Tensor with_infinities(const Operand& a) { return is_f8(a->dtype()) ? prim::cast(a, DType::F32) : a.tensor; }
 Tensor isinf(Operand a) {
   LC_SCOPE("isinf");
@@ -443,7 +443,7 @@ Tensor isneginf(Operand a) {
 }
 Tensor where(Operand condition, TensorOrNumber a, TensorOrNumber b) {
   const OpScope scope("where", condition.at);
-  if (a.is_number() && b.is_number()) {  // torch's types of numbers: i64 and f32
+  if (a.is_number() && b.is_number()) {  // PyTorch's types of numbers: i64 and f32
     const bool whole = a.number().whole && b.number().whole;
     const Tensor like = full(condition->graph(), condition->shape(), 0, whole ? DType::I64 : DType::F32);
     return where(condition, number_like(like, a.number()), b);

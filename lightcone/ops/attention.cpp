@@ -9,12 +9,12 @@ using namespace detail;
 
 namespace {
 
-// Keys or values, one for each query head.
+// Repeats keys or values so that each query head has its own.
 Tensor for_heads(const Tensor& t, const Tensor& q) {
   if (q.rank() < 3 || q.extent(-3) == t.extent(-3)) return t;
   return repeat_interleave(t, static_cast<int>(*(q.extent(-3) / t.extent(-3)).constant()), -3);
 }
-// Back again: heads that shared a key or a value add up.
+// The transpose of for_heads: sums over the query heads that share a key head.
 Tensor for_keys(const Tensor& t, const Tensor& k) {
   if (t.rank() < 3 || t.extent(-3) == k.extent(-3)) return t;
   Shape s = t.shape();
@@ -49,8 +49,7 @@ std::vector<Tensor> define_gradients(const Attributes& a, std::span<const Tensor
   return {matmul(d, keys), for_keys(matmul(d.transpose(-1, -2), q), k), for_keys(matmul(p.transpose(-1, -2), g), v)};
 }
 
-// The derivative as one operation, where heads and what is before them are plain: [..., h, s, d] with the same axes
-// before h everywhere.
+// True if the derivative can be a single operation: q, k and v are [..., h, s, d] with equal leading axes.
 bool plain(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask) {
   for (int i = 0; i + 3 < q.rank(); ++i)
     if (!(q.extent(i) == k.extent(i)) || !(q.extent(i) == v.extent(i))) return false;
@@ -82,7 +81,7 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, Attention
     return prim::cast(attention(wide(q), wide(k), wide(v), o), q->dtype());
   }
   Tensor keys = k, values = v;
-  if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // each key head serves a group of query heads
+  if (q->rank() > 2 && !(q->extent(-3) == k->extent(-3))) {  // grouped-query attention
     const Dim heads = q->extent(-3), kv = k->extent(-3);
     const auto group = kv == Dim(0) ? std::nullopt : (heads / kv).constant();
     if (!group || !(kv * Dim(*group) == heads))

@@ -1,14 +1,14 @@
-// The derivative of attention as one operation.
+// The derivative of attention as a single operation.
 #pragma once
 
 #include "lightcone/core/composite.h"
 
 namespace lc {
 
-// q [..., h, s, d], k [..., kv, t, d], v [..., kv, t, e], the cotangent of the result [..., h, s, e], all of one
-// floating type, and, where something is masked, a bool mask that broadcasts to [..., h, s, t] (true: look) -> the
-// cotangents of q, k and v. Attributes: scale; causal, 0 or 1. Its definition writes the probabilities out; a kernel
-// need not.
+// A composite that maps q [..., h, s, d], k [..., kv, t, d], v [..., kv, t, e] and the cotangent of the result [..., h,
+// s, e], all of one floating type, to the cotangents of q, k and v. If `masked`, a further operand is a bool mask that
+// broadcasts to [..., h, s, t] (true: attend). Attributes: scale; causal, 0 or 1. The definition materializes the
+// probabilities; a kernel need not.
 const CompositeRef& attention_gradients(bool masked);
 
 }  // namespace lc

@@ -1,21 +1,22 @@
-// Convolutions and pools with PyTorch's names and arguments (torch.nn.functional), each a call of conv(),
-// conv_transpose(), max_pool() and so on (ops.h, which says the shapes) that checks the number of spatial axes. Sizes
-// are one number, or one for each axis. As in torch x may also be one sample, without the axis of a batch; so is the
-// result then.
+// Convolutions and pools with PyTorch's names and arguments (torch.nn.functional). Each checks the number of spatial
+// axes and calls conv(), conv_transpose(), max_pool() and so on (ops.h describes shapes). Sizes are one number, or one
+// per axis. As in PyTorch, x may be a single sample without a batch axis; then the result has none either.
 #pragma once
 
 #include "lightcone/ops/ops.h"
 
 namespace lc {
 
-// x [batch, in, n...], weight [out, in / groups, k...], bias [out] or {}.
+// Convolves x [batch, in, n] with weight [out, in / groups, k]; bias is [out] or {}.
 Tensor conv1d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
               const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
+// Convolves x [batch, in, h, w] with weight [out, in / groups, kh, kw].
 Tensor conv2d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
               const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
+// Convolves x [batch, in, d, h, w] with weight [out, in / groups, kd, kh, kw].
 Tensor conv3d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
               const IntList& padding = 0, const IntList& dilation = 1, int groups = 1);
-// x [batch, in, n...], weight [in, out / groups, k...].
+// The transposed convolution of x [batch, in, n] with weight [in, out / groups, k]; bias is [out] or {}.
 Tensor conv_transpose1d(Operand x, Operand weight, OptionalOperand bias = {}, const IntList& stride = 1,
                         const IntList& padding = 0, const IntList& output_padding = 0, int groups = 1,
                         const IntList& dilation = 1);
@@ -26,7 +27,7 @@ Tensor conv_transpose3d(Operand x, Operand weight, OptionalOperand bias = {}, co
                         const IntList& padding = 0, const IntList& output_padding = 0, int groups = 1,
                         const IntList& dilation = 1);
 
-// Without a stride it is the kernel's size.
+// Max pooling. The default stride is kernel_size.
 Tensor max_pool1d(Operand x, const IntList& kernel_size, const IntList& stride = {}, const IntList& padding = 0,
                   const IntList& dilation = 1, bool ceil_mode = false);
 Tensor max_pool2d(Operand x, const IntList& kernel_size, const IntList& stride = {}, const IntList& padding = 0,

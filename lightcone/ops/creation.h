@@ -1,30 +1,33 @@
-// Tensors that begin in a graph: constants, ranges, patterns. `in` is a Graph, a Session or any tensor of the graph.
-// None of them takes memory: what is known of an element is computed where it is read.
+// New tensors in a graph: constants, ranges, patterns. `in` is a Graph, a Session or any tensor of the graph. None of
+// them takes memory: elements are computed where they are read.
 #pragma once
 
 #include "lightcone/ops/arguments.h"
 
 namespace lc {
 
-// Without a dtype they are f32, whatever the number.
+// A tensor of zeros; the default dtype is f32.
 Tensor zeros(GraphOf in, const Shape& size, DType dtype = DType::F32);
+// A tensor of ones.
 Tensor ones(GraphOf in, const Shape& size, DType dtype = DType::F32);
-Tensor empty(GraphOf in, const Shape& size, DType dtype = DType::F32);  // zeros: nothing here is undefined
+Tensor empty(GraphOf in, const Shape& size, DType dtype = DType::F32);  // zeros: there is no uninitialised memory
+// A tensor of `fill_value`; the default dtype is f32 for any number.
 Tensor full(GraphOf in, const Shape& size, Scalar fill_value, DType dtype = DType::F32);
-// Of the shape of `a` and, unless another is given, of its element type.
+// Zeros with the shape of `a` and, unless given, its element type.
 Tensor zeros_like(Operand a, std::optional<DType> dtype = {});
 Tensor ones_like(Operand a, std::optional<DType> dtype = {});
 Tensor empty_like(Operand a, std::optional<DType> dtype = {});
 Tensor full_like(Operand a, Scalar fill_value, DType dtype);
 
-// start, start + step, ... below end (above, for a negative step). As in torch whole numbers give i64 and others f32
-// unless a dtype is given; an Error where the step is 0 or leads away from the end.
+// start, start + step, ... below end (above, for a negative step). As in PyTorch, integers give i64 and other numbers
+// f32 unless dtype is given. Throws Error if the step is 0 or leads away from the end.
 Tensor arange(GraphOf in, Scalar start, Scalar end, Scalar step = 1, std::optional<DType> dtype = {});
 // 0, 1, ..., end - 1; `end` may be symbolic.
 Tensor arange(GraphOf in, Dim end, DType dtype = DType::I64);
-// `steps` numbers from start to end, both ends included.
+// `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(GraphOf in, double start, double end, int steps, DType dtype = DType::F32);
+// The identity matrix [n, n].
 Tensor eye(GraphOf in, Dim n, DType dtype = DType::F32);
-Tensor eye(GraphOf in, Dim n, Dim m, DType dtype = DType::F32);  // [n, m]
+Tensor eye(GraphOf in, Dim n, Dim m, DType dtype = DType::F32);  // [n, m] with ones on the main diagonal
 
 }  // namespace lc

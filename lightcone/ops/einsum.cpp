@@ -1,5 +1,5 @@
-// einsum: operands are multiplied and summed from left to right, two at a time, so that each step is
-// a contraction a back end knows.
+// einsum: multiplies and sums the operands from left to right, two at a time, so that each step is a contraction that
+// back ends recognise.
 #include <map>
 
 #include "lightcone/composites/composites.h"
@@ -9,7 +9,7 @@ namespace lc {
 using namespace detail;
 namespace {
 
-using Labels = std::vector<int>;  // a letter, or kDots + the place of an ellipsis axis from the right
+using Labels = std::vector<int>;  // a letter, or kDots + index of an ellipsis axis from the right
 constexpr int kDots = 256;
 
 struct Factor {
@@ -44,7 +44,7 @@ struct Equation {
     for (std::string& t : terms) dots(t);
     dots(output);
   }
-  // one "..." becomes '.', everything else is a letter
+  // replaces "..." by '.'; other characters must be letters
   void dots(std::string& t) const {
     const auto at = t.find("...");
     if (at != t.npos) t.erase(at, 3);
@@ -65,7 +65,7 @@ Labels label(const std::string& term, int dots) {
   return l;
 }
 
-// A letter named twice: the diagonal.
+// Takes the diagonal over a letter that appears twice.
 void take_diagonals(Factor& f) {
   for (std::size_t i = 0; i < f.labels.size(); ++i)
     for (std::size_t j = f.labels.size(); j-- > i + 1;)
@@ -87,7 +87,7 @@ void sum_out(Factor& f, const Keep& keep) {
     }
 }
 
-// The axes of f in the order of `labels`, repeated where f has none or only one element.
+// Permutes the axes of f to the order of `labels` and broadcasts missing axes and those of extent 1.
 Tensor aligned(const Factor& f, const Labels& labels, const Shape& full) {
   std::vector<int> order;
   Shape ones;
@@ -99,7 +99,7 @@ Tensor aligned(const Factor& f, const Labels& labels, const Shape& full) {
   return f.x.permute(order).reshape(ones).expand(full);
 }
 
-// a * b, summed over what `keep` does not name. The kept axes come in the order of `first`.
+// Multiplies a and b and sums over labels for which `keep` is false. Kept axes have the order of `first`.
 template <class Keep>
 Factor contract(const Factor& a, const Factor& b, const Labels& first, const Keep& keep) {
   Labels kept, summed;
@@ -120,7 +120,7 @@ Factor contract(const Factor& a, const Factor& b, const Labels& first, const Kee
   }
   Tensor x = aligned(a, all, full), y = aligned(b, all, full);
   if (summed.empty()) return {prim::mul(x, y), kept};
-  // one summed axis, so that a back end sees a matrix product
+  // merges the summed axes, so that back ends see a matrix product
   Shape rows(full.begin(), full.begin() + static_cast<std::ptrdiff_t>(kept.size()));
   rows.push_back(product(Shape(full.begin() + static_cast<std::ptrdiff_t>(kept.size()), full.end())));
   return {prim::sum_reduce(prim::mul(x.reshape(rows), y.reshape(rows)), static_cast<int>(kept.size())), kept};
@@ -198,7 +198,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, co
   sum_out(r, [&](int c) { return needed_after(0, c); });
   for (std::size_t t = 1; t < all.size(); ++t) {
     const auto needed = [&](int c) { return needed_after(t, c); };
-    // what only one of the two has is summed before they meet
+    // axes that only one of the two has are summed before the product
     sum_out(all[t], [&](int c) { return needed(c) || contains(r.labels, c); });
     sum_out(r, [&](int c) { return needed(c) || contains(all[t].labels, c); });
     r = contract(r, all[t], out, needed);

@@ -14,7 +14,7 @@ Tensor gather(Operand a, int axis, Operand index) {
   LC_SCOPE("gather");
   if (is_number(a, axis) && index->rank() <= 1) return gather(row_of(a), 0, row_of(index)).reshape(index->shape());
   axis = wrap_axis(axis, a->rank(), a->shape(), "gather");
-  Tensor data = a;  // other axes may be longer than the index
+  Tensor data = a;  // other axes may be longer than those of the index
   for (int i = 0; i < a->rank() && index->rank() == a->rank(); ++i)
     if (i != axis && provably_below(a->extent(i), index->extent(i)))
       throw Error("gather", str_cat("an index ", str(index->shape()), " leaves ", str(a->shape()), " at axis ", i));
@@ -26,7 +26,7 @@ Tensor index_select(Operand a, int axis, Operand index) {
   LC_SCOPE("index_select");
   if (is_number(a, axis) && (index->rank() == 0 || index->shape() == Shape{1}))
     return number_of(index_select(row_of(a), 0, row_of(index)));
-  index.tensor = row_of(index);  // torch takes a number for a row of one
+  index.tensor = row_of(index);  // PyTorch accepts a scalar index as [1]
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_select");
   if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
   Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
@@ -34,7 +34,7 @@ Tensor index_select(Operand a, int axis, Operand index) {
   return prim::gather(a, in_range(index, a->extent(axis)).reshape(s).expand(wide), axis);
 }
 namespace {
-// The rows that ids say, of which those of the padding have no cotangent.
+// Returns the rows for ids with zero gradient for the row padding_idx.
 Tensor without_derivative_of(const Tensor& rows, const Tensor& ids, std::int64_t padding_idx) {
   static const CompositeRef c = std::make_shared<const Composite>(
       Composite{.name = "padding_idx",
@@ -71,7 +71,7 @@ Tensor one_hot(Operand ids, Dim classes) {
   return prim::cast(prim::equal(in_range(ids, classes).unsqueeze(ids->rank()).expand(s), i), DType::I64);
 }
 namespace {
-// PyTorch's index may be shorter than the base beside `axis`, and the source longer than the index.
+// PyTorch allows an index shorter than the base along other axes, and a source longer than the index.
 Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand& src, const char* op,
                  Tensor (*write)(Operand, Operand, Operand, int)) {
   const OpScope scope(op, a.at);
@@ -94,7 +94,7 @@ Tensor scattered(const Operand& a, int axis, const Operand& index, const Operand
     if (room.bounds().lo < 0) throw Error(op, str_cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
     const auto more = room.constant();
     if (!more) throw Error(op, str_cat("an index ", str(index->shape()), " does not fit ", str(a->shape())));
-    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
+    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // -1 writes nothing
     from = from.pad(i, 0, room);
   }
   return write(a, at, from, axis);
@@ -122,7 +122,7 @@ Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& s
   return index->reshape(s).expand(src->shape());
 }
 }  // namespace
-// A number with a number for a source, as rows of one.
+// Treats a scalar with a scalar source as rows of one element; returns true in this case.
 bool as_rows(Operand& a, int axis, Operand& index, Operand& src) {
   index.tensor = row_of(index);
   if (!is_number(a, axis) || src->rank() != 0) return false;

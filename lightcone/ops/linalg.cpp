@@ -27,7 +27,7 @@ Tensor matmul(Operand a, Operand b) {
   yb.resize(yb.size() - 2);
   Shape batch = broadcast(xb, yb, "matmul"), full = batch;
   full.insert(full.end(), {m, n, k});
-  // [..., m, 1, k] * [..., 1, n, k], summed over k
+  // multiplies [..., m, 1, k] by [..., 1, n, k] and sums over k
   const Tensor left = expand_to(x.unsqueeze(x.rank() - 1), full);
   const Tensor right = expand_to(y.transpose(-1, -2).unsqueeze(y.rank() - 2), full);
   Tensor r = prim::sum_reduce(prim::mul(left, right), static_cast<int>(full.size()) - 1);

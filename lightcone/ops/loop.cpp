@@ -11,7 +11,7 @@ namespace {
 
 std::string described(const Tensor& t) { return str_cat(name(t.dtype()), " ", str(t.shape())); }
 
-// How many steps there are.
+// Returns the number of steps.
 std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& o) {
   std::optional<std::int64_t> length = o.length;
   if (length && *length < 0) throw Error("scan", str_cat("a length of ", *length));
@@ -31,7 +31,7 @@ std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& o) {
   return *length;
 }
 
-// The next states have the types of those before.
+// Throws Error unless the next states have the types of the previous ones.
 void check_state(const std::vector<Tensor>& before, const std::vector<Tensor>& next) {
   if (before.size() != next.size())
     throw Error("scan", str_cat("there are ", before.size(), " states, and the function gives ", next.size()));
@@ -67,7 +67,7 @@ Scanned of_no_steps(const ScanBody& f, const std::vector<Tensor>& state, const s
   return r;
 }
 
-// Stands for a value that the function is called with.
+// A stand-in for an argument while the function is traced.
 Tensor placeholder(const Graph& g, Shape shape, DType type) {
   static const auto c = std::make_shared<const Composite>(
       Composite{.name = "placeholder",
@@ -76,7 +76,7 @@ Tensor placeholder(const Graph& g, Shape shape, DType type) {
   return call(c, {full(g, std::move(shape), 0, type)}, {{"number", static_cast<std::int64_t>(g.size())}})[0];
 }
 
-// Takes what a function wrote into a graph out of it, as a graph of its own.
+// Extracts the nodes that a function added to a graph into a graph of their own.
 class Extraction {
  public:
   Extraction(const Graph& from, const std::vector<Tensor>& given);
@@ -92,7 +92,7 @@ class Extraction {
   const Graph& from_;
   LoopBody body_;
   std::map<NodeId, NodeId> to_;
-  std::set<NodeId> depends_;  // on what the function was given
+  std::set<NodeId> depends_;  // nodes that depend on the function's arguments
   std::vector<Tensor> captured_;
 };
 
@@ -111,7 +111,7 @@ void Extraction::input(const Tensor& t, bool captured) {
   to_[t.edge().node] = id;
 }
 
-// The nodes that depend on what was given, and what they read, also for their derivatives.
+// Finds the nodes that depend on the arguments, and their operands, including those of derivatives.
 std::set<NodeId> Extraction::needed(const std::vector<Tensor>& outputs) const {
   std::set<NodeId> all;
   std::vector<NodeId> open;
@@ -159,7 +159,7 @@ TensorType stacked(TensorType t, std::int64_t length) {
   return t;
 }
 
-// Last states, ys, states before each step.
+// Result types in order: last states, ys, states before each step.
 std::vector<TensorType> result_types(const LoopBody& b) {
   std::vector<TensorType> types;
   for (std::size_t k = 0; k < b.states + b.ys; ++k) {

@@ -1,4 +1,4 @@
-// scan: a function applied along an axis, with a state that goes from step to step (jax.lax.scan).
+// scan: applies a function along an axis, carrying a state from step to step (jax.lax.scan).
 //
 //   // cumulative sums of xs [t, n], and the last one
 //   const Scanned r = scan(
@@ -10,11 +10,11 @@
 //   r.state[0];  // [n]
 //   r.ys[0];     // [t, n]
 //
-// The function writes graph code. It is called once, before anything runs, and what it wrote is one node of the graph:
-// a device compiles it once and runs it once a step, or unrolls it. (With symbolic extents it is unrolled at once.) It
-// may read tensors from outside of it, which stay the same from step to step, random numbers among them: draw what
-// should differ outside, for all steps. Derivatives go through all of it (autograd/loops.cpp): the backward pass is a
-// scan, too, and computes a step again from its state.
+// The function builds graph code. It is called once, at build time, and the result is one node of the graph, which a
+// device compiles once and runs in a loop, or unrolls. (With symbolic extents it is unrolled at once.) It may read
+// outside tensors, which are loop-invariant, including random numbers: draw per-step numbers outside, for all steps.
+// Everything is differentiable (autograd/loops.cpp): the backward pass is also a scan, which recomputes each step from
+// its state.
 #pragma once
 
 #include <functional>
@@ -32,30 +32,30 @@ namespace lc {
 struct Scanned {
   std::vector<Tensor> state, ys;
 };
-// One step: the states as they are and the slices of this step (without axis 0) to the next states and what this step
-// gives.
+// A step of the loop: maps the current states and this step's slices (without axis 0) to the next states and this
+// step's ys.
 using ScanBody = std::function<Scanned(const std::vector<Tensor>& state, const std::vector<Tensor>& x)>;
 
 struct ScanOptions {
-  bool reverse = false;                     // from the last slice to the first; ys stay in the order of xs
-  std::optional<std::int64_t> length = {};  // of axis 0; needed where there are no xs
-  // Keep the states before each step for the derivative? Without them it runs the loop once more: for functions that
-  // have a derivative of their own.
+  bool reverse = false;                     // from the last slice to the first; ys keep the order of xs
+  std::optional<std::int64_t> length = {};  // extent of axis 0; required without xs
+  // Keeps the states before each step for the derivative, which otherwise runs the loop again. Set it to false for
+  // functions with a derivative of their own.
   bool keep_states = true;
 };
 
-// For k = 0, 1, ... or backwards: {state, ys[k]} = f(state, xs[k]), where xs[k] is slice k of axis 0 of every one of
-// xs. Gives the states behind the last step, and every y stacked on a new axis 0. Without any step (length 0) that is
-// `state` as it was given and ys of extent 0, whose shape f is asked for with zeros.
+// Computes {state, ys[k]} = f(state, xs[k]) for k = 0, 1, ... (or backwards), where xs[k] is slice k of axis 0 of each
+// of xs. Returns the states after the last step and the ys stacked on a new axis 0. With length 0 it returns `state`
+// unchanged and ys of extent 0, whose shapes come from calling f with zeros.
 //
-// An Error where xs differ in their length, where the length is not a number, where f gives another number of states,
-// another shape or another dtype than the state had, or a y that differs from step to step.
+// Throws Error if xs differ in length, if the length is not a number, if f changes the number, shape or dtype of the
+// states, or if it returns an undefined y.
 Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> xs, const ScanOptions& o = {},
              const Tensor::At& at = Tensor::At::current());
 
-// While `condition` of the state (bool, a scalar) holds: state = body(state), at most `max_steps` times
-// (jax.lax.while_loop, torch.while_loop, with a bound). Gives the last state. It is a scan whose state stays once the
-// condition fails, so it has derivatives; a device stops as soon as a step changes nothing.
+// Repeats state = body(state) while condition(state), a bool scalar, holds, at most `max_steps` times
+// (jax.lax.while_loop, torch.while_loop, with a bound). Returns the last state. It is a scan that keeps its state once
+// the condition fails, so it has derivatives; a device stops as soon as a step changes nothing.
 using WhileCondition = std::function<Tensor(const std::vector<Tensor>& state)>;
 using WhileBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& state)>;
 std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody& body, std::vector<Tensor> state,
@@ -64,12 +64,12 @@ std::vector<Tensor> while_loop(const WhileCondition& condition, const WhileBody&
 // ---- for autograd and devices ---------------------------------------------------------------------
 
 std::vector<Tensor> call_loop(const std::shared_ptr<const LoopBody>& body, std::vector<Tensor> operands);
-// The outputs of a body for these inputs, appended to their graph, with the derivatives that its operations have.
-// `replaced` are nodes of the body, and what stands in their place.
+// Appends the outputs of a body for these inputs to graph `g`, with the derivatives attached to its operations.
+// `replaced` maps nodes of the body to their replacements.
 std::vector<Tensor> instantiate(const LoopBody& body, std::span<const Tensor> inputs, Graph& g,
                                 const std::map<NodeId, Tensor>& replaced = {});
 
-// What scan() makes of a function before it is a node.
+// The traced function of a scan() before it becomes a node.
 struct TracedLoop {
   std::shared_ptr<LoopBody> body;
   std::vector<Tensor> operands;  // initial states, xs, captures

@@ -5,7 +5,7 @@ namespace lc {
 using namespace detail;
 
 namespace {
-// Over the last axes, without weight and bias. The input is not a half.
+// Normalises over the last axes, without weight and bias. The input is not a 16-bit float.
 Tensor normalised(const Tensor& x, int axes, double eps) {
   Axes over;
   for (int i = -axes; i < 0; ++i) over.push_back(i);
@@ -87,8 +87,8 @@ Tensor group_norm(Operand x, int num_groups, OptionalOperand weight, OptionalOpe
 }
 
 namespace {
-// Each run moves the running statistics, inputs of the graph, by `momentum` of the way to those of a batch; `var` is
-// one of `count` elements, and the unbiased one is kept.
+// Makes each run move the running statistics (inputs of the graph) towards those of the batch by `momentum`. `var` is
+// the biased variance of `count` elements; the unbiased one is stored.
 void move_statistics(const OptionalOperand& running_mean, const OptionalOperand& running_var, const Tensor& mean,
                      const Tensor& var, const Dim& count, double momentum) {
   Graph& g = mean.graph();

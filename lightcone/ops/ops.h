@@ -1,12 +1,11 @@
-// PyTorch's vocabulary, written in the twelve. Names and semantics are PyTorch's: broadcasting,
-// dtype promotion, negative axes, NaN, infinities, ties and empty tensors included; halves (f16, bf16)
-// are computed in f32 and rounded once, at the end of an operation. Nothing computes here; each call
-// adds nodes to the graph of its operands.
+// PyTorch's vocabulary, built from the primitives. Names and semantics are PyTorch's, including broadcasting, dtype
+// promotion, negative axes, NaN, infinities, ties and empty tensors. 16-bit floats are computed in f32 and rounded
+// once, at the end of an operation. Nothing is computed here: each call adds nodes to the graph of its operands.
 //
-// Every function throws an lc::Error when shapes do not fit, an axis does not exist, dtypes cannot
-// meet or an option makes no sense: when it is called, before anything runs. It carries the user's line:
+// Every function throws Error when called, before anything runs, if shapes do not fit, an axis does not exist, dtypes
+// cannot be promoted or an option is invalid. The message names the user's line:
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512 (at main.cpp:12)
-// What depends on data never throws: an index out of range reads 0 and writes nothing.
+// Data never causes an Error: an index out of range reads 0 and writes nothing.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -26,9 +25,9 @@ Tensor operator+(TensorOrNumber a, TensorOrNumber b);
 Tensor operator-(TensorOrNumber a, TensorOrNumber b);
 Tensor operator*(TensorOrNumber a, TensorOrNumber b);
 Tensor operator/(TensorOrNumber a, TensorOrNumber b);  // true division; integers become f32
-Tensor operator%(TensorOrNumber a, TensorOrNumber b);  // torch.remainder: the sign of the divisor
+Tensor operator%(TensorOrNumber a, TensorOrNumber b);  // torch.remainder: sign of the divisor
 Tensor operator-(Operand a);
-// a = a + b, and so on. As in PyTorch a keeps its shape and element type; an Error where the result has others.
+// Sets a = a + b, and so on. As in PyTorch, a keeps its shape and element type. Throws Error if the result's differ.
 Tensor& operator+=(Tensor& a, TensorOrNumber b);
 Tensor& operator-=(Tensor& a, TensorOrNumber b);
 Tensor& operator*=(Tensor& a, TensorOrNumber b);
@@ -41,20 +40,20 @@ Tensor mul(TensorOrNumber a, TensorOrNumber b);
 Tensor div(TensorOrNumber a, TensorOrNumber b, RoundingMode rounding_mode = RoundingMode::None);
 Tensor neg(Operand a);
 Tensor remainder(TensorOrNumber a, TensorOrNumber b);
-Tensor fmod(TensorOrNumber a, TensorOrNumber b);  // the sign of the dividend
+Tensor fmod(TensorOrNumber a, TensorOrNumber b);  // sign of the dividend
 Tensor floor_divide(TensorOrNumber a, TensorOrNumber b);
 Tensor pow(TensorOrNumber a, TensorOrNumber b);
-Tensor maximum(Operand a, Operand b);  // NaN wins
+Tensor maximum(Operand a, Operand b);  // NaN propagates
 Tensor minimum(Operand a, Operand b);
-Tensor clamp(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});  // min where the two cross
-Tensor clip(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});   // the same
+Tensor clamp(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});  // min wins if min > max
+Tensor clip(Operand a, OptionalTensorOrNumber min, OptionalTensorOrNumber max = {});   // same as clamp()
 Tensor clamp_min(Operand a, TensorOrNumber min);
 Tensor clamp_max(Operand a, TensorOrNumber max);
 Tensor atan2(Operand y, Operand x);
 Tensor hypot(Operand a, Operand b);
-Tensor logaddexp(Operand a, Operand b);  // log(exp(a) + exp(b)) without overflow
+Tensor logaddexp(Operand a, Operand b);  // log(exp(a) + exp(b)), without overflow
 Tensor logaddexp2(Operand a, Operand b);
-Tensor xlogy(TensorOrNumber a, TensorOrNumber b);  // a log(b), 0 where a is 0
+Tensor xlogy(TensorOrNumber a, TensorOrNumber b);  // a log(b), but 0 where a is 0
 Tensor lerp(Operand a, Operand b, TensorOrNumber weight);
 
 // ---- comparisons and logic: results are bool -------------------------------------------------
@@ -66,7 +65,7 @@ Tensor lt(TensorOrNumber a, TensorOrNumber b);
 Tensor gt(TensorOrNumber a, TensorOrNumber b);
 Tensor le(TensorOrNumber a, TensorOrNumber b);
 Tensor ge(TensorOrNumber a, TensorOrNumber b);
-Tensor eq(TensorOrNumber a, TensorOrNumber b);  // not operator==: containers of tensors need that one
+Tensor eq(TensorOrNumber a, TensorOrNumber b);  // not operator==, which containers of tensors need
 Tensor ne(TensorOrNumber a, TensorOrNumber b);
 Tensor logical_not(Operand a);
 Tensor logical_and(Operand a, Operand b);
@@ -78,16 +77,16 @@ Tensor isposinf(Operand a);
 Tensor isneginf(Operand a);
 Tensor isfinite(Operand a);
 Tensor where(Operand condition, TensorOrNumber a, TensorOrNumber b);
-Tensor masked_fill(Operand a, Operand mask, Scalar value);  // an Error where a's element type cannot hold the value
-// Infinities become `posinf` and `neginf`, by default the largest and the smallest number of the element type.
+Tensor masked_fill(Operand a, Operand mask, Scalar value);  // throws Error if a's type cannot hold the value
+// Replaces NaN and infinities; the default for infinities is the largest and smallest number of the element type.
 Tensor nan_to_num(Operand a, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
 
-// ---- unary: integers become f32 where the result is not whole ---------------------------------
+// ---- unary: integers become f32 unless the result is an integer --------------------------------
 Tensor abs(Operand a);
 Tensor positive(Operand a);
 Tensor sign(Operand a);
-Tensor sgn(Operand a);      // the same
-Tensor signbit(Operand a);  // bool; true of -0, false of NaN
+Tensor sgn(Operand a);      // same as sign()
+Tensor signbit(Operand a);  // bool; true for -0, false for NaN
 Tensor square(Operand a);
 Tensor exp(Operand a);
 Tensor exp2(Operand a);
@@ -111,14 +110,14 @@ Tensor tanh(Operand a);
 Tensor asinh(Operand a);
 Tensor acosh(Operand a);
 Tensor atanh(Operand a);
-Tensor logit(Operand a, std::optional<double> eps = {});  // of clamp(a, eps, 1 - eps)
+Tensor logit(Operand a, std::optional<double> eps = {});  // of clamp(a, eps, 1 - eps) if eps is given
 Tensor erf(Operand a);
 Tensor erfc(Operand a);
 Tensor floor(Operand a);
 Tensor ceil(Operand a);
 Tensor trunc(Operand a);
 Tensor frac(Operand a);
-Tensor round(Operand a, int decimals = 0);  // halves to even
+Tensor round(Operand a, int decimals = 0);  // ties to even
 Tensor to(Operand a, DType dtype);
 
 // ---- activations (torch.nn.functional) --------------------------------------------------------
@@ -143,19 +142,19 @@ Tensor hardshrink(Operand a, double lambda = 0.5);
 Tensor softshrink(Operand a, double lambda = 0.5);
 Tensor tanhshrink(Operand a);
 Tensor threshold(Operand a, Scalar threshold, Scalar value);
-Tensor prelu(Operand a, Operand weight);  // weight [1] or [channels]; channels are axis 1
+Tensor prelu(Operand a, Operand weight);  // weight [1] or [channels]; axis 1 is channels
 Tensor glu(Operand a, int axis = -1);
 
-// ---- reductions over one axis or several (none given: all), negative ones count from the end --------
-// Integers add up as i64. `dtype` converts the elements first.
+// ---- reductions over one or several axes (default: all); negative axes count from the end ----------
+// Integers are summed as i64. `dtype` converts the elements first.
 Tensor sum(Operand a, Axes axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor mean(Operand a, Axes axes = {}, bool keepdim = false, std::optional<DType> dtype = {});
-Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN wins
+Tensor amax(Operand a, Axes axes = {}, bool keepdim = false);  // NaN propagates
 Tensor amin(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor var(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
-// torch.std. With `using namespace lc` the name alone would be that of the standard library, too: lc::std(x).
+// torch.std. After `using namespace lc`, write lc::std(x): the plain name also means the standard library.
 Tensor std(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
-Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // the same
+Tensor stddev(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);  // same as lc::std()
 std::pair<Tensor, Tensor> var_mean(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
 std::pair<Tensor, Tensor> std_mean(Operand a, Axes axes = {}, int correction = 1, bool keepdim = false);
 Tensor prod(Operand a);
@@ -163,18 +162,18 @@ Tensor prod(Operand a, int axis, bool keepdim = false);
 Tensor norm(Operand a, double p = 2, Axes axes = {}, bool keepdim = false);  // torch.linalg.vector_norm
 Tensor count_nonzero(Operand a, Axes axes = {});
 Tensor logsumexp(Operand a, Axes axes = {}, bool keepdim = false);
-Tensor argmax(Operand a, int axis, bool keepdim = false);  // the first of equals; i64
-Tensor argmax(Operand a);                                  // of all elements in row-major order
+Tensor argmax(Operand a, int axis, bool keepdim = false);  // the first of equal elements; i64
+Tensor argmax(Operand a);                                  // over all elements in row-major order
 Tensor argmin(Operand a);
 Tensor argmin(Operand a, int axis, bool keepdim = false);
 struct Extreme {
   Tensor values, indices;
 };
-Extreme max(Operand a, int axis, bool keepdim = false);  // amax and argmax of one axis
+Extreme max(Operand a, int axis, bool keepdim = false);  // amax and argmax along one axis
 Extreme min(Operand a, int axis, bool keepdim = false);
-Tensor max(Operand a);  // of all elements; an Error where there are none
+Tensor max(Operand a);  // of all elements; throws Error if there are none
 Tensor min(Operand a);
-Tensor max(Operand a, Operand b);  // maximum
+Tensor max(Operand a, Operand b);  // same as maximum()
 Tensor min(Operand a, Operand b);
 std::pair<Tensor, Tensor> aminmax(Operand a, Axes axes = {}, bool keepdim = false);
 Tensor any(Operand a, Axes axes = {}, bool keepdim = false);
@@ -183,30 +182,32 @@ Tensor softmax(Operand a, int axis);
 Tensor log_softmax(Operand a, int axis);
 Tensor cumsum(Operand a, int axis);
 Tensor cumprod(Operand a, int axis);
-Extreme cummax(Operand a, int axis);  // the largest so far, and where it stood: the last of equals
+Extreme cummax(Operand a, int axis);  // the maximum so far and its index: the last of equal ones
 Extreme cummin(Operand a, int axis);
 Tensor logcumsumexp(Operand a, int axis);
 Tensor softmin(Operand a, int axis);
 
 // ---- indexing ---------------------------------------------------------------------------------
-// Indices are integers. As in PyTorch a negative one is out of range here; it counts from the end in index() and
-// x[i] (shape.h). What is out of range reads 0 and writes nothing, and is an Error in verify() and in programs compiled
-// with CompileOptions::checks.
-// out has the shape of index: out[i, j, k] = a[i, index[i, j, k], k] for axis 1. The ranks are equal, and
-// index is nowhere longer than a, `axis` aside.
+// Indices are integers. As in PyTorch a negative index is out of range here, but counts from the end in index() and
+// x[i] (shape.h). An index out of range reads 0 and writes nothing; verify() and programs compiled with
+// CompileOptions::checks throw Error.
+
+// out[i, j, k] = a[i, index[i, j, k], k] for axis 1; out has the shape of index. Ranks are equal, and index is nowhere
+// longer than a except along `axis`.
 Tensor gather(Operand a, int axis, Operand index);
 Tensor index_select(Operand a, int axis, Operand index);  // [.., n, ..], index [m] -> [.., m, ..]
-// torch.nn.functional.embedding: ids [...], weight [n, d] -> [..., d]. The row of `padding_idx` has no derivative.
+// torch.nn.functional.embedding: ids [...], weight [n, d] -> [..., d]. The row `padding_idx` gets no gradient.
 Tensor embedding(Operand ids, Operand weight, std::optional<std::int64_t> padding_idx = {});
-Tensor one_hot(Operand ids, Dim num_classes);  // i64, classes last
-// A copy of a (shape and dtype of a) with out[i, index[i, j, k], k] = src[i, j, k] for axis 1; the last of
-// several writers wins, or all are added. src has a's dtype and is nowhere shorter than index; index is
-// nowhere longer than a, `axis` aside.
+Tensor one_hot(Operand ids, Dim num_classes);  // i64; classes are the last axis
+// A copy of a with out[i, index[i, j, k], k] = src[i, j, k] for axis 1; the last of several writers wins. src has a's
+// dtype and is nowhere shorter than index; index is nowhere longer than a except along `axis`.
 Tensor scatter(Operand a, int axis, Operand index, Operand src);
 Tensor scatter(Operand a, int axis, Operand index, Scalar value);
+// Like scatter(), but adds the values.
 Tensor scatter_add(Operand a, int axis, Operand index, Operand src);
-// The same for whole slices: a [.., n, ..], index [m], src [.., m, ..] -> [.., n, ..].
+// Adds whole slices: a [.., n, ..], index [m], src [.., m, ..] -> [.., n, ..].
 Tensor index_add(Operand a, int axis, Operand index, Operand src);
+// Like index_add(), but writes the slices.
 Tensor index_copy(Operand a, int axis, Operand index, Operand src);
 Tensor argsort(Operand a, int axis = -1, bool descending = false);  // i64 of a's shape; stable, NaN largest
 struct Sorted {
@@ -230,48 +231,53 @@ Tensor einsum(std::string_view equation, const Operand& first, const Operands&..
 }
 
 // ---- convolution and pooling; NC... layout, 1 to 3 spatial axes ----------------------------------
-// torch.nn.functional.conv1d to conv3d by rank, with options; `conv.h` has each of them with PyTorch's arguments.
+
+// Options of conv() and conv_transpose(); conv.h has conv1d and so on with PyTorch's arguments.
 struct ConvOptions {
   IntList stride = 1, padding = 0, dilation = 1;  // one number for all axes, or one each
   int groups = 1;
-  IntList output_padding = 0;  // conv_transpose alone
+  IntList output_padding = 0;  // for conv_transpose only
 };
-// x [b, in, n...] or one sample [in, n...], weight [out, in / groups, k...], bias [out]
-// -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.
+// torch.nn.functional.conv1d to conv3d by rank: x [b, in, n...] or one sample [in, n...], weight [out, in / groups,
+// k...], bias [out] -> [b, out, m...] with m = (n + 2 padding - dilation (k - 1) - 1) / stride + 1.
 Tensor conv(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
-// x [b, in, n...] or one sample, weight [in, out / groups, k...], bias [out] -> [b, out, m...] with
-// m = (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
+// torch.nn.functional.conv_transpose1d to 3d by rank: x [b, in, n...] or one sample, weight [in, out / groups, k...],
+// bias [out] -> [b, out, m...] with m = (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1.
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o = {});
 Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const ConvOptions& o = {});
-// Pools: [b, c, n...] -> [b, c, m...], m as in conv; no stride given means the kernel's, padding is at most
-// half of the kernel. `ceil_mode` lets a last window begin inside and end outside.
+// Max pooling [b, c, n...] -> [b, c, m...], with m as in conv(). The default stride is the kernel size; padding is at
+// most half of it. `ceil_mode` allows a last window that begins inside and ends outside.
 Tensor max_pool(Operand x, IntList kernel, IntList stride = {}, IntList padding = 0, IntList dilation = 1,
                 bool ceil_mode = false);
+// Average pooling, with arguments as in max_pool().
 Tensor avg_pool(Operand x, IntList kernel, IntList stride = {}, IntList padding = 0, bool ceil_mode = false,
                 bool count_include_pad = true);
-// [b, c, n...] -> [b, c, output...], for extents that are numbers.
+// Averages windows of adaptive size: [b, c, n...] -> [b, c, output...]; extents must be numbers.
 Tensor adaptive_avg_pool(Operand x, IntList output);
+// Like adaptive_avg_pool(), with maxima.
 Tensor adaptive_max_pool(Operand x, IntList output);
 enum class Interpolation : std::uint8_t { Nearest, Bilinear };
-// [b, c, n...] -> [b, c, size...], for extents that are numbers; Bilinear is linear along each of them.
+// Resizes [b, c, n...] -> [b, c, size...]; extents must be numbers. Bilinear interpolates linearly along each axis.
 Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool align_corners = false);
 Tensor pixel_shuffle(Operand x, int factor);    // [..., c f^2, h, w] -> [..., c, h f, w f]
 Tensor pixel_unshuffle(Operand x, int factor);  // [..., c, h f, w f] -> [..., c f^2, h, w]
 
 // ---- normalisation (torch.nn.functional) ----------------------------------------------------------
-// Over the last axes, whose extents are `normalized_shape`, as are those of weight and bias.
+
+// Normalises over the last axes, whose extents are `normalized_shape`; weight and bias have this shape.
 Tensor layer_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight = {}, OptionalOperand bias = {},
                   double eps = 1e-5);
-// x / sqrt(mean(x^2) + eps). Without eps it is the spacing of x's element type at 1: 2^-23 for f32 and halves.
+// x / sqrt(mean(x^2) + eps). The default eps is the spacing of x's type at 1: 2^-23 for f32 and 16-bit floats.
 Tensor rms_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight = {}, std::optional<double> eps = {});
 // x [batch, channels, ...]; weight and bias [channels].
 Tensor group_norm(Operand x, int num_groups, OptionalOperand weight = {}, OptionalOperand bias = {}, double eps = 1e-5);
-// By running_mean and running_var [channels], or, training, by the mean and variance of the batch; then running
-// statistics that are given must be inputs of the graph, and each run moves them by `momentum`.
+// Normalises by running_mean and running_var [channels] or, if training, by the batch's mean and variance. In training,
+// given running statistics must be inputs of the graph; each run moves them by `momentum`.
 Tensor batch_norm(Operand x, OptionalOperand running_mean, OptionalOperand running_var, OptionalOperand weight = {},
                   OptionalOperand bias = {}, bool training = false, double momentum = 0.1, double eps = 1e-5);
-// Each channel of each sample over its spatial axes; the running statistics as in batch_norm, means over the batch.
+// Normalises each channel of each sample over its spatial axes; running statistics as in batch_norm, averaged over the
+// batch.
 Tensor instance_norm(Operand x, OptionalOperand running_mean = {}, OptionalOperand running_var = {},
                      OptionalOperand weight = {}, OptionalOperand bias = {}, bool use_input_stats = true,
                      double momentum = 0.1, double eps = 1e-5);
@@ -279,22 +285,22 @@ Tensor normalize(Operand x, double p = 2, int axis = 1, double eps = 1e-12);
 Tensor cosine_similarity(Operand a, Operand b, int axis = 1, double eps = 1e-8);
 
 // ---- attention ----------------------------------------------------------------------------------
-// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped queries); attn_mask broadcasts to [..., h, s,
-// t] and is bool (true: look) or is added to the scores. A row that may look nowhere is NaN. Without a scale it is 1 /
-// sqrt(d); is_causal: query i looks at keys 0 to i, those that a mask allows, too.
 class Random;
+// Options of scaled_dot_product_attention().
 struct AttentionOptions {
-  Tensor attn_mask = {};
-  double dropout_p = 0;  // of the weights; needs `random`
-  bool is_causal = false;
-  std::optional<double> scale = {};
+  Tensor attn_mask = {};             // broadcasts to [..., h, s, t]; bool (true: attend), or added to the scores
+  double dropout_p = 0;              // dropout of the attention weights; needs `random`
+  bool is_causal = false;            // query i attends to keys 0 to i that the mask also allows
+  std::optional<double> scale = {};  // default: 1 / sqrt(d)
   Random* random = nullptr;
 };
+// q [..., h, s, d], k and v [..., kv, t, d] with kv dividing h (grouped-query attention) -> [..., h, s, d]. A row
+// without a key to attend to is NaN.
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, const AttentionOptions& o);
 Tensor scaled_dot_product_attention(Operand q, Operand k, Operand v, OptionalOperand attn_mask = {},
                                     double dropout_p = 0, bool is_causal = false, std::optional<double> scale = {});
-// Rotary embedding of x [..., s, d] by angles [s, d / 2]: pairs are neighbours (2i, 2i + 1), or
-// the two halves (i, i + d / 2).
+// Rotary embedding of x [..., s, d] by angles [s, d / 2]. Pairs are neighbours (2i, 2i + 1) if interleaved, else the
+// two halves (i, i + d / 2).
 Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved);
 
 }  // namespace lc

@@ -21,29 +21,29 @@ namespace {
 
 // ---- numbers from words ----------------------------------------------------------------------------
 
-// word mod 2^bits, i32 and not negative: what C calls the remainder has the sign of the word.
+// word mod 2^bits, i32 and non-negative; C's remainder would have the sign of the word.
 Tensor low_bits(const Tensor& word, int bits) {
   const double n = std::exp2(bits);
   return prim::mod(add(prim::mod(word, number_like(word, n)), n), number_like(word, n));
 }
-// [0, 1) in steps of 2^-24: all of them are f32.
+// Multiples of 2^-24 in [0, 1), all exact in f32.
 Tensor unit(const Tensor& word) { return mul(prim::cast(low_bits(word, 24), DType::F32), 0x1p-24); }
-// (0, 1), the middles of 2^23 equal parts.
+// Midpoints of 2^23 equal parts of (0, 1).
 Tensor open_unit(const Tensor& word) { return mul(add(prim::cast(low_bits(word, 23), DType::F32), 0.5), 0x1p-23); }
-// (0, 1]: (word + 1) / 2^32 with an unsigned word, rounded once. The upper 24 bits and the lower 8 are exact each, and
-// near 0, where logarithms tell small numbers apart, so is their sum.
+// (word + 1) / 2^32 in (0, 1], for the unsigned word, rounded once. The upper 24 and the lower 8 bits are exact; near
+// 0, where logarithms are sensitive, their sum is exact too.
 Tensor unit_above_zero(const Tensor& word) {
   const Tensor low = low_bits(word, 8);
   const Tensor high = add(prim::cast(prim::add(word, neg(low)), DType::F32), 0x1p31);
   return mul(prim::add(high, prim::cast(add(low, 1), DType::F32)), 0x1p-32);
 }
-// The word as a number of 0 to 2^32 - 1, i64.
+// Converts the word to 0 ... 2^32 - 1, i64.
 Tensor unsigned_word(const Tensor& word) {
   const Tensor w = prim::cast(word, DType::I64);
   return prim::add(w, mul(prim::cast(prim::less_than(w, full_like(w, 0)), DType::I64), 0x1p32));
 }
 
-// ---- what may be asked for -------------------------------------------------------------------------
+// ---- argument checks -------------------------------------------------------------------------------
 
 float finite_float(double v, const char* op, const char* what) {
   const auto f = static_cast<float>(v);
@@ -64,12 +64,12 @@ Tensor horner(const Tensor& x, std::initializer_list<double> c) {  // the highes
   return y;
 }
 
-// Where the standard normal distribution reaches p in (0, 1): Wichura's PPND7, without its last region, below e^-25.
-// Seven digits. One quotient of what either region divides costs less than two.
+// The quantile function of the standard normal distribution for p in (0, 1): Wichura's PPND7 without its last region,
+// below e^-25, to seven digits. Selecting numerator and denominator first saves a division.
 Tensor normal_quantile(const Tensor& p) {
   const Tensor q = add(p, -0.5), r = add(neg(prim::mul(q, q)), 0.180625);
   const Tensor upper = prim::less_than(full_like(q, 0), q), near = prim::less_than(abs(q), full_like(q, 0.425));
-  const Tensor side = add(prim::where(upper, add(neg(p), 1), p), 0x1p-40);  // the logarithm of 0 would be infinite
+  const Tensor side = add(prim::where(upper, add(neg(p), 1), p), 0x1p-40);  // avoids log(0)
   const Tensor s = add(prim::sqrt(neg(log(side))), -1.6), sign = prim::where(upper, full_like(q, 1), full_like(q, -1));
   const Tensor above =
       prim::where(near, prim::mul(q, horner(r, {59.109374720, 159.29113202, 50.434271938, 3.3871327179})),
@@ -95,7 +95,7 @@ Tensor Random::draw(Shape shape, std::string_view stream) {
   return random_bits(step_, std::move(shape), seed_, id);
 }
 
-// Two words an element: the first is returned.
+// Draws two words per element; returns the first.
 Tensor Random::of_two_words(const Shape& shape, std::string_view stream, Tensor* second) {
   Shape both = shape;
   both.insert(both.begin(), 2);
@@ -117,7 +117,7 @@ Tensor Random::uniform(Shape shape, double low, double high, std::string_view st
   const Tensor u = unit(draw(std::move(shape), stream));
   if (from == 0 && to == 1) return u;
   if (from == to) return full_like(u, from);
-  // what rounds up to the upper bound stays below it
+  // keeps values that would round up to the upper bound below it
   return prim::minimum(detail::add(detail::mul(u, width), from), full_like(u, std::nextafter(to, from)));
 }
 
@@ -128,7 +128,7 @@ Tensor Random::normal(Shape shape, double mean, double std, std::string_view str
   Tensor second;
   const Tensor u = unit_above_zero(of_two_words(shape, stream, &second));
   const Tensor radius = prim::sqrt(detail::mul(prim::log2(u), -2 * std::numbers::ln2));
-  // a sine is distributed as a cosine is, and is one of the twelve
+  // a sine has the distribution of a cosine, and is a primitive
   const Tensor z = prim::mul(radius, prim::sin(detail::mul(unit(second), 2 * std::numbers::pi)));
   return detail::add(detail::mul(z, scale), centre);
 }
@@ -145,7 +145,7 @@ Tensor Random::truncated_normal(Shape shape, double mean, double std, double low
     throw Error("truncated_normal",
                 str_cat("[", low, ", ", high, "] begins more than 4 standard deviations from the mean ", mean,
                         ": move the bounds or the mean"));
-  const bool mirrored = a > 0;  // small probabilities are exact, those near 1 are not
+  const bool mirrored = a > 0;  // probabilities near 0 are exact, those near 1 are not
   if (mirrored) b = -std::exchange(a, -b);
   const double first = below(a), part = below(b) - first;
   const Tensor p = detail::add(detail::mul(open_unit(draw(std::move(shape), stream)), part), first);
@@ -193,12 +193,12 @@ Tensor Random::categorical(Operand logits, std::string_view stream) {
   if (logits->rank() == 0) throw Error("categorical", "logits need an axis of classes, the last one");
   if (!is_float(logits->dtype()))
     throw Error("categorical", str_cat("logits are floating, not ", name(logits->dtype()), "; convert them"));
-  // 1 - u is as exact as u near 0, where it decides which of many classes is the largest
+  // 1 - u is as exact as u near 0, which decides the maximum among many classes
   const Tensor u = unit_above_zero(draw(logits->shape(), stream));
-  const Tensor exponential = neg(log1p(detail::mul(u, 0x1p-24 - 1)));  // u = 1 would be infinite
+  const Tensor exponential = neg(log1p(detail::mul(u, 0x1p-24 - 1)));  // u = 1 would give infinity
   const Tensor score = prim::add(prim::cast(logits, DType::F32), neg(log(exponential)));
-  // argmax() compares each score with the largest one. Gathered, it is read from memory both times; a score that a
-  // kernel computes twice may be rounded in two ways, and then nothing is the largest.
+  // The gather materializes the scores: argmax() compares each with the largest, and a score recomputed by a kernel
+  // might be rounded differently, so that none equals the largest.
   const int last = score.rank() - 1;
   const Tensor place = score.graph().index(score.shape(), Dim::index(last, score.extent(last)));
   return argmax(prim::gather(score, place, last), -1);
@@ -218,11 +218,11 @@ Tensor Random::dropout(Operand x, double p, std::string_view stream) {
   const OpScope scope("dropout", x.at);
   probability(p, "dropout");
   if (!is_float(x->dtype())) throw Error("dropout", str_cat("x is floating, not ", name(x->dtype()), "; convert it"));
-  const Tensor words = draw(x->shape(), stream);  // p = 0, too: other draws keep their streams
+  const Tensor words = draw(x->shape(), stream);  // also for p = 0: other draws keep their streams
   if (p == 0) return x;
   if (p == 1) return prim::mul(x, full_like(x, 0));
   const Tensor u = unit(words), dropped = prim::less_than(u, full_like(u, std::ceil(p * 0x1p24) * 0x1p-24));
-  const DType type = x->dtype() == DType::F64 ? DType::F64 : DType::F32;  // halves are rounded once
+  const DType type = x->dtype() == DType::F64 ? DType::F64 : DType::F32;  // 16-bit floats are rounded once
   const Tensor kept = prim::cast(logical_not(dropped), type);
   return prim::cast(prim::mul(prim::cast(x, type), detail::mul(kept, 1 / (1 - p))), x->dtype());
 }

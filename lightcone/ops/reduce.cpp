@@ -27,7 +27,7 @@ Dim count(const Tensor& t, const Axes& axes) {
   for (int x : axes) n = n * t.extent(x);
   return n;
 }
-// An integer known when the sizes are, as a tensor of the shape of t.
+// A possibly symbolic integer as a tensor of the shape of t.
 Tensor number(const Tensor& t, const Dim& n) {
   if (const auto c = n.constant()) return full_like(t, static_cast<double>(*c));
   return prim::cast(t.graph().index(t.shape(), n), t.dtype());
@@ -36,18 +36,18 @@ void not_empty(const Tensor& t, const Axes& axes, const char* op) {
   for (const int x : axes)
     if (t.extent(x) == Dim(0)) throw Error(op, str_cat("axis ", x, " of ", str(t.shape()), " has no elements"));
 }
-// What was reduced over axes of a shape, with extents of 1 in their place; and at each element it was made of.
+// keep() restores reduced axes of a shape with extent 1; spread() also expands them.
 Tensor keep(const Tensor& t, const Axes& axes, Shape from) {
   for (const int x : axes) from[static_cast<std::size_t>(x)] = 1;
   return t.reshape(from);
 }
 Tensor spread(const Tensor& t, const Axes& axes, const Shape& to) { return keep(t, axes, to).expand(to); }
-Tensor drop(Tensor t, const Axes& axes) {  // extents of 1
+Tensor drop(Tensor t, const Axes& axes) {  // removes axes of extent 1
   for (std::size_t k = axes.size(); k-- > 0;) t = t.squeeze(axes[k]);
   return t;
 }
 
-// The same numbers in the opposite order: integers, signed or not, by their complement, which does not overflow.
+// Reverses the order of values. Integers use their complement, which does not overflow.
 Tensor reversed(const Tensor& a) {
   if (is_float(a.dtype())) return neg(a);
   const Tensor x = a.dtype() == DType::Bool ? prim::cast(a, DType::U8) : a;
@@ -102,7 +102,7 @@ Tensor stddev(Operand a, Axes axes, int correction, bool keepdim) {
   LC_RETURN_IF_HALF(a, stddev(a, std::move(axes), correction, keepdim));
   const Tensor v = var(a, std::move(axes), correction, keepdim);
   return with_vjp(prim::sqrt(v), {v}, [](const VjpCall& c) -> std::vector<Tensor> {
-    const Tensor zero = full_like(c.y(), 0);  // what does not vary has no direction
+    const Tensor zero = full_like(c.y(), 0);  // zero variance: the derivative is 0, not infinite
     return {prim::where(prim::equal(c.y(), zero), zero, prim::div(c.g(), mul(c.y(), 2)))};
   });
 }
@@ -130,7 +130,7 @@ Tensor times(const Tensor& a, const Tensor& b) { return prim::mul(a, b); }
 Dim extent(const Tensor& t, int axis) { return t.extent(axis); }
 Dim extent(const Scaled& s, int axis) { return s.mantissa.extent(axis); }
 
-// The product over an axis, which keeps an extent of 1.
+// Multiplies over an axis, which keeps extent 1.
 template <class T>
 T pairwise(T t, int axis) {
   for (std::int64_t len = *extent(t, axis).constant(); len > 1;) {
@@ -149,7 +149,7 @@ Tensor prod(Operand a, int axis, bool keepdim) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "prod");
   Tensor t = is_float(a->dtype()) ? a.tensor : prim::cast(a, DType::I64);
   const Dim n = t.extent(axis);
-  if (!n.constant()) {  // with a 1 before the first element, the last of the products so far
+  if (!n.constant()) {  // symbolic: the last running product, with a leading 1 in case n = 0
     t = cumprod(pad(t, axis, 1, 0, PadMode::Constant, 1), axis).slice(axis, n, n + 1);
     return keepdim ? t : t.squeeze(axis);
   }
@@ -177,7 +177,7 @@ Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
   if (p == 2) {
     const Tensor y = prim::sqrt(sum(prim::mul(x, x), axes, false));
     with_vjp(y, {x}, [axes](const VjpCall& c) -> std::vector<Tensor> {
-      const Tensor zero = full_like(c.y(), 0);  // flat at the origin
+      const Tensor zero = full_like(c.y(), 0);  // subgradient 0 at the origin
       const Tensor by = prim::where(prim::equal(c.y(), zero), zero, prim::div(c.g(), c.y()));
       return {prim::mul(spread(by, axes, c.x().shape()), c.x())};
     });
@@ -186,7 +186,8 @@ Tensor norm(Operand a, double p, Axes axes, bool keepdim) {
   const Tensor y = prim::contiguous(pow(sum(pow(m, p), axes, true), 1 / p));
   with_vjp(y, {x}, [p](const VjpCall& c) -> std::vector<Tensor> {
     const Tensor &x = c.x(), zero = full_like(x, 0), y = c.y().expand(x.shape());
-    // Where there is no derivative torch has 0; the quotient there is one of ones, whose derivatives are finite, too.
+    // At points without a derivative PyTorch has 0. The quotient is replaced by 1 / 1 there, to keep its own
+    // derivatives finite.
     const Tensor flat = p > 1 ? prim::equal(y, zero) : prim::equal(x, zero), one = full_like(x, 1);
     const Tensor ratio = prim::div(prim::where(flat, one, abs(x)), prim::where(flat, one, y));
     const Tensor slope = prim::mul(sign(x), pow(ratio, p - 1));
@@ -203,7 +204,7 @@ Tensor logsumexp(Operand a, Axes axes, bool keepdim) {
   LC_RETURN_IF_HALF(a, logsumexp(a, std::move(axes), keepdim));
   axes = wrap_axes(std::move(axes), a, "logsumexp");
   const Tensor x = as_float(a), top = reduce(Op::MaxReduce, x, axes, true);
-  // an infinite maximum must not meet itself in a subtraction
+  // avoids inf - inf
   const Tensor m = prim::where(isinf(top), full_like(top, 0), top);
   const Tensor s = reduce(Op::SumReduce, exp_of_difference(prim::add(x, neg(m.expand(x.shape())))), axes, true);
   const Tensor r = with_vjp(prim::add(log(s), m), {x}, [](const VjpCall& c) -> std::vector<Tensor> {
@@ -221,8 +222,8 @@ Tensor argmax(Operand a, int axis, bool keepdim) {
   const Tensor x = a->dtype() == DType::Bool ? prim::cast(a, DType::U8) : a.tensor;
   const Tensor top = reduce(Op::MaxReduce, x, {axis}, true).expand(x.shape());
   Tensor hit = prim::equal(x, top);
-  if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));  // NaN is the largest
-  // the first hit has the largest distance from the end
+  if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));  // NaN counts as the largest
+  // the first hit has the largest distance to the end
   const Dim n = x.extent(axis);
   const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n));
   const Tensor best = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, keepdim);
@@ -234,7 +235,7 @@ Tensor detail::with_vjp_of_first(const Tensor& y, const Tensor& x, int axis) {
     const Dim n = x.extent(axis);
     Tensor hit = prim::equal(x, spread(c.y(), {axis}, x.shape()));
     if (is_float(x.dtype())) hit = logical_or(hit, isnan(x));
-    // the first hit is the farthest from the end
+    // the first hit has the largest distance to the end
     const Tensor from_end = x.graph().index(x.shape(), n - Dim::index(axis, n), DType::I32);
     const Tensor first = reduce(Op::MaxReduce, prim::where(hit, from_end, full_like(from_end, 0)), {axis}, true);
     const Tensor chosen = prim::equal(from_end, first.expand(x.shape()));
@@ -257,7 +258,7 @@ Extreme max(Operand a, int axis, bool keepdim) {
   LC_SCOPE("max");
   LC_RETURN_IF_NUMBER(a, axis, max(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "max");
-  // in a node of its own, because the derivative of amax is another one
+  // copied to a node of its own, because amax has a different derivative
   const Tensor values = prim::contiguous(amax(a, {axis}, keepdim));
   return {with_vjp_of_first(values, a, axis), argmax(a, axis, keepdim)};
 }

@@ -8,21 +8,21 @@ using namespace detail;
 
 namespace {
 
-// What lies `step` before each element, and `none` where nothing does.
+// Shifts elements by `step`, filling the start with `none`.
 Tensor before(const Tensor& t, int axis, std::int64_t step, double none) {
   const Dim n = t.extent(axis), i = Dim::index(axis, n);
   const Tensor inside = t.graph().index(t.shape(), less(Dim(step) - 1, i), DType::Bool);
   return prim::where(inside, t.pad(axis, step, 0).slice(axis, 0, n), full_like(t, none));
 }
-// x combined with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, whatever n will be.
+// Combines x with itself shifted by 1, 2, 4, ...: a scan in log2(n) steps, also for symbolic n.
 Tensor scan(const Tensor& x, int axis, double identity, Tensor (*combine)(Operand, Operand)) {
   Tensor t = x;
   for (std::int64_t step = 1; step < x.extent(axis).bounds().hi; step *= 2)
     t = combine(t, before(t, axis, step, identity));
   return t;
 }
-// The same product of floats. Its parts are products of neighbours from anywhere, and may be beyond the range of
-// numbers where those from the first element on are not.
+// A scan product of floats. Partial products start anywhere, so they may overflow although those from the first element
+// do not; mantissas and exponents are kept apart.
 Tensor scan_product(const Tensor& x, int axis) {
   if (!is_float(x.dtype())) return scan(x, axis, 1, prim::mul);
   Scaled t = scaled(x);
@@ -52,13 +52,13 @@ Tensor cumprod(Operand a, int axis) {
   return scan_product(narrow ? prim::cast(a, DType::I64) : a.tensor, wrap_axis(axis, a->rank(), a->shape(), "cumprod"));
 }
 namespace {
-// The place along an axis of the last one so far for which `hit` holds.
+// Returns the index along an axis of the last element so far for which `hit` holds.
 Tensor last(const Tensor& hit, int axis) {
   const Tensor place = hit.graph().index(hit.shape(), Dim::index(axis, hit.extent(axis)));
   const double before = static_cast<double>(info(DType::I64).lowest);
   return scan(prim::where(hit, place, full_like(place, 0)), axis, before, prim::maximum);
 }
-// Each maximum or minimum so far belongs to the last element that is as large.
+// Each running extreme belongs to the last element equal to it.
 std::vector<Tensor> vjp_of_last(const VjpCall& c, int axis) {
   const Tensor& x = c.x();
   const Tensor hit = logical_or(prim::equal(x, c.y()), isnan(x));

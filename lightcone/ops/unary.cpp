@@ -1,4 +1,4 @@
-// Functions of one number.
+// Elementwise functions of one operand.
 #include <numbers>
 #include <optional>
 
@@ -15,16 +15,16 @@ Tensor detail::with_derivative(const Tensor& y, const Tensor& x, Tensor (*slope)
 #define LC_SCOPE(name) const OpScope scope(name, a.at)
 
 namespace {
-Tensor polynomial(const Tensor& x, std::initializer_list<double> c) {  // Horner's rule, the highest power first
+Tensor polynomial(const Tensor& x, std::initializer_list<double> c) {  // Horner's rule, highest power first
   Tensor p = full_like(x, *c.begin());
   for (const double* k = c.begin() + 1; k != c.end(); ++k) p = add(prim::mul(p, x), *k);
   return p;
 }
-// The same, even and odd powers each by Horner's rule: two short chains, for which a processor need not wait. Where x
-// has both signs their sum is no difference of large numbers.
+// Evaluates even and odd powers separately by Horner's rule: two short dependency chains reduce latency. If x takes
+// both signs, the sum of the two does not cancel.
 Tensor long_polynomial(const Tensor& x, std::initializer_list<double> c) {
   const Tensor s = prim::mul(x, x);
-  std::optional<Tensor> sums[2];  // of even powers, and of odd ones
+  std::optional<Tensor> sums[2];  // sums of even powers and of odd powers
   std::size_t power = c.size();
   for (const double k : c) {
     std::optional<Tensor>& sum = sums[--power % 2];
@@ -37,7 +37,7 @@ Tensor long_polynomial(const Tensor& x, std::initializer_list<double> c) {
 Tensor to(Operand a, DType dtype) { return a->to(dtype, a.at); }
 Tensor abs(Operand a) {
   LC_SCOPE("abs");
-  // + 0 turns -0, which is not below 0, into 0
+  // + 0 turns -0, which is not less than 0, into 0
   const Tensor y = add(prim::where(prim::less_than(a, full_like(a, 0)), neg(a.tensor), a), 0.0);
   return with_derivative(y, a, [](const Tensor& x, const Tensor&) { return sign(x); });
 }
@@ -62,7 +62,7 @@ Tensor sign(Operand a) {
 }
 Tensor square(Operand a) {
   LC_SCOPE("square");
-  if (a->dtype() == DType::Bool) a.tensor = prim::cast(a, DType::I64);  // as in torch, where it is pow(a, 2)
+  if (a->dtype() == DType::Bool) a.tensor = prim::cast(a, DType::I64);  // as in PyTorch, where it is pow(a, 2)
   return with_derivative(prim::mul(a, a), a, [](const Tensor& x, const Tensor&) { return mul(x, 2); });
 }
 Tensor exp2(Operand a) {
@@ -77,7 +77,7 @@ Tensor exp(Operand a) {
 Tensor expm1(Operand a) {
   LC_SCOPE("expm1");
   LC_RETURN_IF_HALF(a, expm1(a));
-  const Tensor x = as_float(a);  // near 0, where exp(x) - 1 would cancel, x (1 + x (1/2 + ...))
+  const Tensor x = as_float(a);  // x (1 + x (1/2 + ...)) near 0, where exp(x) - 1 would cancel
   Tensor p;
   if (x.dtype() == DType::F64) {  // Taylor's series
     double factorial = 1;
@@ -114,7 +114,7 @@ Tensor log1p(Operand a) {
   LC_SCOPE("log1p");
   LC_RETURN_IF_HALF(a, log1p(a));
   const Tensor x = as_float(a), u = add(x, 1), d = add(u, -1);
-  // log(u) and what the rounding of u = 1 + x took away: (x - (u - 1)) / u
+  // log(u) plus a correction for the rounding of u = 1 + x: (x - (u - 1)) / u
   const Tensor lost = prim::div(prim::add(x, neg(d)), prim::maximum(u, full_like(u, 0x1p-60)));
   const Tensor r = prim::add(log(u), lost);
   const Tensor y =
@@ -162,8 +162,7 @@ Tensor with_sign_of(const Tensor& x, const Tensor& magnitude) {  // an odd funct
 Tensor atan(Operand a) {
   LC_SCOPE("atan");
   LC_RETURN_IF_HALF(a, atan(a));
-  // Beyond tan(3 pi / 8) of -1 / x, beyond 0.66 of (x - 1) / (x + 1), else of x: Cephes' reduction
-  // and rational approximation.
+  // Cephes' reduction and rational approximation: -1 / x beyond tan(3 pi / 8), (x - 1) / (x + 1) beyond 0.66, else x.
   const Tensor x = as_float(a), m = abs(x);
   const Tensor far = prim::less_than(full_like(m, 2.414213562373095), m),
                middle = prim::less_than(full_like(m, 0.66), m);
@@ -180,7 +179,7 @@ Tensor atan(Operand a) {
                          [](const Tensor& x, const Tensor&) { return prim::recip(add(prim::mul(x, x), 1)); });
 }
 namespace {
-// 1 / sqrt(1 - x^2), the slope of the arc sine; 1 - x^2 by factors, which keeps its digits near the ends.
+// The derivative of arcsine, 1 / sqrt(1 - x^2). The product (1 - x)(1 + x) keeps its digits near -1 and 1.
 Tensor arc_slope(const Tensor& x, const Tensor&) {
   return prim::recip(prim::sqrt(prim::mul(add(neg(x), 1), add(x, 1))));
 }
@@ -200,7 +199,7 @@ Tensor acos(Operand a) {
                          [](const Tensor& x, const Tensor& y) { return neg(arc_slope(x, y)); });
 }
 namespace {
-// exp(m) / 2 of m >= 0, which overflows later than exp(m); m - 1 is exact where m is large.
+// exp(m) / 2 for m >= 0, which overflows later than exp(m); m - 1 is exact if m is large.
 Tensor half_exp(const Tensor& m) {
   const Tensor large = mul(exp(add(m, -1)), std::numbers::e / 2);
   return prim::where(prim::less_than(m, full_like(m, 80)), mul(exp(m), 0.5), large);
@@ -251,7 +250,7 @@ Tensor logit(Operand a, std::optional<double> eps) {
   LC_SCOPE("logit");
   LC_RETURN_IF_HALF(a, logit(a, eps));
   if (eps) a.tensor = clamp(as_float(a), *eps, 1 - *eps);
-  // x / (1 - x) near 1 loses digits, (2 x - 1) / (1 - x) does not
+  // x / (1 - x) loses digits near 1; (2 x - 1) / (1 - x) does not
   const Tensor x = as_float(a), rest = add(neg(x), 1), off = add(mul(x, 2), -1);
   const Tensor near = prim::less_than(abs(off), full_like(x, 0.5));
   return with_derivative(prim::where(near, log1p(prim::div(off, rest)), log(prim::div(x, rest))), x,
@@ -263,7 +262,7 @@ Tensor tanh_slope(const Tensor&, const Tensor& y) { return add(neg(prim::mul(y, 
 Tensor tanh(Operand a) {
   LC_SCOPE("tanh");
   LC_RETURN_IF_HALF(a, tanh(a));
-  // 1 - 2 / (e^2|x| + 1) with the sign of x; an odd series near 0 keeps the relative precision
+  // 1 - 2 / (e^2|x| + 1) with the sign of x; near 0 an odd series keeps the relative precision
   const Tensor x = as_float(a), m = abs(x), s = prim::mul(x, x);
   if (x.dtype() == DType::F64) {
     const Tensor e = expm1(mul(m, -2));
@@ -276,13 +275,13 @@ Tensor tanh(Operand a) {
                          tanh_slope);
 }
 namespace {
-// What an even function is of |x|; its sign of zero does not matter.
+// |x| for even functions, which ignore the sign of zero.
 Tensor magnitude(const Tensor& x) { return prim::where(prim::less_than(x, full_like(x, 0)), neg(x), x); }
-// From 1 on the complement of erf is the fourth power of a polynomial, which has so few terms because it falls so much
-// slower; it is small beside the 1 that it is subtracted from. Below, the result is x and a fraction of x. Each digit
-// of f32 is right but for the rounding of those sums. Beyond 4 the largest f32 below 1 is already too small.
-// Both are fitted by least squares, weighted anew until the largest error is everywhere as large, coefficient by
-// coefficient rounded to f32: 1.4e-9 of the result, and 8.5e-9.
+// For |x| >= 1, erfc is the fourth power of a polynomial, which needs few terms because it decays much more slowly;
+// erfc is small relative to the 1 it is subtracted from. Below 1, erf is x plus a fraction of x. Each f32 digit is
+// correct except for the rounding of these sums. Beyond 4 the result is 1 in f32. Both polynomials are fitted by least
+// squares with iterated weights until the largest error is equal everywhere, with coefficients rounded to f32 one after
+// the other: 1.4e-9 of the result, and 8.5e-9.
 Tensor erf_f32(const Tensor& x) {
   const Tensor s = prim::mul(x, x), m = magnitude(x), top = full_like(m, 4);
   const Tensor fraction =
@@ -295,8 +294,8 @@ Tensor erf_f32(const Tensor& x) {
   const Tensor odd = prim::where(prim::less_than(x, full_like(x, 0)), neg(far), far);
   return prim::where(prim::less_than(m, full_like(m, 1)), near, odd);
 }
-// t exp(P(t) - x^2), t = 2 / (2 + |x|), P in Chebyshev polynomials of 2 t - 1, fitted to twenty
-// digits: relative error below 1e-15 while the result is normal.
+// t exp(P(t) - x^2), t = 2 / (2 + |x|), with P in Chebyshev polynomials of 2 t - 1, fitted to twenty digits: relative
+// error below 1e-15 while the result is normal.
 Tensor erfc_f64(const Tensor& x) {
   static constexpr double c[] = {
       -1.3026537197817094342 / 2, 0.6419697923564902603,      0.019476473204185836312,    -0.0095615147868086316419,
@@ -318,10 +317,10 @@ Tensor erfc_f64(const Tensor& x) {
   const Tensor right = prim::where(prim::equal(m, full_like(m, kInf)), full_like(m, 0), tail);
   return prim::where(prim::less_than(x, full_like(x, 0)), add(neg(right), 2), right);
 }
-// Within 0.47 of 0, where the result is at least 1/2, it is 1 - erf(x). Beyond that the logarithm is as large as 103:
-// the exponential is taken of the square of `high`, which has 12 bits and so a square without rounding, and what x^2
-// has more is a factor near 1. The rest, exp(x^2) erfc(x), is a polynomial around 1.25 up to 2, and in 1 / x behind it.
-// Fitted by least squares, weighted anew until the largest relative error, 2^-25, is everywhere as large.
+// Below 0.47, where the result is at least 1/2, it is 1 - erf(x). Above, the exponent is as large as 103: exp() is
+// applied to the square of `high`, which has 12 bits and so an exact square, and the rest of x^2 is a factor near 1.
+// The remaining exp(x^2) erfc(x) is a polynomial around 1.25 up to 2, and in 1 / x beyond. Fitted by least squares with
+// iterated weights until the largest relative error, 2^-25, is equal everywhere.
 Tensor erfc_f32(const Tensor& x) {
   const Tensor m = prim::minimum(abs(x), full_like(x, 10.5)), s = prim::mul(x, x), u = prim::recip(m);
   const Tensor near =
@@ -336,7 +335,7 @@ Tensor erfc_f32(const Tensor& x) {
       u, polynomial(u, {-0.17853574562573565, 0.6966569637713746, -1.0779731888913993, 0.7641736238022532,
                         -0.06430182971779994, -0.27485072344907213, -0.0004482502697175773, 0.564201249556536}));
   const Tensor rest = prim::where(prim::less_than(m, full_like(m, 2)), middle, outer);
-  constexpr double kTo2ToMinus8 = 0x1.8p15;  // whose unit in the last place that is
+  constexpr double kTo2ToMinus8 = 0x1.8p15;  // its unit in the last place is 2^-8
   const Tensor high = add(add(m, kTo2ToMinus8), -kTo2ToMinus8);
   const Tensor d = prim::mul(add(m, neg(high)), add(m, high));                  // x^2 - high^2
   const Tensor w = prim::mul(d, polynomial(d, {-1.0 / 24, 1.0 / 6, -0.5, 1}));  // 1 - exp(-d)
@@ -365,8 +364,8 @@ Tensor normal_density(const Tensor& x, const Tensor&) {
 }
 }  // namespace
 
-// The smaller of the two tails is the square of a polynomial, so that the left one is no difference of numbers near 1.
-// Fitted as erf_f32: within 1.1e-8. Behind 5.5, where 2e-8 is left, it is 0.
+// The smaller tail is the square of a polynomial, so that the left one is not a difference of numbers near 1. It is
+// fitted like erf_f32: within 1.1e-8. Beyond 5.5, where 2e-8 is left, it is 0.
 Tensor detail::normal_cdf_f32(const Tensor& x) {
   const Tensor m = magnitude(x);
   const Tensor root = long_polynomial(
@@ -389,7 +388,7 @@ Tensor erfc(Operand a) {
                          [](const Tensor& x, const Tensor& y) { return neg(erf_slope(x, y)); });
 }
 namespace {
-// `r`, where zeros take the sign of `a`.
+// Returns `r`, with zeros that have the sign of `a`.
 Tensor zero_of(const Tensor& a, const Tensor& r) {
   const Tensor zero = full_like(r, 0);
   return prim::where(prim::equal(r, zero), prim::mul(a, zero), r);
@@ -400,7 +399,7 @@ Tensor trunc(Operand a) {
   LC_SCOPE("trunc");
   if (!is_float(a->dtype())) return a;
   const Tensor r = prim::add(a, neg(prim::mod(a, full_like(a, 1))));
-  // infinities and NaN have no fraction
+  // infinities and NaN have no fractional part
   return prim::where(isfinite(a), zero_of(a, r), a);
 }
 Tensor frac(Operand a) {

@@ -1,4 +1,4 @@
-// The rules that divide by the root of what squares of gradients have come to: RMSprop, Adagrad, Adadelta.
+// Rules that divide by the root of accumulated squared gradients: RMSprop, Adagrad, Adadelta.
 #include "lightcone/optim/rules.h"
 
 namespace lc::optim {

@@ -1,4 +1,4 @@
-// The rules of Adam and what came of it: two moments of the gradient, corrected for having begun at zero.
+// Rules of Adam and its variants: two moments of the gradient, corrected for their initial zeros.
 #include <cmath>
 
 #include "lightcone/optim/rules.h"
@@ -48,13 +48,13 @@ Rule rule(const AdamW& o, const StepState& c) { return adam(o, c, "AdamW", true)
 Rule rule(const NAdam& o, const StepState& c) {
   check_betas(o, "NAdam");
   not_negative(o.momentum_decay, "NAdam", "momentum_decay");
-  // the momentum of step t warms up: beta1 (1 - 0.96^(t momentum_decay) / 2)
+  // momentum warm-up in step t: beta1 (1 - 0.96^(t momentum_decay) / 2)
   const auto momentum = [&](const Tensor& t) {
     const Tensor warm = prim::pow(c.number(0.96), scaled(t, o.momentum_decay));
     return scaled(plus(scaled(warm, -0.5), 1), o.beta1);
   };
   const Tensor one = c.number(1), mu = momentum(c.t), after = momentum(plus(c.t, 1));
-  const Tensor state = c.zero_state(c.name + ".mu_product", {}, DType::F64);  // of all momenta so far
+  const Tensor state = c.zero_state(c.name + ".mu_product", {}, DType::F64);  // product of all momenta so far
   const Tensor product = assign_when(c.when, state, prim::mul(prim::where(c.first, one, state), mu));
   const Tensor of_gradient = prim::div(prim::mul(c.lr, minus(one, mu)), minus(one, product));
   const Tensor of_moment = prim::div(prim::mul(c.lr, after), minus(one, prim::mul(product, after)));
@@ -70,7 +70,7 @@ Rule rule(const NAdam& o, const StepState& c) {
 
 Rule rule(const RAdam& o, const StepState& c) {
   check_betas(o, "RAdam");
-  const double most = 2 / (1 - o.beta2) - 1;  // the length of the average behind many steps
+  const double most = 2 / (1 - o.beta2) - 1;  // the limit of the average's length
   const Tensor power = c.power(o.beta2), bias = minus(c.number(1), power);
   const Tensor length = minus(c.number(most), prim::div(scaled(prim::mul(c.t, power), 2), bias));
   const Tensor rectified = prim::sqrt(

@@ -1,4 +1,4 @@
-// Averages of parameters over the steps.
+// Averages of parameters over steps.
 #include <cmath>
 
 #include "lightcone/optim/rules.h"
@@ -6,7 +6,7 @@
 namespace lc::optim {
 namespace {
 
-// A state beside each parameter that becomes next(average, value behind the step), both as f32 or f64.
+// Adds a state per parameter and assigns next(average, new parameter value), both in f32 or f64.
 template <class Next>
 std::vector<Tensor> averages(const Step& s, const char* suffix, const Next& next) {
   std::vector<Tensor> r;

@@ -1,4 +1,4 @@
-// The rules of gradient descent with momentum: SGD, Lion, Muon.
+// Rules of gradient descent with momentum: SGD, Lion, Muon.
 #include <cmath>
 
 #include "lightcone/optim/rules.h"
@@ -33,7 +33,7 @@ Rule rule(const Lion& o, const StepState& c) {
     s.apply_sign_and_decay(o.maximize, 0);
     s.decay_parameter(o.weight_decay);
     const Tensor m = s.state("exp_avg");
-    // written as two products each, so that the two averages share nothing that had to be stored
+    // the two averages share no subexpression, so none has to be stored
     const auto average = [m, g = s.g()](double beta) { return prim::add(scaled(m, beta), scaled(g, 1 - beta)); };
     s.assign_after(m, [=] { return average(o.beta2); });
     return minus(s.p(), prim::mul(sign(average(o.beta1)), s.spread(lr)));
@@ -42,8 +42,8 @@ Rule rule(const Lion& o, const StepState& c) {
 
 namespace {
 
-// Near the orthogonal matrix that is nearest to x [rows, columns]: Newton and Schulz' iteration, which lifts all
-// singular values of the wide one of x and its transpose towards 1.
+// Approximates the orthogonal matrix nearest to x [rows, columns] by Newton-Schulz iteration, which drives all singular
+// values towards 1. It works on the wide one of x and its transpose.
 Tensor orthogonal(Tensor x, bool tall, const Muon& o) {
   const auto [a, b, c] = o.ns_coefficients;
   const Tensor length = norm(x);

@@ -1,10 +1,10 @@
-// What happens to gradients before a step: clipping and accumulation.
+// Gradient processing before a step: clipping and accumulation.
 #include "lightcone/optim/rules.h"
 
 namespace lc::optim {
 namespace {
 
-// sum(|x|^p), or the largest |x| for p = infinity
+// Returns sum(|x|^p), or max |x| for p = infinity.
 Tensor measure(const Tensor& x, double p) {
   if (p == 2) return sum(prim::mul(x, x));
   const Tensor m = abs(x);
@@ -74,7 +74,7 @@ Accumulated accumulate(const std::vector<Update>& updates, int runs, Reduction r
   for (const Update& u : updates) {
     const Tensor gradient = prim::cast(u.gradient, wide(u.gradient.dtype()));
     const Tensor sum = g.input(name_of(u.parameter) + ".accumulated_grad", gradient.shape(), gradient.dtype(), at);
-    // the first run overwrites, so that nothing has to be cleared: the sum is the one array that is written
+    // the first run overwrites the sum, so nothing has to be cleared and only one array is written
     const Tensor total = prim::where(broadcast_to(first, sum.shape()), gradient, prim::add(sum, gradient));
     g.assign(sum, total);
     r.updates.push_back({u.parameter, reduction == Reduction::Sum ? total : scaled(total, 1.0 / runs)});

@@ -21,11 +21,11 @@ Tensor real(const Tensor& t) { return prim::cast(t, DType::F64); }
 Tensor real(const Tensor& t, double v) { return t.graph().constant(v, DType::F64); }
 Tensor whole(const Tensor& t, std::int64_t v) { return t.graph().constant(v, DType::I64); }
 Tensor before(const Tensor& t, std::int64_t v) { return prim::less_than(t, whole(t, v)); }
-// min(t, total) / total
+// Returns min(t, total) / total.
 Tensor progress(const Tensor& t, std::int64_t total) {
   return scaled(real(prim::minimum(t, whole(t, total))), 1 / static_cast<double>(total));
 }
-// From `top` to `bottom` while the part goes from 0 to 1.
+// Interpolates from `top` to `bottom` along half a cosine as part goes from 0 to 1.
 Tensor half_cosine(const Tensor& part, double top, double bottom) {
   return plus(scaled(plus(prim::cos(scaled(part, std::numbers::pi)), 1), (top - bottom) / 2), bottom);
 }
@@ -81,7 +81,7 @@ Schedule polynomial(double lr, std::int64_t total_iters, double power) {
   not_negative(power, "polynomial", "power");
   at_least_one(total_iters, "polynomial", "total_iters");
   return Schedule([=](const Tensor& t) {
-    // what is left is counted in whole steps: 1 - 37 / 37 may be a little below 0, which has no power
+    // the rest is counted in whole steps: 1 - 37 / 37 may be slightly negative, and its power NaN
     const Tensor left = real(minus(whole(t, total_iters), prim::minimum(t, whole(t, total_iters))));
     return scaled(prim::pow(scaled(left, 1 / static_cast<double>(total_iters)), real(t, power)), lr);
   });
@@ -91,7 +91,7 @@ Schedule cosine_annealing(double lr, std::int64_t t_max, double eta_min) {
   finite(eta_min, "cosine_annealing", "eta_min");
   at_least_one(t_max, "cosine_annealing", "t_max");
   return Schedule([=](const Tensor& t) {
-    // of the step within a period, so that the angle stays small
+    // position within a period, which keeps the angle small
     const Tensor within = real(prim::mod(t, whole(t, 2 * t_max)));
     return half_cosine(scaled(within, 1 / static_cast<double>(t_max)), lr, eta_min);
   });
@@ -107,7 +107,7 @@ Schedule cosine_annealing_warm_restarts(double lr, std::int64_t t_0, std::int64_
       const Tensor part = scaled(real(prim::mod(t, whole(t, t_0))), 1 / static_cast<double>(t_0));
       return half_cosine(part, lr, eta_min);
     }
-    // each cycle is at least twice as long as the one before: soon no count of steps reaches the next
+    // cycle lengths at least double, so 2^52 steps need few cycles
     constexpr std::int64_t kMost = std::int64_t{1} << 52;
     Tensor begin = real(t, 0), length = real(t, static_cast<double>(t_0));
     for (std::int64_t start = t_0, n = t_0; n <= kMost / t_mult && start < kMost;) {
@@ -143,7 +143,7 @@ Schedule one_cycle(double max_lr, std::int64_t total_steps, const OneCycle& o) {
     for (std::size_t k = 0; k < phases.size(); ++k) {
       const auto [end, from, to] = phases[k];
       const double begin = k == 0 ? 0 : phases[k - 1].end, length = end - begin;
-      // a phase without steps is only ever seen at its end
+      // an empty phase is only evaluated at its end
       const Tensor part = length == 0 ? real(t, 1) : scaled(plus(steps, -begin), 1 / length);
       const Tensor p = k + 1 == phases.size() ? prim::minimum(part, real(t, 1)) : part;
       rates.push_back(strategy == Anneal::Cos ? half_cosine(p, from, to) : plus(scaled(p, to - from), from));

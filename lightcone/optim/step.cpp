@@ -1,4 +1,4 @@
-// A step: what is checked, counted and assigned around the rule of an optimiser.
+// A step: checks, counting and assignments around the rule of an optimiser.
 #include "lightcone/optim/rules.h"
 
 namespace lc::optim {
@@ -89,7 +89,7 @@ void ParameterUpdate::decay_parameter(double weight_decay) {
 
 namespace {
 
-// The rate of a group: the tensor that was given, or the optimiser's own number.
+// Returns the learning rate of a group: its tensor, or the optimiser's own number.
 Tensor rate(const Group& group, const StepOptions& o, const Tensor& t) {
   const double own = std::visit([](const auto& k) { return k.lr; }, group.optimizer);
   not_negative(own, kStep, "lr");

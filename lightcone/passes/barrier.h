@@ -1,12 +1,12 @@
-// A value that is computed a second time instead of being kept: its clone reads its operands through barriers, which
-// keep it a node of its own. Without them equal nodes would be one node (XLA's OptimizationBarrier).
+// Barriers for rematerialization: a value is recomputed instead of kept if its clone reads its operands through
+// barriers. Without them hash-consing would merge the clone with the original (XLA's OptimizationBarrier).
 #pragma once
 
 #include "lightcone/core/composite.h"
 
 namespace lc {
 
-const CompositeRef& barrier();  // its operand; no pass looks through it
+const CompositeRef& barrier();  // identity; no pass looks through it
 Tensor behind_barrier(const Tensor& x);
 
 }  // namespace lc

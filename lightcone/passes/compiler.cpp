@@ -13,7 +13,7 @@ std::size_t live_nodes(const Graph& g) {
   return static_cast<std::size_t>(std::count(live.begin(), live.end(), true));
 }
 
-// What every pass must keep: the outputs and the states, their order, shapes and dtypes.
+// Throws Error unless a pass kept the outputs (names, order, shapes, dtypes) and the number of assignments.
 void check_contract(const Pass& p, const Graph& before, const Graph& after) {
   const auto broken = [&](const std::string& what) { throw Error("compile", "the pass '" + p.name + "' " + what); };
   if (p.extends ? before.roots().size() > after.roots().size() : before.roots().size() != after.roots().size())
@@ -135,7 +135,7 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
     if (!live[id]) continue;
     Node n = src[id];
     for (Edge& e : n.in) e = moved(e);
-    const OpScope scope(n.where);  // what a pass makes of it stands at the same line
+    const OpScope scope(n.where);  // replacement nodes keep the source line
     to[id] = emit(dst, id, std::move(n));
     if (to[id].view.shape() != src[id].shape || dst[to[id].node].dtype != src[id].dtype)
       throw Error("compile",

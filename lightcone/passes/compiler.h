@@ -1,5 +1,5 @@
-// Compilers as values. A pass turns a graph into a new graph; a Compiler is a list of passes,
-// joined with `|`. The driver, not the pass, names, times, counts, skips and observes.
+// Compilers as values. A pass turns a graph into a new graph; a Compiler is a list of passes joined with `|`. The
+// driver names, times, counts, skips and observes passes, so that a pass does none of it.
 //
 //   Compiler mine = generic() | Compiler({"mine", [](const Graph& g, PassLog&) { ... }}) | cpu();
 #pragma once
@@ -15,24 +15,25 @@
 
 namespace lc {
 
-// What one pass did.
+// The log of one pass.
 struct PassLog {
   std::string pass;
   double seconds = 0;
-  std::size_t nodes_before = 0, nodes_after = 0;  // live ones
-  std::map<std::string, int> fired;               // rule or kernel -> how often
-  std::vector<std::string> notes = {};            // what the user should know and did not ask for, as sentences
+  std::size_t nodes_before = 0, nodes_after = 0;  // live nodes
+  std::map<std::string, int> fired;               // number of matches by rule or kernel
+  std::vector<std::string> notes = {};            // unrequested messages for the user, as sentences
 };
 
 struct Pass {
   std::string name;
   std::function<Graph(const Graph&, PassLog&)> run;
-  std::vector<Pass> parts = {};  // the same pass cut into its rules, for finding a guilty one
-  bool required = false;         // what comes behind it needs it: leaving it out is an Error
-  // False for a graph that the pass would copy as it is: it is not run then, which costs less.
+  std::vector<Pass> parts = {};  // the same pass split into its rules, to find a faulty one
+  bool required = false;         // later passes depend on it: skipping it throws Error
+  // Returns false for a graph that the pass would copy unchanged; the driver then skips the pass to save time.
   std::function<bool(const Graph&)> applies = {};
-  bool extends = false;    // it adds outputs and states behind those there are
-  bool redefines = false;  // what it computes is something else, on purpose: verify() holds what follows against that
+  bool extends = false;  // appends outputs and states to the existing ones
+  // True if the pass changes the computed function on purpose. verify() compares later passes with its result.
+  bool redefines = false;
 };
 
 class Compiler {
@@ -46,12 +47,12 @@ class Compiler {
   std::vector<Pass> passes_;
 };
 
-// The compiler run until the graph stops changing, at most `limit` times.
+// Runs the compiler until the graph stops changing, at most `limit` times.
 Compiler repeat(const Compiler& c, int limit = 8);
 
 struct CompileOptions {
-  // Each run of the program looks at the indices that gather(), embedding(), one_hot(), scatter() and their like were
-  // given, and throws an Error for one that is out of range. Without it such an index reads 0 and writes nothing.
+  // Makes each run check the index arguments of gather(), embedding(), one_hot(), scatter() and similar functions, and
+  // throw Error if one is out of range. Otherwise such an index reads 0 and writes nothing.
   bool checks = false;
   std::vector<std::string> skip = {};  // passes to leave out, by name
   // Called after each pass with the graph before and after it.
@@ -62,19 +63,20 @@ struct Compiled {
   Graph graph;
   std::vector<PassLog> log;
 };
-// The user's graph is not touched.
+// Runs the passes of `c` on a copy of `g`. Throws Error if a pass changes the outputs or the number of states, and if
+// `options.skip` names an unknown or a required pass.
 Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& options = {});
 
-std::string report(std::span<const PassLog> log);  // a table for people
-// How often a rule or a kernel fired, in all passes.
+std::string report(std::span<const PassLog> log);  // a human-readable table
+// Returns how often a rule or a kernel matched, summed over all passes.
 int fired(std::span<const PassLog> log, const std::string& what);
 
 bool any_node(const Graph& g, const std::function<bool(const Node&)>& is);
 
-// Copies the live part of `src` into a new graph, letting `emit` decide what each node becomes:
-// it gets the node with its edges already in the new graph. This is all most passes need.
+// Copies the live part of `src` into a new graph. `emit` gets each node with its edges already in the new graph and
+// returns the edge that replaces it. Most passes need nothing else.
 Graph copy_graph(const Graph& src, const std::function<Edge(Graph& dst, NodeId id, Node n)>& emit);
-// The results and the assignments of `src` in `dst`, where node `id` of the one has become to[id] of the other.
+// Adds the results and assignments of `src` to `dst`, where to[id] is the node of `dst` that replaces node `id`.
 void copy_results(const Graph& src, std::span<const NodeId> to, Graph& dst);
 
 }  // namespace lc

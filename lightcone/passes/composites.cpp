@@ -6,7 +6,7 @@ namespace lc {
 namespace {
 
 Graph sweep(const Graph& src, PassLog& log, const std::function<bool(const Graph&, const Node&)>& wanted, bool& again) {
-  std::map<NodeId, std::vector<Tensor>> defined;  // several results, by the node they replace, which nobody reads then
+  std::map<NodeId, std::vector<Tensor>> defined;  // results of replaced nodes; nothing reads the nodes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
     if (n.op == Op::Result)
       if (const auto it = defined.find(n.in[0].node); it != defined.end())

@@ -1,4 +1,4 @@
-// Definitions in place of composites.
+// Inlines definitions of composites.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace lc {
 
-// Every composite that is `wanted` becomes its definition, and so do those that definitions use, until none is left.
+// Replaces every composite for which `wanted` holds by its definition, recursively.
 Graph inline_composites(const Graph& g, PassLog& log, const std::function<bool(const Graph& of, const Node&)>& wanted);
-// Elementwise composites and those that are values.
+// True for elementwise composites and for composites that are values.
 bool is_composite(const Node& n);
 
 }  // namespace lc

@@ -9,7 +9,7 @@
 namespace lc {
 namespace {
 
-// One number in each element. Whole ones that no double holds are indices.
+// True if every element is one constant. Integers that no double can hold are Index nodes.
 bool unpadded_constant(const Graph& g, const Edge& e) {
   const Node& n = g[e.node];
   const bool constant = n.op == Op::Constant || (n.op == Op::Index && n.shape.empty() && n.index.is_constant());
@@ -17,8 +17,7 @@ bool unpadded_constant(const Graph& g, const Edge& e) {
                                   [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
-// An elementwise node whose operands are all one number is that number, computed and rounded as
-// the reference computes it.
+// Folds an elementwise node of constant operands into a constant, computed and rounded as the reference does.
 std::optional<Tensor> fold(const Match& m) {
   const Node& n = m.root.node();
   std::vector<Value> in;
@@ -33,23 +32,23 @@ std::optional<Tensor> fold(const Match& m) {
   return full(m.graph, n.shape, is_float(v.dtype) ? Scalar(v.f[0]) : Scalar(v.i[0]), n.dtype);
 }
 
-// A copy into the same dtype is only a view.
+// Replaces a copy into the same dtype by a view.
 std::optional<Tensor> drop_copy(const Match& m) {
   const Node& n = m.root.node();
   if (m.graph[n.in[0].node].dtype != n.dtype) return std::nullopt;
   return Tensor(m.graph, n.in[0]);
 }
 
-// Does every value of `a` survive a conversion to `b` and back?
+// True if every value of `a` survives a conversion to `b` and back.
 bool contains(DType b, DType a) {
   if (a == b || a == DType::Bool) return true;
   if (b == DType::Bool) return false;
   if (is_float(a)) return b == DType::F64 || (b == DType::F32 && is_narrow(a)) || (is_half(b) && is_f8(a));
-  if (!is_float(b)) return size_of(a) <= size_of(b);  // what wraps there wraps back
+  if (!is_float(b)) return size_of(a) <= size_of(b);  // a wrapped value wraps back
   return 8 * size_of(a) <= static_cast<std::size_t>(info(b).digits);
 }
 
-// A conversion there and back again.
+// Removes a conversion to a wider type and back.
 std::optional<Tensor> drop_round_trip(const Match& m) {
   const Node& outer = m.root.node();
   const Edge& e = outer.in[0];
@@ -60,7 +59,7 @@ std::optional<Tensor> drop_round_trip(const Match& m) {
   return Tensor(m.graph, {inner.in[0].node, inner.in[0].view.then(e.view)});
 }
 
-// The maximum over an axis of extent 1 is the element.
+// Replaces the maximum over an axis of extent 1 by the element.
 std::optional<Tensor> drop_max_of_one(const Match& m) {
   const Node& n = m.root.node();
   const Shape& s = n.in[0].view.shape();
@@ -68,7 +67,7 @@ std::optional<Tensor> drop_max_of_one(const Match& m) {
   return Tensor(m.graph, n.in[0]).reshape(n.shape);
 }
 
-// What gradients() marked for a loss scale, where there is none, and indices that nobody checks.
+// Removes the gradient markers (needed only for a loss scale) and the index markers (needed only for checks).
 std::optional<Tensor> strip_gradient_markers(const Match& m) {
   const Node& n = m.root.node();
   if (n.composite != gradient_seed() && n.composite != gradient_result() && n.composite != builtin::index_in_range())

@@ -1,12 +1,12 @@
-// Where reverse sweeps begin and end. A loss scale is multiplied in at the one and divided out at the other, so
-// gradients() marks both; generic() and every device take the marks for what they are defined as.
+// Markers for the start and end of reverse sweeps. A loss scale is multiplied in at the start and divided out at the
+// end, so gradients() marks both. generic() removes the markers; every device treats them as their definition.
 #pragma once
 
 #include "lightcone/core/composite.h"
 
 namespace lc {
 
-const CompositeRef& gradient_seed();    // the cotangent of a loss: its operand, ones
-const CompositeRef& gradient_result();  // a gradient that gradients() gave: its operand
+const CompositeRef& gradient_seed();    // the cotangent of a loss: identity on ones
+const CompositeRef& gradient_result();  // a gradient returned by gradients(): identity
 
 }  // namespace lc

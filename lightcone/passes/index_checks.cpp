@@ -6,7 +6,7 @@
 namespace lc {
 
 std::optional<std::string> IndexCheck::problem(std::int64_t least, std::int64_t most, std::int64_t end) const {
-  if (least > most || (least >= 0 && most < end)) return std::nullopt;  // without elements the least is above
+  if (least > most || (least >= 0 && most < end)) return std::nullopt;  // an empty index tensor has least > most
   return str_cat("the index ", least < 0 ? least : most, " is out of range: there are ", end, " places");
 }
 
@@ -27,7 +27,7 @@ IndexChecks index_checks(const Graph& g, bool with_outputs) {
     const Tensor flat = prim::cast(index, DType::I64).reshape({product(index.shape())});
     const Tensor minus_one = full_like(flat, -1), others = prim::add(prim::mul(flat, minus_one), minus_one);
     const Tensor high = prim::max_reduce(flat, 0),
-                 least = prim::max_reduce(others, 0);  // -1 - x turns the order around
+                 least = prim::max_reduce(others, 0);  // -1 - x reverses the order without overflow
     const Tensor low = prim::add(prim::mul(least, full_like(least, -1)), full_like(least, -1));
     IndexCheck c{str_cat("index check ", made.checks.size(), " low"),
                  str_cat("index check ", made.checks.size(), " high"), g[id].attributes.dim("below"), g[id].where};

@@ -1,6 +1,6 @@
-// Indices that a user gave and that may be out of range: gather(), embedding() and their like leave a mark on each
-// (builtin::index_in_range), which generic() and every device take for the index itself. Where a program is checked, a
-// mark becomes two more outputs: the smallest and the largest index.
+// Range checks for user-supplied indices. gather(), embedding() and similar functions mark each index
+// (builtin::index_in_range); generic() and every device treat the mark as the identity. In a checked program a mark
+// becomes two more outputs: the smallest and the largest index.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,18 @@
 namespace lc {
 
 struct IndexCheck {
-  std::string low, high;  // outputs, i64 []
-  Dim below;              // an index is at least 0, and less than this
+  std::string low, high;  // names of the outputs; each is one i64
+  Dim below;              // valid indices are in [0, below)
   Location where;
 
-  // What is wrong with a run that had these; nothing where all are in range.
+  // Returns the error message for the indices of a run, or nullopt if all are in range.
   std::optional<std::string> problem(std::int64_t low, std::int64_t high, std::int64_t below) const;
 };
 struct IndexChecks {
-  Graph graph;  // with the outputs of the one that was given, or without
+  Graph graph;  // with or without the outputs of the original graph
   std::vector<IndexCheck> checks;
 };
+// Builds the graph that computes the smallest and the largest of each marked index.
 IndexChecks index_checks(const Graph& g, bool with_outputs);
 
 }  // namespace lc

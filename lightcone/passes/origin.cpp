@@ -8,7 +8,7 @@
 namespace lc {
 namespace {
 
-// The operators of C++ by PyTorch's names.
+// Maps C++ operators to PyTorch's names.
 std::string_view pytorch_name(std::string_view call) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOperators{{
       {"operator+", "add"},
@@ -70,11 +70,11 @@ std::string describe(const Origin& o) {
     std::string shapes;
     std::vector<std::string_view> ops;
   };
-  std::vector<Call> calls;  // in order
+  std::vector<Call> calls;  // in order of first use
   for (const Origin::Step& s : o.steps) {
     const std::string_view name = call_name(s);
     auto it = std::find_if(calls.begin(), calls.end(), [&](const Call& c) { return c.name == name; });
-    // the end of one layer and the product of the next one are two calls
+    // the epilogue of one layer and the product of the next one are two calls
     const bool again = it != calls.end() && !s.shapes.empty() && it->shapes.empty() && it + 1 != calls.end();
     if (it == calls.end() || again) it = calls.insert(calls.end(), {name, {}, {}});
     if (!s.shapes.empty()) it->shapes += (it->shapes.empty() ? " " : " and ") + s.shapes;

@@ -1,4 +1,4 @@
-// What a kernel was made from, for profiles, pictures and messages.
+// Origin: the source operations of a kernel, for profiles, graph views and messages.
 #pragma once
 
 #include <map>
@@ -10,28 +10,29 @@
 
 namespace lc {
 
-// The operations it computes, in order, each with the user's line.
+// The operations that a kernel computes, in order, each with the user's line.
 struct Origin {
   struct Step {
-    std::string_view op;  // of the table in core/op.h
+    std::string_view op;  // a name from the table in core/op.h
     Location where;
-    std::string shapes = {};  // of what it multiplies, where the result's alone does not say: "[64, 784] x [784, 128]"
+    // Operand shapes of a product if the result's shape does not imply them: "[64, 784] x [784, 128]".
+    std::string shapes = {};
   };
   std::string pass;
   std::vector<Step> steps;
-  std::string kind = {};  // where the whole has a name that no step has: "attention"
+  std::string kind = {};  // a name for the whole, if no step has it: "attention"
 };
 
-// The operations between a kernel's operands and its result. `shapes`: those of some of them.
+// Lists the operations between a kernel's operands and its result. `shapes` holds the text for some nodes.
 std::vector<Origin::Step> steps(const Graph& g, NodeId result, const std::vector<NodeId>& operands,
                                 const std::map<NodeId, std::string>& shapes = {});
 
-// What the user called there, by PyTorch's name: "linear", "add".
+// Returns PyTorch's name of the operation that the user called: "linear", "add".
 std::string_view call_name(const Origin::Step& s);
-// Does a call by itself say little, because it goes through a whole model: backward, an optimiser's step?
+// True for calls that span a whole model (backward, an optimiser's step) and so do not identify a kernel.
 bool spans_model(std::string_view call);
-// What a kernel computes, in the words of the user's program: "linear [64, 784] x [784, 128], relu". A device names
-// kernels by this and nothing else wherever a person reads it.
+// Describes a kernel in terms of the user's program: "linear [64, 784] x [784, 128], relu". Every user-visible kernel
+// name comes from this function.
 std::string describe(const Origin& o);
 
 }  // namespace lc

@@ -5,13 +5,14 @@
 
 namespace lc {
 
-// What every pipeline starts with: constant folding, exact algebra, views instead of copies.
-// Equal nodes are one node and dead nodes are gone by construction of the graph.
+// The first part of every pipeline: constant folding, exact algebraic rules, views instead of copies. Merging equal
+// nodes and dropping dead ones needs no pass, because the graph's construction does both.
 Compiler generic();
+// Returns the rules of generic().
 std::vector<Rule> generic_rules();
 
-// Replaces every composite by its definition until only leaves and the twelve are left: what a
-// device without kernels of its own runs.
+// Replaces every composite by its definition until only leaves and primitives are left. A device without kernels of its
+// own runs the result.
 Compiler primitives_only();
 
 }  // namespace lc

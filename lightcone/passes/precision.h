@@ -1,22 +1,21 @@
-// How exact matrix products are: a wish that every back end reads.
+// Precision: the accuracy of matrix products, requested of every back end.
 #pragma once
 
 #include <cstdint>
 
 namespace lc {
 
-// How exact matrix products are, as torch.set_float32_matmul_precision has it. Sums are f32 always.
-//   Highest  operands as they are; on a CPU with AMX f32 is split into three bf16 where that is faster, no less exact
-//            than f32, for numbers of any size
-//   High     f32 split into two bf16 where that is faster (AMX), 16 bits of mantissa; by CUDA's tensor cores TF32, 10
-//   bits;
-//            otherwise as Highest
-//            (What is faster is decided for a program, by the bounds of its sizes, never by the batch at hand.)
-//   Medium   operands rounded to bf16 where the CPU multiplies it faster than f32, and f32 weights kept so; block
-//            formats (Q8_0, Q4_K, ...) against activations rounded to 8 bits with a scale for every 32 (16), as
-//            llama.cpp has it. Attention of prompts too rounds to bf16 where AVX-512 multiplies it faster. Up to four
-//            rows (decoding) activations stay f32, but for Q8_0, Q4_0, Q4_K, Q5_K and Q6_K parameters: there a row
-//            has the same bits alone and among many.
+// The accuracy of matrix products, like torch.set_float32_matmul_precision. Accumulation is always in f32.
+//   Highest  Operands keep their precision. On a CPU with AMX, f32 is split into three bf16 where that is faster; this
+//            is no less accurate than f32, for numbers of any size.
+//   High     f32 is split into two bf16 where that is faster (AMX): 16 bits of mantissa. CUDA's tensor cores use TF32
+//            with 10 bits. Other devices use Highest.
+//   Medium   Operands are rounded to bf16 where the CPU multiplies it faster than f32, and f32 weights are kept so.
+//            Block formats (Q8_0, Q4_K, ...) are multiplied with activations rounded to 8 bits, with one scale per 32
+//            (16) values, as in llama.cpp. Attention over prompts also rounds to bf16 where AVX-512 multiplies it
+//            faster. For up to four rows (decoding) activations stay f32, except with Q8_0, Q4_0, Q4_K, Q5_K and Q6_K
+//            parameters, for which a row has the same bits alone and in a batch.
+// Whether a method is faster is decided per program, from the bounds of its sizes, never from the current batch.
 enum class Precision : std::uint8_t { Highest, High, Medium };
 
 }  // namespace lc

@@ -23,7 +23,7 @@ bool pads(const View& v) {
   return std::any_of(v.moves().begin(), v.moves().end(), [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
-// Variables and literals accept any view; an inner node must be read as it was written.
+// Matches a pattern. Variables and literals accept any view; an inner node must be read through the identity view.
 bool match(const Pat& p, const Edge& e, Match& m, bool root) {
   const Node& n = m.graph[e.node];
   for (const auto& [pat, edge] : m.bound)
@@ -66,12 +66,12 @@ Tensor build(const Pat& p, const Match& m) {
 
 bool applies(const Rule& r, DType t) { return r.dtypes == For::All || (r.dtypes == For::Floats) == is_float(t); }
 
-// The dtype a rule speaks about: of the operands where the result is a bool.
+// The dtype that decides if a rule applies: that of the operands, because the result may be a bool.
 DType operand_type(const Graph& g, const Node& n) { return n.in.empty() ? n.dtype : g[n.in.back().node].dtype; }
 
 Edge improve(Graph& g, NodeId id, const std::vector<std::vector<const Rule*>>& by_op, PassLog& log) {
   Edge e{id, View(g[id].shape)};
-  for (int budget = 16; budget-- > 0;) {  // a rule that loops is a bug, not a hang
+  for (int budget = 16; budget-- > 0;) {  // a bound, so that a rule that loops cannot hang
     const Op op = g[e.node].op;
     bool changed = false;
     for (const Rule* r : by_op[static_cast<std::size_t>(op)]) {

@@ -1,10 +1,10 @@
-// Patterns and rules: rewriting as data.
+// Patterns and rewrite rules as data.
 //
 //   const Pat x = any();
 //   Compiler tidy = rewrite("tidy", {{"double negation", x * -1.0 * -1.0, x}});
 //
-// A rule whose both sides are patterns is checked by machine (tests/verify/verify_test.cpp evaluates it
-// on NaN, infinities, zeros of both signs, huge and tiny numbers of every dtype).
+// A rule with patterns on both sides is verified automatically: tests/verify/verify_test.cpp evaluates it on NaN,
+// infinities, zeros of both signs, huge and tiny numbers of every dtype.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,14 @@
 namespace lc {
 
 struct PatNode;
-class Pat {  // a handle that copies share; a pattern lives as long as a rule or another pattern that it is part of
+// A shared handle. A pattern lives as long as a rule or another pattern that contains it.
+class Pat {
  public:
   Pat(double literal);  // implicit: x * 1.0
   explicit Pat(PatNode n);
   const PatNode* operator->() const { return node_.get(); }
   const PatNode* get() const { return node_.get(); }
-  friend bool operator==(const Pat&, const Pat&) = default;  // the same variable
+  friend bool operator==(const Pat&, const Pat&) = default;  // identity: the same variable
 
  private:
   std::shared_ptr<const PatNode> node_;
@@ -38,8 +39,10 @@ struct PatNode {
   std::vector<Pat> in = {};
 };
 
+// Creates a variable, which matches any edge.
 Pat any();
-Pat op(Op op, std::vector<Pat> in);  // any operation, e.g. op(Op::Where, {c, x, x})
+// Matches an operation, e.g. op(Op::Where, {c, x, x}).
+Pat op(Op op, std::vector<Pat> in);
 inline Pat log2(Pat a) { return op(Op::Log2, {a}); }
 inline Pat exp2(Pat a) { return op(Op::Exp2, {a}); }
 inline Pat sin(Pat a) { return op(Op::Sin, {a}); }
@@ -48,31 +51,31 @@ inline Pat recip(Pat a) { return op(Op::Recip, {a}); }
 inline Pat maximum(Pat a, Pat b) { return op(Op::Maximum, {a, b}); }
 inline Pat minimum(Pat a, Pat b) { return op(Op::Minimum, {a, b}); }
 inline Pat where(Pat c, Pat a, Pat b) { return op(Op::Where, {c, a, b}); }
-inline Pat operator+(Pat a, Pat b) { return op(Op::Add, {a, b}); }  // matches both ways round
+inline Pat operator+(Pat a, Pat b) { return op(Op::Add, {a, b}); }  // matches both operand orders
 inline Pat operator*(Pat a, Pat b) { return op(Op::Mul, {a, b}); }
 inline Pat operator<(Pat a, Pat b) { return op(Op::LessThan, {a, b}); }
 
 struct Match {
-  Graph& graph;                                        // the graph being built
-  Tensor root;                                         // what matched
-  std::vector<std::pair<const PatNode*, Edge>> bound;  // the rule owns the patterns
+  Graph& graph;                                        // the graph under construction
+  Tensor root;                                         // the matched node
+  std::vector<std::pair<const PatNode*, Edge>> bound;  // edges bound to variables; the rule owns the patterns
   Tensor operator[](const Pat& p) const;
 };
 
-// What a rule may change. generic() takes exact rules only.
+// The changes a rule may make. generic() accepts only exact rules.
 enum class Policy : std::uint8_t {
-  Exact,         // the same bits (the payload of a NaN aside)
+  Exact,         // same bits (except NaN payloads)
   Reassociates,  // rounding may differ
-  IgnoresNaN,    // wrong where a NaN or an infinity flows
+  IgnoresNaN,    // wrong results for NaN or infinities
 };
-enum class For : std::uint8_t { All, Floats, Integers };  // dtypes a rule holds for
+enum class For : std::uint8_t { All, Floats, Integers };  // dtypes for which a rule holds
 
 struct Rule {
   using Make = std::function<std::optional<Tensor>(const Match&)>;
   std::string name;
   Pat from;
   std::optional<Pat> to = {};
-  Make make = {};  // used when `to` is not given
+  Make make = {};  // used if `to` is not set
   For dtypes = For::All;
   Policy policy = Policy::Exact;
 
@@ -82,7 +85,7 @@ struct Rule {
       : name(std::move(name)), from(std::move(from)), make(std::move(make)), dtypes(dtypes), policy(policy) {}
 };
 
-// One sweep over the graph, trying the rules on every node as it is emitted.
+// Returns a pass that sweeps once over the graph and tries the rules on every node as it is emitted.
 Compiler rewrite(std::string name, std::vector<Rule> rules);
 
 }  // namespace lc

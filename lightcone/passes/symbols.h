@@ -1,4 +1,4 @@
-// The symbolic extents of a graph by their names, with their bounds.
+// The symbolic extents of a graph by name, with their bounds.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 namespace lc {
 
 using Symbols = std::map<std::string, Bounds, std::less<>>;
-// Adds the names in a size, without the loop indices, which are not the user's to bind. Where one name has two bounds,
-// both hold.
+// Adds the symbols in a size, except loop indices, which users cannot bind. If one name has two bounds, their
+// intersection holds.
 void add_symbols(Symbols& to, const Dim& d);
-// All that the live part of a graph mentions: in shapes, views, attributes and indices.
+// Collects all symbols in the live part of a graph: in shapes, views, attributes and indices.
 Symbols symbols_of(const Graph& g);
 
 }  // namespace lc

@@ -1,8 +1,8 @@
-// Random words that are a function of counters: Philox 4x32-10. builtin::random_bits() puts them into a graph.
+// Counter-based random words: Philox 4x32-10, and the composite that adds them to a graph.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten
-// rounds of multiplications and exclusive ors turn a counter of 128 bits and a key of 64 into four words of 32 bits.
-// Nothing is carried from one block to the next, so every device and every thread finds the same words by itself.
+// rounds of multiplications and exclusive ors map a 128-bit counter and a 64-bit key to four 32-bit words. Blocks are
+// independent, so every device and every thread computes the same words by itself.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct Philox {
   using Block = std::array<std::uint32_t, 4>;
   using Key = std::array<std::uint32_t, 2>;
   static constexpr int kRounds = 10;
-  static constexpr std::uint32_t kMultiplier[2] = {0xD2511F53u, 0xCD9E8D57u};  // of words 0 and 2 of the counter
+  static constexpr std::uint32_t kMultiplier[2] = {0xD2511F53u, 0xCD9E8D57u};  // for words 0 and 2 of the counter
   static constexpr std::uint32_t kWeyl[2] = {0x9E3779B9u, 0xBB67AE85u};        // added to the key after each round
 
   static constexpr Block words(Block c, Key k) {
@@ -27,14 +27,14 @@ struct Philox {
     }
     return c;
   }
-  // The counter of a block of a step.
+  // Returns the counter of a block in a step.
   static constexpr Block counter(std::uint64_t block, std::int64_t step) {
     const auto s = static_cast<std::uint64_t>(step);
     return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(s),
             static_cast<std::uint32_t>(s >> 32)};
   }
-  // The key of a stream. For one seed all streams have different keys, for one stream all seeds have: what mixes
-  // them (the finaliser of splitmix64, twice) can be undone.
+  // Returns the key of a stream. For one seed all streams have different keys, and for one stream all seeds have,
+  // because the mixer (the finaliser of splitmix64, applied twice) is invertible.
   static constexpr Key key(std::int64_t seed, std::int64_t stream) {
     const auto mix = [](std::uint64_t z) {
       z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -47,7 +47,7 @@ struct Philox {
   }
 };
 
-// The stream of a name: FNV-1a, and negative, so that it is never one of the streams 0, 1, 2, ...
+// Hashes a name to a stream (FNV-1a). The result is negative, so it differs from the streams 0, 1, 2, ...
 constexpr std::int64_t random_stream(std::string_view name) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;

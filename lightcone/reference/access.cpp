@@ -12,7 +12,7 @@ namespace {
 using i64 = std::int64_t;
 using IntList = Access::IntList;
 
-constexpr i64 kOutside = -(i64{1} << 56);  // in a table: padding is read, whatever is added
+constexpr i64 kOutside = -(i64{1} << 56);  // in a table: padding, whatever is added
 
 IntList counted(i64 n, i64 step = 1) {
   IntList v(static_cast<std::size_t>(n));
@@ -25,7 +25,7 @@ IntList strides(const IntList& shape) {
   return s;
 }
 
-// all[a * i + b * j ...] as a sum of one table for each factor of its length, if it is one.
+// Writes all[a * i + b * j ...] as a sum of one table per axis of `extents`, if possible.
 std::optional<std::vector<IntList>> split(const IntList& all, const IntList& extents) {
   const IntList step = strides(extents);
   std::vector<IntList> parts;
@@ -42,7 +42,7 @@ std::optional<std::vector<IntList>> split(const IntList& all, const IntList& ext
   return parts;
 }
 
-// Neighbouring axes of both shapes with as many elements: [first, last) of one and of the other.
+// Runs of axes with equal element counts in both shapes: [from, from_end) and [to, to_end).
 struct Group {
   std::size_t from, from_end, to, to_end;
 };
@@ -76,7 +76,7 @@ IntList numbers(const Shape& s, const Bindings& env) {
 }
 
 Access::Access(IntList base) : shape_(std::move(base)) {
-  if (count(shape_) == 0) return;  // whatever is read of it later is padding
+  if (count(shape_) == 0) return;  // later reads can only be padding
   const IntList step = strides(shape_);
   for (std::size_t a = 0; a < shape_.size(); ++a) {
     Term t{counted(shape_[a], step[a]), std::vector<IntList>(shape_.size())};
@@ -159,7 +159,7 @@ void Access::pad(const IntList& before, const IntList& to) {
   }
 }
 
-// The axis becomes the windows, its places inside a window the new last one.
+// The axis becomes the number of windows; a new last axis runs inside the window.
 void Access::unfold(const Move& m, const IntList& to) {
   const auto axis = static_cast<std::size_t>(m.axes[0]);
   const i64 windows = to[axis], size = to.back(), stride = m.step[0], dilation = m.step[1];
@@ -201,12 +201,12 @@ void Access::unfold(const Move& m, const IntList& to) {
 
 void Access::reshape(const IntList& to) {
   if (count(to) == 0) return terms_.clear();
-  std::vector<Term> all;  // until the last one is made, those there are stay by the old shape
+  std::vector<Term> all;  // terms_ keep the old shape until all are converted
   for (const Term& t : terms_) {
     auto next = regroup(t, to);
     if (!next) {
       flatten();
-      all = {*regroup(terms_[0], to)};  // one term that counts through everything fits every shape
+      all = {*regroup(terms_[0], to)};  // a single term over all elements fits every shape
       break;
     }
     all.push_back(std::move(*next));
@@ -214,11 +214,11 @@ void Access::reshape(const IntList& to) {
   terms_ = std::move(all);
 }
 
-// The term by the axes of another shape; none where one of its tables would have to be cut and cannot be.
+// Converts a term to the axes of another shape; nullopt if a table shared with other axes would have to be split.
 std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) const {
   Term next{t.table, {}, t.start};
   for (const Group& g : groups(shape_, to)) {
-    IntList all{0};  // the axes of the group as one
+    IntList all{0};  // the group's axes flattened into one
     bool matters = false, alone = true;
     for (std::size_t a = 0; a < shape_.size(); ++a) {
       const IntList& along = t.along[a];
@@ -240,7 +240,7 @@ std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) co
       next.along.resize(next.along.size() + extents.size());
       continue;
     }
-    while (static_cast<i64>(all.size()) < count(extents)) {  // axes in front that do not matter
+    while (static_cast<i64>(all.size()) < count(extents)) {  // repeat along leading axes without effect
       const std::size_t n = all.size();
       all.resize(static_cast<std::size_t>(count(extents)));
       for (std::size_t i = n; i < all.size(); ++i) all[i] = all[i % n];

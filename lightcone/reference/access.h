@@ -1,9 +1,9 @@
-// Access: where the elements of a view lie in the buffer behind it, as tables of plain numbers.
+// Access: the buffer positions of a view's elements, as tables of plain numbers.
 //
-// Each move is applied to numbers, so that the judge does not share Dim's algebra with the compilers it judges, and
-// to one axis at a time, so that a view costs what its axes cost and not what its elements do: a product expanded to
-// [128, 768, 3072] is read without being laid out. Position = offset + the sum over the terms of
-// table[the sum over the axes of along[axis][index]]; most terms follow one axis, a padded window follows two.
+// Moves are applied to numbers, so that the reference does not share Dim's algebra with the compilers it checks, and
+// per axis, so that a view costs as much as its axes and not as its elements: a product expanded to [128, 768, 3072] is
+// read without being materialized. Position = offset + the sum over terms of table[the sum over axes of
+// along[axis][index]]. Most terms depend on one axis; a padded window depends on two.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ class Access {
  public:
   using IntList = std::vector<std::int64_t>;
 
-  explicit Access(IntList base);  // the whole buffer, row by row
+  explicit Access(IntList base);  // the whole buffer in row-major order
   Access(const View& view, const Bindings& env);
-  void apply(const View& next, const Bindings& env);  // a view of what this one shows
+  void apply(const View& next, const Bindings& env);  // applies a further view
 
   const IntList& shape() const { return shape_; }
-  bool follows(std::size_t axis) const;             // does the position depend on this axis?
-  bool shares(std::size_t a, std::size_t b) const;  // one term follows both: windows
-  IntList positions() const;                        // of all elements in order; below zero: padding is read
+  bool follows(std::size_t axis) const;             // true if the position depends on this axis
+  bool shares(std::size_t a, std::size_t b) const;  // true if one term depends on both: windows
+  IntList positions() const;                        // of all elements in order; negative: padding
 
-  // The positions over two axes, the others given: p[k * (to - from) + j] for each k of axis `a` and each j of
-  // [from, to) of axis `b`; kNone for b: along `a` alone.
+  // Fills p with positions over two axes, the other indices fixed: p[k * (to - from) + j] for each k of axis `a` and
+  // each j of [from, to) of axis `b`. If b is kNone, along `a` alone.
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   void plane(std::span<const std::int64_t> index, std::size_t a, std::size_t b, std::int64_t from, std::int64_t to,
              std::int64_t* p) const;
@@ -37,7 +37,7 @@ class Access {
  private:
   struct Term {
     IntList table;
-    std::vector<IntList> along;  // empty: this axis does not matter
+    std::vector<IntList> along;  // empty: independent of this axis
     std::int64_t start = 0;      // added to the index into the table
   };
   void apply(const Move& m, const Bindings& env);
@@ -47,8 +47,8 @@ class Access {
   void unfold(const Move& m, const IntList& to);
   void reshape(const IntList& to);
   std::optional<Term> regroup(const Term& t, const IntList& to) const;
-  void fold();     // one term for an axis
-  void flatten();  // one term for everything
+  void fold();     // merges terms to one per axis
+  void flatten();  // merges all terms into one
 
   IntList shape_;
   std::vector<Term> terms_;

@@ -1,4 +1,4 @@
-// What the files of the reference share.
+// Internal declarations shared by the files of the reference.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline i64 wrapped(DType t, i64 v) {
   store_i64(&raw, t, 0, v);
   return load_i64(&raw, t, 0);
 }
-inline i64 whole(DType t, double v) {  // what a conversion to an integer gives
+inline i64 whole(DType t, double v) {  // float to integer conversion
   i64 raw = 0;
   store_f64(&raw, t, 0, v);
   return load_i64(&raw, t, 0);
@@ -31,7 +31,7 @@ inline double rounded(DType t, double v, Rounding r) {
   return load_f64(&raw, t, 0);
 }
 
-struct AxisView {  // an axis of a tensor seen as outer x length x inner
+struct AxisView {  // an axis of a tensor as outer x length x inner
   i64 outer = 1, length, inner = 1;
   AxisView(const IntList& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
@@ -46,7 +46,7 @@ struct AxisView {  // an axis of a tensor seen as outer x length x inner
   }
 };
 
-// How a node is computed: `noise` 0 for exactly, otherwise the seed of its samples.
+// Settings of an evaluation. `noise` is the seed of the samples; 0 evaluates without samples.
 struct EvalConfig {
   Rounding rounding = Rounding::Wide;
   std::uint64_t noise = 0;
@@ -60,18 +60,18 @@ inline Sampled sampled(const Value& v, std::size_t k) {
 
 using Operands = std::span<const Value* const>;
 Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const EvalConfig& config);
-// A graph whose inputs may have samples; its results keep theirs.
+// Interprets a graph. Inputs may carry samples; results keep theirs.
 Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const EvalConfig& config);
 
 struct Factor {
   const Value* value;
-  Access at;  // in the space of the product
+  Access at;  // over the axes of the product
 };
-// The sum over one axis of the product of two floating factors, whose elements are read where they lie: what a product
-// and a sum after it give, bit for bit, without the memory of the one between.
+// Sums the product of two floating factors over one axis, reading their elements in place. The result is bit-identical
+// to a product followed by a sum, without memory for the product.
 Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config);
 
-// A loop, step by step. One that only carries states ends as soon as a step changes none of them.
+// Runs a loop step by step. A loop that only carries states ends once a step changes none of them.
 std::vector<Value> looped(const LoopBody& body, Operands in, const EvalConfig& config);
 
 }  // namespace lc

@@ -11,10 +11,10 @@
 namespace lc {
 namespace {
 
-double most_whole(DType t) {  // up to here a float holds every whole number
+double most_whole(DType t) {  // a float holds all integers up to here
   return std::exp2(info(t).digits);
 }
-// Whole numbers that the type holds exactly are added and multiplied exactly: indices, masks, counts.
+// True if an Add or Mul of integers is exact in the float type: indices, masks, counts.
 bool stays_whole(const Node& n, std::span<const Sampled> x, double y) {
   if (n.op != Op::Add && n.op != Op::Mul) return false;
   const double most = most_whole(n.dtype);
@@ -22,7 +22,7 @@ bool stays_whole(const Node& n, std::span<const Sampled> x, double y) {
   return is_whole(x[0].x) && is_whole(x[1].x) && is_whole(y);
 }
 
-// The samples of element k of an elementwise result.
+// Computes the samples of element k of an elementwise result.
 Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled> x, const Value& out, std::size_t k,
                           const EvalConfig& config) {
   const auto inexact = [](const Sampled& v) {
@@ -41,7 +41,7 @@ Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled
 
 Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalConfig& config) {
   Value out = make_value(n.dtype, shape);
-  const DType type = in.back()->dtype;  // of the operands; the condition of Where comes first
+  const DType type = in.back()->dtype;  // of the operands; Where's condition comes first
   const bool floats = is_float(type);
   const bool sampled_operands = std::any_of(in.begin(), in.end(), [](const Value* v) { return !v->shift.empty(); });
   const bool bits = n.op == Op::Bitcast;
@@ -66,7 +66,7 @@ Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalCo
   return out;
 }
 
-class Sum {  // of one row, and what rounding may do to it
+class Sum {  // the sum of one row and its rounding magnitude
  public:
   explicit Sum(i64 length) : length_(static_cast<std::size_t>(length)), blocks_(length_ > kLongSum) {}
   void add(double term) {
@@ -87,7 +87,7 @@ class Sum {  // of one row, and what rounding may do to it
   double terms_ = 0, sum_ = 0, all_ = 0, partial_ = 0, of_blocks_ = 0;
 };
 
-// The samples of the greatest of whole numbers, y: those of 64 bits would be rounded as f64.
+// Samples of an integer maximum with value y, kept in i64 because f64 would round 64-bit numbers.
 template <class Place>
 Deviations greatest_samples(const Node& n, const Value& in, i64 length, const Place& place, i64 y) {
   Deviations s = kNoDeviation;
@@ -105,7 +105,7 @@ Deviations greatest_samples(const Node& n, const Value& in, i64 length, const Pl
   return s;
 }
 
-// The samples of a reduced row whose value is y; place(k) is its k-th element.
+// Samples of a reduced row with value y; place(k) is the index of its k-th element.
 template <class Place>
 Deviations reduced_samples(const Node& n, const Value& in, i64 length, const Place& place, double y,
                            const EvalConfig& config, std::size_t o) {
@@ -119,7 +119,7 @@ Deviations reduced_samples(const Node& n, const Value& in, i64 length, const Pla
     const Deviations& e = in.shift[place(k)];
     const double x = in.at(place(k));
     moved = moved || !exact(e);
-    if (n.op == Op::MaxReduce && std::isnan(x) && exact(e)) return kNoDeviation;  // nothing is above a NaN
+    if (n.op == Op::MaxReduce && std::isnan(x) && exact(e)) return kNoDeviation;  // a certain NaN is the maximum
     for (std::size_t l = 0; l < kSamples; ++l) {
       known[l] = known[l] && !std::isnan(e[l]);
       if (n.op == Op::SumReduce) acc[l] += floats ? x + e[l] : e[l];
@@ -166,7 +166,7 @@ Value reduce(const Node& n, const Value& in, const IntList& shape, const EvalCon
   return out;
 }
 
-// A whole number as a float, to be rounded once.
+// Converts an integer so that one rounding follows.
 double as_float(DType to, i64 v, DType from) {
   return to == DType::F64 ? to_f64(v, from) : odd_f64(v, from == DType::U64);
 }
@@ -174,7 +174,7 @@ double as_float(DType to, i64 v, DType from) {
 Value convert(const Node& n, const Value& in, const EvalConfig& config) {
   if (in.dtype == n.dtype) return in;
   Value out = make_value(n.dtype, in.shape);
-  // f64 to f32 and large whole numbers are rounded some time or other, halves exactly here
+  // implementations may round f64 to f32 and large integers at different points; narrow floats convert exactly here
   const bool narrows = in.dtype == DType::F64 && n.dtype == DType::F32;
   const bool rounding = narrows || (is_float(n.dtype) && !is_float(in.dtype));
   const bool samples = config.noise && (rounding || !in.shift.empty());
@@ -195,7 +195,7 @@ Value convert(const Node& n, const Value& in, const EvalConfig& config) {
   return out;
 }
 
-// Only the indices that an expression names are walked through.
+// Evaluates the expression only when an index that it uses changes.
 Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   Value out = make_value(n.dtype, shape);
   const auto put = [&](std::size_t k, double v, i64 w, bool constant) {
@@ -229,7 +229,7 @@ Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   return out;
 }
 
-// What a node reads of a value: through a view, rounded anew where a kernel may compute it again.
+// Reads a value through a view. With noise, perturbs it, since a kernel may recompute it with other rounding.
 Value seen(const Value& base, const View& view, const Bindings& env, std::uint64_t noise) {
   Value v = make_value(base.dtype, numbers(view.shape(), env));
   if (!base.shift.empty()) v.shift.resize(v.size());
@@ -263,7 +263,7 @@ Value computed(const Node& n, Operands in, const Bindings& env, const EvalConfig
   throw Error("interpreter", "a kernel of a back end has no reference meaning");
 }
 
-// The samples of a result, as a bound.
+// Converts samples of a result to an error bound.
 void compute_error_bounds(Value& v) {
   if (v.shift.empty()) return;
   v.error.resize(v.size());
@@ -276,7 +276,7 @@ void compute_error_bounds(Value& v) {
 
 class Interpreter {
  public:
-  // The noise of `way` is the seed of all samples. `judged`: results have bounds instead of samples.
+  // `config.noise` seeds all samples. If `judged`, results carry error bounds instead of samples.
   Interpreter(const Graph& g, const Bindings& env, const EvalConfig& config, bool judged)
       : g_(g),
         env_(env),
@@ -291,7 +291,7 @@ class Interpreter {
   Results run(const std::map<std::string, Value>& inputs);
 
  private:
-  // A float product that nothing but sums reads is computed with each of them.
+  // Marks float products that only sums read; each sum computes them on the fly.
   void find_products() {
     for (NodeId id = 0; id < g_.size(); ++id)
       later_[id] = live_[id] && g_[id].op == Op::Mul && (g_[id].dtype == DType::F32 || g_[id].dtype == DType::F64);

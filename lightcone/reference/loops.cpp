@@ -1,4 +1,4 @@
-// Loops: the body's graph evaluated once a step, where its definition would be as many copies of it.
+// Loops: evaluates the body's graph once per step, instead of the definition, which unrolls it.
 #include <algorithm>
 
 #include "lightcone/core/error.h"
@@ -7,7 +7,7 @@
 namespace lc {
 namespace {
 
-// Elements [from, from + n) of each list that has any.
+// Copies n elements from `at` to `to_at`, if the list is not empty.
 template <class T>
 void copy_part(const std::vector<T>& from, std::size_t at, std::size_t n, std::vector<T>& to, std::size_t to_at) {
   if (from.empty()) return;
@@ -68,7 +68,7 @@ std::vector<Value> looped(const LoopBody& b, Operands in, const EvalConfig& conf
     for (std::size_t k = b.states; k < b.states + b.slices; ++k) given[name(k)] = slice_of(*in[k], row);
     for (std::size_t k = 0; b.keeps && k < b.states; ++k) stacks[b.ys + k].put(row, given.at(name(k)));
     EvalConfig own = config;
-    if (own.noise) own.noise = noise_bits(own.noise, static_cast<std::size_t>(step)) | 1;  // rounds in its own way
+    if (own.noise) own.noise = noise_bits(own.noise, static_cast<std::size_t>(step)) | 1;  // new rounding per step
     Results r = interpret_samples(b.graph, given, own);
     bool settled = b.slices == 0 && stacks.empty();
     for (std::size_t k = 0; k < b.states; ++k) {

@@ -8,21 +8,21 @@ namespace {
 
 constexpr std::size_t kNone = Access::kNone;
 
-constexpr std::size_t kBlock = 64;  // columns at a time
+constexpr std::size_t kBlock = 64;  // columns per panel
 
-// A factor over the summed axis and some columns, row by row, and its samples.
+// A factor over the summed axis (rows) and some columns, row-major, with its samples.
 struct Panel {
   std::vector<double> x;
   std::array<std::vector<double>, kSamples> s;
   bool exact = true;
 };
 
-struct Columns {  // [from, to) of an axis; kNone: a single one
+struct Columns {  // [from, to) of an axis; kNone: a single column
   std::size_t axis;
   i64 from, to;
 };
 
-// Factors are rounded by a part of the largest of 32 neighbours in the sum, as blocks with one scale are.
+// Perturbs factors relative to the largest of 32 neighbours in the sum, as block formats with one scale round.
 void round_factors(std::span<const i64> at, std::size_t width, std::size_t columns, const EvalConfig& config,
                    std::uint64_t side, Panel& p) {
   const std::size_t depth = p.x.size() / width;
@@ -64,11 +64,11 @@ void read(const Factor& f, const IntList& index, std::size_t summed, const Colum
 }
 
 struct Row {
-  double sum[kBlock], terms[kBlock], partial[kBlock];  // terms: of their magnitudes; partial: of squared partial sums
+  double sum[kBlock], terms[kBlock], partial[kBlock];  // terms: sum of magnitudes; partial: sum of squared partial sums
   double shift[kSamples][kBlock];
 };
 
-// The row of a panel times a panel, over V's columns at a time. Each sum runs through k in order.
+// Loads and stores of a vector V.
 template <class V>
 [[gnu::always_inline]] inline void get(V& v, const double* p) {
   std::memcpy(&v, p, sizeof v);
@@ -95,7 +95,7 @@ template <class V>
         sum[v] += t;
         terms[v] += t < 0 ? -t : t;
       }
-      if (k % 8 == 7 || k + 1 == depth)  // every eighth will do
+      if (k % 8 == 7 || k + 1 == depth)  // sampling every eighth partial sum suffices
         for (std::size_t v = 0; v < some; ++v) partial[v] += 8 * (sum[v] - before[v]) * (sum[v] - before[v]);
       if (of_blocks > 0 && k % kSumBlock == kSumBlock - 1)
         for (std::size_t v = 0; v < some; ++v) partial[v] += of_blocks * sum[v] * sum[v], before[v] = sum[v];
@@ -148,7 +148,7 @@ void add(const Panel& a, const Panel& b, std::size_t width, Row& r) {
 void add(const Panel& a, const Panel& b, std::size_t width, Row& r) { add_plain(a, b, width, r); }
 #endif
 
-// What a naive device gives: products rounded to f32, summed up in order.
+// Computes what a naive device does: products rounded to f32, added in order.
 void add_rounded(const Panel& a, const Panel& b, std::size_t width, Row& r) {
   std::fill(r.sum, r.sum + width, 0);
   for (std::size_t k = 0; k < a.x.size(); ++k)
@@ -156,7 +156,7 @@ void add_rounded(const Panel& a, const Panel& b, std::size_t width, Row& r) {
       r.sum[j] += static_cast<double>(static_cast<float>(a.x[k] * b.x[k * width + j]));
 }
 
-// Where infinities or NaN flow: each sample added up by itself.
+// Sums each sample separately if infinities or NaN occur.
 Deviations add_again(DType t, const Panel& a, const Panel& b, std::size_t width, std::size_t j, double y) {
   const std::size_t depth = a.x.size();
   Deviations s = kNoDeviation;
@@ -166,7 +166,7 @@ Deviations add_again(DType t, const Panel& a, const Panel& b, std::size_t width,
       if (moved(p, l, at) != 0) return false;
     return true;
   };
-  for (std::size_t k = 0; k < depth && std::isnan(y); ++k)  // a NaN among them that no rounding can heal
+  for (std::size_t k = 0; k < depth && std::isnan(y); ++k)  // a term that is certainly NaN makes the sum NaN
     if (std::isnan(a.x[k] * b.x[k * width + j]) && certain(a, k) && certain(b, k * width + j)) return s;
   double other_way = 0;
   for (std::size_t k = 0; k < depth; ++k) other_way += opposing(y, a.x[k] * b.x[k * width + j]);
@@ -208,7 +208,7 @@ class Product {
   }
 
  private:
-  // An axis that one factor alone follows, b from then on; the others in the order in which they are walked.
+  // Picks the column axis: the longest that only one factor depends on (made b). Sorts the others into loops.
   void choose_columns() {
     bool swap = false;
     for (std::size_t i = 0; i < space_.size(); ++i) {
@@ -219,7 +219,7 @@ class Product {
     for (std::size_t i = 0; i < space_.size(); ++i)
       if (i != summed_ && i != axis_) (b_.at.follows(i) ? outer_ : inner_).push_back(i);
   }
-  // The next place along these axes; false after the last.
+  // Advances the index along these axes; returns false after the last.
   bool next(const std::vector<std::size_t>& axes, IntList& index) const {
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++index[axes[i]] < space_[axes[i]]) return true;
@@ -264,8 +264,8 @@ class Product {
     }
   }
 
-  // Windows may be computed in tiles (Winograd's convolutions), where what rounding does to one is in proportion to
-  // its neighbours.
+  // Rounds the results. Convolutions may be computed in tiles (Winograd), whose rounding errors are proportional to the
+  // neighbours' magnitudes.
   void round() {
     for (std::size_t i = 0; i < space_.size(); ++i)
       if (i != summed_ && (a_.at.shares(i, summed_) || b_.at.shares(i, summed_))) take_largest_near(i);

@@ -1,4 +1,4 @@
-// How the reference evaluates a composite, where its definition in the twelve is not exact or too slow.
+// ReferenceRule: evaluates a composite in the reference if its definition is inexact or too slow.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace lc {
 
 struct Evaluation {
   const Node& node;
-  std::span<const Value* const> in;        // whole, with the shapes that infer() was asked about
-  const std::vector<std::int64_t>& shape;  // of the result; of several, see `node.results`
+  std::span<const Value* const> in;        // whole values, with the shapes passed to infer()
+  const std::vector<std::int64_t>& shape;  // of the result; for several see `node.results`
   const Bindings& sizes;
   Rounding rounding;
-  // Not 0: the seed of samples. Then a result whose operands have samples, or which rounds, has some of its own
-  // (samples.h); without them it is taken for exact.
+  // If not 0, the seed of samples. A result with sampled operands, or one that rounds, must then have samples
+  // (samples.h); without them it counts as exact.
   std::uint64_t noise;
-  double products;  // as interpret() has it
+  double products;  // as in interpret()
 };
 
 struct ReferenceRule {

@@ -13,13 +13,13 @@
 namespace lc {
 namespace {
 
-double part(std::uint64_t bits, int sample) {  // of either sign, between a half and one
+double part(std::uint64_t bits, int sample) {  // of either sign; magnitude in [0.5, 1]
   const auto byte = static_cast<int>(bits >> (8 * sample) & 0xff);
   const double size = 0.5 + (byte & 127) / 254.0;
   return byte & 128 ? size : -size;
 }
-// Half of the samples, at random: any four of the eight, so that of two independent decisions one combination is
-// missing once in 35 times.
+// Four of the eight samples, chosen at random. For two independent decisions, one of the four combinations is missing
+// once in 35 times.
 constexpr auto kHalves = [] {
   std::array<unsigned, 70> halves{};
   std::size_t n = 0;
@@ -35,7 +35,7 @@ Deviations either(double a, double b, double y, std::uint64_t bits) {
   return s;
 }
 
-double smallest(DType t) {  // what may be lost below the smallest numbers
+double smallest(DType t) {  // possible loss below the normal range
   const DTypeInfo& f = info(t);
   return f.least_exponent < -100 ? (t == DType::F64 ? 1e-300 : 1e-37) : std::exp2(f.least_exponent - f.digits + 1);
 }
@@ -45,7 +45,7 @@ double sample(const Sampled& v, int k) { return v.s ? v.x + v.s[k] : v.x; }
 i64 whole_sample(const Sampled& v, int k) { return v.s ? eval::add(v.i, std::llround(v.s[k])) : v.i; }
 bool unknown(const Sampled& v, int k) { return v.s && std::isnan(v.s[k]); }
 
-// What an implementation may see of an operand. One that overflows in some samples does so on its own side of zero.
+// The range that an implementation may see for an operand. A sample that overflows extends it on its own side of 0.
 std::pair<double, double> within_reach(const Sampled& v) {
   double far = 0, least = v.x, most = v.x;
   for (int k = 0; v.s && k < kSamples; ++k) {
@@ -56,7 +56,7 @@ std::pair<double, double> within_reach(const Sampled& v) {
   return {least - kReach * far, most + kReach * far};
 }
 
-// Is the function undefined, or infinite on one side only, within reach of the samples?
+// True if the function is undefined, or infinite on one side only, within reach of the samples.
 bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   const auto about_zero = [](double v, double e) { return e != 0 && !(std::fabs(v) > kReach * e); };
   const double y = x.size() > 1 ? x[1].x : 0;
@@ -66,7 +66,7 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
     case Op::Recip: return about_zero(x[0].x, e0);
     case Op::Div:
     case Op::Mod: return about_zero(y, e1);
-    case Op::Pow: {  // a whole exponent is good for every number, a positive one for zero
+    case Op::Pow: {  // an integer exponent is fine for every base, a positive one for 0
       const bool is_whole = e1 == 0 && y == std::nearbyint(y);
       return (about_zero(x[0].x, e0) && !(is_whole && y >= 0)) || (e1 != 0 && x[0].x < 0);
     }
@@ -74,8 +74,8 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   }
 }
 
-// A comparison, a remainder: the two results an implementation may see, if there are two. A sine of who knows which
-// angle: some of all.
+// If x is at a discontinuity (comparison, remainder), gives samples one of the two possible results and returns true.
+// For a sine of an unknown angle, spreads them over its range.
 bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Deviations& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;
@@ -89,8 +89,8 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
   }
   if (info(n.op).has(kPeriodic)) {
     const double reach = kReach * spread(x[0].s);
-    if (!std::isfinite(reach) || reach < 1) return false;  // a radian: below it a sine is nearly straight
-    // Eight angles may all lie in the same part of their periods, and -1 and 1 alone have one square.
+    if (!std::isfinite(reach) || reach < 1) return false;  // in radians; a sine is nearly linear below
+    // Eight angles may lie in the same part of their periods, and -1 and 1 alone have one square.
     constexpr std::array<double, kSamples> kSizes{1, 1, 0, 1, 0.7, 1, 1, 0.3};
     for (int k = 0; k < kSamples; ++k) {
       const double size = kSizes[(static_cast<std::size_t>(k) + (bits & 7)) % kSamples];
@@ -99,7 +99,7 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     return true;
   }
   if (n.op != Op::Mod) return false;
-  // the divisor's error counts as often as it fits
+  // the divisor's error is multiplied by the quotient
   const double m = std::fabs(x[1].x), r = std::fabs(y);
   const double reach = kReach * (spread(x[0].s) + spread(x[1].s) * std::fabs(x[0].x / x[1].x));
   if (!(reach < m)) s = kUnknown;
@@ -124,7 +124,7 @@ double deviation(double sample, double value) {
   return std::isfinite(value) ? sample - value : kNaN;
 }
 
-// Beyond this the samples' shifts are no longer whole.
+// NaN from 2^50 on, where samples would lose integer precision.
 double deviation(i64 sample, i64 value) {
   const double d = static_cast<double>(sample) - static_cast<double>(value);
   return std::fabs(d) < 0x1p50 ? static_cast<double>(eval::add(sample, -value)) : kNaN;
@@ -135,7 +135,7 @@ double largest(DType t) { return info(t).largest; }
 bool rounds(Op op) { return !info(op).has(kRoundsNothing); }
 
 double unit_of(Op op, DType t) {
-  // two units in the last place for what is computed from polynomials, and as much again for luck
+  // two units in the last place for polynomial approximations, with a safety factor of two
   const bool plain = op == Op::Add || op == Op::Mul;
   return is_narrow(t) ? std::exp2(1 - info(t).digits) : roundoff(t) * (plain ? 4 : 8);
 }
@@ -145,7 +145,7 @@ double opposing(double sum, double term) {
 }
 bool overflows(DType t, double magnitude) { return t != DType::F8E4M3FN && magnitude >= largest(t) * (1 - 0x1p-6); }
 
-// Another implementation may have another NaN, and a zero of the other sign.
+// Implementations may differ in NaN payloads and in signs of zeros.
 static Deviations carried_bits(DType from, DType to, const Sampled& x, double y, i64 i) {
   if (is_float(from) && (x.x == 0 || std::isnan(x.x))) return kUnknown;
   Deviations s;
@@ -165,7 +165,7 @@ Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, do
   if (n.op == Op::Bitcast) return carried_bits(operands, n.dtype, x[0], y, i);
   const bool floats = is_float(operands);
   Deviations s;
-  if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // most of what there is: unknown stays NaN
+  if (floats && std::isfinite(y) && (n.op == Op::Add || n.op == Op::Mul)) {  // the common case; unknown stays NaN
     const double *a = x[0].s ? x[0].s : kNoDeviation.data(), *b = x[1].s ? x[1].s : kNoDeviation.data();
     if (n.op == Op::Add)
       for (std::size_t k = 0; k < kSamples; ++k) s[k] = (x[0].x + a[k]) + (x[1].x + b[k]) - y;
@@ -179,7 +179,7 @@ Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, do
   }
   for (int k = 0; k < kSamples; ++k) {
     double& to = s[static_cast<std::size_t>(k)];
-    if (n.op == Op::Where) {  // what is not chosen does not matter
+    if (n.op == Op::Where) {  // the operand not chosen does not matter
       const Sampled& chosen = unknown(x[0], k) ? x[0] : whole_sample(x[0], k) != 0 ? x[1] : x[2];
       if (unknown(chosen, k)) to = kNaN;
       else to = floats ? deviation(sample(chosen, k), y) : deviation(whole_sample(chosen, k), i);
@@ -196,7 +196,7 @@ Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, do
   return s;
 }
 
-// Where samples lie so far apart that an implementation may overflow, half of them do.
+// If the samples are so far apart that an implementation may overflow, makes half of them infinite.
 static void stray_over(DType t, double y, std::uint64_t bits, Deviations& s) {
   double far = 0;
   for (const double d : s)
@@ -218,7 +218,7 @@ Deviations converted(DType from, DType to, const Sampled& x, double y, i64 i, st
     }
   }
   if (const double reach = kReach * spread(x.s); is_narrow(to) && is_float(from) && reach < std::fabs(y) * 0x1p-6) {
-    // to the same half as the value, or to one of two
+    // rounds to one value, or to one of two neighbours
     const double low = rounded(to, x.x - reach, Rounding::Storage), high = rounded(to, x.x + reach, Rounding::Storage);
     return low == high ? kNoDeviation : either(low, high, y, bits);
   }
@@ -240,7 +240,7 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
     double& d = s[static_cast<std::size_t>(k)];
     d += size * part(bits, k);
     if (!over || std::isnan(d)) continue;
-    // a sum whose terms overflow before they cancel may be anything
+    // a sum whose terms overflow before they cancel may have any value
     if (std::fabs(y) < magnitude * 0.5) d = kNaN;
     else if (heads(bits, k)) d = std::copysign(kInf, y);
   }

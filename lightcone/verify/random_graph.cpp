@@ -36,7 +36,7 @@ class Generator {
     const bool fixed = std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
     return g_.input(fresh(), std::move(s), t, SourceLocation::current(), fixed && chance(30));
   }
-  Tensor like(Tensor a, DType t);  // some tensor of a's shape and this dtype
+  Tensor like(Tensor a, DType t);  // a tensor of a's shape and this dtype
   Tensor like(Tensor a) { return like(a, a.dtype()); }
   Tensor leaf();
   Tensor move(Tensor a);
@@ -60,7 +60,7 @@ class Generator {
   Graph g_;
   std::vector<Tensor> pool_;
   int names_ = 0;
-  Dim n_;  // a third of the graphs may be bound to nothing at all
+  Dim n_;  // the symbol "n"; in a third of the graphs it may be 0
 };
 
 DType Generator::dtype() {
@@ -105,7 +105,7 @@ Tensor Generator::like(Tensor a, DType t) {
     if (x.shape() == a.shape() && x.dtype() == t) fitting.push_back(x);
   if (!fitting.empty() && chance(60)) return fitting[static_cast<std::size_t>(below(static_cast<int>(fitting.size())))];
   if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, -1.0, 2.0, 3.0}));
-  if (chance(30) && !a.shape().empty()) {  // broadcast along an axis
+  if (chance(30) && !a.shape().empty()) {  // broadcasts along an axis
     Shape s = a.shape();
     s[static_cast<std::size_t>(below(a.rank()))] = 1;
     return input(s, t).expand(a.shape());
@@ -115,7 +115,7 @@ Tensor Generator::like(Tensor a, DType t) {
 
 Tensor Generator::reshape(Tensor a) {
   const Shape s = a.shape();
-  if (s.size() >= 2 && chance(50)) {  // join two neighbours
+  if (s.size() >= 2 && chance(50)) {  // merges two neighbouring axes
     const std::size_t i = static_cast<std::size_t>(below(a.rank() - 1));
     Shape to(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(i));
     to.push_back(s[i] * s[i + 1]);
@@ -162,7 +162,7 @@ Tensor Generator::move(Tensor a) {
   }
 }
 
-// The bits of numbers as those of another type, and often back.
+// Reinterprets bits as another type, often followed by the inverse.
 Tensor Generator::bits_of(Tensor a) {
   std::vector<DType> same_size;
   for (const DTypeInfo& t : kDTypes)
@@ -213,7 +213,7 @@ Tensor Generator::reduce(Tensor a) {
   return chance(55) ? prim::sum_reduce(a, axis) : prim::max_reduce(a, axis);
 }
 
-// Some tensor of this shape that is a view of an input: transposed, cut out, reversed, stretched or padded.
+// Returns a view of a new input with this shape: transposed, sliced, reversed, expanded or padded.
 Tensor Generator::seen(Shape s, DType t) {
   const int axis = below(static_cast<int>(s.size()));
   Dim& d = s[static_cast<std::size_t>(axis)];
@@ -245,7 +245,7 @@ Tensor Generator::seen(Shape s, DType t) {
   }
 }
 
-// A matrix, or a stack of them, of what there is, through a few views.
+// Returns a matrix, or a stack of matrices, made from an existing tensor by a few views.
 std::optional<Tensor> Generator::matrix() {
   Tensor t = prim::cast(any(), DType::F32);
   for (int i = below(3); i > 0; --i) t = move(t);
@@ -253,7 +253,7 @@ std::optional<Tensor> Generator::matrix() {
   return t.rank() <= 3 ? std::optional(t) : std::nullopt;
 }
 
-// A matrix of what there is whose columns have the extent k.
+// Returns an existing matrix with k rows, if there is one.
 std::optional<Tensor> Generator::matrix_of(const Dim& k) {
   for (int tries = 0; tries < 4; ++tries)
     if (const auto t = matrix())
@@ -262,13 +262,13 @@ std::optional<Tensor> Generator::matrix_of(const Dim& k) {
   return std::nullopt;
 }
 
-// Where a stack of matrices may meet a single one.
+// The shape [.., m, k, n] of a product, with the stack axis of either operand.
 Shape product_shape(Tensor a, Tensor b) {
   Shape full{a.extent(-2), a.extent(-1), b.extent(-1)};
   if (a.rank() == 3 || b.rank() == 3) full.insert(full.begin(), (a.rank() == 3 ? a : b).extent(0));
   return full;
 }
-// The sum over k of a[.., m, k] * b[.., k, n].
+// Computes the sum over k of a[.., m, k] * b[.., k, n].
 Tensor product_of(Tensor a, Tensor b) {
   const Shape full = product_shape(a, b);
   const auto wide = [&](Tensor t, int missing) {
@@ -288,7 +288,7 @@ Tensor softmax(Tensor a) {
   return prim::mul(e, prim::recip(back(prim::sum_reduce(e, last))));
 }
 
-// A product of what there is, of views, or of inputs, one of them perhaps stored narrow.
+// Returns a product of existing tensors, of views, or of inputs, perhaps with one stored in a narrow type.
 Tensor Generator::contraction() {
   if (chance(50))
     if (const auto a = matrix())
@@ -307,7 +307,7 @@ Tensor Generator::contraction() {
   return product_of(a, operand({k, n}));
 }
 
-// Products of the same rows with weights, one of them perhaps behind the others.
+// Products of the same rows with different weights; one product may feed the epilogue of another.
 Tensor Generator::siblings(Tensor a) {
   const DType t = chance(70) || o_.floats_only ? DType::F32 : one_of({DType::F16, DType::BF16});
   const auto product = [&](int n) {
@@ -320,7 +320,7 @@ Tensor Generator::siblings(Tensor a) {
   return chance(50) ? prim::mul(prim::exp2(first), product(n)) : first;
 }
 
-// Windows of an image times filters: strides, padding, dilation, groups.
+// Multiplies windows of an image by filters, with strides, padding, dilation and groups.
 Tensor Generator::convolution() {
   const int kernel = one_of({1, 2, 3, 3}), stride = one_of({1, 1, 2}), dilation = one_of({1, 1, 1, 2}), pad = below(3);
   const int groups = one_of({1, 1, 2}), channels = one_of({1, 3, 5}), rows = one_of({1, 2, 4}), batch = 1 + below(2);
@@ -341,7 +341,7 @@ Tensor Generator::convolution() {
   return prim::maximum(prim::add(y, bias.expand(y.shape())), full_like(y, 0));
 }
 
-// What stands between the products of an attention: scales, biases, masks, in any order.
+// Attention with scales, biases and masks between its products, in any order.
 Tensor Generator::attention() {
   const Dim rows = one_of({1, 3, 6, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({1, 5, 16}),
             keys = o_.symbols && chance(20) ? n_ : Dim(one_of({2, 7, 30, 70}));
@@ -438,7 +438,7 @@ Graph Generator::run() {
   }
   g_.output("y", pool_.back());
   for (int i = below(3); i > 0; --i) g_.output(str_cat("y", i), any());
-  if (chance(20)) {  // something is remembered
+  if (chance(20)) {  // adds a state
     const Tensor next = any();
     bool symbolic = false;
     for (const Dim& d : next.shape()) symbolic = symbolic || !d.is_constant();

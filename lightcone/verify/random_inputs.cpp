@@ -1,4 +1,4 @@
-// Numbers for the symbols of a graph and values for its inputs.
+// Draws numbers for the symbols of a graph and values for its inputs.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -10,12 +10,12 @@
 namespace lc {
 namespace {
 
-// What the graph does with an input, as far as its values are concerned.
+// Requirements that the graph puts on an input's values.
 struct Use {
-  double scale = 1;         // so that sums of products neither grow nor vanish
-  bool positive = false;    // a root or a logarithm is taken of it
-  std::int64_t places = 0;  // it chooses among so many
-  int format = -1;          // a QuantFormat: blocks of bytes
+  double scale = 1;         // keeps sums of products near one
+  bool positive = false;    // argument of a root or a logarithm
+  std::int64_t places = 0;  // number of valid values of an index
+  int format = -1;          // a QuantFormat if the input holds its blocks
 };
 
 class Uses {
@@ -33,7 +33,7 @@ class Uses {
     while (g_[id].op == Op::Contiguous) id = g_[id].in[0].node;
     return g_[id].op == Op::Constant;
   }
-  // The input that an edge reads, through views, casts and block formats; through sums with constants if asked.
+  // Follows an edge to its input through views, casts and block formats, optionally through sums with constants.
   NodeId input_of(NodeId id, bool through_sums = false) {
     for (;;) {
       const Node& n = g_[id];
@@ -60,7 +60,8 @@ class Uses {
       scale_factors(g_[n.in[0].node], static_cast<double>(std::max<std::int64_t>(1, terms)));
     }
   }
-  // A sum of n products of numbers about one is about the root of n: weights make up for it, where there are any.
+  // A sum of n products of numbers near one is about the root of n. Scales a parameter if there is one, else every
+  // factor that is an input.
   void scale_factors(const Node& product, double terms) {
     const NodeId a = input_of(product.in[0].node), b = input_of(product.in[1].node);
     if (a == b) return;
@@ -78,7 +79,7 @@ class Uses {
   std::vector<Use> uses_;
 };
 
-// Random codes under scales that make the weights as large as they should be.
+// Fills blocks with random codes and scales that give the weights the wanted size.
 void fill_blocks(Value& v, QuantFormat format, double scale, std::mt19937_64& random) {
   const QuantInfo& q = info(format);
   for (auto& byte : v.i) byte = static_cast<std::int64_t>(random() % 256);
@@ -103,7 +104,7 @@ void fill_blocks(Value& v, QuantFormat format, double scale, std::mt19937_64& ra
   }
 }
 
-Value store_and_load(const Value& v) {  // what a device would hold: rounded to the dtype
+Value store_and_load(const Value& v) {  // rounds to the dtype, as on a device
   std::vector<std::byte> stored(v.size() * size_of(v.dtype));
   write_value(v, stored.data());
   return read_value(stored.data(), v.dtype, v.shape);
@@ -111,7 +112,7 @@ Value store_and_load(const Value& v) {  // what a device would hold: rounded to 
 
 constexpr double kSpecial[] = {kNaN, kInf, -kInf, 0.0, -0.0, 1e30, -1e-30, 65504, 0.5, 1, -1, 2, 3};
 
-// A small number or, where they are wanted, sometimes any bits at all.
+// Returns a small integer or, if `any_bits`, sometimes an arbitrary bit pattern.
 std::int64_t whole_number(DType t, std::mt19937_64& random, bool any_bits) {
   const std::int64_t lo = std::max<std::int64_t>(info(t).lowest, size_of(t) > 1 ? -4 : -128);
   if (any_bits && size_of(t) > 1 && random() % 16 == 0) {
@@ -175,7 +176,7 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
   std::vector<NodeId> floats;
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && is_float(g[id].dtype)) floats.push_back(id);
-  // in a few places, or nothing of a network would be a number
+  // special values only in a few inputs, or every output of a network would be NaN
   const std::uint64_t some = std::max<std::uint64_t>(4, floats.size() / 2);
   const NodeId surely = floats.empty() ? 0 : floats[random() % floats.size()];
   std::map<std::string, Value> inputs;
@@ -194,7 +195,7 @@ std::map<std::string, Value> fitting_inputs(const Graph& g, const Bindings& env,
       for (auto& x : v.f)
         if (random() % one_in == 0) x = kSpecial[random() % std::size(kSpecial)];
     }
-    if (wild && use.places > 0)  // some that lie outside
+    if (wild && use.places > 0)  // some indices out of range
       for (auto& i : v.i)
         if (random() % 16 == 0) i = whole_number(n.dtype, random, true);
     inputs[n.name] = store_and_load(v);

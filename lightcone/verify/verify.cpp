@@ -16,8 +16,8 @@ using Inputs = std::map<std::string, Value>;
 
 std::string number(double v) { return formatted("%.9g", v); }
 
-// What the values are about: the root of the mean square of the finite ones, without the largest tenth, so that a few
-// huge ones do not make all others small.
+// The typical size of the values: the root mean square of the finite ones without the largest tenth, so that a few huge
+// values do not hide the others.
 double size_of_values(const Value& v) {
   std::vector<double> squares;
   for (const double x : v.f)
@@ -29,8 +29,8 @@ double size_of_values(const Value& v) {
   for (std::size_t k = 0; k < n; ++k) sum += squares[k];
   return std::sqrt(sum / static_cast<double>(n));
 }
-// Could a wrong number be told from a right one? Not where more is allowed than a hundredth of the value or of the
-// others beside it; of halves, and of products of rounded factors, an eighth; of eight bits a half.
+// True if the tolerance can tell a wrong value from a right one: it must be at most a hundredth of the larger of the
+// value and `scale`; an eighth for 16-bit types and for products of rounded factors, a half for 8-bit types.
 bool decides(const Value& want, std::size_t k, double scale, double slack, double products) {
   const double w = want.at(k);
   if (!is_float(want.dtype) || !std::isfinite(w)) return true;
@@ -38,7 +38,7 @@ bool decides(const Value& want, std::size_t k, double scale, double slack, doubl
   return slack * want.error_at(k) <= part * std::max(std::fabs(w), scale) + 1e-30;
 }
 
-// One value against its reference.
+// Compares one value with its reference.
 std::optional<Difference> compare_values(const std::string& name, const Value& want, const Value& got, double slack,
                                          VerifyReport::Checked* stats, double products) {
   if (want.shape != got.shape || want.dtype != got.dtype || want.size() != got.size())
@@ -63,7 +63,7 @@ std::optional<Difference> compare_values(const std::string& name, const Value& w
     if (w == g) continue;
     const double allowed = slack * bound + 1e-300;
     const double largest = info(want.dtype).largest;
-    // what is allowed reaches over the largest number there is
+    // the tolerance extends beyond the largest finite number
     if ((g == kInf && w + allowed > largest) || (g == -kInf && w - allowed < -largest)) continue;
     const double error = std::abs(w - g);
     if (stats && allowed > 0 && error / allowed > stats->worst) stats->worst = error / allowed;
@@ -78,7 +78,7 @@ Difference failed(const std::exception& e) {
   return d;
 }
 
-// A graph that computes `root` alone, with the nodes in `cut` replaced by inputs.
+// Extracts a graph that computes `root` alone, with the nodes in `cut` replaced by inputs.
 Graph piece(const Graph& g, NodeId root, const std::vector<NodeId>& cut) {
   Graph out;
   std::vector<NodeId> to(g.size(), 0);
@@ -111,12 +111,12 @@ class Verifier {
     Bindings env;
     Inputs inputs;
     Results want;
-    bool wild = false, drawn = false;  // drawn: another one would be different
+    bool wild = false, drawn = false;  // drawn: another seed gives another trial
   };
   Trial trial(const Graph& g, std::uint64_t seed) const;
 
  private:
-  // The difference the passes make on this graph, if any.
+  // Returns the difference that the passes cause on this graph, if any.
   std::optional<Difference> check(const Graph& g, std::span<const Pass> passes, const Trial& t) const;
   std::optional<Difference> check(const Graph& done, const Trial& t, VerifyReport::Checked* stats) const;
   void accuse(const Pass& p, std::size_t k, const Difference& d, const Trial& t);
@@ -158,7 +158,7 @@ std::optional<Difference> Verifier::check(const Graph& g, std::span<const Pass> 
   }
 }
 
-// A graph without kernels is what its nodes say: the reference computes it as a naive device would, rounding each.
+// Checks a compiled graph. Without kernels, the reference runs it like a naive device, rounding each result.
 std::optional<Difference> Verifier::check(const Graph& done, const Trial& t, VerifyReport::Checked* stats) const {
   try {
     bool kernels = false;
@@ -178,7 +178,7 @@ std::optional<Difference> Verifier::check(const Graph& done, const Trial& t, Ver
   }
 }
 
-// Which rule of the pass it was, and on how little of the graph.
+// Records the fault: finds the guilty rule of the pass and shrinks the graph.
 void Verifier::accuse(const Pass& p, std::size_t k, const Difference& d, const Trial& t) {
   Fault f{p.name, "", d.output, d.element, d.want, d.got, d.allowed, d.problem, ""};
   std::vector<Pass> guilty(c_.passes().begin(), c_.passes().begin() + static_cast<std::ptrdiff_t>(k) + 1);
@@ -195,7 +195,7 @@ void Verifier::accuse(const Pass& p, std::size_t k, const Difference& d, const T
 }
 
 void Verifier::shrink(std::span<const Pass> passes) {
-  // the first node that goes wrong when it is the only result
+  // the first node that is wrong when it is the only result
   const auto wrong = [&](const Graph& g) -> std::optional<Difference> {
     for (std::uint64_t s = o_.seed; s < o_.seed + 3; ++s)
       if (const auto d = check(g, passes, trial(g, s))) return d;
@@ -208,7 +208,7 @@ void Verifier::shrink(std::span<const Pass> passes) {
     auto d = wrong(smallest);
     if (!d) continue;
     std::vector<NodeId> cut;
-    for (NodeId k = id; k-- > 0;) {  // near nodes first: each cut drops all that is above it
+    for (NodeId k = id; k-- > 0;) {  // near nodes first: each cut drops everything before it
       if (info(g_[k].op).kind == Kind::Leaf) continue;
       cut.push_back(k);
       Graph less = piece(g_, id, cut);
@@ -225,12 +225,12 @@ void Verifier::shrink(std::span<const Pass> passes) {
     report_.fault->problem = d->problem;
     return;
   }
-  report_.fault->graph = g_.str();  // only the whole shows it
+  report_.fault->graph = g_.str();  // only the whole graph reproduces it
 }
 
 VerifyReport Verifier::run() {
   const auto passes = c_.passes();
-  std::vector<Graph> after;  // each pass
+  std::vector<Graph> after;  // one per pass
   Trial t = trial(g_, o_.seed);
   for (const Pass& p : passes) {
     report_.passes.emplace_back().pass = p.name;
@@ -244,7 +244,7 @@ VerifyReport Verifier::run() {
     }
   }
   for (int i = 0; i < o_.trials; ++i) {
-    if (i > 0 && !t.drawn) break;  // the user's own values: once is enough
+    if (i > 0 && !t.drawn) break;  // the user's own values: one trial suffices
     if (i > 0) t = trial(g_, o_.seed + static_cast<std::uint64_t>(i));
     for (std::size_t k = 0; k < passes.size(); ++k) {
       const auto d = check(after[k], t, &report_.passes[k]);
@@ -297,21 +297,20 @@ Results run_values(const Graph& g, const Inputs& inputs, const Bindings& env) {
   }
   Context c(p);
   for (const auto& [name, v] : env)
-    if (p.has_symbol(name)) c.bind(name, v);  // a piece of the graph may have lost some
+    if (p.has_symbol(name)) c.bind(name, v);  // a piece of the graph may lack some symbols
   for (const auto& [name, b] : bytes)
     if (!p.is_parameter(name)) c.set_bytes(name, b.data(), b.size());
   return results(p, c.run());
 }
 
 namespace {
-// An index that is out of range, where all that it is made of was given by the user.
+// Returns a fault for an out-of-range index if all inputs it depends on were given by the user.
 std::optional<Fault> index_fault(const Graph& g, const VerifyOptions& o) {
   const IndexChecks made = index_checks(g, false);
-  const Graph needed =
-      copy_graph(made.graph, [](Graph& dst, NodeId, Node n) {  // without inputs that no index is made of
-        const NodeId id = dst.add(std::move(n));
-        return Edge{id, View(dst[id].shape)};
-      });
+  const Graph needed = copy_graph(made.graph, [](Graph& dst, NodeId, Node n) {  // drops inputs that no index depends on
+    const NodeId id = dst.add(std::move(n));
+    return Edge{id, View(dst[id].shape)};
+  });
   for (const IndexCheck& c : made.checks) {
     const Compiler none;
     const Verifier::Trial t = Verifier(needed, none, o).trial(needed, o.seed);
@@ -327,7 +326,7 @@ std::optional<Fault> index_fault(const Graph& g, const VerifyOptions& o) {
 }
 }  // namespace
 
-// Passes up to one that redefines the graph are held against it as it was, those behind against what that one made.
+// Compares passes up to one that redefines the graph with the original graph, and later ones with its result.
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o) {
   VerifyReport report;
   Graph judged = g.clone();
@@ -378,7 +377,7 @@ std::string VerifyReport::str() const {
       s += str_cat("MOST of it was not compared: the error bound decides ", p.elements, " of ",
                    p.elements + p.undecided, " values after '", p.pass, "'\n");
   for (const Checked& p : passes) {
-    // a pass that is at fault was compared up to its first wrong value
+    // the counts of a faulty pass end at its first wrong value
     s += str_cat(p.pass, ": ", p.elements, " values compared, ", p.undecided, " of ", p.elements + p.undecided,
                  " undecided, worst error ", number(p.worst * 100), " % of what is allowed");
     if (const std::size_t wild = p.wild_elements + p.wild_undecided; wild > 0)

@@ -1,13 +1,13 @@
-// verify(): does a compiler give the right answer on this graph?
+// verify(): checks that a compiler computes the right results for a graph.
 //
 //   const VerifyReport r = verify(g, generic() | cpu());
 //   if (!r.ok()) std::cout << r.str();
 //
-// Every pass is checked in turn against the reference interpreter in f64. How far a right answer may be from it is
-// found by sampling what rounding does on these very inputs (reference/samples.h). The first wrong pass is named, with
-// the rule in it that is guilty and the smallest piece of the graph that still shows the fault.
+// Each pass is checked in turn against the reference interpreter in f64. The tolerance is found by sampling the effects
+// of rounding on the same inputs (reference/samples.h). The report names the first wrong pass, the guilty rule in it,
+// and the smallest subgraph that still shows the fault.
 //
-// Inputs are drawn to suit the graph, or are the user's own:
+// Inputs are drawn to suit the graph, or given by the user:
 //
 //   verify(g, mine, {.values = {{"x", x}}, .load = [&](const Node& input, auto& shape) { ... }});
 #pragma once
@@ -31,58 +31,60 @@ class Context;
 struct VerifyOptions {
   int trials = 3;  // sets of random inputs
   std::uint64_t seed = 1;
-  bool wild = true;     // every second set has NaN, infinities, zeros of both signs among what is drawn
-  Bindings sizes = {};  // for symbols; others are drawn
-  double slack = 4;     // how many times the error bound is allowed
+  bool wild = true;     // draw NaN, infinities and zeros of both signs in every second trial
+  Bindings sizes = {};  // values of symbols; the others are drawn
+  double slack = 4;     // tolerance as a multiple of the error bound
   bool shrink = true;
-  // By what part the factors of products may be rounded: 0x1p-8 for cpu({.precision = Precision::Medium}), 0x1p-15
+  // Relative rounding allowed for the factors of products: 0x1p-8 for cpu({.precision = Precision::Medium}), 0x1p-15
   // for High.
   double products = 0;
-  // Inputs by name, and from somewhere else (a checkpoint): what neither gives is drawn. Where nothing is left to draw
-  // there is one trial.
+  // Inputs by name, and from a callback (a checkpoint); the remaining ones are drawn. If nothing is drawn there is one
+  // trial.
   std::map<std::string, Value> values = {};
   std::function<std::optional<Value>(const Node& input, const std::vector<std::int64_t>& shape)> load = {};
 };
 
 struct Fault {
-  std::string pass, rule;  // the rule, when the pass is made of rules and one is guilty
+  std::string pass, rule;  // the rule if one rule of the pass is guilty
   std::string output;
   std::size_t element = 0;
   double want = 0, got = 0, allowed = 0;
   std::string problem;  // instead of numbers: a size, an exception
-  std::string graph;    // the smallest graph found that shows it
+  std::string graph;    // the smallest graph found that shows the fault
 };
 
 struct VerifyReport {
   struct Checked {
     std::string pass;
     std::map<std::string, int> fired;
-    std::size_t results = 0;    // outputs and states compared, in shape and type at least
-    std::size_t elements = 0;   // decided: what is allowed is small beside the value
-    std::size_t undecided = 0;  // a comparison or a rounding sat on an edge, or rounding leaves nothing of the value
-    double worst = 0;           // error as a part of what is allowed
-    // The same with NaN, infinities and zeros among the inputs, which decide less.
+    std::size_t results = 0;   // outputs and states compared, at least in shape and type
+    std::size_t elements = 0;  // decided: the tolerance is small relative to the value
+    // Undecided: a comparison or a rounding is on an edge, or the tolerance exceeds the value.
+    std::size_t undecided = 0;
+    double worst = 0;  // largest error / tolerance
+    // The same counts for trials with NaN, infinities and zeros, which decide less.
     std::size_t wild_elements = 0, wild_undecided = 0;
-    double decided() const;  // the part of all values, without the wild ones
+    double decided() const;  // decided / (decided + undecided), without the wild trials
   };
   std::vector<Checked> passes;
   std::optional<Fault> fault;
-  // No fault was found, and something was compared: where every value was undecided, nothing is known. (A
-  // result without elements is compared by its shape.)
+  // True if no fault was found and something was compared. If every value was undecided, nothing was. (A result without
+  // elements is compared by shape.)
   bool ok() const { return !fault && compared(); }
   bool compared() const;
-  double decided() const;  // the part of the values that was, after the pass where it is least
+  double decided() const;  // the fraction decided after the pass where it is lowest
   std::string str() const;
 };
 
+// Compiles `g` with `c` and compares the result of each pass with the reference.
 VerifyReport verify(const Graph& g, const Compiler& c, const VerifyOptions& o = {});
 
-// Runs a graph (compiled or not) on values; what verify() and the tests of devices use.
+// Runs a graph, compiled or not, on values. verify() and the tests of devices use it.
 Results run_values(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env);
-// Every output and state of a context that has run.
+// Returns every output and state of a context that has run.
 Results results(const Program& p, const Context& c);
 
-// Compares with the reference: `want` carries its error bounds. Says what differs, or nothing.
+// A difference from the reference.
 struct Difference {
   std::string output;
   std::size_t element = 0;
@@ -90,6 +92,7 @@ struct Difference {
   std::string problem;
   std::string str() const;
 };
+// Compares `got` with `want`, which carries error bounds. Returns the first difference, or nullopt.
 std::optional<Difference> compare(const Results& want, const Results& got, double slack,
                                   VerifyReport::Checked* stats = nullptr, double products = 0);
 

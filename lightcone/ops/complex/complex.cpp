@@ -1,4 +1,4 @@
-// Complex numbers: parts, arithmetic.
+// Complex numbers: parts and arithmetic.
 #include "lightcone/ops/complex/complex.h"
 
 #include "lightcone/ops/internal.h"
@@ -51,7 +51,7 @@ Complex full_like(const Complex& z, std::complex<double> v) {
 }
 Complex scale(const Complex& a, Operand by) { return {a.real * by, a.imag * by}; }
 
-// By b scaled to a size of about 1, so that squares neither overflow nor vanish.
+// Scales b to magnitude about 1, so that squares neither overflow nor underflow.
 Complex operator/(const Complex& a, const Complex& b) {
   const Tensor size = maximum(abs(b.real), abs(b.imag));
   const Complex unit{b.real / size, b.imag / size};

@@ -9,16 +9,16 @@
 namespace lc::fft {
 namespace {
 
-constexpr std::int64_t kMostDirect = 64;  // a matrix of so many rows is not taken apart
+constexpr std::int64_t kMostDirect = 64;  // transforms up to this length use one matrix
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// e^(i turn t / n), where t is a whole number of [0, n): the angle is rounded once, however long the transform is.
+// Returns e^(i turn t / n) for integers t in [0, n). The angle is rounded once, whatever the length.
 Complex roots(Graph& g, const Shape& s, const Dim& t, std::int64_t n, double turn, DType type) {
   const Tensor angle = detail::mul(g.index(s, t, DType::F64), turn / static_cast<double>(n));
   return {prim::contiguous(prim::cast(cos(angle), type)), prim::contiguous(prim::cast(sin(angle), type))};
 }
 
-// [2n, 2n]: [real parts | imaginary parts] times it is the transform, laid out the same way.
+// A matrix [2n, 2n] that transforms [real parts | imaginary parts] into the same layout.
 Tensor matrix(Graph& g, std::int64_t n, double sign, DType type) {
   const Dim t = Dim::index(0, n) * Dim::index(1, n) % Dim(n);
   const Complex w = roots(g, {n, n}, t, n, sign * kTurn, type);
@@ -51,7 +51,7 @@ Shape with_end(const Shape& s, std::initializer_list<std::int64_t> end) {
 
 Complex transform(const Complex& x, double sign);
 
-// Of a prime length: 2 j k = j^2 + k^2 - (k - j)^2 makes it a convolution, which a longer transform computes.
+// For prime n, 2 j k = j^2 + k^2 - (k - j)^2 turns the transform into a convolution, computed by longer transforms.
 Complex bluestein(const Complex& x, std::int64_t n, double sign) {
   std::int64_t m = 1;
   while (m < 2 * n - 1) m *= 2;
@@ -59,7 +59,7 @@ Complex bluestein(const Complex& x, std::int64_t n, double sign) {
   const Dim k = Dim::index(0, n);
   const Complex chirp = roots(g, {n}, k * k % Dim(2 * n), n, sign * std::numbers::pi, x.dtype());
   const auto filled = [&](const Tensor& t) { return pad(t, {0, static_cast<int>(m - n)}); };
-  // conj(chirp) at 0, 1, ..., n - 1 and, from the end, at -1, -2, ...
+  // conj(chirp) at 0, 1, ..., n - 1 and, wrapped around, at -1, -2, ...
   const Complex wave = each(conj(chirp), [&](const Tensor& t) {
     return cat({t, zeros(g, {m - 2 * n + 1}, t.dtype()), flip(narrow(t, 0, 1, n - 1), {0})}, 0);
   });
@@ -68,7 +68,7 @@ Complex bluestein(const Complex& x, std::int64_t n, double sign) {
   return scale(back * chirp, full(g, {}, 1.0 / static_cast<double>(m), x.dtype()));
 }
 
-// Sums along the last axis of x e^(sign 2 pi i j k / n).
+// Computes the sums over j of x_j e^(sign 2 pi i j k / n) along the last axis.
 Complex transform(const Complex& x, double sign) {
   const std::int64_t n = length(x.real, "fft");
   if (n <= kMostDirect) return direct(x, n, sign);
@@ -76,8 +76,8 @@ Complex transform(const Complex& x, double sign) {
   while (n % b) --b;
   if (b == 1) return bluestein(x, n, sign);
   const std::int64_t a = n / b;
-  // Element j = j1 b + j2 of x, k = k1 + a k2 of the result: a transform over j1 for each j2, a turn by j2 k1 / n, a
-  // transform over j2 for each k1.
+  // With j = j1 b + j2 for x and k = k1 + a k2 for the result: transform over j1 for each j2, multiply by e^(sign 2 pi
+  // i j2 k1 / n), transform over j2 for each k1.
   const Complex rows = turned(each(x, [&](const Tensor& t) { return t.reshape(with_end(t.shape(), {a, b})); }));
   const Dim t = Dim::index(0, b) * Dim::index(1, a) % Dim(n);
   const Complex twiddled = transform(rows, sign) * roots(x.real.graph(), {b, a}, t, n, sign * kTurn, x.dtype());
@@ -85,7 +85,7 @@ Complex transform(const Complex& x, double sign) {
   return each(y, [&](const Tensor& u) { return u.reshape(with_end(x.shape(), {n})); });
 }
 
-// The axis last, with n elements.
+// Moves the axis to the end and cuts or zero-pads it to n elements.
 Tensor prepared(const Tensor& x, Length n, int dim, const char* op) {
   if (x.rank() == 0) throw Error(op, "a scalar has no axis");
   const Tensor t = movedim(x, dim, -1);
@@ -129,7 +129,7 @@ Tensor irfft(const Complex& z, Length n, int dim, Norm norm) {
   if (size < 1) throw Error("irfft", str_cat("a length is at least 1, not ", size));
   const Complex half =
       each(complex(z.real, z.imag), [&](const Tensor& t) { return prepared(t, size / 2 + 1, dim, "irfft"); });
-  // The elements behind the middle are the conjugates of those before it, in reverse.
+  // Elements after the middle are the conjugates of those before it, in reverse order.
   const std::int64_t rest = size - (size / 2 + 1);
   const auto mirrored = [&](const Tensor& t) { return flip(narrow(t, -1, 1, rest), {-1}); };
   const Complex all{cat({half.real, mirrored(half.real)}, -1), cat({half.imag, detail::neg(mirrored(half.imag))}, -1)};
@@ -170,7 +170,7 @@ Complex fftshift(const Complex& z, const IntList& dims) { return {fftshift(z.rea
 Complex ifftshift(const Complex& z, const IntList& dims) { return {ifftshift(z.real, dims), ifftshift(z.imag, dims)}; }
 
 namespace {
-// A window with zeros around it where it is shorter than a frame.
+// Zero-pads a window on both sides to the length of a frame.
 Tensor of_frame(const Tensor& window, std::int64_t n_fft) {
   const auto n = window.rank() == 1 ? window.extent(0).constant() : std::nullopt;
   if (!n || *n < 1 || *n > n_fft)

@@ -1,4 +1,4 @@
-// Functions of complex numbers. W. Kahan's formulas, "Branch cuts for complex elementary functions, or much ado about
+// Functions of complex numbers by W. Kahan's formulas, "Branch cuts for complex elementary functions, or much ado about
 // nothing's sign bit", 1987.
 #include <numbers>
 
@@ -9,7 +9,7 @@
 namespace lc {
 namespace {
 
-// f32 is computed in f64 and rounded once.
+// Computes f32 in f64 and rounds once.
 template <class F>
 Complex in_f64(const Complex& a, const F& f) {
   if (a.dtype() == DType::F64) return f(a);
@@ -23,7 +23,7 @@ Complex plus(const Complex& a, double v) { return {detail::add(a.real, v), a.ima
 Complex one_minus(const Complex& a) { return {detail::add(detail::neg(a.real), 1), detail::neg(a.imag)}; }
 
 Complex root(const Complex& a) {
-  const Tensor half = sqrt(detail::mul(abs(a.real) + abs(a), 0.5));  // the larger part, of the side where it lies
+  const Tensor half = sqrt(detail::mul(abs(a.real) + abs(a), 0.5));  // the larger part; imaginary if Re(a) < 0
   const Tensor zero = eq(half, 0.0), other = where(zero, full_like(half, 0), a.imag / detail::mul(half, 2));
   const Tensor right = ge(a.real, 0.0), endless = isinf(a.imag);
   const Tensor re = where(right, half, abs(other)), im = where(right, other, copysign(half, a.imag));
@@ -32,7 +32,7 @@ Complex root(const Complex& a) {
 }
 Complex logarithm(const Complex& a) {
   const Tensor size = maximum(abs(a.real), abs(a.imag)), less = minimum(abs(a.real), abs(a.imag));
-  // Near the unit circle the logarithm of |a| is small: (size - 1)(size + 1) + less^2 keeps its digits.
+  // (size - 1)(size + 1) + less^2 keeps its digits near the unit circle, where log |a| is small.
   const Tensor off = (size - 1.0) * (size + 1.0) + less * less;
   const Tensor near = logical_and(gt(size, 0.5), lt(size, 2.0));
   const Tensor re = where(near, detail::mul(log1p(where(near, off, full_like(off, 0))), 0.5), log(abs(a)));
@@ -41,7 +41,7 @@ Complex logarithm(const Complex& a) {
 Complex tanh_of(const Complex& a) {
   const Tensor t = tan(a.imag), b = detail::add(t * t, 1), s = sinh(clamp(a.real, -22.0, 22.0));
   const Tensor r = sqrt(detail::add(s * s, 1)), d = detail::add(b * s * s, 1);
-  const Tensor far = gt(abs(a.real), 22.0);  // 1 for all its digits
+  const Tensor far = gt(abs(a.real), 22.0);  // 1 to full precision
   const Tensor rest = 2.0 * sin(detail::mul(a.imag, 2)) * exp(detail::mul(abs(a.real), -2));
   return {where(far, copysign(full_like(s, 1), a.real), b * r * s / d), where(far, rest, t / d)};
 }
@@ -68,7 +68,7 @@ Complex atanh_of(const Complex& a) {
 
 Complex exp(const Complex& a) {
   const Tensor size = exp(a.real);
-  // e^-inf is 0 in each direction, whatever the angle; a real number has a real power.
+  // e^-inf is 0 for any angle; a real argument has a real result.
   const Tensor none = eq(size, 0.0), real = eq(a.imag, 0.0);
   return {where(none, size, where(real, size, size * cos(a.imag))),
           where(logical_or(none, real), a.imag * full_like(size, 0), size * sin(a.imag))};
@@ -117,7 +117,7 @@ Complex asin(const Complex& a) { return in_f64(a, asin_of); }
 Complex acos(const Complex& a) { return in_f64(a, acos_of); }
 Complex acosh(const Complex& a) { return in_f64(a, acosh_of); }
 Complex atanh(const Complex& a) { return in_f64(a, atanh_of); }
-// f(z) = -i g(i z)
+// Uses f(z) = -i g(i z).
 Complex tan(const Complex& a) { return times_minus_i(tanh(times_i(a))); }
 Complex asinh(const Complex& a) { return times_minus_i(asin(times_i(a))); }
 Complex atan(const Complex& a) { return times_minus_i(atanh(times_i(a))); }

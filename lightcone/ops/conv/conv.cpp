@@ -1,4 +1,4 @@
-// Convolution is a sum of products over overlapping views.
+// Convolution as a sum of products over overlapping views.
 #include "lightcone/ops/internal.h"
 
 namespace lc {
@@ -19,7 +19,7 @@ std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char*
   return v;
 }
 
-// Windows over every spatial axis; their elements are the last n axes.
+// Makes windows over every spatial axis; the last n axes run inside the window.
 Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
                const std::vector<int>& dilation) {
   for (int i = 0; i < n; ++i)
@@ -32,7 +32,7 @@ Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vecto
 
 namespace {
 
-// As in torch an image may stand without a batch: then the weight has one axis more.
+// As in PyTorch, an image may lack the batch axis: then its rank is that of the weight minus one.
 bool is_one_sample(const Operand& x, const Operand& weight) {
   return weight->rank() >= 3 && weight->rank() <= 5 && x->rank() == weight->rank() - 1;
 }
@@ -63,13 +63,13 @@ struct Steps {
   }
 };
 
-// ---- derivatives: three convolutions that undo one ------------------------------------------------------
+// ---- derivatives, each again a convolution ---------------------------------------------------------------
 
 std::vector<int> spatial(const std::vector<int>& v, int n) {
   return v.size() == 1 ? std::vector<int>(static_cast<std::size_t>(n), v[0]) : v;
 }
 
-// weight [g out, in, k...] -> [g in, out, k...], turned round: what carries a cotangent back.
+// Returns weight [g out, in, k...] as [g in, out, k...] with flipped filters, for the gradient of the input.
 Tensor turned(const Tensor& weight, int groups, int n) {
   Shape s = weight.shape();
   const Dim out = s[0] / Dim(groups), in = s[1];
@@ -83,8 +83,7 @@ Tensor turned(const Tensor& weight, int groups, int n) {
   return w;
 }
 
-// With a stride of 1 the cotangent of x is a convolution of that of y, which has as many elements around it as reach
-// in.
+// For stride 1, the gradient of x is a convolution of the gradient of y, padded by the reach of the filter.
 Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
   const std::vector<int> padding = spatial(o.padding, n), dilation = spatial(o.dilation, n);
   Tensor t = g;
@@ -99,12 +98,12 @@ Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, cons
   return d;
 }
 
-// Any stride: the transposed convolution, whose output_padding is what the last stride left over.
+// For any stride, the gradient of x is a transposed convolution; zeros replace elements after the last window.
 Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
   const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n),
                          dilation = spatial(o.dilation, n);
   Tensor d = conv_transpose(g, weight, {.stride = stride, .padding = {0}, .dilation = dilation, .groups = o.groups});
-  for (int i = 0; i < n; ++i) {  // of the padded image; rows behind the last window were not read
+  for (int i = 0; i < n; ++i) {  // removes the padding
     const auto k = static_cast<std::size_t>(i);
     const Dim size = x.extent(2 + i), missing = size + 2 * padding[k] - d.extent(2 + i);
     d = d.pad(2 + i, 0, missing).slice(2 + i, padding[k], size + padding[k]);
@@ -112,9 +111,8 @@ Tensor vjp_of_strided_image(const Tensor& g, const Tensor& x, const Tensor& weig
   return d;
 }
 
-// The cotangent of the filter: x as a batch of its channels, convolved with the cotangent of y, in steps of the
-// dilation. What windows read of x is cut out first: behind views that only look into it a kernel still sees the sum as
-// what it is.
+// The gradient of the filter: x, with channels as its batch, convolved with the gradient of y in steps of the dilation.
+// The part of x covered by windows is sliced out first, so that kernels recognise the sum through its views.
 Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, const ConvOptions& o, int n) {
   const std::vector<int> stride = spatial(o.stride, n), padding = spatial(o.padding, n),
                          dilation = spatial(o.dilation, n);
@@ -138,7 +136,7 @@ Tensor vjp_of_filter(const Tensor& g, const Tensor& x, const Tensor& weight, con
   return d.transpose(0, 1);
 }
 
-// Pictures often come with their channels last.
+// Adds a hint to an error message if the channels seem to come last.
 std::string_view if_channels_last(const Operand& x, const Dim& channels) {
   static constexpr std::string_view kSecond[] = {
       "; channels come second, [N, C, L]: permute the axes to 0, 2, 1",
@@ -194,7 +192,7 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   grouped.insert(grouped.end(), places.begin(), places.end());
   grouped.insert(grouped.end(), kernel.begin(), kernel.end());
   t = t.reshape(grouped);
-  std::vector<int> order{0, 1};  // channels go behind the places
+  std::vector<int> order{0, 1};  // moves channels after the spatial axes
   for (int i = 0; i < n; ++i) order.push_back(3 + i);
   order.push_back(2);
   for (int i = 0; i < n; ++i) order.push_back(3 + n + i);
@@ -203,7 +201,7 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   ws.insert(ws.end(), static_cast<std::size_t>(n), 1);
   ws.push_back(in);
   ws.insert(ws.end(), kernel.begin(), kernel.end());
-  // one summed axis of in * k elements, so that a back end sees a matrix product
+  // merges into one summed axis of in * k elements, so that back ends see a matrix product
   Shape rows(full.begin(), full.end() - n - 1);
   rows.push_back(in * product(kernel));
   const Tensor r =
@@ -240,9 +238,9 @@ Tensor conv_transpose(Operand x, Operand weight, OptionalOperand bias, const Con
 
 namespace {
 
-// y [b, c, k..., n...]: what element i of the input adds along an axis of the result for tap k of the filter, at
-// stride i + dilation k. With that place written stride u + t, the sum over all i and k is a sum over shifts by whole
-// u, for all t at once: padding shifts, and what is padded is added to, never multiplied.
+// Sums y [b, c, k..., n...] into the result of a transposed convolution: the product of input element i and filter tap
+// k belongs at stride i + dilation k. With this position written as stride u + t, the sum over i and k is a sum over
+// shifts by whole u, for all t at once. Padding implements the shift; padded zeros are only added, never multiplied.
 Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<int>& dilation) {
   std::vector<int> shifts, step;
   for (int i = 0; i < n; ++i) {
@@ -255,7 +253,7 @@ Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<i
     shifts.push_back((reach + s - 1) / s);
     y = y.pad(axis, 0, shifts.back() * s - reach);
   }
-  const auto lands = [&](const std::vector<int>& by) {  // is a tap among those that are shifted so far?
+  const auto lands = [&](const std::vector<int>& by) {  // true if some tap needs this shift
     for (std::size_t k = 0; k < by.size(); ++k)
       if ((by[k] * stride[k] + dilation[k] - 1) / dilation[k] * dilation[k] >= (by[k] + 1) * stride[k]) return false;
     return true;
@@ -281,8 +279,8 @@ Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<i
 
 }  // namespace
 
-// The products of all taps of the filter with all elements are one matrix product; then each goes where it belongs.
-// (An ordinary convolution with zeros between the elements would multiply them by the weights: 0 * inf is NaN.)
+// A single matrix product computes the products of all filter taps with all elements; fold() adds each at its position.
+// (An ordinary convolution with zeros inserted between elements would multiply them by weights: 0 * inf is NaN.)
 Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   const char* op = "conv_transpose";
   const OpScope scope(op, x.at);
@@ -323,7 +321,7 @@ Tensor conv_transpose(Operand x, Operand weight, const ConvOptions& o) {
   Tensor t = fold(products.reshape(to), n, stride, dilation);
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<std::size_t>(i);
-    const Dim missing = size[k] + padding[k] - t.extent(2 + i);  // output_padding may ask for more than was written
+    const Dim missing = size[k] + padding[k] - t.extent(2 + i);  // output_padding may exceed what was written
     t = t.pad(2 + i, 0, missing.bounds().hi > 0 ? missing : Dim(0)).slice(2 + i, padding[k], size[k] + padding[k]);
   }
   return t;

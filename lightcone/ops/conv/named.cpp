@@ -1,4 +1,4 @@
-// The names by the number of spatial axes.
+// The functions named after the number of spatial axes.
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/internal.h"
 
@@ -6,7 +6,7 @@ namespace lc {
 using namespace detail;
 
 namespace {
-// Of a batch, or of one sample without the axis of a batch.
+// Calls f on a batch; a single sample gets a batch axis for the call.
 template <class F>
 Tensor of_samples(const Operand& x, int n, const char* op, const F& f) {
   const OpScope scope(op, x.at);

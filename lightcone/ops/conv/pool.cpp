@@ -9,7 +9,7 @@ namespace {
 struct Pool {
   int n;
   std::vector<int> kernel, stride, padding, dilation;
-  std::vector<int> beyond;  // elements a last window reads behind the padding
+  std::vector<int> beyond;  // elements that the last window reads after the padding
 
   Pool(const Operand& x, const char* op, std::vector<int> k, std::vector<int> s, std::vector<int> p, std::vector<int> d,
        bool ceil_mode)
@@ -32,8 +32,8 @@ struct Pool {
       const auto known = size.constant();
       if (!known) throw Error(op, "ceil_mode needs known extents");
       const std::int64_t left = *known + 2 * padding[i] - reach;
-      std::int64_t last = (left + stride[i] - 1) / stride[i];  // the last window,
-      if (last * stride[i] >= *known + padding[i]) --last;     // which begins inside
+      std::int64_t last = (left + stride[i] - 1) / stride[i];  // the last window
+      if (last * stride[i] >= *known + padding[i]) --last;     // a window must begin inside
       beyond[i] = static_cast<int>(std::max<std::int64_t>(0, last * stride[i] - left));
     }
   }
@@ -57,7 +57,7 @@ Tensor max_pool(Operand x, IntList kernel, IntList stride, IntList padding, IntL
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
   Tensor t = p.over(x, -kInf);
-  for (int i = 0; i < p.n; ++i) {  // the first of the last axis, of those the first of the axis before it, ...
+  for (int i = 0; i < p.n; ++i) {  // ties: the first along the last axis, then along the axis before, ...
     const int last = t.rank() - 1;
     t = with_vjp_of_first(prim::max_reduce(t, last), t, last);
   }
@@ -70,7 +70,7 @@ Tensor avg_pool(Operand x, IntList kernel, IntList stride, IntList padding, bool
   const Pool p(x, "avg_pool", std::move(kernel), std::move(stride), std::move(padding), {1}, ceil_mode);
   Tensor t = p.over(as_float(x), 0);
   for (int i = 0; i < p.n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
-  Dim count = 1;  // of the elements each window averages
+  Dim count = 1;  // elements averaged in each window
   for (int i = 0; i < p.n; ++i) {
     const auto k = static_cast<std::size_t>(i);
     const Dim size = x->extent(2 + i);
@@ -86,8 +86,8 @@ Tensor avg_pool(Operand x, IntList kernel, IntList stride, IntList padding, bool
 }
 namespace {
 
-// One axis in m windows, window j covering [floor(j n / m), ceil((j + 1) n / m)): what is outside is
-// replaced, and `reduce` gets the window's axis and its sizes.
+// Pools one axis into m windows; window j covers [floor(j n / m), ceil((j + 1) n / m)). Elements outside are replaced
+// by `outside`; `reduce` gets the window's axis and sizes.
 template <class Reduce>
 Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, double outside, const Reduce& reduce) {
   const OpScope scope(op, x.at);
@@ -138,7 +138,7 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
     if (!len) throw Error("interpolate", "needs known extents");
     const int m = size[static_cast<std::size_t>(i)];
     if (m < 1 || *len < 1) throw Error("interpolate", str_cat(str(x->shape()), " to a size of ", m));
-    if (m == *len) continue;  // between an element and its neighbour lies nothing: 0 times the neighbour may be NaN
+    if (m == *len) continue;  // no interpolation needed, and 0 times a neighbour may be NaN
     Shape s = t.shape();
     s[static_cast<std::size_t>(axis)] = m;
     const Dim j = Dim::index(axis, m);
@@ -146,7 +146,7 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
       t = prim::gather(t, t.graph().index(s, j * Dim(*len) / Dim(m)), axis);
       continue;
     }
-    // place j of the result lies at above / below between the elements, exactly
+    // element j of the result is at the exact source position above / below
     const Dim above = align_corners ? j * Dim(*len - 1) : max((j * 2 + 1) * Dim(*len) - m, 0),
               below = align_corners ? std::max(m - 1, 1) : 2 * m;
     const Dim low = above / below;
@@ -161,7 +161,7 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
 }
 
 namespace {
-// x [..., c, h, w] cut into `parts`, five extents instead of three, put in another order and joined to `to`.
+// Splits the last three axes of x [..., c, h, w] into the five of `parts`, permutes these and merges them to `to`.
 Tensor shuffled(const Operand& x, const Shape& parts, const Axes& order, const Shape& to) {
   Shape split = x->shape();
   split.resize(split.size() - 3);

@@ -8,7 +8,7 @@ using namespace detail;
 
 namespace {
 
-// One axis of an image: n elements become m, `step` of them for each.
+// Resizing of one axis: n elements become m, `step` source elements apart.
 struct Axis {
   int axis;
   std::int64_t n, m;
@@ -16,12 +16,12 @@ struct Axis {
   bool align;
 };
 
-// Elements `at` (i64 [m]) of an axis, those beyond its ends as at the ends.
+// Reads elements `at` (i64 [m]) of an axis, clamped to its ends.
 Tensor taken(const Tensor& x, const Axis& a, const Tensor& at) {
   const Tensor low = prim::maximum(at, full_like(at, 0));
   return index_select(x, a.axis, prim::minimum(low, full_like(at, static_cast<double>(a.n - 1))));
 }
-Tensor along(const Tensor& weight, const Tensor& x, const Axis& a) {  // [m] as numbers for x
+Tensor along(const Tensor& weight, const Tensor& x, const Axis& a) {  // expands weights [m] along the axis to x's shape
   Shape s(u(x.rank()), 1);
   s[u(a.axis)] = a.m;
   return prim::cast(weight, x.dtype()).reshape(s).expand(x.shape());
@@ -109,7 +109,7 @@ namespace {
 
 enum class Outside { Zeros, Border, Reflection };
 
-// Mirrored at `low` / 2 and `high` / 2 as often as it takes.
+// Reflects positions at `low` / 2 and `high` / 2, as often as needed.
 Tensor reflected(const Tensor& at, std::int64_t low, std::int64_t high) {
   if (low == high) return full_like(at, 0);
   const double from = static_cast<double>(low) / 2, span = static_cast<double>(high - low) / 2;
@@ -118,7 +118,7 @@ Tensor reflected(const Tensor& at, std::int64_t low, std::int64_t high) {
   return add(prim::where(prim::equal(odd, full_like(odd, 0)), rest, add(neg(rest), span)), from);
 }
 
-// A coordinate from -1 to 1 as a place among n elements.
+// Maps a coordinate in [-1, 1] to a position among n elements.
 Tensor place_of(const Tensor& coordinate, std::int64_t n, Outside outside, bool align) {
   const auto size = static_cast<double>(n);
   const Tensor at = align ? mul(add(coordinate, 1), (size - 1) / 2) : mul(add(mul(add(coordinate, 1), size), -1), 0.5);
@@ -153,7 +153,7 @@ Tensor grid_sample(Operand x, Operand grid, std::string_view mode, std::string_v
   for (int i = 0; i < n; ++i) count = count * grid->extent(1 + i), pixels = pixels * x->extent(2 + i);
   const Dim b = x->extent(0), channels = x->extent(1);
   std::vector<std::int64_t> size;
-  std::vector<Tensor> at;  // of each spatial axis, [b, count]
+  std::vector<Tensor> at;  // per spatial axis, [b, count]
   for (int i = 0; i < n; ++i) {
     size.push_back(known(x->extent(2 + i), op));
     if (size.back() < 1) throw Error(op, "an image without pixels: " + str(x->shape()));
@@ -202,7 +202,7 @@ Tensor affine_grid(Operand theta, const Shape& size, bool align_corners) {
   Dim count = 1;
   for (const Dim& d : of) count = count * d;
   Graph& g = theta->graph();
-  std::vector<Tensor> rows;  // x, y, (z,) 1 of each place
+  std::vector<Tensor> rows;  // x, y, (z,) 1 for each position
   for (int i = n - 1; i >= 0; --i) {
     const auto m = static_cast<double>(known(of[u(i)], op));
     const Tensor j = g.index(of, Dim::index(i, of[u(i)]), theta->dtype());

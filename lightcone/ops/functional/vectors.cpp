@@ -23,7 +23,7 @@ Tensor gumbel_softmax(Random& random, Operand logits, double tau, bool hard, int
   if (!(tau > 0)) throw Error("gumbel_softmax", str_cat("tau is ", tau));
   if (is_number(logits, axis)) return number_of(gumbel_softmax(random, row_of(logits), tau, hard, 0));
   axis = wrap_axis(axis, logits->rank(), logits->shape(), "gumbel_softmax");
-  // between the 2^24 places that uniform() has, so that no logarithm is of 0
+  // offset by half a step: uniform() has 2^24 values from 0, and the logarithm needs positive numbers
   const Tensor uniform = add(random.uniform(logits->shape()), 0x1p-25);
   const Tensor noise = prim::cast(neg(log(neg(log(uniform)))), logits->dtype());
   const Tensor soft = softmax((logits + noise) / tau, axis);
@@ -51,7 +51,7 @@ void check_ids(const Operand& ids, int rank, const Operand& weight) {
                                            : "ids that offsets cut are [n], not " + str(ids->shape()));
   if (weight->rank() != 2) throw Error("embedding_bag", "the weight has rank 2, not " + str(weight->shape()));
 }
-// Embeddings [n, d], reduced to those of `count` bags; bag [n] says whose each is, none where it is not in range.
+// Reduces embeddings [n, d] to `count` bags; bag [n] is the bag of each row, ignored if out of range.
 Tensor bags(Bag how, const Tensor& rows, const Tensor& bag, const Dim& count) {
   const Shape to{count, rows.extent(1)};
   const Tensor none = full(rows.graph(), to, 0, rows.dtype()), at = bag.unsqueeze(1).expand(rows.shape());
@@ -65,7 +65,7 @@ Tensor bags(Bag how, const Tensor& rows, const Tensor& bag, const Dim& count) {
   const Tensor by = prim::cast(prim::maximum(number, full_like(number, 1)), rows.dtype());
   return prim::div(sums, by.unsqueeze(1).expand(to));
 }
-// ids [n] and the bag of each: `scale` multiplies its embedding.
+// Reduces the embeddings of ids [n], given their bags; `scale` multiplies each embedding.
 Tensor bags_of_ids(const Operand& ids, const Operand& weight, Tensor bag, const Dim& count,
                    const EmbeddingBagOptions& o, const Tensor& scale) {
   Tensor rows = embedding(ids, weight);
@@ -133,19 +133,19 @@ namespace {
 Tensor projected(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return bias.defined() ? linear(x, weight, bias) : linear(x, weight);
 }
-// The `part`-th third of what projects queries, keys and values.
+// Takes the `part`-th third of the joint query, key and value projection.
 Tensor third(const Tensor& t, int part, const Dim& width) {
   return t.slice(0, width * Dim(part), width * Dim(part + 1));
 }
 
-// A mask as numbers to add: -infinity where a bool one is true.
+// Converts a mask to numbers to add: -infinity where a bool mask is true.
 Tensor added(const Tensor& mask, DType type) {
   if (is_float(mask.dtype())) return prim::cast(mask, type);
   const Tensor zero = full(mask.graph(), mask.shape(), 0, type);
   return masked_fill(zero, mask, -kInf);
 }
 
-// Keys that are added behind the others: masks let every query look at them.
+// Extends a mask for a key appended at the end, to which every query attends.
 Tensor one_more(const Tensor& mask) { return mask.defined() ? mask.pad(mask.rank() - 1, 0, 1) : mask; }
 
 Attended batched(const Tensor& query, const Tensor& key, const Tensor& value, const MultiHeadAttentionArguments& o) {

@@ -14,10 +14,10 @@ std::int64_t detail::known(const Dim& d, const char* op) {
 
 namespace {
 
-// Windows of an image with two axes of known extents.
+// The windows of an image with two spatial axes of known extents.
 struct Columns {
   std::vector<int> kernel, dilation, padding, stride;
-  std::vector<std::int64_t> size, count;  // of the image, of windows
+  std::vector<std::int64_t> size, count;  // extents of the image; number of windows
   Columns(const std::vector<std::int64_t>& image, const char* op, const std::vector<int>& k, const std::vector<int>& d,
           const std::vector<int>& p, const std::vector<int>& s)
       : kernel(per_axis(k, 2, op, "kernel")),
@@ -66,7 +66,7 @@ Tensor fold(Operand x, std::vector<int> output, std::vector<int> kernel, std::ve
   const Dim channels = x->extent(1) / Dim(c.area());
   if (!(channels * Dim(c.area()) == x->extent(1)) || !(x->extent(2) == Dim(c.windows())))
     throw Error("fold", str_cat(str(x->shape()), " is not [b, channels * ", c.area(), ", ", c.windows(), "]"));
-  // where each element of each window belongs; -1 in the padding
+  // target index of each element of each window; -1 in the padding
   Dim at = 0, inside = 1;
   for (int i = 0; i < 2; ++i) {
     const Dim k = Dim::index(2 + i, c.kernel[u(i)]), window = Dim::index(4 + i, c.count[u(i)]);
@@ -100,7 +100,7 @@ Extreme max_pool_with_indices(Operand x, std::vector<int> kernel, std::vector<in
   kernel = per_axis(kernel, n, op, "kernel");
   stride = per_axis(stride.empty() ? kernel : stride, n, op, "stride");
   padding = per_axis(padding, n, op, "padding"), dilation = per_axis(dilation, n, op, "dilation");
-  const Shape pooled = max_pool(x, kernel, stride, padding, dilation).shape();  // and its errors
+  const Shape pooled = max_pool(x, kernel, stride, padding, dilation).shape();  // also checks arguments
   Tensor t = x;
   Dim area = 1, spatial = 1;
   Shape flat = pooled;
@@ -117,7 +117,7 @@ Extreme max_pool_with_indices(Operand x, std::vector<int> kernel, std::vector<in
     rest = prim::div(prim::add(rest, neg(k)), full_like(rest, kernel[u(i)]));
     const auto number = [&](const Dim& d) { return rest.graph().index(rest.shape(), d); };
     const Dim first = Dim::index(2 + i, pooled[u(2 + i)]) * Dim(stride[u(i)]) - padding[u(i)];
-    // of a window of -infinity alone the padding was found: then the nearest element of the image
+    // a window of -infinity may pick the padding: clamp to the nearest element of the image
     const Tensor place = prim::minimum(prim::maximum(prim::add(number(first), mul(k, dilation[u(i)])), full_like(k, 0)),
                                        number(x->extent(2 + i) - 1));
     Dim inner = 1;

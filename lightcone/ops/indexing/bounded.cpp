@@ -14,7 +14,7 @@ Dim room(const Tensor& row, const std::optional<Dim>& capacity, const char* op) 
   return capacity.value_or(row.extent(0));
 }
 Tensor count_of(const Tensor& mask) { return prim::sum_reduce(prim::cast(mask, DType::I64), 0); }
-// Where the true elements of a mask [n] are, one after the other; n behind the last one.
+// Returns the indices of the true elements of a mask [n], in order, followed by n.
 Tensor places_of(const Tensor& mask, const Dim& capacity) {
   const Tensor number = add(cumsum(mask, 0), -1);
   const Tensor to = prim::where(mask, number, full_like(number, -1));
@@ -51,7 +51,7 @@ Selected masked_select(Operand a, Operand mask, std::optional<Dim> capacity) {
 
 namespace {
 
-// Of a row where equal elements are neighbours; `order` says where each of them was.
+// Finds the distinct elements of a row in which equal elements are adjacent; `order` holds their original indices.
 Unique distinct(const Tensor& row, const Tensor& order, const Shape& shape, const Dim& capacity) {
   const Dim n = row.extent(0);
   const Tensor at = place(row, 0), before = row.pad(0, 1, 0).slice(0, 0, n);

@@ -27,11 +27,11 @@ void places::same_type(const Operand& a, const Operand& src, const char* op) {
 
 namespace {
 
-// The first axes of a, which indices stand for, as one; and where each index points in it, -1 out of range.
+// The indexed leading axes of a flattened into one, and the flat position of each index, -1 if out of range.
 struct Indexed {
-  Tensor rows;  // [places, elements of a slice]
+  Tensor rows;  // [positions, elements of a slice]
   Tensor at;    // i64 [m]
-  Shape shape;  // of the result: that of the indices, then the other axes
+  Shape shape;  // shape of the result: that of the indices, then the other axes
 };
 Indexed indexed(const Operand& a, const std::vector<Tensor>& indices, const char* op) {
   if (indices.empty() || static_cast<int>(indices.size()) > a->rank())
@@ -129,7 +129,7 @@ Tensor masked_scatter(Operand a, Operand mask, Operand source) {
 // ---- diagonals and slices -----------------------------------------------------------------------
 namespace {
 
-// src [.., n] along a diagonal of [.., rows, columns], and which elements those are.
+// src [.., n] expanded along a diagonal of [.., rows, columns], and the mask of that diagonal.
 struct OnDiagonal {
   Tensor value, mask;
 };
@@ -143,7 +143,7 @@ OnDiagonal on_diagonal(const Tensor& src, const Shape& to, int offset) {
   const Dim from = i + offset;
   return {value, g.index(to, less(from, j + 1) * less(j, from + 1), DType::Bool)};
 }
-// The two last axes to where they belong.
+// Moves the last two axes to axis1 and axis2.
 Tensor with_axes(const Tensor& t, int axis1, int axis2) {
   Axes order;
   int next = 0;
@@ -226,7 +226,7 @@ Tensor slice_scatter(Operand a, Operand src, int axis, std::int64_t start, std::
 }
 
 namespace {
-// A stable sort of the mask brings its places to the front, in row-major order.
+// A stable sort of the mask brings the selected positions to the front, in row-major order.
 Tensor indices_where(Graph& g, std::int64_t rows, std::int64_t columns, const Dim& kept, std::int64_t count) {
   const Tensor mask = g.index({rows, columns}, kept, DType::U8).reshape({rows * columns});
   const Tensor at = prim::argsort(mask, 0, true).slice(0, 0, count),

@@ -25,8 +25,8 @@ Tensor combined(Reduce r, const Tensor& a, const Tensor& b) {
   return r == Reduce::Prod ? prim::mul(a, b) : r == Reduce::Amax ? prim::maximum(a, b) : prim::minimum(a, b);
 }
 
-// What comes to each place of `base` along an axis. Sorted by their places, equal ones are neighbours: combined with
-// what is 1, 2, 4, ... before them, the last of each place has all of it.
+// Combines the values for each position of `base` along an axis. Sorting by position makes equal positions adjacent;
+// combining each with elements 1, 2, 4, ... before it (a segmented scan) leaves the total in the last of each run.
 Tensor arriving(Reduce r, const Tensor& base, int axis, const Tensor& index, const Tensor& src) {
   const Tensor order = prim::argsort(index, axis), at = prim::gather(index, order, axis);
   Tensor t = prim::gather(src, order, axis);
@@ -51,8 +51,7 @@ Tensor read(const Tensor& t, int axis, const Tensor& index) { return prim::gathe
 
 Tensor reduced(Reduce r, const Tensor& base, int axis, const Tensor& index, const Tensor& src, bool include_self);
 
-// Equal ones share what belongs to the largest. As in torch what was there counts among them even where it is not
-// included.
+// Equal elements split the gradient of an extreme. As in PyTorch, base counts even if not include_self.
 std::vector<Tensor> vjp_of_extreme(const VjpCall& c, int axis, bool include_self) {
   const Tensor &base = c.in[0], &index = c.in[1], &src = c.in[2], &y = c.y();
   const auto number = [&](const Tensor& b) { return prim::cast(b, y.dtype()); };
@@ -65,7 +64,7 @@ std::vector<Tensor> vjp_of_extreme(const VjpCall& c, int axis, bool include_self
           prim::where(prim::equal(theirs, full_like(theirs, 0)), full_like(theirs, 0), read(share, axis, index))};
 }
 
-// The product of the others: by division, or what is not 0 where one alone is.
+// The derivative is the product of the other factors: the quotient, unless there are zeros to exclude.
 std::vector<Tensor> vjp_of_product(const VjpCall& c, int axis, bool include_self) {
   const Tensor &base = c.in[0], &index = c.in[1], &src = c.in[2], &y = c.y();
   const auto is_zero = [](const Tensor& t) { return prim::equal(t, full_like(t, 0)); };
@@ -85,7 +84,7 @@ std::vector<Tensor> vjp_of_product(const VjpCall& c, int axis, bool include_self
   return {of_base, Tensor(), slope(src, read(zeros, axis, index), read(rest, axis, index), read(c.g(), axis, index))};
 }
 
-// Operands of one type; the index has the shape of src.
+// Reduces operands of one type; the index has the shape of src.
 Tensor reduced(Reduce r, const Tensor& base, int axis, const Tensor& index, const Tensor& src, bool include_self) {
   const Tensor hit = touched(base, axis, index);
   if (r == Reduce::Sum || r == Reduce::Mean) {
@@ -131,7 +130,7 @@ Tensor scatter_reduce(Operand a, int axis, Operand index, Operand src, std::stri
     if (i == axis || a->extent(i) == n) continue;
     const auto more = (a->extent(i) - n).constant();
     if (!more || *more < 0) throw Error(op, str_cat("an index ", str(index->shape()), " leaves ", str(a->shape())));
-    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // which writes nothing
+    at = pad(at, i, 0, static_cast<int>(*more), PadMode::Constant, -1);  // -1 writes nothing
     from = from.pad(i, 0, *more);
   }
   return reduced(r, a, axis, at, from, include_self);

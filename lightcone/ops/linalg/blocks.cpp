@@ -70,8 +70,8 @@ Tensor inverse_of_lower(const Tensor& t, bool unit) {
   const Dim i = Dim::index(r - 2, n), j = Dim::index(r - 1, n);
   const Tensor zero = full_like(t, 0), diagonal = mask(t, less(i, j + 1) * less(j, i + 1));
   Tensor x = prim::where(diagonal, unit ? full_like(t, 1) : prim::recip(t), zero);
-  for (std::int64_t b = 1; b < n; b *= 2) {  // x holds the inverses of blocks of b
-    // within a block of 2 b, the quarter below the diagonal
+  for (std::int64_t b = 1; b < n; b *= 2) {  // x holds the inverses of blocks of size b
+    // in each block of size 2 b, the quarter below the diagonal
     const Dim same = less(i / Dim(2 * b), j / Dim(2 * b) + 1) * less(j / Dim(2 * b), i / Dim(2 * b) + 1);
     const Dim below = less(j / Dim(b), i / Dim(b));
     const Tensor c = prim::where(mask(t, same * below), t, zero);
@@ -91,14 +91,14 @@ Tensor solve_lower(const Tensor& l, const Tensor& b, bool unit) {
   const Blocks blocks(n);
   const std::int64_t size = blocks.size, whole = blocks.padded();
   const Tensor t = padded(l, whole), right = b.pad(1, 0, whole - n);
-  // the blocks on the diagonal, [count, batch, size, size], inverted at once
+  // inverts all diagonal blocks at once: [count, batch, size, size]
   const Tensor rows = t.reshape({batch, blocks.count, size, whole}).permute({1, 0, 2, 3});
   const Dim step = Dim::index(0, blocks.count), column = Dim::index(3, size);
   const Tensor own =
       prim::gather(rows, t.graph().index({blocks.count, batch, size, size}, step * Dim(size) + column), 3);
   const Tensor inverse = inverse_of_lower(own, unit);
   if (blocks.count == 1) return matmul(inverse.squeeze(0), right).slice(1, 0, n);
-  // what lies below each of them, moved up: [count, batch, whole, size]
+  // the columns below each diagonal block, shifted to the top: [count, batch, whole, size]
   const Tensor columns = t.reshape({batch, whole, blocks.count, size}).permute({2, 0, 1, 3});
   const Dim row = Dim::index(2, whole);
   const Tensor below = prim::gather(columns, t.graph().index(columns.shape(), row + (step + 1) * Dim(size)), 2);
@@ -112,7 +112,7 @@ Tensor solve_lower(const Tensor& l, const Tensor& b, bool unit) {
   return r.ys[0].permute({1, 0, 2, 3}).reshape({batch, whole, k}).slice(1, 0, n);
 }
 
-// Backwards it is lower.
+// Flipping both axes makes the matrix lower triangular.
 Tensor solve_upper(const Tensor& u, const Tensor& b, bool unit) {
   return solve_lower(u.flip(1).flip(2), b.flip(1), unit).flip(1);
 }

@@ -1,9 +1,9 @@
-// Eigenvalues of symmetric matrices, and singular values, by Jacobi's rotations.
+// Eigenvalues of symmetric matrices, and singular values, by Jacobi rotations.
 //
-// A step turns all pairs of columns (k, k + half) at once; then columns move on as the players of a tournament do, so
-// that one sweep of n - 1 steps has met every pair and left the columns in their old order (R. P. Brent and F. T. Luk,
-// "The solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", 1985). Sweeps go on
-// until nothing is left to be turned, some six to ten times.
+// A step rotates all pairs of columns (k, k + half) at once. Then the columns move like the players of a round-robin
+// tournament, so that a sweep of n - 1 steps meets every pair and restores the order (R. P. Brent and F. T. Luk, "The
+// solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", 1985). Sweeps repeat until
+// all rotations vanish, typically six to ten times.
 #include <cmath>
 
 #include "lightcone/composites/composites.h"
@@ -15,12 +15,11 @@ using namespace blocks;
 
 namespace {
 
-constexpr std::int64_t kMostSweeps = 20;  // of a matrix that does not settle, as one of NaN
+constexpr std::int64_t kMostSweeps = 20;  // for matrices that do not converge, e.g. with NaN
 
 double epsilon(DType t) { return t == DType::F64 ? 0x1p-52 : 0x1p-23; }
 
-// The cosine and sine of the rotation that makes [app apq; apq aqq] diagonal, the smaller of two angles; where `still`,
-// none.
+// Cosine and sine of the smaller rotation that diagonalises [app apq; apq aqq]; the identity where `still`.
 struct Rotation {
   Tensor c, s;
 };
@@ -32,7 +31,7 @@ Rotation rotation(const Tensor& app, const Tensor& aqq, const Tensor& apq, const
   return {c, t * c};
 }
 
-// Pairs of rows (axis 1) or columns (axis 2) of t [b, m, n] turned by [b, half].
+// Rotates pairs of rows (axis 1) or columns (axis 2) of t [b, m, n] by r [b, half].
 Tensor turned(const Tensor& t, const Rotation& r, int axis) {
   const Dim half = t.extent(axis) / 2;
   const Tensor p = t.slice(axis, 0, half), q = t.slice(axis, half, half * 2);
@@ -40,7 +39,7 @@ Tensor turned(const Tensor& t, const Rotation& r, int axis) {
   return concat({p * c - q * s, p * s + q * c}, axis);
 }
 
-// The next round of the tournament: the first stays, the others go round.
+// The next round of the tournament: the first column stays, the others rotate.
 Tensor moved(const Tensor& t, int axis) {
   const std::int64_t n = *t.extent(axis).constant(), half = n / 2;
   if (half < 2) return t;
@@ -51,15 +50,15 @@ Tensor moved(const Tensor& t, int axis) {
   return concat(parts, axis);
 }
 
-// `step` for every round of a sweep, and sweeps while `go_on` (of the states).
+// Runs `step` for every round of a sweep, and sweeps while `go_on(state)`.
 std::vector<Tensor> sweeps(const ScanBody& step, const WhileCondition& go_on, std::vector<Tensor> state,
                            std::int64_t n) {
   const auto sweep = [&](const std::vector<Tensor>& s) { return loop(step, s, {}, n - 1).state; };
   return while_loop(go_on, sweep, std::move(state), kMostSweeps);
 }
 
-// Divided by its largest magnitude, so that squares neither overflow nor vanish; and 0, or NaN where something in the
-// matrix is not finite.
+// A matrix divided by its largest magnitude, so that squares neither overflow nor underflow. `poison` is 0, or NaN if
+// the matrix is not finite.
 struct Scaled {
   Tensor t, by, poison;  // by and poison [b, 1, 1]
 };
@@ -69,20 +68,20 @@ Scaled scaled(const Tensor& t) {
 }
 
 Tensor sum_of_squares(const Tensor& t) { return sum(t * t, {1, 2}); }
-Tensor columns_of(const Tensor& t, const Tensor& order) {  // t [b, m, n] in the order of [b, n]
+Tensor columns_of(const Tensor& t, const Tensor& order) {  // permutes columns of t [b, m, n] by order [b, n]
   return prim::gather(t, order.unsqueeze(1).expand(t.shape()), 2);
 }
 
 struct Eigen {
   Tensor values, vectors;
 };
-// Of symmetric a [b, n, n]: values [b, n] rising, vectors [b, n, n].
+// Eigenvalues [b, n], ascending, and eigenvectors [b, n, n] of symmetric a [b, n, n].
 Eigen eigen(const Tensor& a, std::int64_t n) {
   if (n == 0) return {a.reshape({a.extent(0), 0}), a};
   const Scaled m = scaled(a);
   Tensor x = m.t;
   const std::int64_t even = n + n % 2, half = even / 2;
-  if (even != n) {  // one more row and column with an eigenvalue above all others, which is dropped in the end
+  if (even != n) {  // adds a row and column whose eigenvalue exceeds all others; it is dropped at the end
     const Tensor last = mask(x.pad(1, 0, 1).pad(2, 0, 1),
                              less(Dim(n - 1), Dim::index(1, even)) * less(Dim(n - 1), Dim::index(2, even)));
     const Tensor above = amax(sum(abs(x), {2}, true), {1}, true) * 1.5 + 1.0;
@@ -109,9 +108,9 @@ Eigen eigen(const Tensor& a, std::int64_t n) {
   return {values * m.by.squeeze(2) + m.poison.squeeze(2), vectors.slice(1, 0, n).slice(2, 0, n) + m.poison};
 }
 
-// Of a [b, m, n], m >= n: U [b, m, n] or, when full, [b, m, m]; S [b, n] falling; V [b, n, n]. M. R. Hestenes,
-// "Inversion of matrices by biorthogonalization and related results", 1958: columns are turned until they are
-// orthogonal.
+// The SVD of a [b, m, n], m >= n: U [b, m, n] or, if full, [b, m, m]; S [b, n] descending; V [b, n, n]. One-sided
+// Jacobi: columns are rotated until they are orthogonal (M. R. Hestenes, "Inversion of matrices by biorthogonalization
+// and related results", 1958).
 struct Singular {
   Tensor u, s, v;
 };
@@ -120,7 +119,7 @@ Singular singular(const Tensor& a, std::int64_t m, std::int64_t n, bool full) {
   if (n == 0) return {full ? identity(a, m) : a, a.reshape({batch, 0}), a.reshape({batch, 0, 0})};
   const Scaled x = scaled(a);
   const std::int64_t even = n + n % 2, half = even / 2;
-  // Where the product of two norms is below what rounding leaves of the largest, an angle says nothing.
+  // If the product of two norms is below the rounding error of the largest, their angle is meaningless.
   const Tensor least = sum_of_squares(x.t).unsqueeze(1) * epsilon(a.dtype()) + 1e-37;
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> Scanned {
     const Tensor p = s[0].slice(2, 0, half), q = s[0].slice(2, half, even);
@@ -132,20 +131,20 @@ Singular singular(const Tensor& a, std::int64_t m, std::int64_t n, bool full) {
   };
   const double enough = epsilon(a.dtype()) * std::sqrt(static_cast<double>(m));
   const auto go_on = [&](const std::vector<Tensor>& s) { return any(gt(s[2], enough)); };
-  // the largest angle of a sweep begins at 0 in each
+  // the largest angle is reset to 0 before each sweep
   const auto sweep = [&](const std::vector<Tensor>& s) {
     return loop(step, {s[0], s[1], s[2] * 0.0}, {}, even - 1).state;
   };
   const Tensor begun = x.t.pad(2, 0, even - n);
   const std::vector<Tensor> done =
       while_loop(go_on, sweep, {begun, identity(a, even), full_like(x.by.reshape({batch}), 1)}, kMostSweeps);
-  // A column that was added for an even number of them comes last, behind others of length 0.
+  // The column added for an even count sorts last, after columns of length 0.
   const Tensor lengths = sqrt(sum(done[0] * done[0], {1}));
   const Tensor added = even == n ? lengths * 0.0 : abs(done[1].slice(1, n, even).squeeze(1));
   const Tensor order = argsort(where(gt(added, 0.5), -1.0, lengths), 1, true);
   const Tensor s = prim::gather(lengths, order, 1).slice(1, 0, n),
                v = columns_of(done[1], order).slice(1, 0, n).slice(2, 0, n);
-  // The columns divided by their lengths, and where these are 0 what completes a basis: QR of orthogonal columns.
+  // U is the columns divided by their lengths, completed to a basis where these are 0, by QR of orthogonal columns.
   const Tensor g = columns_of(done[0], order).slice(2, 0, n), wide = full ? g.pad(2, 0, m - n) : g;
   const linalg::Qr f = linalg::qr(Operand(wide));
   const Tensor u =
@@ -154,7 +153,7 @@ Singular singular(const Tensor& a, std::int64_t m, std::int64_t n, bool full) {
   return {u + x.poison, s * x.by.squeeze(2) + x.poison.squeeze(2), v + x.poison};
 }
 
-// 1 / (b_j - a_i) off the diagonal, and 0 on it; a, b [b, n].
+// 1 / (b_j - a_i) off the diagonal, and 0 on it; a and b are [b, n].
 Tensor one_over_differences(const Tensor& a, const Tensor& b) {
   const Tensor d = b.unsqueeze(1) - a.unsqueeze(2);
   const Tensor on = identity(d, *a.extent(1).constant());
@@ -162,25 +161,25 @@ Tensor one_over_differences(const Tensor& a, const Tensor& b) {
 }
 
 Tensor skew(const Tensor& t) { return t - mirrored(t); }
-Tensor diagonal_of(const Tensor& t) {  // [b, n] -> [b, n, n]
+Tensor diagonal_of(const Tensor& t) {  // [b, n] to a diagonal matrix [b, n, n]
   return identity(t, *t.extent(1).constant()) * t.unsqueeze(1);
 }
 
-// torch's eigh_backward(): C. Mike Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
-// differentiation", 2008.
+// PyTorch's eigh_backward(), after C. Mike Giles, "Collected matrix derivative results for forward and reverse mode
+// algorithmic differentiation", 2008.
 Tensor vjp_of_eigen(const Eigen& y, const Eigen& g) {
   const Tensor turning = skew(matmul(mirrored(y.vectors), g.vectors)) * 0.5;
   const Tensor inside = turning * one_over_differences(y.values, y.values) + diagonal_of(g.values);
   return matmul(matmul(y.vectors, inside), mirrored(y.vectors));
 }
-// The same for A = U S V^T of the first k columns (J. Townsend, "Differentiating the singular value decomposition",
-// 2016).
+// The derivative of A = U S V^T for its first k columns (J. Townsend, "Differentiating the singular value
+// decomposition", 2016).
 Tensor vjp_of_singular(const Singular& y, const Singular& g) {
   const Tensor e = one_over_differences(y.s * y.s, y.s * y.s), columns = y.s.unsqueeze(1), rows = y.s.unsqueeze(2);
   const Tensor left = skew(matmul(mirrored(y.u), g.u)) * e * columns,
                right = rows * skew(matmul(mirrored(y.v), g.v)) * e;
   Tensor result = matmul(matmul(y.u, left + right + diagonal_of(g.s)), mirrored(y.v));
-  // what U and V have besides the spaces that A = U S V^T spans
+  // the components of U and V outside the spaces spanned by A = U S V^T
   const auto beside = [](const Tensor& basis, const Tensor& t) {
     return t - matmul(basis, matmul(mirrored(basis), t));
   };
@@ -188,7 +187,7 @@ Tensor vjp_of_singular(const Singular& y, const Singular& g) {
   return result + matmul(y.u, mirrored(beside(y.v, g.v / columns)));
 }
 
-// Several results side by side, [b, ..], because they have one derivative.
+// Concatenates several results into [b, ..], because they share one derivative.
 Tensor joined(const std::vector<Tensor>& parts) {
   std::vector<Tensor> flat;
   for (const Tensor& t : parts)
@@ -264,7 +263,7 @@ Svd svd(Operand a, bool full_matrices) {
 Tensor svdvals(Operand a) { return svd(a, false).s; }
 
 namespace {
-// What a singular value must be above, as torch has it: rtol times the largest, [.., 1].
+// The threshold for nonzero singular values, as in PyTorch: rtol times the largest, [.., 1].
 Tensor threshold(const Tensor& s, const Operand& a, std::optional<double> rtol) {
   const double most = static_cast<double>(std::max(*a->extent(-1).constant(), *a->extent(-2).constant()));
   const double by = rtol.value_or(most * epsilon(a->dtype()));

@@ -8,23 +8,23 @@ using namespace blocks;
 
 namespace {
 
-// P A = L U in place of A; row k of it was row `order[k]` of A, and row k was exchanged with row `pivots[k]`.
+// P A = L U, packed. Row k is row `order[k]` of A; step k swapped row k with row `pivots[k]`.
 struct Factors {
   Tensor lu;             // [b, n, n]
   Tensor order, pivots;  // i32 [b, n]
 };
 
-// Row `at` (i32 [b, 1]) of t [b, n, m], as [b, 1, m].
+// Returns row `at` (i32 [b, 1]) of t [b, n, m], as [b, 1, m].
 Tensor row_at(const Tensor& t, const Tensor& at) {
   const Shape s{t.extent(0), 1, t.extent(2)};
   return prim::gather(t, at.unsqueeze(2).expand(s), 1);
 }
-// Rows of t [b, n, m] in another order, i32 [b, n].
+// Permutes the rows of t [b, n, m] by order [b, n], i32.
 Tensor in_order(const Tensor& t, const Tensor& order) {
   return prim::gather(t, order.unsqueeze(2).expand(t.shape()), 1);
 }
 
-// Eliminates the columns [first, first + size) of a matrix, which `panel` [b, n, size] holds, from row `first` on.
+// Eliminates the columns [first, first + size) of a matrix, held in `panel` [b, n, size], from row `first` on.
 struct Panel {
   Tensor lu, order, pivots;  // pivots [b, size]
 };
@@ -32,7 +32,7 @@ Panel eliminate(const Tensor& panel, const Tensor& order, const Tensor& first) {
   const Dim batch = panel.extent(0), n = panel.extent(1), size = panel.extent(2);
   const Tensor row = place(panel, 1, {batch, n, 1}), column = place(panel, 2, {batch, 1, size});
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
-    const Tensor here = prim::add(x[0], first);  // the number of the pivot's row
+    const Tensor here = prim::add(x[0], first);  // index of the pivot row
     const Tensor own = prim::gather(s[0], x[0].reshape({1, 1, 1}).expand({batch, n, 1}), 2);
     const Tensor too_early = prim::less_than(row, here.reshape({1, 1, 1}).expand(row.shape()));
     const Tensor size_of_own = prim::where(too_early, full_like(own, -1), abs(own));
@@ -49,7 +49,7 @@ Panel eliminate(const Tensor& panel, const Tensor& order, const Tensor& first) {
       return prim::gather(t, x[0].reshape({1, 1, 1}).expand({batch, 1, 1}), 2);
     };
     const Tensor divisor = at_own(top), zero = full_like(divisor, 0);
-    // below a pivot of 0 there is nothing to eliminate
+    // a zero pivot leaves nothing to eliminate
     const Tensor by = prim::where(prim::equal(divisor, zero), zero, prim::recip(divisor));
     const Tensor factor = prim::mul(exchanged(own, divisor, at_own(moved)), by.expand(own.shape()));
     const Tensor rest = prim::add(swapped, neg(prim::mul(factor.expand(swapped.shape()), top.expand(swapped.shape()))));
@@ -83,7 +83,7 @@ Factors factors(const Tensor& a) {
   const Shape rows{batch, size, whole}, columns{batch, whole, size}, square{batch, whole, whole};
   const auto step = [&](const std::vector<Tensor>& s, const std::vector<Tensor>& x) -> Scanned {
     const Tensor first = x[0], last = prim::add(first, full_like(first, static_cast<double>(size - 1)));
-    const auto offset = [&](const Tensor& at, int sign) {  // places of a block, in the matrix or back
+    const auto offset = [&](const Tensor& at, int sign) {  // block indices to matrix indices (+1) or back (-1)
       const Tensor by = first.reshape({1, 1, 1}).expand(at.shape());
       return prim::add(at, sign < 0 ? neg(by) : by);
     };
@@ -97,7 +97,7 @@ Factors factors(const Tensor& a) {
     const Tensor swapped = in_order(s[0], p.order);
     const Tensor corner = prim::gather(p.lu, offset(place(t, 1, {batch, size, size}), 1), 1);
     const Tensor strip = prim::gather(swapped, offset(place(t, 1, rows), 1), 1);
-    const Tensor u = matmul(inverse_of_lower(corner, true), strip);  // right behind the block
+    const Tensor u = matmul(inverse_of_lower(corner, true), strip);  // U to the right of the block
     const Tensor below = prim::where(above(place(t, 1, columns), last), p.lu, full_like(p.lu, 0));
     const Tensor rest = prim::add(swapped, neg(matmul(below, u)));
     const Tensor right =
@@ -111,7 +111,7 @@ Factors factors(const Tensor& a) {
   return cut(r.state[0], r.state[1], r.ys[0].permute({1, 0, 2}).reshape({batch, whole}));
 }
 
-// A X = B, or A^T X = B, from P A = L U. All of them [b, n, .].
+// Solves A X = B, or A^T X = B, from P A = L U. All operands are [b, n, .].
 Tensor solved(const Tensor& lu, const Tensor& order, const Tensor& b, bool transposed) {
   if (b.extent(2) == Dim(0)) return b;
   if (!transposed) return solve_upper(triu(lu), solve_lower(tril(lu, -1), in_order(b, order), true), false);
@@ -120,14 +120,14 @@ Tensor solved(const Tensor& lu, const Tensor& order, const Tensor& b, bool trans
   return prim::scatter(full_like(second, 0), order.unsqueeze(2).expand(second.shape()), second, 1);
 }
 
-// Products with the inverse of [b, n, n]: the derivative solves with the factors that are there.
+// Multiplies by the inverse of [b, n, n]; the derivative reuses the factors.
 Tensor solution(const Tensor& a, const Factors& f, const Tensor& b) {
   const Tensor y = prim::contiguous(solved(f.lu, f.order, b, false));
   return with_vjp(y, {a, b, f.lu, f.order}, [](const VjpCall& c) -> std::vector<Tensor> {
     const Factors again{c.in[2], c.in[3], Tensor()};
     const Tensor x = c.y();
     const Tensor db = prim::contiguous(solved(again.lu, again.order, c.g(), true));
-    // which has a derivative, too: A^T db = g
+    // db has a derivative, too: A^T db = g
     with_vjp(db, {c.in[0], c.g(), again.lu, again.order}, [](const VjpCall& d) -> std::vector<Tensor> {
       const Tensor dg = solution(d.in[0], {d.in[2], d.in[3], Tensor()}, d.g());
       return {neg(matmul(d.y(), mirrored(dg))), dg, Tensor(), Tensor()};
@@ -136,7 +136,7 @@ Tensor solution(const Tensor& a, const Factors& f, const Tensor& b) {
   });
 }
 
-// -1 to the number of rows that were exchanged, [b].
+// Returns (-1)^(number of row swaps), [b].
 Tensor sign_of(const Factors& f, DType type) {
   const Tensor moved = prim::cast(logical_not(prim::equal(f.pivots, place(f.pivots, 1, f.pivots.shape()))), DType::I64);
   const Tensor odd = prim::mod(prim::sum_reduce(moved, 1), full_like(prim::sum_reduce(moved, 1), 2));
@@ -147,7 +147,7 @@ Tensor inverse_of(const Tensor& a, const Factors& f) {
   return solution(a, f, blocks::identity(a, *a.extent(1).constant()));
 }
 
-// [b, n, n] times a number for each.
+// Scales each matrix [b, n, n] by its own number.
 Tensor times(const Tensor& m, const Tensor& each) {
   return prim::mul(m, each.reshape({m.extent(0), 1, 1}).expand(m.shape()));
 }
@@ -178,7 +178,7 @@ Tensor lu_solve(Operand lu, Operand pivots, Operand b) {
   Shape s = m.batch;
   s.push_back(m.rows);
   const Tensor exchanged = expand_to(pivots, s).reshape({m.t.extent(0), m.rows});
-  // the order of the rows after all exchanges
+  // applies all swaps to get the row order
   const Tensor first = place(m.t, 1, {m.t.extent(0), m.rows});
   const auto step = [&](const std::vector<Tensor>& o, const std::vector<Tensor>& x) -> Scanned {
     const Tensor from = lc::detail::add(prim::cast(x[0], DType::I32), -1).unsqueeze(1);
@@ -197,7 +197,7 @@ Tensor solve(Operand a, Operand b, bool left) {
   const OpScope scope("solve", a.at);
   LC_RETURN_IF_EITHER_HALF(a, b, solve(a, b, left));
   const Shape s = a->shape(), of_b = b->shape();
-  // vectors: [n], or one for each matrix
+  // b is a vector [n], or one vector per matrix
   if (b->rank() == 1 || (a->rank() == b->rank() + 1 && Shape(s.begin(), s.end() - 1) == of_b)) {
     if (!left) throw Error("solve", "X A = B of a vector B: give it two axes, or solve with the transposed matrix");
     return solve(a, Operand(b->unsqueeze(-1), b.at), true).squeeze(-1);

@@ -51,7 +51,7 @@ Tensor inner(Operand a, Operand b) {
 
 namespace {
 
-// beta * input + alpha * product, in the type that input and product meet in.
+// Computes beta * input + alpha * product, in the promoted type of input and product.
 template <class Product>
 Tensor added(const char* op, const Operand& input, const Operand& a, const Operand& b, double beta, double alpha,
              const Product& product) {
@@ -93,7 +93,8 @@ Tensor addbmm(Operand input, Operand a, Operand b, double beta, double alpha) {
 
 namespace {
 
-// Where to cut a chain of matrices [n0, n1], [n1, n2], ...: T. H. Cormen et al., "Introduction to algorithms", 15.2.
+// The optimal order of a chain of products [n0, n1], [n1, n2], ...: T. H. Cormen et al., "Introduction to algorithms",
+// 15.2.
 class Chain {
  public:
   explicit Chain(const std::vector<Tensor>& m) : m_(m) {
@@ -102,7 +103,7 @@ class Chain {
     known_ = std::ranges::all_of(n_, [](const auto& n) { return n.has_value(); });
     if (known_) plan();
   }
-  Tensor product(std::size_t first, std::size_t last) const {  // of m[first .. last]
+  Tensor product(std::size_t first, std::size_t last) const {  // product of m[first .. last]
     if (first == last) return m_[first];
     const std::size_t cut = known_ ? cut_[first][last] : last - 1;
     return matmul(product(first, cut), product(cut + 1, last));
@@ -155,7 +156,7 @@ Tensor tensordot(Operand a, Operand b, Axes axes_a, Axes axes_b) {
   LC_SCOPE("tensordot");
   if (axes_a.size() != axes_b.size())
     throw Error("tensordot", str_cat(axes_a.size(), " axes of the first tensor, ", axes_b.size(), " of the second"));
-  // [what is left of a, summed] x [summed, what is left of b]
+  // [free axes of a, summed] x [summed, free axes of b]
   const auto split = [](const Operand& t, Axes& axes, bool sums_last, Shape& left, Dim& summed) {
     for (int& x : axes) x = wrap_axis(x, t->rank(), t->shape(), "tensordot");
     Axes order, rest;
@@ -248,7 +249,7 @@ Axes two_axes(const Operand& a, Axes axes) {
   return axes;
 }
 
-// Of the matrices that two axes span, as a last axis.
+// Returns singular values, as a last axis, of the matrices spanned by two axes.
 Tensor singular_values(const Operand& a, const Axes& axes) {
   std::vector<int> order;
   for (int k = 0; k < a->rank(); ++k)
@@ -256,7 +257,7 @@ Tensor singular_values(const Operand& a, const Axes& axes) {
   order.insert(order.end(), {axes[0], axes[1]});
   return linalg::svdvals(Operand(as_float(a).permute(order), a.at));
 }
-// The two axes again, with one element each.
+// Restores the two axes with extent 1.
 Tensor with_axes(const Tensor& y, const Axes& axes) {
   return y.unsqueeze(std::min(axes[0], axes[1])).unsqueeze(std::max(axes[0], axes[1]));
 }

@@ -1,4 +1,4 @@
-// QR by Householder's reflections, and least squares.
+// QR by Householder reflections, and least squares.
 //
 // A block of reflections is I - V T V^T with an upper triangular T (R. Schreiber and C. Van Loan, "A storage-efficient
 // WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections'
@@ -12,8 +12,9 @@ using namespace blocks;
 
 namespace {
 
-// Reflects the columns [first, first + size) of a matrix, which `panel` [b, m, size] holds, one after the other, as
-// LAPACK's geqr2 does: R on and above the diagonal, above it the vectors, whose first elements are 1.
+// Applies reflections to the columns [first, first + size) of a matrix, held in `panel` [b, m, size], one after the
+// other, like LAPACK's geqr2: R is on and above the diagonal, the vectors below it; their first elements, 1, are not
+// stored.
 struct Reflected {
   Tensor packed, tau;  // [b, m, size], [b, size]
 };
@@ -47,14 +48,14 @@ Reflected reflect(const Tensor& panel, const Tensor& first) {
   return {r.state[0], r.ys[0].permute({1, 0})};
 }
 
-// T of the vectors v [b, m, size] with the qr_factors tau [b, size].
+// Computes T for the vectors v [b, m, size] with factors tau [b, size].
 Tensor triangle_of(const Tensor& v, const Tensor& tau) {
   const Tensor products = triu(matmul(mirrored(v), v), 1), d = tau.unsqueeze(2).expand(products.shape());
   const Tensor inverse = mirrored(inverse_of_lower(mirrored(prim::mul(d, products)), true));
   return prim::mul(inverse, tau.unsqueeze(1).expand(inverse.shape()));
 }
 
-// Q [b, m, k] and R [b, k, n] of [b, m, n].
+// Computes Q [b, m, k] and R [b, k, n] of [b, m, n].
 linalg::Qr qr_factors(const Tensor& a) {
   const std::int64_t m = *a.extent(1).constant(), n = *a.extent(2).constant(), k = std::min(m, n);
   const Dim batch = a.extent(0);
@@ -89,15 +90,15 @@ linalg::Qr qr_factors(const Tensor& a) {
   return {q, triu(r.state[0].slice(1, 0, k).slice(2, 0, n))};
 }
 
-// Q and R side by side, [b, m k + k n], because they have one derivative.
+// Splits [b, m k + k n] into Q and R, which are one tensor because they share one derivative.
 linalg::Qr parted(const Tensor& both, std::int64_t m, std::int64_t n) {
   const std::int64_t k = std::min(m, n);
   const Dim batch = both.extent(0);
   return {both.slice(1, 0, m * k).reshape({batch, m, k}), both.slice(1, m * k, m * k + k * n).reshape({batch, k, n})};
 }
 
-// S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010), and for m < n the same
-// of the first m columns.
+// S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010); for m < n applied to
+// the first m columns.
 Tensor vjp_of_qr(const Tensor& q, const Tensor& r, const Tensor& gq, const Tensor& gr, std::int64_t m, std::int64_t n) {
   const Tensor inside = prim::add(matmul(gr, mirrored(r)), neg(matmul(mirrored(q), gq)));
   if (m >= n) {

@@ -8,7 +8,7 @@ using namespace blocks;
 
 namespace blocks {
 
-// [.., n, n] and [.., n, k] with one batch, known extents and one floating type.
+// Brings [.., n, n] and [.., n, k] to one batch shape and floating type; extents must be known.
 Pair matched(const Operand& a, const Operand& b, const char* op) {
   if (a->rank() < 2 || b->rank() < 2)
     throw Error(op, str_cat("needs matrices, not ", str(a->shape()), " and ", str(b->shape())));
@@ -36,7 +36,7 @@ Tensor triangle(const Tensor& t, bool upper, bool strict = false) {
   return upper ? triu(t, strict ? 1 : 0) : tril(t, strict ? -1 : 0);
 }
 
-// A X = B of matrices that fit; the derivative is written with the same function.
+// Solves A X = B for matched operands; the derivative calls this function again.
 Tensor solved(const Tensor& a, const Tensor& b, bool upper, bool unit) {
   const Matrix m = square(a, "solve_triangular"), right = matrix(b, "solve_triangular");
   const Tensor x =
@@ -69,8 +69,8 @@ Tensor solve_triangular(Operand a, Operand b, bool upper, bool left, bool unitri
 
 namespace {
 
-// U of A = U^T U and the inverse of its transpose, of [b, n, n] with n <= kBlock: elimination turns [A, I] into
-// [U, inv(U^T)] row by row, in place.
+// Computes U of A = U^T U and inv(U^T) for [b, n, n] with n <= kBlock: elimination turns [A, I] into [U, inv(U^T)] row
+// by row, in place.
 Pair cholesky_of_block(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant(), width = 2 * n;
   const Dim batch = a.extent(0), i = Dim::index(1, n), j = Dim::index(2, width);
@@ -93,7 +93,7 @@ Pair cholesky_of_block(const Tensor& a) {
   return {triu(rows.slice(2, 0, n)), tril(rows.slice(2, n, width))};
 }
 
-// The lower factor of [b, n, n], of which both triangles are right.
+// Computes the lower factor of [b, n, n]; both triangles must be valid.
 Tensor cholesky_of(const Tensor& a) {
   const std::int64_t n = *a.extent(1).constant();
   const Dim batch = a.extent(0);
@@ -109,15 +109,15 @@ Tensor cholesky_of(const Tensor& a) {
         prim::add(s[0].slice(1, size, whole).slice(2, size, whole), neg(matmul(below, mirrored(below))));
     return {.state = {rest.pad(1, 0, size).pad(2, 0, size)}, .ys = {concat({mirrored(first.a), below}, 1)}};
   };
-  // [count, b, whole, size]: the columns of each block, moved up to the diagonal
+  // [count, b, whole, size]: each block's columns, shifted so that they start at the diagonal
   const Tensor panels = loop(step, {t}, {}, blocks.count).ys[0];
   const Dim row = Dim::index(2, whole), block = Dim::index(0, blocks.count);
   const Tensor placed = prim::gather(panels, t.graph().index(panels.shape(), row - block * Dim(size)), 2);
   return tril(placed.permute({1, 2, 0, 3}).reshape({batch, whole, whole})).slice(1, 0, n).slice(2, 0, n);
 }
 
-// I. Murray, "Differentiation of the Cholesky decomposition" (2016): L^-T P L^-1 with the lower half P of L^T G, and
-// half of its diagonal; made symmetric, as torch does.
+// I. Murray, "Differentiation of the Cholesky decomposition" (2016): L^-T P L^-1, where P is the lower half of L^T G
+// with a halved diagonal; symmetrised as in PyTorch.
 std::vector<Tensor> vjp_of_cholesky(const VjpCall& c) {
   const Tensor l = c.y(), m = tril(matmul(mirrored(l), c.g()));
   const int r = l.rank();

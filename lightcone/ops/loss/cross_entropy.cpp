@@ -7,7 +7,7 @@ using namespace detail;
 
 namespace {
 
-// The axis of classes of [C], [N, C] or [N, C, d...].
+// Returns the class axis of [C], [N, C] or [N, C, d...].
 int class_axis(const Operand& input, const char* op) {
   must_be_floating(input, op, "input");
   if (input->rank() == 0) throw Error(op, "input is [C], [N, C] or [N, C, d...]; it has no axes");
@@ -23,7 +23,7 @@ void must_be_classes(const Operand& input, const Operand& target, int axis, cons
     throw Error(op, str_cat("input ", str(input->shape()), " has classes of ", str(s), ", not ", str(target->shape())));
 }
 
-// The weights of the classes as x's type; undefined where there are none.
+// Returns the class weights in x's type; undefined if there are none.
 Tensor class_weights(const Tensor& weight, const Tensor& x, int axis, const char* op) {
   if (!weight.defined()) return {};
   must_be_floating(weight, op, "weight");
@@ -36,7 +36,7 @@ Tensor along_classes(const Tensor& weight, const Tensor& x, int axis) {
   s[static_cast<std::size_t>(axis)] = weight.extent(0);
   return weight.reshape(s).expand(x.shape());
 }
-// Of each class in `index` its weight.
+// Looks up the weight of each class in `index`.
 Tensor weights_of(const Tensor& weight, const Tensor& index) {
   return prim::gather(weight, index.reshape({product(index.shape())}), 0).reshape(index.shape());
 }
@@ -45,17 +45,17 @@ Tensor exists(const Tensor& index, const Dim& classes) {
   const Tensor n = index.graph().index(index.shape(), classes);
   return logical_and(prim::less_than(full_like(index, -1), index), prim::less_than(index, n));
 }
-// `value` where the class exists, NaN elsewhere.
+// Returns `value` for existing classes, NaN otherwise.
 Tensor or_nan(const Tensor& condition, const Tensor& value) {
   return prim::where(condition, value, full_like(value, kNaN));
 }
-// x[.., class, ..]: the shape of x without the axis.
+// Returns x[.., class, ..]: the shape of x without the axis.
 Tensor pick(const Tensor& x, const Tensor& index, int axis) {
   return prim::gather(x, index.unsqueeze(axis), axis).squeeze(axis);
 }
 
-// log(sum(exp(x))) - x[class] of logits. Its derivative is softmax(x) less 1 at the class: one loop, where the nodes
-// would scatter, and differentiate a maximum that cancels.
+// log(sum(exp(x))) - x[class] of logits. The derivative, softmax(x) minus 1 at the class, is a single loop; that of the
+// nodes would scatter and differentiate a maximum that cancels.
 Tensor surprise(const Tensor& x, const Tensor& index, int axis) {
   const Tensor top = amax(x, {axis}, true);
   const Tensor total = sum(exp_of_difference(minus(x, top.expand(x.shape()))), {axis});
@@ -71,7 +71,7 @@ Tensor surprise(const Tensor& x, const Tensor& index, int axis) {
   });
 }
 
-// Targets that are classes: which of them count, and which class is read (0 where none counts).
+// Class targets: `counts` marks those not ignored; `index` is the class to read (0 if ignored).
 struct Classes {
   Tensor counts, index;
   Classes(const Tensor& target, std::int64_t ignored, const Dim& classes) {
@@ -79,7 +79,7 @@ struct Classes {
     counts = logical_not(prim::equal(t, t.graph().index(t.shape(), ignored)));
     index = in_range(prim::where(counts, t, zeros_like(t)), classes);
   }
-  // The losses of those that count; the mean is divided by their weights.
+  // Reduces the losses that count; the mean is divided by their weights.
   Tensor reduced(const Tensor& losses, const Tensor& weights, Reduction reduction, const char* op) const {
     const Tensor zero = zeros_like(losses), all = prim::where(counts, losses, zero);
     if (reduction != Reduction::Mean) return detail::reduced(all, reduction, op);
@@ -151,8 +151,8 @@ namespace {
 
 Tensor bounded(const Tensor& logarithm) { return prim::maximum(logarithm, full_like(logarithm, -100)); }
 
-// The derivative is (x - t) / (x (1 - x)), whose divisor PyTorch keeps above 1e-12 as an f32: the nodes' own would be 0
-// times infinity where a logarithm was bounded.
+// The derivative is (x - t) / (x (1 - x)), with the divisor clamped to 1e-12 in f32 as in PyTorch; that of the nodes
+// would be 0 times infinity where a logarithm is clamped.
 Tensor of_probability(const Tensor& x, const Tensor& t) {
   const auto yes = [](const Tensor& p) { return bounded(log(p)); };
   const auto no = [](const Tensor& p) { return bounded(log1p(neg(p))); };
@@ -164,7 +164,7 @@ Tensor of_probability(const Tensor& x, const Tensor& t) {
   });
 }
 
-// softplus(x) and softplus(-x), sums of numbers that are not negative.
+// softplus(x) and softplus(-x), as sums of non-negative terms.
 struct Softplus {
   Tensor of, of_minus;
   explicit Softplus(const Tensor& x) {
@@ -173,7 +173,8 @@ struct Softplus {
     of_minus = prim::add(e, positive_part(neg(x)));
   }
 };
-// p t softplus(-x) + (1 - t) softplus(x). At x = 0, where the nodes have corners that cancel, the derivative is smooth.
+// p t softplus(-x) + (1 - t) softplus(x). The derivative is smooth at x = 0, where those of the nodes have jumps that
+// cancel.
 Tensor of_logit(const Tensor& x, const Tensor& t, const Tensor& p) {
   const Softplus s(x);
   const Tensor y = prim::add(prim::mul(prim::mul(p, t), s.of_minus), prim::mul(add(neg(t), 1), s.of));

@@ -9,8 +9,7 @@ namespace {
 
 constexpr const char* kOp = "ctc_loss";
 
-// log(exp(a) + exp(b) + exp(c)), which may be -inf: the derivative is 0 there, where the nodes' own is 0 times
-// infinity.
+// log(exp(a) + exp(b) + exp(c)), possibly -inf. There the derivative is 0, while that of the nodes is 0 times infinity.
 Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor top = prim::maximum(prim::maximum(a, b), c);
   const Tensor m = prim::where(prim::equal(top, full_like(top, -kInf)), zeros_like(top), top);
@@ -26,18 +25,18 @@ Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
   });
 }
 
-// What is said: the labels with a blank before, between and behind them, [N, 2 S + 1].
+// The label sequence with blanks before, between and after labels, [N, 2 S + 1].
 Tensor with_blanks(const Tensor& targets, std::int64_t blank) {
   const Dim n = targets.extent(0), s = targets.extent(1);
   const Tensor pairs = stack({full(targets.graph(), {n, s}, static_cast<double>(blank), DType::I64), targets}, 2);
   const Tensor last = full(targets.graph(), {n, 1}, static_cast<double>(blank), DType::I64);
   return concat({pairs.reshape({n, s * 2}), last}, 1);
 }
-// Moved by `steps` along axis 1, with `fill` in front.
+// Shifts by `steps` along axis 1 and fills the start with `fill`.
 Tensor shifted(const Tensor& t, int steps, double fill) {
   return pad(t, 1, steps, 0, PadMode::Constant, fill).slice(1, 0, t.extent(1));
 }
-// [N] -> [N, L]
+// Expands [N] to [N, L].
 Tensor per_row(const Tensor& t, const Dim& columns) { return t.unsqueeze(1).expand({t.extent(0), columns}); }
 
 Tensor as_lengths(const Operand& t, const Dim& n, const char* what) {
@@ -48,7 +47,7 @@ Tensor as_lengths(const Operand& t, const Dim& n, const char* what) {
   return prim::cast(t, DType::I64);
 }
 
-// log_probs [T, N, C], targets [N, S], lengths [N] -> [N]
+// Maps log_probs [T, N, C], targets [N, S] and lengths [N] to losses [N].
 Tensor losses_of(const Tensor& log_probs, const Tensor& targets, const Tensor& times, const Tensor& lengths,
                  std::int64_t blank) {
   Graph& g = log_probs.graph();
@@ -58,14 +57,14 @@ Tensor losses_of(const Tensor& log_probs, const Tensor& targets, const Tensor& t
   const Dim length = said.extent(1);
   const Tensor place = g.index({n, length}, Dim::index(1, length)),
                minus_inf = full(g, {n, length}, -kInf, log_probs.dtype());
-  // a label that does not exist is never said
+  // labels out of range are never emitted
   const Tensor exists =
       logical_and(prim::less_than(full_like(said, -1), said), prim::less_than(said, g.index(said.shape(), classes)));
   const Tensor emitted = prim::gather(log_probs, said.unsqueeze(0).expand({steps, n, length}), 2);
-  // over a blank that two different labels do not need between them
+  // skips a blank between two different labels
   const Tensor skips = logical_not(logical_or(prim::equal(said, full_like(said, static_cast<double>(blank))),
                                               prim::equal(said, shifted(said, 2, static_cast<double>(blank)))));
-  // before the first step: nothing said, for sure
+  // before the first step: the empty prefix with probability 1
   Tensor alpha = prim::where(prim::equal(place, zeros_like(place)), zeros_like(minus_inf), minus_inf);
   for (std::int64_t t = 0; t < steps; ++t) {
     const Tensor two = prim::where(skips, shifted(alpha, 2, -kInf), minus_inf);

@@ -1,4 +1,4 @@
-// Shared by the losses.
+// Helpers shared by the losses.
 #pragma once
 
 #include "lightcone/core/composite.h"
@@ -7,17 +7,18 @@
 
 namespace lc::detail {
 
-// The losses of all elements as one number, or as they are.
+// Reduces the losses of all elements, or returns them unchanged.
 Tensor reduced(const Tensor& losses, Reduction reduction, const char* op);
-// Errors: not floating; other shapes.
+// Throws Error unless `t` is floating.
 void must_be_floating(const Operand& t, const char* op, const char* what);
+// Throws Error unless both shapes are equal.
 void must_match(const Operand& input, const Operand& other, const char* op, const char* what);
-// Floating, of one shape, and brought to one type.
+// Checks that both are floating with one shape and converts them to one type.
 Pair compared(const Operand& input, const Operand& target, const char* op);
 void must_be_positive(double v, const char* op, const char* option);
-// An option that broadcasts to the shape of `t`, as its type.
+// Broadcasts an option to the shape of `t` and converts it to its type.
 Tensor spread(const Tensor& option, const Tensor& t, const char* op, const char* what);
-// p x, and 0 where p is 0 and x is -inf: the limit of p log p.
+// p x, but 0 where p is 0 and x is -inf: the limit of p log p.
 Tensor times_logarithm(const Tensor& p, const Tensor& x);
 inline Tensor zeros_like(const Tensor& t) { return full_like(t, 0); }
 inline Tensor positive_part(const Tensor& t) { return prim::maximum(t, zeros_like(t)); }

@@ -1,4 +1,4 @@
-// Losses of numbers, distributions, pairs and triples.
+// Losses for regression, distributions, pairs and triples.
 #include "lightcone/ops/loss.h"
 
 #include <numbers>
@@ -69,7 +69,7 @@ Tensor l1_loss(Operand input, Operand target, Reduction reduction) {
 }
 
 namespace {
-// With m = min(d, knee): m (d - m / 2), which is d^2 / 2 below the knee and straight behind it.
+// m (d - m / 2) with m = min(d, knee): d^2 / 2 below the knee and linear above.
 Tensor knee(const Tensor& difference, double knee) {
   const Tensor d = abs(difference), m = prim::minimum(d, full_like(d, knee));
   return prim::mul(m, minus(d, mul(m, 0.5)));
@@ -110,7 +110,7 @@ Tensor kl_div(Operand input, Operand target, Reduction reduction, bool log_targe
 }
 
 namespace {
-// max(v, least), whose derivative is that of v: the clamp is not seen by gradients, as in PyTorch.
+// max(v, least) with the derivative of v: gradients ignore the clamp, as in PyTorch.
 Tensor at_least(const Tensor& v, double least) {
   return with_vjp(prim::maximum(v, full_like(v, least)), {v}, [](const VjpCall& c) { return std::vector{c.g()}; });
 }
@@ -148,7 +148,7 @@ Tensor poisson_nll_loss(Operand input, Operand target, const PoissonNllOptions& 
   if (o.full) {
     const Tensor some = prim::less_than(full_like(t, 1), t), n = prim::where(some, t, full_like(t, 1));
     const Tensor stirling = prim::add(minus(prim::mul(n, log(n)), n), mul(log(mul(n, 2 * std::numbers::pi)), 0.5));
-    losses = prim::add(losses, prim::where(some, stirling, zeros_like(t)));  // a NaN is one already
+    losses = prim::add(losses, prim::where(some, stirling, zeros_like(t)));  // NaN stays NaN
   }
   return reduced(losses, o.reduction, "poisson_nll_loss");
 }
@@ -210,7 +210,7 @@ Tensor triplet_margin_loss(Operand anchor, Operand positive, Operand negative, c
     throw Error(op, "operands are [N, D] or [D], not " + str(anchor->shape()));
   must_be_positive(o.p, op, "p");
   const Tensor a = prim::cast(anchor, wide), p = prim::cast(positive, wide), n = prim::cast(negative, wide);
-  // torch.nn.functional.pairwise_distance
+  // like torch.nn.functional.pairwise_distance
   const auto distance = [&](const Tensor& x, const Tensor& y) { return norm(add(minus(x, y), o.eps), o.p, {-1}); };
   Tensor far = distance(a, n);
   if (o.swap) far = prim::minimum(far, distance(p, n));

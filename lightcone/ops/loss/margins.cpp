@@ -1,4 +1,4 @@
-// Losses that keep the scores of classes apart by a margin, and that of several labels at once.
+// Margin losses over class scores, and the multi-label loss.
 #include "lightcone/ops/loss/internal.h"
 
 namespace lc {
@@ -6,7 +6,7 @@ using namespace detail;
 
 namespace {
 
-// Scores of classes [N, C] or [C], as [N, C].
+// Returns class scores [N, C] or [C] as [N, C].
 Tensor scores_of(const Operand& input, const char* op) {
   must_be_floating(input, op, "input");
   if (input->rank() != 1 && input->rank() != 2)
@@ -16,7 +16,7 @@ Tensor scores_of(const Operand& input, const char* op) {
 void must_be_integers(const Operand& target, const char* op) {
   if (!is_integer(target->dtype())) throw Error(op, str_cat("targets are integers, not ", name(target->dtype())));
 }
-// [N, C]: where the class is c.
+// Encodes classes as one-hot bools: [N] -> [N, C].
 Tensor is_class(const Tensor& classes, const Dim& count) {
   const Tensor c = classes.unsqueeze(-1);
   Shape s = classes.shape();
@@ -24,7 +24,7 @@ Tensor is_class(const Tensor& classes, const Dim& count) {
   const Tensor wide = prim::cast(c, DType::I64).expand(s);
   return prim::equal(wide, wide.graph().index(s, Dim::index(classes.rank(), count)));
 }
-// [N], or [] of one sample that came without its axis.
+// Returns [N], or [] for a single sample without a batch axis.
 Tensor as_given(const Tensor& losses, const Operand& input) { return input->rank() == 2 ? losses : losses.squeeze(0); }
 
 }  // namespace
@@ -51,7 +51,7 @@ Tensor multi_margin_loss(Operand input, Operand target, const MultiMarginOptions
       throw Error(op, str_cat("weight is ", str(Shape{x.extent(1)}), ", not ", str(w.shape())));
     losses = prim::mul(losses, sum(prim::where(own, w.unsqueeze(0).expand(x.shape()), zero), {1}));
   }
-  // A class that does not exist makes its loss NaN.
+  // A class out of range makes its loss NaN.
   const Tensor known = any(own, {1});
   return reduced(as_given(prim::where(known, losses, full_like(losses, kNaN)), input), o.reduction, op);
 }
@@ -66,7 +66,7 @@ Tensor multilabel_margin_loss(Operand input, Operand target, Reduction reduction
   const Dim n = x.extent(0), c = x.extent(1);
   const Tensor labels = prim::cast(input->rank() == 2 ? Tensor(target) : target->unsqueeze(0), DType::I64);
   const Tensor listed = prim::equal(cumsum(prim::cast(lt(labels, 0), DType::I64), 1), full_like(labels, 0));
-  // [N, place in the list, class]
+  // [N, index in the list, class]
   const Tensor here = logical_and(is_class(labels, c), listed.unsqueeze(-1).expand({n, c, c}));
   const Tensor label = any(here, {1});  // [N, C]
   const Tensor wide = x.unsqueeze(1).expand({n, c, c}), nothing = zeros_like(wide);

@@ -16,24 +16,24 @@ Pair integers(const Operand& a, const Operand& b, const char* op, bool bools) {
 }
 int bits_of(DType t) { return static_cast<int>(8 * size_of(t)); }
 
-// What is computed of integers as unsigned numbers of as many bits, given back in the type of `a`.
+// Applies f to integers as unsigned numbers of the same size; the result has the type of `a`.
 template <class F>
 Tensor of_bits(const Operand& a, const char* op, const F& f) {
   const OpScope scope(op, a.at);
   if (!is_integer(a->dtype())) throw Error(op, str_cat("is for integers, not ", name(a->dtype())));
   return prim::cast(f(prim::cast(a, unsigned_of(a->dtype()))), a->dtype());
 }
-// The bits of a byte, in each byte.
+// Repeats a byte in each byte of the type.
 Tensor bytes_like(const Tensor& a, std::uint64_t byte) {
   return full_like(a, Scalar(byte * 0x0101010101010101u & ~std::uint64_t{0} >> (64 - bits_of(a.dtype()))));
 }
-Tensor times_power(const Tensor& a, int k) {  // the power that is a sign is a negative number
+Tensor times_power(const Tensor& a, int k) {  // the sign bit's power is a negative number
   const bool sign = !is_unsigned(a.dtype()) && k == bits_of(a.dtype()) - 1;
   return prim::mul(a, full_like(a, sign ? -std::exp2(k) : std::exp2(k)));
 }
 Tensor over_power(const Tensor& a, int k) { return prim::div(a, full_like(a, std::exp2(k))); }
 
-Tensor ones_in(Tensor u) {  // by sums of neighbours: H. S. Warren, "Hacker's Delight", 2002, chapter 5
+Tensor ones_in(Tensor u) {  // H. S. Warren, "Hacker's Delight", 2002, chapter 5: sums of neighbours
   const auto low = [](const Tensor& t, std::uint64_t byte) { return prim::bitwise_and(t, bytes_like(t, byte)); };
   u = prim::add(u, neg(low(over_power(u, 1), 0x55)));
   u = prim::add(low(u, 0x33), low(over_power(u, 2), 0x33));
@@ -66,18 +66,18 @@ Tensor bitwise_xor(Operand a, Operand b) {
 }
 
 namespace {
-std::optional<double> number_in(const Tensor& t) {  // in each element
+std::optional<double> number_in(const Tensor& t) {  // the value if all elements are one constant
   const View view = t.view();
   const auto pads = [](const Move& m) { return m.kind == MoveKind::Pad; };
   if (t.node().op != Op::Constant || std::any_of(view.moves().begin(), view.moves().end(), pads)) return std::nullopt;
   return t.node().value;
 }
-// `x` shifted by the places where they lie in [0, bits), else `beyond`. By a number it is one step, by a tensor one for
-// each bit of the places. step(x, k) shifts by k.
+// `x` shifted by `places` if in [0, bits), else `beyond`. A constant takes one step, a tensor one per bit of the count.
+// step(x, k) shifts by k.
 template <class F>
 Tensor shifted(Tensor x, const Tensor& places, const Tensor& beyond, const F& step) {
   const int bits = bits_of(x.dtype());
-  const Tensor n = prim::cast(places, unsigned_of(places.dtype()));  // negative ones are large
+  const Tensor n = prim::cast(places, unsigned_of(places.dtype()));  // negative counts become large
   if (const auto number = number_in(places))
     return *number < 0 || *number >= bits ? beyond : step(x, static_cast<int>(*number));
   for (int k = 1; k < bits; k *= 2) {
@@ -86,7 +86,7 @@ Tensor shifted(Tensor x, const Tensor& places, const Tensor& beyond, const F& st
   }
   return prim::where(prim::less_than(n, full_like(n, bits)), x, beyond);
 }
-// The tensor's number, where it is one, in the type that `a` is shifted by.
+// Promotes the operands; a constant count becomes a constant in the promoted type.
 Pair shift_operands(const Operand& a, const Operand& places, const char* op) {
   const Pair p = integers(a, places, op, false);
   const auto number = number_in(places);
@@ -99,7 +99,8 @@ Tensor bitwise_left_shift(Operand a, Operand places) {
   const Pair p = shift_operands(a, places, "bitwise_left_shift");
   return shifted(p.a, p.b, full_like(p.a, 0), times_power);
 }
-// Of unsigned numbers a division. Others are moved up by half of their range before it, and the quotient down again.
+// Unsigned shifts are divisions. Signed numbers are first offset by half of their range, and the quotient is offset
+// back.
 Tensor bitwise_right_shift(Operand a, Operand places) {
   LC_SCOPE("bitwise_right_shift");
   const Pair p = shift_operands(a, places, "bitwise_right_shift");
@@ -126,11 +127,11 @@ Tensor count_leading_zeros(Operand a) {
 }
 
 namespace {
-// Of a number that is not 0 and finite: the number with the exponent of [0.5, 1), and the exponent that it had.
+// Splits a finite nonzero number into a mantissa in [0.5, 1) and its exponent.
 std::pair<Tensor, Tensor> fields(const Tensor& a) {
   const bool f64 = a.dtype() == DType::F64;
   const DType type = f64 ? DType::F64 : DType::F32, word = f64 ? DType::I64 : DType::I32;
-  const int digits = f64 ? 52 : 23, half = f64 ? 1022 : 126, up = f64 ? 54 : 30;  // IEEE 754's; and for subnormal ones
+  const int digits = f64 ? 52 : 23, half = f64 ? 1022 : 126, up = f64 ? 54 : 30;  // IEEE 754; `up` lifts subnormals
   const Tensor x = prim::cast(a, type), is_small = prim::less_than(abs(x), full_like(x, std::exp2(-half)));
   const Tensor normal = prim::where(is_small, mul(x, std::exp2(up)), x);
   const Tensor field = over_power(bitcast(abs(normal), word), digits),
@@ -152,7 +153,7 @@ std::pair<Tensor, Tensor> frexp(Operand a) {
 }
 
 namespace {
-// The larger remainder falls by the golden ratio each step: G. Lamé, 1844.
+// The larger remainder shrinks by the golden ratio in each step: G. Lamé, 1844.
 Tensor greatest_divisor(const Pair& p) {
   Tensor x = p.a, y = p.b;
   const Tensor zero = full_like(x, 0);

@@ -1,4 +1,4 @@
-// Functions of one number, computed in f64: their formulas lose digits that f32 has not got.
+// Special functions of one number, computed in f64 because their formulas lose more digits than f32 can spare.
 #include <numbers>
 #include <vector>
 
@@ -11,12 +11,12 @@ using namespace detail;
 
 namespace {
 
-Tensor polynomial(const Tensor& x, const std::vector<double>& c) {  // Horner's rule, the highest power first
+Tensor polynomial(const Tensor& x, const std::vector<double>& c) {  // Horner's rule, highest power first
   Tensor p = full_like(x, c.front());
   for (std::size_t k = 1; k < c.size(); ++k) p = add(prim::mul(p, x), c[k]);
   return p;
 }
-// `f` of a in f64, rounded to a's type (f32 for integers).
+// Evaluates `f` in f64 and rounds to a's type (f32 for integers).
 template <class F>
 Tensor in_f64(const Tensor& a, const F& f) {
   const DType type = is_float(a.dtype()) ? a.dtype() : DType::F32;
@@ -28,7 +28,7 @@ Tensor below(const Tensor& x, double v) { return prim::less_than(x, full_like(x,
 
 constexpr int kShift = 10;  // Stirling's series is exact from here on
 
-// x at least kShift, and the factors that were taken to get there: Gamma(x + 10) = Gamma(x) x (x + 1) ... (x + 9)
+// Shifts x to at least kShift and keeps the removed factors: Gamma(x + 10) = Gamma(x) x (x + 1) ... (x + 9)
 struct Shifted {
   Tensor y, small, low;  // low: x, or 1 where it is large
 };
@@ -37,7 +37,7 @@ Shifted shifted(const Tensor& x) {
   return {prim::where(small, add(x, kShift), x), small, prim::where(small, x, full_like(x, 1))};
 }
 
-// M. Abramowitz and I. A. Stegun, "Handbook of mathematical functions", 6.1.41; x >= 0
+// M. Abramowitz and I. A. Stegun, "Handbook of mathematical functions", 6.1.41; requires x >= 0.
 Tensor lgamma_of_positive(const Tensor& x) {
   const Shifted s = shifted(x);
   Tensor factors = s.low;
@@ -49,7 +49,8 @@ Tensor lgamma_of_positive(const Tensor& x) {
   const Tensor up = prim::add(add(main, 0.5 * std::log(2 * std::numbers::pi)), prim::mul(tail, r));
   const Tensor down = prim::where(s.small, log(factors), full_like(x, 0));
   const Tensor y = prim::where(is(x, kInf), x, prim::add(up, neg(down)));
-  // Near its zeros at 1 and 2 Taylor's series (6.1.33): of 2 + z, and of 1 + z, which is log(1 + z) less.
+  // Near the zeros at 1 and 2, uses Taylor's series (6.1.33) of lgamma(2 + z), and lgamma(1 + z) = lgamma(2 + z) -
+  // log(1 + z).
   static const std::vector<double> zeta_less_one{0.64493406684822641,    0.20205690315959424,    0.082323233711138144,
                                                  0.036927755143369989,   0.017343061984449237,   0.008349277381922926,
                                                  0.0040773561979443596,  0.0020083928260821171,  0.00099457512781797597,
@@ -58,7 +59,7 @@ Tensor lgamma_of_positive(const Tensor& x) {
                                                  7.6371976378553086e-6,  3.8172932650404334e-6,  1.9082127165059859e-6};
   const Tensor near_one = below(abs(add(x, -1)), 0.25), near_two = below(abs(add(x, -2)), 0.25);
   const Tensor off = prim::where(near_one, add(x, -1), prim::where(near_two, add(x, -2), full_like(x, 0)));
-  std::vector<double> series{0, 1 - std::numbers::egamma};  // from the lowest power
+  std::vector<double> series{0, 1 - std::numbers::egamma};  // lowest power first
   for (std::size_t k = 0; k < zeta_less_one.size(); ++k)
     series.push_back((k % 2 ? -1 : 1) * zeta_less_one[k] / static_cast<double>(k + 2));
   const Tensor of_two = polynomial(off, {series.rbegin(), series.rend()});
@@ -90,15 +91,15 @@ Tensor digamma_f64(const Tensor& x) {
   return prim::where(is(x, 0), neg(prim::recip(x)), y);
 }
 
-Tensor power(Tensor x, int n) {  // n >= 1, by squares
+Tensor power(Tensor x, int n) {  // n >= 1, by squaring
   Tensor y;
   for (;; x = prim::mul(x, x)) {
     if (n % 2) y = y.defined() ? prim::mul(y, x) : x;
     if ((n /= 2) == 0) return y;
   }
 }
-// n! zeta(n + 1, x), x >= 0, zeta being Hurwitz's: the first terms, and Euler and Maclaurin's formula for the others
-// (F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function", 2013, equation 5).
+// n! zeta(n + 1, x), x >= 0, with Hurwitz's zeta: the first terms, and the Euler-Maclaurin formula for the rest (F.
+// Johansson, "Rigorous high-precision computation of the Hurwitz zeta function", 2013, equation 5).
 Tensor zeta_times_factorial(const Tensor& x, int n) {
   constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
                                    -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
@@ -107,7 +108,7 @@ Tensor zeta_times_factorial(const Tensor& x, int n) {
   Tensor sum = power(prim::recip(x), n + 1);
   for (int k = 1; k < terms; ++k) sum = prim::add(sum, power(prim::recip(add(x, k)), n + 1));
   const Tensor r = prim::recip(add(x, terms));
-  std::vector<double> series;  // in r^2, from the lowest power: (n + 2j - 1)! B_2j / (2j)!
+  std::vector<double> series;  // in r^2, lowest power first: (n + 2j - 1)! B_2j / (2j)!
   double c = factorial / 2;    // (n + 2j - 1)! / (2j)!, for j = 1
   for (int j = 1; j <= static_cast<int>(std::size(kBernoulli)); ++j) {
     if (j == 1) c = factorial * (n + 1) / 2;
@@ -118,9 +119,9 @@ Tensor zeta_times_factorial(const Tensor& x, int n) {
   const Tensor rest = add(prim::add(mul(r, factorial / 2), last), factorial / n);
   return prim::add(mul(sum, factorial), prim::mul(power(r, n), rest));
 }
-// The n-th derivative of cot(t) as a polynomial in cot(t), the highest power first.
+// Returns the n-th derivative of cot(t) as a polynomial in cot(t), highest power first.
 std::vector<double> derivative_of_cotangent(int n) {
-  std::vector<double> p{0, 1};  // from the lowest power
+  std::vector<double> p{0, 1};  // lowest power first
   for (int k = 0; k < n; ++k) {
     std::vector<double> next(p.size() + 1);
     for (std::size_t i = 1; i < p.size(); ++i) {
@@ -175,7 +176,7 @@ Tensor erfinv_f64(const Tensor& x) {
   return prim::where(is(abs(x), 1), mul(x, kInf), y);
 }
 
-// I_n for n = 0 and 1: the ascending series (9.6.10), and the asymptotic one (9.7.1) where that is as exact.
+// I_n for n = 0 and 1: the ascending series (9.6.10), or the asymptotic one (9.7.1) once it is as accurate.
 Tensor bessel_i(const Tensor& x, int n) {
   constexpr double kFar = 20;
   const Tensor m = abs(x), is_near = below(m, kFar);
@@ -189,7 +190,7 @@ Tensor bessel_i(const Tensor& x, int n) {
     asymptotic.insert(asymptotic.begin(),
                       -asymptotic.front() * (4.0 * n * n - (2.0 * k - 1) * (2.0 * k - 1)) / (8.0 * k));
   const Tensor high = prim::where(is_near, full_like(m, kFar), m), root = exp(mul(high, 0.5));
-  // exp(x) as two factors, which overflow no sooner than the result
+  // exp(x) as two factors, which overflow no earlier than the result
   const Tensor far = prim::mul(prim::mul(root, prim::div(polynomial(prim::recip(high), asymptotic),
                                                          prim::sqrt(mul(high, 2 * std::numbers::pi)))),
                                root);

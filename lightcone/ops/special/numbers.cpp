@@ -1,4 +1,4 @@
-// Elementwise functions of several numbers, sums without NaN, grids and statistics.
+// Elementwise functions of several numbers, NaN-ignoring sums, grids and statistics.
 #include <cmath>
 #include <numbers>
 
@@ -66,7 +66,7 @@ Tensor copysign(Operand a, double sign) {
   return std::signbit(sign) ? neg(abs(x)) : abs(x);
 }
 namespace {
-// Of a type: the unit of rounding, the smallest positive number, the smallest one with all digits and the largest.
+// For a type: the unit roundoff, the smallest positive, smallest normal and largest number.
 struct Spacing {
   double unit, smallest, normal, largest;
 };
@@ -75,8 +75,8 @@ Spacing spacing(DType t) {
   return {std::exp2(-f.digits), std::exp2(f.least_exponent - f.digits + 1), std::exp2(f.least_exponent), f.largest};
 }
 }  // namespace
-// S. M. Rump et al., "Computing predecessor and successor in rounding to nearest" (BIT 49, 2009): what is a little more
-// than half of the distance away is rounded to the neighbour. Where digits run out the distance is the same everywhere.
+// S. M. Rump et al., "Computing predecessor and successor in rounding to nearest" (BIT 49, 2009): adding slightly more
+// than half of the spacing rounds to the neighbour. Among subnormal numbers the spacing is constant.
 Tensor nextafter(Operand a, Operand towards) {
   LC_SCOPE("nextafter");
   const Pair p = promoted(a, towards, "nextafter");
@@ -84,7 +84,7 @@ Tensor nextafter(Operand a, Operand towards) {
   const DType type = p.a.dtype(), exact = is_narrow(type) ? DType::F32 : type;
   const Spacing s = spacing(type);
   const Tensor x = prim::cast(p.a, exact), y = prim::cast(p.b, exact), m = abs(x);
-  // the distance keeps its digits, too: small numbers are taken 2^60 times as large
+  // small numbers are scaled by 2^60, so that the spacing keeps its digits, too
   const bool f64 = exact == DType::F64;
   const Tensor small = prim::less_than(m, full_like(m, f64 ? 0x1p-900 : 0x1p-60)), one = full_like(m, 1);
   const Tensor scale = prim::where(small, full_like(m, 0x1p60), one),
@@ -156,7 +156,7 @@ Tensor cov(Operand a, int correction) {
   const Tensor off = x - mean(x, {1}, true), sums = matmul(off, off.transpose(0, 1));
   const Tensor by = prim::cast(sums.graph().index(sums.shape(), max(n - correction, 0)), sums.dtype());
   const Tensor y = prim::div(sums, by);
-  return x.extent(0) == Dim(1) ? y.reshape({}) : y;  // of one variable a number, as in torch
+  return x.extent(0) == Dim(1) ? y.reshape({}) : y;  // a scalar for one variable, as in PyTorch
 }
 Tensor corrcoef(Operand a) {
   LC_SCOPE("corrcoef");
@@ -172,7 +172,7 @@ Tensor corrcoef(Operand a) {
 }
 
 namespace {
-// Each area between two neighbours.
+// Returns the area between each pair of neighbours.
 Tensor areas(const Operand& y, const Operand* x, double dx, int& axis, const char* op) {
   axis = wrap_axis(axis, y->rank(), y->shape(), op);
   const auto sides = [](const Tensor& t, int axis) {

@@ -16,10 +16,10 @@ Tensor extent_like(const Tensor& like, const Dim& n) { return like.graph().index
 void not_empty(const Operand& a, int axis, const char* op) {
   if (a->extent(axis) == Dim(0)) throw Error(op, str_cat("axis ", axis, " of ", str(a->shape()), " has no elements"));
 }
-Tensor nans(const Tensor& a, int axis) {  // how many, i64 with an extent of 1
+Tensor nans(const Tensor& a, int axis) {  // number of NaNs, i64 with extent 1
   return prim::sum_reduce(prim::cast(isnan(a), DType::I64), axis).unsqueeze(axis);
 }
-// Element `k` (i64, an extent of 1) of each sorted row, and where it was.
+// Returns element `k` (i64, extent 1) of each sorted row and its original index.
 Extreme at_rank(const Tensor& a, int axis, const Tensor& order, const Tensor& k, bool keepdim) {
   const Tensor from = prim::gather(order, k, axis), value = prim::gather(a, from, axis);
   if (keepdim) return {value, from};
@@ -36,12 +36,12 @@ Extreme middle(const Operand& a, int axis, bool keepdim, bool without_nan) {
   const auto half = [&](const Tensor& count) {
     return prim::div(prim::maximum(add(count, -1), zero), full_like(count, 2));
   };
-  // NaN come last: the first of them is behind what is left
+  // NaNs sort last: the first of them is at index `left`
   const Tensor k = without_nan ? half(left) : prim::where(prim::less_than(zero, broken), left, half(n));
   return at_rank(a, axis, prim::argsort(a, axis), k, keepdim);
 }
 
-// The median of all: equal ones share its derivative.
+// The median of all elements; equal elements split its gradient.
 Tensor middle_of_all(const Operand& a, bool without_nan) {
   const Tensor x = a->reshape({product(a->shape())});
   const Tensor y = prim::contiguous(middle(Operand(x, a.at), 0, false, without_nan).values);
@@ -89,7 +89,7 @@ Extreme mode(Operand a, int axis, bool keepdim) {
   LC_RETURN_IF_NUMBER(a, axis, mode(a, 0, keepdim));
   axis = wrap_axis(axis, a->rank(), a->shape(), "mode");
   not_empty(a, axis, "mode");
-  // each element beside each other one of its row
+  // compares each element with every other one of its row
   const Dim n = a->extent(axis);
   Shape s = a->shape();
   s.insert(s.begin() + axis, n);
@@ -97,7 +97,7 @@ Extreme mode(Operand a, int axis, bool keepdim) {
   const Tensor count = prim::sum_reduce(prim::cast(prim::equal(mine, other), DType::I64), axis + 1);
   const Tensor most = prim::max_reduce(count, axis).unsqueeze(axis).expand(count.shape());
   const Tensor often = prim::equal(count, most);
-  // the first of the most frequent in ascending order, then the last that is as large
+  // the smallest of the most frequent values, then its last occurrence
   const Tensor order = prim::argsort(a, axis), rank = prim::argsort(order, axis);
   const Tensor none = extent_like(rank, n);
   const Tensor first = amin(prim::where(often, rank, none), {axis}, true);
@@ -122,9 +122,9 @@ Between between(std::string_view name, const char* op) {
                           name, "\""));
 }
 
-// q is a vector; the result has its axis first.
+// q is a vector; its axis comes first in the result.
 Tensor quantiles(const Tensor& a, const Tensor& q, int axis, bool keepdim, Between how, bool without_nan) {
-  // the axis last, and behind it one for q
+  // moves the axis to the end, followed by one for q
   const int r = a.rank();
   const Tensor x = movedim(a, axis, -1), sorted_order = prim::argsort(x, r - 1);
   const Tensor sorted = prim::gather(x, sorted_order, r - 1);
@@ -221,7 +221,7 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   }
   const int axis = row.rank() - 1;
   const Dim n = row.extent(axis);
-  // How many come before v: the largest steps first. NaN is not below anything, and nothing above it.
+  // Counts elements before v by binary search, largest steps first. NaN compares false with everything.
   Tensor count = full(v.graph(), v.shape(), 0, DType::I64);
   const Tensor size = v.graph().index(v.shape(), n);
   std::int64_t step = 1;
@@ -247,7 +247,7 @@ Tensor isin(Operand elements, Operand test_elements, bool invert) {
   const Tensor v = prim::cast(elements, type), flat = v.reshape({product(v.shape())});
   const Tensor among = prim::cast(test_elements, type);
   const Tensor row = sort(among.reshape({product(among.shape())})).values;
-  // NaN, which is last and equal to nothing, is searched as infinity; a place behind the last reads 0.
+  // NaNs, which sort last and equal nothing, are searched as infinity; an index past the end reads 0.
   const Tensor place = searchsorted(is_float(type) ? prim::where(isnan(row), full_like(row, kInf), row) : row, flat);
   const Tensor there = prim::less_than(place, place.graph().index(place.shape(), row.extent(0)));
   const Tensor found = logical_and(there, prim::equal(prim::gather(row, place, 0), flat)).reshape(v.shape());

@@ -1,8 +1,8 @@
-// The rest of PyTorch's elementwise functions and statistics: torch.special, bits, NaN-aware reductions, order
-// statistics, histograms, covariance.
+// More of PyTorch's elementwise functions and statistics: torch.special, bits, NaN-aware reductions, order statistics,
+// histograms, covariance.
 //
-// As everywhere operands broadcast and promote, integers become f32 where the result is not whole, halves are computed
-// in f32 and rounded once. An axis may be negative. What is not differentiable has a derivative of 0, or none.
+// Operands broadcast and promote; integers become f32 unless the result is an integer; 16-bit floats are computed in
+// f32 and rounded once. An axis may be negative. A function that is not differentiable has derivative 0, or none.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -19,68 +19,72 @@
 namespace lc {
 
 // ---- functions ----------------------------------------------------------------------------------
-// log |Gamma(x)|: infinite at 0 and negative whole numbers.
+
+// log |Gamma(x)|: infinite at 0 and negative integers.
 Tensor lgamma(Operand a);
-Tensor digamma(Operand a);  // its derivative; -infinity at 0, infinity at -0, NaN at negative whole numbers
-// The n-th derivative of digamma(), n >= 0: infinite at 0, NaN at negative whole numbers (infinite in torch).
+Tensor digamma(Operand a);  // derivative of lgamma(); -infinity at 0, infinity at -0, NaN at negative integers
+// The n-th derivative of digamma(), n >= 0: infinite at 0, NaN at negative integers (infinite in PyTorch).
 Tensor polygamma(int n, Operand a);
 Tensor erfinv(Operand a);  // erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
-Tensor i0(Operand a);      // the modified Bessel function of order 0; infinite at infinity (NaN in torch)
+Tensor i0(Operand a);      // modified Bessel function of order 0; infinite at infinity (PyTorch: NaN)
 Tensor sinc(Operand a);    // sin(pi x) / (pi x), 1 at 0
 Tensor deg2rad(Operand a);
 Tensor rad2deg(Operand a);
 Tensor ldexp(Operand a, Operand exponent);  // a 2^exponent
-// {mantissa, exponent}: a = mantissa 2^exponent with |mantissa| in [0.5, 1), exponent i32; {a, 0} where a is 0,
+// {mantissa, exponent} with a = mantissa 2^exponent, |mantissa| in [0.5, 1) and i32 exponent; {a, 0} if a is 0,
 // infinite or NaN. The mantissa's derivative is 2^-exponent.
 std::pair<Tensor, Tensor> frexp(Operand a);
 Tensor addcmul(Operand input, Operand a, Operand b, double value = 1);  // input + value a b
-Tensor addcdiv(Operand input, Operand a, Operand b, double value = 1);  // input + value a / b, of floating types
-Tensor copysign(Operand a, Operand sign);  // |a| with the sign of the other, also of its zeros (not of its NaN)
+Tensor addcdiv(Operand input, Operand a, Operand b, double value = 1);  // input + value a / b; floating types only
+Tensor copysign(Operand a, Operand sign);  // |a| with the other's sign, also for its zeros (not its NaNs)
 Tensor copysign(Operand a, double sign);
-Tensor nextafter(Operand a, Operand towards);  // the next number of the type on the way
+Tensor nextafter(Operand a, Operand towards);  // the next representable number towards the other
 Tensor heaviside(Operand a, Operand values);   // 0 below 0, 1 above, `values` at 0
-Tensor fmax(Operand a, Operand b);             // the larger; a number rather than NaN
+Tensor fmax(Operand a, Operand b);             // the maximum, preferring numbers over NaN
 Tensor fmin(Operand a, Operand b);
-// |a - b| <= atol + rtol |b|, or equal; infinities are close to themselves alone. bool.
+// |a - b| <= atol + rtol |b|, or equal, as bool; infinities are close only to themselves.
 Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Tensor allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);  // bool []
 
-// ---- bits: of integers in two's complement and of bool --------------------------------------------
+// ---- bits: two's complement integers and bool ------------------------------------------------------
 Tensor bitwise_not(Operand a);
 Tensor bitwise_and(Operand a, Operand b);
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);
-// By fewer places than there are bits; by others (negative ones, too) torch's results: 0 to the left, to the right the
-// sign, which of an unsigned type is 0. By a constant a multiplication or division that compilers turn into a shift. No
-// bool.
+// Shifts by fewer places than there are bits. For other counts (negative ones, too) the result is PyTorch's: 0 to the
+// left; to the right the sign, which for unsigned types is 0. A constant count becomes a multiplication or division,
+// which compilers turn into a shift. Throws Error for bool.
 Tensor bitwise_left_shift(Operand a, Operand places);
 Tensor bitwise_right_shift(Operand a, Operand places);
-Tensor gcd(Operand a, Operand b);  // of integers, not negative
+Tensor gcd(Operand a, Operand b);  // for integers; not negative
 Tensor lcm(Operand a, Operand b);
-// torch's view(dtype): the bits of each element as another type of the same size (f32 with i32 and u32, f16 and bf16
-// with i16 and u16, f64 with i64 and u64, integers with each other). Numbers of f16 and bf16 are computed in f32, so
-// their NaN keeps no payload; sign and payload of any NaN that was computed are the processor's. No derivative.
+// PyTorch's view(dtype): reinterprets each element's bits as another type of the same size (f32 with i32 and u32, f16
+// and bf16 with i16 and u16, f64 with i64 and u64, integers with each other). f16 and bf16 are computed in f32, so
+// their NaNs lose the payload; sign and payload of a computed NaN depend on the processor. No derivative.
 Tensor bitcast(Operand a, DType to);
-// Of an integer's bits, as a number of its type.
+// The number of set bits of an integer, in its type.
 Tensor population_count(Operand a);
-Tensor count_leading_zeros(Operand a);  // as many as there are bits where it is 0
+Tensor count_leading_zeros(Operand a);  // the number of bits if it is 0
 
-// ---- without NaN ----------------------------------------------------------------------------------
+// ---- ignoring NaN ---------------------------------------------------------------------------------
 Tensor nansum(Operand a, Axes axes = {}, bool keepdim = false);
-Tensor nanmean(Operand a, Axes axes = {}, bool keepdim = false);  // NaN where there is nothing else
+Tensor nanmean(Operand a, Axes axes = {}, bool keepdim = false);  // NaN if there are only NaNs
 
 // ---- order --------------------------------------------------------------------------------------
-Tensor median(Operand a);  // of all elements, the lower of two; NaN where there is one. Equal ones share its derivative
-Tensor nanmedian(Operand a);  // of those that are numbers
-// Along an axis, and where it was: the first of equals.
+// The lower median of all elements; NaN if any is NaN. Equal elements split its gradient.
+Tensor median(Operand a);
+Tensor nanmedian(Operand a);  // median of the elements that are not NaN
+// The median along an axis and its index: the first of equal elements.
 Extreme median(Operand a, int axis, bool keepdim = false);
+// Like median() along an axis, ignoring NaN.
 Extreme nanmedian(Operand a, int axis, bool keepdim = false);
-Extreme kthvalue(Operand a, std::int64_t k, int axis = -1, bool keepdim = false);  // the k-th smallest from 1; NaN last
-// The most frequent element, the smallest of several; and where the last of them is. In work n^2 of the axis.
+// The k-th smallest element, counted from 1, and its index; NaN sorts last.
+Extreme kthvalue(Operand a, std::int64_t k, int axis = -1, bool keepdim = false);
+// The most frequent element, the smallest if several, and the index of its last occurrence. Work is n^2 in the axis.
 Extreme mode(Operand a, int axis = -1, bool keepdim = false);
-// "linear", "lower", "higher", "nearest" or "midpoint" between the elements beside q (n - 1). Several q are a new first
-// axis. NaN among the elements gives NaN; nanquantile() leaves them out. Without an axis all elements are one row. q in
-// [0, 1], of a's type where it is a tensor: a vector or a scalar, in which others give NaN.
+// Interpolates between the elements next to q (n - 1): "linear", "lower", "higher", "nearest" or "midpoint". Several q
+// form a new first axis. A NaN element gives NaN; nanquantile() ignores it. Without an axis, a is flattened. q is in
+// [0, 1]; as a tensor it has a's type and is a vector or a scalar, in which other values give NaN.
 Tensor quantile(Operand a, Operand q, std::optional<int> axis = {}, bool keepdim = false,
                 std::string_view interpolation = "linear");
 Tensor quantile(Operand a, double q, std::optional<int> axis = {}, bool keepdim = false,
@@ -91,36 +95,38 @@ Tensor nanquantile(Operand a, Operand q, std::optional<int> axis = {}, bool keep
                    std::string_view interpolation = "linear");
 Tensor nanquantile(Operand a, double q, std::optional<int> axis = {}, bool keepdim = false,
                    std::string_view interpolation = "linear");
-// Where each of values [.., m] belongs in sorted [.., n] (or [n], for values of any shape): how many are smaller, or
-// not larger with `right`. i64 like values. NaN is largest.
+// The insertion index of each of values [.., m] in sorted [.., n] (or [n], for values of any shape): the number of
+// smaller elements, or with `right` of elements not larger. i64 like values. NaN is largest.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
-Tensor bucketize(Operand values, Operand boundaries, bool right = false);  // boundaries [n], ascending
+Tensor bucketize(Operand values, Operand boundaries, bool right = false);  // searchsorted() in ascending boundaries
 
-// Which elements are among test_elements: bool like `elements`. NaN is nowhere.
+// Tests which elements occur in test_elements: bool like `elements`. NaN never occurs.
 Tensor isin(Operand elements, Operand test_elements, bool invert = false);
 
 // ---- counting -----------------------------------------------------------------------------------
-// How many elements lie in each of `bins` equal parts of [min, max], which is the range of a's elements where both are
-// the same (and one more to each side where that is empty): a's type [bins]. Others and NaN are not counted.
+
+// Counts elements in `bins` equal parts of [min, max], a's type [bins]. If min = max, uses the range of a's elements
+// (extended by one on each side if that is empty). Other elements and NaN are not counted.
 Tensor histc(Operand a, std::int64_t bins = 100, double min = 0, double max = 0);
-// How often 0, 1, ... are in ids (integers, rank 1), up to `length`: i64 [length], or the sums of their weights.
-// PyTorch's minlength is static here: larger ids and negative ones are not counted.
+// Counts 0, 1, ... up to `length` in ids (integers, rank 1): i64 [length], or the sums of their weights. PyTorch's
+// minlength is static here: larger and negative ids are ignored.
 Tensor bincount(Operand ids, Dim length);
-Tensor bincount(Operand ids, Operand weights, Dim length);  // of the type of the weights; f64 for integers
+Tensor bincount(Operand ids, Operand weights, Dim length);  // in the type of the weights; f64 for integers
 
 // ---- statistics and grids -------------------------------------------------------------------------
-// The covariance of variables [variables, observations] (or one variable [observations]), floating.
+
+// The covariance matrix of floating variables [variables, observations] (or of one variable [observations]).
 Tensor cov(Operand a, int correction = 1);
-Tensor corrcoef(Operand a);  // the same of variables divided by their deviations, within [-1, 1]
-Tensor trapezoid(Operand y, double dx = 1, int axis = -1);             // the area below points dx apart
-Tensor trapezoid(Operand y, Operand x, int axis = -1);                 // or at x: [n], or broadcasting with y
-Tensor cumulative_trapezoid(Operand y, double dx = 1, int axis = -1);  // n - 1 areas so far
+Tensor corrcoef(Operand a);                                 // correlation coefficients, in [-1, 1]
+Tensor trapezoid(Operand y, double dx = 1, int axis = -1);  // the area below points dx apart
+Tensor trapezoid(Operand y, Operand x, int axis = -1);      // the area below points at x: [n], or broadcasting with y
+Tensor cumulative_trapezoid(Operand y, double dx = 1, int axis = -1);  // n - 1 running areas
 Tensor cumulative_trapezoid(Operand y, Operand x, int axis = -1);
-// base^from to base^to in `steps` equal steps of the exponent.
+// `steps` numbers from base^from to base^to, with evenly spaced exponents.
 Tensor logspace(Graph& g, double from, double to, int steps, double base = 10, DType dtype = DType::F32,
                 const Tensor::At& at = Tensor::At::current());
-// Vectors (or scalars) as grids: element [i, j, ..] of the k-th result is its k-th index into the k-th vector. "ij", or
-// "xy", where the first two axes change places.
+// Grids of vectors (or scalars): element [i, j, ..] of the k-th result is element (i, j, ..)[k] of the k-th vector.
+// With "xy" the first two axes are swapped.
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, std::string_view indexing = "ij",
                              const Tensor::At& at = Tensor::At::current());
 

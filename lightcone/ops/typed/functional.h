@@ -1,5 +1,5 @@
-// The rest of torch.nn.functional, typed: convolutions backwards, pools to a size, windows, images, bags, attention
-// (ops/ops.h, ops/conv.h, ops/functional/functional.h). Part of typed.h.
+// The rest of torch.nn.functional, typed: transposed convolutions, adaptive pools, windows, images, embedding bags,
+// attention (ops/ops.h, ops/conv.h, ops/functional/functional.h). Part of typed.h.
 #pragma once
 
 #include "lightcone/ops/functional/functional.h"
@@ -46,7 +46,7 @@ LC_PAIR(std_mean, FloatOf<E>, false, true, 1 LC_COMMA true, Keepdim, )
 #undef LC_PAIR
 
 // ---- normalisation and distances ----------------------------------------------------------------------------
-// Each channel of each sample over its spatial axes; running statistics are nn::InstanceNorm's.
+// Normalises each channel of each sample over its spatial axes; nn::InstanceNorm has running statistics.
 template <class E, Dim... A>
 Tensor<FloatOf<E>, A...> instance_norm(const Tensor<E, A...>& x, LC_AT) {
   LC_OUT(FloatOf<E>, infer_instance_norm(LC_S(E, A)))(lc::instance_norm(Operand(x, at)));
@@ -80,7 +80,7 @@ auto cosine_similarity(const Tensor<E, A...>& a, const Tensor<F, B...>& b, doubl
 LC_DISTANCE(false, double p = 2, double eps = 1e-6, )
 LC_DISTANCE(true, double p, double eps, Keepdim, )
 #undef LC_DISTANCE
-// Angles [.., d / 2] for x [.., d].
+// x is [.., d], the angles [.., d / 2].
 template <class E, Dim... A, class F, Dim... C, class G, Dim... S>
 Tensor<E, A...> rope(const Tensor<E, A...>& x, const Tensor<F, C...>& cos, const Tensor<G, S...>& sin, bool interleaved,
                      LC_AT) {
@@ -101,7 +101,7 @@ Tensor<E, A...> gumbel_softmax(Random& random, const Tensor<E, A...>& logits, do
   (lc::gumbel_softmax(random, Operand(logits, at), tau, hard, Axis));
 }
 
-// ---- convolutions backwards: conv_transpose2d<2, 1>(x, w), conv_transpose2d<2, 1, 1>(x, w, bias) ------------------
+// ---- transposed convolutions: conv_transpose2d<2, 1>(x, w), conv_transpose2d<2, 1, 1>(x, w, bias) ----------------
 #define LC_CONV(f, SPATIAL)                                                                                        \
   template <Each Stride = 1, Each Padding = 0, Each OutputPadding = 0, int Groups = 1, Each Dilation = 1, class E, \
             Dim... A, class F, Dim... W>                                                                           \
@@ -146,7 +146,7 @@ LC_TO_SIZE(adaptive_max_pool1d, 1)
 LC_TO_SIZE(adaptive_max_pool2d, 2)
 LC_TO_SIZE(adaptive_max_pool3d, 3)
 #undef LC_TO_SIZE
-// The number of spatial axes is that of x.
+// The rank of x determines the number of spatial axes.
 template <Each Kernel, Each Stride = Kernel, class E, Dim... A>
 auto lp_pool(const Tensor<E, A...>& x, double p, LC_AT) {
   constexpr int n = static_cast<int>(sizeof...(A)) - 2;
@@ -213,21 +213,21 @@ auto grid_sample(const Tensor<E, A...>& x, const Tensor<F, G...>& grid, std::str
   LC_OUT(E, infer_grid_sample(LC_S(E, A), LC_S(F, G)))
   (lc::grid_sample(Operand(x, at), grid, mode, padding_mode, align_corners));
 }
-// affine_grid<"batch", 3, 8, 8>(theta): for an image of that size.
+// affine_grid<"batch", 3, 8, 8>(theta): the grid for an image of that size.
 template <Dim... Size, class E, Dim... T>
 auto affine_grid(const Tensor<E, T...>& theta, bool align_corners = false, LC_AT) {
   LC_OUT(E, infer_affine_grid(LC_S(E, T), LC_S(E, Size)))
   (lc::affine_grid(Operand(theta, at), extents_in(theta, LC_S(E, Size)), align_corners));
 }
 
-// ---- bags of embeddings ---------------------------------------------------------------------------------------
+// ---- embedding bags -------------------------------------------------------------------------------------------
 template <class I, Dim... A, class E, Dim... W>
 auto embedding_bag(const Tensor<I, A...>& ids, const Tensor<E, W...>& weight, const EmbeddingBagOptions& o = {},
                    LC_AT) {
   static_assert(std::is_integral_v<I>, "embedding_bag: ids come first, and are integers");
   LC_OUT(E, infer_bags(LC_S(I, A), LC_S(E, W), nullptr, false))(lc::embedding_bag(Operand(ids, at), weight, o));
 }
-// Whether the last offset ends the last bag is part of the shape: embedding_bag<true>(ids, weight, offsets).
+// IncludeLastOffset, which affects the shape, is a template argument: embedding_bag<true>(ids, weight, offsets).
 template <bool IncludeLastOffset = false, class I, Dim... A, class E, Dim... W, class J, Dim... B>
 auto embedding_bag(const Tensor<I, A...>& ids, const Tensor<E, W...>& weight, const Tensor<J, B...>& offsets,
                    std::string_view mode = "mean", std::int64_t padding_idx = -1, LC_AT) {
@@ -256,7 +256,7 @@ auto embedding_bag_weighted(const Tensor<I, A...>& ids, const Tensor<E, W...>& w
 }
 
 // ---- attention ------------------------------------------------------------------------------------------------
-// The weights are untyped: options decide whether they are averaged, and over how many keys.
+// The weights are untyped, because options determine their shape: averaged or per head, and the number of keys.
 template <class T>
 struct Attended {
   T output;

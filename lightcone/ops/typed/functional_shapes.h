@@ -1,11 +1,11 @@
-// The rules of shapes of torch.nn.functional's windows, images and bags.
+// Shape inference for windows, images and embedding bags of torch.nn.functional.
 #pragma once
 
 #include "lightcone/ops/typed/layer_shapes.h"
 
 namespace lc::typed {
 
-// A name is divided by 1 alone: nothing is known of its factors.
+// A named extent is divisible only by 1: its factors are unknown.
 constexpr bool divides(int n, const Dim& d) { return n == 1 || d == dyn || (d.number() && d.n % n == 0); }
 
 constexpr Inferred infer_glu(const Shape& a, int axis) {
@@ -42,7 +42,7 @@ constexpr Inferred infer_rope(const Shape& x, const Shape& cos, const Shape& sin
   return {x, {}};
 }
 
-// ---- convolutions backwards, pools to a size, pixels ----------------------------------------------------
+// ---- transposed convolutions, adaptive pools, pixels ----------------------------------------------------
 constexpr Inferred infer_conv_transpose(const Shape& x, const Shape& w, int spatial, const Window& o,
                                         const Each& output_padding) {
   const char* op = "conv_transpose";
@@ -116,7 +116,7 @@ struct Columns {
   Each kernel, dilation = 1, padding = 0, stride = 1;
   constexpr int area() const { return kernel[0] * kernel[1]; }
 };
-// How many windows are in an image of h x w.
+// Returns the number of windows in an image of h x w, as [windows].
 constexpr Inferred infer_windows(const char* op, const Dim& h, const Dim& w, const Columns& o) {
   Inferred r;
   r.out.push(1);
@@ -207,7 +207,7 @@ constexpr Inferred infer_affine_grid(const Shape& theta, const Shape& size) {
 }
 
 // ---- bags ----------------------------------------------------------------------------------------------
-// ids [b, n], or [n] with offsets [b].
+// ids are [b, n], or [n] with offsets [b].
 constexpr Inferred infer_bags(const Shape& ids, const Shape& weight, const Shape* offsets, bool include_last) {
   if (ids.rank != (offsets ? 1 : 2))
     return offsets ? refused(ids, "embedding_bag", "ids that offsets cut are [n], not ", ids)

@@ -1,4 +1,4 @@
-// Reading and writing by indices, typed (ops/ops.h, ops/indexing/indexing.h). Part of typed.h.
+// Reading and writing by index, typed (ops/ops.h, ops/indexing/indexing.h). Part of typed.h.
 #pragma once
 
 #include "lightcone/ops/indexing/indexing.h"
@@ -24,7 +24,7 @@ auto gather(const Tensor<E, A...>& a, const Tensor<I, N...>& index, LC_AT) {
   require<whole_indices<I>("gather")>();
   LC_OUT(E, infer_gather(LC_S(E, A), Axis, LC_S(I, N)))(lc::gather(Operand(a, at), Axis, index));
 }
-// a as one row.
+// Reads elements of a, flattened.
 template <class E, Dim... A, class I, Dim... N>
 Tensor<E, N...> take(const Tensor<E, A...>& a, const Tensor<I, N...>& index, LC_AT) {
   require<whole_indices<I>("take")>();
@@ -41,7 +41,7 @@ auto take_along_dim(const Tensor<E, A...>& a, const Tensor<I, N...>& indices, LC
   return wrap_as<E, infer_ravel(LC_S(I, N))>(lc::take_along_dim(Operand(a, at), indices));
 }
 
-// ---- writing: a copy of a, with values at places ---------------------------------------------------------
+// ---- writing: a copy of a, with values written by index --------------------------------------------------
 #define LC_WRITE(f, RULE)                                                                                        \
   template <int Axis, class E, Dim... A, class I, Dim... N, class F, Dim... S>                                   \
   Tensor<E, A...> f(const Tensor<E, A...>& a, const Tensor<I, N...>& index, const Tensor<F, S...>& src, LC_AT) { \
@@ -60,7 +60,7 @@ Tensor<E, A...> scatter(const Tensor<E, A...>& a, const Tensor<I, N...>& index, 
   LC_OUT(E, infer_scatter("scatter", LC_S(E, A), Axis, LC_S(I, N), LC_S(I, N)))
   (lc::scatter(Operand(a, at), Axis, index, value));
 }
-// "sum", "prod", "mean", "amax" or "amin" of all that come to a place.
+// Reduces the values for each position by "sum", "prod", "mean", "amax" or "amin".
 #define LC_REDUCED(f, RULE)                                                                             \
   template <int Axis, class E, Dim... A, class I, Dim... N, class F, Dim... S>                          \
   Tensor<E, A...> f(const Tensor<E, A...>& a, const Tensor<I, N...>& index, const Tensor<F, S...>& src, \
@@ -78,7 +78,7 @@ Tensor<E, A...> index_fill(const Tensor<E, A...>& a, const Tensor<I, N...>& inde
   require<whole_indices<I>("index_fill")>();
   LC_OUT(E, infer_index_fill(LC_S(E, A), Axis, LC_S(I, N)))(lc::index_fill(Operand(a, at), Axis, index, value));
 }
-// As many indices as one likes: that values fit them is checked when the graph is built.
+// Accepts any number of indices; the shape of values is checked when the graph is built.
 template <class E, Dim... A, class F, Dim... V>
 Tensor<E, A...> index_put(const Tensor<E, A...>& a, const std::vector<lc::Tensor>& indices,
                           const Tensor<F, V...>& values, bool accumulate = false, LC_AT) {
@@ -122,14 +122,14 @@ Tensor<E, A...> select_scatter(const Tensor<E, A...>& a, const Tensor<F, S...>& 
   require<same_elements<E, F>("select_scatter")>();
   LC_OUT(E, infer_select_scatter(LC_S(E, A), LC_S(F, S), Axis))(lc::select_scatter(Operand(a, at), src, Axis, index));
 }
-// src takes the place of what slice<Axis, Begin, End, Step>(a) reads.
+// Replaces the elements read by slice<Axis, Begin, End, Step>(a) by src.
 template <int Axis, std::int64_t Begin, std::int64_t End, std::int64_t Step = 1, class E, Dim... A, class F, Dim... S>
 Tensor<E, A...> slice_scatter(const Tensor<E, A...>& a, const Tensor<F, S...>& src, LC_AT) {
   require<same_elements<E, F>("slice_scatter")>();
   LC_OUT(E, infer_slice_scatter(LC_S(E, A), LC_S(F, S), Axis, Begin, End, Step))
   (lc::slice_scatter(Operand(a, at), src, Axis, Begin, End, Step));
 }
-// i64 [2, count]: rows and columns of the elements on and below (above) a diagonal.
+// i64 [2, count]: rows and columns of the elements on and below a diagonal.
 template <int Rows, int Columns, int Offset = 0>
 auto tril_indices(GraphOf in) {
   static_assert(Rows >= 0 && Columns >= 0, "tril_indices: a matrix has no negative extent");
@@ -145,7 +145,7 @@ auto triu_indices(GraphOf in) {
       lc::triu_indices(in.graph, Rows, Columns, Offset, in.at));
 }
 
-// ---- as many as there are: in room for Capacity of them, nonzero<10>(x), or for all of x ------------------
+// ---- data-dependent sizes, bounded by a capacity: nonzero<10>(x), or by default the size of x --------------
 inline constexpr int kAll = -1;
 constexpr Dim room_for(int capacity, const Shape& a) { return capacity == kAll ? infer_ravel(a).d[0] : Dim(capacity); }
 inline std::optional<lc::Dim> capacity_of(int capacity) {

@@ -1,4 +1,4 @@
-// The rules of shapes of reading and writing by indices.
+// Shape inference for reading and writing by index.
 #pragma once
 
 #include "lightcone/ops/typed/view_shapes.h"
@@ -15,7 +15,7 @@ constexpr Inferred infer_gather(const Shape& a, int axis, const Shape& index) {
       return refused(index, "gather", "an index ", index, " leaves ", a, " at axis ", i);
   return {index, {}};
 }
-// What is written has the places of an index, which lies in a beside the axis.
+// src covers the index, which fits into a except along the axis.
 constexpr Inferred infer_scatter(const char* op, const Shape& a, int axis, const Shape& index, const Shape& src) {
   if (!is_axis(axis, a)) return bad_axis(op, axis, a);
   if (index.rank != a.rank || src.rank != a.rank)
@@ -27,7 +27,7 @@ constexpr Inferred infer_scatter(const char* op, const Shape& a, int axis, const
   }
   return {a, {}};
 }
-// Whole slices: index [m], src like a with m along the axis.
+// Writes whole slices: index is [m], src like a with m along the axis.
 constexpr Inferred infer_index_write(const char* op, const Shape& a, int axis, const Shape& index, const Shape& src) {
   if (!is_axis(axis, a)) return bad_axis(op, axis, a);
   if (index.rank != 1) return refused(a, op, "the index has rank 1, not ", index);
@@ -78,7 +78,7 @@ constexpr Inferred infer_diag(const Shape& a, int offset) {
   if (a.rank == 2) return infer_diagonal(a, offset, 0, 1, "diag");
   return refused(a, "diag", "needs a vector or a matrix, not ", a);
 }
-// src must be what the reading operation, whose result is `want`, gives.
+// Requires that src has the shape `want` of the corresponding read.
 constexpr Inferred infer_source(const char* op, const Shape& a, const Shape& src, const Inferred& want) {
   if (!want.ok()) return want;
   bool same = src.rank == want.out.rank;
@@ -98,7 +98,7 @@ constexpr Inferred infer_slice_scatter(const Shape& a, const Shape& src, int axi
   if (step < 1) return refused(a, "slice_scatter", "a step of ", step);
   return infer_source("slice_scatter", a, src, infer_slice(a, axis, begin, end, step));
 }
-// How many elements of a matrix are on and below a diagonal.
+// Returns the number of matrix elements on and below a diagonal.
 constexpr std::int64_t on_and_below(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < rows; ++i) {

@@ -1,4 +1,4 @@
-// The rules of shapes of layers: linear, convolutions, pools, attention, normalisation.
+// Shape inference for layers: linear, convolutions, pools, attention, normalisation.
 #pragma once
 
 #include "lightcone/ops/typed/shape.h"
@@ -17,7 +17,7 @@ constexpr Inferred infer_linear(const Shape& x, const Shape& w) {
   return r;
 }
 
-// One number for all spatial axes, or one each: conv2d<2, 1>, conv2d<Each{2, 1}, Each{0, 1}>.
+// A single number for all spatial axes, or one each: conv2d<2, 1>, conv2d<Each{2, 1}, Each{0, 1}>.
 struct Each {
   int v[3] = {};
   constexpr Each(int all = 0) : v{all, all, all} {}
@@ -34,7 +34,7 @@ struct Window {
   Each stride = 1, padding = 0, dilation = 1;
   int groups = 1;
 };
-// Pictures often come with their channels last.
+// Adds a hint to an error message if the channels seem to come last.
 constexpr const char* if_channels_last(const Shape& x, const Dim& channels) {
   if (!channels.number() || x.d[1] == channels || !(x.d[x.rank - 1] == channels)) return "";
   return x.rank == 3   ? "; channels come second, [N, C, L]: permute the axes to 0, 2, 1"
@@ -71,7 +71,7 @@ constexpr Inferred infer_conv(const Shape& x, const Shape& w, int spatial, const
         .add(if_channels_last(x, wanted));
   else if (w.d[0].number() && w.d[0].n % o.groups != 0)
     of().add(": they do not divide its ").add(w.d[0]).add(" channels out");
-  Shape padded = x;  // as far as it is padded when the axis is looked at
+  Shape padded = x;  // padded up to the current axis
   for (int i = 2; i < x.rank; ++i) {
     if (x.d[i].number()) padded.d[i] = static_cast<long>(x.d[i].n + 2 * o.padding[i - 2]);
     if (!padded.d[i].number() || !w.d[i].number()) {
@@ -135,20 +135,20 @@ constexpr Inferred infer_attention(const Shape& q, const Shape& k, const Shape& 
   return r;
 }
 
-// A mask of [..., h, s, t] or what broadcasts to it.
+// Checks that a mask broadcasts to [..., h, s, t].
 constexpr Inferred infer_scores(const Shape& q, const Shape& k, const Shape& mask) {
   Shape scores = q;
   if (q.rank > 0 && k.rank > 1) scores.d[q.rank - 1] = k.d[k.rank - 2];
   return infer_broadcast("scaled_dot_product_attention", scores, mask);
 }
-// What fits the channels, axis 1 of x: a bias, statistics.
+// Checks that a bias or statistics match the channels, axis 1 of x.
 constexpr Text infer_channels(const char* op, const Shape& x, const Shape& p) {
   Text e;
   if (x.rank < 2 || p.rank != 1 || differ(x.d[1], p.d[0]))
     e.add(op).add(": statistics, a weight or a bias of ").add(p).add(" do not fit the channels of ").add(x);
   return e;
 }
-// Weight and bias are the last axes of x.
+// Checks that weight and bias have the shape of the last axes of x.
 constexpr Text infer_affine(const char* op, const Shape& x, const Shape& p) {
   Text e;
   bool ok = p.rank > 0 && p.rank <= x.rank;

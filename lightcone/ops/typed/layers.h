@@ -1,4 +1,4 @@
-// What layers compute, typed: linear, convolutions, pools, attention, normalisation. Part of typed.h.
+// Functions of layers, typed: linear, convolutions, pools, attention, normalisation. Part of typed.h.
 #pragma once
 
 #include "lightcone/ops/conv.h"
@@ -76,8 +76,7 @@ LC_POOL(avg_pool1d, 1, avg_pool)
 LC_POOL(avg_pool2d, 2, avg_pool)
 LC_POOL(avg_pool3d, 3, avg_pool)
 #undef LC_POOL
-// q [..., h, s, d], k and v [..., kv, t, d]; without a mask, or with a bool one that broadcasts to
-// [..., h, s, t].
+// q is [..., h, s, d], k and v are [..., kv, t, d]; there is no mask.
 template <class E, Dim... Q, class F, Dim... K, class G, Dim... V>
 auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v, LC_AT) {
   require<same_elements<E, F>("scaled_dot_product_attention")>();
@@ -86,7 +85,7 @@ auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...
          infer_attention(Tensor<E, Q...>::static_shape, Tensor<F, K...>::static_shape, Tensor<G, V...>::static_shape))
   (lc::scaled_dot_product_attention(Operand(q, at), k, v));
 }
-// With options (is_causal, scale, ...), whose own mask is untyped.
+// With options (is_causal, scale, ...); their mask is untyped.
 template <class E, Dim... Q, class F, Dim... K, class G, Dim... V>
 auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v,
                                   const AttentionOptions& o, LC_AT) {
@@ -96,7 +95,7 @@ auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...
          infer_attention(Tensor<E, Q...>::static_shape, Tensor<F, K...>::static_shape, Tensor<G, V...>::static_shape))
   (lc::scaled_dot_product_attention(Operand(q, at), k, v, o));
 }
-// The mask is bool, or is added to the scores.
+// With a mask that broadcasts to [..., h, s, t]; it is bool, or added to the scores.
 template <class E, Dim... Q, class F, Dim... K, class G, Dim... V, class H, Dim... M>
 auto scaled_dot_product_attention(const Tensor<E, Q...>& q, const Tensor<F, K...>& k, const Tensor<G, V...>& v,
                                   const Tensor<H, M...>& mask, LC_AT) {
@@ -150,7 +149,7 @@ Tensor<FloatOf<E>, A...> group_norm(const Tensor<E, A...>& a, const Tensor<Float
   require<infer_channels("group_norm", s, Tensor<E, B>::static_shape)>();
   LC_OUT(FloatOf<E>, infer_group_norm(s, Groups))(lc::group_norm(Operand(a, at), Groups, weight, bias, eps));
 }
-// By running statistics; training is nn::BatchNorm's.
+// Normalises by running statistics; nn::BatchNorm has training.
 template <class E, Dim... A, Dim M, Dim V, Dim W, Dim B>
 Tensor<FloatOf<E>, A...> batch_norm(const Tensor<E, A...>& x, const Tensor<FloatOf<E>, M>& running_mean,
                                     const Tensor<FloatOf<E>, V>& running_var, const Tensor<FloatOf<E>, W>& weight,

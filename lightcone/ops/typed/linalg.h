@@ -33,7 +33,7 @@ LC_PRODUCT(inner, infer_inner(x, y))
 LC_PRODUCT(cross, infer_cross(x, y))
 LC_PRODUCT(kron, (Inferred{infer_kron(x, y), {}}))
 #undef LC_PRODUCT
-// beta * input + alpha * product.
+// Computes beta * input + alpha * product.
 #define LC_ADDED(f, RULE)                                                                                   \
   template <class E, Dim... I, class F, Dim... A, class G, Dim... B>                                        \
   auto f(const Tensor<E, I...>& input, const Tensor<F, A...>& a, const Tensor<G, B...>& b, double beta = 1, \
@@ -49,7 +49,7 @@ LC_ADDED(addr, infer_outer("addr", x, y))
 LC_ADDED(baddbmm, infer_product("baddbmm", x, 3, y, 3))
 LC_ADDED(addbmm, without_batch(infer_product("addbmm", x, 3, y, 3)))
 #undef LC_ADDED
-// Matrices, of which the first and the last may be vectors.
+// Multiplies matrices; the first and the last operand may be vectors.
 template <class E, Dim... A, class... More>
 auto chain_matmul(const Tensor<E, A...>& first, const More&... more) {
   (require<same_elements<E, typename More::Element>("chain_matmul")>(), ...);
@@ -65,7 +65,7 @@ auto tensordot(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   require<same_elements<E, F>("tensordot")>();
   LC_OUT(E, infer_tensordot(LC_S(E, A), LC_S(F, B), Dims))(lc::tensordot(Operand(a, at), b, Dims));
 }
-// tensordot<Sizes{0, 1}, Sizes{1, 0}>(a, b): these axes of a with those of b.
+// tensordot<Sizes{0, 1}, Sizes{1, 0}>(a, b) sums axes 0 and 1 of a with axes 1 and 0 of b.
 template <Sizes OfA, Sizes OfB, class E, Dim... A, class F, Dim... B>
 auto tensordot(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   static_assert(OfA.count == OfB.count, "tensordot: as many axes of the first tensor as of the second");
@@ -112,7 +112,7 @@ auto einsum(const Tensor<E, A...>& first, const More&... more) {
 LC_NORM(vector_norm, false, double p = 2, )
 LC_NORM(vector_norm, true, double p, Keepdim, )
 #undef LC_NORM
-// "fro", or 1, -1, inf and -inf, of the matrices that two axes span.
+// "fro", or 1, -1, inf and -inf, for the matrices spanned by two axes.
 #define LC_NORM(KEEP, ...)                                                \
   template <int Axis1 = -2, int Axis2 = -1, class E, Dim... A>            \
   auto matrix_norm(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {         \
@@ -155,7 +155,7 @@ LC_SQUARE(logdet, lc::logdet, 2)
 LC_SQUARE(cholesky)
 LC_SQUARE(cholesky_inverse)
 #undef LC_SQUARE
-// X with A X = B for the Cholesky factor of A; B comes first, as in torch.
+// Solves A X = B given the Cholesky factor of A; B comes first, as in PyTorch.
 template <class E, Dim... B, class F, Dim... L>
 auto cholesky_solve(const Tensor<E, B...>& b, const Tensor<F, L...>& l, bool upper = false, LC_AT) {
   require<same_elements<E, F>("cholesky_solve")>();
@@ -179,7 +179,7 @@ auto slogdet(const Tensor<E, A...>& a, LC_AT) {
   const lc::SignLogDet both = lc::slogdet(Operand(a, at));
   return SignLogDet<TensorOf<E, r.out>>{wrap_as<E, r.out>(both.sign), wrap_as<E, r.out>(both.logabsdet)};
 }
-// X with A X = B, or with X A = B for Left = false.
+// Solves A X = B, or X A = B for Left = false.
 template <bool Left = true, class E, Dim... A, class F, Dim... B>
 auto solve(const Tensor<E, A...>& a, const Tensor<F, B...>& b, LC_AT) {
   require<same_elements<E, F>("solve")>();
@@ -293,7 +293,7 @@ auto cond(const Tensor<E, A...>& a, LC_AT) {
 
 }  // namespace lc::typed
 
-// linalg::inv(x) of a typed x is typed, too.
+// Makes linalg::inv(x) and similar calls typed for a typed x.
 namespace lc::linalg {
 using typed::cholesky;
 using typed::cond;

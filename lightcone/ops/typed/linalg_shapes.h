@@ -1,4 +1,4 @@
-// The rules of shapes of products, norms and factorisations.
+// Shape inference for products, norms and factorisations.
 #pragma once
 
 #include "lightcone/ops/typed/shape.h"
@@ -12,7 +12,7 @@ constexpr Inferred infer_product(const char* op, const Shape& a, int rank_a, con
   if (rank_a == 3 && differ(a.d[0], b.d[0]))
     return refused(a, op, a, " x ", b, ": batches differ: ", a.d[0], " vs ", b.d[0]);
   Inferred r = infer_matmul(a, b);
-  if (!r.ok()) r.error = Text(op).add(r.error.s + 6);  // behind "matmul"
+  if (!r.ok()) r.error = Text(op).add(r.error.s + 6);  // replaces the prefix "matmul"
   return r;
 }
 constexpr Inferred infer_outer(const char* op, const Shape& a, const Shape& b) {
@@ -26,7 +26,7 @@ constexpr Inferred without_batch(Inferred r) {
   const int first = 0;
   return infer_reduce("addbmm", r.out, &first, 1, false);
 }
-// What is added to a product must stretch to it.
+// Requires that input broadcasts to the product.
 constexpr Inferred infer_added(const char* op, const Shape& input, const Inferred& product) {
   if (!product.ok()) return product;
   const Shape& s = product.out;
@@ -149,7 +149,7 @@ constexpr Inferred infer_square(const char* op, const Shape& a, int less_axes = 
   r.out.rank -= less_axes;
   return r;
 }
-// Of any extents: products alone.
+// Accepts symbolic extents, because it only multiplies.
 constexpr Inferred infer_matrix_power(const Shape& a) {
   if (a.rank < 2 || differ(a.d[a.rank - 1], a.d[a.rank - 2]))
     return refused(a, "matrix_power", "needs a square matrix, not ", a);
@@ -165,7 +165,7 @@ constexpr Inferred infer_batches(const char* op, const Shape& a, const Shape& b,
   r.out.push(rows), r.out.push(columns);
   return r;
 }
-// X with A X = B, for A [.., n, n] and B [.., n, k]; on the right, X A = B, for B [.., k, n].
+// Solves A X = B for A [.., n, n] and B [.., n, k], or X A = B for B [.., k, n].
 constexpr Inferred infer_solve(const char* op, const Shape& a, const Shape& b, bool left) {
   if (a.rank < 2 || b.rank < 2) return refused(b, op, "needs matrices, not ", a, " and ", b);
   if (!left) {
@@ -183,7 +183,7 @@ constexpr Inferred infer_solve(const char* op, const Shape& a, const Shape& b, b
   const Inferred right = infer_matrix(op, r.out);
   return right.ok() ? r : right;
 }
-// B may be a vector, or one for each matrix.
+// B may be a vector, or one vector per matrix.
 constexpr Inferred infer_solve_vectors(const Shape& a, const Shape& b, bool left) {
   bool vectors = b.rank == 1;
   if (!vectors && a.rank == b.rank + 1) {
@@ -203,7 +203,7 @@ constexpr Inferred infer_lstsq(const Shape& a, const Shape& b) {
   const Inferred known = infer_matrix("lstsq", a);
   return known.ok() ? infer_batches("lstsq", a, b, a.d[a.rank - 1], b.d[b.rank - 1]) : known;
 }
-// Q [.., m, k] and R [.., k, n] with k the smaller of m and n.
+// Q is [.., m, k] and R [.., k, n], with k = min(m, n).
 constexpr Inferred infer_qr(const Shape& a, bool is_q) {
   Inferred r = infer_matrix("qr", a);
   if (!r.ok()) return r;
@@ -213,7 +213,7 @@ constexpr Inferred infer_qr(const Shape& a, bool is_q) {
   return r;
 }
 
-// The parts of a singular value decomposition of [.., m, n]: U [.., m, k or m], S [.., k], Vh [.., k or n, n].
+// The parts of the SVD of [.., m, n]: U [.., m, k or m], S [.., k], Vh [.., k or n, n].
 enum class SvdPart { U, S, Vh };
 constexpr Inferred infer_svd(const char* op, const Shape& a, SvdPart part, bool full) {
   Inferred r = infer_matrix(op, a);
@@ -235,7 +235,7 @@ constexpr Inferred infer_pinv(const Shape& a) {
 }
 
 // ---- einsum ------------------------------------------------------------------------------------------
-// The terms of an equation and its result, without blanks.
+// The terms of an equation and its result, without spaces.
 struct Equation {
   static constexpr int kMost = 8;
   Text terms[kMost], output;
@@ -251,7 +251,7 @@ struct Equation {
       else if (count <= kMost) terms[count - 1].add(one);
     }
   }
-  // What is no letter; 0 where everything is.
+  // Returns a character that is not a letter, or 0.
   constexpr char foreign() const {
     for (int t = 0; t <= count && t <= kMost; ++t)
       for (const char* c = t < count && t < kMost ? terms[t].s : output.s; *c; ++c)
@@ -259,7 +259,7 @@ struct Equation {
     return 0;
   }
 };
-// Of letters, commas and an arrow; with an ellipsis the untyped einsum() knows the shape.
+// Supports letters, commas and an arrow; an ellipsis needs the untyped einsum().
 constexpr Inferred infer_einsum(const Text& text, const Shape* operands, int count) {
   const Equation e(text);
   const Text begin = Text("'").add(text.s).add("': ");
@@ -296,7 +296,7 @@ constexpr Inferred infer_einsum(const Text& text, const Shape* operands, int cou
     if (written[static_cast<int>(*c)] > 1) return refuse("'", one, "' is twice in the result");
     r.out.push(extents[static_cast<int>(*c)]);
   }
-  for (int letter = 0; letter < 128 && !e.has_output; ++letter)  // every letter that stands once, in order
+  for (int letter = 0; letter < 128 && !e.has_output; ++letter)  // implicit output: letters that occur once, sorted
     if (seen[letter] == 1) r.out.push(extents[letter]);
   return r;
 }

@@ -1,4 +1,4 @@
-// Losses, typed (ops/loss.h): a scalar, or mse_loss<Reduction::None>(x, t) for all of them. Part of typed.h.
+// Losses, typed (ops/loss.h): a scalar, or unreduced with mse_loss<Reduction::None>(x, t). Part of typed.h.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -8,7 +8,7 @@
 
 namespace lc::typed {
 
-// ---- rules: the losses before they are reduced --------------------------------------------------------------
+// ---- shapes before the reduction ----------------------------------------------------------------------------
 constexpr bool alike(const Shape& a, const Shape& b) {
   bool same = a.rank == b.rank;
   for (int i = 0; i < a.rank && same; ++i) same = !differ(a.d[i], b.d[i]);
@@ -25,7 +25,7 @@ constexpr Inferred infer_compared(const char* op, const Shape& a, const Shape& b
   const Inferred r = infer_compared(op, a, b);
   return r.ok() ? infer_compared(op, r.out, target) : r;
 }
-// Logits [C], [N, C] or [N, C, d...] and classes without C, or probabilities.
+// Logits are [C], [N, C] or [N, C, d...]; targets are classes without C, or probabilities.
 constexpr Inferred infer_classes(const char* op, const Shape& input, const Shape& target, bool probabilities) {
   if (input.rank == 0) return refused(input, op, "input is [C], [N, C] or [N, C, d...]; it has no axes");
   const int axis = input.rank == 1 ? 0 : 1;
@@ -109,13 +109,13 @@ constexpr Inferred infer_ctc(const Shape& log_probs, const Shape& targets) {
   return r;
 }
 
-// ---- reductions: what a loss is belongs to its type --------------------------------------------------------------
+// ---- reductions: the reduction determines the type ----------------------------------------------------------------
 template <Reduction R>
 constexpr Inferred reduced(Inferred losses) {
   if (R != Reduction::None) losses.out = Shape{};
   return losses;
 }
-// Options that ask for losses that the type does not have are an Error.
+// Throws Error if the options request unreduced losses but the type is a scalar.
 template <Reduction R, class Options>
 Options reducing(Options o, const char* op, const At& at) {
   const OpScope scope(op, at);
@@ -132,7 +132,7 @@ Options reducing(Options o, const char* op, const At& at) {
   require<r.error>();                      \
   return wrap_as<E, r.out>
 
-// ---- of numbers ----------------------------------------------------------------------------------------------
+// ---- regression ----------------------------------------------------------------------------------------------
 #define LC_LOSS(f, PARAMETERS, ARGUMENTS)                                                             \
   template <Reduction R = Reduction::Mean, class E, Dim... A, class F, Dim... B>                      \
   auto f(const Tensor<E, A...>& input, const Tensor<F, B...>& target, PARAMETERS LC_AT) {             \
@@ -161,7 +161,7 @@ auto gaussian_nll_loss(const Tensor<E, A...>& input, const Tensor<F, B...>& targ
   (lc::gaussian_nll_loss(Operand(input, at), target, var, reducing<R>(o, "gaussian_nll_loss", at)));
 }
 
-// ---- of classes: integers, or for cross_entropy() probabilities ---------------------------------------------------
+// ---- classification: targets are integers or, for cross_entropy(), probabilities ----------------------------------
 template <Reduction R = Reduction::Mean, class E, Dim... A, class F, Dim... B>
 auto cross_entropy(const Tensor<E, A...>& input, const Tensor<F, B...>& target, const CrossEntropyOptions& o = {},
                    LC_AT) {
@@ -210,7 +210,7 @@ LC_LOSS(
 #undef LC_LOSS
 #undef LC_COMMA
 
-// ---- of sequences ------------------------------------------------------------------------------------------------
+// ---- sequences ---------------------------------------------------------------------------------------------------
 template <Reduction R = Reduction::Mean, class E, Dim... A, class T, Dim... B, class I, Dim... N, class J, Dim... M>
 auto ctc_loss(const Tensor<E, A...>& log_probs, const Tensor<T, B...>& targets, const Tensor<I, N...>& input_lengths,
               const Tensor<J, M...>& target_lengths, const CtcOptions& o = {}, LC_AT) {

@@ -32,12 +32,12 @@ LC_DRAWN(randint, std::int64_t, std::int64_t low LC_COMMA std::int64_t high, low
 #undef LC_SHAPE
 #undef LC_COMMA
 #undef LC_DRAWN
-// 0 and 1 in the type of p, a tensor of probabilities.
+// Draws 0 and 1 in the type of p, a tensor of probabilities.
 template <class E, Dim... P>
 Tensor<E, P...> bernoulli(Random& random, const Tensor<E, P...>& p, std::string_view stream = {}, LC_AT) {
   return wrap_as<E, LC_S(E, P)>(random.bernoulli(Operand(p, at), stream));
 }
-// [.., classes] -> i64 [..]
+// Draws from [.., classes]: i64 [..].
 template <class E, Dim... A>
 auto categorical(Random& random, const Tensor<E, A...>& logits, std::string_view stream = {}, LC_AT) {
   constexpr int last = -1;

@@ -1,8 +1,7 @@
-// Shapes as compile-time values, and the rules of the operations on them. One constexpr function an
-// operation gives the shape of its result or the sentence that says what is wrong: the sentence the
-// untyped operation throws when the graph is built.
+// Shapes as compile-time values, and shape inference for the operations on them. One constexpr function per operation
+// returns the shape of the result, or the error message that the untyped operation would throw when the graph is built.
 //
-// No standard header but <cstdint>: this is included by every model.
+// It includes no standard header except <cstdint>, because every model includes this file.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +10,9 @@ namespace lc::typed {
 
 inline constexpr int kMaxRank = 8;
 
-// A number, a name ("batch"), or `dyn`: known when the graph is built.
+// An extent: a number, a name ("batch"), or `dyn`, which is known when the graph is built.
 struct Dim {
-  std::int64_t n = -2;  // -1: named; -2: dyn; below that: a mistake, two less than what was written
+  std::int64_t n = -2;  // -1: named; -2: dyn; below: invalid, the given value minus 2
   char name[16] = {};
   constexpr Dim() = default;
   constexpr Dim(int v) : Dim(static_cast<long>(v)) {}
@@ -39,7 +38,7 @@ struct Shape {
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 };
 
-// A sentence that can be a template argument: g++ prints it as a string.
+// A message that can be a template argument, which g++ prints as a string.
 struct Text {
   char s[256] = {};
   constexpr Text() = default;
@@ -85,7 +84,7 @@ struct Inferred {
   constexpr bool ok() const { return error.empty(); }
 };
 
-// A refusal, with what is known of the result all the same.
+// Returns an error, with the part of the result's shape that is known.
 template <class... Words>
 constexpr Inferred refused(const Shape& out, const char* op, const Words&... words) {
   Inferred r{out, Text(op)};
@@ -101,11 +100,11 @@ constexpr Text extents(const Shape& s) {
   return e;
 }
 
-// Can the two be the same? Numbers and names are compared now; dyn waits for the build.
+// True if the two extents differ. Numbers and names are compared now, dyn when the graph is built.
 constexpr bool differ(const Dim& a, const Dim& b) { return a != dyn && b != dyn && !(a == b); }
 constexpr Dim better(const Dim& a, const Dim& b) { return a == dyn ? b : a; }
 
-// Sums and products of extents, as far as they are known.
+// Sums and products of extents; dyn if unknown.
 constexpr Dim plus(const Dim& a, std::int64_t n) {
   return n == 0 ? a : a.number() ? Dim(static_cast<long>(a.n + n)) : dyn;
 }
@@ -119,7 +118,7 @@ constexpr int wrap(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 constexpr Inferred infer_broadcast(const char* op, const Shape& a, const Shape& b) {
   Inferred r;
   r.out.rank = a.rank > b.rank ? a.rank : b.rank;
-  for (int k = 0; k < r.out.rank; ++k) {  // from the right
+  for (int k = 0; k < r.out.rank; ++k) {  // right-aligned
     const int i = a.rank - 1 - k, j = b.rank - 1 - k, at = r.out.rank - 1 - k;
     const Dim x = i < 0 ? Dim(1) : a.d[i], y = j < 0 ? Dim(1) : b.d[j];
     if (x == Dim(1)) r.out.d[at] = y;
@@ -160,7 +159,7 @@ constexpr Inferred infer_matmul(const Shape& a, const Shape& b) {
         .add(" vs ")
         .add(inner_b);
   const int batch = (a.rank > b.rank ? a.rank : b.rank) - 2;
-  for (int k = batch; k > 0; --k) {  // axes before the last two, lined up from the right
+  for (int k = batch; k > 0; --k) {  // batch axes, right-aligned
     const Dim x = k + 2 > a.rank ? Dim(1) : a.d[a.rank - 2 - k], y = k + 2 > b.rank ? Dim(1) : b.d[b.rank - 2 - k];
     if (x == Dim(1) || y == Dim(1)) {
       r.out.push(x == Dim(1) ? y : x);
@@ -182,7 +181,7 @@ constexpr Inferred bad_axis(const char* op, int axis, const Shape& a) {
 }
 constexpr bool is_axis(int axis, const Shape& a) { return axis >= -a.rank && axis < a.rank; }
 
-// Without axes: all of them. A maximum of nothing is not a number: `some` refuses it.
+// Without axes, reduces over all of them. `some` rejects empty axes, which have no maximum.
 constexpr Inferred infer_reduce(const char* op, const Shape& a, const int* axes, int count, bool keep,
                                 bool some = false) {
   bool gone[kMaxRank] = {};
@@ -234,11 +233,11 @@ constexpr Inferred infer_permute(const Shape& a, const int* axes, int count) {
   return r;
 }
 
-// How many elements: a number times names, in the order in which lc::Dim writes them.
+// The number of elements: a number times names, in the order in which lc::Dim prints them.
 struct Count {
   std::int64_t n = 1;
   Dim names[kMaxRank] = {};
-  int size = 0, open = 0;  // open: how many extents are dyn
+  int size = 0, open = 0;  // open: number of dyn extents
   constexpr explicit Count(const Shape& s) {
     for (int i = 0; i < s.rank; ++i) {
       if (s.d[i].number()) n *= s.d[i].n;
@@ -252,7 +251,7 @@ struct Count {
     for (; at > 0 && before(d, names[at - 1]); --at) names[at] = names[at - 1];
     names[at] = d;
   }
-  // Divides by `by`; false when that leaves a fraction.
+  // Divides by `by`; returns false if the division is not exact.
   constexpr bool divide(const Count& by) {
     if (by.n == 0 || n % by.n != 0) return false;
     n /= by.n;
@@ -280,7 +279,7 @@ constexpr void add(Text& t, const Count& c) {
   for (int i = 0; i < c.size; ++i) t.add(i ? "*" : "").add(c.names[i]);
 }
 
-// One extent of `to` may be dyn: it is worked out, now or when the graph is built.
+// Infers one dyn extent of `to`, now or when the graph is built.
 constexpr Inferred infer_reshape(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
   Count have(a), want(to);
@@ -293,7 +292,7 @@ constexpr Inferred infer_reshape(const Shape& a, const Shape& to) {
     Count rest = have;
     if (!rest.divide(want) || rest.size > 1 || (rest.size == 1 && rest.n != 1)) {
       if (have.size > 0 || want.size > 0 || want.n == 0) return r;
-      rest.n = have.n / want.n;  // no whole number: what is nearest is named in the sentence
+      rest.n = have.n / want.n;  // not exact: the error message shows the rounded value
     }
     for (int i = 0; i < r.out.rank; ++i)
       if (r.out.d[i] == dyn) r.out.d[i] = rest.size == 1 ? rest.names[0] : Dim(static_cast<long>(rest.n));
@@ -307,7 +306,7 @@ constexpr Inferred infer_reshape(const Shape& a, const Shape& to) {
   return r;
 }
 
-// An extent of `to` that is dyn stays what it is.
+// A dyn extent of `to` keeps the extent of a.
 constexpr Inferred infer_broadcast_to(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
   bool ok = a.rank <= to.rank;
@@ -349,7 +348,7 @@ constexpr Inferred infer_squeeze(const Shape& a, int axis) {
   return r;
 }
 constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
-  if (a.rank == 0 && first >= -1 && first <= 0 && last >= -1 && last <= 0) return {Shape{{1}, 1}, {}};  // as in torch
+  if (a.rank == 0 && first >= -1 && first <= 0 && last >= -1 && last <= 0) return {Shape{{1}, 1}, {}};  // as in PyTorch
   if (!is_axis(first, a)) return bad_axis("flatten", first, a);
   if (!is_axis(last, a)) return bad_axis("flatten", last, a);
   first = wrap(first, a.rank), last = wrap(last, a.rank);
@@ -368,7 +367,7 @@ constexpr Inferred infer_flatten(const Shape& a, int first, int last) {
   }
   return r;
 }
-// Python's rules: negative places count from the end, ends are cut to the extent.
+// Python's rules: negative indices count from the end, and indices past the end are clamped.
 constexpr Inferred infer_slice(const Shape& a, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
   if (!is_axis(axis, a)) return bad_axis("slice", axis, a);
   Inferred r{a, {}};
@@ -388,7 +387,7 @@ constexpr Inferred infer_pad(const Shape& a, int axis, int before, int after) {
   if (!is_axis(axis, a)) return bad_axis("pad", axis, a);
   Inferred r{a, {}};
   Dim& d = r.out.d[wrap(axis, a.rank)];
-  const int cut = (before < 0 ? before : 0) + (after < 0 ? after : 0);  // a negative width
+  const int cut = (before < 0 ? before : 0) + (after < 0 ? after : 0);  // negative widths cut
   if (d.number() && d.n + cut < 0)
     r.error.add("pad: cutting (")
         .add(std::int64_t{before})
@@ -444,7 +443,7 @@ constexpr Inferred infer_embedding(const Shape& weight, const Shape& ids) {
   return r;
 }
 
-// One element of an axis.
+// Removes an axis by selecting one element of it.
 constexpr Inferred infer_select(const Shape& a, int axis) {
   if (!is_axis(axis, a)) return bad_axis("select", axis, a);
   const int axes[] = {axis};
@@ -478,7 +477,7 @@ constexpr Inferred infer_triangle(const char* op, const Shape& a) {
   return r;
 }
 
-// What as<...>() says it is, against what is known.
+// Checks the shape given to as<...>() against what is known.
 constexpr Inferred infer_as(const Shape& a, const Shape& to) {
   Inferred r{to, {}};
   bool ok = a.rank == to.rank;

@@ -84,7 +84,7 @@ template <class E, Dim... A>
 Tensor<FloatOf<E>, A...> copysign(const Tensor<E, A...>& a, double sign, LC_AT) {
   return wrap_as<FloatOf<E>, LC_S(E, A)>(lc::copysign(Operand(a, at), sign));
 }
-// The exponent is of the same type, or of integers, which f32 holds beside halves.
+// The exponent has the same type, or is an integer, which promotes 16-bit floats to f32.
 template <class E, Dim... A, class F, Dim... B>
 auto ldexp(const Tensor<E, A...>& a, const Tensor<F, B...>& exponent, LC_AT) {
   if constexpr (kFloating<F>) require<same_elements<E, F>("ldexp")>();
@@ -116,7 +116,7 @@ LC_CLOSE(isclose, r.out)
 LC_CLOSE(allclose, Shape{})
 #undef LC_CLOSE
 
-// ---- without NaN ----------------------------------------------------------------------------------------
+// ---- ignoring NaN ---------------------------------------------------------------------------------------
 #define LC_REDUCE(f, RESULT, KEEP, ...)                                       \
   template <int... Axes, class E, Dim... A>                                   \
   auto f(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {                       \
@@ -166,7 +166,7 @@ auto mode(const Tensor<E, A...>& a, LC_AT) {
 LC_KTH(false, )
 LC_KTH(true, Keepdim, )
 #undef LC_KTH
-// Of all elements or along an axis: quantile<1>(x, 0.5). q may be a tensor; several q are a new first axis.
+// Over all elements or along an axis: quantile<1>(x, 0.5). q may be a tensor; several q form a new first axis.
 #define LC_QUANTILE(f, KEEP, ...)                                                                                   \
   template <class E, Dim... A>                                                                                      \
   auto f(const Tensor<E, A...>& a, double q, __VA_ARGS__ std::string_view interpolation = "linear", LC_AT) {        \
@@ -269,7 +269,7 @@ template <int Steps>
 Tensor<float, Steps> logspace(GraphOf in, double from, double to, double base = 10) {
   return typed::logspace<float, Steps>(in, from, to, base);
 }
-// Vectors as grids, in the order "ij".
+// Grids of vectors, in the order "ij".
 template <class E, Dim N, class... More>
 auto meshgrid(const Tensor<E, N>& first, const More&... more) {
   (require<same_elements<E, typename More::Element>("meshgrid")>(), ...);

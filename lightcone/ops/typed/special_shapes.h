@@ -1,4 +1,4 @@
-// The rules of shapes of order statistics, counts and statistics.
+// Shape inference for order statistics, counts and statistics.
 #pragma once
 
 #include "lightcone/ops/typed/shape.h"
@@ -16,7 +16,7 @@ constexpr Inferred infer_kthvalue(const Shape& a, std::int64_t k, int axis, bool
     return refused(a, "kthvalue", "k is ", k, ", axis ", at, " of ", a, " has ", a.d[at], " elements");
   return infer_reduce("kthvalue", a, &axis, 1, keep);
 }
-// q [m] puts an axis in front; without an axis all elements are one row.
+// q [m] adds a first axis; without an axis, a is flattened.
 constexpr Inferred infer_quantile(const char* op, const Shape& a, const Shape& q, const int* axes, int count,
                                   bool keep) {
   if (q.rank > 1) return refused(a, op, "q has rank 0 or 1, not ", q);
@@ -42,11 +42,11 @@ constexpr Inferred infer_bucketize(const Shape& values, const Shape& boundaries)
 constexpr Inferred infer_cov(const char* op, const Shape& a) {
   if (a.rank > 2) return refused(a, op, "needs [variables, observations] or [observations], not ", a);
   Inferred r;
-  const bool one = a.rank < 2 || (a.d[0].number() && a.d[0].n == 1);  // a variable alone has a number
+  const bool one = a.rank < 2 || (a.d[0].number() && a.d[0].n == 1);  // a single variable has a scalar result
   if (!one) r.out.push(a.d[0]), r.out.push(a.d[0]);
   return r;
 }
-// Of the areas between neighbours, for points at x (or none given) along an axis of y.
+// The shape of areas between neighbours along an axis of y, for points at x if given.
 constexpr Inferred infer_areas(const char* op, const Shape& y, const Shape* x, int axis) {
   if (!is_axis(axis, y)) return bad_axis(op, axis, y);
   const int at = wrap(axis, y.rank);

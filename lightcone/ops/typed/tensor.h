@@ -1,5 +1,5 @@
-// lc::typed::Tensor: an untyped tensor and a promise about it that the C++ compiler checks.
-// typed.h has the operations; operators are here.
+// lc::typed::Tensor: an untyped tensor whose shape and element type the C++ compiler checks. typed.h has the
+// operations; operators are here.
 #pragma once
 
 #include <type_traits>
@@ -13,9 +13,9 @@ namespace lc::typed {
 
 using At = SourceLocation;
 
-// How a sentence gets into an error. C++26 and clang 17 take it as the message of a static_assert;
-// g++ 12 and 13 print it as the argument of a deleted function, in the line "In instantiation of"
-// and again in the line with "error:".
+// Makes an error message a compile error. C++26 and clang 17 accept it as the message of a static_assert; g++ 12 and 13
+// print it as the argument of a deleted function, in the line "In instantiation of" and again in the line with
+// "error:".
 #if (defined(__cpp_static_assert) && __cpp_static_assert >= 202306L) || (defined(__clang__) && __clang_major__ >= 17)
 #if defined(__clang__)
 #pragma clang diagnostic push
@@ -37,7 +37,7 @@ constexpr void require() {
 }
 #endif
 
-// The element types of results follow PyTorch's rules, as those of the untyped operations do.
+// Element types of results, by PyTorch's rules, as in the untyped operations.
 template <class E>
 inline constexpr bool kFloating = is_float(dtype_of<E>::value);
 template <class E>
@@ -64,17 +64,17 @@ consteval Text subtracts() {
 template <class S>
 concept Number = std::is_arithmetic_v<S>;
 
-// Run-time checks behind the promises; in typed.cpp, so that headers stay thin.
+// Run-time checks of typed shapes, defined in typed.cpp to keep headers small.
 lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at);
 lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, std::initializer_list<lc::Dim> dims,
                       const At& at, bool parameter = false);
 lc::Shape reshape_to(lc::Tensor t, const Shape& s);
 lc::Shape stretch_to(lc::Tensor t, const Shape& s);
-lc::Shape extents_in(const GraphOf& in, const Shape& s);  // names are those of the graph; dyn is -1, what is left
-// The range of a named extent in one graph. An Error when the graph has the name with another range already.
+lc::Shape extents_in(const GraphOf& in, const Shape& s);  // names are those of the graph; dyn becomes -1
+// Sets the range of a named extent in one graph. Throws Error if the graph uses the name with another range already.
 void bound(Graph& g, const char* name, std::int64_t low, std::int64_t high);
-// The same for every graph that does not say otherwise, in the whole program. Without it: 1 to 4096. An Error when the
-// name is in use with another range.
+// Sets the default range of a named extent for all graphs of the program; otherwise it is 1 to 4096. Throws Error if
+// the name is already in use with another range.
 void bound(const char* name, std::int64_t low, std::int64_t high);
 
 template <class E, Dim... D>
@@ -84,15 +84,15 @@ auto matmul(const Tensor<E, A...>& a, const Tensor<F, B...>& b, const At& at = A
 template <class E, Shape S, int... I>
 auto tensor_of(std::integer_sequence<int, I...>) -> Tensor<E, S.d[I]...>;
 template <class E, Shape S>
-using TensorOf = decltype(tensor_of<E, S>(std::make_integer_sequence<int, S.rank>()));  // of this shape
-// Always inline: g++ 12 gives two equal shapes that were made in different ways one symbol, and defines it twice.
+using TensorOf = decltype(tensor_of<E, S>(std::make_integer_sequence<int, S.rank>()));  // the typed tensor of shape S
+// Must be inlined: g++ 12 gives equal shapes from different computations one symbol and defines it twice.
 template <class E, Shape S>
 [[gnu::always_inline]] inline TensorOf<E, S> wrap_as(lc::Tensor t) {
   return TensorOf<E, S>(t, 0);
 }
 
-// An operand of an operator and where it stands. Operators cannot take a defaulted argument, but
-// the conversion to this type can.
+// An operand of an operator with its source line. Operators cannot take a defaulted argument, but the conversion to
+// this type can.
 template <class T>
 struct Located {
   T tensor;
@@ -114,7 +114,7 @@ class Tensor : public lc::Tensor {
   }();
 
   Tensor() { require<extents(static_shape)>(); }
-  // Knowing less is free: Tensor<float, 3, 4> is a Tensor<float, dyn, 4>.
+  // Converts to a less specific shape: Tensor<float, 3, 4> is a Tensor<float, dyn, 4>.
   template <class F, Dim... O>
   Tensor(const Tensor<F, O...>& o) : lc::Tensor(o) {
     static_assert(std::is_same_v<E, F>, "element types differ: convert one with to<...>()");
@@ -130,7 +130,7 @@ class Tensor : public lc::Tensor {
     }();
     require<sentence>();
   }
-  // What an untyped tensor is; an Error when the graph is built and it is not.
+  // Makes an untyped tensor typed. Throws Error, when the graph is built, if shape or element type do not match.
   static Tensor from(lc::Tensor t, const At& at = At::current()) {
     return Tensor(check_as(t, static_shape, static_dtype, at), 0);
   }
@@ -148,7 +148,7 @@ class Tensor : public lc::Tensor {
   Tensor<To, D...> to(const At& at = At::current()) const {
     return wrap_as<To, static_shape>(lc::Tensor::to(dtype_of<To>::value, at));
   }
-  // One element of the first axis, which goes away.
+  // Selects one element of the first axis and removes the axis.
   auto operator[](const IndexAt& index) const {
     constexpr Inferred r = infer_select(static_shape, 0);
     require<r.error>();
@@ -199,7 +199,7 @@ LC_IN_PLACE(*)
 LC_IN_PLACE(/)
 #undef LC_IN_PLACE
 
-// ---- with numbers: integers keep integer tensors, floating numbers make them f32 (TensorOrNumber) ----------
+// ---- with numbers: integers keep integer types, floating numbers make them f32 (TensorOrNumber) ------------
 #define LC_SCALAR(OP, RESULT)                                                                                \
   template <class E, Dim... A, Number S>                                                                     \
   auto operator OP(const Tensor<E, A...>& a, S b) {                                                          \

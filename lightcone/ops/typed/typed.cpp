@@ -12,7 +12,7 @@ std::string text(const Shape& s) {
   return t.s;
 }
 
-// The symbol of that name in an expression.
+// Finds a symbol by name in an expression.
 const lc::Dim::Atom* find(const lc::Dim& d, std::string_view name) {
   for (const lc::Dim::Term& t : d.terms())
     for (const lc::Dim::Atom* f : t.factors) {
@@ -22,8 +22,7 @@ const lc::Dim::Atom* find(const lc::Dim& d, std::string_view name) {
     }
   return nullptr;
 }
-// What a name stands for where it is used already. Inputs bring names into a graph; bound() does with a value that
-// nobody reads.
+// Finds the symbol that a graph uses for a name. Inputs introduce names; bound() does so with an unused Index node.
 const lc::Dim::Atom* find(const Graph& g, std::string_view name) {
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input || g[id].op == Op::Index)
@@ -105,7 +104,7 @@ lc::Tensor make_input(Graph& g, const char* name, const Shape& s, DType dtype, s
 
 namespace {
 
-// The tensor's own symbol of that name.
+// Returns the tensor's own symbol of that name, if it has one.
 lc::Dim own(const lc::Tensor& t, const char* name) {
   for (const lc::Dim& d : t.shape())
     if (d.name() == name) return d;

@@ -1,25 +1,23 @@
-// The typed face: shapes the C++ compiler checks.
+// Typed tensors: shapes checked by the C++ compiler.
 //
 //   using lc::typed::Tensor;
 //   Tensor<float, "batch", 784> x = lc::typed::input<float, "batch", 784>(g, "x");
 //   Tensor<float, 784, 10> w = ...;
 //   auto y = softmax<-1>(matmul(x, w));          // Tensor<float, "batch", 10>
 //
-// An extent is a number, a name, or lc::typed::dyn (known when the graph is built). A typed tensor
-// is an untyped lc::Tensor, so every untyped operation takes it and gives an untyped result;
-// Tensor<...>::from(t) and as<...>() make a promise out of what is only known at run time, and
-// check it when the graph is built.
+// An extent is a number, a name, or lc::typed::dyn (known when the graph is built). A typed tensor is an untyped
+// lc::Tensor, so every untyped operation accepts it and returns an untyped result. Tensor<...>::from(t) and as<...>()
+// turn an untyped tensor into a typed one and check it when the graph is built.
 //
-// A mistake is one error, whose lines "In instantiation of" and "error:" say it in words (g++ 12):
+// A mistake is one compile error, whose lines "In instantiation of" and "error:" contain a message (g++ 12):
 //   matmul: [32, 784] x [512, 10]: inner dimensions differ: 784 vs 512
-// Overloads are not constrained: g++ 12 cannot print such types when it is overload resolution that
-// fails, so operations accept everything and assert (require, in tensor.h).
-// The line that follows ("required from here") is the user's.
+// Overloads are unconstrained, because g++ 12 cannot print such types when overload resolution fails: operations accept
+// all types and assert (require, in tensor.h). The line that follows ("required from here") is the user's.
 //
-// `using namespace lc` and `using lc::typed::Tensor` in one scope make the name Tensor ambiguous;
-// in a function, after a `using namespace lc` outside it, the second one wins.
+// `using namespace lc` and `using lc::typed::Tensor` in one scope make the name Tensor ambiguous. In a function, with
+// the `using namespace lc` outside it, the second one wins.
 //
-// Extents, axes and sizes are template arguments, everything else an argument: sum<0, 2>(x),
+// Extents, axes and sizes are template arguments, everything else is a function argument: sum<0, 2>(x),
 // reshape<"batch", 12, 64>(x), conv2d<2, 1>(x, w). Semantics are those of ops.h.
 #pragma once
 
@@ -29,8 +27,8 @@
 
 namespace lc {
 
-// sum<1>(x, keepdim): the axis stays, with an extent of 1. In lc, so that `using namespace lc` is enough to say it:
-// operations are found by their operands, a constant is not.
+// sum<1>(x, keepdim) keeps the axis, with extent 1. It is in lc, so that `using namespace lc` makes it visible:
+// argument-dependent lookup finds operations, but not a constant.
 inline constexpr struct Keepdim {
 } keepdim;
 
@@ -47,7 +45,7 @@ using lc::Keepdim;
   require<r.error>();          \
   return wrap_as<R, r.out>
 
-// An input of the graph; `dims` has an extent for each dyn, in order.
+// Adds an input to the graph; `dims` has an extent for each dyn, in order.
 template <class E, Dim... D>
 Tensor<E, D...> input(Graph& g, const char* name, std::initializer_list<lc::Dim> dims = {}, LC_AT) {
   return Tensor<E, D...>::from(make_input(g, name, Tensor<E, D...>::static_shape, dtype_of<E>::value, dims, at), at);
@@ -281,7 +279,7 @@ LC_REDUCE(logsumexp, FloatOf<E>, false)
 LC_REDUCE(any, bool, false)
 LC_REDUCE(all, bool, false)
 #undef LC_KEEP
-#define LC_KEEP 1, true  // the correction comes first
+#define LC_KEEP 1, true  // the argument `correction` comes first
 LC_REDUCE(var, FloatOf<E>, false)
 LC_REDUCE(stddev, FloatOf<E>, false)
 LC_REDUCE(std, FloatOf<E>, false)
@@ -290,7 +288,7 @@ LC_REDUCE(std, FloatOf<E>, false)
 LC_REDUCE(count_nonzero, std::int64_t, false)
 #undef LC_KEEP
 #undef LC_REDUCE
-// The largest or smallest of all elements; of an axis, with where it stands.
+// The largest or smallest elements along an axis, with their indices.
 template <class T, class I>
 struct ValuesAndIndices {
   T values;
@@ -356,7 +354,7 @@ Tensor<SumOf<E>> prod(const Tensor<E, A...>& a, LC_AT) {
 LC_NORM(false, double p = 2, )
 LC_NORM(true, double p, Keepdim, )
 #undef LC_NORM
-// Of one axis; argmax(x), argmin(x) of all elements in row-major order.
+// Reductions along an axis; argmax(x) and argmin(x) reduce all elements in row-major order.
 #define LC_OF_AXIS(f, RESULT, SOME, KEEP, ...)                                           \
   template <int Axis, class E, Dim... A>                                                 \
   auto f(const Tensor<E, A...>& a, __VA_ARGS__ LC_AT) {                                  \
@@ -423,13 +421,13 @@ template <int First = 0, int Last = -1, class E, Dim... A>
 auto flatten(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_flatten(Tensor<E, A...>::static_shape, First, Last))(lc::flatten(Operand(a, at), First, Last));
 }
-// Elements [Begin, End), every Step-th, by Python's rules.
+// Reads elements [Begin, End), every Step-th, by Python's rules.
 template <int Axis, std::int64_t Begin, std::int64_t End, std::int64_t Step = 1, class E, Dim... A>
 auto slice(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Begin, End, Step))
   (lc::slice(Operand(a, at), Axis, Begin, End, Step));
 }
-// Length elements of an axis from Start on.
+// Reads Length elements of an axis, starting at Start.
 template <int Axis, std::int64_t Start, std::int64_t Length, class E, Dim... A>
 auto narrow(const Tensor<E, A...>& a, LC_AT) {
   static_assert(Length >= 0 && (Start >= 0 || Start + Length <= 0), "narrow: the elements are not in the axis");
@@ -437,7 +435,7 @@ auto narrow(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_slice(Tensor<E, A...>::static_shape, Axis, Start, end, 1))
   (lc::narrow(Operand(a, at), Axis, Start, Length));
 }
-// One element of an axis, which goes away; x[i] is select<0>(x, i).
+// Selects an element of an axis and removes the axis; x[i] is select<0>(x, i).
 template <int Axis, class E, Dim... A>
 auto select(const Tensor<E, A...>& a, lc::Dim index, LC_AT) {
   LC_OUT(E, infer_select(Tensor<E, A...>::static_shape, Axis))(lc::select(Operand(a, at), Axis, index));

@@ -1,11 +1,11 @@
-// The rules of shapes of views, joints and pieces.
+// Shape inference for views, concatenation and splitting.
 #pragma once
 
 #include "lightcone/ops/typed/shape.h"
 
 namespace lc::typed {
 
-// Several numbers as one template argument: split<Sizes{2, 3}, 1>(x).
+// Several numbers as a single template argument: split<Sizes{2, 3}, 1>(x).
 struct Sizes {
   int v[16] = {};
   int count = 0;
@@ -28,7 +28,7 @@ constexpr Inferred infer_arange(std::int64_t start, std::int64_t end, std::int64
   return r;
 }
 
-// Every axis of extent 1 goes away. A name stands for more than one number: it stays.
+// Removes every axis of extent 1. Named extents stay, because their range has other values.
 constexpr Inferred infer_squeeze_all(const Shape& a) {
   Inferred r;
   for (int i = 0; i < a.rank; ++i) {
@@ -51,7 +51,7 @@ constexpr Shape infer_atleast(const Shape& a, int rank) {
   if (s.rank == 2 && rank > 2) s.push(1);
   return s;
 }
-// One of the sizes may be dyn: what is left.
+// A single size may be dyn and is inferred.
 constexpr Inferred infer_unflatten(const Shape& a, int axis, const Shape& sizes) {
   if (!is_axis(axis, a)) return bad_axis("unflatten", axis, a);
   axis = wrap(axis, a.rank);
@@ -116,13 +116,13 @@ constexpr Inferred infer_diagonal(const Shape& a, int offset, int axis1, int axi
   return r;
 }
 
-// ---- pieces ------------------------------------------------------------------------------------------
-// What an axis is cut into: pieces of one size, or of those in a list.
+// ---- splitting ---------------------------------------------------------------------------------------
+// The pieces of an axis: all of one size, or with listed sizes.
 struct Pieces {
   int count = 0;
-  std::int64_t n = 0, size = 0;        // the last piece is what is left
-  int longer = 0;                      // so many of the first have one element more
-  bool listed = false, taken = false;  // taken: pieces of one element, whose axis goes away
+  std::int64_t n = 0, size = 0;        // the last piece takes the rest
+  int longer = 0;                      // number of first pieces with one more element
+  bool listed = false, taken = false;  // taken: pieces of one element, without the axis
   int list[17] = {};
   constexpr std::int64_t extent(int k) const {
     if (listed) return list[k];
@@ -148,7 +148,7 @@ struct Cut {
     return *this;
   }
 };
-// An axis whose extent is a number, which `pieces.n` becomes.
+// Cuts an axis whose extent is a number, stored in `pieces.n`.
 constexpr Cut cut_axis(const char* op, const Shape& a, int axis) {
   Cut c;
   if (!is_axis(axis, a)) return c.refuse(bad_axis(op, axis, a));
@@ -185,7 +185,7 @@ constexpr Cut infer_unbind(const Shape& a, int axis) {
   c.pieces.size = 1, c.pieces.count = static_cast<int>(c.pieces.n), c.pieces.taken = true;
   return c;
 }
-// Of these sizes, of an axis that need not be a number.
+// Cuts by the given sizes; the extent need not be a number.
 constexpr Cut infer_split(const Shape& a, const Sizes& sizes, int axis) {
   Cut c;
   if (!is_axis(axis, a)) return c.refuse(bad_axis("split", axis, a));
@@ -200,7 +200,7 @@ constexpr Cut infer_split(const Shape& a, const Sizes& sizes, int axis) {
     return c.refuse(refused(a, "split", "the sizes add up to ", all, ", the axis has ", n));
   return c;
 }
-// Before each of these places.
+// Cuts before each of the indices.
 constexpr Cut infer_tensor_split(const Shape& a, const Sizes& places, int axis) {
   Cut c = cut_axis("tensor_split", a, axis);
   const std::int64_t n = c.pieces.n;
@@ -215,7 +215,7 @@ constexpr Cut infer_tensor_split(const Shape& a, const Sizes& places, int axis) 
   return c;
 }
 
-// ---- elements elsewhere ------------------------------------------------------------------------------
+// ---- padding, shifting and repeating -----------------------------------------------------------------
 constexpr Inferred infer_repeat(const char* op, const Shape& a, const Sizes& counts) {
   if (counts.count < a.rank) return refused(a, op, counts.count, " counts for the axes of ", a);
   Inferred r;
@@ -247,7 +247,7 @@ constexpr Inferred infer_rot90(const Shape& a, int k, int from, int to) {
   return k % 2 == 0 ? Inferred{a, {}} : infer_transpose(a, from, to);
 }
 
-// ---- joints ------------------------------------------------------------------------------------------
+// ---- concatenation -----------------------------------------------------------------------------------
 constexpr Shape infer_column(const Shape& a) {
   Shape s = a.rank == 0 ? infer_atleast(a, 1) : a;
   if (s.rank == 1) s.push(1);
@@ -257,7 +257,7 @@ template <int Axis, class... More>
 constexpr Inferred infer_joined(const char* op, const Shape& first, const More&... more) {
   Inferred all{first, {}};
   ((all = all.ok() ? infer_concat(all.out, more, Axis) : all), ...);
-  if (!all.ok()) all.error = Text(op).add(all.error.s + 6);  // behind "concat"
+  if (!all.ok()) all.error = Text(op).add(all.error.s + 6);  // replaces the prefix "concat"
   return all;
 }
 

@@ -1,5 +1,4 @@
-// Tensors that begin in a graph, and views, joints and pieces beyond those of typed.h (ops/creation.h, ops/shape.h).
-// Part of typed.h.
+// New tensors, and views, concatenation and splitting beyond typed.h (ops/creation.h, ops/shape.h). Part of typed.h.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@ namespace lc::typed {
   require<r.error>();          \
   return wrap_as<R, r.out>
 
-// ---- creation: zeros<2, 3>(g), zeros<double, "batch", 3>(x); f32 where nothing is said ----------------
+// ---- creation: zeros<2, 3>(g), zeros<double, "batch", 3>(x); the default element type is f32 ----------
 #define LC_FILLED(f)                                                                          \
   template <class E, Dim... D>                                                                \
   Tensor<E, D...> f(GraphOf in) {                                                             \
@@ -103,7 +102,7 @@ template <class E, Dim... A, class F, Dim... B>
 auto expand_as(const Tensor<E, A...>& a, const Tensor<F, B...>& other, LC_AT) {
   LC_OUT(E, infer_broadcast_to(LC_S(E, A), LC_S(F, B)))(lc::expand_as(Operand(a, at), other));
 }
-// All of them of the shape that they broadcast to.
+// Expands all tensors to their common broadcast shape.
 template <class E, Dim... A, class... More>
 auto broadcast_tensors(const Tensor<E, A...>& a, const More&... more) {
   constexpr Inferred r = [] {
@@ -122,7 +121,7 @@ template <class E, Dim... A>
 auto ravel(const Tensor<E, A...>& a, LC_AT) {
   return wrap_as<E, infer_ravel(LC_S(E, A))>(lc::ravel(Operand(a, at)));
 }
-// One of the sizes may be dyn: what is left.
+// A single size may be dyn and is inferred.
 template <int Axis, Dim... To, class E, Dim... A>
 auto unflatten(const Tensor<E, A...>& a, LC_AT) {
   LC_OUT(E, infer_unflatten(LC_S(E, A), Axis, LC_S(E, To)))
@@ -156,7 +155,7 @@ LC_ATLEAST(atleast_2d, 2)
 LC_ATLEAST(atleast_3d, 3)
 #undef LC_ATLEAST
 
-// ---- joints -----------------------------------------------------------------------------------------
+// ---- concatenation ----------------------------------------------------------------------------------
 template <int Axis = 0, std::derived_from<lc::Tensor>... Parts>
 auto concatenate(const Parts&... parts) {
   return typed::concat<Axis>(parts...);
@@ -182,9 +181,9 @@ LC_JOINED(column_stack, 1, infer_column)
 #undef LC_WIDE3
 #undef LC_JOINED
 
-// ---- pieces: an array where all are alike, a tuple otherwise; auto [q, k, v] = chunk<3, -1>(x) ---------
+// ---- splitting: an array of equal pieces, or a tuple; auto [q, k, v] = chunk<3, -1>(x) -----------------
 template <class E, Shape S, int Axis, Pieces P, int K>
-struct PieceOf {  // for g++ 12, which cannot expand such shapes in place
+struct PieceOf {  // g++ 12 cannot expand such shapes in place
   static constexpr Shape shape = P.piece(S, Axis, K);
   using type = TensorOf<E, shape>;
   static type of(const std::vector<lc::Tensor>& parts) { return wrap_as<E, shape>(parts[K]); }
@@ -214,13 +213,13 @@ auto tensor_split(const Tensor<E, A...>& a, LC_AT) {
   LC_PIECES(infer_tensor_split(LC_S(E, A), Sections, Axis))
   (lc::tensor_split(Operand(a, at), Sections, Axis), LC_EACH);
 }
-// split<Sizes{2, 3}>(x): pieces of 2 and 3.
+// split<Sizes{2, 3}>(x) returns pieces of 2 and 3 elements.
 template <Sizes Parts, int Axis = 0, class E, Dim... A>
 auto split(const Tensor<E, A...>& a, LC_AT) {
   LC_PIECES(infer_split(LC_S(E, A), Parts, Axis))
   (lc::split(Operand(a, at), std::vector<lc::Dim>(Parts.begin(), Parts.end()), Axis), LC_EACH);
 }
-// tensor_split<Sizes{2, 5}>(x): before elements 2 and 5.
+// tensor_split<Sizes{2, 5}>(x) splits before elements 2 and 5.
 template <Sizes Places, int Axis = 0, class E, Dim... A>
 auto tensor_split(const Tensor<E, A...>& a, LC_AT) {
   LC_PIECES(infer_tensor_split(LC_S(E, A), Places, Axis))
@@ -233,7 +232,7 @@ auto unbind(const Tensor<E, A...>& a, LC_AT) {
 #undef LC_EACH
 #undef LC_PIECES
 
-// ---- elements elsewhere -----------------------------------------------------------------------------
+// ---- padding, shifting and repeating ----------------------------------------------------------------
 template <class E, Dim... A>
 Tensor<E, A...> roll(const Tensor<E, A...>& a, std::int64_t shift, LC_AT) {
   return wrap_as<E, LC_S(E, A)>(lc::roll(Operand(a, at), shift));

@@ -1,6 +1,6 @@
-// The whole typed face. lightcone.h has its everyday part (typed.h): arithmetic, reductions, products, views, layers,
-// losses, random numbers. Linear algebra, indexing, statistics and images are here, for those who want them checked by
-// the C++ compiler: they would make every program that includes lightcone.h compile a sixth longer.
+// Includes all typed operations. lightcone.h includes the common ones (typed.h): arithmetic, reductions, products,
+// views, layers, losses, random numbers. Typed linear algebra, indexing, statistics and images are only here, because
+// they would increase the compile time of every program that includes lightcone.h by a sixth.
 #pragma once
 
 #include "lightcone/ops/typed/functional.h"

@@ -21,7 +21,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, const Tensor::At& at) 
         throw Error("concat", str_cat(str(x), " and ", str(y), " differ at axis ", i, ": ", versus(x[i], y[i])));
     total = total + p.extent(axis);
   }
-  // each part padded to the whole; a mask decides, because 0 + -0 is not -0
+  // each part is padded to the total length; a mask selects, because 0 + -0 is not -0
   Tensor result;
   Dim start = 0;
   for (const Tensor& p : parts) {
@@ -146,7 +146,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, Scalar valu
   LC_SCOPE("pad");
   axis = wrap_axis(axis, a->rank(), a->shape(), "pad");
   const Dim n = a->extent(axis), total = n + before + after, i = Dim::index(axis, total);
-  if (mode == PadMode::Constant && (before < 0 || after < 0)) {  // a negative padding cuts
+  if (mode == PadMode::Constant && (before < 0 || after < 0)) {  // negative padding cuts
     if ((n + std::min(0, before) + std::min(0, after)).bounds().hi < 0)
       throw Error("pad", str_cat("cutting (", before, ", ", after, ") from ", n, " elements"));
     const Tensor cut = a->slice(axis, std::max(0, -before), n + std::min(0, after));

@@ -56,7 +56,7 @@ Tensor linspace(GraphOf in, double start, double end, int steps, DType dtype) {
   if (steps < 0) throw Error("linspace", str_cat(steps, " steps"));
   const double step = steps > 1 ? (end - start) / (steps - 1) : 0;
   const Tensor i = arange(in.graph, steps, is_float(dtype) ? dtype : DType::F64);
-  // from the nearer end, so that both are met exactly
+  // counts from the nearer end, so that both ends are exact
   const Tensor up = add(mul(i, step), start), down = add(mul(add(i, 1 - steps), step), end);
   const Tensor first = prim::less_than(i, full_like(i, steps / 2));
   return prim::cast(steps > 1 ? prim::where(first, up, down) : up, dtype);

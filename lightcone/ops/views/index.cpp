@@ -7,7 +7,7 @@ using namespace detail;
 
 namespace {
 
-// Python's a[begin:end:step] of one axis; a symbolic extent takes steps forward from a place known now.
+// Python's a[begin:end:step] for one axis; a symbolic extent allows only positive steps from a known start.
 Tensor sliced(const Tensor& t, int axis, const Slice& s) {
   if (!s.begin && !s.end && s.step == 1) return t;
   const Dim n = t.extent(axis);
@@ -24,8 +24,7 @@ struct Picked {
   Tensor index;
 };
 
-// t with the axes that have tensors replaced by the common shape of those. The axes are joined, and one gather of the
-// joined axis reads them all.
+// Replaces the axes indexed by tensors by their common broadcast shape: merges the axes and reads with a single gather.
 Tensor picked(Tensor t, std::vector<Picked> by) {
   Shape common;
   for (const Picked& p : by) {
@@ -45,7 +44,7 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
     if (std::find(moved.begin(), moved.end(), i) == moved.end()) order.push_back(i);
   order.insert(order.begin() + place, moved.begin(), moved.end());
 
-  Tensor flat, outside;  // the place in the joined axis; whether one of the indices is out of range
+  Tensor flat, outside;  // position in the merged axis; whether any index is out of range
   for (const Picked& p : by) {
     const Dim n = t.extent(p.axis);
     const Tensor i = prim::cast(expand_to(p.index, common), DType::I64), size = i.graph().index(i.shape(), n);

@@ -1,4 +1,4 @@
-// Views: how the elements of a tensor are read, without a copy.
+// Views: reading the elements of a tensor without copying.
 #include "lightcone/ops/internal.h"
 
 namespace lc {
@@ -94,7 +94,7 @@ Tensor movedim(Operand a, const IntList& source, const IntList& destination) {
   if (source.size() != destination.size())
     throw Error("movedim", str_cat(source.size(), " axes go to ", destination.size(), " places"));
   if (source.size() == 1 && is_number(a, source[0]) && is_number(a, destination[0])) return a;
-  wrap_axes(source, a, "movedim"), wrap_axes(destination, a, "movedim");  // that none is named twice
+  wrap_axes(source, a, "movedim"), wrap_axes(destination, a, "movedim");  // throws if an axis is named twice
   std::vector<int> order(static_cast<std::size_t>(a->rank()), -1), rest;
   std::vector<bool> moved(order.size());
   for (std::size_t k = 0; k < source.size(); ++k) {
