@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBuffer = 256u << 10, kMostAtOnce = 1u << 30;
 
-// A call, made again for as long as signals interrupt it.
+// Repeats a system call while signals interrupt it.
 template <class Call>
 auto uninterrupted(const Call& call) {
   decltype(call()) r;
@@ -32,23 +32,23 @@ auto uninterrupted(const Call& call) {
   return r;
 }
 
-// Never one of the three standard streams, which a program may have closed: what somebody prints would land in the
-// file.
+// Opens a file with a descriptor above those of the standard streams. A program may have closed these, and its later
+// output would go into the file.
 Descriptor open_in(int folder, const char* name, int flags) {
   Descriptor d(uninterrupted([&] { return ::openat(folder, name, flags | O_CLOEXEC, 0666); }));
   if (!d || d.get() > STDERR_FILENO) return d;
   return Descriptor(::fcntl(d.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
-// Locks what another process has not locked. 0, or the system's reason.
+// Locks a file that no other process has locked. Returns 0 or the system's error number.
 int lock(const Descriptor& d) {
   return uninterrupted([&] { return ::flock(d.get(), LOCK_EX | LOCK_NB); }) == 0 ? 0 : errno;
 }
 
 std::string path_of(const Descriptor& d) { return str_cat("/proc/self/fd/", d.get()); }
 
-// A name that no other save has now: the process and a number. A process elsewhere, of the same number, may have it all
-// the same; the one who finds it taken asks for the next.
+// Returns a name that no other save of this process uses: process id and counter. A process with the same id on another
+// machine may use the same name; then creation fails, and the next name is tried.
 constexpr std::string_view kBegin = ".lightcone-", kEnd = ".tmp";
 std::string fresh_name() {
   static std::atomic<std::uint64_t> next{0};
@@ -60,16 +60,16 @@ bool is_fresh_name(std::string_view name) {
   return name.find_first_not_of("0123456789-") == name.npos;
 }
 
-// Is the open file the regular one that has this name now?
+// True if the open file is the regular file that now has this name.
 bool is_named(const Descriptor& d, const Descriptor& folder, const char* name) {
   struct stat open = {}, named = {};
   return ::fstat(d.get(), &open) == 0 && ::fstatat(folder.get(), name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISREG(named.st_mode) && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
-// What nobody holds a lock of was left behind.
+// Removes the temporary files of which no process holds the lock.
 void remove_abandoned(const Descriptor& folder) {
-  const int listed = ::fcntl(folder.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // closedir() closes it
+  const int listed = ::fcntl(folder.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // closed by closedir()
   const std::unique_ptr<DIR, int (*)(DIR*)> files(listed < 0 ? nullptr : ::fdopendir(listed), ::closedir);
   if (!files) {
     if (listed >= 0) ::close(listed);
@@ -93,7 +93,7 @@ void Descriptor::reset(int fd) {
 void remove_abandoned(const std::string& folder) noexcept {
   try {
     if (const Descriptor d = open_in(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY)) remove_abandoned(d);
-  } catch (...) {  // of no memory: what was left stays
+  } catch (...) {  // out of memory: the files stay
   }
 }
 
@@ -122,7 +122,7 @@ void AtomicFile::fail(std::string_view what) const {
   throw file_error(op_, path_, what, ": ", std::strerror(reason));
 }
 
-// What is to be replaced, behind links, and the folder and name it has.
+// Finds the file to replace, following links, with its folder and its name.
 void AtomicFile::look_at_old(const std::string& path) {
   if (path.find('\0') != path.npos) throw file_error(op_, path, "a path with a NUL in it names no file");
   std::error_code ec;
@@ -143,7 +143,7 @@ void AtomicFile::look_at_old(const std::string& path) {
   folder_name_ = target.has_parent_path() ? target.parent_path().string() : ".";
 }
 
-// Without a name where the system can do that: then even a process that is killed leaves nothing.
+// Creates a file without a name if the system supports that, so that even a killed process leaves nothing.
 void AtomicFile::create() {
 #ifdef O_TMPFILE
   file_ = open_in(folder_.get(), ".", O_TMPFILE | O_WRONLY);
@@ -160,7 +160,7 @@ void AtomicFile::create_named() {
   do {
     temporary_ = fresh_name();
     file_ = open_in(folder_.get(), temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW);
-    // Between its creation and its lock somebody else may have taken the file for an abandoned one.
+    // Between creation and lock, another process may have taken the file for an abandoned one.
     again = file_ ? lock(file_) == EWOULDBLOCK || !is_named(file_, folder_, temporary_.c_str()) : errno == EEXIST;
   } while (again);
   if (file_) return;
@@ -211,7 +211,7 @@ void AtomicFile::commit() {
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0)
     fail("cannot put the new file in its place");
   temporary_.clear();
-  // Some file systems force no folders to the disk and say so by EINVAL.
+  // Some file systems cannot force folders to the disk and report EINVAL.
   if (uninterrupted([&] { return ::fsync(folder_.get()); }) != 0 && errno != EINVAL)
     fail("the new file is in its place, but its folder cannot be forced to the disk");
 }

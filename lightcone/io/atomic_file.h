@@ -1,6 +1,6 @@
-// A file that appears whole or not at all: written under no name or another one in the same folder, forced to the disk,
-// renamed. The other name is a file that its writer has locked, so that the next writer in that folder knows what a
-// killed one left behind, and removes it.
+// AtomicFile writes a file that appears whole or not at all: it is written to an unnamed or temporary file in the same
+// folder, forced to the disk, and renamed. The writer keeps a lock on the temporary file, so that the next writer in
+// the folder recognises files that a killed writer left, and removes them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace lc::io {
 
-// A descriptor that is closed in the end.
+// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -36,35 +36,37 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A folder that one process at a time works in. The lock is the system's (flock): it ends with the process, however
-// that ends, and leaves no trace. Where a file system has no locks, nobody is refused.
+// A lock on a folder, so that one process at a time works in it. It is a lock of the system (flock), which ends with
+// the process in any case and leaves no trace. On a file system without locks no process is refused.
 class FolderLock {
  public:
-  // Error, which begins with `op`, where the folder cannot be opened and where another process has locked it.
+  // Throws Error, beginning with `op`, if the folder cannot be opened or if another process has locked it.
   FolderLock(const std::string& op, const std::string& folder);
 
  private:
   Descriptor folder_;
 };
 
-// Removes what writers that were killed left in a folder, and nothing of those that live.
+// Removes the temporary files that killed writers left in a folder; those of living writers stay.
 void remove_abandoned(const std::string& folder) noexcept;
 
+// A file that replaces another one on commit().
 class AtomicFile {
  public:
-  // `op` is what Errors begin with. Error when `path` is there and is no regular file, or nothing can be created beside
-  // it.
+  // `op` begins the message of every Error. Throws Error if `path` exists and is not a regular file, or if no file can
+  // be created in its folder.
   AtomicFile(std::string op, const std::string& path);
-  // Without commit() the old file stays, and nothing beside it.
+  // Without commit() the old file stays, and the new one is removed.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Appends bytes. Throws Error if the disk is full or the system fails.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  std::uint64_t size() const { return size_; }  // what was written so far
-  // Forces everything to the disk, then puts it in the place of the old file. The Error of a folder that cannot be
-  // forced to the disk afterwards says that the new file is in place.
+  std::uint64_t size() const { return size_; }  // bytes written so far
+  // Forces everything to the disk, then replaces the old file. If the folder cannot be forced to the disk after that,
+  // the Error states that the new file is in place.
   void commit();
 
  private:
@@ -76,12 +78,12 @@ class AtomicFile {
   void write_through(std::span<const std::byte> bytes);
   [[noreturn]] void fail(std::string_view what) const;  // with the system's reason
 
-  std::string op_, path_;                       // as the caller knows it
-  std::string folder_name_, name_, temporary_;  // the last two within the folder; "": there is no other name now
+  std::string op_, path_;                       // as given by the caller
+  std::string folder_name_, name_, temporary_;  // name_ and temporary_ are within the folder; "": no temporary name
   Descriptor folder_, file_;
-  int mode_ = -1;  // of the file that is replaced
+  int mode_ = -1;  // permissions of the replaced file; -1: none
   std::uint64_t size_ = 0;
-  std::vector<std::byte> buffer_;  // small writes, gathered
+  std::vector<std::byte> buffer_;  // collects small writes
 };
 
 }  // namespace lc::io

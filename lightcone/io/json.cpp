@@ -14,7 +14,7 @@ namespace lc::io {
 using Kind = Json::Kind;
 constexpr std::size_t kMaxDepth = 64, kMaxFile = 256u << 20;
 
-// Receives what nlohmann's parser reads.
+// Receives the events of nlohmann's parser.
 class JsonBuilder {
  public:
   JsonBuilder(JsonDocument& d, std::string_view path) : d_(d), path_(path) {}
@@ -26,7 +26,7 @@ class JsonBuilder {
     return put(
         v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? Kind::TooLarge : Kind::Integer, v);
   }
-  // The parser has asked the C locale, and put its decimal point, or the first byte of it, in the place of ours.
+  // The parser replaces the decimal point by the one of the C locale, or by its first byte; this restores it.
   bool number_float(double, std::string digits) {
     for (char& c : digits)
       if ((c < '0' || c > '9') && c != '+' && c != '-' && c != 'e' && c != 'E') c = '.';
@@ -40,7 +40,7 @@ class JsonBuilder {
     count();
     return text(s);
   }
-  bool binary(nlohmann::json::binary_t&) { return false; }  // not in text
+  bool binary(nlohmann::json::binary_t&) { return false; }  // does not occur in text
   bool start_object(std::size_t) { return open(Kind::Object); }
   bool start_array(std::size_t) { return open(Kind::Array); }
   bool end_object() { return close(); }
@@ -50,7 +50,7 @@ class JsonBuilder {
   }
 
  private:
-  // One more member of what is open; an object's names are not counted.
+  // Counts a member of the open container. In an object, names are not counted.
   void count() {
     if (open_.empty()) return;
     Json::Node& n = d_.nodes_[open_.back()];
@@ -84,10 +84,10 @@ class JsonBuilder {
   JsonDocument& d_;
   std::string_view path_;
   std::vector<std::size_t> open_;
-  bool named_ = false;  // the name of the next member was read
+  bool named_ = false;  // true after the name of a member
 };
 
-// No text has more values than this many; commas within strings make it too large, never too small.
+// Upper bound of the number of values in the text. Commas within strings make it larger, never smaller.
 JsonDocument::JsonDocument(std::string_view text, std::string_view path, Budget& budget) {
   if (text.size() > kMaxFile) throw file_error("load", path, "too large for JSON: ", text.size(), " bytes");
   const auto marks =
@@ -95,7 +95,7 @@ JsonDocument::JsonDocument(std::string_view text, std::string_view path, Budget&
   const std::size_t most = static_cast<std::size_t>(marks) + 2;
   budget.parsed(text.size());
   budget.take(most, sizeof(Json::Node));
-  budget.take(4, text.size());  // the texts, and what the parser keeps of the one it reads
+  budget.take(4, text.size());  // the texts, and the parser's copy of the current one
   nodes_.reserve(most);
   texts_.reserve(text.size());
   JsonBuilder builder(*this, path);

@@ -1,5 +1,5 @@
-// JSON as the readers need it: parsed in one pass into a flat list of small nodes, so that its cost is known from the
-// text beforehand (16 bytes for each comma, colon and bracket) and nothing recurses.
+// A JSON parser for the readers: it parses in one pass into a flat list of small nodes, so its memory is bounded by the
+// text in advance (16 bytes for each comma, colon and bracket), and nothing recurses.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace lc::io {
 
-// A value of a JsonDocument, which must outlive it. Free to copy.
+// A value of a JsonDocument, which must outlive it. Cheap to copy.
 class Json {
  public:
   enum class Kind : std::uint8_t { Missing, Null, Bool, Integer, TooLarge, Real, String, Array, Object };
-  struct Node {                // a container is followed by its members; of an object's, each follows its name
-    std::uint64_t value = 0;   // a number's bits, a text's place, a container's count
-    std::uint32_t extent = 0;  // a text's length; nodes of a container, itself included
+  struct Node {                // a container is followed by its members; in an object each member follows its name
+    std::uint64_t value = 0;   // bits of a number, offset of a text, number of members of a container
+    std::uint32_t extent = 0;  // length of a text; number of nodes of a container, itself included
     Kind kind = Kind::Missing;
   };
   struct Member;
@@ -28,14 +28,15 @@ class Json {
   Json(const Node* node, const char* texts) : node_(node), texts_(texts) {}
   Kind kind() const { return node_ ? node_->kind : Kind::Missing; }
   bool is(Kind k) const { return kind() == k; }
-  // Nothing there, or null.
+  // True if the value is missing or null.
   bool absent() const { return is(Kind::Missing) || is(Kind::Null); }
-  std::size_t size() const;                     // members of an array or object, otherwise 0
-  Json operator[](std::string_view key) const;  // the last member of that name; Missing where there is none
-  Json operator[](std::size_t i) const;         // of an array
-  Iterator begin() const;                       // in the order of the text
+  std::size_t size() const;                     // number of members of an array or object, otherwise 0
+  Json operator[](std::string_view key) const;  // the last member of that name; Missing if there is none
+  Json operator[](std::size_t i) const;         // element of an array; Missing if there is none
+  Iterator begin() const;                       // iterates in the order of the text
   Iterator end() const;
-  std::string_view text() const;  // "" when it is no string
+  std::string_view text() const;  // "" if it is not a string
+  // The value if it has this kind, otherwise nullopt.
   std::optional<bool> flag() const;
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;
@@ -63,10 +64,11 @@ class Json::Iterator {
   bool named_;
 };
 
+// A parsed text. It owns the nodes.
 class JsonDocument {
  public:
-  // Error, beginning with `path`, when the text is no JSON or nested more than 64 deep, or the budget does not allow
-  // it.
+  // Throws Error, beginning with `path`, if the text is not JSON, if it is nested more than 64 levels deep, or if the
+  // budget does not allow it.
   JsonDocument(std::string_view text, std::string_view path, Budget& budget);
   Json root() const { return {nodes_.data(), texts_.data()}; }
 
@@ -76,7 +78,7 @@ class JsonDocument {
   std::string texts_;
 };
 
-// A file's; `file` is its path.
+// Reads and parses the file with this path.
 JsonDocument read_json(const std::string& file, Budget& budget);
 
 }  // namespace lc::io

@@ -14,16 +14,16 @@ namespace lc {
 
 namespace {
 
-// A path may come from another file, an index of shards.
+// Quotes a path safely: it may come from another file, such as an index of shards.
 std::string named(const std::string& path) { return "'" + printable(path, 500) + "'"; }
 
-// A regular file that is not empty.
+// An open regular file that is not empty.
 struct Opened {
   int fd = -1;
   std::size_t size = 0;
   explicit Opened(const std::string& path) {
     do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (fd < 0 && errno == EINTR);  // a slow file system waits
+    while (fd < 0 && errno == EINTR);  // on a slow file system a signal may interrupt the wait
     if (fd < 0) throw Error("load", str_cat("cannot open ", named(path), ": ", std::strerror(errno)));
     try {
       check(path);
@@ -49,7 +49,7 @@ struct Opened {
 
 }  // namespace
 
-// Maps the file itself, or, without one, fresh memory.
+// Maps the file or, if there is no descriptor, anonymous memory.
 std::shared_ptr<MappedFile> MappedFile::map(const std::string& path, std::size_t size, int fd) {
   const bool file = fd >= 0;
   void* p = ::mmap(nullptr, size, file ? PROT_READ : PROT_READ | PROT_WRITE,

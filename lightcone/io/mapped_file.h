@@ -1,4 +1,4 @@
-// The bytes of a file: mapped into memory, read-only, or a copy of them.
+// MappedFile: the bytes of a file, mapped into memory read-only, or a copy of them.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -11,27 +11,29 @@
 
 namespace lc {
 
+// The bytes of a file. Shared by everything that refers to them.
 class MappedFile {
  public:
-  // Error when the file is missing, not readable, not a regular file, or empty.
-  // A file that becomes shorter while it is mapped takes its pages away: reading them is a SIGBUS, which ends the
-  // process. Where others may write to the file, read() it.
+  // Maps a file. Throws Error if it is missing, not readable, not a regular file, or empty. If the file is truncated
+  // while it is mapped, reading the lost pages raises SIGBUS, which ends the process. If others may write to the file,
+  // use read().
   static std::shared_ptr<const MappedFile> open(const std::string& path);
-  // The same, copied: nothing that happens to the file later matters. Error also when it has more than `limit` bytes.
+  // Copies a file into memory, so that later changes of the file do not matter. Also throws Error if it has more than
+  // `limit` bytes.
   static std::shared_ptr<const MappedFile> read(const std::string& path,
                                                 std::size_t limit = std::numeric_limits<std::size_t>::max());
-  // Bytes that are already in memory (a model built into a program); they must outlive the object.
+  // Refers to bytes that are already in memory (a model built into a program). They must outlive the object.
   static std::shared_ptr<const MappedFile> view(std::string name, std::span<const std::byte> bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  std::span<const std::byte> bytes() const { return bytes_; }
-  const std::string& path() const { return path_; }
-  // These bytes will not be read soon: their memory goes back to the system, and is filled from the
-  // file again if they are. (A copy stays: nothing could fill it.)
+  std::span<const std::byte> bytes() const { return bytes_; }  // the contents of the file
+  const std::string& path() const { return path_; }            // the path, or the name of a view
+  // Hints that these bytes will not be read soon. The system reclaims their memory and reads them from the file again
+  // if necessary. It does nothing for a copy, which nothing could restore.
   void release(std::span<const std::byte> part) const;
-  // These bytes will be read soon: the system begins to fetch them, and the call does not wait for it.
+  // Hints that these bytes will be read soon. The system starts to read them, and the call does not wait.
   void prefetch(std::span<const std::byte> part) const;
 
  private:
@@ -39,7 +41,7 @@ class MappedFile {
   static std::shared_ptr<MappedFile> map(const std::string& path, std::size_t size, int fd);
   std::string path_;
   std::span<const std::byte> bytes_;
-  bool mapped_ = false, owned_ = false;  // from the file; by this object at all
+  bool mapped_ = false, owned_ = false;  // mapped_: from a file; owned_: unmapped by the destructor
 };
 
 }  // namespace lc

@@ -13,8 +13,8 @@ bool moves_or_hides(std::uint32_t c) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
     case UTF8PROC_CATEGORY_CC:  // controls
     case UTF8PROC_CATEGORY_CF:  // bidi controls, joiners, tags
-    case UTF8PROC_CATEGORY_CN:  // no character
-    case UTF8PROC_CATEGORY_CO:  // private: a terminal's font may mean anything by it
+    case UTF8PROC_CATEGORY_CN:  // unassigned
+    case UTF8PROC_CATEGORY_CO:  // private use: its meaning depends on the terminal's font
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP: return true;
     default: return false;
@@ -22,8 +22,8 @@ bool moves_or_hides(std::uint32_t c) {
 }
 bool controls(std::uint32_t c) { return c != '\n' && c != '\t' && (c < 32 || (c >= 127 && c < 160)); }
 
-// Appends the text, with what `bad` names and what is not UTF-8 spelled out, up to `limit` bytes; false: there was
-// more.
+// Appends up to `limit` bytes of the text, with invalid UTF-8 and characters for which `bad` is true spelled out.
+// Returns false if the text is longer.
 template <class Bad>
 bool spell(std::string& out, std::string_view text, std::size_t limit, const Bad& bad) {
   for (std::size_t at = 0; at < text.size();) {

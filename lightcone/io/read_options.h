@@ -1,4 +1,4 @@
-// What reading a file may cost: the caller's options, and the account every reader keeps of its memory.
+// Limits of the cost of reading a file: the caller's options, and the account that each reader keeps of its memory.
 #pragma once
 
 #include <cstddef>
@@ -6,29 +6,32 @@
 
 namespace lc {
 
+// Options of all readers.
 struct ReadOptions {
-  // Weights stay in the mapped file. false: they are read into memory, where nobody can change them or cut them short
-  // (which ends a process that has them mapped).
+  // true: weights are read from the mapped file. false: the file is read into memory, where no other process can change
+  // or truncate it (truncation of a mapped file ends the process).
   bool map = true;
-  // The most bytes a reader may take for what it makes of a file: tables of tensors, metadata, vocabularies and their
-  // indexes, besides the bytes of the file itself. More is an Error. 0: 32 MB, and 16 bytes for each byte that was
-  // parsed (headers, JSON, vocabularies: not the tensors' values).
+  // The maximum memory in bytes for the results of a reader (tables of tensors, metadata, vocabularies and their
+  // indexes), besides the bytes of the file itself. Beyond it, readers throw Error. 0: 32 MB plus 16 bytes per parsed
+  // byte (headers, JSON, vocabularies; not the values of tensors).
   std::size_t memory = 0;
 };
 
-// One account for everything one call reads. A reader takes from it before it allocates, so that a file which lies
-// about a size is refused and not believed.
+// The account of one call that reads. A reader takes from it before it allocates, so that a file that states a false
+// size is refused.
 class Budget {
  public:
   static constexpr std::size_t kFloor = 32u << 20, kEachByte = 16;
 
   explicit Budget(const ReadOptions& o, std::string path) : limit_(o.memory), path_(std::move(path)) {}
-  void parsed(std::size_t bytes) { parsed_ += bytes; }  // so much more of the files was, or is about to be, parsed
+  // Counts bytes of the files that were parsed, or are about to be.
+  void parsed(std::size_t bytes) { parsed_ += bytes; }
   void take(std::size_t bytes) { take(1, bytes); }
-  void take(std::size_t count, std::size_t each);  // Error when there is not enough left
-  std::size_t limit() const { return limit_ ? limit_ : kFloor + kEachByte * parsed_; }
-  std::size_t taken() const { return taken_; }
-  bool refused() const { return refused_; }  // take() found too little left, once
+  // Takes memory from the account. Throws Error if not enough is left.
+  void take(std::size_t count, std::size_t each);
+  std::size_t limit() const { return limit_ ? limit_ : kFloor + kEachByte * parsed_; }  // in bytes
+  std::size_t taken() const { return taken_; }                                          // in bytes
+  bool refused() const { return refused_; }                                             // true after take() threw
 
  private:
   std::size_t limit_, parsed_ = 0, taken_ = 0;

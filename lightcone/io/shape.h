@@ -1,4 +1,4 @@
-// Shapes that a file states.
+// Checks of shapes that a file states.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace lc::io {
 
-// How many elements a shape has; nothing when an extent is negative, or when its extents together are larger than any
-// memory, even where one is 0.
+// Returns the number of elements of a shape; nullopt if an extent is negative, or if the product of the extents is
+// larger than any memory, even if one of them is 0.
 std::optional<std::int64_t> elements_of(std::span<const std::int64_t> shape);
 
 }  // namespace lc::io

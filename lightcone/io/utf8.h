@@ -1,4 +1,4 @@
-// UTF-8, strictly: no overlong forms, surrogates or truncated sequences.
+// Strict UTF-8: no overlong forms, surrogates or truncated sequences.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,13 @@
 
 namespace lc {
 
-// Length of the valid sequence at text[at], 0 when there is none.
+// Returns the length of the valid sequence at text[at], 0 if there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at);
-// Throws the Error "what: not UTF-8: byte 0x.. at offset n".
+// Throws Error "what is not UTF-8: byte 0x.. at offset n" if the text is not valid.
 void require_utf8(std::string_view text, std::string_view what);
-std::uint32_t utf8_decode(std::string_view text, std::size_t at, std::size_t* length);  // of valid text
+// Decodes the code point at text[at] and stores its length. Invalid bytes give U+FFFD and length 1.
+std::uint32_t utf8_decode(std::string_view text, std::size_t at, std::size_t* length);
+// Appends a code point as UTF-8.
 void utf8_append(std::string& out, std::uint32_t codepoint);
 
 }  // namespace lc

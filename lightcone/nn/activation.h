@@ -1,6 +1,5 @@
-// Layers that act on each element by itself: the activations of torch.nn, dropout, and softmax, which acts along an
-// axis. They have no parameters, but PReLU. Options have torch's names and defaults: Sequential<..., nn::ReLU>,
-// LeakyReLU{0.2}.
+// Elementwise layers: the activations of torch.nn and dropout; and softmax, which acts along an axis. Only PReLU has
+// parameters. Options have torch's names and defaults: Sequential<..., nn::ReLU>, LeakyReLU{0.2}.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -9,7 +8,8 @@
 
 namespace lc::nn {
 
-// A layer that calls a function of the tensor `a` and its options; integers become f32, or stay.
+// Defines visit() and the call operator of a layer that computes `call`, a function of the operand `a` and the layer's
+// options. `typed_as` is as_float_typed if the function converts integers to f32, as_typed if it keeps the type.
 #define LC_CALL_AS(typed_as, call)                                  \
   void visit(Visitor&) {}                                           \
   template <class X>                                                \
@@ -17,6 +17,7 @@ namespace lc::nn {
     const Operand a(x, at);                                         \
     return typed_as(x, call);                                       \
   }
+// Layers with the names of torch.nn. This group converts integers to f32.
 #define LC_FUNCTION(Name, call)          \
   struct Name {                          \
     LC_CALL_AS(as_float_typed, lc::call) \
@@ -31,12 +32,13 @@ LC_FUNCTION(Softsign, softsign(a))
 LC_FUNCTION(Tanhshrink, tanhshrink(a))
 LC_FUNCTION(Hardswish, hardswish(a))
 LC_FUNCTION(Hardsigmoid, hardsigmoid(a))
-LC_FUNCTION(Exp, exp(a))  // these are not in torch.nn; others have them as layers
+LC_FUNCTION(Exp, exp(a))  // from here to Cos: not in torch.nn; other libraries have these layers
 LC_FUNCTION(Log, log(a))
 LC_FUNCTION(Sqrt, sqrt(a))
 LC_FUNCTION(Sin, sin(a))
 LC_FUNCTION(Cos, cos(a))
 #undef LC_FUNCTION
+// This group keeps the type of its operand.
 #define LC_FUNCTION(Name, call)    \
   struct Name {                    \
     LC_CALL_AS(as_typed, lc::call) \
@@ -47,63 +49,75 @@ LC_FUNCTION(Square, square(a))
 LC_FUNCTION(Abs, abs(a))
 #undef LC_FUNCTION
 
+// The formula of GELU: None is exact (erf), Tanh the approximation by tanh.
 enum class Approximate : std::uint8_t { None, Tanh };
+// torch.nn.GELU: x times the standard normal distribution function at x.
 struct GELU {
   Approximate approximate = Approximate::None;
   LC_CALL_AS(as_float_typed, approximate == Approximate::Tanh ? gelu_tanh(a) : gelu(a))
 };
+// torch.nn.LeakyReLU: max(0, x) + negative_slope min(0, x).
 struct LeakyReLU {
   double negative_slope = 0.01;
   LC_CALL_AS(as_typed, leaky_relu(a, negative_slope))
 };
+// torch.nn.ELU: x if x > 0, alpha (exp(x) - 1) otherwise.
 struct ELU {
   double alpha = 1;
   LC_CALL_AS(as_float_typed, elu(a, alpha))
 };
+// torch.nn.CELU: max(0, x) + min(0, alpha (exp(x / alpha) - 1)).
 struct CELU {
   double alpha = 1;
   LC_CALL_AS(as_float_typed, celu(a, alpha))
 };
+// torch.nn.Softplus: log(1 + exp(beta x)) / beta, and x itself if beta x is above the threshold.
 struct Softplus {
   double beta = 1, threshold = 20;
   LC_CALL_AS(as_float_typed, softplus(a, beta, threshold))
 };
+// torch.nn.Hardtanh: x clamped to [min_val, max_val].
 struct Hardtanh {
   double min_val = -1, max_val = 1;
   LC_CALL_AS(as_typed, hardtanh(a, min_val, max_val))
 };
+// torch.nn.Hardshrink: x if |x| > lambd, 0 otherwise.
 struct Hardshrink {
   double lambd = 0.5;
   LC_CALL_AS(as_typed, hardshrink(a, lambd))
 };
+// torch.nn.Softshrink: x moved towards 0 by lambd, 0 if |x| <= lambd.
 struct Softshrink {
   double lambd = 0.5;
   LC_CALL_AS(as_typed, softshrink(a, lambd))
 };
-// x above the threshold, `value` elsewhere.
+// torch.nn.Threshold: x if it is above the threshold, `value` otherwise.
 struct Threshold {
   double threshold, value;
   LC_CALL_AS(as_typed, lc::threshold(a, threshold, value))
 };
+// torch.nn.Softmax along axis `dim`.
 struct Softmax {
   int dim = -1;
   LC_CALL_AS(as_float_typed, softmax(a, dim))
 };
+// torch.nn.Softmin, softmax(-x), along axis `dim`.
 struct Softmin {
   int dim = -1;
   LC_CALL_AS(as_float_typed, softmin(a, dim))
 };
+// torch.nn.LogSoftmax along axis `dim`.
 struct LogSoftmax {
   int dim = -1;
   LC_CALL_AS(as_float_typed, log_softmax(a, dim))
 };
-// Over the channels of [batch, channels, height, width].
+// torch.nn.Softmax2d: softmax over the channels of [batch, channels, height, width] or [channels, height, width].
 struct Softmax2d {
   LC_CALL_AS(as_float_typed, softmax(a, -3))
 };
 #undef LC_CALL_AS
 
-// The first half of an axis times the sigmoid of the second.
+// torch.nn.GLU: the first half of axis `Dim` times the sigmoid of the second half.
 template <int Dim = -1>
 struct GLU {
   void visit(Visitor&) {}
@@ -129,7 +143,8 @@ struct GLU {
   }
 };
 
-// max(0, x) + weight min(0, x): one weight for all, or one for each channel, axis 1, which begin at `init`.
+// torch.nn.PReLU: max(0, x) + weight min(0, x). The weight is one number, or one for each channel (axis 1); it is
+// initialised to `init`.
 class PReLU {
  public:
   explicit PReLU(std::int64_t num_parameters = 1, double init = 0.25)
@@ -148,8 +163,8 @@ class PReLU {
   float init_;
 };
 
-// Negative elements are multiplied by a number from [lower, upper) each while the model trains, by the mean of both
-// after.
+// torch.nn.RReLU: in training each negative element is multiplied by a random number from [lower, upper), in inference
+// by the mean of the two bounds.
 class RReLU : public AsksForMode<"RReLU: say whether the model trains: rrelu(x, mode)"> {
  public:
   RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3) : lower_(lower), upper_(upper) {}
@@ -170,7 +185,8 @@ class RReLU : public AsksForMode<"RReLU: say whether the model trains: rrelu(x, 
   double lower_, upper_;
 };
 
-// Elements are zero with probability p and the others larger by 1 / (1 - p), while the model trains.
+// torch.nn.Dropout: in training an element becomes 0 with probability p, and the others are multiplied by 1 / (1 - p).
+// In inference x is unchanged.
 class Dropout : public AsksForMode<"Dropout: say whether the model trains: dropout(x, mode)"> {
  public:
   Dropout(double p = 0.5) : p_(p) {}
@@ -188,7 +204,7 @@ class Dropout : public AsksForMode<"Dropout: say whether the model trains: dropo
  private:
   double p_;
 };
-// The same of whole channels: x [batch, channels, ...] (torch.nn.Dropout1d to 3d).
+// torch.nn.Dropout1d to 3d: the same for whole channels of x [batch, channels, ...].
 class ChannelDropout : public AsksForMode<"Dropout: say whether the model trains: dropout(x, mode)"> {
  public:
   ChannelDropout(double p = 0.5) : p_(p) {}
@@ -213,8 +229,9 @@ class ChannelDropout : public AsksForMode<"Dropout: say whether the model trains
 using Dropout1d = ChannelDropout;
 using Dropout2d = ChannelDropout;
 using Dropout3d = ChannelDropout;
-// G. Klambauer et al., "Self-normalizing neural networks", 2017: behind SELU. What is dropped becomes the value that
-// SELU tends to, and all is scaled so that mean and variance stay.
+// torch.nn.AlphaDropout, to be used after SELU: dropped elements get the limit of SELU for large negative x, and the
+// result is scaled and shifted to keep mean and variance. G. Klambauer et al., "Self-normalizing neural networks",
+// 2017.
 class AlphaDropout : public AsksForMode<"AlphaDropout: say whether the model trains: dropout(x, mode)"> {
  public:
   AlphaDropout(double p = 0.5) : p_(p) {}

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 const Init xavier = [](const init::Extents& s, const init::Source& from) { return init::xavier_uniform(s, from); };
 
-// softmax(q k^T / sqrt(d)) where the mask lets it look; keys and values may have fewer heads.
+// Attention weights, softmax(q k^T / sqrt(d)), with masked keys excluded. Keys may have fewer heads than queries.
 lc::Tensor weights_of(const lc::Tensor& q, lc::Tensor k, const lc::Tensor& mask) {
   const auto d = static_cast<double>(*q.extent(-1).constant());
   const auto group = *q.extent(1).constant() / *k.extent(1).constant();
@@ -20,7 +20,7 @@ lc::Tensor weights_of(const lc::Tensor& q, lc::Tensor k, const lc::Tensor& mask)
   return softmax(is_float(mask.dtype()) ? scores + mask : masked_fill(scores, logical_not(mask), kNever), -1);
 }
 
-// [queries, keys]: true where key j is not behind query i, which stands behind `past` others.
+// Causal mask, bool [queries, keys]: true if key j <= past + i for query i.
 lc::Tensor lower(Graph& g, const Dim& queries, const Dim& keys, const Dim& past = 0) {
   const Shape s{queries, keys};
   return g.index(s, Dim::index(1, keys)) <= g.index(s, past + Dim::index(0, queries));
@@ -66,8 +66,8 @@ lc::Tensor MultiheadAttention::projected(Part p, const lc::Tensor& x) const {
   return y.reshape({x.extent(0), x.extent(1), rows_of(p) / head(), head()}).permute({0, 2, 1, 3});
 }
 
-// What the masks say together, for scores [b, heads, n, m]: bool, true where a query looks, or floating, to be added;
-// undefined where nothing is masked.
+// Combines all masks into one for the scores [b, heads, n, m]: bool (true: attend) or floating (added to the scores).
+// The result is undefined if nothing is masked.
 lc::Tensor MultiheadAttention::mask(const AttentionMasks& m, const Dim& batch, const Dim& n, const Dim& keys,
                                     Graph& g) const {
   lc::Tensor look, added;
@@ -95,7 +95,7 @@ lc::Tensor MultiheadAttention::mask(const AttentionMasks& m, const Dim& batch, c
   return where(look, added, kNever);
 }
 
-lc::Tensor MultiheadAttention::output(const lc::Tensor& y) const {  // [b, heads, n, head]
+lc::Tensor MultiheadAttention::output(const lc::Tensor& y) const {  // y is [b, heads, n, head]
   const lc::Tensor joined = y.permute({0, 2, 1, 3}).reshape({y.extent(0), y.extent(2), width_});
   return o_.bias ? linear(joined, out_proj_weight, out_proj_bias) : linear(joined, out_proj_weight);
 }

@@ -5,36 +5,38 @@
 
 namespace lc::nn {
 
+// Options of MultiheadAttention. `dropout`, `bias`, `kdim` and `vdim` are those of torch.
 struct AttentionLayerOptions {
-  double dropout = 0;  // of the weights of attention
+  double dropout = 0;  // probability of dropping an attention weight
   bool bias = true;
-  bool causal = false;    // a place looks at itself and at what is before it, in each call
-  std::int64_t kdim = 0;  // width of keys and
-  std::int64_t vdim = 0;  // of values; 0: the layer's
-  int kv_heads = 0;       // heads of keys and values, which divide `heads`: grouped queries; 0: as many
+  bool causal = false;    // in every call each position attends to itself and to earlier positions only
+  std::int64_t kdim = 0;  // width of the keys; 0: the layer's width
+  std::int64_t vdim = 0;  // width of the values; 0: the layer's width
+  int kv_heads = 0;       // heads of keys and values, a divisor of `heads` (grouped-query attention); 0: `heads`
 };
 
-// Who looks where, as in torch: true in a bool mask means "not there", a floating mask is added to the scores. A place
-// that may look nowhere gives NaN.
+// Masks as in torch: true in a bool mask excludes a key, and a floating mask is added to the scores. If all keys of a
+// query are excluded, its output is NaN.
 struct AttentionMasks {
   lc::Tensor key_padding_mask = {};  // [batch, keys]
   lc::Tensor attn_mask = {};         // [queries, keys] or [batch * heads, queries, keys]
-  bool causal = false;               // torch: attn_mask=generate_square_subsequent_mask(n)
+  bool causal = false;               // as attn_mask=generate_square_subsequent_mask(n) in torch
 };
 
-// Keys and values of the places so far, states of a graph that decode() writes.
+// Keys and values of the positions so far, held in states of a graph that decode() assigns.
 struct KeyValueCache {
   lc::Tensor keys, values;  // [batch, kv_heads, capacity, width / heads]
-  Dim past;                 // how many places there are
+  Dim past;                 // number of positions in the cache
 };
 
-// Parameters in_proj_weight [3 width, width], in_proj_bias, out_proj.weight, out_proj.bias; where kdim or vdim is
-// another width q_proj_weight [width, width], k_proj_weight [width, kdim], v_proj_weight [width, vdim] in place of the
-// first. With kv_heads the rows of keys and values are kv_heads * (width / heads). Weights begin xavier_uniform, that
-// of out_proj as a Linear's, biases at 0. Sequences are [batch, length, width], or [length, width].
+// Parameters: in_proj_weight [3 width, width], in_proj_bias, out_proj.weight and out_proj.bias. If kdim or vdim is not
+// the layer's width, q_proj_weight [width, width], k_proj_weight [width, kdim] and v_proj_weight [width, vdim] replace
+// in_proj_weight. With kv_heads, keys and values have kv_heads * (width / heads) rows each. Weights are initialised by
+// xavier_uniform, except out_proj.weight, which is initialised as in Linear; biases begin at 0. Sequences are
+// [batch, length, width] or [length, width].
 class MultiheadAttention {
  public:
-  // Error unless `heads` divides `width` and kv_heads divides `heads`.
+  // Throws Error if `heads` does not divide `width`, or kv_heads does not divide `heads`.
   MultiheadAttention(std::int64_t width, int heads, const AttentionLayerOptions& o = {});
   void visit(Visitor& v);
   // Self-attention: x [b, n, width] -> [b, n, width].
@@ -43,40 +45,44 @@ class MultiheadAttention {
   X operator()(const X& x, Mode& mode, const At& at = At::current()) const {
     return (*this)(x, x, x, AttentionMasks(), mode, at);
   }
+  // Self-attention with masks.
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& x, const AttentionMasks& masks, Mode& mode, const At& at = At::current()) const {
     return (*this)(x, x, x, masks, mode, at);
   }
-  // query [b, n, width], key [b, m, kdim] and value [b, m, vdim] -> [b, n, width].
+  // Cross-attention: query [b, n, width], key [b, m, kdim] and value [b, m, vdim] -> [b, n, width].
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& query, const lc::Tensor& key, const lc::Tensor& value, Mode& mode,
                const At& at = At::current()) const {
     return (*this)(query, key, value, AttentionMasks(), mode, at);
   }
+  // Cross-attention with masks.
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& query, const lc::Tensor& key, const lc::Tensor& value, const AttentionMasks& masks, Mode& mode,
                const At& at = At::current()) const {
     return as_typed(query, attend(Operand(query, at), key, value, masks, dropout_rng(mode, o_.dropout)));
   }
-  // What the layers above are made of. `random` is null while the model does not train or nothing is dropped.
+  // Computes all of the above. `random` draws the dropout masks; it is null in inference and if nothing is dropped.
   lc::Tensor attend(Operand query, const lc::Tensor& key, const lc::Tensor& value, const AttentionMasks& masks,
                     Random* random) const;
-  // Beside the output the weights, [b, n, m], which are the mean of those of all heads (torch: need_weights=True).
+  // Also returns the attention weights [b, n, m], averaged over the heads (torch: need_weights=True). Operands have a
+  // batch axis; nothing is dropped.
   struct Weighted {
     lc::Tensor output, weights;
   };
   Weighted with_weights(const lc::Tensor& query, const lc::Tensor& key, const lc::Tensor& value,
                         const AttentionMasks& masks = {}, const At& at = At::current()) const;
 
-  // States "NAME.keys" and "NAME.values" of a graph, which begin at 0. `past` is an extent that is told before each
-  // run, Dim::symbol("past", 0, capacity - 1).
+  // Adds the states "NAME.keys" and "NAME.values" to a graph, initially 0. `past` is an extent that is bound before
+  // each run: Dim::symbol("past", 0, capacity - 1).
   KeyValueCache cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity,
                       const Dim& past) const;
-  // Causal self-attention of the places past, past + 1, ...: x [b, n, width] -> [b, n, width]. It looks at the places
-  // before them in the cache, and after each run the cache holds these, too. past + n is at most the capacity.
+  // Causal self-attention of the positions past, past + 1, ...: x [b, n, width] -> [b, n, width]. They attend to
+  // themselves and to the positions in the cache, and the run adds their keys and values to the cache. past + n must
+  // not exceed the capacity.
   lc::Tensor decode(const lc::Tensor& x, const KeyValueCache& cache, const At& at = At::current()) const;
 
   lc::Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias;

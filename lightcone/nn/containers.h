@@ -1,4 +1,4 @@
-// Layers made of layers: one behind the other, side by side, beside a shortcut.
+// Layers that combine layers: in sequence, in parallel, and with a shortcut.
 #pragma once
 
 #include <tuple>
@@ -8,7 +8,7 @@
 
 namespace lc::nn {
 
-// What goes in comes out (torch.nn.Identity); further arguments are for whoever takes them.
+// torch.nn.Identity: returns x.
 struct Identity {
   void visit(Visitor&) {}
   template <class X>
@@ -17,7 +17,7 @@ struct Identity {
   }
 };
 
-// One layer after the other; their names are 0, 1, ... (torch.nn.Sequential).
+// torch.nn.Sequential: applies the layers one after the other. Their names are 0, 1, ...
 template <class... Layers>
 class Sequential {
  public:
@@ -38,6 +38,7 @@ class Sequential {
   auto operator()(const X& x, Mode& mode, const At& at = At::current()) const {
     return through<0>(x, mode, at);
   }
+  // The K-th layer.
   template <std::size_t K>
   auto& layer() {
     return std::get<K>(layers_);
@@ -52,7 +53,8 @@ class Sequential {
   std::tuple<Layers...> layers_;
 };
 
-// What each of several modules gives for the same x, as a tuple: auto [a, b] = split(x). Names 0, 1, ...
+// Applies several modules to the same x and returns a tuple of the results: auto [a, b] = split(x). Their names are 0,
+// 1, ...
 template <class... Modules>
 class SplitInto {
  public:
@@ -77,7 +79,8 @@ class SplitInto {
  private:
   std::tuple<Modules...> modules_;
 };
-// The sum of what each of several modules gives for its own x: add(x0, x1, ...) or add of a tuple. Names 0, 1, ...
+// Applies each of several modules to its own operand and returns the sum of the results: add(x0, x1, ...), or add() of
+// a tuple. Their names are 0, 1, ...
 template <class... Modules>
 class AddInto {
  public:
@@ -113,8 +116,8 @@ class AddInto {
   std::tuple<Modules...> modules_;
 };
 
-// Two modules that read the same, and what both give together: f(x) + r(x) and f(x) * r(x), their parameters named f
-// and r.
+// GeneralizedAdd is f(x) + r(x), and GeneralizedMul is f(x) * r(x). The parameters of the two modules are under the
+// names f and r.
 #define LC_BESIDE(Name, OP)                                                       \
   template <class F, class R>                                                     \
   struct Name {                                                                   \
@@ -135,7 +138,7 @@ class AddInto {
 LC_BESIDE(GeneralizedAdd, +)
 LC_BESIDE(GeneralizedMul, *)
 #undef LC_BESIDE
-// x + module(x) and x * module(x); the parameters have the module's names.
+// Residual is x + module(x), and ResidualMul is x * module(x). The parameters have the names the module gives them.
 #define LC_SHORTCUT(Name, OP)                                                     \
   template <class M>                                                              \
   struct Name {                                                                   \
@@ -156,7 +159,7 @@ LC_SHORTCUT(Residual, +)
 LC_SHORTCUT(ResidualMul, *)
 #undef LC_SHORTCUT
 
-// The same kind of layer N times, one behind the other, each with parameters of its own: names 0, 1, ...
+// N copies of a layer in sequence, each with its own parameters. Their names are 0, 1, ...
 template <class M, int N>
 class Repeated {
  public:

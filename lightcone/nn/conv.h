@@ -5,7 +5,7 @@
 
 namespace lc::nn {
 
-// x, padded along its n last axes as a convolution's options say, in a way other than by zeros.
+// Pads the last n axes of x by the padding of the convolution's options, in a mode other than zeros.
 inline lc::Tensor padded_for(const lc::Tensor& x, int n, const ConvOptions& o, PadMode mode) {
   lc::Tensor y = x;
   for (int i = 0; i < n; ++i) {
@@ -14,7 +14,8 @@ inline lc::Tensor padded_for(const lc::Tensor& x, int n, const ConvOptions& o, P
   }
   return y;
 }
-// The kernel's extents along all spatial axes, from one number or one each.
+// The extents of the kernel along all spatial axes, given as one number or one per axis. Throws Error for any other
+// number of extents.
 template <int Spatial>
 std::vector<std::int64_t> kernel_of(const char* layer, std::vector<std::int64_t> kernel) {
   if (kernel.size() == 1) kernel.assign(Spatial, kernel[0]);
@@ -22,15 +23,17 @@ std::vector<std::int64_t> kernel_of(const char* layer, std::vector<std::int64_t>
     throw Error(layer, str_cat("the kernel has ", kernel.size(), " extents for ", Spatial, " spatial axes"));
   return kernel;
 }
+// PyTorch's initialiser of convolutions: uniform in +-1 / sqrt(fan in).
 inline Init conv_init(std::int64_t channels, const std::vector<std::int64_t>& kernel) {
   double fan = static_cast<double>(channels);
   for (const std::int64_t k : kernel) fan *= static_cast<double>(k);
   return uniform_init(fan > 0 ? 1 / std::sqrt(fan) : 0);
 }
 
-// x [b, in, n...] -> [b, out, m...], or one sample without b; weight [out, in / groups, kernel...]. Extents, stride,
-// padding, dilation and groups are template arguments, or arguments of the constructor where In, Out and Kernel are
-// dyn. The padding is zeros, or what `padding_mode` says.
+// torch.nn.Conv1d to 3d: x [b, in, n...] or [in, n...] -> [b, out, m...] or [out, m...], with a weight
+// [out, in / groups, kernel...]. Extents, stride, padding, dilation and groups are template arguments, or arguments of
+// the constructor if In, Out and Kernel are dyn. `padding_mode` selects padding by other values than zeros. The
+// constructor throws Error if `groups` does not divide in and out.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
           int Padding = 0, int Dilation = 1, int Groups = 1>
 class Conv {
@@ -42,7 +45,7 @@ class Conv {
   Conv(std::int64_t in, std::int64_t out, std::int64_t kernel, ConvOptions o = {}, bool bias = true,
        PadMode padding_mode = PadMode::Constant)
       : Conv(in, out, std::vector{extent_of<Kernel>(kernel)}, std::move(o), bias, padding_mode) {}
-  // A kernel with an extent for each spatial axis.
+  // A kernel with one extent per spatial axis.
   Conv(std::int64_t in, std::int64_t out, std::vector<std::int64_t> kernel, ConvOptions o = {}, bool bias = true,
        PadMode padding_mode = PadMode::Constant)
       : in_(extent_of<In>(in)),
@@ -106,8 +109,9 @@ template <typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, in
           int Dilation = 1, int Groups = 1>
 using Conv3d = Conv<3, In, Out, Kernel, Stride, Padding, Dilation, Groups>;
 
-// x [b, in, n...] -> [b, out, m...] with m = (n - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1,
-// weight [in, out / groups, kernel...] (torch.nn.ConvTranspose1d to 3d). Sizes and steps as those of Conv.
+// torch.nn.ConvTranspose1d to 3d: x [b, in, n...] -> [b, out, m...] with m = (n - 1) stride - 2 padding + dilation
+// (kernel - 1) + output_padding + 1 and a weight [in, out / groups, kernel...]. Extents and options are given as for
+// Conv.
 template <int Spatial, typed::Dim In = dyn, typed::Dim Out = dyn, typed::Dim Kernel = dyn, int Stride = 1,
           int Padding = 0, int OutputPadding = 0, int Groups = 1, int Dilation = 1>
 class ConvTranspose {
@@ -137,7 +141,7 @@ class ConvTranspose {
   void visit(Visitor& v) {
     Shape s{in_, out_ / o_.groups};
     s.insert(s.end(), kernel_.begin(), kernel_.end());
-    const Init init = conv_init(out_ / o_.groups, kernel_);  // torch counts the connections of this axis, too
+    const Init init = conv_init(out_ / o_.groups, kernel_);  // torch computes the fan from axis 1
     v.parameter("weight", weight, std::move(s), init);
     if (has_bias_) v.parameter("bias", bias, {out_}, init);
   }

@@ -36,7 +36,7 @@ void finite(double v, const char* op, const char* what) {
 
 // ---- numbers -------------------------------------------------------------------------------------------
 
-// Doubles in (0, 1), two words each: the middles of 2^52 equal parts.
+// Random doubles in (0, 1) from two words each: the midpoints of 2^52 equal intervals.
 class Numbers {
  public:
   explicit Numbers(const Source& s) : key_(Philox::key(s.seed, random_stream(s.parameter))) {}
@@ -53,8 +53,8 @@ class Numbers {
   std::size_t at_ = std::numeric_limits<std::size_t>::max();
 };
 
-// The natural logarithm of a positive number, to a few units of its last place: m 2^e with m about 1, and
-// log m = 2 artanh((m - 1) / (m + 1)) as a series, of which what is left out is below 2^-60.
+// Natural logarithm of a positive number, accurate to a few units in the last place. x = m 2^e with m close to 1, and
+// log m = 2 artanh((m - 1) / (m + 1)) is a series whose truncation error is below 2^-60.
 double logarithm(double x) {
   int e = 0;
   double m = std::frexp(x, &e);
@@ -65,13 +65,13 @@ double logarithm(double x) {
   return 2 * s * sum + e * 0.69314718055994530942;
 }
 
-double horner(double x, const double (&c)[8]) {  // the highest power last
+double horner(double x, const double (&c)[8]) {  // coefficients in ascending order of powers
   double y = c[7];
   for (int k = 6; k >= 0; --k) y = y * x + c[k];
   return y;
 }
 
-// Where the standard normal distribution reaches p in (0, 1): Wichura's PPND16.
+// Inverse of the standard normal distribution function at p in (0, 1): Wichura's PPND16.
 double quantile(double p) {
   static constexpr double a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
                                  1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
@@ -116,13 +116,14 @@ double quantile(double p) {
   return q < 0 ? -z : z;
 }
 
-// The p at which the quantile is z, for z in [-37, 37]: by halving, so that it needs nothing that quantile() does not.
+// The standard normal distribution function at z in [-37, 37]: bisection on quantile(), so that it needs no other
+// numerics.
 double distribution(double z) {
   double low = 0x1p-1000, high = 1 - 0x1p-53;
   if (z <= quantile(low)) return low;
   if (z >= quantile(high)) return high;
   for (;;) {
-    // halved by size first: a tail's probability is exact to its last place
+    // The geometric mean first: the probability of a tail is then exact to its last place.
     const double middle = low > 0x1p-20 ? low + (high - low) / 2 : std::sqrt(low) * std::sqrt(high);
     if (!(middle > low && middle < high)) return low;
     (quantile(middle) <= z ? low : high) = middle;
@@ -184,7 +185,7 @@ Values uniform(const Extents& shape, const Source& source, double low, double hi
   const auto from = static_cast<float>(low), to = static_cast<float>(high), below = std::nextafter(to, from);
   if (from == to) return constant(shape, from);
   Numbers numbers(source);
-  return filled(shape, "uniform", [&](std::size_t k) {  // what rounds up to the upper bound stays below it
+  return filled(shape, "uniform", [&](std::size_t k) {  // values that round up to the upper bound are clamped below it
     return std::clamp(static_cast<float>(low + (high - low) * numbers.unit(k)), from, below);
   });
 }
@@ -204,7 +205,7 @@ Values trunc_normal(const Extents& shape, const Source& source, double mean, dou
   if (a > 8 || b < -8)
     throw Error("trunc_normal", str_cat("[", low, ", ", high, "] begins more than 8 standard deviations from the mean ",
                                         mean, ": move the bounds or the mean"));
-  const double side = a > 0 ? -1 : 1;  // small probabilities are exact, those near 1 are not
+  const double side = a > 0 ? -1 : 1;  // probabilities near 0 are exact, those near 1 are not
   if (side < 0) b = -std::exchange(a, -b);
   const double first = distribution(a), part = distribution(b) - first;
   Numbers numbers(source);
@@ -264,7 +265,7 @@ Values kaiming_normal(const Extents& shape, const Source& source, const Kaiming&
 
 namespace {
 
-// Eight sums side by side, which a compiler may keep in a vector without changing a bit.
+// Uses eight partial sums in a fixed order, so that a compiler can vectorise it without changing a bit.
 double dot(const double* a, const double* b, std::size_t n) {
   double sums[8] = {};
   std::size_t k = 0;
@@ -274,8 +275,8 @@ double dot(const double* a, const double* b, std::size_t n) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// Makes `count` vectors of n >= count normal numbers orthonormal, one after the other (modified Gram-Schmidt). What is
-// lost of orthogonality grows with the condition number, which is about n for such vectors.
+// Orthonormalises `count` vectors of n >= count normal numbers by modified Gram-Schmidt. The loss of orthogonality
+// grows with the condition number, which is about n for such vectors.
 void orthonormalise(std::vector<double>& v, std::size_t count, std::size_t n) {
   for (std::size_t k = 0; k < count; ++k) {
     double* q = v.data() + k * n;
@@ -299,7 +300,7 @@ Values orthogonal(const Extents& shape, const Source& source, double gain) {
   const auto rows = static_cast<std::size_t>(shape[0]), columns = result.size() / rows;
   const bool wide = rows < columns;
   const std::size_t count = std::min(rows, columns), n = std::max(rows, columns);
-  // vector j is row j of a wide matrix, column j of a tall one
+  // Vector j is row j of a wide matrix, or column j of a tall one.
   const auto place = [&](std::size_t j, std::size_t i) { return wide ? j * columns + i : i * columns + j; };
   Numbers numbers(source);
   std::vector<double> v(result.size());
@@ -319,7 +320,7 @@ Values sparse(const Extents& shape, const Source& source, double sparsity, doubl
   const auto rows = static_cast<std::size_t>(shape[0]), columns = static_cast<std::size_t>(shape[1]);
   const auto zeros = static_cast<std::size_t>(std::ceil(sparsity * static_cast<double>(rows)));
   Numbers numbers(source);
-  std::vector<std::pair<std::uint64_t, std::size_t>> order(rows);  // behind the numbers of the elements
+  std::vector<std::pair<std::uint64_t, std::size_t>> order(rows);  // drawn after the numbers of the elements
   for (std::size_t c = 0; c < columns; ++c) {
     for (std::size_t r = 0; r < rows; ++r) order[r] = {numbers.bits(v.size() + c * rows + r), r};
     std::sort(order.begin(), order.end());

@@ -1,17 +1,17 @@
-// torch.nn.init: the first values of parameters, computed on the host.
+// Initial values of parameters, computed on the host (torch.nn.init).
 //
 //   nn::init::Source s{.seed = 42, .parameter = "layers.0.weight"};
 //   const std::vector<float> w = nn::init::kaiming_uniform({256, 784}, s, {.a = std::sqrt(5.0)});
 //   program.load(s.parameter, w.data(), w.size() * sizeof(float));
 //
-// Each function gives the elements of a tensor of `shape` in row-major order. What is random is a function of the seed,
-// the parameter's name and the shape: the order in which parameters are initialised does not matter, and a model has
-// the same bits on every machine. That holds because nothing here comes from a mathematical library: words of Philox
-// (random/random_bits.h, with a step that no run reaches) become doubles through additions, products, quotients and
-// square roots, which IEEE 754 rounds in one way only, in an order that is written down; logarithms are a series of
-// such steps. Each double is then rounded to f32 once.
+// Each function returns the elements of a tensor of `shape` in row-major order. Random values are a function of the
+// seed, the name of the parameter and the shape only. So the order in which parameters are initialised does not matter,
+// and a model begins with the same bits on every machine. To guarantee this, no function of a mathematical library is
+// used: words of Philox (random/random_bits.h, with a step that no run reaches) become doubles by additions, products,
+// quotients and square roots in a fixed order, which IEEE 754 rounds in exactly one way. Logarithms are a series of
+// such operations. Finally each double is rounded to f32 once.
 //
-// Every function throws an lc::Error for an extent below 0, for more elements than fit into 2^48, and as it says.
+// Every function throws Error for a negative extent, for more than 2^48 elements, and for the reasons given at it.
 #pragma once
 
 #include <cstdint>
@@ -23,69 +23,84 @@ namespace lc::nn::init {
 using Extents = std::vector<std::int64_t>;
 using Values = std::vector<float>;
 
+// The origin of the random numbers of one parameter.
 struct Source {
   std::int64_t seed = 0;
-  std::string parameter;  // its path
+  std::string parameter;  // path of the parameter
 };
 
 // ---- constants ----------------------------------------------------------------------------------------
 
+// Every element is `value`.
 Values constant(const Extents& shape, float value);
+// Every element is 0.
 Values zeros(const Extents& shape);
+// Every element is 1.
 Values ones(const Extents& shape);
-// The identity, [rows, columns]; ones on the diagonal. Error for another rank.
+// Identity matrix [rows, columns]. Throws Error if the rank is not 2.
 Values eye(const Extents& shape);
-// [out, in / groups, k...] with 1 to 3 spatial axes: a convolution that gives its inputs back, in each of `groups` as
-// many as there are. Error for another rank, or where `groups` does not divide out.
+// Weights [out, in / groups, k...], with 1 to 3 spatial axes, of a convolution that copies its inputs to its outputs:
+// in each group the first min(out / groups, in / groups) channels. Throws Error for another rank, or if `groups` does
+// not divide out.
 Values dirac(const Extents& shape, std::int64_t groups = 1);
 
 // ---- distributions ------------------------------------------------------------------------------------
 
-// [low, high) in f32; low where both are the same. Error where high < low or one is not finite.
+// Uniform in [low, high) after rounding to f32; `low` if both bounds are equal. Throws Error if high < low or if a
+// bound is not finite.
 Values uniform(const Extents& shape, const Source& source, double low = 0, double high = 1);
-// By the inverse of the distribution: M. J. Wichura, algorithm AS 241 (PPND16), Appl. Stat. 37, 1988. Error where std
-// is negative or a number is not finite.
+// Normal distribution, computed by inversion: M. J. Wichura, algorithm AS 241 (PPND16), Appl. Stat. 37, 1988. Throws
+// Error if std is negative or if a number is not finite.
 Values normal(const Extents& shape, const Source& source, double mean = 0, double std = 1);
-// trunc_normal_: what lies in [low, high] of a normal distribution. Error where low < high does not hold, std is not
-// positive, or the interval begins more than 8 std from the mean.
+// torch.nn.init.trunc_normal_: a normal distribution restricted to [low, high]. Throws Error if low >= high, if std is
+// not positive, or if the interval begins more than 8 std from the mean.
 Values trunc_normal(const Extents& shape, const Source& source, double mean = 0, double std = 1, double low = -2,
                     double high = 2);
 
 // ---- by the number of connections: [out, in, k...], rank 2 or more -------------------------------------
 
+// Numbers of inputs and outputs of one unit.
 struct Fans {
-  std::int64_t in, out;  // in * k..., out * k...
+  std::int64_t in, out;  // in * k... and out * k...
 };
-Fans calculate_fans(const Extents& shape);  // torch's _calculate_fan_in_and_fan_out
+// Fan-in and fan-out of a weight (torch's _calculate_fan_in_and_fan_out). Throws Error for a rank below 2.
+Fans calculate_fans(const Extents& shape);
 
-enum class Nonlinearity : std::uint8_t { Linear, Sigmoid, Tanh, Relu, LeakyRelu, Selu };  // Linear: convolutions too
-// What keeps the size of a signal through the function: 1, 1, 5/3, sqrt(2), sqrt(2 / (1 + slope^2)), 3/4.
+// The function after the layer. Linear also stands for convolutions.
+enum class Nonlinearity : std::uint8_t { Linear, Sigmoid, Tanh, Relu, LeakyRelu, Selu };
+// The recommended gain of a function, which preserves the scale of the signal: Linear 1, Sigmoid 1, Tanh 5/3, Relu
+// sqrt(2), LeakyRelu sqrt(2 / (1 + slope^2)), Selu 3/4.
 double calculate_gain(Nonlinearity f, double negative_slope = 0.01);
 
-// X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010:
-// std = gain sqrt(2 / (in + out)), uniform in +- sqrt(3) std.
+// Glorot initialisation with std = gain sqrt(2 / (in + out)); the uniform one is in +-sqrt(3) std. X. Glorot and Y.
+// Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010.
 Values xavier_uniform(const Extents& shape, const Source& source, double gain = 1);
 Values xavier_normal(const Extents& shape, const Source& source, double gain = 1);
 
+// The fan of kaiming_uniform() and kaiming_normal(): fan-in or fan-out.
 enum class Fan : std::uint8_t { In, Out };
+// Options of kaiming_uniform() and kaiming_normal(), with torch's names and defaults.
 struct Kaiming {
   double a = 0;  // negative slope of LeakyRelu
   Fan mode = Fan::In;
   Nonlinearity nonlinearity = Nonlinearity::LeakyRelu;
 };
-// K. He et al., "Delving deep into rectifiers", ICCV 2015: std = gain / sqrt(fan), uniform in +- sqrt(3) std.
+// He initialisation with std = gain / sqrt(fan); the uniform one is in +-sqrt(3) std. K. He et al., "Delving deep into
+// rectifiers", ICCV 2015.
 Values kaiming_uniform(const Extents& shape, const Source& source, const Kaiming& k = {});
 Values kaiming_normal(const Extents& shape, const Source& source, const Kaiming& k = {});
 
 // ---- structures ---------------------------------------------------------------------------------------
 
-// A. M. Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR 2014:
-// the matrix [shape[0], the rest] has orthonormal rows or, where it is tall, columns, times `gain`. It is the Q of the
-// QR decomposition of normal numbers with a positive diagonal in R, hence evenly distributed. Rank 2 or more. Takes
-// about 2 * rows * columns * min(rows, columns) operations.
+// A random matrix [shape[0], product of the other extents] with orthonormal rows or, if it has more rows than columns,
+// orthonormal columns, times `gain`. It is the Q of the QR decomposition of a matrix of normal numbers, with a positive
+// diagonal of R, which makes Q uniformly distributed. Throws Error for a rank below 2. The cost is about 2 * rows *
+// columns * min(rows, columns) operations. A. M. Saxe et al., "Exact solutions to the nonlinear dynamics of learning in
+// deep linear neural networks", ICLR 2014.
 Values orthogonal(const Extents& shape, const Source& source, double gain = 1);
-// J. Martens, "Deep learning via Hessian-free optimization", ICML 2010: [rows, columns]; in each column ceil(sparsity *
-// rows) elements are 0, in random places, the others normal. Error for another rank or a sparsity outside [0, 1].
+// A matrix [rows, columns] of normal numbers; in each column ceil(sparsity * rows) elements at random positions are 0.
+// Throws Error for another rank or a sparsity outside [0, 1]. J. Martens, "Deep learning via Hessian-free
+// optimization", ICML 2010.
 Values sparse(const Extents& shape, const Source& source, double sparsity, double std = 0.01);
 
 }  // namespace lc::nn::init

@@ -1,8 +1,8 @@
-// All layers: names, parameters, defaults and first values are those of torch.nn.
+// Includes all layers. Names, parameters, defaults and initial values are those of torch.nn.
 //
-// An extent is a template argument where it is known (Linear<784, 10>), and then the C++ compiler checks it, or an
-// argument of the constructor (Linear<>(n, 10)). Layers take typed tensors and give typed ones, or untyped ones for
-// untyped ones.
+// An extent is a template argument if it is known at compile time (Linear<784, 10>), where the C++ compiler checks it,
+// or an argument of the constructor (Linear<>(n, 10)). Layers map typed tensors to typed tensors, and untyped tensors
+// to untyped tensors.
 #pragma once
 
 #include "lightcone/nn/activation.h"

@@ -21,7 +21,7 @@ lc::Tensor Bilinear::operator()(const lc::Tensor& a, const lc::Tensor& b, const 
                 str_cat(str(a.shape()), " and ", str(b.shape()), " are not [..., ", in1_, "] and [..., ", in2_, "]"));
   s.pop_back();
   const Dim n = product(s);
-  // a with every matrix of the weight, [n, out, in2], then the inner product with b
+  // Multiplies a with every matrix of the weight, giving [n, out, in2], then takes the inner product with b.
   const lc::Tensor w = weight.permute({1, 0, 2}).reshape({in1_, out_ * in2_});
   const lc::Tensor left = matmul(a.reshape({n, in1_}), w).reshape({n, out_, in2_});
   const lc::Tensor y = matmul(left, b.reshape({n, in2_, 1})).squeeze(2);
@@ -44,7 +44,7 @@ lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int
 }
 
 namespace {
-// 1 where an id counts and 0 where it is padding; undefined where all count.
+// 1 for an id that counts, 0 for padding; undefined if there is no padding.
 lc::Tensor counted(const lc::Tensor& ids, std::optional<std::int64_t> padding_idx, DType type) {
   if (!padding_idx) return {};
   return to(logical_not(eq(ids, static_cast<double>(*padding_idx))), type);
@@ -83,7 +83,7 @@ lc::Tensor EmbeddingBag::of_offsets(Operand ids, const lc::Tensor& offsets) cons
     throw Error("EmbeddingBag",
                 str_cat("ids ", str(ids->shape()), " and offsets ", str(offsets.shape()), " are [n] and [bags]"));
   if (o_.mode == BagMode::Max) throw Error("EmbeddingBag", "the mode Max takes ids [bags, n]");
-  // an id belongs to the last bag that begins at it or before
+  // An id belongs to the last bag that begins at its position or earlier.
   const Dim n = ids->extent(0), bags = offsets.extent(0);
   const lc::Tensor place = to(arange(ids->graph(), n), offsets.dtype());
   const lc::Tensor bag = sum(place.unsqueeze(1) >= offsets.unsqueeze(0), {1}) - 1;

@@ -1,5 +1,5 @@
-// Products with a weight, rows of a weight: torch.nn.Linear, Bilinear, Embedding, EmbeddingBag; and distances of two
-// tensors.
+// Products with a weight and lookups of its rows: torch.nn.Linear, Bilinear, Embedding and EmbeddingBag; and distances
+// of two tensors.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,12 @@
 
 namespace lc::nn {
 
-// x [..., in] -> [..., out]: x weight^T + bias, weight [out, in] (torch.nn.Linear). Without a bias: Linear<784, 10,
-// false> or {.bias = false}.
+// Options of Linear and Bilinear.
 struct LinearOptions {
   bool bias = true;
 };
+// torch.nn.Linear: x [..., in] -> x weight^T + bias, [..., out], with a weight [out, in]. There is no bias in
+// Linear<784, 10, false> and with {.bias = false}.
 template <typed::Dim In = dyn, typed::Dim Out = dyn, bool Bias = true>
 class Linear {
  public:
@@ -45,8 +46,8 @@ class Linear {
   LinearOptions o_;
 };
 
-// One number added to each element of an axis, its only parameter `bias`: Bias1d of the last axis, Bias2d of the
-// channels, axis 1 of [batch, channels, ...]. They begin as those of a Linear with as many inputs would.
+// Adds one parameter `bias` along an axis: Bias1d along the last axis, Bias2d along the channels (axis 1 of
+// [batch, channels, ...]). The parameter is initialised as the bias of a Linear with n inputs.
 template <int Axis>
 class Bias {
  public:
@@ -70,7 +71,8 @@ class Bias {
 using Bias1d = Bias<-1>;
 using Bias2d = Bias<1>;
 
-// a [..., in1] and b [..., in2] -> [..., out]: y[o] = sum of a[i] weight[o, i, j] b[j], + bias[o] (torch.nn.Bilinear).
+// torch.nn.Bilinear: a [..., in1] and b [..., in2] -> y [..., out] with y[o] = sum over i, j of a[i] weight[o, i, j]
+// b[j], plus bias[o]. Throws Error if the shapes do not match.
 class Bilinear {
  public:
   Bilinear(std::int64_t in1, std::int64_t in2, std::int64_t out, LinearOptions o = {})
@@ -85,16 +87,18 @@ class Bilinear {
   LinearOptions o_;
 };
 
+// Options of Embedding.
 struct EmbeddingOptions {
-  // This row begins as zeros and has no gradient. Of an EmbeddingBag, ids that are this one do not count.
+  // This row is initialised to zeros and gets no gradient.
   std::optional<std::int64_t> padding_idx = {};
 };
-// The rows of weight that ids [...] say: [..., width]. The row of `padding_idx` takes no part in derivatives.
+// Rows of `weight` by ids [...]: [..., width]. The row `padding_idx` gets no gradient.
 lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int64_t> padding_idx);
-// Error where there is no such row.
+// Initialiser of an embedding: normal(0, 1), with zeros in the row `padding_idx`. Throws Error if there is no such row.
 Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx);
 
-// ids [...] -> [..., width]: rows of weight [rows, width], which begins normal(0, 1) (torch.nn.Embedding).
+// torch.nn.Embedding: ids [...] -> rows of a weight [rows, width], [..., width]. The weight is initialised by normal(0,
+// 1).
 template <typed::Dim Rows = dyn, typed::Dim Width = dyn>
 class Embedding {
  public:
@@ -122,13 +126,16 @@ class Embedding {
   EmbeddingOptions o_;
 };
 
+// The reduction over the rows of a bag.
 enum class BagMode : std::uint8_t { Sum, Mean, Max };
+// Options of EmbeddingBag. Ids equal to `padding_idx` are left out of the reduction.
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::Mean;
   std::optional<std::int64_t> padding_idx = {};
 };
-// The sum, mean or maximum of the rows of each bag; 0 for an empty one (torch.nn.EmbeddingBag). ids [bags, n] are bags
-// of one size; ids [n] with offsets [bags], integers that begin with 0 and do not fall, say where each bag begins.
+// torch.nn.EmbeddingBag: the sum, mean or maximum of the rows of each bag, [bags, width]; an empty bag gives 0. Ids
+// [bags, n] are bags of equal size. Ids [n] need offsets [bags]: ascending integers, the first one 0, with the position
+// at which each bag begins.
 class EmbeddingBag {
  public:
   EmbeddingBag(std::int64_t rows, std::int64_t width, EmbeddingBagOptions o = {}) : rows_(rows), width_(width), o_(o) {}
@@ -136,11 +143,11 @@ class EmbeddingBag {
   lc::Tensor operator()(const lc::Tensor& ids, const At& at = At::current()) const {
     return of_rows(Operand(ids, at), {});
   }
-  // In mode Sum each row is multiplied by its weight, of the shape of ids.
+  // Multiplies each row by its weight, a tensor of the shape of ids. Throws Error if the mode is not Sum.
   lc::Tensor weighted(const lc::Tensor& ids, const lc::Tensor& per_sample_weights, const At& at = At::current()) const {
     return of_rows(Operand(ids, at), per_sample_weights);
   }
-  // In modes Sum and Mean.
+  // Bags given by offsets. Throws Error if the mode is Max.
   lc::Tensor operator()(const lc::Tensor& ids, const lc::Tensor& offsets, const At& at = At::current()) const {
     return of_offsets(Operand(ids, at), offsets);
   }
@@ -154,7 +161,7 @@ class EmbeddingBag {
   EmbeddingBagOptions o_;
 };
 
-// Of two tensors along an axis (torch.nn.CosineSimilarity).
+// torch.nn.CosineSimilarity: the cosine of the angle between two tensors along axis `dim`.
 struct CosineSimilarity {
   int dim = 1;
   double eps = 1e-8;
@@ -163,7 +170,7 @@ struct CosineSimilarity {
     return lc::cosine_similarity(Operand(a, at), Operand(b, at), dim, eps);
   }
 };
-// The p-norm of a - b + eps over the last axis (torch.nn.PairwiseDistance).
+// torch.nn.PairwiseDistance: the p-norm of a - b + eps over the last axis.
 struct PairwiseDistance {
   double p = 2, eps = 1e-6;
   bool keepdim = false;

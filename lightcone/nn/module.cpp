@@ -55,7 +55,7 @@ void Visitor::add(const std::string& name, Tensor& slot, Shape shape, Init init,
 
 namespace {
 
-// "model.layers.0.self_attn.q_proj.weight" is that of "q_proj" and of "self_attn.q_proj".
+// True for the path "model.layers.0.self_attn.q_proj.weight" and the targets "q_proj" and "self_attn.q_proj".
 bool is_weight_of(std::string_view path, std::string_view target) {
   constexpr std::string_view kWeight = ".weight";
   if (!path.ends_with(kWeight)) return false;

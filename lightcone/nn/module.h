@@ -1,4 +1,4 @@
-// Models as plain structs: layers are values, a model is a struct of layers, and one method names them.
+// A model is a plain struct of layers. Layers are values, and one method, visit(), names the parts of the struct.
 //
 //   struct Net {
 //     nn::Linear<784, 128> fc1;
@@ -10,11 +10,11 @@
 //   nn::Model<Net> net(g);          // inputs "fc1.weight", "fc1.bias", ...
 //   auto y = net(x);
 //
-// The path of a parameter is its name, as in PyTorch's state_dict. That one visit() creates parameters, initialises,
-// counts, freezes, saves and prints them (torch.nn.Module).
+// The path of a parameter is its name, as in PyTorch's state_dict. The one visit() serves to create, initialise, count,
+// freeze, save and print the parameters (torch.nn.Module).
 //
-// What differs between training and inference (dropout, batch_norm) takes a mode behind its operands, and a model with
-// such a layer passes it on: auto operator()(const auto& x, auto& mode) const { return drop(fc1(x), mode); }
+// Layers that differ between training and inference (dropout, batch_norm) take a mode after their operands. A model
+// with such a layer passes the mode on: auto operator()(const auto& x, auto& mode) const { return drop(fc1(x), mode); }
 #pragma once
 
 #include <functional>
@@ -37,17 +37,20 @@ class Program;
 
 namespace lc::nn {
 
-// The first values of a parameter of a shape: a function of nn/init.h with its options bound.
+// Computes the initial values of a parameter from its shape: a function of nn/init.h with its options bound.
 using Init = std::function<init::Values(const init::Extents&, const init::Source&)>;
-Init uniform_init(double bound);  // in +-bound
+// Initialiser that draws from the uniform distribution on [-bound, bound).
+Init uniform_init(double bound);
+// Initialiser that gives every element the same value.
 Init constant_init(float value);
 
 // A tensor that a model owns: an input of the graph.
 struct Entry {
+  // The kind of an entry.
   enum class Kind : std::uint8_t {
     Parameter,  // trained
-    Frozen,     // a parameter that is not
-    Buffer,     // kept by the layer itself: running statistics
+    Frozen,     // a parameter that is not trained
+    Buffer,     // updated by the layer itself, such as running statistics
   };
   std::string name;
   Tensor tensor;
@@ -55,28 +58,30 @@ struct Entry {
   Kind kind;
 };
 
-// A matrix that is not trained and has the product of two small ones added to it, which are: weight + scale b a.
-// LoRA: E. J. Hu and others, "LoRA: low-rank adaptation of large language models", 2021.
+// Options of LoRA (low-rank adaptation): the weight itself is not trained, and the trained product of two small
+// matrices is added to it: weight + scale * B A. E. J. Hu and others, "LoRA: low-rank adaptation of large language
+// models", 2021.
 struct LoraOptions {
   std::int64_t rank = 8;
   double alpha = 16;  // scale = alpha / rank
-  // Layers whose weight has one, by the last words of their path: "q_proj", "mlp.up_proj", "fc1".
+  // The layers whose weights get an adapter, by the last components of their paths: "q_proj", "mlp.up_proj", "fc1".
   std::vector<std::string> targets = {"q_proj", "v_proj"};
 };
+// The adapter of one weight: the weight's value in the graph is weight + scale * b a.
 struct Adapter {
-  std::string weight, a, b;  // names of entries: [out, in], [rank, in], [out, rank]
+  std::string weight, a, b;  // names of entries, of shapes [out, in], [rank, in] and [out, rank]
   double scale;
 };
 
-// Goes through a module: what visit() is given. Each call names a part.
+// Traverses a module; visit() receives one. Each call names one part of the module.
 class Visitor {
  public:
-  // `at`: the line that Errors name.
+  // `at` is the source line that Errors name.
   Visitor(Graph& g, std::string path, std::vector<Entry>& entries, std::vector<Adapter>& adapters,
           const SourceLocation& at)
       : g_(g), path_(std::move(path)), entries_(entries), adapters_(adapters), at_(at) {}
 
-  // A part with parts of its own.
+  // Visits a part that has parts of its own. Its parameters are named "name.<part>".
   template <class M>
   Visitor& operator()(const std::string& name, M& module) {
     const std::size_t length = enter(name);
@@ -84,19 +89,21 @@ class Visitor {
     path_.resize(length);
     return *this;
   }
-  // The same of several, named name.0, name.1, ... (torch.nn.ModuleList).
+  // Visits several parts of one type, named name.0, name.1, ... (torch.nn.ModuleList).
   template <class M>
   Visitor& operator()(const std::string& name, std::vector<M>& modules) {
     for (std::size_t k = 0; k < modules.size(); ++k)
       (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
     return *this;
   }
-  // Fills `slot` with an input of the graph. f32; extents are numbers.
+  // Creates an f32 parameter as an input of the graph and stores it in `slot`. Throws Error if an extent is symbolic.
   Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
+  // Creates a buffer, an input that is never trained, and stores it in `slot`. Throws Error if an extent is symbolic.
   Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
 
-  // While it lives, what is visited begins as these say, where they are given: parameters of two axes and more, those
-  // called "bias", and the other ones of one axis, as a norm's weight.
+  // Overrides the initialisers of everything that is visited in its scope. An empty Init overrides nothing. `matrices`
+  // applies to parameters of two or more axes, `biases` to parameters named "bias", and `scales` to the other
+  // parameters of one axis, such as the weight of a norm.
   class ScopedInit {
    public:
     ScopedInit(Visitor& v, Init matrices, Init biases = {}, Init scales = {})
@@ -113,7 +120,7 @@ class Visitor {
     Visitor& v_;
     First before_;
   };
-  // While it lives, what is visited is not trained.
+  // Everything that is visited in its scope is not trained.
   class ScopedFreeze {
    public:
     explicit ScopedFreeze(Visitor& v) : v_(v), before_(v.frozen_) { v.frozen_ = true; }
@@ -126,15 +133,17 @@ class Visitor {
     bool before_;
   };
 
-  // While it lives, what is visited is not trained, and the weights of the layers that the options name have adapters
-  // (see Lora).
+  // Everything that is visited in its scope is not trained, and the weights of the layers that the options name get
+  // adapters (see Lora).
   class ScopedLora {
    public:
-    ScopedLora(Visitor& v, const LoraOptions& o);  // Error for a rank below 1, or no target
+    // Throws Error if the rank is below 1 or there are no targets.
+    ScopedLora(Visitor& v, const LoraOptions& o);
     ~ScopedLora() { v_.lora_ = before_; }
     ScopedLora(const ScopedLora&) = delete;
     ScopedLora& operator=(const ScopedLora&) = delete;
-    void require_all() const;  // Error that names a target which no layer has been
+    // Throws Error that names a target for which no layer was visited.
+    void require_all() const;
 
    private:
     Visitor& v_;
@@ -144,7 +153,8 @@ class Visitor {
   };
 
  private:
-  void adapt(const std::string& name, Tensor& slot);  // where it is the weight of a target
+  // Adds an adapter to `slot` if it is the weight of a target.
+  void adapt(const std::string& name, Tensor& slot);
   std::size_t enter(const std::string& name);
   void add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind);
 
@@ -158,13 +168,15 @@ class Visitor {
   ScopedInit::First first_ = {};
 };
 
-// The modes. Training draws random numbers, and may assign buffers.
+// The modes. In training, layers draw random numbers and may assign buffers.
 struct Inference {};
 class ModelBase;
+// The mode of a model that trains.
 class Training {
  public:
   explicit Training(ModelBase& model) : model_(model) {}
-  Random& random() const;  // the model's; the first who asks brings its state into the graph
+  // The random generator of the model. The first call adds the state of the generator to the graph.
+  Random& random() const;
 
  private:
   ModelBase& model_;
@@ -174,13 +186,14 @@ inline constexpr bool is_training = std::is_same_v<std::remove_cvref_t<Mode>, Tr
 template <class Mode>
 inline constexpr bool is_mode = is_training<Mode> || std::is_same_v<std::remove_cvref_t<Mode>, Inference>;
 
-// Where a layer that drops out draws its random numbers from; null where nothing is drawn.
+// The generator from which a layer draws its dropout masks; null if it draws none.
 inline Random* dropout_rng(const Inference&, double) { return nullptr; }
 inline Random* dropout_rng(const Training& mode, double p) { return p > 0 ? &mode.random() : nullptr; }
 
 using At = SourceLocation;
 
-// layer(x, mode, at): the mode where the layer asks for one, and the line that Errors name where it takes one.
+// Calls layer(x, mode, at). The mode and `at`, the source line that Errors name, are passed only if the layer takes
+// them.
 template <class L, class Mode, class... X>
 auto apply(const L& layer, Mode& mode, const At& at, const X&... x) {
   if constexpr (std::is_invocable_v<const L&, const X&..., Mode&, const At&>) return layer(x..., mode, at);
@@ -189,8 +202,8 @@ auto apply(const L& layer, Mode& mode, const At& at, const X&... x) {
   else return layer(x...);
 }
 
-// model(x), model(x, y), ... as a call of Self::call(at, x...), where `at` is the caller's line. (A parameter behind a
-// pack has no default: five operands and more have no line of their own.)
+// Provides model(x), model(x, y), ... by calling Self::call(at, x...), where `at` is the caller's line. A parameter
+// after a pack cannot have a default, so calls with five or more operands have no line of their own.
 template <class Self>
 class Callable {
  public:
@@ -224,9 +237,8 @@ class Callable {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// The same of a module around another, whose mode is that of the model around both: module(x, mode), module(x, y,
-// mode),
-// ... is Self::call_in(mode, at, x...), and without a mode that of inference.
+// Provides the call operators of a module that wraps another one and runs in the mode of the surrounding model.
+// module(x, mode), module(x, y, mode), ... call Self::call_in(mode, at, x...); without a mode they run as inference.
 template <class Self>
 class CallableInMode {
  public:
@@ -274,33 +286,34 @@ class CallableInMode {
   }
 };
 
-// What every model knows, whatever it is made of.
+// The part of a model that does not depend on its type: entries, adapters, initial values and the random generator.
 class ModelBase {
  public:
   ModelBase(const ModelBase&) = delete;
   ModelBase& operator=(const ModelBase&) = delete;
   virtual ~ModelBase() = default;  // a model may be kept by its base
 
-  Graph& graph() const { return graph_; }
-  const std::vector<Entry>& entries() const { return entries_; }
-  const std::vector<Adapter>& adapters() const { return adapters_; }  // of Lora
-  std::vector<Tensor> parameters() const;                             // those that are trained
-  // Those of them whose name the predicate takes: groups with options of their own.
+  Graph& graph() const { return graph_; }                             // the graph that the model's inputs are in
+  const std::vector<Entry>& entries() const { return entries_; }      // all parameters and buffers
+  const std::vector<Adapter>& adapters() const { return adapters_; }  // the adapters that Lora added
+  std::vector<Tensor> parameters() const;                             // the trained ones
+  // The trained parameters with a name for which the predicate is true, for example a group with its own options.
   std::vector<Tensor> parameters(const std::function<bool(std::string_view name)>& wanted) const;
-  std::int64_t count() const;   // of trained elements
-  std::string summary() const;  // a table: name, shape, elements
-  // Loads the first values into a program of the graph. The same seed gives the same bits on every machine.
+  std::int64_t count() const;   // number of trained elements
+  std::string summary() const;  // a table of name, shape and number of elements
+  // Loads the initial values into a program of the graph. The same seed gives the same bits on every machine.
   void initialise(Program& p, std::int64_t seed) const;
-  // The first value of an entry, in its element type.
+  // The initial value of an entry in its element type. `bytes` is valid as long as `owner` exists.
   struct FirstValue {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
   };
   static FirstValue first_value(const Entry& e, std::int64_t seed);
-  // Where training draws its random numbers from; made when it is first asked for.
+  // The generator of all random numbers in training. The first call creates it and adds its state to the graph.
   Random& random();
 
-  // While it lives, the model trains, and calling it as it is, which would be inference, is an Error.
+  // While an object of this class exists, the model is being traced, and calling the model itself (which would be
+  // inference) is an Error.
   class InTrace {
    public:
     explicit InTrace(ModelBase& model) : model_(model) { ++model_.traces_; }
@@ -325,17 +338,18 @@ class ModelBase {
   int traces_ = 0;
 };
 
+// A module whose parameters are inputs of a graph. A call, model(x, ...), is inference; trace() trains.
 template <class M>
 class Model : public ModelBase, public Callable<Model<M>> {
  public:
-  // The parameters of `module` become inputs of `g`, their names behind `path`. `seed` is that of dropout.
+  // The parameters of `module` become inputs of `g`, with names that begin with `path`. `seed` is the seed of dropout.
   explicit Model(Graph& g, M module = {}, const std::string& path = "", std::int64_t seed = 0,
                  const At& at = At::current())
       : ModelBase(g, seed), module_(std::move(module)) {
     Visitor v(g, path, entries_, adapters_, at);
     module_.visit(v);
   }
-  const M& module() const { return module_; }
+  const M& module() const { return module_; }  // the wrapped module
 
  private:
   friend class Callable<Model<M>>;
@@ -348,8 +362,8 @@ class Model : public ModelBase, public Callable<Model<M>> {
   M module_;
 };
 
-// A module whose parameters are not trained: they have no gradients, and no optimiser keeps anything for them. Its mode
-// is that of the model around it, as with requires_grad_(False).
+// A module whose parameters are not trained: they have no gradients, and optimisers keep no state for them
+// (requires_grad_(False)). It runs in the mode of the surrounding model.
 template <class M>
 struct Frozen : CallableInMode<Frozen<M>> {
   Frozen(M m = {}) : module(std::move(m)) {}
@@ -364,21 +378,22 @@ struct Frozen : CallableInMode<Frozen<M>> {
   }
 };
 
-// A model of which adapters alone are trained (peft.LoraConfig, without dropout). Their parameters are called
-// lora_A.weight (first values of kaiming_uniform) and lora_B.weight (zeros, so that the model begins as it was), beside
-// the weight; the mode is that of the model around it. Error for a target that is no layer's name. Trainer::merged()
-// gives the sums.
+// A model of which only adapters are trained (peft.LoraConfig, without dropout). Next to each adapted weight are the
+// parameters lora_A.weight, initialised by kaiming_uniform, and lora_B.weight, initialised to zeros so that the initial
+// model computes the same as the wrapped one. The model runs in the mode of the surrounding model. Visiting throws
+// Error if a target is not the name of a layer. Trainer::merged() returns the sums.
 //   nn::Model<nn::Lora<LlamaModel>> model(g, nn::Lora(LlamaModel::of(w), {.rank = 8}));
 template <class M>
 class Lora : public CallableInMode<Lora<M>> {
  public:
+  // `o` names the layers that get adapters.
   explicit Lora(M module = {}, LoraOptions o = {}) : module_(std::move(module)), options_(std::move(o)) {}
   void visit(Visitor& v) {
     const Visitor::ScopedLora adapting(v, options_);
     module_.visit(v);
     adapting.require_all();
   }
-  const M& module() const { return module_; }
+  const M& module() const { return module_; }  // the wrapped module
   template <class Mode, class... X>
   auto call_in(Mode& mode, const At& at, const X&... x) const {
     return nn::apply(module_, mode, at, x...);
@@ -393,33 +408,33 @@ class Lora : public CallableInMode<Lora<M>> {
 
 using typed::dyn;
 
-// An extent as it was written or, for dyn, as it was given.
+// The extent from the type or, if the type has dyn, the given one.
 template <typed::Dim D>
 constexpr std::int64_t extent_of(std::int64_t given) {
   return D.number() ? D.n : given;
 }
-// An operand of an operator that stands at a line of the caller's.
+// An operand with the source line of the caller, for operators.
 template <class E, typed::Dim... A>
 typed::Located<typed::Tensor<E, A...>> located(const typed::Tensor<E, A...>& x, const At& at) {
   return {x, at};
 }
 inline Operand located(const lc::Tensor& x, const At& at) { return Operand(x, at); }
-// Before a layer reads its parameters: an Error that names the layer where no visit() came by, because whoever holds it
-// left it out of its own.
+// Throws Error that names the layer if `parameter` was never visited, which happens if the enclosing module does not
+// name the layer in its visit(). Layers call it before they read their parameters.
 void require_visited(std::string_view layer, const Tensor& parameter);
-// y, which has the shape and the element type of x, with the promises that the type of x makes.
+// Converts y, which must have the shape and element type of x, to the static type of x.
 template <class E, typed::Dim... A>
 typed::Tensor<E, A...> as_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
   return typed::Tensor<E, A...>::from(y);
 }
 inline lc::Tensor as_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
-// The same where integers became f32.
+// The same for a function that converts integers to f32.
 template <class E, typed::Dim... A>
 typed::Tensor<typed::FloatOf<E>, A...> as_float_typed(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
   return typed::Tensor<typed::FloatOf<E>, A...>::from(y);
 }
 inline lc::Tensor as_float_typed(const lc::Tensor&, const lc::Tensor& y) { return y; }
-// The same where all axes behind the first `Kept` have extents that are known when the graph is built.
+// The same for a y of which only the first `Kept` axes have the static extents of x; the later ones are dyn.
 template <int Kept, class E, typed::Dim... A>
 auto as_typed_before(const typed::Tensor<E, A...>&, const lc::Tensor& y) {
   constexpr typed::Shape s = [] {
@@ -434,7 +449,7 @@ lc::Tensor as_typed_before(const lc::Tensor&, const lc::Tensor& y) {
   return y;
 }
 
-// A layer that asks for a mode and was called without one: a mistake that the C++ compiler reports with this sentence.
+// Base of layers that need a mode. Calling one without a mode is a compile error with this sentence.
 template <typed::Text Sentence>
 struct AsksForMode {
   template <class X>

@@ -3,14 +3,14 @@
 namespace lc::nn {
 namespace {
 
-// Normalised by statistics [channels], then weight and bias where there are some.
+// Normalises by statistics [channels], then applies weight and bias if they are defined.
 lc::Tensor by(const Operand& x, const lc::Tensor& mean, const lc::Tensor& var, const lc::Tensor& weight,
               const lc::Tensor& bias, double eps) {
   return lc::batch_norm(x, mean, var, weight, bias, false, 0, eps);
 }
 
-// The running statistics move by `part` of the way to those of a batch; `var` is one of `count` elements, and the
-// unbiased one is kept.
+// Moves the running statistics by the fraction `part` towards those of a batch. `var` is the biased variance of `count`
+// elements; the running one is unbiased.
 void move(const Statistics& running, const lc::Tensor& mean, const lc::Tensor& var, const Dim& count,
           const lc::Tensor& part) {
   Graph& g = mean.graph();
@@ -80,7 +80,7 @@ lc::Tensor local_response_norm(Operand x, int size, double alpha, double beta, d
   if (x->rank() < 3 || size < 1)
     throw Error("LocalResponseNorm",
                 str_cat(size, " neighbours of ", str(x->shape()), ", which is not [batch, channels, ...]"));
-  // windows over the channels of the squares with zeros around them; torch divides by `size` at the edges, too
+  // Means over windows of channels, with zeros at the edges. torch divides by `size` at the edges, too.
   const lc::Tensor squares = pad(square(x), 1, size / 2, (size - 1) / 2);
   const lc::Tensor m = mean(squares.unfold(1, size), {-1});
   return x / pow(m * alpha + k, beta);

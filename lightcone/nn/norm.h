@@ -1,4 +1,5 @@
-// Normalisation: torch.nn.LayerNorm, RMSNorm, GroupNorm, BatchNorm1d to 3d, InstanceNorm1d to 3d, LocalResponseNorm.
+// Normalisation layers: torch.nn.LayerNorm, RMSNorm, GroupNorm, BatchNorm1d to 3d, InstanceNorm1d to 3d and
+// LocalResponseNorm.
 #pragma once
 
 #include <optional>
@@ -7,28 +8,32 @@
 
 namespace lc::nn {
 
+// Options of LayerNorm and GroupNorm.
 struct NormOptions {
   double eps = 1e-5;
-  bool affine = true;  // weight and bias, which begin at 1 and 0 (torch: elementwise_affine)
-  bool bias = true;    // of LayerNorm: beside the weight
+  bool affine = true;  // weight and bias, initially 1 and 0 (torch: elementwise_affine)
+  bool bias = true;    // LayerNorm only: a bias in addition to the weight
 };
+// Options of RMSNorm.
 struct RmsNormOptions {
-  double eps = 1.1920928955078125e-07;  // that of f32
+  double eps = 1.1920928955078125e-07;  // machine epsilon of f32
   bool affine = true;
 };
+// Options of BatchNorm, as in torch.
 struct BatchNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  // none: running statistics are the mean of those of all batches so far
+  std::optional<double> momentum = 0.1;  // nullopt: the running statistics are the mean over all batches so far
   bool affine = true;
   bool track_running_stats = true;
 };
+// Options of InstanceNorm, as in torch.
 struct InstanceNormOptions {
   double eps = 1e-5, momentum = 0.1;
   bool affine = false;
   bool track_running_stats = false;
 };
 
-// The extent, and options: what the layers below are made of.
+// Base of layers with one extent: holds the extent, the options, weight and bias.
 template <typed::Dim N, class Options>
 class Normalisation {
  public:
@@ -48,10 +53,10 @@ class Normalisation {
   Options o_;
 };
 
-// Over the last axes, [n...] (torch.nn.LayerNorm): LayerNorm<64>, LayerNorm<3, 8, 8>, or LayerNorm<>(64),
-// LayerNorm<>({3, 8, 8}).
+// Layer normalisation over the last axes, `over`. Throws Error if the parameters of the layer were not visited.
 lc::Tensor layer_norm_over(Operand x, const Shape& over, const lc::Tensor& weight, const lc::Tensor& bias,
                            const NormOptions& o);
+// torch.nn.LayerNorm over the last axes: LayerNorm<64>, LayerNorm<3, 8, 8>, LayerNorm<>(64) or LayerNorm<>({3, 8, 8}).
 template <typed::Dim... N>
 class LayerNorm {
  public:
@@ -91,7 +96,7 @@ class LayerNorm {
   NormOptions o_;
 };
 
-// x [..., n] / rms(x) * weight [n] (B. Zhang and R. Sennrich, 2019; torch.nn.RMSNorm).
+// torch.nn.RMSNorm: x [..., n] / rms(x) * weight [n] (B. Zhang and R. Sennrich, 2019).
 template <typed::Dim N = dyn>
 class RMSNorm : public Normalisation<N, RmsNormOptions> {
  public:
@@ -113,7 +118,7 @@ class RMSNorm : public Normalisation<N, RmsNormOptions> {
   }
 };
 
-// Over groups of channels and all axes behind them (torch.nn.GroupNorm): x [n, channels, ...].
+// torch.nn.GroupNorm: normalises x [n, channels, ...] over groups of channels and all later axes.
 template <int Groups, typed::Dim Channels = dyn>
 class GroupNorm : public Normalisation<Channels, NormOptions> {
  public:
@@ -127,18 +132,23 @@ class GroupNorm : public Normalisation<Channels, NormOptions> {
   }
 };
 
+// Running statistics: mean and variance [channels], and the number of batches.
 struct Statistics {
   lc::Tensor mean, var, batches;
   void visit(Visitor& v, std::int64_t channels);
 };
-// Weight, bias and running statistics are undefined where there are none.
+// Batch normalisation of x [batch, channels, ...]. A weight, bias or running statistic that does not exist is
+// undefined. Training assigns the running statistics. Throws Error if a channel has a single value to normalise by.
 lc::Tensor batch_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bias, const Statistics& running,
                       const BatchNormOptions& o, bool training);
+// Instance normalisation of x [batch, channels, spatial axes]. A weight, bias or running statistic that does not exist
+// is undefined.
 lc::Tensor instance_norm(Operand x, const lc::Tensor& weight, const lc::Tensor& bias, const Statistics& running,
                          const InstanceNormOptions& o, bool training);
 
-// Over all axes but the channels, axis 1 (torch.nn.BatchNorm1d to 3d). Training normalises by the batch and moves the
-// running statistics by `momentum`; inference normalises by those, or by the batch where none are tracked.
+// torch.nn.BatchNorm1d to 3d: normalises over all axes but the channels, axis 1. Training uses the statistics of the
+// batch and moves the running statistics towards them by `momentum`. Inference uses the running statistics, or those of
+// the batch if none are tracked.
 template <typed::Dim Channels = dyn>
 class BatchNorm : public Normalisation<Channels, BatchNormOptions>,
                   public AsksForMode<"BatchNorm: say whether the model trains: norm(x, mode)"> {
@@ -166,9 +176,9 @@ using BatchNorm2d = BatchNorm<C>;
 template <typed::Dim C = dyn>
 using BatchNorm3d = BatchNorm<C>;
 
-// Each channel of each sample over its spatial axes (torch.nn.InstanceNorm1d to 3d): x [n, channels, spatial axes].
-// With track_running_stats the means over the batch of statistics are kept, and inference normalises by those; as in
-// torch num_batches_tracked is there and stays 0.
+// torch.nn.InstanceNorm1d to 3d: normalises each channel of each sample over its spatial axes; x
+// [n, channels, spatial axes]. With track_running_stats the running statistics are averages over the batches, and
+// inference uses them. As in torch, num_batches_tracked exists and stays 0.
 template <typed::Dim Channels = dyn>
 class InstanceNorm : public Normalisation<Channels, InstanceNormOptions>,
                      public AsksForMode<"InstanceNorm: say whether the model trains: norm(x, mode)"> {
@@ -196,9 +206,11 @@ using InstanceNorm2d = InstanceNorm<C>;
 template <typed::Dim C = dyn>
 using InstanceNorm3d = InstanceNorm<C>;
 
-// x / (k + alpha m)^beta, where m is the mean of the squares of `size` neighbouring channels (A. Krizhevsky et al.,
-// "ImageNet classification with deep convolutional neural networks", 2012; torch.nn.LocalResponseNorm).
+// torch.nn.LocalResponseNorm: x / (k + alpha m)^beta, where m is the mean of the squares of `size` neighbouring
+// channels (A. Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012). Throws
+// Error if the rank is below 3 or `size` below 1.
 lc::Tensor local_response_norm(Operand x, int size, double alpha, double beta, double k);
+// The layer of local_response_norm().
 struct LocalResponseNorm {
   int size;
   double alpha = 1e-4, beta = 0.75, k = 1;

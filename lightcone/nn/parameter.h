@@ -1,5 +1,5 @@
-// Parameter: a weight as it is stored, which may be narrower than what the model computes in.
-// Layers are plain functions of tensors and parameters; the name of a parameter is its path
+// Parameter is a weight in its storage format, which may be narrower than the type the model computes in. Layers are
+// plain functions of tensors and parameters. The name of a parameter is its path
 // ("model.layers.0.mlp.gate_proj.weight"), so loading and saving need no code per layer.
 #pragma once
 
@@ -11,17 +11,20 @@
 
 namespace lc::nn {
 
+// A weight of shape [..., n] as it is stored: floating numbers, or blocks of a quantised format along the last axis.
 struct Parameter {
   Tensor stored;  // [..., n], or u8 blocks of a quantised format
   std::optional<QuantFormat> quant = {};
 
-  bool defined() const { return stored.defined(); }
-  Tensor value() const;            // f32; matrix kernels read the stored form itself
-  Tensor rows(Operand ids) const;  // f32 rows picked before they are widened
+  bool defined() const { return stored.defined(); }  // false if the model does not have the parameter
+  // The weight as f32. Matrix kernels read the stored form directly.
+  Tensor value() const;
+  // The rows with these ids as f32. Only the selected rows are converted.
+  Tensor rows(Operand ids) const;
 };
 
-// An input that holds a parameter of `shape` stored as `dtype`, or in blocks of `quant` along the
-// last axis (which must be whole blocks).
+// Adds to the graph an input that holds a parameter of `shape`, stored as `dtype` or, with `quant`, as u8 blocks along
+// the last axis. Throws Error if the last axis is not a whole number of blocks.
 Parameter parameter(Graph& g, const std::string& path, Shape shape, DType dtype, std::optional<QuantFormat> quant = {});
 
 // torch.nn.functional.linear: x [..., in], weight [out, in], bias [out] or undefined -> [..., out].

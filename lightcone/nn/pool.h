@@ -1,25 +1,29 @@
-// Pools: torch.nn.MaxPool1d to 3d, AvgPool, AdaptiveAvgPool, AdaptiveMaxPool, LPPool, and pools of a whole picture.
+// Pooling layers: torch.nn.MaxPool1d to 3d, AvgPool, AdaptiveAvgPool, AdaptiveMaxPool and LPPool; and global pools.
 #pragma once
 
 #include "lightcone/nn/module.h"
 
 namespace lc::nn {
 
+// The reduction over a window.
 enum class PoolKind : std::uint8_t { Max, Min, Avg };
 
+// Options of the pools, as in torch.
 struct PoolOptions {
-  IntList stride = {};  // one number or one each; none: that of the kernel
+  IntList stride = {};  // one number, or one per axis; empty: the kernel
   IntList padding = 0;
-  IntList dilation = 1;  // not of Avg
+  IntList dilation = 1;  // not for Avg
   bool ceil_mode = false;
-  bool count_include_pad = true;  // of Avg
+  bool count_include_pad = true;  // Avg only
 };
-// Over n spatial axes, of a batch or of one sample.
+// Pools over the last n spatial axes of a batch or of one sample.
 lc::Tensor pooled(PoolKind kind, int n, Operand x, const IntList& kernel, const PoolOptions& o);
+// Pools to the given extents of the n spatial axes, over a batch or one sample.
 lc::Tensor adaptively_pooled(PoolKind kind, int n, Operand x, const IntList& output);
 
-// x [b, c, n...] or one sample [c, n...] -> [b, c, m...] or [c, m...], over square windows, MaxPool2d<3, 2, 1>, or
-// windows that are told at run time, MaxPool2d<>({3, 2}, {.stride = 2}).
+// torch.nn.MaxPool1d to 3d and AvgPool1d to 3d: x [b, c, n...] or [c, n...] -> [b, c, m...] or [c, m...]. The windows
+// are square template arguments, MaxPool2d<3, 2, 1>, or arguments of the constructor, MaxPool2d<>({3, 2}, {.stride =
+// 2}).
 template <PoolKind Kind, int Spatial, int Kernel = 0, int Stride = Kernel, int Padding = 0>
 class Pool {
  public:
@@ -61,7 +65,7 @@ class Pool {
 LC_POOL(MaxPool1d, Max, 1)
 LC_POOL(MaxPool2d, Max, 2)
 LC_POOL(MaxPool3d, Max, 3)
-LC_POOL(MinPool1d, Min, 1)  // these are not in torch.nn
+LC_POOL(MinPool1d, Min, 1)  // torch.nn has no minimum pools
 LC_POOL(MinPool2d, Min, 2)
 LC_POOL(MinPool3d, Min, 3)
 LC_POOL(AvgPool1d, Avg, 1)
@@ -69,7 +73,7 @@ LC_POOL(AvgPool2d, Avg, 2)
 LC_POOL(AvgPool3d, Avg, 3)
 #undef LC_POOL
 
-// (sum of x^p)^(1 / p) over windows (torch.nn.LPPool1d to 3d).
+// torch.nn.LPPool1d to 3d: (sum of x^p)^(1 / p) over windows.
 template <int Spatial>
 class LPPool {
  public:
@@ -81,7 +85,7 @@ class LPPool {
     double n = kernel_.size() == 1 ? std::pow(kernel_[0], Spatial) : 1;
     for (std::size_t k = 0; kernel_.size() > 1 && k < kernel_.size(); ++k) n *= kernel_[k];
     const lc::Tensor m = lc::avg_pool(Operand(pow(Operand(x, at), p_), at), kernel_, stride_, {0}, ceil_mode_);
-    return as_typed_before<2>(x, pow(relu(m) * n, 1 / p_));  // as torch: negative sums are 0
+    return as_typed_before<2>(x, pow(relu(m) * n, 1 / p_));  // as in torch, negative sums give 0
   }
 
  private:
@@ -93,7 +97,8 @@ using LPPool1d = LPPool<1>;
 using LPPool2d = LPPool<2>;
 using LPPool3d = LPPool<3>;
 
-// x [b, c, n...] -> [b, c, Output...], or the outputs that the constructor is told. Extents of x are numbers.
+// torch.nn.AdaptiveAvgPool1d to 3d and AdaptiveMaxPool1d to 3d: x [b, c, n...] -> [b, c, Output...], or the extents
+// given to the constructor. The extents of x must be numbers.
 template <PoolKind Kind, int Spatial, int Output = 0>
 class AdaptivePool {
  public:
@@ -145,7 +150,8 @@ LC_POOL(AdaptiveMaxPool2d, Max, 2)
 LC_POOL(AdaptiveMaxPool3d, Max, 3)
 #undef LC_POOL
 
-// x [b, c, n...] -> [b, c]: the mean, maximum or minimum of each channel.
+// Global pooling: x [b, c, n...] -> [b, c], the mean, maximum or minimum of each channel. Throws Error if there are no
+// spatial axes.
 template <PoolKind Kind>
 struct GlobalPool {
   void visit(Visitor&) {}

@@ -10,8 +10,7 @@ const char* name(RecurrentKind k) {
 }
 int gates(RecurrentKind k) { return k == RecurrentKind::RNN ? 1 : k == RecurrentKind::LSTM ? 4 : 3; }
 
-// W_ih x + b_ih for all times at once. The other bias is added here, too, where it may be: not within a GRU, whose gate
-// stands before it.
+// W_ih x + b_ih for all time steps. It also adds b_hh, except in a GRU, where a gate multiplies W_hh h + b_hh.
 lc::Tensor of_inputs(RecurrentKind kind, const lc::Tensor& x, const RecurrentWeights& w) {
   if (!w.bias_ih.defined()) return linear(x, w.ih);
   return linear(x, w.ih, kind == RecurrentKind::GRU ? w.bias_ih : w.bias_ih + w.bias_hh);
@@ -28,7 +27,7 @@ RecurrentState lstm(const lc::Tensor& x, const RecurrentState& s, const Recurren
   const lc::Tensor c = sigmoid(a[1]) * s.c + sigmoid(a[0]) * tanh(a[2]), h = sigmoid(a[3]) * tanh(c);
   return {w.hr.defined() ? linear(h, w.hr) : h, c};
 }
-// The next states from W_ih x of this time (of_inputs()) and the states.
+// The next states from the current ones and W_ih x of this step (of_inputs()).
 RecurrentState stepped(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, const RecurrentState& s,
                        const RecurrentWeights& w) {
   if (kind == RecurrentKind::GRU) return gru(x, s, w);
@@ -37,12 +36,13 @@ RecurrentState stepped(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, 
   return {f == Nonlinearity::Tanh ? tanh(h) : relu(h)};
 }
 
-// One layer in one direction: x [length, batch, in]; `inside` bool [length, batch, 1], where there is one, is false
-// behind the end of a sequence.
+// Output and last state of one layer in one direction.
 struct Ran {
   lc::Tensor output;
   RecurrentState last;
 };
+// Runs one layer in one direction over x [length, batch, in]. `inside`, bool [length, batch, 1] or undefined, is false
+// after the end of a sequence.
 Ran ran(RecurrentKind kind, Nonlinearity f, const lc::Tensor& x, const RecurrentState& initial,
         const RecurrentWeights& w, const lc::Tensor& inside, bool reverse) {
   const bool has_c = kind == RecurrentKind::LSTM;
@@ -98,7 +98,7 @@ void Recurrent::visit(Visitor& v) {
   }
 }
 
-// The states to begin with, [layers, batch, width]; x [length, batch, in].
+// The initial states, [layers, batch, width], for x [length, batch, in].
 lc::Tensor Recurrent::initial(const lc::Tensor& given, const char* state, const lc::Tensor& x, bool batched,
                               std::int64_t width) const {
   const auto layers = static_cast<std::int64_t>(weights.size());
@@ -109,7 +109,8 @@ lc::Tensor Recurrent::initial(const lc::Tensor& given, const char* state, const 
   return batched ? given : given.unsqueeze(1);
 }
 
-// Which elements of x [length, batch, in] are before the end of their sequence: bool [length, batch, 1].
+// Mask of the elements of x [length, batch, in] before the end of their sequence: bool [length, batch, 1], undefined
+// without lengths.
 lc::Tensor Recurrent::inside(const lc::Tensor& lengths, const lc::Tensor& x) const {
   if (!lengths.defined()) return {};
   if (is_float(lengths.dtype()) || lengths.dtype() == DType::Bool || lengths.shape() != Shape{x.extent(1)})

@@ -1,12 +1,12 @@
-// Layers that move elements, repeat them or put others around them: torch.nn.Flatten, Unflatten, Upsample,
-// PixelShuffle, ChannelShuffle, ConstantPad, ZeroPad, ReflectionPad, ReplicationPad, CircularPad.
+// Layers that move, repeat or pad elements: torch.nn.Flatten, Unflatten, Upsample, PixelShuffle, ChannelShuffle,
+// ConstantPad, ZeroPad, ReflectionPad, ReplicationPad and CircularPad.
 #pragma once
 
 #include "lightcone/nn/module.h"
 
 namespace lc::nn {
 
-// Axes from First to Last become one; [n, ...] -> [n, the rest].
+// Merges the axes from First to Last into one. torch.nn.Flatten: [n, ...] -> [n, the rest].
 template <int First, int Last>
 struct FlattenAxes {
   void visit(Visitor&) {}
@@ -20,7 +20,7 @@ struct FlattenAxes {
 };
 using Flatten = FlattenAxes<1, -1>;
 
-// An axis becomes axes of these sizes, one of which may be dyn (torch: -1).
+// torch.nn.Unflatten: splits an axis into axes of these sizes, one of which may be dyn (torch: -1).
 template <int Axis, typed::Dim... Sizes>
 struct Unflatten {
   void visit(Visitor&) {}
@@ -61,7 +61,7 @@ struct Unflatten {
   }
 };
 
-// The shape [Sizes...]: a name is that extent of x, one extent may be dyn.
+// Reshapes x to [Sizes...]. A symbol stands for the extent of x with that name, and one size may be dyn.
 template <typed::Dim... Sizes>
 struct Reshape {
   void visit(Visitor&) {}
@@ -74,14 +74,16 @@ struct Reshape {
   }
 };
 
+// Options of Upsample: either `size` or `scale_factor`.
 struct UpsampleOptions {
-  std::vector<int> size = {};  // of the result, one number for all spatial axes or one each; or
-  int scale_factor = 1;        // by how much it is larger
+  std::vector<int> size = {};  // extents of the result: one for all spatial axes, or one per axis
+  int scale_factor = 1;        // factor by which each spatial extent grows
   Interpolation mode = Interpolation::Nearest;
   bool align_corners = false;
 };
-// [b, c, n...] -> [b, c, n scale...] or [b, c, size...], for extents that are numbers (torch.nn.Upsample; scales are
-// whole). Bilinear is linear along each axis. Upsample<2> has its scale in its type.
+// torch.nn.Upsample with integer scales: [b, c, n...] -> [b, c, n scale...] or [b, c, size...]. The spatial extents
+// must be numbers. Bilinear interpolates linearly along each axis. Upsample<2> has its scale in its type. The
+// constructor throws Error for a scale below 1, or for both sizes and a scale.
 template <int Scale = 0>
 class Upsample {
  public:
@@ -123,7 +125,7 @@ class Upsample {
   UpsampleOptions o_;
 };
 
-// [..., c f^2, h, w] -> [..., c, h f, w f] and back (torch.nn.PixelShuffle, PixelUnshuffle).
+// torch.nn.PixelShuffle: [..., c f^2, h, w] -> [..., c, h f, w f].
 struct PixelShuffle {
   int upscale_factor;
   void visit(Visitor&) {}
@@ -131,6 +133,7 @@ struct PixelShuffle {
     return lc::pixel_shuffle(Operand(x, at), upscale_factor);
   }
 };
+// torch.nn.PixelUnshuffle, the inverse of PixelShuffle.
 struct PixelUnshuffle {
   int downscale_factor;
   void visit(Visitor&) {}
@@ -138,7 +141,8 @@ struct PixelUnshuffle {
     return lc::pixel_unshuffle(Operand(x, at), downscale_factor);
   }
 };
-// Channels, axis 1, in groups: the first of each group, then the second of each, ... (torch.nn.ChannelShuffle).
+// torch.nn.ChannelShuffle: splits the channels, axis 1, into groups and interleaves them: the first channel of each
+// group, then the second of each, and so on. Throws Error if `groups` does not divide the channels.
 struct ChannelShuffle {
   int groups;
   void visit(Visitor&) {}
@@ -155,8 +159,9 @@ struct ChannelShuffle {
   }
 };
 
-// Elements around the spatial axes, the last `Spatial` ones: numbers in torch's order, before and after the last axis,
-// then the one before it, ...; or one number for all sides. Negative ones cut, in ConstantPad alone.
+// Pads the last `Spatial` axes (torch.nn.ConstantPad1d to 3d and the other modes). `padding` holds pairs in torch's
+// order, before and after the last axis, then the axis before it, and so on; or one number for all sides. Negative
+// padding crops, in ConstantPad only. The constructor throws Error for another number of values.
 template <int Spatial, PadMode Mode>
 class Pad {
  public:

@@ -40,13 +40,13 @@ struct Session::Impl {
   Graph graph;
   std::optional<Program> program;
   std::optional<Context> context;
-  std::map<std::string, std::vector<std::byte>> values;  // of inputs
+  std::map<std::string, std::vector<std::byte>> values;  // values of inputs
   Bindings bindings;
-  std::size_t compiled = 0;  // nodes the graph had; what came later waits for the next compile()
+  std::size_t compiled = 0;  // number of nodes that were compiled; later nodes wait for the next compile()
   int inputs = 0;
 
   std::string output(const Tensor& t) const;
-  bool loaded = true;  // the context knows the parameters as they are
+  bool loaded = true;  // false if a parameter was set after it was loaded into the program
   Context& ready() {
     if (!context) throw Error("execute", "compile the session first");
     if (!loaded) begin();
@@ -87,7 +87,7 @@ void Session::put(const Tensor& input, const ArrayView& array) {
   put(input, array.bytes.data(), array.bytes.size() / size_of(n.dtype));
 }
 
-// A context for the program with all values. States that were there before keep what they hold.
+// Makes a new context with all values for the program. States of a previous context keep their values.
 void Session::Impl::begin() {
   for (const NodeId id : parameters())
     if (const auto it = values.find(graph[id].name); it != values.end() && id < compiled)
@@ -148,7 +148,7 @@ void typed::put(Session& s, const lc::Tensor& input, const void* data, std::size
 }
 
 Session& Session::compile(const Compiler& c) {
-  Program program = lc::compile(impl_->graph, c);  // after an Error what was compiled before can still be used
+  Program program = lc::compile(impl_->graph, c);  // after an Error the previous program is still usable
   impl_->compiled = impl_->graph.size();
   impl_->program = std::move(program);
   impl_->context.reset();

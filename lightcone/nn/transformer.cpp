@@ -12,7 +12,7 @@ LayerNorm<> norm(std::int64_t d_model, const TransformerLayerOptions& o) {
   return LayerNorm<>(d_model, {.eps = o.layer_norm_eps, .bias = o.bias});
 }
 
-// x + f(x), normalised before f or behind the sum.
+// x + f(x), normalised before f or after the sum.
 template <class F>
 lc::Tensor beside(const lc::Tensor& x, const LayerNorm<>& norm, bool norm_first, const F& f) {
   return norm_first ? x + f(norm(x)) : norm(x + f(x));

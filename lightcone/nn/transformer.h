@@ -1,5 +1,6 @@
 // The Transformer (A. Vaswani et al., "Attention is all you need", 2017): torch.nn.TransformerEncoderLayer,
-// DecoderLayer, Encoder, Decoder and Transformer, with batch_first=True. Sequences are [batch, length, d_model].
+// TransformerDecoderLayer, TransformerEncoder, TransformerDecoder and Transformer, with batch_first=True. Sequences are
+// [batch, length, d_model].
 #pragma once
 
 #include <optional>
@@ -10,18 +11,20 @@
 
 namespace lc::nn {
 
+// Activation function of the feed-forward layers.
 enum class Activation : std::uint8_t { ReLU, GELU };
+// Options of an encoder or decoder layer, as in torch.
 struct TransformerLayerOptions {
   std::int64_t dim_feedforward = 2048;
   double dropout = 0.1;
   Activation activation = Activation::ReLU;
   double layer_norm_eps = 1e-5;
-  bool norm_first = false;  // the normalisation stands before attention and linear layers, not behind the sums
+  bool norm_first = false;  // pre-norm: normalise before attention and feed-forward layers, not after the sums
   bool bias = true;
-  bool causal = false;  // self-attention, in each call
+  bool causal = false;  // self-attention is causal in every call
 };
 
-// linear2(dropout(activation(linear1(x)))), and dropout behind it.
+// The feed-forward block: dropout(linear2(dropout(activation(linear1(x))))).
 struct FeedForward {
   FeedForward(std::int64_t d_model, const TransformerLayerOptions& o);
   lc::Tensor run(const lc::Tensor& x, Random* random) const;
@@ -30,7 +33,7 @@ struct FeedForward {
   double dropout;
 };
 
-// Self-attention and two linear layers, each beside a shortcut.
+// torch.nn.TransformerEncoderLayer: self-attention and a feed-forward block, each with a residual connection.
 class TransformerEncoderLayer {
  public:
   TransformerEncoderLayer(std::int64_t d_model, int nhead, const TransformerLayerOptions& o = {});
@@ -40,15 +43,15 @@ class TransformerEncoderLayer {
   X operator()(const X& src, Mode& mode, const At& at = At::current()) const {
     return (*this)(src, AttentionMasks(), mode, at);
   }
-  // torch: src_mask, src_key_padding_mask.
+  // With masks (torch: src_mask, src_key_padding_mask).
   template <class X, class Mode>
     requires(is_mode<Mode>)
   X operator()(const X& src, const AttentionMasks& masks, Mode& mode, const At& at = At::current()) const {
     return as_typed(src, run(Operand(src, at), masks, dropout_rng(mode, o_.dropout)));
   }
-  // Without types; `random` is null while the model does not train or nothing is dropped.
+  // The untyped form. `random` draws the dropout masks; it is null in inference and if nothing is dropped.
   lc::Tensor run(Operand src, const AttentionMasks& masks, Random* random) const;
-  double dropout() const { return o_.dropout; }
+  double dropout() const { return o_.dropout; }  // probability of dropping an element
 
  private:
   TransformerLayerOptions o_;
@@ -57,11 +60,13 @@ class TransformerEncoderLayer {
   LayerNorm<> norm1_, norm2_;
 };
 
-// `self` is of the target (torch: tgt_mask, tgt_key_padding_mask), `memory` of what it looks at (memory_mask, ...).
+// Masks of a decoder layer: `self` for self-attention (torch: tgt_mask, tgt_key_padding_mask) and `memory` for
+// cross-attention (memory_mask, memory_key_padding_mask).
 struct DecoderMasks {
   AttentionMasks self = {}, memory = {};
 };
-// Self-attention, attention at the encoder's output and two linear layers, each beside a shortcut.
+// torch.nn.TransformerDecoderLayer: self-attention, cross-attention to the encoder's output and a feed-forward block,
+// each with a residual connection.
 class TransformerDecoderLayer {
  public:
   TransformerDecoderLayer(std::int64_t d_model, int nhead, const TransformerLayerOptions& o = {});
@@ -78,8 +83,9 @@ class TransformerDecoderLayer {
                const At& at = At::current()) const {
     return as_typed(tgt, run(Operand(tgt, at), memory, masks, dropout_rng(mode, o_.dropout)));
   }
+  // The untyped form. `random` draws the dropout masks; it is null in inference and if nothing is dropped.
   lc::Tensor run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks, Random* random) const;
-  double dropout() const { return o_.dropout; }
+  double dropout() const { return o_.dropout; }  // probability of dropping an element
 
  private:
   TransformerLayerOptions o_;
@@ -88,7 +94,8 @@ class TransformerDecoderLayer {
   LayerNorm<> norm1_, norm2_, norm3_;
 };
 
-// Such layers one behind the other, named layers.0, layers.1, ..., and a last normalisation `norm` where one is given.
+// torch.nn.TransformerEncoder: copies of a layer in sequence, named layers.0, layers.1, ..., and an optional final
+// normalisation `norm`.
 class TransformerEncoder {
  public:
   TransformerEncoder(const TransformerEncoderLayer& layer, int num_layers, std::optional<LayerNorm<>> norm = {})
@@ -104,6 +111,7 @@ class TransformerEncoder {
   X operator()(const X& src, const AttentionMasks& masks, Mode& mode, const At& at = At::current()) const {
     return as_typed(src, run(Operand(src, at), masks, dropout_rng(mode, dropout_)));
   }
+  // The untyped form. `random` draws the dropout masks; it is null in inference and if nothing is dropped.
   lc::Tensor run(Operand src, const AttentionMasks& masks, Random* random) const;
 
  private:
@@ -111,6 +119,7 @@ class TransformerEncoder {
   std::optional<LayerNorm<>> norm_;
   double dropout_;
 };
+// torch.nn.TransformerDecoder: copies of a layer in sequence, named as in TransformerEncoder.
 class TransformerDecoder {
  public:
   TransformerDecoder(const TransformerDecoderLayer& layer, int num_layers, std::optional<LayerNorm<>> norm = {})
@@ -127,6 +136,7 @@ class TransformerDecoder {
                const At& at = At::current()) const {
     return as_typed(tgt, run(Operand(tgt, at), memory, masks, dropout_rng(mode, dropout_)));
   }
+  // The untyped form. `random` draws the dropout masks; it is null in inference and if nothing is dropped.
   lc::Tensor run(Operand tgt, const lc::Tensor& memory, const DecoderMasks& masks, Random* random) const;
 
  private:
@@ -135,14 +145,17 @@ class TransformerDecoder {
   double dropout_;
 };
 
+// Options of Transformer.
 struct TransformerOptions {
   int num_encoder_layers = 6, num_decoder_layers = 6;
-  TransformerLayerOptions layer = {};  // of encoder and decoder
+  TransformerLayerOptions layer = {};  // for encoder and decoder
 };
+// Masks of Transformer: of the source, of the target, and of the encoder's output.
 struct TransformerMasks {
   AttentionMasks src = {}, tgt = {}, memory = {};
 };
-// Encoder and decoder, each with a last normalisation. Weights of two axes begin xavier_uniform, as torch's do.
+// torch.nn.Transformer: encoder and decoder, each with a final normalisation. As in torch, weights of two or more axes
+// are initialised by xavier_uniform.
 class Transformer {
  public:
   explicit Transformer(std::int64_t d_model = 512, int nhead = 8, const TransformerOptions& o = {});

@@ -11,12 +11,12 @@
 namespace lc {
 namespace {
 
-// A tensor of a file as an input takes it: where it lies, or converted, in memory that `kept` holds.
+// The tensor of a file for an input of type `dtype`: the stored bytes, or converted values in memory owned by `kept`.
 ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>& kept) {
   if ((t.dtype == dtype || (t.quant && dtype == DType::U8)) &&
       reinterpret_cast<std::uintptr_t>(t.bytes.data()) % size_of(dtype) == 0)
     return t;
-  if (dtype != DType::F32 || (t.dtype && !is_float(*t.dtype))) return t;  // its type is what the Error will say
+  if (dtype != DType::F32 || (t.dtype && !is_float(*t.dtype))) return t;  // the Error names the stored type
   const auto values = std::make_shared<const std::vector<float>>(Weights::read(t));
   kept = values;
   return {DType::F32, t.shape, std::as_bytes(std::span(*values))};
@@ -24,7 +24,7 @@ ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>
 
 using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 
-// `owner` keeps the bytes; `source` is what an Error calls the tensors.
+// `owner` keeps the bytes alive. `source` names the tensors in an Error.
 void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
           bool strict) {
   std::vector<std::string> missing, unknown;
@@ -34,7 +34,7 @@ void load(Program& program, const Tensors& tensors, const std::shared_ptr<const 
     if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
   for (const auto& [name, dtype] : parameters)
     if (!tensors.contains(name)) missing.push_back(name);
-  // a parameter that no result needs is gone from the compiled graph; load() takes its name all the same
+  // A parameter that no result needs is not in the compiled graph, but load() accepts its name.
   const auto known = [&](const std::string& name) {
     try {
       program.load(name, nullptr, 0);
@@ -86,7 +86,7 @@ Session& Session::load(const std::string& path, bool strict) {
   for (const auto& [name, t] : file.tensors()) {
     const auto it = types.find(name);
     if (it != types.end()) tensors.emplace(name, fitted(t, it->second, kept.emplace_back()));
-    else if (strict) tensors.emplace(name, ArrayView{DType::U8, t.shape, t.bytes});  // named in the Error
+    else if (strict) tensors.emplace(name, ArrayView{DType::U8, t.shape, t.bytes});  // the Error will name it
   }
   try {
     return load(tensors, strict);

@@ -1,13 +1,13 @@
-// Backpropagation that the C++ compiler checks.
+// Backpropagation checked by the C++ compiler.
 //
 //   auto loss = trace(net, [](auto& net, auto x, auto y) { return cross_entropy(net(x), y); }, x, y);
 //   update(net, optim::AdamW{.lr = 3e-4}, backward(std::move(loss)));
 //
-// The function's first argument is the model that trains: dropout drops, batch_norm looks at the batch. Outside, net(x)
-// is inference, and a loss made of it is no traced one. What does not compile, each with a sentence in the compiler's
-// message: a backward() of a loss that was not traced or is not moved, a loss that is no scalar, gradients of one model
-// for another one. Gradients that nobody uses are a warning; those that were used already, and of another model of the
-// same type, an Error.
+// The first argument of the function is the model in training: dropout drops, and batch_norm uses the statistics of the
+// batch. Outside of it net(x) is inference, and a loss made of that is not a traced loss. These mistakes do not
+// compile, each with a sentence in the compiler's message: backward() of a loss that was not traced or is not moved, a
+// loss that is not a scalar, and gradients of one model used for another one. Unused gradients are a warning. Gradients
+// that were used already, or that belong to another model of the same type, are an Error at run time.
 #pragma once
 
 #include <utility>
@@ -20,13 +20,13 @@
 
 namespace lc {
 
-// A model while it trains: called with operands alone, it passes the mode on.
+// A model in training. Called with operands alone, it passes the mode to the module.
 template <class M>
 class InTraining : public nn::Callable<InTraining<M>> {
  public:
   explicit InTraining(nn::Model<M>& model) : model_(model), mode_(model) {}
-  const M& module() const { return model_.module(); }
-  nn::Training& mode() { return mode_; }
+  const M& module() const { return model_.module(); }  // the module of the model
+  nn::Training& mode() { return mode_; }               // the mode, for modules that are called directly
 
  private:
   friend class nn::Callable<InTraining<M>>;
@@ -35,16 +35,16 @@ class InTraining : public nn::Callable<InTraining<M>> {
     return nn::apply(model_.module(), mode_, at, x...);
   }
   nn::Model<M>& model_;
-  mutable nn::Training mode_;  // a reference, which layers ask for as one that draws
+  mutable nn::Training mode_;  // layers take it as a non-const reference and draw from it
 };
 
-// A loss of a model in training: only trace() makes one, and backward() uses it up.
+// A loss of a model in training. Only trace() makes one, and backward() consumes it.
 template <class M>
 class [[nodiscard]] Traced {
  public:
   Traced(Traced&&) = default;
   Traced& operator=(Traced&&) = default;
-  const Tensor& loss() const { return loss_; }
+  const Tensor& loss() const { return loss_; }  // the loss as a tensor of the graph
 
  private:
   template <class N, class F, class... X>
@@ -56,7 +56,7 @@ class [[nodiscard]] Traced {
   Tensor loss_;
 };
 
-// The gradients of a model's parameters, in the order of parameters(); update() uses them up.
+// The gradients of a model's parameters, in the order of parameters(). update() consumes them.
 template <class M>
 class [[nodiscard]] Gradients {
  public:
@@ -67,8 +67,8 @@ class [[nodiscard]] Gradients {
   }
   Gradients(Gradients&&) = default;
   Gradients& operator=(Gradients&&) = default;
-  const std::vector<optim::Update>& updates() const { return updates_; }
-  // Those of the parameters whose name the predicate takes: a group for optim::step().
+  const std::vector<optim::Update>& updates() const { return updates_; }  // one per parameter, for optim::step()
+  // The updates of the parameters with a name for which the predicate is true, a group for optim::step().
   template <class F>
   std::vector<optim::Update> updates(const F& wanted) const {
     std::vector<optim::Update> group;
@@ -76,17 +76,20 @@ class [[nodiscard]] Gradients {
       if (wanted(std::string_view(u.parameter.node().name))) group.push_back(u);
     return group;
   }
-  const Tensor& loss() const { return loss_; }
-  // All of them together no longer than max_norm (torch.nn.utils.clip_grad_norm_); gives the norm they had.
+  const Tensor& loss() const { return loss_; }  // the loss as a tensor of the graph
+  // Scales all gradients so that their joint norm is at most max_norm (torch.nn.utils.clip_grad_norm_). Returns the
+  // norm before scaling.
   Tensor clip_norm(double max_norm, const SourceLocation& at = SourceLocation::current()) {
     optim::Clipped c = optim::clip_grad_norm(updates_, max_norm, 2, at);
     updates_ = std::move(c.updates);
     return c.norm;
   }
+  // Clamps every gradient element to [-value, value] (torch.nn.utils.clip_grad_value_).
   Gradients& clip_value(double value, const SourceLocation& at = SourceLocation::current()) {
     updates_ = optim::clip_grad_value(updates_, value, at);
     return *this;
   }
+  // True if these are the gradients of this model object.
   bool of(const nn::Model<M>& model) const { return model_ == &model; }
 
  private:
@@ -109,7 +112,7 @@ consteval typed::Text scalar(const typed::Tensor<E, D...>*) {
         .add(", not a scalar; reduce it with sum or mean");
   return e;
 }
-consteval typed::Text scalar(const Tensor*) { return {}; }  // known when the graph is built
+consteval typed::Text scalar(const Tensor*) { return {}; }  // an untyped loss is checked when the graph is built
 template <class T>
 inline constexpr typed::Text kNotTraced =
     typed::Text(sizeof(T) ? "backward: this loss was not traced; write backward(trace(model, f, x...))" : "");
@@ -121,8 +124,8 @@ inline constexpr typed::Text kOtherModel =
     typed::Text(sizeof(T) ? "update: these are the gradients of another model" : "");
 }  // namespace detail
 
-// The loss that `f` computes with the model in training, its first argument, and `x`. Error where it calls the model
-// itself, which is inference.
+// Returns the loss that `f` computes from the model in training, its first argument, and from `x`. Throws Error if `f`
+// calls the model itself, which is inference.
 template <class M, class F, class... X>
 auto trace(nn::Model<M>& model, F&& f, const X&... x) {
   InTraining<M> in_training(model);
@@ -132,22 +135,25 @@ auto trace(nn::Model<M>& model, F&& f, const X&... x) {
   return Traced<M>(model, loss);
 }
 
-// Error when the loss does not depend on a parameter; it names the parameter and what cut the path.
+// Returns the gradients of the loss. Throws Error if the loss does not depend on a parameter; the message names the
+// parameter and the operation that cut the path.
 template <class M>
 Gradients<M> backward(Traced<M>&& loss, const SourceLocation& at = SourceLocation::current()) {
   return Gradients<M>(std::move(loss), at);
 }
+// Does not compile: the loss must be moved.
 template <class M>
 void backward(Traced<M>&) {
   typed::require<detail::kUsedUp<M>>();
 }
+// Does not compile: the loss was not traced.
 template <class T>
   requires std::is_base_of_v<Tensor, T>
 void backward(const T&) {
   typed::require<detail::kNotTraced<T>>();
 }
 
-// Every parameter of the model takes a step after each run.
+// Assigns the result of an optimiser step to every parameter of the model after each run.
 template <class M>
 optim::Step update(nn::Model<M>& model, const optim::Optimizer& optimizer, Gradients<M>&& d,
                    const optim::StepOptions& o = {}, const SourceLocation& at = SourceLocation::current()) {
@@ -155,6 +161,7 @@ optim::Step update(nn::Model<M>& model, const optim::Optimizer& optimizer, Gradi
   if (std::exchange(d.used_, true)) throw Error("update", "these gradients were used already");
   return optim::step(optimizer, d.updates(), o, at);
 }
+// Does not compile: the gradients belong to another type of model.
 template <class M, class N>
 void update(nn::Model<M>&, const optim::Optimizer&, Gradients<N>&&) {
   typed::require<detail::kOtherModel<N>>();

@@ -22,7 +22,7 @@ std::vector<std::int64_t> extents(const Node& n) {
   return s;
 }
 
-// Into memory that lives as long as the program needs it.
+// Loads a copy of `bytes` that lives as long as the program needs it.
 void load_copy(Program& p, const std::string& name, std::span<const std::byte> bytes) {
   const auto kept = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   p.load(name, kept->data(), kept->size(), kept);
@@ -40,7 +40,7 @@ void check_trains(const nn::ModelBase& model) {
                 "no step would change a parameter: update(model, optimizer, backward(std::move(loss))) is missing");
 }
 
-// A buffer that PyTorch counts batches in, and nobody reads.
+// A buffer in which PyTorch counts batches. A file may hold it although the model does not have it.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
 bool is_of(const std::string& name, const std::string& layer) { return name == layer || name.starts_with(layer + "."); }
@@ -69,7 +69,7 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
   for (auto& [name, s] : states) s.state = true;
   for (const nn::Entry& e : model.entries()) {
     const Node& n = g[e.tensor.edge().node];
-    add(n);  // frozen ones too
+    add(n);  // includes frozen parameters
     const Stored& s = states.at(n.name);
     parameters_.push_back(s);
     if (!s.state) frozen_[s.name] = nn::ModelBase::first_value(e, o.seed);
@@ -109,7 +109,7 @@ void Trainer::write(const std::string& path, const std::vector<Stored>& what,
   save_safetensors(path, tensors, metadata);
 }
 
-// All of the file is looked at before any of it is taken.
+// Checks the whole file before it changes any value.
 void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types types, const Names& name_in_file,
                    const std::function<void()>& also) {
   for (const Stored& s : what) {
@@ -164,7 +164,7 @@ std::vector<Trainer::Stored> Trainer::wanted(const Weights& file, const Names& n
       throw Error("load_parameters", str_cat("no layer and no parameter is called ", in_quotes(layer)));
     std::erase_if(all, of_layer);
   }
-  // A checkpoint from before there were adapters: they stay as they are.
+  // A checkpoint without any adapter was made before the adapters were added: the adapters keep their values.
   const std::vector<Stored> adapters = of_adapters();
   const auto in_file = [&](const Stored& s) { return file.find(name_in_file(s.name)) != nullptr; };
   if (std::ranges::none_of(adapters, in_file))

@@ -1,10 +1,10 @@
-// A training graph that runs: parameters and optimiser states begin, step after step, and are saved.
+// Trainer runs a training graph: it initialises parameters and optimiser states, runs steps, and saves.
 //
 //   Trainer t(net, generic() | cpu(), {.seed = 1});
 //   for (...) t.context().set("x", images).set("y", labels), std::cout << t.step() << '\n';
 //   t.save("model.safetensors");
 //
-// A step allocates nothing. All that it changes are states of the program, so a checkpoint of them resumes a run bit
+// A step allocates no memory. It changes states of the program only, so a checkpoint of the states resumes a run bit
 // for bit.
 #pragma once
 
@@ -22,54 +22,63 @@ namespace lc {
 
 class Weights;
 
+// Options of a Trainer.
 struct TrainerOptions {
-  std::int64_t seed = 0;      // of the first values of the parameters
-  std::string loss = "loss";  // the output that step() gives
-  // Look at every value and index: slow, but a NaN is named where it came from, and an index that is out of range.
+  std::int64_t seed = 0;      // seed of the initial values of the parameters
+  std::string loss = "loss";  // the output that step() returns
+  // Checks every value and index. This is slow, but an Error names the operation of the first NaN and any index out of
+  // range.
   bool checked = false;
   CompileOptions compile = {};
 };
 
+// A compiled training graph with its context.
 class Trainer {
  public:
-  // Compiles the model's graph as it is now, and gives the parameters their first values.
+  // Compiles the model's graph in its current form and initialises the parameters. Throws Error if the graph updates no
+  // parameter of the model.
   Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o = {});
 
-  Context& context() { return context_; }
-  Program& program() { return program_; }
-  std::int64_t steps() const { return steps_; }
-  // One run: forward, backward, update. Gives the loss from before the update. Error where it is not a finite number.
+  Context& context() { return context_; }        // the context of the run, to set inputs
+  Program& program() { return program_; }        // the compiled program
+  std::int64_t steps() const { return steps_; }  // number of steps done, those of a loaded run included
+  // Runs one step: forward, backward, update. Returns the loss before the update. Throws Error if it is not finite.
   float step();
 
-  // Loads the values that the model's parameters and buffers have now into another program, which evaluates. `average`
-  // names states beside the parameters to take instead, where there are any: ".ema" of optim::ema(), ".swa".
+  // Loads the current values of the model's parameters and buffers into another program, for evaluation. `average` is
+  // the suffix of states to load instead of the parameters that have one: ".ema" of optim::ema(), ".swa". Throws Error
+  // if no parameter has such a state.
   void copy_to(Program& other, const std::string& average = "") const;
 
-  // Parameters and buffers alone, with PyTorch's names: safetensors. `metadata` is kept with them
+  // Saves parameters and buffers only, under PyTorch's names, as safetensors. `metadata` is stored with them
   // (Weights::metadata(), safe_open(...).metadata() in Python).
   void save_parameters(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
-  // Stored numbers of another floating type are converted. Layers that `except` names ("fc", "layer4.1") keep the
-  // values they have, as one of another number of classes must, and so do adapters (nn::Lora) where the file has none.
-  // Error where such a name is none, where the file has no tensor of a parameter's name or one of another shape, and
-  // where it has one that the model has not, unless `except` names it: no value is changed then.
+  // Loads parameters and buffers. Stored numbers of another floating type are converted. Layers named in `except`
+  // ("fc", "layer4.1") keep their values, as is necessary for a layer with another number of classes; so do adapters
+  // (nn::Lora) if the file has none. Throws Error if `except` names no layer, if the tensor of a parameter is missing
+  // or has another shape, or if the file has a tensor that is neither in the model nor in `except`. After an Error no
+  // value has changed.
   void load_parameters(const std::string& path, const std::vector<std::string>& except = {});
-  // The same of a file that is open, whatever its format; the file has a parameter under the name that `name_in_file`
-  // gives for it (GGUF's: llama_file_name()).
+  // The same for an open file of any format. `name_in_file` maps the name of a parameter to its name in the file (for
+  // GGUF: llama_file_name()). Other tensors of the file are ignored.
   void load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
                        const std::vector<std::string>& except = {});
-  // The f32 values that a parameter has now, until the next step.
+  // The current values of an f32 parameter, valid until the next step. Throws Error for an unknown name.
   std::span<const float> values(const std::string& name) const;
-  // Of a model with adapters (nn::Lora): the weight of that name with the product of its adapter added, as it is with
-  // one that has none. Row-major f32.
+  // The weight of this name with the product of its adapter (nn::Lora) added, or the weight itself if it has none: f32,
+  // row-major.
   std::vector<float> merged(const std::string& weight) const;
-  // The adapters alone, under the names that Hugging Face's peft has for them: adapter_model.safetensors.
+  // Saves the adapters only, under the names of Hugging Face's peft: adapter_model.safetensors.
   void save_adapters(const std::string& path) const;
-  void load_adapters(const std::string& path);  // what that wrote, or peft for a model with the same names
-  const std::vector<nn::Adapter>& adapters() const { return adapters_; }
-  // Everything that a run changes: those, what the optimiser remembers, counters and random states. `metadata` is kept
-  // with it (a DataLoader's position), and load() gives it back, with "lightcone.steps". Error for the file of a run of
-  // another model or optimiser.
+  // Loads adapters that save_adapters() wrote, or peft for a model with the same names. Throws Error if the model has
+  // none.
+  void load_adapters(const std::string& path);
+  const std::vector<nn::Adapter>& adapters() const { return adapters_; }  // the adapters of nn::Lora
+  // Saves everything that a run changes, and the parameters that are not trained: parameters, buffers, optimiser
+  // states, counters and random states. `metadata` is stored with it, for example the position of a DataLoader.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
+  // Loads a file of save() and returns its metadata, including "lightcone.steps". Throws Error if the file belongs to a
+  // run of another model or optimiser; then no value has changed.
   std::map<std::string, std::string> load(const std::string& path);
 
  private:
@@ -77,7 +86,7 @@ class Trainer {
     std::string name;
     DType dtype;
     std::vector<std::int64_t> shape;
-    bool state = true;  // a run changes it
+    bool state = true;  // true if a run changes it
   };
   static bool has(const std::vector<Stored>& all, const std::string& name);
   std::vector<Stored> of_adapters() const;
@@ -87,8 +96,8 @@ class Trainer {
   void write(const std::string& path, const std::vector<Stored>& what,
              std::map<std::string, std::string> metadata) const;
   enum class Types : std::uint8_t { Same, Converted };
-  using Names = std::function<std::string(const std::string&)>;  // a parameter's name in a file
-  // Before anything is taken, `also` may find something wrong, too.
+  using Names = std::function<std::string(const std::string&)>;  // maps a parameter's name to its name in the file
+  // Checks everything before it changes any value. `also` runs after these checks and may throw, too.
   void read(const Weights& file, const std::vector<Stored>& what, Types types, const Names& name_in_file,
             const std::function<void()>& also = {});
   std::vector<Stored> wanted(const Weights& file, const Names& name_in_file,
@@ -98,7 +107,7 @@ class Trainer {
   std::int64_t steps_ = 0;
   Program program_;
   Context context_;
-  // What no run changes, as it was given: a program may keep it in another order alone.
+  // Values that no run changes, in their original layout. The program itself may hold them only repacked.
   std::map<std::string, nn::ModelBase::FirstValue> frozen_;
   std::vector<nn::Adapter> adapters_;
 };

@@ -1,4 +1,4 @@
-// Files of other programs that are taken for checkpoints, told by their first bytes: what each is, and what to do.
+// Recognises files of other programs by their first bytes, with a sentence on what each is and how to convert it.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -38,12 +38,12 @@ constexpr Magic kMagics[] = {
     {"<html", "a web page, where a file was to be downloaded"},
 };
 
-// A message of protocol buffers, field by field.
+// Iterates over the fields of a protocol buffers message.
 class Fields {
  public:
   explicit Fields(std::string_view message) : rest_(message) {}
   bool done() const { return rest_.empty(); }
-  // The number of the next field, which may be cut short; none where this is no such message.
+  // Skips the next field, which may be truncated, and returns its number; nullopt if this is not such a message.
   std::optional<std::uint64_t> next() {
     const auto tag = varint();
     if (!tag) return std::nullopt;
@@ -74,7 +74,7 @@ class Fields {
   std::string_view rest_;
 };
 
-// ONNX's ModelProto: its version first, and a graph (7) among its fields.
+// True for ONNX's ModelProto: its version is the first field, and a graph (7) is among the fields.
 bool is_onnx(std::string_view bytes) {
   if (bytes.size() < 8 || bytes[0] != '\x08' || bytes[1] < 1 || bytes[1] > 64) return false;
   constexpr std::uint64_t kFields[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26};
@@ -90,7 +90,8 @@ bool is_onnx(std::string_view bytes) {
 
 bool is_tflite(std::string_view bytes) { return bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3"; }
 
-// From protocol 2 on. (llama2.c's files may begin with the same two bytes, and have a small third one.)
+// True for a pickle of protocol 2 or later. Files of llama2.c may begin with the same two bytes, but have a small third
+// one.
 bool is_pickle(std::string_view bytes) {
   return bytes.size() >= 4 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5 &&
          static_cast<unsigned char>(bytes[2]) >= 0x20;

@@ -44,7 +44,7 @@ class Reader {
   GgufValue value(std::uint32_t type);
   GgufValue array();
   GgufTensor tensor();
-  // A count of things that take at least `each` bytes.
+  // Reads a count of items of at least `each` bytes. Throws Error if that many cannot follow.
   std::uint64_t count(std::size_t each, const char* what) {
     const auto n = number<std::uint64_t>();
     if (n > left() / each) fail(n, " ", what, " where ", left(), " bytes are left");
@@ -127,7 +127,8 @@ GgufTensor Reader::tensor() {
   return t;
 }
 
-// Puts the tensors behind the aligned header and checks that they lie inside the file and apart.
+// Computes the offsets of the tensors after the aligned header, and checks that they are inside the file and do not
+// overlap.
 void place(GgufFile& g, const Reader& r, std::size_t size) {
   const std::int64_t wanted = g.integer("general.alignment").value_or(32);
   if (wanted < 1 || wanted > 1 << 20 || !std::has_single_bit(static_cast<std::uint64_t>(wanted)))
@@ -215,7 +216,7 @@ namespace {
 constexpr const char* kKinds[] = {"a whole number", "a whole number",    "a number",       "true or false",
                                   "a text",         "a list of numbers", "a list of texts"};
 
-// The value of a key as one of the kinds Ts; null when there is none, an Error when it is of another kind.
+// Returns the value of a key if it has one of the types Ts, or null if there is none. Throws Error for another type.
 template <class... Ts>
 const GgufValue* value_of(const GgufFile& g, std::string_view key, const char* kind) {
   const auto it = g.metadata.find(key);

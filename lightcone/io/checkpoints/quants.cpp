@@ -9,7 +9,7 @@
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/error.h"
 
-// The layouts are ggml's (ggml-common.h); each function turns one block into floats. Those that graphs
+// The layouts are those of ggml (ggml-common.h). Each function converts one block to floats. The formats that graphs
 // read in place are described in composites/block_formats.h.
 namespace lc {
 namespace {
@@ -66,7 +66,7 @@ void bf16(const u8* b, float* y) {
 using Block = void (*)(const u8*, float*);
 struct Row {
   GgmlType type;
-  Block read = nullptr;  // null: it is known, but not read here
+  Block read = nullptr;  // null: known, but without a conversion
 };
 constexpr Row kOthers[] = {
     {{0, "F32", 1, 4, DType::F32}, plain<float>},
@@ -92,7 +92,7 @@ constexpr Row kOthers[] = {
     {{35, "TQ2_0", 256, 66}},
     {{39, "MXFP4", 32, 17}},
 };
-// These and the formats of composites/block_formats.h, by ggml's number.
+// Every type: these and the formats of composites/block_formats.h, sorted by ggml's number.
 constexpr auto kTensorTypes = [] {
   constexpr std::size_t formats = std::size(kQuantFormats);
   std::array<Row, formats + std::size(kOthers)> all = {};

@@ -1,4 +1,4 @@
-// ggml's element types, and reading them.
+// The element types of ggml, and their conversion to f32.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,21 @@
 
 namespace lc {
 
-struct GgmlType {  // blocks of `elements` values in `bytes` bytes
+struct GgmlType {  // a type stored in blocks of `elements` values in `bytes` bytes
   std::uint32_t type;
   std::string_view name;
   int elements, bytes;
-  std::optional<DType> dtype = {};        // stored plainly,
-  std::optional<QuantFormat> quant = {};  // or in blocks that graphs read in place
+  std::optional<DType> dtype = {};        // set if the values are stored plainly
+  std::optional<QuantFormat> quant = {};  // set if graphs read the blocks in place
 };
-const GgmlType* ggml_type(std::uint32_t type);  // null when unknown
+const GgmlType* ggml_type(std::uint32_t type);  // null if the number is unknown
+// Returns the name of a type, "?" if the number is unknown.
 std::string_view ggml_type_name(std::uint32_t type);
 
-// `elements` values stored as ggml type `type`, as f32. Error for a type that has no
-// reader here (the IQ1, IQ2, IQ3 and ternary families).
+// Converts `elements` values of ggml type `type` to f32. Throws Error for a type without a conversion (the IQ1, IQ2,
+// IQ3 and ternary families).
 void dequantize_gguf(std::uint32_t type, const std::byte* data, std::int64_t elements, float* out);
+// True if dequantize_gguf() can convert the type.
 bool can_dequantize(std::uint32_t type);
 
 }  // namespace lc

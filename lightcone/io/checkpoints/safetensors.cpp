@@ -1,5 +1,5 @@
-// The safetensors format: u64 header length, a JSON header, the data. The rules are the format's
-// own: offsets start at 0, follow each other without holes or overlaps and end with the file.
+// The safetensors format: u64 header length, a JSON header, the data. The checks are those of the format: offsets begin
+// at 0, are contiguous without holes or overlaps, and end with the file.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -39,7 +39,7 @@ struct Span {
   std::string_view name;  // in the header
 };
 
-// A non-negative integer below 2^63.
+// Returns a non-negative integer below 2^63. Throws Error for another value.
 std::uint64_t whole(const Json& j, const std::string& file, const std::string& what) {
   const std::optional<std::int64_t> v = j.integer();
   if (j.is(Json::Kind::TooLarge)) throw file_error("load", file, what, " is too large");

@@ -1,13 +1,13 @@
-// Checkpoints as they are written: safetensors and GGUF, which Weights reads back, and numpy's .npz.
+// Writes checkpoints: safetensors and GGUF, which Weights reads, and numpy's .npz.
 //
-// A file appears whole or not at all: it is written without a name in the same folder, forced to the disk and only then
-// renamed over the old one. Whatever fails on the way (a full disk, a folder that may not be written, a descriptor that
-// somebody closed) is an Error that leaves the old file as it was and nothing beside it. So does a kill, but that it
-// may leave a ".lightcone-*.tmp" between the last two calls, and on a file system without files that have no name. A
-// call that a signal interrupts is made again.
+// A file appears whole or not at all. It is written without a name in the same folder, forced to the disk, and only
+// then renamed over the old file. Any failure (a full disk, a folder without write permission, a descriptor that
+// somebody closed) is an Error that leaves the old file unchanged and no other file. The same holds if the process is
+// killed, except that a ".lightcone-*.tmp" may remain if that happens between the last two calls, or on a file system
+// that does not support files without a name. Calls interrupted by signals are repeated.
 //
-// A link is followed, and the file behind it replaced. A new file gets the rights that the umask leaves, one that is
-// replaced passes its own on.
+// Links are followed, and the target is replaced. A new file gets the permissions of the umask; a replacement keeps
+// those of the old file.
 #pragma once
 
 #include <cstddef>
@@ -23,34 +23,35 @@
 
 namespace lc {
 
-// One tensor to be written.
+// A tensor to be written. `bytes` is a view, which must stay valid during the call.
 struct TensorToSave {
   std::string name;
   DType dtype;
   std::vector<std::int64_t> shape;   // row-major, the last axis contiguous
-  std::span<const std::byte> bytes;  // as many as the shape needs
+  std::span<const std::byte> bytes;  // elements in row-major order, as many bytes as the shape needs
 };
 
-// A safetensors file, byte for byte as safetensors.torch.save_file writes it: tensors by the alignment of their dtype,
-// the largest first, then by name; the header padded so that each lies at a multiple of its element's size. (The words
-// of the metadata come in the order of their names; the Python library leaves that order open.)
-// Error when bytes and shape disagree, a name is there twice or is "__metadata__", or a word is not UTF-8.
+// Writes a safetensors file, byte for byte as safetensors.torch.save_file does: tensors in order of decreasing
+// alignment of their dtypes, then by name, with a header padded so that each tensor begins at a multiple of its element
+// size. Metadata is sorted by key; the Python library leaves that order open. Throws Error if bytes and shape of a
+// tensor disagree, if a name occurs twice or is "__metadata__", or if a text is not UTF-8.
 void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-// The same as numpy.savez(path, **tensors) writes it, members stored and not deflated, in the order given; read_npz()
-// and numpy.load() read it. Files, members and their number may exceed what 32 bits count. Error as above (names are
-// free but for NUL and their length), and for bf16, which numpy does not have.
+// Writes a .npz archive as numpy.savez(path, **tensors) does: members in the given order, not compressed. read_npz()
+// and numpy.load() read it. Sizes and numbers of members may exceed 32 bits. Throws Error if bytes and shape disagree,
+// if a name occurs twice, contains NUL or is too long, or for bf16 and f8, which numpy does not have.
 void save_npz(const std::string& path, std::span<const TensorToSave> tensors);
 
-// What a GGUF file says of its tensors, in the order it is to be written: keys such as "general.architecture".
+// A value of GGUF metadata.
 using GgufField = std::variant<std::uint32_t, std::int32_t, float, bool, std::string, std::vector<std::string>,
                                std::vector<float>, std::vector<std::int32_t>>;
+// The metadata of a GGUF file in the order to be written, with keys such as "general.architecture".
 using GgufFields = std::vector<std::pair<std::string, GgufField>>;
 
-// A GGUF file of version 3, tensors in the order given at multiples of 32 bytes. Types: f32, f16, bf16, f64, i8, i32,
-// i64. Error when bytes and shape disagree, a name or key is there twice, and for what ggml does not read: other types,
-// names of more than 63 bytes, more than four axes.
+// Writes a GGUF file of version 3 with the tensors in the given order at multiples of 32 bytes. The types are f32, f16,
+// bf16, f64, i8, i16, i32 and i64. Throws Error if bytes and shape disagree, if a name or key occurs twice, and for
+// anything that ggml cannot read: other types, names of more than 63 bytes, more than four axes.
 void save_gguf(const std::string& path, std::span<const TensorToSave> tensors, const GgufFields& metadata);
 
 }  // namespace lc

@@ -1,5 +1,5 @@
-// The writer of GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): counts, metadata, a table of tensors,
-// their data. All numbers are little-endian.
+// The writer of GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): counts, metadata, table of tensors,
+// data. All numbers are little-endian.
 #include <bit>
 #include <optional>
 #include <set>
@@ -20,7 +20,7 @@ constexpr std::size_t kAlignment = 32, kLongestName = 63, kMostAxes = 4;
 constexpr std::uint32_t kString = 8, kArray = 9;
 
 template <class T>
-constexpr std::uint32_t kind() {  // GGUF's number of a type of values
+constexpr std::uint32_t kind() {  // GGUF's number of a value type
   if constexpr (std::is_same_v<T, std::uint32_t>) return 4;
   else if constexpr (std::is_same_v<T, std::int32_t>) return 5;
   else if constexpr (std::is_same_v<T, float>) return 6;

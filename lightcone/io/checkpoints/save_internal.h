@@ -1,4 +1,4 @@
-// Shared by the writers of checkpoint formats.
+// Checks shared by the writers of checkpoint formats.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace lc::io {
 
-// Error, of `op`, for bytes that are not as many as the shape needs, and for names that are there twice or reserved.
+// Throws Error, with `op`, if the bytes of a tensor do not match its shape, or if a name occurs twice or is reserved.
 void check_tensors(std::string_view op, std::span<const TensorToSave> tensors,
                    std::span<const std::string_view> reserved = {});
 

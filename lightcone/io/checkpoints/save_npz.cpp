@@ -13,7 +13,7 @@
 namespace lc {
 namespace {
 
-constexpr std::uint32_t kIn64 = 0xffffffff;  // this number stands in 64 bits elsewhere
+constexpr std::uint32_t kIn64 = 0xffffffff;  // in a 32-bit field: the number is in a 64-bit field elsewhere
 constexpr std::uint16_t kUtf8 = 1 << 11, kJanuary1980 = 1 << 5 | 1;
 
 std::string_view descr(const TensorToSave& t) {
@@ -38,7 +38,7 @@ std::string_view descr(const TensorToSave& t) {
                                   ", which numpy does not have: save it as f32, or as safetensors"));
 }
 
-// Little-endian numbers, one after another.
+// Appends little-endian numbers.
 struct Bytes {
   std::string s;
   Bytes& number(std::uint64_t v, int width) {
@@ -55,7 +55,7 @@ std::string npy_header(const TensorToSave& t) {
   for (std::size_t i = 0; i < t.shape.size(); ++i) dict += str_cat(i ? " " : "", t.shape[i], ",");
   if (t.shape.size() > 1) dict.pop_back();
   dict += "), }";
-  const std::size_t before = 10;  // magic, version, length
+  const std::size_t before = 10;  // bytes of magic, version and length
   dict.resize((before + dict.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
   dict += '\n';
   if (dict.size() > 0xffff) throw Error("save_npz", str_cat(in_quotes(t.name), " has ", t.shape.size(), " axes"));
@@ -65,18 +65,18 @@ std::string npy_header(const TensorToSave& t) {
 std::uint32_t crc_of(std::string_view header, std::span<const std::byte> values) {
   const auto bytes = [](const void* p) { return static_cast<const Bytef*>(p); };
   const uLong crc = ::crc32_z(0, bytes(header.data()), header.size());
-  // A null pointer would mean: the value to begin with.
+  // crc32_z() with a null pointer would return the initial value.
   return static_cast<std::uint32_t>(values.empty() ? crc : ::crc32_z(crc, bytes(values.data()), values.size()));
 }
 
 struct Member {
   std::string name;
   std::uint32_t crc;
-  std::uint64_t size, at;  // of the file; of its local header
+  std::uint64_t size, at;  // size of the file, offset of its local header
 };
 
-// What local and central headers share, from the version needed to the length of the name. `large`: some number of it
-// needs 64 bits.
+// Appends the fields that local and central headers share, from the required version to the length of the name. `large`
+// is true if a number needs 64 bits.
 void common(Bytes& b, const Member& m, bool large) {
   b.u16(large ? 45 : 20).u16(kUtf8).u16(0).u16(0).u16(kJanuary1980).u32(m.crc);
   for (int i = 0; i < 2; ++i) b.u32(std::min<std::uint64_t>(m.size, kIn64));
@@ -137,7 +137,7 @@ void check_names(std::span<const TensorToSave> tensors) {
 void save_npz(const std::string& path, std::span<const TensorToSave> tensors) {
   io::check_tensors("save_npz", tensors);
   check_names(tensors);
-  for (const TensorToSave& t : tensors) descr(t);  // before a file is begun
+  for (const TensorToSave& t : tensors) descr(t);  // throws before the file is created
   io::AtomicFile file("save_npz", path);
   std::string central;
   for (const TensorToSave& t : tensors) {

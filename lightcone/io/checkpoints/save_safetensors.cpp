@@ -15,13 +15,13 @@
 namespace lc {
 namespace {
 
-constexpr std::size_t kLongestHeader = 100'000'000;  // what the reference implementation reads
+constexpr std::size_t kLongestHeader = 100'000'000;  // limit of the reference implementation
 
 struct NameRow {
   DType dtype;
   std::string_view name;
 };
-// In the order the Python library gives tensors, by falling alignment.
+// In the order in which the Python library writes tensors: by decreasing alignment.
 constexpr NameRow kNames[] = {
     {DType::U64, "U64"}, {DType::I64, "I64"}, {DType::F64, "F64"},          {DType::F32, "F32"},
     {DType::U32, "U32"}, {DType::I32, "I32"}, {DType::BF16, "BF16"},        {DType::F16, "F16"},

@@ -35,8 +35,8 @@ void io::take_tensor(Budget& budget, std::size_t name, std::size_t rank) {
   budget.take(sizeof(StoredTensor) + 112 + 2 * name + 16 * rank);
 }
 
-// llama2.c: seven i32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len), then
-// f32 tensors in a fixed order. A negative vocab_size says that the classifier has its own matrix.
+// Reader of llama2.c's format: seven i32 (dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len), then
+// f32 tensors in a fixed order. If vocab_size is negative, the classifier has its own matrix.
 class Llama2cReader {
  public:
   Llama2cReader(Weights& w, const MappedFile& file, Budget& budget) : w_(w), file_(file), budget_(budget) {}
@@ -88,7 +88,7 @@ void Llama2cReader::read() {
   each_layer("mlp.down_proj", {dim, hidden});
   each_layer("mlp.up_proj", {hidden, dim});
   tensor("model.norm.weight", {dim});
-  tensor("", {context, dim / heads});  // cosines and sines older versions stored
+  tensor("", {context, dim / heads});  // cosines and sines stored by older versions
   if (h[5] < 0) tensor("lm_head.weight", {vocab, dim});
   if (at_ != file_.bytes().size())
     throw file_error("load", file_.path(), file_.bytes().size() - at_, " bytes too many for its header");
@@ -97,7 +97,7 @@ void Llama2cReader::read() {
 class GgufWeightsReader {
  public:
   GgufWeightsReader(Weights& w, Budget& budget) : w_(w), budget_(budget) {}
-  // `on_disk`: its path is one, beside which other parts lie.
+  // `on_disk` is true if the path is that of a file, next to which other parts may be.
   void read(std::shared_ptr<const MappedFile> file, bool on_disk);
 
  private:
@@ -152,7 +152,7 @@ void GgufWeightsReader::other_parts(const GgufFile& first, std::int64_t parts) {
 
 namespace {
 
-// The file a directory means.
+// Returns the checkpoint file in a directory.
 std::string inside(const std::string& folder) {
   constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors"};
   constexpr std::string_view kForeign[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".onnx", ".h5", ".npz", ".tflite"};
@@ -166,7 +166,7 @@ std::string inside(const std::string& folder) {
   }
   if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
   if (found.size() == 1) return *found.begin();
-  if (found.empty() && others.size() == 1) return *others.begin();  // which is said what it is
+  if (found.empty() && others.size() == 1) return *others.begin();  // the Error of open() names its format
   throw Error("load", printable(folder, 500) + (found.empty() ? " holds no model.safetensors, shard index or GGUF file"
                                                               : " holds several checkpoints: name one of the files"));
 }
@@ -175,11 +175,11 @@ std::string inside(const std::string& folder) {
 
 namespace {
 
-// The number of digits of a part's number and of how many there are.
+// Number of digits of a part's number and of the number of parts.
 constexpr std::size_t kPartDigits = 5;
 constexpr std::string_view kOf = "-of-", kGguf = ".gguf";
 
-// NAME-00002-of-00003.gguf to NAME, the number and the count.
+// The components of NAME-00002-of-00003.gguf.
 struct Part {
   std::string name;
   std::int64_t number = 0, parts = 0;
@@ -215,7 +215,7 @@ std::string io::gguf_part(const std::string& path, std::int64_t number) {
 }
 std::string io::first_gguf_part(const std::string& path) { return gguf_part(path, 1); }
 
-// A link to nowhere is there, too: opening it says what is wrong with it.
+// A dangling link counts as existing, so that opening it gives the reason.
 std::string io::first_in(const std::string& folder, std::span<const char* const> names) {
   for (const char* name : names) {
     const fs::path p = fs::path(folder) / name;

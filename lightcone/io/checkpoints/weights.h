@@ -1,11 +1,11 @@
-// Weights: the tensors of a checkpoint, where they lie in the mapped file. Nothing is copied (unless asked for) and
-// nothing is converted until a model asks for it.
+// Weights: the tensors of a checkpoint as views of the mapped file. No bytes are copied (unless requested), and values
+// are converted only on demand.
 //
-// Read: safetensors (one file, a shard index, or a directory holding either), GGUF (one file, or all parts of a
-// model whose part is named: NAME-00001-of-00003.gguf), and llama2.c's .bin. What ONNX, torch.save(), Keras and
-// others wrote is an Error that says what it is and what makes a checkpoint of it. Any bytes give weights or an Error;
-// a file can neither crash the reader nor make it allocate more than ReadOptions::memory, nor work longer than in
-// proportion to its size.
+// It reads safetensors (one file, a shard index, or a directory with either), GGUF (one file, or all parts of a model
+// of which one part is named: NAME-00001-of-00003.gguf), and llama2.c's .bin. For files of ONNX, torch.save(), Keras
+// and others it throws an Error that names the format and a way to convert it. Any bytes lead to weights or an Error: a
+// file cannot crash the reader, make it allocate more than ReadOptions::memory, or make it work longer than in
+// proportion to the size of the file.
 #pragma once
 
 #include <cstddef>
@@ -30,44 +30,54 @@ namespace lc {
 struct GgufFile;
 class MappedFile;
 
+// A tensor of a checkpoint, a view of the file. It is valid as long as the Weights or a copy of it.
 struct StoredTensor {
   std::vector<std::int64_t> shape;  // row-major, the last axis contiguous
-  std::string type;                 // as its format calls it: "BF16", "Q4_K"
+  std::string type;                 // name of the type in its format: "BF16", "Q4_K"
   std::span<const std::byte> bytes;
-  // How a graph reads the bytes in place; when neither is set, only read() can.
+  // The type in which a graph reads the bytes in place. If neither is set, only Weights::read() can read them.
   std::optional<DType> dtype = {};
   std::optional<QuantFormat> quant = {};
-  int ggml = -1;  // GGUF's number of the type
-  // As a graph stores it: blocks of a quantised format are u8 [..., bytes]. Error when only read() can.
+  int ggml = -1;  // GGUF's number of the type; -1: another format
+  // The tensor as graphs store it; blocks of a quantised format are u8 [..., bytes]. Throws Error if only
+  // Weights::read() can read it.
   operator ArrayView() const;
-  std::int64_t elements() const;  // Error when the shape is larger than any memory; readers refuse such a tensor
+  // Number of elements. Throws Error if the shape is larger than any memory; readers refuse such a tensor.
+  std::int64_t elements() const;
 };
 
+// An open checkpoint. Copies share the files, which stay open as long as any copy.
 class Weights {
  public:
-  // A file, or a directory with config.json and safetensors inside.
+  // Opens a file, or a directory with config.json and safetensors.
   static Weights open(const std::string& path, const ReadOptions& o = {});
-  // The same from bytes in memory: GGUF or llama2.c, which need no second file.
+  // Opens a GGUF or llama2.c checkpoint, which need no second file, from bytes in memory.
   static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
 
-  const std::string& path() const { return path_; }
-  const ReadOptions& options() const { return options_; }  // with which it was opened
+  const std::string& path() const { return path_; }        // the path of the checkpoint
+  const ReadOptions& options() const { return options_; }  // the options it was opened with
   const std::string& format() const { return format_; }    // "safetensors", "GGUF" or "llama2.c"
-  const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
+  const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }  // all tensors by name
+  // Returns the tensor of this name, or null.
   const StoredTensor* find(std::string_view name) const;
-  const StoredTensor& at(std::string_view name) const;  // Error when it is not there
-  std::size_t bytes() const;                            // of all tensors
+  // Returns the tensor of this name. Throws Error if there is none.
+  const StoredTensor& at(std::string_view name) const;
+  std::size_t bytes() const;  // sum over all tensors
 
-  // The values as f32, whatever the storage (a copy).
+  // Returns a copy of the values as f32, whatever the storage. Throws Error for a type without a conversion.
   static std::vector<float> read(const StoredTensor& t);
 
-  // What else the files say: config.json's text, the GGUF header, llama2.c's seven integers.
+  // Text of config.json; "" if there is none.
   const std::string& config_json() const { return config_json_; }
+  // Header of the GGUF file; null for other formats.
   const GgufFile* gguf() const { return gguf_.get(); }
+  // The seven integers of llama2.c's header; empty for other formats.
   std::span<const std::int32_t> llama2c() const { return llama2c_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // safetensors'
-  // See MappedFile: these bytes of a tensor will not be read soon, or will be.
+  // Metadata of safetensors files.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Marks bytes of a tensor that will not be read soon: see MappedFile::release().
   void release(std::span<const std::byte> bytes) const;
+  // Marks bytes of a tensor that will be read soon: see MappedFile::prefetch().
   void prefetch(std::span<const std::byte> bytes) const;
 
  private:
@@ -85,7 +95,7 @@ class Weights {
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
-// A file's text; Error when it is missing, not a regular file or longer than `limit` bytes.
+// Reads a file as text. Throws Error if it is missing, not a regular file, or longer than `limit` bytes.
 std::string read_text_file(const std::string& path, std::size_t limit = 256u << 20);
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// Shared by the readers of checkpoint formats.
+// Functions shared by the readers of checkpoint formats.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,22 @@
 
 namespace lc::io {
 
-// What a table of tensors takes for one of them.
+// Takes the memory of one entry of a table of tensors from the budget.
 void take_tensor(Budget& budget, std::size_t name, std::size_t rank);
 bool looks_like_safetensors(std::span<const std::byte> bytes);
-// What a file is that is no checkpoint, and what to do with it: "an ONNX model, ..."; "" where nobody knows.
+// Describes a file of another format and how to convert it ("an ONNX model, ..."); "" if the format is unknown.
 std::string foreign_format(std::span<const std::byte> file);
 GgufFile read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget);
-// The first file of a model that lies in several (NAME-00002-of-00003.gguf), which has all but tensors; any other path
-// is given back as it is.
+// Returns the first file, which has everything but the other tensors, of a model in several GGUF files
+// (NAME-00002-of-00003.gguf). Any other path is returned unchanged.
 std::string first_gguf_part(const std::string& path);
+// Returns the path of part `number` of the same model.
 std::string gguf_part(const std::string& path, std::int64_t number);
-std::int64_t parts_of_gguf(const std::string& path);  // as its name says; 1 of another name
-// One file, or a *.index.json with its shards.
+std::int64_t parts_of_gguf(const std::string& path);  // number of parts according to the name; 1 for other names
+// Adds the tensors of one file, or of all shards of a *.index.json. Returns the files.
 std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
                                                                Budget& budget);
-// The path of the first of these names that a folder holds, whatever it is; "" when it holds none.
+// Returns the path of the first of these names that exists in the folder, as any kind of file; "" if none does.
 std::string first_in(const std::string& folder, std::span<const char* const> names);
 bool is_folder(const std::string& path);
 

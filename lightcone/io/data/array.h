@@ -1,4 +1,4 @@
-// Array: numbers in memory with a shape; what the readers of data sets return and a DataLoader hands out.
+// Array: numbers in memory with a shape, as readers of data sets return them and a DataLoader passes them on.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@
 
 namespace lc {
 
+// An array that owns its elements. Context::set() takes one.
 struct Array {
   DType dtype = DType::F32;
-  std::vector<std::int64_t> shape = {0};  // row-major, the last axis contiguous; empty: one number
-  std::vector<std::byte> bytes;           // as many as the shape needs; Context::set() takes an Array
+  std::vector<std::int64_t> shape = {0};  // row-major, the last axis contiguous; empty: a scalar
+  std::vector<std::byte> bytes;           // as many as the shape needs
 
-  // Error when an extent is negative or no memory holds them.
+  // Returns an array of zeros. Throws Error if an extent is negative or the array is larger than any memory.
   static Array zeros(DType dtype, std::vector<std::int64_t> shape);
-  // Error when there are more or fewer values than the shape has.
+  // Returns an array with a copy of the values. Throws Error if their number does not match the shape.
   template <class T>
   static Array of(std::vector<std::int64_t> shape, std::span<const T> values) {
     return from(dtype_of<T>::value, std::move(shape), std::as_bytes(values));
   }
 
-  operator ArrayView() const { return {dtype, shape, bytes}; }
+  operator ArrayView() const { return {dtype, shape, bytes}; }  // a view, valid as long as the array is unchanged
 
-  std::int64_t elements() const;
-  std::int64_t rows() const;      // the first extent; Error when it has no axes
-  std::size_t row_bytes() const;  // of what lies at one place of the first axis
+  std::int64_t elements() const;  // number of elements
+  std::int64_t rows() const;      // extent of the first axis; Error for a scalar
+  std::size_t row_bytes() const;  // bytes per index of the first axis
 
-  // The elements. Error when T is not their type.
+  // The elements. Throws Error if T is not their type.
   template <class T>
   std::span<const T> values() const {
     expect(dtype_of<T>::value);

@@ -10,9 +10,9 @@
 namespace lc::io {
 namespace {
 
-// Deflate's longest match, 258 bytes, takes two bits at least: no byte unpacks to more than this many.
+// The longest match of deflate, 258 bytes, takes at least two bits, so a byte never unpacks to more than this.
 constexpr std::uint64_t kMostOfAByte = 1032;
-constexpr std::size_t kMostAtOnce = 1u << 30;  // zlib counts in 32 bits
+constexpr std::size_t kMostAtOnce = 1u << 30;  // zlib has 32-bit counts
 
 }  // namespace
 
@@ -88,7 +88,7 @@ std::size_t ByteStream::inflate_some(std::span<std::byte> to) {
   return 0;
 }
 
-// A gzip file may be several, one after another.
+// A gzip file may consist of several members.
 bool ByteStream::next_member() {
   const bool another =
       packing_ == Packing::Gzip && rest_.size() >= 2 && rest_[0] == std::byte{0x1f} && rest_[1] == std::byte{0x8b};

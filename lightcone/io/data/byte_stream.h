@@ -1,5 +1,5 @@
-// Bytes in the order of a file, inflated on the way where they are deflated. Nothing is unpacked before it is asked
-// for, so a file that unpacks to more than it says is found out and not believed.
+// Reads bytes in the order of a file, and inflates them if they are deflated. Bytes are unpacked only when they are
+// read, so a file that unpacks to more than it states is detected and not trusted.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,30 @@ struct z_stream_s;
 
 namespace lc::io {
 
+// A sequential reader of bytes.
 class ByteStream {
  public:
   enum class Packing { None, Deflate, Gzip };
-  // `where` begins every Error: a path, or a path and the member of an archive. The bytes must outlive the stream.
+  // `where` begins the message of every Error: a path, or a path and the member of an archive. The bytes must outlive
+  // the stream.
   ByteStream(std::span<const std::byte> bytes, Packing packing, std::string where);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  // The next bytes; Error when there are fewer, or when what they are unpacked from is damaged.
+  // Reads the next bytes. Throws Error if there are fewer, or if the packed data is damaged.
   void read(std::span<std::byte> to);
-  // Error when more than `bytes` could not come, whatever the file unpacks to: called before memory is taken for them.
+  // Throws Error if `bytes` more bytes cannot follow, however well the file is packed. Called before memory is
+  // allocated for them.
   void expect_room(std::uint64_t bytes, std::string_view what) const;
-  // Error when anything is left.
+  // Throws Error if any bytes are left.
   void expect_end();
-  std::uint64_t done() const { return done_; }  // bytes that were read, unpacked
-  std::uint32_t crc() const { return crc_; }    // their CRC-32
+  std::uint64_t done() const { return done_; }  // unpacked bytes read so far
+  std::uint32_t crc() const { return crc_; }    // CRC-32 of these bytes
   const std::string& where() const { return where_; }
 
  private:
-  std::size_t some(std::span<std::byte> to);  // 0: the end
+  std::size_t some(std::span<std::byte> to);  // 0 at the end
   std::size_t inflate_some(std::span<std::byte> to);
   bool next_member();
   std::span<const std::byte> rest_;

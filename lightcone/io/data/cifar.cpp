@@ -1,5 +1,5 @@
-// CIFAR's binary batches: records of one label (CIFAR-10) or two (CIFAR-100: the coarse one, the fine one) and three
-// planes of 32 x 32 bytes: red, green, blue.
+// CIFAR's binary batches: records of one label (CIFAR-10) or two (CIFAR-100: coarse, then fine) and three planes of 32
+// x 32 bytes: red, green, blue.
 #include <cstring>
 
 #include "lightcone/io/data/opened.h"

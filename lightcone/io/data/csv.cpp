@@ -17,7 +17,7 @@ std::string_view without_spaces(std::string_view s) {
   return s.substr(begin, s.find_last_not_of(kSpaces) - begin + 1);
 }
 
-// A number that from_chars takes whole; a sign of plus is ours.
+// Parses a whole text as a number. from_chars() does not accept a leading plus, which is removed here.
 template <class T>
 std::errc number(std::string_view s, T& v) {
   if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
@@ -25,7 +25,7 @@ std::errc number(std::string_view s, T& v) {
   return error != std::errc() || end == s.data() + s.size() ? error : std::errc::invalid_argument;
 }
 
-// Reads cells one after another.
+// Reads cells in order.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const CsvOptions& o, const std::string& path) : rest_(text), o_(o), path_(path) {
@@ -33,10 +33,10 @@ class CsvReader {
     skip_empty_lines();
   }
   bool done() const { return rest_.empty(); }
-  // The next cell, good until the next call; sets last() when it ends its row.
+  // Returns the next cell, valid until the next call, and sets last() if it ends its row.
   std::string_view cell();
   bool last() const { return last_; }
-  // Behind the last cell of a row.
+  // Called after the last cell of a row.
   void next_row() {
     column_ = 0;
     skip_empty_lines();
@@ -63,7 +63,7 @@ class CsvReader {
   std::string_view rest_;
   const CsvOptions& o_;
   const std::string& path_;
-  std::size_t line_ = 1, line_of_cell_ = 1, column_ = 0;  // from 1
+  std::size_t line_ = 1, line_of_cell_ = 1, column_ = 0;  // counted from 1
   bool last_ = false;
   std::string unquoted_;
 };
@@ -102,7 +102,7 @@ std::string_view CsvReader::quoted() {
   return unquoted_;
 }
 
-// At a delimiter, a line's end or the end of the text.
+// Called at a delimiter, at the end of a line, or at the end of the text.
 void CsvReader::end_of_cell() {
   last_ = !rest_.starts_with(o_.delimiter);
   if (!last_) rest_.remove_prefix(1);
@@ -113,7 +113,7 @@ bool is_missing(std::string_view s, const CsvOptions& o) {
   return s.empty() || (!(s[0] >= '0' && s[0] <= '9') && std::ranges::find(o.na_values, s) != o.na_values.end());
 }
 
-// Stores what the cell says as element `i`.
+// Parses the cell and stores its number as element `i`.
 void store(Array& a, std::size_t i, std::string_view text, const CsvReader& at, const CsvOptions& o) {
   const std::string_view s = without_spaces(text);
   std::byte* to = a.bytes.data();
@@ -133,7 +133,7 @@ void store(Array& a, std::size_t i, std::string_view text, const CsvReader& at, 
     error = number(s, v);
     inside = v >= info(o.dtype).lowest && v <= info(o.dtype).highest;
     if (error == std::errc() && inside) store_i64(to, o.dtype, i, v);
-  } else if (o.dtype == DType::F32) {  // rounded once
+  } else if (o.dtype == DType::F32) {  // parsed as float, to round only once
     float v = 0;
     error = number(s, v);
     if (error == std::errc()) store_f64(to, DType::F32, i, static_cast<double>(v));
@@ -159,23 +159,23 @@ void check(const CsvOptions& o) {
   if (twice != asked.end()) throw Error("csv", str_cat("the column ", in_quotes(*twice), " is asked for twice"));
 }
 
-// What becomes of each column: it is one of the numbers, one of the texts, or passed over.
+// Decides for each column whether it is a column of numbers, a column of words, or skipped.
 class Columns {
  public:
   Columns(const CsvOptions& o, const std::vector<std::string>& names, const std::string& path)
       : o_(o), names_(names), path_(path) {}
   struct Column {
     enum class Kind { Number, Text, Skipped } kind;
-    std::size_t at;  // among the numbers of a row, or among the texts
+    std::size_t at;  // index among the numbers of a row, or among the texts
   };
-  // The columns of the first row are asked for in order.
+  // Must be called for the columns of the first row in order.
   Column operator[](std::size_t k) {
     if (k == all_.size()) all_.push_back(chosen(k));
     return all_[k];
   }
-  // Numbers in a row; to be asked once all columns were.
+  // Numbers per row; valid after the first row.
   std::size_t numbers() const { return o_.columns.empty() ? numbers_ : o_.columns.size(); }
-  // Behind the first row.
+  // Called after the first row.
   void check() {
     for (const auto* wanted : {&o_.columns, &o_.texts})
       for (const std::string& name : *wanted) {
@@ -209,7 +209,7 @@ class Columns {
   const std::vector<std::string>& names_;
   const std::string& path_;
   std::vector<Column> all_;
-  std::vector<std::string> seen_;  // of those that are asked for
+  std::vector<std::string> seen_;  // names of requested columns that were found
   std::size_t numbers_ = 0;
 };
 
@@ -224,7 +224,7 @@ std::vector<std::string> header(CsvReader& in, Budget& budget) {
   return names;
 }
 
-// The names of the columns of numbers, in the order of the values.
+// Returns the names of the columns of numbers in the order of the values.
 std::vector<std::string> numbers_of(const std::vector<std::string>& names, const CsvOptions& o) {
   if (!o.columns.empty()) return names.empty() ? names : o.columns;
   std::vector<std::string> kept;
@@ -233,7 +233,7 @@ std::vector<std::string> numbers_of(const std::vector<std::string>& names, const
   return kept;
 }
 
-// The most cells there can be: one more than delimiters and line ends.
+// Returns an upper bound of the number of cells: one more than delimiters and line ends.
 std::size_t most_cells(std::string_view text, char delimiter) {
   std::size_t most = 1;
   for (std::size_t k = 0; k < text.size(); ++k)
@@ -241,8 +241,8 @@ std::size_t most_cells(std::string_view text, char delimiter) {
   return most;
 }
 
-// The cells of a row into the values and the words; how many there are. `count`: that there must be, 0 where nobody
-// knows so far.
+// Reads the cells of a row into the values and the words, and returns their number. `count` is the required number; 0:
+// not known yet.
 std::size_t read_row(CsvReader& in, Csv& csv, Columns& columns, std::size_t count, const CsvOptions& o,
                      Budget& budget) {
   budget.take(sizeof(std::int64_t) * 2);
@@ -274,7 +274,8 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& nam
   Csv csv;
   csv.columns = numbers_of(names, o);
   for (const std::string& column : o.texts) csv.texts[column];
-  // A row that is cut short, which is found out at its end, may have a number that belongs behind what is missing.
+  // A truncated row is detected only at its end. Until then a number may be stored at an index after the missing cells,
+  // so there is room for one more row.
   const std::size_t most = most_cells(text, o.delimiter) + o.columns.size();
   budget.take(most, size_of(o.dtype));
   csv.values = Array::zeros(o.dtype, {static_cast<std::int64_t>(most)});

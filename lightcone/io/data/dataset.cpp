@@ -24,7 +24,7 @@ const Array& Dataset::at(std::string_view name) const {
   return it->second;
 }
 
-// Which sample an element belongs to.
+// Returns the sample that an element belongs to.
 static std::int64_t sample_of(const Array& a, std::size_t element) {
   return static_cast<std::int64_t>(element * size_of(a.dtype) / a.row_bytes());
 }

@@ -1,4 +1,4 @@
-// Dataset: named arrays that are about the same samples.
+// Dataset: named arrays with one row per sample.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@ namespace lc {
 
 using Arrays = std::map<std::string, Array, std::less<>>;  // by name
 
+// A data set in memory.
 class Dataset {
  public:
-  // The first extent of every array counts the samples. Error when there is no array, one has no axes, or their first
-  // extents differ.
+  // The first extent of every array is the number of samples. Throws Error if there are no arrays, if one has no axes,
+  // or if their first extents differ.
   explicit Dataset(Arrays arrays);
 
-  std::int64_t size() const { return size_; }    // samples
-  const Array& at(std::string_view name) const;  // Error when it is not there
-  const Arrays& arrays() const { return arrays_; }
-  // Samples first to first + count, copied: the part to train with and the part to validate with. Error when there are
-  // not so many.
+  std::int64_t size() const { return size_; }  // number of samples
+  // Returns the array of this name. Throws Error if there is none.
+  const Array& at(std::string_view name) const;
+  const Arrays& arrays() const { return arrays_; }  // all arrays by name
+  // Returns a copy of `count` samples from `first` on, for example to separate training and validation. Throws Error if
+  // there are fewer samples.
   Dataset part(std::int64_t first, std::int64_t count) const;
 
-  // To be asked before the first step; both name the first sample that is wrong. (A class that does not exist makes a
-  // loss NaN, as a NaN does, and then the parameters.)
-  // Error unless the array is of integers from 0 to classes - 1.
+  // Throws Error, naming the first wrong sample, unless the array holds integers from 0 to classes - 1. To be called
+  // before training: a class out of range makes the loss NaN, and then the parameters.
   const Dataset& expect_classes(std::string_view name, std::int64_t classes) const;
-  // Error where a number is NaN or infinite.
+  // Throws Error, naming the first wrong sample, if the array holds a NaN or an infinity. To be called before training.
   const Dataset& expect_finite(std::string_view name) const;
 
  private:

@@ -30,7 +30,7 @@ void turn_round(std::span<std::byte> bytes, std::size_t width) {
   for (std::size_t at = 0; at < bytes.size(); at += width) std::reverse(bytes.data() + at, bytes.data() + at + width);
 }
 
-// From Fortran's order to C's, elements of `width` bytes.
+// Converts elements of `width` bytes from Fortran's to C's order.
 std::vector<std::byte> last_axis_fastest(const std::vector<std::byte>& bytes, std::span<const std::int64_t> shape,
                                          std::size_t width) {
   std::vector<std::byte> out(bytes.size());
@@ -42,7 +42,7 @@ std::vector<std::byte> last_axis_fastest(const std::vector<std::byte>& bytes, st
   std::size_t from = 0;
   for (std::size_t at = 0; at < out.size(); at += width) {
     std::memcpy(out.data() + at, bytes.data() + from, width);
-    for (std::size_t axis = shape.size(); axis-- > 0;) {  // the next index, as an odometer counts
+    for (std::size_t axis = shape.size(); axis-- > 0;) {  // increments the index like an odometer
       from += stride[axis];
       if (++index[axis] < static_cast<std::size_t>(shape[axis])) break;
       from -= stride[axis] * index[axis];

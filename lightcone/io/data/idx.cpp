@@ -1,4 +1,4 @@
-// IDX: two zero bytes, the type, the number of axes, their extents (u32), the values; all big-endian.
+// The IDX format: two zero bytes, the type, the number of axes, the extents (u32), the values; all big-endian.
 #include "lightcone/io/data/elements.h"
 #include "lightcone/io/data/opened.h"
 #include "lightcone/io/data/readers.h"

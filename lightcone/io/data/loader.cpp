@@ -11,7 +11,7 @@
 
 namespace lc {
 
-// Makes the batch of any position, from nothing but the data and the options.
+// Makes the batch of any position as a function of the data and the options only.
 class BatchMaker {
  public:
   BatchMaker(std::shared_ptr<const Dataset> data, const LoaderOptions& o);
@@ -33,8 +33,8 @@ class BatchMaker {
   std::int64_t sample(std::int64_t epoch, std::int64_t place);
   std::shared_ptr<const Dataset> data_;
   LoaderOptions o_;
-  std::map<std::string, Transforms, std::less<>> transforms_;  // of every array
-  std::int64_t shuffled_ = -1;                                 // the epoch that order_ is of
+  std::map<std::string, Transforms, std::less<>> transforms_;  // by array, for all arrays
+  std::int64_t shuffled_ = -1;                                 // the epoch of order_
   std::vector<std::int64_t> order_;
 };
 
@@ -53,7 +53,7 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> data, const LoaderOptions&
   }
 }
 
-// Which sample stands at a place of an epoch; places go on behind the last one.
+// Returns the sample at a position of an epoch. Positions after the last one wrap around.
 std::int64_t BatchMaker::sample(std::int64_t epoch, std::int64_t place) {
   place %= data_->size();
   if (!o_.shuffle) return place;
@@ -90,7 +90,8 @@ const Array& Batch::at(std::string_view name) const {
   return it->second;
 }
 
-// The thread makes batches while fewer than `prefetch` wait, from `next` on; whoever uses the loader takes the first.
+// The thread makes batches from `next` on while fewer than `prefetch` are waiting; the user of the loader takes the
+// first one.
 struct DataLoader::Impl {
   Impl(std::shared_ptr<const Dataset> data, const LoaderOptions& o, LoaderPosition start)
       : maker(std::move(data), o), prefetch(static_cast<std::size_t>(o.prefetch)), next(start) {
@@ -118,7 +119,7 @@ struct DataLoader::Impl {
     failure = nullptr;
   }
 
-  // On the thread.
+  // Runs on the thread.
   void make_from(LoaderPosition p) {
     for (;; p = maker.after(p)) {
       std::unique_lock lock(mutex);
@@ -142,18 +143,18 @@ struct DataLoader::Impl {
     if (!thread.joinable()) start();
     std::unique_lock lock(mutex);
     ready.wait(lock, [&] { return !made.empty() || failure; });
-    if (made.empty()) std::rethrow_exception(failure);  // what was made before it has been taken
+    if (made.empty()) std::rethrow_exception(failure);  // all batches made before the failure were taken
     Batch b = std::move(made.front());
     made.pop_front();
     room.notify_one();
     return b;
   }
 
-  BatchMaker maker;  // the thread's, while there is one
+  BatchMaker maker;  // used by the thread while it runs
   const std::size_t prefetch;
   LoaderPosition next;
   std::mutex mutex;
-  std::condition_variable room, ready;  // for another batch; there is one
+  std::condition_variable room, ready;  // signalled when there is room for another batch, and when a batch is ready
   std::deque<Batch> made;
   std::exception_ptr failure;
   bool stopping = false;

@@ -1,4 +1,4 @@
-// DataLoader: the batches of a data set, epoch after epoch, made on a thread of their own while a step runs.
+// DataLoader: the batches of a data set, epoch after epoch, prepared by a thread of their own during the steps.
 //
 //   DataLoader batches(data, {.batch_size = 128, .shuffle = true, .seed = 1,
 //                             .transforms = {{"image", {RandomCrop{32, 32, 4}, RandomHorizontalFlip{}, ToFloat{}}}}});
@@ -21,50 +21,54 @@
 
 namespace lc {
 
-// What becomes of samples that fill no batch at the end of an epoch: batches have one size, because graphs do.
+// Policy for the samples that do not fill a batch at the end of an epoch. All batches have one size, because graphs do.
 enum class Rest {
-  Drop,  // they are left out: DataLoader(drop_last=True)
-  Wrap   // the batch is filled with the first samples of the epoch, again
+  Drop,  // leaves them out: DataLoader(drop_last=True)
+  Wrap   // fills the batch with the first samples of the epoch
 };
 
+// Options of a DataLoader.
 struct LoaderOptions {
   std::int64_t batch_size = 1;
-  bool shuffle = false;  // another order each epoch, from the seed and the epoch
+  bool shuffle = false;  // in a new order each epoch, determined by seed and epoch
   Rest rest = Rest::Drop;
   std::uint64_t seed = 0;
-  std::int64_t prefetch = 2;  // batches made ahead, by one thread; 0: each is made within next()
-  // What is done to the samples of an array, by its name, in order.
+  std::int64_t prefetch = 2;  // batches prepared ahead by one thread; 0: next() makes each itself
+  // The transforms of the samples of an array, by the name of the array, in order.
   std::map<std::string, std::vector<Transform>> transforms = {};
 };
 
-// A place in the sequence of batches. With the same data and options it determines every bit of the batch there and of
-// all that follow: saved with a checkpoint, it is where training goes on.
+// A position in the sequence of batches. With the same data and options it determines every bit of its batch and of all
+// later ones. Training resumes at a position saved with a checkpoint.
 struct LoaderPosition {
   std::int64_t epoch = 0, batch = 0;
   bool operator==(const LoaderPosition&) const = default;
 };
 
+// A batch of samples.
 struct Batch {
   LoaderPosition position;
-  std::vector<std::int64_t> samples;             // their numbers in the data set
-  Arrays arrays;                                 // [batch_size, ...] each
-  const Array& at(std::string_view name) const;  // Error when it is not there
+  std::vector<std::int64_t> samples;  // their indices in the data set
+  Arrays arrays;                      // each [batch_size, ...]
+  // Returns the array of this name. Throws Error if there is none.
+  const Array& at(std::string_view name) const;
 };
 
-// To be used by one thread at a time.
+// An endless sequence of batches. Not thread-safe.
 class DataLoader {
  public:
-  // Error when the data has no batch, the options do not fit it, or the position is none.
+  // Throws Error if the data set has no batch, if the options do not fit it, or if the position does not exist.
   DataLoader(std::shared_ptr<const Dataset> data, LoaderOptions options, LoaderPosition start = {});
   DataLoader(DataLoader&&) noexcept;
   DataLoader& operator=(DataLoader&&) noexcept;
-  ~DataLoader();  // waits for the batch that is being made
+  ~DataLoader();  // waits for the batch in preparation
 
-  std::int64_t batches() const;  // in an epoch
-  // The batch at position(), which then moves on: behind the last of an epoch comes the first of the next, without end.
-  // What went wrong while it was made is thrown here, each time, until seek().
+  std::int64_t batches() const;  // per epoch
+  // Returns the batch at position() and advances. After the last batch of an epoch comes the first one of the next,
+  // without end. An exception in the preparation of the batch is thrown here, at every call until seek().
   Batch next();
-  LoaderPosition position() const;  // of what next() gives: the one to save
+  LoaderPosition position() const;  // position of the next batch; to be saved
+  // Continues at another position. Throws Error if it does not exist.
   void seek(LoaderPosition to);
 
  private:

@@ -1,6 +1,6 @@
-// NumPy's .npy: magic, version, the length of the header, a header that is a literal of Python, the values.
-// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-// And .npz: a zip archive of such files.
+// NumPy's .npy format: magic, version, length of the header, header, values. The header is a Python literal such as
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// A .npz file is a zip archive of such files.
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -18,9 +18,9 @@ using io::ByteStream;
 using io::StoredElement;
 using Kind = StoredElement::Kind;
 
-constexpr std::size_t kMostHeader = 64u << 10;  // numpy itself takes 10,000 bytes
-constexpr std::size_t kMostAxes = 64;           // numpy 2's limit
-constexpr std::string_view kSuffix = ".npy";    // of an archive's members
+constexpr std::size_t kMostHeader = 64u << 10;  // numpy itself accepts 10,000 bytes
+constexpr std::size_t kMostAxes = 64;           // limit of numpy 2
+constexpr std::string_view kSuffix = ".npy";    // suffix of members of an archive
 
 struct Header {
   StoredElement element;
@@ -55,7 +55,7 @@ StoredElement element(std::string_view descr, const std::string& where) {
   }
 }
 
-// The literal, read strictly: these three keys, each once, in any order.
+// Parses the header strictly: it must have these three keys, each once, in any order.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
@@ -128,7 +128,7 @@ class HeaderParser {
       if (v.size() == kMostAxes) wrong(str_cat("more than ", kMostAxes, " axes"));
       v.push_back(extent());
       if (at(',')) text_.remove_prefix(1);
-      else if (v.size() == 1 || !at(')')) wrong("no ',' where one must be");  // (3) is no tuple
+      else if (v.size() == 1 || !at(')')) wrong("no ',' where one must be");  // (3) is not a tuple
     }
     expect(')');
     return v;
@@ -139,7 +139,7 @@ class HeaderParser {
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), n);
     if (error != std::errc() || n < 0) wrong("an extent that is no whole number, or too large a one");
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-    if (text_.starts_with('L')) text_.remove_prefix(1);  // as Python 2 wrote long ones
+    if (text_.starts_with('L')) text_.remove_prefix(1);  // suffix of long integers of Python 2
     return n;
   }
 
@@ -169,7 +169,7 @@ Array read_npy_stream(ByteStream& from, Budget& budget) {
   return io::read_elements(from, h.element, std::move(h.shape), h.first_axis_fastest, budget);
 }
 
-// One member of an archive.
+// Reads one member of an archive.
 Array read_member(const io::ZipMember& m, const std::string& where, Budget& budget) {
   ByteStream stream(m.bytes, m.deflated ? ByteStream::Packing::Deflate : ByteStream::Packing::None, where);
   Array a = read_npy_stream(stream, budget);

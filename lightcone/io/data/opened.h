@@ -1,4 +1,4 @@
-// What every reader of data sets begins with.
+// Opens files for the readers of data sets.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace lc::io {
 
-// The file, mapped or copied as the options have it.
+// Returns the file, mapped or copied according to the options.
 inline std::shared_ptr<const MappedFile> opened(const std::string& path, const ReadOptions& o) {
   return o.map ? MappedFile::open(path) : MappedFile::read(path);
 }
 
-// An account for reading it: the values are made of all its bytes.
+// Returns a budget for reading the file. All its bytes count as parsed.
 inline Budget budget_for(const MappedFile& file, const ReadOptions& o) {
   Budget budget(o, file.path());
   budget.parsed(file.bytes().size());

@@ -1,4 +1,4 @@
-// Random numbers that follow from a key alone, the same on every platform and in every order of asking.
+// Random numbers as a function of a key, the same on every platform and in every order of use.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,25 @@
 
 namespace lc {
 
-// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014), begun where the numbers
-// of the key lead, one after another.
+// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014), with a state computed
+// from all numbers of the key.
 class SeededRandom {
  public:
   explicit SeededRandom(std::initializer_list<std::uint64_t> key) {
     for (std::uint64_t k : key) state_ = mix(state_ + kGolden) ^ k;
     state_ = mix(state_);
   }
+  // Returns 64 random bits.
   std::uint64_t operator()() { return mix(state_ += kGolden); }
-  // A whole number from 0 to n - 1, n at least 1, each as likely as any other.
+  // Returns an integer from 0 to n - 1, uniformly distributed. n is at least 1.
   std::uint64_t below(std::uint64_t n) {
-    const std::uint64_t uneven = (0 - n) % n;  // 2^64 mod n: so many of the smallest draws are drawn again
+    const std::uint64_t uneven = (0 - n) % n;  // 2^64 mod n: draws below it are rejected
     std::uint64_t v;
     do v = (*this)();
     while (v < uneven);
     return v % n;
   }
-  double uniform() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }  // from [0, 1), 53 bits
+  double uniform() { return static_cast<double>((*this)() >> 11) * 0x1p-53; }  // in [0, 1), with 53 bits
 
  private:
   static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15u;
@@ -36,8 +37,8 @@ class SeededRandom {
   std::uint64_t state_ = 0;
 };
 
-// The numbers 0 to n - 1 in a random order, each as likely as any other (Fisher and Yates; Knuth, "The Art of Computer
-// Programming" 2, algorithm 3.4.2P). Not torch.randperm's.
+// Returns the numbers 0 to n - 1 in a uniformly random order (Fisher and Yates; Knuth, "The Art of Computer
+// Programming" 2, algorithm 3.4.2P). It is not the order of torch.randperm.
 inline std::vector<std::int64_t> random_permutation(std::int64_t n, SeededRandom random) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);

@@ -9,7 +9,7 @@
 namespace lc {
 namespace {
 
-// The character at text[at].
+// Returns the character at text[at]. Throws Error if there is none.
 std::string_view character(std::string_view text, std::size_t at) {
   const std::size_t n = utf8_length(text, at);
   if (n == 0)
@@ -28,7 +28,7 @@ std::string read_text(const std::string& path, const ReadOptions& o) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// UTF-8 sorts as the code points do.
+// The order of UTF-8 bytes is that of the code points.
 CharVocabulary CharVocabulary::of(std::string_view text) {
   std::set<std::string_view> seen;
   for (std::size_t at = 0; at < text.size();) {

@@ -7,7 +7,7 @@
 namespace lc {
 namespace {
 
-// An image seen as planes of height x width, one behind another.
+// An image as contiguous planes of height x width.
 struct Planes {
   std::size_t count = 1, height, width;
 };
@@ -24,8 +24,7 @@ void need_image(const std::vector<std::int64_t>& shape, const char* transform) {
   need(shape.size() >= 2, transform, str_cat("a sample of ", shape.size(), " axes, an image has two or more"));
 }
 
-// What comes out of a transform; Error when it does not fit what goes in.
-// ----------------------------------------------
+// ---- dtype and shape after a transform; Error if it does not accept its input -------------------------
 
 using Shape = std::vector<std::int64_t>;
 struct TransformKind {
@@ -53,7 +52,7 @@ TransformKind after(const Normalize& t, TransformKind in) {
   need(std::find(t.std.begin(), t.std.end(), 0.f) == t.std.end(), "Normalize", "a standard deviation of 0");
   return in;
 }
-constexpr std::int64_t kMost = 1 << 20;  // pixels of a side that somebody may ask for
+constexpr std::int64_t kMost = 1 << 20;  // maximum extent in pixels
 TransformKind after(const RandomCrop& t, TransformKind in) {
   need_image(in.shape, "RandomCrop");
   std::int64_t &height = in.shape[in.shape.size() - 2], &width = in.shape.back();
@@ -92,22 +91,21 @@ TransformKind after(const EachSample& t, TransformKind in) {
   return in;
 }
 
-// One sample through one transform.
-// -------------------------------------------------------------------------------------
+// ---- applying a transform to one sample ------------------------------------------------------------
 
 struct Work {
-  DType dtype;         // of what goes in
-  const Shape& shape;  // the same
+  DType dtype;         // dtype of the input
+  const Shape& shape;  // shape of the input
   const std::byte* from;
   std::byte* to;
-  std::size_t bytes;  // of what comes out
+  std::size_t bytes;  // size of the result
   SeededRandom random;
 };
 
 void apply(const ToFloat& t, Work& w) {
   auto* to = reinterpret_cast<float*>(w.to);
   const std::size_t n = w.bytes / sizeof(float);
-  if (w.dtype == DType::U8) {  // pictures: no question of the dtype for each byte
+  if (w.dtype == DType::U8) {  // pictures: avoids a branch on the dtype per byte
     for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(w.from[i]) / t.divisor;
     return;
   }
@@ -132,11 +130,11 @@ void apply(const Normalize& t, Work& w) {
   }
 }
 
-// The part of a picture that begins at (top, left), which may lie outside: there are zeros.
+// Copies the part of a picture that begins at (top, left). Positions outside the picture are zero.
 void cut(Work& w, std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns) {
   const Planes p = planes(w.shape);
   const auto height = static_cast<std::int64_t>(p.height), width = static_cast<std::int64_t>(p.width);
-  // The columns of the picture that are seen.
+  // The range of columns of the picture that is visible.
   const std::int64_t first = std::clamp<std::int64_t>(left, 0, width),
                      end = std::clamp<std::int64_t>(left + columns, 0, width);
   const std::size_t each = size_of(w.dtype);
@@ -166,18 +164,18 @@ void apply(const CenterCrop& t, Work& w) {
   const auto begin = [](std::size_t size, std::int64_t crop) {
     const std::int64_t rest = static_cast<std::int64_t>(size) - crop;
     if (rest < 0) return -(-rest / 2);
-    return rest / 2 + (rest % 4 == 3);  // half of it; of two as near the even one, as Python rounds
+    return rest / 2 + (rest % 4 == 3);  // half of the rest, rounded to even as in Python
   };
   cut(w, begin(p.height, t.height), begin(p.width, t.width), t.height, t.width);
 }
 
-// What each place of a longer or shorter row is made of.
+// For each position of the resampled axis, its source positions and their weights.
 struct Weights {
   struct Span {
     std::size_t first, count;
   };
   std::vector<Span> spans;
-  std::vector<double> weights;  // of all spans, one behind the other
+  std::vector<double> weights;  // weights of all spans, concatenated
 };
 Weights triangle(std::size_t from, std::size_t to) {
   Weights w;
@@ -198,8 +196,8 @@ Weights triangle(std::size_t from, std::size_t to) {
   return w;
 }
 
-// Along an axis of extent `from` with `inner` numbers behind each of its places. Bytes are summed in whole numbers of
-// 2^-22, as Pillow sums them, so that they are its bytes.
+// Resamples an axis of extent `from`, of which each position holds `inner` contiguous elements. Sums of u8 are in fixed
+// point with 22 fractional bits, as in Pillow, so that the result has the same bytes.
 template <class T>
 void resample(const T* in, T* out, std::size_t outer, std::size_t from, std::size_t inner, const Weights& w) {
   constexpr int kBits = 22;

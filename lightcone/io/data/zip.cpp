@@ -12,7 +12,7 @@ constexpr std::size_t kEnd = 22, kEnd64 = 56, kLocator = 20, kCentral = 46, kLoc
 constexpr std::uint32_t kEndMark = 0x06054b50, kEnd64Mark = 0x06064b50, kLocatorMark = 0x07064b50,
                         kCentralMark = 0x02014b50, kLocalMark = 0x04034b50, kIn64 = 0xffffffff;
 
-// Little-endian numbers at places of a file; a place outside of it is an Error.
+// Reads little-endian numbers at offsets in a file. Throws Error if an offset is outside the file.
 class Places {
  public:
   Places(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
@@ -47,7 +47,7 @@ struct Directory {
   std::uint64_t members, begin, size;
 };
 
-// The record at the end, which only a comment of up to 64 KB may follow.
+// Finds the record at the end, after which only a comment of up to 64 KB may follow.
 std::uint64_t find_end(const Places& p) {
   if (p.size() < kEnd) p.wrong("it is too short");
   for (std::uint64_t back = kEnd; back <= std::min<std::uint64_t>(p.size(), kEnd + 0xffff); ++back)
@@ -74,7 +74,7 @@ Directory find_directory(const Places& p) {
   return d;
 }
 
-// The numbers that do not fit into 32 bits stand in the extra field, in this order, those only.
+// Reads the numbers that do not fit into 32 bits from the extra field, which holds only those, in this order.
 void numbers_of_64_bits(const Places& p, std::uint64_t extra, std::uint64_t end,
                         std::initializer_list<std::uint64_t*> numbers) {
   if (std::none_of(numbers.begin(), numbers.end(), [](const std::uint64_t* n) { return *n == kIn64; })) return;
@@ -94,7 +94,7 @@ void numbers_of_64_bits(const Places& p, std::uint64_t extra, std::uint64_t end,
   p.wrong("a size of 64 bits is missing");
 }
 
-// The member whose central header lies at `at`, which moves behind it.
+// Reads the member of which the central header is at `at`, and advances `at` past the header.
 ZipMember member(const Places& p, std::uint64_t& at, std::uint64_t directory) {
   if (p.u32(at) != kCentralMark) p.wrong("its directory holds something else");
   const std::uint64_t flags = p.u16(at + 8), method = p.u16(at + 10), name = p.u16(at + 28), extra = p.u16(at + 30);
@@ -130,7 +130,7 @@ std::vector<ZipMember> read_zip(const MappedFile& file, Budget& budget) {
   std::uint64_t at = d.begin;
   while (members.size() < d.members) members.push_back(member(p, at, d.begin));
   if (at != d.begin + d.size) p.wrong("its directory has another size than it says");
-  // Members that share bytes, or a name, are how small files become large ones.
+  // Members that share bytes or a name would let a small file unpack to a large one.
   std::sort(members.begin(), members.end(), [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i].name == members[i - 1].name) p.wrong(str_cat("two members are called ", in_quotes(members[i].name)));

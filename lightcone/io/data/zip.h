@@ -1,5 +1,4 @@
-// The members of a zip archive (PKWARE's APPNOTE 6.3), as its central directory lists them and its local headers
-// confirm.
+// The members of a zip archive (PKWARE's APPNOTE 6.3), from its central directory, checked against the local headers.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +11,19 @@
 
 namespace lc::io {
 
+// A member of an archive.
 struct ZipMember {
-  std::string_view name;             // in the file
-  std::span<const std::byte> bytes;  // as they are packed
-  bool deflated;                     // or stored
+  std::string_view name;             // a view of the file
+  std::span<const std::byte> bytes;  // packed
+  bool deflated;                     // otherwise stored
   std::uint64_t size;                // unpacked
   std::uint32_t crc;
-  std::uint64_t begin, end;  // of its local header and its bytes, in the file
+  std::uint64_t begin, end;  // range of its local header and bytes in the file
 };
 
-// Error unless names differ, members lie apart, and both headers of each say the same. What is unpacked must still be
-// held to `size` and `crc`. Encrypted archives, those of several disks and those behind other data are refused.
+// Returns all members. Throws Error if two have the same name or overlap, if the headers of a member differ, and for
+// encrypted archives, archives of several disks, and archives after other data. The caller must check unpacked bytes
+// against `size` and `crc`.
 std::vector<ZipMember> read_zip(const MappedFile& file, Budget& budget);
 
 }  // namespace lc::io

@@ -1,4 +1,4 @@
-// The decoders, each in a file of its own. Pixels come as rows of red, green and blue bytes.
+// The decoders, each in a file of its own.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace lc::io {
 
+// A picture as rows of red, green and blue bytes.
 struct Pixels {
   std::size_t height, width;
   std::vector<std::uint8_t> bytes;
 };
-// Error, which begins with the file's path, for what cannot be decoded whole. All memory is taken from the budget
-// first.
+// Decodes a picture. Throws Error, beginning with the path of the file, if it cannot be decoded completely. All memory
+// is taken from the budget before it is allocated.
 Pixels decode_jpeg(const MappedFile& file, Budget& budget);
 Pixels decode_png(const MappedFile& file, Budget& budget);
 

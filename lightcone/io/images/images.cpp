@@ -56,14 +56,14 @@ Array transformed(const Array& picture, std::vector<Transform> list, Budget& bud
   return out;
 }
 
-// The picture as large as the options want it.
+// Resizes and crops the picture according to the options.
 Array fitted(Array a, const ImageFolderOptions& options, Budget& budget) {
   if (options.resize > 0) {
     const std::int64_t height = a.shape[1], width = a.shape[2], shorter = std::min(height, width);
     if (shorter == 0) throw Error("Resize", "a picture without pixels");
     const Resize to{options.resize * height / shorter, options.resize * width / shorter};
     budget.take(static_cast<std::size_t>(std::max(to.height, height)) * 3,
-                static_cast<std::size_t>(to.width));  // its rows
+                static_cast<std::size_t>(to.width));  // intermediate rows
     if (shorter != options.resize) a = transformed(a, {to}, budget);
   }
   if (options.height > 0) a = transformed(a, {CenterCrop{options.height, options.width}}, budget);
@@ -76,7 +76,7 @@ bool is_picture(const fs::path& file) {
   return end == ".jpg" || end == ".jpeg" || end == ".png";
 }
 
-// What a folder holds, in any order; a folder that cannot be read is an Error.
+// Calls f for the entries of a folder, in any order. Throws Error if it cannot be read.
 template <class Iterator, class F>
 void each_entry(const fs::path& folder, const F& f) {
   std::error_code ec;
@@ -139,8 +139,8 @@ void check_sizes(const ImageFolderOptions& o) {
                 str_cat("image folder: resize ", o.resize, ", ", o.height, " x ", o.width, ": these are no sizes"));
 }
 
-// A sample, within what `budget` has left. Nothing where it cannot be read and the options leave such a picture out:
-// it is then among those that are skipped.
+// Reads a sample within the remaining budget. Returns nullopt if it cannot be read and the options skip such pictures;
+// it is then added to `skipped`.
 std::optional<Array> sample(const std::string& path, const ImageFolderOptions& options, const ReadOptions& o,
                             const Budget& budget, std::vector<SkippedFile>& skipped) {
   ReadOptions rest = o;
@@ -190,7 +190,7 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
   const std::size_t all = found.files.size();
   std::vector<std::int64_t> kept(found.classes.size());
   Array images;
-  std::size_t n = 0;  // samples so far: files and labels of what is skipped are overwritten
+  std::size_t n = 0;  // number of samples so far: entries of skipped files are overwritten
   for (std::size_t k = 0; k < all; ++k) {
     const std::optional<Array> a = sample(found.files[k], options, o, budget, found.skipped);
     if (!a) continue;

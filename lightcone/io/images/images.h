@@ -1,8 +1,8 @@
-// Pictures: JPEG and PNG files, and folders of them.
+// Reads pictures: JPEG and PNG files, and folders of them.
 //
-// Files may be hostile: a picture's size is checked against ReadOptions::memory before memory is taken for it, and a
-// file that is damaged, cut short or something else is an Error. The decoders are libjpeg-turbo's and libpng's; where
-// lightcone::io was built without them, these functions throw an Error that says so.
+// Files may be hostile: the size of a picture is checked against ReadOptions::memory before memory is allocated, and a
+// file that is damaged, truncated or of another kind is an Error. The decoders are those of libjpeg-turbo and libpng.
+// If lightcone::io was built without them, these functions throw an Error that states so.
 #pragma once
 
 #include <cstdint>
@@ -16,55 +16,58 @@
 
 namespace lc {
 
-// Was the library built with decoders?
+// True if the library was built with decoders.
 bool can_read_images();
 
-// One picture as u8 [3, height, width], red, green and blue, whatever the file has (PIL's
-// Image.open(path).convert("RGB"), channels first): grey is repeated, transparency dropped, of 16 bits the upper 8 are
-// taken. (Pillow does the latter to colours and to grey with transparency; of plain grey of 16 bits it makes 255 of
-// all that is above, which leaves white pictures.) Samples are not changed for a gamma or a colour profile that a file
-// names, as they are not in Pillow and torchvision. Error for a JPEG in CMYK, and for one of more than 500 scans, which
-// keep a decoder busy. Besides the picture's own bytes, decoding takes up to three times as many from
-// ReadOptions::memory.
+// Reads a picture as u8 [3, height, width] in the order red, green, blue, whatever the format of the file (PIL's
+// Image.open(path).convert("RGB"), channels first): grey is repeated, transparency is dropped, and of 16-bit samples
+// the upper 8 bits are taken. (Pillow does so for colours and for grey with transparency; for plain 16-bit grey it
+// clips larger values to 255, which leaves white pictures.) As in Pillow and torchvision, gamma and colour profiles of
+// the file are ignored. Throws Error for a JPEG in CMYK, and for one of more than 500 scans, which would keep a decoder
+// busy. Besides the bytes of the result, decoding takes up to three times as many from ReadOptions::memory.
 Array read_image(const std::string& path, const ReadOptions& o = {});
+// The same for bytes in memory.
 Array read_image(const MappedFile& file, const ReadOptions& o = {});
 
+// Options of read_image_folder() and fitted_image().
 struct ImageFolderOptions {
-  std::int64_t resize = 0;  // of the shorter side, torchvision.transforms.Resize(n); 0: pictures stay as large
-  std::int64_t height = 0, width = 0;  // behind that torchvision.transforms.CenterCrop; 0: all must have one size
-  bool skip_unreadable = false;        // a picture that cannot be read is left out (ImageFolder::skipped) and no Error
+  std::int64_t resize = 0;             // extent of the shorter side, torchvision.transforms.Resize(n); 0: not resized
+  std::int64_t height = 0, width = 0;  // then torchvision.transforms.CenterCrop; 0: all must have one size
+  bool skip_unreadable = false;        // leaves unreadable pictures out (ImageFolder::skipped) instead of an Error
 };
 
-// A picture u8 [3, height, width], as read_image() gives it, as large as the options want it: what read_image_folder()
-// makes a sample of. Error for another array, for sizes that are none, and where that takes more than
-// ReadOptions::memory, whose default here is 32 MB and 16 bytes for each byte of the picture.
+// Resizes and crops a picture u8 [3, height, width] of read_image() according to the options, as read_image_folder()
+// does for each sample. Throws Error for another array, for invalid sizes, and if that takes more than
+// ReadOptions::memory (default here: 32 MB plus 16 bytes per byte of the picture).
 Array fitted_image(const Array& picture, const ImageFolderOptions& options, const ReadOptions& o = {});
 
-// A file that is no sample, and why.
+// A file that is not a sample, and the reason.
 struct SkippedFile {
   std::string path, why;
 };
+// The files of find_images().
 struct FoundImages {
-  std::vector<std::string> files;    // .jpg, .jpeg and .png, in order
-  std::vector<SkippedFile> skipped;  // what else is there, in order
+  std::vector<std::string> files;    // .jpg, .jpeg and .png, sorted
+  std::vector<SkippedFile> skipped;  // all other files, sorted
 };
-// The pictures in a folder and in the folders within it, told by their names alone; links to folders are not followed.
-// Error for a folder that cannot be read.
+// Finds the pictures in a folder and its subfolders by their names only. Links to folders are not followed. Throws
+// Error if a folder cannot be read.
 FoundImages find_images(const std::string& folder, const ReadOptions& o = {});
 
+// A data set of read_image_folder().
 struct ImageFolder {
   Dataset data;                      // "image" u8 [n, 3, height, width], "label" i64 [n]
-  std::vector<std::string> classes;  // by label
-  std::vector<std::string> files;    // of the samples
-  // What lies there and is no sample: files of other kinds or beside the folders of the classes, links to folders, and
+  std::vector<std::string> classes;  // indexed by label
+  std::vector<std::string> files;    // paths of the samples
+  // Entries that are not samples: files of other kinds or outside the folders of the classes, links to folders, and
   // with ImageFolderOptions::skip_unreadable the pictures that cannot be read.
   std::vector<SkippedFile> skipped = {};
 };
-// torchvision.datasets.ImageFolder: folder/CLASS/.../NAME.jpg, .jpeg or .png. Classes are the names of the folders in
-// order, samples those of the files in order within them. Links to folders are not followed. Error, which names the
-// file, for a picture that cannot be read, unless the options leave it out, or has another size than the first; where
-// there is no folder, or none of a class's files is a picture. All pictures are held in memory, which counts against
-// ReadOptions::memory (its default: 32 MB and 16 bytes for each byte of the files).
+// torchvision.datasets.ImageFolder: reads folder/CLASS/.../NAME.jpg, .jpeg or .png. Classes are the sorted names of the
+// folders; samples are sorted by name within a class. Links to folders are not followed. Throws Error, naming the file,
+// if a picture cannot be read (unless the options skip it) or has another size than the first; and Error if there are
+// no folders, or if a class has no pictures. All pictures are held in memory, which counts against ReadOptions::memory
+// (default: 32 MB plus 16 bytes per byte of the files).
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options = {},
                               const ReadOptions& o = {});
 

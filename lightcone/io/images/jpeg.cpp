@@ -17,7 +17,7 @@ Pixels decode_jpeg(const MappedFile& file, Budget& budget) {
   if (!decoder) throw fail("the decoder cannot be started");
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.bytes().data());
   const auto size = static_cast<unsigned long>(file.bytes().size());
-  // A warning means pixels that are missing, but for bytes between two segments, which some cameras write.
+  // A warning means missing pixels, except for bytes between two segments, which some cameras write.
   const auto in_the_way = [&]() -> bool {
     const std::string why = tjGetErrorStr2(decoder.get());
     if (tjGetErrorCode(decoder.get()) == TJERR_FATAL || why.find("extraneous bytes") == why.npos) throw fail(why);

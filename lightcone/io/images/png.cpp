@@ -11,8 +11,8 @@
 namespace lc::io {
 namespace {
 
-// libpng leaves its functions by longjmp() where something is wrong, which destroys nothing on the way: what calls it
-// has no objects of its own.
+// On an error libpng leaves its functions by longjmp(), which runs no destructors; so the functions that call it have
+// no objects with destructors.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> file) : rest_(file) {
@@ -25,15 +25,15 @@ class Decoder {
   bool ready() const { return info_; }
   std::string_view why() const { return why_; }
 
-  // Samples are taken as they are, as Pillow takes them: what a file says of gamma and colour spaces is not looked at.
+  // Samples are taken unchanged, as in Pillow: gamma and colour spaces of the file are ignored.
   bool header() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, this, read);
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // all but those that hold the picture
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);  // keeps only the chunks of the picture
     png_read_info(png_, info_);
     height = png_get_image_height(png_, info_), width = png_get_image_width(png_, info_);
     const auto colours = png_get_color_type(png_, info_);
-    png_set_strip_16(png_);  // the upper byte of two
+    png_set_strip_16(png_);  // keeps the upper byte of two
     if (colours == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     else if (!(colours & PNG_COLOR_MASK_COLOR)) png_set_expand_gray_1_2_4_to_8(png_), png_set_gray_to_rgb(png_);
     png_set_strip_alpha(png_);
@@ -79,8 +79,8 @@ Pixels decode_png(const MappedFile& file, Budget& budget) {
   if (!d.ready()) throw fail("the decoder cannot be started");
   if (!d.header()) throw fail(d.why());
   Pixels p{d.height, d.width, {}};
-  // Deflate makes at most 1032 bytes of one; a row has a byte for its filter, and a pixel is a bit or more. Without the
-  // first of the two a column of millions of rows, each of which is looked at, would take seconds.
+  // Deflate expands one byte to at most 1032; a row has a filter byte, and a pixel has at least one bit. Without this
+  // check a picture of one column and millions of rows, each of which is processed, would take seconds.
   if (p.height * (1 + (p.width + 7) / 8) / 1032 > file.bytes().size())
     throw file_error("load", file.path(), "not a sound PNG: it says ", p.height, " x ", p.width, " pixels, which its ",
                      file.bytes().size(), " bytes cannot hold");

@@ -11,7 +11,7 @@
 namespace lc::jinja {
 namespace {
 
-// A member by a path: "function.name", or a number.
+// Returns a member by a path such as "function.name", or by an index.
 Value by_path(Meter& m, const Value& of, const Value& path) {
   if (!path.text()) return item(m, of, path);
   Value v = of;
@@ -58,7 +58,7 @@ Value rounded(Meter&, const Arguments& a) {
   return {*real_of<double>(formatted("%.*f", static_cast<int>(digits), x))};
 }
 
-// Digits, a sign, spaces around them, underscores between them.
+// Parses digits with an optional sign, spaces around them and underscores between them.
 std::optional<std::int64_t> parsed_whole(Meter& m, std::string_view s, int base) {
   s = strip(m, s, {}, true, true);
   std::string digits;
@@ -115,7 +115,7 @@ Value indented(Meter& m, const Arguments& a) {
   }
   std::string out;
   bool begins = true;
-  const std::string ended = s + "\n";  // a line end at the end of the text counts as one
+  const std::string ended = s + "\n";  // a line end at the end of the text ends one more, empty line
   for (std::string_view line : lines(m, ended, false)) {
     const bool in = begins ? first : blank || !line.empty();
     m.make(line.size() + by.size() + 1);
@@ -180,7 +180,7 @@ Value summed(Meter& m, const Arguments& a) {
   return sum;
 }
 
-// What the arguments behind the first `used` are for another filter or test.
+// Builds the arguments of an inner filter or test from those after the first `used`.
 Arguments passed_on(const Arguments& a, std::size_t used, const Value& to) {
   Arguments inner{{to}, a.named};
   inner.given.insert(inner.given.end(), a.given.begin() + static_cast<std::ptrdiff_t>(std::min(used, a.given.size())),

@@ -58,10 +58,10 @@ class Lexer {
   std::uint32_t line_ = 1;
   bool line_begins_ = true;
   std::vector<Token> out_;
-  std::string open_;  // brackets that wait for their other half
+  std::string open_;  // closing brackets that are expected, innermost last
 };
 
-// Jinja reads every line end as \n, and leaves the last one out.
+// Jinja reads every line end as \n and drops the last one.
 std::string Lexer::with_plain_line_ends(std::string_view source) {
   std::string s;
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -72,8 +72,8 @@ std::string Lexer::with_plain_line_ends(std::string_view source) {
   return s;
 }
 
-// The text up to `end`, which a tag stands behind: '-' takes the white space before it away, and before a block or a
-// comment that begins its line, without '+', goes what indents it.
+// Adds the text up to `end`, where a tag begins. With the sign '-', white space before the tag is removed. Without '+',
+// the indentation of a block or comment that begins its line is removed.
 void Lexer::data(std::size_t end, char sign, bool block) {
   std::string text = s_.substr(at_, end - at_);
   if (sign == '-') {
@@ -88,7 +88,8 @@ void Lexer::data(std::size_t end, char sign, bool block) {
   move_to(end);
 }
 
-// Where a tag ends that is closed at i by "%}", "-%}" or "+%}" (or with '}' or '#'); 0 when none is.
+// Returns the position after the end of a tag if position i is at its closing "%}", "-%}" or "+%}" (or with '}' or '#'
+// for '%'); 0 otherwise.
 std::size_t Lexer::end_of_tag(std::size_t i, char close, bool trims) const {
   const bool minus = at(i) == '-', plus = at(i) == '+' && close != '}';
   if (minus || plus) ++i;
@@ -98,9 +99,10 @@ std::size_t Lexer::end_of_tag(std::size_t i, char close, bool trims) const {
   return trims && !plus && at(i) == '\n' ? i + 1 : i;
 }
 
-// {% raw %} ... {% endraw %}
+// Handles {% raw %} ... {% endraw %}. Returns false if the tag is another one.
 bool Lexer::raw() {
-  const auto word = [&](std::size_t i, std::string_view name) -> std::size_t {  // behind "{% name", 0: another
+  // Returns the position after "{% name"; 0 for another tag.
+  const auto word = [&](std::size_t i, std::string_view name) -> std::size_t {
     i += 2 + (at(i + 2) == '-' || at(i + 2) == '+');
     i = after_space(i);
     return std::string_view(s_).substr(i).starts_with(name) ? after_space(i + name.size()) : 0;
@@ -196,7 +198,7 @@ void Lexer::string() {
       out += s_[i++];
       continue;
     }
-    // Python's escapes; what is none stays as it is
+    // Python's escapes. An unknown escape stays as it is.
     static constexpr std::string_view escaped = "\\'\"abfnrtv", as = "\\'\"\a\b\f\n\r\t\v";
     const char c = s_[i + 1];
     const std::size_t longest = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : c >= '0' && c <= '7' ? 3 : 0;

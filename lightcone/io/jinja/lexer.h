@@ -1,5 +1,5 @@
-// A template's text as tokens, with Jinja's rules for white space: the settings trim_blocks and lstrip_blocks, which
-// chat templates are written for, and the signs of {%- -%} and {%+ +%}.
+// Splits the text of a template into tokens, with Jinja's rules for white space: the settings trim_blocks and
+// lstrip_blocks, which chat templates are written for, and the signs of {%- -%} and {%+ +%}.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,13 @@ struct Token {
   std::string text;
 };
 
-// Why a template is none, and in which line.
+// A syntax error: its reason and its line.
 struct SyntaxFault {
   std::string what;
   std::uint32_t line;
 };
 
-std::vector<Token> tokens_of(std::string_view source);  // SyntaxFault
+// Returns the tokens of a template, End last. Throws SyntaxFault.
+std::vector<Token> tokens_of(std::string_view source);
 
 }  // namespace lc::jinja

@@ -1,5 +1,5 @@
-// What rendering a template may cost. A template is a program that came with a file: it may loop for ever, double a
-// text forty times or call itself, and must end in an Error all the same.
+// Limits of the cost of rendering a template. A template is a program from a file. It may loop forever, double a text
+// forty times or call itself, and must end in an Error in each case.
 #pragma once
 
 #include <cstddef>
@@ -9,36 +9,39 @@
 
 namespace lc::jinja {
 
-// Why a template cannot go on, without the line; Template adds that and throws the Error.
+// The reason why rendering fails, without the line. Template adds the line and throws the Error.
 struct Fault {
   std::string what;
 };
+// Throws a Fault.
 template <class... Ts>
 [[noreturn]] void fail(const Ts&... what) {
   throw Fault{str_cat(what...)};
 }
 
+// The limits of one rendering.
 struct Limits {
-  std::size_t steps = 10'000'000;      // some tens of nanoseconds each
-  std::size_t bytes = 16u << 20;       // of everything that is made while rendering, whether it still lives or not
-  std::size_t bytes_each_input = 256;  // and as many for each byte of the variables
+  std::size_t steps = 10'000'000;      // each takes some tens of nanoseconds
+  std::size_t bytes = 16u << 20;       // allocated while rendering in total, whether freed or not
+  std::size_t bytes_each_input = 256;  // additional bytes for each byte of the variables
 };
 
-constexpr int kDeepest = 250;       // of what is evaluated within each other, calls of macros included
-constexpr int kDeepestNode = 150;   // of a template's text: brackets in brackets, blocks in blocks
-constexpr int kDeepestValue = 100;  // lists within lists
+constexpr int kDeepest = 250;       // depth of nested evaluations, calls of macros included
+constexpr int kDeepestNode = 150;   // depth of nested brackets and blocks in the text of a template
+constexpr int kDeepestValue = 100;  // depth of nested lists
 constexpr std::size_t kLongestTemplate = 256u << 10;
 
+// Counts the steps and bytes of one rendering.
 class Meter {
  public:
   explicit Meter(const Limits& l) : steps_(l.steps), bytes_(l.bytes) {}
   void allow(std::size_t bytes) { bytes_ += bytes; }
-  // So much work, before it is done.
+  // Counts n steps before they are done. Throws Fault beyond the limit.
   void step(std::size_t n = 1) {
     if (n > steps_) fail("the template takes too many steps");
     steps_ -= n;
   }
-  // So many bytes, before they are allocated; filling them is work, too.
+  // Counts bytes before they are allocated, and the steps to fill them. Throws Fault beyond the limit.
   void make(std::size_t bytes) {
     if (bytes > bytes_) fail("the template makes more text than it may");
     bytes_ -= bytes;
@@ -48,14 +51,14 @@ class Meter {
     if (each != 0 && count > bytes_ / each) fail("the template makes more text than it may");
     make(count * each);
   }
-  // A look at so many bytes.
+  // Counts the steps to read this many bytes.
   void read(std::size_t bytes) { step(bytes / 64 + 1); }
 
  private:
   std::size_t steps_, bytes_;
 };
 
-// Counts how deep calls are nested while it lives.
+// Counts the depth of nested calls during its lifetime. Throws Fault beyond the limit.
 class Level {
  public:
   explicit Level(int& depth, int most = kDeepest) : depth_(depth) {

@@ -21,7 +21,7 @@ Value texts(Meter& m, const std::vector<std::string_view>& parts) {
   return list(m, std::move(all));
 }
 
-// Whether a text begins or ends with one of the given: a text, or a tuple of them.
+// True if a text begins or ends with `what`, or with one of them if it is a tuple.
 bool edge(Meter& m, std::string_view s, const Value& what, bool begins, std::string_view of) {
   m.step();
   if (what.list() && what.list()->tuple) {
@@ -53,7 +53,7 @@ Value joined(Meter& m, const std::string& between, const Value& of) {
   return text(m, std::move(out));
 }
 
-// As a number of characters, -1 for nowhere.
+// Converts a byte offset to a number of characters; npos to -1.
 Value index_of(Meter& m, const std::string& s, std::size_t at) {
   return {at == s.npos ? std::int64_t{-1} : static_cast<std::int64_t>(length(m, std::string_view(s).substr(0, at)))};
 }
@@ -141,7 +141,7 @@ Value list_method(Meter& m, const List& l, std::string_view name, const Argument
 }
 
 Value range(Meter& m, const Arguments& a) {
-  constexpr std::int64_t kMost = 100000;  // as in Jinja's sandbox
+  constexpr std::int64_t kMost = 100000;  // limit of Jinja's sandbox
   std::int64_t begin = 0, end = whole(a.need(0, "", "range")), step = a.whole(2, "", 1);
   if (a.given.size() > 1) begin = end, end = whole(a.given[1]);
   if (step == 0) fail("range() arg 3 must not be zero");
@@ -181,7 +181,7 @@ Value function(Meter& m, Function f, const Arguments& a, std::time_t now) {
     case Function::StrftimeNow: {
       std::tm local = {};
       ::localtime_r(&now, &local);
-      // names of months and days are those of templates, whatever locale the program has
+      // The names of months and days are English, whatever the locale of the program.
       static const locale_t english = ::newlocale(LC_ALL_MASK, "C", nullptr);
       const std::string& format = words(a.need(0, "format", "strftime_now"), "strftime_now");
       if (format.empty()) return text(m, "");

@@ -67,7 +67,7 @@ Value repeated(Meter& m, const Value& what, std::int64_t times) {
   return list(m, std::move(all), what.list()->tuple);
 }
 
-// The place in a sequence of n that an index means, counted from behind where it is negative.
+// Converts an index into a sequence of n items, negative from the end, to a position; nullopt if it is out of range.
 std::optional<std::size_t> place(const Value& key, std::size_t n) {
   if (!is_whole(key)) return {};
   std::int64_t i = whole(key);

@@ -94,7 +94,7 @@ class Parser {
     need_end(What::BlockEnd);
   }
 
-  // expressions, from what binds least
+  // expressions, from the lowest precedence on
   Ref expression(bool condition = true);
   Ref tuple(bool condition, bool parentheses, std::string_view stop = "");
   template <class Next>
@@ -132,7 +132,7 @@ class Parser {
   Tree tree_;
 };
 
-// A SyntaxFault and not a Fault where the text is too deep.
+// Counts nested parts of the text. Unlike Level, it throws SyntaxFault.
 class Nested {
  public:
   Nested(int& depth, std::uint32_t line) : depth_(depth) {
@@ -179,7 +179,7 @@ Ref Parser::statement() {
   if (word == "macro") return macro_statement(line);
   if (word == "filter") return filter_statement(line);
   if (word == "with") return with_statement(line);
-  if (word == "generation") {  // transformers marks what a model says by it
+  if (word == "generation") {  // transformers marks the output of a model with this tag
     const Ref inner = body({"endgeneration"});
     end("endgeneration");
     return add(NodeKind::Scope, line, {inner});
@@ -250,14 +250,14 @@ Ref Parser::macro_statement(std::uint32_t line) {
     return std::find(n.words.begin(), n.words.end(), word) != n.words.end();
   };
   n.rest = rest_ && !is_parameter("varargs"), n.named_rest = named_rest_ && !is_parameter("kwargs");
-  rest_ = rest_ || rest, named_rest_ = named_rest_ || named_rest;  // a macro around it is asked for them, too
+  rest_ = rest_ || rest, named_rest_ = named_rest_ || named_rest;  // they are used in the enclosing macro, too
   end("endmacro");
   return add(std::move(n), line);
 }
 
 Ref Parser::filter_statement(std::uint32_t line) {
   Ref through = nullptr;
-  --at_;  // the tag's name stands for the sign
+  --at_;  // the name of the tag takes the place of the sign
   tokens_[at_] = {What::Sign, line, "|"};
   while (sign("|")) through = filter(through);
   const Ref inner = body({"endfilter"});
@@ -278,7 +278,7 @@ Ref Parser::with_statement(std::uint32_t line) {
   return add(NodeKind::With, line, std::move(parts));
 }
 
-// What a value is given to: a name, names with commas, or a member of a namespace.
+// Parses the target of an assignment: a name, several names with commas, or a member of a namespace.
 Ref Parser::target(bool of_namespace) {
   const std::uint32_t line = now().line;
   const bool brackets = take_sign("(");

@@ -1,4 +1,4 @@
-// A template's syntax tree. Nodes lie in one list, so that taking a tree down never recurses.
+// The syntax tree of a template. All nodes are in one list, so that destroying a tree does not recurse.
 #pragma once
 
 #include <deque>
@@ -11,6 +11,7 @@
 
 namespace lc::jinja {
 
+// A node of the tree. `Kind` lists the contents of each kind.
 struct Node {
   enum class Kind : std::uint8_t {
     // expressions
@@ -21,9 +22,9 @@ struct Node {
     DictOf,     // parts: key, value, key, ...
     Member,     // parts[0] . text
     Item,       // parts[0] [ parts[1] ]
-    Slice,      // parts[0] [ parts[1] : parts[2] : parts[3] ], each may be null
+    Slice,      // parts[0] [ parts[1] : parts[2] : parts[3] ]; bounds may be null
     Call,       // parts[0] ( parts[1...], named )
-    Filter,     // parts[0] | text ( parts[1...], named ); parts[0] is null for a block's text
+    Filter,     // parts[0] | text ( parts[1...], named ); parts[0] is null in a filter of a block
     Test,       // parts[0] is text ( parts[1...] )
     Unary,      // text parts[0]: "-", "+", "not"
     Binary,     // parts[0] text parts[1]
@@ -31,19 +32,19 @@ struct Node {
     Compare,    // parts[0] words[0] parts[1] words[1] parts[2] ...
     And,        // parts[0] and parts[1]
     Or,         // parts[0] or parts[1]
-    Condition,  // parts[1] if parts[0] else parts[2], which may be null
+    Condition,  // parts[1] if parts[0] else parts[2]; parts[2] may be null
     // statements
     Data,      // value
     Print,     // parts[0]
     Block,     // parts, in order
-    If,        // parts: condition, block, condition, block, ..., perhaps a block
-    For,       // parts: target, members, condition or null, block, block or null for none
+    If,        // parts: condition, block, condition, block, ..., optionally the block of else
+    For,       // parts: target, members, condition or null, block, block of else or null
     Set,       // parts: target, value
     SetBlock,  // parts: target, filter or null, block
-    Macro,     // text ( words ): parts[0] block, then each parameter's default, or null; rest, named_rest
+    Macro,     // text ( words ): parts[0] block, then the default of each parameter or null; rest, named_rest
     FilterOf,  // parts: filter, block
     With,      // parts: block, target, value, target, value, ...
-    Scope,     // parts[0], with variables of its own
+    Scope,     // parts[0], with its own variables
     Break,
     Continue
   };
@@ -55,14 +56,16 @@ struct Node {
   std::vector<const Node*> parts = {};
   std::vector<std::string> words = {};
   std::vector<std::pair<std::string, const Node*>> named = {};
-  bool rest = false, named_rest = false;  // whether a macro's block speaks of varargs and of kwargs
+  bool rest = false, named_rest = false;  // true if the block of a macro uses varargs, or kwargs
 };
 
+// A parsed template. It owns the nodes.
 struct Tree {
   std::deque<Node> nodes;
   const Node* root = nullptr;
 };
 
-Tree parse(std::string_view source);  // SyntaxFault
+// Parses a template. Throws SyntaxFault.
+Tree parse(std::string_view source);
 
 }  // namespace lc::jinja

@@ -9,7 +9,7 @@
 
 namespace lc::jinja {
 
-// The variables of a scope. A macro keeps the one it was made in, and those around it.
+// The variables of a scope. A macro keeps the frame in which it was defined, and all outer frames.
 struct Frame {
   Frame* outer = nullptr;
   bool kept = false;
@@ -33,7 +33,7 @@ class Renderer {
  private:
   enum class Flow : std::uint8_t { On, Break, Continue };
 
-  // A scope while it lives; frames that no macro keeps are used again.
+  // Opens a scope during its lifetime. Frames that no macro keeps are reused.
   class Scope {
    public:
     explicit Scope(Renderer& r) : Scope(r, r.frame_) {}
@@ -382,7 +382,7 @@ Value Renderer::member_of(const Value& of, std::string_view name) {
   if (name == "first") return {i == 0};
   if (name == "last") return {i + 1 == n};
   if (name == "length") return {n};
-  if (name == "depth") return {std::int64_t{1}};  // of loops that are not recursive
+  if (name == "depth") return {std::int64_t{1}};  // loops are not recursive
   if (name == "depth0") return {std::int64_t{0}};
   if (name == "previtem" && i > 0) return l.items->items[l.index - 1];
   if (name == "nextitem" && i + 1 < n) return l.items->items[l.index + 1];
@@ -406,7 +406,7 @@ Value Renderer::sliced(const Node& n) {
   return slice(m_, of, &ends[0], &ends[1], &ends[2]);
 }
 
-// Those of a call stand behind what is called.
+// Evaluates arguments. In a call, parts[0] is the callee, and the arguments follow.
 Arguments Renderer::arguments(const Node& n, std::size_t first) {
   Arguments a;
   for (std::size_t i = first; i < n.parts.size(); ++i) a.given.push_back(eval(*n.parts[i]));
@@ -417,7 +417,7 @@ Arguments Renderer::arguments(const Node& n, std::size_t first) {
 
 Value Renderer::filtered(const Node& n, const Value* of) {
   Arguments a;
-  // a chain of filters behind a block begins with the block's text
+  // A chain of filters after a block begins with the text of the block.
   a.given.push_back(!n.parts[0]                                  ? *of
                     : n.parts[0]->kind == NodeKind::Filter && of ? filtered(*n.parts[0], of)
                                                                  : eval(*n.parts[0]));

@@ -1,10 +1,10 @@
-// A chat template: the part of Jinja2 that checkpoints ship as `chat_template`, as transformers runs it
+// A chat template: the part of Jinja2 that checkpoints use in `chat_template`, with the settings of transformers
 // (trim_blocks, lstrip_blocks, loop controls, {% generation %}, tojson, raise_exception, strftime_now).
 //
-// There are: text, comments, raw, print, if, for (else, filters, unpacking, loop.*), set (blocks, namespaces), macro,
-// with, filter; Python's operators, slices and methods of texts and dicts; filters and tests that do not need another
-// file. There are not: include, import, extends, block, call, recursive loops, formatting by %. What is not there is an
-// Error that says so.
+// Supported are text, comments, raw, print, if, for (else, filters, unpacking, loop.*), set (blocks, namespaces),
+// macro, with, filter; Python's operators, slices and methods of texts and dicts; filters and tests that need no other
+// file. Not supported are include, import, extends, block, call, recursive loops and formatting by %. Using one of
+// these is an Error that names it.
 #pragma once
 
 #include <ctime>
@@ -20,12 +20,13 @@ namespace lc::jinja {
 
 using Variables = std::vector<std::pair<std::string, Value>>;
 
+// A parsed template, which can be rendered any number of times.
 class Template {
  public:
-  // `name` begins every sentence about it: "FILE: line 3: ...". Error where the text is no template.
+  // `name` begins the message of every Error: "FILE: line 3: ...". Throws Error if the text is not a template.
   Template(std::string_view source, std::string name);
-  // The text. `make` is called once for the variables, which are then paid for by the same meter. Error where the
-  // template fails or takes more than the limits, with its line.
+  // Renders the template. `make` is called once to make the variables, whose cost counts against the same limits. `now`
+  // is the time for strftime_now(). Throws Error, with the line, if the template fails or exceeds the limits.
   template <class Make>
   std::string render(const Make& make, std::time_t now, const Limits& limits = {}) const {
     Meter m(limits);

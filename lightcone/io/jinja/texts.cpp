@@ -14,7 +14,7 @@
 namespace lc::jinja {
 namespace {
 
-// The character at s[at], one byte where it is not UTF-8.
+// Returns the character at s[at] and its length; one byte if it is not UTF-8.
 std::uint32_t at_of(std::string_view s, std::size_t at, std::size_t* bytes) {
   if (static_cast<unsigned char>(s[at]) < 0x80 || utf8_length(s, at) == 0) {
     *bytes = 1;
@@ -25,7 +25,7 @@ std::uint32_t at_of(std::string_view s, std::size_t at, std::size_t* bytes) {
 
 bool is_letter(std::uint32_t c) {
   const utf8proc_category_t k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LT;  // what has two cases
+  return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LT;  // letters that have two cases
 }
 
 bool one_of(std::string_view c, std::string_view set) {
@@ -145,7 +145,7 @@ std::vector<std::string_view> lines(Meter& m, std::string_view s, bool keep_ends
   return all;
 }
 
-// memmem takes time in proportion to the text, whatever is looked for.
+// memmem() takes time in proportion to the text, whatever the pattern.
 std::size_t find(Meter& m, std::string_view s, std::string_view what, std::size_t from) {
   if (from > s.size()) return s.npos;
   m.step((what.size()) / 16 + 1);
@@ -156,7 +156,7 @@ std::size_t find(Meter& m, std::string_view s, std::string_view what, std::size_
   return found;
 }
 
-// The same from behind: both are turned round, in pieces that grow, so that what is near costs little.
+// Searches from the end by reversing text and pattern, in pieces of growing size, so that a near occurrence is cheap.
 std::size_t find_last(Meter& m, std::string_view s, std::string_view what) {
   if (what.empty()) return s.size();
   for (std::size_t piece = 64 + 2 * what.size();; piece *= 2) {
@@ -174,7 +174,7 @@ std::string replace(Meter& m, std::string_view s, std::string_view from, std::st
   const auto add = [&](std::string_view part) { m.make(part.size()), out += part; };
   std::size_t at = 0;
   for (std::int64_t n = 0; most < 0 || n < most; ++n) {
-    if (from.empty()) {  // between all characters, and at both ends
+    if (from.empty()) {  // inserts between all characters and at both ends
       add(to);
       if (at >= s.size()) return out;
       const std::size_t bytes = std::max<std::size_t>(1, utf8_length(s, at));
@@ -205,7 +205,7 @@ std::string in_case(Meter& m, std::string_view s, Case c) {
     const auto turned = static_cast<std::uint32_t>(upper ? utf8proc_toupper(static_cast<utf8proc_int32_t>(ch))
                                                          : utf8proc_tolower(static_cast<utf8proc_int32_t>(ch)));
     if (!valid) out += s[at];
-    else if (upper && ch == 0xDF) out += c == Case::Upper ? "SS" : "Ss";  // the one letter in use that becomes two
+    else if (upper && ch == 0xDF) out += c == Case::Upper ? "SS" : "Ss";  // the one common letter that becomes two
     else utf8_append(out, turned);
     at += bytes;
     begins = c == Case::Title         ? !is_letter(ch)
@@ -246,7 +246,7 @@ void append_json(Meter& m, std::string& out, std::string_view s, bool ascii) {
     } else if (c < 32 || (ascii && c > 126 && c < 0x10000)) {
       m.make(4);
       out += formatted("\\u%04x", c);
-    } else if (ascii && c > 126) {  // as two halves of UTF-16
+    } else if (ascii && c > 126) {  // as a surrogate pair of UTF-16
       out += formatted("\\u%04x\\u%04x", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF));
     } else {
       out += s.substr(at, bytes);

@@ -1,5 +1,5 @@
-// The values of a template: Python's, as far as chat templates use them. Lists and dicts never change once they are
-// made, so that nothing can hold itself; a namespace may change, and belongs to the rendering that made it.
+// The values of a template: those of Python, as far as chat templates use them. Lists and dicts are immutable, so that
+// none can contain itself. A namespace is mutable and belongs to the rendering that made it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,14 @@ struct Macro;
 struct Loop;
 enum class Function : std::uint8_t { Range, Dict, Namespace, RaiseException, StrftimeNow };
 
+// The value of a missing variable or member. Using it is a Fault.
 struct Undefined {
-  std::shared_ptr<const std::string> why;  // the sentence that whoever uses it reads
+  std::shared_ptr<const std::string> why;  // the message of that Fault
 };
 struct None {};
 using Text = std::shared_ptr<const std::string>;
 
+// A value of any type.
 struct Value {
   std::variant<Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<const List>,
                std::shared_ptr<const Dict>, Space*, const Macro*, Loop*, Function>
@@ -54,55 +56,73 @@ struct Value {
   }
 };
 
+// A list or a tuple. `depth` is the number of nested levels.
 struct List {
   std::vector<Value> items;
   bool tuple = false;
   int depth = 1;
 };
+// A dict. `depth` is the number of nested levels.
 struct Dict {
-  std::vector<std::pair<Value, Value>> items;  // in the order they were added
+  std::vector<std::pair<Value, Value>> items;  // in order of insertion
   int depth = 1;
+  // Returns the value of a key, or null.
   const Value* find(Meter& m, const Value& key) const;
 };
-// What namespace() makes.
+// The object that namespace() returns.
 struct Space {
   std::vector<std::pair<std::string, Value>> items;
 };
-// The variable `loop` of a loop.
+// The variable `loop` inside a loop.
 struct Loop {
   std::shared_ptr<const List> items;
   std::size_t index = 0;
   std::shared_ptr<const List> last_changed;
 };
 
+// Makes an Undefined with the message of its Fault.
 Value undefined(const std::string& why);
+// Makes a text, and counts its bytes.
 Value text(Meter& m, std::string s);
+// Makes a list or tuple. Throws Fault if it is nested too deeply.
 Value list(Meter& m, std::vector<Value> items, bool tuple = false);
-Value dict(Meter& m, std::vector<std::pair<Value, Value>> items);  // of equal keys the last value, at the first's place
+// Makes a dict. For equal keys, the last value is at the position of the first. Throws Fault if it is nested too deeply
+// or if a key is a list or dict.
+Value dict(Meter& m, std::vector<std::pair<Value, Value>> items);
+// Converts a value of JSON.
 Value from_json(Meter& m, const io::Json& j);
 
+// Returns the truth value, as Python's bool().
 bool truthy(const Value& v);
+// Compares for equality, as Python's ==.
 bool equal(Meter& m, const Value& a, const Value& b);
-int compare(Meter& m, const Value& a, const Value& b);  // numbers, texts; Fault for others
+// Returns -1, 0 or 1, or 2 if an operand is NaN. Compares numbers, texts, and lists of these. Throws Fault for others.
+int compare(Meter& m, const Value& a, const Value& b);
+// Evaluates `what in in`.
 bool contains(Meter& m, const Value& in, const Value& what);
-// The members of what a loop may run over: of a dict its keys, of a text its characters. Fault for what is none.
+// Returns the members over which a loop runs: of a dict its keys, of a text its characters. Throws Fault for a value
+// that is not iterable.
 std::vector<Value> members(Meter& m, const Value& v);
-// What str() gives, and what it gives within a list.
+// Returns the text of a value, as Python's str().
 std::string str(Meter& m, const Value& v);
+// Returns the text of a value within a list, as Python's repr().
 std::string repr(Meter& m, const Value& v);
-// json.dumps(v, ...) with what Python calls separators, indent, sort_keys and ensure_ascii.
+// Options of json(), which are separators, indent, sort_keys and ensure_ascii of Python's json.dumps().
 struct JsonStyle {
   std::string between = ", ", behind_key = ": ";
-  std::optional<std::string> indent = {};  // of a level; without one all is on one line
+  std::optional<std::string> indent = {};  // per level; nullopt: everything on one line
   bool sorted = false, ascii = false;
 };
+// Formats a value as JSON, as json.dumps(). Throws Fault for a value that JSON does not have.
 std::string json(Meter& m, const Value& v, const JsonStyle& style = {});
-const char* type_name(const Value& v);  // as Python calls it
+const char* type_name(const Value& v);  // Python's name
 
-// Numbers: whether it is one (True and False are 0 and 1), and as what.
+// True for a number. True and False are the numbers 1 and 0.
 bool is_number(const Value& v);
-bool is_whole(const Value& v);  // of int or bool
+bool is_whole(const Value& v);  // int or bool
+// Returns an integer. Throws Fault for another value.
 std::int64_t whole(const Value& v);
+// Returns a number as double. Throws Fault for another value.
 double real(const Value& v);
 
 }  // namespace lc::jinja

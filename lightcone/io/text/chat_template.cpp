@@ -14,7 +14,7 @@ namespace {
 
 using io::Json;
 
-// The member chat_template: a text, or a list of templates with names.
+// Returns the member chat_template: a text, or the default one in a list of named templates.
 std::string of_json(const std::string& file, const ReadOptions& o) {
   Budget budget(o, file);
   const io::JsonDocument document = io::read_json(file, budget);

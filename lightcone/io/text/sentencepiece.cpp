@@ -1,5 +1,5 @@
-// Encoding and decoding as SentencePiece's library does (Kudo and Richardson 2018): rules that write a text anew, then
-// Unigram, BPE, words or characters.
+// Encoding and decoding as in SentencePiece's library (Kudo and Richardson 2018): normalisation rules, then Unigram,
+// BPE, words or characters.
 #include "lightcone/io/text/sentencepiece.h"
 
 #include <algorithm>
@@ -31,13 +31,14 @@ class ModelTokenizer final : public CutTokenizer {
   std::string normalized(std::string_view text, const SentencePieceRules& rules, bool own) const;
   int id_of(std::string_view piece) const;
 
-  // What a text is covered with: emit(piece, id).
+  // The algorithms that cover a text with pieces. They call emit(piece, id) in order.
   using Emit = std::function<void(std::string_view, int)>;
   void unigram(std::string_view text, const Emit& emit) const;
   void bpe(std::string_view text, const Emit& emit) const;
   void words(std::string_view text, const Emit& emit) const;
   void characters(std::string_view text, const Emit& emit) const;
-  // part(begin, end, whether it is a symbol of the user's) for a text's characters and these symbols.
+  // Calls part(begin, end, defined) for the user-defined symbols of a text and for the characters between them;
+  // `defined` is true for the symbols.
   template <class Part>
   void each_symbol(std::string_view text, const Part& part) const;
 
@@ -52,18 +53,18 @@ class ModelTokenizer final : public CutTokenizer {
   int search(std::string_view character) const;
 
   SentencePieceModel m_;
-  StringMap ids_, reserved_;  // pieces that texts hold, and the others
+  StringMap ids_, reserved_;  // pieces that occur in texts, and the others
   int bytes_[256];
   std::shared_ptr<const LongestMatch> defined_;
-  Occurrences symbols_;  // the same, where rules stand between them
+  Occurrences symbols_;  // the same as defined_, for texts in which rules apply between them
   // Unigram
   Occurrences occurrences_;
   std::vector<float> scores_;
   float unknown_score_ = 0;
-  // BPE: symbols are pieces by their ids, then characters that are none and that pieces begin or end with.
-  std::vector<std::string_view> characters_;  // in order
-  Joins joins_;                               // of these, by the piece they make
-  std::array<int, 128> ascii_{};              // the symbols of single bytes
+  // BPE: symbols are pieces by id, then the characters at the ends of pieces that are not pieces themselves.
+  std::vector<std::string_view> characters_;  // sorted
+  Joins joins_;                               // value: the joined piece
+  std::array<int, 128> ascii_{};              // symbols of single bytes
 };
 
 ModelTokenizer::ModelTokenizer(Vocabulary v, SentencePieceModel m, Budget& budget)
@@ -114,7 +115,7 @@ void ModelTokenizer::index_unigram(Budget& budget) {
   std::vector<std::pair<std::string_view, int>> texts;
   for (int i = 0; i < size(); ++i) {
     const auto n = static_cast<std::size_t>(i);
-    // A symbol of the user's gets so much that it is always chosen.
+    // The score of a user-defined symbol is so high that it is always chosen.
     scores_.push_back(
         type(i) == Type::UserDefined
             ? static_cast<float>(static_cast<double>(static_cast<float>(v_.pieces[n].size()) * most) - 0.1)
@@ -171,7 +172,7 @@ void ModelTokenizer::each_symbol(std::string_view text, const Part& part) const 
   plain(text.size());
 }
 
-// `own`: of a text that is encoded, in which symbols of the user's stay as they are.
+// Applies the rules. `own` is true for a text to be encoded, in which user-defined symbols stay unchanged.
 std::string ModelTokenizer::normalized(std::string_view text, const SentencePieceRules& rules, bool own) const {
   std::string out;
   const std::string_view space = rules.escape_whitespaces ? kSpace : std::string_view(" ");
@@ -188,7 +189,7 @@ std::string ModelTokenizer::normalized(std::string_view text, const SentencePiec
     if (!s.empty()) spaced = trim && s.ends_with(' ');
   };
   std::size_t done = 0;
-  const auto rest = [&](std::size_t end) {  // a rule may reach beyond it, and into a symbol
+  const auto rest = [&](std::size_t end) {  // a rule may extend beyond `end`, into a symbol
     while (done < end) {
       const std::optional<CharsMap::Rule> rule = rules.map.longest(text.substr(done));
       const std::size_t n = rule ? rule->size : std::max<std::size_t>(1, utf8_length(text, done));
@@ -200,7 +201,7 @@ std::string ModelTokenizer::normalized(std::string_view text, const SentencePiec
     each_symbol(text,
                 [&](std::size_t begin, std::size_t end, bool) { put(text.substr(begin, end - begin)), done = end; });
   } else if (own && defined_) {
-    std::vector<std::size_t> ends(text.size());  // of the longest symbol that begins at each place
+    std::vector<std::size_t> ends(text.size());  // end of the longest symbol at each position
     symbols_.each(
         text, [&](std::size_t end, std::size_t bytes, int) { ends[end - bytes] = end; }, [](std::size_t) {});
     while (done < text.size())
@@ -218,7 +219,7 @@ std::string ModelTokenizer::normalized(std::string_view text, const SentencePiec
 void ModelTokenizer::encode_text(std::string_view text, bool, std::vector<int>& out) const {
   const std::string s = normalized(text, m_.rules, true);
   if (s.empty()) return;
-  bool unknown = false;  // what is unknown beside what is unknown is one token
+  bool unknown = false;  // adjacent unknown pieces become one token
   const Emit emit = [&](std::string_view piece, int id) {
     const bool before = unknown;
     if (type(id) == Type::Unused) id = v_.unk;
@@ -245,8 +246,8 @@ void ModelTokenizer::unigram(std::string_view text, const Emit& emit) const {
     bool reached = false;
   };
   std::vector<Best> best(text.size() + 1);
-  std::size_t from = 0;  // where the last character begins
-  bool single = false;   // whether it is a piece
+  std::size_t from = 0;  // beginning of the last character
+  bool single = false;   // true if it is a piece
   const auto offer = [&](std::size_t begin, std::size_t end, float score, int id) {
     const float sum = score + best[begin].score;
     Best& b = best[end];
@@ -278,7 +279,7 @@ void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {
     symbols.push_back({begin, end - begin, defined ? -1 : number_of(text.substr(begin, end - begin)), i - 1, i + 1});
   });
   symbols.back().next = -1;
-  // Pieces that are not to be used are joined all the same, and taken apart in the end.
+  // Unused pieces are joined, too, and split again in the end.
   std::unordered_map<int, std::pair<int, int>> parts;
   merge_symbols(symbols, [&](int left, int right) -> std::optional<Joined> {
     const int id = joins_.find(left, right);
@@ -306,7 +307,7 @@ void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {
   }
 }
 
-// A word is what begins with the mark of a space.
+// A word begins with the mark of a space.
 void ModelTokenizer::words(std::string_view text, const Emit& emit) const {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(kSpace, begin + 1), text.size());
@@ -341,8 +342,8 @@ std::string ModelTokenizer::bytes_of(int id) const {
   }
 }
 
-// The space that was put before a text is taken away again, and every one where encoding drops them; bytes that are no
-// UTF-8 become U+FFFD.
+// Removes the space that was added before the text, or all leading spaces if encoding drops them. Invalid UTF-8 becomes
+// U+FFFD.
 std::string ModelTokenizer::text_of(std::span<const int> ids) const {
   std::string out, bytes;
   const auto flush = [&] {

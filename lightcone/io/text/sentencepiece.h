@@ -1,4 +1,4 @@
-// SentencePiece's tokenizer.model, with that library's ids and texts.
+// Reader of SentencePiece's tokenizer.model, with the ids and texts of that library.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,23 @@
 
 namespace lc {
 
-// How a text is written before it is cut.
+// Normalisation of a text before it is split.
 struct SentencePieceRules {
   CharsMap map;
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
 };
 
-// What a tokenizer.model says besides its pieces.
+// The settings of a tokenizer.model besides its pieces.
 struct SentencePieceModel {
   enum Kind { Unigram = 1, Bpe = 2, Word = 3, Char = 4 } kind = Unigram;
-  SentencePieceRules rules, back;  // of encoding, and of decoding where its map is not empty
+  SentencePieceRules rules, back;  // for encoding, and for decoding if its map is not empty
   bool whitespace_as_suffix = false, byte_fallback = false;
-  std::string unknown_surface = " \xE2\x81\x87 ";  // what an unknown token is decoded to
+  std::string unknown_surface = " \xE2\x81\x87 ";  // the text of a decoded unknown token
 };
 
-// What is not known in a file is an Error that names it.
+// Reads a tokenizer.model. Throws Error that names a field of the file that is not supported.
 std::shared_ptr<const Tokenizer> tokenizer_from_sentencepiece(const MappedFile& file, Budget& budget);
+// Makes a tokenizer from pieces and settings.
 std::shared_ptr<const Tokenizer> make_sentencepiece_model(Vocabulary v, SentencePieceModel m, Budget& budget);
 
 }  // namespace lc

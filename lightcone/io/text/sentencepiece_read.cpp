@@ -1,4 +1,4 @@
-// sentencepiece_model.proto, read without a library.
+// Reads sentencepiece_model.proto without a protocol buffers library.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -13,11 +13,12 @@ namespace {
 
 using Type = Vocabulary::Type;
 
-// As much of the protocol-buffer wire format as ModelProto needs. A field of another type than asked for is an Error.
+// The part of the wire format of protocol buffers that ModelProto needs. Throws Error for a field of an unexpected
+// type.
 class Proto {
  public:
   Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
-  bool next() {  // moves to the next field
+  bool next() {  // advances to the next field
     if (at_ >= b_.size()) return false;
     const std::uint64_t key = varint();
     field = key >> 3, type_ = static_cast<int>(key & 7);
@@ -45,7 +46,7 @@ class Proto {
     if (type_ != kBytes) fail();
     return bytes_;
   }
-  // A text, as protocol buffers define it.
+  // A text, which protocol buffers define as UTF-8.
   std::string_view text(const char* what) const {
     require_utf8(bytes(), what);
     return bytes();
@@ -94,7 +95,7 @@ class ModelReader {
       else if (p.field == 2) trainer(p.bytes());
       else if (p.field == 3) rules(p.bytes(), m_.rules);
       else if (p.field == 5) rules(p.bytes(), m_.back);
-      else if (p.field == 4) p.bytes();  // texts that a test of the library encodes
+      else if (p.field == 4) p.bytes();  // test cases of the library
       else p.unknown("the model");
     }
   }
@@ -135,7 +136,7 @@ void ModelReader::piece(std::string_view bytes) {
   v_.pieces.emplace_back(text), v_.scores.push_back(score), v_.types.push_back(kTypes[type - 1]);
 }
 
-// What says how texts are cut; the rest is how the model was trained.
+// Reads the fields that determine encoding. The others describe the training.
 void ModelReader::trainer(std::string_view bytes) {
   static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17,
                                                 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
@@ -168,7 +169,7 @@ void ModelReader::rules(std::string_view bytes, SentencePieceRules& r) {
     else if (p.field == 3) r.add_dummy_prefix = p.flag();
     else if (p.field == 4) r.remove_extra_whitespaces = p.flag();
     else if (p.field == 5) r.escape_whitespaces = p.flag();
-    else if (p.field != 1 && p.field != 2 && p.field != 6) p.unknown("normalizer_spec");  // its name, and its source
+    else if (p.field != 1 && p.field != 2 && p.field != 6) p.unknown("normalizer_spec");  // name and source
   }
 }
 
@@ -179,7 +180,7 @@ std::shared_ptr<const Tokenizer> ModelReader::tokenizer() {
   v_.bos = control(bos_), v_.eos = control(eos_);
   v_.space_prefix = m_.rules.add_dummy_prefix;
   v_.escape_spaces = m_.rules.escape_whitespaces;
-  // Whether what a GGUF file can say is all there is to say.
+  // True if the fields of a GGUF file could express the model.
   const bool plain = m_.kind == SentencePieceModel::Bpe && m_.rules.map.empty() && m_.back.map.empty() &&
                      !m_.rules.remove_extra_whitespaces && !m_.whitespace_as_suffix && v_.escape_spaces;
   if (!plain) v_.kind = Vocabulary::Kind::Pipeline;

@@ -12,7 +12,7 @@
 namespace lc {
 namespace {
 
-// A machine that finds what is cut out of a text before anything else; null where nothing is.
+// Returns a matcher of the tokens to find in a text before anything else; null if there are none.
 std::shared_ptr<const LongestMatch> tokens_in_text(const Vocabulary& v, bool defined, bool control) {
   std::vector<std::pair<std::string_view, int>> found;
   for (std::size_t i = 0; i < std::min(v.types.size(), v.pieces.size()); ++i)
@@ -70,7 +70,7 @@ std::vector<int> CutTokenizer::ids_of(std::string_view text, bool specials, bool
       flush(at - bytes);
       out.push_back(id);
       begin = at;
-      first = v_.kind == Vocabulary::Kind::SentencePiece;  // a space prefix follows a special token again
+      first = v_.kind == Vocabulary::Kind::SentencePiece;  // after a special token, SentencePiece adds the space again
     });
   }
   flush(text.size());

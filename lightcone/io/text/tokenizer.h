@@ -1,8 +1,8 @@
 // Tokenizers: text to token ids and back.
 //
-// Hugging Face's tokenizer.json and SentencePiece's tokenizer.model as those libraries encode and decode them;
-// SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama), byte-level BPE (GPT-2, Llama 3, Qwen,
-// Falcon, DeepSeek) and WordPiece (BERT) from GGUF files, and llama2.c's tokenizer.bin.
+// Supported are Hugging Face's tokenizer.json and SentencePiece's tokenizer.model, encoded and decoded as by those
+// libraries; from GGUF files SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama), byte-level
+// BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek) and WordPiece (BERT); and llama2.c's tokenizer.bin.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,30 @@ namespace lc {
 
 struct GgufFile;
 
-// Everything a kind of tokenizer needs to know, whichever file it came from.
+// The tokens and settings of a tokenizer, independent of the file format.
 struct Vocabulary {
-  // Pipeline: what a tokenizer.json or tokenizer.model says is more than the fields below can: its tokenizer is made of
-  // that file alone, and they hold its tokens, and those around a text.
+  // The algorithm. Pipeline stands for a tokenizer.json or tokenizer.model beyond the fields below: its tokenizer can
+  // only be made from the file, and the fields hold its tokens and the ids around a text.
   enum class Kind : std::uint8_t { SentencePiece, ByteBpe, WordPiece, Pipeline } kind = Kind::SentencePiece;
-  // What a token stands for. Control tokens are never found in ordinary text.
+  // The type of a token. Control tokens are not found in ordinary text.
   enum class Type : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
 
   std::vector<std::string> pieces;
-  std::vector<float> scores;                                // SentencePiece: the highest merges first
+  std::vector<float> scores;                                // SentencePiece: higher scores merge first
   std::vector<Type> types;                                  // empty: all Normal
-  std::vector<std::pair<std::string, std::string>> merges;  // ByteBpe: the first merge first
-  std::vector<std::string> split;                           // ByteBpe: PCRE2 patterns, applied one after the other
+  std::vector<std::pair<std::string, std::string>> merges;  // ByteBpe: in order of priority
+  std::vector<std::string> split;                           // ByteBpe: PCRE2 patterns, applied in order
   int bos = -1, eos = -1, unk = -1;
   std::vector<int> ends;  // further tokens that end a text: <|eot_id|>, <|im_end|>, ...
   bool add_bos = false, add_eos = false;
-  bool space_prefix = true;   // SentencePiece: a space before the first word
+  bool space_prefix = true;   // SentencePiece: adds a space before the first word
   bool escape_spaces = true;  // SentencePiece: spaces are written as U+2581 in pieces
-  bool whole_words = false;   // ByteBpe: a word that is a token is not merged (Llama 3)
-  bool nfc = false;           // ByteBpe: text is composed first (Qwen)
-  int longest_word = 0;       // WordPiece: words of more characters are unknown; 0: of any length
+  bool whole_words = false;   // ByteBpe: words that are tokens are not split (Llama 3)
+  bool nfc = false;           // ByteBpe: normalises texts to NFC (Qwen)
+  int longest_word = 0;       // WordPiece: longer words, in characters, are unknown; 0: no limit
 };
 
+// Converts texts to token ids and back. Thread-safe.
 class Tokenizer {
  public:
   explicit Tokenizer(Vocabulary v);
@@ -49,42 +50,47 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Ids of a UTF-8 text; an Error names the byte that is not UTF-8. `specials` adds what the model
-  // expects around a text (<s> before it). Control tokens spelled in the text are plain text
-  // unless `parse_control` is set; tokens that are added but not special always count. A tokenizer.json may cut the ids
-  // off at a length or fill them up to one, as its own library does.
+  // Returns the ids of a UTF-8 text. `specials` adds the tokens that the model expects around a text (<s> before it).
+  // Control tokens in the text are plain text unless `parse_control` is set; added tokens that are not special are
+  // always found. A tokenizer.json may truncate or pad the ids, as in its library. Throws Error, naming the byte, if
+  // the text is not UTF-8.
   std::vector<int> encode(std::string_view text, bool specials = true, bool parse_control = false) const;
-  // The text of ids; control tokens are left out. Bytes that make no UTF-8 stay as they are, but for those of a
-  // tokenizer.json or tokenizer.model, whose own libraries put U+FFFD in their place.
+  // Returns the text of ids without control tokens. Invalid UTF-8 is kept, except for a tokenizer.json or
+  // tokenizer.model, where it becomes U+FFFD as in their libraries. Throws Error if an id is outside the vocabulary.
   std::string decode(std::span<const int> ids) const;
-  // The bytes one more token adds to a text that already has some; "" for control tokens and for ids
-  // beyond the vocabulary, which a padded embedding table has rows for.
+  // Returns the bytes that one more token adds to a text that is not empty; "" for control tokens and for ids beyond
+  // the vocabulary, for which padded embedding tables have rows.
   std::string piece(int id) const;
 
-  int size() const { return static_cast<int>(v_.pieces.size()); }
-  int bos() const { return v_.bos; }
-  int eos() const { return v_.eos; }
+  int size() const { return static_cast<int>(v_.pieces.size()); }  // number of tokens
+  int bos() const { return v_.bos; }                               // the id of the token that begins a text; -1: none
+  int eos() const { return v_.eos; }                               // the id of the token that ends a text; -1: none
+  // True if the token ends a text.
   bool is_end(int id) const;
-  const Vocabulary& vocabulary() const { return v_; }
+  const Vocabulary& vocabulary() const { return v_; }  // the tokens and settings
 
  protected:
-  virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // of UTF-8
-  virtual std::string text_of(std::span<const int> ids) const = 0;  // of ids inside the vocabulary
-  virtual std::string bytes_of(int id) const = 0;                   // the same
+  virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // valid UTF-8
+  virtual std::string text_of(std::span<const int> ids) const = 0;  // ids are in the vocabulary
+  virtual std::string bytes_of(int id) const = 0;                   // id is in the vocabulary
   Vocabulary::Type type(int id) const;
 
   Vocabulary v_;
 };
 
+// Makes a tokenizer of a vocabulary. Throws Error if it is inconsistent or of kind Pipeline.
 std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary v);
-// By content: GGUF, tokenizer.json, tokenizer.model, tokenizer.bin, or a directory with one of
-// them. tokenizer.bin does not say how many pieces it has: `size`, or 0 to read to the end.
+// Loads a tokenizer from a GGUF file, tokenizer.json, tokenizer.model or tokenizer.bin, recognised by content, or from
+// a directory with one of the latter three. A tokenizer.bin does not contain its number of pieces: `size`, or 0 to read
+// to the end. Throws Error if the file is invalid or not supported.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int size = 0, const ReadOptions& o = {});
+// Makes the tokenizer of a GGUF file. Throws Error if it has none.
 std::shared_ptr<const Tokenizer> tokenizer_from_gguf(const GgufFile& g, const ReadOptions& o = {});
-// The tokenizer's file in a checkpoint's folder, or in the folder a checkpoint's file is in; "" when there is none.
+// Returns the tokenizer file in the folder of a checkpoint, given as the folder or a file in it; "" if there is none.
 std::string find_tokenizer_file(const std::string& checkpoint);
 
-// The patterns a byte-level BPE splits text by, from GGUF's tokenizer.ggml.pre.
+// Returns the patterns that split texts for byte-level BPE, by GGUF's tokenizer.ggml.pre. Throws Error for an unknown
+// name.
 std::vector<std::string> split_patterns(std::string_view pre);
 
 }  // namespace lc

@@ -1,5 +1,5 @@
-// Byte-level BPE (Radford et al. 2019): text is split by patterns, its bytes are written as
-// printable characters, and characters are joined in the order of the merges.
+// Byte-level BPE (Radford et al. 2019): a text is split by patterns, its bytes are mapped to printable characters, and
+// these are joined in the order of the merges.
 #include <algorithm>
 
 #include "lightcone/io/printable.h"
@@ -25,9 +25,9 @@ class ByteBpe final : public CutTokenizer {
   void encode_word(std::string_view word, std::vector<int>& out) const;
   void index();
   StringMap ids_;
-  // What symbols are joined by: bytes, then what merges make.
-  Joins joins_;            // of these, by the merge
-  std::vector<int> made_;  // by each merge
+  // Symbols of joins_: the bytes, then the results of the merges.
+  Joins joins_;            // value: index of the merge
+  std::vector<int> made_;  // result of each merge
   std::vector<Pattern> patterns_;
 };
 
@@ -39,13 +39,13 @@ ByteBpe::ByteBpe(Vocabulary v) : CutTokenizer(std::move(v)) {
   for (const std::string& s : v_.split) patterns_.emplace_back(s);
 }
 
-// A merge of what is neither a byte nor made by another merge never happens.
+// A merge of a symbol that is neither a byte nor the result of a merge never happens.
 void ByteBpe::index() {
   constexpr int kBytes = 256;
   StringMap symbols;
   for (int b = 0; b < kBytes; ++b) symbols.try_emplace(byte_alphabet().character[static_cast<std::size_t>(b)], b);
   std::vector<std::string> texts;
-  texts.reserve(v_.merges.size());  // the map refers to them
+  texts.reserve(v_.merges.size());  // the map refers to its elements
   made_.reserve(v_.merges.size());
   for (const auto& [left, right] : v_.merges)
     made_.push_back(
@@ -70,7 +70,7 @@ void ByteBpe::encode_text(std::string_view text, bool, std::vector<int>& out) co
     for (std::string_view w : words) {
       std::size_t done = 0;
       matcher.each(w, [&](std::size_t begin, std::size_t end) {
-        if (begin == end) return;  // it cuts nothing
+        if (begin == end) return;  // splits nothing
         if (begin > done) cut.push_back(w.substr(done, begin - done));
         cut.push_back(w.substr(begin, end - begin));
         done = end;
@@ -124,7 +124,7 @@ std::string ByteBpe::bytes_of(int id) const {
     std::size_t n;
     const std::uint32_t c = utf8_decode(p, at, &n);
     const int byte = byte_alphabet().byte_of(c);
-    if (byte < 0) return p;  // not byte-level: a token added as it is
+    if (byte < 0) return p;  // not byte-level: an added token in plain text
     s += static_cast<char>(byte);
     at += n;
   }
@@ -136,7 +136,7 @@ std::string ByteBpe::bytes_of(int id) const {
 std::shared_ptr<const Tokenizer> make_byte_bpe(Vocabulary v) { return std::make_shared<ByteBpe>(std::move(v)); }
 
 std::vector<std::string> split_patterns(std::string_view pre) {
-  // The patterns the models were trained with, as their tokenizer.json files give them.
+  // The patterns with which the models were trained, as in their tokenizer.json files.
   static const std::string gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
   const auto modern = [](const std::string& digits) {
     return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + digits +

@@ -24,7 +24,7 @@ namespace {
 using io::Json;
 using Type = Vocabulary::Type;
 
-// What a tokenizer.json is made of.
+// The components of a tokenizer.json.
 struct Pipeline {
   AddedTokens added;
   Normalizer normalizer;
@@ -34,7 +34,7 @@ struct Pipeline {
   Decoder decoder;
   Truncation truncation;
   Padding padding;
-  std::deque<std::string> others;  // tokens that share their id with another one
+  std::deque<std::string> others;  // owns tokens that share an id with another one
 };
 
 class PipelineTokenizer final : public Tokenizer {
@@ -51,11 +51,11 @@ class PipelineTokenizer final : public Tokenizer {
     const auto at = spelled_.find(id);
     return at == spelled_.end() ? v_.pieces[static_cast<std::size_t>(id)] : at->second;
   }
-  // Special tokens, and ids that no token has.
+  // True for special tokens, and for ids without a token.
   bool hidden(int id) const { return type(id) == Type::Unused || p_.added.special(spelled(id)); }
 
   Pipeline p_;
-  std::unordered_map<int, std::string> spelled_;  // of the added tokens
+  std::unordered_map<int, std::string> spelled_;  // texts of added tokens
 };
 
 std::vector<int> PipelineTokenizer::ids_of(std::string_view text, bool specials, bool parse_control) const {
@@ -118,12 +118,12 @@ class Reader {
   const Json root_;
   Vocabulary v_;
   const AddedTokens* added_ = nullptr;
-  std::size_t model_size_ = 0;  // tokens of the model, those that are there twice as well
-  StringMap model_;             // ids of the model's tokens, of the texts in the vocabulary, which stay where they are
-  std::deque<std::string> others_;  // tokens that share their id with another one
+  std::size_t model_size_ = 0;      // number of tokens of the model, duplicates included
+  StringMap model_;                 // ids of the model's tokens; keys refer to v_.pieces, which must not move
+  std::deque<std::string> others_;  // owns tokens that share an id with another one
 };
 
-// Ids may leave gaps, as far as the budget for a file of this size goes.
+// Stores a token. Ids may have gaps, as far as the budget for a file of this size allows.
 void Reader::put(std::int64_t id, std::string_view piece, Type t) {
   if (id < 0 || id >= std::numeric_limits<int>::max())
     throw Error("tokenizer", str_cat("the token id ", id, " is out of range"));
@@ -142,9 +142,9 @@ void Reader::pieces(Json model) {
   for (const ModelToken& t : tokens) put(t.id, t.text, Type::Normal);
   const std::size_t more = root_["added_tokens"].size() + 1;
   budget_.take(more, piece_bytes(0));
-  v_.pieces.reserve(std::max(v_.pieces.size(), tokens.size()) + more);  // the map refers to them
+  v_.pieces.reserve(std::max(v_.pieces.size(), tokens.size()) + more);  // the map refers to its elements
   model_.reserve(tokens.size());
-  for (const ModelToken& t : tokens) {  // the last of equal ones counts, as the reference has it
+  for (const ModelToken& t : tokens) {  // the last of equal tokens is kept, as in the reference
     const std::string& piece = v_.pieces[static_cast<std::size_t>(t.id)];
     model_.insert_or_assign(piece == t.text ? std::string_view(piece) : others_.emplace_back(t.text),
                             static_cast<int>(t.id));
@@ -157,12 +157,12 @@ void Reader::add(const AddedTokens& tokens) {
   for (const AddedToken& t : tokens.all()) {
     const Type type = t.special ? Type::Control : Type::UserDefined;
     const auto i = static_cast<std::size_t>(t.id);
-    if (i < v_.pieces.size() && v_.types[i] != Type::Unused) v_.types[i] = type;  // its text is referred to
+    if (i < v_.pieces.size() && v_.types[i] != Type::Unused) v_.types[i] = type;  // the map refers to it
     else put(t.id, t.content, type);
   }
 }
 
-// <s> and </s>: what surrounds a text, by tokenizer_config.json, or by their usual names.
+// Sets the tokens around a text from tokenizer_config.json, or by their usual names.
 void Reader::specials(const PostProcessor& p) {
   constexpr const char* kConfig[] = {"tokenizer_config.json"};
   const std::string file = io::first_in(std::filesystem::path(path_).parent_path().string(), kConfig);

@@ -8,8 +8,8 @@
 
 namespace lc {
 
-// Hugging Face's tokenizer.json, whatever it is made of, with that library's ids and texts. What is not known in it is
-// an Error that names it.
+// Reads Hugging Face's tokenizer.json, with the ids and texts of that library. Throws Error that names a component or
+// field that is not supported.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(const MappedFile& file, Budget& budget);
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// Vocabularies from files.
+// Loads vocabularies from files.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -20,11 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 using Type = Vocabulary::Type;
 
-// Tokens that end a turn or a text in the models people use, whatever their ids.
+// Tokens that end a turn or a text in common models, whatever their ids.
 constexpr std::string_view kEnds[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
                                       "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "<|EOT|>"};
 
-// Takes what a vocabulary's indexes will need, and builds them.
+// Takes the memory of a vocabulary's indexes from the budget, and makes the tokenizer.
 std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, Budget& budget) {
   std::size_t bytes = 0, cut = 0;
   for (const std::string& p : v.pieces) bytes += p.size();
@@ -42,7 +42,7 @@ std::shared_ptr<const Tokenizer> indexed(Vocabulary v, const std::string& path, 
   try {
     return make_tokenizer(std::move(v), &budget);
   } catch (const Error& e) {
-    if (e.op() == "load") throw;  // the budget's, which names the file
+    if (e.op() == "load") throw;  // an Error of the budget, which names the file
     throw file_error("tokenizer", path, e.problem());
   }
 }
@@ -58,7 +58,7 @@ Type ggml_token_type(double t) {
   }
 }
 
-// llama2.c: i32 longest piece, then for each piece f32 score, i32 length, bytes.
+// Reads llama2.c's format: i32 longest piece, then for each piece f32 score, i32 length, bytes.
 Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
   Vocabulary v;
   v.escape_spaces = false;
@@ -91,12 +91,12 @@ Vocabulary from_llama2c(const MappedFile& f, int size, Budget& budget) {
   if (v.pieces.size() < 3 || (size > 0 && static_cast<int>(v.pieces.size()) < size))
     throw file_error("tokenizer", f.path(), "it holds ", v.pieces.size(), " pieces, ", std::max(size, 3),
                      " are needed");
-  if (at < b.size())  // only where a size was given
+  if (at < b.size())  // possible only if a size is given
     throw file_error("tokenizer", f.path(), "it holds more than the ", size, " pieces that are needed");
   return v;
 }
 
-// What the three kinds of tokenizer GGUF knows differ in.
+// Sets the fields that depend on the kind of tokenizer in a GGUF file.
 void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
   const std::string &path = g.file->path(), model = g.text("tokenizer.ggml.model").value_or("");
   if (model == "llama") {
@@ -125,7 +125,7 @@ void set_kind(Vocabulary& v, const GgufFile& g, Budget& budget) {
   }
 }
 
-// The tokens' scores and types: as many as there are tokens.
+// Reads scores and types, as many as there are tokens.
 void set_columns(Vocabulary& v, const GgufFile& g) {
   const auto column = [&](const char* key) {
     const GgufNumbers* c = g.numbers(key);
@@ -199,12 +199,12 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path, int siz
   }
   if (const std::string other = io::foreign_format(file->bytes()); !other.empty())
     throw file_error("tokenizer", path, other);
-  file = MappedFile::read(path);  // small, and another program may be writing it
+  file = MappedFile::read(path);  // it is small, and another program may be writing it
   Budget budget(o, path);
   const auto b = file->bytes();
   if (path.ends_with(".json") || b[0] == std::byte{'{'}) return tokenizer_from_json(*file, budget);
   if (b.size() < 16) throw file_error("tokenizer", path, "too short for a tokenizer");
-  // a SentencePiece model begins with the field "pieces"; llama2.c's file with a small number
+  // A SentencePiece model begins with the field "pieces", a file of llama2.c with a small number.
   const bool proto = b[0] == std::byte{0x0A} && b[3] != std::byte{0};
   return proto ? tokenizer_from_sentencepiece(*file, budget) : indexed(from_llama2c(*file, size, budget), path, budget);
 }

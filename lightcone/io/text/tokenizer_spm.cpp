@@ -1,4 +1,4 @@
-// SentencePiece's BPE with byte fallback: pieces with scores, spaces written as U+2581.
+// SentencePiece's BPE with byte fallback: pieces have scores, and spaces are written as U+2581.
 #include <algorithm>
 
 #include "lightcone/io/printable.h"
@@ -24,9 +24,9 @@ class SentencePiece final : public CutTokenizer {
 
   StringMap ids_;
   int bytes_[256];
-  // What symbols are joined by: pieces by their ids, then characters that are none and that pieces begin or end with.
-  std::vector<std::string_view> characters_;  // in order
-  Joins joins_;                               // of these, by the piece they make
+  // Symbols of joins_: the pieces by id, then the characters at the ends of pieces that are not pieces themselves.
+  std::vector<std::string_view> characters_;  // sorted
+  Joins joins_;                               // value: the joined piece
 };
 
 SentencePiece::SentencePiece(Vocabulary v, Budget* budget) : CutTokenizer(std::move(v)) {
@@ -86,7 +86,7 @@ void SentencePiece::encode_text(std::string_view text, bool first, std::vector<i
       if (id < 0 && v_.unk < 0)
         throw Error("tokenizer", str_cat("no token for ", in_quotes(symbol), ", no byte tokens and no unknown token"));
       out.push_back(id < 0 ? v_.unk : id);
-      if (id < 0) break;  // one unknown token a symbol
+      if (id < 0) break;  // one unknown token per symbol
     }
   });
 }

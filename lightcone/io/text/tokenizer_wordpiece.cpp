@@ -1,5 +1,5 @@
-// BERT's WordPiece: text is lowered, accents dropped, words cut at spaces and punctuation, and each
-// word is covered by the longest pieces from the left, or is unknown as a whole.
+// BERT's WordPiece: texts are converted to lower case without accents and split at spaces and punctuation. Each word is
+// covered by the longest pieces from the left, or is unknown as a whole.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -23,7 +23,7 @@ bool in_word(std::string_view c) {
   return (c.size() > 1 && c != kSpace) || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || b == '\'';
 }
 
-// The characters of a text, spaces as `space`.
+// Calls `each` for the characters of a text, with `space` for a space.
 template <class Each>
 void each_character(const std::string& text, std::string_view space, const Each& each) {
   for (std::size_t at = 0; at < text.size();) {
@@ -46,12 +46,12 @@ struct Word {
   std::int64_t count;
 };
 
-// Counts of pairs, and which words hold each, kept up to date from merge to merge.
+// Counts pairs, with the words that contain each, updated after each merge.
 class Merger {
  public:
   void add(const std::string& word, std::int64_t count);
   void begin();
-  // The most frequent pair becomes one symbol; false where there is none.
+  // Merges the most frequent pair to one symbol. Returns false if there is none.
   bool merge();
   const std::vector<std::string>& symbols() const { return texts_; }
 
@@ -115,7 +115,7 @@ bool Merger::merge() {
   return true;
 }
 
-// Words of all texts: an optional space and then letters, or one other character.
+// Counts the words of all texts: an optional space followed by letters or by one other character.
 std::map<std::string, std::int64_t> words_of(std::span<const std::string> texts) {
   std::map<std::string, std::int64_t> counts;
   for (const std::string& text : texts) {

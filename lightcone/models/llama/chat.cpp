@@ -20,7 +20,8 @@ const ChatTemplateSource& chosen(const Llama& m, const LlamaChatOptions& o) {
   return m.chat_template();
 }
 
-// A model may say bytes that are no character, or be stopped within one; the next prompt has to be UTF-8.
+// Replaces invalid bytes by U+FFFD. A model may generate bytes that are not a character, or be stopped inside of one,
+// but the next prompt has to be UTF-8.
 std::string as_utf8(std::string_view s) {
   std::string out;
   for (std::size_t at = 0; at < s.size();) {
@@ -56,7 +57,8 @@ std::vector<int> LlamaChat::tokens() const {
   return ids;
 }
 
-// Files often name one token that ends a text and another ends a turn: the template shows which.
+// Finds the token that ends a turn by rendering an example; -1 if there is none. Files often declare only the token
+// that ends a text, and the template uses another one to end a turn.
 int LlamaChat::find_turn_end() const try {
   const std::string answer = "zq9";
   const std::vector<ChatMessage> example{{"user", "a"}, {"assistant", answer}};
@@ -70,7 +72,7 @@ int LlamaChat::find_turn_end() const try {
   const Vocabulary::Type type = v.types[static_cast<std::size_t>(ids[0])];
   return type == Vocabulary::Type::Control || type == Vocabulary::Type::UserDefined ? ids[0] : -1;
 } catch (const Error&) {
-  return -1;  // a template that does not take this conversation
+  return -1;  // the template rejects this conversation
 }
 
 LlamaChat::Reply LlamaChat::say(std::string_view words, const std::function<bool(std::string_view)>& on_text) {

@@ -12,11 +12,11 @@
 namespace lc {
 namespace {
 
-// How each parameter is given to the program once it is compiled.
+// A parameter and the stored tensor that is loaded into it.
 struct WeightBinding {
   std::string path;
   const StoredTensor* stored;
-  bool convert;  // to f32, because no kernel reads the stored form
+  bool convert;  // to f32, because no kernel reads the stored format
   std::size_t bytes() const {
     return convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
   }
@@ -31,8 +31,8 @@ void load_weight(Program& p, const WeightBinding& b, const std::shared_ptr<const
   }
 }
 
-// Gives the program its weights. What is packed or converted leaves memory at once, and what comes next is fetched
-// from the file meanwhile.
+// Loads the weights into the program. File pages of weights that are packed or converted are released at once, and the
+// pages of the next weights are prefetched meanwhile.
 void load_weights(Program& p, const std::vector<WeightBinding>& all, const std::shared_ptr<const Weights>& weights,
                   const std::function<void(double part)>& progress) {
   constexpr std::size_t kAhead = 64u << 20;
@@ -50,7 +50,7 @@ void load_weights(Program& p, const std::vector<WeightBinding>& all, const std::
     release(all[i]);
     ahead -= all[i].stored->bytes.size();
   }
-  for (const WeightBinding& b : all) release(b);  // pages that came along with their neighbours
+  for (const WeightBinding& b : all) release(b);  // pages that were read along with their neighbours
 }
 
 bool readable_in_place(const StoredTensor& t) {
@@ -61,7 +61,7 @@ bool readable_in_place(const StoredTensor& t) {
 
 void check_tensor(const Weights& w, const std::string& name, const StoredTensor& t, const Shape& want) {
   if (t.dtype &&
-      (!is_float(*t.dtype) || is_f8(*t.dtype)))  // times scales that lie elsewhere, and that nobody here would look for
+      (!is_float(*t.dtype) || is_f8(*t.dtype)))  // 8-bit floats need scales stored elsewhere, which nothing reads here
     throw Error("load",
                 str_cat(w.path(), ": '", name, "' holds ", is_float(*t.dtype) ? "floats of 8 bits" : "whole numbers",
                         " (", t.type, "), not weights"));
@@ -91,8 +91,9 @@ std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const std::str
   return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
 }
 
-// A tokenizer of another model makes garbage of every text, without a word: what can be seen of that is an Error.
-// Embedding tables are often padded, and files name tokens that a model was never given rows for.
+// Throws Error if the tokenizer is seen to belong to another model, which would silently turn every text into garbage.
+// Numbers of rows and tokens may differ: embedding tables are often padded, and files define special tokens for which
+// the model has no rows.
 void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c, const std::string& given) {
   const Vocabulary& v = t.vocabulary();
   const auto refuse = [&](const std::string& why) {
@@ -162,7 +163,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
       std::none_of(bindings.begin(), bindings.end(), [](const WeightBinding& b) { return b.path == "lm_head.weight"; });
   for (const WeightBinding& b : bindings) {
     m.weight_bytes += b.bytes();
-    // of an embedding table that is not the head as well, a token reads one row
+    // If the embedding table is not also the head, a token reads one row of it only.
     if (b.path != "model.embed_tokens.weight" || tied) m.bytes_per_token += b.bytes();
     if (b.convert) m.converted_bytes += b.bytes();
   }
@@ -189,7 +190,7 @@ bool Llama::ends(int token) const {
 
 LlamaSession::LlamaSession(Llama model)
     : model_(std::move(model)), context_(model_.program()), compiled_(model_.program().interpreted() == 0) {
-  tokens_.reserve(static_cast<std::size_t>(model_.shape().context));  // feeding one token allocates nothing
+  tokens_.reserve(static_cast<std::size_t>(model_.shape().context));  // so that feeding one token allocates nothing
   ids_.reserve(static_cast<std::size_t>(model_.shape().chunk));
 }
 
@@ -217,11 +218,11 @@ std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
   return s.all_logits ? logits_ : last;
 }
 
-// The logits of some tokens behind `past` others.
+// Runs tokens that follow `past` others and returns their logits.
 std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
   if (model_.program().has_symbol("seq"))
-    context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // else it is 1
+    context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // otherwise chunk is 1 and seq is a constant
   context_.bind("past", past);
   context_.set("tokens", ids_).run();
   std::span<const float> logits;
@@ -233,13 +234,13 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
     logits = step_logits_;
   }
   if (holds_nan(logits.data(), DType::F32, logits.size())) {
-    context_.run_checked();  // says where it comes from; the same positions of the caches are written again
+    context_.run_checked();  // throws with the operation of the first NaN; it rewrites the same positions of the caches
     throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   return logits;
 }
 
-// What the cache holds beyond them is written again before anything looks at it.
+// Positions of the cache after the kept tokens are overwritten before they are read again.
 void LlamaSession::truncate(std::size_t tokens) {
   if (tokens > tokens_.size()) throw Error("truncate", str_cat("there are ", tokens_.size(), " tokens, not ", tokens));
   tokens_.resize(tokens);

@@ -1,7 +1,7 @@
-// Adapters as Hugging Face's peft has them: adapter_config.json and adapter_model.safetensors.
+// Reads and writes adapters in the format of Hugging Face's peft: adapter_config.json and adapter_model.safetensors.
 //
-// The rows of queries and keys are those of Hugging Face's checkpoints, halves of each head, whatever file the model
-// came from; an embedding's pair of matrices stands the other way round, under names of its own.
+// The rows of queries and keys are in the order of Hugging Face's checkpoints (rotated halves of each head), whatever
+// file the model came from. The two matrices of an embedding are transposed and have names of their own.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -82,7 +82,8 @@ class PeftFiles {
     if (tied_) pair("lm_head"), ties_ = true;
   }
 
-  // The last word of a layer's path where every layer of that name has an adapter, and otherwise the path.
+  // The names in "target_modules": the last component of a layer's path if all layers of that name have an adapter,
+  // otherwise the whole path.
   std::set<std::string> targets() const {
     std::map<std::string, std::size_t> layers, adapted;
     for (const auto& p : parts_)

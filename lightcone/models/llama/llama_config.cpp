@@ -15,7 +15,7 @@ namespace {
 
 using io::Json;
 
-// How a context longer than the trained one is reached; Hugging Face's rope_scaling.
+// Scaling of RoPE beyond the context of training (rope_scaling of Hugging Face).
 struct Scaling {
   std::string type = "default";
   double factor = 1, low = 1, high = 4, original = 8192;
@@ -29,13 +29,14 @@ double rope_speed(double theta, std::int64_t pair, std::int64_t head_dim) {
   return std::pow(theta, -2.0 * static_cast<double>(pair) / static_cast<double>(head_dim));
 }
 
-// Radians a position of each pair. llama3: long wavelengths are divided by the factor, short ones
-// kept, those between interpolated (transformers' modeling_rope_utils, "llama3").
+// Radians per position of each pair. With llama3 scaling, the frequencies of long wavelengths are divided by the
+// factor, those of short wavelengths are kept, and those between are interpolated (transformers' modeling_rope_utils,
+// "llama3").
 std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double theta, const Scaling& s) {
   if (head_dim < 1 || head_dim > 1 << 16 || head_dim % 2 != 0)
     throw file_error("load", w.path(), "heads of size ", head_dim, " cannot be rotated");
   positive(theta, "the base of RoPE", w);
-  if (s.type != "default") positive(s.factor, "the factor of the RoPE scaling", w);  // elsewhere files write 0
+  if (s.type != "default") positive(s.factor, "the factor of the RoPE scaling", w);  // for other types files may hold 0
   std::vector<double> f;
   for (std::int64_t i = 0; i < head_dim / 2; ++i) {
     double speed = rope_speed(theta, i, head_dim);
@@ -52,12 +53,12 @@ std::vector<double> frequencies(const Weights& w, std::int64_t head_dim, double 
   return f;
 }
 
-// What is no id cannot be an end either: files write -1 for "none".
+// Ignores values that are not valid ids: files write -1 for "none".
 void add_token(std::vector<int>& ids, double id) {
   if (id >= 0 && id <= 1e9 && id == std::floor(id)) ids.push_back(static_cast<int>(id));
 }
 
-// config.json, where a member may be left out or null, and otherwise is what it should be.
+// Reader of config.json. A field may be missing or null; a field of a wrong type is an Error.
 class JsonConfig {
  public:
   explicit JsonConfig(const Weights& w)
@@ -163,7 +164,7 @@ LlamaConfig from_json(const Weights& w) {
   return c;
 }
 
-// A GGUF header does not say how many tokens there are: the embedding table has a row for each.
+// The GGUF header has no size of the vocabulary. It is the number of rows of the embedding table.
 std::int64_t gguf_vocabulary(const Weights& w) {
   const std::vector<std::int64_t>& shape = w.at("token_embd.weight").shape;
   if (shape.size() != 2 || shape[0] < 1)
@@ -197,7 +198,7 @@ LlamaConfig from_gguf(const Weights& w) {
   c.vocab = gguf_vocabulary(w);
   c.eps = number("attention.layer_norm_rms_epsilon").value_or(1e-5);
   c.rope_theta = number("rope.freq_base").value_or(10000);
-  c.rope_interleaved = arch == "llama" || arch == "mistral";  // the others keep Hugging Face's halves
+  c.rope_interleaved = arch == "llama" || arch == "mistral";  // other architectures have Hugging Face's order
   if (const auto n = number("rope.dimension_count"); n && *n != static_cast<double>(c.head_dim))
     throw file_error("load", w.path(), "rotating ", *n, " of ", c.head_dim, " dimensions is not supported");
   Scaling s;
@@ -206,8 +207,8 @@ LlamaConfig from_gguf(const Weights& w) {
   if (s.type != "default" && s.type != "linear")
     throw file_error("load", w.path(), "RoPE scaling of type ", in_quotes(s.type), " is not supported (linear is)");
   c.rope_frequencies = frequencies(w, c.head_dim, c.rope_theta, s);
-  if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor for each pair
-    if (f->elements() != static_cast<std::int64_t>(c.rope_frequencies.size()))  // before they are unpacked
+  if (const StoredTensor* f = w.find("rope_freqs.weight")) {  // Llama 3.1 and later: a divisor per pair
+    if (f->elements() != static_cast<std::int64_t>(c.rope_frequencies.size()))  // checked before it is unpacked
       throw file_error("load", w.path(), "rope_freqs.weight has ", f->elements(), " values, ",
                        c.rope_frequencies.size(), " are needed");
     const std::vector<float> by = Weights::read(*f);

@@ -21,8 +21,8 @@ class Builder {
  private:
   Tensor remember(const std::string& name, Tensor now) const;
   Tensor keep(const std::string& name, Tensor now) const;
-  // The rows of [seq, ...] that layer i computes further than its keys and values: the last one has no other reader
-  // than the last row's logits.
+  // The rows of [seq, ...] for which layer i computes more than keys and values. In the last layer only the last row is
+  // needed, unless all logits are outputs.
   Tensor wanted(Tensor t, int i) const { return i + 1 == c_.layers && !s_.all_logits ? t.slice(0, seq_ - 1, seq_) : t; }
   Tensor attention(Tensor x, int i) const;
 
@@ -35,7 +35,7 @@ class Builder {
   Tensor mask_;
 };
 
-// Writes the new positions [kv, seq, n] into a state and returns all positions so far, [kv, past + seq, n].
+// Writes new positions [kv, seq, n] into the state and returns all positions so far, [kv, past + seq, n].
 Tensor Builder::keep(const std::string& name, Tensor now) const {
   const Tensor cache = g_.input(name, {c_.kv_heads, s_.context, now.extent(2)}, now.dtype());
   const Tensor next = prim::slice_scatter(cache, now, 1, past_);
@@ -43,13 +43,13 @@ Tensor Builder::keep(const std::string& name, Tensor now) const {
   return next.slice(1, 0, past_ + seq_);
 }
 
-// Keys or values as the cache holds them: rounded to its type, or, for i8, to the nearest multiple of a 127th of
-// the largest of a head and position. (All zero: 0 / 0 is a NaN, which is the whole number 0.)
+// Returns keys or values as the cache holds them: rounded to the cache type or, for i8, to the nearest multiple of
+// 1/127 of the largest magnitude of a head and position. If all elements are zero, 0 / 0 is NaN, which casts to 0.
 Tensor Builder::remember(const std::string& name, Tensor now) const {
   if (s_.cache != DType::I8) return to(keep(name, to(now, s_.cache)), DType::F32);
   const Tensor scale = amax(abs(now), {-1}, true) * (1.0 / 127);
   const Tensor x = now / scale;
-  const Tensor codes = to(x + (0.5 - to(x < 0.0, DType::F32)), DType::I8);  // the cast cuts off, and saturates
+  const Tensor codes = to(x + (0.5 - to(x < 0.0, DType::F32)), DType::I8);  // the cast truncates and saturates
   return to(keep(name, codes), DType::F32) * keep(name + ".scale", scale);
 }
 

@@ -14,7 +14,7 @@ LlamaLayers::LlamaLayers(Graph& g, const LlamaConfig& c, const ParameterSource& 
       parameters_(p),
       embedding_(required("model.embed_tokens.weight", {c.vocab, c.hidden})),
       head_(parameter("lm_head.weight", {c.vocab, c.hidden})) {
-  if (!head_.defined()) head_ = embedding_;  // tied
+  if (!head_.defined()) head_ = embedding_;  // tied to the embedding
 }
 
 nn::Parameter LlamaLayers::required(const std::string& path, Shape shape) const {
@@ -31,7 +31,7 @@ Tensor LlamaLayers::project(Tensor x, const std::string& path, std::int64_t in, 
   return nn::linear(x, required(path + ".weight", {out, in}), parameter(path + ".bias", {out}));
 }
 
-// In f64: position * frequency loses nothing, whatever the context.
+// Computed in f64, where position * frequency is accurate for any context.
 LlamaLayers::Angles LlamaLayers::angles(Tensor frequencies, const Dim& rows, const Dim& first) const {
   const Shape shape{rows, c_.head_dim / 2};
   const Tensor position = g_.index(shape, first + Dim::index(0, rows), DType::F64);
@@ -47,7 +47,7 @@ Tensor LlamaLayers::mask(const Dim& rows, const Dim& first) const {
   return c_.window > 0 ? logical_and(causal, row - column < static_cast<double>(c_.window)) : causal;
 }
 
-// [..., rows, hidden] -> [..., count, rows, head_dim], normed where the model does.
+// [..., rows, hidden] -> [..., count, rows, head_dim], normalised if the model has a norm of this name.
 Tensor LlamaLayers::heads(Tensor x, const std::string& path, const std::string& norm, std::int64_t count) const {
   Shape shape = x.shape();
   shape.back() = count;
@@ -68,7 +68,7 @@ Tensor LlamaLayers::key(int i, Tensor x, const Angles& a) const {
 }
 Tensor LlamaLayers::value(int i, Tensor x) const { return heads(x, at(i) + "self_attn.v_proj", "", c_.kv_heads); }
 
-// Queries that share a head of keys are a group, an axis of their own.
+// The queries that share a head of keys form an axis of their own, so that keys and values are broadcast over it.
 Tensor LlamaLayers::attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) const {
   const Dim rows = q.extent(-2);
   Shape grouped = q.shape();

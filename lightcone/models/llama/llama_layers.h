@@ -1,5 +1,5 @@
-// The layers of a Llama, which inference and training share: x is [..., rows, hidden], where what stands in front of
-// the rows is nothing or a batch.
+// The layers of a Llama, shared by inference and training. x is [..., rows, hidden], with any leading axes (a batch in
+// training, none in inference).
 #pragma once
 
 #include <string>
@@ -8,29 +8,34 @@
 
 namespace lc {
 
+// Builds the layers of one model in a graph.
 class LlamaLayers {
  public:
-  // What it is given must outlive it.
+  // Keeps references: all arguments must outlive the object.
   LlamaLayers(Graph& g, const LlamaConfig& c, const ParameterSource& p);
 
-  // cos and sin, [rows, head_dim / 2], of the positions first, first + 1, ...; radians a position are f64
-  // [head_dim / 2].
+  // cos and sin of RoPE, [rows, head_dim / 2].
   struct Angles {
     Tensor cos, sin;
   };
+  // The angles of the positions first, first + 1, ...; `frequencies` is f64 [head_dim / 2], radians per position.
   Angles angles(Tensor frequencies, const Dim& rows, const Dim& first) const;
-  // bool [rows, first + rows]: which positions each row sees, itself the last of them.
+  // Causal mask, bool [rows, first + rows]: the positions visible to each row, of which the last is its own; with a
+  // sliding window only the nearest of them.
   Tensor mask(const Dim& rows, const Dim& first) const;
 
   Tensor embed(Tensor ids) const { return embedding_.rows(ids); }  // [..., rows] -> [..., rows, hidden]
   Tensor attention_norm(int i, Tensor x) const { return norm(at(i) + "input_layernorm", x); }
-  // Of normed rows: [..., heads or kv_heads, rows, head_dim].
+  // Queries of normalised rows, rotated by RoPE: [..., heads, rows, head_dim].
   Tensor query(int i, Tensor x, const Angles& a) const;
+  // Keys of normalised rows, rotated by RoPE: [..., kv_heads, rows, head_dim].
   Tensor key(int i, Tensor x, const Angles& a) const;
+  // Values of normalised rows: [..., kv_heads, rows, head_dim].
   Tensor value(int i, Tensor x) const;
-  // What layer i's attention adds: queries of some rows look at keys and values, [..., kv_heads, positions, head_dim].
+  // The residual of layer i's attention, [..., rows, hidden], from queries of some rows and keys and values
+  // [..., kv_heads, positions, head_dim].
   Tensor attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) const;
-  Tensor feed_forward(int i, Tensor x) const;  // what the layer's second half adds
+  Tensor feed_forward(int i, Tensor x) const;  // the residual of layer i's feed-forward block
   Tensor logits(Tensor x) const;               // [..., rows, vocab]
 
  private:

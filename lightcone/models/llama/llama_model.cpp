@@ -20,11 +20,11 @@ void check(const LlamaConfig& c) {
                                  " have ", c.head_dim / 2));
 }
 
-// Linear layers of a block: those of attention, then those of the feed-forward half.
+// The linear layers of a block: four of attention, then three of the feed-forward block.
 constexpr const char* kLinear[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
                                    "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
 
-// f64 [head_dim / 2], radians a position: theta^(-2 i / head_dim), or what a scaled RoPE has instead.
+// f64 [head_dim / 2], radians per position: theta^(-2 i / head_dim), or the given frequencies if they are scaled.
 Tensor frequencies(Graph& g, const LlamaConfig& c) {
   bool scaled = false;
   for (std::size_t i = 0; i < c.rope_frequencies.size(); ++i) {
@@ -103,7 +103,7 @@ Tensor LlamaModel::operator()(const Tensor& ids, const Tensor& segments) const {
   return logits(ids, [&](const Tensor& causal) {
     const Dim batch = ids.extent(0), length = ids.extent(1);
     const Tensor own = eq(segments.unsqueeze(2), segments.unsqueeze(1));
-    return logical_and(causal, own).reshape({batch, 1, 1, length, length});  // of all heads
+    return logical_and(causal, own).reshape({batch, 1, 1, length, length});  // broadcast over the heads
   });
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";
 
-// llama2.c spells a space as it is, and <s> and </s> between line ends; what reads GGUF knows the usual spelling alone.
+// The pieces in the usual spelling, the only one that readers of GGUF know. llama2.c spells a space as it is, and has
+// line ends around <s> and </s>.
 std::vector<std::string> spelled_pieces(const Vocabulary& v) {
   if (v.escape_spaces) return v.pieces;
   std::vector<std::string> pieces;
@@ -61,7 +62,7 @@ GgufFields fields(const std::string& architecture, const LlamaConfig& c, const V
   return f;
 }
 
-// RoPE's divisor of each pair, where positions are scaled; nothing where they are not.
+// RoPE's divisor of each pair if RoPE is scaled; empty otherwise.
 std::vector<float> rope_divisors(const LlamaConfig& c) {
   std::vector<float> by;
   bool scaled = false;
@@ -73,7 +74,7 @@ std::vector<float> rope_divisors(const LlamaConfig& c) {
   return scaled ? by : std::vector<float>();
 }
 
-// Row (head, part, i) to row (head, i, part), or back.
+// Moves row (head, part, i) to row (head, i, part), or back.
 std::vector<float> with_rows_moved(std::span<const float> w, std::int64_t heads, std::int64_t head_dim, bool back) {
   const std::size_t half = static_cast<std::size_t>(head_dim) / 2,
                     columns = w.size() / (static_cast<std::size_t>(heads) * 2 * half);
@@ -122,7 +123,7 @@ void save_llama(const std::string& path, const LlamaModel& model, const LlamaVal
   if (tokens.kind != Vocabulary::Kind::SentencePiece || static_cast<std::int64_t>(tokens.pieces.size()) != c.vocab)
     throw Error("save_llama", str_cat("the vocabulary must be SentencePiece's kind and have the model's ", c.vocab,
                                       " pieces; it has ", tokens.pieces.size()));
-  // Norms of queries and keys are the architecture "qwen3"'s, which rotates halves as Hugging Face does.
+  // GGUF has norms of queries and keys in the architecture "qwen3", which rotates halves as Hugging Face does.
   const bool norms = model.has_query_key_norms();
   if (norms && c.rope_interleaved)
     throw Error("save_llama", "no architecture of GGUF has norms of queries and keys and rotates neighbours");

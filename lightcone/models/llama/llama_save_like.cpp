@@ -1,4 +1,4 @@
-// A trained Llama in the form of the checkpoint that it began from.
+// Saves a trained Llama in the format of the checkpoint that it began from.
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Readers take a number in any width; what is written has 32 bits, in which every number of a model's fits.
+// Converts a number to 32 bits, the width that is written. Readers accept any width, and every number of a model fits
+// into 32 bits. Throws Error otherwise.
 template <class To, class From>
 To in_32_bits(From v, const std::string& key) {
   using Limits = std::numeric_limits<To>;
@@ -31,7 +32,7 @@ To in_32_bits(From v, const std::string& key) {
 
 struct AsField {
   const std::string& key;
-  GgufField operator()(std::int64_t v) const {  // sizes and ids are unsigned, and readers insist on it
+  GgufField operator()(std::int64_t v) const {  // sizes and ids are unsigned, as readers require
     if (v < 0) return in_32_bits<std::int32_t>(v, key);
     return in_32_bits<std::uint32_t>(v, key);
   }
@@ -52,25 +53,26 @@ struct AsField {
   }
 };
 
-// "tokenizer.ggml.padding_token_id" and the like, where it is the number that says "none": readers take it for a token.
+// True for a "tokenizer.ggml.padding_token_id" or the like with a number that means "none". Readers take it for a
+// token.
 bool names_no_token(const GgufFile& file, const std::string& key, std::int64_t vocabulary) {
   const auto id = key.ends_with("_token_id") ? file.number(key) : std::nullopt;
   return id && !(*id >= 0 && *id < static_cast<double>(vocabulary));
 }
 
-// What a file says of itself, but for how its tensors were stored.
+// The metadata of the file, except the fields about the storage of its tensors.
 GgufFields fields_like(const GgufFile& file, std::int64_t vocabulary, DType type) {
   GgufFields fields;
   for (const auto& [key, value] : file.metadata)
     if (key != "general.file_type" && key != "general.quantization_version" && key != "general.alignment" &&
-        !key.starts_with("split.") &&  // one file is written, of a model in several
+        !key.starts_with("split.") &&  // a model in several files is written as one
         !names_no_token(file, key, vocabulary))
       fields.emplace_back(key, std::visit(AsField{key}, value));
   fields.emplace_back("general.file_type", gguf_file_type(type));
   return fields;
 }
 
-// The parts of the model, and what the file has beside them (rope_freqs.weight).
+// The parts of the model, and the further tensors of the file (rope_freqs.weight).
 class Tensors {
  public:
   Tensors(const Weights& like, const LlamaModel& model, const LlamaValues& values, DType type) {
@@ -96,16 +98,16 @@ class Tensors {
 
 constexpr std::string_view kConfig = "config.json";
 
-// Everything beside the weights that transformers and we read.
+// The files next to the weights that transformers or this library reads.
 constexpr const char* kBeside[] = {
     "config.json",     "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
     "tokenizer.model", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
     "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin"};
 
-// transformers loads numbers as what config.json says they are, not as what they are stored as.
+// Updates the dtype in config.json: transformers converts the numbers to that type, whatever type they are stored as.
 std::string config_with(std::span<const std::byte> text, DType type) {
   const auto* begin = reinterpret_cast<const char*>(text.data());
-  auto j = nlohmann::ordered_json::parse(begin, begin + text.size());  // which was read before as a model's
+  auto j = nlohmann::ordered_json::parse(begin, begin + text.size());  // parsed before, as a model
   const char* key = j.contains("dtype") ? "dtype" : "torch_dtype";
   j[key] = type == DType::F32 ? "float32" : type == DType::F16 ? "float16" : "bfloat16";
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

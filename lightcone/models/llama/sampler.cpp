@@ -24,7 +24,7 @@ int Sampler::operator()(std::span<const float> logits, std::span<const int> hist
   if (logits.empty()) throw Error("sampler", "there are no logits");
   all_.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    // a NaN is never chosen, and never hides a number
+    // A NaN counts as -infinity: it is never chosen and does not disturb the order.
     all_[i] = {std::isnan(logits[i]) ? -std::numeric_limits<float>::infinity() : logits[i], static_cast<int>(i)};
   }
   if (o_.repetition_penalty != 1 && o_.penalty_window > 0) {
@@ -46,7 +46,7 @@ int Sampler::operator()(std::span<const float> logits, std::span<const int> hist
   keep_likely();
   double total = 0;
   for (double p : probability_) total += p;
-  // 53 random bits, the same on every platform
+  // 53 random bits, the same on every platform.
   double u = static_cast<double>(random_() >> 11) * 0x1p-53 * total;
   for (std::size_t i = 0; i < probability_.size(); ++i)
     if ((u -= probability_[i]) < 0) return all_[i].id;
@@ -66,7 +66,7 @@ void Sampler::penalise(std::span<const int> history) {
   }
 }
 
-// Probabilities at this temperature, relative to the best, cut by top_p and min_p.
+// Probabilities at this temperature relative to the best one, restricted by top_p and min_p.
 void Sampler::keep_likely() {
   probability_.resize(all_.size());
   const double best = static_cast<double>(all_.front().logit);

@@ -1,6 +1,6 @@
-// Residual networks (K. He et al., "Deep residual learning for image recognition", CVPR 2016), and ResNeXt and Wide
-// ResNet, which are their options, as torchvision.models has them: its checkpoints load, because the parameters have
-// the names of its state_dict. Bottlenecks have their stride at the 3x3 convolution ("v1.5").
+// Residual networks (K. He et al., "Deep residual learning for image recognition", CVPR 2016), with options for ResNeXt
+// and Wide ResNet, as in torchvision.models. Checkpoints of torchvision load, because the parameters have the names of
+// its state_dict. Bottlenecks have their stride at the 3x3 convolution ("v1.5").
 //
 //   Graph g;
 //   nn::Model<ResNet> net(g, ResNet({.depth = 50}));
@@ -13,23 +13,25 @@
 
 namespace lc {
 
+// Options of ResNet, as in torchvision.
 struct ResNetOptions {
-  int depth = 50;  // layers that have weights: 18 or 34 (blocks of two 3x3), 50, 101 or 152 (bottlenecks)
+  int depth = 50;  // layers with weights: 18 or 34 (basic blocks of two 3x3), 50, 101 or 152 (bottlenecks)
   std::int64_t num_classes = 1000;
-  bool zero_init_residual = false;    // blocks begin as what their shortcut gives
-  int groups = 1;                     // of a bottleneck's 3x3 convolution (ResNeXt), and its channels in each,
-  std::int64_t width_per_group = 64;  // where the stage has 64
-  int width_divisor = 1;              // a small one: all widths but those of pictures and classes are divided by it
+  bool zero_init_residual = false;    // blocks begin as their shortcuts
+  int groups = 1;                     // groups of a bottleneck's 3x3 convolution (ResNeXt)
+  std::int64_t width_per_group = 64;  // channels per group in the stage of 64 channels
+  int width_divisor = 1;              // divides all widths but those of pictures and classes, for small networks
 };
 
+// A residual network as a module.
 class ResNet {
  public:
-  // Error for a depth that is none of the five, groups of blocks that have none, and where the divisor leaves no whole
-  // widths.
+  // Throws Error if the depth is not one of the five, if groups are set for a network without bottlenecks, or if the
+  // divisor does not divide the widths.
   explicit ResNet(const ResNetOptions& o = {});
-  // First values as torchvision's: convolutions kaiming_normal by fan out, the linear layer torch's.
+  // Initial values of torchvision: convolutions kaiming_normal by fan out, the linear layer as in torch.
   void visit(nn::Visitor& v);
-  // Normalised pictures [n, 3, height, width] to logits [n, num_classes].
+  // Normalised pictures [n, 3, height, width] -> logits [n, num_classes].
   template <class Mode>
   Tensor operator()(const Tensor& pictures, Mode& mode) const {
     require_pictures(pictures);
@@ -51,8 +53,8 @@ class ResNet {
     }
   };
   struct Block {
-    std::vector<ConvNorm> body;          // relu between them
-    std::optional<ConvNorm> downsample;  // the shortcut, where its shape changes
+    std::vector<ConvNorm> body;          // with relu between
+    std::optional<ConvNorm> downsample;  // the shortcut, if it changes the shape
     bool zero_init;
     void visit(nn::Visitor& v);
     template <class Mode>

@@ -5,7 +5,7 @@
 namespace lc {
 namespace {
 
-// Convolutions of each of the five blocks, which have 64, 128, 256, 512 and 512 channels.
+// Number of convolutions of each of the five blocks, which have 64, 128, 256, 512 and 512 channels.
 std::vector<int> convolutions(int depth) {
   switch (depth) {
     case 11: return {1, 1, 2, 2, 2};

@@ -1,5 +1,5 @@
 // VGG (K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition", ICLR 2015),
-// as torchvision.models has it: its checkpoints load, because the parameters have the names of its state_dict.
+// as in torchvision.models. Checkpoints of torchvision load, because the parameters have the names of its state_dict.
 //
 //   Graph g;
 //   nn::Model<VGG> net(g, VGG({.depth = 19}));
@@ -12,21 +12,24 @@
 
 namespace lc {
 
+// Options of VGG, as in torchvision.
 struct VGGOptions {
-  int depth = 16;           // layers that have weights: 11, 13, 16 or 19
-  bool batch_norm = false;  // behind each convolution (vgg16_bn)
+  int depth = 16;           // layers with weights: 11, 13, 16 or 19
+  bool batch_norm = false;  // after each convolution (vgg16_bn)
   std::int64_t num_classes = 1000;
-  double dropout = 0.5;   // behind the first two linear layers, while the model trains
-  int width_divisor = 1;  // a small one: all widths but those of pictures and classes are divided by it
+  double dropout = 0.5;   // after the first two linear layers, in training
+  int width_divisor = 1;  // divides all widths but those of pictures and classes, for small networks
 };
 
+// A VGG network as a module.
 class VGG {
  public:
-  // Error for a depth that is none of the four, and where the divisor leaves no whole widths.
+  // Throws Error if the depth is not one of the four, or if the divisor does not divide the widths.
   explicit VGG(const VGGOptions& o = {});
-  // First values as torchvision's: convolutions kaiming_normal by fan out, linear layers normal(0, 0.01), biases 0.
+  // Initial values of torchvision: convolutions kaiming_normal by fan out, linear layers normal(0, 0.01), biases 0.
   void visit(nn::Visitor& v);
-  // Normalised pictures [n, 3, height, width] to logits [n, num_classes]. Error where they are smaller than 32 x 32.
+  // Normalised pictures [n, 3, height, width] -> logits [n, num_classes]. Throws Error if they are smaller than 32 x
+  // 32.
   template <class Mode>
   Tensor operator()(const Tensor& pictures, Mode& mode) const {
     require_pictures(pictures);

@@ -28,7 +28,7 @@ constexpr std::pair<std::string_view, ResNetOptions> kResNets[] = {
     {"wide_resnet101_2", {.depth = 101, .width_per_group = 128}},
 };
 
-constexpr std::int64_t kNarrowest = 100;  // times as long as wide
+constexpr std::int64_t kNarrowest = 100;  // maximum ratio of the sides
 
 template <class Options>
 Options with(Options named, const VisionOptions& o) {
@@ -63,7 +63,7 @@ Array picture_for_classification(const Array& picture, const PictureOptions& o) 
                 str_cat("needs a picture u8 [3, height, width], as read_image() gives it, not ", name(picture.dtype),
                         " with ", picture.shape.size(), " axes"));
   const std::int64_t height = picture.shape[1], width = picture.shape[2], shorter = std::min(height, width);
-  if (shorter * kNarrowest < std::max(height, width))  // resized it would fill the memory
+  if (shorter * kNarrowest < std::max(height, width))  // its resized form would fill the memory
     throw Error("picture_for_classification",
                 str_cat("a picture of ", height, " x ", width, " is too narrow to be resized"));
   Transforms list({Resize{o.resize_size * height / shorter, o.resize_size * width / shorter},

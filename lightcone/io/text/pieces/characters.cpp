@@ -16,7 +16,7 @@ struct Range {
   std::uint32_t first, last;
 };
 
-// What Unicode has added since the tables of the references were made.
+// Characters that Unicode has added since the versions of the reference tables.
 constexpr Range kLaterPunctuation[] = {{0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
                                        {0xC84, 0xC84},     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},
                                        {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89}, {0x1144B, 0x1144F},
@@ -110,17 +110,17 @@ bool is_numeric(std::uint32_t c) {
 bool is_sign_or_punctuation(std::uint32_t c) {
   if (c < 0x80)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-  if (c == 0x166D || c == 0x111C9) return true;  // they were punctuation
+  if (c == 0x166D || c == 0x111C9) return true;  // were punctuation in Unicode 8
   return between(category(c), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) && !within(kLaterPunctuation, c);
 }
 
 bool is_mark(std::uint32_t c) {
-  if (c == 0x1CF2 || c == 0x1CF3) return true;  // they were marks
+  if (c == 0x1CF2 || c == 0x1CF3) return true;  // were marks in Unicode 9
   return c >= 0x300 && between(category(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME) && !within(kLaterMarks, c);
 }
 
 bool is_nonspacing_mark(std::uint32_t c) {
-  if (c == 0x1734) return true;  // it was one
+  if (c == 0x1734) return true;  // was a nonspacing mark in Unicode 8
   return c >= 0x300 && category(c) == UTF8PROC_CATEGORY_MN && !within(kLaterNonspacing, c);
 }
 
@@ -140,7 +140,7 @@ bool is_chinese(std::uint32_t c) {
 void append_lower(std::string& to, std::uint32_t c) {
   if (c < 0x80) {
     to += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  } else if (c == 0x130) {  // the one character whose lower case is two
+  } else if (c == 0x130) {  // the only character with a lower case of two characters
     to += "i\xCC\x87";
   } else {
     utf8_append(to, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));

@@ -1,5 +1,5 @@
-// Characters as the reference tokenizers class and change them. Each of these libraries has its tables of some version
-// of Unicode, and what they do not know yet is no letter, mark or sign to them: the functions say which version counts.
+// Character classes and mappings as in the reference tokenizers. Each of these libraries has the tables of one version
+// of Unicode; later characters have no class there. The version is given at each function.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace lc {
 
-// each(character, begin, end) for each character of a valid UTF-8 text.
+// Calls each(character, begin, end) for each character of a valid UTF-8 text.
 template <class Each>
 void each_character(std::string_view text, const Each& each) {
   for (std::size_t at = 0; at < text.size();) {
@@ -24,33 +24,33 @@ void each_character(std::string_view text, const Each& each) {
   }
 }
 
-bool is_white_space(std::uint32_t c);     // White_Space
-bool is_word_character(std::uint32_t c);  // \w of regular expressions: letters, marks, digits, _ and what joins them
-bool is_numeric(std::uint32_t c);         // N: digits of all kinds
+bool is_white_space(std::uint32_t c);          // White_Space
+bool is_word_character(std::uint32_t c);       // \w of regular expressions: letters, marks, digits, connectors, joiners
+bool is_numeric(std::uint32_t c);              // N: all kinds of digits
 bool is_sign_or_punctuation(std::uint32_t c);  // ASCII's punctuation and symbols, P (Unicode 8)
 bool is_mark(std::uint32_t c);                 // M (Unicode 9)
 bool is_nonspacing_mark(std::uint32_t c);      // Mn (Unicode 8)
 bool is_control(std::uint32_t c);              // Cc, Cf, Co, but neither tab nor line ends (Unicode 8)
-bool is_chinese(std::uint32_t c);              // what BERT calls so: the blocks of CJK ideographs
+bool is_chinese(std::uint32_t c);              // CJK ideographs by BERT's definition
 
-void append_lower(std::string& to, std::uint32_t c);  // the full mapping of one character
+void append_lower(std::string& to, std::uint32_t c);  // full lower-case mapping of one character
 
 enum class NormalForm : std::uint8_t { C, D, KC, KD };
-// NFC, NFD, NFKC and NFKD (Unicode 9: later characters stay as they are).
+// NFC, NFD, NFKC and NFKD (Unicode 9; later characters stay unchanged).
 std::string normal_form(std::string_view text, NormalForm form);
 
-// GPT-2's bytes as characters: printable Latin-1 stays, the rest moves above U+0100.
+// GPT-2's representation of bytes by characters: printable Latin-1 stays, other bytes map above U+0100.
 struct ByteAlphabet {
   std::array<std::string, 256> character;
-  std::array<std::int16_t, 0x144> byte;  // of a character; -1: it stands for none
+  std::array<std::int16_t, 0x144> byte;  // byte of each character; -1: none
   ByteAlphabet();
   int byte_of(std::uint32_t c) const { return c < byte.size() ? byte[c] : -1; }
 };
 const ByteAlphabet& byte_alphabet();
-// The byte that a piece like <0x0A> stands for, or -1.
+// Returns the byte of a piece such as <0x0A>, or -1.
 int byte_piece(std::string_view piece);
 
-// How many characters.
+// Returns the number of characters.
 std::size_t count_characters(std::string_view text);
 
 }  // namespace lc

@@ -27,7 +27,7 @@ CharsMap::CharsMap(std::string_view bytes) {
   require_utf8(words_, "what the table of characters makes");
 }
 
-// A unit has the byte that leads to it, whether a word ends at it, and the offset of its children; the child of the
+// A unit holds the byte that leads to it, a flag for the end of a word, and the offset of its children. The child of
 // byte 0 holds the value.
 std::optional<CharsMap::Rule> CharsMap::find(std::string_view text, bool longest) const {
   if (units_.empty()) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<CharsMap::Rule> CharsMap::find(std::string_view text, bool longest
     found = Rule{i + 1, std::string_view(words_.data() + place)};
     if (!longest) break;
   }
-  // A damaged table can cut characters in two.
+  // A damaged table could split characters.
   if (found && ((found->size < text.size() && (static_cast<unsigned char>(text[found->size]) & 0xC0) == 0x80) ||
                 (!found->by.empty() && (static_cast<unsigned char>(found->by[0]) & 0xC0) == 0x80)))
     return std::nullopt;

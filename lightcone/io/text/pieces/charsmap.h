@@ -1,5 +1,5 @@
-// SentencePiece's table of characters and what they become: a double array (Darts), whose leaves are places in a text
-// of words that end with a zero byte.
+// SentencePiece's table of characters and their replacements: a double-array trie (Darts). Its leaves are offsets of
+// zero-terminated texts.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace lc {
 
+// A table of replacements; empty by default.
 class CharsMap {
  public:
   CharsMap() = default;
-  // The bytes of a `precompiled_charsmap`; an Error where they are none.
+  // Parses the bytes of a `precompiled_charsmap`. Throws Error if they are invalid.
   explicit CharsMap(std::string_view bytes);
   bool empty() const { return units_.empty(); }
 
   struct Rule {
-    std::size_t size;  // bytes of the text that it replaces
+    std::size_t size;  // bytes of the text that are replaced
     std::string_view by;
   };
-  // The rule with the longest, or the shortest, beginning of a text; nothing where no rule fits.
+  // The rule for the longest, or the shortest, prefix of a text; nullopt if no rule applies.
   std::optional<Rule> longest(std::string_view text) const { return find(text, true); }
   std::optional<Rule> shortest(std::string_view text) const { return find(text, false); }
 

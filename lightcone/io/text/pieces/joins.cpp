@@ -11,14 +11,15 @@ namespace {
 
 bool unsigned_less(char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); }
 
-// A symbol by its text, or by its text backwards.
+// A symbol in the order of its text, or of its reversed text.
 struct Ordered {
-  std::uint64_t begin;  // its first bytes: they decide most comparisons
+  std::uint64_t begin;  // the first bytes, which decide most comparisons
   int symbol;
 };
 
-// For each symbol the longest other one that it begins with (or ends with, `backwards`); -1 without one. In the order
-// of a dictionary a symbol comes before those that begin with it: what is open are the beginnings of the last one.
+// Returns for each symbol the longest other symbol that is its prefix (suffix if `backwards`); -1 if there is none. In
+// lexicographic order a prefix precedes the symbols it begins, so the stack `open` holds the prefixes of the last
+// symbol.
 std::vector<int> longest_within(std::span<const std::string_view> symbols, bool backwards) {
   const auto text = [&](int i) { return symbols[static_cast<std::size_t>(i)]; };
   std::vector<Ordered> order;
@@ -70,7 +71,7 @@ Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Bu
   if (budget) budget->take(symbols.size(), sizeof(Ordered) + 4 * sizeof(int) + sizeof(std::size_t));
   const std::vector<int> first = longest_within(symbols, false), last = longest_within(symbols, true);
   std::vector<int> ends;
-  // The beginnings of a piece become shorter along `first`, its ends become longer from the back of `ends`.
+  // The prefixes of a piece become shorter along `first`; the suffixes in `ends` become longer from the back.
   const auto each = [&](const auto& found) {
     for (std::size_t i = 0; i < pieces; ++i) {
       ends.clear();

@@ -1,4 +1,4 @@
-// Which two symbols of BPE make a third. They are looked up by number, so that the length of their texts takes no time.
+// The pairs of BPE symbols that join to a third one. Lookup is by number, so its time does not depend on the texts.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,29 @@
 
 namespace lc {
 
+// A table of joins.
 class Joins {
  public:
   struct Join {
     int left, right, value;
   };
   Joins() = default;
-  // `symbols`: how many there are. Of equal pairs the least value counts.
+  // `symbols` is the number of symbols. If pairs are equal, the least value is kept.
   Joins(std::vector<Join> all, std::size_t symbols);
-  std::optional<int> at(int left, int right) const;  // the value; nothing when they are not joined
+  std::optional<int> at(int left, int right) const;  // the value; nullopt if they do not join
+  // The value, which must not be negative; -1 if they do not join.
   int find(int left, int right) const { return at(left, right).value_or(-1); }
 
  private:
-  std::vector<Join> all_;           // by left, then by right
-  std::vector<std::size_t> begin_;  // of each left symbol
+  std::vector<Join> all_;           // sorted by left, then by right
+  std::vector<std::size_t> begin_;  // index into all_ of each left symbol
 };
 
-// Every way in which one of the first `pieces` symbols is two symbols: joins whose value is the piece. Symbols of no
-// text count as absent. Time in proportion to the texts together, times a logarithm.
+// Returns all joins of two symbols to one of the first `pieces` symbols; the value is that piece. Empty symbols are
+// ignored. The time is proportional to the total length of the texts, times a logarithm.
 Joins joins_of(std::span<const std::string_view> symbols, std::size_t pieces, Budget* budget);
 
-// The characters that a piece begins or ends with and that are no piece themselves, sorted: merges meet them, too.
+// Returns the characters, sorted, that begin or end a piece but are not pieces: merges encounter these, too.
 std::vector<std::string_view> characters_at_ends(const StringMap& pieces, Budget* budget);
 
 }  // namespace lc

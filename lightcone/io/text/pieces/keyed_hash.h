@@ -1,5 +1,5 @@
-// SipHash-2-4 (Aumasson and Bernstein 2012) under a key that every process draws: a file cannot be made so that its
-// words fall into one bucket of a table.
+// SipHash-2-4 (Aumasson and Bernstein 2012) with a random key per process, so that no file can be made with words that
+// fall into one bucket of a hash table.
 #pragma once
 
 #include <bit>
@@ -10,6 +10,7 @@
 
 namespace lc {
 
+// The key of a hash.
 struct HashKey {
   std::uint64_t first, second;
   static const HashKey& of_process() {

@@ -20,15 +20,15 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
     return order < 0 || (order == 0 && static_cast<unsigned>(a.second) < static_cast<unsigned>(b.second));  // kAny last
   });
   std::size_t nodes = 1;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {  // what a piece does not share with the one before
+  for (std::size_t i = 0; i < pieces.size(); ++i) {  // counts bytes not shared with the previous piece
     const std::string_view p = pieces[i].first, before = i ? pieces[i - 1].first : "";
     nodes += static_cast<std::size_t>(p.end() - std::mismatch(p.begin(), p.end(), before.begin(), before.end()).first);
   }
   if (nodes >= kNone || pieces.size() >= kNone) throw Error("tokenizer", "the pieces are too long");
   if (budget) budget->take(nodes, kBytesEach);
   nodes_.reserve(nodes);
-  // The pieces below each node lie side by side, and what differs at its depth are its children. Until a node's turn
-  // comes, its fields hold the range of its pieces.
+  // The pieces below each node are contiguous, and the bytes at its depth are its children. Until a node is processed,
+  // its fields hold the range of its pieces.
   nodes_.push_back({.count = static_cast<std::uint32_t>(pieces.size())});
   for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
     std::uint32_t begin = nodes_[at].children;
@@ -50,11 +50,11 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
       begin = next;
     }
   }
-  for (std::uint32_t at = 0; at < nodes_.size(); ++at)  // parents first
+  for (std::uint32_t at = 0; at < nodes_.size(); ++at)  // parents come first
     for (std::uint32_t k = 0; k < nodes_[at].count; ++k) link(at, nodes_[at].children + k);
 }
 
-// A piece is cut off whole. Another node is left as its parent would be, and then goes on with its own byte.
+// A piece is emitted whole. Another node continues where its parent would, and then with its own byte.
 void LongestMatch::link(std::uint32_t parent, std::uint32_t node) {
   Node& n = nodes_[node];
   const auto list = [&](Cuts c) {

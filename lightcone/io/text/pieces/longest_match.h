@@ -1,6 +1,6 @@
-// The longest of many pieces at each place of a text, from the left, in time proportional to the text alone, whatever
-// the pieces (Song et al. 2021, "Fast WordPiece Tokenization"): a trie that knows, for each of its nodes, what to cut
-// off and where to go on when the text leaves it there.
+// Covers a text with the longest matching pieces from the left, in time proportional to the text only, whatever the
+// pieces (Song et al. 2021, "Fast WordPiece Tokenization"): each node of a trie holds the pieces to emit and the node
+// to continue at if the text leaves the trie there.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,20 @@
 
 namespace lc {
 
+// A trie of pieces.
 class LongestMatch {
  public:
-  static constexpr std::size_t kBytesEach = 56;  // of memory for each byte of the pieces, at most, while it is built
-                                                 // (for each that a piece does not share with another one before it)
-  static constexpr int kAny = -1;                // the id of a single byte that is no piece
+  // Maximum memory for each byte of the pieces, except for bytes in a prefix that a piece shares with the previous one,
+  // during construction.
+  static constexpr std::size_t kBytesEach = 56;
+  static constexpr int kAny = -1;  // the id of a single byte that is not a piece
 
-  // Of equal pieces the lowest id counts, empty ones never match. `any`: a byte no piece begins with matches by itself.
-  // What it takes is taken from the budget, where there is one.
+  // If pieces are equal, the one with the lowest id is kept; empty ones never match. If `any`, bytes with which no
+  // piece begins match alone, with id kAny. Memory is taken from the budget if there is one.
   LongestMatch(std::vector<std::pair<std::string_view, int>> pieces, bool any, Budget* budget = nullptr);
 
-  // Covers the text with pieces, emit(id, bytes) for each. False, with the rest of the text left over, where none fits.
+  // Covers the text with pieces and calls emit(id, bytes) for each. Returns false, leaving the rest of the text, if no
+  // piece fits.
   template <class Emit>
   bool cover(std::string_view text, const Emit& emit) const {
     std::uint32_t at = kRoot;
@@ -42,17 +45,17 @@ class LongestMatch {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0}, kRoot = 0;
   struct Node {
-    std::uint32_t children = 0, count = 0;  // side by side, in the order of their bytes
+    std::uint32_t children = 0, count = 0;  // range of nodes, sorted by byte
     std::uint32_t depth = 0;
-    std::uint32_t next = kNone;  // where to go on when no child fits; kNone: nowhere
-    std::uint32_t cuts = kNone;  // what was matched until then, into cuts_
+    std::uint32_t next = kNone;  // node to continue at if no child fits; kNone: none
+    std::uint32_t cuts = kNone;  // pieces matched so far, index into cuts_
     int id = kAny;
     unsigned char byte = 0;
     bool piece = false;
   };
-  // A list of pieces as a tree: two lists, or a node that is a piece.
+  // A list of pieces as a binary tree: two lists, or a node that is a piece.
   struct Cuts {
-    std::uint32_t first, second;  // second kNone: first is a node
+    std::uint32_t first, second;  // if second is kNone, first is a node
   };
   void link(std::uint32_t parent, std::uint32_t node);
   std::uint32_t child(std::uint32_t at, unsigned char byte) const;
@@ -72,7 +75,7 @@ class LongestMatch {
     return true;
   }
 
-  std::vector<Node> nodes_;  // by depth
+  std::vector<Node> nodes_;  // sorted by depth
   std::vector<Cuts> cuts_;
 };
 

@@ -1,4 +1,4 @@
-// The loop of BPE: neighbouring symbols are joined, the best pair first and the leftmost of equals.
+// The merge loop of BPE: joins adjacent symbols, the pair of least cost first, and the leftmost of equal pairs.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@
 
 namespace lc {
 
-// What joining two symbols costs, and the number of what they make.
+// The cost of joining two symbols, and the number of the joined symbol.
 struct Joined {
   double cost;
   int number;
 };
-// A symbol of a text, of `size` bytes (0: it has become part of the one before it). Symbols of negative numbers are
-// never joined.
+// A symbol of a text, of `size` bytes; size 0 if it was joined to the previous symbol. Symbols with negative numbers
+// are never joined.
 struct MergeSymbol {
   std::size_t at, size;
   int number, previous, next;
 };
 
-// Joins neighbours while join(left, right), of their numbers, gives something. What is left are the symbols along
-// `next` from the first. O(n log n).
+// Joins adjacent symbols while join(left, right), called with their numbers, returns a value. The remaining symbols are
+// linked by `next` from the first one. O(n log n).
 template <class Join>
 void merge_symbols(std::vector<MergeSymbol>& symbols, const Join& join) {
   struct Pair {
     double cost;
     int left, right, number;
-    std::size_t size;  // of both together: out of date when it no longer fits
+    std::size_t size;  // size of both symbols; the pair is outdated if it differs
     bool operator<(const Pair& o) const { return cost > o.cost || (cost == o.cost && left > o.left); }
   };
   if (symbols.empty()) return;
@@ -61,8 +61,8 @@ void merge_symbols(std::vector<MergeSymbol>& symbols, const Join& join) {
   }
 }
 
-// The same for the characters of a text: number(text) is the number of a symbol of one character, or -1; emit(text)
-// gets what is left in the end.
+// Applies merge_symbols() to the characters of a text. number(text) returns the number of a symbol of one character, or
+// -1. emit(text) is called for each remaining symbol.
 template <class Number, class Join, class Emit>
 void merge_characters(std::string_view text, const Number& number, const Join& join, const Emit& emit) {
   std::vector<MergeSymbol> symbols;

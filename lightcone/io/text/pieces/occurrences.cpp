@@ -13,7 +13,7 @@ Occurrences::Occurrences(std::vector<std::pair<std::string_view, int>> texts, Bu
   };
   constexpr std::uint32_t kMost = ~std::uint32_t{0};
   std::size_t nodes = 1;
-  for (std::size_t i = 0; i < texts.size(); ++i) {  // what a text does not share with the one before
+  for (std::size_t i = 0; i < texts.size(); ++i) {  // counts bytes not shared with the previous text
     const std::string_view t = texts[i].first, before = i ? texts[i - 1].first : "";
     nodes += static_cast<std::size_t>(t.end() - std::mismatch(t.begin(), t.end(), before.begin(), before.end()).first);
   }
@@ -23,13 +23,13 @@ Occurrences::Occurrences(std::vector<std::pair<std::string_view, int>> texts, Bu
   std::vector<Range> ranges;
   ranges.reserve(nodes);
   ranges.push_back({0, static_cast<std::uint32_t>(texts.size()), 0});
-  // The texts below each node lie side by side, and what differs at its depth are its children.
+  // The texts below each node are contiguous, and the bytes at its depth are its children.
   for (std::uint32_t at = 0; at < ranges.size(); ++at) {
     auto [begin, end, parent] = ranges[at];
     const std::uint32_t depth = nodes_[at].depth;
     for (; begin < end && texts[begin].first.size() == depth; ++begin)
       if (depth > 0) nodes_[at].value = texts[begin].second;
-    if (depth > 1) nodes_[at].fall = step(nodes_[parent].fall, nodes_[at].byte);  // shallower ones are complete
+    if (depth > 1) nodes_[at].fall = step(nodes_[parent].fall, nodes_[at].byte);  // shallower nodes are complete
     const Node& fall = nodes_[nodes_[at].fall];
     if (at > 0) nodes_[at].shorter = fall.value >= 0 ? nodes_[at].fall : fall.shorter;
     nodes_[at].children = static_cast<std::uint32_t>(nodes_.size());

@@ -1,5 +1,5 @@
-// Every place at which one of many texts stands in another (Aho and Corasick 1975), in time proportional to that text
-// and to what is found, whatever is looked for.
+// Finds all occurrences of many texts in another one (Aho and Corasick 1975), in time proportional to that text and to
+// the number of occurrences.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,15 @@
 
 namespace lc {
 
+// An Aho-Corasick automaton.
 class Occurrences {
  public:
   Occurrences() = default;
-  // Values are not negative. Of equal texts the last one counts. What it takes is taken from the budget.
+  // Values must not be negative. If texts are equal, the last one is kept. Memory is taken from the budget.
   Occurrences(std::vector<std::pair<std::string_view, int>> texts, Budget& budget);
 
-  // at_end(end) behind each byte, and before it found(end, bytes, value) for all that end there, the longest first.
+  // For each byte, calls found(end, bytes, value) for all texts that end there, the longest first, and then
+  // at_end(end).
   template <class Found, class AtEnd>
   void each(std::string_view text, const Found& found, const AtEnd& at_end) const {
     std::uint32_t at = 0;
@@ -31,15 +33,15 @@ class Occurrences {
 
  private:
   struct Node {
-    std::uint32_t children = 0;  // side by side, in the order of their bytes
+    std::uint32_t children = 0;  // index of the first child; children are contiguous and sorted by byte
     std::uint32_t depth = 0;
-    std::uint32_t fall = 0;     // the longest end of this node's text that is a node
-    std::uint32_t shorter = 0;  // the longest such end that is a text; 0: there is none
+    std::uint32_t fall = 0;     // node of the longest proper suffix in the trie
+    std::uint32_t shorter = 0;  // the longest such suffix that is a text; 0: none
     int value = -1;
     std::uint16_t count = 0;
     unsigned char byte = 0;
   };
-  std::uint32_t child(std::uint32_t at, unsigned char byte) const;  // 0: there is none
+  std::uint32_t child(std::uint32_t at, unsigned char byte) const;  // 0: none
   std::uint32_t step(std::uint32_t at, unsigned char byte) const {
     for (;; at = nodes_[at].fall) {
       if (const std::uint32_t c = child(at, byte)) return c;

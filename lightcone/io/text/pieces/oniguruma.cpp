@@ -1,5 +1,5 @@
-// The syntax of Oniguruma (its documentation's doc/RE) in that of PCRE2: what a class of characters holds by name,
-// nested classes and their intersections, and quantifiers that mean something else.
+// Translates the syntax of Oniguruma (its documentation's doc/RE) to PCRE2: contents of named character classes, nested
+// classes and their intersections, and quantifiers with another meaning.
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -15,23 +15,23 @@
 namespace lc {
 namespace {
 
-// Members of classes as PCRE2 writes them between brackets.
+// Members of character classes in PCRE2's syntax between brackets.
 constexpr std::string_view kSpaces = "\\t-\\r\\x{85}\\p{Z}";
 constexpr std::string_view kDigits = "\\p{Nd}", kHexDigits = "0-9A-Fa-f";
 constexpr std::string_view kCircled =
     "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
 #if PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40
 constexpr std::string_view kAlphabetic = "\\p{Alphabetic}", kUpper = "\\p{Uppercase}", kLower = "\\p{Lowercase}";
-constexpr std::string_view kScript = "sc:";  // a script's characters, without its extensions
+constexpr std::string_view kScript = "sc:";  // the characters of a script, without its extensions
 #else
 constexpr std::string_view kAlphabetic = "\\p{L}\\p{Nl}", kUpper = "\\p{Lu}", kLower = "\\p{Ll}";
 constexpr std::string_view kScript = "";
 #endif
-// Latin-1's fractions and small digits, which \w and \b take for words, but not within brackets.
+// Latin-1's fractions and superscript digits, which \w and \b count as word characters, but not within brackets.
 constexpr std::string_view kFractions = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 std::string words() { return str_cat("\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}", kCircled); }
 
-// What brackets hold of a name like alpha; "" for an unknown one.
+// Returns the members of a named class such as alpha; "" for an unknown name.
 std::string named_class(std::string_view name) {
   if (name == "alpha") return str_cat(kAlphabetic);
   if (name == "upper") return str_cat(kUpper);
@@ -49,7 +49,7 @@ std::string named_class(std::string_view name) {
   return "";
 }
 
-// A set of characters: brackets' members, or an expression of one character where brackets do not suffice.
+// A set of characters: members within brackets, and an expression for one character that brackets cannot express.
 struct Set {
   std::string members, other;
   std::string expression() const {
@@ -103,8 +103,8 @@ class Translator {
 
   std::string_view in_;
   std::string out_;
-  std::size_t at_ = 0, last_ = 0;  // where the last atom begins in what is made
-  std::vector<std::size_t> open_;  // groups, where they begin in it
+  std::size_t at_ = 0, last_ = 0;  // last_: beginning of the last atom in out_
+  std::vector<std::size_t> open_;  // beginnings of the open groups in out_
   int depth_ = 0;
 };
 
@@ -143,7 +143,7 @@ void Translator::group() {
   if (!take("?")) return;
   if (peek() == '<' || peek() == '\'') fail("a group with a name");
   out_ += '?';
-  for (; peek() != ':' && peek() != ')'; ++at_) {  // options: Oniguruma's m is PCRE2's s
+  for (; peek() != ':' && peek() != ')'; ++at_) {  // m of Oniguruma is s of PCRE2
     const char c = peek();
     if (c == 'm') out_ += 's';
     else if (c == 'i' || c == 'x' || c == '-') out_ += c;
@@ -153,7 +153,7 @@ void Translator::group() {
   out_ += in_[at_++];
 }
 
-// {,n} is from 0 to n, and a + behind braces repeats them: it is possessive for PCRE2.
+// {,n} means 0 to n, and a + after braces repeats them (in PCRE2 it is possessive).
 void Translator::quantifier() {
   const char c = peek();
   if (c != '{') {
@@ -169,7 +169,7 @@ void Translator::quantifier() {
     else if (in_[end] >= '0' && in_[end] <= '9') (comma ? high : low) += in_[end];
     else end = in_.size();
   }
-  if (end >= in_.size() || (low.empty() && high.empty())) {  // no quantifier
+  if (end >= in_.size() || (low.empty() && high.empty())) {  // not a quantifier
     atom("\\{");
     ++at_;
     return;
@@ -181,7 +181,7 @@ void Translator::quantifier() {
   else if (peek() == '?') out_.insert(last_, "(?:"), out_ += ")?", ++at_;
 }
 
-// One character behind a backslash, as PCRE2 spells it anywhere.
+// Translates one escaped character to a form that PCRE2 accepts anywhere.
 std::string Translator::character() {
   const char c = peek();
   ++at_;
@@ -208,7 +208,7 @@ std::string Translator::character() {
   return {'\\', c};
 }
 
-// \s, \W and their like.
+// Translates \s, \W and similar escapes. Returns false for others.
 bool Translator::character_type(char c, Set& set, bool in_class) {
   const char small = static_cast<char>(c | 0x20);
   std::string members;
@@ -223,7 +223,7 @@ bool Translator::character_type(char c, Set& set, bool in_class) {
   return true;
 }
 
-// \p{...}, \P{...}, \p{^...}
+// Translates \p{...}, \P{...} and \p{^...}. Returns false for others.
 bool Translator::property(Set& set) {
   const char c = peek();
   if (c != 'p' && c != 'P') return false;
@@ -298,12 +298,12 @@ void Translator::escape() {
   atom(character());
 }
 
-// From [ to the ] that ends it, as an expression of one character.
+// Translates a class from [ to its ] to an expression for one character.
 std::string Translator::one_class() {
   if (++depth_ > 32) fail("classes within classes");
   ++at_;
   const bool negated = take("^");
-  std::vector<Set> sets;  // all of which a character has to be in
+  std::vector<Set> sets;  // a character must be in all of them
   do sets.push_back(class_members());
   while (take("&&"));
   if (!take("]")) fail("a class without ]");
@@ -341,7 +341,7 @@ Set Translator::class_members() {
     } else {
       const std::size_t n = std::max<std::size_t>(1, utf8_length(in_, at_));
       const std::string_view c = in_.substr(at_, n);
-      constexpr std::string_view kEscaped = "[]^\\&~#";  // a hyphen is a range's, or itself, as it stands
+      constexpr std::string_view kEscaped = "[]^\\&~#";  // a hyphen in a range, or alone, keeps its meaning
       if (n == 1 && kEscaped.find(c[0]) != kEscaped.npos) set.members += '\\';
       set.members += c;
       at_ += n;

@@ -40,7 +40,7 @@ Pattern::Pattern(std::string text, Syntax syntax) : text_(std::move(text)) {
   if (!code_)
     throw Error("tokenizer",
                 str_cat("the split pattern ", in_quotes(text_), " is wrong at ", at, ": ", pcre2_words(error)));
-  pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets
+  pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // if it fails, matching is interpreted
 }
 
 struct Pattern::Matcher::State {
@@ -52,7 +52,7 @@ struct Pattern::Matcher::State {
   }
   std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data;
   std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> limits;
-  std::size_t allowed = 0;  // bytes of the text that the limits are for
+  std::size_t allowed = 0;  // length of the text for which the limits are set, plus 1
 };
 
 Pattern::Matcher::Matcher(const Pattern& p) : pattern_(p), state_(std::make_unique<State>(p.code_.get())) {}
@@ -61,7 +61,7 @@ Pattern::Matcher::~Matcher() = default;
 bool Pattern::Matcher::find(std::string_view text, std::size_t from, std::size_t* begin, std::size_t* end) {
   State& s = *state_;
   if (s.allowed != text.size() + 1) {
-    // An honest pattern goes back a few times over the run of characters it is in, not many times over the text.
+    // A reasonable pattern backtracks a few times over the current run of characters, not many times over the text.
     constexpr std::size_t kSteps = 100'000, kStepsEach = 16, kMost = 1u << 30;
     pcre2_set_match_limit(s.limits.get(),
                           static_cast<std::uint32_t>(std::min(kSteps + kStepsEach * text.size(), kMost)));
@@ -72,7 +72,7 @@ bool Pattern::Matcher::find(std::string_view text, std::size_t from, std::size_t
                        from, options, s.data.get(), s.limits.get());
   };
   int rc = match(PCRE2_NO_UTF_CHECK);
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter keeps what it has to come back to on the heap
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter has its backtracking stack on the heap
     rc = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
   if (rc == PCRE2_ERROR_NOMATCH) return false;
   if (rc < 0)

@@ -1,4 +1,4 @@
-// Texts looked up by a hash whose key no file can know.
+// A map from texts to numbers, with a hash that files cannot attack.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace lc {
 
-// Lookup by words, the first of equal keys; what the keys refer to must outlive it. No file can choose words that make
-// it slow.
+// The hash of StringMap. Keys are views, and their texts must outlive the map. No file can choose texts that make it
+// slow.
 struct StringHash {
   std::size_t operator()(std::string_view s) const { return siphash(s, HashKey::of_process()); }
 };
 using StringMap = std::unordered_map<std::string_view, int, StringHash>;
-// What an index, like this one, takes for each of its keys.
+// Bytes per key of a StringMap or a similar index.
 constexpr std::size_t kIndexBytes = 72;
 
 }  // namespace lc

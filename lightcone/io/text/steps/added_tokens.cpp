@@ -9,7 +9,7 @@
 namespace lc {
 namespace {
 
-// The last character of a text that is not empty, and where it begins.
+// Returns the last character of a text, which must not be empty, and its position.
 std::uint32_t last_character(std::string_view text, std::size_t* begin) {
   std::size_t at = text.size() - 1, size;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
@@ -36,7 +36,7 @@ AddedTokens::AddedTokens(io::Json list, const Normalizer& normalizer, const std:
   if (list.absent()) return;
   if (!list.is(io::Json::Kind::Array)) throw Error("tokenizer", "'added_tokens' is not a list");
   budget.take(list.size(), 2 * sizeof(AddedToken) + 2 * kIndexBytes);
-  all_.reserve(list.size());  // the maps refer to them
+  all_.reserve(list.size());  // the maps refer to its elements
   StringMap places;
   auto next = static_cast<std::int64_t>(size);
   for (const auto& [unnamed, j] : list) {
@@ -87,7 +87,7 @@ bool AddedTokens::fits(const AddedToken& t, std::string_view text, std::size_t d
   if (t.single_word && ((at.begin > 0 && is_word_character(last_character(text.substr(0, at.begin), &begin))) ||
                         (at.end < text.size() && is_word_character(utf8_decode(text, at.end, &size)))))
     return false;
-  if (t.left) at.begin = std::max(at.begin, done);  // the spaces of a token before it may have been this one
+  if (t.left) at.begin = std::max(at.begin, done);  // the previous token may have absorbed the spaces
   while (t.left && at.begin > done && is_white_space(last_character(text.substr(0, at.begin), &begin)))
     at.begin = begin;
   while (t.right && at.end < text.size() && is_white_space(utf8_decode(text, at.end, &size))) at.end += size;

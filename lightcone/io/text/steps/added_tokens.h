@@ -1,5 +1,5 @@
-// tokenizer.json's added tokens: they are found in a text before it is cut, some as it stands and some once it is
-// normalised.
+// The added tokens of tokenizer.json. They are found in a text before it is split, some in the original text and some
+// in the normalised text.
 #pragma once
 
 #include <functional>
@@ -17,25 +17,27 @@
 
 namespace lc {
 
+// An added token, with the fields of the file.
 struct AddedToken {
-  std::string content;  // as the file has it
-  std::string spelled;  // as it is found and decoded: normalised where it is
+  std::string content;  // as in the file
+  std::string spelled;  // as it is found and decoded: normalised if `normalized`
   int id = -1;
   bool single_word = false, left = false, right = false, normalized = false, special = false;
 };
 
+// The added tokens of a file.
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // model(text) is the id of a model's token, or -1; `size`: how many of them there are. Tokens that are not among them
-  // get the next ids, and the file has to agree.
+  // model(text) returns the id of a token of the model, or -1; `size` is the number of those. Added tokens that are not
+  // among them get the next ids. Throws Error if the file has other ids.
   AddedTokens(io::Json list, const Normalizer& normalizer, const std::function<int(std::string_view)>& model,
               std::size_t size, Budget& budget);
 
   const std::vector<AddedToken>& all() const { return all_; }
   bool special(std::string_view text) const { return specials_.contains(text); }
-  // part(begin, end, id) for the parts of a text, in order; -1: no token. `normalized`: which of the tokens.
-  // `specials`: special ones are found, too.
+  // Calls part(begin, end, id) for the parts of a text in order, with id -1 for text without a token. `normalized`
+  // selects the tokens to find. Special tokens are found only if `specials`.
   template <class Part>
   void split(std::string_view text, bool normalized, bool specials, const Part& part) const;
 
@@ -43,13 +45,13 @@ class AddedTokens {
   struct Found {
     std::size_t begin, end;
   };
-  // Whether a token counts where it stands, and the spaces that it takes along.
+  // Returns true if a token is valid at this position, and extends it by the spaces that it absorbs.
   bool fits(const AddedToken& t, std::string_view text, std::size_t done, Found& at) const;
   void index(Budget& budget);
 
   std::vector<AddedToken> all_;
   StringMap specials_;
-  std::shared_ptr<const LongestMatch> plain_, normalized_;  // of all_, by their places
+  std::shared_ptr<const LongestMatch> plain_, normalized_;  // values are indices into all_
 };
 
 template <class Part>

@@ -1,4 +1,4 @@
-// Byte pair encoding as tokenizer.json has it: symbols are tokens, and merges say which two make a third.
+// Byte pair encoding of tokenizer.json: symbols are tokens, and a list of merges defines which pairs join.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -25,9 +25,9 @@ class Bpe final : public TokenModel {
   int symbol(std::uint32_t c, std::string_view text) const { return c < near_.size() ? near_[c] : ids_.find(text); }
 
   TokenIds ids_;
-  Joins joins_;                  // by rank
-  std::vector<int> made_;        // by rank
-  std::array<int, 0x400> near_;  // tokens of one character each
+  Joins joins_;                  // value: minus the rank of the merge
+  std::vector<int> made_;        // result of each merge, by rank
+  std::array<int, 0x400> near_;  // tokens of one character below U+0400
   std::array<int, 256> bytes_;
   int unknown_ = -1;
   bool has_unknown_, fuse_unknown_, byte_fallback_, whole_words_, merges_ = true;
@@ -102,7 +102,7 @@ void Bpe::read_merges(const Fields& f, Budget& budget) {
   joins_ = Joins(std::move(joins), static_cast<std::size_t>(most) + 1);
 }
 
-// The tokens of the single characters: the first may have no prefix, the last has the suffix.
+// Returns the tokens of the single characters. All but the first have the prefix, and the last has the suffix.
 std::vector<MergeSymbol> Bpe::symbols_of(std::string_view piece) const {
   std::vector<MergeSymbol> symbols;
   symbols.reserve(piece.size());
@@ -110,7 +110,7 @@ std::vector<MergeSymbol> Bpe::symbols_of(std::string_view piece) const {
     const int i = static_cast<int>(symbols.size());
     symbols.push_back({0, 1, id, i - 1, i + 1});
   };
-  int unknown = 0;  // characters without a token that wait to be written
+  int unknown = 0;  // pending characters without a token
   const auto flush = [&] {
     if (unknown > 0) add(unknown_);
     unknown = 0;
@@ -139,7 +139,7 @@ std::vector<MergeSymbol> Bpe::symbols_of(std::string_view piece) const {
       for (const char b : text) add(bytes_[static_cast<unsigned char>(b)]);
       return;
     }
-    if (!has_unknown_) return;  // the reference drops it
+    if (!has_unknown_) return;  // dropped, as in the reference
     if (unknown_ < 0)
       throw Error("tokenizer", str_cat("the unknown token ", in_quotes(unknown_text_), " is not in the vocabulary"));
     if (!fuse_unknown_) flush();

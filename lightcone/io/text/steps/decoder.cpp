@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// An empty text stands before each character and at the end.
+// Replaces all occurrences. An empty `from` occurs before each character and at the end.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
   if (from.empty()) {
@@ -26,7 +26,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return out += text.substr(done);
 }
 
-// Artefacts of cutting English words.
+// Removes artefacts of splitting English words.
 std::string cleaned(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
@@ -36,8 +36,8 @@ std::string cleaned(std::string text) {
   return text;
 }
 
-// Bytes as text: for each maximal beginning of a character that is cut short, and for each other byte that is none, one
-// U+FFFD (Unicode's "substitution of maximal subparts").
+// Converts bytes to text: each maximal prefix of a truncated character, and each other invalid byte, becomes one U+FFFD
+// (Unicode's "substitution of maximal subparts").
 std::string lossy(std::string_view bytes) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -75,7 +75,7 @@ std::string joined(const std::vector<std::string>& all, std::string_view between
   return out;
 }
 
-// The bytes that byte-level tokens spell; a token with any other character stands for itself.
+// Returns the bytes of a byte-level token. A token with any other character stands for itself.
 std::string spelled_bytes(const std::string& token) {
   std::string out;
   bool all = true;
@@ -87,7 +87,7 @@ std::string spelled_bytes(const std::string& token) {
   return all ? out : token;
 }
 
-// Bytes spelled as tokens, in runs.
+// Converts runs of byte tokens such as <0x0A> to text.
 std::vector<std::string> without_byte_pieces(const std::vector<std::string>& tokens) {
   std::vector<std::string> made;
   std::string bytes;
@@ -161,7 +161,7 @@ Decoder::Step DecoderReader::metaspace(const Fields& f) {
   const bool prefix = f.flag("add_prefix_space", true) && scheme != 2;
   if (!prefix && f.has("prepend_scheme") && scheme != 2)
     f.fail("'add_prefix_space' is false and 'prepend_scheme' is ", in_quotes(f.text("prepend_scheme")));
-  f.flag("split"), f.text("str_rep");  // of the way there
+  f.flag("split"), f.text("str_rep");  // used in encoding
   return [mark = std::string(f.character("replacement")), prefix](Tokens& t) {
     for (std::size_t i = 0; i < t.list.size(); ++i)
       t.list[i] = replaced(t.list[i], mark, i == 0 && !t.within && prefix ? "" : " ");
@@ -178,7 +178,7 @@ Decoder::Step DecoderReader::step(io::Json j, Budget& budget) {
         Fields(j, what, {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}));
   if (type == "ByteLevel") {
     const Fields f(j, what, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    f.flag("add_prefix_space"), f.flag("trim_offsets"), f.flag("use_regex");  // of the way there
+    f.flag("add_prefix_space"), f.flag("trim_offsets"), f.flag("use_regex");  // used in encoding
     return [](Tokens& t) {
       std::string bytes;
       for (const std::string& s : t.list) bytes += spelled_bytes(s);

@@ -1,4 +1,4 @@
-// tokenizer.json's decoders: from tokens to a text.
+// The decoders of tokenizer.json: from tokens to a text.
 #pragma once
 
 #include <functional>
@@ -10,25 +10,26 @@
 
 namespace lc {
 
+// A sequence of decoding steps.
 class Decoder {
  public:
   Decoder() = default;
   Decoder(io::Json decoder, Budget& budget);
-  // A text of all its tokens; bytes that are no UTF-8 become U+FFFD, as the reference has it.
+  // Returns the text of all its tokens. As in the reference, invalid UTF-8 becomes U+FFFD.
   std::string text(std::vector<std::string> tokens) const;
-  // What one more token adds within a text; its bytes as they are.
+  // Returns the bytes that one more token adds within a text, unchanged.
   std::string within(std::string token) const;
 
  private:
   struct Tokens {
     std::vector<std::string> list;
-    bool within = false;  // the one token is neither the first nor the last of its text
-    bool fused = false;   // the list is the whole text, or what it gets
+    bool within = false;  // there is one token, neither the first nor the last of its text
+    bool fused = false;   // a step has joined all tokens into one element
   };
   friend class DecoderReader;
   using Step = std::function<void(Tokens&)>;
   std::vector<Step> steps_;
-  bool none_ = true;  // without a decoder tokens stand beside each other with spaces between them
+  bool none_ = true;  // without a decoder, tokens are joined by spaces
 };
 
 }  // namespace lc

@@ -1,5 +1,5 @@
-// A component of tokenizer.json, read strictly: a field that is not known, or that is something else than it should be,
-// is an Error that names it.
+// Strict reader of a component of tokenizer.json. An unknown field, or a field of the wrong type, is an Error that
+// names it.
 #pragma once
 
 #include <initializer_list>
@@ -13,29 +13,30 @@
 
 namespace lc {
 
+// The fields of one JSON object.
 class Fields {
  public:
-  // `what`: what it is called in sentences. The object may have no other fields than `known`.
+  // `what` names the component in Errors. Throws Error if the object has fields that are not in `known`.
   Fields(io::Json object, std::string what, std::initializer_list<std::string_view> known);
 
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... words) const {
     throw Error("tokenizer", str_cat(what_, ": ", words...));
   }
-  // A member that may be left out or null, and otherwise is what it should be.
+  // Returns a member, which may be missing or null. Throws Error if it has another kind.
   io::Json member(std::string_view key, io::Json::Kind kind, const char* words) const;
   bool has(std::string_view key) const { return !object_[key].absent(); }
   io::Json operator[](std::string_view key) const { return object_[key]; }
-  std::string_view text(std::string_view key) const;  // "" where it is left out
+  std::string_view text(std::string_view key) const;  // "" if missing
   std::string_view text_or(std::string_view key, std::string_view other) const;
   std::string_view required_text(std::string_view key) const;
-  std::string_view character(std::string_view key) const;  // a text of one character
+  std::string_view character(std::string_view key) const;  // a required text of one character
   bool flag(std::string_view key, bool otherwise) const;
-  // Null and left out are false.
+  // Returns a flag; a missing one is false.
   bool flag(std::string_view key) const { return flag(key, false); }
   std::int64_t number(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
   io::Json list(std::string_view key) const;
-  // One of the names, by its place in the list.
+  // Returns the index of a text in the list of names. Throws Error for another text.
   int choice(std::string_view key, std::initializer_list<std::string_view> names, int otherwise) const;
   const std::string& what() const { return what_; }
 
@@ -44,15 +45,15 @@ class Fields {
   std::string what_;
 };
 
-// At most so many components of a kind: what a text costs grows with them.
+// Maximum number of components of a kind, because the cost of a text grows with them.
 constexpr std::size_t kMostComponents = 64;
-// A component's type; "" when it has none.
+// Returns the type of a component; "" if it has none.
 std::string_view type_of(io::Json component, std::string_view what);
-// A component, or the members of a Sequence of them, of Sequences too, in their order. `members`: the name of the list
+// Returns the component, or the members of a Sequence, in order and recursively. `members` is the name of the list
 // within a Sequence.
 std::vector<io::Json> components(io::Json component, std::string_view what, std::string_view members);
 
-// {"String": ...} or {"Regex": ...} of Split and Replace.
+// The pattern {"String": ...} or {"Regex": ...} of Split and Replace.
 struct PatternField {
   std::string_view text;
   bool regex;

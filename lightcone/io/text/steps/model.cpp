@@ -12,8 +12,8 @@ using io::Json;
 
 namespace {
 
-// A score as the reference reads it: its digits as a whole number, rounded, times or over a power of ten, rounded
-// again. The last bit decides between ways of the same score.
+// Returns a score as the reference parses it: the digits as an integer, rounded, times or over a power of ten, rounded
+// again. The last bit decides between segmentations of equal score.
 double as_reference_reads(double score) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, score, std::chars_format::scientific).ptr;

@@ -1,4 +1,4 @@
-// tokenizer.json's models: the tokens of one piece of a text.
+// The models of tokenizer.json, which encode one piece of a text.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace lc {
 
-// The texts of a model's tokens by their ids. The texts lie elsewhere and outlive it.
+// A map from the texts of tokens to ids. The texts are owned elsewhere and must outlive it.
 class TokenIds {
  public:
   TokenIds() = default;
@@ -28,23 +28,26 @@ class TokenIds {
   StringMap ids_;
 };
 
+// A model: BPE, Unigram, WordPiece or WordLevel.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the ids of a piece, which is not empty.
+  // Appends the ids of a piece, which must not be empty.
   virtual void encode(std::string_view piece, std::vector<int>& out) const = 0;
 };
 
-// One token of a file: its text and id, and a Unigram's score.
+// A token of a file: text, id and, for Unigram, score.
 struct ModelToken {
   std::string_view text;
   std::int64_t id;
   double score = 0;
 };
-// "BPE", "WordPiece", "WordLevel" or "Unigram": by its type, or by what it has, as files of old leave the type out.
+// Returns "BPE", "WordPiece", "WordLevel" or "Unigram": the type or, in old files without a type, derived from the
+// fields.
 std::string_view model_type(io::Json model);
+// Reads the tokens of a model. Throws Error if the vocabulary is invalid.
 std::vector<ModelToken> model_tokens(io::Json model, Budget& budget);
-// `ids` are those of model_tokens(). The texts they refer to outlive the model.
+// Makes a model. `ids` are those of model_tokens(), and their texts must outlive the model.
 std::unique_ptr<TokenModel> make_model(io::Json model, TokenIds ids, Budget& budget);
 
 std::unique_ptr<TokenModel> make_bpe(io::Json model, TokenIds ids, Budget& budget);

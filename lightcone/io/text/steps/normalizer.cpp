@@ -13,7 +13,7 @@
 namespace lc {
 namespace {
 
-// each(character, its text, to): appends what becomes of one character.
+// Calls each(character, its text, to) for each character; it appends the replacement to `to`.
 template <class Each>
 void by_character(NormalText& t, const Each& each) {
   std::string out;
@@ -64,7 +64,7 @@ void spell_bytes(NormalText& t) {
   });
 }
 
-// What SentencePiece's nmt rules drop, and what they take for a space.
+// Applies SentencePiece's nmt rules, which drop some characters and replace others by a space.
 void nmt(NormalText& t) {
   by_character(t, [](std::uint32_t c, std::string_view s, std::string& to) {
     if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F) return;
@@ -92,8 +92,8 @@ void bert(NormalText& t, const BertOptions& o) {
   if (o.lowercase) lower(t);
 }
 
-// As Hugging Face applies SentencePiece's table: whole grapheme clusters of less than six bytes first, of which the
-// shortest rule that fits their beginning replaces all, then characters.
+// Applies SentencePiece's table as Hugging Face does: first to whole grapheme clusters of less than six bytes, where
+// the shortest rule for a prefix replaces the whole cluster, then to characters.
 void map_graphemes(NormalText& t, const CharsMap& map) {
   std::string out;
   std::size_t from_start = 0;
@@ -110,7 +110,7 @@ void map_graphemes(NormalText& t, const CharsMap& map) {
         if (begin + e <= t.from_start) from_start = out.size();
       });
     if (begin + g.size() <= t.from_start) from_start = out.size();
-    else if (whole && begin < t.from_start && !whole->by.empty())  // the first character comes from the first one
+    else if (whole && begin < t.from_start && !whole->by.empty())  // its first character is from the start
       from_start = out.size() - whole->by.size() + std::max<std::size_t>(1, utf8_length(whole->by, 0));
   };
   std::size_t begin = 0;
@@ -205,7 +205,7 @@ std::function<void(NormalText&)> normalizing_step(io::Json j, Budget& budget) {
 std::size_t most_bytes_of(std::size_t text) { return (1u << 20) + 256 * text; }
 
 Replacement::Replacement(std::string_view pattern, bool regex, std::string_view by) {
-  // Most files replace one character by another text: no expression is needed for it.
+  // Most files replace one text by another, which needs no regular expression.
   const auto literal = [from = std::string(pattern), to = std::string(by)](NormalText& t) {
     std::string out;
     std::size_t done = 0, from_start = 0;

@@ -1,4 +1,4 @@
-// tokenizer.json's normalizers: what happens to a text before it is cut.
+// The normalizers of tokenizer.json, which change a text before it is split.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,20 @@
 
 namespace lc {
 
-// A text on its way, and how many of its first bytes come from the first character of all that is encoded, which is
-// what Metaspace's "first" asks.
+// A text in processing. `from_start` is the number of its first bytes that come from the first character of the whole
+// input, which Metaspace's "first" depends on.
 struct NormalText {
   std::string text;
   std::size_t from_start = 0;
 };
 
+// A sequence of normalizing steps.
 class Normalizer {
  public:
   Normalizer() = default;
   Normalizer(io::Json normalizer, Budget& budget);
   bool empty() const { return steps_.empty(); }
-  // An Error where the text grows beyond all measure: replacements may double it again and again.
+  // Normalises a text. Throws Error if it grows beyond the limit: replacements may double it repeatedly.
   void apply(NormalText& t) const;
   std::string operator()(std::string_view text) const;
 
@@ -32,9 +33,9 @@ class Normalizer {
   std::vector<Step> steps_;
 };
 
-// The most bytes that a tokenizer's steps may make of a text.
+// The maximum number of bytes that the steps of a tokenizer may make from a text.
 std::size_t most_bytes_of(std::size_t text);
-// Text with every match of the pattern replaced.
+// Replaces all matches of a pattern.
 class Replacement {
  public:
   Replacement(std::string_view pattern, bool regex, std::string_view by);

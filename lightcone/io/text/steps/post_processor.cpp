@@ -11,7 +11,7 @@ namespace {
 using io::Json;
 
 constexpr std::int64_t kMostIds = std::numeric_limits<int>::max() - 1;
-constexpr std::int64_t kMostLength = 1 << 24;  // that a file may fill a text up to
+constexpr std::int64_t kMostLength = 1 << 24;  // maximum length of padding
 constexpr std::size_t kMostParts = 64;
 
 int token_id(const Fields& f, Json j) {
@@ -20,7 +20,7 @@ int token_id(const Fields& f, Json j) {
   return static_cast<int>(*id);
 }
 
-// ["[SEP]", 3]
+// Reads a token such as ["[SEP]", 3].
 std::vector<int> named_token(const Fields& f, std::string_view key) {
   const Json pair = f.list(key);
   if (pair.size() != 2 || !pair[0].is(Json::Kind::String)) f.fail(in_quotes(key), " is not a token and its id");
@@ -33,7 +33,7 @@ PostProcessor::Step PostProcessor::around_of(Json j, bool roberta) {
   const Fields f = roberta ? Fields(j, "the post-processor RobertaProcessing",
                                     {"type", "sep", "cls", "trim_offsets", "add_prefix_space"})
                            : Fields(j, "the post-processor BertProcessing", {"type", "sep", "cls"});
-  if (roberta) f.flag("trim_offsets"), f.flag("add_prefix_space");  // of places in the text, which are not asked for
+  if (roberta) f.flag("trim_offsets"), f.flag("add_prefix_space");  // for offsets in the text, which are not computed
   Step s;
   s.cls = named_token(f, "cls"), s.sep = named_token(f, "sep"), s.roberta = roberta;
   return s;
@@ -82,7 +82,7 @@ PostProcessor::PostProcessor(Json processor, Budget& budget) {
     const std::string_view type = type_of(j, "the post-processor");
     if (type == "ByteLevel") {
       const Fields f(j, "the post-processor ByteLevel", {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-      f.flag("add_prefix_space"), f.flag("trim_offsets"), f.flag("use_regex");  // of places in the text
+      f.flag("add_prefix_space"), f.flag("trim_offsets"), f.flag("use_regex");  // for offsets in the text
     } else if (type == "TemplateProcessing") {
       steps_.push_back(template_of(j));
       for (const Part& p : steps_.back().single) added_ += p.ids.size(), budget.take(p.ids.size(), 2 * sizeof(int));
@@ -129,7 +129,7 @@ std::pair<std::vector<int>, std::vector<int>> PostProcessor::around() const try 
   if (first == all.end()) return {};
   return {{all.begin(), first}, {std::find(all.rbegin(), all.rend(), -1).base(), all.end()}};
 } catch (const Error&) {
-  return {};  // it takes no text, which is said when there is one
+  return {};  // it takes no single text; apply() reports that
 }
 int PostProcessor::largest() const {
   int most = -1;
@@ -155,7 +155,7 @@ Truncation::Truncation(Json truncation) {
 }
 
 void Truncation::apply(std::vector<int>& ids, std::size_t added) const {
-  if (!any_ || added > most_) return;  // the reference's count of what is left wraps round: nothing is cut
+  if (!any_ || added > most_) return;  // the reference's unsigned difference wraps around: nothing is truncated
   const std::size_t most = most_ - added;
   if (ids.size() <= most) return;
   if (strategy_ == 2 && most > 0)

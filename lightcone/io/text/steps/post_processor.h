@@ -1,4 +1,4 @@
-// What tokenizer.json puts around a text's tokens, cuts off and fills up.
+// The post-processors of tokenizer.json, which add tokens around those of a text; and its truncation and padding.
 #pragma once
 
 #include <utility>
@@ -9,18 +9,20 @@
 
 namespace lc {
 
+// A sequence of post-processing steps.
 class PostProcessor {
  public:
   PostProcessor() = default;
   PostProcessor(io::Json processor, Budget& budget);
+  // Returns the ids with the tokens around them; those are added only if `specials`.
   std::vector<int> apply(std::vector<int> ids, bool specials) const;
-  std::size_t added() const { return added_; }  // how many tokens it adds to a text, as truncation counts them
-  // The tokens before and behind a text.
+  std::size_t added() const { return added_; }  // number of tokens added to a text, for truncation
+  // Returns the tokens before and after a text.
   std::pair<std::vector<int>, std::vector<int>> around() const;
-  int largest() const;  // of all ids that it adds; -1: none
+  int largest() const;  // the largest id that it adds; -1: none
 
  private:
-  // A part of what a text becomes: one of the sequences, or tokens.
+  // A part of a template: a sequence, or tokens.
   struct Part {
     int sequence = -1;
     std::vector<int> ids;
@@ -39,19 +41,21 @@ class PostProcessor {
   std::size_t added_ = 0;
 };
 
+// The truncation of a file.
 class Truncation {
  public:
   Truncation() = default;
   explicit Truncation(io::Json truncation);
-  // `added`: how many tokens will stand around these.
+  // Truncates ids. `added` is the number of tokens that will be added around them.
   void apply(std::vector<int>& ids, std::size_t added) const;
 
  private:
   bool any_ = false, left_ = false;
-  int strategy_ = 0;  // longest first, only the first, only the second
+  int strategy_ = 0;  // 0: longest first, 1: only the first, 2: only the second
   std::size_t most_ = 0, stride_ = 0;
 };
 
+// The padding of a file.
 class Padding {
  public:
   Padding() = default;

@@ -13,16 +13,16 @@ namespace {
 
 using Piece = Pieces::Piece;
 
-// What becomes of a delimiter.
+// The treatment of delimiters.
 enum class Behavior { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 
-// A part of a text that is a delimiter or lies between two.
+// A part of a text: a delimiter, or the text between two of them.
 struct Part {
   std::size_t begin, end;
   bool match;
 };
 
-// Joins parts as the behaviour asks, and marks what is removed by `match`.
+// Joins parts according to the behaviour. Parts to be removed keep `match`.
 void join_parts(std::vector<Part>& parts, Behavior behavior) {
   if (behavior == Behavior::Removed) return;
   const auto fold = [&](auto begin, auto end, bool backwards) {
@@ -46,7 +46,7 @@ void join_parts(std::vector<Part>& parts, Behavior behavior) {
   }
 }
 
-// Cuts every piece; find(text, parts) gives the parts of one.
+// Splits every piece. find(text, parts) returns the parts of one piece.
 template <class Find>
 void cut(Pieces& p, Behavior behavior, const Find& find) {
   std::vector<Piece> made;
@@ -91,7 +91,7 @@ void cut_by(Pieces& p, const Pattern& pattern, Behavior behavior, bool invert) {
   });
 }
 
-// Words, and runs of what is neither word nor space.
+// Splits into words and runs of other characters, and drops white space.
 void cut_words(Pieces& p) {
   cut(p, Behavior::Removed, [](std::string_view text, std::vector<Part>& parts) {
     int before = 0;
@@ -104,7 +104,7 @@ void cut_words(Pieces& p) {
   });
 }
 
-// Where the script changes; what is before the first character that has one is dropped, as the reference has it.
+// Splits at changes of the script. As in the reference, text before the first character with a script is dropped.
 void cut_scripts(Pieces& p) {
   cut(p, Behavior::Isolated, [](std::string_view text, std::vector<Part>& parts) {
     int last = -1;
@@ -127,8 +127,8 @@ void cut_lengths(Pieces& p, std::size_t length) {
   });
 }
 
-// Writes every piece anew; rewrite(piece, its text, to) appends what becomes of it and gives how much of that is from
-// the start.
+// Rewrites every piece. rewrite(piece, its text, to) appends the new text and returns the number of its bytes that are
+// from the start.
 template <class Rewrite>
 void rewritten(Pieces& p, const Rewrite& rewrite) {
   std::string out;
@@ -192,7 +192,7 @@ Metaspace metaspace_of(const Fields& f) {
   const bool prefix = f.flag("add_prefix_space", true);
   if (!prefix && f.has("prepend_scheme") && scheme != Metaspace::Never)
     f.fail("'add_prefix_space' is false and 'prepend_scheme' is ", in_quotes(f.text("prepend_scheme")));
-  f.text("str_rep");  // the replacement again, which the reference does not read either
+  f.text("str_rep");  // repeats the replacement; the reference ignores it, too
   return {std::string(f.character("replacement")), prefix ? static_cast<Metaspace::Scheme>(scheme) : Metaspace::Never,
           f.flag("split", true)};
 }
@@ -235,7 +235,7 @@ std::function<void(Pieces&)> cutting_step(io::Json j, Budget& budget) {
     });
   if (type == "ByteLevel") {
     const Fields f(j, what, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    f.flag("trim_offsets");  // of places in the text, which are not asked for
+    f.flag("trim_offsets");  // for offsets in the text, which are not computed
     return [prefix = f.flag("add_prefix_space"), words = f.flag("use_regex", true) ? gpt2_words() : nullptr](
                Pieces& p) { byte_level(p, prefix, words.get()); };
   }

@@ -1,4 +1,4 @@
-// tokenizer.json's pre-tokenizers: a text is cut into pieces, which the model encodes one by one.
+// The pre-tokenizers of tokenizer.json, which split a text into pieces for the model.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,18 @@
 
 namespace lc {
 
-// Pieces of a text, in its order; what lies between them is dropped.
+// The pieces of a text in order. Text between them is dropped.
 struct Pieces {
   struct Piece {
     std::size_t begin, end;
-    std::size_t from_start;  // as NormalText's, of this piece
+    std::size_t from_start;  // as in NormalText, of this piece
   };
   std::string text;
   std::vector<Piece> pieces;
   std::string_view view(const Piece& p) const { return std::string_view(text).substr(p.begin, p.end - p.begin); }
 };
 
+// A sequence of splitting steps.
 class PreTokenizer {
  public:
   PreTokenizer() = default;

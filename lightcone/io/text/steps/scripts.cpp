@@ -11,8 +11,8 @@ struct ScriptRun {
   int script;
 };
 
-// Unicode's Scripts.txt (version 10, which the reference has), each run by its first character, scripts by the order in
-// which they come.
+// Unicode's Scripts.txt, version 10 as in the reference: each run by its first character, with scripts numbered in
+// order of appearance.
 constexpr ScriptRun kScriptRuns[] = {
     {0x0, 1},       {0x20, 0},      {0x21, 1},      {0x41, 2},      {0x5B, 1},      {0x61, 2},      {0x7B, 1},
     {0xAA, 2},      {0xAB, 1},      {0xBA, 2},      {0xBB, 1},      {0xC0, 2},      {0xD7, 1},      {0xD8, 2},

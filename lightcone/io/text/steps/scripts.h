@@ -1,13 +1,13 @@
-// The scripts of characters, as SentencePiece and tokenizer.json's UnicodeScripts tell them apart.
+// The scripts of characters by the definition of SentencePiece and of tokenizer.json's UnicodeScripts.
 #pragma once
 
 #include <cstdint>
 
 namespace lc {
 
-// A space, and what has no script, goes with its neighbours.
+// The value for a space and for characters without a script, which join their neighbours.
 constexpr int kAnyScript = 0;
-// The number of a script; Hiragana and Katakana are Han's.
+// Returns the number of a character's script. Hiragana and Katakana count as Han.
 int script_of(std::uint32_t c);
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// Unigram (Kudo 2018): of all ways to cover a text with tokens the one whose scores sum to the most.
+// Unigram (Kudo 2018): the segmentation of a text into tokens with the largest sum of scores.
 #include <algorithm>
 #include <limits>
 
@@ -16,9 +16,9 @@ class Unigram final : public TokenModel {
   void encode(std::string_view piece, std::vector<int>& out) const override;
 
  private:
-  struct Best {  // of the ways that end at a place of a text
+  struct Best {  // the best segmentation that ends at a position
     double score = 0;
-    std::size_t begin = 0;  // of the last token
+    std::size_t begin = 0;  // beginning of the last token
     int id = -1;            // -1: an unknown character
     bool reached = false;
   };
@@ -53,8 +53,8 @@ Unigram::Unigram(const Fields& f, TokenIds ids, const std::vector<ModelToken>& t
 void Unigram::encode(std::string_view piece, std::vector<int>& out) const {
   std::vector<Best> best(piece.size() + 1);
   best[0].reached = true;
-  std::size_t from = 0;  // where the last character begins
-  bool single = false;   // whether it is a token
+  std::size_t from = 0;  // beginning of the last character
+  bool single = false;   // true if it is a token
   const auto offer = [&](std::size_t begin, std::size_t end, double score, int id) {
     const double sum = score + best[begin].score;
     Best& b = best[end];
@@ -74,7 +74,7 @@ void Unigram::encode(std::string_view piece, std::vector<int>& out) const {
         }
         from = end, single = false;
       });
-  std::vector<std::pair<std::size_t, std::size_t>> found;  // from the end; neighbours that are unknown are one
+  std::vector<std::pair<std::size_t, std::size_t>> found;  // from the end; adjacent unknown tokens are merged
   bool before = false;
   for (std::size_t end = piece.size(); end > 0; end = best[end].begin) {
     const Best& b = best[end];

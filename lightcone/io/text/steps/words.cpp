@@ -1,4 +1,4 @@
-// WordPiece, which covers a word with the longest tokens from the left, and WordLevel, whose tokens are words.
+// WordPiece, which covers a word with the longest tokens from the left, and WordLevel, of which the tokens are words.
 #include <limits>
 
 #include "lightcone/io/text/pieces/characters.h"
@@ -33,7 +33,7 @@ class PartsOfWords final : public TokenModel {
   void encode(std::string_view piece, std::vector<int>& out) const override;
 
  private:
-  // What begins a word is looked for behind this byte, which no text has.
+  // Marks the beginning of a word, for tokens that begin a word. No text contains this byte.
   static constexpr char kBegin = '\xFF';
   TokenIds ids_;
   std::vector<std::string> beginnings_;
@@ -53,7 +53,7 @@ LongestMatch PartsOfWords::tokens(const TokenIds& ids, const Fields& f, std::vec
   budget.take(bytes);
   budget.take(ids.size(), sizeof(std::string) + 24 + 2 * sizeof(std::pair<std::string_view, int>));
   std::vector<std::pair<std::string_view, int>> all;
-  beginnings.reserve(ids.size());  // they are referred to
+  beginnings.reserve(ids.size());  // tokens refer to its elements
   for (const auto& [text, id] : ids.all()) {
     if (text.empty()) continue;
     all.emplace_back(beginnings.emplace_back(std::string(1, kBegin) + std::string(text)), id);
