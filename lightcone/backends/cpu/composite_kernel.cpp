@@ -40,7 +40,7 @@ std::span<const std::int64_t> CpuCall::shape(std::size_t k) const {
 }
 
 std::int64_t CpuCall::extent(std::string_view name) const {
-  std::size_t at = 0;  // behind the shapes
+  std::size_t at = 0;  // the extents follow the shapes
   for (const std::size_t rank : ranks_) at += rank;
   for (const Attributes::Entry& e : attributes_.entries()) {
     if (!std::holds_alternative<Dim>(e.value)) continue;

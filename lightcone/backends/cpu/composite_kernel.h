@@ -1,4 +1,4 @@
-// A kernel of one's own for a composite on the CPU, as a function.
+// Kernels for composites on the CPU, written by users as functions.
 //
 //   Composite c{.name = "rms_norm", ..., .kernels = {cpu_kernel([](const CpuCall& call) { ... })}};
 #pragma once
@@ -18,22 +18,28 @@
 
 namespace lc {
 
-// One run: operands and results lie whole and row-major in memory.
+// A run of a composite's kernel. Operands and results are whole, row-major arrays in memory.
 class CpuCall {
  public:
+  // Pointer to the elements of operand `k`. T must be the operand's element type.
   template <class T>
   const T* in(std::size_t k) const {
     return static_cast<const T*>(launch_.in[k]);
   }
+  // Pointer to the elements of result `k`. T must be the result's element type.
   template <class T>
   T* out(std::size_t k = 0) const {
     return reinterpret_cast<T*>(static_cast<std::byte*>(launch_.out) + offsets_[k]);
   }
+  // Shape of operand `k` in this run.
   std::span<const std::int64_t> in_shape(std::size_t k) const { return shape(k); }
+  // Shape of result `k` in this run.
   std::span<const std::int64_t> out_shape(std::size_t k = 0) const { return shape(operands_ + k); }
+  // Attributes of the composite's node.
   const Attributes& attributes() const { return attributes_; }
-  std::int64_t extent(std::string_view name) const;  // the number behind an attribute that is an extent
-  // Calls f(begin, end) for ranges of [0, count), on all threads. Results may not depend on how it is divided.
+  // Value, in this run, of the attribute `name`, which must be an extent (a Dim). Throws Error if there is none.
+  std::int64_t extent(std::string_view name) const;
+  // Calls f(begin, end) for ranges that partition [0, count), on all threads. Results must not depend on the partition.
   template <class F>
   void parallel(std::int64_t count, const F& f) const;
 
@@ -45,14 +51,15 @@ class CpuCall {
   std::span<const std::int64_t> shape(std::size_t k) const;
 
   const HostLaunch& launch_;
-  std::span<const std::int64_t> offsets_;  // of the results, in bytes
-  std::span<const std::size_t> ranks_;     // of the operands, then of the results
+  std::span<const std::int64_t> offsets_;  // byte offset of each result in launch_.out
+  std::span<const std::size_t> ranks_;     // ranks of the operands, then of the results
   std::size_t operands_;
   const Attributes& attributes_;
 };
 
-// `run` may not throw, allocate or keep what it is given. `takes`: which element types and attributes it can; others
-// are computed by the definition.
+// Makes a CPU kernel rule from `run`, which must not throw, allocate, or keep pointers from its argument. `takes`
+// returns whether `run` supports these attributes and operand types; if it returns false, the composite's definition is
+// computed instead. An empty `takes` accepts everything.
 std::shared_ptr<const KernelRule> cpu_kernel(
     std::function<void(const CpuCall&)> run,
     std::function<bool(const Attributes&, std::span<const TensorType> operands)> takes = {});

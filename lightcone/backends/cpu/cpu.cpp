@@ -1,4 +1,4 @@
-// The CPU back end as a compiler: graphs cut into kernels, and one batch of code for all of their loops.
+// The CPU back end as a compiler: partitions graphs into kernels and compiles the loops of all of them in one batch.
 #include "lightcone/backends/cpu/cpu.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// The options with what they leave to the machine, and the threads: made when the first graph is compiled.
+// Options with their machine-dependent defaults filled in, and the device with its thread pool. Both are created
+// lazily, when the first graph is compiled.
 class ResolvedOptions {
  public:
   explicit ResolvedOptions(CpuOptions o) : options_(std::move(o)) {}
@@ -50,7 +51,7 @@ void compile_kernels(const Loops& loops, const JitOptions& o, PassLog& log) {
   const bool llvm = o.compiler == kLlvm;
   const codegen::llvm::Target target = llvm ? find_llvm(o).target(o.vector) : codegen::llvm::Target{};
   std::vector<Source> sources;
-  std::set<std::string> known;  // equal kernels share a name: one text is enough
+  std::set<std::string> known;  // equal kernels share a name and are compiled once
   for (const auto& k : loops) {
     const bool first = known.insert(k->name()).second;
     sources.push_back({k->name(), !first ? "" : llvm ? k->llvm_text(target) : k->text(k->name())});
@@ -69,8 +70,9 @@ std::string on_one_line(std::string words) {
   return words;
 }
 
-// By the compiler that is there; where it does not work, by LLVM's library; else the loops stay interpreted, which is
-// never silent. A compiler that was named is not replaced by another, and none is a wish like any other.
+// Compiles the loops with the available compiler; if it does not work, with LLVM's library; otherwise the loops stay
+// interpreted, and a note reports it. A compiler that the user named is never replaced, and `compiler = false` counts
+// as an explicit choice, which needs no note.
 void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
   if (loops.empty()) return;
   JitOptions jit = o.jit;

@@ -1,4 +1,4 @@
-// The CPU back end: a compiler that turns every node into kernels for this processor.
+// The CPU back end: a compiler that turns every node of a graph into kernels for this processor.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,35 @@
 
 namespace lc {
 
+// Options of cpu().
 struct CpuOptions {
-  int threads = 0;       // 0: all cores this process may use; 1: no thread is made
-  bool compiler = true;  // false: run the kernel IR by its interpreter, no compiler needed
-  // Convolutions by Winograd's F(4x4, 3x3) where that is faster. Its rounding errors are relative to the
-  // largest numbers of a 6x6 tile of the image: false where an output must not feel pixels it does not read.
+  int threads = 0;       // 0: one per core available to this process; 1: no thread is created
+  bool compiler = true;  // false: the kernel IR is interpreted and no compiler is needed
+  // Use Winograd's F(4x4, 3x3) for convolutions if it is faster. Its rounding errors are relative to the largest value
+  // of a 6x6 tile of the image, so set it to false if an output must not depend on pixels outside its window.
   bool winograd = true;
+  // Arithmetic of matrix products and convolutions.
   Precision precision = Precision::Highest;
-  // Elements a side of the tiles by which transposed operands are read; 0: what fits the caches, where that pays.
+  // Side of the tiles, in elements, in which loops read transposed operands; 0: chosen by the cache sizes where tiling
+  // pays.
   std::int64_t tile_side = 0;
-  // The processor that kernels are chosen and compiled for; none: this one. What is compiled for one that has more than
-  // this one (backends::cpu::runs_here()) may be looked at; running it is an Error.
+  // The processor for which kernels are selected and compiled; unset: this one. Kernels for a processor with extensions
+  // that this one lacks (see backends::cpu::runs_here()) can be inspected, but running them throws Error.
   std::optional<backends::cpu::Target> target = {};
-  // What the schedule needs to know of the processor; none: this one's profile (backends/cpu/machine.h).
+  // The machine profile that the schedule uses; unset: the profile of this machine (backends/cpu/machine.h).
   std::optional<Machine> machine = {};
+  // Options of the C compiler and its cache.
   backends::cpu::JitOptions jit = {};
 };
 
-// Kernels compiled by the system's C compiler or, where there is none or it does not work, by LLVM's library (cached
-// on disk), or, without either, run by the interpreter of the kernel IR, 2 to 18 times slower: Program::notes() says
-// so. A compiler that was named (JitOptions, LIGHTCONE_CC) is not replaced: it works, or there is an Error. Matrix
-// products by the library's own micro-kernels.
+// Returns the compiler of the CPU back end. Loops are compiled by the system's C compiler or, if there is none or it
+// does not work, by LLVM's library; compiled kernels are cached on disk. Without either, loops are interpreted, 2 to 18
+// times slower, and Program::notes() reports it. A compiler that the user named (JitOptions, LIGHTCONE_CC) is never
+// replaced: Error is thrown if it does not work. Matrix products use the library's own microkernels. Throws Error if
+// options.threads is negative.
 Compiler cpu(CpuOptions options = {});
 
-// Several graphs lowered with one call of the compiler. `log` gets what was compiled, and notes.
+// Lowers several graphs with one call of the compiler. `log`, if not null, receives counts of compiled units and notes.
 std::vector<Graph> cpu_batch(std::vector<const Graph*> graphs, const CpuOptions& options = {}, PassLog* log = nullptr);
 
 }  // namespace lc

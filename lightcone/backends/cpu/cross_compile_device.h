@@ -1,4 +1,4 @@
-// The host for kernels of another processor: they are compiled and looked at, planned and counted, and not run.
+// A host device for kernels of another processor: programs can be compiled, planned and inspected, but not run.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace lc::backends::cpu {
 
-// Memory is the host's; whoever launches or records gets an Error that names `target`, what was compiled for.
+// Memory operations are the host's. launch() and record() throw an Error that names `target`, the processor the program
+// was compiled for.
 std::shared_ptr<Device> cross_compile_device(std::shared_ptr<Parallel> threads, std::string target);
 
 }  // namespace lc::backends::cpu

@@ -44,8 +44,8 @@ struct AxisView {  // an axis as outer x length x inner
   }
 };
 
-// sizes: outer, base length, index length, inner. A task owns columns of the result and goes through the index in
-// order, so that the same sums are made in the same order whatever the number of threads.
+// scatter and scatter_add. Sizes: outer, base length, index length, inner. Each task owns a block of columns of the
+// result and processes the index in order, so sums are added in the same order for any number of threads.
 class ScatterKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
@@ -57,7 +57,7 @@ class ScatterKernel final : public LibraryKernel {
     struct Job {
       const ScatterKernel& kernel;
       const HostLaunch& launch;
-      i64 blocks;  // of columns
+      i64 blocks;  // blocks of kColumns columns
     } job{*this, l, (inner + kColumns - 1) / kColumns};
     l.parallel.run(
         static_cast<int>(outer * job.blocks),
@@ -89,7 +89,7 @@ class ScatterKernel final : public LibraryKernel {
       }
     }
   }
-  // Do the columns of a row all go to one place? Those of an embedding's gradient do.
+  // Returns whether all columns of a row have the same index. The gradient of an embedding has this form.
   bool one_place(const HostLaunch& l, i64 row, i64 begin, i64 end, i64 first) const {
     if (types_[1] != DType::I64) return false;
     const i64* index = static_cast<const i64*>(l.in[1]) + row;
@@ -113,7 +113,7 @@ class ScatterKernel final : public LibraryKernel {
   }
 };
 
-// sizes: outer, length, inner
+// argsort. Sizes: outer, length, inner.
 class ArgSortKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
@@ -133,7 +133,7 @@ class ArgSortKernel final : public LibraryKernel {
           const double x = load_f64(l.in[0], t, at(a)), y = load_f64(l.in[0], t, at(b));
           return x < y || (y != y && x == x);
         };
-        // equal elements keep their order because their places decide: no stable sort, which allocates
+        // Ties are broken by position, which makes std::sort stable; std::stable_sort would allocate.
         std::sort(order, order + length, [&](i64 a, i64 b) {
           const bool ab = descending ? below(b, a) : below(a, b), ba = descending ? below(a, b) : below(b, a);
           return ab || (!ba && a < b);
@@ -143,7 +143,7 @@ class ArgSortKernel final : public LibraryKernel {
   }
 };
 
-// sizes: blocks
+// dequantize. Sizes: number of blocks.
 class DequantizeKernel final : public LibraryKernel {
  public:
   DequantizeKernel(const Node& n, std::vector<DType> types, std::vector<Dim> sizes, Isa isa)
@@ -176,7 +176,7 @@ class DequantizeKernel final : public LibraryKernel {
   Isa isa_;
 };
 
-// What an input holds, for a clone that reads it.
+// barrier() of a graph input: a copy of its bytes. Sizes: bytes.
 class CopyKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;

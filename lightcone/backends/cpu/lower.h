@@ -1,4 +1,4 @@
-// From a graph to kernels of this CPU.
+// Lowering of a graph to kernels of this CPU.
 #pragma once
 
 #include <map>
@@ -18,18 +18,21 @@
 
 namespace lc::backends::cpu {
 
-// Attention, with its origin.
+// Makes the kernel of a matched attention and sets its origin.
 std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Attention match,
                                   const std::shared_ptr<Device>& device, const CpuOptions& options);
-// Composites as functions on whole, contiguous operands: scatter, argsort and the like, and users' own.
-bool has_kernel(const Graph& g, const Node& n);  // else its definition is computed
+// Returns whether composite `n` has a CPU kernel, built in or the user's; if not, its definition is computed.
+bool has_kernel(const Graph& g, const Node& n);
+// Makes the kernel of a composite (scatter, argsort and others, or a user's) or of one result of a composite. The
+// kernel reads whole, contiguous operands.
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa);
 
+// A graph of kernel nodes.
 struct Lowered {
   Graph graph;
-  std::vector<std::shared_ptr<LoopKernel>> loops;  // that wait for their code
+  std::vector<std::shared_ptr<LoopKernel>> loops;  // loops without machine code yet
 };
-// Graphs that are compiled together share the names of their kernels.
+// Lowers `g`. Graphs that are compiled together share `names`, so equal loops are compiled once.
 Lowered lower(const Graph& g, const std::shared_ptr<Device>& device, PassLog& log, const CpuOptions& options,
               codegen::KernelNames& names);
 
@@ -58,7 +61,7 @@ class CpuEmitter final : public lowering::Emitter {
   std::shared_ptr<HostKernel> conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const;
   std::shared_ptr<LoopKernel> loop_kernel(NodeId id);
 
-  // products.cpp: products that share a kernel
+  // Products that share a kernel (products.cpp).
   const MatmulPlan* matmul_of(NodeId result) const;
   void find_groups();
   std::vector<NodeId> available(const std::vector<NodeId>& group) const;
@@ -73,8 +76,8 @@ class CpuEmitter final : public lowering::Emitter {
   Matcher matcher_;
   lowering::Partition partition_;
   std::map<NodeId, Fused> fused_;                 // by consumer
-  std::map<NodeId, std::vector<NodeId>> groups_;  // results of products of the same rows, by the first of them
-  std::set<NodeId> prologues_;                    // loops that may run within the products that read them
+  std::map<NodeId, std::vector<NodeId>> groups_;  // products of the same rows of A, by the first result
+  std::set<NodeId> prologues_;                    // loops that may run inside the products that read them
   std::vector<std::shared_ptr<LoopKernel>> loop_kernels_;
   std::map<std::pair<NodeId, WeightType>, NodeId> packed_;  // packed parameters in the new graph
   std::map<std::pair<NodeId, PackedFilters>, NodeId> filters_;

@@ -1,4 +1,4 @@
-// Which machine profile this process compiles for, and where profiles are kept.
+// The machine profile that this process compiles for, and where profiles are stored.
 #pragma once
 
 #include <string>
@@ -7,17 +7,20 @@
 
 namespace lc::backends::cpu {
 
-// Vendor, family, model and stepping, one word: what a kept profile belongs to.
+// Identifies the processor of a stored profile: vendor, family, model and stepping (Arm: the MIDR register) as one
+// word.
 std::string processor();
-// By what the processor and the system say of themselves and by its family; nothing is measured.
+// The profile derived from the processor's family and the cache sizes that the system reports, without measuring.
 Machine default_machine();
-// The file that $LIGHTCONE_MACHINE names ("default": default_machine()), else the profile that was kept for this
-// processor, else default_machine(). An Error where the file that was named is no profile. Read once a process.
+// The profile of this process: the file named by $LIGHTCONE_MACHINE ("default" means default_machine()), else the
+// profile stored for this processor, else default_machine(). Throws Error if the named file is not a profile. It is
+// read once per process.
 const Machine& this_machine();
 
-// Keeps it, beside the kernels ($LIGHTCONE_CACHE), for later processes; false where that could not be done.
+// Stores the profile in the kernel cache directory ($LIGHTCONE_CACHE) for later processes. Returns false on failure.
 bool keep_profile(const Machine& m);
-// Is there one for this processor, or is another one given? Also where none could be kept: nothing is to be measured.
+// Returns whether measuring is unnecessary: a profile is stored for this processor, $LIGHTCONE_MACHINE names one, or
+// there is no cache to store one in.
 bool profile_is_kept();
 
 }  // namespace lc::backends::cpu

@@ -1,4 +1,4 @@
-// Products that share a kernel: several of the same rows of A, and the loop that makes these rows.
+// Products that share a kernel: several products of the same rows of A, and the loop that computes these rows.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/lower.h"
@@ -23,13 +23,13 @@ void CpuEmitter::find_groups() {
       same = a.axes[i].extent == b.axes[i].extent && a.axes[i].a == b.axes[i].a;
     return same;
   };
-  std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by A
+  std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by the node of A
   for (NodeId id : partition_.results()) {
     const MatmulPlan* c = matmul_of(id);
     if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // computed once, each by itself
+    if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // computed at load, each on its own
     auto& groups = by_rows[c->a_node];
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
       return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
@@ -45,7 +45,7 @@ void CpuEmitter::find_groups() {
 // Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
 std::vector<NodeId> CpuEmitter::available(const std::vector<NodeId>& group) const {
   std::vector<NodeId> parts;
-  bool tied = false;  // all must have as many columns
+  bool tied = false;  // if set, all products must have the same number of columns
   for (NodeId id : group) {
     bool there = true, ties = tied;
     if (const auto f = fused_.find(id); f != fused_.end())

@@ -9,7 +9,7 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Threads that scratch memory was planned for are enough for any.
+// A single thread. It is used if the launch has more workers than the scratch memory was planned for.
 class Serial final : public Parallel {
  public:
   int workers() const override { return 1; }
@@ -28,7 +28,7 @@ class ScanKernel final : public HostKernel {
         check(dynamic_cast<const HostKernel*>(s.kernel), "a kernel of a loop is not one of the host's");
   }
   std::string name() const override { return "scan"; }
-  // Behind what the plan has, a table of the addresses of operands.
+  // The scratch memory of the plan, followed by a table of operand addresses.
   Dim scratch_bytes(int) const override {
     return static_cast<std::int64_t>(plan_.scratch_bytes + plan_.operands * sizeof(void*));
   }
@@ -79,13 +79,13 @@ struct ScanKernel::Run {
     }
     parity = 1 - parity;
   }
-  // Nothing will change any more: without slices a step is a function of the states alone.
+  // Returns whether the last step changed no state. A body without slices then repeats itself in all later steps.
   bool settled() const {
     for (std::size_t i = 0; i < k.states; ++i)
       if (k.bytes[i] && std::memcmp(state(i, 0), state(i, 1), k.bytes[i]) != 0) return false;
     return true;
   }
-  // What the steps that are left would have kept and given: what this one did.
+  // Copies this step's ys and kept states (step `of`) to those of step `at`.
   void repeat_results(std::int64_t of, std::int64_t at) const {
     for (std::size_t i = 0; i < k.states && k.keeps; ++i) repeat(result(k.states + k.ys + i), k.bytes[i], of, at);
     for (std::size_t i = 0; i < k.ys; ++i) repeat(result(k.states + i), k.bytes[k.states + k.slices + i], of, at);

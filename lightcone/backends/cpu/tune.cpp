@@ -1,4 +1,4 @@
-// What a profile is decided by; how the times are taken stands in tune_bench.cpp.
+// Decisions about a machine profile; tune_bench.cpp takes the times.
 #include "lightcone/backends/cpu/tune.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using Candidates = std::vector<Machine>;
 
-constexpr double kBetter = 0.02, kBetterStreams = 0.05;  // of the time: what is worth another choice
+constexpr double kBetter = 0.02, kBetterStreams = 0.05;  // smallest relative gain that changes a setting
 constexpr TuneWork kLoops[] = {TuneWork::Gelu, TuneWork::Softmax, TuneWork::LayerNorm};
 constexpr TuneWork kWeights[] = {TuneWork::Q8Weights, TuneWork::Q4Weights};
 
@@ -19,7 +19,8 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// One work: each candidate's best time as a part of the first one's, and what that one's own times differ by.
+// The result for one workload: each candidate's best time relative to the first candidate's, and the spread of the
+// first candidate's own times.
 struct Compared {
   std::vector<double> ratio;
   double noise = 0;
@@ -59,7 +60,7 @@ Compared Chooser::compare(TuneWork work, Candidates all) const {
   all.push_back(all[0]);
   const TuneBench::Turn turn = bench_.prepare(work, all);
   std::vector<std::vector<double>> times(all.size());
-  turn();  // touches the memory
+  turn();  // warm-up: touches the memory
   for (int round = 0; round < std::max(options_.rounds, 1); ++round) {
     const std::vector<double> t = turn();
     for (std::size_t k = 0; k < t.size(); ++k) times[k].push_back(t[k]);
@@ -75,7 +76,8 @@ Compared Chooser::compare(TuneWork work, Candidates all) const {
   return c;
 }
 
-// The best of the others, if it is better than what there is by more than noise and by `least`, and in no work worse.
+// Returns the best of `others` if it beats the current profile by more than the noise and `least`, and is slower in no
+// workload; otherwise null.
 const Machine* Chooser::better(const Candidates& others, std::span<const TuneWork> works, double least) const {
   Candidates all{best_};
   all.insert(all.end(), others.begin(), others.end());
@@ -101,7 +103,8 @@ void Chooser::decide(const Candidates& others, std::span<const TuneWork> works, 
   if (const Machine* m = better(others, works, least)) best_ = *m;
 }
 
-// What is fetched into which cache is decided by loops and holds for weights whose codes have eight bits, too.
+// Returns whether `m` slows Q8_0 weights down. Loops decide the prefetch cache level, but it also applies to weights
+// with 8-bit codes.
 bool Chooser::slows_weights(const Machine& m) const {
   if (time_is_over()) return true;
   const Compared c = compare(TuneWork::Q8Weights, {best_, m});
@@ -109,7 +112,7 @@ bool Chooser::slows_weights(const Machine& m) const {
 }
 
 Machine Chooser::run() {
-  // First what decoding takes: it wins and loses the most.
+  // Weight streaming (decoding) comes first: it has the largest gains and losses.
   say("streams of weights");
   decide(with<std::int64_t>(&Machine::streams, {1, 4}), kWeights, kBetterStreams);
   say("width of vectors");

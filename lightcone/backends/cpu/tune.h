@@ -1,4 +1,4 @@
-// Measures what generated loops and streams of weights run best with on this machine.
+// Measures which settings of generated loops and of weight streaming are fastest on this machine.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,38 @@
 
 namespace lc {
 
+// Options of tune().
 struct TuneOptions {
-  int threads = 0;                                  // as CpuOptions
-  int rounds = 5;                                   // how often every candidate takes its turn
-  std::int64_t elements = 0;                        // of the tensors that are timed; 0: more than the caches hold
-  std::function<void(std::string_view)> said = {};  // is told each step, before it begins
-  double seconds = 8;                               // when they are over, what is not decided yet stays as it is
+  int threads = 0;                                  // as in CpuOptions
+  int rounds = 5;                                   // runs of every candidate
+  std::int64_t elements = 0;                        // size of the timed tensors; 0: more than the caches hold
+  std::function<void(std::string_view)> said = {};  // called with a description before each step
+  double seconds = 8;                               // time limit; settings not decided by then keep their values
 };
 
-// Starts from the profile that the processor's family has and decides one thing after the other, by what a GELU, a
-// softmax and a layer norm of tensors larger than the caches take, and a row times quantised weights that no cache
-// holds. Candidates run in turn, so that a machine that drifts drifts for all, and the fastest time of each counts.
-// The profile that there is runs twice in every turn: what its own times differ by is noise, and only what is faster
-// by more than that, and by 2 % (streams of weights: 5 %), and nowhere slower, changes anything. Some ten seconds at
-// most; needs a C compiler or LLVM, and memory for a dozen such tensors. Nothing is kept: see keep_profile().
+// Tunes the machine profile. Starts from default_machine() and decides one setting after another by timing GELU,
+// softmax and layer norm of tensors larger than the caches, and a row times quantized weights that no cache holds.
+// Candidates run in turn, so clock drift affects all of them equally, and each candidate's fastest time counts. The
+// current profile runs twice per turn; the difference between its own times is the noise. A candidate is adopted only
+// if it is faster by more than the noise and by more than 2 % (weight streams: 5 %), and slower nowhere. Takes about
+// ten seconds at most, needs a C compiler or LLVM, and needs memory for a dozen of the tensors. Nothing is stored: see
+// keep_profile().
 Machine tune(const TuneOptions& options = {});
 
 namespace backends::cpu {
 
+// The workloads that candidates are timed with.
 enum class TuneWork : std::uint8_t { Gelu, Softmax, LayerNorm, Q8Weights, Q4Weights };
-// What is tuned. tune() has this machine, tests have others.
+// The measurements behind tune(). tune() measures this machine; tests supply their own.
 struct TuneBench {
-  // Prepares this work for each candidate; what it returns runs each of them once, in turn, and gives the seconds.
+  // Runs every candidate once, in turn, and returns their times in seconds.
   using Turn = std::function<std::vector<double>()>;
+  // Prepares a workload for each candidate.
   std::function<Turn(TuneWork work, const std::vector<Machine>& candidates)> prepare;
-  std::function<double()> now;  // in seconds
-  bool wide = false;            // are there vectors of 64 bytes to choose from?
+  std::function<double()> now;  // clock, in seconds
+  bool wide = false;            // the processor has 64-byte vectors
 };
+// Decides the profile with the measurements of `bench`.
 Machine choose_profile(const Machine& built_in, const TuneOptions& options, const TuneBench& bench);
 
 }  // namespace backends::cpu

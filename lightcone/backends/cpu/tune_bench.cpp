@@ -1,4 +1,4 @@
-// The times that a profile is decided by, taken on this machine.
+// Times the workloads by which a machine profile is decided, on this machine.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,11 +25,11 @@ using backends::cpu::TuneBench;
 using backends::cpu::TuneWork;
 using i64 = std::int64_t;
 
-constexpr i64 kWidest = 4096;  // of a row
+constexpr i64 kWidest = 4096;  // longest timed row, in elements
 constexpr i64 kMB = 1 << 20;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-// An eighth of the memory that is free: what is timed must not drive out what others have.
+// An eighth of the free memory, so that timing does not push out other processes' memory.
 i64 bytes_to_spare() {
 #if defined(_SC_AVPHYS_PAGES)
   const long pages = ::sysconf(_SC_AVPHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
@@ -53,8 +53,9 @@ class Bench {
     const i64 beyond = std::clamp<i64>(last / 2, 8 << 20, 32 << 20);
     elements_ = (o.elements > 0 ? o.elements : beyond) / kWidest * kWidest;
     if (elements_ < kWidest) throw Error("tune", "tensors of fewer than 4,096 elements tell nothing about a machine");
-    // Loops take another part of it in every run, and weights all of it, of which each candidate has its own: with the
-    // candidates between two runs of one, that is at least twice the last level.
+    // Each loop run reads another part of the input, and each candidate has its own copy of the weights and reads all
+    // of it. With the other candidates in between, at least twice the last-level cache is read before the same data is
+    // read again.
     const i64 all = small_ ? elements_ * 4 : std::min(std::clamp(2 * last, 128 * kMB, 512 * kMB), spare);
     input_ = Memory(static_cast<std::size_t>(std::max(elements_ * 4, all)));
     auto* x = reinterpret_cast<float*>(input_.data());
@@ -69,13 +70,13 @@ class Bench {
 
   int threads_;
   std::shared_ptr<Parallel> parallel_;
-  bool small_;  // a test's wish
+  bool small_;  // a test asked for small tensors
   i64 elements_ = 0;
   std::size_t runs_ = 0;
   Memory input_;
 };
 
-// Reads "x"; "a" is a row of kWidest numbers.
+// The graph of a workload. It reads "x"; for weights also "a", one row of kWidest numbers.
 Graph Bench::graph(TuneWork w) const {
   Graph g;
   const auto input = [&](i64 columns) { return g.input("x", {elements_ / columns, columns}); };
@@ -84,7 +85,7 @@ Graph Bench::graph(TuneWork w) const {
     case TuneWork::Softmax: g.output("y", softmax(input(kWidest), -1)); break;
     case TuneWork::LayerNorm: g.output("y", layer_norm(input(1024), {1024})); break;
     case TuneWork::Q8Weights:
-    case TuneWork::Q4Weights: {  // a row times weights, as in decoding
+    case TuneWork::Q4Weights: {  // one row times weights, as in decoding
       const Tensor x = g.parameter("x", {weight_rows(w), row_bytes(w)}, DType::U8);
       g.output("y", linear(g.input("a", {1, kWidest}), prim::dequantize(x, format(w))));
       break;

@@ -13,8 +13,8 @@ namespace {
 using lowering::Attention;
 
 using i64 = std::int64_t;
-constexpr i64 kBlocks = 32;      // with fewer, the keys are split
-constexpr i64 kLeastKeys = 256;  // of a split
+constexpr i64 kBlocks = 32;      // with fewer blocks, the keys are split
+constexpr i64 kLeastKeys = 256;  // minimum keys per split
 
 const AttentionTable& table(const Target& target, Precision precision) {
   if (precision == Precision::Medium && bf16_dots_are_fast(target)) return kAttentionAvx512Bf16;
@@ -26,7 +26,7 @@ const AttentionTable& table(const Target& target, Precision precision) {
   }
 }
 
-// One run: numbers for everything.
+// A run of the kernel, with all sizes as numbers.
 struct Job {
   const AttentionTable* table;
   const Attention* plan;
@@ -34,8 +34,8 @@ struct Job {
   AttentionProblem problem;
   std::span<const void* const> in;
   float *out, *partial, *scratch;
-  i64 batches, rows;            // of the whole result
-  i64 blocks, splits, stretch;  // blocks of a batch, splits of the keys, keys of a split
+  i64 batches, rows;            // for the whole result
+  i64 blocks, splits, stretch;  // blocks per batch, splits of the keys, keys per split
   i64 worker_floats;
 };
 
@@ -43,7 +43,7 @@ struct Offsets {
   i64 q, k, v, k_scale, v_scale, out;
   std::array<i64, kAttentionSteps> step;
 };
-// Adds where element `index` of the axes [from, to) lies.
+// Adds the offsets of element `index` of axes [from, to) to `at`.
 void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
   for (int i = to; i-- > from;) {
     const auto& a = j.layout.axis[static_cast<std::size_t>(i)];
@@ -94,7 +94,7 @@ void attend(void* arg, int task, int worker) {
   j.table->block(b);
 }
 
-// Brings the splits of a block together.
+// Combines the partial results of a block's splits.
 void combine(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 block = task, width = j.layout.width, step = width + 2;

@@ -13,7 +13,7 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kBlockScores = 24576;  // of a block of queries, about: it and what belongs to it stay in the cache
+constexpr i64 kBlockScores = 24576;  // scores per block of queries, about, so that the block stays in the cache
 constexpr i64 kMostQueries = 96, kMostKeys = 1 << 20;
 constexpr int kMaskAxes = 8;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
@@ -26,13 +26,13 @@ const AttentionGradientsTable& table(Isa isa) {
   }
 }
 
-// One run: everything in numbers.
+// The sizes of one run.
 struct Sizes {
   i64 batch, heads, kv, queries, keys, depth, width;
   i64 padded() const { return round_up(keys, 64); }
-  i64 row() const { return padded() + 16; }  // of scores: rows that are no power of two apart
+  i64 row() const { return padded() + 16; }  // stride of score rows; not a power of two
   i64 block(i64 mr) const { return std::clamp(kBlockScores / row(), mr, kMostQueries) / mr * mr; }
-  // A worker's memory: keys and values turned round, scores and slopes of a block.
+  // Scratch per worker: transposed keys and values, then scores and slopes of a block.
   i64 floats(i64 mr) const { return padded() * (depth + width) + 2 * block(mr) * row(); }
 };
 
@@ -69,9 +69,9 @@ class AttentionGradientsKernel final : public HostKernel {
     const std::byte* mask;
     std::span<const i64> mask_sizes;  // extent and stride of each axis of [..., h, s, t]
     float *dq, *dk, *dv, *scratch;
-    i64 worker;  // floats
+    i64 worker;  // scratch per worker, in floats
   };
-  struct Head {  // of queries, with what its key head has
+  struct Head {  // a query head and its key head
     const float *q, *k, *v, *g;
     float *dq, *dk, *dv;
     const float *k_turned, *v_turned;
@@ -87,7 +87,7 @@ class AttentionGradientsKernel final : public HostKernel {
   const AttentionGradientsTable& t_;
   std::vector<Dim> sizes_;
   std::vector<i64> most_, offsets_;
-  std::size_t axes_ = 0;  // of the mask, those of [..., h, s, t]
+  std::size_t axes_ = 0;  // axes of the mask, those of [..., h, s, t]
   float scale_ = 1;
   bool causal_ = false;
   Dim flops_;
@@ -115,7 +115,7 @@ const std::byte* AttentionGradientsKernel::mask_row(const Job& j, i64 head, i64 
   return p;
 }
 
-// [rows][n] -> panels of 64 rows, [n][64], zeros behind the last.
+// Transposes [rows][n] to panels of 64 rows, [n][64], padded with zeros.
 void turn_round(const float* from, i64 rows, i64 n, float* to) {
   for (i64 r0 = 0; r0 < rows; r0 += 64, to += 64 * n) {
     const i64 some = std::min<i64>(64, rows - r0);
@@ -134,13 +134,14 @@ bool finite(const float* p, i64 n) {
   return std::all_of(sum, sum + 16, [](float v) { return v == 0; });
 }
 
-// Some queries against the keys they see. false: a row of scores is not finite, and what was left out counts.
+// Processes some queries against the keys they see. Returns false if a row of scores is not finite, so that skipped
+// products matter.
 bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64 rows, bool all) const {
   const Sizes& n = j.n;
   const i64 mr = t_.mr, row = n.row(), vector = t_.width;
-  const auto seen = [&](i64 r) {  // keys of the tile that ends before query r; a tile of keys may begin behind the last
-    return all || !causal_ ? n.keys : std::min(n.keys, r + mr);
-  };
+  // Keys that a tile of queries ending before query r sees, plus a tile, because a tile of keys may extend past the
+  // last.
+  const auto seen = [&](i64 r) { return all || !causal_ ? n.keys : std::min(n.keys, r + mr); };
   for (i64 panel = 0; panel < n.keys; panel += 64)
     for (i64 r = 0; r < rows; r += mr) {
       const i64 m = std::min(mr, rows - r), end = round_up(seen(first + r + m), vector);
@@ -236,7 +237,7 @@ void AttentionGradientsKernel::run(const HostLaunch& l) const {
   if (axes_ > 0) j.mask = static_cast<const std::byte*>(l.in[4]);
   j.worker = j.n.floats(t_.mr);
   const Sizes& n = j.n;
-  if (n.batch * n.kv * n.keys * n.queries * n.depth * n.width == 0) {  // sums of nothing
+  if (n.batch * n.kv * n.keys * n.queries * n.depth * n.width == 0) {  // empty sums
     std::fill_n(j.dq, n.batch * n.heads * n.queries * n.depth, 0.0f);
     std::fill_n(j.dk, n.batch * n.kv * n.keys * n.depth, 0.0f);
     std::fill_n(j.dv, n.batch * n.kv * n.keys * n.width, 0.0f);

@@ -1,6 +1,6 @@
-// Which convolutions have their channels last. A value's axes are put in another order and its readers see it through
-// the view that puts them back, so nothing is moved: what is elementwise behind such a convolution follows it, the
-// next convolution reads channels that lie side by side, and who wants the old order copies.
+// Selects convolutions that are computed channels-last. The axes of a value are permuted, and its readers see it
+// through the inverse view, so no data is moved: elementwise consumers adopt the layout, the next convolution reads
+// contiguous channels, and a reader that needs the original order copies.
 #include <algorithm>
 #include <set>
 
@@ -16,7 +16,7 @@ using lowering::Factors;
 using lowering::filters_parameter;
 using lowering::linear;
 
-// All axes in their order, `axis` behind them.
+// The axis order that moves `axis` to the end.
 std::vector<int> behind(std::size_t rank, int axis) {
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(rank); ++i)
@@ -31,8 +31,8 @@ std::vector<int> inverse(const std::vector<int>& order) {
   return back;
 }
 
-// Could it be a convolution of images with weights that are known when they are loaded? Cheap, for it is asked of every
-// node of every graph.
+// Returns whether a sum may be a convolution of images with weights known at load time. This must be cheap, because it
+// is evaluated for every node of every graph.
 bool candidate(const Graph& g, const Node& sum) {
   if (sum.op != Op::SumReduce || sum.shape.size() < 4) return false;
   const Node& mul = g[sum.in[0].node];
@@ -40,8 +40,8 @@ bool candidate(const Graph& g, const Node& sum) {
                                           [&](const Edge& e) { return filters_parameter(g, e.node).has_value(); });
 }
 
-// The axis of output channels of a convolution: the only one that the weights, a parameter, have. The image has it,
-// too, where the convolution is depthwise.
+// The axis of output channels of a convolution: the only axis of the result on which the weights, a parameter, depend.
+// In a depthwise convolution the image depends on it too.
 std::optional<int> channels(const Graph& g, NodeId id, const Factors& s) {
   const int weight = filters_parameter(g, s.edge[0].node) ? 0 : 1;
   const auto in_weight = s.at[weight].offset.symbols();
@@ -55,7 +55,7 @@ std::optional<int> channels(const Graph& g, NodeId id, const Factors& s) {
   return axis;
 }
 
-// The convolution `id` written with its channels last, seen as before; nothing where that cannot be computed.
+// The convolution `id` computed channels-last, viewed in its original order; nullopt if that is not possible.
 std::optional<Edge> written_last(Graph& g, NodeId id, const Target& target) {
   const auto s = factors(g, id);
   const Node sum = g[id];
@@ -75,7 +75,7 @@ std::optional<Edge> written_last(Graph& g, NodeId id, const Target& target) {
   return made.permute(inverse(order)).edge();
 }
 
-// Does a convolution with channels last find them side by side in its image?
+// Returns whether a channels-last convolution finds contiguous channels in its image.
 bool reads_channels(const Graph& g, NodeId id, const Target& target) {
   const auto s = factors(g, id);
   const auto c = s ? find_convolution(g, *s, target) : std::nullopt;
@@ -83,7 +83,7 @@ bool reads_channels(const Graph& g, NodeId id, const Target& target) {
   return !shape || !shape->copy || shape->channel_step == 1;
 }
 
-// The axis whose elements lie side by side where an edge reads them.
+// The axis along which an edge reads contiguous elements.
 std::optional<int> contiguous_axis(const Edge& e) {
   const std::vector<Dim> symbols = index_symbols(e.view.shape());
   const auto l = linear(e.view.locate(symbols).offset, symbols);
@@ -93,8 +93,8 @@ std::optional<int> contiguous_axis(const Edge& e) {
   return axis;
 }
 
-// A sum over pixels whose channels lie side by side, with the channels of its result so too: it is taken over vectors
-// of them, and not over numbers that lie apart.
+// A reduction over pixels with contiguous channels, whose result keeps contiguous channels: it sums vectors of channels
+// instead of strided elements.
 std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& last) {
   if (info(n.op).kind != Kind::Reduce || !last.contains(n.in[0].node) || candidate(g, n)) return std::nullopt;
   const auto axis = contiguous_axis(n.in[0]);
@@ -117,10 +117,10 @@ bool may_keep_channels_last(const Graph& g) {
 
 std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16) {
   if (!may_keep_channels_last(g)) return std::nullopt;
-  std::set<NodeId> last;      // of the new graph
-  double gain = 0, keep = 0;  // work of convolutions that gain, and of those that Winograd makes faster as they are
+  std::set<NodeId> last;      // channels-last nodes of the new graph
+  double gain = 0, keep = 0;  // work of convolutions that gain, and of those faster as they are
   int turns = 0;
-  bool stuck = false;  // a convolution in groups, for one, would read pixels that lie apart
+  bool stuck = false;  // a convolution without a channels-last form would read strided pixels
   Graph made = copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     if (info(n.op).kind == Kind::Elementwise && n.shape.size() > 2) {
       std::optional<int> axis;

@@ -14,17 +14,17 @@ using i64 = std::int64_t;
 
 namespace {
 
-constexpr i64 kNarrowest = 8;          // the smallest nr
-constexpr i64 kMostTaskPixels = 1024;  // of a task, whatever the caches
-constexpr i64 kPackStrip = 12;         // cycles that packing a strip of pixels takes for each tap
-constexpr i64 kTaskCost = 20;          // what a task costs beside, for each tap
+constexpr i64 kNarrowest = 8;          // smallest nr of any instruction set
+constexpr i64 kMostTaskPixels = 1024;  // pixels per task, whatever the cache sizes
+constexpr i64 kPackStrip = 12;         // cycles per tap for packing a strip of pixels
+constexpr i64 kTaskCost = 20;          // overhead of a task, in cycles per tap
 
-// Products whose weights are the same follow each other: `images` of each of `groups`.
+// A run of the direct algorithm. Products with the same weights are adjacent: `images` products for each group.
 struct DirectJob {
   const ConvRun* run;
   float* scratch;
-  i64 images, strips;     // of a group; of an image
-  i64 strips_task, rows;  // of a task
+  i64 images, strips;     // images per group; strips per image
+  i64 strips_task, rows;  // strips and rows per task
 };
 
 void direct_task(void* arg, int task, int worker) {
@@ -44,8 +44,9 @@ void direct_task(void* arg, int task, int worker) {
   direct_part(*j.run, spans, count, row, std::min(j.rows, b.rows - row), j.scratch + worker * direct_floats(*j.run));
 }
 
-// How many strips and rows a task has: what takes the least time, in cycles of a core that multiplies two
-// vectors in each. A task packs its image, and its weights where they are not yet; the last ones wait.
+// Chooses the strips and rows per task that take the least time, in cycles of a core that multiplies two vectors per
+// cycle. A task packs its image, and its weights unless they were packed at load time; the model rounds up to whole
+// waves of tasks.
 void split(DirectJob& j, int workers) {
   const ConvProblem& b = j.run->base;
   const i64 mr = j.run->t->mr, panels = ceil_div(b.rows, mr), strips = j.images * j.strips, groups = j.run->groups();
@@ -109,7 +110,7 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
         for (i64 c = s->begin; c < s->end; c += t.nr, from += t.nr * depth)
           t.tile(panel, from, depth, s->p.out + r * base.out_row + c, base.out_row, height,
                  std::min<i64>(t.nr, s->end - c), k > 0);
-      for (const Span* s = spans; s != spans + count && k + depth == base.depth; ++s)  // while they are in L1
+      for (const Span* s = spans; s != spans + count && k + depth == base.depth; ++s)  // while the rows are in L1
         run.finish(s->p, r, height, s->begin, s->end);
     }
   }
@@ -210,8 +211,8 @@ class ConvolutionKernel final : public HostKernel {
   ConvAlgorithm way_;
   std::vector<Dim> sizes_;
   ConvRun largest_;
-  bool slides_;  // the scratch is for that, too
-  i64 taps_;     // bytes
+  bool slides_;  // the scratch has room for slide()
+  i64 taps_;     // bytes of the array of taps
 };
 
 constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
@@ -258,7 +259,7 @@ void ConvolutionKernel::fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) c
   p.taps = taps;
 }
 
-// Rows of the image that lie behind each other and need no padding are one row.
+// Merges rows of pixels that are contiguous in the image and need no padding into one row.
 void join_pixels(ConvProblem& p) {
   const auto free = [&](int j) { return p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar; };
   for (int j = kSpatial - 1; j-- > 0;) {

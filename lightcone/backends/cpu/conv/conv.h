@@ -1,8 +1,8 @@
-// Convolutions of f32 with pixels last (NCHW).
+// Convolutions of f32 with contiguous pixels (NCHW).
 //
-// Two ways to compute them. The direct one is a matrix product, weights[rows, taps] times
-// image[taps, pixels], whose second factor exists only as packed strips of pixels; padding is zeros
-// written while packing. The other is Winograd's F(4x4, 3x3), 4 multiplications for 16.
+// There are two algorithms. The direct one is a matrix product, weights[rows, taps] times image[taps, pixels]; the
+// second factor exists only as packed strips of pixels, and padding becomes zeros in them. The other one is Winograd's
+// F(4x4, 3x3), which takes 4 multiplications instead of 16.
 #pragma once
 
 #include <array>
@@ -27,101 +27,113 @@ using lowering::kSpatial;
 // Winograd's F(4x4, 3x3): 4 x 4 results from products at 6 x 6 points.
 inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoints = kWinogradSide * kWinogradSide;
 
-// How this CPU computes a convolution.
+// A convolution and the choices for computing it.
 struct ConvPlan : lowering::Convolution {
-  bool packed = false;                             // weight_node holds panels, as pack_weights_kernel makes them
-  bool filter_gradient = false;                    // sums over pixels: filter_gradient.h
-  bool bf16 = false;                               // with channels last, multiplied in bf16: nhwc_bf16.h
-  std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // in bf16, and weight_node as pack_nchw_bf16_kernel makes it
+  bool packed = false;                             // weight_node is packed by pack_weights_kernel()
+  bool filter_gradient = false;                    // a sum over pixels: filter_gradient.h
+  bool bf16 = false;                               // channels-last, multiplied in bf16: nhwc_bf16.h
+  std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // in bf16, weight_node packed by pack_nchw_bf16_kernel()
 };
-// A convolution that one of the kernels here computes.
+// Matches a convolution that one of the kernels here computes; nullopt if there is none.
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target);
 
-enum class ConvAlgorithm : std::uint8_t { Direct, Cheapest, Winograd };  // the last: wherever the shape allows it
+// Winograd uses F(4x4, 3x3) wherever the shape allows it; Cheapest decides by sizes.
+enum class ConvAlgorithm : std::uint8_t { Direct, Cheapest, Winograd };
+// Makes the kernel of an NCHW convolution, depthwise ones included. `epilogue` may be null.
 std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvAlgorithm way,
                                                std::shared_ptr<const Epilogue> epilogue, const Target& target,
                                                const Blocking& blocking = Blocking());
 
-// Weights as the micro-kernels read them: of each group, panels of mr rows, [depth][mr], and nothing is
-// larger but the last panel. Both ways start from them. Packed once, when a parameter is loaded.
+// Filters packed as the microkernels read them, once, when a parameter is loaded. The layout per group is panels of mr
+// rows, [depth][mr]; only the last panel is padded. Both algorithms read it.
 struct PackedFilters {
-  std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // as they lie in the parameter
-  std::vector<std::array<std::int64_t, 2>> sums, outer;               // extent, stride; innermost last
-  bool channels_last = false;                                         // panels are of nhwc.h
-  bool bf16 = false;                                                  // of pairs in bf16: nhwc_bf16.h
+  std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // offset, extents and row stride in the parameter
+  std::vector<std::array<std::int64_t, 2>> sums, outer;               // {extent, stride} of the axes, innermost last
+  bool channels_last = false;                                         // panels of nhwc.h
+  bool bf16 = false;                                                  // panels of bf16 pairs: nhwc_bf16.h
+  // Element type of the parameter.
   WeightType stored = WeightType::F32;
-  int panel(const Target& target) const;                           // its rows
-  std::int64_t words() const { return (sums.back()[0] + 1) / 2; }  // of the channels in bf16
+  // Rows of a panel.
+  int panel(const Target& target) const;
+  // Words (bf16 pairs) of the channels of one tap.
+  std::int64_t words() const { return (sums.back()[0] + 1) / 2; }
   std::int64_t group_floats(std::int64_t mr) const { return (rows + mr - 1) / mr * mr * depth; }
-  std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }  // a vector is wider than a row
+  // Size of the packed filters. The padding is for vector accesses wider than a row.
+  std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }
   auto operator<=>(const PackedFilters&) const = default;
 };
-// Of a parameter that is worth packing; nothing where an extent is symbolic.
+// How to pack the filters of `c`; nullopt if they are not a parameter worth packing or an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target);
+// Makes the kernel that packs a parameter.
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target);
 
 // ---- running -----------------------------------------------------------------------------------
 
-// One summed element.
+// A summed element of a window.
 struct Tap {
-  std::int64_t image, weight;    // offsets
-  std::int64_t shift[kSpatial];  // of the coordinates
+  std::int64_t image, weight;    // offsets in elements
+  std::int64_t shift[kSpatial];  // added to the pixel's coordinates
 };
 
-// One product: a group of an image.
+// A matrix product: one group of one image.
 struct ConvProblem {
   const float *image = nullptr, *weight = nullptr;
-  const float* packed = nullptr;  // the group's panels of weights, where they are packed
+  const float* packed = nullptr;  // the group's packed panels of weights, or null
   float* out = nullptr;
   std::int64_t rows = 1, weight_row = 0, out_row = 0;
-  std::int64_t pixels = 1;  // all of them
+  std::int64_t pixels = 1;  // in total
   std::int64_t extent[kSpatial], image_step[kSpatial], step[kSpatial], lo[kSpatial], hi[kSpatial];
   const Tap* taps = nullptr;
   std::int64_t depth = 0;
-  bool neighbours = false;  // the taps of a row of weights lie side by side
+  bool neighbours = false;  // the taps of a filter row are contiguous
 };
 
-// A tile of Winograd's: where it starts, which of its pixels exist.
+// A tile of Winograd's algorithm: its addresses, and which of its pixels exist.
 struct WinogradTile {
   const float* image;
   float* out;
   std::int64_t top, bottom, left, right;  // rows and columns of the 6x6 that may be read
-  std::int64_t down, across;              // of the 4x4 that are written, 0 behind the last tile
+  std::int64_t down, across;              // rows and columns of the 4x4 that are written; 0 past the last tile
 };
 
-// One instruction set's functions.
+// Functions per instruction set.
 struct ConvTable {
   int mr, nr;
-  // weights [row, row + rows) x taps [k, k + depth) -> [depth][mr]
+  // Packs weights [row, row + rows) x taps [k, k + depth) to [depth][mr].
   void (*pack_weights)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
                        float* to);
-  // pixels [first, first + columns) x taps [k, k + depth) -> strips [depth][nr]
+  // Packs pixels [first, first + columns) x taps [k, k + depth) to strips [depth][nr].
   void (*pack_image)(const ConvProblem& p, std::int64_t first, std::int64_t columns, std::int64_t k, std::int64_t depth,
                      float* to);
-  // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr]
+  // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr].
   void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
                std::int64_t columns, bool add);
-  // The same over an image whose row for tap k begins at b + at[k]: whole vectors, which may be wider than the
-  // columns. `next`: weights that will be wanted soon.
+  // As `tile`, over an image whose row for tap k begins at b + at[k]. Whole vectors are written, which may exceed the
+  // columns. `next` points to weights that are prefetched.
   void (*slide)(const float* a, const float* next, const float* b, const std::int64_t* at, std::int64_t depth, float* c,
                 std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
-  // n elements, `step` apart, zeros for those outside of [begin, end); whole vectors are written
+  // Copies n elements, `step` apart, with zeros outside [begin, end). Whole vectors are written.
   void (*copy_row)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t n,
                    float* to);
-  // Winograd's transforms. Filters of rows [row, row + rows <= mr) and channels [first, first + depth)
-  // -> [36][depth][mr], `stride` apart; `lanes` tiles side by side, element i at [i * stride]. The first
-  // two say whether every number was finite and small enough to be mixed.
+  // Number of tiles that Winograd's transforms below process at once. Element i of their 36 results is at [i * stride].
   int lanes;
+  // Transforms filters of rows [row, row + rows <= mr) and channels [first, first + depth) to [36][depth][mr]. Returns
+  // false if a number is infinite, NaN or too large for the transform.
   bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
                      float* to, std::int64_t stride);
+  // Transforms `lanes` tiles of the channel at `offset`, with the strides `down` and `across` between pixels. Returns
+  // false as weights_in does.
   bool (*image_in)(const WinogradTile* at, std::int64_t offset, std::int64_t down, std::int64_t across, float* to,
                    std::int64_t stride);
+  // Transforms `lanes` tiles of products back and writes them to the tiles' outputs at `offset`, with rows of `width`
+  // floats.
   void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
 };
 extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512, kConvNeon;
+// The table of an instruction set.
 const ConvTable& conv_table(Isa isa);
 
-// A kernel's sizes in numbers, and where it works.
+// A run of a convolution kernel, with all sizes as numbers.
 struct ConvRun {
   struct Axis {
     std::int64_t extent, image, weight, out;
@@ -129,49 +141,59 @@ struct ConvRun {
   static constexpr int kOuter = 16;
   Axis outer[kOuter];
   int axes = 0;
-  std::int64_t count = 1;         // of products
+  std::int64_t count = 1;         // number of products
   std::int64_t packed_group = 0;  // floats of a group's packed weights
-  ConvProblem base;               // of the first
+  ConvProblem base;               // the first product
   const ConvPlan* shape = nullptr;
-  std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // of shape->sums
+  std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // extents and image strides of shape->sums
   const ConvTable* t = nullptr;
   Blocking blocking{};
   const HostLaunch* launch = nullptr;
   const Epilogue* epilogue = nullptr;
   const std::int64_t* epilogue_sizes = nullptr;
 
-  std::int64_t images() const;  // products that share their weights
+  // Number of products that share their weights.
+  std::int64_t images() const;
   std::int64_t groups() const;
+  // The product of one group and one image.
   ConvProblem problem(std::int64_t group, std::int64_t image) const;
-  // Rows [row, row + rows) of a product are complete for pixels [begin, end).
+  // Runs the epilogue on rows [row, row + rows) of a product, which are complete for pixels [begin, end).
   void finish(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
 };
 
-// The direct way: rows of products that share their weights, and some pixels of each.
-inline constexpr std::int64_t kDepth = 320;  // taps packed at a time: it decides bits
-// Pixels of a task, at most, every span rounded up to nr: packed they take five eighths of the second-level cache.
+// Taps packed at a time by the direct algorithm, at most. The value affects the bits of results.
+inline constexpr std::int64_t kDepth = 320;
+// Maximum pixels of a task, each span rounded up to nr: packed, they take five eighths of L2.
 std::int64_t direct_pixels(const Blocking& b);
+// Pixels [begin, end) of a product.
 struct Span {
   ConvProblem p;
   std::int64_t begin, end;
 };
-std::int64_t direct_floats(const ConvRun& run);  // scratch of one worker
+// Scratch per worker of the direct algorithm, in floats.
+std::int64_t direct_floats(const ConvRun& run);
+// Computes rows [row, row + rows) of the given spans, which share their weights.
 void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::int64_t row, std::int64_t rows,
                  float* scratch);
 
-// Taps multiplied at a time, the same for every way and split: it decides bits.
+// Taps multiplied at a time. It is the same for all algorithms and splits, because it affects the bits of results.
 std::int64_t depth_step(std::int64_t depth);
 
-// The direct way without packed strips: one copy of the image, padded and with the phases of a stride apart,
-// in which every tap is a shift. For images whose windows overlap, and for small ones.
+// Returns whether slide() pays: for images whose windows overlap, and for small images.
 bool slide_pays(const ConvRun& run);
+// Scratch of slide(), in floats; 0 if the convolution cannot slide.
 std::int64_t slide_floats(const ConvRun& largest, int workers);
+// The direct algorithm without packed strips: the image is copied once, padded and separated into the phases of its
+// stride, so that every tap is a shift.
 void slide(const ConvRun& run, float* scratch);
 
-// Winograd: is the shape one it can do; is it worth it for these sizes; do it.
+// Returns whether Winograd's algorithm can compute the shape.
 bool winograd_fits(const ConvPlan& c);
+// Returns whether Winograd's algorithm is faster for these sizes.
 bool winograd_pays(const ConvRun& run);
+// Scratch of winograd(), in floats.
 std::int64_t winograd_floats(const ConvRun& run, int workers);
+// Computes the convolution by Winograd's algorithm.
 void winograd(const ConvRun& run, float* scratch);
 
 }  // namespace lc::backends::cpu

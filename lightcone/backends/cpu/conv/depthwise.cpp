@@ -1,5 +1,6 @@
-// Depthwise convolution with pixels side by side. A task copies the rows of a plane that some rows of the output read,
-// with their padding around them and the phases of a stride apart; there every tap is a shift and nothing is a corner.
+// Depthwise convolution with contiguous pixels (NCHW). A task copies the rows of a plane that some output rows read,
+// with padding around them and separated into the phases of the stride. In the copy every tap is a shift, and borders
+// need no special code.
 #include "lightcone/backends/cpu/conv/depthwise.h"
 
 #include <algorithm>
@@ -12,17 +13,17 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kMostFilters = 4;  // of a plane: more are a product of matrices
+constexpr i64 kMostFilters = 4;  // filters per plane; more are a matrix product
 constexpr i64 kMostTaps = 1 << 10;
-constexpr i64 kMostCopied = 1 << 15;  // floats that one row of the output may need
+constexpr i64 kMostCopied = 1 << 15;  // floats that one output row may need
 constexpr i64 kGroup = 16;            // small bands that are copied at a time
-constexpr i64 kTask = 1 << 14;        // multiplications worth handing to a thread
-constexpr i64 kTasks = 4;             // of a worker, about
+constexpr i64 kTask = 1 << 14;        // multiplications worth a task
+constexpr i64 kTasks = 4;             // tasks per worker, about
 
 bool is_padded(const ConvPlan::Pixel& p) { return !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar)); }
 
-// Which of the sums moves along which axis of pixels, y or x: padding says it, else the order of strides does. -1:
-// none.
+// Finds which sum moves along which pixel axis, y or x: by the padding's coordinates, else by the order of the strides.
+// sum_of is -1 for an axis without a sum. Returns false if the sums are no windows.
 bool find_windows(const ConvPlan& c, int (&sum_of)[kSpatial]) {
   std::vector<int> unknown;
   std::fill(std::begin(sum_of), std::end(sum_of), -1);
@@ -62,7 +63,7 @@ bool find_axis(const ConvPlan::Pixel& p, const ConvPlan::Sum* s, int j, Depthwis
     if (!tap || !weight || *tap <= 0) return false;
     stride = *tap, a.taps = *s->extent.constant(), a.weight = *weight;
   }
-  if (is_padded(p) || p.step != 0) {  // coordinates are given
+  if (is_padded(p) || p.step != 0) {  // coordinates are explicit
     if (p.step < 0 || (p.step == 0 && a.extent > 1)) return false;
     a.step = std::max<i64>(p.step, 1);
     a.dilation = s ? s->dilation[j] : 0;
@@ -75,7 +76,7 @@ bool find_axis(const ConvPlan::Pixel& p, const ConvPlan::Sum* s, int j, Depthwis
   if (a.extent > 1 && *image == 0) return false;
   a.unit = std::max<i64>(std::gcd(a.extent > 1 ? *image : 0, stride), 1);
   a.step = a.extent > 1 ? *image / a.unit : 1, a.dilation = stride / a.unit;
-  if (s && a.dilation >= a.step * a.extent && a.extent > 1) return false;  // no window: taps that never meet
+  if (s && a.dilation >= a.step * a.extent && a.extent > 1) return false;  // not a window: taps never overlap
   a.lo = 0, a.hi = a.span();
   return true;
 }
@@ -89,11 +90,11 @@ bool find_axes(const ConvPlan& c, Depthwise& d) {
 
 // The copy of the rows that a task reads.
 struct Copy {
-  i64 phases, phase, row;  // of a row: how many, floats of one and of all
-  i64 height = 1;          // rows of the output that a task has, at most
+  i64 phases, phase, row;  // phases per row; floats of a phase; floats of a row
+  i64 height = 1;          // output rows per task, at most
   i64 rows(const Depthwise& d, i64 of) const { return (of - 1) * d.y.step + d.y.reach() + 1; }
 };
-// A task's rows have about `most` floats: they stay in the first-level cache.
+// Chooses the copy's sizes such that it has about `most` floats and stays in L1.
 Copy copy_of(const Depthwise& d, i64 width, i64 most) {
   Copy c{std::min(d.x.step, d.x.reach() + 1), 0, 0};
   c.phase = round_up(round_up(d.x.extent, width) + d.x.reach() / d.x.step + 1, 16);
@@ -136,12 +137,12 @@ class DepthwiseKernel final : public HostKernel {
   struct Band {
     const float *image, *weight;
     float* out;
-    i64 begin, end;  // rows
+    i64 begin, end;  // range of rows
   };
   struct Job {
     const DepthwiseKernel& k;
     const HostLaunch& l;
-    i64 bands, units, each;  // rows of a plane are cut into bands; a task has `each` of all
+    i64 bands, units, each;  // bands of rows per plane; bands in total; bands per task
   };
   i64 copied() const { return round_up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
   i64 worker_floats() const { return group_ * copied() + round_up(d_.taps(), 16); }
@@ -154,15 +155,15 @@ class DepthwiseKernel final : public HostKernel {
   Depthwise d_;
   std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
-  i64 near_;  // floats
+  i64 near_;  // L1 budget, in floats
   Copy copy_;
-  i64 group_ = 1;  // bands that are copied before they are computed: what was just stored is slow to load otherwise
+  i64 group_ = 1;  // bands copied before any is computed: loads of data just stored are slow
   std::size_t outer_ = 0;
   std::vector<Dim> sizes_;
   Dim flops_;
-  std::vector<i64> at_, weight_at_;           // of each tap across, in a row of the copy; of each tap
-  std::vector<DepthwiseTable::Rows> phases_;  // of the rows that exist
-  bool neighbours_ = true;                    // the weights of a filter lie side by side
+  std::vector<i64> at_, weight_at_;           // offset of a tap across, in a row of the copy; weight offset of a tap
+  std::vector<DepthwiseTable::Rows> phases_;  // per phase, for rows inside the image
+  bool neighbours_ = true;                    // the weights of a filter are contiguous
 };
 
 void DepthwiseKernel::find_taps() {
@@ -228,7 +229,7 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
   }
 }
 
-// Planes that lie behind each other are finished together, where they are whole.
+// Runs the epilogue on bands. Whole planes that are consecutive in memory are processed together.
 void DepthwiseKernel::finish(const HostLaunch& l, const Band* bands, i64 count) const {
   auto* whole = static_cast<float*>(l.out);
   const i64 pixels = d_.pixels(), together = d_.out_row == pixels || d_.filters == 1 ? d_.filters : 1;

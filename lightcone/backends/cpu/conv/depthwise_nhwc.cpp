@@ -1,5 +1,5 @@
-// Depthwise convolution with channels last: vectors are channels, and a tap of a pixel is an address; outside of the
-// image it is that of zeros.
+// Depthwise convolution, channels-last: vectors are channels, and a tap of a pixel is an address. Taps outside the
+// image point to zeros.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
@@ -11,10 +11,10 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kSegment = 16;         // pixels whose taps' addresses are found at a time
-constexpr i64 kAddresses = 1 << 10;  // at most
-constexpr i64 kTaskWork = 1 << 14;   // multiplications worth handing to a thread
-constexpr i64 kTasksOfWorker = 4;    // of a worker, about
+constexpr i64 kSegment = 16;         // pixels whose tap addresses are computed at a time
+constexpr i64 kAddresses = 1 << 10;  // maximum addresses
+constexpr i64 kTaskWork = 1 << 14;   // multiplications worth a task
+constexpr i64 kTasksOfWorker = 4;    // tasks per worker, about
 
 class DepthwiseNhwcKernel final : public HostKernel {
  public:
@@ -50,7 +50,7 @@ class DepthwiseNhwcKernel final : public HostKernel {
   void segment(const HostLaunch& l, i64 first, i64 count) const;
 
   Depthwise d_;
-  i64 batch_;  // floats of an image
+  i64 batch_;  // floats between images
   std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
   i64 nr_, segment_;
@@ -58,7 +58,7 @@ class DepthwiseNhwcKernel final : public HostKernel {
   Dim flops_;
 };
 
-// Of each tap of each pixel, [tap][segment].
+// Computes the address of each tap of each pixel, [tap][segment].
 void DepthwiseNhwcKernel::addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const {
   const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
   const auto* zeros = reinterpret_cast<const float*>(l.scratch);

@@ -11,11 +11,11 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTilePixels = 128;           // that a tile adds up before it adds to memory: it decides bits
-constexpr i64 kMostBlockPixels = 1 << 12;  // of a block
-constexpr i64 kBlockFloats = 1 << 18;      // of both factors in a block, about: all tasks read them
+constexpr i64 kTilePixels = 128;           // pixels summed before adding to memory; affects bits
+constexpr i64 kMostBlockPixels = 1 << 12;  // maximum pixels of a block
+constexpr i64 kBlockFloats = 1 << 18;      // floats of both factors per block, about; all tasks read them
 constexpr i64 kMostFilterTaps = 1 << 10;
-constexpr i64 kMostOfOne = 64;  // of an image of one channel
+constexpr i64 kMostOfOne = 64;  // maximum taps for images with one channel
 constexpr i64 kTasksOfTiles = 48;
 
 const FilterGradientTable& table(Isa isa) {
@@ -50,11 +50,11 @@ class FilterGradientKernel final : public HostKernel {
  private:
   struct Job {
     const FilterGradientKernel& k;
-    const float *rows, *columns;  // of the block's first pixel
+    const float *rows, *columns;  // the block's first pixel
     float* out;
-    i64 first, count;  // the block
+    i64 first, count;  // pixels of the block
     i64 chunk, chunks, panels;
-    i64* kept;  // by tap: how many pixels it reads
+    i64* kept;  // per tap: number of pixels that it reads
     PixelPair* pixels;
     bool add;
   };
@@ -75,7 +75,7 @@ class FilterGradientKernel final : public HostKernel {
   i64 block_ = 0, inner_ = 1, groups_ = 1;
 };
 
-// Where a pixel lies, and its part of the coordinates.
+// Offsets of a pixel in both factors, and its coordinates.
 FilterGradientShape::Pixels FilterGradientKernel::place(i64 pixel) const {
   FilterGradientShape::Pixels to;
   for (std::size_t i = s_.pixels.size(); i-- > 0;) {
@@ -98,7 +98,7 @@ FilterGradientShape::Group FilterGradientKernel::group(i64 index) const {
   return to;
 }
 
-// f(rows, columns, exists) for each pixel of the block, in floats from its first.
+// Calls f(rows, columns, exists) for each pixel of the block, with offsets in floats from the block's first pixel.
 template <class F>
 void FilterGradientKernel::each_pixel(const Job& j, i64 tap, const F& f) const {
   const FilterGradientShape::Pixels first = place(j.first), &x = s_.pixels.back();
@@ -115,7 +115,7 @@ void FilterGradientKernel::each_pixel(const Job& j, i64 tap, const F& f) const {
   }
 }
 
-// Which pixels a tap reads.
+// Lists the pixels of the block that a tap reads inside the image.
 void FilterGradientKernel::list(const Job& j, i64 tap) const {
   PixelPair *const begin = j.pixels + tap * block_, *to = begin;
   each_pixel(j, tap, [&](i64 rows, i64 columns, bool exists) {
@@ -125,7 +125,7 @@ void FilterGradientKernel::list(const Job& j, i64 tap) const {
   j.kept[tap] = to - begin;
 }
 
-// A line of taps, some rows and a panel of columns, over all pixels of the block.
+// A task: a row of taps, some rows and a panel of columns of the result, over all pixels of the block.
 void FilterGradientKernel::add(const Job& j, i64 task) const {
   const i64 down = task % s_.down.extent, chunk = task / s_.down.extent % j.chunks;
   const i64 rest = task / s_.down.extent / j.chunks, panel = rest % j.panels;
@@ -162,7 +162,7 @@ bool FilterGradientKernel::finite(const Job& j) const {
   return all;
 }
 
-// Padding is zeros: times a number that is not finite they are NaN.
+// Adds the NaN that zeros of the padding give with non-finite cotangents, which skipping them missed.
 void FilterGradientKernel::poison(const Job& j) const {
   const float* cotangent = s_.image_in_rows ? j.columns : j.rows;
   const i64 channels = s_.image_in_rows ? s_.columns : s_.rows, others = s_.image_in_rows ? s_.rows : s_.columns;
@@ -208,7 +208,7 @@ void FilterGradientKernel::run(const HostLaunch& l) const {
   }
 }
 
-// Offsets of a block's pixels fit 32 bits.
+// Returns whether the offsets of a block's pixels fit in 32 bits.
 bool fits(const FilterGradientShape& s, i64 inner) {
   i64 reach = 0;
   for (std::size_t i = 0; i < s.pixels.size(); ++i) {
@@ -228,7 +228,8 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
     known = known && v;
     return v.value_or(1);
   };
-  // Axes of the result: two of taps, channels of the image, which are its columns where those of the cotangent are not.
+  // The pixel axes of the result are two axes of taps and one of image channels. The image's channels are the columns
+  // of the result if the cotangent's are its rows.
   FilterGradientShape s;
   s.image_in_rows = c.channels_last;
   const int taps = c.channels_last ? 1 : 0, other = c.channels_last ? 0 : 2;

@@ -1,7 +1,6 @@
-// The gradient of a convolution's filters where channels lie side by side: for each tap a sum over all pixels of the
-// image's channels there times the channels of the cotangent. Both are read where they lie, so nothing is copied and
-// no window is written out; what a tap reads from the padding is left out, unless the cotangent is not finite there
-// (0 * inf).
+// The gradient of a convolution's filters, for contiguous channels: for each tap, a sum over all pixels of the image's
+// channels at the tap times the cotangent's channels. Both are read in place, so nothing is copied and no windows are
+// materialized. Taps in the padding are skipped unless the cotangent there is not finite (0 * inf is NaN).
 #pragma once
 
 #include <memory>
@@ -13,12 +12,12 @@
 
 namespace lc::backends::cpu {
 
-// Where a pixel lies in both factors, in floats from the first one of a block.
+// Offsets of a pixel in both factors, in floats from the first pixel of a block.
 struct PixelPair {
   std::int32_t rows, columns;
 };
 
-// One instruction set's functions.
+// Functions per instruction set.
 struct FilterGradientTable {
   int mr, nr;  // rows and columns of a tile
   // C[rows <= mr, columns <= nr] (+)= sum over `count` pixels of a[rows] * b[columns].
@@ -27,17 +26,18 @@ struct FilterGradientTable {
 };
 extern const FilterGradientTable kFilterGradientGeneric, kFilterGradientAvx2, kFilterGradientAvx512;
 
-// The channels of one factor are the rows of the result, those of the other its columns. Either is the image.
+// Sizes of a filter gradient. The channels of one factor are the rows of the result, those of the other its columns;
+// either factor may be the image.
 struct FilterGradientShape {
-  struct At {  // strides, or a place, in the two factors
+  struct At {  // strides, or an offset, in the two factors
     std::int64_t rows = 0, columns = 0;
   };
-  struct Taps {  // down or across: a coordinate is step * tap + what the pixel says, and exists in [lo, hi)
+  struct Taps {  // one tap axis: coordinate = step * tap + the pixel's, valid in [lo, hi)
     std::int64_t extent = 1, out = 0;
     At at;
     std::int64_t step = 0, lo = 0, hi = 0;
   };
-  struct Pixels {  // innermost last; the number of the first is a size of the run
+  struct Pixels {  // summed axes, innermost last; the first extent is a size of the run
     std::int64_t extent = 0;
     At at;
     std::int64_t down = 0, across = 0;
@@ -52,14 +52,17 @@ struct FilterGradientShape {
   std::vector<Group> groups;
   std::int64_t rows = 1, columns = 1, out_row = 0;
 };
-// Nothing where it is another convolution, or lies in memory in another way.
+// Returns the sizes; nullopt if `c` is another convolution or has another memory layout.
 std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c);
+// Makes the kernel; filter_gradient_shape(c) must succeed.
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target);
 
-// As a pass: where channels do not lie side by side, the factors of filters' gradients are copied so that they do.
+// Returns whether filter_gradients_last() may change the graph.
 bool may_have_filter_gradients(const Graph& g);
+// A pass: copies the factors of filter gradients to a layout with contiguous channels if they have another.
 Graph filter_gradients_last(const Graph& g, PassLog& log);
-// Is it like one, with so many sums for each number that it is no convolution to compute as such?
+// Returns whether `c` resembles a filter gradient: it has so many sums per result that it is not computed as an
+// ordinary convolution.
 bool like_filter_gradient(const Graph& g, const lowering::Convolution& c);
 
 }  // namespace lc::backends::cpu

@@ -1,5 +1,5 @@
-// Gradients of filters whose factors have their pixels side by side, and not their channels: both factors are copied
-// in the other order, each read once, where the windows of one would be written out nine times as large.
+// Filter gradients whose factors have contiguous pixels instead of contiguous channels. Both factors are copied to
+// channels-last order, which reads each once; materializing the windows of one would write nine times its size.
 #include <algorithm>
 #include <optional>
 
@@ -13,14 +13,14 @@ using lowering::Factors;
 using lowering::factors;
 
 constexpr int kRank = 5;
-constexpr std::int64_t kManySums = 512, kForEachPlace = 16;  // an image's convolution has fewer, or more places
+constexpr std::int64_t kManySums = 512, kForEachPlace = 16;  // ordinary convolutions have fewer sums, or more positions
 
 bool is_filter_gradient(const Graph& g, const Node& n) {
   return n.op == Op::SumReduce && n.dtype == DType::F32 && n.shape.size() == kRank && n.axis == kRank &&
          n.in[0].view.identity() && g[n.in[0].node].op == Op::Mul;
 }
 
-// By how much the place in memory moves with an axis of the result; nothing where that depends on where it is.
+// Stride of a factor in memory along an axis of the result; nullopt if it is not constant along the axis.
 std::optional<Dim> stride(const Factors& f, int side, std::size_t axis) {
   const auto name = f.symbols[axis].name();
   if (!name) return Dim(0);
@@ -33,7 +33,7 @@ std::optional<Dim> stride(const Factors& f, int side, std::size_t axis) {
   return step;
 }
 
-// The factor, read from a copy of its value in which the axis that `step` goes along is the last.
+// The factor, read from a copy of its value in which the axis with stride `step` is the innermost.
 std::optional<Tensor> with_axis_last(Graph& g, const Edge& e, const Dim& step) {
   const Tensor seen(g, e);
   if (step == Dim(1) || step == Dim(0)) return seen;
@@ -52,12 +52,12 @@ std::optional<Tensor> with_axis_last(Graph& g, const Edge& e, const Dim& step) {
   return copy.with(copy.view().then(e.view));
 }
 
-// Which axis of the result is what.
+// The roles of the result's axes.
 struct Roles {
-  int image;  // which factor
+  int image;  // index of the factor that is the image
   int in, groups, out, down, across;
 };
-// As the derivative of conv() writes it, or one of the channels behind the others.
+// Axis orders: as the derivative of conv() writes them, and with either channel axis last.
 constexpr int kOrders[][kRank] = {{0, 1, 2, 3, 4}, {0, 1, 4, 2, 3}, {4, 0, 1, 2, 3}};
 std::optional<Roles> roles(const Factors& f) {
   const auto moves = [&](int side, int axis) {

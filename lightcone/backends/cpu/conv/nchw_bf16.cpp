@@ -1,4 +1,4 @@
-// What a convolution in bf16 reads where, found once; its filters, packed once.
+// Plans a convolution in bf16: computes its offsets once, and packs its filters.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/device/host_kernel.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// Sizes that must be constants.
+// Converts sizes that must be constants; `known` becomes false if one is not.
 struct Numbers {
   bool known = true;
   i64 operator()(const Dim& d) {
@@ -22,10 +22,10 @@ struct Numbers {
   }
 };
 
-// A summed axis that moves a window, or else one of channels.
+// A summed axis, which moves a window along an axis of pixels or runs over channels.
 struct Sum {
   i64 extent, image, weight;
-  int axis = 0;  // 1 or 2: the pixels' axis it moves along; 0: none
+  int axis = 0;  // pixel axis (1 or 2) that it moves along; 0: channels
   i64 dilation = 0;
 };
 
@@ -46,7 +46,7 @@ bool read_sums(const ConvPlan& c, Numbers& number, std::vector<Sum>& sums) {
   return true;
 }
 
-// An axis of the planes: how far its windows reach, the phases of its stride.
+// Reads one axis of the planes: the reach of its windows, and the phases of its stride.
 bool read_axis(const ConvPlan::Pixel& p, int j, const std::vector<Sum>& sums, Numbers& number, NchwBf16::Axis& a) {
   i64 reach = 0;
   for (const Sum& s : sums) {
@@ -60,12 +60,12 @@ bool read_axis(const ConvPlan::Pixel& p, int j, const std::vector<Sum>& sums, Nu
   if (p.step < 0 || (p.step > 0 && image_step != a.step * a.unit)) return false;
   if (p.step == 0 && reach > 0 && a.extent > 1) return false;
   a.lo = std::max<i64>(number(p.lo), 0);
-  a.hi = std::min(number(p.hi), (a.extent - 1) * a.step + reach + 1);  // no further is read
+  a.hi = std::min(number(p.hi), (a.extent - 1) * a.step + reach + 1);  // end of the coordinates that are read
   a.phases = std::min(a.step, reach + 1), a.length = a.extent + reach / a.step;
   return true;
 }
 
-// Offsets of channels, taps and weights; channels go before taps whatever their order in the sums.
+// Computes offsets of channels, taps and weights. Channels precede taps, whatever their order in the sums.
 void find_offsets(const std::vector<Sum>& sums, NchwBf16& p) {
   i64 channels = 1, taps = 1, index[16] = {};
   for (const Sum& s : sums) (s.axis ? taps : channels) *= s.extent;
@@ -91,7 +91,7 @@ void find_offsets(const std::vector<Sum>& sums, NchwBf16& p) {
   }
 }
 
-// Rows of the image that lie behind each other are one row.
+// Merges contiguous rows of the image into one row.
 void join_rows(NchwBf16& p) {
   if (p.planes || (p.y.extent > 1 && p.y.unit != p.x.unit * p.x.extent)) return;
   p.x.extent *= p.y.extent, p.y.extent = 1;
@@ -140,14 +140,14 @@ class PackNchwBf16 final : public HostKernel {
   std::shared_ptr<const NchwBf16> p_;
 };
 
-// Winograd's way has four times fewer products and exact operands, but filters to transform in every run: many pixels
-// must share them. Measured on Zen 5, where products of bf16 are 1.8 times as fast as those of f32.
+// Winograd's algorithm has four times fewer products and exact operands, but transforms the filters in every run, so
+// many pixels must share them. The limits were measured on Zen 5, where bf16 products are 1.8 times as fast as f32.
 bool winograd_is_faster(const ConvPlan& c, const NchwBf16& p) {
   constexpr i64 kPixels = 12288, kChannels = 256;
   i64 pixels = p.pixels;
-  for (const ConvPlan::Axis& a : c.outer)  // no more than matters: a batch's bound may be any number
+  for (const ConvPlan::Axis& a : c.outer)  // capped, because a batch's bound may be any number
     if (a.weight == Dim(0)) pixels = std::min(pixels, kPixels) * std::min(a.extent.bounds().hi, kPixels);
-  const bool tiles = p.unit->begin;  // hardware whose products of bf16 are faster than that
+  const bool tiles = p.unit->begin;  // tiles have bf16 products faster than that
   return !tiles && winograd_fits(c) && pixels >= kPixels &&
          std::min<i64>(p.rows, static_cast<i64>(p.channels.size())) >= kChannels;
 }
@@ -179,14 +179,14 @@ std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType sto
   if (!number.known || depth == 0) return nullptr;
   find_offsets(sums, *p);
   join_rows(*p);
-  constexpr i64 kLongest = 4096;   // words of a plane's row, which is not cut in parts
-  constexpr i64 kReach = 1 << 16;  // and of the rows that a task reads beside its own, for every plane
+  constexpr i64 kLongest = 4096;   // words of a plane's row, which is never divided
+  constexpr i64 kReach = 1 << 16;  // words of rows that a task reads beyond its own, per plane
   const bool far = p->row_words > kLongest || (p->y.length - p->y.extent) * p->row_words > kReach;
   return p->planes && far ? nullptr : p;
 }
 
 void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c) {
-  constexpr i64 kFewRows = 8;  // where most of a tile would be empty
+  constexpr i64 kFewRows = 8;  // with fewer rows, most of a tile would be empty
   ConvPlan widened = c;
   WeightType stored = WeightType::F32;
   const Node& w = g[c.weight_node];

@@ -1,4 +1,4 @@
-// Running a convolution in bf16: the image to planes, windows to panels, panels by tiles.
+// Runs a convolution in bf16: rounds the image to planes, gathers windows into panels, and multiplies panels.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
@@ -9,11 +9,11 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-using Word = std::uint32_t;  // a pair
+using Word = std::uint32_t;  // a bf16 pair
 constexpr i64 kLanes = 16;
 constexpr i64 kBlock = kTileDepth / 2;  // pairs packed at a time
 
-// The pixels of some images, one behind the other, are the columns of one product.
+// A run. The pixels of some images, concatenated, are the columns of one product.
 struct Job {
   const NchwBf16* p;
   const NchwBf16Table* t;
@@ -21,10 +21,10 @@ struct Job {
   Blocking blocking;
   const std::byte* weights = nullptr;
   i64 columns = 0;
-  i64 tiles_task = 1, strips_task = 1, across = 1, along = 1;  // of a task; tasks side by side in a group
+  i64 tiles_task = 1, strips_task = 1, across = 1, along = 1;  // per task; tasks per group
 };
 
-// Columns of a task, at most: their panel stays in the second-level cache. There are more where pairs are few.
+// Maximum columns of a task: their panel stays in L2. Tasks have more columns if there are few pairs.
 i64 most_columns(const NchwBf16& p, const Blocking& b) {
   const i64 depth = std::min(p.depth(), kTileDepth), nr = p.unit->nr,
             columns = std::max(nr, b.l2_budget_floats() / kBlock);
@@ -33,9 +33,9 @@ i64 most_columns(const NchwBf16& p, const Blocking& b) {
 i64 panel_bytes(const NchwBf16& p, const Blocking& b) {
   return most_columns(p, b) / kLanes * p.unit->b_bytes(std::min(p.depth(), kTileDepth));
 }
-// Rows of the planes that `rows` rows of the output read.
+// Rows of the planes that `rows` output rows read.
 i64 plane_rows(const NchwBf16& p, i64 rows) { return rows + p.y.length - p.y.extent; }
-i64 plane_words(i64 words) { return round_up(words, 16) | 16; }  // an odd number of cache lines apart
+i64 plane_words(i64 words) { return round_up(words, 16) | 16; }  // stride of an odd number of cache lines
 i64 planes_bytes(const NchwBf16& p, const Blocking& b) {
   if (!p.planes) return 0;
   const i64 columns = most_columns(p, b), images = columns / p.pixels + 2;
@@ -45,7 +45,7 @@ i64 planes_bytes(const NchwBf16& p, const Blocking& b) {
 
 i64 worker_bytes(const NchwBf16& p, const Blocking& b) { return panel_bytes(p, b) + planes_bytes(p, b); }
 
-// Columns [begin, end) image by image: f(image, first pixel, number, column).
+// Divides columns [begin, end) by image: f(image, first pixel, count, column).
 template <class F>
 void for_images(const NchwBf16& p, i64 begin, i64 end, const F& f) {
   for (i64 c = begin; c < end;) {
@@ -55,7 +55,7 @@ void for_images(const NchwBf16& p, i64 begin, i64 end, const F& f) {
   }
 }
 
-// Pixels of an image row by row: f(y, x, number).
+// Divides pixels of an image by row: f(y, x, count).
 template <class F>
 void for_rows(const NchwBf16& p, i64 pixel, i64 n, const F& f) {
   for (i64 y = pixel / p.x.extent, x = pixel % p.x.extent; n > 0; ++y, x = 0) {
@@ -67,12 +67,12 @@ void for_rows(const NchwBf16& p, i64 pixel, i64 n, const F& f) {
 
 // ---- planes ------------------------------------------------------------------------------------
 
-// Rows [first, first + rows) of the planes of pairs of channels, `plane` words apart.
+// Makes rows [first, first + rows) of the planes of some pairs of channels, `plane` words apart.
 void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 first, i64 rows, Word* to, i64 plane) {
   const NchwBf16& p = *j.p;
   const auto steps = [&p](i64 d) { return d <= 0 ? 0 : ceil_div(d, p.x.step); };
   for (i64 y = first * p.y.step; y < (first + rows) * p.y.step; ++y) {
-    if (y % p.y.step >= p.y.phases) continue;  // between the windows
+    if (y % p.y.step >= p.y.phases) continue;  // no window reads this row
     for (i64 px = 0; px < p.x.phases; ++px, to += p.x.length) {
       const bool inside = y >= p.y.lo && y < p.y.hi;
       const i64 end = inside ? std::min(p.x.length, steps(p.x.hi - px)) : 0, begin = std::min(end, steps(p.x.lo - px));
@@ -88,8 +88,7 @@ void make_planes(const Job& j, const float* image, i64 pair, i64 pairs, i64 firs
 
 // ---- panels ------------------------------------------------------------------------------------
 
-// Columns [begin, end) of a task, pairs [k, k + count): to a panel whose groups of sixteen columns lie `step` words
-// apart.
+// A panel: columns [begin, end) of a task and pairs [k, k + count). Its groups of 16 columns are `step` words apart.
 struct Panel {
   i64 group, begin, end = 0, k = 0, count = 0;
   Word* to = nullptr;
@@ -142,7 +141,7 @@ struct Tile {
   const std::byte* a;
   const Word* b;
 };
-// In the output where all of it lies side by side there, else beside it.
+// Computes a tile directly in the output if it is contiguous there, else in a local block.
 void compute(const Job& j, const Panel& panel, const Tile& t) {
   const NchwBf16& p = *j.p;
   const Microkernel& u = *p.unit;
@@ -151,7 +150,7 @@ void compute(const Job& j, const Panel& panel, const Tile& t) {
   if (t.columns == u.nr && pixel + t.columns <= p.pixels)
     return u.tile(t.a, t.b, 4 * panel.step, depth, place(t.column / p.pixels) + pixel, p.out_row, t.rows, t.columns,
                   panel.k > 0, t.a);
-  constexpr i64 kMost = 32;  // rows and columns of a tile
+  constexpr i64 kMost = 32;  // maximum rows and columns of a tile
   alignas(64) float block[kMost * kMost];
   const auto each = [&](const auto& f) {
     for_images(p, t.column, t.column + t.columns,
@@ -183,7 +182,7 @@ void some_tiles(void* arg, int task, int worker) {
     panel.count = std::min(kBlock, pairs - panel.k), panel.step = u.b_bytes(2 * panel.count) / 4;
     if (p.planes) from_planes(j, panel, reinterpret_cast<Word*>(scratch + panel_bytes(p, j.blocking)));
     else from_image(j, panel);
-    for (i64 c = 0; c < panel.end - column; c += kLanes)  // what a step has more
+    for (i64 c = 0; c < panel.end - column; c += kLanes)  // pad the last step
       std::fill(panel.to + c / kLanes * panel.step + panel.count * kLanes, panel.to + (c / kLanes + 1) * panel.step, 0);
     for (i64 r = row; r < end; r += u.mr) {
       const i64 rows = std::min<i64>(u.mr, end - r);
@@ -191,13 +190,13 @@ void some_tiles(void* arg, int task, int worker) {
       for (i64 c = column; c < panel.end; c += u.nr)
         compute(j, panel,
                 {r, rows, c, std::min<i64>(u.nr, panel.end - c), a, panel.to + (c - column) / kLanes * panel.step});
-      if (panel.k + panel.count == pairs) finish(j, panel, r, rows);  // while they are in the cache
+      if (panel.k + panel.count == pairs) finish(j, panel, r, rows);  // while the rows are in the cache
     }
   }
   if (u.end) u.end();
 }
 
-// How many tiles and strips a task has: what takes the least time, in products of vectors for a pair of k.
+// Chooses the tiles and strips per task that take the least time, in vector products per pair of k.
 void split(Job& j, int workers) {
   const NchwBf16& p = *j.p;
   const Microkernel& u = *p.unit;

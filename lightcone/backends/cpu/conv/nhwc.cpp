@@ -11,11 +11,11 @@ namespace {
 
 using i64 = std::int64_t;
 constexpr i64 kCopyTask = 1 << 13;
-constexpr i64 kMostImages = i64{1} << 32;  // scratch and the way do not change beyond
+constexpr i64 kMostImages = i64{1} << 32;  // beyond this, scratch and algorithm do not change
 
 std::optional<i64> number(const Dim& d) { return d.constant(); }
 
-// One of the two axes of pixels. Padded ones are read from a copy, and must say how they are padded.
+// Reads the sizes of a pixel axis that is read from a padded copy. Returns false if they are not known constants.
 bool padded_axis(const ConvPlan& c, int j, NhwcShape::Axis& a) {
   const ConvPlan::Pixel& p = c.pixels[j];
   const auto image = number(p.image);
@@ -39,7 +39,7 @@ bool is_padded_or_moved(const ConvPlan::Pixel& p) {
   return p.step != 0 || !(p.lo == Dim(-ConvPlan::kFar)) || !(p.hi == Dim(ConvPlan::kFar));
 }
 
-// Read from a copy [image][y][x][channel].
+// Changes the sizes to those of a copy [image][y][x][channel]. Returns false if that is not possible.
 bool copied(const ConvPlan& c, NhwcShape& s) {
   if (!padded_axis(c, 1, s.y) || !padded_axis(c, 2, s.x)) return false;
   for (std::size_t i = 0; i < c.sums.size(); ++i) {
@@ -92,7 +92,7 @@ class NhwcKernel final : public HostKernel {
   struct Job {
     const NhwcKernel& k;
     const HostLaunch& l;
-    const float *image, *read;  // of the first image of the group
+    const float *image, *read;  // the first image of the group
     float *copy, *out;
     i64 pixels;
     NhwcTiles::Split split;
@@ -107,7 +107,8 @@ class NhwcKernel final : public HostKernel {
   NhwcShape s_;
   std::shared_ptr<const Epilogue> epilogue_;
   NhwcTiles tiles_;
-  i64 part_, copied_;  // floats of the image that a task reads; of images that are copied at a time; about
+  // Approximate floats of the image that a task reads, and of images that are copied at a time.
+  i64 part_, copied_;
   std::optional<NhwcWinograd> winograd_;
   std::vector<Dim> sizes_;
   Dim flops_;

@@ -1,7 +1,7 @@
-// ConvPlan with channels last: the image and the result keep the channels of a pixel side by side, so that a
-// vector is output channels, a pixel is an address, and a 1x1 window needs no packing whatever its stride.
+// Channels-last convolutions. The image and the result keep the channels of a pixel contiguous, so that a vector holds
+// output channels, a pixel is an address, and a 1x1 window needs no packing whatever its stride.
 //
-// channels_last.cpp decides which convolutions of a graph are written so.
+// channels_last.cpp decides which convolutions of a graph use this layout.
 #pragma once
 
 #include <span>
@@ -11,66 +11,71 @@
 
 namespace lc::backends::cpu {
 
-// Taps whose image and whose weights both lie side by side.
+// A run of taps that are contiguous both in the image and in the weights.
 struct TapRun {
-  std::int64_t offset, length;  // in the image; of depth
+  std::int64_t offset, length;  // offset in the image; number of taps
 };
 
-// One instruction set's functions.
+// Functions per instruction set.
 struct NhwcTable {
   int mr, nr;  // pixels and output channels of a tile
-  // C[rows <= mr, columns <= nr] (+)= image * weights. Pixel r's run i begins at pixels[r] + runs[i].offset; weights
-  // are [depth][nr]. `next`: what will be wanted soon, a cache line for each step of depth.
+  // C[rows <= mr, columns <= nr] (+)= image * weights. Run i of pixel r begins at pixels[r] + runs[i].offset; weights
+  // are [depth][nr]. `next` points to data to prefetch, a cache line per step of depth.
   void (*tile)(const float* const* pixels, const TapRun* runs, std::int64_t count, const float* weights,
                const float* next, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
-  // Winograd's transforms; the first two say whether every number was finite and small enough to be mixed.
-  // Filters of `count` channels of a panel, their nine taps `tap` apart -> 36 panels [count][nr], `stride` apart.
+  // Transforms filters of `count` channels of a panel for Winograd's algorithm; their nine taps are `tap` apart. Writes
+  // 36 panels [count][nr], `stride` apart. Returns false if a number is infinite, NaN or too large for the transform.
   bool (*filters_in)(const float* w, std::int64_t tap, std::int64_t count, float* to, std::int64_t stride);
-  // The 6x6 pixels of a tile, each with its channels -> 36 rows of channels, `stride` apart; back -> the 4x4 pixels,
-  // null where there are none.
+  // Transforms the 6x6 pixels of a tile, each with its channels, to 36 rows of channels, `stride` apart. Returns false
+  // as filters_in does.
   bool (*image_in)(const float* const* at, std::int64_t channels, float* to, std::int64_t stride);
+  // Transforms 36 rows of channels back to the 4x4 pixels of a tile; addresses of missing pixels are null.
   void (*pixels_out)(const float* from, std::int64_t stride, std::int64_t channels, float* const* at);
 };
 extern const NhwcTable kNhwcGeneric, kNhwcAvx2, kNhwcAvx512;
+// The table of an instruction set.
 const NhwcTable& nhwc_table(Isa isa);
 
-// Where pixels and taps lie: in the image itself if nothing is padded, else in a copy with zeros around each image.
+// Sizes of a channels-last convolution. Pixels and taps are read from the image itself if nothing is padded, else from
+// a copy with zeros around each image.
 struct NhwcShape {
-  struct Axis {                         // y, x
-    std::int64_t extent, step;          // of the output; of a pixel, in floats of what is read
-    std::int64_t unit, lo, hi, length;  // of the copy: a coordinate's stride in the image, what exists, how many
+  struct Axis {                         // sizes of axis y or x
+    std::int64_t extent, step;          // output pixels; floats between pixels in the data that is read
+    std::int64_t unit, lo, hi, length;  // copy: coordinate's stride in the image, valid range, count
   };
   struct Sum {
-    std::int64_t extent, read, weight;  // strides in what is read and in the weights
+    std::int64_t extent, read, weight;  // strides in the data that is read and in the weights
   };
   Axis y, x;
   bool copy = false;
-  std::int64_t batch_step = 0;                  // of an image, in what is read
-  std::int64_t batch_image = 0;                 // in the image
-  std::int64_t channels = 1, channel_step = 1;  // of the copy
-  std::vector<Sum> sums;                        // in the order in which they are added, innermost last
+  std::int64_t batch_step = 0;                  // floats between images in the data that is read
+  std::int64_t batch_image = 0;                 // floats between images in the image
+  std::int64_t channels = 1, channel_step = 1;  // for the copy
+  std::vector<Sum> sums;                        // in the order of addition, innermost last
   std::int64_t rows = 0, depth = 1;
 };
-// Nothing where it cannot be computed in this way.
+// Returns the sizes; nullopt if the convolution cannot be computed this way.
 std::optional<NhwcShape> nhwc_shape(const ConvPlan& c);
 
-// A product of pixels, each an address, and of panels of weights, block by block of taps. A tap is a number, or a pair
-// of them in bf16: what `tile` takes for one.
+// A product of pixels, each an address, and panels of weights, in blocks of taps. A tap is an f32, or a pair of bf16:
+// the unit that `tile` counts.
 class NhwcTiles {
  public:
-  static constexpr std::int64_t kPixels = 384;  // of a task, at most
+  static constexpr std::int64_t kPixels = 384;  // maximum pixels of a task
   NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, const NhwcTable& t)
       : NhwcTiles(std::move(sums), rows, t.mr, t.nr, t.tile) {}
   NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, int mr, int nr, decltype(NhwcTable::tile) tile);
 
-  // How a run is cut: task by task, some pixels, but no more than `most` unless that is few, and some panels.
+  // Division of a run into tasks, each of some pixels and some panels.
   struct Split {
     std::int64_t pixels = 1, panels = 1, across = 1, tasks = 0;
   };
+  // Maximum pixels of a task: `most`, within limits.
   static std::int64_t most_pixels(std::int64_t most);
+  // Divides `pixels` for `workers`, with at most `most` pixels per task unless that is too few.
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
-  // Panels [begin, end), as far as there are any, over pixels [first, first + count) of the result, with what is
-  // elementwise behind them. `soon`: what the worker reads after that, fetched meanwhile.
+  // Computes panels [begin, end), as far as they exist, of pixels [first, first + count) of the result, and runs the
+  // epilogue on them. `soon` is what the worker reads next; it is prefetched.
   void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first,
            std::int64_t count, std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
 
@@ -83,8 +88,8 @@ class NhwcTiles {
   struct Job {
     const float* const* at;
     const float* weights;
-    float* out;           // of the first pixel
-    const float* beside;  // a residual that the epilogue will read there, or null
+    float* out;           // the first pixel's result
+    const float* beside;  // a residual that the epilogue will read, or null
     std::int64_t count;
     const float *soon, *soon_end;
   };
@@ -97,15 +102,16 @@ class NhwcTiles {
   std::vector<Block> blocks_;
 };
 
-// The same by Winograd's F(4x4, 3x3), in blocks of tiles: filters and image are transformed, 36 products of
-// matrices, and back.
+// Winograd's F(4x4, 3x3) for channels-last convolutions, in blocks of tiles: transforms filters and image, computes 36
+// matrix products, and transforms back.
 class NhwcWinograd {
  public:
-  // Nothing where the shape does not allow it, or it does not pay for `images`.
+  // Returns nullopt if the shape does not allow it, or if it does not pay for `images` images.
   static std::optional<NhwcWinograd> make(const NhwcShape& s, std::int64_t images, ConvAlgorithm way,
                                           const NhwcTable& t, const Blocking& blocking);
-  std::int64_t floats() const;  // scratch
-  // false: numbers that cannot be mixed; the result is not complete.
+  // Scratch, in floats.
+  std::int64_t floats() const;
+  // Returns false if a number is infinite, NaN or too large for the transforms; the result is then incomplete.
   bool run(const HostLaunch& l, const float* image, std::int64_t images, const Epilogue* epilogue,
            const std::int64_t* sizes, float* scratch) const;
 
@@ -124,13 +130,15 @@ class NhwcWinograd {
   std::int64_t down_, across_, panels_, block_;
 };
 
+// Makes the kernel of a channels-last convolution. `epilogue` may be null.
 std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
                                         const Target& target, const Blocking& blocking = Blocking());
 
-// Convolutions of images, and what is elementwise behind them, with their channels last, where most of a graph's
-// convolutions gain by it; nothing where it would not.
-// `bf16`: they are multiplied in bf16, which is as fast with pixels last but for copies and pooling.
-bool may_keep_channels_last(const Graph& g);  // cheap: is there anything like a convolution of images?
+// Returns whether the graph may have convolutions of images. It is cheap.
+bool may_keep_channels_last(const Graph& g);
+// Rewrites convolutions of images and their elementwise consumers to a channels-last layout if most of the graph's
+// convolutions gain; otherwise returns nullopt. `bf16`: they are multiplied in bf16, which is equally fast in NCHW
+// except for copies and pooling.
 std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16 = false);
 
 }  // namespace lc::backends::cpu

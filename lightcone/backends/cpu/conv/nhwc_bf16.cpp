@@ -15,7 +15,7 @@ using Word = std::uint32_t;  // a pair of channels
 
 i64 channel_words(const NhwcShape& s) { return (s.sums.back().extent + 1) / 2; }
 
-// The sums of what is rounded, in words.
+// The sums over the rounded data, in words.
 std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
   std::vector<NhwcShape::Sum> sums = s.sums;
   i64 length = channel_words(s);
@@ -73,16 +73,16 @@ class NhwcBf16Kernel final : public HostKernel {
   void share(const Job& j, int task, int worker) const;
 
   NhwcShape s_;
-  i64 words_;  // of the channels
+  i64 words_;  // words of a pixel's channels
   std::shared_ptr<const Epilogue> epilogue_;
   const NhwcBf16Table* table_;
   NhwcTiles tiles_;
-  // A quarter of the second-level cache: words of the image that a task rounds, about, and floats fetched for the next.
+  // A quarter of L2: approximate words of the image that a task rounds, and floats prefetched for the next task.
   i64 quarter_;
   std::vector<Dim> sizes_;
   Dim flops_;
-  i64 depth_ = 0, y_step_ = 1, x_step_ = 1;  // words of a window; rows and pixels between two of them
-  i64 most_ = 0;                             // pixels of a task, about
+  i64 depth_ = 0, y_step_ = 1, x_step_ = 1;  // words of a window; rows and pixels between windows
+  i64 most_ = 0;                             // pixels per task, about
 };
 
 i64 NhwcBf16Kernel::worker_words() const {
@@ -92,7 +92,7 @@ i64 NhwcBf16Kernel::worker_words() const {
   return ceil_div((rows * y_step_ + images * copied_rows(1)) * row_words(), 16) * 16;
 }
 
-// A row of the padded image.
+// Rounds a row of the padded image.
 void NhwcBf16Kernel::copy_row(const float* image, i64 y, Word* to) const {
   const bool inside = y >= s_.y.lo && y < s_.y.hi;
   const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
@@ -102,7 +102,8 @@ void NhwcBf16Kernel::copy_row(const float* image, i64 y, Word* to) const {
   std::fill(to + hi * words_, to + s_.x.length * words_, 0);
 }
 
-// The rows that windows of pixels [first, first + count) reach, image by image, and where each window begins.
+// Rounds the rows that the windows of pixels [first, first + count) reach, image by image, and sets each window's
+// address.
 void NhwcBf16Kernel::copy_rows(const Job& j, i64 first, i64 count, Word* to, const float** at) const {
   const i64 pixels = s_.y.extent * s_.x.extent;
   for (i64 q = 0; q < count;) {
@@ -118,7 +119,7 @@ void NhwcBf16Kernel::copy_rows(const Job& j, i64 first, i64 count, Word* to, con
   }
 }
 
-// The window of each pixel.
+// Rounds the window of each pixel.
 void NhwcBf16Kernel::copy_windows(const Job& j, i64 first, i64 count, Word* to, const float** at) const {
   const std::size_t outer = s_.sums.size() - 1;
   for (i64 q = 0; q < count;) {  // row by row
@@ -134,7 +135,7 @@ void NhwcBf16Kernel::copy_windows(const Job& j, i64 first, i64 count, Word* to, 
   }
 }
 
-// Where some pixels' windows lie in the image, as far as nothing lies between them.
+// The range of the image that contains some pixels' windows, if it has no gaps.
 std::span<const float> NhwcBf16Kernel::reads(const Job& j, i64 first, i64 count) const {
   const i64 row = first / s_.x.extent, y = row % s_.y.extent;
   const float* image = j.image + row / s_.y.extent * s_.batch_image;
@@ -152,7 +153,7 @@ void NhwcBf16Kernel::share(const Job& j, int task, int worker) const {
   const float* at[NhwcTiles::kPixels];
   if (s_.copy) copy_rows(j, first, count, words, at);
   else copy_windows(j, first, count, words, at);
-  const i64 next = (task + j.l.parallel.workers()) / j.split.across * j.split.pixels;  // this worker's, most likely
+  const i64 next = (task + j.l.parallel.workers()) / j.split.across * j.split.pixels;  // probably this worker's next
   std::span<const float> soon;
   if (next > first && next < j.pixels) soon = reads(j, next, std::min(count, j.pixels - next));
   tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels, soon);
@@ -169,13 +170,13 @@ void NhwcBf16Kernel::run(const HostLaunch& l) const {
   l.parallel.run(static_cast<int>(j.split.tasks), task, &j);
 }
 
-// Its shape, where there are pairs of channels.
+// The sizes of `c`; nullopt without pairs of channels.
 std::optional<NhwcShape> bf16_shape(const ConvPlan& c) {
   if (!c.channels_last || is_depthwise_nhwc(c)) return std::nullopt;
   auto s = nhwc_shape(c);
   if (!s || s->sums.empty() || s->sums.back().extent < 2) return std::nullopt;
   if (s->copy && s->channels != s->sums.back().extent) return std::nullopt;
-  // what a task needs is not cut in parts: rows that reach far, or long windows
+  // A task's rows or window are never divided, so they must not be too long.
   constexpr i64 kLongest = 1 << 18;
   const i64 row = s->copy ? s->x.length * s->channels : 0;
   const i64 reach = s->copy ? (s->y.length - (s->y.extent - 1) * (s->y.step / row)) * row : s->depth;

@@ -1,4 +1,4 @@
-// Tiles of convolutions with channels last: how taps are cut in blocks, and a run in tasks.
+// Tiles of channels-last convolutions: how taps are divided into blocks, and a run into tasks.
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,12 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kStep = 128;         // taps added before a tile is stored: their weights stay in the first-level cache
-constexpr i64 kFewest = 48;        // pixels of a task that are long
+constexpr i64 kStep = 128;         // taps added before a tile is stored: their weights stay in L1
+constexpr i64 kFewest = 48;        // pixels that a task may always have, however long they are
 constexpr i64 kChunk = 4;          // panels after which the epilogue runs, while they are in the cache
-constexpr i64 kWeights = 16;       // cycles that a tap's weights cost a task
-constexpr i64 kTileTaskCost = 20;  // what a task costs beside, for each tap
-constexpr i64 kRounds = 4;         // more rounds of smaller tasks than the fewest that are tried
+constexpr i64 kWeights = 16;       // cycles per tap and panel for a task's weights
+constexpr i64 kTileTaskCost = 20;  // overhead of a task, in cycles per tap
+constexpr i64 kRounds = 4;         // rounds beyond the fewest that are tried, with smaller tasks
 
 }  // namespace
 
@@ -25,7 +25,8 @@ NhwcTiles::NhwcTiles(std::vector<NhwcShape::Sum> sums, i64 rows, int mr, int nr,
   find_runs(std::move(sums));
 }
 
-// Taps that lie side by side are runs, of one block at most; blocks decide bits and follow from the shape alone.
+// Collects contiguous taps into runs, each within one block. Blocks affect the bits of results, so they depend on the
+// shape alone.
 void NhwcTiles::find_runs(std::vector<NhwcShape::Sum> sums) {
   i64 length = 1;
   while (!sums.empty() && sums.back().read == length) length *= sums.back().extent, sums.pop_back();
@@ -47,16 +48,16 @@ void NhwcTiles::find_runs(std::vector<NhwcShape::Sum> sums) {
 
 i64 NhwcTiles::most_pixels(i64 most) { return std::clamp<i64>(most, kFewest, kPixels); }
 
-// The least time, in cycles of a core that multiplies two vectors in each.
+// Minimizes the time in cycles of a core that multiplies two vectors per cycle.
 NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
   const i64 all = ceil_div(rows_, nr_), fewest = ceil_div(pixels, most_pixels(most));
-  const i64 vectors = 2;  // half of a tile's: cycles for a pixel
+  const i64 vectors = 2;  // half of a tile's vectors: cycles per pixel
   Split best;
   i64 least = 0;
   for (i64 pieces = 1; pieces <= std::min<i64>(all, 4 * workers); ++pieces) {
     const i64 height = ceil_div(all, pieces), across = ceil_div(all, height),
               rounds = ceil_div(fewest * across, workers);
-    for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that are done in so many rounds
+    for (i64 r = rounds; r < rounds + kRounds; ++r) {  // the smallest tasks that finish in r rounds
       const i64 n = ceil_div(pixels, std::clamp(r * workers / across, fewest, pixels)),
                 tasks = ceil_div(pixels, n) * across;
       const i64 cost = ceil_div(tasks, workers) * (height * (n * vectors + kWeights) + kTileTaskCost);
@@ -67,18 +68,19 @@ NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
   return best;
 }
 
-// One block of taps of a panel.
+// Computes one block of taps of a panel.
 void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   const i64 tiles = ceil_div(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
   const float* w = j.weights + (panel * depth_ + b.begin) * nr_;
-  const float* behind = w + b.depth * nr_;  // what comes next is as long
+  const float* behind = w + b.depth * nr_;  // the next block is about as long
   for (i64 i = 0; i < tiles; ++i) {
     const i64 q = j.count * i / tiles, rows = j.count * (i + 1) / tiles - q, to = q * rows_ + panel * nr_;
     const float* next = w;
     if (i * 16 < nr_) next = behind + i * 16 * b.depth;
     else if (j.soon < j.soon_end) next = std::exchange(j.soon, j.soon + 16 * b.depth);
     else if (b.begin == 0 && first) next = j.at[std::min(q + 2 * mr_, j.count - 1)];
-    for (i64 r = 0; b.begin == 0 && r < rows; ++r)  // far apart: nothing else asks for them ahead
+    // Rows of the result are too far apart for hardware prefetchers.
+    for (i64 r = 0; b.begin == 0 && r < rows; ++r)
       for (i64 c = 0; c < columns; c += 16) {
         __builtin_prefetch(j.out + to + r * rows_ + c, 1, 2);
         if (j.beside) __builtin_prefetch(j.beside + to + r * rows_ + c, 0, 2);

@@ -1,7 +1,8 @@
-// Winograd's F(4x4, 3x3) with channels last. A transformed tile is 36 rows of channels, so each of its 36 points is a
-// product of matrices, tiles x channels times channels x output channels, that reads rows as they lie.
+// Winograd's F(4x4, 3x3), channels-last. A transformed tile is 36 rows of channels, so each of its 36 points is a
+// matrix product, tiles x channels times channels x output channels, that reads rows in place.
 //
-// Filters are transformed in every run: a quarter of the bytes is read, and memory is what is scarce.
+// Filters are transformed in every run, because memory bandwidth is the bottleneck and they have a quarter of the bytes
+// of transformed filters.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/nhwc.h"
@@ -12,9 +13,9 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kFewestTiles = 128, kMostTiles = 512;  // tiles of a block
+constexpr i64 kFewestTiles = 128, kMostTiles = 512;  // tiles per block
 constexpr i64 kTilesTask = 4, kFilterChannels = 16;
-// Channels added before a product is stored: it decides bits.
+// Channels added before a product is stored. The value affects the bits of results.
 constexpr i64 kChannelsStep = 128;
 
 bool fits(const NhwcShape& s) {
@@ -22,12 +23,13 @@ bool fits(const NhwcShape& s) {
   const i64 row = s.x.length * s.channels;
   if (s.y.step != row || s.x.step != s.channels || s.sums[0].extent != 3 || s.sums[1].extent != 3) return false;
   if (s.sums[0].read != row || s.sums[1].read != s.channels || s.sums[2].read != 1) return false;
-  // a window of nothing but padding is zero, not nearly zero
+  // A window entirely in the padding must give exactly zero, which the transforms do not guarantee.
   return s.y.lo <= 1 && s.x.lo <= 1 && s.y.hi > s.y.extent && s.x.hi > s.x.extent;
 }
 
-// In cycles of a core that multiplies two vectors in each, with what memory costs two such cores. A filter's points are
-// four times what it was, written and read again in every run: measured in ResNet-50, that is 80 cycles.
+// Estimates cycles of a core that multiplies two vectors per cycle, with the memory costs of two such cores. A
+// transformed filter has four times the size, and is written and read again in every run: 80 cycles, measured in
+// ResNet-50.
 bool pays(const NhwcShape& s, i64 images, i64 tiles) {
   const auto d = [](i64 v) { return static_cast<double>(v); };
   const double filters = d(s.channels) * d(s.rows), pixels = d(s.y.extent * s.x.extent * images);
@@ -44,8 +46,8 @@ struct NhwcWinograd::Job {
   i64 images;
   const Epilogue* epilogue;
   const i64* sizes;
-  float *filters, *before, *behind, *zeros;  // the points of filters, of tiles and of what they become
-  unsigned char* bad;                        // by task
+  float *filters, *before, *behind, *zeros;  // transformed filters; tiles before and after the products; zeros
+  unsigned char* bad;                        // per task: a number cannot be transformed
   i64 first = 0, count = 0;                  // tiles of the block
 };
 
@@ -57,7 +59,7 @@ std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, C
   return w;
 }
 
-// A block's tiles, before and behind the products, stay in the last-level cache.
+// A block's tiles, before and after the products, stay in the last-level cache.
 NhwcWinograd::NhwcWinograd(const NhwcShape& s, const NhwcTable& t, i64 images, const Blocking& blocking)
     : s_(s),
       t_(&t),
@@ -75,7 +77,7 @@ i64 NhwcWinograd::floats() const {
          round_up(tasks, 16);
 }
 
-// Tiles of the image -> [point][tile][channel].
+// Transforms tiles of the image to [point][tile][channel].
 void NhwcWinograd::transform(const Job& j, int task) const {
   const i64 begin = task * kTilesTask, end = std::min(j.count, begin + kTilesTask);
   bool good = true;
@@ -93,7 +95,7 @@ void NhwcWinograd::transform(const Job& j, int task) const {
   j.bad[task] = !good;
 }
 
-// One point and one panel of filters.
+// Computes the products of one point and one panel of filters.
 void NhwcWinograd::multiply(const Job& j, int task) const {
   const i64 q = task / panels_, p = task % panels_, c = s_.channels, nr = t_->nr;
   const i64 groups = ceil_div(j.count, t_->mr), step = ceil_div(c, ceil_div(c, kChannelsStep));
@@ -126,14 +128,14 @@ void NhwcWinograd::write(const Job& j, int task) const {
       at[q] = inside ? out + ((image * s_.y.extent + y) * s_.x.extent + x) * s_.rows : nullptr;
     }
     t_->pixels_out(j.behind + i * s_.rows, j.count * s_.rows, s_.rows, at);
-    for (i64 y = 0; j.epilogue && y < std::min(kWinogradOut, s_.y.extent - y0);
-         ++y)  // the pixels of a line lie side by side
+    // The pixels of a tile's row are contiguous.
+    for (i64 y = 0; j.epilogue && y < std::min(kWinogradOut, s_.y.extent - y0); ++y)
       j.epilogue->run(j.l.in.data() + 2, out, j.sizes, (at[y * kWinogradOut] - out) / s_.rows,
                       std::min(kWinogradOut, s_.x.extent - x0), 0, s_.rows);
   }
 }
 
-// Every filter -> [point][panel][channel][nr].
+// Transforms all filters to [point][panel][channel][nr].
 bool NhwcWinograd::filters(const Job& j) const {
   const auto task = [](void* arg, int number, int) {
     const Job& k = *static_cast<const Job*>(arg);

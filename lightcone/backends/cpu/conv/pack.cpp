@@ -1,4 +1,4 @@
-// Weights of convolutions, packed once: what every run would do to them is done when they are loaded.
+// Packs the weights of convolutions once, when they are loaded.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
@@ -13,14 +13,14 @@ using i64 = std::int64_t;
 float as_float(float v) { return v; }
 float as_float(std::uint16_t v) { return bf16_to_f32(v); }
 
-// A panel of any height.
+// Packs a panel of any height.
 template <class T>
 void pack_any(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
   for (i64 r = 0; r < rows; ++r)
     for (i64 k = 0; k < f.depth; ++k) to[k * mr + r] = as_float(weights[(row + r) * f.row + taps[k].weight]);
 }
 
-// The same in bf16: a tap is a pair of channels, whose second half may be missing.
+// Packs a panel in bf16. A tap is a pair of channels; the second half of the last pair may be missing.
 template <class T>
 void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
   const auto [channels, step] = f.sums.back();
@@ -59,7 +59,7 @@ class PackWeights final : public HostKernel {
   i64 mr_;
 };
 
-// Offset number `index` of axes given by extent and stride.
+// Offset of element `index` of axes given by extent and stride.
 i64 offset(const std::vector<std::array<i64, 2>>& axes, i64 index) {
   i64 at = 0;
   for (std::size_t i = axes.size(); i-- > 0; index /= axes[i][0]) at += index % axes[i][0] * axes[i][1];
@@ -141,8 +141,8 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
-  // A last panel that is mostly empty, or rows read by several groups, may not make it much larger. With channels last
-  // it may: one convolution that cannot be packed would keep the whole net from it.
+  // A mostly empty last panel, or rows read by several groups, must not enlarge the parameter much. Channels-last
+  // convolutions may double it, because one that cannot be packed would keep the whole network from that layout.
   const i64 floats = f.floats(f.panel(target)), stored = *product(w.shape).constant();
   const i64 most = stored + (c.channels_last ? stored : stored / 5);
   return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;

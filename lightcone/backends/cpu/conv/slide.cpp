@@ -1,7 +1,7 @@
-// Direct convolution over a copy of the image. Each channel becomes a plane with its padding around it; a
-// stride of two makes four, of the even and the odd rows and columns. There every tap reads the pixels
-// that lie beside each other at one shift, so the image is copied once and not once a tap. Rows of the
-// plane are as wide as the windows reach: what is computed behind the output's last column is dropped.
+// Direct convolution over a copy of the image. Each channel becomes a plane with its padding around it; a stride of two
+// makes four planes, of the even and odd rows and columns. In a plane, every tap reads contiguous pixels at one shift,
+// so the image is copied once instead of once per tap. Rows of a plane are as wide as the windows reach; results past
+// the output's last column are dropped.
 #include <algorithm>
 #include <array>
 
@@ -13,27 +13,27 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kFewPixels = 1024;  // without overlap, strips packed for L1 are better above
-constexpr i64 kStrips = 8;        // of a task, at most
-constexpr i64 kPlanesTask = 16;   // that a task copies
-constexpr i64 kSlack = 64;        // behind the last plane: what the last vectors read
+constexpr i64 kFewPixels = 1024;  // above, strips packed for L1 are faster unless windows overlap
+constexpr i64 kStrips = 8;        // maximum strips of a task
+constexpr i64 kPlanesTask = 16;   // planes that one task copies
+constexpr i64 kSlack = 64;        // floats past the last plane that the last vectors read
 
-i64 most_copied(const ConvRun& run) { return run.blocking.llc_bytes(16) / 4; }  // floats
-// Strips of a task, at most: what it computes of a panel stays in the first-level cache.
+i64 most_copied(const ConvRun& run) { return run.blocking.llc_bytes(16) / 4; }  // in floats
+// Maximum strips of a task: its part of a panel's sums stays in L1.
 i64 most_strips(const ConvRun& run) {
   return std::clamp<i64>(run.blocking.l1_budget_floats() * 7 / 8 / (run.t->nr * run.t->mr), 1, kStrips);
 }
 
-// How the copy is laid out.
+// Layout of the copy.
 struct PaddedCopy {
   struct Axis {
-    i64 extent, step, unit;  // of the output; coordinates of a pixel; floats of a coordinate
+    i64 extent, step, unit;  // output pixels; coordinates between pixels; floats per coordinate
     i64 lo, hi;
     i64 phases, length;
   };
   Axis y, x;
-  i64 phase, plane, planes;  // floats; how many
-  i64 pixels, strips;        // with those that are dropped
+  i64 phase, plane, planes;  // floats of a phase and of a plane; number of planes
+  i64 pixels, strips;        // including those that are dropped
 
   i64 floats() const { return plane * planes + kSlack; }
 };
@@ -59,13 +59,13 @@ std::optional<PaddedCopy> layout(const ConvRun& run) {
   }
   if (unit[0] != 0) return std::nullopt;
   for (int j = 1; j < kSpatial; ++j) {
-    const i64 step = p.step[j];  // 0: the axis has one pixel, or no windows and no padding
+    const i64 step = p.step[j];  // 0: the axis has one pixel, or neither windows nor padding
     if (unit[j] == 0) unit[j] = p.image_step[j] / std::max<i64>(step, 1);
     if (step < 0 || (step > 0 && p.image_step[j] != step * unit[j])) return std::nullopt;
     if (step == 0 && reach[j] > 0 && p.extent[j] > 1) return std::nullopt;
   }
   const auto axis = [&](int j) -> PaddedCopy::Axis {
-    const i64 step = std::max<i64>(p.step[j], 1), read = (p.extent[j] - 1) * step + reach[j] + 1;  // no further
+    const i64 step = std::max<i64>(p.step[j], 1), read = (p.extent[j] - 1) * step + reach[j] + 1;  // coordinates read
     return {p.extent[j],
             step,
             unit[j],
@@ -76,7 +76,7 @@ std::optional<PaddedCopy> layout(const ConvRun& run) {
   };
   PaddedCopy c{axis(1), axis(2), 0, 0, planes, 0, 0};
   c.phase = c.y.length * c.x.length;
-  c.plane = round_up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines apart, and slack
+  c.plane = round_up(c.y.phases * c.x.phases * c.phase + 16, 16) | 16;  // an odd number of cache lines, with slack
   c.pixels = (c.y.extent - 1) * c.x.length + c.x.extent;
   c.strips = ceil_div(c.pixels, run.t->nr);
   return c;
@@ -85,9 +85,9 @@ std::optional<PaddedCopy> layout(const ConvRun& run) {
 struct SlideJob {
   const ConvRun* run;
   PaddedCopy copy;
-  i64* at;                  // of each tap, in the copy
-  i64* from;                // of each plane, in the image
-  float *planes, *workers;  // a worker's: sums of a panel, and the panel if it is not packed
+  i64* at;                  // offset of each tap in the copy
+  i64* from;                // offset of each plane in the image
+  float *planes, *workers;  // per worker: sums of a panel, and the panel if it is not packed
   i64 worker_floats;
   ConvProblem p;
   i64 strips_task, rows, across;
@@ -95,7 +95,7 @@ struct SlideJob {
 
 i64 worker_floats(const ConvTable& t) { return round_up(kStrips * t.nr * t.mr + kDepth * t.mr + 16, 16); }
 
-// Where the taps and planes lie; taps are in the order of the sums.
+// Computes the offsets of taps and planes. Taps are in the order of the sums.
 void find_taps(SlideJob& j) {
   const ConvRun& r = *j.run;
   const std::size_t n = r.shape->sums.size();
@@ -134,7 +134,7 @@ void copy_plane(const SlideJob& j, const ConvProblem& p, i64 plane, float* to) {
       }
 }
 
-// Rows of a panel as they were summed -> the output's pixels.
+// Writes a panel's sums to the output's pixels and runs the epilogue.
 void write_rows(const SlideJob& j, const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end, const float* sums,
                 i64 width) {
   const PaddedCopy& c = j.copy;
@@ -188,7 +188,7 @@ void part_task(void* arg, int task, int worker) {
        j.workers + worker * j.worker_floats);
 }
 
-// A product alone: its copy is the worker's own.
+// Computes one product alone, with a copy in the worker's own scratch.
 void whole_task(void* arg, int task, int worker) {
   const SlideJob& j = *static_cast<const SlideJob*>(arg);
   const i64 images = j.run->images();
@@ -200,7 +200,7 @@ void whole_task(void* arg, int task, int worker) {
     part(j, p, planes, 0, p.rows, s, std::min(strips, j.copy.strips - s), j.workers + worker * j.worker_floats);
 }
 
-// Even parts for the threads, few of them: rows first, for a task reads its pixels again for each panel.
+// Divides the work into few even tasks. Rows are divided first, because a task reads its pixels again for each panel.
 void split(SlideJob& j, int workers) {
   const i64 mr = j.run->t->mr, panels = ceil_div(j.p.rows, mr);
   i64 least = 0;

@@ -1,8 +1,8 @@
-// Winograd's F(4x4, 3x3): tiles of 6x6 pixels and the filters are transformed, 36 small matrix products
-// (filters x channels x tiles) replace the sum of nine, the result is transformed back to 4x4 pixels.
+// Winograd's F(4x4, 3x3): tiles of 6x6 pixels and the filters are transformed, 36 small matrix products (filters x
+// channels x tiles) replace the sum of nine products, and the result is transformed back to 4x4 pixels.
 //
-// Tiles are taken in blocks of whole tile rows, whose transformed image stays in the caches. Filters are
-// transformed where they are used: 36 bytes are read instead of 144, and memory is what is scarce.
+// Tiles are processed in blocks of whole tile rows, whose transformed image stays in the caches. Filters are
+// transformed just before use: 36 bytes are read instead of 144, and memory bandwidth is the bottleneck.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv.h"
@@ -13,27 +13,27 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kTiles = 128;           // of a block, about: it decides bits, where numbers cannot be mixed
-constexpr i64 kMostTilesOfRow = 256;  // of one row of the image
-constexpr i64 kChannels = 64;         // summed at a time: it decides bits
-constexpr i64 kPanels = 2;            // of filters a task transforms, where there are enough
-constexpr i64 kFewTasks = 8;          // with fewer, threads would wait for each other
-constexpr i64 kPart = 16;             // channels of an image task
+constexpr i64 kTiles = 128;           // tiles per block, about; affects bits where a block is computed directly
+constexpr i64 kMostTilesOfRow = 256;  // maximum tiles per row of the image
+constexpr i64 kChannels = 64;         // channels summed at a time; affects bits
+constexpr i64 kPanels = 2;            // panels of filters per task, if there are enough
+constexpr i64 kFewTasks = 8;          // with fewer tasks, threads would wait for each other
+constexpr i64 kPart = 16;             // channels per image task
 constexpr i64 kPad = 16;              // a panel's last vector is wider than the panel
 
-// Filters worth keeping transformed: they lie in the second-level cache for the most part.
+// Number of filters up to which transformed filters are kept; most of them then lie in L2.
 i64 most_kept(const Blocking& b) { return b.l2_budget_floats() * 9 / 2 / kWinogradPoints; }
 
-// How the work is cut. All but `whole` follows from the sizes alone: it decides bits.
+// Division of the work. It depends on the sizes alone, except for `whole`, because it affects the bits of results.
 struct Plan {
-  i64 channels, rows, height, width;  // of the output
+  i64 channels, rows, height, width;  // sizes of the output
   i64 images, groups;
   i64 down, across;         // tiles of an image
-  i64 block_rows, blocks;   // tile rows in a block
-  i64 tiles;                // of a block, a multiple of nr
-  i64 panels, task_panels;  // of filters: all, and those a task transforms
-  bool keep;                // transformed filters
-  bool whole;               // a task is a block; else blocks go one by one, each in parallel over filters
+  i64 block_rows, blocks;   // tile rows per block
+  i64 tiles;                // tiles per block, a multiple of nr
+  i64 panels, task_panels;  // panels of filters: all, and per task
+  bool keep;                // keep transformed filters
+  bool whole;               // a task is a block; else blocks are sequential and parallel over filters
 
   Plan(const ConvRun& run, int workers) {
     const ConvProblem& p = run.base;
@@ -68,7 +68,7 @@ struct WinogradJob {
   const ConvRun* run;
   Plan plan;
   float *kept, *images, *workers;
-  unsigned char *bad_filters, *bad_images;  // a panel; a part of the channels
+  unsigned char *bad_filters, *bad_images;  // per panel; per part of the channels
   i64 group = 0, block = 0;
 
   float* scratch(int worker) const { return workers + worker * plan.worker_floats(*run); }
@@ -76,7 +76,7 @@ struct WinogradJob {
   float* image(int worker) const { return images + (plan.whole ? worker * plan.image_floats() : 0); }
 };
 
-// Tile t of a block.
+// Addresses and extents of tile t of a block.
 WinogradTile place(const WinogradJob& j, i64 group, i64 block, i64 t) {
   const Plan& n = j.plan;
   const i64 row = block * n.block_rows + t / n.across, x = t % n.across * kWinogradOut;
@@ -99,7 +99,8 @@ void find_places(const WinogradJob& j, i64 group, i64 block, WinogradTile* to) {
   for (i64 t = 0; t < j.plan.tiles; ++t) to[t] = place(j, group, block, t);
 }
 
-// Channels [first, first + count) of a block of tiles, transformed: [strip][point][channel][nr].
+// Transforms channels [first, first + count) of a block of tiles to [strip][point][channel][nr]. Returns false if a
+// number is infinite, NaN or too large.
 bool transform_image(const WinogradJob& j, i64 first, i64 count, float* to) {
   const ConvTable& t = *j.run->t;
   const ConvProblem& b = j.run->base;
@@ -114,7 +115,7 @@ bool transform_image(const WinogradJob& j, i64 first, i64 count, float* to) {
   return good;
 }
 
-// The block's pixels in the direct way.
+// Computes the block's pixels by the direct algorithm.
 void direct_block(const WinogradJob& j, i64 group, i64 block, i64 row, i64 rows, float* scratch) {
   const Plan& n = j.plan;
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
@@ -138,7 +139,7 @@ void write_tiles(const WinogradJob& j, i64 row, i64 rows, const float* products,
             n.width);
 }
 
-// The epilogue of a block: the rows of pixels it holds of each image.
+// Runs the epilogue on the rows of pixels that a block has of each image.
 void finish_block(const WinogradJob& j, i64 group, i64 block, i64 row, i64 rows) {
   const Plan& n = j.plan;
   const i64 end = std::min(n.images * n.down, (block + 1) * n.block_rows);
@@ -150,7 +151,7 @@ void finish_block(const WinogradJob& j, i64 group, i64 block, i64 row, i64 rows)
   }
 }
 
-// Some panels of filters over a block.
+// Multiplies some panels of filters by a block of tiles.
 void multiply(const WinogradJob& j, i64 group, i64 block, i64 pair, float* image, int worker) {
   const ConvTable& t = *j.run->t;
   const Plan& n = j.plan;
@@ -230,28 +231,28 @@ bool winograd_fits(const ConvPlan& c) {
   return c.sums[1].weight == Dim(3) && c.sums[2].weight == Dim(1);
 }
 
-// In cycles of a core that multiplies two vectors in each, as measured on AVX-512: the products, and what
-// the transforms cost for an image channel, an output channel and a filter.
+// Estimates cycles of a core that multiplies two vectors per cycle, measured on AVX-512: the products, and the
+// transforms per image channel, output channel and filter.
 bool winograd_pays(const ConvRun& run) {
   const ConvProblem& p = run.base;
   const Plan n(run, 1);
   if (n.channels < 16 || n.rows < 16 || n.across > kMostTilesOfRow) return false;
   if (n.height == 0 || n.width == 0 || n.images == 0) return false;
-  for (int a = 1; a < kSpatial; ++a)  // a window of nothing but padding is zero, not nearly zero
+  for (int a = 1; a < kSpatial; ++a)  // a window entirely in the padding must give exactly zero
     if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return false;
   const auto d = [](i64 v) { return static_cast<double>(v); };
   const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows) * d(n.blocks);
   const double direct = 9 * filters * d(round_up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
   const double tiles = d(round_up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
   const double products = kWinogradPoints * filters * tiles / lanes;
-  const bool wide = run.t->lanes == 16;  // has shuffles that turn tiles
+  const bool wide = run.t->lanes == 16;  // has shuffles that transpose tiles
   const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
   const double transforms = tiles * tile + (p.packed ? 8 : 20) * filters * (n.keep ? 2 : d(n.blocks));
   return count > 0 && products + transforms < 0.9 * direct;
 }
 
 i64 winograd_floats(const ConvRun& largest, int workers) {
-  Plan n(largest, workers);  // of smaller sizes a block may be larger, and more of them kept
+  Plan n(largest, workers);  // smaller sizes may have larger blocks and keep more filters
   n.tiles = round_up(std::max(kTiles, n.across), largest.t->nr);
   n.keep = n.rows * n.channels <= most_kept(largest.blocking);
   const i64 kept = n.kept_floats(*largest.t);

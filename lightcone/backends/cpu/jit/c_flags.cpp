@@ -6,8 +6,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// By its name or that of the file it leads to: that saves asking. Clang behind another name says so itself, by what it
-// refuses.
+// Detects clang by the file name or the name of the file it links to, without starting a process. A clang under another
+// name is detected later, when it refuses GCC's options.
 bool is_clang(const std::string& compiler) {
   std::error_code none;
   const std::filesystem::path file = std::filesystem::canonical(compiler, none);
@@ -15,17 +15,18 @@ bool is_clang(const std::string& compiler) {
          std::string::npos;
 }
 
-// -march=native brings the processor's tuning with it, and GCC's and LLVM's for Intel's processors with AVX-512 halves
-// the vectors of every loop: the width is stated.
+// The vector width is set explicitly because -march=native also selects the processor's tuning, and the tuning of GCC
+// and LLVM for Intel processors with AVX-512 halves the vectors of every loop.
 std::vector<std::string> target_flags(int vector, Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::Generic) return {};
   std::vector<std::string> flags;
-  if (isa > detect_isa()) flags = {isa == Isa::Avx512 ? "-march=x86-64-v4" : "-march=x86-64-v3"};  // another processor
+  if (isa > detect_isa()) flags = {isa == Isa::Avx512 ? "-march=x86-64-v4" : "-march=x86-64-v3"};  // cross-compilation
   else flags = {"-march=native"};
   if (isa == Isa::Avx2) flags.push_back("-mno-avx512f");
   const int most = isa == Isa::Avx512 ? 64 : 32;
-  // Sixteen numbers are several vectors then: without this GCC keeps the loop over them, with its sums in memory.
+  // With narrower vectors, 16 numbers take several of them; without this option GCC keeps the loop over them and spills
+  // its sums to memory.
   if (std::min(vector, most) < 64) flags.push_back("-fpeel-loops");
   flags.push_back("-mprefer-vector-width=" + std::to_string(8 * std::min(vector, most)));
   return flags;
@@ -38,7 +39,7 @@ std::vector<std::string> target_flags(int vector, Isa isa) {
 }  // namespace
 
 std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa) {
-  // Not -O3: GCC 12 unrolls short inner loops there and then vectorises the outer one with conditional loads of the
+  // -O3 is not used: GCC 12 then unrolls short inner loops and vectorizes the outer loop with conditional loads of the
   // wrong elements.
   std::vector<std::string> flags{"-x",
                                  "c",

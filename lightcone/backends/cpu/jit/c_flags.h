@@ -1,4 +1,4 @@
-// How the C compiler is told what generated loops are to become: nothing that matters is left to its tuning.
+// Options for the C compiler of generated loops. They fix everything that the compiler's tuning could change.
 #pragma once
 
 #include <array>
@@ -10,12 +10,13 @@
 
 namespace lc::backends::cpu {
 
-// Options of GCC alone; whatever is not called clang is given them, and may refuse (jit.cpp). Arrays of a vector are
-// not copied by memcpy(), which is done in pieces of 16 or 32 bytes.
+// Options that only GCC accepts. They are passed to every compiler not recognized as clang, and dropped if it refuses
+// them (jit.cpp). The second one prevents copies of vector-sized arrays from becoming memcpy() calls, which copy in
+// pieces of 16 or 32 bytes.
 inline constexpr std::array<std::string_view, 2> kGccOptions = {"-fvect-cost-model=dynamic",
                                                                 "-fno-tree-loop-distribute-patterns"};
 
-// The options of one call, between the compiler's name and the files. `vector`: bytes of the widest vectors.
+// Options of one compiler call, between the compiler's name and the files. `vector` is the widest vector, in bytes.
 std::vector<std::string> c_flags(const std::string& compiler, int vector, Isa isa);
 
 }  // namespace lc::backends::cpu

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kLargest = 64u << 20;
 constexpr std::size_t kWords = 600;
 constexpr int kFirstNumber = 10;
-constexpr int kUnknown = -1;  // how a process ended
+constexpr int kUnknown = -1;  // status of a process that could not be waited for
 
 std::string first_words(const cache::Descriptor& d) {
   std::string s = cache::read_all(d.get(), kLargest).value_or("").substr(0, kWords);
@@ -29,8 +29,8 @@ std::string first_words(const cache::Descriptor& d) {
   return s.empty() ? "it said nothing; LIGHTCONE_CC names another C compiler, LIGHTCONE_CC=none does without" : s;
 }
 
-// What a program ignores, the programs it starts ignore, too; clang's driver waits for children of its own and, other
-// than GCC's, does not see to it that the system keeps them for it.
+// Restores SIGCHLD's default action in the child: ignored signals are inherited, and clang's driver waits for its own
+// children without resetting SIGCHLD, unlike GCC's.
 class ChildAttributes {
  public:
   ChildAttributes() {
@@ -54,7 +54,7 @@ class ChildAttributes {
   int error_ = 0;
 };
 
-// A program with more rights than its caller does not pass on what the caller chose.
+// A setuid program must not pass its caller's environment to the compiler.
 char* const* child_environment() {
   static char path[] = "PATH=/usr/bin:/bin";
   static char* const plain[] = {path, nullptr};
@@ -98,7 +98,7 @@ CompilerProcess::~CompilerProcess() {
   if (pid_ > 0) wait();
 }
 
-// Unknown where the program around us lets the system, or a handler of its own, wait for all children.
+// Returns kUnknown if the host program ignores SIGCHLD, or its handler has already waited for all children.
 int CompilerProcess::wait() {
   int status = 0;
   const pid_t ended = cache::uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
@@ -121,7 +121,7 @@ std::string CompilerProcess::finish() {
   return std::move(*object);
 }
 
-// GCC and Clang call the standard input so.
+// GCC and clang name standard input "<stdin>" in messages.
 bool speaks_of_text(std::string_view words) { return words.find("<stdin>:") != std::string_view::npos; }
 
 }  // namespace lc::backends::cpu

@@ -1,4 +1,4 @@
-// One process of the C compiler: text in, a shared object out, and no file but in memory.
+// A process of the C compiler. Source and object are in-memory files; nothing is written to disk.
 #pragma once
 
 #include <sys/types.h>
@@ -11,20 +11,24 @@
 
 namespace lc::backends::cpu {
 
-// A file in memory with this content. Its number is none of those a program's standard streams have, so that giving
-// it another number in a child process never overwrites a third. CompilerUnfit when the system has none to give.
+// Creates a file in memory with this content. Its descriptor number is above those of the standard streams, so that
+// dup2() in a child process never overwrites another descriptor. Throws CompilerUnfit if the system provides no such
+// file.
 cache::Descriptor memory_file(std::string_view content);
 
+// A running compiler. It is not thread-safe.
 class CompilerProcess {
  public:
-  // The text arrives on the standard input; the object is written to kTarget, which `args` must name. The first of
-  // them is the program. CompilerUnfit when it cannot be started.
+  // The path to which the compiler must write the object.
   static constexpr const char* kTarget = "/proc/self/fd/3";
+  // Starts args[0] with arguments `args`, which must name kTarget as output, and passes `text` on standard input.
+  // Throws CompilerUnfit if the process cannot be started.
   CompilerProcess(const std::vector<std::string>& args, std::string_view text);
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
-  ~CompilerProcess();  // waits
-  // The shared object. CompilerUnfit, with the compiler's own first words, when there is none, or only a part.
+  ~CompilerProcess();  // waits for the process
+  // Waits and returns the shared object. Throws CompilerUnfit, with the first part of the compiler's output, if there
+  // is no object or only a part of one.
   std::string finish();
 
  private:
@@ -35,7 +39,7 @@ class CompilerProcess {
   pid_t pid_ = -1;
 };
 
-// Do the compiler's words name a line of the text it was given?
+// Returns whether the compiler's output names a line of the source text.
 bool speaks_of_text(std::string_view words);
 
 }  // namespace lc::backends::cpu

@@ -3,7 +3,7 @@
 namespace lc::backends::cpu {
 namespace {
 
-// `count` headers at `at`, each with a part of the file that must lie inside it, too.
+// Checks that `count` headers at `at`, and the part of the file that each of them describes, lie inside `bytes`.
 template <class Header, class Part>
 bool inside(std::string_view bytes, std::size_t at, std::size_t count, std::size_t size, const Part& part) {
   if (count == 0) return true;

@@ -1,4 +1,4 @@
-// Is an object file whole? One that was cut is not refused by whoever loads it, but ends the process.
+// Validates object files. A truncated file is not refused by the loader but crashes the process.
 #pragma once
 
 #include <link.h>
@@ -9,7 +9,8 @@
 
 namespace lc::backends::cpu {
 
-// ELF of this machine's word size and of this type (ET_DYN, ET_REL), with all its parts inside `bytes`.
+// Returns whether `bytes` is a complete ELF file of this machine's word size and of type `type` (ET_DYN, ET_REL), with
+// all headers, segments and sections inside `bytes`.
 bool whole_elf(std::string_view bytes, int type);
 
 }  // namespace lc::backends::cpu

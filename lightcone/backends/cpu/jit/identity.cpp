@@ -15,7 +15,7 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Its model and what it can do, as the system lists them for the first core; "" when it does not.
+// Model and feature flags of the first core from /proc/cpuinfo; "" if they are not listed.
 std::string processor() {
   const cache::Descriptor file(cache::uninterrupted([] { return ::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC); }));
   std::string text = "\n";

@@ -1,11 +1,12 @@
-// What compiled code depends on besides its text and the options.
+// Identifies everything that compiled code depends on besides its source text and options.
 #pragma once
 
 #include <string>
 
 namespace lc::backends::cpu {
 
-// The compiler's file and the processor. "" when the system does not say; then nothing may be kept.
+// The compiler's file (path, size, time) and the processor. "" if the system does not report them; the code must then
+// not be cached.
 std::string identity(const std::string& compiler);
 
 }  // namespace lc::backends::cpu

@@ -35,7 +35,7 @@ bool is_program(const std::string& path) {
          ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// A name without a folder is never looked for where the program happens to stand.
+// A name without a slash is looked up in absolute PATH entries only, never in the working directory.
 std::string on_path(const std::string& program) {
   if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
   std::istringstream path(env("PATH").empty() ? "/usr/bin:/bin" : env("PATH"));
@@ -44,9 +44,8 @@ std::string on_path(const std::string& program) {
   return "";
 }
 
-// dlopen() takes a path it has seen for the library it loaded then, even when the descriptor's
-// number has been given to another file since. So no path is used twice: a counter is written
-// into it as "./" and "//".
+// dlopen() identifies a library by its path, even if the descriptor's number has been reused for another file since. A
+// counter encoded as "./" and "//" makes every path unique.
 std::string fresh_path(int fd) {
   static std::atomic<unsigned> counter{0};
   std::string path = "/proc/self/fd/";
@@ -54,7 +53,7 @@ std::string fresh_path(int fd) {
   return path + std::to_string(fd);
 }
 
-// nullptr, with the reason in `problem`, when it cannot be loaded.
+// Loads a shared object. Returns nullptr and sets `problem` on failure.
 std::shared_ptr<void> open_library(std::string_view object, std::string& problem) {
   const cache::Descriptor file = memory_file(object);
   void* handle = ::dlopen(fresh_path(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -62,14 +61,15 @@ std::shared_ptr<void> open_library(std::string_view object, std::string& problem
   return handle ? std::shared_ptr<void>(handle, [](void* h) { ::dlclose(h); }) : nullptr;
 }
 
+// Several functions that are compiled together.
 struct Unit {
   std::string text;
-  std::vector<std::string> names;  // of its functions
-  std::string key;                 // in the cache
+  std::vector<std::string> names;  // names of its functions
+  std::string key;                 // cache key
   std::shared_ptr<void> library;
   std::vector<KernelFunction> functions;
 
-  // What is wrong with the object, or "".
+  // Loads the object and looks up the functions. Returns "" or what is wrong with the object.
   std::string load(std::string_view object) {
     std::string problem;
     library = open_library(object, problem);
@@ -83,7 +83,7 @@ struct Unit {
   }
 };
 
-// Each text once, however many kernels share it.
+// Distributes the sources over units; sources that share a text are compiled once.
 std::vector<Unit> units_of(std::span<const Source> sources) {
   std::map<std::string_view, std::string_view> known;  // name -> text
   std::vector<Unit> units;
@@ -99,7 +99,7 @@ std::vector<Unit> units_of(std::span<const Source> sources) {
   return units;
 }
 
-// What the code depends on besides its text. Asked for once a compiler: "" is asked for again.
+// identity(), computed once per compiler; "" is retried.
 std::string known_identity(const std::string& compiler) {
   static std::mutex lock;
   static std::map<std::string, std::string> identities;
@@ -109,10 +109,10 @@ std::string known_identity(const std::string& compiler) {
   return known;
 }
 
-// Compilers that said they do not know GCC's own options: no name tells what stands behind a link or a script.
+// Compilers that rejected GCC-only options. A name does not reveal the compiler behind a link or a script.
 class Refusals {
  public:
-  // Is one of the options in `args`, and does the compiler speak of it?
+  // Records the compiler and returns true if its output mentions a GCC-only option from `args`.
   bool learn(const std::vector<std::string>& args, std::string_view words) {
     const auto refused = [&](std::string_view option) {
       return words.find(option) != std::string_view::npos && std::find(args.begin(), args.end(), option) != args.end();
@@ -133,15 +133,14 @@ class Refusals {
   std::set<std::string> refused_;
 };
 
-// Does the compiler do its work where our own kernels have no part in it?
+// Returns whether the compiler compiles the prelude alone, without any kernels.
 bool works(const std::vector<std::string>& args) try {
   return !CompilerProcess(args, codegen::c_prelude()).finish().empty();
 } catch (const CompilerUnfit&) {
   return false;
 }
 
-// An object is kept when it was loaded, and not before: whatever else goes wrong, the cache holds nothing that
-// does not work.
+// Caches an object only after it has been loaded, so that the cache never holds an object that does not work.
 void keep(Unit& u, CompilerProcess& process, const std::vector<std::string>& args, const cache::ObjectCache& cache) {
   std::string object;
   try {
@@ -155,8 +154,8 @@ void keep(Unit& u, CompilerProcess& process, const std::vector<std::string>& arg
   cache.keep(u.key, object);
 }
 
-// One process more than there are processors: the oldest is waited for, and another may have ended before it. The
-// longest texts go first, so that none of them is left over at the end.
+// Runs one process more than there are processors, because the oldest one is waited for while another may already have
+// ended. The longest texts start first, so that none of them is left for the end.
 void compile_all(std::vector<Unit*> units, const std::vector<std::string>& args, const cache::ObjectCache& cache) {
   std::ranges::stable_sort(units, std::greater(), [](const Unit* u) { return u->text.size(); });
   const auto most = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))) + 1;
@@ -172,7 +171,8 @@ void compile_all(std::vector<Unit*> units, const std::vector<std::string>& args,
   }
 }
 
-// A compiler refuses options before it reads any text, and names the one it means.
+// Compiles, and retries without GCC's options if the compiler refuses one by name. Compilers check options before they
+// read any text.
 void compile_as_it_likes(const std::vector<Unit*>& units, const std::vector<std::string>& args,
                          const cache::ObjectCache& cache) {
   static Refusals refusals;
@@ -230,7 +230,7 @@ Jitted jit(std::span<const Source> sources, const JitOptions& options) {
       ++result.cached;
       continue;
     }
-    if (!object.empty()) cache.drop(u.key);  // sealed, and yet of no use: another library's, or another machine's
+    if (!object.empty()) cache.drop(u.key);  // valid, but from another library or machine
     missing.push_back(&u);
   }
   compile_as_it_likes(missing, args, cache);

@@ -32,7 +32,7 @@ constexpr const char* kPasses = "default<O2>";
 #define LC_LLVM_TARGET "X86"
 #endif
 
-// The part of LLVM's C interface that is used, the same from LLVM 13 on. Handles are pointers.
+// The functions of LLVM's C interface that are used, unchanged since LLVM 13. Handles are pointers.
 using Handle = void*;
 struct Api {
   void (*InitializeTargetInfo)(), (*InitializeTarget)(), (*InitializeTargetMC)(), (*InitializeAsmPrinter)();
@@ -80,10 +80,10 @@ struct Library {
   LlvmFound found;
   Api api{};
   std::string triple, cpu, features;
-  std::string identity;  // what object code depends on besides the text; "" when that is not known
+  std::string identity;  // everything object code depends on besides its text; "" if unknown
 };
 
-// Fills the table; the name of what is missing, or "".
+// Fills the function table. Returns "" or the name of the first missing function.
 std::string bind(void* handle, Api& a) {
   std::string missing;
   const auto get = [&](auto& function, const char* name) {
@@ -124,7 +124,7 @@ void expect(const Api& a, Handle error) {
   throw CompilerUnfit("jit", "LLVM: " + s.substr(0, 600));
 }
 
-// Something of LLVM's, given back at the end of the scope.
+// Owns an LLVM handle and disposes of it at the end of the scope.
 struct Owned {
   Handle handle = nullptr;
   void (*dispose)(Handle) = nullptr;
@@ -135,8 +135,7 @@ struct Owned {
   }
 };
 
-// A module is only given on when LLVM's own check finds nothing wrong: the steps behind it abort the
-// process on what they do not expect.
+// Parses a module and verifies it, because LLVM's later steps abort the process on malformed modules.
 Handle parsed(const Api& a, Handle context, const std::string& text) {
   Handle module = nullptr;
   char* message = nullptr;
@@ -152,13 +151,13 @@ Handle parsed(const Api& a, Handle context, const std::string& text) {
   return module;
 }
 
-// What LLVM is told of the processor, by its name and by what it has.
+// Processor name and feature string for LLVM.
 struct Processor {
   std::string cpu, features;
 };
 Processor processor(const Library& l, Isa isa) {
 #if defined(__x86_64__)
-  if (isa > detect_isa()) return {isa == Isa::Avx512 ? "skylake-avx512" : "haswell", ""};  // another one
+  if (isa > detect_isa()) return {isa == Isa::Avx512 ? "skylake-avx512" : "haswell", ""};  // cross-compilation
   Processor p{l.cpu, l.features};
   if (isa != Isa::Avx512) p.features += ",-avx512f";
   if (isa == Isa::Generic) p.features += ",-avx2,-fma";
@@ -172,8 +171,9 @@ Processor processor(const Library& l, Isa isa) {
 std::string compiled(const Library& l, const Processor& p, const std::string& text) {
   const Api& a = l.api;
   const Owned context(a.ContextCreate(), a.ContextDispose);
+  // An empty handler keeps diagnostics off the terminal.
   a.ContextSetDiagnosticHandler(
-      context.handle, [](Handle, void*) {}, nullptr);  // nothing goes to the terminal
+      context.handle, [](Handle, void*) {}, nullptr);
   const Owned module(parsed(a, context.handle, text), a.DisposeModule);
   Handle target = nullptr;
   char* message = nullptr;
@@ -195,7 +195,7 @@ std::string compiled(const Library& l, const Processor& p, const std::string& te
   return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
 }
 
-// Opens and tries a library; `found.problem` says what is wrong with it.
+// Loads and checks a library; `found.problem` receives what is wrong with it.
 std::unique_ptr<Library> open(const std::string& name) {
   auto l = std::make_unique<Library>();
   void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -216,9 +216,9 @@ std::unique_ptr<Library> open(const std::string& name) {
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
   l->identity = identity(l->found.path);
-  l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // came when `ptr` became the rule
+  l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // added to LLVM with opaque pointers
 #if defined(__x86_64__)
-  // Without it LLVM calls functions for f16 that a process need not have.
+  // Without F16C, LLVM calls runtime functions for f16 that a process may lack.
   if (l->features.find("+f16c") == std::string::npos) {
     l->found.path.clear();
     l->found.problem = "kernels through LLVM need a processor with F16C";
@@ -227,7 +227,7 @@ std::unique_ptr<Library> open(const std::string& name) {
   return l;
 }
 
-// The library that is asked for, or the newest of the usual names. Libraries stay loaded.
+// The requested library, or the newest with one of the usual names. Libraries stay loaded.
 const Library& library(const JitOptions& o) {
   static std::mutex lock;
   static std::map<std::string, std::unique_ptr<Library>> known;
@@ -239,7 +239,7 @@ const Library& library(const JitOptions& o) {
     kept = open(wish);
     return *kept;
   }
-  std::unique_ptr<Library> l;  // kept when the search is done: an Error or a lack of memory may come between
+  std::unique_ptr<Library> l;  // stored only after the search, which may throw
   std::vector<std::string> names;
   for (int version = 20; version >= 18; --version) names.push_back(str_cat("libLLVM.so.", version, ".1"));
   for (int version = 17; version >= 13; --version) names.push_back(str_cat("libLLVM-", version, ".so.1"));
@@ -250,13 +250,13 @@ const Library& library(const JitOptions& o) {
   return *(kept = std::move(l));
 }
 
-// The functions of several sources as one module, where a declaration or a note may stand only once.
+// Joins several sources into one module. Declarations and metadata may occur only once in a module.
 std::string joined(std::span<const Source* const> sources) {
   std::set<std::string> declarations;
   std::string functions;
   for (const Source* s : sources) {
     std::istringstream lines(s->text);
-    lines.exceptions(std::ios_base::badbit);  // without memory a line would be the last one
+    lines.exceptions(std::ios_base::badbit);  // throw bad_alloc instead of truncating the text
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("declare ") || line.starts_with("!")) declarations.insert(line);
       else functions += line + "\n";
@@ -287,7 +287,7 @@ void compile_all(const Library& l, const Processor& p, const std::vector<IrUnit*
     std::vector<std::jthread> others;
     try {
       for (std::size_t k = 1; k < std::min(cores, units.size()); ++k) others.emplace_back(work);
-    } catch (const std::system_error&) {  // the system gives no more threads: those that run do all the work
+    } catch (const std::system_error&) {  // no more threads available: the running ones do all the work
     }
     work();
   }
@@ -295,16 +295,16 @@ void compile_all(const Library& l, const Processor& p, const std::vector<IrUnit*
     if (u->problem) std::rethrow_exception(u->problem);
 }
 
-// The objects in memory, ready to be called as long as the result lives.
+// Objects loaded into memory; functions are callable while `code` lives.
 struct Loaded {
   std::shared_ptr<void> code;
-  std::vector<KernelFunction> functions;  // of the sources
+  std::vector<KernelFunction> functions;  // in the order of the sources
 };
 Loaded loaded(const Api& a, const std::vector<IrUnit>& units, std::span<const Source> sources) {
   Handle jit = nullptr, generator = nullptr;
   expect(a, a.OrcCreateLLJIT(&jit, nullptr));
   Loaded done{std::shared_ptr<void>(jit, a.OrcDisposeLLJIT), {}};
-  // What cannot be found is said by an Error, not on the terminal.
+  // The error reporter drops LLVM's message about missing symbols, because the Error below reports it.
   a.OrcExecutionSessionSetErrorReporter(
       a.OrcLLJITGetExecutionSession(jit),
       [](void* api, Handle error) {
@@ -378,7 +378,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
     done = loaded(a, units, sources);
   } catch (const CompilerUnfit&) {
     if (missing.size() == units.size()) throw;
-    // What was kept is of no use: compiled again, once.
+    // A cached object does not load: compile everything again, once.
     for (IrUnit& u : units) {
       if (u.cached) cache.drop(u.key);
       u.cached = false;
@@ -387,7 +387,7 @@ Jitted jit_llvm(std::span<const Source> sources, const JitOptions& options) {
     compile_all(l, p, missing);
     done = loaded(a, units, sources);
   }
-  for (const IrUnit* u : missing) cache.keep(u->key, u->object);  // now that they were loaded
+  for (const IrUnit* u : missing) cache.keep(u->key, u->object);  // cached only after successful loading
   if (!missing.empty()) cache.trim();
   result.compiled = static_cast<int>(missing.size());
   result.cached = static_cast<int>(units.size() - missing.size());

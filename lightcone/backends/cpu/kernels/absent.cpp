@@ -1,6 +1,6 @@
-// Tables of the instruction sets that this build has no kernels of (another processor's, or with
-// LIGHTCONE_KERNELS=native those that this machine does not need): the generic ones stand for them. LC_ABSENT_<file>:
-// CMakeLists.txt.
+// Tables of the instruction sets that this build has no kernels for: another processor's, or with
+// LIGHTCONE_KERNELS=native the ones that this machine does not need. The generic tables replace them. CMakeLists.txt
+// defines LC_ABSENT_<file>.
 #include "lightcone/backends/cpu/attention/attention.h"
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/conv/conv.h"
@@ -54,7 +54,7 @@ const NhwcTable kNhwcAvx512 = kNhwcGeneric;
 const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_amx)
-const Microkernel kDenseAmx[8] = {};  // nothing stands for tiles: has_tiles() looks
+const Microkernel kDenseAmx[8] = {};  // no replacement: has_tiles() checks for it
 #endif
 #if defined(LC_ABSENT_dense_bf16_avx512bf16)
 const Microkernel kBf16Avx512Bf16 = kBf16Generic;

@@ -1,9 +1,9 @@
-// Attention of one block of rows, compiled for each instruction set: WIDTH floats a vector, KEYS keys
-// against two vectors of rows in registers.
+// Attention of one block of rows, compiled for each instruction set: WIDTH floats per vector, KEYS keys times two
+// vectors of rows in registers.
 //
-// Many rows stand side by side in the lanes of vectors, so that the softmax needs no sum across lanes
-// and keys and values are read in place, one broadcast element at a time. Up to kFew rows, where lanes
-// would be idle, the lanes go along the head instead.
+// With many rows, each row is a vector lane, so that the softmax needs no sums across lanes and keys and values are
+// read in place, one broadcast element at a time. With at most kFew rows, most lanes would be idle, so the lanes run
+// along the head instead.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,7 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 // ---- a tile of keys or values: in place as it is stored, or widened and gathered into scratch ----
 
-// WIDTH stored numbers.
+// Loads WIDTH stored numbers as f32.
 template <CacheType T>
 vf numbers(const std::byte* p) {
   if constexpr (T == CacheType::F16) return from_half(reinterpret_cast<const std::uint16_t*>(p));
@@ -45,14 +45,16 @@ auto with_type(CacheType t, const F& f) {
   }
 }
 
+// Some keys or values of a block.
 struct Tile {
   const std::byte* p;
-  i64 row;  // in bytes
+  i64 row;  // bytes between keys
   CacheType type;
-  const float* scale;  // of a key, not yet applied; null: 1
-  const float* at(i64 j) const { return reinterpret_cast<const float*>(p + j * row); }  // F32
+  const float* scale;  // per key, not yet applied; null: 1
+  // Row j of a tile of F32.
+  const float* at(i64 j) const { return reinterpret_cast<const float*>(p + j * row); }
 };
-// Keys or values of a block; strides in elements.
+// The keys or values of a block; strides in elements.
 struct Cache {
   const std::byte* p;
   CacheType type;
@@ -77,7 +79,7 @@ void widen_row(const Cache& c, const std::byte* from, float scale, float* to) {
     for (; i + WIDTH <= c.length; i += WIDTH) store(to + i, numbers<T>(from + i * size) * splat(scale));
   for (; i < c.length; ++i) to[i] = number<T>(from + i * c.step * size) * scale;
 }
-// As f32, with the scales.
+// The keys [first, first + n) as f32 with their scales applied, in place if possible, else in `to`.
 Tile widened(const Cache& c, i64 first, i64 n, float* to) {
   const i64 size = cache_bytes(c.type);
   const std::byte* from = c.p + first * c.key * size;
@@ -88,7 +90,8 @@ Tile widened(const Cache& c, i64 first, i64 n, float* to) {
   });
   return {reinterpret_cast<const std::byte*>(to), c.length * 4, CacheType::F32, nullptr};
 }
-// As it is stored, where the scales can be applied to sums: not if one times a stored number is no longer finite.
+// The keys [first, first + n) as they are stored, with scales for the caller to apply to sums. Falls back to widened()
+// if a scale times a stored number might not be finite.
 Tile stored(const Cache& c, i64 first, i64 n, float* to, float* scales) {
   if (c.step != 1 && c.length != 1) return widened(c, first, n, to);
   const i64 size = cache_bytes(c.type);
@@ -98,14 +101,14 @@ Tile stored(const Cache& c, i64 first, i64 n, float* to, float* scales) {
     scales[j] = c.scale[(first + j) * c.scale_key];
     bad += scales[j] * 128.0f * 0.0f;
   }
-  if (bad != 0.0f) return widened(c, first, n, to);  // NaN too
+  if (bad != 0.0f) return widened(c, first, n, to);  // also if NaN
   return {c.p + first * c.key * size, c.key * size, c.type, scales};
 }
 
-// What a loop over a tile fetches meanwhile: values while keys are scored, the next keys while values are added.
+// Prefetch during a loop over a tile: values while keys are scored, the next keys while values are added.
 struct Ahead {
   const std::byte* p;
-  i64 keys, row, bytes;  // none where there are no keys; of a row: from one to the next, its length
+  i64 keys, row, bytes;  // keys 0: no prefetch; row: bytes between rows; bytes: of a row
   void fetch(i64 j, i64 n) const {
     for (const i64 end = std::min(j + n, keys); j < end; ++j)
       for (i64 b = 0; b < bytes; b += 64) __builtin_prefetch(p + j * row + b, 0, 2);
@@ -116,7 +119,7 @@ Ahead ahead(const Cache& c, i64 first, i64 end) {
   return {c.p + first * c.key * size, keys, c.key * size, c.length * size};
 }
 
-// A weight of zero times an infinity is a NaN that masking must not hide.
+// Returns whether all values are finite. A zero weight times an infinity is NaN, which masking must not hide.
 bool finite(const Tile& v, i64 n, i64 width) {
   vf bad[4] = {};
   float odd = 0;
@@ -130,6 +133,7 @@ bool finite(const Tile& v, i64 n, i64 width) {
   return sum((bad[0] + bad[1]) + (bad[2] + bad[3])) + odd == 0.0f;
 }
 
+// The scratch memory of a block.
 struct Work {
   float *q, *scores, *sum, *top, *total, *shrink, *keys, *values, *scales;
   Work(const AttentionBlock& b, i64 rows) {
@@ -146,13 +150,14 @@ struct Work {
   }
 };
 
-// May the tile be passed over? Fills in what the masks keep of it.
+// Returns whether the tile can be skipped. Fills in what the masks keep of it.
 bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   look_at_masks(b, j0, n, seen);
   return seen.nothing && finite(widened(values_of(b), j0, n, w.values), n, b.problem->width);
 }
 
-// How many keys of a tile are worth their while: half of it where no row keeps one behind, as along a diagonal.
+// Number of keys of a tile that must be computed: half of the tile if no row keeps a key of the second half, as along a
+// diagonal.
 i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   constexpr i64 half = kTile / 2;
   const AttentionProblem& a = *b.problem;
@@ -168,10 +173,10 @@ i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   return n;
 }
 
-// A row that sees nothing is a NaN: its maximum is taken from itself.
+// Factor that normalizes a row. A row that sees no keys is NaN, computed from its maximum.
 float share(float top, float total) { return top == kLowest ? top - top : 1.0f / total; }
 
-// What a row arrived at: element c of its weighted sum at sum[c * stride].
+// Writes the result of row r, or its partial result. Element c of its weighted sum is sum[c * stride].
 void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float top, float total) {
   const i64 width = b.problem->width;
   if (b.partial) {
@@ -186,7 +191,8 @@ void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float 
 
 // ---- many rows: V vectors of them side by side ------------------------------------------------------
 
-// A tile for score_keys: words along a key. `to` may be where the tile is: nothing is written before it was read.
+// Converts a tile for score_keys: words along each key. `to` may be the tile's own memory, because every word is read
+// before it is written.
 Tile for_scores(const Tile& t, i64 n, i64 depth, float* to) {
   if (kNumbers == 1) return t;
   const i64 row = words(depth);
@@ -196,7 +202,7 @@ Tile for_scores(const Tile& t, i64 n, i64 depth, float* to) {
                  std::min<i64>(WIDTH, row - c));
   return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
 }
-// A tile for add_values: words of neighbouring keys, zeros behind the last.
+// Converts a tile for add_values: words of neighboring keys, padded with zeros.
 Tile for_sums(const Tile& t, i64 n, i64 width, float* to) {
   if (kNumbers == 1) return t;
   for (i64 j = 0; j < n; j += kNumbers)
@@ -208,7 +214,7 @@ Tile for_sums(const Tile& t, i64 n, i64 width, float* to) {
   return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
 }
 
-// scores[j][rows] for KEYS keys from j on; keys that do not exist repeat the last.
+// Computes scores[j][rows] for KEYS keys from j on; missing keys repeat the last.
 template <int V>
 void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
   constexpr int R = V * WIDTH;
@@ -230,7 +236,7 @@ void score_keys(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float sc
   }
 }
 
-// Turns scores into weights, in as many words as these take, and moves the running maximum and sum.
+// Replaces scores with weights, packed into words, and updates the running maximum and sum.
 template <int V>
 void weigh(float* s, i64 n, float exponent, const Work& w) {
   constexpr int R = V * WIDTH;
@@ -241,7 +247,7 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
     for (i64 j = 0; j < n; ++j) top = larger(load(s + j * R + v * WIDTH), top);
     const vf base = top == none ? vf{} : top;
     const vf shrink = exp2_negative((old - base) * power);
-    vf total = {};  // of the tile: a long sum is one of tiles
+    vf total = {};  // per tile, so that long sums are sums of tiles
     for (i64 j = 0; j < n; j += kNumbers) {
       vf e[2] = {};
       for (i64 t = 0; t < std::min(kNumbers, n - j); ++t) {
@@ -255,7 +261,7 @@ void weigh(float* s, i64 n, float exponent, const Work& w) {
   }
 }
 
-// sum[c][rows] = sum[c][rows] * shrink + weights * values for C columns of V from c on.
+// sum[c][rows] = sum[c][rows] * shrink + weights * values, for C columns of V from c on.
 template <int V, int C>
 void add_values(const float* weight, const Tile& values, i64 n, i64 c, const float* shrink, float* sum) {
   constexpr int R = V * WIDTH;
@@ -279,7 +285,7 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
   }
 }
 
-// The queries, rows side by side.
+// Packs the queries with rows in lanes.
 template <int V>
 void pack_queries(const AttentionBlock& b, float* to) {
   const i64 step = b.problem->q_depth, depth = b.problem->depth, row = words(depth);
@@ -350,8 +356,8 @@ void many(const AttentionBlock& b) {
 
 // ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
 
-// Scores of four keys from j on; keys that do not exist repeat the last. Sums stay in registers, which takes loops
-// that are written out.
+// Computes scores of four keys from j on; missing keys repeat the last. The loops are unrolled to keep the sums in
+// registers.
 template <CacheType T, int M>
 void score_four(const float* q, const Tile& k, i64 j, i64 n, i64 depth, float scale, float* to) {
   constexpr i64 size = cache_bytes(T);
@@ -416,7 +422,7 @@ void weigh_row(float* s, i64 n, float exponent, const Work& w, i64 m) {
   w.total[m] = w.total[m] * shrink + sum(total);
 }
 
-// C vectors of the weighted sums of M rows, from column c on.
+// Adds to C vectors of the weighted sums of M rows, from column c on.
 template <CacheType T, int M, int C>
 void add_columns(const float* weight, const Tile& values, const Ahead& next, i64 n, i64 c, i64 width, float* sum,
                  const float* shrink) {
@@ -487,7 +493,7 @@ void add_all(const AttentionProblem& a, const Work& w, const Tile& values, Ahead
   });
 }
 
-// A key's scale belongs to its score, a value's to its weight.
+// Applies scales: a key's to its score, a value's to its weight.
 void apply_scales(const Tile& t, const Work& w, i64 n, i64 rows) {
   if (!t.scale) return;
   for (i64 m = 0; m < rows; ++m)

@@ -1,5 +1,5 @@
-// What the derivative of attention is made of, compiled for each instruction set: products by tiles of MR rows and
-// VECTORS vectors, and what happens to a row of scores.
+// The parts of the attention gradients, compiled for each instruction set: products by tiles of MR rows and VECTORS
+// vectors, and the softmax of a row of scores with its derivative.
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 

@@ -1,4 +1,4 @@
-// What happens to the scores of a tile on their way into the softmax.
+// The steps between the scores of a tile and the softmax: scales, shifts, biases and masks.
 #pragma once
 
 #include "lightcone/backends/cpu/attention/attention.h"
@@ -7,19 +7,19 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Where a score stands: row r of key j at p[r * row + j * key].
+// Location of a tile's scores: row r of key j is p[r * row + j * key].
 struct Scores {
   float* p;
   i64 row, key;
 };
 
-// What the masks say about a tile: how many keys each row keeps.
+// How many keys of a tile the masks keep for each row.
 struct Kept {
   int keys[kAttentionSteps][kAttentionRows];
-  bool nothing;  // no row keeps a key and nothing brings one back
+  bool nothing;  // no row keeps a key, and no later step unmasks one
 };
 
-// How many of n bytes are not zero.
+// Counts the nonzero bytes among n.
 int set_bytes(const std::byte* p, i64 n) {
   int set = 0;
   i64 j = 0;

@@ -1,6 +1,5 @@
-// ConvPlan's micro-kernels, written once and compiled for each instruction set: packing of image
-// windows, the register tile of MR rows x 2 * WIDTH pixels, and the transforms of Winograd's
-// F(4x4, 3x3) over WIDTH tiles at once.
+// Microkernels of conv.h, compiled for each instruction set: packing of image windows, the register tile (MR rows of
+// two vectors of pixels), and Winograd's F(4x4, 3x3) transforms over WIDTH tiles at once.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -16,14 +15,14 @@ static_assert(MR <= WIDTH || MR % WIDTH == 0, "what a vector writes behind a row
 
 // ---- packing -----------------------------------------------------------------------------------
 
-// The last vector that is written reaches WIDTH - MR floats behind the panel.
+// The last vector write extends WIDTH - MR floats past the panel.
 void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, float* to) {
   const float* from = p.weight + row * p.weight_row;
   const Tap* taps = p.taps + k0;
   i64 k = 0;
   if (p.neighbours) {
     const float* begin = from + taps[0].weight;
-    const i64 next = row + rows + MR <= p.rows ? MR * p.weight_row : 0;  // the panel that comes next
+    const i64 next = row + rows + MR <= p.rows ? MR * p.weight_row : 0;  // distance to the next panel
     for (; k + WIDTH <= depth; k += WIDTH) {
       for (int part = 0; part < MR; part += WIDTH) {
         vf v[WIDTH] = {};
@@ -44,10 +43,10 @@ void pack_weights(const ConvProblem& p, i64 row, i64 rows, i64 k0, i64 depth, fl
     for (i64 r = 0; r < rows; ++r) to[k * MR + r] = from[r * p.weight_row + taps[k].weight];
 }
 
-// Pixels of a strip that lie in one row of the output.
+// Pixels of a strip that are in one row of the output.
 struct Segment {
   i64 column, length;
-  i64 image;  // offset of the first
+  i64 image;  // offset of the first pixel
   i64 at[kSpatial];
 };
 
@@ -66,7 +65,7 @@ int segments(const ConvProblem& p, i64 first, i64 width, Segment* to) {
   return n;
 }
 
-// Elements 0 to n, `step` apart; zero outside of [begin, end). Writes whole vectors.
+// Copies n elements, `step` apart, with zeros outside [begin, end). Writes whole vectors.
 void copy_row(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to) {
   for (i64 i = 0; i < n; i += WIDTH) {
     const i64 first = std::clamp<i64>(begin - i, 0, WIDTH);
@@ -74,8 +73,8 @@ void copy_row(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to)
   }
 }
 
-// The pixels of one segment for one tap; what lies outside the image is zero. What follows is
-// written later.
+// Copies the pixels of one segment for one tap, with zeros outside the image. The vectors may overwrite what follows,
+// which is written later.
 inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float* to) {
   i64 begin = 0, end = s.length;
   for (int j = 0; j < 2; ++j) {
@@ -95,8 +94,8 @@ inline void segment(const ConvProblem& p, const Segment& s, const Tap& t, float*
   copy_row(p.image + s.image + t.image, p.image_step[2], begin, end, s.length, to);
 }
 
-// Pixels that lie side by side and are all there: rows of the image are copied. Rows are far apart, in pages
-// that no hardware asks for ahead.
+// Packs contiguous pixels without padding by copying rows of the image. The rows are software-prefetched, because they
+// are in different pages, across which hardware does not prefetch.
 constexpr i64 kAhead = 4;
 void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
   const i64 step = p.image_step[2];
@@ -130,7 +129,8 @@ void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth,
 
 // ---- the register tile -------------------------------------------------------------------------
 
-// The products; row k of the second factor is where at(k) says. `next` are the weights that come next.
+// Multiplies into registers. Row k of the second factor is at(k); `next` points to the next weights, which are
+// prefetched.
 template <int R, int V, class At>
 inline void multiply(const float* a, const float* next, i64 depth, vf (&acc)[R][V], const At& at) {
   for (i64 k = 0; k < depth; ++k, a += MR, next += MR) {
@@ -169,7 +169,7 @@ void tile_of(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64
   }
 }
 
-// The same over an image where row k lies at b + at[k]. Columns are whole vectors.
+// As tile_of, over an image whose row k is at b + at[k]. Columns are whole vectors.
 template <int R, int V>
 void slide_of(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c, i64 c_row,
               bool add) {
@@ -213,7 +213,7 @@ void slide(const float* a, const float* next, const float* b, const i64* at, i64
 
 // ---- Winograd F(4x4, 3x3) ----------------------------------------------------------------------
 
-// Filters of `count` <= WIDTH channels as vectors of up to WIDTH rows: nine for each channel.
+// Loads filters of `count` <= WIDTH channels as vectors of up to WIDTH rows, nine per channel.
 void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count, float (&g)[9 * WIDTH][WIDTH]) {
   const float* from = p.weight + row * p.weight_row + p.taps[9 * channel].weight;
   if (p.neighbours && count == WIDTH) {
@@ -233,7 +233,7 @@ void filters_of(const ConvProblem& p, i64 row, i64 rows, i64 channel, i64 count,
       g[i][r] = r < rows ? p.weight[(row + r) * p.weight_row + p.taps[9 * channel + i].weight] : 0.0f;
 }
 
-// Rows [part, part + WIDTH) of a panel.
+// Transforms rows [part, part + WIDTH) of a panel.
 vi part_in(const ConvProblem& p, i64 row, i64 rows, int part, i64 first, i64 depth, float* to, i64 stride) {
   alignas(64) float g[9 * WIDTH][WIDTH];
   vi bad = {};
@@ -264,12 +264,12 @@ bool weights_in(const ConvProblem& p, i64 row, i64 rows, i64 first, i64 depth, f
   return none(bad);
 }
 
-// The 6x6 pixels of WIDTH tiles side by side, zero where there are none.
+// Gathers the 6x6 pixels of WIDTH tiles into lanes, with zeros for missing pixels.
 inline void gather(const WinogradTile* at, i64 offset, i64 down, i64 across, float (&to)[kTile * kTile][WIDTH]) {
 #if WIDTH == 16
   if (across == 1) {
-    alignas(
-        64) static const float nothing[2 * WIDTH] = {};  // an address that is mapped: a fault is slow even if masked
+    // A mapped address is needed, because faults are slow even if masked.
+    alignas(64) static const float nothing[2 * WIDTH] = {};
     for (i64 y = 0; y < kTile; ++y) {
       vf v[8];
       for (int l = 0; l < 8; ++l) {
@@ -323,7 +323,7 @@ inline v4 quarter(vf v, int i) {
   std::memcpy(q, &v, sizeof v);
   return q[i];
 }
-// A row of WIDTH tiles' pixels, four of each.
+// Writes a row of pixels of WIDTH tiles, four per tile.
 inline void scatter(const WinogradTile* at, i64 offset, i64 y, vf (&r)[kOut]) {
   transpose<kOut>(r);
   for (int l = 0; l < WIDTH; ++l) {

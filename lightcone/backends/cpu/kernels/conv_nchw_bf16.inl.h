@@ -1,4 +1,4 @@
-// Rounding an image to pairs of bf16 and copying them together.
+// Rounds an image to pairs of bf16, and gathers pairs.
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 inline vf rounded_pairs(vf even, vf odd) {
 #if defined(__AVX512BF16__)
-  // Subnormal numbers become zeros, for which the products would take them.
+  // Subnormal numbers become zeros, as the product instruction treats them.
   alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const auto both = (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
@@ -25,7 +25,8 @@ inline void put(std::uint32_t* to, vf v, i64 n) {
 #endif
 }
 
-// Rows of channels are far apart, in pages that no hardware asks for ahead.
+// Rows of channels are software-prefetched, because they are in different pages, across which hardware does not
+// prefetch.
 constexpr i64 kAhead = 4;
 void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to, i64 row, i64 column,
            i64 group) {

@@ -1,4 +1,4 @@
-// Convolutions with channels last in f32: the register tile of MR pixels x VECTORS vectors of output channels, and
+// Channels-last convolutions in f32: the register tile of MR pixels x VECTORS vectors of output channels, and
 // Winograd's transforms over WIDTH channels at once.
 #include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"

@@ -1,6 +1,5 @@
-// The register tile of convolutions with channels last over pairs of channels in bf16, MR pixels x VECTORS vectors of
-// output channels, and rounding to such pairs: by the CPU's own instructions, or by multiply-adds on the rounded
-// values.
+// Channels-last convolutions over pairs of channels in bf16: the register tile of MR pixels x VECTORS vectors of output
+// channels, and rounding to pairs, by the CPU's own instructions or by multiply-adds of the rounded values.
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
 
@@ -44,7 +43,7 @@ inline __m512i narrowed(vf low, vf high) {
   return (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
 }
 
-// Channels that lie side by side.
+// Rounds the contiguous channels of a pixel.
 void round_pixel(const float* from, i64 count, Word* to) {
   i64 i = 0;
   for (; i + 32 <= count; i += 32) _mm512_storeu_si512(to + i / 2, narrowed(load(from + i), load(from + i + 16)));
@@ -54,7 +53,7 @@ void round_pixel(const float* from, i64 count, Word* to) {
   }
 }
 
-// Others: sixteen pixels of a pair at a time.
+// Rounds a pair of strided channels, 16 pixels at a time.
 void round_pair(const float* even, const float* odd, i64 from_pixel, i64 n, Word* to, i64 to_pixel) {
   for (i64 r = 0; r < n; r += 16) {
     const i64 m = std::min<i64>(16, n - r);

@@ -1,5 +1,6 @@
-// What all units share: a patch of A, the groups of B under a tile, how a tile goes to C, panels of bf16.
-// WIDTH floats a vector, MR rows and GROUPS groups of 16 columns a tile; F32_TABLE is the instruction set's f32 kernel.
+// Helpers of all microkernels: loading a row of A, the groups of B under a tile, storing a tile to C, and panels of
+// bf16. WIDTH is the floats per vector; a tile has MR rows and GROUPS groups of 16 columns. F32_TABLE is the f32 table
+// of the instruction set.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
@@ -9,10 +10,10 @@ namespace lc::backends::cpu {
 namespace {
 
 using u8 = std::uint8_t;
-constexpr int kGroup = 16;  // columns
+constexpr int kGroup = 16;  // columns of a group
 constexpr int kGroupVectors = kGroup / WIDTH;
 
-// Up to 32 k of one row of A, zeros behind them.
+// Loads up to 32 k of one row of A, padded with zeros.
 inline void load_row(const float* a, i64 a_k, i64 count, float (&to)[32]) {
   if (a_k == 1 && count >= 32) {
     std::memcpy(to, a, sizeof to);
@@ -21,7 +22,7 @@ inline void load_row(const float* a, i64 a_k, i64 count, float (&to)[32]) {
   for (i64 k = 0; k < 32; ++k) to[k] = k < count ? a[k * a_k] : 0.0f;
 }
 
-// Where the groups of a tile begin. One without wanted columns may not exist: the first is read in its place.
+// The addresses of the groups of a tile. A group without needed columns may not exist; the first is read instead.
 template <int Groups>
 struct GroupsOf {
   const std::byte* at[Groups];
@@ -66,7 +67,8 @@ inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
 struct EvenOdd {
   vf even, odd;
 };
-inline EvenOdd even_and_odd(const float* x) {  // of 2 * WIDTH numbers
+// Splits 2 * WIDTH numbers by the parity of their index.
+inline EvenOdd even_and_odd(const float* x) {
   const vf low = load(x), high = load(x + WIDTH);
   return {lanes(low, high, [](int i) { return 2 * i; }), lanes(low, high, [](int i) { return 2 * i + 1; })};
 }
@@ -75,7 +77,7 @@ inline vu bf16_pairs(const float* x) {
   return pairs(rounded(even), rounded(odd));
 }
 
-// Columns of B in f32, a chunk of k at a time: to(group, k, depth, [depth][16]).
+// Converts columns of B to f32, a chunk of k at a time: to(group, k, depth, [depth][16]).
 template <class F>
 inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, const F& to) {
   constexpr i64 kChunk = 64;

@@ -1,4 +1,4 @@
-// Products of pairs of bf16 by AVX-512's own instruction, summed in f32.
+// bf16 products by AVX-512's dot-product instruction, summed in f32.
 #define WIDTH 16
 #define MR 14
 #define GROUPS 2
@@ -9,10 +9,10 @@
 namespace lc::backends::cpu {
 namespace {
 
-// A: u16 [k / 2][MR][2]. The instruction takes subnormal numbers for zero.
+// Bytes of a step of A, which is u16 [k / 2][MR][2]. The instruction treats subnormal numbers as zero.
 constexpr int kAStep = MR * 4;
 
-// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
+// Packs a column-major A, one pair of k after another, so that it is read once and in memory order.
 void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, std::uint32_t* to) {
   for (i64 k = 0; k < depth; k += 2)
     for (i64 i = 0; i < rows; i += MR) {

@@ -1,4 +1,4 @@
-// Arm's own products of bf16: two rows of A and two columns of B, four k of each, in one instruction (bfmmla).
+// bf16 products by Arm's bfmmla instruction, which multiplies two rows of A and two columns of B over four k.
 #define WIDTH 4
 #define NEON
 #define F32_TABLE kGemmNeon
@@ -14,7 +14,7 @@ constexpr int kFetched = 32;
 bfloat16x8_t words(const void* p) { return vreinterpretq_bf16_u8(vld1q_u8(static_cast<const u8*>(p))); }
 uint32x4_t load_words(const void* p) { return vreinterpretq_u32_u8(vld1q_u8(static_cast<const u8*>(p))); }
 
-// A: u16 [k / 4][kMr][4]; one or two k that are left: [kMr][2]. The instruction takes subnormal numbers for zero.
+// Packs A as u16 [k / 4][kMr][4]; the last one or two k are [kMr][2]. The instruction treats subnormal numbers as zero.
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::uint32_t*>(to);
   const i64 pairs = (depth + 1) / 2, whole = pairs / 2 * 2;
@@ -34,7 +34,7 @@ void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to
 }
 
 struct Blocks {
-  float32x4_t sum[kNchwBf16][8];  // of two rows and two columns each
+  float32x4_t sum[kNchwBf16][8];  // sums of two rows and two columns each
   void add(const bfloat16x8_t (&a)[kNchwBf16], const bfloat16x8_t& b, int column) {
     for (int i = 0; i < kNchwBf16; ++i) sum[i][column] = vbfmmlaq_f32(sum[i][column], a[i], b);
   }

@@ -1,4 +1,4 @@
-// Products of quantised activations and block weights, summed as whole numbers over a step and then in f32.
+// Products of quantized activations and block-quantized weights, summed as integers over a step and then in f32.
 #include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
@@ -7,10 +7,10 @@ namespace {
 
 constexpr int kLine = 64;
 
-// C is fetched a few steps before it is needed: see tile_steps.
+// C is prefetched this many steps before it is needed: see tile_steps.
 constexpr i64 kFetchC = 8;
 
-// What is taken from the codes of B before they are multiplied.
+// Offset that is removed from the codes of B before they are multiplied.
 template <int Step, bool Min>
 constexpr int kTileOffset = PanelStep<Step, Min>::bits == 8 ? kCodeOffset : 0;
 

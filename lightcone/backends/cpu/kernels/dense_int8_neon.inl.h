@@ -1,6 +1,6 @@
-// Products of quantised activations and block weights on Arm, with its products of bytes: of two by two blocks (I8MM),
-// of words (DOTPROD), or those that every CPU has. The numbers are those of dense_int8.inl.h, bit for bit; panels and
-// strips differ: codes are signed where the products are, and lie in the order of the blocks where there are such.
+// Products of quantized activations and block-quantized weights on Arm, by its int8 instructions: 2x2 blocks (I8MM),
+// dot products (DOTPROD), or multiply-adds of the base set. Results equal those of dense_int8.inl.h bit for bit. Packed
+// layouts differ: codes are signed if the instructions are, and in block order for I8MM.
 #include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
@@ -12,9 +12,9 @@ constexpr int kTileVectors = kGroupVectors, kLine = 64;
 
 #if defined(I8MM)
 static_assert(MR % 2 == 0);
-constexpr int kAcross = 2;  // vectors of columns at a time: what fits into registers beside the tile
+constexpr int kAcross = 2;  // vectors of columns that fit in registers with the tile
 
-// A: [Step / 8][MR / 2][2][8], B: [Step / 8][16][8].
+// Layouts: A [Step / 8][MR / 2][2][8], B [Step / 8][16][8].
 template <int Step>
 inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross]) {
   int32x4_t block[MR / 2][2 * kAcross] = {};
@@ -33,7 +33,7 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
       sums[2 * i + 1][t] = reinterpret_cast<vi>(vuzp2q_s32(block[i][2 * t], block[i][2 * t + 1]));
     }
 }
-constexpr int kVectorBytes = 32;  // of B, for a vector of columns: a word of each and the next
+constexpr int kVectorBytes = 32;  // bytes of B per vector of columns: two words of each
 
 template <int Step>
 inline void arrange_rows(std::int8_t (&codes)[MR][Step]) {
@@ -62,7 +62,7 @@ constexpr int kAcross = kTileVectors, kVectorBytes = 16;
 #endif
 
 #if defined(DOTPROD)
-template <int Word>  // of each row's 16 codes
+template <int Word>  // index of the word in each row's 16 codes
 inline void add_word(const int8x16_t (&a)[MR], const u8* b, int32x4_t (&sum)[MR][kAcross]) {
   for (int t = 0; t < kAcross; ++t) {
     const int8x16_t columns = vld1q_s8(reinterpret_cast<const std::int8_t*>(b) + Word * kGroup * 4 + t * 16);
@@ -81,7 +81,7 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
   std::memcpy(sums, sum, sizeof sums);
 }
 #elif !defined(I8MM)
-// Products of signed bytes, two of which 16 bits can hold: the codes of A are no less than -127.
+// Signed int8 products. Two of them fit in 16 bits, because the codes of A are at least -127.
 template <int Step>
 inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross]) {
   int32x4_t low[MR][kAcross] = {}, high[MR][kAcross] = {};

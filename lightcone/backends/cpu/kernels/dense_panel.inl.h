@@ -1,4 +1,4 @@
-// Panels of int8 products from every block format, as stored and as packed_weights.h packs it.
+// Panels of int8 products, from every block format as stored and as packed by packed_weights.h.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
@@ -7,12 +7,12 @@
 namespace lc::backends::cpu {
 namespace {
 
-// A step of `Step` k for 16 columns. Scales of 32 without minima are halves in every format, and stay that: then packed
-// Q8_0 is a panel as it is.
+// A step of `Step` k for 16 columns. Scales of steps of 32 without minima are f16 in every format and stay f16, so that
+// packed Q8_0 already has the layout of a panel.
 template <int Step, bool Min>
 struct PanelStep {
   static constexpr bool of_halves = Step == 32 && !Min;
-  static constexpr int bits = Step == 32 ? (Min ? 5 : 8) : (Min ? 2 : 6);  // of a code, at most
+  static constexpr int bits = Step == 32 ? (Min ? 5 : 8) : (Min ? 2 : 6);  // maximum bits of a code
   static constexpr int scale_bytes = kGroup * (of_halves ? 2 : 4);
   static constexpr int bytes = scale_bytes + (Min ? kGroup * 4 : 0) + kGroup * Step;
   std::byte* at;
@@ -30,7 +30,7 @@ using PanelStepOf = PanelStep<Codec<T>::scaled, int8_format(T).arithmetic == Ari
 
 // ---- as stored: 32 codes of one row at a time, transposed by words of four ---------------------
 
-// WIDTH codes as bytes, in the order of k.
+// Writes WIDTH codes as bytes, in the order of k.
 template <WeightType T>
 inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   typedef u8 vb __attribute__((vector_size(WIDTH)));
@@ -45,7 +45,7 @@ inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   std::memcpy(to, &v, sizeof v);
 }
 
-// 16 rows of `Words` words -> words of 16 rows.
+// Transposes 16 rows of `Words` words to words of 16 rows.
 template <int Words>
 inline void turn(const std::uint32_t (&from)[kGroup][Words], std::uint32_t* to) {
   constexpr int across = Words < WIDTH ? Words : WIDTH;
@@ -65,7 +65,7 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
   using C = Codec<T>;
   using Panel = PanelStepOf<T>;
   static_assert(C::bits <= Panel::bits);
-  constexpr int parts = kStep / C::scaled;  // steps of the panel in 32 k
+  constexpr int parts = kStep / C::scaled;  // steps of the panel per 32 k
   alignas(64) std::uint32_t rows[kGroup][8] = {};
   float a[parts][kGroup] = {}, b[parts][kGroup] = {};
   std::uint16_t d[kGroup] = {};
@@ -74,7 +74,7 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
     for (i64 r = 0; r < count; ++r) {
       const u8* block = static_cast<const u8*>(g.b) + (n + r) * g.b_n + k / C::elements * C::size;
       const typename C::Scale s = C::scales(block);
-      std::memcpy(&d[r], block, sizeof d[r]);  // the scale, where it is a half
+      std::memcpy(&d[r], block, sizeof d[r]);  // the scale, if it is f16
       for (int p = 0; p < parts; ++p) a[p][r] = s.a[sub * parts + p], b[p][r] = -s.b[sub * parts + p];
       for (int i = 0; i < kStep; i += WIDTH) code_bytes<T>(block, sub, i, reinterpret_cast<u8*>(rows[r]) + i);
     }
@@ -91,7 +91,8 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
 
 // ---- packed: a lane is a row already; the bits of four codes spread over a word -----------------
 
-inline vu spread_nibbles(vu x) {  // the lower four
+// Spreads the four nibbles in the lower half of each word to one per byte.
+inline vu spread_nibbles(vu x) {
   x &= 0xffffu;
   x = (x | x << 8) & 0x00ff00ffu;
   return (x | x << 4) & 0x0f0f0f0fu;
@@ -120,7 +121,7 @@ void panel_from_packed(const Gemm& g, i64 n, i64 k0, i64 depth, std::byte* to) {
           else store(reinterpret_cast<float*>(panel.at) + lane, step.scale(i));
           if constexpr (Step::has_min) store(panel.min() + lane, -step.min());
         }
-        constexpr int in_word = T == WeightType::Q8_0 ? 4 : 8;  // codes
+        constexpr int in_word = T == WeightType::Q8_0 ? 4 : 8;  // codes per word
         vu code = reinterpret_cast<vu>(words(step.step + layout.scales + i / in_word * 64 + 4 * lane));
         if constexpr (T != WeightType::Q8_0) code = spread_nibbles(code >> i % 8 * 4);
         if constexpr (T == WeightType::Q5_K) code |= spread_bits(reinterpret_cast<vu>(words(high)) >> i) << 4;

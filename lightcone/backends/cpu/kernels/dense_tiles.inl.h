@@ -1,5 +1,5 @@
-// Products on tile registers: bf16, int8, and f32 as sums of bf16 numbers. TILES is one of tiles.inl.h; two strips of
-// 16 rows against two groups of 16 columns, as four sums.
+// Products on tile registers: bf16, int8, and f32 as sums of bf16 numbers. TILES is a class of tiles.inl.h. A tile of C
+// is two strips of 16 rows times two groups of 16 columns, in four sum registers.
 #include <array>
 
 #include "lightcone/backends/cpu/kernels/exact_int8.inl.h"
@@ -43,7 +43,7 @@ void dot_int8() {
   TILES::dot_int8<3, 5, 7>();
 }
 
-// Sums that begin with C or with zeros, and end in C: in memory where the tile is not whole.
+// Runs f on sums that start from C or from zeros and end in C, by way of a local block if the tile is not whole.
 template <class F>
 void sums_in_c(float* c, i64 c_m, i64 rows, i64 columns, bool add, const F& f) {
   if (rows == kSide && columns == kSide) {
@@ -64,7 +64,7 @@ void sums_in_c(float* c, i64 c_m, i64 rows, i64 columns, bool add, const F& f) {
 
 // ---- bf16 --------------------------------------------------------------------------------------
 
-// A: u16 [k / 32][32 rows][32].
+// Packs A as u16 [k / 32][32 rows][32].
 void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::uint32_t*>(to);
   for (i64 i = 0; i < rows; i += kSide)
@@ -93,7 +93,8 @@ void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
 
 // ---- f32 as sums of two or three bf16 numbers ---------------------------------------------------
 
-// Products of lower parts, of A and of B, so ordered that one operand stays.
+// Part numbers of a product of split A and B. The lists of lower products are ordered so that consecutive products
+// share an operand.
 struct Product {
   int a, b;
 };
@@ -119,7 +120,7 @@ void split_step(const std::byte* a, const std::byte* const (&b)[2], const std::a
   }
 }
 
-// To the sums, what a step has of rows and columns that are no sums of bf16 numbers, by multiply-adds.
+// Adds the products of a step's rows and columns that are not split to the sums, by multiply-adds.
 template <int Parts>
 void plain_step(const std::byte* a, const std::byte* const (&b)[2], vf (&sums)[kSide][kSide / WIDTH]) {
   alignas(64) float x[kSide][kStepOfSplit], y[2][kStepOfSplit][kTile];
@@ -142,7 +143,7 @@ void plain_step(const std::byte* a, const std::byte* const (&b)[2], vf (&sums)[k
   }
 }
 
-// All lower products come first, while the sums are small and little of them is rounded off.
+// Computes all lower products first, while the sums are small and lose little to rounding.
 template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
                 bool add, const void*) {
@@ -207,7 +208,7 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
   store_tile(acc, c, c_m, rows, columns, add);
 }
 
-// Whole numbers alone: C and the sums are of 32 bits.
+// Exact products: C and the sums are int32.
 struct ExactRows {
   std::int32_t start[kSide];
   std::int8_t codes[kSide][kExactStep];

@@ -1,5 +1,5 @@
-// Small windows, written once and compiled for each instruction set: over vectors of pixels, MR rows of them at once so
-// that a row of the image is loaded once for all the rows of the output that read it, and over vectors of channels.
+// Small windows, compiled for each instruction set: over vectors of pixels, MR output rows at once, so that a row of
+// the image is loaded once for all output rows that read it, and over vectors of channels.
 #include <array>
 #include <utility>
 
@@ -10,13 +10,13 @@ namespace lc::backends::cpu {
 namespace {
 
 using Window = DepthwiseTable::Window;
-constexpr int kRows = 8;      // of the output
+constexpr int kRows = 8;      // output rows at a time
 constexpr int kDown = 3;      // rows of taps at a time: their weights are in registers
-constexpr int kTogether = 4;  // with channels last
+constexpr int kTogether = 4;  // pixels at a time, channels-last
 
 // ---- pixels side by side -----------------------------------------------------------------------
 
-// Into a register: else GCC reads it from memory again for each of the products.
+// Loads into a register. Without the barrier, GCC loads the value from memory again for each product.
 inline vf loaded_once(const float* p) {
   vf v = load(p);
 #if defined(__x86_64__)
@@ -25,7 +25,7 @@ inline vf loaded_once(const float* p) {
   return v;
 }
 
-// Q rows of taps. S: rows of the image from one row of the output to the next.
+// Adds Q rows of taps. S is the number of image rows between output rows.
 template <int R, int S, int Q>
 inline void taps(vf (&acc)[R], const Window& w, i64 down, const float* from) {
   const float* weight = w.weights + down * w.across;
@@ -44,7 +44,7 @@ inline void taps(vf (&acc)[R], const Window& w, i64 down, const float* from) {
   }
 }
 
-// Any stride and dilation: nothing is shared.
+// Adds taps of any stride and dilation, without sharing loads.
 template <int R>
 inline void taps_apart(vf (&acc)[R], const Window& w, const float* from) {
   const float* weight = w.weights;
@@ -73,8 +73,8 @@ void rows_of(const Window& w, const float* from, float* out, i64 n) {
       if (w.down - j == 2) taps<R, S, 2>(acc, w, j, from);
       else if (w.down - j == 1) taps<R, S, 1>(acc, w, j, from);
     }
-    // The last vector of a row may reach into the next one, which is written after it: rows are written in their
-    // order and vectors of a row from the last to the first.
+    // The last vector of a row may extend into the next row. That is safe because the next row is written later: rows
+    // are written in order, and the vectors of a row from the last to the first.
     const bool whole = x + WIDTH <= n;
     LC_UNROLL
     for (int r = 0; r < R; ++r) {
@@ -98,7 +98,8 @@ void rows(const Window& w, const float* from, float* out, i64 count, i64 n) {
 }
 
 #if WIDTH < 16
-// Vectors of every second element. The last one is left: its last load would read one element too many.
+// Copies vectors of every second element. The last vector is left out, because its second load would read one element
+// too many.
 inline i64 copy_even(const float* from, i64 n, float* to) {
   i64 i = 0;
   for (; i + WIDTH < n; i += WIDTH) {
@@ -144,7 +145,7 @@ void copy(const DepthwiseTable::Rows& r, i64 count, float* to) {
 
 // ---- channels side by side ---------------------------------------------------------------------
 
-// V vectors of channels, the last of them of `last` channels.
+// Computes P pixels of V vectors of channels; the last vector has `last` channels.
 template <int P, int V, bool kWhole>
 inline void pixels_of(const float* const* at, i64 stride, i64 first, const float* w, i64 nr, i64 count, float* out,
                       i64 out_row, i64 last) {

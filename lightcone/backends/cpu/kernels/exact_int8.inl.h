@@ -1,4 +1,4 @@
-// Signed bytes as they are, for products whose sums are whole numbers.
+// Operands of exact int8 products: signed bytes and int32 sums.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
@@ -8,14 +8,16 @@
 namespace lc::backends::cpu {
 namespace {
 
-// The instructions multiply signed bytes with unsigned ones: B's are 128 too large, and `start` takes that off again.
-constexpr int kExactStep = 64, kExactBytes = kExactStep * 16;  // k of a step; bytes of a step of 16 columns
-// A strip for tiles of registers: i8 [k / 4][rows][4], then i32 start[rows]. Its steps count a line for that each.
+// k of a step, and bytes of a step of 16 columns. The instructions multiply signed by unsigned bytes: B is stored with
+// an offset of 128, and `start` corrects the sums.
+constexpr int kExactStep = 64, kExactBytes = kExactStep * 16;
+// Bytes per step of a strip for register tiles, which is i8 [k / 4][rows][4], then i32 start[rows]. The size of every
+// step includes a cache line for `start`.
 template <int Rows>
 constexpr int kExactStepBytes = kExactStep * Rows + 64;
 
 #if defined(VNNI) && WIDTH == 16
-// A step of up to 16 rows whose bytes are neighbours; their sums.
+// Packs a step of up to 16 rows with contiguous bytes and returns the rows' sums.
 template <int Rows>
 inline __m512i pack_exact_step(const std::int8_t* from, i64 a_m, i64 rows, std::int8_t* to) {
   vf v[WIDTH] = {};
@@ -30,7 +32,7 @@ inline __m512i pack_exact_step(const std::int8_t* from, i64 a_m, i64 rows, std::
 }
 #endif
 
-// A lies in bytes, whatever the pointer says.
+// Packs one strip of A.
 template <int Rows>
 void pack_exact_strip(const std::int8_t* from, i64 a_m, i64 a_k, i64 rows, i64 depth, std::int8_t* to) {
   const i64 padded = (depth + kExactStep - 1) / kExactStep * kExactStep;
@@ -52,6 +54,7 @@ void pack_exact_strip(const std::int8_t* from, i64 a_m, i64 a_k, i64 rows, i64 d
   for (std::int32_t& s : start) s *= kOffset - 128;
   std::memcpy(to + padded * Rows, start, sizeof(std::int32_t) * Rows);
 }
+// Packs A, which consists of bytes despite the pointer's type.
 template <int Rows>
 void pack_exact_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::int8_t*>(to);
@@ -60,7 +63,7 @@ void pack_exact_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, vo
                            depth, out);
 }
 
-// B in bytes, as it is stored or as packed_weights.h describes it: u8 [k / 4][16][4].
+// Packs B, bytes as stored or as packed_weights.h describes, to u8 [k / 4][16][4].
 void pack_exact_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   const i64 padded = (depth + kExactStep - 1) / kExactStep * kExactStep;
   auto* out = static_cast<u8*>(to);

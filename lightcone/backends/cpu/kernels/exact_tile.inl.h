@@ -1,4 +1,4 @@
-// The tile of exact products of bytes, where sums are registers.
+// The register tile of exact int8 products.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/exact_int8.inl.h"
@@ -13,11 +13,11 @@ constexpr int kExactRows = WIDTH == 16 ? 14 : 6;
 #elif defined(DOTPROD) || defined(I8MM)
 constexpr int kExactRows = 6;
 #elif defined(MADD)
-constexpr int kExactRows = 2;  // two vectors of sums each
+constexpr int kExactRows = 2;  // two vectors of sums per row
 #else
 constexpr int kExactRows = MR;
 #endif
-// Where a vector is all there is, no struct: an array of them would live in memory.
+// If a sum is one vector, no struct is used, because the compiler would keep an array of structs in memory.
 #if defined(VNNI) || defined(DOTPROD) || defined(I8MM)
 using ExactSum = vi;
 inline void add_products(ExactSum& sum, const Sums::Codes& b, const Sums::Word& a) {
@@ -51,7 +51,7 @@ struct ExactTile {
       }
       x += 4 * kExactRows, y += 4 * kGroup;
     });
-    const auto* start = reinterpret_cast<const std::int32_t*>(x);  // they lie behind the codes
+    const auto* start = reinterpret_cast<const std::int32_t*>(x);  // `start` follows the codes
     alignas(WIDTH * 4) vi whole[H][V];
     LC_UNROLL_BY(16)
     for (int i = 0; i < H; ++i) LC_UNROLL_BY(4)

@@ -1,4 +1,4 @@
-// The register tile of a filter's gradient: R channels of one factor times V vectors of those of the other, pixel by
+// The register tile of filter gradients: R channels of one factor times V vectors of channels of the other, pixel by
 // pixel.
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
@@ -7,7 +7,7 @@ namespace lc::backends::cpu {
 namespace {
 
 constexpr int kNr = VECTORS * WIDTH;
-constexpr i64 kAhead = 8;  // pixels that are fetched before their turn
+constexpr i64 kAhead = 8;  // pixels prefetched ahead
 
 template <int R, int V, bool Ragged>
 void pixels_tile(const float* rows, const float* from, const PixelPair* pixels, i64 count, float* c, i64 c_row,

@@ -1,4 +1,4 @@
-// The dense micro-kernels: WIDTH floats a vector, MR x (2 * WIDTH) accumulators.
+// The dense f32 microkernel, compiled for each instruction set: WIDTH floats per vector, MR x kNr accumulators.
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
@@ -45,11 +45,11 @@ void axpy(const Gemm& g, i64 begin, i64 end) {
 constexpr int kGroup = PackedLayout::rows;
 constexpr int kNr = std::max(kGroup, 2 * WIDTH), kVectors = kNr / WIDTH;
 
-// h rows side by side, each number as `as` makes it. Whole vectors are stored: what they write behind a row belongs to
-// the next one; only the last row of the strip ends where it must.
+// Interleaves h rows, each number converted by `as`. Whole vectors are stored: what they write past a row belongs to
+// the next row. Only the last row of the strip ends exactly.
 template <class As>
 void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to, const As& as) {
-  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors of a row of the strip
+  constexpr int parts = (MR + WIDTH - 1) / WIDTH;  // vectors per row of the strip
   i64 k = 0;
   if (a_k == 1)
     for (; k + WIDTH <= depth; k += WIDTH) {
@@ -72,8 +72,8 @@ void pack_strip(const float* from, i64 a_m, i64 a_k, i64 h, i64 depth, float* to
     for (i64 r = 0; r < MR; ++r) to[k * MR + r] = r < h ? as(splat(from[r * a_m + k * a_k]))[0] : 0.0f;
 }
 
-// Of a matrix whose columns lie as rows, one k after the other: each is read once, where it is next to what was read.
-// Whole vectors here, too, but for the last k, behind which another strip is.
+// Packs a column-major A, one k after another, so that it is read once and in memory order. Whole vectors are stored,
+// except for the last k, which another strip follows.
 template <class As>
 void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, float* to, const As& as) {
   for (i64 k = 0; k < depth; ++k)
@@ -101,8 +101,8 @@ void pack_rounded_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, 
   pack_strips(a, a_m, a_k, rows, depth, static_cast<float*>(to), [](vf x) { return reinterpret_cast<vf>(rounded(x)); });
 }
 
-// Values [k0, k0 + depth) of rows [n, n + count), one column of `to` each: decoded 32 at a time and
-// transposed in registers.
+// Packs values [k0, k0 + depth) of rows [n, n + count), one column of `to` per row: decodes 32 values at a time and
+// transposes them in registers.
 template <WeightType T>
 void pack_rows(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to) {
   for (i64 k = 0; k < depth; k += kStep)
@@ -156,7 +156,7 @@ void pack_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
     pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0, depth,
            reinterpret_cast<float*>(static_cast<std::byte*>(to) + j / kGroup * b_group));
 }
-// A piece at a time, which is still in the first-level cache when it is rounded.
+// Packs and rounds a piece at a time, while it is still in L1.
 void pack_rounded_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   constexpr i64 kPiece = 64;
   for (i64 j = 0; j < columns; j += kGroup)
@@ -169,8 +169,8 @@ void pack_rounded_groups(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, 
     }
 }
 
-// Products that are added one after the other: what a sum has rounded away grows with their number, as does the time
-// with that of sums that go to C.
+// Number of products that are accumulated in registers before the sum is added to C. A longer chain loses more to
+// rounding; a shorter one spends more time on additions to C.
 constexpr i64 kChain = 192;
 
 template <int H, int V>
@@ -180,7 +180,7 @@ struct TileOf {
     const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
     const i64 group = b_group / 4;
     i64 k = 0;
-    do {  // once of no products at all, whose sum is 0
+    do {  // runs once even without products, whose sum is 0
       alignas(WIDTH * 4) vf acc[H][V] = {};
       tile_steps<H, V>(std::min(kChain, depth - k), c, c_m, static_cast<const std::byte*>(soon) + k * kFetched, [&] {
         vf w[V];
@@ -204,7 +204,7 @@ constexpr Microkernel unit(const char* name, Arithmetic a, decltype(Microkernel:
 
 const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b, dequantize};
 const Microkernel UNIT = unit("f32_" ISA_NAME, Arithmetic::F32, pack_a, pack_groups);
-// Where there is no instruction for it, a product of numbers rounded to bf16 is one of f32.
+// Without bf16 instructions, a bf16 product is an f32 product of rounded numbers.
 const Microkernel BF16_UNIT = unit("bf16_" ISA_NAME, Arithmetic::Bf16, pack_rounded_a, pack_rounded_groups);
 
 }  // namespace lc::backends::cpu

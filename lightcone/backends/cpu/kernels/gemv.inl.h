@@ -1,4 +1,4 @@
-// Weight rows against few rows of A: read once, several rows at a time, each a stream of its own.
+// GEMV: weight rows times few rows of A. Weights are read once, several rows at a time, each as a stream of its own.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
@@ -19,7 +19,8 @@ inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
   }
 }
 
-// What a lane adds up before it begins anew, for all of them: whole blocks of every format.
+// k after which sums of blocks end (BlockSums): kSumBlock products per lane. It is a whole number of blocks of every
+// format.
 constexpr i64 kLongRow = kSumBlock * WIDTH;
 
 template <WeightType T, int M, int R>
@@ -34,7 +35,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
     LC_UNROLL
     for (int r = 0; r < R; ++r) acc[m][r] = vf{};
   }
-  // the same place of the next rows: what lies just ahead belongs to a row that is being read already
+  // Prefetches the same offset in the next rows: what directly follows belongs to a row that is already being read.
   const i64 ahead = R * g.b_n;
   BlockSums<M * R> blocks;
   for (i64 k = 0; k < g.k; k += C::elements) {
@@ -44,7 +45,7 @@ inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
       const typename C::Scale s = C::scales(w[r]);
       LC_UNROLL_STEPS(8)
       for (int sub = 0; sub < C::elements / kStep; ++sub) {
-        if constexpr (T == WeightType::Q8_0) {  // the scale after the sum: a multiplication less a value
+        if constexpr (T == WeightType::Q8_0) {  // scaling the sum saves a multiplication per value
           vf part[M] = {};
           for (int i = 0; i < kStep; i += WIDTH) {
             const vf q = as_float(C::codes(w[r], sub, i));
@@ -110,8 +111,8 @@ void rows(const Gemm& g, i64 row, i64 m0) {
     for (int r = 0; r < R; ++r) g.c[(m0 + m) * g.c_m + row + r] = y[m][r];
 }
 
-// Streams a thread. Measured against the machine's read bandwidth, two threads: Q8_0 reads 90 % of it in
-// eight and 86 % in four, bf16 84 % in four and 70 % in eight.
+// Streams (rows) per thread. Relative to the machine's read bandwidth, with two threads: Q8_0 reads 90 % of it in eight
+// streams and 86 % in four; bf16 84 % in four and 70 % in eight (measured).
 template <WeightType T>
 constexpr int kStreams = T == WeightType::Q8_0 || T == WeightType::Bytes ? 8 : 4;
 
@@ -122,7 +123,7 @@ void gemv_m(const Gemm& g, i64 begin, i64 end, i64 m0) {
   for (; row < end; ++row) rows<T, M, 1>(g, row, m0);
 }
 
-// The rows of A as gemv wants them for the type of B, written to `to`; false when they can stay where they are.
+// Writes the rows of A to `to` in the order that gemv needs for the type of B. Returns false if they can stay in place.
 bool arrange(const Gemm& g, float* to) {
   if (!arranged(g.type)) return false;
   for (i64 m = 0; m < g.m; ++m)
@@ -130,7 +131,7 @@ bool arrange(const Gemm& g, float* to) {
   return true;
 }
 
-// What a code of 0 stands for, times the scale; formats with minima say it in every block.
+// Bias of a format without minima: value = (code - bias) * scale.
 constexpr int bias(WeightType t) {
   return t == WeightType::Q4_0   ? 8
          : t == WeightType::Q5_0 ? 16
@@ -147,7 +148,7 @@ bool dequantize_block(const u8* block, float* to) {
   if (sum != 0 || sum != sum) return false;
   for (int k = 0; k < C::elements; k += WIDTH) {
     vf v = values<T>(block, s, k / kStep, k % kStep);
-    if constexpr (bias(T) != 0)  // the sign of a zero is that of the product
+    if constexpr (bias(T) != 0)  // as a product, for the sign of zeros
       v = as_float((C::codes(block, k / kStep, k % kStep) & ((1 << C::bits) - 1)) - bias(T)) *
           splat(s.a[k / C::scaled]);
     store(to + k, arranged(T) ? arranged_order(v) : v);

@@ -1,5 +1,5 @@
-// Up to four quantised rows of A against packed weights as they lie in memory. The words of the weights stay as they
-// are, but for a shift and a mask: it is the codes of A that are put into their order.
+// Up to four quantized rows of A times packed weights in place. Words of weights are only shifted and masked; the codes
+// of A are permuted to match their order.
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 namespace lc::backends::cpu {
 namespace {
 
-// One step of a row of A. Weights of five or six bits are two products, of the lower four bits and of the others (as
+// A step of a row of A. Weights of five or six bits take two products, of the lower four bits and of the upper bits (as
 // multiples of 16), each with its own order of k.
 template <WeightType T>
 struct RowStep : std::conditional_t<packed_has_minima(T), RowSums<1>, NoSums> {
   static constexpr int step = PackedStep<T>::scaled, plain = step / 4;
-  static constexpr int words = packed_layout(T).high ? 2 * plain : plain;  // of four codes
-  // The k of byte q of word w: words of bytes are in order; a word of nibbles gives every other k, then those between;
-  // a word of upper bits gives all that lie as far apart as there are shifts.
+  static constexpr int words = packed_layout(T).high ? 2 * plain : plain;  // words of four codes
+  // The k of byte q of word w. Words of bytes are in order. A word of nibbles has every other k, and the next word the
+  // ones between. A word of upper bits has k that are `plain` apart.
   static constexpr int place(int w, int q) {
     if (w >= plain) return w - plain + q * plain;
     return T == WeightType::Q8_0 ? 4 * w + q : w / 2 * 8 + 2 * q + w % 2;
@@ -30,7 +30,7 @@ struct RowStep : std::conditional_t<packed_has_minima(T), RowSums<1>, NoSums> {
 template <int N>
 using Bytes __attribute__((vector_size(N))) = std::int8_t;
 
-// Codes of less than eight bits are signed bytes as they are.
+// Offset of the codes of B. Codes of fewer than eight bits are used as signed bytes unchanged.
 template <WeightType T>
 constexpr int kCodesOffset = T == WeightType::Q8_0 ? kCodeOffset : 0;
 
@@ -64,22 +64,22 @@ void arrange_steps(const Gemm& g, void* to) {
     }
 }
 
-// The codes of the part of a step that begins at k, in words of four: a word of memory holds two of nibbles, or the
-// upper bits of all.
+// The codes of the part of a step that begins at k, in words of four. A stored word holds two words of nibbles, or the
+// upper bits of all words.
 template <WeightType T>
 struct PartCodes {
   using Row = RowStep<T>;
   static constexpr bool of_bytes = T == WeightType::Q8_0;
-  static constexpr int bits = T == WeightType::Q6_K ? 2 : 1;  // upper ones
+  static constexpr int bits = T == WeightType::Q6_K ? 2 : 1;  // number of upper bits
   const u8* at;
-  // Which of its word of memory codes w are.
+  // The position of codes w within their stored word.
   static constexpr int which(int w) { return w >= Row::plain ? w - Row::plain : of_bytes ? 0 : w % 2; }
   vu word(int k, int w) const {
     if (w >= Row::plain) return reinterpret_cast<vu>(words(at + packed_layout(T).codes + k / Row::step * 64));
     return reinterpret_cast<vu>(words(at + (of_bytes ? k / 4 + w : k / 8 + w / 2) * 64));
   }
   using S = SumsOf<of_bytes ? 8 : 4 + bits>;
-  // Whether the sums must be widened behind word w: of the lower four bits, or of upper ones as multiples of 16.
+  // Returns whether the sums must be widened after word w, of lower bits or of upper bits (as multiples of 16).
   static constexpr bool full(int w) {
     const bool upper = w >= Row::plain;
     const int n = upper ? w + 1 - Row::plain : w + 1;
@@ -93,7 +93,8 @@ struct PartCodes {
   }
 };
 
-// One step of V vectors of rows of B against M rows of A, onto `acc`: scale(v, part), min(v).
+// Adds one step of V vectors of rows of B times M rows of A to `acc`. scale(v, part) and min(v) return B's scales and
+// minima.
 template <WeightType T, int M, int V, class Scale, class Min>
 inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[V][M], const Scale& scale,
                       const Min& min) {
@@ -130,8 +131,8 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[V]
   }
 }
 
-// Groups [begin, end), one behind the other or, for one row where that is the faster way to read memory
-// (Machine::streams), as some streams side by side: f(groups), with one group of each. Sums are the same either way.
+// Calls f(groups) for groups [begin, end): one after another, or for one row, if memory is read faster that way
+// (Machine::streams), as parallel streams with one group of each. Sums are the same either way.
 constexpr int kSideBySide = 4;
 template <class F>
 inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
@@ -144,11 +145,11 @@ inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
   for (i64 i = begin + kSideBySide * each; i < end; ++i) f(std::array<i64, 1>{i});
 }
 
-// What one look at the scales serves: k of one turn of a stream.
+// k per turn of a stream: the range of k that one decoding of scales serves.
 template <WeightType T>
 constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;
 
-// Codes of eight bits may come into the second-level cache (Machine::fetch_level; shorter ones lose by it).
+// Prefetches a step. Codes of eight bits may go to L2 (Machine::fetch_level), by which shorter codes would be slower.
 template <WeightType T>
 inline void fetch_step(const u8* step, bool second_level) {
   constexpr PackedLayout layout = packed_layout(T);
@@ -158,7 +159,7 @@ inline void fetch_step(const u8* step, bool second_level) {
     for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step + line, 0, 3);
 }
 
-// The steps of a turn, the first of which is given; x becomes what comes behind them.
+// Processes the steps of a turn, beginning with `first`, and advances x past them.
 template <WeightType T, int M, int V>
 inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[V][M], i64 ahead, bool second_level) {
   using Step = PackedStep<T>;
@@ -187,8 +188,8 @@ inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc
   }
 }
 
-// V vectors of rows of B of each group from `lane` on against M rows of A, added up as `tile` is called: see
-// Microkernel::gemv.
+// Multiplies V vectors of rows of B, from `lane` on, of each group by M rows of A. Sums are grouped as by calls of
+// `tile`: see Microkernel::gemv.
 template <WeightType T, int M, int V, std::size_t G>
 void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& groups, int lane) {
   constexpr PackedLayout layout = packed_layout(T);
@@ -222,10 +223,10 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& gro
           if (k0 < kTogetherInC) all[q][v][m] = total[q][v][m];
           else end_block(all[q][v][m], lost[q][v][m], total[q][v][m]);
   }
+  // The last group may have fewer than 16 rows.
   for (std::size_t q = 0; q < G; ++q)
     for (int v = 0; v < V; ++v)
-      if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH;
-          row < g.n)  // the last group may have fewer
+      if (const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH; row < g.n)
         for (int m = 0; m < M; ++m)
           put_rows(g, m, row, g.k <= kLongSum ? total[q][v][m] : all[q][v][m] + lost[q][v][m]);
 }
@@ -241,7 +242,7 @@ void int8_groups(const Gemm& g, const void* a, i64 begin, i64 end) {
   });
 }
 
-// Calls f for the packed types of a unit.
+// Calls f for the packed type t, if this arithmetic applies to it.
 template <int Step, bool Min, class F>
 inline void with_int8_type(WeightType t, const F& f) {
   with_packed_type(t, [&]<WeightType T>() {
@@ -265,7 +266,7 @@ void gemv_int8(const Gemm& g, const void* a, i64 begin, i64 end) {
   });
 }
 
-// Formats with steps of 16 and minima are not packed.
+// Formats with steps of 16 and minima have no packed layout.
 template <int Step, bool Min>
 constexpr auto kArrangeInt8 = Step == 16 && Min ? nullptr : &arrange_int8<Step, Min>;
 template <int Step, bool Min>

@@ -1,5 +1,5 @@
-// Sums of products of bytes. VNNI (dpbusd), MADD (16-bit products of pairs), on Arm I8MM (usdot), DOTPROD (sdot) and
-// NEON alone (16-bit products), and nothing (plain C++) say how they are made.
+// Sums of int8 products. The macros select the instructions: VNNI (dpbusd), MADD (16-bit products of pairs), on Arm
+// I8MM (usdot), DOTPROD (sdot) or NEON alone (16-bit products); without a macro they are plain C++.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/quantise.inl.h"
@@ -7,14 +7,15 @@
 namespace lc::backends::cpu {
 namespace {
 
-// What must be taken from the codes of B so that they are what is multiplied: Arm's older products are of signed bytes.
+// Offset that is subtracted from the codes of B before multiplication, because Arm's older instructions multiply signed
+// bytes.
 #if defined(NEON) && !defined(I8MM)
 constexpr int kOffset = 128;
 #else
 constexpr int kOffset = 0;
 #endif
 
-// The same where A's codes are within +-127, which makes another way possible.
+// The same offset if A's codes are within +-127, which makes CodeSums possible.
 #if defined(MADD)
 constexpr int kCodeOffset = 128;
 #else
@@ -22,15 +23,14 @@ constexpr int kCodeOffset = kOffset;
 #endif
 
 #if defined(MADD)
-// GCC would add whole numbers in an order of its own: all products first, and sums of what then no longer fits
-// registers.
+// Keeps GCC from reordering integer additions. It would compute all products first and spill the sums.
 inline __m256i in_order(__m256i sum) {
   asm("" : "+x"(sum));
   return sum;
 }
 #endif
 
-// The sums of one row of A with WIDTH columns. A word is four codes of each.
+// Sums of one row of A with WIDTH columns of B. A word is four codes of each.
 struct Sums {
 #if defined(VNNI) && WIDTH == 16
   using Word = __m512i;
@@ -51,7 +51,8 @@ struct Sums {
   void add(Codes b, Word a) { sum = _mm256_dpbusd_avx_epi32(sum, b, a); }
   vi total() const { return reinterpret_cast<vi>(sum); }
 #elif defined(MADD)
-  // The product of bytes saturates its sums of pairs, that of 16 bits is exact. `low` is of columns 0, 1, 4 and 5.
+  // `low` holds columns 0, 1, 4 and 5. Products of bytes (maddubs) saturate their sums of pairs; 16-bit products are
+  // exact.
   using Word = __m256i;
   struct Codes {
     __m256i low, high;
@@ -111,12 +112,13 @@ struct Sums {
   }
   vi total() const { return sum; }
 #endif
-  static constexpr int words(int /*bits*/) { return 1 << 30; }  // that are added before the next widen(): any number
+  // Number of words that may be added before the next widen(): any number.
+  static constexpr int words(int /*bits*/) { return 1 << 30; }
   void widen() {}
 };
 
 #if defined(MADD)
-// Of signed codes of B, and of A within +-127: B's sign moves to A, and the sum of two products fits 16 bits.
+// Sums for signed codes of B, and of A within +-127: B's sign moves to A, and the sum of two products fits in 16 bits.
 struct CodeSums {
   using Word = __m256i;
   struct Codes {
@@ -137,8 +139,8 @@ struct CodeSums {
   void widen() {}
   vi total() const { return reinterpret_cast<vi>(sum); }
 };
-// Of codes of less than eight bits, as they are: products of bytes, summed by pairs, fit 16 bits until widen() is
-// called, after words(bits) of them at the latest.
+// Sums for codes of fewer than eight bits: products of bytes, summed by pairs, fit in 16 bits until widen() is called,
+// which must happen after at most words(bits) words.
 struct SmallSums {
   using Word = __m256i;
   using Codes = __m256i;

@@ -1,4 +1,5 @@
-// The table of an instruction set's products of bytes, from its own pack_a, pack_b and tile of kUnitColumns columns.
+// Table of an instruction set's int8 microkernels. The including file defines pack_a, pack_b and a tile of kUnitColumns
+// columns.
 #pragma once
 
 namespace lc::backends::cpu {

@@ -1,5 +1,5 @@
-// The register tile of convolutions with channels last: R pixels, each an address, times V vectors of output channels.
-// Taps are what Taps says: it loads a vector of weights, repeats a pixel's tap and adds their product.
+// The register tile of channels-last convolutions: R pixels, each an address, times V vectors of output channels. The
+// template parameter Taps loads a vector of weights, broadcasts a pixel's tap, and adds their product.
 #pragma once
 
 #include "lightcone/backends/cpu/conv/nhwc.h"

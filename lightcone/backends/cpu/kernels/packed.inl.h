@@ -13,7 +13,8 @@ inline vi words(const u8* p) {
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-inline vi turned(vi v, int bits) {  // right
+// Rotates each lane right.
+inline vi turned(vi v, int bits) {
 #if WIDTH == 16
   return reinterpret_cast<vi>(
       _mm512_rorv_epi32(reinterpret_cast<__m512i>(v), _mm512_set1_epi32(static_cast<int>(bits & 31))));
@@ -24,11 +25,11 @@ inline vi turned(vi v, int bits) {  // right
 #endif
 }
 
-// Scales and minima of half a block of Q4_K or Q5_K, four steps of WIDTH rows: the first four are the lower six bits of
-// the bytes of two words, the others are nibbles of a third, with two more bits from above the first.
+// Scales and minima of half a block of Q4_K or Q5_K: four steps of WIDTH rows. The first four are the lower six bits of
+// the bytes of two words. The others are nibbles of a third word, with two more bits from the top of the first two.
 struct FourScales {
   vf d, d_min;
-  vi scales, minima;  // four bytes each
+  vi scales, minima;  // four bytes per lane
   FourScales() = default;
   FourScales(const u8* block, int half, int lane) : d(halves(block + 2 * lane)), d_min(halves(block + 32 + 2 * lane)) {
     const auto word = [&](int i) { return words(block + 64 + i * 64 + 4 * lane); };
@@ -43,14 +44,14 @@ struct FourScales {
   vf min(int step) const { return d_min * as_float(minima >> 8 * step & 63) * -1.0f; }
 };
 
-// One step of 32 k for WIDTH rows. weight(k) = a * code(k) + b; a holds for `scaled` values of k.
+// A step of 32 k for WIDTH rows: weight(k) = a * code(k) + b, where a is constant for `scaled` values of k.
 template <WeightType T>
 struct PackedStep {
   static constexpr PackedLayout layout = packed_layout(T);
   static constexpr bool has_min = packed_has_minima(T);
   static constexpr int scaled = Codec<T>::scaled;
   const u8 *block, *step;
-  int index, lane;  // of the step in its block; of the first row of the sixteen
+  int index, lane;  // step within its block; first row within the 16
 
   PackedStep(const u8* group, i64 k, int first)
       : block(group + k / layout.block * layout.block_bytes()),
@@ -68,16 +69,18 @@ struct PackedStep {
   vf min() const { return four().min(index % 4); }
 
   vi nibble(int k) const { return words(step + layout.scales + k / 8 * 64 + 4 * lane) >> (k % 8 * 4); }
-  vi high(int k) const {  // with the code's upper bits at bit 4
+  // A word with the code's upper bits at bit 4.
+  vi high(int k) const {
     const u8* p = step + layout.scales + layout.codes + 4 * lane;
     return T == WeightType::Q5_K ? turned(words(p), k - 4) : turned(words(p + k / 16 * 64), k % 16 * 2 - 4);
   }
-  // A byte as the last bits of 2^23 + 128, from which that is taken again: cheaper than a conversion.
+  // Converts a byte by placing it in the low bits of 2^23 and subtracting 2^23 + 128, which is cheaper than a
+  // conversion.
   vf byte(int k) const {
     const vi v = words(step + layout.scales + k / 4 * 64 + 4 * lane) >> (k % 4 * 8) & 255;
     return reinterpret_cast<vf>(v | 0x4b000000) - 8388736.0f;
   }
-  // The code as a number.
+  // The code as a float.
   vf code(int k) const {
     if constexpr (T == WeightType::Q8_0) return byte(k);
     constexpr int bits = Codec<T>::bits;
@@ -99,9 +102,9 @@ struct PackedStep {
   }
 };
 
-constexpr i64 kAhead = 8192;  // bytes a stream is fetched ahead
-// How many of the vectors that a group's sixteen rows are M rows of A meet in one pass: memory is idle in a second one.
-// Plain C++ takes one, for every copy of a loop costs whoever builds the library.
+constexpr i64 kAhead = 8192;  // bytes that a stream is prefetched ahead
+// Number of vectors of a group's 16 rows that are multiplied by M rows of A in one pass; in a second pass, memory would
+// be idle. Plain C++ takes one, because every copy of a loop adds to the library's build time.
 #if WIDTH == 4 && !defined(NEON)
 template <int M>
 constexpr int kVectorsAtOnce = 1;
@@ -109,8 +112,8 @@ constexpr int kVectorsAtOnce = 1;
 template <int M>
 constexpr int kVectorsAtOnce = std::max(1, PackedLayout::rows / WIDTH / M);
 #endif
-// Partial sums of one row of A: enough for additions that need not wait for each other. Eight read Q4_0 from the
-// cache 17 % faster than four.
+// Number of partial sums per row of A, enough to hide the latency of additions. Eight read Q4_0 from the cache 17 %
+// faster than four.
 template <int M>
 constexpr int kPackedChains = 8 / M;
 template <int N>
@@ -121,7 +124,7 @@ inline vf added(const vf (&v)[N]) {
     for (int i = 0; i < n; ++i) t[i] = t[i] + t[i + n];
   return t[0];
 }
-// A column of C for each of up to WIDTH rows of B.
+// Stores results of row m of A for up to WIDTH rows of B.
 inline void put_rows(const Gemm& g, i64 m, i64 row, vf v) {
   store_part(g.c + m * g.c_m + row, v, std::min<i64>(WIDTH, g.n - row));
 }
@@ -166,7 +169,7 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
 }
 
 constexpr int kUnrolledPlain = 8;
-// Plain weights: value k of WIDTH rows of a group that begins at p.
+// Value k of WIDTH rows of a group of plain weights that begins at p.
 template <WeightType T>
 inline vf packed_value(const u8* p, i64 k, int lane) {
   if constexpr (T == WeightType::F32) return load(reinterpret_cast<const float*>(p) + k * 16 + lane);
@@ -174,8 +177,8 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-// Adds products [from, to) of k, whole unrolled steps, to the sums of V vectors. Several vectors take turns, short
-// ones: what they read should come from memory evenly.
+// Adds products [from, to) of k, a whole number of unrolled steps, to the sums of V vectors. Several vectors alternate
+// in short turns, so that memory is read evenly.
 template <WeightType T, int M, int V, int kChains>
 inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from, i64 to, int lane,
                                vf (&acc)[V][M][kChains]) {
@@ -199,7 +202,7 @@ inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from
       std::memcpy(acc[v], sum, sizeof sum);
     }
 }
-// Sums of blocks. A function of its own: beside it the loop of ordinary sums would be 4 % slower.
+// Long sums by blocks. This is a separate function because inlining it makes ordinary sums 4 % slower.
 template <WeightType T, int M, int V, int kChains>
 [[gnu::noinline]] void add_long_plain_products(const u8* p, const float* const (&x)[M], i64 whole, int lane,
                                                vf (&acc)[V][M][kChains]) {
@@ -243,7 +246,7 @@ inline void with_packed_type(WeightType t, const F& f) {
   with_type_among<packed_not_exact>(t, f);
 }
 
-// Sums of 32 operands each, which carry the minima.
+// Computes the sums of 32 elements of A each, by which minima are multiplied.
 [[maybe_unused]] void step_sums(const Gemm& g, float* to) {
   for (i64 m = 0; m < g.m; ++m)
     for (i64 k = 0; k < g.k; k += kStep) {
@@ -270,7 +273,7 @@ void packed_group(const Gemm& g, const float* sums, i64 group, i64 m) {
   });
 }
 
-// Values [k0, k0 + depth) of WIDTH rows of a group from `lane` on, into a column of `to`.
+// Unpacks values [k0, k0 + depth) of WIDTH rows of a group, from `lane` on, to a column of `to`.
 template <WeightType T>
 void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int stride) {
   if constexpr (!is_quantised(T)) {
@@ -287,7 +290,7 @@ void unpack_rows(const u8* group, int lane, i64 k0, i64 depth, float* to, int st
     }
   }
 }
-// The same of `count` rows from n on.
+// As unpack_rows(), for `count` rows from n on.
 [[maybe_unused]] void unpack_strip(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to, int stride) {
   const i64 group_bytes = packed_layout(g.type).group_bytes(g.k);
   with_packed_type(g.type, [&]<WeightType T>() {

@@ -1,4 +1,4 @@
-// Activations as signed bytes, a scale for every step of a row.
+// Quantization of activations to signed bytes, with one scale per step of a row.
 #pragma once
 
 #include <utility>
@@ -8,26 +8,28 @@
 namespace lc::backends::cpu {
 namespace {
 
-// 1.5 * 2^23: what is added to it is rounded to a whole number; and a whole number (below 2^22) added to its bits makes
-// them those of the sum. To take it off again is cheaper than a conversion, for a sum begins somewhere anyway.
+// 1.5 * 2^23. Adding it to a float rounds the float to an integer, and adding an integer below 2^22 to its bits gives
+// the bits of their sum. Subtracting it again is cheaper than a conversion, because a sum needs an initial value
+// anyway.
 constexpr float kWholeBias = 12582912.0f;
 constexpr std::int32_t kWholeBits = 0x4b400000;
 inline vf whole(vi v) { return reinterpret_cast<vf>(v) - kWholeBias; }
 
-// One step of a strip.
+// Sums of the codes of one step of a strip, for formats with minima.
 template <int Rows>
 struct RowSums {
-  float sum[Rows];  // scale * sum of codes: what a minimum of B is multiplied by
+  float sum[Rows];  // scale * sum of codes, multiplied by minima of B
 };
 struct NoSums {};
+// A step of a strip of quantized rows.
 template <int Rows, int Step, bool Min>
 struct Quantised : std::conditional_t<Min, RowSums<Rows>, NoSums> {
   float scale[Rows];
-  std::int32_t start[Rows];  // kWholeBits - zero * sum of codes: B's codes count from zero on
+  std::int32_t start[Rows];  // kWholeBits - zero * sum of codes, because B's codes are offset by zero
   std::int8_t codes[Rows][Step];
 };
 
-// A fused multiply-add whatever the instruction set: the bits of int8 products do not depend on it.
+// Fused multiply-add on every instruction set, so that int8 products have the same bits on all of them.
 inline vf fused(vf a, vf b, vf c) {
 #if WIDTH >= 8 || defined(NEON)
   return fma(a, b, c);
@@ -38,7 +40,7 @@ inline vf fused(vf a, vf b, vf c) {
 #endif
 }
 
-// The sums of a step, counted from a's start on, for row i and the columns from `lane` on, on their way to C.
+// Adds a step's integer sums, which began with a's start, to the accumulators of row i and the columns from `lane` on.
 template <bool Min, class A, class Panel>
 inline vf add_step(vf acc, vi sums, const A& a, int i, const Panel& b, int lane) {
   acc = fused(whole(sums), splat(a.scale[i]) * b.scale(lane), acc);
@@ -46,7 +48,7 @@ inline vf add_step(vf acc, vi sums, const A& a, int i, const Panel& b, int lane)
   return acc;
 }
 
-// The lanes joined by an operation in which their order does not matter.
+// Reduces the lanes by an operation for which their order does not matter.
 template <int Half = WIDTH / 2, class F>
 inline std::int32_t across(vi v, const F& f) {
   if constexpr (Half == 0) {
@@ -56,7 +58,7 @@ inline std::int32_t across(vi v, const F& f) {
   }
 }
 
-// The largest magnitude of a step, as bits: in their order numbers stand, then infinity, then NaN.
+// Bits of the largest magnitude of a step. As integers they are ordered like the numbers, then infinity, then NaN.
 template <int Step>
 inline std::int32_t largest_bits(const float* x) {
   vi top = {};
@@ -75,7 +77,7 @@ inline void store_bytes(std::int8_t* to, vi v) {
   for (int i = 0; i < WIDTH; ++i) to[i] = static_cast<std::int8_t>(whole[i]);
 #endif
 }
-// A step's numbers times `inverse`, to the nearest signed bytes; their sum.
+// Rounds a step's numbers times `inverse` to the nearest signed bytes and returns their sum.
 template <int Step>
 inline std::int32_t round_step(const float* x, float inverse, std::int8_t* codes) {
   vi sum = {};
@@ -87,9 +89,10 @@ inline std::int32_t round_step(const float* x, float inverse, std::int8_t* codes
   return across(sum, [](vi a, vi b) { return a + b; });
 }
 
-// Up to kSteps steps at a time, which share a division: nearest signed bytes of x / scale, and their sums. The largest
-// magnitude becomes 127. What is not finite makes the scale NaN; where all is below 2^-120 the codes are zero.
-// to(s) says where step s of x goes: {scale, codes}; sums(s, sum) is told the rest.
+// Quantizes up to kSteps steps at a time, which share a division: codes are the nearest signed bytes of x / scale, and
+// the largest magnitude becomes 127. Values that are not finite make the scale NaN. If all magnitudes are below 2^-120,
+// the codes are zero. to(s) returns the destinations {scale, codes} of step s; sums(s, sum) receives the sum of its
+// codes.
 constexpr int kSteps = WIDTH;
 template <int Step, class To, class Sum>
 inline void quantise_steps(const float* x, i64 count, const To& to, const Sum& sums) {
@@ -122,7 +125,7 @@ void quantise(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, v
       for (i64 s0 = 0; s0 < steps; s0 += kSteps) {
         const i64 count = std::min<i64>(kSteps, steps - s0), first = s0 * Step;
         const float* from = a + (i + r) * a_m + first * a_k;
-        // the rows of a strip lie apart: no hardware fetches the next one in time
+        // The rows of a strip are too far apart for hardware prefetchers.
         if (i + r + 1 < rows)
           for (i64 k = 0; k < count * Step; k += 16) __builtin_prefetch(from + a_m + k * a_k);
         alignas(64) float row[kSteps * Step];

@@ -1,6 +1,6 @@
-// Philox 4x32-10, written once and compiled for each instruction set: LANES blocks at a time. Each word has a lane of
-// 64 bits, whose upper half may hold anything: a product reads the lower half of its factors and fills both, and what
-// has to come down from the upper half is shifted.
+// Philox 4x32-10, compiled for each instruction set, LANES blocks at a time. Each 32-bit word has a lane of 64 bits
+// with an arbitrary upper half: a multiplication reads the lower halves of its factors and fills both halves, and upper
+// halves are shifted down where they are needed.
 #include <cstring>
 
 #include "lightcone/backends/cpu/random/random_bits.h"
@@ -18,7 +18,7 @@ typedef std::uint64_t LanesStored __attribute__((vector_size(LANES * 8), aligned
 
 inline Lanes splat(std::uint64_t v) { return Lanes{} + v; }
 
-// The lower halves multiplied.
+// Multiplies the lower halves.
 inline Lanes product(Lanes a, std::uint32_t by) {
 #if LANES == 8
   return reinterpret_cast<Lanes>(_mm512_mul_epu32(reinterpret_cast<__m512i>(a), _mm512_set1_epi64(by)));
@@ -35,7 +35,7 @@ inline Lanes product(Lanes a, std::uint32_t by) {
 
 inline void store(std::int32_t* to, Lanes v) { *reinterpret_cast<LanesStored*>(to) = v; }
 
-// Words a and b of each block side by side, and then the pairs of each block.
+// Interleaves the words of the blocks to their order in memory.
 inline void store_blocks(const Lanes (&c)[4], std::int32_t* to) {
   const Lanes low = splat(0xFFFFFFFFu);
   const Lanes a = (c[0] & low) | (c[1] << 32), b = (c[2] & low) | (c[3] << 32);
@@ -60,7 +60,7 @@ struct Keys {
   }
 };
 
-// The blocks with these numbers.
+// Computes the blocks with these numbers.
 inline void some_blocks(const Keys& k, std::uint64_t step, Lanes number, std::int32_t* to) {
   Lanes c[4] = {number, number >> 32, splat(step), splat(step >> 32)};
   for (int round = 0; round < Philox::kRounds; ++round) {

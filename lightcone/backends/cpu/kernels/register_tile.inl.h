@@ -1,5 +1,5 @@
-// What a tile whose sums are registers does beside its products: H rows of V vectors of C, where what it and its
-// successors will read from memory is fetched while it computes.
+// The parts of register tiles besides their products. A tile has H rows of V vectors of C, and prefetches during its
+// products what it and later tiles will read from memory.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Bytes that a step fetches: in four of them a line, while the tile itself reads eight lines or more.
+// Bytes that a step prefetches: a cache line in four steps, while the tile itself reads eight lines or more.
 constexpr int kFetched = 16;
 
-// `step` in groups of four. C is fetched so late that the streams of A and B do not drive it out of the first-level
-// cache again: its rows may be a power of two apart and share a few sets.
+// Runs `step` in groups of four. C is prefetched late enough not to be evicted from L1 by the streams of A and B: its
+// rows may be a power of two apart and share a few sets.
 template <int H, int V, class F>
 inline void tile_steps(i64 steps, float* c, i64 c_m, const void* soon, const F& step) {
   constexpr i64 kLate = 8;
@@ -31,7 +31,7 @@ inline void tile_steps(i64 steps, float* c, i64 c_m, const void* soon, const F& 
   for (i64 s = 0; s < steps % 4; ++s) step();
 }
 
-// What is added to C: f32 numbers, or whole ones.
+// Addition to C, of f32 or of int32.
 inline vf plus(vf a, vf b) { return a + b; }
 inline vi plus(vi a, vi b) { return a + b; }
 
@@ -45,7 +45,7 @@ template <class Vector, int H, int V>
       store_part(p, reinterpret_cast<vf>(sum), n);
     }
 }
-// Constant indices alone, or the sums would live in memory.
+// Stores or adds a tile to C. Indices are constant, because otherwise the sums would be kept in memory.
 template <class Vector, int H, int V>
 inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, bool add) {
   if (columns < V * WIDTH) {
@@ -67,8 +67,8 @@ inline void put_tile(const Vector (&acc)[H][V], float* c, i64 c_m, i64 columns, 
   else put([](Vector sum, const float*) { return sum; });
 }
 
-// The strips at the edges of a product cost what they hold: Of<H, V>::run for every height and width.
-// In plain C++ a tile is as wide as it can be: panels are whole, and what it computes too much is not stored.
+// The table has Of<H, V>::run for every height and width, so that tiles at the edges of a product cost only what they
+// hold. In plain C++ a tile always has full width: panels are whole, and excess results are not stored.
 #if WIDTH == 4 && !defined(NEON)
 constexpr bool kEveryWidth = false;
 #else

@@ -1,15 +1,16 @@
-// f32 numbers as sums of bf16 numbers: x = hi + mid (+ lo), each the rest rounded to nearest. Three hold all 24 bits.
+// f32 numbers as sums of bf16 numbers: x = hi + mid (+ lo), each the remainder rounded to nearest. Three parts hold all
+// 24 bits.
 //
-// Tiles take subnormal numbers for zero, parts and sums alike, so a row of A is brought to a size where none matters:
-// it is multiplied by a power of two that makes its largest number nearly 2^84, and its sums by the inverse in the
-// end. A product of numbers that are split is then at least 2^-96, of which what tiles lose, 2^-126 a step, is
-// nothing, and no sum of them reaches 2^127.
+// Tiles treat subnormal numbers as zero, parts and sums alike, so a row of A is scaled to avoid them: it is multiplied
+// by a power of two that makes its largest number nearly 2^84, and its sums by the inverse in the end. A product of
+// split numbers is then at least 2^-96, compared with which the loss of tiles, 2^-126 per step, is negligible, and no
+// sum of products reaches 2^127.
 //
-// Within a step of 32 k, a row of A is split if its numbers other than zero are at least 2^-26 then, a column of B if
-// its are in [2^-70, 2^30). Any other (infinities and NaN: inf * 0 of a lower part would be NaN; numbers far smaller
-// than their row's largest) keeps its f32 numbers, and tiles see zeros: its products are f32 multiply-adds, added
-// after those of the tiles, step by step. So what becomes of a number of C follows from its own row and its own
-// column, whatever lies beside them and however rows are shared out.
+// Within a step of 32 k, a row of A is split if its scaled nonzero numbers are at least 2^-26, and a column of B if its
+// nonzero numbers are in [2^-70, 2^30). Any other row or column keeps its f32 numbers, and tiles see zeros: infinities
+// and NaN (inf * 0 of a lower part would be NaN), and numbers far smaller than their row's largest. Its products are
+// f32 multiply-adds, added after those of the tiles, step by step. A number of C therefore depends only on its own row
+// and column, whatever their neighbors are and however rows are distributed.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
@@ -17,17 +18,19 @@
 namespace lc::backends::cpu {
 namespace {
 
-constexpr int kStepOfSplit = 32, kHeader = 64, kPlane = 16 * kStepOfSplit * 2;  // bytes of 16 rows or columns
-constexpr int kSplitRows = 32;                                                  // of a strip of A
+// Bytes of a header, and of a plane of 16 rows or columns.
+constexpr int kStepOfSplit = 32, kHeader = 64, kPlane = 16 * kStepOfSplit * 2;
+constexpr int kSplitRows = 32;  // rows of a strip of A
 constexpr int split_bytes(int planes) { return kHeader + planes * kPlane; }
 
-constexpr int bits_of(int exponent) { return (exponent + 127) << 23; }  // of a power of two
+// Bits of a power of two.
+constexpr int bits_of(int exponent) { return (exponent + 127) << 23; }
 inline float power(int exponent) { return std::bit_cast<float>(bits_of(exponent)); }
-constexpr int kTop = 83;  // the exponent of a row's largest number
+constexpr int kTop = 83;  // exponent of a row's largest number
 constexpr int kLeastOfA = bits_of(-26), kLeastOfB = bits_of(-70), kMostOfB = bits_of(30), kInfinite = 255 << 23;
 
-// What stands before the parts of a step: bit i is of a row or a column that is not split. Of a row of A also the
-// exponent of what it was multiplied by, the same in all steps of a call of `tile`.
+// Header of a step's parts. Bit i of `plain` is set if row or column i is not split. For A, `exponent` is the power of
+// two that a row was multiplied by, the same in all steps of a call of `tile`.
 struct SplitHeader {
   std::uint32_t plain;
   std::int8_t exponent[kSplitRows];
@@ -53,7 +56,7 @@ inline bool any(vi lanes) {
   for (int i = 0; i < WIDTH; ++i) all |= lanes[i];
   return all != 0;
 }
-// All bits of lane i where bit first + i is set.
+// All bits of lane i are set if bit first + i is set.
 inline vi lanes_of(std::uint32_t bits, int first) {
   vi v = {};
   for (int i = 0; i < WIDTH; ++i) v[i] = -static_cast<int>(bits >> (first + i) & 1);
@@ -74,15 +77,15 @@ inline void parts_of(vf v, vu (&part)[Parts]) {
 inline vf low_half(vu v) { return reinterpret_cast<vf>(v << 16); }
 inline vf high_half(vu v) { return reinterpret_cast<vf>(v & 0xffff0000u); }
 
-// By which power of two rows are multiplied: of the largest of their finite numbers. One is not enough for the smallest
-// rows, but for those the limits above hold all the same.
+// Finds the powers of two by which rows are multiplied, from their largest finite numbers. For the smallest rows one
+// power is not enough, but the limits above hold for them too.
 inline void find_exponents(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, std::int8_t (&exponent)[kSplitRows]) {
   std::int32_t largest[kSplitRows] = {};
   const auto see = [&](i64 r, float x) {
     const std::int32_t size = std::bit_cast<std::int32_t>(x) & 0x7fffffff;
     largest[r] = std::max(largest[r], size < kInfinite ? size : 0);
   };
-  if (a_k != 1) {  // rows are neighbours in memory, most likely
+  if (a_k != 1) {  // rows are probably contiguous in memory
     for (i64 k = 0; k < depth; ++k)
       for (i64 r = 0; r < rows; ++r) see(r, a[r * a_m + k * a_k]);
   } else {
@@ -102,7 +105,7 @@ inline void find_exponents(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth
     exponent[r] = static_cast<std::int8_t>(largest[r] ? std::min(126, kTop + 127 - (largest[r] >> 23)) : 0);
 }
 
-// One step of a row of A: whether it is split.
+// Splits one step of a row of A. Returns whether it is split.
 template <int Parts>
 bool split_row(const float (&x)[kStepOfSplit], float scale, std::byte* to) {
   vi bad = {};
@@ -121,8 +124,8 @@ bool split_row(const float (&x)[kStepOfSplit], float scale, std::byte* to) {
   return split;
 }
 
-// A: a step of 32 rows is its header, then for each 16 rows u16 [parts][16][32]; of a row that is not split the first
-// part holds the numbers of even k, the second those of odd k.
+// Packs A. A step of 32 rows is a header, then u16 [parts][16][32] for each 16 rows. If a row is not split, the first
+// part holds its numbers of even k, the second those of odd k.
 template <int Parts>
 void split_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   auto* out = static_cast<std::byte*>(to);
@@ -143,7 +146,8 @@ void split_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* t
   }
 }
 
-// B: a step of 16 columns is its header, then u16 [parts][16][16][2]; columns that are not split as the rows of A.
+// Packs B. A step of 16 columns is a header, then u16 [parts][16][16][2]. Columns that are not split are stored like
+// such rows of A.
 template <int Parts>
 void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
@@ -174,7 +178,7 @@ void split_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i6
   });
 }
 
-// The same step with zeros for what is not split: itself, or made in `room`.
+// Returns the step with zeros for rows that are not split: the step itself, or a copy in `room`.
 template <int Parts>
 const std::byte* split_part_of_a(const std::byte* step, std::byte* room) {
   const std::uint32_t bits = plain(step);
@@ -198,7 +202,7 @@ const std::byte* split_part_of_b(const std::byte* step, std::byte* room) {
   return room;
 }
 
-// The sum of word i's parts, the smallest first: its two numbers.
+// Adds the parts of the two numbers of word i, the smallest first.
 template <int Parts>
 inline void join(const std::byte* planes, int i, vf& low, vf& high) {
   low = high = vf{};
@@ -211,7 +215,7 @@ inline vf word_of(const std::byte* planes, int part, int i) {
   return *reinterpret_cast<const vf_stored*>(planes + part * kPlane + i * 4);
 }
 
-// The numbers of a step again, split or not.
+// Restores the numbers of a step, split or not.
 template <int Parts>
 void join_a(const std::byte* step, float (&x)[kSplitRows][kStepOfSplit]) {
   const SplitHeader h = header(step);

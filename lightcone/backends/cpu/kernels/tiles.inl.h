@@ -1,7 +1,7 @@
-// Tile registers: eight of 16 rows of 64 bytes. Tiles 0 to 3 are sums, 4 and 5 operands of A, 6 and 7 of B.
+// Tile registers: eight tiles of 16 rows of 64 bytes. Tiles 0 to 3 are sums, 4 and 5 operands of A, 6 and 7 of B.
 //
-// `AmxTiles` are the processor's; `EmulatedTiles` do the same in plain C++, so that loops over tiles are tested where
-// there is no such processor.
+// `AmxTiles` uses the processor's tiles. `EmulatedTiles` computes the same in plain C++, so that loops over tiles can
+// be tested on any processor.
 #pragma once
 
 #include <bit>
@@ -12,14 +12,15 @@
 namespace lc::backends::cpu {
 namespace {
 
-// How many bytes the rows of A have is how many of k they hold; B has a row for every four bytes of that.
+// The bytes per row of A determine the k of a tile; B has a row for every four of these bytes.
 struct TileShape {
   int a_row_bytes;
   constexpr int b_rows() const { return a_row_bytes / 4; }
 };
 
 #if defined(__x86_64__) && defined(__AVX512F__)
-// Not the compiler's intrinsics: GCC's say nothing about the memory they read, and want their tiles as literals.
+// Inline assembly is used because GCC's intrinsics do not declare the memory they read and require literal tile
+// numbers.
 struct AmxTiles {
   struct alignas(64) Config {
     std::uint8_t palette = 1, start = 0, reserved[14] = {};
@@ -97,12 +98,12 @@ struct EmulatedTiles {
       std::memcpy(static_cast<std::byte*>(p) + r * stride, tiles[T].data[r],
                   static_cast<std::size_t>(tiles[T].row_bytes));
   }
-  // Subnormal operands and results are zero; the sums of even and of odd k are made apart, then joined.
+  // Subnormal operands and results are zero. Sums of even and of odd k are separate until the end.
   static float flushed(float v) { return std::abs(v) < 0x1p-126f ? std::copysign(0.0f, v) : v; }
   static float operand(std::uint16_t bits) {
     return flushed(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
   }
-  // sum += a * b, rounded once. The product of two bf16 numbers is exact in f32 but at the ends of its range.
+  // sum += a * b, rounded once. The product of two bf16 numbers is exact in f32 except at the ends of its range.
   static void add_products(float a, const float (&b)[16], float (&sum)[16]) {
     int ends = 0;
     float p[16];

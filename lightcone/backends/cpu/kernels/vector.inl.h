@@ -1,5 +1,5 @@
-// Vectors of WIDTH floats in GCC's vector types, for micro-kernels that are written once and compiled
-// for each instruction set.
+// Vectors of WIDTH floats in GCC's vector types, for microkernels that are written once and compiled for each
+// instruction set.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
-#if defined(NEON)  // by the files of that instruction set alone: "generic" is plain C++ on Arm, too
+#if defined(NEON)  // only in files for NEON: "generic" is plain C++ on Arm too
 #include <arm_neon.h>
 #endif
 
-// Before a loop: how many rounds stand one after the other. Sums in an array are registers only where that is all of
-// them. LC_UNROLL_STEPS is of rounds that merely go faster so, which plain C++ has no use for: it is there for
-// processors without a unit, and every copy costs whoever builds the library. LC_UNROLL is for GCC on Arm, which keeps
-// a copy of a tile's registers in memory otherwise.
+// Unroll counts, placed before a loop. Arrays of sums are in registers only if their loops are fully unrolled.
+// LC_UNROLL_STEPS is for loops that unrolling merely makes faster. In plain C++ it does not unroll: that code is for
+// processors without a vector unit, and every copy adds to the library's build time. LC_UNROLL is for GCC on Arm, which
+// otherwise keeps a copy of a tile's registers in memory.
 #define LC_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define LC_UNROLL_BY(n) LC_PRAGMA(unroll n)
@@ -41,12 +41,12 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-// Vectors where they lie in memory, between any two numbers.
+// Vectors in memory, aligned to elements.
 typedef float vf_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef std::uint32_t vu_stored __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 typedef float v4_stored __attribute__((vector_size(16), aligned(4), may_alias));
-// And in variables. Behind a reference in a template clang forgets that a type asks for less than its natural
-// alignment, so there it has that.
+// Vectors in variables. Through a reference in a template, clang loses a type's reduced alignment, so for clang these
+// types have natural alignment.
 #if defined(__clang__)
 typedef float vf __attribute__((vector_size(WIDTH * 4), may_alias));
 typedef std::int32_t vi __attribute__((vector_size(WIDTH * 4), may_alias));
@@ -60,7 +60,7 @@ typedef v4_stored v4;
 #endif
 
 #if defined(__AVX512BF16__)
-// c + a * b, of pairs of bf16. clang 16 does not survive the intrinsic where a pair is the same in all lanes.
+// c + a * b for pairs of bf16. clang 16 crashes on the intrinsic if a pair is the same in all lanes.
 inline vf add_pairs(__m512i a, __m512i b, vf c) {
   auto sum = reinterpret_cast<__m512>(c);
 #if defined(__clang__)
@@ -72,8 +72,8 @@ inline vf add_pairs(__m512i a, __m512i b, vf c) {
 }
 #endif
 
-// Lanes of a and b, whose own are counted on from a's: lane i is lane of(i). Known when it is compiled, or it is no
-// instruction, and no compiler but GCC has it.
+// Shuffle: lane i is lane of(i) of a and b, numbered across both. The index must be a compile-time constant: otherwise
+// it is not one instruction, and only GCC supports it.
 template <class V, class F>
 inline void put_lanes(V& to, const V& a, const V& b, F) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -95,7 +95,7 @@ inline vi lanes(vi a, vi b, F) {
 
 inline vf load(const float* p) { return *reinterpret_cast<const vf_stored*>(p); }
 inline void store(float* p, vf v) { *reinterpret_cast<vf_stored*>(p) = v; }
-// The first n <= WIDTH elements.
+// Loads the first n <= WIDTH elements; the other lanes are zero.
 inline vf load_part(const float* p, i64 n) {
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
@@ -108,10 +108,11 @@ inline vf load_part(const float* p, i64 n) {
   return v;
 #endif
 }
+// Stores the first n <= WIDTH elements.
 inline void store_part(float* p, vf v, i64 n) {
 #if WIDTH == 16
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512>(v));
-#elif WIDTH == 8 && defined(__AVX2__)  // in halves: AMD's processors take a store under a mask apart, some 40 steps
+#elif WIDTH == 8 && defined(__AVX2__)  // in halves: masked stores take some 40 micro-operations on AMD
   if (n >= WIDTH) return store(p, v);
   __m128 rest = _mm256_castps256_ps128(reinterpret_cast<__m256>(v));
   if (n & 4) {
@@ -127,12 +128,12 @@ inline void store_part(float* p, vf v, i64 n) {
   for (i64 i = 0; i < n; ++i) p[i] = v[i];
 #endif
 }
-// bf16 in the upper half of each lane: to nearest, ties to even, NaN stays NaN.
+// Rounds to bf16 in the upper half of each lane: to nearest, ties to even; NaN stays NaN.
 inline vu rounded(vf v) {
   const vu u = reinterpret_cast<vu>(v);
   return (v == v ? u + 0x7fffu + (u >> 16 & 1u) : u | 0x400000u) & 0xffff0000u;
 }
-inline vf splat(float v) {  // not vf{} + v: that is an addition, because of -0
+inline vf splat(float v) {  // vf{} + v would be an addition, because of -0
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_set1_ps(v));
 #elif WIDTH == 8 && defined(__AVX__)
@@ -159,8 +160,8 @@ inline vf fma(vf a, vf b, vf c) {
   return a * b + c;
 #endif
 }
-// Long sums are sums of blocks, as those of generated loops are (codegen/schedule/blocks.cpp): a block's goes into
-// `sum`, what that rounds away into `lost` (not the NaN that it is of infinities), and it begins anew.
+// Ends a block of a long sum, as in generated loops (codegen/schedule/blocks.cpp): adds `block` to `sum` and the
+// rounding error to `lost` (dropped if it is NaN, as for infinities), and clears `block`.
 inline void end_block(vf& sum, vf& lost, vf& block) {
   const vf s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
   sum = s, lost = lost + reinterpret_cast<vf>(reinterpret_cast<vi>(rest) & (rest == rest)), block = vf{};
@@ -169,8 +170,8 @@ inline void end_block(float& sum, float& lost, float& block) {
   const float s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
   sum = s, lost += rest == rest ? rest : 0.0f, block = 0;
 }
-constexpr i64 kSumBlock = 256;  // numbers that a long sum adds up before its block ends
-// So of N sums. Loops over them are written out by whoever has them, or they would live in memory.
+constexpr i64 kSumBlock = 256;  // additions per block of a long sum
+// N long sums. Loops over them must be unrolled by the caller, otherwise they would be kept in memory.
 template <int N>
 struct BlockSums {
   vf sum[N] = {}, lost[N] = {};
@@ -191,10 +192,10 @@ inline void each_sum(vf (&acc)[V][M][N], const F& f) {
   LC_UNROLL_BY(8)
   for (int v = 0; v < V; ++v) each_sum(acc[v], [&](vf& x, int n) { f(x, v * M * N + n); });
 }
-// acc[t] += *a * b[t], for row i of a register tile. With AVX-512 odd rows read *a from memory in every product, and
-// only even ones repeat it in a register first: a sixth fewer instructions, of which a core has too few when two
-// threads share it, for half as many loads again, of which it has enough. (With all rows like this there would be more
-// loads than products.) GCC would always repeat what is used twice.
+// acc[t] += *a * b[t], for row i of a register tile. With AVX-512, odd rows use *a as a memory operand of every
+// product, and even rows broadcast it to a register first. That saves a sixth of the instructions, which are the
+// bottleneck if two threads share a core, for half as many loads again, which are not. (With memory operands in all
+// rows, there would be more loads than products.) GCC would always broadcast a value that is used twice.
 template <int V>
 inline void add_products(vf (&acc)[V], const float* a, const vf (&b)[V], [[maybe_unused]] int i) {
 #if defined(__AVX512F__) && WIDTH == 16
@@ -210,11 +211,11 @@ inline void add_products(vf (&acc)[V], const float* a, const vf (&b)[V], [[maybe
   const vf s = splat(*a);
   for (int t = 0; t < V; ++t) acc[t] = fma(s, b[t], acc[t]);
 }
-inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b where one is a NaN
+inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b if either is NaN
 
-// 2^x for x <= 0 and NaN, the polynomial of the C prelude. Below 2^-149 it is 0.
+// 2^x for x <= 0 and NaN, by the polynomial of the C prelude. The result is 0 below 2^-149.
 inline vf exp2_negative(vf x) {
-  const vf low = splat(-160.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: the integer part in the low bits
+  const vf low = splat(-160.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: integer part in the low bits
   const vf c = x < low ? low : x, shifted = c + magic, n = shifted - magic, f = c - n;
   vf p = splat(1.535336188319500e-4f);
   p = fma(p, f, splat(1.339887440266574e-3f));
@@ -226,7 +227,7 @@ inline vf exp2_negative(vf x) {
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
 #else
-  const vi e = reinterpret_cast<vi>(shifted) - 0x4b400000, h = e >> 1, g = e - h;  // two steps: subnormal results
+  const vi e = reinterpret_cast<vi>(shifted) - 0x4b400000, h = e >> 1, g = e - h;  // two factors, for subnormal results
   return p * reinterpret_cast<vf>((h + 127) << 23) * reinterpret_cast<vf>((g + 127) << 23);
 #endif
 }
@@ -238,7 +239,7 @@ inline float sum(vf v) {  // in a fixed order
     for (int i = 0; i < half; ++i) t[i] += t[i + half];
   return t[0];
 }
-// The sums of four vectors: pairs are joined while they are halved.
+// The sums of four vectors, which are combined pairwise while they are halved.
 inline v4 sums(vf a, vf b, vf c, vf d) {
 #if WIDTH == 16
 #define LC_JOIN(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
@@ -312,7 +313,7 @@ inline float half(const void* p) {
   return f16_to_f32(h);
 #endif
 }
-// Each group of N lanes of N vectors, transposed by halves: lane i of vector j <-> lane j of vector i.
+// Transposes each group of N lanes of N vectors, by halves: lane i of vector j <-> lane j of vector i.
 template <int N, int H = N / 2>
 inline void transpose(vf (&v)[N]) {
   if constexpr (H > 0) {
@@ -333,7 +334,7 @@ inline uint32x2_t four_bytes(const void* p) {
   return vdup_n_u32(word);
 }
 #endif
-// WIDTH bytes as whole numbers.
+// WIDTH bytes as integers.
 inline vi bytes(const std::uint8_t* p) {
 #if WIDTH == 16
   return reinterpret_cast<vi>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -361,7 +362,7 @@ inline vi bytes(const std::int8_t* p) {
 #endif
 }
 
-// Elements [begin, end) of a vector whose neighbours lie `step` apart; the others are zero and not read.
+// Loads elements [begin, end) of a vector with stride `step`; the others are zero and not read.
 inline vf load_some(const float* from, i64 step, i64 begin, i64 end) {
 #if WIDTH == 16
   const auto mask = [](i64 b, i64 e) {

@@ -1,11 +1,11 @@
-// How weights are read: 32 values of a row at a time, in every storage type.
+// Reading weights: 32 values of a row at a time, in every storage type.
 //
-// A block format gives codes and, for every 16 or 32 of them, two numbers: value = code * a + b,
-// rounded once, as composites/block_formats.h defines it.
+// A block format has codes and, for every 16 or 32 of them, two numbers: value = code * a + b, rounded once, as
+// composites/block_formats.h defines it.
 //
-// With AVX-512 one shift spreads 16 packed codes over a vector, in the order of a 4 x 4 transposition
-// of the 16 (kArranged), and a lookup in a table of all values, which ignores the bits above the code,
-// makes numbers of them. Operands are brought into that order once, by `arrange`.
+// With AVX-512, one shift distributes 16 packed codes over a vector, in the order of a 4 x 4 transposition (kArranged),
+// and a lookup in a table of all values, which ignores the bits above the code, converts them. `arrange` permutes the
+// operands to that order once.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
@@ -15,7 +15,7 @@ namespace lc::backends::cpu {
 namespace {
 
 using u8 = std::uint8_t;
-constexpr int kStep = 32;  // elements a step
+constexpr int kStep = 32;  // elements per step
 
 inline std::uint32_t word(const u8* p) {
   std::uint32_t w;
@@ -36,7 +36,7 @@ constexpr vu32 kArranged = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15
 inline vf arranged_order(vf v) {                                                    // its own inverse
   return reinterpret_cast<vf>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(kArranged), reinterpret_cast<__m512>(v)));
 }
-// 16 bytes, a lane each, turned right by `shift`: the bits above the first 8 - shift are of other bytes.
+// 16 bytes, one per lane, rotated right by `shift`. The bits above the first 8 - shift belong to other bytes.
 inline vi field(const u8* p, int i, int shift) {
   const __m512i all = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
   const vu64 by = (vu64{0, 0, 8, 8, 16, 16, 24, 24} + static_cast<std::uint64_t>(64 + shift)) % 64u;
@@ -48,14 +48,14 @@ inline vf arranged_order(vf v) { return v; }
 inline vi field(const u8* p, int i, int shift) { return shift < 0 ? bytes(p + i) << -shift : bytes(p + i) >> shift; }
 #endif
 
-// a and b of every kStep / 32 or / 16 values of a block.
+// a and b for every 32 or 16 values of a block.
 template <int N>
 struct Scales {
   float a[N], b[N];
 };
 
-// What differs between the formats: bits of a code, for how many values a scale holds, the scales of a block, WIDTH
-// codes beginning at value i of step `sub`. Sizes and places are composites/block_formats.h's.
+// The decoder of a format: the bits of a code, the number of values per scale, the scales of a block, and WIDTH codes
+// beginning at value i of step `sub`. Sizes and offsets are from composites/block_formats.h.
 template <WeightType T>
 struct Codec;
 
@@ -66,7 +66,8 @@ struct BlockCodec {
   using Scale = Scales<elements / Scaled>;
 };
 inline vi nibbles(const u8* p, int i) { return field(p, i % 16, i / 16 * 4); }
-inline vi fifth_bits(const u8* p, int i) {  // of 32 values in one word, at bit 4; what lies above does not matter
+// Fifth bits of 32 values from one word, at bit 4. The bits above are arbitrary.
+inline vi fifth_bits(const u8* p, int i) {
 #if WIDTH == 16
   constexpr std::uint32_t turn = 32 - 4;
   const vu32 by = (kArranged + static_cast<std::uint32_t>(i) + turn) % 32u;
@@ -79,7 +80,7 @@ inline vi fifth_bits(const u8* p, int i) {  // of 32 values in one word, at bit 
 #endif
 }
 
-// One scale and perhaps one minimum, and codes of nibbles and perhaps of fifth bits.
+// Blocks with one scale, an optional minimum, and codes of nibbles with optional fifth bits.
 template <WeightType T, int Bits>
 struct SmallBlock : BlockCodec<T, Bits, 32> {
   using B = BlockCodec<T, Bits, 32>;
@@ -110,7 +111,7 @@ struct Codec<WeightType::Q8_0> : BlockCodec<WeightType::Q8_0, 8, 32> {
   }
 };
 
-// Eight six-bit scales and minima, as Q4_K and Q5_K pack them into twelve bytes.
+// Decodes eight six-bit scales and minima, which Q4_K and Q5_K pack into twelve bytes.
 inline Scales<8> six_bit_scales(const u8* p) {
   const std::uint32_t w0 = word(p + 4), w1 = word(p + 8), w2 = word(p + 12);
   const std::uint32_t packed[4] = {w0 & 0x3f3f3f3f, (w2 & 0x0f0f0f0f) | (w0 >> 6 & 0x03030303) << 4, w1 & 0x3f3f3f3f,
@@ -180,13 +181,13 @@ struct Codec<WeightType::Q3_K> : BlockCodec<WeightType::Q3_K, 3, 16> {
   }
 };
 
-// code * a + b, whatever lies above the bits of the code.
+// code * a + b. Bits above the code's own are ignored.
 template <int Bits>
 inline vf decoded(vi code, float a, float b) {
   constexpr int mask = (1 << Bits) - 1;
 #if WIDTH == 16
   if constexpr (Bits <= 5) {
-    vf low;  // the codes; a shorter one repeats
+    vf low;  // the codes; shorter ones repeat
     for (int k = 0; k < WIDTH; ++k) low[k] = static_cast<float>(k & mask);
     const auto t0 = reinterpret_cast<__m512>(fma(low, splat(a), splat(b)));
     if constexpr (Bits <= 4) return reinterpret_cast<vf>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(code), t0));
@@ -207,7 +208,7 @@ inline vf values(const u8* block, const typename Codec<T>::Scale& s, int sub, in
   if constexpr (C::scaled % WIDTH == 0) return decoded<C::bits>(q, s.a[at], s.b[at]);
 }
 
-// A weight that is stored plainly.
+// Weights that are stored as plain numbers.
 template <WeightType T>
 struct Plain;
 template <>
@@ -235,7 +236,7 @@ struct Plain<WeightType::Bytes> {
   static float one(const std::byte* p, i64 i) { return reinterpret_cast<const std::int8_t*>(p)[i]; }
 };
 
-// Calls f.template operator()<T>() for the type, one of those for which `among` is true.
+// Calls f.template operator()<T>() for the type, which must satisfy `among`.
 template <auto among, class F>
 inline void with_type_among(WeightType t, const F& f) {
   const auto try_one = [&]<WeightType T>() {
@@ -250,7 +251,7 @@ inline void with_type_among(WeightType t, const F& f) {
     if (!(try_one.template operator()<kWeightFormats[I].type>() || ...)) __builtin_unreachable();
   }(std::make_index_sequence<std::size(kWeightFormats)>());
 }
-// Of signed bytes exact products have panels of their own.
+// Exact products have panels of their own for signed bytes.
 constexpr bool not_exact(WeightType t) { return t != WeightType::I8; }
 template <class F>
 inline void with_type(WeightType t, const F& f) {

@@ -1,5 +1,5 @@
-// The lines of Winograd's F(4x4, 3x3): points 0, +-1, +-2, infinity. A tile is transformed along its columns, then
-// along its rows.
+// One-dimensional transforms of Winograd's F(4x4, 3x3): points 0, +-1, +-2, infinity. A tile is transformed along its
+// columns, then along its rows.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
@@ -28,8 +28,8 @@ inline void out_line(const vf (&m)[kTile], vf (&y)[kOut]) {
   y[3] = fma(splat(8.0f), d, b) + m[5];
 }
 
-// Winograd mixes the numbers of a tile: an infinity or a NaN would reach outputs that do not read it,
-// and very large numbers overflow on the way. Such tiles are left to the direct way.
+// Winograd's transforms mix the numbers of a tile: an infinity or a NaN would reach outputs that do not read it, and
+// very large numbers would overflow. Such tiles are left to the direct algorithm.
 constexpr std::int32_t kLarge = (127 + 48) << 23;  // 2^48, as bits
 inline vi large(vf x) { return (reinterpret_cast<vi>(x) & 0x7fffffff) >= kLarge; }
 inline bool none(vi mask) {

@@ -1,5 +1,5 @@
-// Epilogue: an elementwise consumer run by the kernel that makes its operand, piece by piece, while the piece is still
-// in the cache: some columns of some rows. It is generated code like every loop.
+// Epilogue: an elementwise consumer that runs inside the kernel that computes its operand, on pieces of rows (some
+// columns of some rows) while they are still in the cache. It is generated code, like any other loop.
 #pragma once
 
 #include <memory>
@@ -10,30 +10,34 @@
 
 namespace lc::backends::cpu {
 
+// An elementwise loop fused into its producer. run() may be called from several threads.
 class Epilogue {
  public:
   static constexpr std::size_t kMaxOperands = 24, kMaxSizes = 24;
 
   Epilogue(const Graph& g, lowering::EpilogueLoop e);
 
-  const std::vector<NodeId>& operands() const { return operands_; }  // beside the producer
-  // The operand that is as large as the result, a residual: worth asking for before the row is final. -1: none.
+  // Operands of the loop, except the producer.
+  const std::vector<NodeId>& operands() const { return operands_; }
+  // Index of an operand as large as the result, for example a residual, which is worth prefetching before the row is
+  // final; -1 if there is none.
   int largest() const { return largest_; }
+  // Sizes to be evaluated for a run; their values are passed to run().
   std::vector<Dim> sizes() const;
   const std::shared_ptr<LoopKernel>& loop() const { return loop_; }
 
-  // Elements [begin, end) of rows [row, row + rows) of `out`, which holds what the producer computed. `in` are the
-  // buffers of operands().
+  // Applies the loop in place to elements [begin, end) of rows [row, row + rows) of `out`, which holds the producer's
+  // result. `in` are the buffers of operands().
   void run(const void* const* in, float* out, const std::int64_t* sizes, std::int64_t row, std::int64_t rows,
            std::int64_t begin, std::int64_t end) const;
 
  private:
   std::shared_ptr<LoopKernel> loop_;
   std::vector<NodeId> operands_;
-  std::vector<int> from_;  // operand k of the loop: index in operands_, -1 for the producer
+  std::vector<int> from_;  // operand k of the loop: its index in operands_, or -1 for the producer
   int largest_ = -1;
-  std::size_t begin_at_ = 0, count_at_ = 0;  // which sizes are the columns
-  std::size_t sizes_ = 0;
+  std::size_t begin_at_ = 0, count_at_ = 0;  // indices in sizes() of the first column and of the column count
+  std::size_t sizes_ = 0;                    // number of sizes of the loop's IR
 };
 
 }  // namespace lc::backends::cpu

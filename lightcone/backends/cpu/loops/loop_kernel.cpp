@@ -23,7 +23,7 @@ LoopKernel::LoopKernel(codegen::Kernel k, std::vector<bool> same_index, Dim upda
 
 namespace {
 
-// Calls `see` with each value and how often it is computed, and with -1 for each step of a reduction.
+// Calls see(id, times) for each value and how often it is computed, and see(-1, times) for the steps of a reduction.
 template <class F>
 void count(const codegen::Kernel& k, const codegen::Block& block, const Dim& times, const F& see) {
   for (const codegen::Item& i : block.items) {
@@ -49,9 +49,10 @@ Dim LoopKernel::flops() const {
   return all;
 }
 
-// Elements are told apart by their offset: each loop it mentions reads others.
+// Loads with equal offsets read the same elements. An offset reads as many elements as the loops it mentions have
+// iterations.
 std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
-  if (update_ && k == 0) return 0;  // overwritten in part, not read
+  if (update_ && k == 0) return 0;  // partly overwritten, never read
   const int buffer = static_cast<int>(k) - update_;
   std::vector<Dim> seen;
   Dim elements = 0;
@@ -74,7 +75,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
     for (const codegen::Loop& l : ir_.loops)
       if (symbols.contains(l.symbol)) places = places * l.extent;
     const Bounds b = offset.bounds();
-    constexpr std::int64_t huge = std::int64_t{1} << 60;  // what a bound says that is not known
+    constexpr std::int64_t huge = std::int64_t{1} << 60;  // bounds beyond this mean unknown
     const bool known = b.lo > -huge && b.hi < huge;
     elements = elements + (known ? min(places, Dim(b.hi - b.lo + 1)) : places);
   });
@@ -104,7 +105,7 @@ Iterations LoopKernel::iterations(std::span<const std::int64_t> sizes, int worke
   const std::size_t n = ir_.sizes.size();
   const std::int64_t count = sizes[n + 1], all = sizes[n + 2];
   if (all <= 0) return {};
-  // whole cache lines, and whole tiles where there are many
+  // Ranges begin at whole cache lines, and at whole tiles if there are many tiles.
   const std::int64_t tile = ir_.output_loops ? ir_.loops[0].step : 1;
   std::int64_t whole = ir_.output_loops == 1 ? 64 : 1;
   if (tile > 1) whole = count >= tile * 4 * workers ? tile : count >= 64 * workers ? 64 : 16;

@@ -14,22 +14,23 @@ namespace lc::backends::cpu {
 namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kPanel = 1024;             // columns of B packed at a time
-constexpr i64 kColumns = 128;            // columns of one task, at least
-constexpr i64 kUnpackedFor = 1024;       // rows of A that a strip of B is unpacked for, at most
-constexpr i64 kStrip = 2 * kPanelDepth;  // bytes of a strip of B, at most
-constexpr i64 kLeast = 16 << 10;         // bytes of B that one streaming task reads, at least
-constexpr i64 kSide = 16;                // strips of a transposed A packed side by side, at most
-constexpr i64 kPiece = 16;               // k of each of them at a time, at least
+constexpr i64 kPanel = 1024;             // columns of B per panel
+constexpr i64 kColumns = 128;            // columns per task, at least
+constexpr i64 kUnpackedFor = 1024;       // rows of A that share a repacked strip of B, at most
+constexpr i64 kStrip = 2 * kPanelDepth;  // bytes per strip of B, at most
+constexpr i64 kLeast = 16 << 10;         // bytes of B per streaming task, at least
+constexpr i64 kSide = 16;                // strips of a transposed A per packing task, at most
+constexpr i64 kPiece = 16;               // k packed at a time of each of these strips, at least
 constexpr i64 kGroup = PackedLayout::rows;
 
-// Of one task, at most: rows of A, and columns of B, so that its part of C stays in the cache.
+// Limits for one task, so that its part of C stays in the cache: rows of A and columns of B.
 i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
 i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }
-i64 packed_a(const Gemm& g) { return g.blocking.llc_bytes(4); }  // bytes
+i64 packed_a(const Gemm& g) { return g.blocking.llc_bytes(4); }  // in bytes
 const Microkernel& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *microkernel(Arithmetic::F32, isa); }
 
-// B is read as it lies in memory. (A step of bf16 tiles is longer than that of packed weights: k must be whole.)
+// Returns whether packed B already has the microkernel's layout. The sizes are compared because the step of bf16 tiles
+// is longer than that of packed weights, so the layouts agree only if k is a whole number of steps.
 bool ready(const Gemm& g, const Microkernel& u) {
   const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
                     (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
@@ -40,7 +41,7 @@ bool unpacks(const Gemm& g, const Microkernel& u);
 i64 panel_bytes(const Gemm& g, const Microkernel& u) {
   return ready(g, u) || unpacks(g, u) ? 0 : round_up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
-// The k of one call of `tile`, at most, and shared out evenly: its strips of A and B come from the second-level cache.
+// Largest k of one `tile` call. k is divided evenly, so that the strips of A and B stay in L2.
 i64 most_depth(const Microkernel& u) {
   return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
 }
@@ -48,25 +49,27 @@ i64 tile_depth(const Gemm& g, const Microkernel& u) {
   const i64 most = most_depth(u), parts = (g.k + most - 1) / most;
   return u.gemv ? most : round_up((g.k + parts - 1) / parts, 64);
 }
-// Packed weights in another form than the unit's are brought into that strip by strip, by who multiplies it: they are
-// fetched while the strip before is, and nobody waits for a panel of them.
+// Returns whether B is repacked strip by strip, because packed weights do not have the microkernel's layout. Each
+// worker repacks a strip just before multiplying it; the next strip is prefetched meanwhile, and there is no barrier
+// per panel.
 bool unpacks(const Gemm& g, const Microkernel& u) {
   return g.packed && !ready(g, u) && u.nr / kGroup * u.b_bytes(tile_depth(g, u)) <= kStrip;
 }
 i64 most_strips(const Gemm& g, const Microkernel& u) { return std::max<i64>(1, most_rows(g) / u.mr); }
-// Strips of A packed at a time, once for all columns. Rows that are made as they are packed are made once.
+// Number of strips of A packed at a time, for all columns. Rows from a prologue are packed all at once, because each is
+// computed only once.
 i64 packed_strips(const Gemm& g, const Microkernel& u) {
   const i64 all = (g.m + u.mr - 1) / u.mr;
   return g.rows ? all : std::min(all, std::max(most_strips(g, u), packed_a(g) / std::max<i64>(u.a_bytes(g.k), 1)));
 }
-// Room for them; never less for a greater k, so that what the largest needs is enough for all.
+// Bytes for packed strips of A. They never decrease with k, so the scratch of the largest product suffices for all.
 i64 a_bytes(const Gemm& g, const Microkernel& u) {
   const i64 strips = (g.m + u.mr - 1) / u.mr, strip = u.a_bytes(g.k);
   const i64 most = std::max(most_strips(g, u) * strip, packed_a(g));
   return round_up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
-// Where a task has all columns of its rows, nobody else wants them packed: it does so itself, a depth of k at a time,
-// and they never leave its cache.
+// Returns whether each task packs its own rows of A, one k block at a time. A task that has all columns of its rows is
+// their only reader, and the packed block stays in its cache.
 bool may_pack_own(const Gemm& g, const Microkernel& u, i64 workers) {
   return !g.rows && !g.next_in_group && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
 }
@@ -76,19 +79,19 @@ bool packs_own(const Gemm& g, const Microkernel& u, i64 workers) {
 i64 own_bytes(const Gemm& g, const Microkernel& u) {
   return round_up(most_strips(g, u) * u.a_bytes(std::min(round_up(g.k, 64), most_depth(u))), 64);
 }
-// All that is packed of A: for everybody, or by each worker for itself.
+// Bytes of all packed A: shared by all workers, or one buffer per worker.
 i64 all_a_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
   return std::max(a_bytes(g, u), may_pack_own(g, u, workers) ? workers * own_bytes(g, u) : 0);
 }
-// A worker's rows that are being made.
+// Bytes per worker for rows computed by a prologue.
 i64 rows_bytes(const Gemm& g, const Microkernel& u) { return g.rows ? round_up(u.mr * g.k * 4, 64) : 0; }
-// Rows of A in another order, or sums of them, when they are few.
+// Bytes for few rows of A: reordered rows, or their sums per step.
 i64 few_bytes(const Gemm& g) { return round_up(std::min(g.m, kFewRows) * g.k * 4, 64); }
-// Never more than a few rows, of a B that is streamed as it is stored.
+// Returns whether the product always has few rows and streams B as it is stored.
 bool streams(const Gemm& g, const Microkernel& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
-// Twice a worker's piece of C, where sums are long: as much as a task's is, or C itself.
+// Bytes per worker for long sums: twice the size of its piece of C, which is at most a task's piece or C itself.
 i64 long_bytes(const Gemm& g, const Microkernel& u) {
   if (g.k <= kLongSum || u.exact()) return 0;
   const i64 piece = round_up(most_rows(g), u.mr) * round_up(most_columns(g), u.nr);
@@ -100,29 +103,32 @@ i64 scratch_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
          workers * long_bytes(g, u);
 }
 
-// A's rows are columns in memory, and a strip is packed steps of k at a time: no sums over all of them stand behind it.
+// Returns whether A is column-major and its strips can be packed a few k at a time, because no sums over all of k
+// follow the packed data (as they do for int8).
 bool packs_k_pairs(const Gemm& g, const Microkernel& u) {
   return g.a_m == 1 && g.a_k != 1 && !g.rows && (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
 }
 i64 groups_of(const Gemm& g) { return round_up(g.n, kGroup) / kGroup; }
-// Several products share their groups side by side when they have equally many, else one behind the other.
+// Returns whether all products of a group have the same number of columns. Their groups of 16 columns are then
+// processed together, otherwise one product after another.
 bool same_width(const Gemm& g) {
   for (const Gemm* p = g.next_in_group; p; p = p->next_in_group)
     if (p->n != g.n) return false;
   return true;
 }
-// Groups of sixteen rows, to be streamed.
+// Distribution of groups of 16 rows of B over workers that stream them.
 StealingRanges shares(const Gemm& g, int workers) {
   const i64 one = g.packed ? packed_layout(g.type).group_bytes(g.k) : kGroup * g.b_n * unit_bytes(g.type);
   const bool wide = same_width(g);
   i64 bytes = one, groups = groups_of(g);
   for (const Gemm* p = g.next_in_group; p; p = p->next_in_group) (wide ? bytes : groups) += wide ? one : groups_of(*p);
-  // What the workers' own caches hold nobody takes from another: each has one share.
+  // If the workers' L2 caches hold all of B, each worker takes its whole share at once, so it reads the same data every
+  // time.
   const i64 even = groups * bytes <= workers * g.blocking.l2() ? (groups + workers - 1) / workers : 1;
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
 
-// Part i of `whole` things shared out evenly.
+// Division of `whole` items into `parts` even parts.
 struct Even {
   i64 whole = 0, parts = 1;
   i64 begin(i64 i) const { return i * whole / parts; }
@@ -134,19 +140,19 @@ struct Job {
   const GemmTable* t;
   const Microkernel* u;
   std::byte* panel = nullptr;
-  std::byte* a = nullptr;       // its strips packed: those of a depth of k side by side, then of the next depth
-  bool own = false;             // or each worker's of its task, of one depth
-  std::byte* rows = nullptr;    // one strip of every worker, as it is made
-  std::byte* beside = nullptr;  // of every worker, where sums are long
+  std::byte* a = nullptr;       // packed strips of A: all strips of one k block, then of the next
+  bool own = false;             // each worker packs its task's strips of one k block instead
+  std::byte* rows = nullptr;    // per worker: one strip computed by the prologue
+  std::byte* beside = nullptr;  // per worker: scratch for long sums
   i64 beside_bytes = 0;
-  const std::byte* b = nullptr;  // groups of 16 columns, all of k
+  const std::byte* b = nullptr;  // groups of 16 columns, each with all of k
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
   Even strips = {};                  // rows from i0 on, in strips
-  Even down = {}, across = {};       // tasks: strips of A, widths of a tile
-  i64 groups = 0;                    // to be packed into the panel
-  Even bundles = {};                 // strips that are packed by one task
-  bool unpacks = false;              // else b is what the unit wants: packed weights, all k of a group
-  StealingRanges* shares = nullptr;  // of a stream
+  Even down = {}, across = {};       // tasks: strips of A, and tiles of columns
+  i64 groups = 0;                    // groups of B to pack into the panel
+  Even bundles = {};                 // strips per packing task
+  bool unpacks = false;              // b are packed weights to be repacked; else b has the microkernel's layout
+  StealingRanges* shares = nullptr;  // for streaming
 };
 
 const float* a_at(const Gemm& g, const Microkernel& u, i64 offset) {
@@ -160,7 +166,7 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
   if (g.finish) g.finish(g.finish_self, g.c + i0 * g.c_m, rows, begin, end);
 }
 
-// Groups [first, last) of one product.
+// Streams groups [first, last) of one product.
 void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
   if (first >= last) return;
   const i64 begin = first * kGroup, end = std::min(g.n, last * kGroup);
@@ -169,7 +175,7 @@ void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
   else j.t->gemv(g, begin, end);
   finish(g, 0, g.m, begin, end);
 }
-// Groups [first, last) of a product and those that share its A.
+// Streams groups [first, last) of a product and of the others in its group.
 void stream_all(const Job& j, i64 first, i64 last) {
   const bool wide = same_width(*j.g);
   i64 before = 0;  // groups of earlier products
@@ -190,8 +196,8 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// Strips of a transposed A are neighbours in each of its rows of memory: a piece of them all, while its lines are near.
-// The next piece is fetched meanwhile, for its lines lie too far apart to be foreseen.
+// Packs strips of a column-major A. The strips are neighbors in each k of A, so a few k of all strips are packed while
+// their cache lines are close. The next k are prefetched, because the lines are too far apart for hardware prefetchers.
 void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte* to) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
@@ -207,7 +213,8 @@ void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte
     }
   }
 }
-// Strips [first, last), k from k0 on, side by side; `made`: rows of one strip that are in no memory.
+// Packs k from k0 on of strips [first, last), one after another. `made`: rows of one strip computed by the prologue, or
+// null.
 void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const float* made, std::byte* to) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
@@ -218,7 +225,7 @@ void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const flo
     else u.pack_a(a_at(g, u, i * g.a_m + k0 * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to);
   }
 }
-// A group of columns of B, or strips of rows of A.
+// A packing task: a group of columns of B, or strips of rows of A.
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
@@ -239,8 +246,8 @@ void pack(void* arg, int task, int worker) {
   }
 }
 
-// What the next column of tiles reads of B, a piece of it for each tile of this one. (No division: it would take as
-// long as a tenth of a tile's products.)
+// Prefetch addresses for the next column of tiles: a piece of its B for each tile of the current column. There is no
+// division, which would take as long as a tenth of a tile's products.
 struct Ahead {
   const std::byte *b, *nothing;
   i64 group, depth_bytes, groups, piece, offset = 0;
@@ -252,16 +259,18 @@ struct Ahead {
   }
 };
 
-// Where B lies in memory: bytes of `depth` of a group; column c, from k on.
+// Bytes of `depth` k of one group of B as it is stored.
 i64 stored_bytes(const Job& j, i64 depth) {
   return j.unpacks ? packed_layout(j.g->type).group_bytes(depth) : j.u->b_bytes(depth);
 }
+// Address of column c of B from k on.
 const std::byte* stored(const Job& j, i64 c, i64 k) {
   const i64 block = j.unpacks ? packed_layout(j.g->type).block : 1;
   return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
 }
 
-// Columns [c0, c1) of strips [s0, s1). `beside`: room for twice as many numbers, where sums are long.
+// Computes columns [c0, c1) of strips [s0, s1). `own`: buffer for A if the worker packs it. `beside`: scratch for twice
+// the piece of C if sums are long, else null.
 void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float* beside) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
@@ -310,7 +319,7 @@ void compute_block(void* arg, int task, int worker) {
   std::byte* own = j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr;
   if (!j.beside) {
     compute(j, s0, s1, c0, c1, own, nullptr);
-  } else {  // pieces of so many tiles as there is room for
+  } else {  // pieces of as many tiles as the scratch holds
     const i64 tiles = j.beside_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0),
               wide = tiles / strips * nr;
     auto* to = reinterpret_cast<float*>(j.beside + worker * j.beside_bytes);
@@ -320,8 +329,8 @@ void compute_block(void* arg, int task, int worker) {
   if (j.u->end) j.u->end();
 }
 
-// Parts of the columns for every part of the rows, of at most `widest` columns: so many that all workers are busy to
-// the end.
+// Number of column parts for every row part, each of at most `widest` columns, such that all workers are busy to the
+// end.
 i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
   const i64 least = (tiles * j.u->nr + widest - 1) / widest, most = std::max<i64>(1, tiles * j.u->nr / kColumns);
   if (workers == 1) return least;
@@ -330,8 +339,8 @@ i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
     if (j.down.parts * parts % workers == 0) return parts;
   return wanted;
 }
-// Tasks of few rows, whose part of A stays in the cache; or of many where B is unpacked for them, unless that were
-// fewer tasks than keep all workers busy.
+// Divides the product into tasks of few rows, whose part of A stays in the cache. If B is repacked, tasks have many
+// rows, unless there would be too few tasks to keep all workers busy.
 void share_out(Job& j, i64 workers) {
   const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
   const i64 height = most_strips(*j.g, *j.u) * mr;
@@ -350,13 +359,13 @@ void share_out(Job& j, i64 workers) {
   j.across = {tiles, parts_across(j, tiles, widest, workers)};
 }
 
-// Tasks of packing A.
+// Number of tasks for packing A.
 i64 bundles(const Job& j, i64 workers) {
   const i64 strips = j.strips.parts;
   return packs_k_pairs(*j.g, *j.u) ? std::max(round_up(strips, kSide) / kSide, std::min(strips, 2 * workers)) : strips;
 }
 
-// Columns [j0, j0 + columns): B as it lies in memory, or a panel of it.
+// Computes columns [j0, j0 + columns), from B as it is stored or from a panel.
 void columns(Job& j, Parallel& parallel, bool first) {
   const Gemm& g = *j.g;
   const i64 mr = j.u->mr, strips = (g.m + mr - 1) / mr, most = j.own ? strips : packed_strips(g, *j.u);
@@ -366,7 +375,7 @@ void columns(Job& j, Parallel& parallel, bool first) {
     j.i0 = blocks.begin(block);
     j.strips = {m, (m + mr - 1) / mr};
     j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
-    const bool packs = !j.own && (first || blocks.parts > 1);  // else they lie there since the first panel
+    const bool packs = !j.own && (first || blocks.parts > 1);  // otherwise A has been packed for the first panel
     j.bundles = {j.strips.parts, packs ? bundles(j, parallel.workers()) : 0};
     parallel.run(static_cast<int>(j.groups + j.bundles.parts), pack, &j);
     share_out(j, parallel.workers());
@@ -375,7 +384,7 @@ void columns(Job& j, Parallel& parallel, bool first) {
 }
 
 void skinny_gemm(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTable& t, const Microkernel& u) {
-  const bool own = g.packed && u.gemv;  // else in f32, whatever the unit
+  const bool own = g.packed && u.gemv;  // otherwise computed in f32, whatever the microkernel
   StealingRanges all = shares(g, parallel.workers());
   Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = &all};
   Gemm arranged = g;
@@ -391,7 +400,7 @@ void zeros(const Gemm& g) {
   finish(g, 0, g.m, 0, g.n);
 }
 
-// All columns of one product; `first` of those that share A.
+// Computes all columns of one product. `first`: it is the first of the group, so A is not packed yet.
 void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
   const Gemm& g = *j.g;
   j.unpacks = unpacks(g, *j.u);
@@ -435,7 +444,7 @@ struct BatchJob {
   const GemmTable* t;
   const Microkernel* u;
   std::byte* scratch;
-  i64 bytes;  // scratch of one worker
+  i64 bytes;  // scratch per worker
 };
 Gemm at(const BatchJob& j, i64 index) {
   Gemm g = j.g;
@@ -473,7 +482,7 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const Microkernel& u = unit(g, isa);
   BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u, 1)};
-  // small products are shared out whole, each worker with scratch of its own
+  // Small products are distributed whole; each worker has its own scratch.
   if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);

@@ -1,8 +1,8 @@
-// C = A * B, the one dense kernel: packed and register-blocked for many rows, streaming for few.
+// Dense matrix product C = A * B: packed and register-blocked for many rows, streaming for few.
 //
-// A is f32 with any strides. B is f32 with any strides, or a weight W[N, K] with contiguous rows
-// in a storage type; it is converted on the way in and multiplied in f32. Sums over K are never
-// split between threads and tiles depend on the shape alone: the same bits for any thread count.
+// A is f32 with any strides. B is f32 with any strides, or a weight W[N, K] with contiguous rows in a storage type,
+// which is converted while it is packed. Sums over K are never split between threads, and tiles depend on the shape
+// alone, so results have the same bits for any thread count.
 #pragma once
 
 #include <cstddef>
@@ -24,58 +24,66 @@ using lowering::WeightType;
 
 struct Microkernel;
 
-constexpr std::int64_t kFewRows = 4;  // up to here B is streamed, not packed
+constexpr std::int64_t kFewRows = 4;  // up to this many rows, B is streamed instead of packed
 
+// Operands and options of one product C[m, n] = A[m, k] * B[k, n].
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;       // bytes for an exact unit, and then C is i32
+  const float* a = nullptr;       // int8 for an exact microkernel, which makes C int32
   std::int64_t a_m = 0, a_k = 0;  // strides in elements
   WeightType type = WeightType::F32;
-  bool packed = false;  // b as packed_weights.h describes it: rows 0 to n, all of k
+  bool packed = false;  // b is packed as packed_weights.h describes, with rows 0 to n and all of k
   const void* b = nullptr;
-  std::int64_t b_n = 0, b_k = 0;      // in elements; quantised: b_n in bytes, b_k unused
-  const Microkernel* unit = nullptr;  // the arithmetic, of few rows if it has a gemv; null: f32
-  int zero = 0;                       // of B's format, for int8 units
-  bool to_f32 = false;                // the sums of an exact unit, before `finish`
+  std::int64_t b_n = 0, b_k = 0;      // strides in elements; block formats: b_n in bytes, b_k unused
+  const Microkernel* unit = nullptr;  // null: f32; few rows use it only if it has a gemv
+  int zero = 0;                       // zero point of B's format, for int8 microkernels
+  bool to_f32 = false;                // convert an exact microkernel's sums to f32 before `finish`
   float* c = nullptr;
-  std::int64_t c_m = 0;  // the columns of C are neighbours
-  // Called once for every piece of C as soon as it is final: columns [begin, end) of `rows` rows from this one on.
+  std::int64_t c_m = 0;  // row stride of C in elements; columns are contiguous
+  // Epilogue callback, called once for every piece of C as soon as it is final: columns [begin, end) of `rows` rows.
+  // `row` points to column 0 of the first of them. May be null.
   void (*finish)(const void* self, float* row, std::int64_t rows, std::int64_t begin, std::int64_t end) = nullptr;
   const void* finish_self = nullptr;
-  // More than a few rows of A need not lie in memory: this makes rows [first, first + count), side by side, when they
-  // are packed; each once.
+  // Prologue callback. If it is set and m > kFewRows, A need not be in memory: rows [first, first + count) are computed
+  // into `to`, contiguously, when they are packed. Each row is computed once.
   void (*rows)(const void* self, std::int64_t first, std::int64_t count, float* to) = nullptr;
   const void* rows_self = nullptr;
-  // Another product of the same A, of packed weights in the same form, in the same fork. It may finish with the
-  // results of those before it at the same columns if all have the same number of columns.
+  // The next product of a group with the same A and packed weights in the same layout, run in the same fork. If all
+  // products of the group have the same number of columns, its epilogue may read the results of earlier ones at the
+  // same columns.
   const Gemm* next_in_group = nullptr;
   Blocking blocking{};
 };
 
-// Scratch of a product, and of every smaller one of the same kind. Of `g` only the sizes and B's form count.
+// Bytes of scratch for this product and for every smaller one of the same kind. Only the sizes and the layout of B
+// count.
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers);
-// `batch` products whose pointers advance by the given steps (elements; quantised b: bytes).
+// A batch of `count` products. The pointers a, b and c advance by these steps (elements; bytes for a quantized b).
 struct GemmBatch {
   std::int64_t count = 1, a = 0, b = 0, c = 0;
 };
+// Computes the product, or the batch. `scratch` has gemm_scratch_bytes() bytes, aligned to 64.
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa);
 
-// One instruction set's functions.
+// Functions per instruction set.
 struct GemmTable {
-  // the rows of A in the order in which gemv reads this type of B; false: as they are
+  // Reorders the rows of A as gemv reads them for this type of B. Returns false if they are read in their original
+  // order.
   bool (*arrange)(const Gemm& g, float* to);
-  // rows [row_begin, row_end) of W against m <= 4 arranged rows of A: c[i * c_m + row]
+  // Rows [row_begin, row_end) of W times m <= kFewRows arranged rows of A: c[i * c_m + row].
   void (*gemv)(const Gemm& g, std::int64_t row_begin, std::int64_t row_end);
-  // the same for packed weights: groups of sixteen rows; `sums` from step_sums
+  // Writes the sums of A per step that gemv_packed needs for formats with minima.
   void (*step_sums)(const Gemm& g, float* to);
+  // As gemv, for packed weights: groups [group_begin, group_end) of 16 rows. `sums` are the results of step_sums.
   void (*gemv_packed)(const Gemm& g, const float* sums, std::int64_t group_begin, std::int64_t group_end);
-  // few rows of A against a B in f32 whose columns are neighbours, columns [begin, end)
+  // Columns [begin, end) of a product of few rows of A and an f32 B with contiguous columns.
   void (*axpy)(const Gemm& g, std::int64_t begin, std::int64_t end);
-  // 16 columns of B in f32, from j0 on, of which `columns` exist: [depth][16]
+  // Packs 16 columns of B from j0 on, of which `columns` exist, as f32 [depth][16].
   void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, float* to);
-  // One block of a block format in f32; false, and nothing written, if a scale is not finite.
+  // Dequantizes one block to f32. Returns false, without writing, if a scale is not finite.
   bool (*dequantize)(WeightType t, const void* block, float* to);
 };
+// The table of an instruction set.
 const GemmTable& gemm_table(Isa isa);
 extern const GemmTable kGemmGeneric, kGemmAvx2, kGemmAvx512, kGemmNeon;
 

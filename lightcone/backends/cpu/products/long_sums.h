@@ -1,7 +1,7 @@
-// Products over many k. A tile's sums are over 512 of them at most, of f32 over kChain (gemm.inl.h), and C is the sum
-// of those. Of some tens that is as good as any; of thousands it is a sum of such sums, and what each addition rounds
-// away is summed as well, as in long sums everywhere (codegen/schedule/blocks.cpp). Both lie beside C, in a worker's
-// own memory.
+// Sums over many k. A tile sums over at most 512 k (f32: in chains of kChain, gemm.inl.h), and C is the sum of the
+// tiles' sums. For some tens of tiles this is accurate enough. For thousands, C is a sum of sums of kSumsOfTiles tiles
+// each, and the rounding error of every addition is accumulated too, as in generated loops
+// (codegen/schedule/blocks.cpp). The block and the errors are kept in the worker's scratch.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,18 @@
 
 namespace lc::backends::cpu {
 
-constexpr std::int64_t kLongSum = 1 << 14;  // k of a product that is added up so, at least
-constexpr std::int64_t kSumsOfTiles = 32;   // that are added before their sum goes to C
+constexpr std::int64_t kLongSum = 1 << 14;  // smallest k that is summed this way
+constexpr std::int64_t kSumsOfTiles = 32;   // tiles that are summed before the sum is added to C
 
-// What `sum` loses when a block is added to it is added to `lost`; not the NaN that it is of infinities.
+// Adds `block` to `sum` and the rounding error of the addition to `lost` (two-sum; Knuth, TAOCP vol. 2, 4.2.2). The
+// error is NaN if values are infinite, and is then dropped.
 inline void add_block(float& sum, float& lost, float block) {
   const float s = sum + block, of_block = s - sum, rest = (sum - (s - of_block)) + (block - of_block);
   sum = s, lost += rest == rest ? rest : 0.0f;
 }
 
-// Rows of C: the first sums of `block`, more of them, or the last ones.
+// Adds a block of sums to rows of C. `first` initializes C and the errors; `last` adds the errors to C. `lost` and
+// `block` have `columns` elements per row.
 inline void add_blocks(float* c, std::int64_t c_row, float* lost, const float* block, std::int64_t rows,
                        std::int64_t columns, bool first, bool last) {
   for (std::int64_t i = 0; i < rows; ++i, c += c_row, lost += columns, block += columns) {

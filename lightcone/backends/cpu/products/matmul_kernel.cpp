@@ -1,4 +1,4 @@
-// Runs matrix products: one, or several of the same rows of A in one go, which a loop may make as they are needed.
+// Runs matrix products: one, or several of the same rows of A, which a prologue may compute.
 #include "lightcone/backends/cpu/products/matmul_kernel.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using i64 = std::int64_t;
 
 namespace {
 
-// Where the result of each part begins, and where the last one ends.
+// Byte offset of each part's result, then of the end.
 std::vector<i64> part_offsets(const std::vector<MatmulPart>& parts) {
   std::vector<i64> at{0};
   if (parts.size() == 1) return at;
@@ -26,15 +26,15 @@ std::vector<i64> part_offsets(const std::vector<MatmulPart>& parts) {
   return at;
 }
 
-// Rows of A, made by a loop that writes them one behind the other.
+// Computes rows of A with a loop that writes them contiguously.
 struct FusedPrologue {
   const LoopKernel* loop;
   const void* const* in;
   const i64* sizes;
-  i64 steps, columns;  // of a row
+  i64 steps, columns;  // iterations and elements per row
   static void run(const void* self, i64 first, i64 count, float* to) {
     const FusedPrologue& r = *static_cast<const FusedPrologue*>(self);
-    // where the first of all rows would lie
+    // The loop indexes from row 0, so it gets the address that row 0 would have.
     const auto whole = reinterpret_cast<std::uintptr_t>(to) - static_cast<std::uintptr_t>(first * r.columns * 4);
     r.loop->range(r.in, reinterpret_cast<void*>(whole), r.sizes, first * r.steps, (first + count) * r.steps);
   }
@@ -110,16 +110,16 @@ class MatmulKernel final : public HostKernel {
 
   std::vector<MatmulPart> parts_;
   MatmulRows rows_;
-  std::size_t rows_sizes_ = 0;  // where the steps of a row stand, and the loop's own sizes behind
-  const MatmulPlan& c_;         // the first one's: all but columns, B and C is common
+  std::size_t rows_sizes_ = 0;  // index of the prologue's steps; its sizes follow
+  const MatmulPlan& c_;         // the first part, which differs from the others only in columns, B and C
   std::vector<i64> offsets_;
   Isa isa_;
   Blocking blocking_;
   std::vector<Dim> sizes_;
 };
 
-// What run() takes as rows are axes along which B stays where it is. Those of a batch, along which B moves, are
-// products of their own, one after the other or in scratch of a worker each.
+// run() treats axes along which B does not move as rows. Batch axes, along which B moves, are separate products, run
+// one after another or each in a worker's own scratch.
 Dim MatmulKernel::scratch_bytes(int workers) const {
   Dim rows = 1;
   for (std::size_t i = 0; i + 1 < c_.axes.size(); ++i)
@@ -141,7 +141,8 @@ Dim MatmulKernel::scratch_bytes(int workers) const {
   return few + static_cast<i64>(most);
 }
 
-std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {  // what its strides reach
+// Counts the elements that the operand's nonzero strides reach.
+std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {
   if (rows_.loop && operand < rows_.operands) return rows_.loop->bytes_read(operand);
   operand -= rows_.operands - 1;
   if (operand > parts_.size()) return std::nullopt;
@@ -158,13 +159,13 @@ std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {  // wha
 
 constexpr std::size_t kMaxAxes = 16;
 
-// What the epilogue needs to find its row.
+// Arguments of an epilogue during a run.
 struct EpilogueCallback {
   const Epilogue* epilogue;
   const void* in[Epilogue::kMaxOperands];
   float* out;
   const i64* sizes;
-  i64 columns, step;  // of C's rows, in rows of the result
+  i64 columns, step;  // columns of C, and distance between rows of C in rows of the result
   static void run(const void* self, float* row, i64 rows, i64 begin, i64 end) {
     const EpilogueCallback& f = *static_cast<const EpilogueCallback*>(self);
     const i64 first = (row - f.out) / f.columns;
@@ -177,7 +178,7 @@ void MatmulKernel::run(const HostLaunch& l) const {
   const i64* s = l.sizes.data();
   const i64 a_offset = s[0], b_offset = s[1];
   const QuantInfo* format = block_format(c_.type);
-  const auto bytes = [&](i64 elements) {  // of B
+  const auto bytes = [&](i64 elements) {  // bytes of elements of B
     return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
   };
   Gemm g;
@@ -185,7 +186,8 @@ void MatmulKernel::run(const HostLaunch& l) const {
   g.k = s[2], g.a_k = s[3], g.b_k = s[4];
   g.type = c_.packed ? c_.stored_type() : c_.type, g.packed = c_.packed;
   g.unit = c_.unit, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
-  // every axis but the last: pick the longest that only A has as rows, loop over the others
+  // The longest axis along which only A moves becomes the rows (the last axis is the columns); the others are looped
+  // over.
   Axis axis[kMaxAxes];
   std::size_t count = 0;
   const std::size_t n = c_.axes.size();
@@ -214,7 +216,7 @@ void MatmulKernel::run(const HostLaunch& l) const {
   }
   if (format) g.b_n = bytes(g.b_n), g.b_k = 1;
   GemmBatch batch;
-  if (count > 0 && parts_.size() == 1) {  // the longest of the rest is the batch, the others are plain loops
+  if (count > 0 && parts_.size() == 1) {  // the longest remaining axis is the batch; the others are plain loops
     std::size_t longest = 0;
     for (std::size_t i = 1; i < count; ++i)
       if (axis[i].extent > axis[longest].extent) longest = i;
@@ -278,22 +280,22 @@ void MatmulKernel::run(const HostLaunch& l) const {
 
 namespace {
 
-// At most: rows of A that meet the same columns, and those columns.
+// Upper bounds of rows of A that meet the same columns of B, of these columns, and of k.
 struct Bounds {
   i64 m, n, k;
 };
 Bounds bounds(const lowering::Contraction& c) {
-  constexpr i64 kMost = i64{1} << 30;  // their product stays a number
+  constexpr i64 kMost = i64{1} << 30;  // keeps their product in 64 bits
   Bounds b{1, c.axes.back().extent.bounds().hi, c.k.extent.bounds().hi};
   for (std::size_t i = 0; i + 1 < c.axes.size(); ++i)
     if (c.axes[i].b == Dim(0)) b.m = std::min(kMost, b.m * std::min(kMost, c.axes[i].extent.bounds().hi));
   return b;
 }
 
-// Operands are split anew in every call, which only large products are worth. On Sapphire Rapids, two cores, three
-// parts took 40.5 ms for 2048 x 2048 x 2048 where f32 took 44.9, and lost in everything smaller (networks of 128 to
-// 1,024 rows ran 1.05 to 1.5 times as fast without). Two parts have half the products: their limit is reckoned, not
-// measured.
+// Splitting pays only for large products, because operands are split in every call. On Sapphire Rapids with two cores,
+// three parts took 40.5 ms for 2048 x 2048 x 2048 where f32 took 44.9 ms, and lost in everything smaller (networks of
+// 128 to 1,024 rows ran 1.05 to 1.5 times as fast without). Two parts need half the products; their limit is estimated,
+// not measured.
 bool split_is_faster(const Bounds& b, Precision p) {
   if (p == Precision::High) return b.m >= 256 && b.n >= 256 && b.k >= 64;
   return b.m >= 2048 && b.n >= 2048 && b.k >= 2048;
@@ -332,7 +334,7 @@ bool packable(const Graph& g, const lowering::Contraction& c) {
                                               : b.shape.size() == 2 && b.shape[0] == columns.extent);
   for (std::size_t i = 0; i + 1 < c.axes.size(); ++i) whole = whole && c.axes[i].b == Dim(0);
   if (!whole) return false;
-  const i64 n = *columns.extent.constant(), largest = 1 << 20;  // of what a few rows may fill up to sixteen
+  const i64 n = *columns.extent.constant(), largest = 1 << 20;  // bytes up to which a few rows may be padded to 16
   whole = n % PackedLayout::rows == 0 || n >= 64 || packed_bytes(c.type, n, *c.k.extent.constant()) <= largest;
   return whole && ((columns.b == c.k.extent && c.k.b == Dim(1)) || transposed(c));
 }

@@ -13,41 +13,48 @@ namespace lc::backends::cpu {
 
 class Epilogue;
 
+// A contraction and the choices for computing it.
 struct MatmulPlan : lowering::Contraction {
-  const Microkernel* unit = nullptr;  // the arithmetic of more than a few rows; null: f32
-  bool packed = false;                // b_node holds all its rows as packed_weights.h describes
-  // Packed for products of bf16, f32 is kept in bf16.
+  const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
+  bool packed = false;                // b_node is packed as packed_weights.h describes
+  // The type B is packed in: bf16 if an f32 B is multiplied in bf16, else its own.
   WeightType stored_type() const;
 };
-// The arithmetic of a product; null: f32. It follows from the precision, the processor and the bounds of the product's
-// sizes, never from the sizes at hand: a row has the same bits in every batch of a program.
+// Selects the microkernel of a product; null: f32. The choice depends on the precision, the processor and the bounds of
+// the product's sizes, never on the sizes of a run, so a row has the same bits in every batch of a program.
 const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
-// Would it be on tiles, if the system grants them?
+// Returns whether the product would use AMX tiles if the system grants them.
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
-// Is B the whole of a parameter, in a format that is worth packing?
+// Returns whether B is a whole parameter in a format that is worth packing.
 bool packable(const Graph& g, const lowering::Contraction& c);
-bool transposed(const lowering::Contraction& c);  // B is W[k, n], not W[n, k]
+// Returns whether B is stored as W[k, n] instead of W[n, k].
+bool transposed(const lowering::Contraction& c);
 
-// Several products of the same rows of A are one kernel: A is packed once, and there is one fork. Their results lie
-// behind each other, and each has a node of its own that names its part.
+// Products of the same rows of A form one kernel: A is packed once, in one fork. Their results are consecutive in one
+// buffer, and each has a node of its own that refers to its slice.
 inline constexpr std::size_t kMaxParts = 8;
+// A product of such a kernel.
 struct MatmulPart {
   MatmulPlan c;
-  std::shared_ptr<const Epilogue> epilogue;  // computes each piece of a row as soon as the product has made it, or null
-  std::vector<int> operands;  // of the epilogue: of the kernel's own operands, or ~p: the result of part p
-  std::size_t sizes = 0;      // where its own begin; the kernel's business
+  // Processes each piece of a row as soon as it is computed; may be null.
+  std::shared_ptr<const Epilogue> epilogue;
+  // For each operand of the epilogue: its index in the kernel's operands, or ~p for the result of part p.
+  std::vector<int> operands;
+  std::size_t sizes = 0;  // index of the part's first size; set by the kernel
 };
-// A loop that makes the rows of A, like a norm: each strip of them just before it is packed, so that A is never written
-// to memory.
+// A fused prologue: the loop that computes the rows of A (a norm, for example). Each strip is computed just before it
+// is packed, so A is never written to memory.
 struct MatmulRows {
-  std::shared_ptr<LoopKernel> loop;  // null: A lies in memory
-  Dim steps = 1;                     // of its outermost loop for one row
-  std::size_t operands = 1;
+  std::shared_ptr<LoopKernel> loop;  // null: A is in memory
+  Dim steps = 1;                     // iterations of the outermost loop per row
+  std::size_t operands = 1;          // operands of the loop; 1 without one
 };
-// Operands: A, or those of the loop that makes it; then B of each part, then those of the epilogues.
+// Makes the kernel. Its operands are A or those of the prologue, then B of each part, then those of the epilogues.
 std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
                                           const Blocking& blocking);
-std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);  // of all results
+// Bytes of all results.
+std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);
+// The kernel of a node that refers to the result of one part.
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part);
 
 }  // namespace lc::backends::cpu

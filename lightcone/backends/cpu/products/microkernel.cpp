@@ -7,8 +7,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// A small product by the tiles and by their emulation: what hardware or a virtual machine gets wrong makes it unused,
-// and never an answer wrong.
+// AMX self-test: compares small products on tiles with their emulation. If hardware or a virtual machine computes them
+// wrong, tiles are not used, so that results are never wrong.
 bool tiles_work() {
   constexpr std::int64_t kSize = 32, kDepth = 64;
   std::vector<float> a(kSize * kDepth), b(kSize * kDepth);
@@ -16,7 +16,7 @@ bool tiles_work() {
     a[i] = static_cast<float>(static_cast<int>(i * 37 % 251) - 125) / 64;
     b[i] = static_cast<float>(static_cast<int>(i * 53 % 241) - 120) / 64;
   }
-  std::vector<std::byte> blocks(kSize * kDepth / 32 * 34);  // Q8_0 with scales of one
+  std::vector<std::byte> blocks(kSize * kDepth / 32 * 34);  // Q8_0 blocks with scales of 1
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 34 == 0 ? std::byte{0} : i % 34 == 1 ? std::byte{0x3c} : static_cast<std::byte>(i * 29);
   for (const Arithmetic way :
@@ -53,10 +53,10 @@ bool tiles_work() {
   return true;
 }
 
-// Tiles that this processor has are asked for and tried first, if this build has kernels for them.
+// Tiles are used if this build has kernels for them, the system grants them and the self-test passes.
 bool has_tiles(const Target& t) {
   if (t.isa != Isa::Avx512 || !t.amx) return false;
-  static const bool here = this_target().amx;  // else it is code for another processor
+  static const bool here = this_target().amx;  // otherwise compiling for another processor
   if (!here) return true;
   static const bool emulated = tiles_emulated();
   static const bool work = (emulated || kDenseAmx[0].tile) && tiles_granted() && (emulated || tiles_work());

@@ -19,7 +19,7 @@ std::uint64_t eight_bytes(const u8* p) {
   std::memcpy(&x, p, 8);
   return x;
 }
-// One small field of eight bytes, side by side.
+// The functions below gather one bit field from each of eight bytes into adjacent bits.
 std::uint32_t nibbles_of(const u8* p, int shift) {
   std::uint64_t x = eight_bytes(p) >> shift & 0x0f0f0f0f0f0f0f0full;
   x = (x | x >> 4) & 0x00ff00ff00ff00ffull;
@@ -36,7 +36,7 @@ std::uint32_t bits_of(const u8* p, int shift) {
   return static_cast<std::uint32_t>((eight_bytes(p) >> shift & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
 }
 
-// Where the packed form of one row's block begins, for that row's lane.
+// The packed block of one row: the destination of its values, in this row's lane.
 struct Lane {
   u8* block;
   int row;
@@ -68,7 +68,7 @@ void pack_q4_0(const u8* p, const Lane& to) {
   to.half(0, p);
   for (int v = 0; v < 4; ++v) to.codes(0, v, nibbles_of(p + kQ4_0.q.low.at + v % 2 * 8, v / 2 * 4));
 }
-// Q4_K, and Q5_K with its fifth bits.
+// Packs Q4_K, or Q5_K with its fifth bits.
 void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
   to.half(0, p), to.half(1, p + 2);
   for (int word = 0; word < 3; ++word) {
@@ -99,7 +99,8 @@ void pack_q4_k(const u8* p, const Lane& to) { pack_q45_k(p, nullptr, p + kQ4_K.q
 void pack_q5_k(const u8* p, const Lane& to) { pack_q45_k(p, p + kQ5_K.q.high.at, p + kQ5_K.q.low.at, to); }
 
 using PackBlock = void (*)(const u8* p, const Lane& to);
-// None for what has no packed form, and for plain types. (Not null: see weight_type.h on constants.)
+// The packing function of a block format; empty for other types. It is optional, not a pointer, because GCC 12 rejects
+// null comparisons in constants (weight_type.h).
 constexpr std::optional<PackBlock> pack_block(WeightType t) {
   switch (t) {
     case WeightType::Q4_0: return pack_q4_0;
@@ -114,8 +115,8 @@ static_assert(std::all_of(std::begin(kWeightFormats), std::end(kWeightFormats), 
   return pack_block(f.type).has_value() == (is_quantised(f.type) && f.packed.block > 0);
 }));
 
-// Units (one weight, or a pair of neighbours) of up to sixteen rows, some at a time: what is written stays in the
-// cache.
+// Interleaves units (one weight, or a pair of neighbors) of up to 16 rows. Units are tiled so that the written lines
+// stay in the cache.
 template <class Unit>
 void interleave(const u8* from, i64 row_bytes, i64 rows, i64 units, u8* to) {
   constexpr i64 kTile = 64, size = sizeof(Unit);

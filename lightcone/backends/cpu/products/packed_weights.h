@@ -1,17 +1,17 @@
-// Weights repacked for streaming: sixteen rows side by side, so that a vector lane is a row.
+// Weights repacked for streaming: 16 rows are interleaved, so that a vector lane is a row.
 //
-// A product then reads one stream a thread and needs no horizontal sums. Packing happens once, when a
-// parameter is loaded. For every 16 rows, along k:
+// A product then reads one stream per thread and needs no horizontal sums. Packing happens once, when a parameter is
+// loaded. The layout of every 16 rows, along k:
 //
 //   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], u32[3][16] the file's scales and minima
 //                  step of 32 k:  Q6_K: scales, two i8[16]; low nibbles u32[4][16], nibble j of word v for k = 8 v + j;
 //                  Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
-//                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of the dot products of bytes
-//   bf16           [k / 2][16][2]: the order of the dot products of pairs; an odd k ends with zeros
-//   i8             codes + 128 as u8[k / 4][16][4], filled up to 64 k
-//   f16, f32       [k][16]; f32 is what a matrix product's tile reads as it is
+//                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of int8 dot-product instructions
+//   bf16           [k / 2][16][2]: the order of bf16 dot-product instructions; an odd k is padded with zeros
+//   i8             codes + 128 as u8[k / 4][16][4], padded to a multiple of 64 k
+//   f16, f32       [k][16]; f32 microkernels read f32 in this layout
 //
-// Rows missing in the last sixteen have zeros for scales or weights. weight_formats.h has the sizes.
+// Missing rows of the last group have zeros as scales or weights. weight_formats.h has the sizes.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ class HostKernel;
 
 namespace lc::backends::cpu {
 
-// [n, k] as the checkpoint has it, or f32 as [k, n] -> packed_bytes() bytes. `to` is `from`, or bf16 for f32.
+// Packs a weight [n, k] as stored in the checkpoint, or f32 stored as [k, n] (`transposed`), into packed_bytes() bytes.
+// `to` equals `from`, or is bf16 for f32.
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
                                         bool transposed);
 

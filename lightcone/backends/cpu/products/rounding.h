@@ -1,4 +1,4 @@
-// Division that rounds up, of what is not negative.
+// Integer division that rounds up, for non-negative numbers.
 #pragma once
 
 #include <cstdint>

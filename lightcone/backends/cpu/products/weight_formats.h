@@ -1,5 +1,5 @@
-// What only the CPU knows of how a weight is stored: how it is repacked for streaming, and in which arithmetic it is
-// multiplied in int8. One row a type; a type without a packed form, or without int8 products, says so.
+// CPU properties of weight formats: the packed layout for streaming, and the arithmetic of int8 products. There is one
+// row per type, also for types without a packed layout or int8 products.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@ using lowering::block_format;
 using lowering::is_quantised;
 using lowering::WeightType;
 
+// Arithmetic of a product. Split2 and Split3 split f32 into two or three bf16 parts; Int8Step* quantize A per step of
+// 32 or 16 k, with or without minima of B; Int8Exact multiplies bytes exactly.
 enum class Arithmetic : std::uint8_t {
   Bf16,
   Split2,
@@ -26,21 +28,22 @@ enum class Arithmetic : std::uint8_t {
   F32
 };
 
-// Of sixteen rows side by side; packed_weights.h says what lies where.
+// Sizes of the packed layout of 16 interleaved rows, which packed_weights.h describes.
 struct PackedLayout {
-  int block = 0;                                    // k of one header; 0: the type is not packed
-  int header = 0, scales = 0, codes = 0, high = 0;  // bytes: of a block, then of a step
-  bool minima = false;                              // d_min and the file's scales and minima are in the header
+  int block = 0;                                    // k per header; 0: the type is not packed
+  int header = 0, scales = 0, codes = 0, high = 0;  // in bytes: header per block, the others per step
+  bool minima = false;                              // the header has d_min and the file's scales and minima
   static constexpr int rows = 16, step = 32;
   constexpr int step_bytes() const { return scales + codes + high; }
   constexpr int block_bytes() const { return header + (block > step ? block / step : 1) * step_bytes(); }
   constexpr std::int64_t group_bytes(std::int64_t k) const { return (k + block - 1) / block * block_bytes(); }
 };
 
+// A row of the table.
 struct WeightFormat {
   WeightType type;
   PackedLayout packed;
-  Arithmetic int8;  // of a block format; others have no int8 products
+  Arithmetic int8;  // for block formats; others have no int8 products
 };
 inline constexpr PackedLayout kNotPacked = {};
 inline constexpr WeightFormat kWeightFormats[] = {
@@ -59,7 +62,7 @@ inline constexpr WeightFormat kWeightFormats[] = {
     {WeightType::Q6_K, {256, 32, 32, 256, 128}, Arithmetic::Int8Step16},
     {WeightType::I8, {64, 0, 0, 512, 0}, Arithmetic::Int8Exact},
     {WeightType::Bytes, kNotPacked, Arithmetic::F32},
-    // floats of 8 bits are widened before
+    // 8-bit floats are widened before the product.
 };
 constexpr const WeightFormat& weight_format(WeightType t) { return kWeightFormats[static_cast<int>(t)]; }
 
@@ -69,8 +72,8 @@ constexpr std::int64_t packed_bytes(WeightType t, std::int64_t n, std::int64_t k
   return (n + PackedLayout::rows - 1) / PackedLayout::rows * packed_layout(t).group_bytes(k);
 }
 
-// How a block format is multiplied in int8: bytes without a sign, `zero` above what they stand for. 0 where there are
-// minima, and of plain types.
+// How a block format is multiplied in int8: as unsigned bytes that exceed their values by `zero`. `zero` is 0 for
+// formats with minima and for plain types.
 struct Int8Format {
   Arithmetic arithmetic;
   int zero;

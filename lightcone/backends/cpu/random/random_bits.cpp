@@ -7,7 +7,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// sizes: elements
+// random_bits. Sizes: number of elements.
 class RandomBitsKernel final : public HostKernel {
  public:
   RandomBitsKernel(const Node& n, Isa isa)
@@ -33,7 +33,7 @@ class RandomBitsKernel final : public HostKernel {
   }
 
  private:
-  static constexpr i64 kTask = 16384;  // words, 64 KiB
+  static constexpr i64 kTask = 16384;  // words per task (64 KiB)
   struct Job {
     const RandomBitsKernel& kernel;
     i64 step, words;

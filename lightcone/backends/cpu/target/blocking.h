@@ -1,9 +1,9 @@
-// How much of a product or a convolution is worked on at a time, so that it stays in a cache: derived from a machine's
-// profile, as in "Analytical Modeling Is Enough for High-Performance BLIS" (Low et al., 2016).
+// Block sizes of products and convolutions, chosen so that the working set fits in a cache level. They are derived from
+// the machine profile as in "Analytical Modeling Is Enough for High-Performance BLIS" (Low et al., 2016).
 //
-// None of it decides in which order numbers are added. What does is fixed and stands where it is used: the k of a tile
-// (kTileDepth), the taps that are multiplied before a sum is stored (depth_step, NhwcTiles), and the tiles of a block
-// of Winograd's, which decide where numbers that cannot be mixed make the direct way necessary.
+// These sizes do not affect the order in which numbers are added. The sizes that do are constants, defined where they
+// are used: the k of a tile (kTileDepth), the taps that are multiplied before a sum is stored (depth_step, NhwcTiles),
+// and the tiles of a Winograd block, which determine where infinities, NaNs and huge values force the direct algorithm.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 namespace lc::backends::cpu {
 
+// Block sizes for one machine.
 class Blocking {
  public:
   explicit constexpr Blocking(const Machine& m = {})
@@ -21,24 +22,25 @@ class Blocking {
         streams_(m.streams),
         second_level_(m.fetch_level == 2) {}
 
+  // Bytes of a core's L2, clamped to a plausible range.
   std::int64_t l2() const { return l2_; }
 
-  // A task of a product multiplies `rows` rows of A, `depth` of them at a time, with `columns` columns of B, strip by
-  // strip. A third of the second level is for that of A, a third for C, which is added to depth by depth; the rest is
-  // for two strips of B, this one and the next.
+  // A task of a product multiplies `rows` rows of A, `depth` of k at a time, by `columns` columns of B, strip by strip.
+  // A third of L2 holds the block of A, a third holds C, which accumulates depth by depth, and the rest holds two
+  // strips of B, the current and the next.
   std::int64_t rows(std::int64_t depth) const { return l2_ / 3 / (4 * depth); }
   std::int64_t columns(std::int64_t rows) const { return std::max<std::int64_t>(16, l2_ / 3 / (4 * rows) / 16 * 16); }
 
-  // Numbers of four bytes that a worker keeps beside what streams past them: half the second level.
+  // Half of L2, in floats: what a worker keeps while other data streams past.
   std::int64_t l2_budget_floats() const { return l2_ / 2 / 4; }
-  // What all workers share lies in the last level: some times a worker's own.
+  // A share of the last-level cache for data that all workers use, as a multiple of a worker's L2.
   std::int64_t llc_bytes(std::int64_t times) const { return times * l2_; }
-  // Numbers that stay in the first level while as many again pass through it.
+  // Half of L1, in floats: data that stays there while as much again passes through.
   std::int64_t l1_budget_floats() const { return l1_ / 2 / 4; }
 
-  // In which a worker reads the weights of a product of one row.
+  // Number of streams in which a worker reads the weights of a one-row product.
   std::int64_t streams() const { return streams_; }
-  // Where what it reads next comes to, if its codes have eight bits.
+  // Whether weights with 8-bit codes are prefetched into L2 instead of L1.
   bool into_second_level() const { return second_level_; }
 
   friend bool operator==(const Blocking&, const Blocking&) = default;

@@ -13,7 +13,8 @@ namespace lc::backends::cpu {
 namespace {
 
 #if defined(__x86_64__)
-// __builtin_cpu_supports() knows no "f16c" in clang 16. That the system keeps wide registers is what "avx2" asks.
+// clang 16's __builtin_cpu_supports() does not accept "f16c". The check for "avx2" covers the system's support for wide
+// registers.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
@@ -36,7 +37,7 @@ Isa detect_isa() {
       return Isa::Avx512;
     if (avx2) return Isa::Avx2;
 #elif defined(__aarch64__)
-    return Isa::Neon;  // every one of them has it
+    return Isa::Neon;  // every AArch64 processor has NEON
 #endif
     return Isa::Generic;
   }();

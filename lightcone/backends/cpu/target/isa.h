@@ -1,4 +1,4 @@
-// Instruction sets that the micro-kernels are compiled for.
+// Instruction sets that the microkernels are compiled for.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,15 @@
 
 namespace lc::backends::cpu {
 
-// What only some CPUs of a set have (VNNI, BF16, AMX; Arm's products of bytes and of bf16) is asked for where it is
-// used: microkernel.h.
+// Baseline instruction sets. Extensions that only some of their CPUs have (VNNI, BF16, AMX; Arm's int8 and bf16
+// products) are part of Target (target.h) and selected in microkernel.h.
 enum class Isa : std::uint8_t { Generic, Avx2, Avx512, Neon };
-// The best this CPU has. $LIGHTCONE_ISA=generic|avx2|avx512|neon lowers it; "avx512+vnni" leaves of its extensions
-// those that are named as in str(Target), "avx512+none" none of them.
+// The best instruction set of this CPU. $LIGHTCONE_ISA=generic|avx2|avx512|neon lowers it. "avx512+vnni" keeps only the
+// extensions listed, named as in str(Target); "avx512+none" keeps none. Throws Error for other values.
 Isa detect_isa();
-std::vector<Isa> isas();  // all up to that, for tests
+// All instruction sets up to detect_isa(), for tests.
+std::vector<Isa> isas();
+// The name of an instruction set, as in $LIGHTCONE_ISA.
 const char* name(Isa isa);
 
 }  // namespace lc::backends::cpu

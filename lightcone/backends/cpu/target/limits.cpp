@@ -13,7 +13,7 @@
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
-// Which clone runs is decided while the program is loaded, when ThreadSanitizer is not there yet.
+// target_clones resolves at load time, before ThreadSanitizer is initialized.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define LC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -23,8 +23,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// In some streams side by side with software prefetch: one leaves half of some processors' bandwidth unused, and is the
-// best of others.
+// Reads in several parallel streams with software prefetch: a single stream leaves half of some processors' bandwidth
+// unused, but is the fastest on others.
 LC_CLONES std::uint64_t read_all(const std::uint64_t* p, std::size_t words, std::size_t streams, std::size_t ahead) {
   const std::size_t each = words / streams / 8 * 8;
   std::uint64_t sum[8] = {};
@@ -39,7 +39,7 @@ LC_CLONES std::uint64_t read_all(const std::uint64_t* p, std::size_t words, std:
   return total;
 }
 
-constexpr int kChains = 12;  // independent sums: more than latency times throughput of any unit known
+constexpr int kChains = 12;  // independent sums: exceeds latency times throughput of any known FMA unit
 constexpr int kRounds = 200000;
 
 #if defined(__x86_64__)
@@ -64,7 +64,7 @@ __attribute__((target("avx2,fma"))) double multiply_add_256() {
   return all;
 }
 #elif defined(__aarch64__)
-double multiply_add_neon() {  // twice the chains: some have four units
+double multiply_add_neon() {  // twice the chains: some cores have four FMA units
   float32x4_t sum[2 * kChains];
   for (int c = 0; c < 2 * kChains; ++c) sum[c] = vdupq_n_f32(static_cast<float>(c));
   const float32x4_t x = vdupq_n_f32(0.5f), y = vdupq_n_f32(0.25f);
@@ -77,7 +77,7 @@ double multiply_add_neon() {  // twice the chains: some have four units
   return all;
 }
 #endif
-double multiply_add() {  // as wide as the plain build allows
+double multiply_add() {  // as wide as the compiler's baseline allows
   float sum[kChains][4] = {};
   for (int r = 0; r < kRounds; ++r)
     for (auto& chain : sum)
@@ -114,7 +114,7 @@ void* copy_past_caches(void* to, const void* from, std::size_t bytes) {
 }
 #endif
 
-// Memory in equal pieces, a task each.
+// Memory divided into equal pieces, one per task.
 struct Job {
   Job(const Parallel& parallel, std::byte* from_, std::byte* to_, std::size_t all)
       : from(from_), to(to_), bytes(all / static_cast<std::size_t>(parallel.workers()) / 4096 * 4096) {}
@@ -166,7 +166,8 @@ double copy_bandwidth(Parallel& parallel, std::size_t bytes, double seconds) {
   };
   const double plain = with([](void* job, int task, int) { static_cast<Job*>(job)->copy(task, std::memcpy); });
 #if defined(__x86_64__)
-  // memcpy() writes past the caches from three quarters of the last one on, which on a large server is more than this.
+  // memcpy() uses non-temporal stores only above three quarters of the last-level cache, which on large servers exceeds
+  // this size.
   return std::max(plain, with([](void* job, int task, int) { static_cast<Job*>(job)->copy(task, copy_past_caches); }));
 #else
   return plain;

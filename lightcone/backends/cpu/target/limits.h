@@ -1,4 +1,4 @@
-// What this machine can do, measured: the limits that speeds are compared with.
+// Measured limits of this machine, with which speeds are compared.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace lc::backends::cpu {
 
-// Bytes a second, the best of several passes over memory far larger than the caches.
+// Read bandwidth in bytes per second: the best of several passes over `bytes` of memory, which should far exceed the
+// caches.
 double read_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20, double seconds = 0.15);
-double copy_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20,
-                      double seconds = 0.3);  // bytes read + written
+// Copy bandwidth in bytes per second, counting bytes read and bytes written.
+double copy_bandwidth(Parallel& parallel, std::size_t bytes = 256u << 20, double seconds = 0.3);
 
-// Operations a second of f32 fused multiply-adds that never wait for memory, two operations each.
+// Peak rate of f32 fused multiply-adds, in operations per second (two per multiply-add), without memory accesses.
 double fma_rate(Parallel& parallel, double seconds = 0.1);
 
 }  // namespace lc::backends::cpu

@@ -20,8 +20,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// $LIGHTCONE_TILES: "off" leaves them out. For tests, on every processor with AVX-512: "emulated", and "refused", a
-// system that says no.
+// The value of $LIGHTCONE_TILES. "off" disables tiles. For tests on any processor with AVX-512, "emulated" emulates
+// tiles, and "refused" simulates a system that denies them.
 std::string tiles_wish() {
   static const std::string wish = [] {
     std::string w = env("LIGHTCONE_TILES");
@@ -33,7 +33,7 @@ std::string tiles_wish() {
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-constexpr long kSupported = 0x1021, kRequestPermission = 0x1023;  // of arch_prctl
+constexpr long kSupported = 0x1021, kRequestPermission = 0x1023;  // operations of arch_prctl
 constexpr long kTileData = 18;
 bool system_has_tiles() {
   std::uint64_t features = 0;
@@ -48,7 +48,7 @@ bool system_grants_tiles() { return false; }
 enum class Answer : std::uint8_t { NotAsked, Granted, Refused };
 std::atomic<Answer> g_answer{Answer::NotAsked};
 
-// Leaves of the extensions those that $LIGHTCONE_ISA names behind its "+"; all where it names none.
+// Keeps only the extensions that $LIGHTCONE_ISA lists after "+"; keeps all if it lists none.
 void lower(Target& t) {
   const std::string wish = env("LIGHTCONE_ISA");
   if (wish.find('+') == std::string::npos) return;
@@ -66,7 +66,7 @@ void lower(Target& t) {
   t.fast_bf16 = t.fast_bf16 && t.avx512_bf16;
 }
 
-// GCC 12 has no names for the newer of these.
+// Uses CPUID bits directly because GCC 12's __builtin_cpu_supports() has no names for the newer extensions.
 Target all_of_this_processor() {
   Target t;
 #if defined(__x86_64__)
@@ -78,7 +78,7 @@ Target all_of_this_processor() {
   t.avx512_vnni = c >> 11 & 1;
   t.fast_bf16 = t.avx512_bf16 && !__builtin_cpu_is("intel");
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
-  // what goes with tiles is compiled for both, and a virtual machine may show one without the other
+  // The tile kernels are compiled with VNNI and bf16 too, and a virtual machine may expose AMX without them.
   t.amx = t.avx512_vnni && t.avx512_bf16 && (d & kAll) == kAll && system_has_tiles();
   const std::string wish = tiles_wish();
   if (wish == "off") t.amx = false;

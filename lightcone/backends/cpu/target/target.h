@@ -1,5 +1,5 @@
-// What code is made for, as a value: an instruction set, and what only some of its processors have. Kernels are chosen
-// by it and generated code is compiled for it, on this processor or for another one.
+// Target: the processor that code is made for, as a value: an instruction set and its optional extensions. Kernels are
+// selected and generated code is compiled for a Target, which may be this processor or another one.
 #pragma once
 
 #include <string>
@@ -9,37 +9,42 @@
 
 namespace lc::backends::cpu {
 
+// An instruction set and its extensions.
 struct Target {
   Isa isa = Isa::Generic;
-  // AVX-512: products of pairs of bf16, of bytes; and the tiles of AMX, which the system must grant. AVX2: of bytes.
+  // x86: AVX-512 dot products of bf16 pairs, AVX-512 dot products of bytes (VNNI), AMX tiles, which the system must
+  // grant, and AVX2 dot products of bytes (AVX-VNNI).
   bool avx512_bf16 = false, avx512_vnni = false, amx = false, avx_vnni = false;
-  // Are AVX-512's products of bf16 faster than those of f32? Intel's run at a third of their speed (measured on
+  // Whether AVX-512's bf16 dot products are faster than f32 FMAs. Intel's run at a third of the speed (measured on
   // Sapphire Rapids).
   bool fast_bf16 = false;
-  // Arm: products of bytes, in pairs of rows, and of bf16.
+  // Arm: dot products of bytes, 2x2 matrix products of bytes, and bf16 products.
   bool dotprod = false, i8mm = false, bf16 = false;
 
   Target() = default;
-  Target(Isa isa);  // what this processor has of it
+  // `isa` with the extensions that this processor has.
+  Target(Isa isa);
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-// This processor, no more of it than $LIGHTCONE_ISA allows.
+// This processor, limited by $LIGHTCONE_ISA.
 const Target& this_target();
-// May products of this process use the tiles of this processor? The system is asked when this is called first, so
-// only where a program has a product for them: once it has said yes it refuses threads a stack for signals
-// (sigaltstack) that has no room for tiles, and where a thread has one such it says no. The answer holds for the
-// process. A no is as if the processor had no tiles, to the last bit.
+// Returns whether this process may use AMX tiles. The first call requests permission from the system, so call it only
+// if a program has a product that would use tiles: once granted, the system refuses threads a signal stack
+// (sigaltstack) that is too small for tile state, and it denies the request if a thread already has such a stack. The
+// answer holds for the life of the process. If denied, results are bit-identical to those on a processor without tiles.
 bool tiles_granted();
-bool tiles_refused();   // was it asked, and said no?
-bool tiles_emulated();  // $LIGHTCONE_TILES=emulated: in plain C++, for tests
-// What a program with such products says in its notes; "" where nobody was asked.
+// Returns whether permission was requested and denied.
+bool tiles_refused();
+// Returns whether $LIGHTCONE_TILES=emulated is set: tiles are emulated in plain C++, for tests.
+bool tiles_emulated();
+// The note for programs with tile products; "" if permission was not requested.
 std::string tiles_note();
-// "avx512+bf16+vnni": what it has.
+// The instruction set and its extensions, for example "avx512+bf16+vnni".
 std::string str(const Target& t);
-// Can this processor run what is compiled for it?
+// Returns whether this processor can run code compiled for `t`.
 bool runs_here(const Target& t);
-// The processors that kernels exist for, oldest first; of the architecture this library was compiled for.
+// The processors that kernels exist for, oldest first, for the architecture this library was compiled for.
 std::vector<Target> known_targets();
 
 }  // namespace lc::backends::cpu

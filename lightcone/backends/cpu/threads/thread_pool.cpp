@@ -14,8 +14,8 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Some microseconds: the usual gap between two kernels of a program. With more threads than cores a spinning
-// worker only keeps the core from one that has work, so there nobody spins.
+// Spin counts that cover the usual gap between two kernels of a program, some microseconds. With more threads than
+// cores nobody spins, because a spinning worker only takes the core from one that has work.
 constexpr int kSpins = 4000, kCallerSpins = 20000;
 
 void pause() {
@@ -26,11 +26,11 @@ void pause() {
 #endif
 }
 
-// How often this process came out of a fork() since the first pool was made; asking the system for the process's
-// number would be a call in every run.
+// How many forks lie between this process and the first pool. A counter is used because getpid() would be a system call
+// in every run.
 std::atomic<unsigned> forks{0};
 void count_forks() {
-  static const bool watched = [] {  // asked again by the next pool when it throws
+  static const bool watched = [] {  // the next pool retries if this throws
     if (::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) != 0)
       throw Error("threads", "the system has no memory to watch for fork()");
     return true;
@@ -42,19 +42,22 @@ void count_forks() {
 
 class ThreadPool::Team {
  public:
+  // Starts workers - 1 threads. Throws Error if the system provides fewer.
   explicit Team(int workers);
-  void stop();  // before the end, in the process that made it
+  // Joins the threads. Must be called before destruction, in the process that created them.
+  void stop();
   void run(int tasks, void (*task)(void*, int, int), void* arg);
-  bool lost() const { return process_ != forks.load(std::memory_order_relaxed); }  // its threads are another process's
+  // Returns whether fork() separated this process from the team's threads.
+  bool lost() const { return process_ != forks.load(std::memory_order_relaxed); }
   void abandon();
 
  private:
   void work(int worker);
   void take(int worker);
 
-  // The job in one word: its number in the upper half, whether it may still be joined, and how many
-  // workers have. A worker that comes late finds the job closed and is not waited for, so a worker
-  // the system has put aside costs nothing.
+  // The job as one word: its number in the upper half, a bit that is set while workers may still join it, and the count
+  // of workers that have joined. A late worker finds the job closed and is not waited for, so a worker that the system
+  // has descheduled costs nothing.
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31, kJoined = kOpen - 1;
   bool join(std::uint64_t& seen);
 
@@ -94,8 +97,8 @@ void ThreadPool::Team::stop() {
   threads_.clear();
 }
 
-// Its threads cannot be joined or let go, and its locks may be held by one of them: what is left stays where a leak
-// checker finds it.
+// The threads cannot be joined, and one of them may hold the locks, so the team is kept in a list, where leak checkers
+// see it as reachable.
 void ThreadPool::Team::abandon() {
   static std::atomic<Team*> all{nullptr};
   next_abandoned_ = all.load();
@@ -153,7 +156,7 @@ void ThreadPool::Team::run(int tasks, void (*task)(void*, int, int), void* arg) 
     job_.store(((job_.load(std::memory_order_relaxed) >> 32) + 1) << 32 | kOpen, std::memory_order_release);
     asleep = sleeping_;
   }
-  if (asleep >= tasks) {  // fewer tasks than sleepers: the others may sleep on
+  if (asleep >= tasks) {  // fewer tasks than sleeping workers: the others may sleep on
     for (int t = 1; t < tasks; ++t) wake_.notify_one();
   } else if (asleep > 0) {
     wake_.notify_all();
@@ -194,7 +197,7 @@ ThreadPool::Team& ThreadPool::team() {
       t->abandon();
       return *fresh.release();
     }
-    fresh->stop();  // another thread was quicker
+    fresh->stop();  // another thread was faster
   }
   return *t;
 }

@@ -1,4 +1,4 @@
-// A fork-join pool. The caller works too, so a pool of one makes no thread; idle workers sleep.
+// A fork-join thread pool. The calling thread works too, so a pool of one creates no thread. Idle workers sleep.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,16 @@
 
 namespace lc::backends::cpu {
 
-// After fork() the child has none of the threads: at its first run() there the pool makes new ones, or works on the
-// caller's alone when the system gives none. The numbers are the same.
+// Fork-join pool of `threads` workers, the caller included. It survives fork(): the child process creates new threads
+// at its first run(), or works on the calling thread alone if the system provides none. Results are the same.
 class ThreadPool final : public Parallel {
  public:
-  explicit ThreadPool(int threads);  // Error when the system gives fewer
+  // Throws Error if the system provides fewer threads.
+  explicit ThreadPool(int threads);
   ~ThreadPool() override;
   int workers() const override { return workers_; }
-  // Tasks must not throw. Callers from several threads take turns.
+  // Runs task(arg, k, worker) for all k in [0, tasks) and returns when all are done. Tasks must not throw. Concurrent
+  // callers are serialized.
   void run(int tasks, void (*task)(void* arg, int task, int worker), void* arg) override;
 
  private:
@@ -25,7 +27,9 @@ class ThreadPool final : public Parallel {
   std::atomic<Team*> team_{nullptr};
 };
 
-int available_cores();                     // that this process may use
-std::shared_ptr<Parallel> threads(int n);  // 0: all cores; 1: the calling thread alone
+// Number of cores this process may use.
+int available_cores();
+// A pool of `n` workers. 0: one per available core; 1: the calling thread alone.
+std::shared_ptr<Parallel> threads(int n);
 
 }  // namespace lc::backends::cpu

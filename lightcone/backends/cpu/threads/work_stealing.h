@@ -1,8 +1,8 @@
-// Neighbours shared out among workers, who each read a stream of their own from memory.
+// Distribution of a range of neighboring items over workers, each of which reads a stream of its own from memory.
 //
-// Every worker has a run of them that is the same each time: what its cache holds of it is read from there again. Of
-// that it takes half of what is left, so that the stream seldom breaks off, and who has nothing left takes half of what
-// another has, from its end: all end at about the same time.
+// A worker's part of the range is the same in every run, so data that its cache still holds is read from there. A
+// worker takes half of what is left of its part at a time, so its stream seldom breaks off. A worker whose part is
+// empty steals half of what another has left, from the end. All workers therefore finish at about the same time.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,18 @@
 
 namespace lc::backends::cpu {
 
+// Thread-safe: take() may be called concurrently.
 class StealingRanges {
  public:
-  // `least`: how many are worth a task.
+  // `least` is the smallest number of items worth a task.
   StealingRanges(std::int64_t count, std::int64_t least, int workers)
       : parts_(static_cast<int>(std::clamp<std::int64_t>((count + least - 1) / least, 1, std::min(workers, kMost)))),
         least_(least) {
     for (int i = 0; i < parts_; ++i) parts_of_[i].left = pack(count * i / parts_, count * (i + 1) / parts_);
   }
+  // Number of workers that start with a part of their own.
   int parts() const { return parts_; }
-  // The next [first, last) for a worker; false when nothing is left.
+  // Takes the next items [first, last) for a worker. Returns false if none are left.
   bool take(int worker, std::int64_t& first, std::int64_t& last) {
     for (int i = 0; i < parts_; ++i)
       if (take_of((worker + i) % parts_, i == 0, first, last)) return true;
@@ -28,7 +30,7 @@ class StealingRanges {
   }
 
  private:
-  static constexpr int kMost = 64;  // more workers begin with what is another's
+  static constexpr int kMost = 64;  // further workers start by stealing
   static constexpr std::uint64_t pack(std::int64_t first, std::int64_t last) {
     return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint64_t>(last);
   }
@@ -49,7 +51,7 @@ class StealingRanges {
   };
   int parts_;
   std::int64_t least_;
-  Part parts_of_[kMost];  // of which the first are written
+  Part parts_of_[kMost];  // only the first parts_ entries are initialized
 };
 
 }  // namespace lc::backends::cpu
