@@ -21,8 +21,8 @@ class CartPole {
     return carts;
   }
 
-  const std::array<float, kNumbers>& state() const { return state_; }  // place, speed, angle, speed of the angle
-  int steps() const { return steps_; }                                 // that the pole stood so far
+  const std::array<float, kNumbers>& state() const { return state_; }  // position, speed, angle, angular speed
+  int steps() const { return steps_; }                                 // for which the pole has stood so far
   void reset() {
     for (float& v : state_) v = static_cast<float>(0.1 * random_.uniform() - 0.05);
     steps_ = 0;

@@ -1,6 +1,6 @@
 // A GPT of characters, as nanoGPT trains it on a processor (https://github.com/karpathy/nanoGPT: README, "I only have a
-// macbook"):  char_gpt FILE [STEPS]
-// FILE is any text; nine tenths of it are learned from. Then the model writes a text of its own.
+// macbook"): char_gpt FILE [STEPS]
+// FILE is any text; the model learns from nine tenths of it, and then writes a text of its own.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
@@ -18,7 +18,7 @@ using namespace lc;
 
 constexpr std::int64_t kLayers = 4, kHeads = 4, kWidth = 128, kBlock = 64, kBatch = 12;
 
-// GPT-2's first values: normal, of `std`. No layer has a bias.
+// A matrix with GPT-2's first values: normal, with deviation `std`. No layer has a bias.
 struct Matrix {
   std::int64_t rows, columns;
   double std = 0.02;
@@ -35,7 +35,7 @@ struct Norm : nn::LayerNorm<kWidth> {
 
 struct Block {
   static constexpr double kBeforeSum =
-      0.14142135623730951 / 20;  // 0.02 / sqrt(2 * layers): what is added to the stream
+      0.14142135623730951 / 20;  // 0.02 / sqrt(2 * layers), for matrices whose results are added to the stream
   Norm ln_1, ln_2;
   Matrix c_attn{3 * kWidth, kWidth}, attn_proj{kWidth, kWidth, kBeforeSum};
   Matrix c_fc{4 * kWidth, kWidth}, mlp_proj{kWidth, 4 * kWidth, kBeforeSum};
@@ -56,9 +56,9 @@ struct Block {
   }
 };
 
-// Tokens [n, 64] -> the logits of each one's successor [n, 64, vocabulary].
+// From tokens [n, 64] to the logits of each one's successor [n, 64, vocabulary].
 struct Gpt {
-  Matrix wte, wpe{kBlock, kWidth};  // of tokens, of places
+  Matrix wte, wpe{kBlock, kWidth};  // tables of tokens and of positions
   nn::Repeated<Block, kLayers> h;
   Norm ln_f;
   explicit Gpt(std::int64_t vocabulary) : wte{vocabulary, kWidth} {}
@@ -72,7 +72,7 @@ Tensor loss_of(auto&& gpt, const Tensor& x, const Tensor& y, std::int64_t vocabu
   return cross_entropy(gpt(x).reshape({x.extent(0) * kBlock, vocabulary}), y.reshape({x.extent(0) * kBlock}));
 }
 
-// Matrices decay, norms do not. The rate rises for 100 steps and falls to a tenth behind them.
+// Matrices decay, norms do not. The rate rises for 100 steps, and then falls to a tenth.
 void update_as_nanogpt(Graph& g, Gradients<Gpt> d, std::int64_t steps) {
   d.clip_norm(1.0);
   std::vector<optim::Update> matrices, others;
@@ -85,7 +85,7 @@ void update_as_nanogpt(Graph& g, Gradients<Gpt> d, std::int64_t steps) {
               {.lr = rate(done), .step = done});
 }
 
-// The mean loss of all blocks of a text, 12 at a time.
+// Returns the mean loss of all blocks of a text, 12 at a time.
 double evaluate(const Trainer& trainer, const Gpt& gpt, std::span<const std::int64_t> tokens, std::int64_t vocabulary) {
   Graph g;
   nn::Model<Gpt> net(g, gpt);
@@ -105,7 +105,7 @@ double evaluate(const Trainer& trainer, const Gpt& gpt, std::span<const std::int
   return total / static_cast<double>(std::max<std::int64_t>(batches, 1));
 }
 
-// Goes on behind `tokens`, a character at a time: each is drawn from the probabilities that the 64 before it give.
+// Continues `tokens`, a character at a time: each is drawn from the probabilities given by the 64 before it.
 std::vector<std::int64_t> write(const Trainer& trainer, const Gpt& gpt, std::vector<std::int64_t> tokens,
                                 int characters) {
   Graph g;

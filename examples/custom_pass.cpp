@@ -1,5 +1,5 @@
-// A pass of one's own, verified against the f64 reference: x * log2(e) followed by exp2, where the
-// factor is on both sides of a sum, becomes one factor behind it.
+// A pass of one's own, verified against the f64 reference: a factor of both terms of a sum, x c + y c, becomes one
+// factor of the sum, (x + y) c.
 #include <iostream>
 
 #include "lightcone/lightcone.h"
@@ -12,7 +12,7 @@ Compiler factor() {
   return rewrite("factor", {{"x c + y c", x * c + y * c, (x + y) * c, For::Floats, Policy::Reassociates}});
 }
 
-// A pass is a function from graph to graph: this one counts what the result still computes.
+// A pass is a function from graph to graph: this one counts the nodes that are left.
 Compiler count_nodes(std::size_t& n) {
   return Compiler({"count", [&n](const Graph& g, PassLog& log) {
                      n = 0;

@@ -21,13 +21,13 @@
 
 using namespace lc;
 
-constexpr std::int64_t kBatch = 128, kMemory = 50'000, kFirst = 1'000, kEach = 4;  // a step of training in each fourth
+constexpr std::int64_t kBatch = 128, kMemory = 50'000, kFirst = 1'000, kEach = 4;  // trains in every fourth step
 constexpr double kDiscount = 0.99, kFollow = 0.01;
 
-// What each push will be worth, of states [n, 4]: [n, 2].
+// The value of each push, from states [n, 4] to [n, 2].
 using Net = nn::Sequential<nn::Linear<CartPole::kNumbers, 128>, nn::ReLU, nn::Linear<128, 128>, nn::ReLU,
                            nn::Linear<128, CartPole::kActions>>;
-// The network that learns, and one that follows it slowly and says what the next state is worth.
+// The network that learns, and one that follows it slowly and values the next state.
 struct Agent {
   Net online;
   nn::Frozen<Net> target;
@@ -38,12 +38,12 @@ struct Agent {
 Tensor loss_of(InTraining<Agent>& net, Graph& g) {
   const Tensor x = g.input("x", {kBatch, CartPole::kNumbers}), next = g.input("next", {kBatch, CartPole::kNumbers});
   const Tensor action = g.input("action", {kBatch, 1}, DType::I64), goes_on = g.input("goes_on", {kBatch, 1});
-  const Tensor best = argmax(net(next), 1, true);  // chosen by the one, judged by the other
+  const Tensor best = argmax(net(next), 1, true);  // chosen by one network, valued by the other
   const Tensor worth = 1.0 + kDiscount * goes_on * gather(net.module().target(next), 1, best);
   return smooth_l1_loss(gather(net(x), 1, action), stop_gradient(worth));
 }
 
-// target = target + 0.01 (online - target), behind each step: states are assigned as an optimiser's are.
+// Assigns target = target + 0.01 (online - target) after each step, as an optimiser assigns its states.
 void follow(Graph& g, const nn::Model<Agent>& net, const optim::Step& s) {
   std::map<std::string, Tensor> next;
   for (std::size_t k = 0; k < s.parameters.size(); ++k) next[s.parameters[k].node().name] = s.next[k];
@@ -58,7 +58,7 @@ struct Memory {
   struct Step {
     std::array<float, CartPole::kNumbers> x, next;
     std::int64_t action;
-    float goes_on;  // 0 where the pole fell
+    float goes_on;  // 0 if the pole fell
   };
   std::vector<Step> steps;
   std::size_t oldest = 0;
@@ -121,5 +121,5 @@ int main(int argc, char** argv) {
     if (step % 5'000 == 0) std::cout << step << " steps: poles stand " << reached << std::endl;
   }
   std::cout << "after " << step << " steps the last " << returns.size() << " poles stood " << reached << " steps\n";
-  return reached > 100 ? 0 : 1;  // who pushes at random keeps it for some 20
+  return reached > 100 ? 0 : 1;  // a random policy reaches some 20
 }

@@ -1,4 +1,4 @@
-// A multilayer perceptron or a convolutional network on MNIST:  mnist mlp|cnn FOLDER [EPOCHS [STEPS]]
+// A multilayer perceptron or a convolutional network on MNIST: mnist mlp|cnn FOLDER [EPOCHS [STEPS]]
 // FOLDER holds the four IDX files, plain or compressed.
 #include <cstdlib>
 #include <filesystem>
@@ -20,7 +20,7 @@ using Mlp = nn::Sequential<nn::Flatten, nn::Linear<784, 512>, nn::ReLU, nn::Drop
                            nn::Linear<512, 512>, nn::ReLU, nn::Dropout,               //
                            nn::Linear<512, 10>>;
 
-// [n, 28, 28] -> [n, 10]
+// From [n, 28, 28] to [n, 10].
 struct Cnn {
   nn::Conv2d<1, 32, 3> conv1;
   nn::Conv2d<32, 64, 3> conv2;

@@ -1,4 +1,4 @@
-// A graph on the device of new_device.h, and what verify() says of it.
+// A graph on the device of new_device.h, checked by verify().
 #include "new_device.h"
 
 #include <iostream>

@@ -1,6 +1,6 @@
 // A back end in one file: a device, one kind of kernel for it, and the compiler that puts such kernels into a graph.
-// docs/adding-a-device.md goes through it. Its memory is out of the host's reach, as a card's is, and its "processor"
-// is the interpreter of kernel IR: put your own in the place of the three lines that are marked.
+// docs/adding-a-device.md explains it. Its memory is out of the host's reach, as a card's is, and its "processor" is
+// the interpreter of kernel IR: replace the three marked lines by your own.
 #pragma once
 
 #include <cstring>
@@ -33,11 +33,11 @@ inline std::byte* at(BufferSlice p) { return static_cast<Memory*>(p.buffer)->byt
 
 // ---- kernels ----------------------------------------------------------------------------------
 
-// A loop nest. Everything that is no leaf of the graph becomes one of these.
+// A loop nest. Every node of the graph but the leaves becomes one of these.
 class LoopKernel final : public Kernel {
  public:
   explicit LoopKernel(codegen::Kernel ir) : ir_(std::move(ir)), sizes_(codegen::size_symbols(ir_)) {
-    // The sizes it wants each run: those that the nest names, and how often its outermost loop runs.
+    // The sizes that it gets in each run: the symbols of the nest, and how often its outermost loop runs.
     sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
     Dim elements = 1;
     for (int k = 0; k < ir_.output_loops; ++k)
@@ -79,7 +79,7 @@ class NewDevice final : public Device {
 
 // ---- the compiler -----------------------------------------------------------------------------
 
-// The cut says which values lie in memory and which loop nest makes each; every nest becomes a kernel.
+// The partition decides which values are in memory and which loop nest makes each; every nest becomes a kernel.
 inline Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device) {
   lowering::PartitionRules rules;
   rules.match = [](const Graph&, const lowering::Factors&) {

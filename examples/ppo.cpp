@@ -1,6 +1,6 @@
-// Proximal policy optimisation (J. Schulman et al., 2017) learns to balance a pole on a cart:  ppo [STEPS]
-// Eight carts are steered at once. It ends when the last hundred poles stood 475 of 500 steps on average, the measure
-// by which Gymnasium calls CartPole-v1 solved, or after STEPS steps of a cart.
+// Proximal policy optimisation (J. Schulman et al., 2017) learns to balance a pole on a cart: ppo [STEPS]
+// Eight carts run at once. It ends when the last hundred poles stood 475 of 500 steps on average, the measure by which
+// Gymnasium calls CartPole-v1 solved, or after STEPS steps of a cart.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -22,7 +22,7 @@ using namespace lc;
 constexpr std::int64_t kCarts = 8, kSteps = 128, kBatch = 256, kEpochs = 4;
 constexpr double kDiscount = 0.99, kLambda = 0.95, kClip = 0.2, kEntropy = 0.01;
 
-// What to do and how good it is to be here, of states [n, 4].
+// The policy and the value of states [n, 4].
 using Net = nn::Sequential<nn::Linear<4, 64>, nn::Tanh, nn::Linear<64, 64>, nn::Tanh>;
 struct ActorCritic {
   Net policy, value;
@@ -39,13 +39,13 @@ Tensor chosen(const Tensor& log_probabilities, const Tensor& actions) {
   return gather(log_probabilities, 1, actions.unsqueeze(1)).squeeze(1);
 }
 
-// What carts went through, [kSteps, kCarts] each.
+// The history of all carts, [kSteps, kCarts] each.
 struct Rollout {
   std::vector<float> states, log_probs, values, advantages, returns;
   std::vector<std::int64_t> actions;
 };
 
-// The policy that acts: a program of its own, which the trainer's parameters are copied to.
+// The policy that acts: a program of its own, to which the trainer's parameters are copied.
 class Player {
  public:
   Player() {
@@ -57,14 +57,14 @@ class Player {
     chosen(log_softmax(logits, 1), action).retrieve("log_prob");
     program_.emplace(compile(g_, generic() | cpu({.threads = 1})));
   }
-  // 128 steps of each cart; what poles that fell had reached goes to `returns`.
+  // Plays 128 steps of each cart; the returns of poles that fell are added to `returns`.
   Rollout play(const Trainer& trainer, std::deque<double>& returns) {
     const std::int64_t step = run_ ? run_->get_i64("random.step")[0] : 0;
     trainer.copy_to(*program_);
     run_.emplace(*program_);
-    run_->set("random.step", std::vector<std::int64_t>{step});  // its random numbers go on
+    run_->set("random.step", std::vector<std::int64_t>{step});  // its random numbers continue
     Rollout r;
-    std::vector<float> rewards, ended;  // ended: 1 where another pole begins
+    std::vector<float> rewards, ended;  // ended: 1 if another pole begins
     for (std::int64_t t = 0; t <= kSteps; ++t) {
       std::vector<float> x;
       for (const CartPole& c : carts_) x.insert(x.end(), c.state().begin(), c.state().end());
@@ -166,5 +166,5 @@ int main(int argc, char** argv) {
     if (round % 10 == 0) std::cout << done << " steps: poles stand " << reached << std::endl;
   }
   std::cout << "after " << done << " steps the last " << returns.size() << " poles stood " << reached << " steps\n";
-  return reached > 100 ? 0 : 1;  // who pushes at random keeps it for some 20
+  return reached > 100 ? 0 : 1;  // a random policy reaches some 20
 }

@@ -2,8 +2,8 @@
 //   resnet 20|18 [FOLDER [EPOCHS [STEPS]]]
 // 20 is the paper's network for CIFAR (section 4.2: 270 thousand parameters, shortcuts without parameters), 18 the one
 // for ImageNet with a first layer for small pictures (11 million). FOLDER holds CIFAR-10's binary batches
-// (data_batch_1.bin, ..., test_batch.bin), or train.npz and test.npz with x u8 [n, 32, 32, 3] and y; without one it
-// learns stripes of its own making.
+// (data_batch_1.bin, ..., test_batch.bin), or train.npz and test.npz with x u8 [n, 32, 32, 3] and y; without FOLDER it
+// learns stripes that it makes itself.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -60,7 +60,7 @@ struct Stage {
   }
 };
 
-// Pictures [n, 3, 32, 32] -> [n, 10]; each stage behind the first halves them.
+// From pictures [n, 3, 32, 32] to [n, 10]; each stage after the first halves them.
 struct ResNet {
   nn::Conv2d<> conv1;
   nn::BatchNorm2d<> bn1;
@@ -109,7 +109,7 @@ Data from_batches(const std::string& folder) {
   for (int k = 1; k <= 5; ++k) files.push_back(folder + "/data_batch_" + std::to_string(k) + ".bin");
   return {std::make_shared<const Dataset>(read_cifar10(files)), std::make_shared<const Dataset>(read_cifar10(test))};
 }
-// Ten classes: stripes of ten directions, with noise.
+// Makes ten classes: stripes of ten directions, with noise.
 Data stripes() {
   SeededRandom random({1});
   Array image = Array::zeros(DType::U8, {600, 3, 32, 32}), label = Array::zeros(DType::I64, {600});
@@ -132,7 +132,7 @@ void show(Context& c, const Batch& b) {
 }
 
 int run(const ResNet& resnet, const Data& data, int epochs, std::int64_t steps) {
-  // Pictures are moved by up to four pixels and turned round when they are learned from, and not when they are tested.
+  // Pictures are shifted by up to four pixels and mirrored for training, but not for testing.
   std::vector<Transform> seen{ToFloat{}, Normalize{{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}};
   if (data.channels_last) seen.insert(seen.begin(), ChannelsFirst{});
   std::vector<Transform> learned = seen;

@@ -1,4 +1,4 @@
-// A 3 x 1 matrix times a 1 x 4 matrix. Nothing is computed until execute().
+// Multiplies a 3 x 1 matrix by a 1 x 4 matrix. Computes when execute() is called.
 #include <iostream>
 
 #include "lightcone/lightcone.h"

@@ -1,7 +1,7 @@
 // The Transformer (A. Vaswani et al., "Attention is all you need", 2017), encoder and decoder, learns to read dates:
 //   transformer [STEPS]
 //   "the 4th of july, 1996", "Jul 4 96", "04/07/1996"  ->  "1996-07-04"
-// Dates are drawn as the program goes; those it is tested with in the end are days that it never saw.
+// Dates are drawn during the run; the final test has days that were not used for training.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,7 @@ constexpr char kBegin = '>';
 struct Date {
   std::string read, written;
 };
-// A day between 1950 and 2049. One of ten days is kept for the test.
+// Draws a day between 1950 and 2049. One of ten days is kept for the test.
 Date draw(SeededRandom& random, bool for_test) {
   static const std::vector<std::string> kMonths{"january", "february", "march",     "april",   "may",      "june",
                                                 "july",    "august",   "september", "october", "november", "december"};
@@ -49,7 +49,7 @@ Date draw(SeededRandom& random, bool for_test) {
   return {ways[random.below(std::size(ways))], iso};
 }
 
-// Texts [n, 28], and what is written of them so far [n, 10] -> logits of the characters that follow [n, 10, 128].
+// From texts [n, 28], and the beginnings of their translations [n, 10], to logits of the next characters [n, 10, 128].
 struct Transformer {
   nn::Embedding<kCharacters, kWidth> characters;
   nn::TransformerEncoder encoder{
@@ -59,7 +59,7 @@ struct Transformer {
                                  nn::LayerNorm<>(kWidth)};
   nn::Linear<kWidth, kCharacters> out;
   void visit(nn::Visitor& v) { v("characters", characters)("encoder", encoder)("decoder", decoder)("out", out); }
-  // Characters and their places: sines of 32 wavelengths, and their cosines (section 3.5 of the paper).
+  // Embeds characters and their positions: sines of 32 wavelengths, and their cosines (section 3.5 of the paper).
   Tensor embed(const Tensor& ids) const {
     Graph& g = ids.graph();
     const Tensor place = arange(g, ids.extent(1), DType::F32).unsqueeze(1);
@@ -82,7 +82,7 @@ struct Inputs {
       : read(g.input("read", {kBatch, kRead}, DType::I64)), written(g.input("written", {kBatch, kWrite}, DType::I64)) {}
 };
 
-// Writes each date, a character at a time, the likeliest; the part of the batches that is right.
+// Writes each date greedily, a character at a time, and returns the fraction that is right.
 double evaluate(const Trainer& trainer, int batches) {
   Graph g;
   nn::Model<Transformer> net(g);

@@ -29,7 +29,7 @@ int main() {
   first.weight.set(w), first.bias.set(std::vector<float>(8, 0.1f));
   second.weight.set(v), second.bias.set(std::vector<float>(3, 0));
   cx.compile(lc::generic() | lc::cpu());
-  for (int batch : {1, 2}) {  // one program, every size
+  for (int batch : {1, 2}) {  // a single program runs every size
     x.set(std::vector<float>(static_cast<std::size_t>(4 * batch), 0.5f));
     cx.bind("batch", batch).execute();
     std::cout << cx.str(y) << '\n';

@@ -1,4 +1,4 @@
-// What a device can do, by kernels that do one thing alone.
+// The limits of a device, measured by kernels that do one thing each.
 #include "lightcone/codegen/simt/dialect.h"
 #include "rows.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A kernel of a few lines, and a start of it.
+// A kernel of a few lines, and its launch.
 class Small {
  public:
   Small(backends::gpu::GpuDevice& device, std::string_view name, const std::string& body, std::size_t sizes)
@@ -50,7 +50,7 @@ Json starts(const Setting& s) {
   return {{"us_a_start", 1e6 * t / many}};
 }
 
-// Eight sums a thread, which wait for nobody else's.
+// Each thread computes eight sums, which are independent of each other.
 Json multiply_adds(const Setting& s) {
   Small kernel(*s.device, "multiply_adds",
                "  float a[8];\n  for (int k = 0; k < 8; ++k) a[k] = (float)(LC_THREAD + k);\n"

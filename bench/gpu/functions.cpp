@@ -1,4 +1,4 @@
-// Functions that a kernel or a few compute, by the library's own.
+// Functions that one kernel or a few compute, written with the library's own.
 #include "bench/runner/protocol.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/nn/parameter.h"
@@ -13,7 +13,7 @@ namespace {
 using i64 = std::int64_t;
 using Build = std::function<void(Graph& g)>;
 
-// A graph, compiled for the device; its inputs hold random numbers, parameters what makes sense to their format.
+// A graph, compiled for the device. Inputs hold random numbers, and parameters values that are valid for their format.
 class Net {
  public:
   Net(const Setting& s, const Build& build, Precision precision = Precision::Highest)
@@ -42,7 +42,7 @@ class Net {
         if (is_float(n.dtype)) values_[name] = bench::input_values(name, elements);
         continue;
       }
-      // small bytes: as numbers of bf16 and f16, and as scales of blocks, they are finite
+      // small bytes: as bf16 and f16 numbers and as scales of blocks they are finite
       std::vector<unsigned char> bytes(elements * size_of(n.dtype));
       for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<unsigned char>(k * 2654435761u >> 26);
       program_.load(name, bytes.data(), bytes.size());
@@ -53,7 +53,7 @@ class Net {
   std::unique_ptr<Context> context_;
 };
 
-// What goes as fast as memory: `bytes` of an element of [rows, columns], read and written.
+// A function that is bound by memory: `bytes` are read and written for an element of [rows, columns].
 Row streaming(std::string name, double bytes, DType type, std::function<void(Graph&, const Shape&, DType)> build) {
   return {
       std::move(name), [=](const Setting& s) -> Json {
@@ -70,10 +70,10 @@ Row streaming(std::string name, double bytes, DType type, Tensor (*f)(const Tens
 
 struct ProductSize {
   i64 rows, in, out;
-  int weights = 1;  // read in turn, so that what is measured does not lie in a cache
+  int weights = 1;  // read in turn, so that no cache holds them
 };
 
-// y = x w^T, for x [rows, in] and each w [out, in]. Activations have the type of the weights where that is a half.
+// y = x w^T, for x [rows, in] and each w [out, in]. Activations have the type of the weights if that is f16 or bf16.
 Row product(std::string name, ProductSize size, DType type, std::optional<QuantFormat> quant = {},
             Precision precision = Precision::Highest) {
   return {std::move(name), [=](const Setting& s) -> Json {

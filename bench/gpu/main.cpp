@@ -1,5 +1,5 @@
-// The measuring half of bench/gpu_check: each row as a line of JSON. Uses the device that LIGHTCONE_CUDA_DRIVER and
-// LIGHTCONE_NVRTC name, or the first that the system has.
+// The measuring half of bench/gpu_check: prints each row as a line of JSON. Uses the device of LIGHTCONE_CUDA_DRIVER
+// and LIGHTCONE_NVRTC, or the first of the system.
 //   lightcone_gpu_bench STORY.gguf [--tiny] [--seconds S] [--only PREFIX]
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ double time_of(const Setting& s, const std::function<void()>& call) {
     s.device->synchronise();
     return (now() - begin) / calls;
   };
-  round(1);  // what happens once
+  round(1);  // work that happens once
   const double one = round(1);
   const int calls = std::clamp(static_cast<int>(s.seconds / kRounds / std::max(one, 1e-7)), 1, 100000);
   std::vector<double> times;
@@ -34,7 +34,7 @@ double time_of(const Setting& s, const std::function<void()>& call) {
 
 namespace {
 
-// What a row says; a failure is a row, too, and the next ones are measured all the same.
+// Measures a row. A failure becomes a row, too, and the next ones are measured all the same.
 Json measured(const Row& row, const Setting& s) {
   Json line{{"row", row.name}};
   const double begin = now();

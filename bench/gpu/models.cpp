@@ -1,4 +1,4 @@
-// Whole models: the story model's tokens, a GPT's training step.
+// Whole models: the story model's tokens, and a GPT's training step.
 #include "bench/runner/protocol.h"
 #include "bench/runner/train_models.h"
 #include "lightcone/models/llama/llama.h"
@@ -19,7 +19,7 @@ Json story(const Setting& s) {
   std::vector<int> ids;
   for (int k = 0; k < prompt; ++k) ids.push_back(3 + k % 200);
   LlamaSession session(model);
-  session.feed(ids), session.feed(5);  // the first of each compiles nothing, but opens what is opened late
+  session.feed(ids), session.feed(5);  // the first call of each does what is deferred to it
   session.reset();
   const double begin = now();
   session.feed(ids);

@@ -1,4 +1,4 @@
-// What bench/gpu_check measures on a GPU.
+// The rows that bench/gpu_check measures on a GPU.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ using Json = nlohmann::ordered_json;
 
 struct Setting {
   std::shared_ptr<backends::gpu::GpuDevice> device;
-  bool tiny = false;     // sizes that a CPU which plays the device gets through
-  double seconds = 0.5;  // of measuring, a row
-  std::string story;     // the story model's file
+  bool tiny = false;     // sizes that a CPU which simulates the device can handle
+  double seconds = 0.5;  // measuring time of a row
+  std::string story;     // file of the story model
 };
 
 struct Row {
@@ -28,13 +28,13 @@ struct Row {
 };
 
 double now();
-// Seconds of one call, the median of several rounds; each round waits for the device once.
+// Returns the seconds of one call: the median of several rounds, each of which waits for the device once.
 double time_of(const Setting& s, const std::function<void()>& call);
 
-std::vector<Row> ceilings();   // what the device can do: copies, starts, multiply-adds
-std::vector<Row> functions();  // one kernel or a few: bytes or operations a second
+std::vector<Row> ceilings();   // limits of the device: copies, launches, multiply-adds
+std::vector<Row> functions();  // one or a few kernels each: bytes or operations a second
 std::vector<Row> models();     // tokens a second, a training step
-std::vector<Row> values();     // every way to a product beside the others
-std::vector<Row> faults();     // these end the use of the device by this process: measured only where they are named
+std::vector<Row> values();     // differences between the variants of a product
+std::vector<Row> faults();     // measured only if named, because they end the use of the device by this process
 
 }  // namespace lc::gpu_bench

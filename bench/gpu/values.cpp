@@ -1,5 +1,5 @@
-// What has to be seen once on a GPU and is no speed: that every way to a product gives the same values, and what is
-// left of a process whose device a kernel has brought down.
+// Checks that a GPU must pass once and that are no speeds: all variants of a product give the same values, and a
+// process survives a kernel that brings the device down.
 #include <cmath>
 
 #include "bench/runner/protocol.h"
@@ -42,7 +42,7 @@ Made product_by(const CudaOptions& options, const Sizes& z, DType type) {
   return {c.get("y"), p.notes()};
 }
 
-// The largest difference between two ways, as a share of the root mean square of the values.
+// Returns the largest difference between two variants, as a fraction of the root mean square of the values.
 Json compared(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0, squares = 0;
   bool numbers = a.size() == b.size();
@@ -68,7 +68,7 @@ Row ways(std::string name, Sizes size, DType type) {
           }};
 }
 
-// A kernel writes where nothing is; then the device is opened once more, and adds.
+// Launches a kernel that writes outside of memory; then opens the device once more, and adds.
 Json lost(const Setting& s) {
   const codegen::simt::Language l = s.device->limits().language;
   const std::vector<codegen::simt::Parameter> places = {{"float", "out", true}};

@@ -1,4 +1,4 @@
-// A StableHLO module that somebody else wrote, on the arrays beside it: Lightcone's side of bench/jax_programs.
+// A StableHLO module of other origin, run on the arrays next to it: Lightcone's side of bench/jax_programs.
 #include <fstream>
 #include <iterator>
 
@@ -12,7 +12,7 @@
 namespace lc::bench {
 namespace {
 
-// What w["parameters"] counts are weights, loaded once.
+// Reads the module. The first w["parameters"] arguments are weights, which are loaded once.
 StableHloProgram read(const Json& w, const Arrays& given) {
   std::ifstream file(w.at("module").get<std::string>(), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -43,7 +43,7 @@ class Module final : public Workload {
   Json facts() override { return {{"kernels", program_.kernels()}, {"nodes", module_.graph.size()}}; }
 
  private:
-  Arrays given_;  // which the program reads where they lie
+  Arrays given_;  // the program reads them in place
   StableHloProgram module_;
   Program program_;
   Context context_;

@@ -1,5 +1,5 @@
-// oneDNN beside Lightcone: matrix products with the weight reordered once into the layout the library asks for.
-// Built by bench/setup-peers against whichever oneDNN it found; speaks the protocol of bench/runner/workload.cpp.
+// oneDNN as a peer: matrix products with the weight reordered once into the library's layout. bench/setup-peers builds
+// it against the oneDNN that it found; it uses the protocol of bench/runner/protocol.cpp.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -32,7 +32,7 @@ class Product {
     product_ = dnnl::matmul(d);
     const auto count = static_cast<std::size_t>(n * n);
     const std::vector<float> x = int8 ? whole("x", count) : input_values("x", count);
-    // y = x w^T: the weight [out, in] is the transpose of what matmul multiplies with
+    // y = x w^T: the weight [out, in] is the transpose of matmul's second operand
     const std::vector<float> w = int8 ? whole("w", count) : parameter_values("w", {n, n});
     memory x32(memory::desc(dims, Type::f32, memory::format_tag::ab), engine_, const_cast<float*>(x.data()));
     memory w32(memory::desc(dims, Type::f32, memory::format_tag::ba), engine_, const_cast<float*>(w.data()));

@@ -16,8 +16,8 @@ Graph llama() {
                      });
 }
 
-// A residual network of `nodes` nodes: matrix products, activations and norms, as a deep model has them, all layers
-// alike, so that the work is the graph's and not the C compiler's.
+// A residual network of `nodes` nodes: matrix products, activations and norms, as in a deep model. All layers are
+// equal, so that the time is the graph's and not the C compiler's.
 Graph deep(std::size_t nodes) {
   Graph g;
   Tensor x = g.input("x", {4, 64});

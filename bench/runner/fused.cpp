@@ -1,4 +1,4 @@
-// Elementwise chains and reductions of rows over 16M elements: bound by memory when everything is one pass.
+// Elementwise chains and reductions of rows over 16M elements: bound by memory if everything is one pass.
 #include "workload.h"
 
 namespace lc::bench {

@@ -6,7 +6,7 @@
 namespace lc::bench {
 namespace {
 
-// Signed bytes times signed bytes, summed as whole numbers: what a peer is handed too.
+// Signed bytes times signed bytes, summed as integers, as the peers compute it.
 class ExactProduct final : public Workload {
  public:
   explicit ExactProduct(const Json& w) {
@@ -37,8 +37,8 @@ class ExactProduct final : public Workload {
   std::unique_ptr<Context> context_;
 };
 
-// The same as quantised models have it: a Q8_0 weight with one scale for all its blocks, and activations that are f32
-// and rounded to 8 bits in the call. They hold whole numbers, so the answer is close to a peer's product of integers.
+// The same as in quantised models: a Q8_0 weight with one scale for all its blocks, and f32 activations that the call
+// rounds to 8 bits. They hold integers, so the answer is close to a peer's integer product.
 class Int8Product final : public Workload {
  public:
   explicit Int8Product(const Json& w) {
@@ -81,8 +81,8 @@ std::unique_ptr<Workload> make_gemm(const Json& w) {
   if (dtype == "q8_0") return std::make_unique<Int8Product>(w);
   const auto n = w.at("n").get<std::int64_t>();
   Net net(w);
-  // y = x w^T, as torch.nn.Linear: the weight in the dtype of the workload, x rounded to it by the precision medium,
-  // the result in f32
+  // y = x w^T, as torch.nn.Linear: the weight in the workload's dtype, x rounded to it by Precision::Medium, the result
+  // in f32
   const Tensor weight = net.parameter("w", {n, n});
   return net.finish(matmul(net.input("x", {n, n}), weight.transpose(0, 1)));
 }

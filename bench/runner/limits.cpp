@@ -1,5 +1,5 @@
-// What the machine can do, in the same minute as what is compared with it: bytes read and copied, and the products of
-// each unit it has. Every limit is the best of a few ways to reach it, picked when it is loaded.
+// Limits of the machine, measured in the same minute as the results that are compared with them: bytes read and copied,
+// and the products of each arithmetic unit. A limit is the best of a few variants, chosen when it is loaded.
 #include <atomic>
 #include <limits>
 
@@ -21,13 +21,13 @@ namespace {
 struct Job {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
-  std::size_t bytes = 0;  // of one task
+  std::size_t bytes = 0;  // bytes of one task
   std::atomic<std::uint64_t> sink{0};
 };
 using Task = void (*)(Job& job, std::size_t task);
 struct Way {
   Task task;
-  double work;  // of one task: bytes or operations
+  double work;  // bytes or operations of one task
 };
 
 template <std::size_t kStreams, std::size_t kAhead>
@@ -44,7 +44,7 @@ inline __attribute__((always_inline)) std::uint64_t sum_streams(const std::uint6
   for (const std::uint64_t v : sum) total += v;
   return total;
 }
-// Of a template clang makes no clones.
+// Macros, because clang makes no clones of a template.
 #define LC_READ(STREAMS, AHEAD)                                                                                      \
   LC_CLONES std::uint64_t sum_##STREAMS##_##AHEAD(const std::uint64_t* p, std::size_t words) {                       \
     return sum_streams<STREAMS, AHEAD>(p, words);                                                                    \
@@ -73,7 +73,8 @@ __attribute__((target("avx2"))) void copy_past_the_cache(Job& j, std::size_t tas
   _mm_sfence();
 }
 
-// Twelve chains hide the latency of a product with two units; the barrier keeps the compiler from doing the sum itself.
+// Twelve chains hide the latency of a product with two units; the barrier keeps the compiler from computing the sum
+// itself.
 constexpr int kChains = 12, kSteps = 20000;
 #define LC_CHAINS(type, zero, step)             \
   type a[kChains], x = zero;                    \
@@ -135,7 +136,7 @@ struct alignas(64) TileConfig {
 __attribute__((target("amx-tile,amx-bf16"))) void amx_bf16(Job& j, std::size_t) { LC_TILES(_tile_dpbf16ps); }
 __attribute__((target("amx-tile,amx-int8"))) void amx_int8(Job& j, std::size_t) { LC_TILES(_tile_dpbssd); }
 
-// GCC 12 has no name for the newer of these in __builtin_cpu_supports; the kernel's list has all.
+// GCC 12 has no name for the newer of these flags in __builtin_cpu_supports; the kernel's list has all of them.
 bool cpu_has(const char* flag) {
   static const std::string flags = [] {
     std::string text;
@@ -175,10 +176,10 @@ std::vector<Way> ways(const std::string& what, std::size_t bytes) {
   return w;
 }
 
-// One call of a way on all threads.
+// A call of the chosen variant on all threads.
 class Limit final : public Workload {
  public:
-  // The memory may be anybody's; units need none.
+  // Takes any memory to read and copy; limits of arithmetic need none.
   Limit(const std::string& what, const std::byte* from, std::byte* to, std::size_t bytes,
         std::shared_ptr<Parallel> pool)
       : pool_(std::move(pool)) {

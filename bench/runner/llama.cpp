@@ -1,4 +1,4 @@
-// Decoding and reading a prompt with a GGUF checkpoint, by the same class a user would use.
+// Decoding, and reading a prompt, with a GGUF checkpoint and the class that users use.
 #include "lightcone/models/llama/llama.h"
 
 #include <cinttypes>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPrompt = 64, kContext = 1024;
 
-// The ids both sides read, whatever the vocabulary means.
+// Returns the ids that both sides read, whatever the vocabulary means.
 std::vector<int> ids(int count, int vocab) {
   std::vector<int> v;
   for (int i = 0; i < count; ++i)
@@ -49,8 +49,8 @@ class LlamaRun final : public Workload {
     answer_ = summary(logits);
   }
   void call() override { timed_call(); }
-  // A prompt from an empty cache, or one token after the others; positions stay within [64, 512), as the peer's do,
-  // and going back to 64 is not counted.
+  // Reads a prompt into an empty cache, or one token after the others. Positions stay within [64, 512), as the peer's
+  // do, and returning to 64 is not counted.
   double timed_call() override {
     const auto first = [&](int n) { return std::span(text_).first(static_cast<std::size_t>(n)); };
     if (prompt_ == 0 && session_->tokens().size() >= 512) {
@@ -67,7 +67,8 @@ class LlamaRun final : public Workload {
     return now() - begin;
   }
   Json answer() override { return answer_; }
-  // A token reads all weights: the largest memory of the process that can be written, for the checkpoint cannot.
+  // A token reads all weights. The limit reads the largest writable memory of the process, because the checkpoint is
+  // read-only.
   Workload* limit() override {
     if (prompt_ == 0 && !limit_) {
       const std::span<const std::byte> weights = largest_memory();

@@ -1,5 +1,5 @@
-// A GGUF checkpoint of the Llama family with random weights: what matters for speed is the shapes and the storage, and
-// for comparing answers that the numbers are sane (every matrix keeps the variance of what goes through it).
+// A GGUF checkpoint of the Llama family with random weights. Speed depends on the shapes and the storage only; for
+// comparing answers, the numbers are scaled so that every matrix keeps the variance of its input.
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +21,7 @@ Dims dims(const std::string& model) {
   throw Error("bench", "no model is called " + model);
 }
 
-// ggml's number of a type, its block, and ggml's number of a file made of it.
+// ggml's number of a type, its block, and ggml's number of a file of that type.
 struct Type {
   std::uint32_t type;
   std::size_t elements, bytes;
@@ -57,8 +57,8 @@ void put_f16(std::uint8_t* p, double v) {
   std::memcpy(p, &h, 2);
 }
 
-// `count` weights of standard deviation `deviation` in blocks of the type. The quants are uniform; a block's sign is
-// random so that formats whose range is not symmetric (Q4_0: -8 to 7) still have a mean of zero.
+// Returns `count` weights of standard deviation `deviation` in blocks of the type. The quants are uniform. A block's
+// sign is random, so that formats with an asymmetric range (Q4_0: -8 to 7) have a mean of zero, too.
 Bytes weights(const std::string& storage, std::size_t count, double deviation, Random& random) {
   const Type t = type_of(storage);
   Bytes out(count / t.elements * t.bytes);
@@ -74,8 +74,8 @@ Bytes weights(const std::string& storage, std::size_t count, double deviation, R
   for (std::size_t at = 0; at < out.size(); at += t.bytes) {
     std::uint8_t* block = out.data() + at;
     const double sign = random.bits() & 1 ? 1 : -1;
-    if (storage == "q8_0") put_f16(block, sign * deviation / 73.9);  // of -128 to 127
-    if (storage == "q4_0") put_f16(block, sign * deviation / 4.64);  // of -8 to 7
+    if (storage == "q8_0") put_f16(block, sign * deviation / 73.9);  // quants of -128 to 127
+    if (storage == "q4_0") put_f16(block, sign * deviation / 4.64);  // quants of -8 to 7
     if (storage == "q4_k") {
       // value = d * scale * q - dmin * min; scale and min are 6 bits, uniform: both terms have the same mean
       put_f16(block, sign * deviation / 225.0);
@@ -133,7 +133,7 @@ struct Entry {
 
 std::vector<Entry> entries(const Dims& d, const std::string& quant) {
   std::vector<Entry> e;
-  // rows that are no whole blocks (288 in blocks of 256) fall back as llama.cpp's own quantiser makes them
+  // rows that are no multiple of the block (288 in blocks of 256) fall back as llama.cpp's own quantiser does
   const auto matrix = [&](const std::string& name, std::size_t rows, std::size_t columns) {
     e.push_back({name, columns % type_of(quant).elements == 0 ? quant : "q8_0", rows, columns});
   };
@@ -156,7 +156,7 @@ std::vector<Entry> entries(const Dims& d, const std::string& quant) {
   return e;
 }
 
-// The least a reader accepts: three special pieces, the 256 bytes, and made-up words.
+// Writes the smallest vocabulary that readers accept: three special pieces, the 256 bytes, and made-up words.
 void tokenizer(Writer& w, std::uint32_t vocab) {
   w.string("tokenizer.ggml.model", "llama");
   w.array("tokenizer.ggml.tokens", 8, vocab);

@@ -1,4 +1,4 @@
-// Networks, written with the library's functions; names and shapes of the parameters are those of bench/peers/nets.py.
+// Networks, written with the library's functions; names and shapes of parameters are as in bench/peers/nets_torch.py.
 #include "workload.h"
 
 namespace lc::bench {
@@ -18,7 +18,7 @@ std::unique_ptr<Workload> mlp(const Json& w) {
   return net.finish(dense(net, x, "fc3", 512, 10));
 }
 
-// What a run costs when there is nothing to compute.
+// Measures the cost of a run with nothing to compute.
 std::unique_ptr<Workload> scalar(const Json& w) {
   Net net(w);
   return net.finish(net.input("a", {1}) + net.input("b", {1}));
@@ -72,7 +72,7 @@ std::unique_ptr<Workload> resnet50(const Json& w) {
   return net.finish(dense(net, mean(x, {2, 3}), "fc", 2048, 1000));
 }
 
-// MobileNetV2: what is between the 1x1 convolutions is one filter a channel.
+// MobileNetV2: the convolutions between the 1x1 convolutions are depthwise.
 std::unique_ptr<Workload> mobilenet(const Json& w) {
   Net net(w);
   Tensor x = net.input("x", {w.at("batch").get<i64>(), 3, 224, 224});
@@ -99,7 +99,7 @@ std::unique_ptr<Workload> mobilenet(const Json& w) {
   return net.finish(dense(net, mean(x, {2, 3}), "fc", 1280, 1000));
 }
 
-// One convolution of a filter a channel, for its own sake.
+// A single depthwise convolution.
 std::unique_ptr<Workload> depthwise(const Json& w) {
   Net net(w);
   const i64 channels = w.at("channels").get<i64>(), size = w.at("size").get<i64>();
@@ -113,7 +113,7 @@ Tensor norm(Net& net, Tensor x, const std::string& name, i64 width) {
                     net.parameter(name + "norm.bias", {width}));
 }
 
-// x [batch, seq, width] -> attention over heads, projected. With `joined` one product gives queries, keys and values.
+// Projects attention over heads of x [batch, seq, width]. With `joined` one product gives queries, keys and values.
 Tensor attend(Net& net, Tensor x, const std::string& in, i64 batch, i64 seq, i64 width, i64 heads, bool causal,
               bool joined) {
   const i64 size = width / heads;
@@ -129,7 +129,7 @@ Tensor attend(Net& net, Tensor x, const std::string& in, i64 batch, i64 seq, i64
   return dense(net, y.permute({0, 2, 1, 3}).reshape({batch, seq, width}), in + "out", width, width);
 }
 
-// Words, places and kinds of segments.
+// Sums the embeddings of words, positions and segment kinds.
 Tensor embedded(Net& net, i64 batch, i64 seq, i64 width, i64 vocabulary) {
   const Tensor words = embedding(net.ids("ids", {batch, seq}, vocabulary), net.parameter("word", {vocabulary, width}));
   const Tensor kinds = embedding(net.ids("kinds", {batch, seq}, 2), net.parameter("kind", {2, width}));

@@ -1,14 +1,14 @@
-// What a runner does: it reads commands on stdin, a line each, and answers
-// each with a line of JSON:
+// The protocol of a runner: it reads commands on stdin, a line each, and answers each with a line of JSON:
 //
 //   load {"kind": "gemm", ...}   builds and warms up: {"ok": true, "answer": ..., "build_s": ..., ...}
-//   go {"seconds": 0.2}          runs for about so long: {"s": seconds a call, "cpu_s": of processor time, "calls": n};
-//                                with "limit": true and where it is known, "limit_rate", too: what bounds it, as much
-//                                work a second
+//   go {"seconds": 0.2}          runs for about this time: {"s": seconds a call, "cpu_s": of processor time, "calls":
+//   n};
+//                                with "limit": true and a known limit also "limit_rate": the work a second that bounds
+//                                it
 //   write {"path": ..., ...}     writes a checkpoint: {"ok": true}
 //   quit
 //
-// Between commands it blocks in a read, so that it takes nothing from whoever has the turn.
+// Between commands it blocks in a read, so that it takes nothing from the runner whose turn it is.
 #include "protocol.h"
 
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ double peak_rss_bytes() {
   return static_cast<double>(u.ru_maxrss) * 1024;
 }
 
-// Of all threads, in the program and in the kernel for it.
+// Returns the processor time of all threads, in the program and in the kernel.
 static double cpu_seconds() {
   rusage u{};
   ::getrusage(RUSAGE_SELF, &u);
@@ -78,7 +78,7 @@ std::vector<float> parameter_values(const std::string& name, const std::vector<s
       for (float& x : v) x += 1;
     return v;
   }
-  // variance 2 / fan_in (He): signals neither die nor explode behind ReLU
+  // variance 2 / fan_in (He): signals neither vanish nor explode through ReLU
   const float fan_in = static_cast<float>(count / static_cast<std::size_t>(shape[0]));
   return input_values(name, count, std::sqrt(6.0f / fan_in));
 }
@@ -110,7 +110,7 @@ Json load(std::unique_ptr<Workload>& workload, const Runner& runner, const Json&
   return reply;
 }
 
-// A core that slept is slow at first: short calls get a few milliseconds that are not counted.
+// Measures calls. A core that slept is slow at first, so short calls run for a few milliseconds that are not counted.
 Json go(Workload& workload, double slice) {
   const double warm = std::min(0.03, slice / 4);
   double cpu = cpu_seconds();

@@ -1,5 +1,5 @@
-// The protocol between bench/compare and a runner written in C++, and the data all runners compute on. Includes nothing
-// of Lightcone: the runners of C++ peers are built with it too.
+// The protocol between bench/compare and a runner written in C++, and the data on which all runners compute. It
+// includes nothing of Lightcone, because the runners of C++ peers are built with it, too.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ class Workload {
  public:
   virtual ~Workload() = default;
   virtual void call() = 0;
-  // Seconds of one call, where that is not the time from outside (a compile that prepares first).
+  // Returns the seconds of one call, if the time from outside is another one (a compile that prepares first).
   virtual double timed_call();
   virtual Json answer() { return nullptr; }
-  // What the table shows in addition: {"kernels": 3, ...}.
+  // Returns further facts for the table: {"kernels": 3, ...}.
   virtual Json facts() { return Json::object(); }
-  // What bounds it, through the memory it has itself: its facts say the `work` of a call. Null: not known.
+  // Returns the workload that bounds this one, on the same memory; its facts give the `work` of a call. Null: not
+  // known.
   virtual Workload* limit() { return nullptr; }
 };
 
@@ -33,8 +34,8 @@ double now();  // seconds
 double peak_rss_bytes();
 
 // ---- data -------------------------------------------------------------------------------------------------
-// Number i of the array `name`, uniform in [-1, 1) and exact in f32: a hash that is the same three lines in C++,
-// numpy and Rust, so every peer computes on the same numbers without a file of gigabytes.
+// Returns number i of the array `name`, uniform in [-1, 1) and exact in f32: a hash that is the same three lines in
+// C++, numpy and Rust, so that every peer computes on the same numbers without a file of gigabytes.
 inline float uniform(std::uint32_t seed, std::uint32_t i) {
   std::uint32_t h = i * 0x9E3779B1u + seed;
   h = (h ^ (h >> 16)) * 0x7FEB352Du;
@@ -44,19 +45,19 @@ inline float uniform(std::uint32_t seed, std::uint32_t i) {
 }
 std::uint32_t seed_of(std::string_view name);  // FNV-1a
 
-// The values of a parameter by the rule of bench/peers/data.py: the name and the shape decide.
+// Returns the values of a parameter, which its name and shape decide (bench/peers/data.py).
 std::vector<float> parameter_values(const std::string& name, const std::vector<std::int64_t>& shape);
 std::vector<float> input_values(const std::string& name, std::size_t count, float scale = 1);
-// Whole numbers from 0 to classes - 1: labels, tokens.
+// Returns integers from 0 to classes - 1: labels, tokens.
 std::vector<std::int64_t> class_values(const std::string& name, std::size_t count, std::int64_t classes);
 
-// First and spread-out values and the root of the mean square: what the driver compares.
+// Returns first and spread-out values and the root mean square, which the driver compares.
 Json summary(std::span<const float> values);
 
 struct Runner {
-  std::function<std::unique_ptr<Workload>(const Json&)> make;  // throws what is shown as the reason why it cannot
+  std::function<std::unique_ptr<Workload>(const Json&)> make;  // throws the reason why it cannot
   std::string version;
-  std::function<void(const Json&)> write = {};  // the command `write`, where there is one
+  std::function<void(const Json&)> write = {};  // the command `write`, if supported
 };
 int serve(const Runner& runner);
 

@@ -1,4 +1,4 @@
-// A folder that is there as long as the object: an empty kernel cache.
+// A temporary folder that exists as long as the object: an empty kernel cache.
 #pragma once
 
 #include <cstdlib>

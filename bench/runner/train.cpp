@@ -1,4 +1,4 @@
-// Whole training steps: forward, loss, backward, clipping and update, one program.
+// Whole training steps: forward, loss, backward, clipping and update as one program.
 #include <algorithm>
 #include <map>
 
@@ -13,11 +13,11 @@
 namespace lc::bench {
 namespace {
 
-constexpr std::size_t kSteps = 3;  // behind which the loss is compared
+constexpr std::size_t kSteps = 3;  // after which the loss is compared
 constexpr double kProfiled = 2;    // seconds of steps
 constexpr std::size_t kCostliest = 10;
 
-// What a model learns, and how.
+// The data that a model learns, and the optimiser.
 struct Task {
   std::vector<i64> input;  // numbers, or tokens [batch, context] that are each followed by their label
   bool tokens;
@@ -35,14 +35,14 @@ std::size_t elements(const Shape& s) {
 enum Phase { kForward, kBackward, kUpdate, kPhases };
 constexpr const char* kPhaseNames[] = {"forward", "backward", "update"};
 
-// A kernel that computes a gradient and what is done with it is one of the backward pass.
+// Returns the phase of a kernel. A kernel that computes a gradient and uses it belongs to the backward pass.
 Phase phase(const KernelProfile& k) {
   const auto has = [&](const char* word) { return k.what.find(word) != std::string::npos; };
   if (has("backward") || has("gradients")) return kBackward;
   return has("optim") || has("clip_grad_norm") ? kUpdate : kForward;
 }
 
-// Kernels that are alike are one row: a layer's in each of the layers.
+// Returns the costliest rows. Equal kernels are one row: the same kernel of each layer.
 Json costliest(const Profile& p) {
   std::map<std::string, KernelProfile> alike;
   for (const KernelProfile& k : p.kernels) {
@@ -141,7 +141,7 @@ class Training final : public Workload {
     }
     c.set("x", x).set("y", y);
   }
-  // How a step's time splits, of some steps that are not in the table.
+  // Returns how a step's time divides, measured in steps that are not in the table.
   Json profile() {
     Context& c = trainer_->context();
     trainer_->step();  // cores that slept are slow at first

@@ -1,4 +1,4 @@
-// The models that the rows `train-*` train; those of bench/peers/train_torch.py, with the same names.
+// The models that the rows `train-*` train; bench/peers/train_torch.py has the same ones with the same names.
 #pragma once
 
 #include <cmath>
@@ -10,14 +10,14 @@ namespace lc::bench {
 
 using i64 = std::int64_t;
 
-// x [n, 784] -> [n, 10]
+// From x [n, 784] to [n, 10].
 struct Mlp {
   nn::Linear<> fc1{784, 512}, fc2{512, 512}, fc3{512, 10};
   void visit(nn::Visitor& v) { v("fc1", fc1)("fc2", fc2)("fc3", fc3); }
   Tensor operator()(const Tensor& x) const { return fc3(relu(fc2(relu(fc1(x))))); }
 };
 
-// One tensor [b, t, 3 width] of queries, keys and values: head `part` of them, [b, heads, t, width / heads].
+// Returns the heads [b, heads, t, width / heads] of one part of queries, keys and values [b, t, 3 width].
 inline Tensor heads_of(const Tensor& qkv, i64 part, i64 heads) {
   const i64 batch = *qkv.shape()[0].constant(), tokens = *qkv.shape()[1].constant();
   const i64 width = *qkv.shape()[2].constant() / 3;
@@ -25,7 +25,7 @@ inline Tensor heads_of(const Tensor& qkv, i64 part, i64 heads) {
       .reshape({batch, tokens, heads, width / heads})
       .permute({0, 2, 1, 3});
 }
-// [b, heads, t, d] -> [b, t, heads d]
+// From [b, heads, t, d] to [b, t, heads d].
 inline Tensor joined(const Tensor& x) {
   const Shape s = x.shape();
   return x.permute({0, 2, 1, 3}).reshape({s[0], s[2], *s[1].constant() * *s[3].constant()});
@@ -57,8 +57,8 @@ struct GptBlock {
     return h + down(gelu_tanh(up(mlp_norm(h))));
   }
 };
-// ids [b, context] -> logits [b, context, vocabulary]. Linear layers have a bias, but not the last one; its weight is
-// its own.
+// From ids [b, context] to logits [b, context, vocabulary]. Every linear layer but the last has a bias; the last one's
+// weight is not the embedding's.
 struct Gpt {
   nn::Embedding<> token, position;
   nn::Repeated<GptBlock, 6> blocks;
@@ -77,7 +77,7 @@ struct Gpt {
 struct LlamaOptions {
   i64 layers = 6, heads = 6, width = 288, hidden = 768, context = 256, vocabulary = 32000;
 };
-// The angles of rotary positions, which no step changes: cos and sin [context, width / heads / 2].
+// The constant angles of rotary positions: cos and sin [context, width / heads / 2].
 struct Rotary {
   i64 context, pairs;
   Tensor cos, sin;
@@ -123,7 +123,7 @@ struct LlamaBlock {
     return h + down(silu(gate(n)) * up(n));
   }
 };
-// ids [b, context] -> logits [b, context, vocabulary]
+// From ids [b, context] to logits [b, context, vocabulary].
 struct Llama {
   nn::Embedding<> token;
   Rotary rotary;
@@ -174,7 +174,7 @@ struct BasicBlock {
     return relu(y + (narrows ? down(x, mode) : x));
   }
 };
-// The ResNet-18 that is usual for CIFAR: x [n, 3, 32, 32] -> [n, 10], a stem of 3x3, no pool behind it.
+// The usual ResNet-18 for CIFAR: x [n, 3, 32, 32] to [n, 10], with a 3x3 stem and no pool after it.
 struct Resnet18 {
   ConvNorm stem{3, 64, 3, 1};
   std::vector<BasicBlock> blocks;

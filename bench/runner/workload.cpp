@@ -22,7 +22,7 @@ class Compiled final : public Workload {
             {"interpreted", program_.interpreted()},
             {"arena", program_.plan().arena_bytes}};
   }
-  // Rows are a copy with something done on the way: from the input to the output.
+  // Declares that the workload is a copy with arithmetic on the way, from the input to the output.
   void is_copy_of(const std::byte* input, int threads) { copied_ = input, threads_ = threads; }
   Workload* limit() override {
     if (copied_ && !limit_) {

@@ -17,16 +17,16 @@ namespace lc::bench {
 
 CpuOptions cpu_options(const Json& w);
 
-// A graph with named parameters, compiled and fed.
+// A graph with named parameters, compiled, with its inputs and parameters set.
 class Net {
  public:
   explicit Net(const Json& w);
   Graph& graph() { return graph_; }
-  // A parameter with values by the rule, stored as the workload's dtype (vectors always as f32).
+  // Adds a parameter with the values of parameter_values(), stored in the workload's dtype (vectors always as f32).
   Tensor parameter(const std::string& name, std::vector<std::int64_t> shape);
   Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1);
   Tensor ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below);  // i32
-  enum class Bound { Unknown, Copy };  // what is as fast as it can be
+  enum class Bound { Unknown, Copy };  // the known limit of the workload
   std::unique_ptr<Workload> finish(Tensor y, Bound bound = Bound::Unknown);
 
  private:
@@ -49,13 +49,13 @@ std::unique_ptr<Workload> make_net(const Json& w);      // mlp, scalar, vgg19, r
 std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
 std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
-std::unique_ptr<Workload> make_limit(const Json& w);    // what the machine can do
+std::unique_ptr<Workload> make_limit(const Json& w);    // limits of the machine
 
-// The same over memory that is there: reading it or, with `to`, copying it. What a process can do depends on the pages
+// Returns the limit of reading existing memory or, with `to`, copying it. A process's speed depends on the pages that
 // it was given.
 std::unique_ptr<Workload> limit_of(const std::byte* from, std::byte* to, std::size_t bytes, int threads);
 
-// A GGUF checkpoint with random weights of a kind; see model_file.cpp.
+// Writes a GGUF checkpoint with random weights; see model_file.cpp.
 void write_model(const Json& w);
 
 }  // namespace lc::bench

@@ -27,7 +27,7 @@ LlamaConfig llama3_8b(std::int64_t layers) {
   return c;
 }
 
-// One layer between the embedding and the logits. Matrices are stored as bf16 or in blocks, norms as f32.
+// Builds one layer between the embedding and the logits. Matrices are stored as bf16 or in blocks, norms as f32.
 Graph llama_layer(std::optional<QuantFormat> quant) {
   const auto parameters = [&](Graph& g, const std::string& path, Shape shape) -> nn::Parameter {
     if (path.ends_with("bias") || path.find("q_norm") != std::string::npos || path.find("k_norm") != std::string::npos)
@@ -38,7 +38,7 @@ Graph llama_layer(std::optional<QuantFormat> quant) {
   return llama_graph(llama3_8b(1), {.context = 8192, .chunk = 512, .cache = DType::BF16}, parameters);
 }
 
-// A block of GPT-2 small, 8 texts of 1,024 tokens: forward, backward, AdamW.
+// Builds a block of GPT-2 small, 8 texts of 1,024 tokens: forward, backward, AdamW.
 Graph gpt2_block() {
   const bench::GptOptions o{.layers = 1, .heads = 12, .width = 768, .context = 1024};
   Graph g;
@@ -156,7 +156,7 @@ void add_reductions(std::vector<Case>& all) {
                     [](const Tensor& x) { return cumsum(x, 0); }));
 }
 
-// Of 96 channels with filters of their own, by PyTorch's layout and with the channels last.
+// Adds depthwise convolutions of 96 channels, in PyTorch's layout and with channels last.
 void add_depthwise(std::vector<Case>& all) {
   for (const int stride : {1, 2}) {
     const auto convolved = [=](Graph& g, const Tensor& x) {
@@ -171,7 +171,7 @@ void add_depthwise(std::vector<Case>& all) {
   }
 }
 
-// The same as programs from elsewhere have it, whose results have their channels last.
+// Adds the same in the form of imported programs, with results whose channels are last.
 void add_depthwise_last(std::vector<Case>& all) {
   all.push_back(function("depthwise f32: channels last, in and out", [](Graph& g) {
     const Tensor x = g.input("x", {32, 56, 56, 96}), w = g.input("w", {3, 3, 96});
@@ -183,7 +183,7 @@ void add_depthwise_last(std::vector<Case>& all) {
   }));
 }
 
-// Of numbers that matrix instructions take as they are, without and with something behind the sum.
+// Adds products of types that matrix instructions take directly, with and without an epilogue.
 void add_products(std::vector<Case>& all) {
   const Shape s{kColumns, kColumns};
   for (const DType t : {DType::BF16, DType::F16})
@@ -204,7 +204,7 @@ void add_products(std::vector<Case>& all) {
   }));
 }
 
-// Of GPT-2's sizes, with a mask that all heads share: a causal one is in its block. And of Llama's heads.
+// Adds attention of GPT-2's sizes, with a mask that all heads share (its block has a causal one), and of Llama's heads.
 void add_attention(std::vector<Case>& all) {
   const auto attention = [](Graph& g, std::int64_t head, bool derivative) {
     const bool masked = head == 64;

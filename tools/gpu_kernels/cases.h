@@ -1,4 +1,4 @@
-// The models and functions whose kernels are looked at.
+// The models and functions whose kernels are examined.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,7 @@ namespace lc::gpu_kernels {
 struct Case {
   std::string name;
   std::function<Graph()> graph;
-  // What is bound where sizes are symbols: "" or the name of a use, and its sizes. The first one is what grids are
-  // given for.
+  // Bindings of symbolic sizes: "" or the name of a use, and its sizes. Grids are listed for the first one.
   std::vector<std::pair<std::string, Bindings>> uses = {{"", {}}};
 };
 std::vector<Case> all_cases(const std::string& story_model);

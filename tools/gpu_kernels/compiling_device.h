@@ -1,5 +1,5 @@
-// A device that compiles and runs nothing: kernels are lowered for a GPU of NVIDIA's that need not be here, NVRTC makes
-// machine code of them, and a launch only says what would be started.
+// A device that compiles and runs nothing. Kernels are lowered for a GPU of NVIDIA's that need not be present, NVRTC
+// compiles them to machine code, and a launch only records what would be launched.
 #pragma once
 
 #include <map>
@@ -12,27 +12,27 @@
 
 namespace lc::gpu_kernels {
 
-// One GPU an architecture, whose limits stand for it.
+// A GPU for each architecture, with its limits.
 struct Gpu {
   std::string name;
   int major, minor, multiprocessors;
-  std::size_t shared;  // bytes that a group may have
+  std::size_t shared;  // bytes that a block may have
 };
 const std::vector<Gpu>& gpus();
 
 class CompilingDevice final : public backends::gpu::GpuDevice {
  public:
-  // Machine code is written to `folder`. `warpgroups`: as CudaOptions has it, where the GPU has such instructions.
+  // Writes machine code to `folder`. `warpgroups`: as CudaOptions::warpgroups, if the GPU has such instructions.
   CompilingDevice(std::shared_ptr<const backends::cuda::Compiler> compiler, const Gpu& gpu, std::string folder,
                   bool warpgroups = false);
 
   struct Started {
-    std::string function, file;  // in which it is
+    std::string function, file;  // file: of the function
     std::int64_t groups = 0;
     int threads = 0;
     std::size_t shared = 0;  // beyond what the text declares
   };
-  // What this launch would start.
+  // Returns the kernels that this launch would start.
   std::vector<Started> started(const Launch& l);
 
   std::string name() const override { return limits_.name; }
@@ -50,7 +50,7 @@ class CompilingDevice final : public backends::gpu::GpuDevice {
   std::shared_ptr<const backends::cuda::Compiler> compiler_;
   backends::gpu::Limits limits_;
   std::string folder_;
-  std::mutex mutex_;  // guards what follows: several texts are compiled at once
+  std::mutex mutex_;  // guards the fields below, because several texts are compiled at once
   int files_ = 0;
   std::vector<Started> started_;
 };

@@ -1,5 +1,5 @@
-// Compiles the kernels of a list of models for several GPUs and says, as JSON, what they are: what each computes, where
-// its machine code is, and how it would be started. Needs NVRTC and no GPU. table.py makes a table of it.
+// Compiles the kernels of a list of models for several GPUs and describes them as JSON: what each computes, where its
+// machine code is, and how it would be launched. Needs NVRTC and no GPU. table.py makes a table of it.
 //   lightcone_gpu_kernels FOLDER [--only PREFIX]
 #include <cstdio>
 
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 Dim bytes_of(const Node& n) { return product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))); }
 
-// What a kernel moves: each of its operands is read once, whatever in it reads it again.
+// Returns the bytes that a kernel reads: each of its operands once, even if the kernel reads it several times.
 Dim bytes_read(const Graph& g, const Node& n) {
   std::map<NodeId, Dim> reads;
   for (std::size_t k = 0; k < n.in.size(); ++k) {
@@ -36,7 +36,7 @@ int scalars(const Graph& g, const Node& n) {
   return count;
 }
 
-// One node's kernel with these sizes.
+// Returns the launches of one node's kernel with these sizes.
 std::vector<CompilingDevice::Started> starts(const Graph& g, const Node& n, const Bindings& sizes,
                                              CompilingDevice& device) {
   std::vector<std::int64_t> values;
@@ -85,10 +85,10 @@ Json kernels_of(const Case& c, const Graph& g, CompilingDevice& device) {
   return rows;
 }
 
-// What switches and options make of products and attention, beside what they are without.
+// Options under which products and attention are compiled, besides the defaults.
 struct Variant {
-  const char* words;  // behind the case's name
-  const char* of;     // cases whose names begin so
+  const char* words;  // after the case's name
+  const char* of;     // cases whose names begin with it
   bool warpgroups;
   Precision precision;
 };

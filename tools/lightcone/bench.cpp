@@ -1,5 +1,5 @@
-// lightcone bench: how near this machine's limits the library runs. Every figure is a ratio of two
-// things measured in turn within one run; a lone time on a shared machine means little.
+// lightcone bench: how close to this machine's limits the library runs. Every figure is a ratio of two things measured
+// in turn within one run; a single time on a shared machine means little.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ double seconds(const std::function<void()>& f) {
   return now() - t;
 }
 
-// What is measured: the CPU, or a GPU, of which no limits are known and beside which no library of the CPU is set.
+// The device under measurement: the CPU, or a GPU, for which no limits are known and no library of the CPU is compared.
 class Where {
  public:
   explicit Where(const BenchOptions& o, const std::string& cache = "") : o_(o), device_(open_device(o.device, cache)) {}
@@ -56,12 +56,12 @@ class Where {
     options.threads = o_.threads;
     return compiler_for(device_, options);
   }
-  // A GPU may still be at work when run() returns.
+  // Runs and waits, because a GPU may still be at work when run() returns.
   void run(Context& c) const {
     c.run();
     if (device_) device_->synchronise();
   }
-  // The CPU reads the memory where it is.
+  // Binds an input. The CPU reads the values in place.
   void give(Context& c, const std::string& input, const Memory& values) const {
     if (device_) c.set_bytes(input, values.data(), values.size());
     else c.use(input, const_cast<std::byte*>(values.data()), values.size());
@@ -76,7 +76,7 @@ class Where {
   std::shared_ptr<backends::gpu::GpuDevice> device_;
 };
 
-// Random bytes that make sense as a weight of this kind, small enough that nothing overflows.
+// Fills a weight with random bytes that are valid for its format, and small enough that nothing overflows.
 void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantFormat> quant, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   if (quant) {
@@ -149,7 +149,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
       for (int i = 0; i < 8; ++i) feed(one, past++);
     });
     rate.push_back(8 / t);
-    if (round == 0) peak = peak_rss_bytes();  // before the limit's own memory
+    if (round == 0) peak = peak_rss_bytes();  // measured without the memory of the bandwidth test
     if (where.is_cpu()) limit.push_back(backends::cpu::read_bandwidth(*pool, 512u << 20, 0.2));
   }
   const Json why = where.explain("decode " + kind, p, c, [&] { feed(one, past++); });
@@ -168,7 +168,7 @@ Json decode(const BenchOptions& o, std::optional<QuantFormat> format) {
   return j;
 }
 
-// A routine of another library, when it is installed.
+// Returns a routine of another library, or null if that is not installed.
 template <class F>
 F peer(const char* library, const char* function) {
   void* h = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -179,8 +179,8 @@ using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, i
 using DnnlSgemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t,
                           const float*, std::int64_t, float, float*, std::int64_t);
 
-// Seconds of one call, warm. The idle threads of some libraries spin for a while after their work, and
-// a processor that slept is slow at first: neither shall count against whoever comes next.
+// Returns the seconds of one warm call. It sleeps first, because idle threads of some libraries spin for a while after
+// their work, and then warms up, because a processor that slept is slow: neither may count.
 double warm_seconds(const std::function<void()>& f) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   for (const double begin = now(); now() - begin < 0.04;) f();
@@ -194,7 +194,7 @@ double warm_seconds(const std::function<void()>& f) {
 Json matmuls(const BenchOptions& o) {
   const int threads = o.threads > 0 ? o.threads : backends::cpu::available_cores();
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_VERBOSE", "ONEDNN_MAX_CPU_ISA"})
-    ::unsetenv(name);  // a machine image may hold a peer back by these
+    ::unsetenv(name);  // a machine image may slow a peer down by these
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
   const Where where(o);
   const auto blas = where.is_cpu() ? peer<CblasSgemm>("libopenblas.so.0", "cblas_sgemm") : nullptr;
@@ -272,8 +272,8 @@ Json fused(const BenchOptions& o) {
   return all;
 }
 
-// How compiling grows with the graph. Processor time: other work on the machine does not count in it,
-// nor do the C compiler's processes, which the wall time has.
+// Measures how compiling grows with the graph. It counts processor time, which excludes other work on the machine, and
+// the C compiler's processes, too; the wall time includes these.
 Json compiling(const BenchOptions& o) {
   const auto processor = [] {
     timespec t{};
@@ -328,14 +328,14 @@ void bench(const BenchOptions& o) {
   Json j{{"machine", o.device.is_cpu() ? str_cat(cpu_name(), ", ", threads, " threads") : Where(o).name()}};
   const auto wanted = [&](const char* part) { return o.what == "all" || o.what == part; };
   for (const QuantFormat f :
-       {QuantFormat::Q4_K, QuantFormat::Q8_0})  // the smaller first: memory is measured by its peak
+       {QuantFormat::Q4_K, QuantFormat::Q8_0})  // the smaller first, because memory is measured by its peak
     if (wanted("decode")) j["decode"].push_back(decode(o, f));
   for (const QuantInfo& q : kQuantFormats)
     if (o.what == "decode-" + std::string(q.name)) j["decode"].push_back(decode(o, q.format));
   if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, std::nullopt));
   if (wanted("fused")) j["fused"] = fused(o);
   if (wanted("compile")) j["compile"] = compiling(o);
-  if (wanted("matmul")) j["matmul"] = matmuls(o);  // last: the other libraries leave busy threads
+  if (wanted("matmul")) j["matmul"] = matmuls(o);  // last, because the other libraries leave busy threads
   if (o.json) write_stdout(j.dump(2) + "\n");
   else print_table(j);
 }

@@ -1,4 +1,4 @@
-// lightcone chat: a conversation, on a terminal or from a pipe.
+// lightcone chat: a conversation on a terminal or from a pipe.
 #include "lightcone/models/llama/chat.h"
 
 #include <unistd.h>
@@ -20,10 +20,10 @@
 namespace lc::tool {
 namespace {
 
-// Lines of the standard input; a signal is not kept waiting for one.
+// Reads lines of the standard input. A signal interrupts the wait for one.
 class Lines {
  public:
-  // Nothing at the end of the input, and where a signal came instead of a line.
+  // Returns nullopt at the end of the input, or if a signal came instead of a line.
   std::optional<std::string> next() {
     for (;;) {
       if (const std::size_t end = held_.find('\n'); end != held_.npos) return taken(end, 1);
@@ -37,7 +37,7 @@ class Lines {
         continue;
       }
       if (held_.empty()) return {};
-      return taken(held_.size(), 0);  // the last line need not end
+      return taken(held_.size(), 0);  // the last line may lack a line end
     }
   }
 
@@ -51,7 +51,7 @@ class Lines {
   std::string held_;
 };
 
-// NAME=VALUE as JSON, where VALUE is JSON or a text.
+// Returns NAME=VALUE pairs as JSON, where each VALUE is JSON or a text.
 std::string as_json(const std::vector<std::string>& variables) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const std::string& v : variables) {
@@ -106,7 +106,7 @@ void Conversation::greet() const {
                static_cast<long long>(chat_.model().shape().context));
 }
 
-// The next question; nothing at the end. On a terminal Ctrl-C throws away what was typed of it.
+// Returns the next question, or nullopt at the end. On a terminal Ctrl-C discards the lines typed so far.
 std::optional<std::string> Conversation::question() {
   std::string all;
   for (;;) {
@@ -126,7 +126,7 @@ std::optional<std::string> Conversation::question() {
   }
 }
 
-// Whether the line was for us and not for the model.
+// Returns true if the line was a command for the chat, and not for the model.
 bool Conversation::command(const std::string& line) {
   if (line == "/clear") chat_.clear(), say("(a new conversation)\n");
   else if (line == "/exit" || line == "/quit" || line == "/bye") over_ = true;
@@ -139,12 +139,12 @@ bool Conversation::command(const std::string& line) {
   return true;
 }
 
-// Asks, and prints the answer as it comes. False: the chat cannot go on.
+// Asks the model, and prints the answer as it comes. Returns false if the chat cannot go on.
 bool Conversation::ask(const std::string& words) try {
   Stream out;
   bool begun = false;
   const LlamaChat::Reply r = chat_.say(words, [&](std::string_view bytes) {
-    if (!begun) {  // what stands before the first word is of no use to a reader
+    if (!begun) {  // space before the first word is of no use to a reader
       const std::size_t first = bytes.find_first_not_of(" \n\t");
       bytes.remove_prefix(first == bytes.npos ? bytes.size() : first);
       begun = !bytes.empty();
@@ -176,7 +176,7 @@ int Conversation::run() {
     if (!words) break;
     if (words->find_first_not_of(" \t\n") == words->npos || command(*words)) continue;
     if (!ask(*words)) break;
-    if (caught_signal() == SIGINT && terminal_) forget_signal();  // that was for the answer
+    if (caught_signal() == SIGINT && terminal_) forget_signal();  // it interrupted the answer only
     if (caught_signal() != 0) break;
   }
   const int signal = caught_signal();

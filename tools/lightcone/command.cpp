@@ -22,7 +22,7 @@
 #include "lightcone/core/numbers.h"
 #include "lightcone/io/mapped_file.h"
 
-// The default model, put into the program by the assembler.
+// The default model, which the assembler embeds into the program.
 extern "C" {
 extern const char lightcone_story_begin[], lightcone_story_end[];
 }
@@ -70,7 +70,7 @@ void print_notes(const Program& p) {
   static std::set<std::string> said;
   for (const std::string& note : p.notes()) {
     if (note == backends::cpu::tiles_note() && !backends::cpu::tiles_refused())
-      continue;  // no thread of ours has a stack for signals
+      continue;  // no thread of this program has an alternate signal stack
     if (said.insert(note).second) std::fprintf(stderr, "lightcone: note: %s\n", note.c_str());
   }
 }
@@ -78,7 +78,8 @@ void print_notes(const Program& p) {
 namespace {
 
 std::atomic<int> g_signal{0};
-int g_wake[2] = {-1, -1};  // a pipe that a signal writes to: whichever thread takes it, a poll of the other end returns
+// A pipe that the signal handler writes to: whichever thread takes the signal, a poll of the other end returns.
+int g_wake[2] = {-1, -1};
 extern "C" void on_signal(int number) {
   if (g_signal.exchange(number) != 0) std::_Exit(128 + number);
   const int before = errno;

@@ -1,4 +1,4 @@
-// Shared by the subcommands of `lightcone`.
+// Helpers shared by the subcommands of `lightcone`.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace lc::tool {
 
-// A path, or "builtin" for the model inside this program.
+// Opens a checkpoint at a path, or the model inside this program ("builtin").
 Weights open_model(const std::string& name, bool map = true);
 
-// A line that is redrawn, on a terminal only.
+// A progress line that is redrawn; it is shown on a terminal only.
 class Progress {
  public:
   Progress();
   ~Progress() { clear(); }
-  void show(std::string_view what, double part, std::string_view more = {});  // 0 to 1
+  void show(std::string_view what, double part, std::string_view more = {});  // part: 0 to 1
   void clear();
   bool terminal() const { return terminal_; }
 
@@ -26,10 +26,10 @@ class Progress {
   double last_ = -1;
 };
 
-// What the program's user should know, on the standard error, each sentence once.
+// Prints the program's notes for its user on the standard error, each sentence once.
 void print_notes(const Program& p);
 
-// From here on the first SIGINT or SIGTERM (Ctrl-C) is only kept; a second one ends the process at once.
+// From here on the first SIGINT or SIGTERM (Ctrl-C) is only recorded; a second one ends the process at once.
 void catch_signals();
 int caught_signal();  // 0: none
 void forget_signal();
@@ -38,8 +38,8 @@ bool wait_for_input(int descriptor);  // false: a signal came first
 std::string human_bytes(double n);
 double peak_rss_bytes();
 std::size_t physical_memory();             // bytes this machine has
-std::string cpu_name();                    // as the system says it
+std::string cpu_name();                    // as the system reports it
 double now();                              // seconds
-void write_stdout(std::string_view text);  // Error when it cannot be written (a full disk)
+void write_stdout(std::string_view text);  // throws Error if it cannot be written (a full disk)
 
 }  // namespace lc::tool

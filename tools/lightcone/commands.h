@@ -1,4 +1,4 @@
-// What each subcommand is told, and the function that does it.
+// The options of each subcommand, and the function that runs it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lc::tool {
 
-// A model that speaks, and how.
+// The options of a command that generates text.
 struct SpeakOptions {
   std::string model, tokenizer;
   int max_tokens = 256, threads = 0;
@@ -29,12 +29,12 @@ struct GenerateOptions : SpeakOptions {
   std::vector<std::string> prompt;  // its words
   std::string profile;
 };
-// The exit code: 0, or 128 and the signal that stopped it.
+// Returns the exit code: 0, or 128 and the signal that stopped it.
 int generate(const GenerateOptions& o);
 
 struct ChatCommand : SpeakOptions {
-  std::string system, chat_template;   // a file in place of the model's
-  std::vector<std::string> variables;  // of the template: NAME=VALUE
+  std::string system, chat_template;   // a file instead of the model's
+  std::vector<std::string> variables;  // variables of the template: NAME=VALUE
 };
 int chat(const ChatCommand& o);
 
@@ -81,22 +81,22 @@ struct BenchOptions {
 void bench(const BenchOptions& o);
 
 struct TuneCommand {
-  std::string out;  // a file instead of the profile that is kept
+  std::string out;  // a file instead of the stored profile
   int threads = 0;
-  bool once = false;  // where there is a profile already, or none can be kept, say nothing
+  bool once = false;  // if a profile exists already, or none can be stored, do nothing and print nothing
 };
 void tune(const TuneCommand& o);
 
 struct TrainOptions {
   std::string config;   // "": the story model's
-  std::string output;   // a folder in place of the configuration's
+  std::string output;   // a folder instead of the configuration's
   std::string example;  // print this one and do nothing else
   int threads = 0;
   DeviceChoice device;
   bool resume = false, overwrite = false, checked = false;
-  bool plan = false;  // say what is known beforehand, and no more
+  bool plan = false;  // print what is known before training, and stop
 };
-// The exit code: 0, or 128 and the signal that stopped it.
+// Returns the exit code: 0, or 128 and the signal that stopped it.
 int train(const TrainOptions& o);
 
 struct PredictOptions {

@@ -1,4 +1,4 @@
-// The device that a command's model runs on: what --device says.
+// The device on which a command's model runs, as --device selects it.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,18 @@ namespace lc::tool {
 
 struct DeviceChoice {
   std::string api = "cpu";  // or "cuda", "opencl", "metal"
-  int index = 0;            // of those that `lightcone devices` lists
+  int index = 0;            // index in the list of `lightcone devices`
   bool is_cpu() const { return api == "cpu"; }
 };
 
-// "cuda" or "cuda:1". What is wrong with the words; "" where they are right.
+// Parses "cuda" or "cuda:1". Returns the error as a sentence, or "".
 std::string read_device(const std::string& words, DeviceChoice& choice);
 
-// Opened; null: the CPU. `cache` is that of CudaOptions and OpenClOptions.
+// Opens the device; null: the CPU. `cache` is the one of CudaOptions and OpenClOptions.
 std::shared_ptr<backends::gpu::GpuDevice> open_device(const DeviceChoice& choice, const std::string& cache = "");
 
-// generic() and that device's compiler. What a GPU has no numbers for (f64 on Metal) the CPU computes; notes say so.
+// Returns generic() and the device's compiler. The CPU computes types that a GPU lacks (f64 on Metal), and notes report
+// it.
 Compiler compiler_for(const std::shared_ptr<backends::gpu::GpuDevice>& device, const CpuOptions& options);
 
 }  // namespace lc::tool

@@ -1,4 +1,4 @@
-// lightcone devices: what this machine has to run models on, and why the rest is not there.
+// lightcone devices: the devices of this machine that can run models, and why the others cannot.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -24,10 +24,10 @@ using Json = nlohmann::ordered_json;
 
 struct Found {
   backends::gpu::Limits limits;
-  std::string unusable;  // why; "" where it can be used
+  std::string unusable;  // the reason; "" if it can be used
 };
 
-// A device is listed by its driver alone; it compiles kernels by NVRTC.
+// Lists devices by the driver alone. They are unusable without NVRTC, which compiles kernels.
 std::vector<Found> cuda_devices() {
   std::string unusable;
   std::vector<Found> all;
@@ -44,7 +44,7 @@ std::vector<Found> opencl_devices() {
   std::vector<Found> all;
   for (backends::opencl::DeviceInfo& d : backends::opencl::devices())
     all.push_back({std::move(d.limits), std::move(d.unusable)});
-  if (all.empty()) backends::opencl::open_device();  // which says what is missing
+  if (all.empty()) backends::opencl::open_device();  // throws Error with the missing part
   return all;
 }
 
@@ -67,7 +67,7 @@ Json cpu_row() {
   return j;
 }
 
-// Names are the driver's words, and go to a terminal.
+// Names are the driver's text and go to a terminal, so they are made printable.
 Json gpu_row(const std::string& device, const Found& f) {
   const backends::gpu::Limits& l = f.limits;
   Json j{{"device", device},
@@ -87,7 +87,7 @@ std::string bytes(const Json& n) { return human_bytes(n.get<double>()); }
 
 std::string shortened(const std::string& s) { return s.size() <= 48 ? s : s.substr(0, 45) + "..."; }
 
-// For people, who want one line; JSON has every word.
+// Returns the line for people; JSON has all details.
 std::string line(const Json& j) {
   std::string s = str_cat(j["name"].get<std::string>(), ", ");
   if (j.contains("cores")) {

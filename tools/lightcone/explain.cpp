@@ -41,7 +41,7 @@ nlohmann::ordered_json explain(const std::string& title, const Program& p, Conte
   return {};
 }
 
-// Whole or not at all; what is no file, such as /dev/stdout or a pipe, as it comes.
+// Writes a regular file as a whole or not at all; writes to anything else, such as /dev/stdout or a pipe, directly.
 void write_file(const std::string& path, const std::string& text) {
   std::error_code none;
   if (const auto there = std::filesystem::status(path, none); !exists(there) || is_regular_file(there)) {

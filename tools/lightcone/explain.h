@@ -1,4 +1,4 @@
-// What profiles say, for the commands that run something.
+// Profiles, for the commands that run something.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ namespace lc::tool {
 
 struct ExplainOptions {
   bool on = false;
-  std::string source;  // a kernel whose C text is wanted
-  std::string trace;   // a file
+  std::string source;  // name of a kernel: print its C text
+  std::string trace;   // file of a trace
   bool wanted() const { return on || !source.empty() || !trace.empty(); }
 };
 
-// The CPU's limits, measured now; of GPUs nothing is known so far.
+// Measures the CPU's limits now; of GPUs no limits are known so far.
 MachineLimits measure_limits(int threads, const DeviceChoice& device);
 
-// Runs `step` a few times under the profiler; prints what was found, or returns it for a JSON report.
+// Runs `step` a few times under the profiler. Prints the profile, or returns it for a JSON report.
 nlohmann::ordered_json explain(const std::string& title, const Program& p, Context& c, const MachineLimits& limits,
                                const std::function<void()>& step, const ExplainOptions& o, bool json);
 

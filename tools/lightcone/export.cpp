@@ -23,7 +23,7 @@ bool is_vision(const std::string& name) {
   return std::ranges::find(all, name) != all.end();
 }
 
-// Pictures to logits or, for training, the loss of a batch and one step of gradient descent.
+// Builds a network from pictures to logits or, for training, the loss of a batch and one step of gradient descent.
 Graph vision_graph(const ExportOptions& o) {
   Graph g;
   nn::Model<VisionModel> net(g, vision_model(o.model));
@@ -42,7 +42,8 @@ Graph vision_graph(const ExportOptions& o) {
 }
 
 Graph language_graph(const ExportOptions& o) {
-  if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);  // says which names there are
+  // vision_model() throws Error, with the known names, for any other name.
+  if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);
   if (o.train)
     throw Error("export", "--train is for the networks of pictures; a language model is exported as it generates");
   Graph written;
@@ -54,7 +55,7 @@ Graph language_graph(const ExportOptions& o) {
   return written;
 }
 
-// The graph's symbolic extents with the numbers that were given: all of them, where they may not stay open.
+// Returns numbers for the graph's symbolic extents, which must be all of them unless extents may stay open.
 Bindings bindings(const ExportOptions& o, const Graph& g) {
   Bindings b;
   for (const std::string& each : o.sizes) {
@@ -78,7 +79,7 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
   return b;
 }
 
-// What the arguments of @main are: a line each, for the program that runs it.
+// Returns a line for each argument of @main, for the program that runs it.
 std::string table_of_arguments(const StableHloExport& e) {
   std::string s = "# argument kind type name result\n";
   for (std::size_t k = 0; k < e.arguments.size(); ++k) {
@@ -100,8 +101,8 @@ std::string table_of_arguments(const StableHloExport& e) {
   return s;
 }
 
-// How often each operation is there: as the graph was written, and when generic() has been over it. Entry: in @main
-// itself; total: with loops and reducers.
+// Returns how often each operation occurs: in the graph as written, and after generic(). Entry: in @main itself; total:
+// including loops and reducers.
 std::string table_of_instructions(const ExportOptions& o, const stablehlo::Instructions& written,
                                   const stablehlo::Instructions& after) {
   std::map<std::string, std::pair<stablehlo::Instructions::Count, stablehlo::Instructions::Count>> rows;

@@ -15,7 +15,7 @@
 namespace lc::tool {
 namespace {
 
-// What a text begins with. Some models mark the end of every text they encode: here it goes on.
+// Returns the tokens of the prompt. Some models mark the end of every text that they encode; here the text continues.
 std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   const Tokenizer& t = m.tokenizer();
   std::vector<int> ids = t.encode(prompt);
@@ -27,7 +27,7 @@ std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
   return ids;
 }
 
-// The words as they stand, or what the standard input holds; the last line end of that is no part of a prompt.
+// Returns the words, or the standard input for "-", without its last line end.
 std::string read_prompt(const std::vector<std::string>& words) {
   std::string prompt;
   for (const std::string& w : words) prompt += (&w == &words.front() ? "" : " ") + w;

@@ -1,4 +1,4 @@
-// lightcone inspect: what a checkpoint holds, and what running it will need, before it runs.
+// lightcone inspect: the contents of a checkpoint, and what running it will need, before it runs.
 #include <cstdio>
 #include <map>
 
@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLongest = 1000;    // of one value, in bytes
-constexpr std::size_t kMostValues = 200;  // that people are shown of the metadata; --json has them all
+constexpr std::size_t kLongest = 1000;    // bytes of one value that are shown
+constexpr std::size_t kMostValues = 200;  // metadata entries that are printed; --json has all of them
 
 Json describe(const Weights& w, const InspectOptions& o) {
   Json j{{"file", w.path()}, {"format", w.format()}, {"tensors", w.tensors().size()}, {"bytes", w.bytes()}};
@@ -39,7 +39,7 @@ Json describe(const Weights& w, const InspectOptions& o) {
   return j;
 }
 
-// Figures of a model of the Llama family, or why it is not one.
+// Adds figures of a model of the Llama family, or the reason why it is not one.
 void describe_model(const Weights& w, const InspectOptions& o, Json& j) {
   try {
     const Llama m = Llama::load(w, {.context = o.context, .kv_cache = o.kv_cache, .load_weights = false});
@@ -57,7 +57,7 @@ void describe_model(const Weights& w, const InspectOptions& o, Json& j) {
                   {"tokenizer", m.has_tokenizer()},
                   {"chat_template", !m.chat_template().text.empty()}};
     const MemoryPlan& p = m.program().plan();
-    j["needs"] = {{"weights", p.input_bytes + p.prepared_bytes},  // as they lie in memory: packed ones are packed
+    j["needs"] = {{"weights", p.input_bytes + p.prepared_bytes},  // packed, if they are packed in memory
                   {"unpacked_at_load", m.converted_bytes()},
                   {"kv_cache", p.state_bytes},
                   {"kv_cache_type", name(o.kv_cache)},
@@ -115,7 +115,7 @@ void inspect(const InspectOptions& o) {
   const Weights w = open_model(o.model);
   Json j = describe(w, o);
   describe_model(w, o, j);
-  // every character beyond ASCII as an escape: a script reads the same text, and a terminal obeys none of it
+  // characters beyond ASCII are escaped, so a script reads the same text, and a terminal obeys none of it
   if (o.json) write_stdout(j.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
   else print(j);
 }

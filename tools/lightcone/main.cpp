@@ -1,4 +1,4 @@
-// The command `lightcone`: what may be written behind it. No other file knows the parser, which takes long to compile.
+// The command `lightcone`: its command line. No other file includes the parser, which takes long to compile.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,12 +26,12 @@
 namespace lc::tool {
 namespace {
 
-// One sentence on the standard error. It may quote a file or an argument, and goes to a terminal.
+// Prints one sentence on the standard error. It is made printable, because it may quote a file or an argument.
 void complain(const char* what, const char* more = "") {
   std::fprintf(stderr, "lightcone: %s%s\n", printable(what, 2000).c_str(), more);
 }
 
-// More threads than cores only wait for each other, and each wants memory of its own.
+// Adds --threads. More threads than cores only wait for each other, and each needs memory of its own.
 void add_threads(CLI::App& command, int& threads) {
   const int cores = backends::cpu::available_cores(), most = 4 * cores;
   command.add_option("--threads", threads, str_cat("0: all cores (", cores, " here); at most 4 for each, ", most))
@@ -63,7 +63,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   return all;
 }
 
-// An option that takes one of a few words, in capitals or not.
+// Makes an option take one of a few words, in any case.
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
   return option->transform(CLI::Validator(
       [words](std::string& given) -> std::string {
@@ -110,14 +110,14 @@ void add_explain(CLI::App& c, ExplainOptions& o) {
       ->type_name("FILE");
 }
 
-// The parser lets -1 wrap around and cuts what is too large.
+// Checks a whole number, because the parser lets -1 wrap around and truncates larger numbers.
 std::string whole_number(const std::string& given) {
   std::uint64_t n = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
   return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
 }
 
-// An option that is a real number; the parser would ask the C locale.
+// Adds an option that is a real number. The parser itself would use the C locale.
 template <class T>
 CLI::Option* add_real(CLI::App& c, const char* flag, T& value, const std::string& help) {
   const auto set = [&value](const CLI::results_t& given) {
@@ -128,7 +128,7 @@ CLI::Option* add_real(CLI::App& c, const char* flag, T& value, const std::string
   return c.add_option(flag, set, help, true, [&value] { return str_cat(value); })->expected(1)->type_size(1);
 }
 
-// What generate and chat have in common.
+// Adds the options that generate and chat share.
 void add_speaking(CLI::App& c, SpeakOptions& o) {
   c.add_option("--tokenizer", o.tokenizer, "when the checkpoint has none beside it")->type_name("FILE");
   add_real(c, "-t,--temperature", o.sampler.temperature, "0: greedy; higher: bolder; 0 or more")
@@ -403,7 +403,7 @@ std::vector<std::string> commands_of(CLI::App& app) {
   return names;
 }
 
-// What is said of words that nobody knows what to do with.
+// Returns the message for words that no option or command takes.
 std::string not_expected(CLI::App& app) {
   const CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
   std::vector<std::string> options, rest;
@@ -411,7 +411,7 @@ std::string not_expected(CLI::App& app) {
     for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
   const std::string of = command == &app ? "" : " of " + command->get_name();
   std::vector<std::string> words = command->remaining();
-  if (words.empty()) words = app.remaining();  // what stood behind a --
+  if (words.empty()) words = app.remaining();  // words after a --
   for (const std::string& word : words) {
     if (word == "--") continue;
     if (word.starts_with("-"))
@@ -423,7 +423,7 @@ std::string not_expected(CLI::App& app) {
   return rest.empty() ? "" : str_cat(command->get_name(), " does not take '", joined(rest, " "), "'");
 }
 
-// Help and the version go to the standard output; a mistake is a sentence like any other.
+// Prints help and the version on the standard output, and mistakes as one sentence.
 int said(CLI::App& app, const CLI::ParseError& e) try {
   std::ostringstream out, words;
   if (app.exit(e, out, words) == 0) {
@@ -440,7 +440,7 @@ int said(CLI::App& app, const CLI::ParseError& e) try {
   return 1;
 }
 
-// Everything that needs memory happens in here.
+// Runs the program. Everything that allocates memory is inside of it.
 int run(int argc, char** argv) {
   CLI::App app(
       "Lightcone: deep learning on twelve primitive operations.\n\n"
@@ -486,8 +486,8 @@ int run(int argc, char** argv) {
 }  // namespace lc::tool
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the process's limit is an Error of whoever writes it
-  // where the standard input is closed, the next file that is opened would be taken for it
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the process's limit is then an Error of its writer
+  // if the standard input is closed, the next file that is opened would take its place
   if (::fcntl(STDIN_FILENO, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return 1;
   try {
     return lc::tool::run(argc, argv);

@@ -1,4 +1,4 @@
-// lightcone predict: what a model that `lightcone train` made says of rows, pictures and arrays.
+// lightcone predict: the predictions of a model of `lightcone train` for rows, pictures and arrays.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -30,20 +30,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a sample is from: a picture's file, or a row of a table or an array.
+// The origin of a sample: a picture's file, or a row of a table or an array.
 struct Source {
   std::string input;
   std::optional<i64> row;  // from 0
 };
 using Take = std::function<void(const Array& sample, Source)>;
 
-// Samples of files, as the network's inputs were before they were prepared.
+// Samples of files, as the network's inputs were before their preparation.
 class Inputs {
  public:
   Inputs(const ModelDescription& d, const std::vector<std::string>& paths) : d_(d) {
     for (const std::string& path : paths) add(path);
   }
-  // The most samples that it pays to compute at once.
+  // Returns the number of samples to compute at once.
   i64 batch() const { return arrays_ || d_.data.rows() ? 64 : std::clamp<i64>(std::ssize(files_), 1, 8); }
   void each(const Take& take) const {
     for (const std::string& path : files_) {
@@ -99,7 +99,7 @@ class Inputs {
       note(path,
            str_cat(t.left_out, t.left_out == 1 ? " row" : " rows", " with missing cells left out, as in training"));
   }
-  // The first axis counts samples; [height, width, channels] stands for [channels, height, width].
+  // Reads an array. The first axis counts samples; [height, width, channels] is taken as [channels, height, width].
   void array(const std::string& path, const Take& take) const {
     const Array a = as_inputs(ending(path) == ".npy" ? read_npy(path, kOwnFiles) : read_idx(path, kOwnFiles));
     const std::vector<i64>& shape = d_.data.shape;
@@ -120,7 +120,7 @@ class Inputs {
       take(one, {path, k});
     }
   }
-  // As large as those of the training: where these were never resized, as much of the middle as there is.
+  // Reads a picture at the size of the training. If training pictures were not resized, crops the middle.
   Array picture(const std::string& path) const {
     const std::vector<i64>& shape = d_.data.shape;
     const i64 channels = channels_of(d_.data), height = shape[shape.size() - 2], width = shape.back();
@@ -135,7 +135,7 @@ class Inputs {
     a.shape = shape;
     return a;
   }
-  // PIL's convert("L"): ITU-R 601-2 luma.
+  // Converts to grey as PIL's convert("L"): ITU-R 601-2 luma.
   static Array grey(const Array& rgb) {
     Array out = Array::zeros(DType::U8, {rgb.shape[1], rgb.shape[2]});
     const auto from = rgb.values<std::uint8_t>();
@@ -150,10 +150,10 @@ class Inputs {
 
   const ModelDescription& d_;
   std::vector<std::string> files_;
-  bool arrays_ = false;  // are some of the files
+  bool arrays_ = false;  // some of the files are arrays
 };
 
-// The network with its weights, for so many samples at once.
+// The network with its weights, for a batch of samples.
 class Network {
  public:
   Network(const ModelDescription& d, const Weights& weights, i64 batch, const Compiler& compiler)
@@ -176,13 +176,13 @@ class Network {
     all.insert(all.begin(), batch);
     x_ = Array::zeros(DType::F32, all);
   }
-  // True where the batch is full.
+  // Adds a sample; returns true if the batch is full.
   bool add(const Array& sample) {
     std::byte* to = x_.bytes.data() + static_cast<std::size_t>(count_) * x_.row_bytes();
     prepared_->apply(sample.bytes.data(), to, {0, 0, 0});
     return ++count_ == batch_;
   }
-  // What it says of each sample that was added: `outputs` numbers.
+  // Returns `outputs` numbers for each sample that was added.
   std::vector<std::span<const float>> run() {
     context_->set("x", x_).run();
     values_ = context_->get("out");
@@ -203,7 +203,7 @@ class Network {
   std::vector<float> values_;
 };
 
-// Answers as text, CSV or JSON.
+// Writes answers as text, CSV or JSON.
 class Answers {
  public:
   Answers(const ModelDescription& d, const PredictOptions& o)
@@ -234,7 +234,7 @@ class Answers {
     for (const char c : s) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
     return quoted + '"';
   }
-  static std::string digits(double v) { return formatted("%.9g", v); }  // every float has its own
+  static std::string digits(double v) { return formatted("%.9g", v); }  // enough digits to distinguish all floats
   std::string begin(const Source& from) const {
     if (o_.format == "csv") return str_cat(cell(from.input), ",", from.row ? std::to_string(*from.row) : "", ",");
     if (o_.format == "json")
@@ -270,7 +270,7 @@ class Answers {
   std::string text_;
 };
 
-// A folder that `lightcone train` wrote stands for its best parameters.
+// Returns the parameters' file: for a folder of `lightcone train`, its best parameters.
 std::string file_of(const std::string& model) {
   const fs::path best = fs::path(model) / "best.safetensors";
   std::error_code none;

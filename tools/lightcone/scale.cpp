@@ -9,7 +9,7 @@
 namespace lc::tool {
 namespace {
 
-// Elementwise operations and nothing else: one reader each, so that only a limit ends a kernel.
+// Elementwise operations only, each with one reader, so that only a limit ends a kernel.
 Graph chain(std::size_t nodes) {
   Graph g;
   const Tensor x = g.input("x", {64, 64});
@@ -28,7 +28,7 @@ Graph chain(std::size_t nodes) {
   return g;
 }
 
-// The same with reductions, and a shape that changes: rows of 16 to 256 elements.
+// The same with reductions and a changing shape: rows of 16 to 256 elements.
 Graph rows(std::size_t nodes) {
   Graph g;
   Tensor t = g.input("x", {4096});
@@ -62,7 +62,7 @@ Graph states(std::size_t nodes) {
   return g;
 }
 
-// matmul, layer norm, GELU and a residual, again and again.
+// Repeats matmul, layer norm, GELU and a residual.
 Graph blocks(std::size_t nodes) {
   Graph g;
   Tensor t = g.input("x", {32, 64});
@@ -91,7 +91,7 @@ Graph llama_layers(int layers) {
   });
 }
 
-// A Llama of as many layers as it takes.
+// A Llama with as many layers as the nodes require.
 Graph llama(std::size_t nodes) {
   const std::size_t one = llama_layers(1).size(), two = llama_layers(2).size();
   return llama_layers(static_cast<int>(1 + (nodes - std::min(nodes, one)) / (two - one)));

@@ -56,7 +56,7 @@ void Stream::add(std::string_view bytes) {
   std::size_t whole = 0;
   while (whole < held_.size()) {
     const std::size_t n = utf8_length(held_, whole);
-    if (n == 0 && held_.size() - whole < 4) break;  // may become a character yet
+    if (n == 0 && held_.size() - whole < 4) break;  // may become a character with more bytes
     whole += n == 0 ? 1 : n;
   }
   write(held_.substr(0, whole));
@@ -72,8 +72,8 @@ void Stream::write(const std::string& text) const { write_stdout(terminal_ ? for
 
 namespace {
 
-// Bytes in memory of the files this process has mapped, but for the model's: the program, which may hold a model
-// itself, libraries and compiled kernels.
+// Returns the resident bytes of the files mapped by this process except the model's: the program, which may contain a
+// model, libraries and compiled kernels.
 double program_bytes(const std::string& model) {
   std::error_code none;
   const std::string weights = std::filesystem::canonical(model, none).string();
@@ -82,7 +82,7 @@ double program_bytes(const std::string& model) {
   bool counts = false;
   for (std::string line; std::getline(maps, line);) {
     if (line.starts_with("Rss:") && counts) all += 1024 * static_cast<double>(std::atoll(line.c_str() + 4));
-    if (line.empty() || line[0] < '0' || (line[0] > '9' && line[0] < 'a')) continue;  // no new mapping
+    if (line.empty() || line[0] < '0' || (line[0] > '9' && line[0] < 'a')) continue;  // not the first line of a mapping
     const std::size_t path = line.find('/');
     counts = path != line.npos && (weights.empty() || !std::string_view(line).substr(path).starts_with(weights));
   }
@@ -99,7 +99,7 @@ void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_
                                t.prompt > 0 ? static_cast<double>(t.prompt_tokens) / t.prompt : 0, t.decoded, rate);
   if (o.device.is_cpu()) {
     const double limit = backends::cpu::read_bandwidth(*backends::cpu::threads(o.threads));
-    // every weight but the embedding table is read for each token; a tied table is read as the head
+    // each token reads every weight but the embedding table; a tied table is read as the head
     const double per_token = static_cast<double>(m.bytes_per_token());
     line += formatted(", %.0f %% of %.1f GB/s | peak %s, plan %s, program%s and libraries %s",
                       100 * rate * per_token / limit, limit / 1e9, human_bytes(rss).c_str(), planned.c_str(),

@@ -1,4 +1,4 @@
-// What the commands share that let a model speak.
+// Functions of the commands that generate text.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace lc::tool {
 
-// With its progress shown; Error that names --tokenizer where it has none.
+// Loads the model and shows progress. Throws Error, which names --tokenizer, if the model has none.
 Llama load_model(const SpeakOptions& o);
-SamplerOptions seeded(const SpeakOptions& o);  // with a seed of chance where none was given
-// A sentence on the standard error.
+SamplerOptions seeded(const SpeakOptions& o);  // with a random seed if none was given
+// Prints a sentence on the standard error.
 void note(const std::string& what);
 
-// Prints text as it comes, holding back the bytes of a character that is not complete. What a model says goes into a
-// file or a pipe as it is; a terminal gets no control characters from it.
+// Prints text as it comes, and holds back the bytes of an incomplete character. Files and pipes get the model's bytes
+// as they are; a terminal gets no control characters.
 class Stream {
  public:
   Stream();
@@ -34,8 +34,7 @@ struct Timing {
   double prompt = 0, decode = 0;
   std::size_t prompt_tokens = 0, decoded = 0;
 };
-// One line: speed, on the CPU how near the memory's limit, and memory used: what the plan said, and what is no part of
-// it.
+// Prints one line: the speed, on the CPU relative to the memory's limit, and the memory used: the plan's, and the rest.
 void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed);
 
 }  // namespace lc::tool

@@ -7,7 +7,7 @@
 namespace lc::tool {
 namespace {
 
-// Letters to insert, remove, replace or exchange with the next (optimal string alignment distance).
+// Returns how many letters to insert, remove, replace or exchange with the next (optimal string alignment distance).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -26,7 +26,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string meant(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongest = 64;  // a longer word is no slip of the finger
+  constexpr std::size_t kLongest = 64;  // a longer word is no typing mistake
   if (word.size() < 2 || word.size() > kLongest) return "";
   std::string best;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;

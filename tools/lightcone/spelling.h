@@ -1,4 +1,4 @@
-// What somebody probably meant to write.
+// Guesses at misspelt words.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace lc::tool {
 
-// The one of `known` that `word` looks like: some letters missing, wrong or exchanged, or its beginning. "": none does.
+// Returns the word of `known` that `word` resembles: with letters missing, wrong or exchanged, or its beginning; else
+// "".
 std::string meant(std::string_view word, const std::vector<std::string>& known);
-// "; did you mean NAME?", or "" where none looks like it.
+// Returns "; did you mean NAME?", or "" if no known word resembles it.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace lc::tool

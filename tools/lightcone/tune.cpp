@@ -1,4 +1,4 @@
-// lightcone tune: measures this machine and keeps what generated loops run best with.
+// lightcone tune: measures this machine, and keeps the settings with which generated loops run best.
 #include "lightcone/backends/cpu/tune.h"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ void tune(const TuneCommand& o) {
   const bool kept = o.out.empty() && backends::cpu::keep_profile(found);
   if (!o.out.empty()) write_file(o.out, str(found));
   if (!o.once) write_stdout(str(found));
-  if (o.once && !kept) return;  // nobody asked, and nothing came of it
+  if (o.once && !kept) return;  // there is nothing to report
   const std::string took = formatted("%.1f", now() - begin);
   std::fprintf(stderr, "lightcone: measured this machine in %s s%s\n", took.c_str(),
                !o.out.empty() ? ""

@@ -37,7 +37,7 @@ void give(const ViewOptions& o, const Stages& stages, const Program& p) {
   std::fprintf(stderr, "%s\n%s", o.out.c_str(), report(p.log()).c_str());
 }
 
-// A configuration of `lightcone train`: one step.
+// Shows one step of a configuration of `lightcone train`.
 void view_training(const ViewOptions& o) {
   TrainConfig config = read_train_config(o.model);
   const std::optional<Pretrained> first = Pretrained::of(config);

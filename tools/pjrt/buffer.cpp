@@ -8,7 +8,7 @@
 namespace lc::backends::pjrt::api {
 namespace {
 
-// Of complex numbers the type of the two parts that lie beside each other.
+// Returns the element type; for complex numbers the type of their two adjacent parts.
 std::optional<DType> part_of(BufferType t) {
   return t == BufferType::C64 ? DType::F32 : t == BufferType::C128 ? DType::F64 : dtype_of(t);
 }
@@ -40,7 +40,7 @@ std::vector<std::int64_t> row_major(const ArrayType& t) {
   return strides;
 }
 
-// Element by element, between any strides; whole rows where both are dense.
+// Copies element by element between any strides, and whole rows if both are dense.
 void copy_strided(std::byte* to, const std::int64_t* to_strides, const std::byte* from,
                   const std::int64_t* from_strides, const ArrayType& t, std::size_t axis = 0) {
   if (axis == t.dims.size()) {
@@ -56,7 +56,7 @@ void copy_strided(std::byte* to, const std::int64_t* to_strides, const std::byte
     copy_strided(to + i * to_strides[axis], to_strides, from + i * from_strides[axis], from_strides, t, axis + 1);
 }
 
-// The strides that a layout asks for.
+// Returns the strides of a layout.
 std::vector<std::int64_t> strides_of(const Layout* layout, const ArrayType& t) {
   std::vector<std::int64_t> strides = row_major(t);
   const std::size_t rank = t.dims.size();

@@ -82,7 +82,7 @@ void topology_version(TopologyPlatformVersion& args) { say(args, kVersion); }
 void topology_devices(TopologyDeviceDescriptions& args) { args.list = machine().descriptions, args.count = 1; }
 void topology_attributes(TopologyAttributes& args) { args.list = nullptr, args.count = 0; }
 
-// The topology of a client is nobody's to destroy.
+// Destroys a topology, except the client's own.
 void destroy_topology(TopologyDestroy& args) {
   if (args.of != &machine().topology) delete args.of;
 }

@@ -1,5 +1,5 @@
-// What stands behind the handles of lightcone_pjrt.so. Everything is done when a call returns, so events are ready from
-// the beginning; and no object points to its client, so objects may be destroyed in any order.
+// The objects of lightcone_pjrt.so's handles. Everything is done when a call returns, so events are ready from the
+// beginning. No object points to its client, so objects may be destroyed in any order.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace lc::backends::pjrt::api {
 
-// What a function of the plugin throws, to become an Error with this code.
+// An exception of a function of the plugin, which becomes an Error with this code.
 class Failure : public std::runtime_error {
  public:
   Failure(ErrorCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
@@ -73,7 +73,7 @@ class Bytes {
  public:
   explicit Bytes(std::size_t size)
       : size_(size), data_(static_cast<std::byte*>(::operator new(size ? size : 1, std::align_val_t(64)))) {}
-  // Of the client, which is told when nobody reads them any more.
+  // Memory of the client, which is notified when it is no longer read.
   Bytes(void* data, std::size_t size, void (*on_delete)(void*, void*), void* user)
       : size_(size), data_(static_cast<std::byte*>(data)), is_own_(false), on_delete_(on_delete), user_(user) {}
   ~Bytes() {
@@ -94,7 +94,7 @@ class Bytes {
   void* user_ = nullptr;
 };
 
-// An array's type, and what follows from it. Invalid for what Lightcone has not.
+// An array's type and the sizes that follow from it. Throws Failure for a type that Lightcone lacks.
 struct ArrayType {
   ArrayType(BufferType type, std::vector<std::int64_t> dims);
   BufferType type;
@@ -109,10 +109,10 @@ struct Buffer {
   const ArrayType type;
   std::vector<std::int64_t> minor_to_major;
 
-  std::shared_ptr<Bytes> bytes() const;  // a Failure when it was deleted
-  std::shared_ptr<Bytes> release();      // deletes it; what it held, or null
+  std::shared_ptr<Bytes> bytes() const;  // throws Failure if it was deleted
+  std::shared_ptr<Bytes> release();      // deletes it; returns its memory, or null
   bool is_deleted() const;
-  void hold();  // for somebody who has the address of its bytes
+  void hold();  // for a caller that has the address of its bytes
   void let_go();
 
  private:
@@ -129,10 +129,10 @@ struct Compiled {
   std::vector<std::string> inputs, outputs;
   std::vector<ArrayType> arguments, results;
   std::vector<int> takes_memory_of;  // by result: the argument that is donated to it, or -1
-  bool passes_inputs_on = false;     // a result is an argument as it is
+  bool passes_inputs_on = false;     // a result is an unchanged argument
 
   std::mutex mutex;
-  std::vector<std::unique_ptr<lc::Context>> idle;  // runs side by side have one each
+  std::vector<std::unique_ptr<lc::Context>> idle;  // concurrent runs have one each
 };
 
 struct Executable {
@@ -147,7 +147,7 @@ struct Executable {
 };
 struct LoadedExecutable {
   explicit LoadedExecutable(std::shared_ptr<Compiled> c) : compiled_(std::move(c)) {}
-  std::shared_ptr<Compiled> compiled() const;  // a Failure when it was deleted
+  std::shared_ptr<Compiled> compiled() const;  // throws Failure if it was deleted
   void release();
   bool is_deleted() const;
 
@@ -158,14 +158,14 @@ struct LoadedExecutable {
 
 // ---- functions ----------------------------------------------------------------------------------
 
-// The table of GetPjrtApi(); each file adds its functions.
+// The table of GetPjrtApi(). Each file adds its functions.
 void add_client_functions(Api& table);
 void add_buffer_functions(Api& table);
 void add_program_functions(Api& table);
 
 Error* make_error(ErrorCode code, std::string_view message) noexcept;
 
-// What a function throws becomes what it returns.
+// Runs a function and returns its exception as an Error.
 template <class F>
 Error* guarded(const F& body) noexcept {
   try {
@@ -191,14 +191,14 @@ void check_size(const Args* args) {
                     args ? args->head.size : 0, " bytes, fewer than the ", known_size<Args>(), " of version 0.58"));
 }
 
-// A structure that another one points at must be as large as what is read of it.
+// Checks that a structure, to which another one points, is as large as the fields that are read.
 template <class Part>
 void check_part(const Part* part, std::size_t known, std::string_view what) {
   if (part->head.size < known)
     invalid(str_cat(what, " has ", part->head.size, " bytes, fewer than the ", known, " of version 0.58"));
 }
 
-// A function of the table from one that takes its arguments by reference, and may throw.
+// Adds a function of the table that calls `Body`, which takes its arguments by reference and may throw.
 template <class Args, void (*Body)(Args&)>
 void add(Api& table) {
   constexpr Error* (*kFunction)(Args*) = [](Args* args) {
@@ -211,7 +211,7 @@ void add(Api& table) {
   };
   table.functions[static_cast<int>(Args::function)] = reinterpret_cast<AnyFunction>(kFunction);
 }
-// One that destroys an object, or nothing.
+// Adds a function that destroys an object, if there is one.
 template <class Args>
 void add_destroy(Api& table) {
   constexpr Error* (*kFunction)(Args*) = [](Args* args) {
@@ -223,7 +223,7 @@ void add_destroy(Api& table) {
   table.functions[static_cast<int>(Args::function)] = reinterpret_cast<AnyFunction>(kFunction);
 }
 
-// Ready from the beginning.
+// Returns an event that is ready.
 inline Event* done() { return new Event; }
 
 }  // namespace lc::backends::pjrt::api

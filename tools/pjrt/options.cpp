@@ -7,7 +7,7 @@
 namespace lc::backends::pjrt::api {
 namespace {
 
-// Fields of a message in the wire format of protocol buffers.
+// Reads the fields of a message in the wire format of protocol buffers.
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : rest_(bytes) {}

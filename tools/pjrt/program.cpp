@@ -1,4 +1,4 @@
-// Programs: StableHLO, as text or bytecode, compiled by generic() and cpu(), and their runs.
+// Programs: StableHLO as text or bytecode, compiled by generic() and cpu(), and their runs.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -28,7 +28,8 @@ std::string fingerprint_of(std::string_view text) {
   return hex;
 }
 
-// The reader's sentence says where and why; what it lists as not supported is no mistake of the caller's.
+// Reads a module. The reader's message has the place and the reason; features that are not supported are no error of
+// the caller.
 StableHloProgram read(const stablehlo::Module& module) {
   try {
     return read_stablehlo(module);
@@ -45,7 +46,8 @@ stablehlo::Module parse(std::string_view text) {
   }
 }
 
-// Complex numbers are arrays of their parts in a graph, with a last axis of two, and lie in memory the same way.
+// Returns the type of an argument or result. A graph has complex numbers as arrays of their parts, with a last axis of
+// two and the same layout in memory.
 ArrayType type_of(const TensorType& t, bool is_complex) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : t.shape) dims.push_back(d.eval({}));
@@ -54,7 +56,7 @@ ArrayType type_of(const TensorType& t, bool is_complex) {
   return {t.dtype == DType::F64 ? BufferType::C128 : BufferType::C64, std::move(dims)};
 }
 
-// What the program takes and gives, in the order of @main's arguments and results.
+// Lists the program's inputs and outputs, in the order of @main's arguments and results.
 void describe(const StableHloProgram& p, Compiled& c) {
   std::map<std::string_view, TensorType> inputs, outputs;
   for (NodeId id = 0; id < p.graph.size(); ++id)
@@ -105,7 +107,7 @@ void compile(ClientCompile& args) {
 
 // ---- runs ---------------------------------------------------------------------------------------
 
-// A context that nobody else uses meanwhile; one that an Error came out of is not used again.
+// A context that no other run uses meanwhile. It is not reused if a run threw Error.
 class Borrowed {
  public:
   explicit Borrowed(Compiled& c) : c_(c) {
@@ -144,7 +146,7 @@ void check_arguments(const LoadedExecutableExecute& args, const Compiled& c) {
   }
 }
 
-// By result: the argument whose memory this run gives to it, or -1.
+// Returns, by result, the argument whose memory this run donates to it, or -1.
 std::vector<int> donated(const LoadedExecutableExecute& args, const Compiled& c) {
   std::vector<int> from = c.takes_memory_of;
   const ExecuteOptions* o = args.options;
@@ -170,14 +172,14 @@ void execute(LoadedExecutableExecute& args) {
     const std::span<const std::byte> value = context.bytes(c->outputs[k]);
     std::shared_ptr<Bytes> bytes;
     if (from[k] >= 0 && !c->passes_inputs_on) bytes = in[static_cast<std::size_t>(from[k])];
-    // One reference is the buffer's, one is in `in` and one is this: nobody else reads it.
+    // The buffer, `in` and this function have a reference each; with three in all, nothing else reads it.
     if (!bytes || !bytes->is_own() || bytes.use_count() != 3) bytes = std::make_shared<Bytes>(value.size());
     if (!value.empty()) std::memcpy(bytes->data(), value.data(), value.size());
     out.push_back(std::make_unique<Buffer>(c->results[k], std::move(bytes)));
   }
   std::unique_ptr<Event> ready(args.done ? done() : nullptr);
   borrowed.give_back();
-  // Nothing goes wrong from here on.
+  // No call below can fail.
   for (const int argument : from)
     if (argument >= 0) args.arguments[0][argument]->release();
   for (std::size_t k = 0; k < out.size(); ++k) args.results[0][k] = out[k].release();
@@ -188,7 +190,7 @@ void execute(LoadedExecutableExecute& args) {
 
 void get_executable(LoadedExecutableGetExecutable& args) { args.value = new Executable(args.of->compiled()); }
 void devices(LoadedExecutableAddressableDevices& args) { args.list = machine().devices, args.count = 1; }
-// A DeviceAssignmentProto: one replica, one computation, on device 0.
+// Returns a DeviceAssignmentProto: one replica, one computation, on device 0.
 void device_assignment(LoadedExecutableGetDeviceAssignment& args) {
   static constexpr char kBytes[] = {0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 0};
   args.bytes = kBytes, args.size = sizeof kBytes;

@@ -1,5 +1,5 @@
-// lightcone_pjrt.so: Lightcone's CPU back end as a PJRT plugin. This file has what the library exports, and errors and
-// events.
+// lightcone_pjrt.so: Lightcone's CPU back end as a PJRT plugin. This file has the library's exported function, errors
+// and events.
 #include <utility>
 
 #include "objects.h"
@@ -7,9 +7,9 @@
 namespace lc::backends::pjrt::api {
 namespace {
 
-Error out_of_memory{ErrorCode::ResourceExhausted, "there is not enough memory"};  // for which there is none to say it
+Error out_of_memory{ErrorCode::ResourceExhausted, "there is not enough memory"};  // no memory is left to allocate it
 
-// These two cannot say that a structure is too small: they leave it alone.
+// Returns true if a structure is large enough. The callers cannot report an error, and leave a smaller one unchanged.
 template <class Args>
 bool is_whole(const Args* args) {
   return args && args->head.size >= known_size<Args>();
@@ -26,7 +26,7 @@ void error_code(ErrorGetCode& args) { args.value = args.of->code; }
 
 void initialise(PluginInitialize&) {}
 void attributes(PluginAttributes& args) {
-  static constexpr std::int64_t kCurrent[] = {1, 13, 0}, kMinimum[] = {0, 9, 0};  // of StableHLO, as text
+  static constexpr std::int64_t kCurrent[] = {1, 13, 0}, kMinimum[] = {0, 9, 0};  // versions of StableHLO, as text
   static const auto kAll = [] {
     std::vector<NamedValue> all;
     const auto start = [&](std::string_view name, ValueKind kind, std::size_t size) -> NamedValue& {

@@ -1,6 +1,5 @@
-// The part of CUDA's driver interface and of NVRTC's that Lightcone calls, written down by ourselves: neither headers
-// nor a toolkit are needed to build. https://docs.nvidia.com/cuda/cuda-driver-api and .../nvrtc say what the calls
-// mean.
+// The part of CUDA's driver interface and of NVRTC that Lightcone calls, as declarations of our own: neither headers
+// nor a toolkit are needed to build. https://docs.nvidia.com/cuda/cuda-driver-api and .../nvrtc document the calls.
 //
 // Both are binary interfaces that only grow. A function whose arguments changed has a new name that ends in _v2, and
 // the old one stays; the names here are those that the libraries export.
@@ -11,7 +10,7 @@
 
 namespace lc::backends::cuda::api {
 
-// What only the driver knows the inside of.
+// Opaque types of the driver.
 struct Context;
 struct Stream;
 struct Event;
@@ -23,10 +22,10 @@ struct GraphNode;
 struct Program;  // NVRTC's
 
 using Device = int;
-using Address = std::uint64_t;     // of the device's memory
+using Address = std::uint64_t;     // an address in device memory
 using Allocation = std::uint64_t;  // memory that has no address yet
 
-// Those that are told apart; the driver has words for all of them.
+// The results that Lightcone distinguishes; the driver has words for all of them.
 enum class Result : int {
   Success = 0,
   InvalidValue = 1,
@@ -72,7 +71,7 @@ enum class GranularityFlags : int { Minimum = 0, Recommended = 1 };
 enum class TensorMapType : int { U8 = 0, U16 = 1 };
 enum class TensorMapInterleave : int { None = 0 };
 enum class TensorMapSwizzle : int { Bytes128 = 3 };
-enum class TensorMapPromotion : int { Bytes256 = 3 };  // of what is read into L2
+enum class TensorMapPromotion : int { Bytes256 = 3 };  // promotion of reads into L2
 enum class TensorMapFill : int { Zeros = 0 };
 
 struct Location {
@@ -80,8 +79,8 @@ struct Location {
   int id = 0;
 };
 struct AllocationProperties {
-  int type = 1;          // stays where it is
-  int handle_types = 0;  // that other processes could import
+  int type = 1;          // pinned: it stays where it is
+  int handle_types = 0;  // for export to other processes
   Location location;
   void* win32_metadata = nullptr;
   struct {
@@ -122,7 +121,7 @@ struct LaunchConfig {  // CUlaunchConfig
 };
 
 // clang-format off
-// Each function: our name, the library's, and its arguments. All give a Result.
+// Each function: our name, the library's, and its arguments. All of them return a Result.
 #define LIGHTCONE_CUDA_FUNCTIONS(F)                                                                                    \
   F(init, "cuInit", unsigned flags)                                                                                    \
   F(driver_version, "cuDriverGetVersion", int* version)                                                                \

@@ -7,7 +7,7 @@
 namespace lc::backends::cuda {
 namespace {
 
-constexpr std::size_t kLines = 12, kCharacters = 2000;  // of what the compiler said
+constexpr std::size_t kLines = 12, kCharacters = 2000;  // limits of the compiler's message in an Error
 
 std::string join(const std::vector<std::string>& names) {
   std::string s;
@@ -15,7 +15,7 @@ std::string join(const std::vector<std::string>& names) {
   return names.size() == 1 ? "the kernel " + s : "the kernels " + s;
 }
 
-// From the first line that says error on: warnings may stand before it.
+// Returns the lines from the first error on: warnings may come before it.
 std::string first_lines(const std::string& log) {
   const std::size_t error = log.find("error"), line = error == std::string::npos ? 0 : log.rfind('\n', error) + 1;
   std::size_t end = line;
@@ -25,7 +25,7 @@ std::string first_lines(const std::string& log) {
   return s.empty() ? "it does not say why" : s;
 }
 
-// NVRTC's program, which is destroyed.
+// Owns a program of NVRTC.
 class Program {
  public:
   Program(const Compiler& compiler, const std::string& text) : api_(compiler.api()) {
@@ -47,7 +47,7 @@ class Program {
     if (api_.log_size(program_, &bytes) != api::CompilerResult::Success || bytes == 0) return "";
     std::string s(bytes, '\0');
     if (api_.log(program_, s.data()) != api::CompilerResult::Success) return "";
-    s.pop_back();  // a zero
+    s.pop_back();  // the terminating zero
     return s;
   }
   std::string code() const {
@@ -77,7 +77,7 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return {"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false"};
 }
 
-// Does this kernel's definition begin with LC_BEGIN, as codegen::simt::begin_kernel() writes it?
+// Returns true if this kernel's definition begins with LC_BEGIN, as codegen::simt::begin_kernel() writes it.
 bool waits_itself(const std::string& text, const std::string& kernel) {
   const std::size_t at = text.find(" " + kernel + "("), body = at == std::string::npos ? at : text.find("{\n", at);
   constexpr std::string_view kBegin = "  LC_BEGIN\n";
@@ -89,7 +89,7 @@ bool waits_itself(const std::string& text, const std::string& kernel) {
 std::string architecture_for(const Compiler& compiler, int major, int minor) {
   const std::vector<int>& known = compiler.architectures();
   const int wanted = major * 10 + minor;
-  // From sm_90 on there are instructions of one architecture alone, which the letter allows.
+  // From sm_90 on there are instructions of one architecture alone, which the letter "a" enables.
   const bool letter = wanted >= 100 || (wanted == 90 && compiler.version() >= 12000);
   if (std::find(known.begin(), known.end(), wanted) != known.end()) return str_cat("sm_", wanted, letter ? "a" : "");
   const auto above = std::upper_bound(known.begin(), known.end(), wanted);
@@ -134,7 +134,7 @@ std::shared_ptr<const Module> Module::make(std::shared_ptr<Stream> stream, const
       m->find(kernels, shared);
       return m;
     }
-    cache.drop(name);  // sealed, and yet of no use: another driver kept it
+    cache.drop(name);  // intact, and yet of no use: another driver made it
   }
   const Cubin c = compile_cubin(compiler, text, kernels, architecture);
   if (!m->load(c.code))
@@ -143,7 +143,7 @@ std::shared_ptr<const Module> Module::make(std::shared_ptr<Stream> stream, const
                                 version_text(m->stream_->context().driver().version()),
                                 "; name a libnvrtc.so of that version or an older one in LIGHTCONE_NVRTC"));
   m->find(kernels, shared);
-  cache.keep(name, c.code);  // now that it was loaded
+  cache.keep(name, c.code);  // only after it was loaded
   cache.trim();
   return m;
 }
@@ -170,7 +170,7 @@ void Module::find(const std::vector<std::string>& kernels, std::size_t shared) {
     int own = 0;
     c.check(c.api().function_attribute(&own, api::FunctionAttribute::SharedSizeBytes, f), "describe a kernel");
     const int most = static_cast<int>(shared) - own;
-    if (most > 0)  // a kernel has to ask for more than 48 KB of it
+    if (most > 0)  // more than 48 KB must be requested for each kernel
       c.check(c.api().set_function_attribute(f, api::FunctionAttribute::MaxDynamicSharedSizeBytes, most),
               "give a kernel shared memory");
     functions_.push_back(f);
@@ -179,7 +179,7 @@ void Module::find(const std::vector<std::string>& kernels, std::size_t shared) {
 
 Module::~Module() {
   if (!module_) return;
-  stream_->wait_quietly();  // it may be running
+  stream_->wait_quietly();  // a kernel of it may be running
   stream_->context().quietly([&](const api::Driver& a) { return a.unload_module(module_); });
 }
 

@@ -5,7 +5,8 @@
 namespace lc::backends::cuda {
 namespace {
 
-// After these the context is of no use (the driver's documentation says so of each), or the driver is gone.
+// Results after which the context is of no use, as the driver's documentation says of each, or after which the driver
+// is gone.
 bool ends_a_context(api::Result r) {
   using api::Result;
   switch (r) {
@@ -35,7 +36,7 @@ std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordin
   if (ordinal < 0 || ordinal >= count)
     throw Error("cuda", str_cat("there is no CUDA device ", ordinal, ": this machine has ", count, ", counted from 0",
                                 count ? "" : "; see whether nvidia-smi lists any and what CUDA_VISIBLE_DEVICES hides"));
-  std::shared_ptr<Context> before;  // which may end here, when the lock is given back
+  std::shared_ptr<Context> before;  // it may be destroyed at the end, after the lock is released
   const std::lock_guard lock(driver->mutex);
   Driver::Primary& primary = driver->primaries[ordinal];
   before = primary.context.lock();
@@ -45,7 +46,7 @@ std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordin
   return fresh;
 }
 
-// The driver's lock is held.
+// Requires the driver's lock.
 Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& primary)
     : driver_(std::move(driver)), ordinal_(ordinal), primary_(primary) {
   const auto must = [&](api::Result r) {
@@ -63,7 +64,7 @@ Context::Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& p
   must(api().retain_context(&context_, device_));
 }
 
-// Each that was retained is released, those that were reset since, too.
+// Releases a retained context, even if it was reset in between.
 Context::~Context() {
   if (reason_ != api::Result::Deinitialized) api().release_context(device_);
 }

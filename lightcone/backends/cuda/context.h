@@ -1,4 +1,4 @@
-// A device's primary context: what every call of the driver happens in, and what becomes of its errors.
+// A device's primary context, in which every call of the driver happens, and the handling of its errors.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace lc::backends::cuda {
 
-// A device is lost when one of its kernels did what it must not, or when the driver gave it up: from then on each of
-// its calls fails, and all that lay in its memory is gone. Everything that was opened on it gives the same Error at
-// once, without asking the driver; what is opened afterwards begins anew.
+// A device is lost if one of its kernels did something illegal or the driver gave the device up. From then on every
+// call of the context fails, and the contents of its memory are gone. All objects of the context then throw the same
+// Error at once, without a call of the driver; a device that is opened afterwards has a new context.
 class Context {
  public:
-  // Those who open one device share its context, until it is lost.
+  // Opens a device. All that open the same one share its context until it is lost.
   static std::shared_ptr<Context> open(std::shared_ptr<Driver> driver, int ordinal);
   ~Context();
   Context(const Context&) = delete;
@@ -27,17 +27,17 @@ class Context {
   api::Device device() const { return device_; }
   int attribute(api::DeviceAttribute a) const;
 
-  // Before calls of the driver: they are about this device. An Error when it is lost.
+  // Must be called before calls of the driver: makes the device current. Throws Error if it is lost.
   void enter() const;
-  // What a call gave: an Error when that is one, behind `doing`: "copy".
+  // Throws Error if the call failed; `doing` names it in the message: "copy".
   void check(api::Result r, std::string_view doing) const {
     if (r != api::Result::Success) fail(r, doing);
   }
   [[noreturn]] void fail(api::Result r, std::string_view doing) const;
-  // The device's memory that is free, and all of it, as words for an Error.
+  // Returns how much of the device's memory is free, and how much there is, as words for an Error.
   std::string memory_words() const;
 
-  // For destructors: nothing is called on a device that is lost, and what goes wrong stays unsaid.
+  // For destructors: calls nothing on a device that is lost, and ignores failures.
   template <class Call>
   void quietly(const Call& call) const noexcept {
     if (!is_lost() && !note(api().set_current(context_))) note(call(api()));
@@ -46,7 +46,7 @@ class Context {
 
  private:
   Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& primary);
-  // True when after this result nothing works any more.
+  // Records a result; returns true if nothing works after it.
   bool note(api::Result r) const noexcept;
   [[noreturn]] void refuse() const;
 

@@ -11,16 +11,16 @@ namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kOldest = 120000;
-constexpr std::size_t kMostWorkspace = 32 << 20;  // what NVIDIA advises on Hopper
+constexpr std::size_t kMostWorkspace = 32 << 20;  // NVIDIA's advice for Hopper
 constexpr std::size_t kWorkspaceAlign = 256;
-constexpr std::uint32_t kAlign = 16;  // of places: programs keep values at multiples of 64
+constexpr std::uint32_t kAlign = 16;  // alignment of addresses: programs keep values at multiples of 64
 constexpr const char* kVariable = "LIGHTCONE_CUBLASLT";
-// Faster by less than this is noise.
+// The library is preferred below this fraction of our time: a smaller gain is noise.
 constexpr double kFaster = 0.97;
 
 std::string version_words(std::size_t version) { return str_cat(version / 10000, ".", version / 100 % 100); }
 
-// cuBLASLt speaks to the system's driver, whatever driver we were given.
+// Returns true if the driver is the system's, because cuBLASLt calls that one, whichever driver we were given.
 bool is_systems_driver(const Driver& driver) {
   void* const system = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (!system) return false;
@@ -36,10 +36,11 @@ std::vector<std::string> file_names(int driver_version) {
   return with_toolkit_folders(names);
 }
 
-// Null, and why, where it is not there or not one that we know.
+// Returns null, and the reason in `problem`, if the library is not found or is not a supported version.
 const CublasLtLibrary* load(const std::vector<std::string>& names, std::string& problem) {
   static std::mutex mutex;
-  static auto& known = *new std::map<void*, CublasLtLibrary>;  // by the system's handle; calls may come at the end
+  // Libraries by the system's handle. The map is never destroyed, because calls may come at exit.
+  static auto& known = *new std::map<void*, CublasLtLibrary>;
   const std::lock_guard lock(mutex);
   void* handle = nullptr;
   for (const std::string& name : names)
@@ -51,7 +52,7 @@ const CublasLtLibrary* load(const std::vector<std::string>& names, std::string& 
     return nullptr;
   }
   if (const auto it = known.find(handle); it != known.end()) {
-    ::dlclose(handle);  // it stays: it was opened once more than that
+    ::dlclose(handle);  // the library stays: it has been opened before
     return &it->second;
   }
   CublasLtLibrary l;
@@ -116,21 +117,21 @@ std::shared_ptr<const gpu::LibraryProduct> CublasLt::product(const gpu::MatrixPr
   try {
     context_->enter();
     return std::make_shared<CublasLtProduct>(shared_from_this(), p);
-  } catch (const Error&) {  // it does not take this one
+  } catch (const Error&) {  // the library does not take this product
     return nullptr;
   }
 }
 
 bool CublasLt::prefers(const std::string& text, const cache::ObjectCache& cache, const std::string& made_by,
                        const std::function<std::optional<double>()>& measure) {
-  const std::lock_guard lock(mutex_);  // one is measured at a time
+  const std::lock_guard lock(mutex_);  // products are measured one at a time
   if (const auto it = decided_.find(text); it != decided_.end()) return it->second;
   const std::string file = cache.name({"product", text, made_by, name()}, ".choice");
   const std::string kept = cache.find(file);
   bool faster = kept == "cuBLASLt";
   if (!faster && kept != "ours") {
     const std::optional<double> part = measure();
-    if (!part) return false;  // perhaps the next time
+    if (!part) return false;  // a later call may measure
     faster = *part < kFaster;
     cache.keep(file, faster ? "cuBLASLt" : "ours");
     cache.trim();
@@ -159,7 +160,7 @@ void must(api::LtStatus s, const char* doing) {
     throw Error("cuda", str_cat("cuBLASLt cannot ", doing, ": its status ", static_cast<int>(s)));
 }
 
-// By what power of two this is a multiple, at most.
+// Returns the largest power of two, up to kAlign, of which `bytes` is a multiple.
 std::uint32_t alignment(std::size_t bytes) {
   std::uint32_t a = kAlign;
   while (bytes % a) a /= 2;
@@ -168,7 +169,7 @@ std::uint32_t alignment(std::size_t bytes) {
 
 }  // namespace
 
-// The library counts along columns first, so that our C is its transposed result, and our B its first operand.
+// The library is column-major, so our C is its transposed result, and our B its first operand.
 CublasLtProduct::CublasLtProduct(std::shared_ptr<CublasLt> lt, const gpu::MatrixProduct& p)
     : lt_(std::move(lt)),
       a_offset_(static_cast<std::size_t>(p.a.offset) * size_of(p.type)),
@@ -240,7 +241,7 @@ void CublasLtProduct::enqueue(api::Stream* stream, const Places& p) const {
                                                      p.a + a_offset_, a_.get(), &zero, p.to, to_.get(), p.to, to_.get(),
                                                      &algorithm_, work, workspace_, stream);
   if (s == api::LtStatus::Success) return;
-  // Where the device was lost, any call of the driver says so.
+  // If the device was lost, any call of the driver reports it.
   std::size_t free = 0, total = 0;
   lt_->context_->check(lt_->context_->api().memory_info(&free, &total), "multiply");
   must(s, "multiply");

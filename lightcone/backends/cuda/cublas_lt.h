@@ -1,4 +1,4 @@
-// Large products by cuBLASLt, which is loaded where it is there: it is optional, and nothing is linked.
+// Large products by cuBLASLt. The library is optional: it is loaded if it is found, and nothing is linked.
 #pragma once
 
 #include <map>
@@ -13,24 +13,24 @@
 
 namespace lc::backends::cuda {
 
-// The library's file, loaded once a process; it stays.
+// The library's file. It is loaded once a process and stays.
 struct CublasLtLibrary {
   api::Lt api;
   std::size_t version = 0;  // 130100 for 13.1
 };
 
-// What the library has for one device.
+// The library's handle for one device.
 class CublasLt : public std::enable_shared_from_this<CublasLt> {
  public:
-  // Null where it is not wanted or not there; `problem` says why, where it was asked for.
+  // Returns null if the library is not wanted or not found; if it was asked for, `problem` gives the reason.
   static std::shared_ptr<CublasLt> open(const CudaOptions& options, const std::shared_ptr<Context>& context,
                                         std::string& problem);
   ~CublasLt();
 
-  // Null where it does not take the product.
+  // Returns null if the library does not take the product.
   std::shared_ptr<const gpu::LibraryProduct> product(const gpu::MatrixProduct& p);
-  // As GpuDevice::prefers(). What was measured is kept for this device and, in the cache, for the same device, driver
-  // and libraries in other processes, so that each run has the same bits.
+  // As GpuDevice::prefers(). A measurement is kept for this device and, in the cache, for the same device, driver and
+  // libraries in other processes, so that each run has the same bits.
   bool prefers(const std::string& text, const cache::ObjectCache& cache, const std::string& made_by,
                const std::function<std::optional<double>()>& measure);
   std::string name() const;
@@ -42,11 +42,11 @@ class CublasLt : public std::enable_shared_from_this<CublasLt> {
   const CublasLtLibrary& library_;
   std::shared_ptr<Context> context_;
   api::LtHandle* handle_ = nullptr;
-  std::mutex mutex_;                     // guards what follows
-  std::map<std::string, bool> decided_;  // by the text of our kernel: is the library taken?
+  std::mutex mutex_;                     // guards the fields below
+  std::map<std::string, bool> decided_;  // by the text of our kernel: whether the library is taken
 };
 
-// A description that the library keeps for us.
+// A description that the library owns; destroyed with this object.
 template <class T>
 class LtObject {
  public:
@@ -64,20 +64,20 @@ class LtObject {
   T* it_ = nullptr;
 };
 
-// One product with its algorithm.
+// A product with its algorithm.
 class CublasLtProduct final : public gpu::LibraryProduct {
  public:
-  // An Error where the library fails, or has no algorithm.
+  // Throws Error if the library fails or has no algorithm.
   CublasLtProduct(std::shared_ptr<CublasLt> lt, const gpu::MatrixProduct& p);
   std::string library() const override { return lt_->name(); }
   std::size_t scratch_bytes() const override;
   CublasLt& lt() const { return *lt_; }
 
-  // Addresses of the whole operands and of the result, and of scratch_bytes() of memory.
+  // Addresses of the whole operands, of the result, and of scratch_bytes() of memory.
   struct Places {
     api::Address a, b, to, scratch;
   };
-  // Asks the stream for it, whose context was entered. An Error where the library fails.
+  // Enqueues the product. Requires that the stream's context was entered. Throws Error if the library fails.
   void enqueue(api::Stream* stream, const Places& p) const;
 
  private:

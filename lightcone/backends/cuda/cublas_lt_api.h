@@ -1,4 +1,4 @@
-// The part of cuBLASLt that Lightcone calls, written down by ourselves from https://docs.nvidia.com/cuda/cublas:
+// The part of cuBLASLt that Lightcone calls, as declarations of our own after https://docs.nvidia.com/cuda/cublas:
 // neither its headers nor the library are needed to build.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lc::backends::cuda::api {
 
-// What only the library knows the inside of.
+// Opaque types of the library.
 struct LtHandle;
 struct LtProduct;
 struct LtLayout;
@@ -29,7 +29,7 @@ enum class LtPreferenceAttribute : int {
   AlignmentD = 8
 };
 enum class LtTranspose : int { No = 0, Yes = 1 };
-// How parts of a split sum are added; one part is always allowed.
+// How the parts of a split sum are added. A sum in one part is always allowed.
 enum class LtReduction : std::uint32_t { InF32 = 2 };
 
 struct LtAlgorithm {
@@ -44,7 +44,7 @@ struct LtChoice {  // cublasLtMatmulHeuristicResult_t
 };
 
 // clang-format off
-// Each function: our name, the library's, and its arguments. All give an LtStatus.
+// Each function: our name, the library's, and its arguments. All of them return an LtStatus.
 #define LIGHTCONE_CUBLASLT_FUNCTIONS(F)                                                                                \
   F(create, "cublasLtCreate", LtHandle** to)                                                                           \
   F(destroy, "cublasLtDestroy", LtHandle* handle)                                                                      \

@@ -10,7 +10,7 @@
 namespace lc::backends::cuda {
 namespace {
 
-// How wide a launch may be: the number of groups goes into one axis.
+// The largest grid: all blocks are along one axis.
 constexpr std::int64_t kMostGroups = 2147483647;
 
 struct Capability {
@@ -68,13 +68,13 @@ gpu::Limits limits_of(const Driver& driver, int ordinal) {
   return l;
 }
 
-// What a switch is, where the program does not say it: 1 or 0 in the environment, else its default.
+// Returns a switch that the program leaves open: 1 or 0 in the environment, else its default.
 bool switched(const char* variable, bool standard) {
   const std::string s = env(variable);
   return s == "1" || (s != "0" && standard);
 }
 
-// Graphs of the driver know launches that overlap since then.
+// The first version whose driver's graphs can hold launches that overlap.
 constexpr int kOldestOverlap = 12030;
 void check_overlap(int driver_version) {
   if (driver_version < kOldestOverlap)

@@ -1,4 +1,4 @@
-// A CUDA device behind GpuDevice.
+// A CUDA device as a GpuDevice.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ class CudaDevice final : public gpu::GpuDevice {
   void multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
                 BufferSlice scratch) override;
   std::string library_problem() const override;
-  // Whole runs that are repeated become graphs of the driver's.
+  // Runs that are repeated become graphs of the driver.
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override;
 
  private:
@@ -51,8 +51,8 @@ class CudaDevice final : public gpu::GpuDevice {
   Staging staging_;
   cache::ObjectCache cache_;
   const CudaOptions options_;
-  mutable std::mutex lt_mutex_;  // guards what follows
-  bool lt_asked_ = false;        // its file is large, and loaded when a large product is compiled
+  mutable std::mutex lt_mutex_;  // guards the fields below
+  bool lt_asked_ = false;        // its file is large, so it is loaded when the first large product is compiled
   std::string lt_problem_;
   std::shared_ptr<CublasLt> lt_;
 };

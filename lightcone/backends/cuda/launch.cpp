@@ -8,7 +8,7 @@ namespace lc::backends::cuda {
 
 namespace {
 
-// Writes the map of what lies at `address`.
+// Writes the tensor map of the array at `address`.
 void encode(const Driver& driver, const gpu::TensorMap& m, api::Address address,
             std::span<std::uint64_t, kMapWords> to) {
   struct alignas(64) Map {

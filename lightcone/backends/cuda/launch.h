@@ -1,4 +1,5 @@
-// One start of a kernel as the driver takes it: numbers of 64 bits, those of maps, places as addresses, sizes.
+// A launch of a kernel as the driver takes it. Its arguments are 64-bit words: those of tensor maps, addresses of
+// buffers, sizes.
 #pragma once
 
 #include <array>
@@ -10,12 +11,12 @@
 
 namespace lc::backends::cuda {
 
-inline constexpr std::size_t kMapWords = 16;                                      // of a map: the driver's CUtensorMap
-inline constexpr std::size_t kMostMaps = 2;                                       // of a start
-inline constexpr std::size_t kMostArguments = gpu::kMaxBuffers + gpu::kMaxSizes;  // but maps
+inline constexpr std::size_t kMapWords = 16;  // words of a map, the driver's CUtensorMap
+inline constexpr std::size_t kMostMaps = 2;   // per launch
+inline constexpr std::size_t kMostArguments = gpu::kMaxBuffers + gpu::kMaxSizes;  // without maps
 inline constexpr std::size_t kMostWords = kMostMaps * kMapWords + kMostArguments;
 
-// Where a place of this device lies; 0 for none.
+// Returns the address of a slice of this device's memory; 0 for none.
 inline api::Address address_of(const BufferSlice& p) {
   return p ? static_cast<const DeviceBuffer*>(p.buffer)->address() + p.offset : 0;
 }
@@ -23,19 +24,20 @@ inline api::Address address_of(const BufferSlice& p) {
 struct KernelCall {
   api::Function* function = nullptr;
   unsigned groups = 1, threads = 1, shared = 0, maps = 0;
-  bool overlaps = false;  // it may begin before the launch in front of it has ended, for which it waits itself
+  bool overlaps = false;  // it may begin before the previous launch has ended, for which the kernel itself waits
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
-// An Error for what no driver takes.
+// Throws Error if the launch exceeds the device's limits.
 KernelCall kernel_call(const gpu::KernelLaunch& s, const gpu::Limits& limits);
 
-// How many words the arguments of a start are, and what they are. An Error for a map that the driver does not take.
+// Returns how many words the arguments of a launch are.
 inline std::size_t words_of(const gpu::KernelLaunch& s) {
   return s.tensor_maps.size() * kMapWords + s.buffers.size() + s.sizes.size();
 }
+// Writes the arguments' words. Throws Error if the driver does not take a map.
 void write_words(const Driver& driver, const gpu::KernelLaunch& s, std::span<std::uint64_t> to);
 
-// Arguments as the driver wants them: where each lies.
+// The arguments as the driver takes them: a pointer to each.
 class Pointers {
  public:
   Pointers(std::span<const std::uint64_t> values, std::size_t maps) {

@@ -12,7 +12,7 @@
 namespace lc::backends::cuda {
 namespace {
 
-constexpr int kOldestDriver = 12000;  // what graphs of kernels are updated with is of this version
+constexpr int kOldestDriver = 12000;  // the functions that update graphs of kernels are of this version
 constexpr const char* kDriverVariable = "LIGHTCONE_CUDA_DRIVER";
 constexpr const char* kCompilerVariable = "LIGHTCONE_NVRTC";
 constexpr const char* kInstallDriver = "install NVIDIA's driver for this machine";
@@ -22,7 +22,7 @@ struct Symbol {
   const char* name;
   void** to;
 };
-// The name of the first that the library does not have; null: it has them all.
+// Looks up all symbols. Returns the name of the first that the library does not have, or null.
 const char* missing(void* library, std::initializer_list<Symbol> symbols) {
   for (const Symbol& s : symbols)
     if (!(*s.to = ::dlsym(library, s.name))) return s.name;
@@ -34,7 +34,7 @@ std::string why_not() {
   return said ? said : "the system does not say why";
 }
 
-// Drivers by the system's handle of their library: two paths of one library are one driver.
+// Drivers by the system's handle of their library, so that two paths of one library are one driver.
 struct Drivers {
   std::mutex mutex;
   std::map<void*, std::shared_ptr<Driver>> all;
@@ -44,10 +44,10 @@ Drivers& drivers() {
   return d;
 }
 
-// Where NVRTC may be, best first.
+// Returns the names under which NVRTC may be found, best first.
 std::vector<std::string> compiler_names(int driver_version) {
   std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
-  // A driver does not load what a compiler of a later major version made.
+  // A driver does not load code that a compiler of a later major version made.
   const int major = driver_version / 1000;
   if (major) {
     std::stable_partition(names.begin(), names.end(),
@@ -57,7 +57,7 @@ std::vector<std::string> compiler_names(int driver_version) {
   return with_toolkit_folders(names);
 }
 
-// Its folder holds a second library that NVRTC looks for by name alone, which finds it when it is loaded already.
+// Loads a second library in NVRTC's folder. NVRTC looks for it by name alone, and finds it if it is loaded already.
 void load_builtins(const std::string& file) {
   std::error_code ignored;
   const auto folder = std::filesystem::path(file).parent_path();
@@ -66,7 +66,7 @@ void load_builtins(const std::string& file) {
       ::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-// The file that a function lies in.
+// Returns the file that contains a function.
 std::string file_of(const void* function) {
   Dl_info info{};
   return ::dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
@@ -120,7 +120,7 @@ std::shared_ptr<Driver> Driver::open(const std::string& path) {
     throw Error("cuda", str_cat("the CUDA driver cannot be loaded: ", why_not(), "; ", kInstallDriver, ", or name its ",
                                 "library in ", kDriverVariable));
   if (const auto it = known.all.find(library); it != known.all.end()) {
-    ::dlclose(library);  // it stays: it was opened once more than that
+    ::dlclose(library);  // the library stays: it has been opened before
     return it->second;
   }
   const std::shared_ptr<Driver> d(new Driver);
@@ -169,7 +169,7 @@ void Driver::initialise() const {
 
 std::shared_ptr<const Compiler> Compiler::open(const std::string& path, int driver_version) {
   const std::string wish = path.empty() ? env(kCompilerVariable) : path;
-  void* const library = open_compiler(wish, driver_version);  // stays: its threads and tables do
+  void* const library = open_compiler(wish, driver_version);  // stays loaded, because its threads and tables do
   const std::shared_ptr<Compiler> c(new Compiler);
   api::Compiler& a = c->api_;
 #define LIGHTCONE_SYMBOL(name, symbol, ...) {symbol, reinterpret_cast<void**>(&a.name)},

@@ -9,16 +9,16 @@ namespace lc::backends::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kMost = std::size_t{1} << 60;  // no device comes near; sums of such sizes do not overflow
-constexpr std::size_t kKeptPart = 8;                 // of the device's memory: 1/8
+constexpr std::size_t kMost = std::size_t{1} << 60;  // above any device's memory; sums of such sizes do not overflow
+constexpr std::size_t kKeptPart = 8;                 // kept blocks have at most 1/8 of the device's memory
 
 std::size_t up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-// A block of this many bytes may stand for one of `want`.
+// Returns true if a kept block of this many bytes may serve a request for `want`.
 bool fits(std::size_t bytes, std::size_t want) { return bytes - want <= want / 8 + (4u << 10); }
 
 }  // namespace
 
-// Memory that the driver gave in one piece.
+// Memory that the driver allocated as one piece.
 class Block final : public DeviceBuffer {
  public:
   Block(std::shared_ptr<Memory> memory, std::size_t bytes, api::Address address, std::size_t room)
@@ -30,7 +30,7 @@ class Block final : public DeviceBuffer {
   std::size_t room_;
 };
 
-// Addresses, of which some pieces have memory.
+// A range of addresses, some pieces of which have memory.
 class Range final : public DeviceBuffer {
  public:
   Range(std::shared_ptr<Memory> memory, std::size_t bytes, std::size_t granule)
@@ -39,7 +39,7 @@ class Range final : public DeviceBuffer {
         granule_(granule),
         has_memory_(up(bytes, granule) / granule) {}
   ~Range() override;
-  // False when there are not so many addresses.
+  // Returns false if there are not enough addresses.
   bool reserve();
   bool commit(std::size_t at, std::size_t bytes) override;
   std::size_t committed() const override { return std::min(committed_, size()); }
@@ -89,7 +89,7 @@ bool Range::commit(std::size_t at, std::size_t bytes) {
   return true;
 }
 
-// Granules [first, last), none of which has memory.
+// Maps granules [first, last), none of which has memory yet.
 bool Range::map(std::size_t first, std::size_t last) {
   const Mapping m{address_ + first * granule_, (last - first) * granule_};
   api::AllocationProperties properties;
@@ -109,7 +109,7 @@ bool Range::map(std::size_t first, std::size_t last) {
   return true;
 }
 
-// What is mapped keeps its memory until it is unmapped.
+// The mapping keeps the memory until it is unmapped.
 void Range::give_access(const Mapping& m, api::Allocation memory) {
   const api::Result mapped = context().api().map(m.at, m.bytes, 0, memory, 0);
   context().quietly([&](const api::Driver& a) { return a.release_memory(memory); });
@@ -187,7 +187,7 @@ void Memory::give(api::Address at, std::size_t bytes) noexcept {
         free_.emplace(bytes, at);
         kept_ += bytes;
         return;
-      } catch (const std::bad_alloc&) {  // then the driver gets it
+      } catch (const std::bad_alloc&) {  // the driver gets it back below
       }
   }
   stream_->wait_quietly();

@@ -1,5 +1,5 @@
-// A device's memory: blocks of the driver's, which are kept when they are given back, and ranges of addresses that get
-// memory piece by piece.
+// A device's memory: blocks of the driver's, which are kept for reuse when they are freed, and ranges of addresses that
+// get memory piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lc::backends::cuda {
 
-// A buffer of the device: all that is done to it happens in one stream.
+// A buffer of the device. All commands on it go to one stream.
 class DeviceBuffer : public Buffer {
  public:
   api::Address address() const { return address_; }
@@ -23,22 +23,24 @@ class DeviceBuffer : public Buffer {
   api::Address address_;
 };
 
-// Because everything happens in one stream, a block may be handed out again while kernels still run on it.
+// Allocates a device's memory. A freed block may be reused while kernels still run on it, because all commands go to
+// one stream. It may be used from several threads.
 class Memory : public std::enable_shared_from_this<Memory> {
  public:
   explicit Memory(std::shared_ptr<Stream> stream);
   ~Memory();
 
-  // Zeroed, at a multiple of 256. Error when there is not so much.
+  // Returns zeroed memory at a multiple of 256 bytes. Throws Error if there is not enough.
   std::unique_ptr<Buffer> allocate(std::size_t bytes);
-  // As Device::reserve(): null when the device has not so many addresses, or not so much memory where it cannot
-  // reserve.
+  // As Device::reserve(). Returns null if the device has not enough addresses, or, if it cannot reserve, not enough
+  // memory.
   std::unique_ptr<Buffer> reserve(std::size_t bytes);
 
   Stream& stream() const { return *stream_; }
-  // Gives the driver back what nobody uses.
+  // Returns the kept blocks to the driver.
   void trim();
-  // `take` asks the driver for memory; once more after a trim(), when there is none. False when there is none then.
+  // Calls `take`, which allocates memory of the driver; after OutOfMemory, calls it once more after a trim(). Returns
+  // false if there is not enough memory even then.
   template <class Take>
   bool take_from_driver(const Take& take) {
     stream_->context().enter();
@@ -58,11 +60,11 @@ class Memory : public std::enable_shared_from_this<Memory> {
   void give(api::Address at, std::size_t bytes) noexcept;
 
   std::shared_ptr<Stream> stream_;
-  std::size_t granule_ = 0;    // of reserved memory; 0: the device cannot reserve
+  std::size_t granule_ = 0;    // granularity of reserved memory; 0: the device cannot reserve
   std::size_t most_kept_ = 0;  // bytes
-  std::mutex mutex_;           // guards what follows
+  std::mutex mutex_;           // guards the fields below
   std::size_t kept_ = 0;
-  std::multimap<std::size_t, api::Address> free_;  // blocks that nobody uses, by their size
+  std::multimap<std::size_t, api::Address> free_;  // kept blocks, by size
 };
 
 }  // namespace lc::backends::cuda

@@ -7,7 +7,7 @@
 namespace lc::backends::cuda {
 namespace {
 
-// What a stream is asked for while this lives becomes a graph.
+// Captures the commands that are enqueued in a stream while this object lives as a graph.
 class Capture {
  public:
   Capture(const Stream& stream) : context_(stream.context()), stream_(stream.get()) {
@@ -15,7 +15,7 @@ class Capture {
     context_.check(context_.api().begin_capture(stream_, api::CaptureMode::Relaxed), "begin a graph");
   }
   ~Capture() {
-    if (!stream_) return;  // it ended well
+    if (!stream_) return;  // end() was called
     context_.quietly([&](const api::Driver& a) {
       api::Graph* half = nullptr;
       const api::Result r = a.end_capture(stream_, &half);
@@ -25,7 +25,7 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // What was asked for last.
+  // Returns the node of the latest command.
   api::GraphNode* last() const {
     api::CaptureStatus status{};
     std::uint64_t id = 0;
@@ -68,7 +68,7 @@ void GraphRecording::each(std::size_t first, std::size_t last) {
   for (std::size_t k = first; k < last; ++k) device_.launch(launches_[k]);
 }
 
-// The first whole run goes launch by launch: perhaps there is no second one. The second makes the graphs.
+// The first whole run goes launch by launch, because there may be no second one. The second run makes the graphs.
 void GraphRecording::run(std::size_t first, std::size_t last) {
   if (first != 0 || last != launches_.size() || !ran_) {
     each(first, last);
@@ -79,7 +79,7 @@ void GraphRecording::run(std::size_t first, std::size_t last) {
     if (!captured_) {
       capture();
     } else if (stale_) {
-      if (!trace_all(next_) || !follow(next_)) {  // other steps than before, and perhaps others again the next time
+      if (!trace_all(next_) || !follow(next_)) {  // the steps changed, and may change again the next time
         drop();
         each(first, last);
         return;
@@ -93,7 +93,7 @@ void GraphRecording::run(std::size_t first, std::size_t last) {
   }
 }
 
-// False when a launch that was in a graph cannot be in one any more.
+// Returns false if a launch that was in a graph cannot be in one any more.
 bool GraphRecording::trace_all(Trace& to) {
   to.clear();
   bool as_before = true;
@@ -123,7 +123,7 @@ void GraphRecording::capture() {
   captured_ = true;
 }
 
-// In a stream of its own, so that other threads may go on asking the device.
+// Captures in a stream of its own, so that other threads may go on using the device's stream.
 void GraphRecording::capture(Segment& s) {
   const Context& c = stream_->context();
   const std::size_t begin = now_.begin_of(s.first), end = now_.ends[s.last - 1];
@@ -139,7 +139,7 @@ void GraphRecording::capture(Segment& s) {
   c.check(c.api().instantiate_graph(&s.exec, s.graph, 0), "make a graph");
 }
 
-// Writes what is different into the graphs. False when they cannot be made to do that.
+// Writes what has changed into the graphs. Returns false if they cannot represent the new steps.
 bool GraphRecording::follow(const Trace& next) {
   if (!same_steps(next)) return false;
   stream_->context().enter();

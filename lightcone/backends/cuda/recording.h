@@ -1,5 +1,6 @@
-// A recording of a CUDA device. Launches that are run again become graphs of the driver's, each started by one call;
-// other places and sizes are written into the graph there is. A launch that a graph cannot hold stands between two.
+// A recording of a CUDA device. Launches that are run repeatedly become graphs of the driver, each started by one call.
+// If buffers or sizes change, they are written into the existing graph. A launch that a graph cannot hold runs between
+// two graphs.
 #pragma once
 
 #include <vector>
@@ -10,20 +11,20 @@ namespace lc::backends::cuda {
 
 class GraphRecording final : public Recording {
  public:
-  // An Error for a kernel that is not for this device.
+  // Throws Error for a kernel that is not for this device.
   GraphRecording(CudaDevice& device, std::span<const Launch> launches);
   ~GraphRecording() override;
   void update() override { stale_ = true; }
   void run(std::size_t first, std::size_t last) override;
 
  private:
-  // Launches [first, last) as one graph; or one launch that is done by itself.
+  // Launches [first, last) as one graph, or one launch that runs by itself.
   struct Segment {
     std::size_t first = 0, last = 0;
     bool alone = false;
     api::Graph* graph = nullptr;
     api::GraphExec* exec = nullptr;
-    std::vector<api::GraphNode*> nodes;  // by step from its first on; null for those that start no kernel
+    std::vector<api::GraphNode*> nodes;  // by step from its first on; null for steps that launch no kernel
   };
 
   void each(std::size_t first, std::size_t last);
@@ -39,9 +40,9 @@ class GraphRecording final : public Recording {
   CudaDevice& device_;
   const std::shared_ptr<Stream> stream_;
   std::span<const Launch> launches_;
-  std::vector<bool> alone_;  // by launch: it does what a graph cannot hold
+  std::vector<bool> alone_;  // by launch: it does things that a graph cannot hold
   std::vector<Segment> segments_;
-  Trace now_, next_;  // what the graphs do; what they should do
+  Trace now_, next_;  // the steps in the graphs; the steps of the next run
   bool captured_ = false, stale_ = true, ran_ = false;
 };
 

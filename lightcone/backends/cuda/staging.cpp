@@ -29,7 +29,7 @@ void Staging::copy_in(api::Address to, const std::byte* from, std::size_t bytes)
   }
 }
 
-// The first piece of them, behind those that are already in the slot.
+// Copies the first piece into the current slot, after the bytes that are already there, and returns its length.
 std::size_t Staging::put(api::Address to, const std::byte* from, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Slot>* slot = &in_[current_];
@@ -52,7 +52,7 @@ std::size_t Staging::put(api::Address to, const std::byte* from, std::size_t byt
       return r == api::Result::Success ? a.record_event(s.done.get(), stream) : r;
     });
   } catch (...) {
-    stream_.wait_quietly();  // it may be on its way, and no event says when it is there
+    stream_.wait_quietly();  // it may be in transfer, and no event marks its end
     throw;
   }
   s.used = std::min((s.used + n + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment, kSlot);
@@ -77,7 +77,7 @@ class Staging::Borrowed {
     const std::lock_guard lock(from_.mutex_);
     try {
       from_.out_.push_back(std::move(slot_));
-    } catch (const std::bad_alloc&) {  // then it is given back
+    } catch (const std::bad_alloc&) {  // the slot is freed
     }
   }
   Borrowed(const Borrowed&) = delete;
@@ -100,7 +100,7 @@ class Staging::Borrowed {
  private:
   Staging& from_;
   std::unique_ptr<Slot> slot_;
-  std::size_t pending_ = 0;  // bytes on their way
+  std::size_t pending_ = 0;  // bytes in transfer
 };
 
 void Staging::copy_out(std::byte* to, api::Address from, std::size_t bytes) {
@@ -114,12 +114,12 @@ void Staging::copy_out(std::byte* to, api::Address from, std::size_t bytes) {
   Borrowed second(*this);
   Borrowed* slots[] = {&first, &second};
   for (std::size_t done = 0, k = 0; done < bytes; k ^= 1) {
-    to = slots[k]->take(to);  // the piece before the last
+    to = slots[k]->take(to);  // the piece before the previous one
     const std::size_t n = std::min(bytes - done, kSlot);
     slots[k]->ask(from + done, n);
     done += n;
   }
-  const std::size_t last = bytes % kSlot == 0 ? bytes / kSlot - 1 : bytes / kSlot;  // the number of the last piece
+  const std::size_t last = bytes % kSlot == 0 ? bytes / kSlot - 1 : bytes / kSlot;  // index of the last piece
   to = slots[(last + 1) % 2]->take(to);
   slots[last % 2]->take(to);
 }

@@ -1,4 +1,4 @@
-// The one ordered stream of a device: all that is asked of it happens in this order, perhaps later.
+// The ordered stream of a device: commands run asynchronously, in the order in which they are enqueued.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ class Stream {
   const std::shared_ptr<Context>& shared_context() const { return context_; }
   api::Stream* get() const { return stream_; }
 
-  // One call of the driver that asks something of this stream, by whichever thread: call(api, stream).
+  // Calls call(api, stream), one call of the driver that enqueues a command. It may be called from any thread.
   template <class Call>
   void ask(std::string_view doing, const Call& call) {
     context_->enter();
     const std::lock_guard lock(mutex_);
     context_->check(call(context_->api(), stream_), doing);
   }
-  // Until all that was asked for is done.
+  // Waits until all enqueued commands are done.
   void wait();
   void wait_quietly() const noexcept;
 
@@ -37,7 +37,7 @@ class Stream {
   std::mutex mutex_;
 };
 
-// A moment in a stream that the host can wait for.
+// A point in a stream that the host can wait for.
 class Event {
  public:
   explicit Event(const Context& context);

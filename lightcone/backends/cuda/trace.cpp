@@ -3,12 +3,13 @@
 namespace lc::backends::cuda {
 namespace {
 
-// Loops of many steps are one launch. A graph of more takes the driver longer to make than it saves.
+// The most steps of a launch: a loop of many steps is one launch, and the driver takes longer to make a graph of more
+// than the graph saves.
 constexpr std::size_t kMostSteps = 1 << 16;
 
 struct NotTraceable {};
 
-// The device as a traced launch sees it.
+// The device that a traced launch gets: it records commands.
 class Recorder final : public gpu::GpuDevice {
  public:
   Recorder(CudaDevice& device, Trace& to) : device_(device), to_(to) {}

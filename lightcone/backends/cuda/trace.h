@@ -1,5 +1,5 @@
-// What launches ask of a device, written down instead of done: starts of kernels, products of a library, copies and
-// zeros.
+// The commands of launches, recorded instead of executed: launches of kernels, products of a library, copies and fills
+// with zeros.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ struct Trace {
   enum class Kind : std::uint8_t { Launch, Product, Copy, Zero };
   struct Step {
     Kind kind;
-    KernelCall call;                   // Start
-    std::size_t first = 0, count = 0;  // of values: arguments; a, b, to, scratch; to, from, bytes; or to, bytes
+    KernelCall call;                   // for a Launch
+    std::size_t first = 0, count = 0;  // in values: arguments; a, b, to, scratch; to, from, bytes; or to, bytes
     const CublasLtProduct* product = nullptr;
     std::span<const std::uint64_t> in(const Trace& t) const { return {t.values.data() + first, count}; }
   };
   std::vector<Step> steps;
   std::vector<std::uint64_t> values;
-  std::vector<std::size_t> ends;  // by launch: how many steps there are up to its end
+  std::vector<std::size_t> ends;  // by launch: number of steps up to its end
 
   void clear() { steps.clear(), values.clear(), ends.clear(); }
   std::size_t begin_of(std::size_t launch) const { return launch ? ends[launch - 1] : 0; }
 };
 
-// Does the step in a stream. An Error where a library fails.
+// Enqueues the step in a stream. Throws Error if a library fails.
 api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s);
 
-// Writes down what one launch asks for, behind the others. False, and nothing is written, when that is more than a
-// graph should hold, or something else than those steps.
+// Appends the steps of one launch. Returns false, and appends no steps, if there are more than a graph should hold, or
+// if the launch does anything else than such steps.
 bool trace(const Launch& l, CudaDevice& device, Trace& to);
 
 }  // namespace lc::backends::cuda

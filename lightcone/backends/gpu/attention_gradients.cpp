@@ -16,7 +16,7 @@ class AttentionGradientsKernel final : public TextKernel {
   AttentionGradientsKernel(AttentionGradients of, const GradientsTile& tile, const Node& n,
                            codegen::simt::Language language)
       : of_(std::move(of)), tile_(tile), language_(language), offsets_(result_offsets(n.results)) {}
-  // What the text is told, and how many heads, key heads, queries and keys there are.
+  // The text's symbolic sizes, followed by the numbers of heads, key heads, queries and keys.
   std::vector<Dim> sizes() const override {
     std::vector<Dim> all = of_.symbolic();
     all.insert(all.end(), {of_.heads, of_.key_heads, of_.queries, of_.keys});
@@ -63,7 +63,7 @@ void AttentionGradientsKernel::enqueue(const Launch& l, GpuDevice& device) const
   run(1, std::span(places).first(operands + 3), key_heads * ceil_div(keys, tile_.rows));
 }
 
-// The mask's axes as those of [..., h, s, t], over which it is broadcast.
+// Returns the mask's strides along the axes of [..., h, s, t], to which it is broadcast.
 std::vector<AttentionGradients::MaskAxis> mask_axes(const Shape& mask, Shape scores) {
   std::vector<AttentionGradients::MaskAxis> axes;
   for (const Dim& d : scores) axes.push_back({d, 0});
@@ -105,8 +105,8 @@ std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Nod
     of.mask = mask_axes(shape(4), std::move(scores));
   }
   if (of.symbolic().size() > kMaxSizes) return nullptr;
-  // On PoCL 3.1 the kernels of sizes that are bound later gave wrong numbers, or none within minutes, for a reason that
-  // was not found: OpenCL computes the definition of those.
+  // On PoCL 3.1 the kernels for sizes bound at run time gave wrong numbers, or none within minutes, for a reason that
+  // was not found: OpenCL computes the definition for such sizes.
   if (limits.language == codegen::simt::Language::OpenCl && !of.symbolic().empty()) return nullptr;
   const AttentionTarget target{limits.language, limits.max_block_size, limits.warp, static_cast<i64>(limits.shared),
                                precision == Precision::Medium && capability(limits) >= 80};

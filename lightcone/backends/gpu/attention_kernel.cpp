@@ -11,14 +11,14 @@ namespace {
 using lowering::Attention;
 using i64 = std::int64_t;
 
-// What all pieces of one attention share.
+// State shared by all kernels of one attention.
 struct Plan {
   Attention match;
   AttentionTarget target;
   AttentionSizes sizes;
 };
 
-// A run of it: the arguments of every piece.
+// The size arguments of one run, for every kernel of it.
 struct Run {
   i64 batches, rows, keys;
   i64 numbers[kMaxSizes];
@@ -30,7 +30,7 @@ struct Run {
     batches = sizes[symbolic], rows = sizes[symbolic + 1], keys = sizes[symbolic + 2];
     divide(1, {keys, 1});
   }
-  // Into blocks of rows, and splits of the keys.
+  // Divides the rows into blocks and the keys into splits. Returns the grid size.
   i64 divide(i64 tile_rows, KeySplits s) {
     const i64 blocks = (rows + tile_rows - 1) / tile_rows;
     numbers[symbolic] = rows, numbers[symbolic + 1] = blocks;
@@ -50,7 +50,7 @@ class TilesKernel final : public TextKernel {
     const i64 groups = run.divide(tile_.rows, s);
     Launch with = l;
     BufferSlice all[kMaxBuffers];
-    if (splits_) {  // the result is an operand, and what is written first is the memory for splits
+    if (splits_) {  // the result becomes an operand, and the kernel writes to the memory for splits
       std::copy(l.in.begin(), l.in.end(), all);
       all[l.in.size()] = l.out;
       with.in = {all, l.in.size() + 1}, with.out = l.scratch;
@@ -106,7 +106,7 @@ class AttentionKernel final : public GpuKernel {
     all.insert(all.end(), {batches_of(plan_->match), rows_of(plan_->match), plan_->match.layout.keys});
     return all;
   }
-  // A row of each split: its values, its maximum and its sum.
+  // Memory for one row per split: its values, its maximum and its sum.
   Dim scratch_bytes(int) const override {
     if (!join_) return 0;
     const i64 splits = std::min(plan_->match.layout.keys.bounds().hi / kSplitKeys + 1, kMostSplits);
@@ -126,8 +126,8 @@ class AttentionKernel final : public GpuKernel {
 
  private:
   std::shared_ptr<const Plan> plan_;
-  std::shared_ptr<const TilesKernel> many_, few_;  // null where there never are so many rows
-  std::shared_ptr<const JoinKernel> join_;         // null where the keys are never split
+  std::shared_ptr<const TilesKernel> many_, few_;  // null if there are never so many rows
+  std::shared_ptr<const JoinKernel> join_;         // null if the keys are never split
 };
 
 }  // namespace

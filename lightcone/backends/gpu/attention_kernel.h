@@ -1,5 +1,6 @@
-// Attention as one kernel node of an accelerator: many rows take one start, few rows two when the keys are split. And
-// its derivative as another: a start for the queries, one for the keys, and where a mask is causal one before them.
+// Attention as one kernel node of a GPU: one launch for many rows, two for few rows if the keys are split. The
+// gradients of attention are another node: a launch for the queries and one for the keys, after one that looks for
+// non-finite tiles if the attention is causal.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,12 @@
 namespace lc::backends::gpu {
 
 struct AttentionParts {
-  std::shared_ptr<GpuKernel> kernel;                // null where the device has none for it
-  std::vector<std::shared_ptr<TextKernel>> pieces;  // that wait for their code
+  std::shared_ptr<GpuKernel> kernel;                // null if the device has no kernel for it
+  std::vector<std::shared_ptr<TextKernel>> pieces;  // kernels whose text is not compiled yet
 };
 AttentionParts attention_kernel(lowering::Attention match, const Limits& limits, Precision precision);
 
-// Every attention of a graph that has a kernel, whose code is compiled here.
+// Replaces every attention of a graph for which the device has a kernel, and compiles the kernels' code.
 Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision);
 
 // Is it a node of ops/attention.h's attention_gradients()? And its kernel: null where the device has none for its types

@@ -1,5 +1,5 @@
-// Block formats turned into something else: into f32, for those who do not read them as they are stored, and into
-// planes (products/blocks.h), for products.
+// Kernels that convert block formats: to f32, for consumers that do not read blocks, and to the repacked form
+// (products/blocks.h), for products.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class DequantizeKernel final : public TextKernel {
   codegen::simt::Language language_;
 };
 
-// Made once, when a parameter is loaded.
+// Repacks a parameter's blocks. It runs once, when the parameter is loaded.
 class RepackKernel final : public TextKernel {
  public:
   RepackKernel(QuantFormat format, const Dim& blocks, const Limits& limits);

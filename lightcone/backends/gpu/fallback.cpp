@@ -28,22 +28,22 @@ class FallbackKernel final : public GpuKernel {
     NodeId node;
     const HostKernel* kernel;
     std::vector<NodeId> in;
-    std::size_t first_size, sizes;  // in sizes_
-    std::size_t bytes;              // where its result's are there, and behind them those of its scratch memory
+    std::size_t first_size, sizes;  // range in sizes_
+    std::size_t bytes;              // index in sizes_ of its result's bytes; the next is its scratch memory
   };
   void add(NodeId id);
   void run(const Step& s, std::span<const std::int64_t> sizes) const;
   Graph graph_;
   std::vector<Dim> sizes_;
-  std::map<NodeId, std::size_t> inputs_;  // which operand they are; their bytes are the first sizes
+  std::map<NodeId, std::size_t> inputs_;  // operand numbers; the first sizes are the operands' bytes
   std::vector<Step> steps_;
   NodeId result_;
-  std::size_t result_bytes_;  // in sizes_
-  mutable std::mutex mutex_;  // one run at a time, in memory that is kept
+  std::size_t result_bytes_;  // index in sizes_
+  mutable std::mutex mutex_;  // serialises runs, because their memory is kept
   mutable std::vector<std::vector<std::byte>> values_, scratch_;
 };
 
-// A kernel may read an element that nobody needs of what has none.
+// Leaves room in an empty value, because a kernel may read an element of it although it uses none.
 void make_room(std::vector<std::byte>& value, std::size_t bytes) { value.resize(std::max<std::size_t>(bytes, 64)); }
 
 FallbackKernel::FallbackKernel(Graph compiled, std::size_t operands)
@@ -82,7 +82,7 @@ void FallbackKernel::run(const Step& s, std::span<const std::int64_t> sizes) con
   std::vector<std::byte>& out = values_[s.node];
   const auto bytes = static_cast<std::size_t>(sizes[s.bytes]);
   make_room(out, bytes);
-  if (!s.kernel) {  // a piece of its operand
+  if (!s.kernel) {  // a slice of its operand
     const auto at = static_cast<std::ptrdiff_t>(*graph_[s.node].kernel->part());
     std::copy_n(values_[s.in[0]].begin() + at, bytes, out.begin());
     return;
@@ -107,7 +107,7 @@ void FallbackKernel::enqueue(const Launch& l, GpuDevice& device) const {
   if (bytes) device.copy_in(l.out, values_[result_].data(), bytes);
 }
 
-// What lies between the operands and the root, as a graph of its own.
+// The nodes between the operands and the root, as a graph of their own.
 class Piece {
  public:
   Piece(const Graph& g, const std::vector<NodeId>& operands) : g_(g) {

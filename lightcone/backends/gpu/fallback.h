@@ -1,5 +1,5 @@
-// What a device cannot compute, by kernels of the host: operands are copied there and the result back, each time. It is
-// done only where it was asked for (GpuOptions::fallback).
+// Kernels that compute on the host what the device cannot compute. Each run copies the operands to the host and the
+// result back. They are used only if GpuOptions::fallback is set.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace lc::backends::gpu {
 
-// A kernel for the value of `root`, of whose operands all are in memory. An Error where the compiler leaves anything to
-// somebody else.
+// Makes a kernel that computes node `root` from `operands`, all of which are in memory. Throws Error if `host` leaves a
+// node without a kernel of the host.
 std::shared_ptr<Kernel> fallback_kernel(const Graph& g, NodeId root, const std::vector<NodeId>& operands,
                                         const Compiler& host);
 

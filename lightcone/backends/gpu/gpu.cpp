@@ -13,12 +13,12 @@
 namespace lc::backends::gpu {
 namespace {
 
-// A device that is opened when it is first asked for.
+// A device that is opened when it is first used.
 class LazyDevice {
  public:
   explicit LazyDevice(std::function<std::shared_ptr<GpuDevice>()> open) : open_(std::move(open)) {}
   const std::shared_ptr<GpuDevice>& device() {
-    const std::lock_guard lock(mutex_);  // an Error is one of this time: the next one tries again
+    const std::lock_guard lock(mutex_);  // an Error is not kept: the next call tries again
     if (!device_) device_ = open_();
     return device_;
   }

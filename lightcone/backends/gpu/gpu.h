@@ -1,6 +1,6 @@
-// Compilers for accelerators: `generic() | cuda()`, `opencl()`, `metal()` turn every node of a graph into kernels of a
-// device. Kernels are text in the device's language, made by one generator (codegen/simt), and compiled when the graph
-// is.
+// Compilers for accelerators: `generic() | cuda()`, `opencl()` and `metal()` turn every node of a graph into kernels of
+// a device. The kernels are text in the device's language, made by one generator (codegen/simt), and are compiled when
+// the graph is compiled.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,25 @@
 
 namespace lc {
 
+// Options of the compilers cuda(), opencl() and metal().
 struct GpuOptions {
+  // How far f32 products may be rounded.
   Precision precision = Precision::Highest;
-  // What computes what the device cannot, which is f64 where it has none: cpu(), for instance. Each time operands are
-  // copied to the host and the result back; Program::notes() says so. Without it such a graph is an Error.
+  // The compiler for nodes that the device cannot compute (f64 on a device without it): cpu(), for instance. Each run
+  // then copies their operands to the host and the result back, and Program::notes() reports it. Without a fallback
+  // such a graph throws Error.
   std::optional<Compiler> fallback = {};
 };
 
 namespace backends::gpu {
 
-// For a device that was opened, or one of the user's own; or for one that is opened when the first graph is compiled.
+// Returns a compiler for a device that is open already, which may be of the user's own class.
 Compiler compiler(std::shared_ptr<GpuDevice> device, GpuOptions options = {});
+// Returns a compiler that calls `open` when it compiles its first graph and keeps the device. If `open` throws, the
+// next compilation calls it again.
 Compiler compiler(std::function<std::shared_ptr<GpuDevice>()> open, GpuOptions options = {});
 
-// Several graphs, whose kernels are compiled together.
+// Compiles several graphs, whose kernels are compiled together, and returns them in the same order.
 std::vector<Graph> compile_batch(std::span<const Graph* const> graphs, const std::shared_ptr<GpuDevice>& device,
                                  GpuOptions options = {}, PassLog* log = nullptr);
 

@@ -1,4 +1,4 @@
-// Composites as kernels over whole, contiguous operands: what no loop of the kernel IR can say.
+// Composites as kernels over whole, contiguous operands: operations that no loop of the kernel IR expresses.
 #include <algorithm>
 #include <functional>
 
@@ -19,15 +19,15 @@ namespace {
 
 constexpr int kElementThreads = 256;
 
-// One thread for each of some elements; the text says what it does with its number, `t`.
+// A kernel with one thread for each of some elements. Its text computes element number `t`.
 class ElementKernel : public TextKernel {
  public:
   struct Spec {
-    std::vector<codegen::simt::Parameter> places;  // the result is the last one
+    std::vector<codegen::simt::Parameter> places;  // the last one is the result
     std::vector<Dim> sizes;
     Dim threads;
     std::string body;
-    bool updates = false;  // operand 0 is the base, which is copied first where the result does not lie over it
+    bool updates = false;  // operand 0 is the base, which is copied first unless the result overwrites it
   };
   ElementKernel(Language language, Spec spec, Dim bytes)
       : language_(language), spec_(std::move(spec)), all_(spec_.sizes) {
@@ -54,7 +54,7 @@ class ElementKernel : public TextKernel {
   std::vector<Dim> all_;
 };
 
-// What an input holds, for a clone that reads it.
+// Copies the value of an input, for a barrier() of it.
 class CopyKernel final : public GpuKernel {
  public:
   explicit CopyKernel(Dim bytes) : bytes_(std::move(bytes)) {}
@@ -70,8 +70,8 @@ class CopyKernel final : public GpuKernel {
 
 std::string type_of(DType t) { return std::string(info(t).c); }
 
-// Few indices: a thread owns a column of the result and goes through them in order. Many are sorted (sort_kernel.h).
-// The sums are the same in either case: in the order of the source.
+// Up to this many indices, a thread owns a column of the result and applies them in order; more are sorted
+// (sort_kernel.h). The sums are the same in either case, because they are in the order of the source.
 constexpr std::int64_t kFewIndices = 32;
 
 ElementKernel::Spec scatter_few(const Graph& g, const Node& n) {
@@ -96,7 +96,7 @@ ElementKernel::Spec scatter_few(const Graph& g, const Node& n) {
           true};
 }
 
-// Are a row's indices one number for all columns behind the axis, as those of an embedding's gradient?
+// Returns true if a row's indices are one number for all columns after the axis, as in an embedding's gradient.
 bool same_in_all_columns(const Graph& g, const Node& n, int axis) {
   const Node& index = g[n.in[1].node];
   if (index.op != Op::Contiguous) return false;
@@ -116,7 +116,7 @@ std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, codegen::sim
   return std::make_shared<SortedScatterKernel>(s, AxisView(n.in[0].view.shape(), axis), count, language);
 }
 
-// Philox 4x32-10, a block of four words a thread (random/random_bits.h).
+// Philox 4x32-10 (random/random_bits.h): a thread makes a block of four words.
 ElementKernel::Spec random_bits(const Node& n) {
   const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
   const auto word = [](std::uint32_t w) { return std::to_string(w) + "u"; };
@@ -135,7 +135,7 @@ ElementKernel::Spec random_bits(const Node& n) {
               "  if (t * 4 + 2 < n0) out[t * 4 + 2] = (int)c;\n  if (t * 4 + 3 < n0) out[t * 4 + 3] = (int)d;\n"};
 }
 
-// A user's kernel for this node, or null.
+// Returns a user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n, const GpuDevice& device) {
   const KernelRule* rule = kernel_rule(*n.composite, rule_name(device));
   if (!rule) return nullptr;

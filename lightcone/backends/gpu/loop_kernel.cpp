@@ -51,7 +51,7 @@ Dim LoopKernel::results() const {
   return all;
 }
 
-// Of a table of which rows are picked, no more than one element for each result.
+// A buffer from which only elements are picked by index counts one element for each result.
 std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   if (update_ && k == 0) return 0;  // overwritten in part, not read
   const auto buffer = static_cast<int>(k) - static_cast<int>(update_);

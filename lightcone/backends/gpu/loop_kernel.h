@@ -13,7 +13,7 @@ namespace lc::backends::gpu {
 
 class LoopKernel final : public TextKernel {
  public:
-  // `update_bytes`: of the base that the loop overwrites in part, its operand 0; 0 where it makes a whole value.
+  // `update_bytes`: bytes of operand 0, the base that the loop overwrites in part; 0 if the loop makes a whole value.
   LoopKernel(codegen::Kernel ir, std::vector<bool> same_index, const Limits& limits, Dim update_bytes = 0);
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
@@ -29,9 +29,9 @@ class LoopKernel final : public TextKernel {
   codegen::simt::Grid grid_;
   codegen::simt::Language language_;
   int warp_;
-  std::vector<Dim> sizes_;  // the IR's own, groups, bytes of an update's base
+  std::vector<Dim> sizes_;  // the IR's own, the grid size, the bytes of an update's base
   std::vector<bool> same_index_;
-  bool update_;  // operand 0 is the base that is overwritten in part
+  bool update_;  // operand 0 is the base, which is overwritten in part
 };
 
 codegen::simt::GridLimits grid_limits(const Limits& l);

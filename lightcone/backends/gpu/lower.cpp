@@ -20,8 +20,8 @@ namespace {
 using lowering::Partition;
 using lowering::PartitionRules;
 
-// A row of the grid is a group of threads at most: what is summed for very few of them, and read by much, is a value of
-// its own, or few threads would do everything.
+// Limits of a fused reduction: one with fewer rows and more results per row is materialised. Fused, it would run on few
+// threads, because a row of the grid is one thread block at most.
 constexpr std::int64_t kFewLoopRows = 64, kMuchWritten = 4096;
 
 std::vector<NodeId> too_narrow(const codegen::Built& b) {
@@ -58,7 +58,7 @@ std::vector<NodeId> Matcher::must_materialize(NodeId root, const codegen::Built&
   if (auto found = too_narrow(b); !found.empty()) return found;
   const std::size_t most = limits_.max_buffers - 2;  // the result's, and one to spare
   if (b.buffers.size() <= most) return {};
-  // The inlined value that reads as many of the buffers as one kernel may becomes one itself.
+  // Materialises the inlined value that reads the most buffers within the limit of one kernel.
   const std::set<NodeId> buffers(b.buffers.begin(), b.buffers.end());
   std::map<NodeId, std::set<NodeId>> reads;
   std::pair<std::size_t, NodeId> best{1, root};
@@ -97,8 +97,8 @@ PartitionRules Matcher::rules() {
   PartitionRules r;
   r.match = [this](const Graph&, const lowering::Factors& f) { return match(f); };
   r.epilogue_of_any_type = true;
-  r.inner_results = 15;  // the parts of a reduction that was split are in memory
-  r.keep_rows = false;   // by the grid (codegen/simt/grid.cpp)
+  r.inner_results = 15;  // partial sums of a split reduction are in memory
+  r.keep_rows = false;   // the grid decides it (codegen/simt/grid.cpp)
   r.must_materialize = [this](NodeId root, const codegen::Built& b) { return must_materialize(root, b); };
   return r;
 }

@@ -1,4 +1,4 @@
-// From a graph to kernels of an accelerator.
+// Lowers a graph to kernels of an accelerator.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,16 @@
 
 namespace lc::backends::gpu {
 
-// Whose kernels for composites it takes: KernelRule::device.
+// Returns the name by which kernels of composites are registered for the device (KernelRule::device).
 std::string rule_name(const GpuDevice& device);
-// A kernel for a composite, or for one of several results; null where there is none: then its definition is computed.
+// Makes the kernel of a composite, or of a node that is one of its several results. Requires has_kernel().
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device, Precision precision);
+// Returns false for a composite without a kernel, which is replaced by its definition.
 bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device);
 
 struct Lowered {
   Graph graph;
-  std::vector<std::shared_ptr<TextKernel>> kernels;  // that wait for their code
+  std::vector<std::shared_ptr<TextKernel>> kernels;  // kernels whose text is not compiled yet
 };
 Lowered lower(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, const GpuOptions& options);
 

@@ -16,7 +16,7 @@ std::optional<DType> type_of(WeightType t) {
   }
 }
 
-// The one number of a list; `none` for an empty one.
+// Returns the only number of a list, or `none` if it is empty; nullopt if there are more or it is symbolic.
 std::optional<std::int64_t> only(const std::vector<Dim>& v, std::int64_t none) {
   if (v.empty()) return none;
   return v.size() == 1 ? v[0].constant() : std::nullopt;
@@ -42,7 +42,7 @@ std::optional<Matrices> as_matrices(const Product& p, Precision precision) {
   if (!a || !b || !c_row || !c_column || !c_batch) return std::nullopt;
   Matrices m;
   m.product = {*type, DType::F32, precision, *rows, *columns, *sum, *batches, *a, *b, *c_row, *c_batch};
-  if (*type != DType::F32) m.product.precision = Precision::Highest;  // nothing is rounded there
+  if (*type != DType::F32) m.product.precision = Precision::Highest;  // no rounding is allowed there
   if (*c_column == 1 && *c_row >= *columns) return m;
   if (*c_row != 1 || *c_column < *rows) return std::nullopt;
   std::swap(m.product.a, m.product.b), std::swap(m.product.rows, m.product.columns);

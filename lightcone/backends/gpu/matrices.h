@@ -1,4 +1,4 @@
-// Which products are such that a vendor's library computes them: of whole matrices, whose sizes are all known.
+// Recognises products that a vendor's library computes: products of whole matrices whose sizes are all known.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,14 @@
 
 namespace lc::backends::gpu {
 
-// The product as a library takes it, its result in f32. Nothing where a size is not known, an axis is not one axis of a
-// matrix, a window reaches beyond an operand, or the types are others than f32, f16 and bf16. Where rows lie side by
-// side in the result, A and B change places: `swapped` says so.
+// A product in the form that a library takes, with its result in f32. If the rows of the result are the contiguous
+// axis, A and B are exchanged and `swapped` is true.
 struct Matrices {
   MatrixProduct product;
   bool swapped = false;
 };
+// Returns nullopt if a size is not known, an axis is not a single axis of a matrix, a window reaches beyond an operand,
+// or the types are others than f32, f16 and bf16.
 std::optional<Matrices> as_matrices(const Product& p, Precision precision);
 
 }  // namespace lc::backends::gpu

@@ -17,7 +17,7 @@ using std::to_string;
 
 // ---- what is found in the graph ----------------------------------------------------------------
 
-// Of shorter rows the steps are few, and a group of threads would have little to do.
+// Shorter rows take few steps in the graph, and would leave a thread block little to do.
 constexpr i64 kShortestRun = 256;
 
 struct PrefixSum {
@@ -33,7 +33,7 @@ double identity_of(Op op, DType t) {
   return is_float(t) ? -std::numeric_limits<double>::infinity() : static_cast<double>(info(t).lowest);
 }
 
-// y = op(x, x moved on by `step`), where what is not there is the identity: x.
+// Matches y = op(x, x moved on by `step`), with the identity for missing elements, and returns x.
 std::optional<Edge> without_step(const Graph& g, const Node& y, int axis, i64 step) {
   const auto& shape = y.shape;
   if (y.in.size() != 2) return std::nullopt;
@@ -81,14 +81,12 @@ std::optional<PrefixSum> match(const Graph& g, const Node& last) {
 constexpr int kRunThreads = 256, kItems = 4;
 constexpr i64 kTile = kRunThreads * kItems, kChunk = 4 * kTile;
 
-enum Phase : i64 {
-  Totals,
-  Whole,
-  Behind
-};  // of chunks alone; each chunk for itself; behind the totals of those before
+// Totals writes the totals of the chunks alone. Whole scans each chunk by itself. Behind scans each chunk, beginning
+// with the total of those before it.
+enum Phase : i64 { Totals, Whole, Behind };
 
-// Sizes: rows, their length, elements of a chunk, the way. A group goes through a chunk tile by tile. The chunks are
-// the same on every device, and so are the bits.
+// Sizes: rows, their length, elements of a chunk, the phase. A thread block goes through a chunk tile by tile. The
+// chunks are the same on every device, and so are the bits.
 constexpr std::string_view kText = R"(
   const int t = LC_THREAD;
   const long chunks = (n1 + n2 - 1) / n2, row = (long)LC_GROUP / chunks, chunk = (long)LC_GROUP % chunks;

@@ -1,5 +1,5 @@
-// Running sums, products and maxima along the last axis, as one kernel: the steps over 1, 2, 4, ... elements that a
-// graph has for them read and write all of memory in each.
+// Prefix sums, products and maxima along the last axis, each as one kernel. The graph computes them by steps over 1, 2,
+// 4, ... elements, each of which reads and writes all of the memory.
 #pragma once
 
 #include <memory>

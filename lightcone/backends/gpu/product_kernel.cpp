@@ -7,17 +7,18 @@ namespace lc::backends::gpu {
 
 namespace {
 
-constexpr std::int64_t kFewProductRows = 8;     // up to here B is what is read, and every group reads a part of it
-constexpr std::int64_t kManyGroups = 128;       // keep all processors of a large device at work
-constexpr std::int64_t kShortestPart = 256;     // of a part of a sum
+constexpr std::int64_t kFewProductRows = 8;     // up to here reading B is the cost, and every block reads a part of it
+constexpr std::int64_t kManyGroups = 128;       // keep all multiprocessors of a large device at work
+constexpr std::int64_t kShortestPart = 256;     // length of a part of a sum
 constexpr std::int64_t kMostParts = 1 << 20;    // numbers that are written as parts
-constexpr std::int64_t kManyResults = 1 << 19;  // of windows: a thread may make 16 of them, and there are threads left
+constexpr std::int64_t kManyResults = 1 << 19;  // enough for threads of windows() that make 16 each
 
 std::int64_t least(const Dim& d) { return std::max<std::int64_t>(d.bounds().lo, 1); }
 std::int64_t most(const Dim& d) { return std::min<std::int64_t>(d.bounds().hi, std::int64_t{1} << 40); }
 
-// Products of halves and of bytes are exact in tensor cores, and so are those of floats of 8 bits, which are halves,
-// too; f32 is rounded where the user allows it, and sums of products of 8 bits are less exact.
+// Chooses the type in which tensor cores multiply. Products of 16-bit floats and of bytes are exact in them, and so are
+// products of 8-bit floats, which are converted to 16 bits. f32 is rounded if the precision allows it; Medium also
+// allows the instructions for 8-bit floats, whose sums are less exact.
 Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   if (capability(l) < 80) return Cores::None;
   if (p.exact) return Cores::I8;
@@ -31,7 +32,8 @@ Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   return precision == Precision::Medium ? Cores::Bf16 : precision == Precision::High ? Cores::Tf32 : Cores::None;
 }
 
-// With these values of OperandMap::sizes(). An axis of no length is never copied from, and yet a map has to have one.
+// Makes a map from these values of OperandMap::sizes(). An axis of length 0 is never copied from, but a map must have
+// an extent of at least 1.
 TensorMap tile_map(const OperandMap& m, BufferSlice operand, std::span<const std::int64_t> sizes) {
   TensorMap t;
   t.at = {operand.buffer, operand.offset + static_cast<std::size_t>(sizes[0] * m.bytes)};
@@ -44,7 +46,7 @@ TensorMap tile_map(const OperandMap& m, BufferSlice operand, std::span<const std
   return t;
 }
 
-// In a text, the kernel's name.
+// Replaces every "@" of a text by the kernel's name.
 std::string named(const std::string& text, const std::string& name) {
   std::string s = text;
   for (std::size_t at = 0; (at = s.find('@', at)) != std::string::npos; at += name.size()) s.replace(at, 1, name);
@@ -81,8 +83,8 @@ std::int64_t ProductKernel::groups(const Sizes& s, const KernelText& k) const {
   return ceil_div(s.rows, k.rows) * ceil_div(s.columns, k.columns) * s.batch;
 }
 
-// A long sum of few results is split, so that there are groups for all processors of any device: how, depends on sizes
-// alone.
+// Splits a long sum of few results, so that there are thread blocks for all multiprocessors of any device. The split
+// depends on the sizes alone.
 ProductKernel::Split ProductKernel::split(const Sizes& s, const KernelText& k) const {
   if (lines_) return {1, std::max<std::int64_t>(s.sum, 1)};
   const std::int64_t results = s.rows * s.columns * s.batch, there = groups(s, k);
@@ -103,7 +105,7 @@ std::size_t ProductKernel::add(KernelText k) {
   return functions_.size() - 1;
 }
 
-// That some sizes within the bounds ask for.
+// Returns the variants that some sizes within the bounds select.
 std::vector<ProductKernel::Variant> ProductKernel::variants(Sizes small, const Sizes& large) const {
   std::vector<Variant> all{choose(small)};
   const auto add = [&](const Variant& w) {
@@ -113,12 +115,12 @@ std::vector<ProductKernel::Variant> ProductKernel::variants(Sizes small, const S
     if (small.rows < rows && rows <= large.rows) small.rows = rows, add(choose(small));
   const Variant most = choose(large);
   const bool from_small = std::any_of(all.begin(), all.end(), [](const Variant& w) { return w.side == 64; });
-  if (from_small && most.side == kWarpgroupColumns) add({0, 128});  // which lie between
+  if (from_small && most.side == kWarpgroupColumns) add({0, 128});  // sizes in between select it
   add(most);
   return all;
 }
 
-// The texts of all of them.
+// Adds the texts of all variants.
 void ProductKernel::add_ways() {
   const Sizes small{least(sizes_[0]), least(sizes_[1]), least(sizes_[2]), most(sizes_[3])},
       large{most(sizes_[0]), most(sizes_[1]), most(sizes_[2]), least(sizes_[3])};
@@ -154,7 +156,7 @@ const ProductKernel::Choice& ProductKernel::choice(const Sizes& s) const {
 
 const KernelText& ProductKernel::text_of(const Choice& c) const { return functions_[c.whole ? *c.whole : *c.parts].k; }
 
-// Parts of sums: exactly as many where all sizes are known.
+// Memory for partial sums: exact if all sizes are known, else an upper bound.
 Dim ProductKernel::scratch_bytes(int) const {
   if (by_library()) return sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
   if (!splits_) return 0;
@@ -169,7 +171,7 @@ Dim ProductKernel::scratch_bytes(int) const {
   return parts == 1 ? 0 : 4 * parts * s.rows * s.columns * s.batch;
 }
 
-std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // what its strides reach
+std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // the elements that its strides reach
   if (operand > 1) return std::nullopt;
   const Operand& s = operand == 0 ? p_.a : p_.b;
   if (!s.bounds.empty()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Contractions and convolutions as kernels of an accelerator: which of the texts in products/ run, for which sizes.
+// Contractions and convolutions as kernels of an accelerator: which of the texts in products/ run for which sizes.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace lc::backends::gpu {
 
-// Operands: A, B, then those of the tail.
+// A product with its epilogue. Operands: A, B, and then those of the epilogue.
 class ProductKernel final : public TextKernel {
  public:
   ProductKernel(Product p, Epilogue epilogue, const Limits& limits, Precision precision);
@@ -27,36 +27,37 @@ class ProductKernel final : public TextKernel {
   std::size_t functions() const override { return functions_.size(); }
   NodeId operand(int k) const { return k == 0 ? p_.a.node : p_.b.node; }
 
-  // Before the text is asked for: may the device's library compute this? `operand_bytes`, of all operands, are for
-  // measuring it.
+  // Asks the device's library for this product; must be called before text(). `operand_bytes`, of all operands, are for
+  // measuring the library.
   void offer(GpuDevice& device, Precision precision, std::vector<Dim> operand_bytes);
-  // Once the text is compiled: whether it does, in words for a log, "" where it was not offered; and how much of our
-  // kernel's time it takes, where that was measured now.
+  // The outcome of choose_library(): words for a log, "" if the product was not offered, and the fraction of our
+  // kernel's time that the library takes, if that was measured now.
   struct LibraryChoice {
     std::string words;
     std::optional<double> part;
   };
+  // Decides whether the library computes the product; must be called after the text is compiled.
   LibraryChoice choose_library(GpuDevice& device);
   bool by_library() const { return library_ && library_->taken; }
 
  private:
-  // What a product's cost depends on.
+  // The sizes on which a product's cost depends.
   struct Sizes {
     std::int64_t rows, columns, batch, sum;
   };
-  struct Variant {  // of computing it
-    int few = 0;    // rows at most, or 0: tiles or windows
+  struct Variant {  // a kernel and its parameters
+    int few = 0;    // rows of skinny_gemm(), at most; 0: tiles or windows
     int side = 0;
-    int lines = 0;  // of windows, a thread's
+    int lines = 0;  // lines of results of a thread of windows()
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   struct Function {
     KernelText k;
-    std::size_t sizes = 0;  // where its own begin; behind them those of maps, or how many threads windows take
+    std::size_t sizes = 0;  // index of its own; then those of its maps, or the threads of windows()
   };
   struct Choice {
     Variant variant;
-    std::optional<std::size_t> whole, parts;  // functions
+    std::optional<std::size_t> whole, parts;  // indices in functions_
   };
   struct Split {
     std::int64_t parts, depth;
@@ -72,7 +73,7 @@ class ProductKernel final : public TextKernel {
   void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> places,
            std::int64_t groups, const Split& s) const;
 
-  // The product of a library, which writes the result itself, or sums in f32 that our kernel finishes.
+  // The product by a library, which writes the result itself or writes f32 sums that our kernel finishes.
   struct Library {
     std::shared_ptr<const LibraryProduct> product;
     Matrices matrices;
@@ -88,20 +89,20 @@ class ProductKernel final : public TextKernel {
   Epilogue epilogue_;
   ProductTexts whole_, parts_;  // the sum in one piece, and in parts
   Cores cores_;
-  bool warpgroups_;  // large tiles are theirs
+  bool warpgroups_;  // large tiles use warpgroup instructions
   Dim results_;
-  int lines_ = 0;         // of windows, at most; 0: it is no convolution with a filter for each channel
-  std::int64_t few_ = 8;  // rows of a text for more than one of them
+  int lines_ = 0;         // lines of windows(), at most; 0: the product is no depthwise convolution
+  std::int64_t few_ = 8;  // rows of the skinny_gemm() that takes more than one
   std::vector<Dim> sizes_;
   std::vector<Function> functions_;
   std::vector<Choice> choices_;
-  bool splits_ = false;  // for some sizes
+  bool splits_ = false;  // for some sizes the sum is split
   std::optional<std::size_t> add_parts_;
   std::optional<Library> library_;
 };
 
-// For kernels that were compiled: decides for each product that was offered to the device's library, and notes what was
-// decided.
+// Decides for each compiled product that was offered to the device's library whether the library computes it, and logs
+// the decisions.
 void choose_libraries(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
 
 }  // namespace lc::backends::gpu

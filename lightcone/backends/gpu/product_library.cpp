@@ -1,4 +1,4 @@
-// Products by a library of the device's vendor, where it takes them and is preferred to our kernels.
+// Products by a library of the device's vendor, if it takes them and is preferred to our kernels.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,15 +14,15 @@ namespace lc::backends::gpu {
 namespace {
 
 constexpr int kRunsAtOnce = 8, kRounds = 3;
-constexpr std::int64_t kAlign = 256;  // of pieces of scratch memory
+constexpr std::int64_t kAlign = 256;  // bytes, of slices of scratch memory
 
 std::int64_t rounded_up(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-// Seconds of one run, at best.
+// Returns the seconds of one run: the best of kRounds means over kRunsAtOnce runs.
 template <class Run>
 double seconds(GpuDevice& device, const Run& run) {
   using Clock = std::chrono::steady_clock;
-  run();  // what is loaded with the first run is loaded now
+  run();  // a first run loads what is loaded lazily
   device.synchronise();
   double best = 1e30;
   for (int round = 0; round < kRounds; ++round) {
@@ -34,8 +34,8 @@ double seconds(GpuDevice& device, const Run& run) {
   return best;
 }
 
-// Numbers of both signs between 2^-7 and 2, read as f32, bf16 or f16. A device takes less power for zeros, and so has
-// another clock: on an H200 our kernel beat the library on zeros and was 0.88 of it on numbers.
+// Fills memory with numbers of both signs between 2^-7 and 2, read as f32, bf16 or f16. A device takes less power for
+// zeros, and so has another clock: on an H200 our kernel beat the library on zeros and was 0.88 of it on numbers.
 void fill_with_numbers(GpuDevice& device, BufferSlice to, std::size_t bytes) {
   std::vector<std::uint16_t> words(std::min<std::size_t>(bytes, std::size_t{1} << 20) / 2);
   std::uint32_t state = 1;
@@ -68,7 +68,7 @@ void ProductKernel::offer(GpuDevice& device, Precision precision, std::vector<Di
 
 std::int64_t ProductKernel::sums_bytes() const { return library_->direct ? 0 : rounded_up(4 * *results_.constant()); }
 
-// Where the library does not write the result itself, its sums are one part, which our kernel that adds parts finishes.
+// If the library does not write the result itself, its sums are one part, and our kernel that adds parts finishes them.
 void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
   const std::size_t a = library_->matrices.swapped ? 1 : 0;
   const auto sums = static_cast<std::size_t>(sums_bytes());
@@ -87,7 +87,7 @@ void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
   run(l, device, *add_parts_, {places.data(), count}, (*results_.constant() + columns - 1) / columns, {1, l.sizes[3]});
 }
 
-// How much of our kernel's time the library takes; nothing where there is not so much memory.
+// Returns the fraction of our kernel's time that the library takes; nullopt if there is not enough memory.
 std::optional<double> ProductKernel::measure(GpuDevice& device) const {
   try {
     std::vector<std::unique_ptr<Buffer>> buffers;
@@ -107,7 +107,7 @@ std::optional<double> ProductKernel::measure(GpuDevice& device) const {
     const Launch l{this, in, out, sizes, place(std::max(own, theirs)), false};
     const double ours = seconds(device, [&] { enqueue_own(l, device); });
     return seconds(device, [&] { enqueue_library(l, device); }) / std::max(ours, 1e-9);
-  } catch (const Error&) {  // of a device that is lost the next call says so
+  } catch (const Error&) {  // if the device is lost, the next call reports it
     return std::nullopt;
   }
 }

@@ -8,13 +8,13 @@
 namespace lc::backends::gpu {
 namespace {
 
-constexpr std::size_t kAligned = 64;  // where kernels expect what they read to begin
+constexpr std::size_t kAligned = 64;  // alignment, in bytes, that kernels expect of operands
 constexpr std::size_t kMostOperands = kMaxBuffers;
 
 class ScanKernel final : public GpuKernel {
  public:
   explicit ScanKernel(LoopPlan plan) : plan_(std::move(plan)), scratch_(plan_.scratch_bytes) {
-    // slices that do not begin where kernels expect it are copied to where they do
+    // unaligned slices are copied to an aligned address
     for (std::size_t k = 0; k < plan_.slices; ++k) {
       const std::size_t bytes = plan_.bytes[plan_.states + k];
       copied_at_.push_back(bytes % kAligned ? scratch_ : 0);
@@ -29,11 +29,11 @@ class ScanKernel final : public GpuKernel {
 
  private:
   struct Run;
-  // Without slices a step is a function of the states alone: where they stay as they are, so does everything.
+  // Without slices a step is a function of the states alone: if it leaves them as they are, so do all later steps.
   bool may_settle() const { return plan_.slices == 0; }
   LoopPlan plan_;
   std::size_t scratch_;
-  std::vector<std::size_t> copied_at_;  // of a slice; 0: it is read where it lies
+  std::vector<std::size_t> copied_at_;  // offset of a slice's copy in scratch memory; 0: it is read in place
 };
 
 struct ScanKernel::Run {
@@ -92,7 +92,7 @@ struct ScanKernel::Run {
     }
     return true;
   }
-  // What the steps that are left would have kept and given: what this one did.
+  // Copies the kept states and the results of step `of` to step `to`, which would compute the same.
   void repeat_results(std::int64_t of, std::int64_t to) const {
     const auto repeat = [&](std::size_t i, std::size_t bytes) {
       copy(result(i, to, bytes), result(i, of, bytes), bytes);
@@ -102,8 +102,8 @@ struct ScanKernel::Run {
   }
 };
 
-// Looking whether the loop has settled waits for the device: after 8 steps, and then after each time as many more as
-// were taken before.
+// To see whether the loop has settled, the host waits for the device. It looks after 8 steps, and doubles that number
+// each time.
 void ScanKernel::enqueue(const Launch& l, GpuDevice& device) const {
   Run r{*this, plan_, l, device};
   for (const LoopPlan::Step& s : plan_.once) r.launch(s);

@@ -1,4 +1,4 @@
-// Loops as kernels that start those of their body, step after step, without asking the host.
+// Loops as kernels that launch the kernels of their body, step after step, without a return to the host's program.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,7 @@ std::string SortingKernel::sort_text(std::string_view name) const {
   return text;
 }
 
-// Keys and places, twice: what is read, and what is written.
+// Memory for keys and positions, twice: one copy is read while the other is written.
 Dim SortingKernel::sort_bytes(const Dim& elements) const {
   if (!merges_) return 0;
   return elements * Dim(static_cast<i64>(2 * (key_bytes(sort_.type) + place_bytes(sort_.needs_64bit_index))));
@@ -33,7 +33,7 @@ void SortingKernel::sort(GpuDevice& device, BufferSlice in, BufferSlice out, Buf
                          const Sizes& s) const {
   const i64 rows = s.outer * s.columns, tiles = ceil_div(s.length, sort_.span);
   if (rows == 0 || tiles == 0) return;
-  // without merges keys and places are never written, but a place must be somewhere
+  // without merges keys and positions are never written, but their arguments must be valid
   BufferSlice keys[2] = {out, out}, places[2] = {out, out};
   if (merges_) {
     const auto elements = static_cast<std::size_t>(rows * s.length);

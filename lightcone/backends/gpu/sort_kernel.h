@@ -1,4 +1,4 @@
-// Sorts, and scatters that sort their indices: several starts of the kernels in sorting/.
+// Sorts, and scatters that sort their indices: several launches of the kernels in sorting/.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct AxisView {  // an axis as outer x length x inner
   }
 };
 
-// One that sorts: its first functions are those of the sort.
+// Base of kernels that sort: their first functions are those of the sort.
 class SortingKernel : public TextKernel {
  protected:
   struct Sizes {
@@ -27,7 +27,7 @@ class SortingKernel : public TextKernel {
   bool merges() const { return merges_; }
   std::size_t sort_functions() const { return merges_ ? 2 : 1; }
   std::string sort_text(std::string_view name) const;
-  Dim sort_bytes(const Dim& elements) const;  // of scratch memory
+  Dim sort_bytes(const Dim& elements) const;  // scratch memory
   void sort(GpuDevice& device, BufferSlice in, BufferSlice out, BufferSlice scratch, const Sizes& s) const;
   codegen::simt::Language language() const { return language_; }
 
@@ -51,8 +51,8 @@ class ArgSortKernel final : public SortingKernel {
   AxisView rows_;
 };
 
-// Operands: the base, the indices, the source. Each place of the result gets what goes there in the order of the
-// source.
+// Operands: the base, the indices, the source. Each element of the result takes the source's elements that go to it in
+// the order of the source.
 class SortedScatterKernel final : public SortingKernel {
  public:
   SortedScatterKernel(Scatter s, const AxisView& base, const Dim& count, codegen::simt::Language language);

@@ -9,15 +9,15 @@
 namespace lc::backends::metal {
 namespace {
 
-constexpr std::size_t kPlaces = 30;                    // of the 31 buffers of a kernel one is for the sizes
-constexpr std::size_t kInlineBytes = 4096;             // that setBytes: takes
+constexpr std::size_t kPlaces = 30;                    // a kernel has 31 buffers, and the last is for the sizes
+constexpr std::size_t kInlineBytes = 4096;             // limit of setBytes:
 constexpr std::size_t kStage = std::size_t{32} << 20;  // bytes of a buffer between the host and the GPU's own memory
 enum Storage : unsigned long { kShared = 0, kPrivate = 2 << 4 };  // MTLResourceOptions
 
-// Shared memory comes in pieces of this many bytes.
+// Rounds up to a multiple of 16, in which shared memory is allocated.
 std::size_t whole_words(std::size_t shared) { return shared / 16 * 16 + (shared % 16 ? 16 : 0); }
 
-// What macOS lets a blit begin and end at.
+// Alignment that macOS requires of a blit's beginning and end.
 constexpr std::size_t kWord = 4;
 constexpr int kByteThreads = 256;
 enum ByteKernel : std::size_t { CopyBytes, ZeroBytes };
@@ -34,7 +34,7 @@ kernel void zero_bytes(device uchar* to [[buffer(0)]], constant long* n [[buffer
 }
 )";
 
-// Apple's GPUs by generation, of which the seventh (M1) is the first with all that our kernels use of a SIMD group.
+// Apple's GPUs by generation. The seventh (M1) is the first with all SIMD-group functions that our kernels use.
 constexpr long kFirstFamily = 1001, kLastFamily = 1016, kFullFamily = 1007;  // MTLGPUFamilyApple1...
 
 long family(const Runtime& r, Id device) {
@@ -56,7 +56,7 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   l.max_block_size = static_cast<int>(std::min(r.send<Size>(device, "maxThreadsPerThreadgroup").width, 1024ul));
   l.warp = generation >= kFullFamily ? 32 : 1;
   l.shared = r.send<unsigned long>(device, "maxThreadgroupMemoryLength");
-  l.multiprocessors = 8;  // Metal does not say: the smallest of Apple's for computers has 7 or 8
+  l.multiprocessors = 8;  // Metal does not report it: the smallest of Apple's for computers has 7 or 8
   l.memory = r.send<unsigned long>(device, "recommendedMaxWorkingSetSize");
   l.max_grid_size = 0xffffffff / std::max(l.max_block_size, 1);  // threads are counted with 32 bits
   l.max_buffers = kPlaces;
@@ -64,7 +64,7 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   return l;
 }
 
-// All of them, the preferred one first. An Error where there is none.
+// Returns all GPUs, the preferred one first. Throws Error if there is none.
 std::vector<Ref> find_devices(const Runtime& r) {
   std::vector<Ref> found;
   if (const Id preferred = r.default_device()) found.push_back(Ref::owned(r, preferred));
@@ -130,13 +130,13 @@ MetalBuffer& MetalDevice::check_range(BufferSlice p, std::size_t bytes, std::str
 }
 
 std::unique_ptr<MetalBuffer> MetalDevice::make_buffer(std::size_t bytes, bool shared) {
-  const auto room = static_cast<unsigned long>(std::max<std::size_t>(bytes, 1));  // Metal makes none of no bytes
+  const auto room = static_cast<unsigned long>(std::max<std::size_t>(bytes, 1));  // Metal makes no buffer of 0 bytes
   const auto make = [&] {
     return Ref::owned(runtime_, runtime_.send(device_.get(), "newBufferWithLength:options:", room,
                                               static_cast<unsigned long>(shared ? kShared : kPrivate)));
   };
   Ref object = room > largest_ ? Ref() : make();
-  if (!object && room <= largest_) {  // what was done may have held the memory
+  if (!object && room <= largest_) {  // commands that are done may have held the memory
     stream_.drain();
     object = make();
   }
@@ -150,7 +150,7 @@ std::unique_ptr<MetalBuffer> MetalDevice::make_buffer(std::size_t bytes, bool sh
   return std::make_unique<MetalBuffer>(this, std::move(object), bytes, contents);
 }
 
-// Metal makes buffers of zeros.
+// Metal zeroes new buffers.
 std::unique_ptr<Buffer> MetalDevice::allocate(std::size_t bytes) {
   const Pool pool(runtime_);
   return make_buffer(bytes, shared_memory_);
@@ -304,7 +304,7 @@ void MetalDevice::launch_kernel(const gpu::KernelLaunch& s) {
   for (const BufferSlice& p : s.buffers) check_range(p, 0, "metal");
   if (s.grid_size == 0) return;
   const Pool pool(runtime_);
-  std::unique_ptr<MetalBuffer> sizes;  // that are too many to be taken along
+  std::unique_ptr<MetalBuffer> sizes;  // used if they are too many for setBytes:
   if (s.sizes.size_bytes() > kInlineBytes) {
     sizes = make_buffer(s.sizes.size_bytes(), true);
     std::memcpy(sizes->contents(), s.sizes.data(), s.sizes.size_bytes());

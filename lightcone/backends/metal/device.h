@@ -1,5 +1,5 @@
-// A GPU of Metal. Its buffers lie in memory that the host reaches, too, where the two share it; the host's copies then
-// need the GPU only when it may be using the buffer.
+// A Metal GPU. If it shares memory with the host, the host reaches its buffers directly, and a copy from the host needs
+// the GPU only while it may be using the buffer.
 #pragma once
 
 #include <atomic>
@@ -20,13 +20,13 @@ class MetalBuffer final : public Buffer {
       : Buffer(bytes), owner_(owner), object_(std::move(object)), contents_(contents) {}
   const Device* owner() const { return owner_; }
   Id object() const { return object_.get(); }
-  // Where the host finds it while the GPU is idle; null in the GPU's own memory.
+  // Returns the host's address of the buffer, to be used while the GPU is idle; null if the GPU has memory of its own.
   std::byte* contents() const { return contents_; }
-  std::atomic<std::uint64_t> last_use = 0;  // the ticket of the last command that has to do with it (Stream::Turn)
+  std::atomic<std::uint64_t> last_use = 0;  // ticket of the last command that uses it (Stream::Turn)
 
  private:
   const Device* owner_;
-  Ref object_;  // which commands under way keep, too
+  Ref object_;  // commands in flight keep it, too
   std::byte* contents_;
 };
 
@@ -35,7 +35,7 @@ class MetalCode final : public gpu::Code {
   struct Function {
     std::string name;
     Ref pipeline;
-    std::size_t threads = 0, shared = 0;  // of a group at most; bytes that the text declares
+    std::size_t threads = 0, shared = 0;  // most threads of a block; bytes that the text declares
   };
   MetalCode(const Device* owner, std::vector<Function> functions) : owner_(owner), functions_(std::move(functions)) {}
   const Device* owner() const { return owner_; }
@@ -63,11 +63,11 @@ class MetalDevice final : public gpu::GpuDevice {
   void synchronise() override { stream_.wait(); }
 
  private:
-  struct Selectors {  // of what is sent for each kernel
+  struct Selectors {  // selectors of the messages sent for each kernel
     explicit Selectors(const Runtime& r);
     Selector pipeline, buffer, bytes, shared, dispatch, copy, fill;
   };
-  struct Span {  // of a buffer
+  struct Span {  // a position in a buffer
     Id buffer;
     std::size_t offset;
   };
@@ -76,7 +76,7 @@ class MetalDevice final : public gpu::GpuDevice {
   Ref make_options() const;
   MetalCode::Function make_function(Id library, const std::string& name) const;
   void encode(Id encoder, const MetalCode::Function& f, const gpu::KernelLaunch& s, const MetalBuffer* sizes) const;
-  // Copies (or zeroes, where `from` is null) by a blit as far as one can, and the rest by a kernel.
+  // Copies, or zeroes if `from` is null: by a blit as far as possible, and the rest by a kernel.
   void move(BufferSlice to, BufferSlice from, std::size_t bytes, std::size_t held = 0);
   const MetalCode& byte_code();
 
@@ -85,7 +85,7 @@ class MetalDevice final : public gpu::GpuDevice {
   const bool shared_memory_;
   const Selectors selectors_;
   gpu::Limits limits_;
-  std::size_t largest_ = 0;  // bytes of a buffer
+  std::size_t largest_ = 0;  // bytes of one buffer, at most
   Stream stream_;
   std::mutex byte_code_mutex_;
   std::shared_ptr<const gpu::Code> byte_code_;

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kVariable = "LIGHTCONE_METAL";
 constexpr const char* kObjc = "/usr/lib/libobjc.A.dylib";
 constexpr const char* kMetal = "/System/Library/Frameworks/Metal.framework/Metal";
-// A process that draws nothing has a default device only when this is loaded, too.
+// A process that draws nothing has a default device only if this is loaded, too.
 constexpr const char* kGraphics = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics";
 constexpr unsigned long kUtf8 = 4;  // NSUTF8StringEncoding
 
@@ -54,7 +54,8 @@ std::string first_lines(const std::string& text) {
 
 const Runtime& Runtime::load(const std::string& path) {
   const std::string library = path.empty() ? env(kVariable) : path;
-  // Both live as long as the process: a device may be one of its static objects, and ends after this would have.
+  // Both live as long as the process: a static object of the program may be a device and is destroyed after these would
+  // be.
   static std::mutex& mutex = *new std::mutex;
   static auto& loaded = *new std::map<std::string, std::unique_ptr<const Runtime>>;
   const std::lock_guard lock(mutex);

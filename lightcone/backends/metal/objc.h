@@ -1,5 +1,5 @@
-// Objective-C from plain C++: messages are calls of libobjc's objc_msgSend, cast to the type of the method. The library
-// is looked for at run time, so that all this compiles everywhere and runs where there is one.
+// Objective-C from plain C++: a message is a call of libobjc's objc_msgSend, cast to the type of the method. The
+// library is looked up at run time, so this compiles everywhere and runs where the library exists.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ using Id = Object*;  // an object, or nil: a message to nil does nothing and giv
 using Selector = SelectorRecord*;
 using Bool = signed char;  // BOOL, which is a bool on some processors: compare it with 0
 
-// Structures of Metal that messages carry by value.
+// Structures of Metal that are passed by value.
 struct Size {
   unsigned long width = 1, height = 1, depth = 1;
 };
@@ -26,8 +26,8 @@ struct Range {
 // The Objective-C run time and Metal.
 class Runtime {
  public:
-  // One library that has both; empty: $LIGHTCONE_METAL, else those of macOS. It is loaded once a process and stays. An
-  // Error when there is none.
+  // Loads one library that has both; empty: $LIGHTCONE_METAL, else those of macOS. It is loaded once a process and
+  // stays. Throws Error if there is none.
   static const Runtime& load(const std::string& path);
 
   Selector selector(const char* name) const { return register_selector_(name); }
@@ -49,13 +49,13 @@ class Runtime {
   void* push_pool() const { return push_pool_(); }
   void pop_pool(void* pool) const { pop_pool_(pool); }
 
-  Id default_device() const { return default_device_(); }  // the caller's to release, as all_devices(), an NSArray
+  Id default_device() const { return default_device_(); }  // the caller must release it, and all_devices(), an NSArray
   Id all_devices() const { return all_devices_(); }
 
  private:
   Runtime() = default;
   using Any = void (*)();
-  // A structure that is returned in memory has an entry of its own where its address is passed as an argument.
+  // Returns true if a structure is returned in memory, which has an entry point of its own that takes its address.
   template <class R>
   static constexpr bool returns_in_memory() {
 #if defined(__x86_64__)
@@ -78,9 +78,9 @@ class Runtime {
 class Ref {
  public:
   Ref() = default;
-  // Of what a method named new..., init... or copy... gives, which is the caller's already.
+  // Takes the result of a method named new..., init... or copy..., which the caller owns already.
   static Ref owned(const Runtime& runtime, Id object) { return Ref(runtime, object); }
-  // Of what any other method gives, which is gone when the pool ends.
+  // Takes the result of any other method, which would be released when the pool ends.
   static Ref retained(const Runtime& runtime, Id object) {
     if (object) runtime.retain(object);
     return Ref(runtime, object);
@@ -106,7 +106,7 @@ class Ref {
   Id object_ = nullptr;
 };
 
-// Objects that are nobody's live until the innermost pool of the thread ends.
+// An autorelease pool: objects without an owner live until the innermost pool of the thread ends.
 class Pool {
  public:
   explicit Pool(const Runtime& runtime) : runtime_(runtime), pool_(runtime.push_pool()) {}

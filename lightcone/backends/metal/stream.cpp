@@ -5,11 +5,11 @@
 namespace lc::backends::metal {
 namespace {
 
-// A GPU begins with a command buffer when it is committed: few commands in one, and it begins early; many, and
-// committing costs little beside them.
+// A GPU starts on a command buffer when it is committed: with few commands in each it starts early; with many,
+// committing costs little in comparison.
 constexpr std::size_t kCommands = 64;
 constexpr std::size_t kHeld = std::size_t{64} << 20;  // bytes held by one
-constexpr std::size_t kInFlight = 8;                  // of the 64 that a queue has
+constexpr std::size_t kInFlight = 8;                  // command buffers; a queue has 64
 
 enum Status : unsigned long { Completed = 4, Failed = 5 };
 
@@ -63,7 +63,7 @@ void Stream::commit() {
     reap();
   }
   runtime_.send<void>(command_.get(), commit_);
-  in_flight_.push_back(std::move(command_));  // which has room
+  in_flight_.push_back(std::move(command_));  // capacity was reserved
   ++committed_;
   commands_ = held_ = 0;
 }
@@ -82,7 +82,7 @@ void Stream::reap() {
 void Stream::drain() {
   std::uint64_t last = 0;
   for (bool first = true;; first = false) {
-    Ref oldest;  // which others may see done meanwhile
+    Ref oldest;  // other threads may see it done meanwhile
     {
       const Turn turn(*this);
       if (first) commit(), last = committed_;

@@ -1,5 +1,5 @@
-// The part of OpenCL 1.2 that the device speaks: a binary interface, written down as plain declarations.
-// https://registry.khronos.org/OpenCL/sdk/1.2/docs/man/xhtml/ says what the calls mean.
+// The part of OpenCL 1.2 that the device uses: a binary interface, as declarations of our own.
+// https://registry.khronos.org/OpenCL/sdk/1.2/docs/man/xhtml/ documents the calls.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace lc::backends::opencl::api {
 
-// What only the driver knows the inside of.
+// Opaque types of the driver.
 struct Platform;
 struct Device;
 struct Context;
@@ -22,7 +22,7 @@ using UInt = std::uint32_t;
 using Bits = std::uint64_t;
 using Property = std::intptr_t;
 
-// Codes that are answered otherwise than by naming them (error.h).
+// Codes with a handling of their own; all others are only named (error.h).
 inline constexpr Int kSuccess = 0, kDeviceNotFound = -1, kDeviceNotAvailable = -2, kAllocationFailure = -4,
                      kOutOfResources = -5, kOutOfHostMemory = -6, kBuildFailure = -11, kWaitListFailure = -14,
                      kInvalidContext = -34, kInvalidQueue = -36, kInvalidKernelName = -46, kInvalidArgumentSize = -51,
@@ -35,19 +35,19 @@ inline constexpr UInt kDeviceType = 0x1000, kComputeUnits = 0x1002, kGroupSize =
                       kGlobalMemory = 0x101F, kLocalMemory = 0x1023, kLittleEndian = 0x1026, kAvailable = 0x1027,
                       kCompilerAvailable = 0x1028, kDeviceName = 0x102B, kDriverVersion = 0x102D, kProfile = 0x102E,
                       kDoubleConfig = 0x1032, kLanguageVersion = 0x103D;
-inline constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2;       // of kDeviceType
-inline constexpr Bits kCorrectlyRounded = 1 << 7;                 // of kSingleConfig: division and square root
-inline constexpr Bits kReadWrite = 1 << 0;                        // of a buffer
-inline constexpr UInt kBinarySizes = 0x1165, kBinaries = 0x1166;  // of a program, one for each device
+inline constexpr Bits kTypeCpu = 1 << 1, kTypeGpu = 1 << 2;       // values of kDeviceType
+inline constexpr Bits kCorrectlyRounded = 1 << 7;                 // bit of kSingleConfig: division and square root
+inline constexpr Bits kReadWrite = 1 << 0;                        // flag of a buffer
+inline constexpr UInt kBinarySizes = 0x1165, kBinaries = 0x1166;  // queries of a program, one value for each device
 inline constexpr UInt kBuildLog = 0x1183;
-inline constexpr UInt kArguments = 0x1191;        // of a kernel: how many
-inline constexpr UInt kKernelGroupSize = 0x11B0;  // of a kernel on a device: threads of a group, at most
+inline constexpr UInt kArguments = 0x1191;        // number of a kernel's arguments
+inline constexpr UInt kKernelGroupSize = 0x11B0;  // query of a kernel on a device: most threads of a group
 inline constexpr UInt kTrue = 1;
 
 using ContextNotify = void (*)(const char* what, const void* data, std::size_t bytes, void* user);
 using ProgramNotify = void (*)(Program*, void* user);
 
-// As in the library, without the "cl" before each name.
+// The functions, named as in the library without "cl".
 struct Functions {
   Int (*GetPlatformIDs)(UInt room, Platform**, UInt* count);
   Int (*GetPlatformInfo)(Platform*, UInt what, std::size_t room, void*, std::size_t* size);

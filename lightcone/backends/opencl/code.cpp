@@ -1,4 +1,4 @@
-// Text compiled by the driver.
+// Compiles text with the driver's compiler.
 #include <utility>
 
 #include "lightcone/backends/opencl/device.h"
@@ -7,7 +7,7 @@
 namespace lc::backends::opencl {
 namespace {
 
-constexpr std::size_t kLogLines = 20, kLogBytes = 2000;  // of what the compiler says, in an Error
+constexpr std::size_t kLogLines = 20, kLogBytes = 2000;  // limits of the compiler's message in an Error
 
 std::string first_lines(std::string log) {
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n' || log.back() == ' ')) log.pop_back();
@@ -44,7 +44,7 @@ OpenClCode::OpenClCode(std::shared_ptr<Session> session, const std::string& text
 }
 OpenClCode::~OpenClCode() { release(); }
 
-void OpenClCode::release() {  // what the driver still runs it keeps
+void OpenClCode::release() {  // the driver keeps what still runs
   const api::Functions& f = session_->functions();
   for (const Function& function : functions_)
     if (function.kernel) f.ReleaseKernel(function.kernel);
@@ -52,7 +52,7 @@ void OpenClCode::release() {  // what the driver still runs it keeps
 }
 
 void OpenClCode::make(const std::string& text) {
-  // Numbers as IEEE 754 has them wherever the device can: nothing that allows less is ever asked for.
+  // Numbers follow IEEE 754 if the device can: no option ever allows less.
   std::string options = "-cl-std=CL1.2";
   if (session_->found.info.correctly_rounded) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   if (!session_->found.info.optimised) options += " -cl-opt-disable";
@@ -60,7 +60,7 @@ void OpenClCode::make(const std::string& text) {
   const std::string name = session_->cache.name({text, options, l.architecture, l.driver}, ".clbin");
   if (const std::string kept = session_->cache.find(name); !kept.empty()) {
     if (load(kept, options.c_str())) return;
-    session_->cache.drop(name);  // sealed, and yet of no use: a driver may change and keep its version
+    session_->cache.drop(name);  // intact, and yet of no use: a driver may change and keep its version
   }
   build(text, options.c_str());
   if (!session_->cache) return;
@@ -85,7 +85,7 @@ bool OpenClCode::load(const std::string& binary, const char* options) {
   return false;
 }
 
-// "" where the driver does not give it.
+// Returns "" if the driver does not provide it.
 std::string OpenClCode::binary() const {
   const api::Functions& f = session_->functions();
   std::size_t size = 0;

@@ -6,8 +6,8 @@ namespace lc::backends::opencl {
 
 namespace {
 
-// PoCL keeps what it compiles by itself. For a binary it compiles each kernel once more, for groups of any size, which
-// takes longer than all else.
+// Returns true for PoCL, which has a cache of its own. For a binary it would compile each kernel once more, for groups
+// of any size, which takes longer than all else.
 bool is_pocl(const DeviceInfo& d) { return d.platform.starts_with("Portable Computing Language"); }
 
 }  // namespace
@@ -63,7 +63,7 @@ namespace {
 
 OpenClBuffer::OpenClBuffer(std::shared_ptr<Session> session, std::size_t bytes)
     : Buffer(bytes), session_(std::move(session)) {
-  // Drivers for processors promise more than there is, and the system ends who uses it.
+  // Drivers for processors promise more memory than there is, and the system kills a process that uses it.
   const std::size_t all = session_->found.info.limits.memory;
   std::size_t used = session_->allocated;
   do {
@@ -80,7 +80,7 @@ OpenClBuffer::OpenClBuffer(std::shared_ptr<Session> session, std::size_t bytes)
              : code_name(code));
 }
 
-OpenClBuffer::~OpenClBuffer() {  // the driver waits for what still runs on it
+OpenClBuffer::~OpenClBuffer() {  // the driver waits for commands that still use it
   session_->functions().ReleaseMemObject(memory_);
   session_->allocated -= taken();
 }
@@ -89,7 +89,7 @@ std::unique_ptr<Buffer> OpenClDevice::allocate(std::size_t bytes) {
   auto made = std::make_unique<OpenClBuffer>(session_, bytes);
   switch (const api::Int code = fill({made.get(), 0}, bytes)) {
     case api::kSuccess: return made;
-    case api::kAllocationFailure:  // many drivers look for the memory when it is first used
+    case api::kAllocationFailure:  // many drivers allocate the memory when it is first used
     case api::kOutOfResources:
     case api::kOutOfHostMemory: made.reset(); refuse(*session_, bytes, code_name(code));
     default: fail(code, session_->name(), "zero memory");
@@ -133,7 +133,7 @@ void OpenClDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
 api::Int OpenClDevice::fill(const BufferSlice& to, std::size_t bytes) {
   if (bytes == 0) return api::kSuccess;
   static constexpr std::byte kZeros[16] = {};
-  std::size_t pattern = sizeof kZeros;  // the longest that fits: it is what one thread of the device writes
+  std::size_t pattern = sizeof kZeros;  // the longest that fits: a thread of the device writes one pattern
   while ((to.offset | bytes) % pattern != 0) pattern /= 2;
   return session_->functions().EnqueueFillBuffer(session_->queue, piece(to, bytes), kZeros, pattern, to.offset, bytes,
                                                  0, nullptr, nullptr);
@@ -152,7 +152,7 @@ std::shared_ptr<const gpu::Code> OpenClDevice::compile(const std::string& text,
   return std::make_shared<OpenClCode>(session_, text, kernels);
 }
 
-// The one that is to be started, which it can be.
+// Returns the function to launch. Throws Error if the launch does not fit it or exceeds the device's limits.
 const OpenClCode::Function& OpenClDevice::function(const gpu::KernelLaunch& s, const OpenClCode& code) const {
   if (s.function >= code.functions().size())
     throw Error("opencl", str_cat("kernel ", s.function, " of ", code.functions().size(), " is asked for"));

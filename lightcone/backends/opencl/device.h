@@ -1,4 +1,4 @@
-// A device of OpenCL as one of Lightcone's: one context, one queue whose commands run in order.
+// An OpenCL device: one context, and one queue whose commands run in order.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 
 namespace lc::backends::opencl {
 
-// What buffers and compiled text stand on, too; the last of them ends it.
+// The state of an open device, which its buffers and compiled code share. The last owner closes it.
 struct Session {
   std::shared_ptr<const Library> library;
   Found found;
-  cache::ObjectCache cache;  // of compiled text
+  cache::ObjectCache cache;  // cache of compiled code
   api::Context* context = nullptr;
   api::Queue* queue = nullptr;
   std::atomic<std::size_t> allocated{0};  // bytes of all buffers
@@ -39,7 +39,7 @@ class OpenClBuffer final : public Buffer {
   const Session* session() const { return session_.get(); }
 
  private:
-  std::size_t taken() const { return size() ? size() : 1; }  // there are no buffers of no bytes
+  std::size_t taken() const { return size() ? size() : 1; }  // OpenCL has no buffers of 0 bytes
   std::shared_ptr<Session> session_;
   api::Memory* memory_ = nullptr;
 };
@@ -50,18 +50,18 @@ class OpenClCode final : public gpu::Code {
     std::string name;
     api::Kernel* kernel = nullptr;
     std::size_t arguments = 0;
-    std::size_t threads = 0;  // of a group, at most
+    std::size_t threads = 0;  // threads of a group, at most
   };
 
   OpenClCode(std::shared_ptr<Session> session, const std::string& text, const std::vector<std::string>& kernels);
   ~OpenClCode() override;
   const Session* session() const { return session_.get(); }
   const std::vector<Function>& functions() const { return functions_; }
-  // A kernel's arguments are set one by one and taken when it is started: one thread at a time.
+  // Must be held from setting a kernel's arguments to its launch, because the arguments are set one by one.
   std::mutex& mutex() const { return mutex_; }
 
  private:
-  void make(const std::string& text);  // from the cache, or built and kept there
+  void make(const std::string& text);  // takes the code from the cache, or builds it and keeps it there
   bool load(const std::string& binary, const char* options);
   void build(const std::string& text, const char* options);
   std::string binary() const;

@@ -5,7 +5,7 @@
 namespace lc::backends::opencl {
 namespace {
 
-// By the code's distance from 0; no text: no such code.
+// Names by the code's distance from 0.
 constexpr std::string_view kRuntime[] = {
     "SUCCESS",
     "DEVICE_NOT_FOUND",

@@ -1,4 +1,4 @@
-// What goes wrong in OpenCL, as an Error.
+// Failures of OpenCL as Errors.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@ namespace lc::backends::opencl {
 
 std::string code_name(api::Int code);  // "CL_OUT_OF_RESOURCES (-5)"
 
-// "opencl: <who> cannot <doing>: <code>", and what to do about it.
+// Throws Error "opencl: <who> cannot <doing>: <code>", with advice.
 [[noreturn]] void fail(api::Int code, std::string_view who, std::string_view doing);
+// Throws the same if the code is not kSuccess.
 inline void take(api::Int code, std::string_view who, std::string_view doing) {
   if (code != api::kSuccess) fail(code, who, doing);
 }

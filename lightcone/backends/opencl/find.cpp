@@ -9,7 +9,7 @@
 namespace lc::backends::opencl {
 namespace {
 
-// What is asked in two steps: how long, and what.
+// Returns a text that is queried in two steps: its length, and its contents.
 template <class Ask>
 std::string text(Ask ask, std::string_view who, std::string_view doing) {
   std::size_t size = 0;
@@ -34,7 +34,7 @@ class Questions {
     take(f_.GetDeviceInfo(device_, what, sizeof n, &n, nullptr), "the device", doing);
     return n;
   }
-  std::size_t items(std::string_view doing) const {  // of a group, in its first dimension
+  std::size_t items(std::string_view doing) const {  // items of a group, in its first dimension
     std::size_t bytes = 0;
     take(f_.GetDeviceInfo(device_, api::kItemSizes, 0, nullptr, &bytes), "the device", doing);
     std::vector<std::size_t> sizes(std::max<std::size_t>(bytes / sizeof(std::size_t), 1));
@@ -78,7 +78,7 @@ void fill_in(const Questions& q, DeviceInfo& d) {
   l.memory = q.number<std::uint64_t>(api::kGlobalMemory, "say its memory");
   if (q.number<api::UInt>(api::kAddressBits, "say the size of its addresses") < 64)
     l.max_grid_size = std::int64_t{UINT32_MAX} / std::max(l.max_block_size, 1);
-  // A place is a pointer and a number.
+  // A buffer takes two arguments: a pointer and an offset.
   const auto parameters = q.number<std::size_t>(api::kParameterSize, "say how many arguments a kernel may have");
   const std::size_t sizes = gpu::kMaxSizes * sizeof(std::int64_t);
   l.max_buffers =
@@ -89,7 +89,7 @@ void fill_in(const Questions& q, DeviceInfo& d) {
   d.unusable = unusable(q, d);
 }
 
-// A device that is broken does not hide the others.
+// Returns a device's properties. A failure makes this device unusable and does not hide the others.
 Found ask(const api::Functions& f, api::Device* device, const std::string& platform) {
   Found found{device, 0, {}};
   found.info.platform = platform;

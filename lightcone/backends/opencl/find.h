@@ -15,7 +15,7 @@ struct Found {
   DeviceInfo info;
 };
 
-// In the order of devices().
+// Returns all devices, in the order of devices().
 std::vector<Found> find_devices(const Library& library, const OpenClOptions& options);
 
 }  // namespace lc::backends::opencl

@@ -20,7 +20,7 @@ std::string why() {
   return said ? said : "the system does not say why";
 }
 
-// Never closed: drivers have threads of their own that outlive every object.
+// Opens a library that is never closed: drivers have threads of their own that outlive every object.
 void* open(const std::string& path) { return ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
 void* open_named(const std::string& path, const char* who) {

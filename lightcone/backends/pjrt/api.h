@@ -1,9 +1,10 @@
-// The part of the PJRT C API that the client and Lightcone's own plugin speak: a binary interface, written down as
-// plain structures. https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h says what the calls mean.
+// The part of the PJRT C API that the client and Lightcone's own plugin use: a binary interface, as plain structures.
+// https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h documents the calls.
 //
-// A plugin is a shared library with one function, GetPjrtApi(), which gives a table of functions; each takes one
-// structure that begins with its own size. The interface grows at the ends: of the table, and of the structures. A
-// plugin may refuse a structure smaller than the one that it knows, so ours end in zeros, and their size counts those.
+// A plugin is a shared library with one function, GetPjrtApi(), which returns a table of functions. Each function takes
+// one structure that begins with its own size. The interface grows at the end of the table and at the ends of the
+// structures. A plugin may refuse a structure smaller than its own version of it, so ours end in zeros, which their
+// size includes.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -17,12 +18,12 @@ struct Head {
   std::size_t size = 0;
   void* extensions = nullptr;
 };
-// What newer versions have behind the fields that we know.
+// Room for fields that newer versions append to a structure.
 struct Tail {
   std::byte zeros[128] = {};
 };
 
-// What only the plugin knows the inside of.
+// Opaque types of the plugin.
 struct Error;
 struct Event;
 struct Client;
@@ -46,7 +47,7 @@ enum class HostSemantics : int { OnlyDuringCall, UntilTransferCompletes, Immutab
 enum class ValueKind : int { String, Int64, Int64List, Float, Bool };
 enum class LayoutKind : int { Tiled, Strides };
 
-// Places in the table of functions.
+// Indices in the table of functions.
 enum class Function : int {
   ErrorDestroy = 0, ErrorMessage, ErrorGetCode, PluginInitialize, PluginAttributes,
   EventDestroy, EventIsReady, EventError, EventAwait, EventOnReady,
@@ -74,7 +75,7 @@ enum class Function : int {
   ClientCreateView = 93, ExecutableFingerprint, ClientTopology, ExecutableCompiledMemoryStats, MemoryKindId,
   ExecuteContextCreate = 98, ExecuteContextDestroy, BufferCopyRawToHost,
   LoadedExecutableGetDeviceAssignment = 117,
-  Count = 118  // of version 0.81
+  Count = 118  // number of functions in version 0.81
 };
 // clang-format on
 
@@ -86,11 +87,11 @@ using AnyFunction = void (*)();
 struct Api {
   Head head;
   Version version;
-  AnyFunction functions[static_cast<int>(Function::Count)];  // as many as head.size has room for
+  AnyFunction functions[static_cast<int>(Function::Count)];  // head.size limits how many there are
 };
 static_assert(offsetof(Api, version.major) == 32 && offsetof(Api, functions) == 40);
 
-// An option or an attribute. They stand in arrays, so this one has no tail.
+// An option or an attribute. It has no tail, because it is an element of arrays.
 struct NamedValue {
   Head head;
   const char* name;
@@ -103,7 +104,7 @@ struct NamedValue {
     float real;
     bool boolean;
   };
-  std::size_t size;  // of a string or a list, else 1
+  std::size_t size;  // length of a string or a list, else 1
 };
 static_assert(sizeof(NamedValue) == 56);
 
@@ -130,7 +131,7 @@ static_assert(offsetof(Layout, kind) == 72 && sizeof(Layout) == 80);
 
 // ---- arguments: one structure for each function, which it names ---------------------------------
 
-// A function that takes something, and one that gives a value or a list for it.
+// The arguments of a function of an object.
 template <Function F, class Of>
 struct On {
   static constexpr Function function = F;
@@ -138,6 +139,7 @@ struct On {
   Of* of;
   Tail newer;
 };
+// The arguments of a function that returns a value of an object.
 template <Function F, class Of, class T>
 struct Ask {
   static constexpr Function function = F;
@@ -146,6 +148,7 @@ struct Ask {
   T value;  // out
   Tail newer;
 };
+// The arguments of a function that returns a list of an object.
 template <Function F, class Of, class T>
 struct AskList {
   static constexpr Function function = F;
@@ -156,7 +159,7 @@ struct AskList {
   Tail newer;
 };
 template <Function F, class Of, class T>
-struct AskCount {  // the same, the other way round
+struct AskCount {  // the same with count and list exchanged
   static constexpr Function function = F;
   Head head;
   Of* of;
@@ -190,7 +193,7 @@ struct EventOnReady {
   static constexpr Function function = Function::EventOnReady;
   Head head;
   Event* of;
-  void (*callback)(Error* error, void* user);  // which owns the error
+  void (*callback)(Error* error, void* user);  // owns the error
   void* user;
   Tail newer;
 };
@@ -320,7 +323,7 @@ struct ExecutableOutputDimensions {
   Head head;
   Executable* of;
   std::size_t count;         // out
-  const std::int64_t* dims;  // out: of all results, one behind the other
+  const std::int64_t* dims;  // out: of all results, one after the other
   const std::size_t* ranks;  // out
   Tail newer;
 };
@@ -337,7 +340,7 @@ struct ExecutableOptimizedProgram {
   static constexpr Function function = Function::ExecutableOptimizedProgram;
   Head head;
   Executable* of;
-  Program* program;  // code: in, null to ask for its size
+  Program* program;  // code: in; null to query its size
   Tail newer;
 };
 struct ExecutableCompiledMemoryStats {
@@ -363,7 +366,7 @@ struct LoadedExecutableGetDeviceAssignment {
   LoadedExecutable* of;
   const char* bytes;       // out: a DeviceAssignmentProto
   std::size_t size;        // out
-  void* owner;             // out: what the bytes belong to, for `destroy`
+  void* owner;             // out: owner of the bytes, for `destroy`
   void (*destroy)(void*);  // out
   Tail newer;
 };
@@ -372,7 +375,7 @@ struct ExecuteOptions {
   void* callbacks[2];
   std::size_t callback_counts[2];
   int launch_id;
-  const std::int64_t* not_donated;  // arguments that keep their memory whatever the program says
+  const std::int64_t* not_donated;  // arguments that keep their memory even if the program donates them
   std::size_t not_donated_count;
   Tail newer;
 };
@@ -385,7 +388,7 @@ struct LoadedExecutableExecute {
   std::size_t devices, count;
   Buffer** const* results;  // [devices][results], filled in
   Event** done;             // [devices], filled in; may be null
-  Device* device;           // where a portable executable runs
+  Device* device;           // on which a portable executable runs
   Tail newer;
 };
 static_assert(offsetof(ExecuteOptions, not_donated) == 56 && offsetof(LoadedExecutableExecute, device) == 72);
@@ -422,8 +425,8 @@ struct BufferToHostBuffer {
   static constexpr Function function = Function::BufferToHostBuffer;
   Head head;
   Buffer* of;
-  Layout* layout;  // null: that of the device
-  void* to;        // null: `size` is filled in, and nothing else is done
+  Layout* layout;  // null: the device's own
+  void* to;        // null: only `size` is filled in
   std::size_t size;
   Event* done;  // out
   Tail newer;
@@ -455,7 +458,7 @@ using TopologyDeviceDescriptions =
     AskList<Function::TopologyDeviceDescriptions, const Topology, DeviceDescription* const*>;
 using TopologyAttributes = AskList<Function::TopologyAttributes, Topology, const NamedValue*>;
 
-// How much of a structure its caller must know.
+// The size of the fields that a caller must provide.
 template <class Args>
 constexpr std::size_t known_size() {
   return offsetof(Args, newer);

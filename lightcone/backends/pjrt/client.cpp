@@ -8,7 +8,7 @@ namespace lc::backends::pjrt {
 namespace {
 
 // CompileOptionsProto: {executable_build_options: {device_ordinal: -1, num_replicas: 1, num_partitions: 1},
-// compile_portable_executable: true}. Such a program runs on the device that each run names.
+// compile_portable_executable: true}. A portable program runs on the device that each run names.
 constexpr unsigned char kCompileOptions[] = {0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                              0xff, 0xff, 0x01, 0x20, 0x01, 0x28, 0x01, 0x20, 0x01};
 
@@ -23,7 +23,7 @@ constexpr std::pair<DType, api::BufferType> kTypes[] = {
     {DType::F8E5M2, api::BufferType::F8E5M2}};
 static_assert(std::size(kTypes) == std::size(kDTypes));
 
-// A function that gives one value.
+// Calls a function that returns one value.
 template <class Args, class Of>
 auto ask(const Plugin& p, Of* of, std::string_view doing) {
   Args args{};
@@ -39,7 +39,7 @@ std::string ask_text(const Plugin& p, Of* of, std::string_view doing) {
   return {args.list, args.count};
 }
 
-// The number of bytes of an array; an Error when no memory has so many.
+// Returns the number of bytes of an array. Throws Error if it exceeds the address space.
 std::size_t bytes_of(DType t, std::span<const std::int64_t> shape) {
   std::size_t bytes = size_of(t);
   bool empty = false;
@@ -60,7 +60,7 @@ std::vector<api::NamedValue> named_values(const Attributes& options) {
     api::NamedValue v{};
     v.head.size = sizeof v;
     v.name = name.data(), v.name_size = name.size(), v.size = 1;
-    v.kind = static_cast<api::ValueKind>(value.index());  // in the order of Attribute
+    v.kind = static_cast<api::ValueKind>(value.index());  // the same order as Attribute's
     if (const auto* s = std::get_if<std::string>(&value)) v.string = s->data(), v.size = s->size();
     if (const auto* i = std::get_if<std::int64_t>(&value)) v.int64 = *i;
     if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) v.int64_list = l->data(), v.size = l->size();
@@ -117,7 +117,7 @@ void Array::to_host(void* to, std::size_t bytes) const {
   if (bytes != want) throw Error("pjrt", str_cat("an array of ", want, " bytes does not fit ", bytes));
   std::vector<std::int64_t> minor_to_major(dims.size());
   for (std::size_t k = 0; k < dims.size(); ++k) minor_to_major[k] = static_cast<std::int64_t>(dims.size() - 1 - k);
-  api::Layout layout{};  // none would be that of the device
+  api::Layout layout{};  // without one the layout would be the device's
   layout.head.size = sizeof layout;
   layout.tiled = {{sizeof layout.tiled, nullptr}, minor_to_major.data(), minor_to_major.size(), nullptr, nullptr, 0};
   std::byte nothing{};

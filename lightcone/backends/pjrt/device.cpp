@@ -70,7 +70,7 @@ Table::Entries Table::entries(std::size_t offset, std::size_t bytes) const {
 void Table::clear_locked(std::size_t offset, std::size_t bytes) {
   if (!bytes) return;
   const std::size_t end = offset + bytes;
-  Entries rest;  // of what lies there in part
+  Entries rest;  // remains of entries that are cleared in part
   auto it = entries_.upper_bound(offset);
   if (it != entries_.begin()) --it;
   const auto first = it;
@@ -118,7 +118,7 @@ std::shared_ptr<const Data> Table::value(std::size_t offset, std::size_t bytes) 
   std::vector<std::byte> all(bytes);
   read(all.data(), offset, bytes);
   auto data = std::make_shared<const Data>(std::move(all));
-  put(offset, data);  // the next time it lies there
+  put(offset, data);  // the next call finds it there
   return data;
 }
 
@@ -152,7 +152,7 @@ void PjrtDevice::copy(BufferSlice to, BufferSlice from, std::size_t bytes) {
 void PjrtDevice::zero(BufferSlice to, std::size_t bytes) { table(to).clear(to.offset, bytes); }
 
 void PjrtDevice::launch(const Launch& l) {
-  if (l.kernel->part()) {  // wanted somewhere else than where it lies
+  if (l.kernel->part()) {  // the operand's slice is wanted at another address
     const auto offset = static_cast<std::size_t>(*l.kernel->part());
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }

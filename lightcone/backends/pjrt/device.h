@@ -1,6 +1,6 @@
-// A PJRT device as one of Lightcone's. Its arrays have a type and a shape and never change, where a Device has bytes
-// at places; so a buffer here is a table: which array lies from which byte on. A copy of a whole value, a state's next
-// one for instance, is an entry and moves nothing.
+// A PJRT device as a Device. PJRT's arrays have a type and a shape and never change, but a Device has buffers of bytes.
+// A buffer here is therefore a table of the arrays at its offsets. A copy of a whole value, a state's next one for
+// instance, adds an entry and moves no bytes.
 #pragma once
 
 #include <map>
@@ -15,39 +15,39 @@
 
 namespace lc::backends::pjrt {
 
-// Bytes that never change: as the host brought them, until a kernel asks for an array of some type.
+// Bytes that never change. They are kept on the host until a kernel needs them as an array of some type.
 class Data {
  public:
   explicit Data(std::vector<std::byte> host) : bytes_(host.size()), host_(std::move(host)) {}
   Data(std::size_t bytes, std::shared_ptr<const Array> array) : bytes_(bytes), array_(std::move(array)) {}
   std::size_t size() const { return bytes_; }
   void read(void* to, std::size_t offset, std::size_t bytes) const;
-  // The same bytes as an array of a device, which keeps them from then on.
+  // Returns the same bytes as an array of a device, which holds them from then on.
   std::shared_ptr<const Array> array(const Client& client, int device, DType type,
                                      const std::vector<std::int64_t>& shape) const;
 
  private:
-  std::vector<std::byte> on_host() const;  // of an array
+  std::vector<std::byte> on_host() const;  // bytes of the array
   const std::size_t bytes_;
   mutable std::mutex mutex_;
   mutable std::vector<std::byte> host_;
   mutable std::shared_ptr<const Array> array_;
 };
 
-// What is in no entry is zero.
+// Bytes without an entry are zero.
 class Table final : public Buffer {
  public:
   explicit Table(std::size_t bytes) : Buffer(bytes) {}
   std::size_t committed() const override;
 
-  using Entries = std::vector<std::pair<std::size_t, std::shared_ptr<const Data>>>;  // offset, what lies there
+  using Entries = std::vector<std::pair<std::size_t, std::shared_ptr<const Data>>>;  // offset, the value there
   void put(std::size_t offset, std::shared_ptr<const Data> data);
   void clear(std::size_t offset, std::size_t bytes);
   void read(void* to, std::size_t offset, std::size_t bytes) const;
-  Entries entries(std::size_t offset, std::size_t bytes) const;  // in this range, cut to it; offsets from its start
-  // The value that lies there, as one piece.
+  Entries entries(std::size_t offset, std::size_t bytes) const;  // clipped to the range; offsets from its start
+  // Returns the value of the range as one piece.
   std::shared_ptr<const Data> value(std::size_t offset, std::size_t bytes);
-  // Has this table the only reference but one? Then nobody else will read the value.
+  // Returns true if the table and the caller have the only references, so that nothing else will read the value.
   bool owns(std::size_t offset, const std::shared_ptr<const Data>& data) const;
 
  private:

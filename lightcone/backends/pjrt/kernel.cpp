@@ -84,7 +84,7 @@ void ProgramKernel::run(const Launch& l, PjrtDevice& device) const {
   for (std::size_t k = 0; k < sizes_.size(); ++k) sizes.emplace(*sizes_[k].name(), l.sizes[k]);
   const std::shared_ptr<const Compiled> program = compiled(sizes, device);
   Table& out = static_cast<Table&>(*l.out.buffer);
-  // What the last run left there may be the value that a state has now, which nobody is to share.
+  // The last run's value may have become the value of a state by now, and must not be shared.
   out.clear(l.out.offset, static_cast<std::size_t>(offsets_.back()));
 
   std::vector<std::shared_ptr<const Array>> arrays;

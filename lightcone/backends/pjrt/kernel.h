@@ -18,14 +18,14 @@ class PjrtDevice;
 
 class ProgramKernel final : public Kernel {
  public:
-  // `operands`: the names of the graph's inputs, in the order in which a launch brings them.
+  // `operands`: the names of the graph's inputs, in the order of a launch's operands.
   ProgramKernel(const Graph& g, std::vector<std::string> operands, std::vector<std::int64_t> offsets,
                 Precision precision, std::size_t programs);
   std::string name() const override { return "program"; }
   std::vector<Dim> sizes() const override { return sizes_; }
 
-  void run(const Launch& l, PjrtDevice& device) const;  // what the device calls
-  // Compiles it for these sizes, if it has not been.
+  void run(const Launch& l, PjrtDevice& device) const;  // called by the device
+  // Compiles the program for these sizes, unless it is compiled already.
   void prepare(const Bindings& sizes, PjrtDevice& device) const { static_cast<void>(compiled(sizes, device)); }
 
  private:
@@ -35,12 +35,12 @@ class ProgramKernel final : public Kernel {
 
   Graph graph_;
   std::map<std::string, std::size_t, std::less<>> operands_;
-  std::vector<std::int64_t> offsets_;  // of the results within the kernel's value
+  std::vector<std::int64_t> offsets_;  // offsets of the results, within the kernel's value
   Precision precision_;
-  std::size_t programs_;    // how many are kept
+  std::size_t programs_;    // compiled programs that are kept, at most
   std::vector<Dim> sizes_;  // its symbols, in the order of their names
   mutable std::mutex mutex_;
-  mutable std::vector<std::pair<Bindings, std::shared_ptr<const Compiled>>> kept_;  // the one used last at the end
+  mutable std::vector<std::pair<Bindings, std::shared_ptr<const Compiled>>> kept_;  // least recently used first
 };
 
 }  // namespace lc::backends::pjrt

@@ -11,7 +11,7 @@
 namespace lc {
 namespace {
 
-// Devices of one plugin share a client as long as one of them is there: XLA's takes most of a GPU's memory.
+// Returns a client that the devices of one plugin share while one of them exists: XLA's takes most of a GPU's memory.
 std::shared_ptr<const backends::pjrt::Client> client_of(const PjrtOptions& o) {
   static std::mutex mutex;
   static std::map<std::pair<const backends::pjrt::Plugin*, backends::pjrt::Attributes>,
@@ -25,7 +25,7 @@ std::shared_ptr<const backends::pjrt::Client> client_of(const PjrtOptions& o) {
   return client;
 }
 
-// The graph around one kernel: its inputs, and its results as pieces of the kernel's value.
+// Returns the graph around one kernel: its inputs, and its results as slices of the kernel's value.
 Graph around_kernel(const Graph& g, PassLog& log, const std::shared_ptr<backends::pjrt::PjrtDevice>& device,
                     const PjrtOptions& options) {
   const std::vector<bool> live = g.live();

@@ -2,7 +2,7 @@
 //
 //   Program p = compile(g, generic() | pjrt({.plugin = "/usr/lib/lightcone_pjrt.so"}));
 //
-// docs/pjrt.md says more.
+// See docs/pjrt.md.
 #pragma once
 
 #include <memory>
@@ -14,27 +14,28 @@
 
 namespace lc {
 
+// Options of the compiler pjrt().
 struct PjrtOptions {
-  // The path of the plugin's library, or a name that the environment variable PJRT_NAMES_AND_LIBRARY_PATHS gives one.
+  // The path of the plugin's library, or a name that $PJRT_NAMES_AND_LIBRARY_PATHS maps to a path.
   std::string plugin = {};
-  int device = 0;                           // of those that the plugin finds
-  backends::pjrt::Attributes options = {};  // for the plugin: {{"memory_fraction", 0.5f}}
-  // Of products and convolutions. XLA's DEFAULT, which Medium asks for, means TF32 on NVIDIA's GPUs.
+  int device = 0;                           // index among the devices that the plugin finds
+  backends::pjrt::Attributes options = {};  // passed to the plugin: {{"memory_fraction", 0.5f}}
+  // Precision of products and convolutions. Medium is XLA's DEFAULT, which means TF32 on NVIDIA's GPUs.
   Precision precision = Precision::Highest;
-  // How many compiled programs of a graph are kept. There is one for each binding of its symbolic sizes; with more
-  // bindings than this, the one whose last run is longest ago is compiled anew.
+  // How many compiled programs of a graph are kept. Each binding of its symbolic sizes has one; beyond this number, the
+  // least recently used program is dropped, and compiled again when it is needed.
   int programs = 64;
 };
 
-// The graph becomes one StableHLO program (stablehlo/write.h), which the plugin compiles: at once where all sizes are
-// numbers, else in the first run with each binding. Inputs are copied to the device when they are set and parameters
-// when they are loaded; states stay there, and give their memory to their next values. A run may still be under way
-// when Context::run() returns: reading a result waits for it.
+// Compiles a graph to one StableHLO program (stablehlo/write.h), which the plugin compiles: at once if all sizes are
+// constant, else in the first run with each binding. Inputs are copied to the device when they are set, parameters when
+// they are loaded. States stay there and donate their memory to their next values. A run may still be in progress when
+// Context::run() returns: reading a result waits for it.
 //
-// Programs of one process with the same plugin and options share its client. An Error when there is no such plugin or
-// device, and in compile() for what StableHLO cannot say.
+// Programs of one process with the same plugin and options share its client. Throws Error if there is no such plugin or
+// device; compile() throws Error for what StableHLO cannot express.
 Compiler pjrt(const PjrtOptions& options);
-// With a client that is there already; of the options it takes what is not about finding one.
+// Uses an existing client; `plugin` and the plugin's `options` are ignored.
 Compiler pjrt(std::shared_ptr<const backends::pjrt::Client> client, const PjrtOptions& options = {});
 
 }  // namespace lc

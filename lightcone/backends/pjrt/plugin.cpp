@@ -11,7 +11,7 @@
 namespace lc::backends::pjrt {
 namespace {
 
-constexpr int kOldestMinor = 58;  // which moved functions within the table, and no version since has
+constexpr int kOldestMinor = 58;  // it moved functions within the table, and no version since has
 constexpr const char* kNames = "PJRT_NAMES_AND_LIBRARY_PATHS";
 
 std::string_view code_name(api::ErrorCode code) {
@@ -26,7 +26,7 @@ std::string_view code_name(api::ErrorCode code) {
 
 bool is_path(std::string_view s) { return s.find('/') != s.npos || s.find(".so") != s.npos; }
 
-// The path that the environment gives a name.
+// Returns the path that the environment gives a name.
 std::string path_of(const std::string& name) {
   const char* listed = std::getenv(kNames);
   std::string_view rest = listed ? listed : "";
@@ -44,7 +44,7 @@ std::string path_of(const std::string& name) {
                       ": give the path of the plugin's library, or set it to 'name:path'"));
 }
 
-// Plugins by their tables: each is initialised once a process, and its library stays.
+// Plugins by their tables. Each is initialised once a process, and its library stays.
 struct Loaded {
   std::mutex mutex;
   std::map<const api::Api*, std::shared_ptr<const Plugin>> plugins;

@@ -1,5 +1,5 @@
 // A PJRT plugin: a shared library that compiles and runs StableHLO (XLA's for GPUs and TPUs, Lightcone's own), loaded
-// when it is named, and the calls of its functions.
+// on request, and the calls of its functions.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,37 @@
 
 namespace lc::backends::pjrt {
 
-// What plugins are told, and say of themselves.
+// Options of a plugin, and attributes that it reports.
 using Attribute = std::variant<std::string, std::int64_t, std::vector<std::int64_t>, float, bool>;
 using Attributes = std::map<std::string, Attribute>;
+// Converts a plugin's list of named values.
 Attributes read_attributes(const api::NamedValue* values, std::size_t count);
 
+// A plugin in this process. It may be used from several threads.
 class Plugin {
  public:
-  // By its path, or by a name that the environment variable PJRT_NAMES_AND_LIBRARY_PATHS gives one:
-  // "name:path,name2:path2". A plugin stays in the process until that ends. An Error when there is none, when it is not
-  // one, or one of a version that is not understood.
+  // Loads a plugin by its path, or by a name that $PJRT_NAMES_AND_LIBRARY_PATHS maps to a path:
+  // "name:path,name2:path2". It stays in the process until that ends. Throws Error if there is none, if the library is
+  // no plugin, or if its version is not supported.
   static std::shared_ptr<const Plugin> load(const std::string& path_or_name);
-  // One that is in the process already; `table` is what its GetPjrtApi() gave.
+  // Takes a plugin that is in the process already; `table` is the result of its GetPjrtApi().
   static std::shared_ptr<const Plugin> of(const api::Api* table, std::string name);
 
   const std::string& name() const { return name_; }
-  int minor_version() const { return table_->version.minor; }  // the interface's; the major one is 0
+  int minor_version() const { return table_->version.minor; }  // the interface's minor version; the major one is 0
+  // Returns true if the plugin's table has the function.
   bool has(api::Function f) const;
-  Attributes attributes() const;  // "stablehlo_current_version", "xla_version", ...; none where it says nothing
+  Attributes attributes() const;  // "stablehlo_current_version", "xla_version", ...; may be empty
 
-  // Calls the function that belongs to these arguments, whose head it fills in. What the plugin finds wrong is an Error
-  // that says it, behind `doing`: "compile".
+  // Calls the function that belongs to these arguments, after filling in their head. Throws Error if the plugin reports
+  // a failure; `doing` names the call in the message: "compile".
   template <class Args>
   void call(Args& args, std::string_view doing) const {
     args.head = {sizeof(Args), nullptr};
     using F = api::Error* (*)(Args*);
     take(reinterpret_cast<F>(function(Args::function, doing))(&args), doing);
   }
-  // For destructors: what goes wrong then stays unsaid.
+  // For destructors: ignores failures.
   template <class Args>
   void call_quietly(Args& args) const noexcept {
     try {

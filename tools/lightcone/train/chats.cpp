@@ -1,5 +1,4 @@
-// Conversations, questions with their answers and texts, one a line of JSON: what a language model learns are the
-// answers.
+// Conversations, questions with answers, and texts, one per line of JSON. A language model learns the answers.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -53,7 +52,7 @@ class Examples {
     if (!line.contains(key) || !line.at(key).is_string()) throw Error("", str_cat("its \"", key, "\" is no text"));
     return line.at(key).get<std::string>();
   }
-  // A text that is to be learned.
+  // Returns a text that is to be learned, which must not be empty.
   static std::string learned(const Json& line, const char* key) {
     std::string t = text(line, key);
     if (t.empty()) throw Error("", str_cat("its \"", key, "\" is empty: there is nothing to learn"));
@@ -77,7 +76,8 @@ class Examples {
       throw Error("", "no message is the assistant's: there is nothing to learn");
     return r;
   }
-  // As generate and chat read it: what is behind the tokens that two texts share is where they differ.
+  // Tokenizes a conversation as generate and chat read it. The tokens of an answer are the ones after the common prefix
+  // with the conversation before it.
   ChatTokens conversation(const std::vector<ChatMessage>& all) const {
     if (!template_)
       throw Error("",
@@ -109,18 +109,18 @@ class Examples {
   std::optional<ChatTemplate> template_;
 };
 
-// Where an example lies.
+// The position of an example: its row, and its first token there.
 struct Packed {
   std::size_t row, at;
 };
-// The longest first, each into the row that it fills best of those that have room: "best fit decreasing", which needs
-// at most 11 / 9 of the fewest rows and four (D. S. Johnson and others, 1974).
+// Packs the longest examples first, each into the fullest row that has room: "best fit decreasing", which needs at most
+// 11 / 9 of the fewest rows and four (D. S. Johnson and others, 1974).
 std::vector<Packed> pack(const std::vector<std::size_t>& lengths, std::size_t room) {
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t k) { return lengths[k]; });
   std::vector<Packed> all(lengths.size());
-  std::multimap<std::size_t, std::size_t> open;  // by what is left of them: rows
+  std::multimap<std::size_t, std::size_t> open;  // rows by the room that is left
   std::size_t rows = 0;
   for (const std::size_t k : order) {
     const auto best = open.lower_bound(lengths[k]);
@@ -194,7 +194,7 @@ class Chats final : public TrainingData {
     }
     return all;
   }
-  // Why nothing is left of these examples, and what to change.
+  // Returns why no example is left, and what to change.
   std::string why_none(const std::vector<ChatTokens>& all) const {
     const auto length = static_cast<std::size_t>(c_.model.context);
     if (std::ranges::any_of(all, [&](const ChatTokens& e) { return e.ids.size() > length + 1; }))
@@ -206,7 +206,7 @@ class Chats final : public TrainingData {
     return str_cat("of ", read_, " data.held_out = ", c_.data.held_out,
                    " leaves none: change it, write more, or name a file as data.test");
   }
-  // Examples cut to the context, without those of which nothing would be learned.
+  // Returns the examples cut to the context, without those from which nothing would be learned.
   std::vector<ChatTokens> usable(const std::vector<ChatTokens>& all) {
     const auto length = static_cast<std::size_t>(c_.model.context);
     std::vector<ChatTokens> some;
@@ -220,12 +220,12 @@ class Chats final : public TrainingData {
     }
     return some;
   }
-  // An example a row or, packed, several; behind them tokens that nothing reads.
+  // Returns rows of one example or, packed, several, followed by tokens that are not read.
   std::shared_ptr<const Dataset> rows(const std::vector<ChatTokens>& all, const char* purpose, i64& examples) {
     const std::vector<ChatTokens> some = usable(all);
     if (some.empty()) throw Error("train", str_cat("there is no example ", purpose, ": ", why_none(all)));
     examples = static_cast<i64>(some.size());
-    std::vector<std::size_t> lengths;  // an example's last token is only predicted
+    std::vector<std::size_t> lengths;  // the last token of an example is only predicted
     for (const ChatTokens& e : some) lengths.push_back(e.ids.size() - 1);
     const auto length = static_cast<std::size_t>(c_.model.context);
     std::vector<Packed> packed(some.size());
@@ -258,7 +258,7 @@ class Chats final : public TrainingData {
   std::optional<DataLoader> loader_, held_loader_;
   std::size_t read_ = 0;  // examples of data.train
   i64 answers_ = 0, cut_ = 0, left_out_ = 0, examples_learned_ = 0, examples_held_ = 0;
-  std::size_t tokens_read_ = 0, places_ = 0;  // tokens of examples, and what all rows have room for
+  std::size_t tokens_read_ = 0, places_ = 0;  // tokens of examples, and room in all rows
 };
 
 }  // namespace

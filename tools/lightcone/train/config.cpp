@@ -12,7 +12,7 @@
 namespace lc::tool {
 namespace {
 
-// Is it one of torchvision's networks?
+// Returns true for the name of a network of torchvision.
 bool is_vision_model(const std::string& kind) { return std::ranges::count(vision_model_names(), kind) > 0; }
 
 }  // namespace

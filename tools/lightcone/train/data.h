@@ -1,4 +1,4 @@
-// The data of a configuration, read and looked at before the first step.
+// The data of a configuration, read and checked before the first step.
 #pragma once
 
 #include <memory>
@@ -13,30 +13,30 @@
 
 namespace lc::tool {
 
-// Batches of a run: that of a step is a function of the configuration and the step alone.
+// The batches of a run. A step's batch depends on the configuration and the step alone.
 class TrainingData {
  public:
   virtual ~TrainingData() = default;
-  virtual Arrays batch(i64 step) = 0;  // "x" and "y"; steps are asked for one after another
+  virtual Arrays batch(i64 step) = 0;  // "x" and "y"; steps must be requested in order
   virtual i64 held_out() const = 0;    // samples
-  // Samples first to first + batch of what is held out; behind the last one anything.
+  // Returns held-out samples first to first + batch; after the last one the contents are arbitrary.
   virtual Arrays held_out_batch(i64 first) = 0;
-  virtual std::string summary() const = 0;                                 // a line for people, or several
-  virtual const ModelDescription* description() const { return nullptr; }  // not of language models
-  virtual const Tokenizer* tokenizer() const { return nullptr; }           // of language models
+  virtual std::string summary() const = 0;                                 // for people, in one or several lines
+  virtual const ModelDescription* description() const { return nullptr; }  // null for language models
+  virtual const Tokenizer* tokenizer() const { return nullptr; }           // null for other models
 };
 
-// Bytes, or numbers of any type as f32.
+// Returns bytes as they are, and numbers of any type as f32.
 Array as_inputs(const Array& a);
 
-// Reads everything. Error, in a sentence, for files that are missing or damaged, samples of another shape than the
-// configuration says, labels out of range, numbers that are not finite, too few samples, and a text that does not fit
-// the vocabulary.
+// Reads all samples. Throws Error if files are missing or damaged, samples have another shape than the configuration's,
+// labels are out of range, numbers are not finite, or there are too few samples.
 std::unique_ptr<TrainingData> read_samples(const TrainConfig& c);
-// `tokenizer`: of the checkpoint that training goes on from; null where the text makes one.
+// Reads a text. `tokenizer`: the one of the checkpoint that training continues; null: it is made from the text. Throws
+// Error if the text does not fit the vocabulary.
 std::unique_ptr<TrainingData> read_texts(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer);
-// Lines of JSON: {"messages": [{"role": ..., "content": ...}]}, {"prompt": ..., "completion": ...} or {"text": ...}.
-// "y" is -100 where a token is not learned. `source`: the checkpoint's chat template.
+// Reads lines of JSON: {"messages": [{"role": ..., "content": ...}]}, {"prompt": ..., "completion": ...} or {"text":
+// ...}. "y" is -100 where a token is not learned. `source`: the checkpoint's chat template.
 std::unique_ptr<TrainingData> read_chats(const TrainConfig& c, std::shared_ptr<const Tokenizer> tokenizer,
                                          const ChatTemplateSource& source);
 

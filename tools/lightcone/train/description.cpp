@@ -20,7 +20,7 @@ Json model_section(const ModelConfig& m) {
   return j;
 }
 
-// The name that Pillow gives a picture's channels.
+// Returns Pillow's name for a picture's channels.
 std::string channels(const DataConfig& d) {
   const i64 n = channels_of(d);
   return n == 1 ? "L" : n == 3 ? "RGB" : std::to_string(n);
@@ -127,7 +127,7 @@ std::map<std::string, std::string> ModelDescription::metadata() const {
 
 namespace {
 
-// Sections of sections are as deep as it goes; what is deeper would fill the stack of whoever prints it.
+// Parses sections of sections, but nothing deeper, which would exhaust the stack when it is printed.
 Json parsed(const std::string& text, const std::string& path) {
   constexpr int kDeepest = 4;
   constexpr std::size_t kLongest = std::size_t{64} << 20;

@@ -1,4 +1,4 @@
-// The networks that tell classes apart. Names of parameters are torchvision's where it has the network.
+// The networks that classify. Parameters are named as in torchvision if it has the network.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ inline i64 product_of(const std::vector<i64>& shape) {
   return n;
 }
 
-// x [n, ...] -> [n, classes], of a regression [n, 1]
+// From x [n, ...] to [n, classes], or to [n, 1] for a regression.
 class Mlp {
  public:
   Mlp(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout) {
@@ -53,12 +53,12 @@ struct ConvNorm {
   }
 };
 
-// [n, height, width] and [n, channels, height, width] alike as the latter.
+// Returns [n, height, width] as [n, 1, height, width]; [n, channels, height, width] as it is.
 inline Tensor as_pictures(const Tensor& x) { return x.rank() == 3 ? x.unsqueeze(1) : x; }
 inline i64 channels_of(const DataConfig& d) { return d.shape.size() == 3 ? d.shape[0] : 1; }
 
-// After K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
-// small: blocks of two convolutions with batch norm and a pool, then one linear layer.
+// A small VGG after K. Simonyan and A. Zisserman, "Very deep convolutional networks for large-scale image recognition",
+// 2015: blocks of two convolutions with batch norm and a pool, then one linear layer.
 class Vgg {
  public:
   Vgg(const ModelConfig& m, const DataConfig& d) : dropout_(m.dropout), fc_(features(m, d), d.classes) {

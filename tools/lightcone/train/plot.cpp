@@ -31,7 +31,7 @@ std::string escaped(const std::string& text) {
   return s;
 }
 
-// A round step that divides a range into about `parts`.
+// Returns a round step that divides a range into about `parts`.
 double round_step(double range, int parts) {
   const double raw = range / parts, unit = std::pow(10, std::floor(std::log10(raw)));
   for (const double m : {1.0, 2.0, 5.0})
@@ -39,7 +39,7 @@ double round_step(double range, int parts) {
   return 10 * unit;
 }
 
-// The numbers 1, 2 and 5 times powers of ten, from the last below `low` to the first above `high`.
+// Returns the numbers 1, 2 and 5 times powers of ten, from the last below `low` to the first above `high`.
 std::vector<double> logarithmic_ticks(double low, double high) {
   std::vector<double> ticks;
   for (double unit = std::pow(10, std::floor(std::log10(low))); unit <= high; unit *= 10)
@@ -58,8 +58,8 @@ std::vector<double> linear_ticks(double low, double high) {
   return ticks;
 }
 
-// Axes of a chart: steps to the right, losses upwards, each from a round number to another. Losses that fall far are
-// drawn by their logarithms: what happens in the end would lie on the floor.
+// The axes of a chart: steps to the right, losses upwards, each from one round number to another. Losses that fall far
+// are drawn by their logarithms, because the end of the run would be at the bottom otherwise.
 class Chart {
  public:
   static constexpr double kWidth = 900, kHeight = 460, kLeft = 64, kRight = 20, kTop = 16, kBottom = 44;
@@ -117,7 +117,7 @@ std::string polyline(const Chart& chart, const Curve& c, const char* kind) {
   return s + "\"/>\n";
 }
 
-// What eyes follow: the mean of the nearest tenth or so of a noisy curve, weighted towards the middle.
+// Returns the mean of the nearest tenth or so of a noisy curve, weighted towards the middle.
 Curve smooth(const Curve& c) {
   const auto n = static_cast<std::ptrdiff_t>(c.size()), reach = std::max<std::ptrdiff_t>(1, n / 40);
   Curve out;

@@ -1,4 +1,4 @@
-// The checkpoint of a language model that training goes on from: GGUF, safetensors or llama2.c.
+// The checkpoint of a language model from which training continues: GGUF, safetensors or llama2.c.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,12 @@ struct Pretrained {
   LlamaModel model;
   std::shared_ptr<const Tokenizer> tokenizer;
 
-  // Opens model.weights of a language model's configuration, where it has them, and gives the configuration the context
-  // that it leaves open. Error where that is no Llama, has no tokenizer, or is shorter than the context asked for.
+  // Opens model.weights of a language model's configuration, if it has them, and fills in the context if the
+  // configuration leaves it open. Throws Error if the checkpoint is no Llama, has no tokenizer, or has a shorter
+  // context than required.
   static std::optional<Pretrained> of(TrainConfig& c);
-  // What `lightcone generate` reads, in the folder: model.gguf, or the folder model/ for a checkpoint in a folder.
+  // Returns the name of the result in the folder, for `lightcone generate`: model.gguf, or the folder model/ for a
+  // checkpoint in a folder.
   static const char* result_name(const Weights& w) { return w.format() == "safetensors" ? "model" : "model.gguf"; }
   void save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const;
 };

@@ -49,7 +49,7 @@ RunLog::RunLog(std::string folder, std::string title, std::string measure, std::
   if (step > 0 && std::filesystem::exists(path)) {
     std::istringstream lines(read_text_file(path, std::size_t{1} << 30));
     try {
-      // a line that a kill cut off is behind the checkpoint
+      // an incomplete line, which a kill left, is later than the checkpoint
       for (std::string one; std::getline(lines, one) && !lines.eof();)
         if (const LogLine l = parse_line(one, measure_); l.step <= step) lines_.push_back(l);
     } catch (const LogJson::exception& e) {

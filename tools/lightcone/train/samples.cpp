@@ -1,4 +1,4 @@
-// Classifiers' data: rows of numbers, or pictures, with their classes.
+// Data of classifiers and regressions: rows of numbers, or pictures, with their labels.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -33,14 +33,14 @@ namespace {
 
 std::string shape_of(const std::vector<i64>& s) { return str(Shape(s.begin(), s.end())); }
 
-// What files say beside their samples.
+// Facts of the files besides their samples.
 struct Said {
-  std::vector<std::string> classes, columns;  // names, where there are some
-  std::size_t rows_left_out = 0;              // of a table
-  std::vector<SkippedFile> skipped;           // of folders
+  std::vector<std::string> classes, columns;  // names, if there are any
+  std::size_t rows_left_out = 0;              // rows of a table
+  std::vector<SkippedFile> skipped;           // files of folders
 };
 
-// Whole numbers of any type.
+// Returns whole numbers of any type as i64.
 Array as_labels(const Array& a, const std::string& file) {
   Array out = Array::zeros(DType::I64, {a.elements()});
   const Value v = read_value(a.bytes.data(), a.dtype, a.shape);
@@ -54,7 +54,7 @@ Array as_labels(const Array& a, const std::string& file) {
   return out;
 }
 
-// The column of labels apart from the others. Tables that are held out have the columns of the one to learn from.
+// Reads a table, with the column of labels separate. Held-out tables must have the columns of the training table.
 Dataset from_csv(const std::string& path, DataConfig d, Said& said) {
   if (!said.columns.empty()) d.features = said.columns;
   Table t = read_table(path, d, Labels::Read);
@@ -63,7 +63,7 @@ Dataset from_csv(const std::string& path, DataConfig d, Said& said) {
   return Dataset(Arrays{{"x", std::move(t.x)}, {"y", std::move(y)}});
 }
 
-// A folder of pictures. Those held out have the classes of those to learn from.
+// Reads a folder of pictures. Held-out pictures have the classes of the training pictures.
 Dataset from_folder(const std::string& path, const DataConfig& d, Said& said) {
   ImageFolder f = read_image_folder(
       path, {.resize = d.resize, .height = d.shape[1], .width = d.shape[2], .skip_unreadable = d.skip_unreadable},
@@ -106,7 +106,7 @@ void check_numbers(const Array& x, const std::string& file) {
                    ", no finite number: a network cannot learn from it");
 }
 
-// Numbers to come near to, one for each sample.
+// Returns the targets of a regression, one number for each sample.
 Array as_targets(const Array& a, const std::string& file) {
   Array y = as_floats(a);
   if (y.elements() != y.rows())
@@ -125,24 +125,24 @@ void check_labels(const Array& y, i64 classes, const std::string& file) {
                      ", data.classes says 0 to ", classes - 1);
 }
 
-// A data set that fits the configuration.
+// Reads a data set and checks it against the configuration.
 Dataset read_checked(const std::vector<std::string>& files, const DataConfig& d, Said& said) {
   const Dataset raw = read_files(files, d, said);
   if (raw.size() == 0) throw file_error("train", files[0], "it has no samples");
   const std::vector<i64> sample(raw.at("x").shape.begin() + 1, raw.at("x").shape.end());
-  std::vector<i64> last = d.shape;  // [channels, height, width] may lie as [height, width, channels]
+  std::vector<i64> last = d.shape;  // [channels, height, width] may be stored as [height, width, channels]
   std::rotate(last.begin(), last.begin() + (last.size() == 3), last.end());
   const bool channels_last = sample != d.shape && sample == last && d.shape.size() == 3;
   if (sample != d.shape && !channels_last)
     throw file_error("train", files[0], "a sample is ", shape_of(sample), ", data.shape says ", shape_of(d.shape));
   Array x = as_inputs(raw.at("x"));
-  if (d.format != "csv") check_numbers(x, files[0]);  // of which cells were looked at, and may be missing
+  if (d.format != "csv") check_numbers(x, files[0]);  // cells of a csv are checked already, and may be missing
   Array y = d.regression ? as_targets(raw.at("y"), files.back()) : as_labels(raw.at("y"), files.back());
   if (!d.regression) check_labels(y, d.classes, files.back());
   return Dataset(Arrays{{"x", std::move(x)}, {"y", std::move(y)}});
 }
 
-// The samples of a part, in a random order that the seed decides.
+// Returns `count` samples of a random order from `first` on; the seed decides the order.
 Dataset picked(const Dataset& all, const std::vector<i64>& order, std::size_t first, std::size_t count) {
   Arrays out;
   for (const auto& [name, a] : all.arrays()) {
@@ -156,7 +156,7 @@ Dataset picked(const Dataset& all, const std::vector<i64>& order, std::size_t fi
   return Dataset(std::move(out));
 }
 
-// Mean and deviation of numbers, those that are NaN left out; 1 for a deviation of 0 (sklearn's StandardScaler).
+// Mean and deviation of numbers without NaN; a deviation of 0 counts as 1 (sklearn's StandardScaler).
 struct Moments {
   double mean = 0, std = 1;
   i64 count = 0;
@@ -230,7 +230,7 @@ class Samples final : public TrainingData {
     if (!(loader.position() == p)) loader.seek(p);
     return loader.next().arrays;
   }
-  // What a user of the model needs, by the samples that it learns from.
+  // Fills in the description for the model's users, from the samples that it learns from.
   void describe(const Dataset& learn) {
     const DataConfig& d = c_.data;
     const Array& x = learn.at("x");
@@ -265,7 +265,8 @@ class Samples final : public TrainingData {
     }
     if (d.standardize) standardize(values, columns);
   }
-  // They are those of the columns that the network sees: missing cells are filled, and all is divided by the scale.
+  // Computes mean and deviation of the columns as the network sees them: with missing cells filled, and divided by the
+  // scale.
   void standardize(const Array& x, std::size_t columns) {
     ModelDescription& s = description_;
     Array seen = x;
@@ -278,7 +279,7 @@ class Samples final : public TrainingData {
       s.data.mean.push_back(m.mean), s.data.std.push_back(m.std);
     }
   }
-  // The labels of a regression as they are learned.
+  // Returns the data set with a regression's labels standardised.
   Dataset with_targets(Dataset d) const {
     if (!c_.data.regression) return d;
     Array x = d.at("x"), y = d.at("y");

@@ -1,5 +1,5 @@
-// One section of a JSON object: each key is taken once, with the type and the range it must have. What is wrong is an
-// Error that names file, section and key.
+// A section of a JSON object: each key is taken once, with the type and the range that it must have. Otherwise it
+// throws Error, which names file, section and key.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Section {
       wrong(key, ", it must be a number from ", least, " to ", most);
     value = v.get<double>();
   }
-  // One of some words, or a number: `word` is then "number".
+  // Takes one of some words, or a number: `word` is then "number".
   void word_or_number(const std::string& key, std::string& word, double& value, const std::vector<std::string>& known) {
     if (has(key) && j_.at(key).is_number()) {
       number(key, value, -1e30, 1e30);
@@ -109,11 +109,12 @@ class Section {
     if (!v.is_array() || !std::ranges::all_of(v, fits)) wrong(key, ", it must be a list of texts in quotes");
     values = v.get<std::vector<std::string>>();
   }
-  // A path, or a list of them, behind the folder of the file.
+  // Takes a path, relative to the folder of the file.
   void file(const std::string& key, std::string& path) {
     text(key, path);
     if (!path.empty()) path = beside(path);
   }
+  // Takes a path or a list of them, relative to the folder of the file.
   void files(const std::string& key, std::vector<std::string>& paths, bool needed) {
     if (!take(key, needed)) return;
     const Json& v = j_.at(key);
@@ -123,7 +124,7 @@ class Section {
     if (!good) wrong(key, ", it must be a path in quotes, or a list of them");
     for (const Json& p : list) paths.push_back(beside(p.get<std::string>()));
   }
-  // Refuses a key that nothing has asked for, so that none is passed over in silence.
+  // Refuses a key that was not taken, so that none is ignored silently.
   void finish() const {
     for (const auto& [key, value] : j_.items()) {
       if (known_.contains(key)) continue;
@@ -155,7 +156,7 @@ class Section {
   std::vector<std::string>* decisive_;
 };
 
-// The section "model", whose own keys are all there.
+// Reads the section "model", all of whose keys must be known.
 void read_model(Section s, ModelConfig& m);
 
 }  // namespace lc::tool

@@ -60,7 +60,7 @@ const std::vector<Both> kTroubles{{"had fallen into a deep hole", "a long rope"}
                                   {"was caught under a branch", "a strong stick"},
                                   {"could not swim back", "a little boat"}};
 
-// Sentences, one of each line's; then one of the morals.
+// A plot: a list of alternative sentences for each step, followed by one of the morals.
 struct Plot {
   std::string name;
   std::vector<Words> sentences;
@@ -209,7 +209,7 @@ void Story::pronouns(bool girl, const std::string& prefix) {
   v[prefix + "He"] = capital(v[prefix + "he"]), v[prefix + "His"] = capital(v[prefix + "his"]);
 }
 
-// Who and what the story is about.
+// Chooses the characters and the things of the story.
 void Story::cast() {
   Story& v = *this;
   const bool girl = chance(0.5), animal = chance(0.3), friend_girl = chance(0.5);
@@ -235,7 +235,7 @@ void Story::cast() {
   v["day"] = day.first, v["sky"] = day.second, v["a_day"] = article(day.first);
 }
 
-// One of the sentences, {words} filled in.
+// Appends one of the sentences, with its {words} filled in.
 void Story::say(const Words& choices) {
   if (!text_.empty()) text_ += ' ';
   std::string rest = pick(choices);

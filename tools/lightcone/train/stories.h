@@ -1,4 +1,4 @@
-// Short stories for children, made by a grammar: what the story model learns.
+// Short stories for children, made by a grammar: the text that the story model learns.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lc::tool {
 
-// Story number `number` of a seed: the same numbers, the same text.
+// Returns story number `number` of a seed; the same numbers give the same text.
 std::string story(std::uint64_t seed, std::uint64_t number);
 
 }  // namespace lc::tool

@@ -13,12 +13,12 @@
 namespace lc::tool {
 namespace {
 
-// What pandas.read_csv takes for a missing cell, beside an empty one.
+// The words that pandas.read_csv takes for a missing cell, besides an empty one.
 constexpr const char* kMissing[] = {"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
                                     "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
                                     "NULL", "NaN",      "None",    "n/a",     "nan",      "null"};
 
-// Without a header a column is called by its place, and the label is the last one.
+// Returns the label's column. Without a header columns are named by their index, and the label is the last one.
 std::string label_of(const DataConfig& d) { return d.header ? d.label : std::to_string(d.shape[0]); }
 
 Csv read(const std::string& path, const DataConfig& d, Labels labels) {
@@ -35,7 +35,7 @@ std::string name_of(const Csv& csv, std::size_t column) {
   return csv.columns.empty() ? str_cat("number ", column + 1) : in_quotes(csv.columns[column]);
 }
 
-// Is the row to be learned from? Error where it is wrong.
+// Returns true if the row is to be learned from. Throws Error if it is invalid.
 bool keeps(const Csv& csv, std::size_t row, const std::string* label, const DataConfig& d, const std::string& path) {
   const auto wrong = [&](const auto&... what) {
     return file_error("train", path, "line ", csv.lines[row], ", column ", what...);
@@ -64,7 +64,7 @@ std::optional<double> number_of(const std::string& word) {
   return word.empty() ? std::nullopt : real_of<double>(word.substr(word.starts_with("+") ? 1 : 0));
 }
 
-// A few words for a sentence.
+// Lists a few words for a sentence.
 std::string listed_words(const std::vector<std::string>& words) {
   std::string all;
   for (std::size_t k = 0; k < words.size() && k < 8; ++k) all += str_cat(k ? ", " : "", in_quotes(words[k]));

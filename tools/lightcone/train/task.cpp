@@ -29,7 +29,7 @@ LlamaConfig llama_config(const ModelConfig& m) {
           .rope_frequencies = {}};
 }
 
-// Logits [..., classes], each row of which is one prediction.
+// Returns logits [..., classes] as rows, each of which is one prediction.
 Tensor as_rows(const Tensor& logits) {
   const Dim classes = logits.extent(-1);
   return logits.rank() == 2 ? logits : logits.reshape({logits.extent(0) * logits.extent(1), classes});
@@ -54,7 +54,7 @@ optim::Optimizer optimizer(const StepsConfig& t) {
   return optim::AdamW{.lr = t.lr, .beta1 = t.beta1, .beta2 = t.beta2, .weight_decay = t.weight_decay};
 }
 
-// Matrices within layers are Muon's, whose rate is made to fit AdamW's, which has the rest.
+// Muon takes the matrices within layers; AdamW takes the rest, and Muon's rate is scaled to fit AdamW's.
 std::vector<optim::Group> groups(const StepsConfig& t, const std::vector<optim::Update>& all) {
   if (t.optimizer != "muon") return {{optimizer(t), all}};
   std::vector<optim::Update> matrices, others;
@@ -78,7 +78,7 @@ double flops_of(const Program& p) {
   return sum;
 }
 
-// Classes have the cross entropy as their loss, numbers the square of the distance.
+// The loss is the cross entropy for classes, and the squared error for numbers.
 Tensor loss_of(const Tensor& rows, const Tensor& targets, Reduction reduction) {
   if (is_float(targets.dtype())) return mse_loss(rows.squeeze(1), targets, reduction);
   return cross_entropy(rows, targets, {.reduction = reduction});
@@ -90,7 +90,7 @@ void give(Context& c, const Arrays& batch) {
 
 }  // namespace
 
-// Logits of a model, with the numbers of what is packed into a row where it is a language model and something is.
+// Returns a model's logits; a language model takes the segments of packed rows, if there are any.
 template <class M, class Net>
 Tensor logits_of(Net& net, const Tensor& x, const Tensor& segments) {
   if constexpr (std::is_same_v<M, LlamaModel> || std::is_same_v<M, nn::Lora<LlamaModel>>)
@@ -214,7 +214,7 @@ void Task::evaluate(const Arrays& batch, i64 samples) {
   const std::vector<float> right = context_->get("right");
   const auto wanted = batch.at("y").values<i64>();
   for (std::size_t k = 0; k < static_cast<std::size_t>(samples * rows_); ++k) {
-    if (wanted[k] < 0) continue;  // a token that is not learned
+    if (wanted[k] < 0) continue;  // the token is not learned
     loss_ += static_cast<double>(losses[k]), right_ += static_cast<double>(right[k]);
     ++counted_;
   }
@@ -222,13 +222,13 @@ void Task::evaluate(const Arrays& batch, i64 samples) {
 Measured Task::end_evaluation() const {
   const double n = static_cast<double>(counted_);
   if (!c_.data.regression) return {loss_ / n, right_ / n};
-  const double around_mean = squares_ - sum_ * sum_ / n;  // as sklearn's r2_score has it where all are equal
+  const double around_mean = squares_ - sum_ * sum_ / n;  // as sklearn's r2_score does if all are equal
   return {loss_ / n, around_mean > 0 ? 1 - loss_ / around_mean : loss_ > 0 ? 0 : 1};
 }
 
 void Task::save_adapters(const std::string& folder) const {
   if (trainer_->adapters().empty()) return;
-  std::string base = c_.model.weights;  // peft looks for it from wherever it runs
+  std::string base = c_.model.weights;  // peft looks it up from any folder
   if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal().string();
   while (base.size() > 1 && base.ends_with('/')) base.pop_back();
   save_llama_adapters(

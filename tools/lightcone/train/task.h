@@ -13,34 +13,36 @@
 
 namespace lc::tool {
 
-// What an evaluation found, over all held-out samples.
+// The result of an evaluation, over all held-out samples.
 struct Measured {
-  double loss = 0;   // mean of a row (a sample, or a token)
-  double right = 0;  // the part of rows that is right; of a regression the coefficient of determination, R^2
+  double loss = 0;   // mean per row (a sample, or a token)
+  double right = 0;  // fraction of rows that are right; for a regression the coefficient of determination, R^2
 };
 
 class Task {
  public:
-  // Compiles; no data is read. `checked` looks at every value. `first`: the checkpoint of a language model, or null.
+  // Compiles; reads no data. `checked` checks every value. `first`: the checkpoint of a language model, or null.
   Task(const TrainConfig& c, const Pretrained* first, int threads, const DeviceChoice& device, bool checked);
 
-  // Parameters, exact memory, arithmetic: lines for people.
+  // Returns parameters, exact memory and arithmetic, as lines for people.
   std::string known_beforehand() const;
-  // First values from a file, but for what begins anew; a line for people. Error where the file does not fit.
+  // Loads first values from a file, except for layers that begin anew, and returns a line for people. Throws Error if
+  // the file does not fit.
   std::string load_weights();
-  // One step on a batch ("x" and "y"); gives its loss.
+  // Takes one step on a batch ("x" and "y"); returns its loss.
   float step(const Arrays& batch);
-  // Parameters go to the other program, then batches, of which so many samples count.
+  // Copies the parameters to the evaluating program.
   void begin_evaluation();
+  // Evaluates a batch, of which `samples` count.
   void evaluate(const Arrays& batch, i64 samples);
   Measured end_evaluation() const;
 
   Trainer& trainer() const { return *trainer_; }
-  const Graph& graph() const { return *graph_; }  // of a step, as it was written
+  const Graph& graph() const { return *graph_; }  // the graph of a step, as it was written
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
-  // The language model's adapters: a folder as Hugging Face's peft reads it. Nothing where it has none.
+  // Writes the language model's adapters as a folder for Hugging Face's peft. Does nothing if it has none.
   void save_adapters(const std::string& folder) const;
-  // A language model with the values it has now, those of adapters added to the weights.
+  // Writes a language model with its current values; those of adapters are added to the weights.
   void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
                            const std::string& name) const;
 

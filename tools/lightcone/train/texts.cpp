@@ -1,4 +1,4 @@
-// Language models' data: a text file in windows, or stories without end.
+// Data of language models: a text file in windows, or stories without end.
 #include <algorithm>
 #include <cmath>
 
@@ -45,7 +45,7 @@ class Stories final : public TrainingData {
   const Tokenizer* tokenizer() const override { return tokens_.get(); }
 
  private:
-  // For the tokenizer, to learn from, held out: three streams that share no story.
+  // Seeds of three streams that share no story: for the tokenizer, for training, held out.
   std::uint64_t seed(std::uint64_t stream) const { return 3 * static_cast<std::uint64_t>(c_.train.seed) + stream; }
   Arrays windows(std::uint64_t stream, i64 first) const {
     const i64 batch = c_.train.batch, length = c_.model.context;
@@ -125,7 +125,7 @@ class Texts final : public TrainingData {
   const Tokenizer* tokenizer() const override { return tokens_.get(); }
 
  private:
-  // The end of a text, behind a character that is whole.
+  // Cuts off and returns the last part of a text, at a character's beginning.
   static std::string cut_off(std::string& text, double part) {
     std::size_t at = text.size() - static_cast<std::size_t>(std::llround(static_cast<double>(text.size()) * part));
     while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
@@ -147,7 +147,7 @@ class Texts final : public TrainingData {
       throw Error("train", str_cat("the text ", purpose, " has ", n, " tokens, less than one sample of ", length + 1));
     return std::make_shared<const Dataset>(next_token_samples(ids, length, length));
   }
-  // As the model is used to.
+  // Returns whether a text begins with BOS, as the model expects.
   bool begins_with_bos() const { return tokens_->bos() >= 0 && (!c_.pretrained() || tokens_->vocabulary().add_bos); }
   void require_known(const std::vector<int>& ids) const {
     if (std::ranges::count(ids, tokens_->vocabulary().unk) > 0)

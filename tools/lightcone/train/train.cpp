@@ -1,4 +1,4 @@
-// lightcone train: a model from a configuration.
+// lightcone train: trains a model by a configuration.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Doubles in a checkpoint's metadata keep every bit.
+// Formats a double for a checkpoint's metadata, with every bit.
 std::string exact(double v) { return formatted("%a", v); }
 
 std::string duration(double seconds) {
@@ -33,11 +33,11 @@ std::string duration(double seconds) {
 
 std::string shortened(double v) { return formatted("%.4g", v); }
 
-// What a run remembers beside the states of its program.
+// The state of a run besides the states of its program.
 struct Progressed {
-  double best = INFINITY;  // of the held-out loss
+  double best = INFINITY;  // held-out loss
   i64 best_step = 0, evaluations_since = 0;
-  double sum = 0;  // of the losses behind the last line of the log
+  double sum = 0;  // sum of the losses since the last line of the log
   i64 summed = 0;
   double seconds = 0;
 };
@@ -62,7 +62,7 @@ class Run {
   int finished(const std::string& why);
   double rate() const;
   bool due(i64 every) const { return task_.trainer().steps() % every == 0; }
-  // What a language model is saved as.
+  // Returns the name of a saved language model.
   const char* spoken_name() const { return first_ ? Pretrained::result_name(first_->weights) : "model.gguf"; }
   std::string rate_unit() const { return c_.language() ? "tok/s" : "samples/s"; }
 
@@ -110,14 +110,14 @@ void Run::refuse_another_run() const {
                                  "the folder itself, or remove the link"));
 }
 
-// One run at a time works in a folder; and what an earlier one left is not what a later one resumes from. Links are
-// removed and not followed: what they lead to is no part of the run.
+// Locks the folder, in which one run at a time works, and removes what an earlier run left, unless it is resumed. Links
+// are removed and not followed, because their targets are no part of the run.
 void Run::prepare_folder() {
   std::error_code wrong;
   fs::create_directories(c_.folder, wrong);
   if (wrong) throw Error("train", str_cat("cannot make the folder ", in_quotes(c_.folder), ": ", wrong.message()));
   lock_.emplace("train", c_.folder);
-  refuse_another_run();  // that began and ended since
+  refuse_another_run();  // another run may have begun and ended since
   for (const char* part : {"", "model", "adapter"}) io::remove_abandoned(path(part));
   if (o_.resume) return;
   for (const char* folder : {"model", "adapter"}) {
@@ -132,7 +132,7 @@ void Run::prepare_folder() {
       throw Error("train", str_cat("cannot remove ", in_quotes(path(name)), ": ", wrong.message()));
 }
 
-// The same text, the same vocabulary.
+// Hashes the vocabulary, to check that the same text gives the same one.
 std::string Run::vocabulary_mark() const {
   if (!data_->tokenizer()) return "";
   std::uint64_t h = 14695981039346656037u;  // FNV-1a
@@ -241,7 +241,8 @@ void Run::evaluate(LogLine& line) {
   if (line.best) keep_best();
 }
 
-// Parameters have taken a step that gives no number, so what is there to go back to is the last checkpoint.
+// Takes a step. If a step gives a number that is not finite, the parameters are spoilt, and only the last checkpoint
+// helps.
 float Run::checked_step() try { return task_.step(data_->batch(task_.trainer().steps())); } catch (const Error& e) {
   const std::string what = e.what();
   if (o_.checked || what.find("the loss of step") == what.npos) throw;
@@ -284,11 +285,11 @@ int Run::finished(const std::string& why) {
 }
 
 int Run::go() {
-  if (!data_) return 0;  // the plan was wanted, and no more
-  catch_signals();       // a step that has begun is finished, then the run is saved
+  if (!data_) return 0;  // only the plan was requested
+  catch_signals();       // a step in progress is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
-  if (first_ && task_.trainer().steps() == 0) {  // what it says before; no better, and it stays the best
+  if (first_ && task_.trainer().steps() == 0) {  // the loss before training, which may stay the best
     LogLine line;
     evaluate(line);
     log_->add(line);

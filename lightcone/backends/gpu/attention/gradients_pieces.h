@@ -1,12 +1,13 @@
-// What the kernels of attention's derivative are put together from (gradients_text.cpp): texts with gaps. $OTHER is
-// the place, in a tile, of the j-th row that a thread has of those walked over.
+// Parts of the text of the attention gradients' kernels (gradients_text.cpp), with gaps that are filled in. $OTHER is
+// the index, in a tile, of the thread's j-th row of those that the kernel walks over.
 #pragma once
 
 #include <string_view>
 
 namespace lc::backends::gpu::gradients_pieces {
 
-// COUNT rows of a matrix [END][N] from BEGIN on, and of each COLUMNS numbers from D0 on; zeros where it has none.
+// Stages $COUNT rows of a matrix [$END][$N] from $BEGIN on, and of each $COLUMNS elements from $D0 on; elements beyond
+// it are zeros.
 inline constexpr std::string_view kGradientsStage =
     R"($UNROLL        for (int u0 = 0; u0 < $COUNT * $COLUMNS / $V; u0 += THREADS) {
           const int u = u0 + t, r = u / ($COLUMNS / $V), c = u % ($COLUMNS / $V) * $V;
@@ -20,7 +21,7 @@ $READ            } else {
         }
 )";
 
-// Products of own rows and of those at hand.
+// Multiplies the block's own rows by the staged ones.
 inline constexpr std::string_view kFmaProducts = R"(      float $SUM[MY_ROWS][MY_OTHERS];
       LC_UNROLL
       for (int i = 0; i < MY_ROWS; ++i) {
@@ -56,7 +57,8 @@ $STAGE_OWN$STAGE_OTHERS        LC_BARRIER;
       }
 )";
 
-// The same by tensor cores: a warp has 16 own rows, a thread two of them, and of each eight others two neighbours.
+// The same by tensor cores: a warp has 16 own rows, and a thread has two of them and two adjacent rows of each eight
+// others.
 inline constexpr std::string_view kCoreProducts = R"(      float $SUM[MY_ROWS][MY_OTHERS];
       LC_UNROLL
       for (int i = 0; i < MY_ROWS; ++i) {
@@ -68,7 +70,7 @@ $STAGE_OWN$STAGE_OTHERS      LC_BARRIER;
       lc_core_products<$STEP>($SUM, chunk + t / 32 * 16 * $PITCH, chunk + ROWS * $PITCH, $PITCH);
 )";
 
-// The weights of own rows times the rows at hand are added up.
+// Adds up the weights of own rows times the staged rows.
 inline constexpr std::string_view kFmaAccumulate = R"(      LC_LOOP
       for (int k0 = 0; k0 < OTHERS && o0 + k0 < $END; k0 += $SPAN) {
         LC_BARRIER;
@@ -122,14 +124,14 @@ $WRITE      }
   }
 )";
 
-// Of score (i, j): its query, its key, and is it seen?
+// Defines the query and the key of score (i, j), whether it is seen, and its value.
 inline constexpr std::string_view kScore =
     R"(          const long own = first + mine + i * ROW_STEP, other = o0 + $OTHER;
           const int real = own < $OWN_END && other < $OTHER_END, seen = real$AND;
           const float score = seen ? s[i][j] * $SCALE : -__builtin_inff();
 )";
 
-// Does any thread say so?
+// Votes whether $SAYS is true in any thread of the block.
 inline constexpr std::string_view kVoteOfBlock = R"(  if (t == 0) odd[0] = 0;
   LC_BARRIER;
   if ($SAYS) odd[0] = 1;
@@ -171,7 +173,7 @@ inline constexpr std::string_view kQueriesCausal = R"(  const long tiles = ($KEY
 $VOTE  if (!odd[0] && first + ROWS < end) end = first + ROWS;
 )";
 
-// Each thread has a maximum, a sum and a mean of its own, over the keys that are its own.
+// Each thread has a maximum, a sum and a mean over its own keys.
 inline constexpr std::string_view kStatistics = R"(  float top[MY_ROWS], total[MY_ROWS], mean[MY_ROWS];
   LC_UNROLL
   for (int i = 0; i < MY_ROWS; ++i) {
@@ -202,8 +204,8 @@ $SCORE          s[i][j] = score;
   }
 )";
 
-// The lanes' together, in their order. A query that sees nothing has NaN for its share: its maximum is taken from
-// itself.
+// Combines the lanes' statistics in their order. A query that sees no key has NaN for its share: its maximum is
+// subtracted from itself.
 inline constexpr std::string_view kGradientsJoin = R"(  LC_UNROLL
   for (int i = 0; i < MY_ROWS; ++i) {
     const int at = ((mine + i * ROW_STEP) * LANES + lane) * 3;
@@ -265,7 +267,7 @@ inline constexpr std::string_view kKeysCausal = R"(  begin = first / OTHERS * OT
 $VOTE  if (odd[0]) begin = 0;
 )";
 
-// One loop over the tiles of all heads.
+// A single loop over the tiles of all heads that share the keys.
 inline constexpr std::string_view kSlopesOfKeys =
     R"(  const long tiles = begin < $QUERIES ? ($QUERIES - begin + OTHERS - 1) / OTHERS : 0;
   for (long tile = 0; tile < tiles * $GROUP; ++tile) {

@@ -18,7 +18,7 @@ using std::to_string;
 
 constexpr int kSums = 32;
 
-// A matrix by name, the rows of it that are read, and how long one is.
+// A matrix: its name, the range of its rows that is read, and their length.
 struct Matrix {
   std::string rows, begin, end;
   int head;
@@ -43,8 +43,9 @@ class GradientsText {
   std::string zeros(const std::string& sum, int head) const;
   std::string results(const std::string& sum, const std::string& out, const std::string& end, int head) const;
   std::string shared() const;
-  // Where a weight is kept until others are multiplied by it, and the text that keeps all of them.
+  // Returns where a weight is stored until it is multiplied.
   std::string kept(const std::string& from) const;
+  // Returns the text that stores all weights.
   std::string keep(const std::string& from) const;
   std::string score(bool of_queries) const;
   std::string place_mask() const;
@@ -94,7 +95,7 @@ std::string GradientsText::begin(std::string_view name, const std::vector<codege
          "  enum { " + all + " };\n";
 }
 
-// 16 bytes at once where rows begin at a multiple of them.
+// Returns how many elements are read at once: 16 bytes if rows begin at multiples of 16 bytes.
 int wide(int head) { return head % 4 == 0 ? 4 : 1; }
 
 std::string GradientsText::stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
@@ -109,7 +110,7 @@ std::string GradientsText::stage(const Matrix& m, int count, const std::string& 
     read += indent + "*(uint2*)&" + to + "] = make_uint2(lc_pack_bf16(LC_AT(w, 0), LC_AT(w, 1)), " +
             "lc_pack_bf16(LC_AT(w, 2), LC_AT(w, 3)));\n";
   else read += indent + "LC_UNROLL\n" + indent + "for (int l = 0; l < 4; ++l) " + to + " + l] = LC_AT(w, l);\n";
-  // more of them would push sums out of registers
+  // more in flight would spill sums
   const std::string under_way = tile_.cores ? "#pragma unroll " + to_string(tile_.others < 64 ? 2 : 4) + "\n" : "";
   return filled(gradients_pieces::kGradientsStage, {{"READ", read},
                                                     {"UNROLL", under_way},
@@ -136,7 +137,7 @@ std::string GradientsText::products(const std::string& sum, const Matrix& own, c
                  {"N", to_string(own.head)}});
 }
 
-// `from`: the weights, where they stay in registers.
+// `from`: the weights, if they stay in registers.
 std::string GradientsText::accumulate(const std::string& sum, const std::string& from, const Matrix& others) const {
   const int my = tile_.columns(others.head), columns = my * tile_.lanes;
   Matrix at_once = others;
@@ -216,7 +217,7 @@ std::string GradientsText::place_mask() const {
   return a_.mask.empty() ? "" : "  const long mask_head = " + sum + ";\n";
 }
 
-// Adds 0, or NaN where a number of a tile is not finite.
+// Adds 0 to a sum, or NaN if an element of a tile is not finite.
 std::string GradientsText::odd_numbers(const std::string& name, int head) const {
   const std::string n = to_string(head), from = name + " + (head * " + size(a_.keys) + " + first) * " + n + " + u";
   if (wide(head) == 1) return "  for (long u = t; u < rows * " + n + "; u += THREADS) sum += *(" + from + ") * 0.0f;\n";
@@ -271,7 +272,7 @@ std::string GradientsText::keys(std::string_view name) const {
   const Matrix q{"q_head", "o0", queries, a_.depth}, k{"k_head", "first", keys, a_.depth};
   const Matrix g{"g_head", "o0", queries, a_.width}, v{"v_head", "first", keys, a_.width};
   std::string out = begin(name, places) + shared() + ours(gradients_pieces::kKeysBegin);
-  // With PoCL 3.1 dK was wrong where a vote decides where the walk begins: on OpenCL nothing is left out.
+  // With PoCL 3.1 dK was wrong if a vote decides where the walk begins, so OpenCL skips nothing.
   if (a_.causal && language_ != codegen::simt::Language::OpenCl)
     out += filled(ours(gradients_pieces::kKeysCausal),
                   {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
@@ -321,13 +322,13 @@ int GradientsTile::span(int head) const {
   while (n > 4 && n * columns(head) * lanes > chunk) n /= 2;
   return n;
 }
-// The lanes' statistics lie there, too.
+// The lanes' statistics use this memory, too.
 int GradientsTile::weights() const { return rows * std::max(cores ? 0 : weights_pitch(), 3 * lanes); }
 std::int64_t GradientsTile::shared() const { return chunk * (cores ? 2 : 4) + (weights() + 3 * rows) * 4 + 64; }
 
 namespace {
 
-// A thread has two rows of each sum: those of 128 columns, and scores and slopes of 32 others, fit its registers.
+// A thread has two rows of each sum. Sums of 128 columns fit its registers, with scores and slopes of 32 others.
 std::optional<GradientsTile> tile_of_cores(const AttentionGradients& a, const AttentionTarget& target) {
   const int most = round_up(std::max(a.depth, a.width), 16);
   if (most > 128) return std::nullopt;
@@ -348,7 +349,7 @@ std::optional<GradientsTile> gradients_tile(const AttentionGradients& a, const A
     GradientsTile t{s.rows, s.others, s.teams, 16, false};
     const int columns = std::max(t.columns(a.depth), t.columns(a.width));
     t.chunk = std::max((s.rows + s.others) * std::max(t.pitch(a.depth), t.pitch(a.width)), 4 * columns * t.lanes);
-    const int sums = 2 * columns * t.my_rows();  // of dK and dV, in a thread's registers
+    const int sums = 2 * columns * t.my_rows();  // sums of dK and dV in a thread's registers
     if (sums > kSums && t.my_rows() > 2) continue;
     if (sums <= kSums) t.resident = 2;
     if (t.shared() > std::min(target.shared, kStaticShared) || t.threads() > target.threads ||

@@ -1,4 +1,4 @@
-// What the kernels of attention are put together from (text.cpp): texts with gaps.
+// Parts of the attention kernels' text (text.cpp), with gaps that are filled in.
 #pragma once
 
 #include <string_view>
@@ -49,7 +49,7 @@ inline constexpr std::string_view kQueries = R"(
     int work = 1;
 )";
 
-// Does any thread say so? The three counters take turns: one is asked while the next is cleared.
+// Votes whether $SAYS is true in any thread. Three counters take turns: one is read while the next is cleared.
 inline constexpr std::string_view kVote = R"(
     if ($SAYS) votes[phase] = 1;
     phase = phase == 2 ? 0 : phase + 1;
@@ -58,7 +58,7 @@ inline constexpr std::string_view kVote = R"(
     work = votes[phase == 0 ? 2 : phase - 1];
 )";
 
-// One vector after the other: all under way at once would push sums out of registers.
+// Loads one vector after the other, because all of them in flight at once would spill sums.
 inline constexpr std::string_view kOddValues = R"(
     if (!work) {
       float odd = 0.0f;
@@ -73,7 +73,7 @@ $READ          LC_UNROLL
       }$VOTE    }
 )";
 
-// By multiply-adds: keys in shared memory stand side by side.
+// The scores by multiply-adds: keys in shared memory are adjacent.
 inline constexpr std::string_view kProducts = R"(      LC_LOOP
       for (int d0 = 0; d0 < PADDED_DEPTH; d0 += STEP) {
         LC_BARRIER;
@@ -94,8 +94,8 @@ $LOAD_KEYS        LC_BARRIER;
       }
 )";
 
-// Rows and keys as the fragments of the cores' sums have them: a warp's 16 rows, of which a thread has two, and of each
-// eight keys two neighbours.
+// The scores by tensor cores, with rows and keys in the layout of the cores' sums: a warp has 16 rows, and a thread has
+// two of them and two adjacent keys of each eight.
 inline constexpr std::string_view kCoreProducts = R"(      const int d0 = 0;
       LC_BARRIER;
 $LOAD_KEYS      LC_BARRIER;
@@ -173,7 +173,7 @@ $SUMS    }
   }
 )";
 
-// A row that sees nothing is a NaN: its maximum is taken from itself.
+// A row that sees no key is NaN: its maximum is subtracted from itself.
 inline constexpr std::string_view kResults = R"(
   LC_UNROLL
   for (int i = 0; i < MY_ROWS; ++i) {
@@ -202,7 +202,8 @@ inline constexpr std::string_view kPartials = R"(
   }
 )";
 
-// Bits of a tile's mask in shared memory, N a number, each read once; then those of a thread's scores.
+// Reads the bits of a tile's mask into shared memory, N per number and each once; then takes the bits of a thread's
+// scores.
 inline constexpr std::string_view kWideMask = R"(    for (int u0 = 0; u0 < ROWS * KEYS / $N; u0 += THREADS) {
       const int u = u0 + t, r = u / (KEYS / $N), c = u % (KEYS / $N) * $N;
       if (u < ROWS * KEYS / $N) {

@@ -23,7 +23,7 @@ using std::to_string;
 
 std::string_view stored_type(CacheType t, codegen::simt::Language l) {
   if (t == CacheType::I8)
-    return l == codegen::simt::Language::OpenCl ? "char" : "signed char";  // what vload16 is defined for
+    return l == codegen::simt::Language::OpenCl ? "char" : "signed char";  // the type that vload16 takes
   return t == CacheType::F32 ? "float" : "u16";
 }
 std::string widened(CacheType t, const std::string& v) {
@@ -44,7 +44,7 @@ class Text {
 
  private:
   using Axis = lowering::AttentionLayout<Dim>::Axis;
-  struct Offset {  // a variable to which each axis adds its index times a stride
+  struct Offset {  // a variable: `first` plus each axis's index times its stride
     std::string name;
     Dim first;
     std::function<Dim(const Axis&)> stride;
@@ -63,7 +63,7 @@ class Text {
   std::string odd_values() const;
   std::string stored(CacheType type, int n, const std::string& from, const std::string& to, const std::string& number,
                      const std::string& scaled) const;
-  // How many reads of a thread's are under way, where more would push sums out of registers.
+  // Limits the reads in flight to `n`, if more would spill sums.
   std::string under_way(int n) const { return tile_.cores ? "#pragma unroll " + to_string(n) + "\n" : ""; }
   std::string stage_keys() const;
   std::string stage_values() const;
@@ -122,7 +122,7 @@ void Text::constants(const AttentionTile& t) {
   line("  enum { " + all + " };");
 }
 
-// Variables that say where element `index` of the axes [from, to) lies.
+// Defines variables with the offsets of element `index` of the axes [from, to).
 void Text::locate(const std::string& indent, const std::string& index, int from, int to,
                   const std::vector<Offset>& offsets) {
   std::string rest = "(" + index + ")";
@@ -147,7 +147,7 @@ void Text::place_batch() {
   locate("  ", "batch", 0, a_.batches, all);
 }
 
-// Tables in shared memory of where rows begin.
+// Fills tables in shared memory of the offsets at which rows begin.
 void Text::place_rows() {
   std::vector<Offset> own = {{"query_at[r]", 0, [](const Axis& x) { return x.q; }},
                              {"out_at[r]", 0, [](const Axis& x) { return x.out; }}};
@@ -172,7 +172,7 @@ void Text::place_rows() {
   line("    }\n  }");
 }
 
-// What masks keep, one bit a score; and whether there is anything to do where rows may be left without a key.
+// Computes the masks' bits, one per score, and votes whether the tile has any work, if rows may be left without a key.
 void Text::masks() {
   std::string seen;
   for (int s = 0; s < a_.scores.steps; ++s) {
@@ -208,7 +208,7 @@ std::string Text::odd_values() const {
   return filled(pieces::kOddValues, {{"READ", read}, {"VALUE", value}, {"VOTE", vote("odd != 0.0f")}, {"N", by}});
 }
 
-// Reads `n` numbers from `from` and keeps them: the l-th as `number`, or, as halves, side by side from `to` on.
+// Reads `n` numbers from `from` and stores them: the l-th as `number`, or, for tensor cores, as u16 from `to` on.
 std::string Text::stored(CacheType type, int n, const std::string& from, const std::string& to,
                          const std::string& number, const std::string& scaled) const {
   const std::string indent = "              ", by = to_string(n), memory(stored_type(type, target_.language));
@@ -228,8 +228,7 @@ std::string Text::stored(CacheType type, int n, const std::string& from, const s
 
 std::string Text::stage_keys() const {
   const int n = key_vector(a_, tile_);
-  const bool along_keys =
-      l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // neighbours in memory for neighbouring threads
+  const bool along_keys = l_.k_key == Dim(1) && !(l_.k_depth == Dim(1));  // adjacent threads read adjacent keys
   const std::string by = to_string(n), depth = tile_.cores ? "PADDED_DEPTH" : "STEP";
   const std::string factor = a_.k_scale ? "              const float factor = " + scale(true) + ";\n" : "";
   const std::string number = tile_.cores ? "chunk[kk * KEY_PITCH + d + l]" : "chunk[(d + l) * PITCH + kk]";
@@ -286,7 +285,7 @@ std::string Text::steps() const {
   return s;
 }
 
-// The lanes of each row fold their `v`, in an order that depends on their number alone; all of them get the result.
+// Reduces `v` over the lanes of each row, in an order that depends on their number alone. All lanes get the result.
 void Text::fold(const std::string& v, const std::string& joined) {
   const auto with = [&](const std::string& a, const std::string& b) { return joined + "(" + a + ", " + b + ")"; };
   const int parts = tile_.parts(target_.warp);

@@ -14,15 +14,15 @@ using lowering::Attention;
 
 int head(const Dim& d) { return static_cast<int>(*d.constant()); }
 
-// How many neighbours along an axis of this stride are read at once: up to `most`, of which all that an address is made
-// of are multiples.
+// Returns how many elements along an axis of this stride are read at once: at most `most`, and a divisor of all
+// `multiples`, the parts of an address.
 int vector_width(std::int64_t most, const Dim& stride, std::span<const Dim> multiples) {
   std::int64_t n = stride == Dim(1) ? most : 1;
   while (n > 1 && !std::ranges::all_of(multiples, [&](const Dim& d) { return d % Dim(n) == Dim(0); })) n /= 2;
   return static_cast<int>(n);
 }
 
-// Long rows of a table for each row: where its query, its result and what its steps read begin.
+// Includes a table of longs for each row: where its query, its result and the operands of its steps begin.
 std::int64_t shared_bytes(const Attention& a, const AttentionTile& t, int warp) {
   const int depth = t.depth(head(a.layout.depth));
   const std::int64_t numbers = t.cores ? t.rows * (depth + kCorePad) + t.chunk()
@@ -75,7 +75,7 @@ int AttentionTile::chunk() const {
 }
 int AttentionTile::parts(int warp) const { return lanes > warp ? lanes / warp : 1; }
 
-// Rows by 16 a warp, numbers padded to what an instruction takes.
+// A warp has 16 rows, and sizes are padded to those of an instruction.
 std::optional<AttentionTile> tile_of_cores(const Attention& a, const AttentionTarget& target) {
   const int depth = round_up(head(a.layout.depth), 16), width = round_up(head(a.layout.width), 16);
   for (const auto& [rows, keys] : {std::pair{64, 64}, {64, 32}, {32, 32}}) {

@@ -16,7 +16,7 @@ void GpuDevice::multiply(const LibraryProduct& p, BufferSlice, BufferSlice, Buff
 }
 
 void GpuDevice::launch(const Launch& l) {
-  if (l.kernel->part()) {  // wanted somewhere else than where it lies
+  if (l.kernel->part()) {  // the operand's slice is wanted at another address
     const auto offset = static_cast<std::size_t>(*l.kernel->part());
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }

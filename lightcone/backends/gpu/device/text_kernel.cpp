@@ -19,7 +19,7 @@ TextKernel::Places::Places(const Launch& l, std::size_t first) {
 
 namespace {
 
-constexpr std::size_t kUnit = 24;  // kernels that are compiled in one go: their prelude is read once
+constexpr std::size_t kUnit = 24;  // kernels that are compiled together: their prelude is parsed once
 
 struct Unit {
   std::string text;
@@ -31,7 +31,7 @@ std::string function_name(const std::string& kernel, std::size_t k) {
   return k == 0 ? kernel : str_cat(kernel, "_", k);
 }
 
-// Several at once: compilers of the vendors take a tenth of a second for a kernel.
+// Compiles several units at once, because the vendors' compilers take a tenth of a second for a kernel.
 void compile_all(std::vector<Unit>& units, GpuDevice& device) {
   std::vector<std::exception_ptr> errors(units.size());
   const auto one = [&](std::size_t u) {
@@ -58,7 +58,7 @@ void compile_all(std::vector<Unit>& units, GpuDevice& device) {
 
 void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
   codegen::KernelNames names;
-  std::map<std::string, std::pair<std::size_t, std::size_t>> place;  // by name: unit, function
+  std::map<std::string, std::pair<std::size_t, std::size_t>> place;  // (unit, function) by name
   std::vector<Unit> units;
   for (const auto& k : kernels) {
     k->rename(names.of(k->text("@")));

@@ -1,4 +1,4 @@
-// Kernels that are text until they are compiled: those of a program are compiled together, and equal ones once.
+// Kernels that are text until they are compiled. The kernels of a program are compiled together, and equal ones once.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace lc::backends::gpu {
 
-// How many groups of b hold a.
+// Divides, rounding up.
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class TextKernel : public GpuKernel {
  public:
   std::string name() const override { return name_; }
   std::string source() const override { return text(name_); }
-  // The kernel's definition under this name. Where it is more than one function, the others are name_1, name_2, ...
+  // Returns the kernel's definition under this name. If it has several functions, the others are name_1, name_2, ...
   virtual std::string text(std::string_view name) const = 0;
   virtual std::size_t functions() const { return 1; }
   void rename(std::string name) { name_ = std::move(name); }
@@ -27,7 +27,7 @@ class TextKernel : public GpuKernel {
   }
 
  protected:
-  // The places of a launch as arguments: its operands from number `first` on, and the result.
+  // The buffers of a launch as arguments: its operands from index `first` on, and then the result.
   class Places {
    public:
     Places(const Launch& l, std::size_t first = 0);
@@ -53,7 +53,7 @@ class TextKernel : public GpuKernel {
   std::size_t function_ = 0;
 };
 
-// Names them by what they are, compiles each text once, and installs the code.
+// Names each kernel by its text, compiles each text once, and installs the code.
 void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log);
 
 }  // namespace lc::backends::gpu

@@ -10,7 +10,7 @@ namespace {
 
 const QuantInfo& format_of(const Operand& s) { return *lowering::block_format(s.type); }
 
-// Byte `at` of a block as the text has it.
+// Returns the expression of byte `at` of a block.
 std::string byte_at(const Operand& s, int at, const std::string& more = "") {
   const BlockRest rest = s.repacked ? block_rest(format_of(s).format) : BlockRest{0, 0};
   const bool in_rest = at >= rest.first && at < rest.first + rest.bytes;
@@ -41,10 +41,10 @@ std::string code(const Operand& s, const QuantSum<QuantField>& c) {
   return "(float)(" + t + " + " + to_string(c.bias) + ")";
 }
 
-// Four words NAME[4] whose bytes are the sixteen codes' bits of this field.
+// Fills four words NAME[4] whose bytes are this field's bits of the sixteen codes.
 void words(Writer& w, const Operand& s, const QuantField& f, const std::string& name, bool first) {
   const std::string mask = to_string(((1u << f.packing.bits) - 1) * 0x01010101u) + "u", put = first ? " = " : " |= ";
-  if (f.packing.values_per_step == 8) {  // a bit each
+  if (f.packing.values_per_step == 8) {  // a bit per code
     w.line("const u32 bits_ = (u32)" + byte_at(s, f.at, "k / 8") + " | (u32)" + byte_at(s, f.at + 1, "k / 8") +
            " << 8;");
     for (int t = 0; t < 4; ++t)
@@ -116,7 +116,7 @@ void read_sixteen(Writer& w, const Operand& s, const std::string& place, const s
   w.line("u32 codes[4];");
   words(w, s, f.q.low, "codes", true);
   if (f.q.high.packing.bits) words(w, s, f.q.high, "codes", false);
-  // a byte within the bits of 2^23 is 2^23 and that byte
+  // a byte in the low bits of the float 2^23 is the number 2^23 + byte
   const int bias = f.q.bias - (f.q.is_signed ? 128 : 0);
   const std::string sign = f.q.is_signed ? " ^ 2155905152u" : "";
   for (int e = 0; e < 16; ++e) {

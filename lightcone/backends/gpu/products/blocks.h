@@ -1,9 +1,10 @@
-// Block formats as kernels here keep them: what is read by 16 bytes at multiples of 16, apart from the rest.
+// Block formats repacked for GPU kernels, as two arrays: the bytes that are read in vectors of 16, aligned to 16 bytes,
+// and the rest.
 //
-//   plane 0    of every block the bytes that codes are read from: a multiple of 16 each
+//   plane 0    of every block the bytes from which codes are read: a multiple of 16 each
 //   plane 1    of every block the rest: scales of few bytes
 //
-// Q4_K and Q5_K have no rest: they lie so in the file.
+// Q4_K and Q5_K have no rest: the file has this layout already.
 #pragma once
 
 #include <string>
@@ -15,20 +16,21 @@
 
 namespace lc::backends::gpu {
 
-// The bytes of a block that plane 1 has.
+// The bytes of a block that are in plane 1.
 struct BlockRest {
   int first, bytes;
 };
 BlockRest block_rest(QuantFormat f);
-// The kernel that makes planes of blocks. Its number is how many there are; a thread takes one.
+// Returns the kernel that repacks blocks. Its size argument is their number; a thread repacks one block.
 std::string repack_text(QuantFormat f, std::string_view name, int threads, codegen::simt::Language language);
 
-// lc_value_FORMAT(p, i): element i of blocks as the file has them; lc_value_FORMAT_planes(p, i, blocks): of planes.
+// Defines lc_value_FORMAT(p, i), element i of blocks as the file has them, and lc_value_FORMAT_planes(p, i, blocks),
+// element i of repacked blocks.
 std::string block_functions(QuantFormat f);
 
-// Can sixteen neighbours be read at once? In planes, or where the file has them so.
+// Returns true if sixteen adjacent elements can be read at once: the operand is repacked, or the file has that layout.
 bool reads_sixteen(const Operand& s);
-// Defines NAME[16], the numbers from element `place` on, a multiple of sixteen.
+// Defines NAME[16], the numbers from element `place` on, which is a multiple of sixteen.
 void read_sixteen(Writer& w, const Operand& s, const std::string& place, const std::string& name);
 
 }  // namespace lc::backends::gpu

@@ -1,4 +1,4 @@
-// What happens to a sum before it is stored: the epilogue, in the midst of the kernel that made the sum.
+// The epilogue fused into a product kernel: operations on a sum before it is stored.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ struct Epilogue {
   DType result = DType::F32;
   std::shared_ptr<const lowering::EpilogueLoop> loop;  // null: the sum is the result
 
-  // The operands that lie in memory, in order.
+  // Returns the operands that are read from memory, in order.
   std::vector<NodeId> operands() const;
-  // Is the result the sum, rounded to the result's type, and nothing else?
+  // Returns true if the result is the sum, rounded to the result's type, and nothing else.
   bool only_rounds() const;
   std::vector<codegen::simt::Parameter> places() const;
-  // Lines that compute the result's element at `place` from `sum`, and its expression as memory has it.
+  // Returns lines that compute the result's element at index `place` from `sum`, and the expression that memory stores.
   codegen::simt::InlinedLines at(Writer& w, const Product& p, const std::string& place, const std::string& sum,
                                  codegen::simt::Language language) const;
 };

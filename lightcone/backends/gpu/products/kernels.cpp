@@ -88,7 +88,7 @@ void ProductTexts::store_neighbours(Writer& w, const std::string& column,
   }
 }
 
-// Groups that lie behind each other share columns, so that what is read of B stays in the cache.
+// Consecutive thread blocks share columns, so that B is read from the cache.
 std::vector<std::string> ProductTexts::locate(Writer& w, int rows, int columns) const {
   const Dim m = (product(p.rows) + Dim(rows - 1)) / Dim(rows),
             n = (product(p.columns) + Dim(columns - 1)) / Dim(columns);
@@ -112,7 +112,7 @@ std::vector<std::string> ProductTexts::locate(Writer& w, int rows, int columns) 
   return batch;
 }
 
-// A thread adds the parts of one result. Predicted: splits + 1 numbers moved a result, all side by side.
+// A thread adds the parts of one result. Predicted: splits + 1 numbers moved a result, all contiguous.
 KernelText ProductTexts::add_parts() const {
   constexpr int kThreads = 256;
   Writer w(p.needs_64bit_index, kGivenSizes);

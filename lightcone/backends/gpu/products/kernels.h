@@ -1,8 +1,8 @@
 // The kernels of sums of products, as text that CUDA C, OpenCL C and Metal share (codegen/simt/dialect.h).
 //
-// Each has the order of its sums from the product's sizes alone, so that results have the same bits on any grid. Their
-// first two numbers are given with each start: in how many parts the sum is split, and how long a part is. Where it is
-// split, parts are written one behind the other and added by another kernel.
+// The order in which a kernel adds depends on the product's sizes alone, so that results have the same bits on any
+// grid. The first two size arguments are given at each launch: the number of parts into which the sum is split, and the
+// length of a part. If it is split, the parts are written one after the other and added by another kernel.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@ namespace lc::backends::gpu {
 inline constexpr std::size_t kGivenSizes = 2;
 
 struct KernelText {
-  std::string text;        // of a kernel called "@"
-  int threads = 0;         // of a group
-  std::vector<Dim> sizes;  // behind those that are given
-  // What a group makes, and at what multiples a sum may be split.
+  std::string text;        // text of a kernel named "@"
+  int threads = 0;         // threads of a block
+  std::vector<Dim> sizes;  // arguments after the given ones
+  // Rows and columns of the result that a block makes, and the multiple at which the sum may be split.
   int rows = 1, columns = 1, depth = 1;
-  std::vector<OperandMap> maps = {};  // that a start takes,
-  std::size_t shared = 0;             // and bytes of shared memory beyond what the text declares
+  std::vector<OperandMap> maps = {};  // tensor maps of a launch
+  std::size_t shared = 0;             // bytes of shared memory beyond what the text declares
 };
 
 struct ProductTexts {
@@ -32,38 +32,39 @@ struct ProductTexts {
   const Epilogue& epilogue;
   codegen::simt::Language language;
   int warp;    // threads that exchange registers
-  bool parts;  // the sum is split: what is written are parts, without the tail
+  bool parts;  // the sum is split: partial sums are written, without the epilogue
 
-  // Groups of 256 threads make tiles of 64 x 64 or 128 x 128 by way of shared memory.
+  // Blocks of 256 threads make tiles of 64 x 64 or 128 x 128 by way of shared memory.
   KernelText tiles(int side) const;
-  // For up to `rows` rows. Threads read B once, side by side.
+  // A product of up to `rows` rows. The threads read B once, adjacent threads reading adjacent elements.
   KernelText skinny_gemm(int rows) const;
-  // Where window_lines() is not 0: threads of a group make four results side by side of so many lines each.
+  // For products with window_lines() above 0: each thread makes four adjacent results in each of `lines` lines.
   KernelText windows(int lines) const;
-  // Adds the parts.
+  // Adds the parts and applies the epilogue.
   KernelText add_parts() const;
 
   // ---- what they share
   std::vector<codegen::simt::Parameter> places() const;
   std::string functions() const;
-  // The whole kernel around what was written, with parameters in front of the places.
+  // Returns the whole kernel around the lines written so far, with the parameters `first` before the buffers.
   std::string finished(Writer& w, int threads, std::string_view first = "", int resident = 1) const;
-  // Stores `sum` for the result at `place`, within a scope of its own.
+  // Stores `sum` as the result at index `place`. The lines need a scope of their own, which the caller opens.
   void store(Writer& w, const std::string& place, const std::string& sum) const;
-  // Do two neighbours of a row that begin at an even column lie side by side, both inside or none, at a multiple of
-  // their size? Then store_two() stores those at `place` and behind it at once.
+  // Returns true if two adjacent columns that begin at an even one are always contiguous in the result, aligned to
+  // their size, and both inside or both outside of it.
   bool pairs() const;
+  // Requires pairs(). Stores the results at `place` and `place` + 1 at once.
   void store_two(Writer& w, const std::string& place, const std::string& first, const std::string& second) const;
-  // Of a thread that has sums of neighbours: `sum(e)` for e of 0 and 1 is that of `column` + e, within the row that
-  // begins at c_row. `column` is even.
+  // Stores a thread's sums of two adjacent columns: `sum(e)`, for e of 0 and 1, is the one of `column` + e in the row
+  // that begins at c_row. `column` is even.
   void store_neighbours(Writer& w, const std::string& column, const std::function<std::string(int e)>& sum) const;
   std::string sum_type() const { return p.exact ? "int" : "float"; }
-  // Of a group: which tile, part and batch. Defines tile_m, tile_n, part, and the bases of A, B and C, and gives the
-  // names of the batch's indices.
+  // Computes which tile, part and batch the thread block makes. Defines tile_m, tile_n, part, and the bases of A, B and
+  // C, and returns the names of the batch's indices.
   std::vector<std::string> locate(Writer& w, int rows, int columns) const;
 };
 
-// Can few_rows() read B?
+// Returns true if skinny_gemm() can read B.
 bool reads_side_by_side(const Product& p);
 
 }  // namespace lc::backends::gpu

@@ -1,5 +1,6 @@
-// Products over many k: each thread's sums c_ go into second ones after some hundreds of additions and begin anew, as
-// long sums do everywhere (codegen/schedule/blocks.cpp). Those are touched so seldom that they need not be registers.
+// Products over many k: after some hundreds of additions, each thread adds its sums c_ to second sums and begins anew,
+// as long sums do everywhere (codegen/schedule/blocks.cpp). The second sums are used so seldom that they need not be
+// registers.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +12,13 @@
 
 namespace lc::backends::gpu {
 
-inline constexpr std::int64_t kLongSum = 1 << 14;  // k of a product that is added up so, at least
-// That are added up one after the other then: by a thread, by tensor cores.
+inline constexpr std::int64_t kLongSum = 1 << 14;  // length of a sum that is added up this way, at least
+// Additions in a row of a thread, and of tensor cores, before the sums are added to the second ones.
 inline constexpr std::int64_t kMostByThread = 256, kMostByCores = 512;
 
 class LongSums {
  public:
-  // `count` sums c_[i]; of `inner` each where they are c_[i][e].
+  // Takes `count` sums c_[i], or, if `inner` is not 0, `count` times `inner` sums c_[i][e].
   LongSums(const ProductTexts& t, int count, int inner = 0)
       : any_(!t.p.exact && product(t.p.sum).bounds().hi > kLongSum), count_(count), inner_(inner) {}
   explicit operator bool() const { return any_; }
@@ -28,8 +29,8 @@ class LongSums {
     w.line("LC_UNROLL");
     w.line("for (int i = 0; i < " + n + "; ++i) blocks_[i] = lost_[i] = 0.0f;");
   }
-  // Behind a step of the loop, which takes `step` of k. `from`: how many were taken before; a block is as many as
-  // `block`, both powers of two. `before` stands before the block's end.
+  // Ends a step of the loop, which adds `step` of k; `from` is how many were added previously. The sums begin anew
+  // after `block` of k; both are powers of two. The line `before` is written before that.
   void end_step(Writer& w, const std::string& from, std::int64_t step, std::int64_t block,
                 const std::string& before = "") const {
     if (!any_) return;

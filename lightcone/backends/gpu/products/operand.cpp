@@ -60,7 +60,8 @@ TileReader::TileReader(const Product& p, bool is_b, int own, int depth, int thre
   vector_ = fits_vectors();
 }
 
-// Do neighbours always lie side by side, at a multiple of their number, all of them inside or none?
+// Returns true if `width_` adjacent elements are always contiguous, aligned to their size, and all inside or all
+// outside.
 bool TileReader::fits_vectors() const {
   if (lowering::block_format(s_.type)) return false;
   const std::vector<Dim>& along = along_sum_ ? s_.sum : s_.own;
@@ -106,7 +107,7 @@ void TileReader::prepare(Writer& w, const std::string& first) {
     }
 }
 
-// Where number `k` of the sum lies, and how far it moves the coordinates.
+// Computes the offset of contracted index `k`, and how far it moves the coordinates.
 void TileReader::sum_place(Writer& w, const std::string& k, const std::string& name) const {
   const auto index = w.indices(p_.sum, k, name + "_x");
   w.let(name + "_p", w.place("", index, s_.sum));
@@ -116,7 +117,7 @@ void TileReader::sum_place(Writer& w, const std::string& k, const std::string& n
   }
 }
 
-// Does the place lie in the operand and in the part of the sum?
+// Returns the condition for an element to lie in the operand and in this part of the sum.
 std::string TileReader::inside(Writer& w, const std::string& own, const std::string& sum,
                                const std::string& end) const {
   std::string test = own + "_in && " + sum + " < " + end;

@@ -6,8 +6,8 @@ namespace lc::backends::gpu {
 
 namespace {
 
-constexpr int kAlignment = 16;  // of the copies: bytes of a place, and of every stride
-constexpr int kMostBox = 256;   // of an axis of a box
+constexpr int kAlignment = 16;  // required by the copies: bytes of an address, and of every stride
+constexpr int kMostBox = 256;   // extent of a box's axis
 constexpr std::size_t kMostAxes = 5;
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31, kMostStride = std::int64_t{1} << 40;
 
@@ -29,7 +29,7 @@ std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
   OperandMap m;
   m.place = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;
   m.along_sum = s.sum[0] == Dim(1);
-  // only halves are turned round by the instructions
+  // the instructions transpose only elements of 16 bits
   if (!m.along_sum && (!halves || !(s.own[0] == Dim(1)))) return {};
   const int row = kMapRowBytes / m.bytes, unit = kAlignment / m.bytes;
   const auto add = [&](const Dim& extent, const Dim& stride, int box) {
@@ -41,7 +41,7 @@ std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
   bool right = m.extents[0].bounds().hi < kMostExtent && multiple(s.offset, unit);
   right &= m.along_sum ? add(extents[0], s.own[0], std::min(own, kMostBox)) : add(p.sum[0], s.sum[0], row);
   for (std::size_t i = 0; i < p.batch.size(); ++i) {
-    if (s.batch[i] == Dim(0)) continue;  // it is the same one
+    if (s.batch[i] == Dim(0)) continue;  // the operand is the same for the whole axis
     m.batch.push_back(i);
     right &= add(p.batch[i], s.batch[i], 1);
   }

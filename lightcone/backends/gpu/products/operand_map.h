@@ -1,5 +1,5 @@
-// Operands of products whose tiles the device copies into shared memory by itself: matrices, or several, that lie as
-// the matrix instructions want them.
+// Operands of products whose tiles the device itself copies into shared memory: one matrix or several, in a layout that
+// the matrix instructions take.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,24 @@
 
 namespace lc::backends::gpu {
 
-inline constexpr int kMapRowBytes = 128;  // of a box's innermost axis, as the copies permute its chunks
+inline constexpr int kMapRowBytes = 128;  // bytes of a box's innermost axis, whose chunks the copies permute
 
 struct OperandMap {
-  std::size_t place = 0;  // of the kernel's
-  int bytes = 2;          // of an element
-  bool along_sum = true;  // the innermost axis is the sum's, the second one the operand's own, or the other way round
-  std::vector<std::size_t> batch;  // which of the product's axes are the others
+  std::size_t place = 0;  // index of the kernel's buffer
+  int bytes = 2;          // bytes of an element
+  bool along_sum = true;  // the innermost axis is the contracted one and the second the free one, or vice versa
+  std::vector<std::size_t> batch;  // the batch axes of the product that are the other axes
   Dim offset;
-  std::vector<Dim> extents, strides;  // innermost first, in elements; a stride less: of all behind the first
+  std::vector<Dim> extents, strides;  // innermost first, in elements; the first axis has no stride
   std::vector<int> box;
 
-  // What a start needs to know: the offset, the extents, the strides.
+  // The size arguments of a launch: the offset, the extents, the strides.
   std::vector<Dim> sizes() const;
-  std::size_t count() const { return 1 + extents.size() + strides.size(); }  // of them
+  std::size_t count() const { return 1 + extents.size() + strides.size(); }  // number of sizes()
 };
 
-// Of tiles of `own` rows of A or columns of B; nothing where the operand does not lie so, whatever its symbols are.
+// Returns the map for tiles of `own` rows of A or columns of B; nullopt unless the operand has such a layout for all
+// values of its symbols.
 std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own);
 
 }  // namespace lc::backends::gpu

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::int64_t kInt = std::int64_t{1} << 31;
 
-// One axis of a product, before it is joined with others.
+// An axis of a product, before it is merged with others.
 struct Axis {
   Dim extent, a, b, c;
 };
 
-// Behind the others, or joined with the last of them where one stride says both.
+// Appends an axis, or merges it with the last one if one stride describes both.
 void add(std::vector<Dim>& extents, std::initializer_list<std::vector<Dim>*> strides, const Dim& extent,
          std::initializer_list<Dim> steps) {
   bool joins = !extents.empty();
@@ -35,7 +35,7 @@ void add(std::vector<Dim>& extents, std::initializer_list<std::vector<Dim>*> str
   }
 }
 
-// Rows are what only A has, columns what only B has.
+// Axes that only A has are rows, axes that only B has are columns, and axes of both or neither are batches.
 void add_axis(Product& p, const Axis& x) {
   if (x.extent == Dim(1)) return;
   const bool in_a = !(x.a == Dim(0)), in_b = !(x.b == Dim(0));
@@ -44,7 +44,7 @@ void add_axis(Product& p, const Axis& x) {
   else add(p.batch, {&p.a.batch, &p.b.batch, &p.c_batch}, x.extent, {x.a, x.b, x.c});
 }
 
-// Of floats that kernels read as they lie.
+// Returns the type of floats that kernels read as they are stored.
 std::optional<WeightType> narrow_type(DType t) {
   switch (t) {
     case DType::F16: return WeightType::F16;
@@ -55,7 +55,7 @@ std::optional<WeightType> narrow_type(DType t) {
   }
 }
 
-// The furthest place that is reached, at most.
+// Returns an upper bound of the elements' offsets.
 std::int64_t reach(const Product& p, const Operand& s, const std::vector<Dim>& own) {
   Dim all = s.offset;
   const auto along = [&](const std::vector<Dim>& extents, const std::vector<Dim>& strides) {
@@ -142,12 +142,12 @@ Product make_product(const Graph& g, const Convolution& c) {
   std::vector<Dim>& pixels = c.channels_last ? p.rows : p.columns;
   for (const Convolution::Axis& x : c.outer) add_axis(p, axis(x.extent, x.image, x.weight, x.out));
   add_axis(p, axis(c.rows.extent, c.rows.image, c.rows.weight, c.rows.out));
-  const std::size_t before = pixels.size();  // images: their coordinates do not move
+  const std::size_t before = pixels.size();  // axes of images: they move no coordinate
   Dim stride = c.channels_last ? c.rows.extent : Dim(1);
   std::array<Dim, lowering::kSpatial> out;
   for (int j = lowering::kSpatial; j-- > 0;)
     out[static_cast<std::size_t>(j)] = stride, stride = stride * c.pixels[j].extent;
-  std::vector<int> spatial;  // of the axes behind
+  std::vector<int> spatial;  // spatial axis of each axis that follows
   for (int j = 0; j < lowering::kSpatial; ++j) {
     const Convolution::Pixel& x = c.pixels[j];
     if (x.extent == Dim(1)) continue;
@@ -167,7 +167,7 @@ Product make_product(const Graph& g, const Convolution& c) {
     for (const Convolution::Sum& s : c.sums) b.sum.push_back(s.dilation[j]);
     seen.bounds.push_back(std::move(b));
   }
-  // the axis of the sum along which neighbours lie in memory goes round fastest
+  // a contracted axis that is contiguous in both operands varies fastest
   for (std::size_t i = 0; i + 1 < p.sum.size(); ++i) {
     if (!(p.a.sum[i] == Dim(1)) || !(p.b.sum[i] == Dim(1))) continue;
     const auto last = [i](auto& v) {

@@ -1,6 +1,6 @@
-// Sums of products as the kernels here see them: a contraction and a convolution are one thing, C[batch, rows, columns]
-// = sum over k of A[batch, rows, k] * B[batch, columns, k], where each of the four is any number of axes with strides,
-// and one of the operands may be read through windows that reach beyond it.
+// Sums of products as GPU kernels see them. A contraction and a convolution are one thing, C[batch, rows, columns] =
+// sum over k of A[batch, rows, k] * B[batch, columns, k]: each of the four is any number of strided axes, and one
+// operand may be read through windows that reach beyond it.
 #pragma once
 
 #include <array>
@@ -14,50 +14,51 @@ namespace lc::backends::gpu {
 
 using lowering::WeightType;
 
-// An operand: strides in elements along the axes of the product.
+// An operand: its strides, in elements, along the axes of the product.
 struct Operand {
   NodeId node = 0;
   WeightType type = WeightType::F32;
   Dim offset;
-  std::vector<Dim> batch, own, sum;  // own: rows of A, columns of B
-  // Where it is an image: how a step along an own axis or a summed one moves a coordinate, and between which bounds
-  // that coordinate must be; zero is read elsewhere.
+  std::vector<Dim> batch, own, sum;  // own: the free axes, rows of A or columns of B
+  // For an image: how a step along a free or a contracted axis moves a coordinate, and the bounds of that coordinate.
+  // Elements outside of them are zero.
   struct Bound {
     std::vector<std::int64_t> own, sum;
     Dim lo, hi;
   };
   std::vector<Bound> bounds;
-  bool repacked = false;  // of a block format, kept as blocks.h has it,
-  Dim blocks = 0;         // and how many there are
+  bool repacked = false;  // a block format, in the layout of blocks.h
+  Dim blocks = 0;         // number of blocks, if repacked
 };
 
 struct Product {
   std::vector<Dim> batch, rows, columns, sum;   // extents, innermost last
   std::vector<Dim> c_batch, c_rows, c_columns;  // strides of the result, which is dense
   Operand a, b;
-  Dim row = 1;                     // what lies side by side in the result, as epilogues see it
-  bool exact = false;              // bytes, summed as numbers of 32 bits
-  bool to_f32 = false;             // and these wanted in f32
-  bool needs_64bit_index = false;  // places need 64 bits
+  Dim row = 1;                     // length of a row of the result, as epilogues see it
+  bool exact = false;              // bytes, summed in 32-bit integers
+  bool to_f32 = false;             // exact, with the result in f32
+  bool needs_64bit_index = false;  // element indices need 64 bits
 
   Dim results() const { return product(batch) * product(rows) * product(columns); }
 };
 
-// The factors of a sum, where they were widened from a float of 16 or 8 bits as they were before.
+// Replaces factors that were widened from a float of 16 or 8 bits by the values before the conversion.
 lowering::Factors before_widening(const Graph& g, lowering::Factors f);
-// A convolution that kernels here compute: not one that is a product of matrices already, and with a filter for each
-// channel where channels lie last only what windows.cpp takes.
+// Matches a convolution that these kernels compute: none that is a product of matrices already, and a depthwise one
+// with channels last only if windows.cpp takes it.
 std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f);
 
 Product make_product(const Graph& g, const lowering::Contraction& c);
 Product make_product(const Graph& g, const lowering::Convolution& c);
 
-// Is it a convolution of few taps with a filter for each channel (windows.cpp)? Then of how many lines a thread makes
-// results, at most, else 0; and how many threads that takes.
+// Returns, for a depthwise convolution of few taps (windows.cpp), in how many lines a thread makes results, at most;
+// else 0.
 int window_lines(const Product& p);
+// Returns how many threads that takes.
 Dim window_threads(const Product& p, int lines);
 
-// Is the number a multiple of n, whatever its symbols are?
+// Returns true if `d` is a multiple of n for all values of its symbols.
 bool multiple(const Dim& d, std::int64_t n);
 
 }  // namespace lc::backends::gpu

@@ -1,17 +1,17 @@
-// Products of few rows, as in decoding: every number of B is read once and multiplied with all rows, so that memory is
-// the bound, and what counts is how many bytes are under way.
+// Products of few rows, as in decoding. Every number of B is read once and multiplied with all rows, so memory is the
+// bound, and what counts is how many bytes are in flight.
 //
-// Where the sum's numbers lie side by side, 32 threads share two columns and go along the sum, with four steps of each
-// under way: 2 x 4 reads of 16 bytes a thread. The compiler keeps them under way only where it is told that two groups
-// are to fit a multiprocessor; else it saves registers and sinks the reads to their uses. On an H200, in GB/s of a
+// If the contracted axis is contiguous, 32 threads share two columns and go along the sum, with four steps of each in
+// flight: 2 x 4 reads of 16 bytes a thread. The compiler keeps them in flight only if the kernel declares that two
+// blocks must fit a multiprocessor; else it saves registers and sinks the reads to their uses. On an H200, in GB/s of a
 // copy's 4,235, for 4096 x 14336, 14336 x 4096 and 4096 x 4096:
 //   bf16   4 columns, 2 steps           3969  2518  2269
-//          4 columns, 2 steps, 2 groups 3625  3785  3007
-//          2 columns, 4 steps, 2 groups 4091  4139  3324
-//          1 column,  4 steps, 4 groups 3975  4167  3342
+//          4 columns, 2 steps, 2 blocks 3625  3785  3007
+//          2 columns, 4 steps, 2 blocks 4091  4139  3324
+//          1 column,  4 steps, 4 blocks 3975  4167  3342
 //   Q8_0   4 columns, 1 step            2230  1112
-//          2 columns, 4 steps, 2 groups 2562  2587   (1 column: 1753, 1745; bound by instructions, not by memory)
-// Where columns lie side by side, 32 threads read 128 of them and eight such rows of threads go along the sum.
+//          2 columns, 4 steps, 2 blocks 2562  2587   (1 column: 1753, 1745; bound by instructions, not by memory)
+// If the columns are contiguous, 32 threads read 128 of them, and eight such rows of threads go along the sum.
 #include "lightcone/backends/gpu/products/blocks.h"
 #include "lightcone/backends/gpu/products/kernels.h"
 #include "lightcone/backends/gpu/products/long_sums.h"
@@ -24,8 +24,8 @@ using std::to_string;
 namespace {
 
 constexpr int kThreads = 256, kLanes = 32, kWarps = kThreads / kLanes;
-constexpr int kSharedColumns = 2;  // that 32 threads share
-constexpr int kResident = 2;       // groups that are to fit a multiprocessor
+constexpr int kSharedColumns = 2;  // shared by 32 threads
+constexpr int kResident = 2;       // blocks that must fit a multiprocessor
 
 bool multiples(const std::vector<Dim>& strides, std::int64_t n, std::size_t but_last) {
   for (std::size_t i = 0; i + but_last < strides.size(); ++i)
@@ -58,10 +58,10 @@ class FewRows {
   int rows_;
   std::string type_;
   Writer w_;
-  int vector_ = 1, columns_ = 1, fours_ = 0;  // fours_: A is read by so many vectors of four; 0: one by one
+  int vector_ = 1, columns_ = 1, fours_ = 0;  // fours_: vectors of four by which A is read; 0: one by one
 };
 
-// Rows beyond the last are the last once more, and are not stored.
+// Rows beyond the last repeat the last one and are not stored.
 void FewRows::row_places() {
   const std::string m = w_.number(product(p_.rows));
   for (int r = 0; r < rows_; ++r) {
@@ -77,7 +77,7 @@ void FewRows::row_places() {
   LongSums(t_, rows_ * columns_).begin(w_);
 }
 
-// Registers b<j>_<u>: the numbers of column j from k<u> on.
+// Reads the numbers of column j from k<u> on into registers b<j>_<u>.
 void FewRows::read_column(int j, int u) {
   const std::string n = to_string(j) + "_" + to_string(u), place = "b" + to_string(j) + "_p + k" + to_string(u);
   if (lowering::block_format(p_.b.type) && vector_ > 1) return read_sixteen(w_, p_.b, place, "b" + n);
@@ -113,8 +113,8 @@ void FewRows::multiply(int u) {
   }
 }
 
-// Adds what the lanes have, in an order that depends on nothing. Without a loop around barriers, which some compilers
-// of OpenCL get wrong.
+// Adds the lanes' sums in a fixed order. There is no loop around barriers, because some OpenCL compilers get that
+// wrong.
 void FewRows::fold(int count) {
   for (int i = 0; i < count; ++i) {
     const std::string c = "c_[" + to_string(i) + "]", mine = "fold[LC_THREAD]";
@@ -237,7 +237,7 @@ KernelText FewRows::along_columns() {
        "for (; k + " + to_string((kUnderWay - 1) * kWarps) + " < k_end; k += " + to_string(kUnderWay * kWarps) + ") {");
   pass(1, "for (; k < k_end; k += " + to_string(kWarps) + ") {");
   LongSums(t_, rows_ * columns_).finish(w_);
-  // every thread adds a column of each row; those of the first warps store them, behind all barriers
+  // every thread adds a column of each row, and the first warps store the results after all barriers
   for (int r = 0; r < rows_; ++r) {
     const std::string total = "total" + to_string(r);
     if (r > 0) w_.line("LC_BARRIER;");

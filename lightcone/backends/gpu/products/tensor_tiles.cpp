@@ -1,11 +1,11 @@
 // Tiles of 64 x 64 (four warps of 32 x 32) or 128 x 128 (eight of 64 x 32), 64 bytes deep, through a ring of tiles in
-// shared memory: asynchronous copies where operands lie as the cores want them, else by way of registers, with the
-// conversion. Chunks of 16 bytes are permuted within the rows of a tile, so that eight rows' chunks lie in different
-// banks.
+// shared memory. Operands in the cores' type are copied asynchronously; others go through registers, where they are
+// converted. Chunks of 16 bytes are permuted (swizzled) within the rows of a tile, so that eight rows' chunks are in
+// different banks.
 //
-// Predicted of 128 x 128 in bf16: 48 kB shared, three tiles under way, 170 registers (NVRTC 13.5, sm_90a): a group a
-// processor; 32 mma of 4096 products for 24 ldmatrix.x4 a warp and step. mma.sync reaches about two thirds of what an
-// H200's cores do with wgmma; device memory is read 64 operations a byte, so that large products are bound by the
+// Predicted of 128 x 128 in bf16: 48 kB shared, three tiles in flight, 170 registers (NVRTC 13.5, sm_90a): one block a
+// multiprocessor; 32 mma of 4096 products for 24 ldmatrix.x4 a warp and step. mma.sync reaches about two thirds of the
+// wgmma speed of an H200's cores. Device memory is read 64 operations a byte, so that large products are bound by the
 // cores.
 #include "lightcone/backends/gpu/products/tensor_tiles.h"
 
@@ -19,12 +19,12 @@ using std::to_string;
 
 namespace {
 
-constexpr int kRowBytes = 64;  // of a tile whose rows go along the sum
-constexpr int kColumns = 32;   // of a warp
+constexpr int kRowBytes = 64;  // bytes of a tile's row, if rows go along the sum
+constexpr int kColumns = 32;   // columns of a warp
 
 struct CoreInfo {
   std::string mma;
-  int bytes;  // of an element
+  int bytes;  // bytes of an element
 };
 CoreInfo core_info(Cores c, const Product& p) {
   switch (c) {
@@ -36,7 +36,7 @@ CoreInfo core_info(Cores c, const Product& p) {
   }
 }
 
-// One operand: how its tiles are filled and how fragments are read from them.
+// An operand: fills its tiles and reads fragments from them.
 class Ring {
  public:
   Ring(const ProductTexts& t, bool is_b, Cores cores, int side, int threads, std::string name)
@@ -49,7 +49,7 @@ class Ring {
         converted_(t.p, is_b, side, kRowBytes / bytes_, threads, name_, 4),
         stored_((is_b ? t.p.b : t.p.a).type) {
     copies_ = stored_ == taken(cores, stored_) && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
-    // only halves are turned round by ldmatrix
+    // ldmatrix transposes only elements of 16 bits
     turned_ = !reader().along_sum() && bytes_ == 2;
   }
   bool copies() const { return copies_; }
@@ -57,7 +57,7 @@ class Ring {
   void prepare(Writer& w, const std::string& first) {
     copies_ ? direct_.prepare(w, first) : converted_.prepare(w, first);
   }
-  // Asynchronously, into the tile at `tile`.
+  // Copies asynchronously to the tile at `tile`.
   void copy(Writer& w, const std::string& k, const std::string& tile) const {
     direct_.each(
         w, k, "k_end",
@@ -68,13 +68,13 @@ class Ring {
   }
   void read(Writer& w, const std::string& k) const { converted_.read(w, k, "k_end"); }
   void keep(Writer& w, const std::string& tile) const;
-  // Fragments for 16 own places from `own` on and the step's sums from byte `depth` on, as `r`[4]: those of eight
-  // places and the upper half of the sum follow each other as the instruction wants A (rows first) or B (sums first).
+  // Loads fragments for 16 free indices from `own` on and the step's part of the sum from byte `depth` on, as `r`[4].
+  // Their four matrices are in the order that the instruction takes for A (rows first) or for B (`sums_first`).
   void fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const;
 
  private:
   const TileReader& reader() const { return copies_ ? direct_ : converted_; }
-  std::string row_place(const std::string& row, const std::string& byte) const {  // of a tile along the sum
+  std::string row_place(const std::string& row, const std::string& byte) const {  // in a tile along the sum
     return "(" + row + ") * " + to_string(kRowBytes) + " + (((" + byte + ") / 16 ^ (((" + row +
            ") / 2) & 3)) * 16) + (" + byte + ") % 16";
   }
@@ -82,7 +82,7 @@ class Ring {
     return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own +
            ") % 8 * 2";
   }
-  // A register as the tile has it, of an operand whose elements are not halves.
+  // Returns a register in the tile's type, for an operand whose elements are not of 16 bits.
   std::string kept(const std::string& number) const {
     if (bytes_ == 4) return number;
     return "(signed char)" + (lowering::is_f8(stored_)
@@ -110,7 +110,7 @@ void Ring::keep(Writer& w, const std::string& tile) const {
                                 : "lc_pack_bf16(" + a + ", " + b + ")";
   };
   for (int v = 0; v < converted_.vectors(); ++v) {
-    if (bytes_ == 2) {  // four side by side, along the sum or across it
+    if (bytes_ == 2) {  // four adjacent ones, along the sum or across it
       w.line("*(uint2*)(" + tile + " + " + chunk_of(converted_, v) + ") = make_uint2(" + pair(v, 0) + ", " +
              pair(v, 2) + ");");
       continue;
@@ -126,7 +126,7 @@ void Ring::keep(Writer& w, const std::string& tile) const {
 }
 
 void Ring::fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const {
-  // matrix i of four: which eight places, and which half of the instruction's depth
+  // matrix i of four: its eight free indices, and its half of the instruction's depth
   const std::string low = "(lane / 8 & 1)", high = "(lane / 16)";
   const std::string place = sums_first ? high : low, half = sums_first ? low : high;
   const std::string tile = "ring_" + name_ + " + at_" + name_ + " + ";
@@ -161,12 +161,12 @@ class TensorTile {
 
   const ProductTexts& t_;
   CoreInfo core_;
-  int side_, threads_, warp_rows_, blocks_, stages_, depth_;  // blocks_: of 16 rows, of a warp
+  int side_, threads_, warp_rows_, blocks_, stages_, depth_;  // blocks_: of 16 rows, in a warp
   Ring a_, b_;
   Writer w_;
 };
 
-// Begins to fill a tile of the ring; what goes through registers is stored later, or at once.
+// Begins to fill a tile of the ring. Elements that go through registers are stored later, or now if `at_once`.
 void TensorTile::fill(const std::string& k, const std::string& stage, bool at_once) {
   for (Ring* r : {&a_, &b_}) {
     const std::string tile =
@@ -239,7 +239,7 @@ KernelText TensorTile::text() {
   w_.line("int stage = 0, next = " + ahead + ";");
   w_.open("for (" + w_.index() + " k = k_begin; k < k_end; k += " + to_string(depth_) + ") {");
   w_.line("lc_copy_wait<" + to_string(stages_ - 2) + ">();");
-  w_.line("LC_BARRIER;");  // this tile is there, and nobody reads the one before it any more
+  w_.line("LC_BARRIER;");  // this tile has arrived, and no thread reads the previous one any more
   w_.let("soon", "k + " + to_string((stages_ - 1) * depth_));
   fill("soon", "next", false);
   w_.line("const int at_a = stage * " + to_string(a_.tile_bytes()) + ", at_b = stage * " + to_string(b_.tile_bytes()) +

@@ -1,10 +1,10 @@
-// Tiles of the result in registers, those of the operands in shared memory.
+// Tiles of the result in registers, tiles of the operands in shared memory.
 //
-// 256 threads make a tile of 64 x 64 (4 x 4 a thread, 16 deep) or 128 x 128 (8 x 8, 8 deep); each thread reads one
-// vector of four of A and of B a step, the next step's while it multiplies this one's, so that there is one barrier a
-// step. Predicted of 128 x 128: 17 kB shared, about 120 registers (64 sums), two groups on a processor; a step has 64
-// fused multiply-adds for four 16-byte reads of shared memory, so that the arithmetic is the bound; 32 operations a
-// byte of device memory read, which an H200 passes at 14 (67 TFLOP/s, 4.8 TB/s): bound by arithmetic from there on.
+// 256 threads make a tile of 64 x 64 (4 x 4 a thread, 16 deep) or 128 x 128 (8 x 8, 8 deep). In each step a thread
+// reads one vector of four of A and one of B, for the next step, while it multiplies this step's: there is one barrier
+// a step. Predicted of 128 x 128: 17 kB shared, about 120 registers (64 sums), two blocks on a multiprocessor. A step
+// has 64 fused multiply-adds for four 16-byte reads of shared memory, so that arithmetic is the bound. It does 32
+// operations a byte of device memory, and an H200 is bound by arithmetic from 14 on (67 TFLOP/s, 4.8 TB/s).
 #include "lightcone/backends/gpu/products/kernels.h"
 #include "lightcone/backends/gpu/products/long_sums.h"
 #include "lightcone/backends/gpu/products/operand.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kTileThreads = 256, kThreadsOfRow = 16;
 
-// Where the thread's c-th row or column lies in the tile: fours, a quarter of a bank's width apart.
+// Returns the position of the thread's c-th row or column in the tile: groups of four, kThreadsOfRow * 4 apart.
 std::string spread(const std::string& lane, int c) {
   return lane + " * 4 + " + to_string(c / 4 * 4 * kThreadsOfRow + c % 4);
 }

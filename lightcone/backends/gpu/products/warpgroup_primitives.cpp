@@ -1,7 +1,7 @@
-// What CUDA C has no words for on Hopper (compute capability 9.0): products of four warps whose operands lie in shared
-// memory (wgmma), copies of boxes by the device itself (TMA), and the phases by which threads and copies wait for each
-// other (mbarrier). PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and "cp.async.bulk.tensor". A test's
-// compiler for the CPU has functions of these names.
+// Operations of Hopper (compute capability 9.0) for which CUDA C has no functions: products of four warps whose
+// operands are in shared memory (wgmma), copies of boxes by the device itself (TMA), and the phases by which threads
+// and copies wait for each other (mbarrier). PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and
+// "cp.async.bulk.tensor". The tests' compiler for the CPU has functions of these names.
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 #include "lightcone/codegen/simt/filled.h"
 
@@ -94,7 +94,7 @@ template <int N> LC void lc_take_registers() { asm volatile("setmaxnreg.inc.sync
 #endif
 )CUDA";
 
-// 64 x $N sums of a warpgroup, $K deep. Halves of A and B may lie across the sum.
+// Adds products to 64 x $N sums of a warpgroup, $K deep. Operands of 16 bits may be contiguous across the sum.
 constexpr std::string_view kProduct = R"CUDA(
 #ifndef LC_WGMMA_$TYPES_$N
 #define LC_WGMMA_$TYPES_$N 1

@@ -1,12 +1,12 @@
-// Tiles of 128 x 256 or 128 x 128, 128 bytes deep: a thread lets the device copy both operands' tiles into a ring in
-// shared memory (TMA), and two warpgroups of four warps multiply them from there (wgmma), 64 rows each. Who copies and
-// who multiplies wait for each other by two phases a stage: it is full, it is empty.
+// Tiles of 128 x 256 or 128 x 128, 128 bytes deep. One thread lets the device copy both operands' tiles into a ring in
+// shared memory (TMA), and two warpgroups of four warps multiply them from there (wgmma), 64 rows each. Producer and
+// consumers wait for each other by two phases a stage: it is full, it is empty.
 //
 // Predicted of 128 x 256 in bf16 on an H100: a step is 8 instructions of 128 cycles for 48 KB, and reads 10 KB of
 // shared memory an instruction, 80 of 128 bytes a cycle, so that products are bound by the cores: 48 KB of L2 for 1024
-// cycles is 47 bytes a cycle and multiprocessor, of which half is shared with neighbours. What the cores wait for is
-// the beginning and the end of a tile, for a group is alone on its multiprocessor: 4 steps of filling and the stores,
-// 64 KB. Of 4096^3 that is 64 steps a tile and 3.9 waves of tiles: four fifths of the cores' speed. Seen on no GPU yet.
+// cycles is 47 bytes a cycle and multiprocessor, half of it shared with neighbours. The cores wait at the beginning and
+// at the end of a tile, because a block is alone on its multiprocessor: 4 steps of filling and the stores, 64 KB. A
+// product of 4096^3 has 64 steps a tile and 3.9 waves of tiles: four fifths of the cores' speed. Seen on no GPU yet.
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 
 #include <optional>
@@ -19,9 +19,9 @@ using std::to_string;
 
 namespace {
 
-constexpr int kGroupRows = 64;                           // of a warpgroup, in an instruction
+constexpr int kGroupRows = 64;                           // rows of a warpgroup's instruction
 constexpr int kStep = 32;                                // bytes of the sum that an instruction takes
-constexpr int kEightRows = 8 * kMapRowBytes;             // of a matrix
+constexpr int kEightRows = 8 * kMapRowBytes;             // bytes of eight rows of a matrix
 constexpr int kConsumers = 2 * 128, kThreads = 3 * 128;  // the third warpgroup copies
 constexpr int kStages = 4;
 
@@ -70,7 +70,8 @@ void WarpgroupTile::begin_phases() {
   w_.line("LC_BARRIER;");
 }
 
-// The tile's `rows` places from `own` on, as one box, or as one for each 64 places where they lie across the sum.
+// Copies the tile's `rows` free indices from `own` on: as one box, or as one box per 64 of them if the operand is
+// contiguous across the sum.
 void WarpgroupTile::copy(const OperandMap& m, const std::string& name, const std::string& own, int rows,
                          const std::vector<std::string>& batch, int offset) {
   const int wide = m.along_sum ? rows : m.box[0];
@@ -83,12 +84,12 @@ void WarpgroupTile::copy(const OperandMap& m, const std::string& name, const std
   }
 }
 
-// One thread keeps the ring full.
+// Lets one thread keep the ring full.
 void WarpgroupTile::produce(const std::vector<std::string>& batch) {
   w_.open("if (warp >= " + to_string(kConsumers / 32) + ") {");
   w_.line("lc_give_registers<40>();");
   w_.open("if (LC_THREAD == " + to_string(kConsumers) + ") {");
-  w_.line("int stage = 0, parity = 1;");  // stages are empty at first
+  w_.line("int stage = 0, parity = 1;");  // every stage is empty at first
   w_.open("for (int s = 0; s < steps; ++s) {");
   w_.line("lc_phase_wait(empty + stage, parity);");
   w_.line("lc_phase_expect(full + stage, " + to_string(stage_bytes()) + ");");
@@ -103,7 +104,7 @@ void WarpgroupTile::produce(const std::vector<std::string>& batch) {
   w_.close();
 }
 
-// Of an instruction, `bytes` along the sum behind the tile's begin.
+// Returns the descriptor of an instruction's operand, `bytes` along the sum after the tile's beginning.
 std::string WarpgroupTile::matrix(const OperandMap& m, const std::string& name, int bytes) const {
   if (m.along_sum) return "lc_matrix(" + name + " + " + to_string(bytes) + ", " + to_string(kEightRows) + ", 16)";
   return "lc_matrix(" + name + " + " + to_string(bytes / m.bytes * kMapRowBytes) + ", " + to_string(kEightRows) + ", " +
@@ -123,7 +124,7 @@ void WarpgroupTile::multiply() {
   w_.line("LC_LOOP");
   w_.open("for (int s = 0; s < steps; ++s) {");
   w_.line("lc_phase_wait(full + stage, parity);");
-  // 64 rows lie behind each other either way: 64 rows of 128 bytes, or as many steps of the sum
+  // 64 rows are contiguous in either layout: 64 rows of 128 bytes, or as many steps of the sum
   w_.line("const u8 *a = ring + stage * " + to_string(stage_bytes()) + " + warp / 4 * " +
           to_string(kGroupRows * kMapRowBytes) + ", *b = ring + stage * " + to_string(stage_bytes()) + " + " +
           to_string(a_bytes()) + ";");
@@ -132,7 +133,7 @@ void WarpgroupTile::multiply() {
     w_.line(product + "(c_, " + matrix(a_, "a", bytes) + ", " + matrix(b_, "b", bytes) + ");");
   w_.line("lc_products_commit(c_);");
   w_.line("lc_products_wait<1>(c_);");
-  w_.line("if (s > 0 && lane == 0) lc_phase_arrive(empty + before);");  // nobody of the warp reads it any more
+  w_.line("if (s > 0 && lane == 0) lc_phase_arrive(empty + before);");  // no thread of the warp reads it any more
   w_.line("before = stage;");
   sums.end_step(w_, "s * " + to_string(depth_), depth_, kMostByCores, "lc_products_wait<0>(c_);");
   w_.line("if (++stage == " + to_string(kStages) + ") stage = 0, parity ^= 1;");
@@ -141,7 +142,7 @@ void WarpgroupTile::multiply() {
   sums.finish(w_);
 }
 
-// A thread has two neighbours of each eight columns, of a row and of the eighth behind it.
+// A thread has two adjacent columns of each eight, in a row and in the eighth row after it.
 void WarpgroupTile::store() {
   const Product& p = t_.p;
   const std::string rows = w_.number(product(p.rows));
@@ -170,7 +171,7 @@ KernelText WarpgroupTile::text() {
                kThreads, w_.sizes()};
   k.rows = kWarpgroupRows, k.columns = columns_, k.depth = depth_;
   k.maps = {a_, b_};
-  k.shared = static_cast<std::size_t>(kStages * stage_bytes()) + 1024;  // the ring begins at a multiple of that
+  k.shared = static_cast<std::size_t>(kStages * stage_bytes()) + 1024;  // the ring begins at a multiple of 1024
   return k;
 }
 

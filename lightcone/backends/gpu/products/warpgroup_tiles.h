@@ -1,4 +1,4 @@
-// Tiles by the matrix instructions of CUDA's compute capability 9.0, whose operands lie in shared memory.
+// Tiles by the matrix instructions of CUDA's compute capability 9.0, whose operands are in shared memory.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace lc::backends::gpu {
 
-inline constexpr int kWarpgroupRows = 128, kWarpgroupColumns = 256;  // of a tile; or half as many columns
+inline constexpr int kWarpgroupRows = 128, kWarpgroupColumns = 256;  // size of a tile; it may have half as many columns
 
-// Do both operands lie as the copies and the instructions want them?
+// Returns true if both operands have layouts that the copies and the instructions take.
 bool fits_warpgroups(const Product& p, Cores cores);
-// Of kWarpgroupRows x `columns`: kWarpgroupColumns or half of them.
+// Makes tiles of kWarpgroupRows x `columns`, which is kWarpgroupColumns or half of it.
 KernelText warpgroup_tiles(const ProductTexts& t, Cores cores, int columns);
 
 std::string_view warpgroup_primitives();
-// The product of 64 x `columns` sums as the instruction has it: lc_wgmma_TYPES_COLUMNS.
+// Defines lc_wgmma_TYPES_COLUMNS, the instruction that computes 64 x `columns` sums.
 std::string warpgroup_product(const Product& p, Cores cores, int columns);
 std::string warpgroup_types(const Product& p, Cores cores);
 

@@ -1,11 +1,11 @@
-// Convolutions in which every channel has a filter of its own (depthwise). As products each has one row or one column,
-// and nearly all of a tile would be empty. Here a thread makes four results that lie side by side, in one line of the
-// result or in four: rows of pixels, or pixels where channels lie last. What they share it reads once: the filter, and
-// each line of the image for all results whose windows reach it, neighbours at once where lines begin at multiples.
+// Convolutions in which every channel has a filter of its own (depthwise). As a matrix product each channel has one row
+// or one column, and nearly all of a tile would be empty. Here a thread makes four adjacent results, in one line of the
+// result or in four; a line is a row of pixels, or a pixel if channels are last. It reads once what its results share:
+// the filter, and each line of the image for all results whose windows reach it, by vectors if lines are aligned.
 //
 // Predicted for 3 x 3 taps and four lines: 18 reads of the image and 144 multiply-adds for 16 results, so that the
 // image comes from memory once and eight times less often from the cache than tap by tap. The compiler takes 40
-// registers with pixels side by side and 80 with channels, whose 36 numbers of a filter stay.
+// registers with adjacent pixels and 80 with adjacent channels, whose 36 numbers of a filter stay in registers.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -33,15 +33,15 @@ bool is_finite(const Dim& d) {
   return !(d == Dim(-lowering::Convolution::kFar)) && !(d == Dim(lowering::Convolution::kFar));
 }
 
-// The product as a convolution over windows. Places along the innermost axis of the result are `step` apart in the
-// image; taps along it are in the same line of the image, all others in lines of their own.
+// The product as a convolution over windows. Adjacent results are `step` apart in the image. Taps along the result's
+// innermost axis are in the same line of the image, all others in lines of their own.
 struct Windows {
-  struct Axis {  // of the result
+  struct Axis {  // an axis of the result
     Dim extent, image, weight, out;
-    std::vector<i64> steps;  // of each bound's coordinate
+    std::vector<i64> steps;  // steps of each bound's coordinate
   };
   struct Tap {
-    Dim image;                // to its line
+    Dim image;                // offset of its line
     std::vector<i64> coords;  // how far it moves each coordinate of a line
     i64 near = 0, weight = 0;
   };
@@ -49,7 +49,7 @@ struct Windows {
   bool image_is_b;
   std::vector<Axis> axes = {};    // innermost last
   i64 step = 1, weight_step = 0;  // along the innermost axis
-  int bound = -1;                 // of the image, that the innermost axis moves
+  int bound = -1;                 // the image's bound that the innermost axis moves
   std::vector<Tap> taps = {};
 
   const Axis& last() const { return axes.back(); }
@@ -62,7 +62,8 @@ std::vector<i64> steps_of(const Operand& s, std::size_t axis) {
   return steps;
 }
 
-// All taps of the sum. Nothing where they are many or not numbers, or where a bound sees more than its axis.
+// Adds all taps of the sum. Returns false if they are too many or not constant, or if taps in other
+// lines move the innermost axis's coordinate.
 bool add_taps(Windows& w, const std::vector<Dim>& sum) {
   const Operand& s = *w.image;
   std::vector<bool> near;
@@ -113,7 +114,7 @@ std::optional<Windows> windows_of(const Product& p) {
   if (!pixels_last) add_batch();
   const auto step = w.last().image.constant(), weight_step = w.last().weight.constant();
   if (w.axes.size() < 2 || !(w.last().out == Dim(1)) || !step || !weight_step) return std::nullopt;
-  if (!w.next().image.constant()) return std::nullopt;  // each line would be a number that is given
+  if (!w.next().image.constant()) return std::nullopt;  // a symbolic one takes a size for each line
   w.step = *step, w.weight_step = *weight_step;
   if (w.step < 1 || w.step > (pixels_last ? 4 : 1)) return std::nullopt;
   for (std::size_t j = 0; j < w.image->bounds.size(); ++j) {
@@ -133,21 +134,21 @@ class Text {
   KernelText text();
 
  private:
-  struct Line {  // of the image
+  struct Line {  // a line of the image
     Dim place;
     std::vector<i64> coords;
-    int first;  // of the lines of results that read it
+    int first;  // the first line of results that reads it
   };
   struct Use {
     int line, result;
     std::size_t tap;
   };
-  struct Numbers {  // that lie side by side in memory, as registers NAME_0, NAME_1, ...
+  struct Numbers {  // adjacent in memory, in registers NAME_0, NAME_1, ...
     std::string name, pointer, place;
     WeightType type;
-    std::map<i64, i64> wanted;  // offset: the first of the side by side results that needs it
-    int vector = 1, shift = 0;  // read at once; the first place that is a multiple of it
-    bool beyond = false;        // vectors may reach beyond what is wanted
+    std::map<i64, i64> wanted;  // offset: the first of the adjacent results that needs it
+    int vector = 1, shift = 0;  // width of the vectors read; the first offset that is a multiple of it
+    bool beyond = false;        // vectors may include elements that are not wanted
   };
   static void want(Numbers& n, i64 offset, i64 result) {
     const auto [at, fresh] = n.wanted.try_emplace(offset, result);
@@ -172,13 +173,13 @@ class Text {
   const ProductTexts& t_;
   const Product& p_;
   Windows s_;
-  int lines_;  // of results, a thread's
+  int lines_;  // lines of results of a thread
   Writer w_;
   std::vector<Line> image_;
   std::vector<Use> uses_;
 };
 
-// Each line of the image is read once for all results of the thread.
+// Finds the lines of the image, each of which is read once for all results of the thread.
 void Text::find_lines() {
   for (int r = 0; r < lines_; ++r)
     for (std::size_t t = 0; t < s_.taps.size(); ++t) {
@@ -191,7 +192,7 @@ void Text::find_lines() {
     }
 }
 
-// Which results are the thread's, and where they, their filter and their part of the image begin.
+// Computes which results are the thread's, and the offsets of these, of their filter and of their part of the image.
 void Text::locate() {
   std::vector<Dim> extents;
   for (const Windows::Axis& x : s_.axes) extents.push_back(x.extent);
@@ -219,13 +220,13 @@ void Text::locate() {
   }
 }
 
-// Does each line of an operand begin at `shift` before a multiple of n, for every thread?
+// Returns true if each line of an operand begins `shift` before a multiple of n, for every thread.
 bool Text::aligned(const Operand& s, const Dim Windows::Axis::*stride, int n, int shift) const {
   return multiple(s.offset + Dim(shift), n) &&
          std::all_of(s_.axes.begin(), s_.axes.end() - 1, [&](const auto& x) { return multiple(x.*stride, n); });
 }
 
-// As many as four at once, where each vector lies inside of what is bounded or outside of it as a whole.
+// Chooses vectors of up to four, if each lies inside or outside of the image's bounds as a whole.
 void Text::choose_vector(Numbers& numbers, bool image) const {
   const Operand& s = image ? *s_.image : *s_.weight;
   const auto stride = image ? &Windows::Axis::image : &Windows::Axis::weight;
@@ -246,7 +247,7 @@ void Text::choose_vector(Numbers& numbers, bool image) const {
   numbers.beyond = is_finite(b.lo) && is_finite(b.hi);
 }
 
-// May the number at `from`, or the vector that begins there, be read? "" for always.
+// Returns the condition for reading the number at `from`, or the vector that begins there; "" for always.
 std::string Text::inside(const Numbers& n, i64 from, bool image) {
   std::string test;
   const auto also = [&](const std::string& more) { test += (test.empty() ? "" : " && ") + more; };
@@ -261,7 +262,7 @@ std::string Text::inside(const Numbers& n, i64 from, bool image) {
   return test;
 }
 
-// What is wanted into registers: by whole vectors where they may reach so far, one by one elsewhere.
+// Reads the wanted numbers into registers: by whole vectors where these may be read, one by one elsewhere.
 void Text::read(const Numbers& n, const std::string& condition, bool image) {
   const i64 first = n.wanted.begin()->first, end = n.wanted.rbegin()->first + 1;
   const auto floor = [&](i64 x) {
@@ -305,7 +306,7 @@ void Text::read_filter() {
   read(n, "", false);
 }
 
-// A line of the image, and what it adds to each result.
+// Reads a line of the image and adds it to each result.
 void Text::add_line(int line) {
   const Line& at = image_[static_cast<std::size_t>(line)];
   Numbers n{"x", s_.image_is_b ? "in_b" : "in_a", "line_p", s_.image->type, {}};
@@ -336,7 +337,7 @@ void Text::add_line(int line) {
   w_.close();
 }
 
-// Four results side by side, at once where all of them are there and end where a vector does.
+// Stores four adjacent results, as one vector if all of them exist and it is aligned.
 void Text::store(int result) {
   const bool partial = result > 0 && !whole(s_.next(), lines_);
   w_.open(partial ? "if (next + " + to_string(result) + " < " + extent(s_.next()) + ") {" : "{");
@@ -385,7 +386,7 @@ KernelText Text::text() {
 int window_lines(const Product& p) {
   const auto w = windows_of(p);
   if (!w) return 0;
-  // Several lines share a filter, whose numbers stay in registers.
+  // Several lines share a filter if its numbers stay in registers.
   const std::size_t kept = w->taps.size() * (w->weight_step ? kSide : 1);
   return w->next().weight == Dim(0) && kept <= kMostTaps ? 4 : 1;
 }

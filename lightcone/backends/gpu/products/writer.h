@@ -1,4 +1,4 @@
-// The text of a kernel while it is written, and the numbers that it takes.
+// The text of a kernel while it is written, and the size arguments that it takes.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace lc::backends::gpu {
 
 class Writer {
  public:
-  // Numbers that every start gives first: what they are is the kernel's business.
+  // `given`: how many size arguments every launch gives first. Their meaning is the kernel's business.
   Writer(bool wide, std::size_t given) : index_(wide ? "long" : "int"), given_(given) {}
 
-  // A number in the text: itself where it is known, else a parameter.
+  // Returns a number in the text: a literal if it is known, else a parameter.
   std::string number(const Dim& d) {
     if (const auto n = d.constant();
         n && (index_ == "long" || (*n > -(std::int64_t{1} << 31) && *n < std::int64_t{1} << 31)))
@@ -24,7 +24,7 @@ class Writer {
     if (at == sizes_.end()) at = sizes_.insert(sizes_.end(), d);
     return "n" + std::to_string(given_ + static_cast<std::size_t>(at - sizes_.begin()));
   }
-  // "at * by", or less where that is known to be less.
+  // Returns "at * by", simplified if `by` is 0 or 1.
   std::string times(const std::string& at, const Dim& by) {
     return by == Dim(0) ? "0" : by == Dim(1) ? at : at + " * " + number(by);
   }
@@ -40,9 +40,10 @@ class Writer {
   void raw(const std::string& s) { text_ += s; }
   const std::string& text() const { return text_; }
 
-  // Names of the indices of these axes, from a number that counts through all of them, innermost fastest.
+  // Defines the indices of these axes, the innermost varying fastest, that the flat index stands for; returns their
+  // names.
   std::vector<std::string> indices(const std::vector<Dim>& extents, const std::string& flat, const std::string& prefix);
-  // base + the sum of index * stride.
+  // Returns base + the sum of index * stride.
   std::string place(const std::string& base, const std::vector<std::string>& at, const std::vector<Dim>& strides);
 
  private:

@@ -13,13 +13,13 @@ namespace {
 using codegen::simt::filled;
 using std::to_string;
 
-constexpr int kItems = kSortTile / kSortThreads;  // of a thread
+constexpr int kItems = kSortTile / kSortThreads;  // elements of a thread
 
 std::string key_type(DType t) { return key_bytes(t) == 8 ? "u64" : "u32"; }
 std::string place_type(const Sort& s) { return s.needs_64bit_index ? "u64" : "u32"; }
 std::string stored_type(DType t) { return std::string(info(t).c); }
 
-// What brings `x`, as a register, into `key`.
+// Returns the statement that stores the key of register `x` in key[u].
 std::string make_key(const Sort& s) {
   const bool eight = key_bytes(s.type) == 8;
   const std::string top = eight ? "0x8000000000000000UL" : "0x80000000u", type = key_type(s.type),
@@ -37,8 +37,8 @@ std::string make_key(const Sort& s) {
       {{"KEY", type}, {"BITS", eight ? "lc_bits_d" : "lc_bits"}, {"TOP", top}, {"INFINITY", infinity}, {"DOWN", down}});
 }
 
-// Between `low` and `high` of the keys in shared memory, the first that does not come before key[u]: behind those that
-// are equal where these are of the run before.
+// Finds, between `low` and `high` of the keys in shared memory, the first that does not come before key[u]. Equal keys
+// come before it if it is of the second run.
 constexpr std::string_view kSearch = R"(
       while (low < high) {
         const int middle = (low + high) / 2;
@@ -105,7 +105,7 @@ constexpr std::string_view kTiles = R"(
 }
 )";
 
-// Thread 0 finds where the tile begins in the first run, and thread 1 where it ends.
+// Threads 0 and 1 find where the tile begins and where it ends in the first run.
 constexpr std::string_view kMerge = R"(
   LC_SHARED($KEY, keys, $TILE);
   LC_SHARED(long, cut, 2);
@@ -227,7 +227,7 @@ std::string scatter_text(const Scatter& s, std::string_view name, codegen::simt:
   const codegen::simt::Parameter places[] = {
       {stored_type(s.index), "index"}, {"long", "order"}, {stored_type(t), "from"}, {stored_type(t), "out", true}};
   const std::string to = "out[(o * n1 + j) * n3 + i]", next = "from[(o * n2 + k) * n3 + i]";
-  // what replaces is not looked at: its bits are kept
+  // a value that replaces another is not converted, so its bits are kept
   const auto read = [&](const std::string& v) { return s.adds ? codegen::loaded_as(t, v) : v; };
   return codegen::simt::begin_kernel(language, name, kScatterThreads, places, kScatterSizes, "long") +
          filled(kScatter,
