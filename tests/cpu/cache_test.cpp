@@ -42,8 +42,7 @@ void age(const std::string& file, int hours) {
 
 TEST(Cache, Sha256IsTheStandards) {
   if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
-  // the encoding "0:" "2:ab": `printf '0:2:ab'
-  // sha256sum`
+  // the encoding "0:" "2:ab": `printf '0:2:ab' | sha256sum`
   EXPECT_EQ(cache::Sha256().add("").add("ab").hex(),
             "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
   EXPECT_NE(cache::Sha256().add("a").add("b").hex(), cache::Sha256().add("ab").hex());

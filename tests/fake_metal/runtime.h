@@ -1,7 +1,8 @@
 // The part of Objective-C's run time that a C++ program uses: classes with methods by selector, reference-counted
 // objects, autorelease pools, and an objc_msgSend that finds a method and jumps to it.
-// | A mistake adds a line to fake_metal_faults(), and the program continues: an unknown message returns nil, and so
-// does a message to a freed object, whose header stays allocated for this check.
+//
+// A mistake adds a line to fake_metal_faults(), and the program continues: an unknown message returns nil, and so does
+// a message to a freed object, whose header stays allocated for this check.
 #pragma once
 
 #include <map>
