@@ -65,7 +65,7 @@ TEST(Linalg, AnswersAsTorchDoes) {
   hold_against_torch("linalg.txt", kBuilders, {.f64 = 1e-9, .f32 = 2e-5, .slopes = 1e-7, .of_largest = 1});
 }
 
-// Where torch raises an error, the result has NaN and infinities, and nothing is thrown.
+// If torch raises an error, the result here has NaN and infinities, and nothing is thrown.
 TEST(Linalg, SingularMatricesGiveNaNAndInfinities) {
   Graph g;
   const Tensor a = g.input("a", {2, 3, 3}), b = g.input("b", {3, 2});

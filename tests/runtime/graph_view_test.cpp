@@ -262,7 +262,7 @@ void check_grouping(const Graph& g, const std::string& name) {
   const view::Grouping k = view::group_nodes(g);
   const auto parent = [&](int group) { return k.groups[static_cast<std::size_t>(group)].parent; };
   for (std::size_t i = 0; i < k.groups.size(); ++i) EXPECT_LT(k.groups[i].parent, static_cast<int>(i)) << name;
-  using Item = std::pair<bool, int>;  // (is it a group, index)
+  using Item = std::pair<bool, int>;  // true and a group's number, or false and a node's
   std::map<int, std::map<Item, std::set<Item>>> levels;
   const auto chain = [&](NodeId id) {
     std::vector<std::pair<int, Item>> c{{k.of[id], {false, static_cast<int>(id)}}};

@@ -77,7 +77,7 @@ TEST(Bytecode, KeepsBoundsOfExtents) {
             "stablehlo: argument %arg0 of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape [5, 2]");
 }
 
-// Valid VHLO that no graph can express: the error names the byte in the file.
+// If a VHLO operation is not supported, the error names its byte in the file.
 TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
   std::string file = file_of(test::kArtifacts[0]);
   const std::size_t at = file.find("tanh_v2");
