@@ -137,7 +137,7 @@ TEST(Gradients, OfAnMlpAreMatrixProducts) {
   EXPECT_EQ(fired(p.log(), "matmul"), 5) << report(p.log());
 }
 
-// Two layers that read one tensor: what comes back to it are two products, not a loop over the sum of both.
+// Two layers read one tensor. Its gradient is the sum of two matrix products, not a loop over the sum of both.
 TEST(Gradients, OfLayersSideBySideAreMatrixProducts) {
   Graph g;
   const Tensor x = g.input("x", {32, 64}), h = x * 2.0;

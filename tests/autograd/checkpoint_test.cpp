@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kLayers = 6, kWidth = 32;
 
-// Residual blocks with a dropout, and the gradients of all weights and of x.
+// Residual blocks with dropout, and the gradients of all weights and of x.
 struct Net {
   Graph g;
   std::vector<Tensor> weights;
@@ -81,7 +81,7 @@ TEST(Checkpoint, GradientsAreTheSame) {
   }
 }
 
-// Of each block only the residual stream is kept: the four times as wide hidden layer is there once.
+// Only the residual stream of each block is kept; the hidden layer, four times as wide, exists once.
 TEST(Checkpoint, TheStepNeedsLessMemory) {
   const Program plain = compile(Net(false, 2048).g, generic() | test::device()),
                 again = compile(Net(true, 2048).g, generic() | test::device());
@@ -136,7 +136,7 @@ TEST(Checkpoint, WhatIsNoOperationIsLeftAsItIs) {
   EXPECT_EQ(y.edge(), x.edge());
 }
 
-// The clone reads a value that was written over the state before it.
+// The recomputation reads a value that was written over the state.
 TEST(Checkpoint, OfAStatesNextValue) {
   Graph g;
   const Tensor x = g.input("x", {512}), state = g.input("state", {512});

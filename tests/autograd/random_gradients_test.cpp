@@ -25,12 +25,12 @@ std::optional<std::uint64_t> setting(const char* name) {
   const char* t = std::getenv(name);
   return t && *t ? std::optional<std::uint64_t>(std::strtoull(t, nullptr, 10)) : std::nullopt;
 }
-constexpr std::uint64_t kCases = 3100;  // of which some two thousand have what can be differentiated
+constexpr std::uint64_t kCases = 3100;  // some two thousand of them have a differentiable part
 
 using Inputs = std::map<std::string, Value>;
 
-// A random graph, an output "loss", and "slope": how the loss moves when every floating input moves along its
-// "along.<name>".
+// A random graph with an output "loss", and an output "slope": the derivative of the loss when every floating input x
+// moves along the input "along.x".
 struct Case {
   Graph graph;
   Bindings env;
@@ -38,7 +38,7 @@ struct Case {
   std::vector<std::string> moved;  // inputs that have a direction
 };
 
-// The sum of everything floating and finite that the graph gives, bounded so that no output drowns the others.
+// Returns the sum of all finite floating outputs, bounded so that no output dominates the others.
 Tensor loss_of(const std::vector<Tensor>& outputs) {
   Tensor loss;
   for (const Tensor& y : outputs) {
@@ -87,7 +87,7 @@ bool has_narrow(const Graph& g) {
   return any_node(g, [](const Node& n) { return is_narrow(n.dtype); });
 }
 
-// Whole numbers that become floating ones, and beside whose products a step of 1e-6 is nothing.
+// Returns true if integers above 10^6 are converted to floating numbers, which makes a step of 1e-6 vanish.
 bool drowns_steps(const Case& c) {
   const bool converts = any_node(c.graph, [&](const Node& n) {
     return n.op == Op::Contiguous && is_float(n.dtype) && !is_float(c.graph[n.in[0].node].dtype);
@@ -102,22 +102,22 @@ TEST(RandomGradients, AreWhatDifferencesSay) {
   const auto only = setting("LIGHTCONE_CASE");
   for (std::uint64_t i = only.value_or(0); i < (only ? *only + 1 : kCases) && failures < 5; ++i) {
     const auto c = make_case(i);
-    if (!c || has_narrow(c->graph) || drowns_steps(*c)) continue;  // what is rounded to so few bits moves in steps
+    if (!c || has_narrow(c->graph) || drowns_steps(*c)) continue;  // narrow types change in steps
     ++tried;
     const double slope = interpret(c->graph, c->inputs, c->env).outputs.at("slope").f[0];
-    // a kink, a jump, too steep a curve or several periods of a remainder between the places decide nothing
+    // skips kinks, jumps, steep curves, and several periods of a remainder within the step
     constexpr double h = 1e-6, less = h / 3.7;
     const double low = loss_at(*c, -h), here = loss_at(*c, 0), high = loss_at(*c, h);
     const double left = (here - low) / h, right = (high - here) / h, both = (high - low) / (2 * h);
     const double nearer = (loss_at(*c, less) - loss_at(*c, -less)) / (2 * less), smooth = 1e-4 * (1 + std::abs(both));
     if (!(std::abs(left - right) < smooth) || !(std::abs(nearer - both) < smooth)) continue;
-    // A root of a negative number that where() does not choose: 0 times NaN, here as in PyTorch.
+    // the square root of a negative number that where() does not choose gives 0 times NaN, as in PyTorch
     if (std::isnan(slope)) {
       ++no_number;
       continue;
     }
     ++decided;
-    if (!(std::abs(slope - both) <= 2 * smooth)) {  // or no number
+    if (!(std::abs(slope - both) <= 2 * smooth)) {  // also true for NaN
       ++failures;
       ADD_FAILURE() << "case " << i << ": the derivative is " << slope << ", differences give " << both << " (left "
                     << left << ", right " << right << ")\n"
@@ -147,7 +147,7 @@ TEST(RandomGradients, CompileToTheSame) {
         cases.push_back(std::move(*c)), numbers.push_back(i);
       }
     for (const Graph& g : tidy) graphs.push_back(&g);
-    // one batch of four goes through a C compiler; the others run the kernels' IR, which is where derivatives are new
+    // one batch of four uses a C compiler; the others interpret the IR, where derivatives are new
     const std::vector<Graph> compiled = cpu_batch(graphs, {.threads = 2, .compiler = begin / batch % 4 == 0});
     for (std::size_t k = 0; k < cases.size(); ++k) {
       const Case& c = cases[k];

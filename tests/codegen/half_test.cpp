@@ -21,14 +21,14 @@ using namespace lc;
 
 namespace {
 
-// Compilers that are asked for older processors; the empty name is the one for this processor, "none" the interpreter
-// of the kernel IR.
+// Returns compilers for this processor (the empty name) and for older ones, LLVM if present, and "none", the
+// interpreter of the kernel IR.
 std::vector<std::string> compilers(const TempDir& dir) {
   std::vector<std::string> all = {"", "none"};
   if (!backends::cpu::find_llvm().path.empty()) all.emplace_back(backends::cpu::kLlvm);
 #ifdef __x86_64__
   for (const char* target : {"-march=x86-64", "-march=haswell"}) {
-    // what it is called says that it is clang
+    // the file name shows whether the compiler is clang
     all.push_back(
         dir / str_cat(std::filesystem::canonical(backends::cpu::find_compiler()).filename().string(), "-", all.size()));
     spit(all.back(), str_cat("#!/bin/sh\nexec ", backends::cpu::find_compiler(), " \"$@\" ", target, "\n"));
@@ -45,7 +45,7 @@ std::vector<float> run(const Graph& g, const std::vector<float>& x, const std::s
   return c.get("y");
 }
 
-// Every half, and what lies halfway to the next, just before and just behind that.
+// Returns every half, the midpoint to the next one, and the numbers just below and above that midpoint.
 std::vector<float> around(DType t) {
   std::vector<float> all;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -54,7 +54,7 @@ std::vector<float> around(DType t) {
     const float middle = std::isfinite(w) ? v + (w - v) / 2 : v * 1.001f;
     for (const float f : {v, middle, std::nextafterf(middle, v), std::nextafterf(middle, w)}) all.push_back(f);
   }
-  all.push_back(1.0f / 3);  // no whole number of vectors
+  all.push_back(1.0f / 3);  // makes the count no multiple of the vector width
   return all;
 }
 float rounded(float f, DType t) {
@@ -91,7 +91,7 @@ TEST(Halves, AreRoundedToTheNearestWhereverTheyStand) {
   }
 }
 
-// A sum of halves is one of f32: in f16 itself 4,096 ones would come to 2,048.
+// Halves are summed in f32: in f16 itself a sum of 4,096 ones would be 2,048.
 TEST(Halves, AreSummedInF32) {
   const TempDir dir;
   for (const DType t : {DType::F16, DType::BF16})
@@ -106,8 +106,8 @@ TEST(Halves, AreSummedInF32) {
     }
 }
 
-// What a compiler does not find in a loop: conversions of sixteen at once, and one rounding where an operation of many
-// steps ends.
+// Two optimizations that a compiler does not find by itself: conversions of sixteen numbers at once, and a single
+// rounding at the end of an operation of many steps.
 TEST(Halves, AreConvertedByVectors) {
   for (const DType t : {DType::F16, DType::BF16}) {
     Graph g;
@@ -125,7 +125,7 @@ TEST(Halves, AreConvertedByVectors) {
   }
 }
 
-// What the interpreter of the kernel IR computes by vectors is each number's double precision, rounded once.
+// The interpreter of the kernel IR computes by vectors: each number in double precision, rounded once.
 TEST(Vectors, RoundDoublePrecisionOnce) {
   constexpr std::size_t kNumbers = 1 << 17;
   std::mt19937 rng(38);
@@ -134,7 +134,7 @@ TEST(Vectors, RoundDoublePrecisionOnce) {
     for (std::size_t k = 0; k < kNumbers; ++k) {
       const std::uint32_t x = static_cast<std::uint32_t>(rng()), y = static_cast<std::uint32_t>(rng());
       a[k] = static_cast<float>(load_f64(&x, t, 0)), b[k] = static_cast<float>(load_f64(&y, t, 0));
-      if (k % 3 == 1 && t == DType::F32) a[k] = static_cast<float>(static_cast<int>(x)) * 0x1p-25f;  // -64 to 64
+      if (k % 3 == 1 && t == DType::F32) a[k] = static_cast<float>(static_cast<int>(x)) * 0x1p-25f;  // in [-64, 64]
     }
     for (const Op op : {Op::Add, Op::Mul, Op::Div, Op::Recip, Op::Sqrt, Op::Maximum, Op::Minimum, Op::Exp, Op::Exp2}) {
       codegen::vectors::apply(op, t, t, a.data(), b.data(), nullptr, kNumbers, got.data());

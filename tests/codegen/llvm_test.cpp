@@ -41,7 +41,7 @@ std::string words(const std::function<void()>& f) {
   return "no error";
 }
 
-// A setting of the environment for one scope.
+// RAII: sets (or unsets, if `value` is null) an environment variable for one scope.
 struct Setting {
   std::string name;
   std::optional<std::string> before;
@@ -56,7 +56,7 @@ struct Setting {
   }
 };
 
-// Numbers where types end, round, overflow or change sign.
+// Returns numbers near the limits of the type, and where results round, overflow or change sign.
 std::vector<double> numbers(DType t) {
   if (t == DType::Bool) return {0, 1};
   if (t == DType::I8) return {0, 1, -1, 2, -3, 7, 11, 100, 127, -100, -127, -128};
@@ -78,7 +78,7 @@ std::vector<double> numbers(DType t) {
   return v;
 }
 
-// The k-th operand of all tuples of numbers.
+// Returns the k-th operand of all combinations of numbers.
 Value all_tuples(DType t, const std::vector<std::size_t>& sizes, std::size_t k, std::int64_t count) {
   Value v = make_value(t, {count});
   const std::vector<double> choice = numbers(t);
@@ -100,12 +100,12 @@ bool same(const Value& a, const Value& b, std::size_t k) {
          (a.f[k] == b.f[k] && std::signbit(a.f[k]) == std::signbit(b.f[k]));
 }
 
-// An operation applied to all tuples of numbers of these types.
+// An operation applied to all combinations of numbers of the given types.
 struct Trial {
   std::string what;
   Graph graph;
   std::map<std::string, Value> values;
-  bool whole = false;  // integers alone, which the reference has exactly, too
+  bool whole = false;  // integers only, for which the reference is exact, too
 };
 Trial trial(const std::string& what, const std::vector<DType>& types,
             const std::function<Tensor(const std::vector<Tensor>&)>& make) {
@@ -181,8 +181,8 @@ TEST(Llvm, EveryOperationGivesTheBitsOfTheCCompiler) {
   }
 }
 
-// A row that is padding joined with the lanes of the last vector, which are known: LLVM 14 reads the upper half of
-// sixteen without the mask where a mask has no register of its own. CMake runs this for AVX2 and SSE2, too.
+// A row is padding joined with the known lanes of the last vector. LLVM 14 reads the upper eight of sixteen lanes
+// without a mask if masks have no registers of their own. CMake runs this test for AVX2 and SSE2, too.
 TEST(Llvm, ReadsNothingOutsideARowThatEndsInHalfAVector) {
   NEEDS_LLVM();
   for (const std::int64_t columns : {3, 5, 7, 8, 11, 20})
@@ -252,7 +252,8 @@ TEST(Llvm, RefusalsAreErrors) {
   EXPECT_NE(said(head + "  br label %a\na:\n  %x = add i32 %y, 1\n  %y = add i32 %x, 1\n  ret void\n}\n")
                 .find("LLVM refuses"),
             std::string::npos);
-  EXPECT_NE(said("define void @g() {\n  ret void\n}\n").find("LLVM: "), std::string::npos);  // not the one named
+  // defines another function than the one named
+  EXPECT_NE(said("define void @g() {\n  ret void\n}\n").find("LLVM: "), std::string::npos);
   EXPECT_NE(said("declare void @nobody_has_this()\n" + head + "  call void @nobody_has_this()\n  ret void\n}\n")
                 .find("LLVM: "),
             std::string::npos);

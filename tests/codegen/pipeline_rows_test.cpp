@@ -19,7 +19,7 @@ using namespace lc;
 namespace {
 
 using Make = std::function<Tensor(Tensor)>;
-constexpr std::int64_t kElements = 10'000'000;  // so many may be asked for that no cache holds them
+constexpr std::int64_t kElements = 10'000'000;  // a result of this size exceeds every cache
 const bool kC = true, kIr = false;
 
 struct Compiled {
@@ -40,7 +40,7 @@ std::vector<std::byte> numbers(DType t, std::int64_t rows, std::int64_t columns)
   std::normal_distribution<double> d;
   Value v = make_value(t, {rows, columns});
   for (double& x : v.f) x = d(rng);
-  if (rows > 2) {  // odd numbers in rows of their own
+  if (rows > 2) {  // NaN and infinities in rows of their own
     v.f[static_cast<std::size_t>(columns)] = std::nan("");
     v.f[static_cast<std::size_t>(2 * columns - 1)] = -kInf;
     v.f[static_cast<std::size_t>(2 * columns)] = kInf;
@@ -51,7 +51,7 @@ std::vector<std::byte> numbers(DType t, std::int64_t rows, std::int64_t columns)
   return bytes;
 }
 
-// Rows [begin, end) of x, with guards beside these rows and beside what is written.
+// Runs rows [begin, end) of x with guard pages around these rows and around the written ones.
 void run_rows(const backends::cpu::LoopKernel& k, const std::vector<std::byte>& x, std::vector<std::byte>& y,
               std::int64_t rows, std::int64_t begin, std::int64_t end, bool stream, test::Against side) {
   const std::size_t row = x.size() / static_cast<std::size_t>(rows);
@@ -61,16 +61,16 @@ void run_rows(const backends::cpu::LoopKernel& k, const std::vector<std::byte>& 
   std::vector<std::int64_t> sizes;
   for (const Dim& d : k.sizes()) sizes.push_back(d.eval({{"n", rows}}));
   sizes[sizes.size() - 4] = stream;
-  const auto first = [&](std::byte* p) {  // where row 0 would be
+  const auto first = [&](std::byte* p) {  // the address that row 0 would have
     return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) - from);
   };
   const void* operands[] = {first(in.data())};
-  const bool all = begin == 0 && end == rows;  // of one row there may be no loop over rows
+  const bool all = begin == 0 && end == rows;  // a single row may have no loop over rows
   k.range(operands, first(out.data()), sizes.data(), begin, all ? sizes[sizes.size() - 3] : end);
   std::memcpy(y.data() + from, out.data(), bytes);
 }
 
-// The same bits; of a NaN, whose sign the C compiler may choose, that it is one.
+// Compares bits. For NaN, whose sign the C compiler may choose, any NaN matches.
 bool same(DType t, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   const std::size_t size = size_of(t);
   for (std::size_t k = 0; k < a.size() / size; ++k)
@@ -131,7 +131,7 @@ TEST(PipelinedRows, SameBitsAsRowAfterRow) {
     for (const std::int64_t columns : {100, 300}) same_as_one_by_one("softmax", cases()[0].second, t, columns);
 }
 
-// The judge sees it too: a result above the size that is written past the caches.
+// Compares with the reference interpreter a result large enough for non-temporal stores.
 TEST(PipelinedRows, AgreesWithTheInterpreterOfTheGraph) {
   constexpr std::int64_t kRows = 4099, kColumns = 1030;
   Graph g;
@@ -154,8 +154,8 @@ TEST(PipelinedRows, AgreesWithTheInterpreterOfTheGraph) {
   }
 }
 
-// Where the rows under way and what they share fit the second-level cache; a small result is not, and none where the
-// machine's profile says so.
+// Rows are pipelined if those in flight and the operands they share fit the second-level cache. A small result is not
+// pipelined.
 TEST(PipelinedRows, WhereItPays) {
   const auto is = [](const Make& make, std::int64_t rows, std::int64_t columns) {
     return pipelined(*kernel_of(make, DType::F32, rows, columns, kC).kernel);
@@ -172,7 +172,7 @@ TEST(PipelinedRows, WhereItPays) {
   EXPECT_FALSE(is(norm, 1024, 16384));
 }
 
-// In the loop that all of them are, who reads a row first fetches it, a page ahead.
+// In the fused loop, each operand is prefetched by its first reader, one page ahead.
 TEST(PipelinedRows, MemoryIsFetchedByWhoReadsItFirst) {
   Graph g;
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
@@ -189,7 +189,7 @@ TEST(PipelinedRows, MemoryIsFetchedByWhoReadsItFirst) {
   EXPECT_EQ(all, 2u) << text;
 }
 
-// The same through LLVM: the bits of the C compiler's kernel, in pieces of any size.
+// LLVM's kernel has the bits of the C compiler's, for ranges of any size.
 TEST(PipelinedRows, ThroughLlvm) {
   if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << "LLVM's library is not here";
   for (const auto& [what, make] : cases())

@@ -51,7 +51,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 std::size_t kept_rows(const std::string& text) { return count(text, "float row") + count(text, "double row"); }
-// The C text of all kernels.
+// Returns the C text of all kernels.
 std::string sources(const Graph& g) {
   std::string all;
   for (NodeId id = 0; id < g.size(); ++id)
@@ -59,8 +59,8 @@ std::string sources(const Graph& g) {
   return all;
 }
 
-// y = make(x) by the C compiler, LLVM and the interpreter of the IR, with one and two threads; `rows` kept rows and
-// one exp2 a copy of its loop's body.
+// Checks y = make(x) with the C compiler, LLVM and the interpreter of the IR, with one and two threads. The text must
+// have `rows` cached rows.
 void agree(const std::function<Tensor(Tensor)>& make, DType t, std::size_t rows, std::int64_t columns,
            const Value* x = nullptr) {
   SCOPED_TRACE(str_cat(name(t), " ", columns));
@@ -96,16 +96,17 @@ TEST(Rows, WhatLoopsShareIsComputedOnce) {
     g.output("y", softmax(gelu(layer_norm(g.input("x", {3, n}), {n})), 1));
     const std::string text = sources(transform(g, generic() | cpu({.threads = 1})).graph);
     EXPECT_EQ(count(text, "lc_exp2_v("), 1u);                 // whole vectors
-    EXPECT_EQ(count(text, "lc_exp2_f("), n == 64 ? 0u : 1u);  // the rest, where there is any
+    EXPECT_EQ(count(text, "lc_exp2_f("), n == 64 ? 0u : 1u);  // the remainder, if there is one
   }
 }
 
-// The exponential takes the place of the gelu it is made of, unless that is read once more.
+// The exponential overwrites the cached gelu it is computed from, unless that is read again.
 TEST(Rows, ARowIsUsedAgainWhenNobodyReadsIt) {
   for (const std::int64_t n : kColumns) {
     agree([](Tensor x) { return softmax(gelu(layer_norm(x, {x.extent(-1)})), 1); }, DType::F32, 1, n);
     agree([](Tensor x) { return softmax(gelu(x), 1) + gelu(x); }, DType::F32, 2, n);
-    const auto both = [](bool first) {  // b is kept by the loop that reads a for the last time: after it, or before
+    // the loop that reads a for the last time caches b, after that read or before it
+    const auto both = [](bool first) {
       return [first](Tensor x) {
         const Tensor a = exp(x), b = sin(x), m = amax(a, {1}, true);
         return b * sum(first ? a + b * m : b * m + a, {1}, true);
@@ -123,8 +124,8 @@ TEST(Rows, NothingIsKeptThatIsCheapOrLong) {
   EXPECT_EQ(count(sources(transform(g, generic() | cpu({.threads = 1})).graph), "row0["), 0u);
 }
 
-// A sum is added once: the loops of a kernel would each add it in an order of their own, and where it is large the
-// exponential of what is left of it minus its maximum would be above 1.
+// A reduction that several loops read is computed once. If each loop added it in its own order, then for a large sum
+// the exponential of the sum minus its maximum could exceed 1.
 TEST(Rows, ASumThatSeveralLoopsReadIsOneNumber) {
   std::vector<CpuOptions> ways{{.threads = 1}, {.threads = 1, .compiler = false}};
   if (!backends::cpu::find_llvm().path.empty()) ways.push_back({.threads = 1, .jit = {.compiler = "llvm"}});
@@ -134,8 +135,7 @@ TEST(Rows, ASumThatSeveralLoopsReadIsOneNumber) {
     const Tensor s = sum(a * g.input("x", {40, columns}), {0}, true);
     const Tensor z = s * s - 1.0;
     g.output("y", exp2(z - amax(z, {1}, true)));
-    Value x =
-        numbers(DType::F32, {40, columns}, 1);  // their sums in two orders are far apart: squared, by whole numbers
+    Value x = numbers(DType::F32, {40, columns}, 1);  // squaring makes sums in two orders differ by whole numbers
     for (int k = 0; k < 40 * columns; ++k) x.f[k] = float(std::sin(0.37 * k + 0.011 * k * k) * 300);
     Value factor = numbers(DType::F32, {1, 1}, 2);
     factor.f = {-1.46F};
@@ -157,7 +157,7 @@ TEST(Rows, OddNumbersAreKeptToo) {
   agree([](Tensor t) { return softmax(t, 1); }, DType::F32, 1, 100, &x);
 }
 
-// Two halves side by side: where a half is read, its index is known, and no division is left.
+// Two concatenated halves: where a half is read its index is known, so no division remains.
 TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 100);
@@ -176,13 +176,13 @@ TEST(Rows, HalvesSideBySideAreReadWithoutDividing) {
 
 namespace {
 
-// The same of three: guards on both sides leave the middle one a single index. Once as cotangents of slices are, which
-// are added with zeros around them: there it shows where a piece is read that should not be.
+// The same with three pieces: the conditions on both sides leave the middle one a single index. With `added`, the
+// pieces are padded with zeros and added, as cotangents of slices are; this shows reads of a piece outside its range.
 void three_pieces(bool added) {
   Graph g;
   const Tensor c = g.input("c", {5, 12});
   std::vector<Tensor> pieces;
-  for (const char* name : {"q", "k", "v"}) {  // heads' halves turned by c, and heads side by side again
+  for (const char* name : {"q", "k", "v"}) {  // two heads of rotary embeddings, and one that is only permuted
     const Tensor x = g.input(name, {2, 3, 5, 24}), a = x.slice(3, 0, 12), b = x.slice(3, 12, 24);
     const Tensor turned = pieces.size() == 2 ? x : concat({a * c - b, a + b * c}, 3);
     pieces.push_back(turned.permute({0, 2, 1, 3}).reshape({2, 5, 72}));
@@ -202,8 +202,8 @@ void three_pieces(bool added) {
 
 TEST(Rows, ThreePiecesSideBySideAreReadWithoutDividing) { three_pieces(false), three_pieces(true); }
 
-// Pieces that a loop over few numbers tells apart have a body each, in which nothing is read that another one wants.
-// Pairs of numbers are such pieces, too.
+// If a loop distinguishes pieces and is short, each piece gets a body of its own, which reads nothing of the others.
+// Pairs of elements are such pieces, too.
 TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
   for (const bool pairs : {false, true}) {
     Graph g;
@@ -225,7 +225,7 @@ TEST(Rows, PiecesSideBySideHaveBodiesOfTheirOwn) {
 
 namespace {
 
-// Every alignment of the result, past the caches and not: the same bits, and nothing beside them.
+// Checks every alignment of the result, with and without non-temporal stores: the same bits, and no write outside.
 void streams(const std::function<Tensor(Tensor)>& make, DType t, std::int64_t columns, const std::string& compiler,
              std::int64_t level = 1) {
   SCOPED_TRACE(str_cat(name(t), " ", columns, " ", compiler, " ", level));
@@ -281,7 +281,7 @@ TEST(Stream, SameBitsAtEveryAlignment) {
     }
 }
 
-// While the last reduction of a row computes, the next row comes; what only the output loop reads it asks for itself.
+// The last reduction over a row prefetches the next row. Operands of the output loop alone are prefetched there.
 TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
   Graph g;
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});
@@ -296,7 +296,7 @@ TEST(Stream, TheNextRowIsFetchedByTheLastReduction) {
   EXPECT_NE(text.find("__builtin_prefetch(in0 + (4096L*i1000 + i2001 + 4096L))"), std::string::npos) << text;
 }
 
-// Into the second-level cache every loop over the row asks for it.
+// With the second-level cache as the target, every loop over the row prefetches.
 TEST(Stream, EveryLoopFetchesTheNextRowIntoTheSecondLevel) {
   Graph g;
   const Tensor x = g.input("x", {3000, 4096}), y = g.input("y", {3000, 4096});

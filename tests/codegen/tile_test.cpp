@@ -50,8 +50,8 @@ std::size_t tiles(const Graph& g) {
   return n;
 }
 
-// The graph by the C compiler with one and two threads, by LLVM and by the interpreter of the IR, against the judge;
-// `wanted` operands are read by tiles.
+// Compares the graph by the C compiler (one and two threads), by LLVM and by the interpreter of the IR with the
+// reference interpreter. `wanted` operands must be read by tiles.
 struct Trial {
   Graph graph;
   std::vector<std::pair<std::string, Graph>> ways;
@@ -60,7 +60,7 @@ struct Trial {
     const Graph tidy = transform(graph, generic()).graph;
     const auto way = [&](const char* name, CpuOptions o) {
       o.tile_side = side;
-      o.machine = Machine{};  // with 1 MB of second-level cache: what fits it lies near enough
+      o.machine = Machine{};  // has a second-level cache of 1 MB; operands that fit it are not tiled
       ways.emplace_back(name, transform(tidy, cpu(o)).graph);
       EXPECT_EQ(tiles(ways.back().second), wanted) << name;
     };
@@ -144,7 +144,7 @@ TEST(Tile, OtherOperandsAndArithmetic) {
          [&](Graph& g) {
            return gelu(turned(in(g, "a", {40, n}))) * in(g, "row", {40}) + exp(in(g, "column", {n, 1}) * 0.01);
          }},
-        // what lies between the two loops, and what the outermost one alone says
+        // an axis between the two tiled loops, and an operand indexed by the outermost loop alone
         {side, 1,
          [&](Graph& g) {
            return in(g, "a", {12, 5, n}).permute({2, 1, 0}) * in(g, "m", {5, 1}) + in(g, "c", {n, 1, 1});
@@ -174,7 +174,7 @@ TEST(Tile, SidesOfItsOwnChoice) {
   one({9000, 16}, {1, 0});
 }
 
-// What is read in order already, what is read once a row, loops of few elements and sums stay as they were.
+// Operands in order, operands read once per row, short loops and reductions are not tiled.
 TEST(Tile, OnlyWhatLiesAcross) {
   const auto none = [](const std::function<Tensor(Graph&)>& make) { Trial(0, 0, make).agree({}); };
   none([](Graph& g) { return copy(g.input("x", {3, 20, 10, 16}).permute({0, 2, 1, 3})); });
@@ -185,8 +185,8 @@ TEST(Tile, OnlyWhatLiesAcross) {
   none([](Graph& g) { return sum(turned(g.input("x", {40, 50})), {1}); });
 }
 
-// Any range of the outermost loop at any alignment of the result, past the caches and not: the same bits and nothing
-// beside them.
+// Any range of the outermost loop at any alignment of the result, with and without non-temporal stores: the same bits,
+// and no write outside.
 TEST(Tile, SameBitsAtEveryAlignmentAndRange) {
   std::vector<std::string> compilers{""};
   if (!backends::cpu::find_llvm().path.empty()) compilers.emplace_back(backends::cpu::kLlvm);

@@ -23,10 +23,11 @@ namespace {
 struct Target {
   const char *compiler, *march;
   backends::cpu::Isa isa;
-  int vector;                   // bytes
-  const char *packed, *widest;  // instructions that compute with vectors of floats, and those as wide as can be
+  int vector;  // bytes
+  // regular expressions: instructions that compute with vectors of floats, and the widest registers
+  const char *packed, *widest;
 };
-// Of x86 the arithmetic of packed singles; its widest registers are named. Of Arm a register's arrangement says it.
+// On x86, packed single-precision arithmetic is counted by register name; on Arm, by the register's arrangement.
 const Target kTargets[] = {
     {"gcc", "-march=haswell", backends::cpu::Isa::Avx2, 32, R"(\tv(add|sub|mul|div|max|min|fn?m\w+)[0-9]*ps\t.*)",
      "%ymm"},
@@ -38,7 +39,7 @@ const Target kTargets[] = {
      R"(\tf(add|sub|mul|div|max|min|mla|mls)\tv[0-9]+\.[24]s.*)", ".4s"},
 };
 
-// "" where there is no such compiler.
+// Returns the assembly of `text`, or "" if there is no such compiler.
 std::string assembly(const Target& t, const std::string& text) {
   const auto folder = std::filesystem::temp_directory_path() / ("lightcone-width-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
@@ -58,15 +59,15 @@ std::string assembly(const Target& t, const std::string& text) {
   return s.str();
 }
 
-// Innermost loops: from a label to a conditional jump back to it, with no other such jump between. (Rests of a vector,
-// out of the way behind a loop, jump back without a condition.)
+// Returns the innermost loops: the lines from a label to a conditional jump back to it, without another such jump
+// between. (The remainder loops that a compiler places elsewhere jump back without a condition.)
 std::vector<std::vector<std::string>> innermost_loops(const std::string& text) {
   std::vector<std::string> lines;
   std::map<std::string, std::size_t> labels;
   std::vector<std::vector<std::string>> loops;
   std::istringstream s(text);
   static const std::regex jump(R"(\t(j(?!mp)\w+|b\.?[a-z]{2,3}|cbn?z|tbn?z)\t(.*[ ,])?(\.L[0-9]+))");
-  std::size_t last = 0;  // where the loop before ended
+  std::size_t last = 0;  // the end of the previous loop
   for (std::string line; std::getline(s, line);) {
     lines.push_back(line);
     if (line.starts_with(".L") && line.ends_with(":")) labels[line.substr(0, line.size() - 1)] = lines.size();
@@ -80,7 +81,7 @@ std::vector<std::vector<std::string>> innermost_loops(const std::string& text) {
   return loops;
 }
 
-// Loads of less than a whole vector from the stack, by a loop of x86: pieces of an array that is copied.
+// Counts loads of partial vectors from the stack in a loop for x86, which copy an array in pieces.
 int pieces(const Target& t, const std::vector<std::string>& loop) {
   static const std::regex load(R"(\tvmov\w+\t-?[0-9]*\(%r[sb]p\), (%[xy]mm)[0-9]+)");
   int n = 0;
@@ -136,7 +137,7 @@ TEST(Width, OfEveryGeneratedLoop) {
     for (const auto& [name, make] : kKernels) {
       SCOPED_TRACE(std::string(t.march) + " " + name);
       const std::string text = assembly(t, kernel_text(make, DType::F32));
-      if (text.empty()) continue;  // no such compiler here
+      if (text.empty()) continue;  // this compiler is not installed
       ++targets;
       const Counted c = count(t, text);
       EXPECT_GT(c.loops, 0);
@@ -146,7 +147,7 @@ TEST(Width, OfEveryGeneratedLoop) {
   if (targets == 0) GTEST_SKIP() << "there is no gcc";
 }
 
-// The reader sees what it is there for: with the compiler's own preference for this processor the vectors are half as
+// Checks that the counting detects narrow vectors: with the compiler's own tuning for this processor they are half as
 // wide.
 TEST(Width, ATuningThatHalvesVectorsIsSeen) {
   Target t = kTargets[2];

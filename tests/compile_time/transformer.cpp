@@ -1,4 +1,4 @@
-// A 24-block transformer in the typed face; tests/compile_time/check.py times its compilation.
+// A 24-block transformer in the typed API; tests/compile_time/check.py times its compilation.
 #include <cmath>
 
 #include "lightcone/lightcone.h"
@@ -31,7 +31,7 @@ Activations transformer(const Activations& x, const Block (&blocks)[24]) {
   return y;
 }
 
-// And 24 blocks of different widths: nothing is shared between their types.
+// 24 blocks of different widths, which share no types.
 template <int I>
 auto pyramid(const auto& x) {
   if constexpr (I == 0) return x;

@@ -2,7 +2,7 @@
 
 #include <lightcone/lightcone.h>
 
-// Of GPUs nothing is needed to build; each is opened when something is first compiled for it.
+// Building for GPUs needs nothing installed; a device is opened when something is first compiled for it.
 const lc::Compiler gpus[] = {lc::cuda(), lc::opencl(), lc::metal()};
 
 int main() {

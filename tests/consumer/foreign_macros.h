@@ -1,4 +1,5 @@
-// Names that <X11/Xlib.h>, <X11/Xutil.h> and <windows.h> define, for a program that includes them before us.
+// Macros of <X11/Xlib.h>, <X11/Xutil.h> and <windows.h>, for a program that includes these headers before the
+// library's.
 #pragma once
 #define None 0L
 #define True 1

@@ -1,5 +1,5 @@
-// A model of two layers learns to tell points inside of a circle from those outside, from batches of a data set; what
-// is saved on the way is loaded again.
+// Trains a model of two layers to separate points inside a circle from those outside, in batches of a data set, and
+// loads a checkpoint that was saved during training.
 #include <cmath>
 #include <cstdio>
 

@@ -24,7 +24,7 @@ struct Sizes {
       : p(Dim::symbol(names[0], 0, 5)), n(Dim::symbol(names[1], 1, 6)), s(Dim::symbol(names[2], 2, 7)) {}
 };
 
-// What it costs, about; divisions are dear.
+// An approximate cost; divisions are expensive.
 std::size_t operations(const Dim& d) {
   std::size_t count = d.offset() != 0;
   for (const Dim::Term& t : d.terms()) {
@@ -35,7 +35,7 @@ std::size_t operations(const Dim& d) {
   return count;
 }
 
-// A buffer of a random shape seen through random moves: where its elements come from. All choices are the seed's.
+// The index expressions of a random buffer seen through random view operations. The seed makes all choices.
 struct Seen {
   std::mt19937 rng;
   Sizes at;
@@ -44,7 +44,7 @@ struct Seen {
 
   std::size_t pick(std::size_t below) { return rng() % below; }
 
-  // An extent, and where a slice of it begins and how long it is.
+  // Returns an extent, and the begin and length of a slice of it.
   std::array<Dim, 3> extent() {
     const auto& [p, n, s] = at;
     const std::array<Dim, 3> all[] = {
@@ -95,7 +95,8 @@ struct Seen {
   }
 };
 
-// b is a, renamed: the same with as many operations. (Renaming simplifies anew, so that being equal says too little.)
+// Checks that b is a with other names, and has as many operations. (Substituting names simplifies anew, so comparing
+// the expressions alone would prove too little.)
 void same(const Seen& a, const Names& from, const Seen& b, const Names& to, unsigned seed) {
   const Sizes sizes(to);
   const auto renamed = [&](const std::string& name) -> std::optional<Dim> {

@@ -30,7 +30,7 @@ struct Generator {
   std::vector<Dim> vars = {Dim::symbol("a", 0, 7), Dim::symbol("b", 1, 63), Dim::symbol("c", 0, 2),
                            Dim::index(0, Dim::symbol("b", 1, 63))};
   std::vector<std::string> names = {"a", "b", "c", "i0"};
-  bool divides_by_a = false;  // then the expression has no value where a is 0
+  bool divides_by_a = false;  // if true, the expression has no value where a is 0
 
   i64 pick(i64 lo, i64 hi) { return std::uniform_int_distribution<i64>(lo, hi)(rng); }
 
@@ -57,10 +57,10 @@ struct Generator {
       case 5: return {min(a.dim, b.dim), [=](const Bindings& e) { return std::min(f(e), g(e)); }};
       case 6: return {less(a.dim, b.dim), [=](const Bindings& e) { return i64{f(e) < g(e)}; }};
       case 7: return {max(a.dim, b.dim), [=](const Bindings& e) { return std::max(f(e), g(e)); }};
-      case 8: {  // symbolic divisor, as reshapes of symbolic shapes make; and what may be 0
+      case 8: {  // a symbolic divisor, which reshapes of symbolic shapes create, and one that may be 0
         const int k = pick(0, 2) ? 1 : 0;
         divides_by_a = divides_by_a || k == 0;
-        const bool sum = k == 1 && pick(0, 1);  // b + c, as the length of a cache is
+        const bool sum = k == 1 && pick(0, 1);  // b + c is like the length of a cache
         const Dim s = sum ? vars[1] + vars[2] : vars[k];
         const auto n = [sum, name = names[k]](const Bindings& e) {
           return e.find(name)->second + (sum ? e.find("c")->second : 0);
@@ -83,7 +83,7 @@ TEST(Dim, SimplificationKeepsTheValueAndBoundsHold) {
     try {
       p = gen.make(4);
     } catch (const Error&) {
-      continue;  // overflow of a product
+      continue;  // a product overflowed
     }
     for (int k = 0; k < 8; ++k) {
       const i64 b = gen.pick(1, 63);
@@ -113,13 +113,13 @@ TEST(Dim, ReshapesCancel) {
   EXPECT_EQ((i * (s + 3) + k) % (s + 3), k);
   EXPECT_EQ(((j * s + i) * 5) / (s * 5), j);
   const Dim n = Dim::symbol("n", 0, 48), in = Dim::index(3, n);
-  EXPECT_EQ((j * n + in) / n, j);  // there is no index where n is 0
+  EXPECT_EQ((j * n + in) / n, j);  // no index exists if n is 0
   EXPECT_EQ((j * n + in) % n, in);
   EXPECT_EQ((s + 1) * (s + 1), s * s + s * 2 + 1);
   EXPECT_EQ(Dim::index(0, 8) / Dim(4) / Dim(2), Dim(0));
 }
 
-// Threads that make the same expressions at once share them.
+// Threads that construct equal expressions concurrently share them.
 TEST(Dim, ThreadsInternTheSameExpressions) {
   constexpr int kThreads = 4, kExpressions = 400;
   std::vector<std::vector<Dim>> made(kThreads);
@@ -142,11 +142,11 @@ TEST(Dim, OverflowIsAnError) {
   EXPECT_THROW(Dim(3) / Dim(0), Error);
   const Dim n = Dim::symbol("n", 1, 9);
   EXPECT_THROW(n.eval({}), Error);
-  // a long division that comes to 2^84 is not carried on
+  // a long division whose terms reach 2^84 is abandoned
   EXPECT_NO_THROW(n * n * n * n * n * n * n * n / (n + 4096));
 }
 
-// A bound beyond 2^62 proves nothing; asking for a proof is no fault of the caller's.
+// A bound beyond 2^62 proves nothing, and asking for such a proof is not an error.
 TEST(Dim, WhatHasNoBoundIsNotBelow) {
   const Dim n = Dim::symbol("n", 1, 9), any = Dim::symbol("any", -3, 3);
   const Dim open = n / any;
@@ -157,7 +157,7 @@ TEST(Dim, WhatHasNoBoundIsNotBelow) {
   EXPECT_EQ(below.eval({{"n", 8}, {"any", 1}}), 0);
 }
 
-// What is shared is stored once; written out it would be 2^60 symbols long.
+// Shared subexpressions are stored once; written out, the expression would have 2^60 symbols.
 TEST(Dim, WhatIsSharedStaysShort) {
   Dim d = Dim::symbol("n", 1, 4096), before = d;
   std::size_t longest = 0;
@@ -173,7 +173,7 @@ TEST(Dim, WhatIsSharedStaysShort) {
   EXPECT_LE(before.parts(), Dim::kMostParts);
 }
 
-// Depth takes stack wherever an expression is walked through.
+// Walking an expression uses stack in proportion to its depth, so the depth is limited.
 TEST(Dim, NestedTooDeepIsAnError) {
   Dim d = Dim::symbol("n", 1, i64{1} << 60);
   EXPECT_THROW(for (int k = 0; k < 100000; ++k) d = (d + 1) / Dim::symbol("by", 2, 3), Error);
@@ -187,7 +187,7 @@ TEST(Dim, ProductsOfManySumsAreAnError) {
   EXPECT_LE(d.terms().size(), Dim::kMostTerms);
 }
 
-// Long names are hashes, and expressions that differ in their depths differ all the same.
+// Long names are abbreviated by hashes; expressions that differ only deep inside still have different names.
 TEST(Dim, LongNamesAreStillDifferent) {
   const auto made = [](i64 last) {
     Dim d = Dim::symbol("n", 1, 4096);

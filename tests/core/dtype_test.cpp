@@ -22,7 +22,7 @@ TEST(DType, EveryHalfSurvivesARoundTrip) {
 
 TEST(DType, HalfRoundsToNearestEven) {
   EXPECT_EQ(f32_to_f16(65520.f), 0x7c00);     // halfway to the next: infinity
-  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);  // largest finite
+  EXPECT_EQ(f32_to_f16(65519.996f), 0x7bff);  // largest finite number
   EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);    // ties to even: zero
   EXPECT_EQ(f32_to_f16(0x1.000002p-25f), 0x0001);
   EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);

@@ -60,7 +60,7 @@ TEST(Graph, MatmulInTheTwelve) {
   const std::map<std::string, Value> in = {{"a", floats({1, 2, 3}, {3, 1})}, {"b", floats({1, 2, 3, 4}, {1, 4})}};
   const Results r = interpret(g, in);
   EXPECT_EQ(r.outputs.at("c").f, (std::vector<double>{1, 2, 3, 4, 2, 4, 6, 8, 3, 6, 9, 12}));
-  const Graph h = std::move(g);  // handles and the graph survive a move
+  const Graph h = std::move(g);  // tensors and the graph survive a move
   EXPECT_EQ(interpret(h, in).outputs.at("c").f[11], 12);
 }
 
@@ -180,10 +180,10 @@ TEST(Primitives, EveryCompositeHasADefinitionInTheTwelve) {
   for (const auto& [name, v] : want.outputs)
     for (std::size_t k = 0; k < v.size(); ++k)
       EXPECT_NEAR(got.outputs.at(name).at(k), v.at(k), (name == "exp" ? 1e-7 : 1e-9) * std::abs(v.at(k)) + 1e-12)
-          << name << " " << k;  // log2 e is a number of f32 there
+          << name << " " << k;  // log2 e is an f32 constant there
 }
 
-// The quotient that stands for a cosine is 0 / 0 at zero, and its divisor too small for a reciprocal next to it.
+// The quotient that replaces a cosine is 0 / 0 at zero, and near zero its divisor is too small for a reciprocal.
 TEST(Primitives, CosOfTheSmallest) {
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
     const double half_ulp = t == DType::F64 ? 0x1p-54 : t == DType::F16 ? 0x1p-12 : t == DType::BF16 ? 0x1p-9 : 0x1p-25;
@@ -216,7 +216,7 @@ TEST(Primitives, DequantizeIsExact) {
     for (auto& b : bytes.i) b = (seed = seed * 1664525 + 1013904223) >> 24;
     const auto layout = quant_layout<std::int64_t>(q.format, 0);
     for (const int d : {layout.d, layout.d_min})
-      for (std::size_t block = 0; d >= 0 && block < 6; ++block)  // no inf or NaN scale
+      for (std::size_t block = 0; d >= 0 && block < 6; ++block)  // avoids scales that are infinite or NaN
         bytes.i[block * static_cast<std::size_t>(q.bytes) + static_cast<std::size_t>(d) + 1] &= 0xbb;
     const Results want = interpret(g, {{"w", bytes}});
     const Results got = interpret(transform(g, primitives_only()).graph, {{"w", bytes}}, {}, Rounding::Storage);
@@ -224,7 +224,7 @@ TEST(Primitives, DequantizeIsExact) {
   }
 }
 
-// A call that was refused leaves the graph as it was: the name is still free.
+// A refused call leaves the graph unchanged: the name is still free.
 TEST(Graph, WhatWasRefusedLeavesNoNameBehind) {
   Graph g;
   EXPECT_THROW(g.input("x", {Dim::symbol("n", 0, 4) - 3}), Error);
@@ -233,19 +233,19 @@ TEST(Graph, WhatWasRefusedLeavesNoNameBehind) {
 
 namespace {
 
-// x after many moves, and its values if each of them were carried out.
+// x after many view operations, and its values if each of them were materialized.
 struct Chain {
   Graph graph;
   Tensor x;
   std::vector<std::int64_t> shape = {4, 6, 5}, values;
   const Dim n = Dim::symbol("n", 1, 512), m = Dim::symbol("m", 1, 512);
-  bool open;  // with extents that are symbols: n is 4, and 3 * m is 6
+  bool open;  // true: extents are symbols, with n = 4 and 3 * m = 6
 
   explicit Chain(bool with_symbols) : open(with_symbols) {
     x = open ? graph.input("x", {n, m * 3, 5}) : graph.input("x", {4, 6, 5});
     for (std::int64_t k = 0; k < 120; ++k) values.push_back(k);
   }
-  void permute_and_reshape() {  // [a, b, c] to [c, a, b], read as [a, b, c]
+  void permute_and_reshape() {  // [a, b, c] permuted to [c, a, b] and reshaped to [a, b, c]
     std::vector<std::int64_t> moved;
     for (std::int64_t c = 0; c < 5; ++c)
       for (std::int64_t r = 0; r < 24; ++r) moved.push_back(values[static_cast<std::size_t>(r * 5 + c)]);
@@ -253,7 +253,7 @@ struct Chain {
     const Shape to = x.shape();
     x = x.permute({2, 0, 1}).reshape(to);
   }
-  // Most moves and parts of any edge.
+  // The largest numbers of view operations and of expression parts over all edges.
   std::pair<std::size_t, std::size_t> most() const {
     std::pair<std::size_t, std::size_t> most;
     for (NodeId id = 0; id < graph.size(); ++id)
@@ -275,8 +275,8 @@ struct Chain {
 
 }  // namespace
 
-// Each pair of a permute and a reshape makes the index of an element three times as long: a copy now and then keeps
-// edges simple, whatever the chain is.
+// Each pair of a permute and a reshape makes an element's index three times as long. An occasional copy keeps edges
+// simple, whatever the chain is.
 TEST(Graph, LongChainsOfViewsAreCopiedNowAndThen) {
   for (const bool open : {false, true}) {
     Chain c(open);
@@ -293,7 +293,7 @@ TEST(Graph, LongChainsOfViewsAreCopiedNowAndThen) {
   }
 }
 
-// 2,000 pads and slices: what is kept of them grows with their number, not with its square.
+// 2,000 pads and slices: their stored description grows linearly, not with the square of their number.
 TEST(Graph, LongChainsOfPadsAreCopiedNowAndThen) {
   Graph g;
   Tensor x = g.input("x", {3, 4});

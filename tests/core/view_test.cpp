@@ -13,7 +13,7 @@ using namespace lc;
 
 namespace {
 
-// Row-major elements; -1 is padding.
+// Elements in row-major order; -1 is padding.
 struct Array {
   std::vector<int> shape;
   std::vector<int> data;
@@ -35,7 +35,7 @@ int flat(const std::vector<int>& i, const std::vector<int>& shape) {
   for (std::size_t k = 0; k < shape.size(); ++k) at = at * shape[k] + i[k];
   return at;
 }
-// A new array whose element i is from[map(i)], or padding where map gives nothing.
+// Returns an array with element i = from[map(i)], or padding if map returns nullopt.
 Array pick(const Array& from, std::vector<int> shape,
            const std::function<std::optional<std::vector<int>>(const std::vector<int>&)>& map) {
   Array a{shape, {}};
@@ -86,7 +86,7 @@ void Walk::step() {
       });
       return;
     }
-    case 1: {  // a new axis of 1, stretched
+    case 1: {  // a new axis of extent 1, expanded
       std::vector<int> shape = a.shape;
       shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
       view_ = view_.reshape(dims(shape));
@@ -98,7 +98,7 @@ void Walk::step() {
       });
       return;
     }
-    case 2: {  // other extents of the same number of elements
+    case 2: {  // another shape with the same number of elements
       const int n = count(a.shape);
       std::vector<int> shape;
       for (int left = n; left > 1;) {
@@ -200,7 +200,7 @@ TEST(View, ReadsWhatTheMovesSay) {
   }
 }
 
-// With symbols for the index: the expression is the same function.
+// With symbols for the indices, the expression is the same function.
 TEST(View, SymbolicIndicesAgree) {
   const Dim n = Dim::symbol("n", 1, 9);
   const View v = View({n, 6}).reshape({n * 2, 3}).permute({1, 0}).pad({0, 1}, {0, 2}).slice({0, 1}, {3, n * 2});

@@ -53,7 +53,7 @@ Results run(const Graph& g, const Inputs& in, Isa isa, int threads) {
   return test::run_guarded(transform(g, compiler).graph, in, {}, test::Against::Back);
 }
 
-// Every instruction set and number of threads against the judge.
+// Compares every instruction set and number of threads with the reference interpreter.
 void expect_right(const Case& c, const std::function<void(Inputs&)>& change = {}) {
   const Graph g = derivative(c);
   const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
@@ -104,13 +104,14 @@ TEST(AttentionGradients, Masks) {
                [](Inputs& in) { std::fill(in.at("mask").i.begin(), in.at("mask").i.end(), 1); });
 }
 
-// What is not finite is where the definition has it: also behind a causal mask, where 0 is times it.
+// Results that are not finite occur where the definition has them, also beyond a causal mask, where they are multiplied
+// by 0.
 TEST(AttentionGradients, NumbersThatAreNotFinite) {
   const Case c{{1, 2, 40, 8}, {1, 2, 40, 8}, {1, 2, 40, 8}, true};
   for (const double odd : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     for (const char* name : {"q", "k", "v", "g"}) expect_right(c, [&](Inputs& in) { in.at(name).f[8 * 30 + 3] = odd; });
   const Case masked{{1, 1, 5, 4}, {1, 1, 6, 4}, {1, 1, 6, 4}, false, {5, 6}};
-  expect_right(masked, [](Inputs& in) { std::fill_n(in.at("mask").i.begin() + 6, 6, 0); });  // a query sees nothing
+  expect_right(masked, [](Inputs& in) { std::fill_n(in.at("mask").i.begin() + 6, 6, 0); });  // one query sees no key
 }
 
 TEST(AttentionGradients, VerifiedInANetwork) {
@@ -129,7 +130,7 @@ TEST(AttentionGradients, VerifiedInANetwork) {
   EXPECT_TRUE(r.ok()) << r.str();
 }
 
-// Where the kernel does not apply the definition is computed.
+// If the kernel does not apply, the definition is computed.
 TEST(AttentionGradients, OtherTypesAndMasksThatAreAdded) {
   for (const Case& c : {Case{{2, 9, 4}, {2, 9, 4}, {2, 9, 4}, true, {}, DType::Bool, DType::F64},
                         Case{{2, 2, 9, 4}, {2, 1, 9, 4}, {2, 1, 9, 4}, false, {9, 9}, DType::F32}}) {
@@ -151,7 +152,7 @@ TEST(AttentionGradients, Differences) {
   }
 }
 
-// The memory of a step grows with the context, not with its square.
+// The memory of a training step grows linearly with the context, not with its square.
 TEST(AttentionGradients, NoProbabilitiesInMemory) {
   const auto bytes = [](std::int64_t context) {
     const Graph g = derivative({{1, 8, context, 16}, {1, 8, context, 16}, {1, 8, context, 16}, true});

@@ -47,8 +47,8 @@ Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, 
   });
 }
 
-// Fuses the attention of a graph for every instruction set and runs it with one and two threads, on inputs that
-// nothing may be read beside.
+// Fuses the attention of a graph for every instruction set and runs it with one and two threads. Inputs are guarded
+// against reads outside them.
 void agree(const Graph& g, const Inputs& inputs, const Bindings& env = {}) {
   static const auto one = threads(1), two = threads(2);
   const Results want = interpret(g, inputs, env, Rounding::Wide, true);
@@ -72,7 +72,7 @@ int fired(const Graph& g, const char* what) {
   return n;
 }
 
-// What the kernel reads its keys and values from.
+// Returns the types of the keys and values that the fused kernel reads.
 std::pair<DType, DType> read_from(const Graph& g) {
   PassLog log;
   const Graph fused = fuse_attention(transform(g, generic()).graph, threads(1), log);
@@ -106,7 +106,7 @@ TEST(Attention, LengthsGroupsAndMasks) {
     }
 }
 
-// Long enough that the keys are split.
+// The context is long enough for the keys to be split among tasks.
 TEST(Attention, SplitKeys) {
   for (const Masked m : {Masked::No, Masked::Window, Masked::Bool}) {
     const Graph g = cached({.kv = 1, .group = 2, .depth = 32, .width = 32, .context = 3000}, m);
@@ -147,7 +147,7 @@ TEST(Attention, NarrowSplitKeys) {
     }
 }
 
-// Keys stored transposed, every other value.
+// Keys are stored transposed; values are every second element.
 TEST(Attention, NarrowOddViews) {
   for (const DType t : kNarrow) {
     Graph g;
@@ -161,7 +161,7 @@ TEST(Attention, NarrowOddViews) {
   }
 }
 
-// Scales that change along a key, or with the query, are not the kernel's: somebody multiplies before.
+// The kernel cannot take scales that change along a key, or with the query: another kernel multiplies first.
 TEST(Attention, ScalesTheKernelCannotTake) {
   const auto make = [](const Shape& of_k, const Shape& of_v) {
     Graph g;
@@ -211,7 +211,7 @@ TEST(Attention, RowsThatSeeNothing) {
   }
 }
 
-// A value that a mask hides is multiplied by zero all the same: 0 * inf is NaN.
+// A value that the mask hides is multiplied by zero all the same: 0 * inf is NaN.
 TEST(Attention, NanAndInfinity) {
   const Bindings env{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}};
   for (const Masked m : {Masked::No, Masked::Causal, Masked::Window, Masked::Both})
@@ -232,7 +232,7 @@ TEST(Attention, HugeScores) {
   const Bindings env{{"seq", 9}, {"past", 130}};
   const Graph g = cached({.depth = 4, .width = 8}, Masked::Causal);
   Inputs in = draw(g, 7, env);
-  for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // products that f32 holds exactly
+  for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // f32 holds their products exactly
   for (double& x : in.at("k").f) x = std::round(x * 4);
   agree(g, in, env);
 }
@@ -256,7 +256,7 @@ TEST(Attention, OrdinaryFunction) {
   }
 }
 
-// Keys stored transposed, values along a stride, no batch.
+// Keys are stored transposed, values are strided, there is no batch.
 TEST(Attention, OddViews) {
   Graph g;
   const Tensor q = g.input("q", {16, 21}).permute({1, 0}), k = g.input("k", {16, 90}), v = g.input("v", {90, 24});
@@ -264,7 +264,7 @@ TEST(Attention, OddViews) {
   agree(g, draw(g, 11));
 }
 
-// What the kernel cannot do stays as it was: scores that are a result too, other functions in between.
+// The graph stays as it was if the kernel does not apply: scores are also a result, or other functions intervene.
 TEST(Attention, Fallback) {
   const auto make = [](bool keep, bool square) {
     Graph g;
@@ -333,7 +333,8 @@ Results at_medium(const Graph& g, const Inputs& inputs, const Bindings& env, int
   return test::run_guarded(fused, inputs, env, side);
 }
 
-// Operands that bf16 holds exactly: what is left is the rounding of weights, 2^-8 of what they weigh.
+// Compares at medium precision. bf16 holds the operands exactly, so only the rounding of weights remains, 2^-8 of each
+// weighted value.
 void agree_at_medium(const Graph& g, Inputs inputs, const Bindings& env = {}) {
   for (auto& [name, v] : inputs)
     if (name.ends_with(".scale"))
@@ -411,7 +412,7 @@ TEST(AttentionMedium, NanAndInfinity) {
       }
 }
 
-// An infinity that no row of a tile may see, behind a diagonal.
+// An infinity beyond the diagonal that no row of a tile may see.
 TEST(AttentionMedium, ValuesBehindTheDiagonal) {
   const Bindings env{{"seq", 64}, {"past", 0}};
   const Graph g = cached({.kv = 1, .group = 1, .depth = 8, .width = 20}, Masked::Causal);
@@ -436,7 +437,7 @@ TEST(AttentionMedium, RowsThatSeeNothing) {
   }
 }
 
-// Many rows take other products than at highest, through cpu() too; few rows have the same bits.
+// Many rows use bf16 products, through cpu() too; few rows have the same bits as at the highest precision.
 TEST(AttentionMedium, OnlyManyRows) {
   const Graph g = cached({.depth = 32, .width = 32}, Masked::Causal);
   for (const int seq : {1, 40}) {

@@ -42,13 +42,13 @@ void age(const std::string& file, int hours) {
 
 TEST(Cache, Sha256IsTheStandards) {
   if (!cache::Sha256::available()) GTEST_SKIP() << "no library here computes SHA-256";
-  // "0:" and "2:ab": `printf '0:2:ab' | sha256sum`
+  // the encoding "0:" "2:ab": `printf '0:2:ab' | sha256sum`
   EXPECT_EQ(cache::Sha256().add("").add("ab").hex(),
             "25ff75ad642df0e9020f081051f919d7da20906276b96a7cd1de754f06ee8e80");
   EXPECT_NE(cache::Sha256().add("a").add("b").hex(), cache::Sha256().add("ab").hex());
 }
 
-// A valid entry under another's name would be another kernel's code.
+// A valid entry under another entry's name would be the code of another kernel.
 TEST(Cache, AnEntryBelongsToItsName) {
   NEEDS_A_CACHE();
   const TempDir dir;
@@ -71,7 +71,7 @@ TEST(Cache, OnlyRegularFilesOfOursThatNobodyElseWritesAreBelieved) {
   const std::string entry = only_entry(o.cache_dir), elsewhere = dir / "elsewhere";
   std::vector<std::function<void()>> attacks = {[&] { ::chmod(entry.c_str(), 0602); },
                                                 [&] { ::chmod(entry.c_str(), 0620); },
-                                                [&] {  // a link to a good one
+                                                [&] {  // a symbolic link to a valid entry
                                                   std::filesystem::rename(entry, elsewhere);
                                                   std::filesystem::create_symlink(elsewhere, entry);
                                                 },
@@ -88,8 +88,9 @@ TEST(Cache, OnlyRegularFilesOfOursThatNobodyElseWritesAreBelieved) {
   if (::geteuid() == 0) attacks.push_back([&] { EXPECT_EQ(::chown(entry.c_str(), 65534, 65534), 0); });
   for (std::size_t k = 0; k < attacks.size(); ++k) {
     attacks[k]();
-    EXPECT_EQ(in_child([&] { return built(2, o) == kCompiled ? 0 : 1; }), 0) << k;  // a hang ends the child
-    EXPECT_EQ(built(2, o), kFromCache) << k;                                        // and it was put right
+    // the child has a time limit, in case it hangs
+    EXPECT_EQ(in_child([&] { return built(2, o) == kCompiled ? 0 : 1; }), 0) << k;
+    EXPECT_EQ(built(2, o), kFromCache) << k;  // the entry was repaired
   }
 }
 
@@ -154,14 +155,14 @@ TEST(Cache, WhatWasNotUsedForTheLongestTimeGoesFirst) {
   }
   spit(foreign, std::string(100000, 'x'));
   age(foreign, 1000);
-  EXPECT_EQ(built(1, {.cache_dir = folder}), kFromCache);  // now the one used last
+  EXPECT_EQ(built(1, {.cache_dir = folder}), kFromCache);  // now the most recently used entry
   const std::size_t room = std::filesystem::file_size(entry[1]) * 7 / 2;
   const Setting limit("LIGHTCONE_CACHE_SIZE", std::to_string(room).c_str());
   EXPECT_EQ(built(5, {.cache_dir = folder}), kCompiled);
   EXPECT_LE(bytes_in(folder) - 100000, room);
   for (int k : {2, 3}) EXPECT_FALSE(std::filesystem::exists(entry[k])) << k;
   for (int k : {1, 4}) EXPECT_TRUE(std::filesystem::exists(entry[k])) << k;
-  EXPECT_TRUE(std::filesystem::exists(foreign));  // not ours to remove
+  EXPECT_TRUE(std::filesystem::exists(foreign));  // not written by this cache, so not removed
   EXPECT_EQ(built(5, {.cache_dir = folder}), kFromCache);
 }
 
@@ -181,7 +182,7 @@ TEST(Cache, TheBoundIsANumberOfBytes) {
   EXPECT_EQ(files_in(dir / "cache").size(), 1u);
 }
 
-// LLVM's objects lie in the same cache.
+// LLVM's object files are stored in the same cache.
 TEST(Cache, AnObjectOfLlvmsThatCannotBeLoadedIsCompiledAgain) {
   if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << backends::cpu::find_llvm().problem;
   const TempDir dir;
@@ -199,13 +200,13 @@ TEST(Cache, AnObjectOfLlvmsThatCannotBeLoadedIsCompiledAgain) {
   for (const std::string& path : files_in(o.cache_dir))
     if (const std::string name = std::filesystem::path(path).filename(); name != f) other = cache.find(name);
   for (const std::string& sealed : {other, other.substr(0, other.size() - 100), std::string("rubbish")}) {
-    cache.keep(f, sealed);  // sealed, but not what it should be
+    cache.keep(f, sealed);  // has a valid checksum but wrong content
     EXPECT_EQ(compiled("f"), kCompiled);
     EXPECT_EQ(compiled("f"), kFromCache);
   }
 }
 
-// In the process of the test below: 0 when the environment had no say.
+// Runs in the process of the test below. Exits with 0 if the environment variables were ignored.
 TEST(Environment, DISABLED_Child) {
   if (!::getauxval(AT_SECURE)) std::_Exit(77);
   const std::string evil = ::getenv("LIGHTCONE_CC");

@@ -18,7 +18,7 @@
 namespace lc {
 namespace {
 
-// x / sqrt(mean(x^2) + eps) over the last axis.
+// Computes x / sqrt(mean(x^2) + eps) over the last axis.
 Composite rms_norm(bool kernel, float wrong = 1) {
   Composite c;
   c.name = "test.rms_norm";
@@ -51,7 +51,8 @@ Composite rms_norm(bool kernel, float wrong = 1) {
   return c;
 }
 
-// The least and the greatest of each row, and where the row's sum lies between them; three types and shapes.
+// Computes the least and the greatest element of each row, and whether the row's sum lies between them. The results
+// have three different types and shapes.
 Composite extremes(bool kernel) {
   Composite c;
   c.name = "test.extremes";
@@ -72,7 +73,7 @@ Composite extremes(bool kernel) {
             float low = x[0], high = x[0], total = 0;
             for (std::int64_t k = 0; k < n; ++k) {
               total += x[k];
-              if (!(low <= x[k]) && low == low) low = x[k];  // and a NaN stays
+              if (!(low <= x[k]) && low == low) low = x[k];  // keeps a NaN
               if (!(high >= x[k]) && high == high) high = x[k];
             }
             call.out<float>(0)[r] = call.out<float>(1)[2 * r] = low;
@@ -125,7 +126,7 @@ TEST(Composites, AWrongKernelIsFound) {
 
 TEST(Composites, SeveralResults) {
   for (const bool kernel : {false, true})
-    for (const int read : {1, 2, 4, 7}) {  // which results
+    for (const int read : {1, 2, 4, 7}) {  // bit mask of the results that are read
       Graph g;
       const Dim n = Dim::symbol("n", 1, 40);
       const auto r = call(made(extremes(kernel)), {g.input("x", {n, 7}).permute({0, 1}) - 0.5});
@@ -157,7 +158,7 @@ TEST(Composites, SeveralResults) {
     }
 }
 
-// The definition may use composites itself.
+// A definition may use other composites.
 TEST(Composites, WithinEachOther) {
   const CompositeRef inner = made(rms_norm(true));
   Composite outer;
@@ -173,7 +174,7 @@ TEST(Composites, WithinEachOther) {
   EXPECT_TRUE(verify(g, generic() | cpu({.threads = 1})).ok());
 }
 
-// A size that nothing but an attribute mentions.
+// A symbol that occurs only in an attribute.
 TEST(Composites, ExtentsOfAttributesAreBound) {
   const auto answer = [](const Graph& g, const Compiler& c) {
     Context run(compile(g, c));
@@ -188,7 +189,8 @@ TEST(Composites, ExtentsOfAttributesAreBound) {
     g.output("y", prim::slice_scatter(x, full(g, {2}, 9), 0, at));
     EXPECT_EQ(answer(g, c), (std::vector<float>{1, 2, 9, 9, 5, 6}));
     Graph h;
-    h.output("y", h.input("x", {6}).slice(0, at, at + 2));  // nor in a shape: the result has two elements
+    // the symbol is in no shape either: the result has two elements
+    h.output("y", h.input("x", {6}).slice(0, at, at + 2));
     EXPECT_EQ(answer(h, c), (std::vector<float>{3, 4}));
   }
   Composite plus;
@@ -275,7 +277,8 @@ TEST(Constants, WholeNumbersKeepTheir64Bits) {
         EXPECT_EQ(run.get_i64("c")[0], v);
         EXPECT_EQ(run.get_i64("sum"), (std::vector<std::int64_t>{v, eval::add(v, 1)}));
       } catch (const Error& e) {
-        ASSERT_NE(std::string(e.what()).find("llvm"), std::string::npos) << e.what();  // no library here
+        // the LLVM library is not installed
+        ASSERT_NE(std::string(e.what()).find("llvm"), std::string::npos) << e.what();
       }
     }
   }

@@ -29,7 +29,7 @@ struct Shapes {
 };
 Shape shape(const std::vector<int>& v) { return {v.begin(), v.end()}; }
 
-// The numbers a bf16 product sees.
+// Rounds the named inputs to bf16, as a bf16 product sees them.
 Inputs rounded(Inputs in, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     for (double& x : in.at(name).f) x = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x))));
@@ -39,7 +39,8 @@ Inputs rounded(Inputs in, const std::vector<std::string>& names) {
 std::vector<const Microkernel*> units() {
   std::vector<const Microkernel*> found;
   for (const Microkernel* u : microkernels())
-    if (u->arithmetic == Arithmetic::Bf16 && u->step > 1) found.push_back(u);  // of pairs; others are never asked
+    // kernels that multiply pairs; the convolution uses no others
+    if (u->arithmetic == Arithmetic::Bf16 && u->step > 1) found.push_back(u);
   return found;
 }
 
@@ -50,7 +51,7 @@ std::optional<ConvPlan> only_convolution(const Graph& g) {
   return std::nullopt;
 }
 
-// A kernel on operands with nothing beside them, and scratch that holds no numbers.
+// Runs a kernel on guarded operands, with scratch that is filled with NaN.
 template <class T>
 std::vector<T> run(const HostKernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
   std::vector<std::int64_t> sizes;
@@ -90,7 +91,7 @@ void expect_close(const Value& want, const std::vector<float>& got, const std::s
   }
 }
 
-// Every unit and number of threads on one shape.
+// Runs every microkernel and number of threads on one shape.
 void every_unit(const Shapes& s, const Inputs* given = nullptr) {
   Graph user;
   const Tensor w = user.parameter("w", shape(s.w), DType::F32);
@@ -154,12 +155,12 @@ TEST(ConvPairs, GroupsAndOddSizes) {
   every_unit({{2, 1, 20, 20}, {9, 1, 3, 3}, {.padding = {1}}});  // half of a pair is missing
   every_unit({{1, 3, 3, 3}, {2, 3, 3, 3}, {.padding = {3}}});    // windows that lie outside entirely
   every_unit({{1, 3, 30, 31}, {20, 3, 7, 7}, {.stride = {2}, .padding = {3}}});
-  every_unit({{1, 130, 5, 6}, {40, 130, 3, 3}, {.padding = {1}}});  // several depths
+  every_unit({{1, 130, 5, 6}, {40, 130, 3, 3}, {.padding = {1}}});  // several blocks of the depth
   every_unit({{2, 450, 5, 7}, {15, 450, 1, 1}});
   every_unit({{1, 18, 60, 61}, {33, 18, 3, 3}, {.padding = {1}}});  // several tasks of columns
 }
 
-// Rows that lie far apart would need room for all between them: another way.
+// A large dilation would need scratch for all rows between its taps, so another algorithm is used.
 TEST(ConvPairs, WindowsThatReachFar) {
   for (const int dilation : {30, 4000}) {
     Graph g;
@@ -200,8 +201,7 @@ TEST(ConvPairs, WeightsStoredInBf16) {
   }
 }
 
-// A block of a network as a user compiles it: an epilogue and a residual behind, one and two threads, a batch that
-// is known late.
+// A block of a network as a user compiles it: an epilogue and a residual, one and two threads, a symbolic batch.
 TEST(ConvPairs, InAGraph) {
   for (const DType t : {DType::F32, DType::BF16})
     for (const int least : {0, 1}) {
@@ -214,7 +214,7 @@ TEST(ConvPairs, InAGraph) {
       const auto medium = kernels(g, Precision::Medium);
       EXPECT_EQ(count(medium, "conv_bf16"), kFast ? 1 : 0);
       EXPECT_EQ(count(medium, "pack_conv_bf16"), kFast ? 1 : 0);
-      if (kFast) {  // no epilogue where there may be no rows
+      if (kFast) {  // if the batch may be empty, the epilogue is not fused
         EXPECT_EQ(medium.size(), least == 0 ? 3u : 2u);
       }
       EXPECT_EQ(count(kernels(g, Precision::High), "conv_bf16"), 0);
@@ -234,8 +234,8 @@ TEST(ConvPairs, InAGraph) {
     }
 }
 
-// Where many pixels share the filters f32 is faster, unless it may not be used: on a processor with AVX-512's products
-// of bf16, and without tiles.
+// If many pixels share the filters, Winograd in f32 is faster and is chosen, unless it is disabled. This holds for a
+// processor with AVX-512 bf16 products and without tiles.
 TEST(ConvPairs, LeavesWinogradWhatItDoesFaster) {
   Target zen4;
   zen4.isa = Isa::Avx512, zen4.avx512_vnni = zen4.avx512_bf16 = zen4.fast_bf16 = true;
@@ -263,13 +263,13 @@ TEST(ConvPairs, FiltersThatChange) {
   expect_close(want.outputs.at("y"), {got.f.begin(), got.f.end()}, "at ");
 }
 
-// More images than any memory holds are an Error of the plan, not one of arithmetic.
+// A batch that exceeds any memory gives an Error from the memory plan, not an arithmetic overflow.
 TEST(ConvPairs, ABatchWithoutEnd) {
   for (const Precision precision : {Precision::Highest, Precision::Medium}) {
     Graph g;
     const Tensor x = g.input("x", {Dim::symbol("b", 1, std::int64_t{1} << 60), 64, 28, 28});
     Tensor y = conv(x, parameter(g, "wide", {512, 64, 1, 1}));
-    y = conv(y, parameter(g, "narrow", {64, 512, 1, 1}));  // so that f32 turns the net round
+    y = conv(y, parameter(g, "narrow", {64, 512, 1, 1}));  // makes the f32 graph change to channels last
     g.output("y", conv(y, parameter(g, "w", {64, 64, 3, 3}), {.padding = {1}}));
     EXPECT_THROW(compile(g, generic() | cpu({.threads = 1, .precision = precision})), Error);
   }

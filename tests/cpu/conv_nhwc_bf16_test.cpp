@@ -34,7 +34,7 @@ Tensor parameter(Graph& g, const std::string& name, const Shape& s, DType t = DT
   return t == DType::F32 ? p : to(p, DType::F32);
 }
 
-// The numbers a bf16 product sees.
+// Rounds the named inputs to bf16, as a bf16 product sees them.
 Inputs rounded(Inputs in, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     for (double& x : in.at(name).f) x = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x))));
@@ -47,7 +47,7 @@ void expect_number(double got, double want, double error, const std::string& at)
   else ASSERT_LE(std::abs(got - want), error * 4 + 1e-30) << at << " want " << want << " got " << got;
 }
 
-// A kernel on operands with nothing beside them, and scratch that holds no numbers.
+// Runs a kernel on guarded operands, with scratch that is filled with NaN.
 std::vector<float> run(const HostKernel& k, const std::vector<const void*>& in, std::size_t count, Parallel& pool) {
   std::vector<std::int64_t> sizes;
   for (const Dim& d : k.sizes()) sizes.push_back(d.eval({}));
@@ -61,7 +61,8 @@ std::vector<float> run(const HostKernel& k, const std::vector<const void*>& in, 
   return y;
 }
 
-// The convolution "y" of a graph that is turned: beside a large one that gains by it.
+// Returns the plan of convolution "y" after the channels-last pass. A large convolution that gains by the pass is
+// added.
 std::optional<ConvPlan> turned(const Shapes& s, bool image_last, DType stored) {
   Graph g;
   const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
@@ -93,7 +94,7 @@ Value channels_behind(const Value& x, const std::vector<int>& s) {
 
 std::vector<float> convolve(const ConvPlan& c, Isa isa, int workers, const Value& image, const Value& weight,
                             std::size_t size) {
-  PackedFilters f;  // as packed_filters() finds it in a graph, for any instruction set
+  PackedFilters f;  // as packed_filters() returns it for a graph, for any instruction set
   const auto s = *nhwc_shape(c);
   f.offset = *c.weight_offset.constant(), f.rows = s.rows, f.row = *c.rows.weight.constant();
   for (const auto& sum : s.sums) f.sums.push_back({sum.extent, sum.weight});
@@ -110,7 +111,7 @@ std::vector<float> convolve(const ConvPlan& c, Isa isa, int workers, const Value
   return run(*nhwc_bf16_kernel(c, nullptr, isa, test::blocking(*pool)), {x.data(), a.data()}, size, *pool);
 }
 
-// Every tile and number of threads on one shape, with weights in f32 and in bf16.
+// Runs every tile size and number of threads on one shape, with weights in f32 and in bf16.
 void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = nullptr) {
   Graph user;
   user.output("y", conv(user.input("x", shape(s.x)), user.input("w", shape(s.w)), s.o));
@@ -153,7 +154,7 @@ int count(const std::vector<std::string>& names, const std::string& begin) {
   return n;
 }
 
-// Three convolutions, a depthwise one among them, with all that may stand behind.
+// A net of several convolutions, one of them depthwise, with all kinds of epilogues.
 Graph net(DType stored, const Dim& batch) {
   Graph g;
   Tensor x = g.input("x", {batch, 3, 30, 27});
@@ -165,7 +166,7 @@ Graph net(DType stored, const Dim& batch) {
            parameter(g, "bias", {90}).reshape({1, 90, 1, 1}));
   y = conv(y, parameter(g, "c", {33, 90, 1, 1}, stored), {.stride = {2}});
   x = relu(y + conv(x, parameter(g, "down", {33, 18, 1, 1}, stored), {.stride = {2}}));
-  g.output("y", x);  // wanted in the old order
+  g.output("y", x);  // the result is needed with channels first
   g.output("m", mean(x, {2, 3}));
   return g;
 }
@@ -186,12 +187,12 @@ TEST(ConvLastBf16, GridOfShapes) {
 }
 
 TEST(ConvLastBf16, OddSizes) {
-  every_tile({{2, 3, 15, 18}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}}, false);  // a photograph's channels
+  every_tile({{2, 3, 15, 18}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}}, false);  // a colour image
   every_tile({{1, 70, 6, 35}, {9, 70, 3, 3}, {.padding = {1}}}, false);
   every_tile({{1, 300, 7, 7}, {130, 300, 1, 1}});  // several blocks of taps
   every_tile({{3, 141, 7, 8}, {125, 141, 3, 3}, {.stride = {2, 1}, .padding = {1, 2}}});
   every_tile({{7, 40, 29, 31}, {33, 40, 3, 3}, {.stride = {2}, .padding = {1}}});  // several tasks
-  every_tile({{9, 34, 7, 7}, {65, 34, 3, 3}, {.padding = {1}}});                   // of several images
+  every_tile({{9, 34, 7, 7}, {65, 34, 3, 3}, {.padding = {1}}});                   // several tasks of several images
   every_tile({{2, 2, 3, 3}, {8, 2, 3, 3}, {.padding = {3}}});                      // windows that lie outside entirely
   every_tile({{1, 40, 6, 70}, {29, 40, 3, 5}, {.padding = {1, 2}, .dilation = {2, 1}}});
   every_tile({{2, 64, 9, 9}, {64, 64, 1, 1}, {.stride = {2}}});
@@ -205,20 +206,20 @@ TEST(ConvLastBf16, NumbersThatAreNone) {
         Graph g;
         g.output("y", conv(g.input("x", shape(s.x)), g.input("w", shape(s.w)), s.o));
         Inputs in = random_values(g, 3);
-        in.at(where).f[153] = odd;  // of weights the first of a filter, beside a pair that has one half
+        in.at(where).f[153] = odd;  // for weights: the first element of a filter, next to a pair that is only half used
         every_tile(s, true, &in);
       }
 }
 
 TEST(ConvLastBf16, WhatDoesNotFit) {
   const auto one = turned({{1, 1, 9, 9}, {8, 1, 3, 3}, {.padding = {1}}}, true, DType::F32);
-  EXPECT_TRUE(!one || !nhwc_bf16_fits(*one));  // no pairs
+  EXPECT_TRUE(!one || !nhwc_bf16_fits(*one));  // one channel has no pairs
   const auto far =
       turned({{1, 32, 9, 40}, {8, 32, 3, 3}, {.padding = {300, 1}, .dilation = {300, 1}}}, true, DType::F32);
-  EXPECT_TRUE(far && !nhwc_bf16_fits(*far));  // rows that reach far
+  EXPECT_TRUE(far && !nhwc_bf16_fits(*far));  // the dilation is too large
 }
 
-// A net as a user compiles it: one and two threads, a batch that is known late, an empty one.
+// A net as a user compiles it: one and two threads, a symbolic batch, an empty batch.
 TEST(ConvLastBf16, ANet) {
   for (const DType stored : {DType::F32, DType::BF16})
     for (const bool symbol : {false, true}) {
@@ -241,7 +242,7 @@ TEST(ConvLastBf16, ANet) {
           for (const auto& [name, v] : want.outputs) {
             double most = 0;
             for (std::size_t k = 0; k < v.size(); ++k) most = std::max(most, std::abs(v.at(k)));
-            for (std::size_t k = 0; k < v.size(); ++k)  // five roundings of 2^-9 on the way
+            for (std::size_t k = 0; k < v.size(); ++k)  // five roundings of 2^-9 in sequence
               ASSERT_NEAR(got.outputs.at(name).at(k), v.at(k), 0.02 * most) << name << k;
           }
           if (workers == 1) first = got;
@@ -251,7 +252,7 @@ TEST(ConvLastBf16, ANet) {
     }
 }
 
-// One convolution in the old order gains nothing.
+// A single convolution with channels first gains nothing by the pass.
 TEST(ConvLastBf16, NotForOneConvolution) {
   Graph g;
   g.output("y", conv(g.input("x", {1, 8, 9, 9}), parameter(g, "w", {16, 8, 3, 3}), {.padding = {1}}));

@@ -52,7 +52,7 @@ bool same_bits(const Results& a, const Results& b) {
   return true;
 }
 
-// On the CPU as a user compiles it, with one and two threads, against the judge.
+// Compares the graph, as a user compiles it with one and two threads, with the reference interpreter.
 void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool interpreted = true) {
   const Results want = interpret(g, in, env, Rounding::Wide, true);
   const Graph tidy = transform(g, generic()).graph;
@@ -65,7 +65,7 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}, bool inte
   expect_close(want, test::run_guarded(slow, in, env, test::Against::Back), "interpreted loops");
 }
 
-// The kernel alone: a way, an instruction set and a number of threads.
+// Runs one kernel, which `make` creates for a pool of `workers` threads, on guarded operands.
 using MakeKernel = std::function<std::shared_ptr<const HostKernel>(const std::shared_ptr<Parallel>&)>;
 std::vector<float> run_kernel(const MakeKernel& make, int workers, const Value& image, const Value& weight,
                               std::size_t size) {
@@ -104,8 +104,8 @@ Graph make(const Shapes& s) {
   return transform(g, generic()).graph;
 }
 
-// Winograd's errors are relative to the tile: to a filter's size and the image's largest number. (Half as much again as
-// when the judge's own bounds, added to it, were of the worst case: now they are of what rounding does.)
+// Bounds Winograd's error, which is relative to the tile: to a filter's size and the image's largest number. (It is
+// half as much again as when the reference's own bounds, which are added to it, were worst-case bounds.)
 double winograd_error(const Inputs& in, int rows) {
   double pixel = 0, filters = 0;
   for (double v : in.at("x").f) pixel = std::max(pixel, std::isfinite(v) ? std::abs(v) : 0);
@@ -119,7 +119,7 @@ void expect_number(double got, double want, double error, const std::string& at)
   else ASSERT_LE(std::abs(got - want), error) << at << " want " << want << " got " << got;
 }
 
-// Every way, instruction set and number of threads on one shape.
+// Runs every algorithm, instruction set and number of threads on one shape.
 void every_way(const Shapes& s, const Inputs* given = nullptr) {
   const Graph g = make(s);
   const Inputs in = given ? *given : random_values(g, 7);
@@ -148,8 +148,8 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
     }
 }
 
-// The same with channels last, for every instruction set; the image has them last, or is turned while it is padded.
-// `to_be_turned`: some cannot, and hold back the others.
+// Does the same with channels last, for every instruction set. The image has channels last, or it is transposed while
+// it is padded. `to_be_turned` is false if the shape is not eligible and so keeps the whole graph as it is.
 void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = nullptr, bool to_be_turned = true) {
   const Graph g = make(s);
   const Inputs in = given ? *given : random_values(g, 11);
@@ -158,7 +158,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   const auto parameter = [](Graph& h, const std::string& name, const std::vector<int>& v) {
     return h.parameter(name, shape(v), DType::F32);
   };
-  Graph h;  // beside a large convolution that gains by it, so that all are turned
+  Graph h;  // with a large convolution that gains by the pass, so that all are changed
   const int n = s.x[0], channels = s.x[1], height = s.x[2], width = s.x[3];
   const Tensor x =
       image_last ? h.input("x", shape({n, height, width, channels})).permute({0, 3, 1, 2}) : h.input("x", shape(s.x));
@@ -234,16 +234,16 @@ TEST(Conv, GridOfShapes) {
 
 TEST(Conv, GroupsRanksAndOddSizes) {
   every_way({{1, 6, 9, 11}, {9, 2, 3, 3}, {.padding = {1}, .groups = 3}});
-  every_way({{2, 5, 12, 37}, {5, 1, 3, 3}, {.padding = {1}, .groups = 5}});                    // depthwise
-  every_way({{2, 4, 13, 9}, {8, 1, 5, 5}, {.stride = {2}, .padding = {2}, .groups = 4}});      // two a channel
-  every_way({{3, 7, 41}, {17, 7, 5}, {.stride = {2}, .padding = {2}}});                        // 1-D
+  every_way({{2, 5, 12, 37}, {5, 1, 3, 3}, {.padding = {1}, .groups = 5}});                // depthwise
+  every_way({{2, 4, 13, 9}, {8, 1, 5, 5}, {.stride = {2}, .padding = {2}, .groups = 4}});  // two filters per channel
+  every_way({{3, 7, 41}, {17, 7, 5}, {.stride = {2}, .padding = {2}}});                    // 1-D
   every_way({{1, 3, 5, 6, 7}, {4, 3, 3, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 2}}});  // 3-D
   every_way({{1, 33, 7, 7}, {65, 33, 3, 3}, {.stride = {1, 2}, .padding = {1}}});
   every_way({{1, 40, 6, 70}, {29, 40, 3, 1}, {.padding = {1, 0}}});
   every_way({{2, 70, 9, 9}, {30, 70, 1, 1}, {.stride = {2}}});
   every_way({{2, 1, 20, 20}, {1, 1, 3, 3}, {.padding = {1}}});
   every_way({{1, 3, 3, 3}, {2, 3, 3, 3}, {.padding = {3}}});  // windows that lie outside entirely
-  every_way({{2, 1, 1, 1}, {1, 1, 3, 3}, {.padding = {1}}});  // the batch takes the place of the pixels
+  every_way({{2, 1, 1, 1}, {1, 1, 3, 3}, {.padding = {1}}});  // the batch replaces the pixels as columns
 }
 
 TEST(Conv, Winograd) {
@@ -270,11 +270,11 @@ TEST(Conv, ChannelsLast) {
                             true, nullptr, true);
         }
   channels_last_way({{2, 3, 15, 18}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}},
-                    false);                                     // a photograph's channels
+                    false);                                     // a colour image
   channels_last_way({{1, 300, 7, 7}, {130, 300, 1, 1}}, true);  // several blocks of taps
   channels_last_way({{3, 140, 7, 8}, {125, 140, 3, 3}, {.stride = {2, 1}, .padding = {1, 2}}}, true);
   channels_last_way({{7, 40, 29, 31}, {33, 40, 3, 3}, {.stride = {2}, .padding = {1}}}, true);  // several tasks
-  channels_last_way({{2, 4, 9, 9}, {8, 4, 3, 3}}, false);  // not padded: rows of windows are what lies side by side
+  channels_last_way({{2, 4, 9, 9}, {8, 4, 3, 3}}, false);  // not padded: rows of windows are contiguous
   channels_last_way({{2, 4, 9, 9}, {8, 2, 3, 3}, {.padding = {1}, .groups = 2}}, true, nullptr, false);
 }
 
@@ -285,10 +285,10 @@ TEST(Conv, ChannelsLastWinograd) {
         channels_last_way(
             {{3, channels, size, size + 2}, {channels == 16 ? 64 : 14, channels, 3, 3}, {.padding = {padding}}}, true);
   channels_last_way({{4, 2, 58, 57}, {3, 2, 3, 3}, {.padding = {1}}}, true);      // several blocks of tiles
-  channels_last_way({{1, 150, 8, 9}, {120, 150, 3, 3}, {.padding = {1}}}, true);  // several steps of channels
+  channels_last_way({{1, 150, 8, 9}, {120, 150, 3, 3}, {.padding = {1}}}, true);  // several blocks of channels
 }
 
-// What must be turned is, with everything behind it; what Winograd makes faster as it is is not.
+// Convolutions change to channels last, with all operations between them, except one that Winograd computes faster.
 TEST(Conv, LayoutOfANet) {
   const auto net = [](int width, int symbols) {
     Graph g;
@@ -306,7 +306,7 @@ TEST(Conv, LayoutOfANet) {
     y = relu(block(relu(block(y, width, width, 3, 1)), width, width, 3, 2));
     y = block(y, width, 2 * width, 1, 1);
     x = relu(y + block(x, width, 2 * width, 1, 2));
-    g.output("y", x);  // wanted in the old order
+    g.output("y", x);  // the result is needed with channels first
     g.output("m", mean(x, {2, 3}));
     return g;
   };
@@ -316,9 +316,9 @@ TEST(Conv, LayoutOfANet) {
   EXPECT_EQ(fired(g, "conv_winograd"), 1);
   EXPECT_EQ(fired(g, "operand copied for a contraction"), 0);
   EXPECT_EQ(fired(net(90, 0), "channels last", {.threads = 1, .precision = Precision::Medium}),
-            bf16_is_fast(detect_isa()) && !bf16_dots_are_fast(detect_isa()) ? 0 : 6);  // tiles want pixels last
+            bf16_is_fast(detect_isa()) && !bf16_dots_are_fast(detect_isa()) ? 0 : 6);  // AMX tiles keep pixels last
   const std::string made = transform(g, generic() | cpu({.threads = 1})).graph.str();
-  EXPECT_NE(made.find("[2, 13, 36]"), std::string::npos) << made;  // a mean's sums over x, of vectors of channels
+  EXPECT_NE(made.find("[2, 13, 36]"), std::string::npos) << made;  // a mean's sums over x, vectorized over channels
   agree(g, random_values(g, 12));
   Inputs odd = random_values(g, 13);
   odd.at("x").f[100] = kNaN, odd.at("x").f[2000] = kInf;
@@ -366,8 +366,8 @@ TEST(Conv, IsRecognised) {
   };
   using P = std::pair<int, int>;
   EXPECT_EQ(kinds({{1, 3, 9, 9}, {8, 3, 3, 3}, {.padding = {1}}}), P(1, 0));
-  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 8, 1, 1}}), P(1, 0));  // columns in two axes
-  EXPECT_EQ(kinds({{1, 8, 9}, {8, 8, 1}}), P(0, 0));        // a product of matrices
+  EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 8, 1, 1}}), P(1, 0));  // columns are two axes
+  EXPECT_EQ(kinds({{1, 8, 9}, {8, 8, 1}}), P(0, 0));        // a matrix product
   EXPECT_EQ(kinds({{1, 8, 9, 9}, {8, 1, 3, 3}, {.padding = {1}, .groups = 8}}), P(1, 0));
   EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1}}}), P(0, 1));
   EXPECT_EQ(kinds({{2, 64, 56, 56}, {64, 64, 3, 3}, {.stride = {2}, .padding = {1}}}), P(1, 0));
@@ -377,8 +377,8 @@ TEST(Conv, IsRecognised) {
     EXPECT_EQ(fired(make(s), "operand copied for a contraction"), 0);
 }
 
-// Parameters are packed when they are loaded, in whole panels and with a last one that is not full; nothing of
-// a normalisation is left to compute but a scale and a shift.
+// Parameters are packed when they are loaded, in whole panels, the last of which is padded. A normalization is folded
+// to a scale and a shift.
 TEST(Conv, ParametersArePrepared) {
   for (const bool winograd : {false, true})
     for (const int groups : {1, 2}) {
@@ -399,7 +399,7 @@ TEST(Conv, ParametersArePrepared) {
     }
 }
 
-// Bias, a folded normalisation, a residual and an activation are one kernel with the convolution.
+// Bias, a folded normalization, a residual and an activation are one kernel with the convolution.
 TEST(Conv, Epilogue) {
   for (const bool winograd : {false, true}) {
     Graph g;
@@ -417,8 +417,8 @@ TEST(Conv, Epilogue) {
   }
 }
 
-// Pieces of any shape: one row or one column, rows of a symbolic length, more columns than one piece has, operands that
-// differ from row to row, from column to column and from image to image.
+// Epilogue blocks of any shape: one row or one column, rows of a symbolic length, more columns than one block has, and
+// operands that differ by row, by column and by image.
 TEST(Conv, EpilogueOfAnyRows) {
   const Dim b = Dim::symbol("b", 1, 3), n = Dim::symbol("n", 3, 9);
   for (const int rows : {1, 2, 7})
@@ -451,7 +451,7 @@ TEST(Conv, EpilogueOnlyWhereItIsTheOnlyReader) {
   g.output("z", relu(y));
   EXPECT_EQ(fired(g, "epilogue"), 0);
   agree(g, random_values(g, 5));
-  Graph h;  // a reader in another order
+  Graph h;  // the reader has another order
   h.output("t", relu(conv(h.input("x", {2, 3, 8, 8}), h.input("w", {4, 3, 3, 3})).transpose(2, 3)));
   EXPECT_EQ(fired(h, "epilogue"), 0);
   agree(h, random_values(h, 6));

@@ -34,7 +34,7 @@ std::vector<float> random_floats(std::size_t n, unsigned seed) {
   return v;
 }
 
-// Runs the graph on the CPU (compiled, interpreted IR; 1 and 2 threads) and on the judge.
+// Compares the graph on the CPU (compiled and interpreted IR; 1 and 2 threads) with the reference interpreter.
 void agree(const Graph& g, const std::map<std::string, std::vector<float>>& inputs, const Bindings& env = {}) {
   std::map<std::string, Value> values;
   for (NodeId id = 0; id < g.size(); ++id)
@@ -117,7 +117,7 @@ TEST(Cpu, Elementwise) {
 
 namespace {
 
-// Every number with every other, as two columns.
+// Returns all pairs of the numbers, as two columns.
 std::map<std::string, std::vector<float>> pairs_of(const std::vector<float>& numbers) {
   std::map<std::string, std::vector<float>> m;
   for (float x : numbers)
@@ -132,7 +132,7 @@ std::map<std::string, std::vector<float>> pairs_of(const std::vector<float>& num
 
 }  // namespace
 
-// A reciprocal shows the sign of a zero; a row and a column are reduced in two ways.
+// A reciprocal shows the sign of a zero. A row and a column are reduced by different code.
 TEST(Cpu, OddFloats) {
   const auto pairs =
       pairs_of({NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1, -1, 2.5f, -2.5f, 300, -300, 3e38f, -3e38f});
@@ -180,7 +180,7 @@ TEST(Cpu, OddIntegers) {
   }
 }
 
-// The algebra of extents divides towards minus infinity.
+// Index expressions divide towards minus infinity.
 TEST(Cpu, OddIndices) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 4), i = Dim::index(0, 21) - 10;
@@ -213,7 +213,8 @@ TEST(Cpu, Matmul) {
   }
 }
 
-// Signed bytes, cast to whole numbers or to f32: turned, cut, batched, with operations behind, few rows and none.
+// Products of signed bytes, cast to integers or to f32: transposed, sliced, batched, with an epilogue, with few rows
+// and with none.
 TEST(Cpu, MatmulOfBytes) {
   const auto bytes = [](int n, int from) {
     std::vector<float> v(static_cast<std::size_t>(n));
@@ -268,7 +269,7 @@ TEST(Cpu, MatmulOfBytes) {
   }
 }
 
-// Operands that do not lie as they are read: padded, narrow under a view, quantised blocks cut open.
+// Operands whose layout differs from how they are read: padded, narrow types under a view, sliced quantized blocks.
 TEST(Cpu, MatmulOfViews) {
   const std::vector<float> eighths = [] {  // exact in every storage type
     std::vector<float> v = random_floats(33 * 64, 4);
@@ -315,7 +316,7 @@ TEST(Cpu, MatmulOfViews) {
   }
 }
 
-// Whatever the bytes are: scales that are NaN or infinite, too.
+// Blocks may have any bytes, including scales that are NaN or infinite.
 TEST(Cpu, BlocksOfAnyBytes) {
   std::mt19937 random(7);
   for (const QuantInfo& q : kQuantFormats) {
@@ -323,9 +324,10 @@ TEST(Cpu, BlocksOfAnyBytes) {
     const int count = 4000 / q.bytes * 8;
     const Tensor v = prim::dequantize(g.input("blocks", {count, q.bytes}, DType::U8), q.format);
     g.output("v", v);
-    g.output("sign", prim::recip(v));  // of zeros
+    g.output("sign", prim::recip(v));  // shows the signs of zeros
     std::vector<float> bytes(static_cast<std::size_t>(count * q.bytes));
-    for (float& b : bytes) b = static_cast<float>(random() % 4 ? random() % 256 : 0x7c);  // a half of 7c.. is none
+    // a half with the upper byte 7c is not a finite number
+    for (float& b : bytes) b = static_cast<float>(random() % 4 ? random() % 256 : 0x7c);
     agree(g, {{"blocks", bytes}});
   }
 }
@@ -382,7 +384,7 @@ TEST(Cpu, StateIsUpdatedInPlace) {
   EXPECT_EQ(c.get("seen"), (std::vector<float>{6, 12, 18, 24}));
 }
 
-// GCC 12 loaded a whole vector and blended where the padding masks its ends.
+// Regression: GCC 12 loaded a whole vector and blended where padding masks its ends.
 TEST(Cpu, PaddingReadsNothingOutside) {
   for (const int width : {5, 12, 27, 60}) {
     Graph g;
@@ -390,9 +392,8 @@ TEST(Cpu, PaddingReadsNothingOutside) {
     agree(g, {{"x", random_floats(static_cast<std::size_t>(2 * width), 1)}});
   }
 }
-// A state is overwritten in place only when nothing reads its old value afterwards.
-// The index of an empty value divides by its extent, although nothing is read: as long as the rows are many, on a
-// thread that no Error may leave.
+// The index expression of an empty value divides by its extent, although no element is read. With many rows this
+// happens on a worker thread, which must not throw.
 TEST(Cpu, ExtentsOfZeroDivideNothing) {
   const Dim c = Dim::symbol("c", 0, 8);
   Graph g;
@@ -415,7 +416,7 @@ TEST(Cpu, ExtentsOfZeroDivideNothing) {
   }
 }
 
-// An extent that may be 0 must not make every offset a tower of divisions.
+// An extent that may be 0 must not add a division to every offset.
 TEST(Cpu, ExtentsThatMayBeZeroGenerateNoMoreCode) {
   std::map<std::int64_t, std::size_t> text;
   for (const std::int64_t least : {1, 0}) {
@@ -437,6 +438,7 @@ TEST(Cpu, ExtentsThatMayBeZeroGenerateNoMoreCode) {
   EXPECT_LT(text[0], text[1] + text[1] / 10);
 }
 
+// A state is overwritten in place only if nothing reads its old value afterwards.
 TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
   Graph g;
   const Tensor s = g.input("s", {4}), x = g.input("x", {2});
@@ -445,15 +447,15 @@ TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
   const Tensor total = expand_to(prim::sum_reduce(next, 0), 0, 4);
   g.output("late", prim::add(prim::mul(s, full_like(s, 10)), total));  // runs after `next`
   const Tensor t = g.input("t", {4}), twice = prim::add(t, t.flip(0));
-  g.assign(t, twice);  // element 3 needs element 0 as it was
+  g.assign(t, twice);  // element 3 needs the old value of element 0
   const Tensor u = g.input("u", {4}), more = prim::add(u, full_like(u, 1));
   g.assign(u, more);
-  g.output("before", u);  // a result as well
+  g.output("before", u);  // the old value is also a result
   const Tensor v = g.input("v", {4}), i = g.input("i", {4}, DType::I64);
   g.assign(v, prim::scatter(v, i, v, 0));  // element 0 goes to 1 while 1 goes to 2
   for (const bool compiler : {true, false}) {
     Context c(compile(g, generic() | cpu({.threads = 1, .compiler = compiler})));
-    EXPECT_THROW(c.run(), Error);  // nothing has a value yet
+    EXPECT_THROW(c.run(), Error);  // no state has a value yet
     c.set(v, {1, 2, 3, 4}).set(i, {1, 2, 3, 0});
     c.set(s, {1, 2, 3, 4}).set(x, {5, 6}).set(t, {1, 2, 3, 4}).set(u, {7, 8, 9, 10}).run();
     EXPECT_EQ(c.get("late"), (std::vector<float>{26, 36, 46, 56}));
@@ -468,7 +470,7 @@ TEST(Cpu, AStateThatIsReadLaterKeepsItsOldValue) {
   }
 }
 
-// Two states that change places, and one that is a view of another.
+// Two states that exchange values, and one that is assigned a view of another.
 TEST(Cpu, StatesAreAllReadBeforeOneIsWritten) {
   Graph g;
   const Tensor a = g.input("a", {3}), b = g.input("b", {3}), c = g.input("c", {3});
@@ -484,7 +486,7 @@ TEST(Cpu, StatesAreAllReadBeforeOneIsWritten) {
   }
 }
 
-// What the cache on disk does with an entry that is whole, damaged, or lies where others may write.
+// The disk cache handles entries that are valid, damaged, or in a folder that others may write to.
 TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   const TempDir dir;
   const std::vector<backends::cpu::Source> sources = {
@@ -512,7 +514,7 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   for (const std::string& bad : {changed, cut, std::string(), std::string(100, 'x')}) {
     spit(entry, bad);
     EXPECT_EQ(build(folder), std::pair(1, 0));
-    EXPECT_EQ(slurp(entry).size(), good.size());  // and put right
+    EXPECT_EQ(slurp(entry).size(), good.size());  // the entry was repaired
   }
   const std::vector<backends::cpu::Source> other = {{"twice", sources[0].text + "// another text\n"}};
   EXPECT_EQ(backends::cpu::jit(other, {.cache_dir = folder}).compiled, 1);
@@ -522,7 +524,7 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   ASSERT_EQ(::chmod(alias.c_str(), 0755), 0);
   EXPECT_EQ(backends::cpu::jit(sources, {.compiler = alias, .cache_dir = folder}).compiled, 1);
   ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
-  EXPECT_EQ(build(folder), std::pair(1, 0));  // anybody could have written there
+  EXPECT_EQ(build(folder), std::pair(1, 0));  // other users could have written there
   ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
   EXPECT_EQ(build(folder), std::pair(0, 1));
   std::filesystem::create_directory_symlink(folder, dir / "link");
@@ -530,7 +532,7 @@ TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
   EXPECT_EQ(build("off"), std::pair(1, 0));
 }
 
-// Options that GCC alone has are given to GCC alone, whatever the other is called through.
+// Clang is not given GCC's options, under whatever name it is called.
 TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
   const TempDir dir;
   const std::string clang = dir / "clang-99", cc = dir / "cc";
@@ -551,7 +553,7 @@ TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
 
 TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
   EXPECT_EQ(backends::cpu::find_compiler({.compiler = "none"}), "");
-  EXPECT_THROW(backends::cpu::find_compiler({.compiler = "/no/such/cc"}), Error);  // not taken for "none"
+  EXPECT_THROW(backends::cpu::find_compiler({.compiler = "/no/such/cc"}), Error);  // an Error, unlike "none"
   Graph g;
   g.output("y", prim::exp2(g.input("x", {2})));
   const Compiled done = transform(g, cpu({.threads = 1, .jit = {.compiler = "none"}}));
@@ -565,7 +567,7 @@ TEST(Cpu, ThreadsAreCounted) {
             "cpu: -3 threads: there is at least 1, and 0 is one for each core");
 }
 
-// Longer than a kernel may be: cut, and right. (Once this never finished compiling.)
+// A chain longer than a kernel may be is split and gives right results. (Regression: this never finished compiling.)
 TEST(Cpu, LongChainsAreCut) {
   Graph g;
   const Tensor x = g.input("x", {4, 8}), w = g.input("w", {8, 4});
@@ -580,8 +582,8 @@ TEST(Cpu, LongChainsAreCut) {
   agree(g, {{"x", random_floats(32, 1)}, {"w", random_floats(32, 2)}});
 }
 
-// A stack of row operations over rows of changing length: what is too expensive to inline ends the
-// exploring, and a layer is a few kernels, not one for each operation.
+// A stack of row operations over rows of changing length. Fusion stops at values that are too expensive to inline, and
+// a layer is a few kernels, not one for each operation.
 TEST(Cpu, DeepStacksOfRowOperations) {
   Graph g;
   Tensor t = g.input("x", {64});
@@ -598,8 +600,8 @@ TEST(Cpu, DeepStacksOfRowOperations) {
   agree(g, {{"x", random_floats(64, 3)}});
 }
 
-// Where padding is read, an index may stand for an element of the next row; what is read is still told without
-// dividing.
+// In the padding, an index may denote an element of the next row. Reads of the padded value are still decided without
+// division.
 TEST(Cpu, BordersAroundBordersNeedNoDivisions) {
   Graph g;
   Tensor t = prim::mul(g.input("x", {2, 13, 14}), g.input("s", {2, 13, 14}));
@@ -615,8 +617,8 @@ TEST(Cpu, BordersAroundBordersNeedNoDivisions) {
   EXPECT_EQ(text.find(" / "), text.npos) << text;
 }
 
-// An expression that stands in two loops of a kernel, in one beside other uses of its product and in one alone: were it
-// rounded differently there, a row's largest element would equal none of the row.
+// The same expression occurs in two loops of a kernel, once with other uses of its product and once alone. If it were
+// rounded differently, a row's largest element would equal no element of the row.
 TEST(Cpu, AnExpressionHasTheSameBitsInEveryLoop) {
   constexpr std::int64_t rows = 40000, columns = 6;
   Graph g;
@@ -635,7 +637,7 @@ TEST(Cpu, AnExpressionHasTheSameBitsInEveryLoop) {
   }
 }
 
-// Sums of products are fused, elementwise and in reductions, and only where the product is not what is stored.
+// Sums of products are fused (FMA), elementwise and in reductions, unless the product itself is stored.
 TEST(Cpu, SumsOfProductsAreFused) {
   const auto source = [](const std::function<Tensor(Tensor, Tensor)>& f) {
     Graph g;
@@ -655,7 +657,8 @@ TEST(Cpu, SumsOfProductsAreFused) {
   EXPECT_FALSE(fused([](Tensor x, Tensor y) { return (x + y) * y; }));
 }
 
-// Rows of an embedding's gradient: whole rows added or copied at once, in columns that several threads share.
+// Scatters rows, as an embedding's gradient does: whole rows are added or copied, and several threads share the
+// columns.
 TEST(Cpu, ScatteredRows) {
   constexpr std::int64_t rows = 9, width = 200, count = 60;
   for (const DType type : {DType::F32, DType::F64}) {

@@ -29,7 +29,7 @@ namespace {
 
 Tensor parameter(Graph& g, const std::string& name, const Shape& s) { return g.parameter(name, s, DType::F32); }
 
-// Kernels whose names begin so, as `cpu` makes them of the graph.
+// Counts the kernels that `cpu` makes of the graph with names that start with `begin`.
 int count(const Graph& g, const std::string& begin, const CpuOptions& o = {.threads = 1}) {
   const Graph made = transform(g, generic() | cpu(o)).graph;
   int n = 0;
@@ -48,7 +48,7 @@ void expect_close(const Value& want, const Value& got, const std::string& what) 
   }
 }
 
-// As a user compiles it, by compiled and by interpreted loops.
+// Compares the graph, as a user compiles it and with interpreted loops, with the reference interpreter.
 void agree(const Graph& g, const Inputs& in, const Bindings& env = {}) {
   const Results want = interpret(g, in, env, Rounding::Wide, true);
   Results first;
@@ -66,7 +66,7 @@ void agree(const Graph& g, const Inputs& in, const Bindings& env = {}) {
   }
 }
 
-// The kernel alone, on operands with nothing beside them and scratch that holds no numbers.
+// Runs one kernel on guarded operands, with scratch that is filled with NaN.
 Value run(const HostKernel& k, const std::vector<const Value*>& in, const std::vector<std::int64_t>& shape,
           Parallel& pool) {
   std::list<test::Guarded> memory;
@@ -90,9 +90,9 @@ Value run(const HostKernel& k, const std::vector<const Value*>& in, const std::v
 
 struct Case {
   int batch, channels, height, width;
-  int down, across;  // of the filter
+  int down, across;  // extents of the filter
   ConvOptions o = {};
-  int filters = 1;  // of a channel
+  int filters = 1;  // per channel
 };
 std::string str(const Case& c, const Graph& g) { return str_cat(c.channels, " channels\n", g.str()); }
 
@@ -114,7 +114,7 @@ std::optional<ConvPlan> only_convolution(const Graph& g, bool last) {
   return std::nullopt;
 }
 
-// One and two threads on one instruction set.
+// Checks that one and two threads give the same bits and the right result.
 void every_thread(const Value& want, const std::function<Value(const std::shared_ptr<Parallel>&)>& run_with,
                   const std::string& what) {
   const Value one = run_with(threads(1)), two = run_with(threads(2));
@@ -126,7 +126,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
   const Graph g = make(s, false);
   const Inputs in = given ? *given : random_values(g, 5);
   const auto c = only_convolution(g, false);
-  if (!c && s.down == 1 && s.o.padding[1] == 0) return;  // a product of a matrix whose rows overlap
+  if (!c && s.down == 1 && s.o.padding[1] == 0) return;  // lowered to a matrix product with overlapping rows
   ASSERT_TRUE(c && depthwise_shape(*c)) << str(s, g);
   const Value want = interpret(g, in, {}, Rounding::Wide, true).outputs.at("y");
   for (const Isa isa : isas())
@@ -216,15 +216,15 @@ TEST(Depthwise, RandomShapes) {
 
 TEST(Depthwise, EdgesOfItsSizes) {
   both({1, 3, 120, 121, 3, 3, {.padding = {1}}});                // several bands of a plane
-  both({1, 2, 40, 300, 5, 5, {.stride = {2}, .padding = {2}}});  // phases, and bands
+  both({1, 2, 40, 300, 5, 5, {.stride = {2}, .padding = {2}}});  // strided phases, and bands
   both({1, 40, 7, 7, 3, 3, {.padding = {1}}});                   // several planes at a time
   both({2, 130, 3, 4, 3, 3, {.padding = {1}}});                  // several panels of channels
-  both({1, 2, 1, 50, 1, 9, {.padding = {0, 4}}});                // 1-D in two dimensions
+  both({1, 2, 1, 50, 1, 9, {.padding = {0, 4}}});                // 1-D as 2-D
   both({1, 2, 50, 1, 9, 1, {.padding = {4, 0}}});
   both({1, 4, 3, 3, 3, 3, {.padding = {4}}});         // windows that lie outside entirely
   both({1, 3, 20, 20, 17, 13, {.padding = {8, 6}}});  // a large filter
   both({1, 3, 9, 60, 3, 3, {.padding = {1, 20}, .dilation = {1, 20}}});
-  pixels_side_by_side({2, 3, 9, 11, 3, 3, {.padding = {1}}, 4});  // filters of one channel
+  pixels_side_by_side({2, 3, 9, 11, 3, 3, {.padding = {1}}, 4});  // several filters per channel
 }
 
 TEST(Depthwise, NumbersThatAreNone) {
@@ -238,7 +238,7 @@ TEST(Depthwise, NumbersThatAreNone) {
       }
 }
 
-// What is too large for it goes another way, and is right.
+// Shapes that are too large for the kernel use another algorithm and are right.
 TEST(Depthwise, HugeDilationAndManyFilters) {
   const auto net = [](int channels, int filters, int size, int dilation) {
     Graph g;
@@ -264,7 +264,7 @@ TEST(Depthwise, EmptyAndSymbolic) {
   const ConvOptions o{.padding = {1}, .groups = 6};
   const Tensor w = parameter(g, "w", {6, 1, 3, 3});
   g.output("batch", relu(conv(g.input("x", {b, 6, 8, 9}), w, o)));
-  g.output("image", relu(conv(g.input("z", {2, 6, n, n}), w, o)));  // not known: another way
+  g.output("image", relu(conv(g.input("z", {2, 6, n, n}), w, o)));  // a symbolic image size uses another algorithm
   EXPECT_EQ(count(g, "conv_depthwise"), 1);
   for (const int batch : {0, 1, 5}) {
     const Bindings env{{"b", batch}, {"n", 4 + batch}};
@@ -272,7 +272,7 @@ TEST(Depthwise, EmptyAndSymbolic) {
   }
 }
 
-// A block of MobileNetV2: its layout, its epilogues; with the channels where the user has them and last.
+// A block of MobileNetV2: its layout and its epilogues, with channels first and channels last.
 TEST(Depthwise, InANet) {
   for (const bool grouped : {false, true})
     for (const Precision precision : {Precision::Highest, Precision::Medium}) {
@@ -287,14 +287,14 @@ TEST(Depthwise, InANet) {
       Tensor x = g.input("x", {Dim::symbol("b", 1, 3), 3, 31, 34});
       x = relu6(block(x, 3, 16, 3, 2, 1));
       for (const int stride : {1, 2}) {
-        Tensor y = relu6(block(x, 16, 96, 1, 1, grouped ? 2 : 1));  // groups keep a net as it is
+        Tensor y = relu6(block(x, 16, 96, 1, 1, grouped ? 2 : 1));  // a grouped convolution keeps the net's layout
         y = hardswish(block(y, 96, 96, 3, stride, 96));
         y = block(y, 96, 16, 1, 1, 1);
         x = stride == 1 ? x + y : y;
       }
       g.output("y", mean(x, {2, 3}));
       const CpuOptions o{.threads = 1, .precision = precision};
-      const bool tiles = bf16_is_fast(detect_isa()) && !bf16_dots_are_fast(detect_isa());  // want pixels last
+      const bool tiles = bf16_is_fast(detect_isa()) && !bf16_dots_are_fast(detect_isa());  // AMX keeps pixels last
       const bool last = !grouped && !(precision == Precision::Medium && tiles);
       EXPECT_EQ(count(g, "conv_depthwise_nhwc+", o), last ? 2 : 0);
       EXPECT_EQ(count(g, "conv_depthwise+", o), last ? 0 : 2);

@@ -21,16 +21,16 @@ namespace {
 std::atomic<Fault> fault{Fault::None};
 std::atomic<long> nth{0}, seen{0};
 
-// Is this the call, or the step of one, that was meant?
+// Counts a call that can suffer `f`, and returns true if it is the armed one.
 bool hit(Fault f) { return fault == f && ++seen == nth; }
 
-// What a call may suffer besides being killed and EIO.
+// The faults that a call may suffer besides SIGKILL and EIO.
 struct Suffers {
   bool interrupted = false, no_space = false;
-  int resources = 0;  // the errno, or 0
+  int resources = 0;  // the errno of Fault::Resources, or 0
 };
 
-// Zero, or the errno that the call is to fail with.
+// Returns zero, or the errno with which the call is to fail.
 int error(const Suffers& s) {
   if (hit(Fault::Killed)) ::raise(SIGKILL);
   if (s.interrupted && hit(Fault::Interrupted)) return EINTR;
@@ -109,7 +109,7 @@ REAL(ssize_t, read, int fd, void* to, std::size_t size) {
   return guarded({.interrupted = true}, [&] { return __real_read(fd, to, size); });
 }
 REAL(ssize_t, pread, int fd, void* to, std::size_t size, off_t at) {
-  if (size > 1 && hit(Fault::Short)) size = 3;  // whatever there is to read is more
+  if (size > 1 && hit(Fault::Short)) size = 3;  // less than any read of the library
   return guarded({.interrupted = true}, [&] { return __real_pread(fd, to, size, at); });
 }
 REAL(ssize_t, write, int fd, const void* from, std::size_t size) {
@@ -124,7 +124,7 @@ REAL(ssize_t, pwrite, int fd, const void* from, std::size_t size, off_t at) {
   }
   return guarded({.interrupted = true, .no_space = true}, [&] { return __real_pwrite(fd, from, size, at); });
 }
-// Linux closes whatever it reports.
+// close() releases the descriptor even if it reports an error, as Linux does.
 REAL(int, close, int fd) {
   const int e = error({.interrupted = true, .no_space = true});
   const int result = __real_close(fd);

@@ -1,5 +1,5 @@
-// System calls that fail on purpose, in turn. The linker sends those that the library's own objects make through here
-// (--wrap, CMakeLists.txt); until something is armed they only pass.
+// System calls that fail on purpose. The linker redirects the calls of the library's own objects to these wrappers
+// (--wrap, CMakeLists.txt). Until a fault is armed they only pass calls on.
 #pragma once
 
 #include <initializer_list>
@@ -8,20 +8,20 @@ namespace failing {
 
 enum class Fault {
   None,
-  Interrupted,  // EINTR, by whatever may wait
-  NoSpace,      // ENOSPC, by whatever makes or lengthens a file
-  InputOutput,  // EIO, by all of them
+  Interrupted,  // EINTR, from calls that may wait
+  NoSpace,      // ENOSPC, from calls that create or extend a file
+  InputOutput,  // EIO, from all calls
   Resources,    // no descriptors, memory or processes left
-  Short,        // half of what was to be read or written
-  Killed        // SIGKILL before, in the middle of (what writes), or after a call
+  Short,        // reads or writes half of the bytes
+  Killed        // SIGKILL before a call, after it, or in the middle of a write
 };
 inline constexpr std::initializer_list<Fault> kErrors = {Fault::Interrupted, Fault::NoSpace, Fault::InputOutput,
                                                          Fault::Resources, Fault::Short};
 const char* name(Fault f);
 
-// The n-th call from now on that this fault can befall suffers it, and no other. n = 0: none of them.
+// Arms the fault for the n-th call, from now on, that can suffer it. With n = 0 no call fails; calls are counted.
 void arm(Fault f, long n);
-// How many such calls there were since then.
+// Disarms the fault and returns how many such calls there were since arm().
 long disarm();
 
 }  // namespace failing

@@ -19,7 +19,7 @@ using failing::Fault;
 
 namespace {
 
-// Gives out what the C compiler made of times(2) before: a real process, and quick.
+// A compiler script that copies the precompiled object of times(2): a real process, but fast.
 struct QuickCompiler {
   TempDir dir;
   std::string path;
@@ -33,10 +33,11 @@ struct QuickCompiler {
   }
 };
 
-// A signal, or a call that does less than it was asked for, is nothing to complain about.
+// Returns true for faults that must not become an Error: an interrupted call, or a short read or write.
 bool harmless(Fault f) { return f == Fault::Interrupted || f == Fault::Short; }
 
-// Every entry is whole: an object that a cache opened anew finds. And nothing else lies there.
+// Checks that every entry is complete (a newly opened cache finds it and its object is right) and that the folder has
+// no other file.
 using Right = std::function<bool(const std::string& name, const std::string& object)>;
 void expect_whole(const std::string& folder, const Right& right) {
   if (!std::filesystem::exists(folder)) return;
@@ -48,7 +49,7 @@ void expect_whole(const std::string& folder, const Right& right) {
   }
 }
 
-// Objects whose content follows from their names, of many sizes.
+// Returns an object with content that depends only on its name. Sizes vary.
 std::string object_named(const std::string& name) {
   const std::size_t seed = std::stoul(name.substr(0, 8), nullptr, 16);
   std::string s(1 + seed % 100000, 0);
@@ -56,8 +57,8 @@ std::string object_named(const std::string& name) {
   return s;
 }
 
-// One visit to the cache by a process that will be killed in it: three objects are kept and one is used, in a folder
-// that is full. `visit` decides which.
+// One session of a process that may be killed in it: it uses one object and stores three in a full cache. `visit`
+// selects the objects.
 void visit_cache(const JitOptions& o, int visit) {
   const ObjectCache cache({o.cache_dir, o.cache_size});
   const auto name = [&](int k) { return cache.name({"object", std::to_string(k % 40)}, ".so"); };
@@ -83,13 +84,13 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
   const TempDir dir;
   const backends::cpu::Source s = times(2);
   const auto build = [&](const JitOptions& o) { EXPECT_EQ(called(backends::cpu::jit({&s, 1}, o), 5), 10); };
-  build({.compiler = cc.path, .cache_dir = dir / "first"});  // what is asked for once a process
+  build({.compiler = cc.path, .cache_dir = dir / "first"});  // performs what happens once per process
   const std::string good = slurp(files_in(dir / "first").at(0));
   const std::size_t descriptors = open_descriptors();
   for (const Fault f : failing::kErrors)
-    for (const bool kept : {false, true}) {  // compiled, or taken from the cache
+    for (const bool kept : {false, true}) {  // compiled, or loaded from the cache
       long errors = 0, n = 0;
-      for (bool failed = true; failed;) {  // until there is no n-th call
+      for (bool failed = true; failed;) {  // until no n-th call is left
         ++n;
         SCOPED_TRACE(str_cat(failing::name(f), " at call ", n, kept ? ", kept" : ", new"));
         const JitOptions o{.compiler = cc.path, .cache_dir = dir / str_cat(failing::name(f), kept, n)};
@@ -104,7 +105,7 @@ TEST(FailingCalls, OfTheCompilerAndItsCache) {
         expect_whole(o.cache_dir, [&](const std::string&, const std::string& object) {
           return object == good.substr(0, good.size() - cache::Sha256::kDigits);
         });
-        build(o);  // whatever happened before
+        build(o);  // succeeds after any earlier fault
         EXPECT_EQ(open_descriptors(), descriptors);
         std::filesystem::remove_all(o.cache_dir);
         if (HasFailure()) return;
@@ -155,8 +156,8 @@ TEST(FailingCalls, OfTheFileLoader) {
 TEST(Killed, WhileWritingTheCache) {
   NEEDS_A_CACHE();
   const TempDir dir;
-  const JitOptions o{.cache_dir = dir / "cache", .cache_size = 1 << 20};  // some twenty of the forty
-  for (int k = 0; k < 60; ++k) visit_cache(o, k);                         // it is full
+  const JitOptions o{.cache_dir = dir / "cache", .cache_size = 1 << 20};  // holds about twenty of the forty objects
+  for (int k = 0; k < 60; ++k) visit_cache(o, k);                         // fills the cache
   failing::arm(Fault::Killed, 0);
   visit_cache(o, 61);
   const long steps = failing::disarm();
@@ -164,7 +165,7 @@ TEST(Killed, WhileWritingTheCache) {
   int killed = 0, left_temporary = 0;
   long largest = 0;
   for (int round = 0; killed < kills(); ++round) {
-    const long step = 1 + round * 7919L % steps;  // all of them in turn, far from each other
+    const long step = 1 + round * 7919L % steps;  // visits all steps, in large strides
     const int status = in_child([&] {
       failing::arm(Fault::Killed, step);
       visit_cache(o, round);
@@ -182,12 +183,12 @@ TEST(Killed, WhileWritingTheCache) {
     ASSERT_FALSE(HasFailure()) << "killed at step " << step << " of " << steps;
   }
   EXPECT_LE(largest, 1 << 20);
-  EXPECT_GT(left_temporary, 0);  // there was something to clean
+  EXPECT_GT(left_temporary, 0);  // temporary files were left to clean
   std::printf("%d processes killed at %ld different steps; %d temporary files were left and removed\n", killed, steps,
               left_temporary);
 }
 
-// The whole way, at every step: the next process compiles, or takes what is whole from the cache.
+// A process is killed at each step of compiling. The next process compiles, or loads a complete object from the cache.
 TEST(Killed, WhileCompiling) {
   NEEDS_A_CACHE();
   const QuickCompiler cc;

@@ -36,7 +36,7 @@ struct Case {
   i64 filter = 3;
 };
 
-// Two convolutions and the gradients of both filters. `last`: the image has its channels side by side.
+// Two convolutions and the gradients of both filters. If `last` is true, the image has channels last.
 Graph network(const Case& c, bool last) {
   Graph g;
   const auto weight = [&](const char* name, Shape s) { return g.parameter(name, s, DType::F32); };
@@ -60,7 +60,7 @@ void expect_fused(const Case& c, int least) {
   }
 }
 
-// One kernel, with all its numbers: strides, dilation and padding of both axes, image first or last.
+// One kernel with all its parameters: strides, dilation and padding of both axes, image first or last.
 struct Kernel1 {
   i64 images = 2, height = 6, width = 7, in = 5, out = 9, taps = 3, stride = 1, dilation = 1, padding = 1;
   bool image_in_rows = true;
@@ -170,20 +170,20 @@ TEST(FilterGradient, EveryInstructionSetAndOddSizes) {
   }
 }
 
-// What a tap reads from the padding is 0, and 0 times what is not finite is NaN.
+// A tap that reads padding reads 0, and 0 times a number that is not finite is NaN.
 TEST(FilterGradient, CotangentsThatAreNotFinite) {
   for (const bool rows : {true, false})
     for (const float odd : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
       expect_sums({.image_in_rows = rows}, odd);
 }
 
-// Windows of the image are not written out: a step's memory shows it.
+// Windows of the image are not materialized, as the memory of a step shows.
 TEST(FilterGradient, NeedsNoMemoryForWindows) {
   Graph g;
   const Tensor x = g.input("x", {4, 16, 32, 32}), dy = g.input("dy", {4, 16, 32, 32});
   const Tensor w = g.parameter("w", {16, 16, 3, 3}, DType::F32);
   g.output("dw", vjp({conv(x, w, {.padding = {1}})}, {w}, {dy})[0]);
   const i64 image = 4 * 16 * 32 * 32 * 4;
-  // it has both once more; their windows would be nine times as much
+  // copies of both images fit; their windows would be nine times as large
   EXPECT_LT(compile(g, generic() | cpu({.threads = 1})).plan().arena_bytes, 4 * image);
 }

@@ -23,11 +23,11 @@ using namespace lc::backends::cpu;
 
 namespace {
 
-// A weight [n, k] in a storage type, and its values.
+// A weight [n, k] in a storage type, and its values in f64.
 struct Weight {
   std::vector<std::byte> bytes;
   std::vector<double> values;
-  std::int64_t row;  // stride of a row as Gemm wants it
+  std::int64_t row;  // Gemm's stride between rows
 };
 Weight make_weight(WeightType t, std::int64_t n, std::int64_t k, std::mt19937& random) {
   std::normal_distribution<double> normal;
@@ -69,13 +69,13 @@ std::vector<std::byte> pack(WeightType t, const std::vector<std::byte>& blocks, 
   return to;
 }
 
-// The caches and streams of another machine for every number of workers: neither may change a bit.
+// Returns other caches and streams for each number of workers; neither may change a bit.
 Blocking blocking(int workers) {
   if (workers == 2) return Blocking(Machine{.l1 = 8 << 10, .l2 = 64 << 10, .streams = 4});
   return Blocking(workers == 3 ? Machine{.l1 = 128 << 10, .l2 = 8 << 20} : Machine{});
 }
 
-// No byte behind what gemm_scratch_bytes says can be written.
+// Runs the product with scratch of exactly gemm_scratch_bytes(), guarded at its end.
 void run(const Gemm& g, const GemmBatch& batch, Parallel& parallel, Isa isa) {
   test::Guarded scratch(gemm_scratch_bytes(g, parallel.workers()), test::Against::Back);
   gemm(g, batch, parallel, scratch.data(), isa);
@@ -143,9 +143,9 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
   EXPECT_GT(checked, 1000);
 }
 
-// Every arithmetic under the blocked loop: packed or not, for any thread count the same bits, and as close to the
-// product as its rounding of the operands lets it be. (What each computes exactly is microkernel_test's business.) With
-// two workers caches are so small that each packs the rows of its tasks itself.
+// Every arithmetic in the blocked loop: packed or not, any number of threads gives the same bits, and the error is
+// within the rounding of the operands. (microkernel_test checks what each microkernel computes exactly.) With two
+// workers the caches are so small that each worker packs the rows of its own tasks.
 TEST(Gemm, EveryUnitEveryTypeItTakes) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -202,7 +202,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
             for (int l = 0; l < k; ++l) {
               const double x = static_cast<double>(a[static_cast<std::size_t>(i * k + l)]);
               const double y = w.values[static_cast<std::size_t>(j * k + l)];
-              // half a step of 8 bits is relative to the largest of its neighbours: 4 is more than any
+              // the error of half an int8 step is relative to the largest value of its block; no value exceeds 4
               want += x * y, size += (int8 ? 4 : std::abs(x)) * std::abs(y);
             }
             ASSERT_NEAR(c[0][static_cast<std::size_t>(i * n + j)], want, (4e-7 + rounding) * size + 1e-30)
@@ -213,7 +213,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
   EXPECT_GT(checked, 10000);
 }
 
-// Rows for several blocks of A, columns for several panels of B, a depth for several calls of `tile`.
+// There are several blocks of A, several panels of B, and the depth takes several calls of `tile`.
 TEST(Gemm, LargerThanEveryBlock) {
   constexpr std::int64_t kM = 2050, kN = 1090, kK = 1100;
   std::mt19937 random(8);
@@ -260,9 +260,9 @@ TEST(Gemm, LargerThanEveryBlock) {
   }
 }
 
-// Packed weights are read as they are, or unpacked by every task for itself; others are made panels of first. All give
-// the same bits where there are several blocks of A, several parts of its rows, several calls of `tile` and the end of
-// one.
+// Packed weights are read in place, or each task repacks them for itself; other weights are first packed to panels.
+// Both give the same bits with several blocks of A, several parts of its rows, several calls of `tile` and a last block
+// that is not full.
 TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
   constexpr std::int64_t kM = 2700, kN = 260, kK = 1280;
   std::mt19937 random(10);
@@ -274,7 +274,7 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
     for (const WeightType t : {WeightType::F16, WeightType::BF16, WeightType::Q8_0, WeightType::Q4_0, WeightType::Q4_K,
                                WeightType::Q5_K, WeightType::Q6_K}) {
       const std::string_view unit = u->name;
-      if (unit.ends_with("_emulated") || unit.ends_with("generic") || u->exact()) continue;  // take minutes
+      if (unit.ends_with("_emulated") || unit.ends_with("generic") || u->exact()) continue;  // takes minutes
       if (block_format(t) ? int8_format(t).arithmetic != u->arithmetic : u->arithmetic != Arithmetic::Bf16) continue;
       const Weight w = make_weight(t, kN, kK, random);
       const std::vector<std::byte> packed = pack(t, w.bytes, kN, kK, *one_thread());
@@ -294,9 +294,8 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
   EXPECT_TRUE(checked > 0 || detect_isa() == Isa::Generic);
 }
 
-// A number of C is of its row of A and its column of B, and of nothing else: not of the workers, the caches, the
-// strip that its row is packed in, nor of what lies beside it. Some rows and columns have numbers that splits cannot
-// take apart.
+// An element of C depends only on its row of A and its column of B: not on the workers, the caches, the strip in which
+// its row is packed, or its neighbours. Some rows and columns have numbers that splits cannot represent.
 TEST(Gemm, NeighboursDoNotCount) {
   using Size = std::array<std::int64_t, 3>;
   std::mt19937 random(12);
@@ -314,7 +313,7 @@ TEST(Gemm, NeighboursDoNotCount) {
         const bool plain = t == WeightType::F32 && way <= Arithmetic::Split3;
         if ((u && u->exact()) || !(int8 || plain) || (q && k % q->elements)) continue;
         const std::string_view unit = u ? u->name : "f32";
-        if (m * n * k > 3 << 20 && (unit.ends_with("_emulated") || unit.ends_with("generic"))) continue;  // slow
+        if (m * n * k > 3 << 20 && (unit.ends_with("_emulated") || unit.ends_with("generic"))) continue;  // too slow
         Weight w = make_weight(t, n, k, random);
         std::vector<float> a(static_cast<std::size_t>(m * k));
         for (std::int64_t i = 0; i < m * k; ++i) {
@@ -332,7 +331,7 @@ TEST(Gemm, NeighboursDoNotCount) {
                       j % 13 == 0   ? 1e-25
                       : j % 13 == 1 ? 1e12
                                     : NAN);
-        // Rows from `row` on and columns from `column` on, as a product of their own.
+        // Multiplies the rows from `row` on and the columns from `column` on, as a product of its own.
         const auto part = [&](std::int64_t row, std::int64_t rows, std::int64_t column, int workers) {
           const std::int64_t columns = n - column;
           std::vector<float> c(static_cast<std::size_t>(rows * columns), NAN);
@@ -362,8 +361,8 @@ TEST(Gemm, NeighboursDoNotCount) {
   EXPECT_GT(checked, 100);
 }
 
-// Products of bytes are whole numbers: the same from every unit, however B lies, however many workers; in f32 if
-// wanted.
+// Products of bytes are integers: every microkernel, layout of B and number of workers gives the same, and optionally
+// converts them to f32.
 TEST(Gemm, BytesAreExact) {
   using test::Against, test::Guarded;
   std::mt19937 random(9);
@@ -377,13 +376,13 @@ TEST(Gemm, BytesAreExact) {
       Guarded a(size(m * k), Against::Back), b(size(n * k), Against::Back);
       for (Guarded* v : {&a, &b})
         for (std::size_t i = 0; i < (v == &a ? size(m * k) : size(n * k)); ++i)
-          v->data()[i] = static_cast<std::byte>(i < 40 ? 0x80 : random());  // many of -128
+          v->data()[i] = static_cast<std::byte>(i < 40 ? 0x80 : random());  // many elements are -128
       const auto at = [](const std::byte* p, std::int64_t i) {
         return static_cast<int>(static_cast<std::int8_t>(p[i]));
       };
       const std::vector<std::byte> packed =
           pack(WeightType::I8, std::vector<std::byte>(b.data(), b.data() + n * k), n, k, *one_thread());
-      for (int way = 0; way < 8; ++way) {  // packed, in f32, turned
+      for (int way = 0; way < 8; ++way) {  // bits: packed, f32 result, transposed
         const bool ready = way & 1, turned = way & 4;
         if (ready && turned) continue;
         Guarded c(size(m * n) * 4, Against::Back);
@@ -410,8 +409,8 @@ TEST(Gemm, BytesAreExact) {
   EXPECT_GT(checked, 10000);
 }
 
-// Up to four rows go another way in int8 (Microkernel::gemv), to the bits they would have among more. No buffer is
-// left.
+// In int8, up to four rows use Microkernel::gemv, which gives the bits they have among more rows. All buffers are
+// guarded.
 TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   using test::Against, test::Guarded;
   constexpr std::int64_t kMany = 7;
@@ -445,7 +444,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
         };
         std::vector<float> a(static_cast<std::size_t>(kMany * k));
         for (float& x : a) x = normal(random);
-        std::fill_n(a.begin() + k, k, 1.0f);  // every code 127
+        std::fill_n(a.begin() + k, k, 1.0f);  // every quantized value is 127
         a[static_cast<std::size_t>(2 * k + k / 2)] = NAN;
         std::fill_n(a.begin() + 3 * k, k / 2, -0.0f);
         const std::vector<float> want = product(kMany, a.data(), *one, Against::Back);
@@ -468,8 +467,8 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
   EXPECT_GT(nans, 100);
 }
 
-// Sums over many k are sums of sums, beside C in scratch: no buffer is left, threads have no part in it, and the error
-// is that of a tile's.
+// A sum over a long k is a sum of partial sums, which are stored in scratch: buffers are guarded, threads do not change
+// bits, and the error is that of one tile's sum.
 TEST(Gemm, LongSums) {
   using test::Against, test::Guarded;
   constexpr std::int64_t k = 40'000;
@@ -495,20 +494,21 @@ TEST(Gemm, LongSums) {
     }
 }
 
-// Scratch of a large product is one panel and one block of rows, however many workers share them; of many rows and few
-// columns, a block of rows for each.
+// The scratch of a large product is one panel and one block of rows, however many workers share them. With many rows
+// and few columns, each worker has a block of rows.
 TEST(Gemm, ScratchDoesNotGrowWithWorkers) {
   const Gemm large{.m = 512, .n = 4096, .k = 4096}, small{.m = 64, .n = 64, .k = 64};
   EXPECT_EQ(gemm_scratch_bytes(large, 16), gemm_scratch_bytes(large, 1));
   EXPECT_LE(gemm_scratch_bytes(large, 16), (1024u * 4096 * 4) + (5u << 20));
-  EXPECT_EQ(gemm_scratch_bytes(small, 16), 16 * gemm_scratch_bytes(small, 1));  // a batch of them: one for each
+  // a batch of small products: one panel per worker
+  EXPECT_EQ(gemm_scratch_bytes(small, 16), 16 * gemm_scratch_bytes(small, 1));
   const Gemm tall{.m = 100'000, .n = 512, .k = 40'000};
   const auto rows = static_cast<std::size_t>(Blocking().rows(512) / 16 * 16);
   EXPECT_GE(gemm_scratch_bytes(tall, 100), (512u * 40'000 + 100 * rows * 512) * 4);
 }
 
-// B with neighbours along N (a plain product), A transposed, and batches.
-// A depth that is known late: 13 strips of 5761 fill what 12 of 5770 do not.
+// The depth is symbolic, so the scratch of the largest depth must suffice for each smaller one: 13 strips of 5761 need
+// more than 12 of 5770.
 TEST(Gemm, ScratchIsEnoughForEverySmallerDepth) {
   for (const std::int64_t n : {1, 1024}) {
     std::size_t before = 0;
@@ -520,6 +520,7 @@ TEST(Gemm, ScratchIsEnoughForEverySmallerDepth) {
   }
 }
 
+// B with contiguous columns (a plain product), a transposed A, and batches.
 TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
@@ -527,7 +528,7 @@ TEST(Gemm, StridesAndBatches) {
   for (const auto& [m, n, k, count] :
        {std::array{1, 300, 20, 3}, std::array{3, 300, 20, 2}, std::array{7, 40, 33, 5}, std::array{30, 65, 70, 2},
         std::array{4, 8, 0, 2},
-        std::array{130, 130, 256, 2}}) {  // the last is shared out product by product, the others whole
+        std::array{130, 130, 256, 2}}) {  // the last is divided within each product, the others product by product
     std::vector<float> a(static_cast<std::size_t>(count * m * k) + 1), b(static_cast<std::size_t>(count * n * k) + 1),
         c(static_cast<std::size_t>(count * m * n));
     for (float& x : a) x = normal(random);
@@ -563,8 +564,8 @@ TEST(Gemm, StridesAndBatches) {
   }
 }
 
-// A as its transpose lies in memory, packed strip beside strip: the bits it has when its rows are neighbours, also
-// where sixteen workers of small caches pack what they multiply.
+// A is stored transposed and packed strip by strip. The result has the bits of a row-major A, also if sixteen workers
+// with small caches pack their own rows.
 TEST(Gemm, TransposedHasTheBitsOfPlain) {
   using test::Against, test::Guarded;
   std::mt19937 random(4);
@@ -597,7 +598,7 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
     }
 }
 
-// Rows of B that overlap, as windows of a signal do: neighbours lie one element apart in every type, not in f32 alone.
+// Rows of B overlap, as windows of a signal do: adjacent rows are one element apart, in every type.
 TEST(Gemm, RowsOfBThatOverlap) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

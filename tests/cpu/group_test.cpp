@@ -32,14 +32,14 @@ struct Weights {
   Precision precision;
 };
 
-// Bytes of a parameter: numbers, or blocks whose scales (halves, wherever they stand) are small numbers.
+// Returns the bytes of a parameter: random numbers, or quantized blocks with small scales (f16, at any position).
 std::vector<std::byte> content(const Node& n, bool blocks, unsigned seed) {
   std::size_t count = 1;
   for (const Dim& d : n.shape) count *= static_cast<std::size_t>(*d.constant());
   std::vector<std::byte> bytes(count * size_of(n.dtype));
   const std::vector<float> v = normals(count, seed);
   for (std::size_t k = 0; k < count; ++k) {
-    if (blocks) bytes[k] = static_cast<std::byte>((k * 37 + seed) % 41);  // any half of such bytes is finite
+    if (blocks) bytes[k] = static_cast<std::byte>((k * 37 + seed) % 41);  // any two of these bytes are a finite half
     else store_f64(bytes.data(), n.dtype, k, static_cast<double>(v[k]));
   }
   return bytes;
@@ -53,7 +53,7 @@ struct Ran {
   std::size_t kernels = 0;
 };
 
-// The graph with the given outputs, or all of them.
+// Runs the graph with the output `only`, or with all outputs if it is empty.
 Ran run(const Build& build, const Weights& kind, std::int64_t seq, int threads, const std::string& only = "") {
   Graph g;
   for (const auto& [name, t] : build(g, kind))
@@ -94,7 +94,7 @@ void same_bits(const std::vector<float>& have, const std::vector<float>& want, c
   EXPECT_EQ(std::memcmp(have.data(), want.data(), have.size() * 4), 0) << what;
 }
 
-// For all kinds of weights, numbers of rows and threads.
+// Calls `see` for all kinds of weights, numbers of rows and threads.
 void each(const std::function<void(const Weights&, std::int64_t m, int threads, const std::string& what)>& see) {
   for (const Weights& kind : {Weights{DType::F32, {}, Precision::Highest}, Weights{DType::F32, {}, Precision::Medium},
                               Weights{DType::BF16, {}, Precision::Highest}, Weights{DType::BF16, {}, Precision::Medium},
@@ -106,7 +106,7 @@ void each(const std::function<void(const Weights&, std::int64_t m, int threads, 
         see(kind, m, threads, str_cat("m ", m, ", threads ", threads, ", ", lc::name(kind.dtype)));
 }
 
-// Alone each product is a kernel of its own: the same bits are wanted from all of them together.
+// Checks that all products of one kernel have the bits that each has as a kernel of its own.
 void same_as_alone(const Build& build, int groups) {
   each([&](const Weights& kind, std::int64_t m, int threads, const std::string& what) {
     const Ran all = run(build, kind, m, threads);
@@ -130,7 +130,8 @@ TEST(Group, QueryKeyAndValueAreOneKernel) {
       1);
 }
 
-// The epilogue of one reads the other: both are computed column by column, not one behind the other.
+// The epilogue of one product reads the other, so both are computed column block by column block, not one after the
+// other.
 TEST(Group, GateAndUpAreOneKernelWithTheirActivation) {
   const Build build = [](Graph& g, const Weights& k) {
     const Tensor x = g.input("x", {seq(), kDepth});
@@ -156,7 +157,7 @@ TEST(Group, GateAndUpAreOneKernelWithTheirActivation) {
   }
 }
 
-// Of a single row, what the epilogue computes may be a result as well, in another shape.
+// If there is a single row, a value of the epilogue may be a result as well, in another shape.
 TEST(Group, AnEpilogueWhoseOnlyRowIsAResult) {
   Graph g;
   const Weights k{DType::F32, {}, Precision::Highest};
@@ -182,7 +183,7 @@ TEST(Group, AnEpilogueWhoseOnlyRowIsAResult) {
   }
 }
 
-// One that needs what is made of another waits for it.
+// A product that depends on another product's result is not grouped with it.
 TEST(Group, WhatDependsOnAnotherStaysApart) {
   same_as_alone(
       [](Graph& g, const Weights& k) {
@@ -194,12 +195,12 @@ TEST(Group, WhatDependsOnAnotherStaysApart) {
       0);
 }
 
-// Rows that are no plain matrix, and results that are looked at through views, kept as state or read as they are.
+// The rows are not a plain matrix, and the results are read through views, stored as state or read directly.
 TEST(Group, PartsAreValuesLikeAnyOther) {
   Graph g;
   const Weights k{DType::F32, {}, Precision::Highest};
   const Tensor x = g.input("x", {2, seq(), 2 * kDepth}).slice(2, 0, kDepth).permute({1, 0, 2});
-  // behind one of them something is computed while its rows lie two apart in the result
+  // the epilogue of one product, with result rows that are two apart
   const Tensor a = relu(nn::linear(x, weight(g, "wa", 80, k))), b = nn::linear(x, weight(g, "wb", 48, k));
   g.output("a", a);
   g.output("b", b.permute({2, 0, 1}));
@@ -233,13 +234,13 @@ TEST(Group, PartsAreValuesLikeAnyOther) {
       for (std::size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(have[i], w.f[i], 4 * w.error_at(i)) << name << " " << i;
     }
   }
-  // their memory is shown once, and no step is theirs
+  // their memory is counted once, and they have no steps of their own
   const MemoryTimeline t = memory_timeline(p.graph(), p.plan());
   EXPECT_LE(*std::max_element(t.in_use.begin(), t.in_use.end()), p.plan().arena_bytes);
-  EXPECT_EQ(t.steps.size(), p.kernels() + 3);  // and the packing of three weights
+  EXPECT_EQ(t.steps.size(), p.kernels() + 3);  // plus the packing of three weights
 }
 
-// The memory of a group is given back when the last of its parts has been read.
+// The memory of a group is released after the last of its parts has been read.
 TEST(Group, DeepModelsNeedNoMoreMemory) {
   const auto arena = [](int layers) {
     Graph g;
@@ -259,8 +260,8 @@ TEST(Group, DeepModelsNeedNoMoreMemory) {
   EXPECT_EQ(arena(3), arena(8));
 }
 
-// A norm before a product has the same bits whether its rows are made strip by strip or lie in memory because
-// somebody else wants them, too.
+// A norm before a product has the same bits whether its rows are computed in the product's prologue, strip by strip, or
+// are materialized because something else reads them.
 TEST(Rows, OfANormAreMadeInTheProduct) {
   const auto norm_then = [](int products) {
     return [products](Graph& g, const Weights& k) {
@@ -281,7 +282,7 @@ TEST(Rows, OfANormAreMadeInTheProduct) {
     });
 }
 
-// Several axes of rows, and elementwise work on what a view shows.
+// Rows of several axes, and elementwise operations on a view.
 TEST(Rows, OfAnyLoopThatMakesThemInOrder) {
   const Build build = [](Graph& g, const Weights& k) {
     const Tensor x = g.input("x", {seq(), 2, kDepth / 2}).permute({1, 0, 2});
@@ -297,7 +298,7 @@ TEST(Rows, OfAnyLoopThatMakesThemInOrder) {
   }
 }
 
-// What would be computed by one worker for a short product, or again in every run, lies in memory.
+// Rows are materialized if a prologue would run on one worker (a short product), or would be recomputed in every run.
 TEST(Rows, LieInMemoryWhereMakingThemCosts) {
   const auto rows_made = [](const std::function<Tensor(Graph&)>& a, std::int64_t n) {
     Graph g;
@@ -312,7 +313,7 @@ TEST(Rows, LieInMemoryWhereMakingThemCosts) {
     return relu(across ? g.input("x", {kDepth, 4096}).permute({1, 0}) : g.input("x", {4096, kDepth}));
   };
   EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, false); }, 512), 1);
-  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, true); }, 512), 0);  // which tiles read faster
+  EXPECT_EQ(rows_made([&](Graph& g) { return wide(g, true); }, 512), 0);  // tiles read such rows faster from memory
   EXPECT_EQ(rows_made([](Graph& g) { return mean(relu(g.input("x", {40, kDepth, 49})), {2}); }, 512), 0);
   EXPECT_EQ(rows_made(
                 [](Graph& g) {
@@ -323,7 +324,7 @@ TEST(Rows, LieInMemoryWhereMakingThemCosts) {
   EXPECT_EQ(rows_made([](Graph& g) { return relu(g.input("x", {std::int64_t{1} << 20, kDepth})); }, 512), 0);
 }
 
-// Without any row there is nothing to make, and no row to divide by.
+// An empty product computes no rows, and divides by no row count.
 TEST(Rows, ThereMayBeNone) {
   Graph g;
   const Tensor x = g.input("x", {0, 2, kDepth});
@@ -337,8 +338,8 @@ TEST(Rows, ThereMayBeNone) {
   EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{0, 2, 512}));
 }
 
-// Rows that stay the same are multiplied once, when they are loaded, each product by itself; what a run assigns does
-// not stay the same, and is rows like any others.
+// Constant rows are multiplied once, at load time, each product by itself. A parameter that a run assigns is not
+// constant, and its rows are ordinary operands.
 TEST(Group, AnAssignedParameterIsNoConstant) {
   for (const bool assigned : {false, true}) {
     Graph g;

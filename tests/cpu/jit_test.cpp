@@ -21,7 +21,7 @@ namespace {
 
 const std::string kMissing = "/nonexistent/libLLVM.so";
 
-// Signals a thousand times a second, to a handler that interrupts system calls.
+// RAII: delivers a signal a thousand times a second to a handler that interrupts system calls.
 struct Interruptions {
   struct sigaction before {};
   Interruptions() {
@@ -40,7 +40,7 @@ struct Interruptions {
   }
 };
 
-// Works only where the system keeps its children for it: clang waits for children of its own.
+// Returns a compiler that works only if SIGCHLD is not ignored, as clang does, which waits for children of its own.
 std::string strict_compiler(const TempDir& dir, const std::string& real) {
   const std::string path = dir / "strict";
   spit(path + ".c",
@@ -53,7 +53,7 @@ std::string strict_compiler(const TempDir& dir, const std::string& real) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A graph whose kernels are generated code, compiled with what is on PATH and run.
+// The outcome of a graph of generated kernels that is compiled with the compiler found on PATH, and run.
 struct Outcome {
   std::vector<std::string> notes;
   std::map<std::string, int> fired;
@@ -86,7 +86,7 @@ TEST(Jit, SignalsDoNotDisturbIt) {
   for (int k = 2; k < 5; ++k) EXPECT_EQ(built(k, o), kFromCache);
 }
 
-// A program may leave it to the system to wait for its children: then nobody knows how they ended.
+// A program may ignore SIGCHLD; then no exit status of a child is available.
 TEST(Jit, ChildrenMayBeWaitedForByTheSystem) {
   NEEDS_C_COMPILER();
   const TempDir dir;
@@ -114,7 +114,7 @@ TEST(Jit, AnObjectIsKeptOnlyWhenItWasLoaded) {
   EXPECT_EQ(built(2, o), kFromCache);
 }
 
-// Like one that needs a library of a system that was upgraded meanwhile.
+// A cached object may depend on a library that a system upgrade has removed.
 TEST(Jit, AKeptObjectThatCannotBeLoadedIsCompiledAgain) {
   NEEDS_C_COMPILER();
   const TempDir dir;
@@ -153,7 +153,7 @@ TEST(Jit, OnlyAProgramIsACompiler) {
   EXPECT_EQ(backends::cpu::find_compiler(), dir / "b/cc");
   EXPECT_TRUE(
       contains(words([&] { backends::cpu::find_compiler({.compiler = dir / "a/cc"}); }), "no program that can be run"));
-  const Setting here("PATH", ":.:b");  // not from wherever the program happens to stand
+  const Setting here("PATH", ":.:b");  // a relative entry of PATH must not be searched
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(dir / "b");
   EXPECT_TRUE(backends::cpu::find_compiler({.llvm = kMissing}).empty());
@@ -166,7 +166,7 @@ TEST(Jit, SaysThatAProgramIsNoCompiler) {
   EXPECT_TRUE(contains(said, "LIGHTCONE_CC")) << said;
 }
 
-// Clang behind a name that does not say so, as /usr/bin/cc is on some systems: it is given GCC's own option once.
+// Clang may have a name that does not show it, as /usr/bin/cc on some systems: it is given GCC's own option only once.
 TEST(Jit, ACompilerThatRefusesAnOptionOfGccIsCalledWithoutIt) {
   NEEDS_C_COMPILER();
   const TempDir dir;
@@ -179,7 +179,7 @@ TEST(Jit, ACompilerThatRefusesAnOptionOfGccIsCalledWithoutIt) {
   EXPECT_EQ(built(2, o), kFromCache);
   EXPECT_EQ(built(3, o), kCompiled);
   EXPECT_EQ(slurp(asked), ".\n");
-  // One that fails with the same words whatever it is given has failed.
+  // A compiler that fails with the same words without the option has failed.
   const std::string never = script(dir / "never", refuses);
   EXPECT_TRUE(contains(words([&] { built(2, {.compiler = never, .cache_dir = "off"}); }), "exit status 1"));
 }
@@ -219,7 +219,7 @@ TEST(Jit, TextsWithOneHashHaveTwoNames) {
   EXPECT_EQ(names.of("one") + names.of("two") + names.of("six"), a + b + c);
 }
 
-// Layers that are alike are not written out to learn it; numbers that compare equal are not always the same number.
+// Kernels with the same code are rendered once. Constants that compare equal (0 and -0) are not always the same number.
 TEST(KernelNames, KernelsOfTheSameCodeShareOneAndAreWrittenOnce) {
   codegen::KernelNames names;
   codegen::Kernel zero;
@@ -238,7 +238,7 @@ TEST(KernelNames, KernelsOfTheSameCodeShareOneAndAreWrittenOnce) {
   EXPECT_EQ(written, 3);
 }
 
-// What a compiler says when it cannot work, whatever it is given.
+// The messages of compilers that cannot work, whatever they are given.
 TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
   const TempDir dir;
   const std::string cc = dir / "cc";
@@ -249,7 +249,7 @@ TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
       {"echo \"cc: fatal error: cannot execute 'ld'\" >&2; exit 1", "cannot execute 'ld'"},
       {"echo 'cc: fatal error: vfork: Resource temporarily unavailable' >&2; exit 4", "exit status 4"},
       {"echo '/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device'; exit 1", "No space left"},
-      {"echo '<stdin>:9:1: error: everything is wrong' >&2; exit 1", "everything is wrong"},  // our prelude, too
+      {"echo '<stdin>:9:1: error: everything is wrong' >&2; exit 1", "everything is wrong"},  // the prelude fails, too
       {"kill -9 $$", "signal 9"},
       {"exit 0", "wrote no shared object"}};
   const bool llvm = !backends::cpu::find_llvm().path.empty();
@@ -272,7 +272,7 @@ TEST(Fallback, ACompilerThatDoesNotWorkIsReplacedAndThatIsSaid) {
   }
 }
 
-// A real one that cannot find its assembler. (Clang looks beside itself.)
+// A real compiler that cannot find its assembler. (Clang searches its own folder.)
 TEST(Fallback, ACompilerWithoutItsToolsIsReplaced) {
   NEEDS_C_COMPILER();
   const TempDir dir;
@@ -305,7 +305,7 @@ TEST(Fallback, ACompilerThatWasNamedIsNotReplaced) {
   EXPECT_TRUE(contains(words([&] { compile(g, cpu({.threads = 1, .jit = {.cache_dir = "off"}})); }), "exit status 1"));
 }
 
-// That would be our own mistake, and nobody would learn of it.
+// Invalid generated code is a bug of the library, so it is reported and not hidden by a fallback.
 TEST(Fallback, TextThatACompilerRefusesIsAnError) {
   NEEDS_C_COMPILER();
   const backends::cpu::Source wrong{"wrong", "void wrong( { }\n"};

@@ -76,12 +76,12 @@ TEST(Machine, IsKeptForItsProcessor) {
   EXPECT_TRUE(backends::cpu::profile_is_kept());
   ::setenv("LIGHTCONE_CACHE", "off", 1);
   EXPECT_FALSE(backends::cpu::keep_profile(backends::cpu::default_machine()));
-  EXPECT_TRUE(backends::cpu::profile_is_kept());  // where nothing can be kept, nothing is to be measured
+  EXPECT_TRUE(backends::cpu::profile_is_kept());  // without a cache there is nothing to measure for
   ::unsetenv("LIGHTCONE_CACHE");
   std::filesystem::remove_all(folder);
 }
 
-// Widths, distances and orders of rows change; not a bit of a result does.
+// Vector widths, prefetch distances and the order of rows depend on the machine; no bit of a result does.
 TEST(Machine, ResultsDoNotDependOnIt) {
   Machine small, narrow, plain, past;
   small.l1 = 1 << 12, small.l2 = 1 << 15;
@@ -101,21 +101,22 @@ TEST(Machine, ResultsDoNotDependOnIt) {
     }
 }
 
-// What a product or a convolution keeps in the caches follows them; how it is added does not.
+// Block sizes of products and convolutions follow the caches; the order of additions does not.
 TEST(Machine, BlockingFollowsTheCaches) {
   const backends::cpu::Blocking usual, small(Machine{.l2 = 256 << 10}), large(Machine{.l1 = 48 << 10, .l2 = 2 << 20});
   EXPECT_EQ(usual.rows(512), 170);
   EXPECT_EQ(usual.columns(usual.rows(512)), 512);
-  for (const backends::cpu::Blocking& b : {usual, small, large}) {  // A and C of a task, and room for two strips of B
+  for (const backends::cpu::Blocking& b : {usual, small, large}) {  // A and C of a task, and two strips of B, fit
     const std::int64_t rows = b.rows(512);
     EXPECT_LE(4 * rows * (512 + b.columns(rows)), b.l2() * 2 / 3);
     EXPECT_GE(4 * rows * (512 + b.columns(rows)), b.l2() / 2);
   }
   EXPECT_GT(large.l1_budget_floats(), usual.l1_budget_floats());
   EXPECT_EQ(small.llc_bytes(4), 4 * small.l2());
-  const backends::cpu::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});  // as large as a profile may say
+  // the largest caches that a profile may state
+  const backends::cpu::Blocking wild(Machine{.l1 = 1 << 24, .l2 = 1 << 30});
   EXPECT_LE(wild.l2(), 8 << 20);
-  // A plan is of the machine it is for.
+  // a memory plan depends on the machine it is made for
   const auto scratch = [](std::int64_t l2) {
     Graph g;
     g.output("y", matmul(g.input("a", {2000, 1000}), g.input("b", {1000, 300})));
@@ -126,7 +127,7 @@ TEST(Machine, BlockingFollowsTheCaches) {
 
 namespace {
 
-// A machine that takes as long as it is told, but for noise; its clock stands still between runs.
+// A simulated machine with given running times, plus noise. Its clock advances only during runs.
 struct FakeMachine {
   std::function<double(backends::cpu::TuneWork, const Machine&)> takes;
   double noise = 0, clock = 0;
@@ -150,7 +151,7 @@ bool of_weights(backends::cpu::TuneWork w) { return w >= backends::cpu::TuneWork
 
 }  // namespace
 
-// What is not faster by more than noise stays as the processor's family has it.
+// A setting that is not faster by more than the noise keeps the default of the processor's family.
 TEST(Tune, NoiseChangesNothing) {
   const Machine built_in{.streams = 4};
   FakeMachine even{[](auto, const Machine&) { return 0.01; }};
@@ -160,7 +161,7 @@ TEST(Tune, NoiseChangesNothing) {
     noisy.random.seed(seed);
     EXPECT_EQ(noisy.tuned(built_in), built_in) << seed;
   }
-  // One stream is 3 % faster, but on weights of one format alone, or less than what such a choice must be worth.
+  // one stream is 3 % faster, but only for weights of one format, or by less than the required gain
   FakeMachine weak{[](auto w, const Machine& m) {
     return m.streams == 1 && w == backends::cpu::TuneWork::Q8Weights ? 0.0097 : 0.01;
   }};
@@ -174,12 +175,12 @@ TEST(Tune, WhatWinsIsTaken) {
   EXPECT_EQ(four.tuned({.streams = 1}).streams, 4);
   FakeMachine narrow{[](auto w, const Machine& m) { return !of_weights(w) && m.vector == 32 ? 0.009 : 0.01; }, 0.02};
   EXPECT_EQ(narrow.tuned({}).vector, 32);
-  // A gain for loops that one of them pays for is none.
+  // a gain for one loop at the expense of another is no gain
   FakeMachine torn{[](auto w, const Machine& m) {
     return m.vector != 32 ? 0.01 : w == backends::cpu::TuneWork::Softmax ? 0.0115 : 0.008;
   }};
   EXPECT_EQ(torn.tuned({}).vector, 64);
-  // The second level is better for rows and worse for weights of eight bits.
+  // the second cache level is better for rows and worse for 8-bit weights
   const auto level = [](double weights) {
     return [=](auto w, const Machine& m) { return m.fetch_level == 1 ? 0.01 : of_weights(w) ? weights : 0.008; };
   };
@@ -193,12 +194,12 @@ TEST(Tune, EndsInTime) {
   EXPECT_LT(slow.clock, 15);
   FakeMachine slower{[](auto, const Machine&) { return 20.0; }};
   EXPECT_EQ(slower.tuned({}), Machine{});
-  EXPECT_LT(slower.clock, 250);  // one comparison, begun in time: three candidates, three turns
+  EXPECT_LT(slower.clock, 250);  // one comparison, begun within the time limit: three candidates, three rounds
 }
 
 namespace {
 
-// "" or the names of all kernels of a product [m, k] x [k, n] whose rows are at most `m`.
+// Compiles a product [m, k] x [k, n] with at most `m` rows.
 Program product_of(std::int64_t m, std::int64_t n, std::int64_t k, Precision p,
                    std::optional<backends::cpu::Target> t = {}) {
   Graph g;
@@ -213,7 +214,7 @@ bool on_tiles(const Program& p) {
 
 }  // namespace
 
-// Tiles are for products that they win, decided by the bounds of their sizes.
+// Tiles are used for products that gain by them, which the upper bounds of their sizes decide.
 TEST(Tiles, AreForLargeProducts) {
   backends::cpu::Target t;
   t.isa = backends::cpu::Isa::Avx512, t.avx512_vnni = t.avx512_bf16 = t.amx = true;
@@ -225,7 +226,7 @@ TEST(Tiles, AreForLargeProducts) {
   EXPECT_FALSE(on_tiles(product_of(4, 64, 64, Precision::Medium, t)));
 }
 
-// In a process of its own each, for the answer holds for one.
+// Each case runs in a process of its own, because the availability of tiles is determined once per process.
 TEST(Tiles, AreAskedForWhereAProductWantsThem) {
   if (backends::cpu::detect_isa() != backends::cpu::Isa::Avx512)
     GTEST_SKIP() << "tiles, emulated or not, go with AVX-512";

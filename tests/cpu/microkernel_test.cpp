@@ -29,12 +29,12 @@ using i64 = std::int64_t;
 std::size_t at(i64 i) { return static_cast<std::size_t>(i); }
 
 struct Size {
-  i64 m, n, k, chunk;  // k is taken in chunks, each with its own call of `tile`
+  i64 m, n, k, chunk;  // k is processed in chunks, with one call of `tile` each
 };
 const Size kSizes[] = {{1, 1, 1, 64},    {1, 16, 2, 64},     {3, 17, 31, 32},  {14, 32, 64, 64}, {15, 33, 65, 32},
                        {32, 48, 96, 32}, {33, 64, 288, 128}, {29, 70, 33, 64}, {6, 15, 512, 96}, {40, 100, 256, 256}};
 
-// C = A * B as the blocked loop does it, every buffer just as large as it must be.
+// Computes C = A * B as the blocked loop does, with every buffer exactly as large as required.
 std::vector<float> multiply(const Microkernel& u, const Size& s, const float* a, i64 a_m, i64 a_k, const Gemm& b,
                             int zero = 0) {
   std::vector<float> c(at(s.m * s.n + 1), std::nanf(""));
@@ -102,7 +102,7 @@ TEST(Microkernel, Bf16IsTheProductOfRoundedNumbers) {
 
 TEST(Microkernel, Bf16RoundsAsTheFormatSays) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
-  // ties of both parities, the largest number (it becomes infinity), NaN whose upper bits are those of infinity
+  // ties of both parities, the largest number (which rounds to infinity), NaN with the upper bits of infinity
   const float odd_nan = std::bit_cast<float>(0x7f800001u);
   const std::vector<float> hard{
       0.0f,        -0.0f,       inf,         -inf,   nan,          odd_nan, std::numeric_limits<float>::max(),
@@ -110,7 +110,7 @@ TEST(Microkernel, Bf16RoundsAsTheFormatSays) {
   const Size s{static_cast<i64>(hard.size()), 1, 1, 32};
   const float one = 1;
   for (const Microkernel* u : units(Arithmetic::Bf16))
-    for (const bool left : {true, false}) {  // the hard numbers as A, or as the rows of B
+    for (const bool left : {true, false}) {  // the hard numbers are A, or the rows of B
       const Size t = left ? s : Size{1, s.m, 1, 32};
       const auto c = multiply(*u, t, left ? hard.data() : &one, 1, 1,
                               {.n = t.n, .k = 1, .b = left ? &one : hard.data(), .b_n = 1, .b_k = 1});
@@ -124,11 +124,11 @@ TEST(Microkernel, Bf16RoundsAsTheFormatSays) {
 
 namespace {
 
-// A block-format weight [n, k], and what the format's table says about each of its values.
+// A quantized weight [n, k], and each of its values decoded by the format's table.
 struct BlockWeight {
   struct Value {
-    int code;          // as it is stored, from `zero` on
-    float scale, min;  // of its step
+    int code;          // unsigned, as stored; `zero` is not subtracted
+    float scale, min;  // of its quantization step
   };
   std::vector<std::byte> bytes;
   std::vector<Value> values;
@@ -173,7 +173,7 @@ std::vector<std::byte> packed(WeightType t, const std::vector<std::byte>& blocks
   return to;
 }
 
-// The definition of an int8 product (microkernel.h), and how far it may be from the product of the numbers themselves.
+// Computes an int8 product by its definition (microkernel.h), and the bound of its distance from the exact product.
 float int8_product(const float* a, const BlockWeight::Value* w, const BlockWeight& b, const Size& s, double& bound) {
   float c = 0;
   double want = 0;
@@ -217,7 +217,7 @@ TEST(Microkernel, Int8HasTheBitsOfItsDefinition) {
       if (s.k % q.elements) continue;
       const BlockWeight w = block_weight(t, s.n, s.k, random);
       auto a = normal_numbers(s.m * s.k, random);
-      std::fill_n(a.begin(), s.k, 1.0f);  // every code 127: sums of 16 bits would not hold
+      std::fill_n(a.begin(), s.k, 1.0f);  // every code is 127: 16-bit sums would overflow
       std::vector<float> want(at(s.m * s.n));
       for (i64 i = 0; i < s.m; ++i)
         for (i64 j = 0; j < s.n; ++j) {
@@ -261,7 +261,7 @@ TEST(Microkernel, Int8ActivationsAtTheEdges) {
     std::fill_n(row(5), s.k, 1e-40f);
     std::fill_n(row(6), s.k, std::numeric_limits<float>::max() / 1e30f);
     std::fill_n(row(7), s.k, 1e-30f);
-    std::vector<float> turned(a.size());  // by columns: another way to read A, the same numbers
+    std::vector<float> turned(a.size());  // the same numbers by columns, which is another way to read A
     for (i64 i = 0; i < s.m; ++i)
       for (i64 k = 0; k < s.k; ++k) turned[at(k * s.m + i)] = a[at(i * s.k + k)];
     for (const Microkernel* u : units(int8_format(t).arithmetic)) {
@@ -287,8 +287,8 @@ TEST(Microkernel, Int8ActivationsAtTheEdges) {
 
 namespace {
 
-// The error of a product against f64, relative to the sum of magnitudes; exact answers that are infinite or NaN must be
-// met. Below the smallest normal number each step rounds to a multiple of 2^-149.
+// Returns the error of a product against f64, relative to the sum of magnitudes. Exact results that are infinite or NaN
+// must match. Below the smallest normal number, each step rounds to a multiple of 2^-149.
 double error_of(const std::vector<float>& c, const std::vector<float>& a, const std::vector<float>& b, const Size& s) {
   double worst = 0;
   for (i64 i = 0; i < s.m; ++i)
@@ -325,16 +325,16 @@ double f32_error(const std::vector<float>& a, const std::vector<float>& b, const
 }
 
 constexpr int kLarge = 10, kKinds = 14;
-// Numbers that are hard to split; `kind` says how.
+// Returns numbers that are hard to split; `kind` selects which.
 std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
   std::vector<float> v = normal_numbers(count, random);
   std::uniform_int_distribution<int> wide(-20, 20), far(-60, 60), tiny(-149, -90);
   for (std::size_t i = 0; i < v.size(); ++i) switch (kind) {
-      case 1: v[i] = std::abs(v[i]); break;  // nothing cancels: errors add up
+      case 1: v[i] = std::abs(v[i]); break;  // no cancellation: errors add up
       case 2: v[i] = std::ldexp(v[i], wide(random)); break;
       case 3: v[i] = std::ldexp(v[i], far(random)); break;
       case 4: v[i] = std::ldexp(v[i], tiny(random)); break;             // subnormal numbers among them
-      case 5: v[i] = i % 2 ? -v[i - 1] * (1 + 0x1p-20f) : v[i]; break;  // cancels but for the last bits
+      case 5: v[i] = i % 2 ? -v[i - 1] * (1 + 0x1p-20f) : v[i]; break;  // cancels except for the last bits
       case 6: v[i] = 1 + static_cast<float>(random() % 8) * 0x1p-23f; break;
       case 7:
         if (random() % 50 == 0) v[i] = std::ldexp(v[i], -140);
@@ -342,9 +342,9 @@ std::vector<float> hard_numbers(int kind, i64 count, std::mt19937& random) {
       case 8:
         if (random() % 50 == 0) v[i] = 0;
         break;
-      case 9: v[i] = std::ldexp(v[i], -112); break;  // whose lowest part would be subnormal
+      case 9: v[i] = std::ldexp(v[i], -112); break;  // the lowest part would be subnormal
       case kLarge: v[i] = std::ldexp(v[i], 50); break;
-      case 11: v[i] = std::ldexp(v[i], -57); break;  // products of two such have lower parts that would be subnormal
+      case 11: v[i] = std::ldexp(v[i], -57); break;  // products have lower parts that would be subnormal
       case 12: v[i] = std::ldexp(v[i], i % 3 ? -20 : -64); break;
       case 13: v[i] = std::ldexp(v[i], i / 64 % 2 ? -66 : 30); break;
       default: break;
@@ -358,7 +358,8 @@ TEST(Microkernel, SplitsAreAsExactAsF32) {
   std::mt19937 random(4);
   for (const Size& s : {Size{33, 40, 64, 64}, Size{16, 16, 1000, 256}, Size{5, 70, 37, 32}})
     for (int kind = 0; kind < kKinds; ++kind)
-      for (int other : {0, kind, kLarge}) {  // against ordinary numbers, its own kind, and what makes small parts count
+      // with ordinary numbers, its own kind, and large numbers that make small parts count
+      for (int other : {0, kind, kLarge}) {
         const auto a = hard_numbers(kind, s.m * s.k, random), b = hard_numbers(other, s.n * s.k, random);
         const double plain = f32_error(a, b, s);
         const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
@@ -390,7 +391,7 @@ TEST(Microkernel, SplitsOfWhatIsNotFinite) {
       for (i64 i = 0; i < s.m; ++i) a[at(i * s.k + 70)] *= 0.1f;
       a[at(20 * s.k + 90)] = huge;  // bf16 would round it to infinity
       b[at(4 * s.k + 33)] = inf;
-      b[at(20 * s.k + 33)] = 0;  // but for one place
+      b[at(20 * s.k + 33)] = 0;  // except at one position
       a[at(7 * s.k + 33)] = 0;   // 0 * inf
       b[at(30 * s.k + 70)] = huge / 2;
       const Gemm g{.n = s.n, .k = s.k, .b = b.data(), .b_n = s.k, .b_k = 1};
@@ -399,7 +400,7 @@ TEST(Microkernel, SplitsOfWhatIsNotFinite) {
     }
 }
 
-// B's panels in bf16 from every form a weight can have in memory.
+// bf16 panels of B are packed from every form that a weight can have in memory.
 TEST(Microkernel, Bf16PanelsOfEveryForm) {
   std::mt19937 random(6);
   const i64 n = 37, k = 512, k0 = 96, depth = 160;
@@ -440,8 +441,8 @@ TEST(Microkernel, Bf16PanelsOfEveryForm) {
         const i64 j0 = 16, group = u->b_bytes(depth);
         std::vector<std::uint16_t> panel(at(2 * group / 2));
         u->pack_b(b, j0, n - j0, k0, depth, panel.data(), group);
-        const bool pairs =
-            u->step > 1;  // else each by itself, as the f32 that a unit without the instruction multiplies
+        // otherwise each value stands alone, as f32 bits, for a microkernel without the bf16 instruction
+        const bool pairs = u->step > 1;
         for (i64 j = j0; j < n; ++j)
           for (i64 e = 0; e < depth; ++e) {
             const i64 column = (j - j0) % 16, from = (j - j0) / 16 * group / 2;
@@ -452,7 +453,7 @@ TEST(Microkernel, Bf16PanelsOfEveryForm) {
             ASSERT_NEAR(got, values[i], 0x1p-8 * std::abs(values[i]) + 1e-6 * size[i])
                 << u->name << " type " << type << (is_packed ? " packed " : " ") << j << "," << e;
           }
-        // packed bf16 weights are panels as they lie there
+        // packed bf16 weights are stored as panels, so packing copies them
         for (i64 g = 0; is_packed && t == WeightType::BF16 && u->step == 2 && g < 2; ++g) {
           const std::byte* there = bytes.data() + packed_layout(t).group_bytes(k) * (1 + g) + k0 * 32;
           EXPECT_EQ(std::memcmp(panel.data() + g * group / 2, there, at(group)), 0) << u->name;

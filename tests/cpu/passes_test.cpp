@@ -24,7 +24,7 @@ Composite twice() {
   return c;
 }
 
-// Something for each of them.
+// A graph with work for each pass.
 Graph everything() {
   Graph g;
   const Tensor state = g.input("state", {128, 256});
@@ -34,11 +34,11 @@ Graph everything() {
   x = max_pool(x, {2, 2});  // small windows
   g.output("pooled", conv(x, parameter(g, "w2", {24, 16, 1, 1})));
   const Tensor batch = g.input("batch", {2, 4, 18, 18}), behind = g.input("behind", {2, 5, 16, 16});
-  g.output("filter", conv(batch.transpose(0, 1), behind.transpose(0, 1)));  // as the gradient of one is
+  g.output("filter", conv(batch.transpose(0, 1), behind.transpose(0, 1)));  // shaped like a filter's gradient
   const Tensor q = g.input("q", {2, 9, 16}), k = g.input("k", {2, 11, 16}), v = g.input("v", {2, 11, 16});
   g.output("attended", matmul(softmax(matmul(q, k.transpose(1, 2)) * 0.25, 2), v));
   const Tensor a = g.input("a", {6, 10}), b = g.input("b", {10, 7});
-  g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not tell where its zeros are
+  g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not show where its zeros are
   const auto c = std::make_shared<const Composite>(twice());
   g.output("twice", call(c, {g.input("c", {5})})[0].flip(0));
   scan(
@@ -82,7 +82,7 @@ TEST(Passes, EachFires) {
   EXPECT_TRUE(right(everything(), done.graph));
 }
 
-// JAX's exact GELU, x erfc(-x / sqrt 2) / 2, is part of the product before it, as relu is.
+// JAX's exact GELU, x erfc(-x / sqrt 2) / 2, is fused into the epilogue of a product, as relu is.
 TEST(Passes, GeluByErfcRunsBehindAProduct) {
   const auto kernels = [](Tensor (*f)(const Tensor&)) {
     Graph g;
@@ -111,7 +111,7 @@ TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {
       EXPECT_EQ(std::string(e.what()), str_cat("compile: the pass '", pass, "' cannot be skipped: later ones need it"));
     }
   }
-  EXPECT_EQ(refused, 2);  // composites and contiguous
+  EXPECT_EQ(refused, 2);  // inline-composites and materialize-views
 }
 
 TEST(Passes, AreNotRunWhereTheyWouldCopy) {
@@ -125,12 +125,12 @@ TEST(Passes, AreNotRunWhereTheyWouldCopy) {
     counted = counted | Compiler(std::move(p));
   }
   const Compiled done = transform(g, counted);
-  EXPECT_EQ(ran, 2);  // contiguous and cpu
+  EXPECT_EQ(ran, 2);  // materialize-views and cpu
   EXPECT_EQ(done.log.size(), std::size(kPasses));
   EXPECT_TRUE(right(g, done.graph));
 }
 
-// One of its results is a little larger than it should be.
+// Returns a copy of the graph in which one result is 1 % too large.
 Graph spoiled(const Graph& g) {
   Graph out;
   std::vector<NodeId> to;

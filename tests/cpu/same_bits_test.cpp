@@ -35,7 +35,8 @@ Graph layer_and_gradients() {
   return g;
 }
 
-// Each 97th row is so small that no sum of bf16 numbers holds it: units of tiles compute such rows otherwise.
+// Random numbers. Every 97th row is so small that no sum of bf16 numbers represents it: AMX microkernels compute such
+// rows by other means.
 std::vector<float> numbers(std::int64_t rows, std::int64_t columns, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -64,7 +65,7 @@ TEST_P(SameBits, ForAnyThreadsCachesAndRows) {
       const Machine machine{.l1 = l2 / 32, .l2 = l2};
       const Program p = compile(g, generic() | cpu({.threads = threads, .precision = GetParam(), .machine = machine}));
       Context c(p);
-      // Those that no unit's strip divides are among them, and all that a worker packs for itself.
+      // includes counts that no microkernel's strip divides, and counts for which each worker packs its own rows
       for (const std::int64_t rows : {1, 2, 3, 4, 5, 7, 16, 31, 33, 100, 299, 513, 1001, 2048, 4999, 5000}) {
         const auto part = [&](const std::vector<float>& v, std::int64_t columns) {
           return std::vector<float>(v.begin(), v.begin() + rows * columns);

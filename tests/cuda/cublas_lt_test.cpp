@@ -16,7 +16,7 @@ using test::Fake;
 
 namespace {
 
-// The fake library's settings; zero again when this goes.
+// RAII: settings of the simulated cuBLASLt, which are reset to zero at the end.
 class FakeLt {
  public:
   explicit FakeLt(const std::string& path = paths::kFakeCublasLt)
@@ -39,7 +39,7 @@ class FakeLt {
 };
 
 CudaOptions options(std::optional<bool> wish = true) {
-  static const TempDir kept;  // kernels of ours are compiled once
+  static const TempDir kept;  // caches our own kernels
   CudaOptions o = test::fake_options(kept / "cache");
   o.cublas_lt = wish, o.cublas_lt_library = paths::kFakeCublasLt, o.cublas_lt_least = 0;
   return o;
@@ -52,7 +52,7 @@ Tensor turned(const Tensor& t) {
   return t.permute(order);
 }
 
-// [batch, m, k] x [batch, k, n], each also lying the other way round in memory: four results.
+// [batch, m, k] x [batch, k, n] with each operand in both layouts (row-major and transposed): four results.
 Graph products_of(int batch, int m, int n, int k, DType t = DType::F32) {
   Graph g;
   const Tensor x[] = {g.input("x", {batch, m, k}, t), turned(g.input("x turned", {batch, k, m}, t))};
@@ -69,7 +69,7 @@ int by_library(const Graph& g, const Compiler& c) {
   return n;
 }
 
-// Right on random values, `count` of its products by the library.
+// Verifies the graph on random values, with `count` products computed by cuBLASLt.
 void agrees(const std::string& what, const Graph& g, int count, Precision precision = Precision::Highest,
             double rounded = 0) {
   SCOPED_TRACE(what);
@@ -136,7 +136,7 @@ TEST(CublasLt, IsFollowedByOurKernelWhereMoreIsDone) {
   const Tensor x = g.input("x", {24, 16}), w = g.input("w", {16, 20});
   g.output("y", gelu(matmul(x, w) + g.input("b", {20})) + g.input("r", {24, 20}));
   agrees("bias, gelu, sum", g, 1);
-  for (const DType t : {DType::F32, DType::F16}) {  // and by nobody where nothing is
+  for (const DType t : {DType::F32, DType::F16}) {  // an empty product launches nothing
     Graph plain;
     plain.output("y", matmul(plain.input("x", {24, 16}, t), plain.input("w", {16, 20}, t)));
     const Program p = compile(plain, generic() | cuda(options()));
@@ -176,9 +176,9 @@ TEST(CublasLt, IsReplacedByOurKernels) {
   std::filesystem::copy_file(paths::kFakeCublasLt, o.cublas_lt_library);
   FakeLt(o.cublas_lt_library).set("version", 110900);
   check(o, "cuBLASLt 11.9 is too old");
-  o.cublas_lt_library = paths::kFakeCuda;  // which is another library
+  o.cublas_lt_library = paths::kFakeCuda;  // a library of another kind
   check(o, "cuBLASLt has no function cublasLt");
-  o.cublas_lt_library = "";  // the system's, which speaks to another driver
+  o.cublas_lt_library = "";  // the system's library, which would use another driver
   check(o, "another driver was named");
   FakeLt lt;
   lt.set("refuses", 1);
@@ -201,7 +201,7 @@ TEST(CublasLt, IsTakenWhereItIsFasterAndStaysSo) {
   lt.set("delay_ms", 0);
   const Program p = compile(deep, generic() | cuda(o));
   EXPECT_PRED2(contains, notes(p), "1 product [9, 2048] x [2048, 9] of f32 by cuBLASLt 13.0, which takes 0");
-  // Others that find the cache measure nothing.
+  // programs that find the cache measure nothing
   lt.set("delay_ms", 20);
   const long before = lt.products();
   EXPECT_EQ(by_library(deep, generic() | cuda(o)), 1);
@@ -210,7 +210,7 @@ TEST(CublasLt, IsTakenWhereItIsFasterAndStaysSo) {
   EXPECT_EQ(lt.products(), before);
 }
 
-// A device takes less power for zeros and has another clock then: what wins on them need not win on numbers.
+// For zeros a device takes less power and clocks differently, so measurements use random numbers.
 TEST(CublasLt, IsMeasuredOnNumbers) {
   FakeLt lt;
   const TempDir dir;
@@ -278,7 +278,7 @@ TEST(CublasLt, MayFailInEveryCall) {
       EXPECT_EQ(fake.live(), 0) << said;
       EXPECT_TRUE(said != "no error" || got == want);
       errors += said != "no error";
-      EXPECT_TRUE(code == kIllegal || lt.live() == live_before);  // of a device that is lost the handle stays
+      EXPECT_TRUE(code == kIllegal || lt.live() == live_before);  // the handle of a lost device is not released
       if (HasFailure()) return;
     }
   EXPECT_EQ(story(), want);

@@ -93,7 +93,7 @@ TEST(CudaLibraries, NvrtcIsFoundBelowTheToolkit) {
   EXPECT_NE(compiler, nullptr);
 }
 
-// By the loader first, then in the user's toolkit, then where NVIDIA's packages put one.
+// The search order: the loader's path, the user's toolkit, then the folder of NVIDIA's packages.
 TEST(CudaLibraries, FoldersOfToolkitsAreLookedThrough) {
   const Setting home("CUDA_HOME", "/opt/mine"), none("CUDA_PATH", nullptr);
   const std::vector<std::string> names = backends::cuda::with_toolkit_folders({"libx.so.1", "libx.so"});
@@ -137,7 +137,7 @@ TEST(CudaLibraries, CodeIsForTheDevicesGeneration) {
   const auto compiler = backends::cuda::Compiler::open(paths::kFakeCuda);
   const auto target = [&](int major, int minor) { return backends::cuda::architecture_for(*compiler, major, minor); };
   EXPECT_EQ(target(7, 5), "sm_75");
-  EXPECT_EQ(target(8, 8), "sm_87");  // the newest below that runs there
+  EXPECT_EQ(target(8, 8), "sm_87");  // the newest older architecture that runs there
   EXPECT_EQ(target(9, 0), "sm_90a");
   EXPECT_EQ(target(12, 0), "sm_120a");
   EXPECT_PRED2(contains, error_of([&] { target(6, 1); }),
@@ -152,7 +152,7 @@ TEST(CudaMemory, IsZeroedAlignedAndComesBack) {
   {
     const auto d = backends::cuda::open_device(fake_options());
     for (const std::size_t bytes : {0, 1, 255, 256, 257, 100000}) {
-      for (int twice = 0; twice < 2; ++twice) {  // the second time it is the block that the first gave back
+      for (int twice = 0; twice < 2; ++twice) {  // the second allocation reuses the block that the first released
         const auto b = d->allocate(bytes);
         EXPECT_EQ(b->size(), bytes);
         EXPECT_EQ(b->host(), nullptr);
@@ -179,7 +179,7 @@ TEST(CudaMemory, WhatNobodyUsesIsGivenBackWhenItIsShort) {
   EXPECT_PRED2(contains, said, "1048576 of its 67108864 bytes are free");
   EXPECT_PRED2(contains, said, "smaller batch");
   EXPECT_THROW(d->allocate(~std::size_t{0} - 5), Error);
-  EXPECT_TRUE(all_zero(take<std::byte>(*d, {most.get()}, 1000)));  // nothing else is wrong
+  EXPECT_TRUE(all_zero(take<std::byte>(*d, {most.get()}, 1000)));  // the device still works
 }
 
 TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
@@ -200,11 +200,11 @@ TEST(CudaMemory, ReservedAddressesGetMemoryWhenItIsCommitted) {
     const BufferSlice at{b.get(), (5 << 20) + 3};
     EXPECT_TRUE(all_zero(take<std::byte>(*d, at, 1000)));
     put(*d, at, iota(100));
-    EXPECT_TRUE(b->commit(0, 20 << 20));  // around what was there
+    EXPECT_TRUE(b->commit(0, 20 << 20));  // extends the committed range on both sides
     EXPECT_EQ(take<float>(*d, at, 100), iota(100));
     EXPECT_TRUE(all_zero(take<std::byte>(*d, {b.get(), 9 << 20}, 10 << 20)));
-    EXPECT_FALSE(b->commit(0, std::size_t{1} << 30));  // more than there is
-    EXPECT_FALSE(b->commit(b->size() - 1, 2));         // beyond its end
+    EXPECT_FALSE(b->commit(0, std::size_t{1} << 30));  // exceeds the device memory
+    EXPECT_FALSE(b->commit(b->size() - 1, 2));         // exceeds the reserved range
     EXPECT_EQ(take<float>(*d, at, 100), iota(100));
     EXPECT_EQ(d->reserve(~std::size_t{0}), nullptr);
     const auto small = d->reserve(100);
@@ -241,7 +241,7 @@ TEST_P(CudaCopies, OfAllSizesAreWhatWasThere) {
       const std::vector<unsigned char> want = from;
       const auto a = d->allocate(n + offset), b = d->allocate(n + offset);
       put(*d, {a.get(), offset}, from);
-      std::fill(from.begin(), from.end(), static_cast<unsigned char>(0));  // it may be changed at once
+      std::fill(from.begin(), from.end(), static_cast<unsigned char>(0));  // the source may be changed at once
       d->copy({b.get(), offset}, {a.get(), offset}, n);
       d->zero({a.get(), offset}, n);
       EXPECT_TRUE(take<unsigned char>(*d, {b.get(), offset}, n) == want) << n << " at " << offset;
@@ -286,7 +286,7 @@ TEST(CudaKernels, TakePlacesAndSizes) {
   backends::gpu::KernelLaunch s{
       .code = code.get(), .function = 0, .grid_size = 8, .block_size = 128, .buffers = places, .sizes = sizes};
   d->launch_kernel(s);
-  s.grid_size = 0;  // nothing
+  s.grid_size = 0;  // an empty launch
   d->launch_kernel(s);
   std::vector<float> want = iota(900, 10);
   for (float& x : want) x *= -3;
@@ -378,15 +378,15 @@ TEST(CudaKernels, AreKeptOnDisk) {
     bytes[bytes.size() / 2] ^= 1;
     spit(file, bytes);
   }
-  EXPECT_EQ(compiled(kText), 1);  // what is damaged is not loaded
+  EXPECT_EQ(compiled(kText), 1);  // a damaged entry is not loaded
   EXPECT_EQ(compiled(kText), 0);
-  for (const std::string& file : files_in(dir / "cache"))  // whole, and nothing that a driver loads
+  for (const std::string& file : files_in(dir / "cache"))  // a valid entry whose content no driver loads
     cache::ObjectCache({.folder = dir / "cache"}).keep(std::filesystem::path(file).filename(), "rubbish");
   EXPECT_EQ(compiled(kText), 1);
   EXPECT_EQ(compiled(kText), 0);
   Fake other;
   other.set("compute_capability", 80);
-  EXPECT_EQ(compiled(kText), 1);  // another device's code
+  EXPECT_EQ(compiled(kText), 1);  // the code depends on the device
 }
 
 TEST(CudaKernels, CompileForAnyDeviceWithoutOne) {

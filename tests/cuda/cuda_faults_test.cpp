@@ -17,7 +17,7 @@ namespace {
 
 constexpr long kInvalid = 1, kOutOfMemory = 2, kIllegal = 700, kUnaligned = 716, kFailed = 719, kUnknown = 999;
 
-// All that a device does, once: 2x + y, in memory that is committed, by a recording that is updated.
+// Uses each function of a device once: computes 2x + y, in committed memory, with a recording that is updated.
 void story(const CudaOptions& options) {
   const auto d = backends::cuda::open_device(options);
   const auto code = d->compile(kText, kKernels);
@@ -114,7 +114,7 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
       const auto d = backends::cuda::open_device(fake_options());
       const auto b = d->allocate(100);
       float x = 1;
-      fake.fail(2, code);  // of the two calls of an operation the second
+      fake.fail(2, code);  // the second of the two driver calls of an operation
       const std::string said = error_of([&] { d->zero({b.get()}, 100); });
       EXPECT_PRED2(contains, said, "the CUDA device 0 was lost") << code;
       EXPECT_PRED2(contains, said, "Start the process anew");
@@ -124,20 +124,20 @@ TEST(CudaLost, SaysSoAtOnceUntilItIsOpenedAnew) {
                [&] { d->copy_in({b.get()}, &x, 4); }, [&] { d->copy_out(&x, {b.get()}, 4); }, [&] { d->synchronise(); },
                [&] { d->allocate(100); }, [&] { d->reserve(100 << 20); }, [&] { d->zero({b.get()}, 4); }})
         EXPECT_PRED2(contains, error_of(f), "the CUDA device 0 was lost") << code;
-      EXPECT_LE(fake.get("calls") - calls, 20);  // for the words alone
+      EXPECT_LE(fake.get("calls") - calls, 20);  // no calls except those that compose the message
       const auto again = backends::cuda::open_device(fake_options());
       const auto c = again->allocate(400);
       put(*again, {c.get()}, iota(100));
       EXPECT_EQ(take<float>(*again, {c.get()}, 100), iota(100)) << code;
-      EXPECT_THROW(d->synchronise(), Error);  // the old one stays as it is
+      EXPECT_THROW(d->synchronise(), Error);  // the lost device stays lost
     }
     EXPECT_EQ(fake.live(), 0) << code;
   }
 }
 
-// As an H200 does it (driver 580): after an illegal access it refuses to give the device to the process once more.
+// An H200 (driver 580) behaves like this: after an illegal access, the same process cannot open the device again.
 TEST(CudaLost, ADriverThatDoesNotGiveItBackSaysWhatToDo) {
-  const test::SecondDriver second;  // which is lost for good
+  const test::SecondDriver second;  // stays lost until the process ends
   Fake fake(second.path);
   CudaOptions o = fake_options();
   o.driver = o.compiler = second.path;
@@ -157,7 +157,7 @@ TEST(CudaLost, ADriverThatDoesNotGiveItBackSaysWhatToDo) {
   EXPECT_PRED2(contains, error_of([&] { backends::cuda::open_device(o); }), "is not given back to the same process");
 }
 
-// A kernel that writes where it must not: told by what comes afterwards.
+// A kernel writes to an invalid address. A later call reports it.
 TEST(CudaLost, ByAKernelForAllWhoOpenedIt) {
   for (const int deferred : {0, 1}) {
     Fake fake;
@@ -198,9 +198,9 @@ TEST(CudaLost, InTheMiddleOfRecordings) {
   }
 }
 
-// What a process does when it ends: the driver is gone before the last objects are.
+// At the end of a process the driver may be unloaded before the last objects are destroyed.
 TEST(CudaLost, ADriverThatHasShutDownIsNotAsked) {
-  const test::SecondDriver second;  // with which nobody else goes on
+  const test::SecondDriver second;  // no other test uses it afterwards
   Fake fake(second.path);
   CudaOptions o = fake_options();
   o.driver = second.path;
@@ -216,8 +216,8 @@ TEST(CudaLost, ADriverThatHasShutDownIsNotAsked) {
 TEST(CudaFaultsOfMemory, OneThatComesFirstIsTriedAgain) {
   Fake fake;
   const auto d = backends::cuda::open_device(fake_options());
-  d->allocate(1 << 20);        // kept
+  d->allocate(1 << 20);        // stays in the allocator's cache
   fake.fail(2, kOutOfMemory);  // the context's call, then the allocation
   EXPECT_EQ(d->allocate(3 << 20)->size(), 3u << 20);
-  EXPECT_EQ(fake.get("allocations"), 1);  // what was kept was given back
+  EXPECT_EQ(fake.get("allocations"), 1);  // the cached block was released
 }

@@ -1,4 +1,4 @@
-// What tests of CUDA devices share: the driver that runs on the CPU (tests/fake_cuda), and kernels given as text.
+// Shared by tests of CUDA devices: the simulated driver (tests/fake_cuda), and kernels given as text.
 #pragma once
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 namespace lc::test {
 
-// The fake driver's settings and counts; those that were set are as before when this goes.
+// RAII: settings and counters of the simulated driver. Changed settings are restored at the end.
 class Fake {
  public:
   explicit Fake(const std::string& path = paths::kFakeCuda) : library_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -36,8 +36,8 @@ class Fake {
     EXPECT_EQ(set_(name.c_str(), value), 0) << name;
   }
   long get(const std::string& name) const { return get_(name.c_str()); }
-  long live() const { return get("live"); }  // whatever has not been given back
-  // The n-th call from now on fails.
+  long live() const { return get("live"); }  // objects not yet released
+  // Makes the n-th call from now on fail; n = 0 makes none fail.
   void fail(long n, long code) {
     set_("fail_code", code);
     set_("fail_at", n ? get("calls") + n : 0);
@@ -50,7 +50,7 @@ class Fake {
   std::vector<std::pair<std::string, long>> before_;
 };
 
-// A second driver in this process: another file, with settings and a device of its own.
+// A second driver in this process: a copy of the library, with its own settings and device.
 struct SecondDriver {
   TempDir dir;
   std::string path = dir / "libsecond_cuda.so";
@@ -80,7 +80,7 @@ inline std::vector<float> iota(std::size_t n, float first = 0) {
   return v;
 }
 
-// y = x * factor, and y = x[i] + y[i]; one thread an element.
+// y = x * factor, and y[i] += x[i]; one thread per element.
 inline constexpr const char* kText = R"(
 extern "C" __global__ void scale(const float* x, float* y, long long n, long long factor) {
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -93,7 +93,7 @@ extern "C" __global__ void add(const float* x, float* y, long long n) {
 )";
 inline const std::vector<std::string> kKernels = {"scale", "add"};
 
-// A kernel of a text, one thread an element: sizes[0] says how many.
+// A kernel given as text, with one thread per element; sizes[0] is the number of elements.
 class TextKernel : public backends::gpu::GpuKernel {
  public:
   TextKernel(std::shared_ptr<const backends::gpu::Code> code, std::size_t function)
@@ -115,7 +115,7 @@ class TextKernel : public backends::gpu::GpuKernel {
   std::size_t function_;
 };
 
-// Several launches and what they point to.
+// A list of launches that owns the arrays its entries point to.
 struct Launches {
   std::vector<std::vector<BufferSlice>> in;
   std::vector<std::vector<std::int64_t>> sizes;

@@ -16,7 +16,7 @@ CudaOptions overlapping(bool on) {
   return o;
 }
 
-// Loops, rows, products large and small, attention, an order, places that are written one by one.
+// Loops, row reductions, products of several sizes, attention, a sort and a scatter.
 Graph graph() {
   Graph g;
   const Tensor x = g.input("x", {2, 4, 40, 16}), table = g.input("table", {30, 16});
@@ -84,7 +84,7 @@ TEST(CudaOverlap, IsOfNewDevicesAlone) {
   EXPECT_EQ(driver.get("overlapping"), before);
 }
 
-// Graphs of older drivers do not know such launches.
+// CUDA graphs of older drivers do not support such launches.
 TEST(CudaOverlap, NeedsADriverThatKnowsIt) {
   const test::SecondDriver second;
   Fake fake(second.path);

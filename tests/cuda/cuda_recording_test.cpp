@@ -16,7 +16,8 @@ using test::put;
 using test::take;
 using test::TextKernel;
 
-// How often this program itself asks for memory: not the driver on the CPU, whose calls come from its own library.
+// Counts allocations by this program's own code. The simulated driver's calls come from another library and are not
+// counted.
 extern "C" char __executable_start, etext;
 namespace {
 thread_local long own_allocations = 0;
@@ -32,7 +33,7 @@ thread_local long own_allocations = 0;
 
 namespace {
 
-// y = x * factor without memory of its own when it is run.
+// y = x * factor; enqueue() allocates no memory.
 class LeanKernel final : public backends::gpu::GpuKernel {
  public:
   explicit LeanKernel(std::shared_ptr<const backends::gpu::Code> code) : code_(std::move(code)) {}
@@ -50,7 +51,8 @@ class LeanKernel final : public backends::gpu::GpuKernel {
   std::shared_ptr<const backends::gpu::Code> code_;
 };
 
-// Looks at its operand on the host, which no graph can do; and perhaps does not say so.
+// A kernel that reads its operand on the host, which a CUDA graph cannot do. Without `says_so` it does not declare
+// this.
 class HostKernel final : public backends::gpu::GpuKernel {
  public:
   explicit HostKernel(bool says_so) : says_so_(says_so) {}
@@ -66,7 +68,7 @@ class HostKernel final : public backends::gpu::GpuKernel {
   bool says_so_;
 };
 
-// Adds its operand to the result again and again: sizes[1] times.
+// Adds its operand to the result sizes[1] times, with one launch each.
 class LoopKernel final : public backends::gpu::GpuKernel {
  public:
   explicit LoopKernel(std::shared_ptr<const backends::gpu::Code> code) : code_(std::move(code)) {}
@@ -82,7 +84,7 @@ class LoopKernel final : public backends::gpu::GpuKernel {
   std::shared_ptr<const backends::gpu::Code> code_;
 };
 
-// Zeros where it writes, then copies half of its operand there.
+// Writes zeros to its result, then copies half of its operand there.
 class HalfKernel final : public backends::gpu::GpuKernel {
  public:
   std::string name() const override { return "half"; }
@@ -104,7 +106,7 @@ class StrangeKernel final : public Kernel {
   std::string name() const override { return "strange"; }
 };
 
-// x is scaled by 2 into y, y by 3 into z.
+// y = 2 x, then z = 3 y.
 struct Chain {
   Fake fake;
   std::shared_ptr<backends::gpu::GpuDevice> d = backends::cuda::open_device(fake_options());
@@ -126,7 +128,7 @@ struct Chain {
     l.set(1, scale, {{y.get()}}, {z.get()}, {n, 3});
     if (recording) recording->update();
   }
-  // Runs, and what is right then.
+  // Runs the recording and checks z.
   void expect(std::size_t n, float first, float factor, const char* what) {
     d->zero({z.get()}, 4000);
     recording->run(0, 2);
@@ -149,7 +151,7 @@ TEST(CudaRecording, BecomesAGraphThatFollowsPlacesAndSizes) {
     EXPECT_EQ(c.fake.get("graph_execs"), 1);
     const long calls = c.fake.get("calls");
     c.recording->run(0, 2);
-    EXPECT_LE(c.fake.get("calls") - calls, 2);  // this thread's context, one start
+    EXPECT_LE(c.fake.get("calls") - calls, 2);  // set the thread's context, launch the graph
     c.set(130, {c.x.get()});
     c.expect(130, 0, 6, "more groups");
     c.set(7, {c.other.get(), 400}, 4);
@@ -163,7 +165,7 @@ TEST(CudaRecording, BecomesAGraphThatFollowsPlacesAndSizes) {
   EXPECT_EQ(Fake().live(), 0);
 }
 
-// What was asked for before an update runs with what it had then.
+// A run that was started before an update uses the sizes and addresses of its start.
 TEST(CudaRecording, ARunKeepsWhatItWasStartedWith) {
   Chain c;
   c.fake.set("deferred", 1);
@@ -194,7 +196,7 @@ TEST(CudaRecording, PartsRunLaunchByLaunch) {
 TEST(CudaRecording, OtherStepsMakeOtherGraphs) {
   Chain c;
   for (int k = 0; k < 2; ++k) c.expect(100, 0, 6, "as it was");
-  c.set(0, {c.x.get()});  // no groups: nothing is started
+  c.set(0, {c.x.get()});  // an empty grid: nothing is launched
   for (int k = 0; k < 4; ++k) c.expect(0, 0, 6, "nothing");
   c.set(50, {c.x.get()});
   for (int k = 0; k < 4; ++k) c.expect(50, 0, 6, "something");
@@ -222,7 +224,7 @@ TEST(CudaRecording, CopiesZerosAndPartsAreInTheGraph) {
     EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
   }
   EXPECT_EQ(c.fake.get("graph_execs"), 1);
-  l.set(2, part, {{c.y.get()}}, {c.z.get()}, {400});  // a copy from and to elsewhere
+  l.set(2, part, {{c.y.get()}}, {c.z.get()}, {400});  // other addresses of a copy
   recording->update();
   std::vector<float> doubled = iota(100, 10);
   for (float& v : doubled) v *= 2;
@@ -306,7 +308,7 @@ TEST(CudaRecording, ARunAllocatesNothing) {
   EXPECT_EQ(own_allocations, before);
   EXPECT_EQ(z[218], 218 * 6);
   const std::unique_ptr<int> counted(new int(1));
-  EXPECT_GT(own_allocations, before);  // they are counted
+  EXPECT_GT(own_allocations, before);  // proves that allocations are counted
 }
 
 TEST(CudaRecording, WithNoLaunchesDoesNothing) {

@@ -1,6 +1,6 @@
-// Runs a program of a page:  docs_driver FILE.so FUNCTION
-// The whole library is linked into this program, once; what a page shows is compiled into a shared object that finds it
-// here. An Error's sentence goes to standard error; the exit status is 1, or 3 where something else was thrown.
+// Runs a program of a documentation page:  docs_driver FILE.so FUNCTION
+// The library is linked into this program. The code of a page is compiled to a shared object that resolves its symbols
+// here. An Error's message goes to standard error. The exit status is 1 for an Error and 3 for another exception.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the tests of the fake driver share: its functions by name, programs compiled and loaded, arrays of the device.
+// Shared by the tests of the simulated driver: its functions by name, compiled and loaded programs, device arrays.
 #pragma once
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline void* library() {
   return handle;
 }
 
-// The function of that name, by its type in CUDA's headers.
+// Returns the function `name` with its type in CUDA's headers.
 template <class Signature>
 Signature* function(const char* name) {
   void* f = dlsym(library(), name);
@@ -83,7 +83,7 @@ struct Shape {
   unsigned grid_x = 1, block_x = 32, dynamic_shared = 0, grid_y = 1, block_y = 1;
 };
 
-// cuLaunchKernelEx's, with one attribute: a number.
+// The configuration of cuLaunchKernelEx, with one numeric attribute.
 struct LaunchConfig {
   unsigned grid[3] = {1, 1, 1}, block[3] = {32, 1, 1}, shared = 0;
   Handle stream = nullptr;
@@ -101,7 +101,7 @@ inline int launch(Handle kernel, const Shape& s, std::vector<void*> arguments, H
                                                  s.dynamic_shared, stream, arguments.data(), nullptr);
 }
 
-// A module of one text, unloaded at the end.
+// A module compiled from one text; the destructor unloads it.
 class Program {
  public:
   explicit Program(const std::string& text) : Program(compile(text)) {}
@@ -142,7 +142,7 @@ class Array {
   std::size_t size_;
 };
 
-// Each test begins with the defaults and a current context, and ends with nothing left.
+// Each test begins with default settings and a current context, and must leave no live objects.
 class FakeCuda : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -161,7 +161,7 @@ class FakeCuda : public ::testing::Test {
     while (get("contexts") > 0) function<int(int)>("cuDevicePrimaryCtxRelease_v2")(0);
     EXPECT_EQ(get("live"), 0);
   }
-  // The context after a fault.
+  // Replaces the context after a fault.
   void reset() {
     function<int(int)>("cuDevicePrimaryCtxReset_v2")(0);
     function<int(Handle*, int)>("cuDevicePrimaryCtxRetain")(&context_, 0);

@@ -42,7 +42,7 @@ std::uint32_t bits(float f) {
   return u;
 }
 
-// y of n elements that `kernel` writes, in every order of threads; they must have the same bits.
+// Runs a kernel that writes n elements in every order of threads, checks that the bits are the same, and returns them.
 template <class T>
 std::vector<T> in_every_order(std::size_t n, const std::function<int(Array<T>&)>& run) {
   std::vector<T> first;
@@ -105,7 +105,7 @@ TEST_F(Kernels, SumsOfRowsBySharedMemoryAndShuffles) {
     EXPECT_NEAR(y[r], std::accumulate(x.begin() + r * n, x.begin() + (r + 1) * n, 0.0), 1e-3);
 }
 
-// Every lane's answer against the definition in CUDA's programming guide.
+// Compares every lane's result with the definition in CUDA's programming guide.
 TEST_F(Kernels, ShufflesOfAnyWidth) {
   const Program p(R"(
     template <class T> __device__ void all(T v, T* y, int by, int width) {
@@ -215,7 +215,7 @@ TEST_F(Kernels, Mathematics) {
   }
 }
 
-// Round to nearest even, from the numbers on either side.
+// Returns the index of the value nearest to |f|, ties to even.
 std::uint32_t nearest(float f, const std::vector<float>& values) {
   const double a = std::fabs(double(f));
   const auto above = std::lower_bound(values.begin(), values.end(), a);
@@ -254,7 +254,7 @@ TEST_F(Kernels, ConversionsOfSixteenBits) {
   std::vector<float> x;
   for (const float v : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN, 65504.0f, 65519.9f, 65520.0f, 65536.0f, 3.4e38f})
     x.push_back(v);
-  while (x.size() < 4096) {  // half numbers between and around the steps of f16
+  while (x.size() < 4096) {  // half of the numbers lie between and around the steps of f16
     const std::uint32_t u = static_cast<std::uint32_t>(random());
     x.push_back(x.size() % 2 ? from_bits(u) : from_bits((u & 0x8fffffffu) | 0x30000000u));
     if (x.size() % 7 == 0) x.back() = from_bits(bits(x.back()) & 0xfffff000u);
@@ -271,8 +271,8 @@ TEST_F(Kernels, ConversionsOfSixteenBits) {
   }
 }
 
-// One warp, C (16 x 8) = A (16 x K) B (K x 8), fragments read as PTX lays them out. `T` holds an operand, `R` of them a
-// register.
+// Returns a kernel of one warp: C (16 x 8) = A (16 x K) B (K x 8), with fragments laid out as PTX defines. R is the
+// number of operands per register.
 std::string product(const std::string& primitive, const std::string& operand, const std::string& sum, int steps,
                     int k) {
   const std::string per_register = std::to_string(4 / (operand.ends_with(" char")    ? 1
@@ -323,7 +323,7 @@ TEST_F(Kernels, ProductsOfFragmentsInEveryType) {
   const auto f16 = [](Bits b) {
     return std::ldexp(double(1024 + (b & 1023)), (b >> 10 & 31) - 25) * (b >> 15 ? -1 : 1);
   };
-  const auto to_f16 = [](float x) {  // some number near x
+  const auto to_f16 = [](float x) {  // a number near x
     const int e = std::ilogb(x);
     const int m = int(std::ldexp(std::fabs(x), 10 - e)) - 1024;
     return e < -14 ? Bits(0x400) : Bits((x < 0) << 15 | (e + 15) << 10 | m);
@@ -339,7 +339,7 @@ TEST_F(Kernels, ProductsOfFragmentsInEveryType) {
   const auto e5m2 = [](F8 b) {
     return (b & 0x7c ? std::ldexp(4.0 + (b & 3), (b >> 2 & 31) - 17) : std::ldexp(b & 3, -16)) * (b >> 7 ? -1 : 1);
   };
-  // any number between -4 and 4, subnormal ones, too
+  // numbers between -4 and 4, including subnormal ones
   const auto to_e4m3 = [](float x) { return F8((x < 0) << 7 | int(bits(x) >> 7) % 0x48); };
   const auto to_e5m2 = [](float x) { return F8((x < 0) << 7 | int(bits(x) >> 7) % 0x44); };
   check_product<F8, float>("lc_mma_e4m3_e4m3", "unsigned char", "float", 32, to_e4m3, e4m3);
@@ -367,13 +367,13 @@ TEST_F(Kernels, MatricesFromSharedMemory) {
   });
   for (unsigned l = 0; l < 32; ++l)
     for (unsigned i = 0; i < 4; ++i) {
-      const unsigned j = l / 4, t = l % 4, first = i * 64;  // of matrix i
+      const unsigned j = l / 4, t = l % 4, first = i * 64;  // the first element of matrix i
       EXPECT_EQ(y[l * 8 + i], (first + j * 8 + 2 * t) | (first + j * 8 + 2 * t + 1) << 16);
       EXPECT_EQ(y[l * 8 + 4 + i], (first + 2 * t * 8 + j) | (first + (2 * t + 1) * 8 + j) << 16);
     }
 }
 
-// Sums of tiles that are copied two ahead; `wait` and `barrier` can be wrong.
+// Returns a kernel that sums tiles, which it prefetches two ahead. `wait` and `barrier` may be wrong on purpose.
 std::string pipeline(const std::string& wait, const std::string& barrier) {
   return R"(
     extern "C" __global__ void __launch_bounds__(32) k(const float* x, float* y, int tiles) {
@@ -552,7 +552,7 @@ TEST_F(Kernels, SharedMemoryHasItsLimits) {
   EXPECT_EQ(synchronize(), 700) << "an element beyond the dynamic part";
 }
 
-// What a C++ compiler takes and CUDA has not.
+// Checks for code that a C++ compiler accepts and CUDA does not.
 TEST_F(Kernels, NvidiasCompilerIsAskedToo) {
   if (!std::getenv("FAKE_CUDA_NVRTC"))
     GTEST_SKIP() << "FAKE_CUDA_NVRTC names no library of NVIDIA's (bench/setup-peers nvrtc)";
@@ -575,7 +575,7 @@ TEST_F(Kernels, CompilationIsQuick) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   RecordProperty("milliseconds", static_cast<int>(best * 1e3));
-  EXPECT_LT(best, 2.0);  // 0.055 s on an idle machine: a system header in the shim would be seen there
+  EXPECT_LT(best, 2.0);  // 0.055 s on an idle machine; a system header in the shim would exceed the limit
 }
 
 }  // namespace

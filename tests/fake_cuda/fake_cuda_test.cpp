@@ -58,7 +58,7 @@ int fill_async(Address to, unsigned char v, std::size_t n, Handle s) {
   return function<int(Address, unsigned char, std::size_t, Handle)>("cuMemsetD8Async")(to, v, n, s);
 }
 
-// Pinned memory, in which an asynchronous copy's bytes are those of the moment it runs.
+// Pinned memory: an asynchronous copy reads its bytes when the copy executes.
 struct Pinned {
   explicit Pinned(std::size_t n) {
     EXPECT_EQ(function<int(void**, std::size_t, unsigned)>("cuMemHostAlloc")(&memory, n * sizeof(int), 0), 0);
@@ -153,7 +153,7 @@ TEST_F(Driver, MemoryHasBoundsAndAnEnd) {
   EXPECT_EQ(synchronize(), 700);
   reset();
   const Program again("extern \"C\" __global__ void k(char* y) { y[0] = 1; }");
-  const Address odd = allocate(100);  // up to a multiple of 256 its page is open
+  const Address odd = allocate(100);  // its page is accessible up to a multiple of 256 bytes
   Address behind = odd + 100;
   EXPECT_EQ(launch(again.kernel(), {1, 1}, {&behind}), 0);
   EXPECT_EQ(synchronize(), 0);
@@ -229,8 +229,8 @@ TEST_F(Driver, DeferredStreamsRunWhenSomebodyWaits) {
   for (int i = 0; i < 4; ++i) pinned[i] = 1;
   EXPECT_EQ(to_device_async(y.address(), pageable.data(), 16, s), 0);
   EXPECT_EQ(to_device_async(z.address(), pinned.memory, 16, s), 0);
-  pageable.assign(4, 99);  // its bytes were taken
-  pinned[0] = 50;          // these are read later
+  pageable.assign(4, 99);  // its bytes were copied at the call
+  pinned[0] = 50;          // these are read when the copy executes
   EXPECT_EQ(launch(add, {1, 32}, {y.argument(), &three, &n}, s), 0);
   EXPECT_EQ(record(e, s), 0);
   EXPECT_EQ(wait(other, e), 0);
@@ -331,7 +331,7 @@ TEST_F(Driver, GraphsReplayWithNewParameters) {
     int five = 5;
     void* arguments[] = {k.arguments[0], &five, k.arguments[2]};
     k.arguments = arguments;
-    EXPECT_EQ(graph_launch(exec, s), 0);  // with what it has now
+    EXPECT_EQ(graph_launch(exec, s), 0);  // with the parameters it has now
     EXPECT_EQ(set_parameters(exec, nodes[0], &k), 0);
     EXPECT_EQ(graph_launch(exec, s), 0);
     k.block[0] = 2000;
@@ -340,7 +340,7 @@ TEST_F(Driver, GraphsReplayWithNewParameters) {
     EXPECT_EQ(by_handle("cuStreamSynchronize", s), 0);
     EXPECT_EQ(z.values()[0], ((40 + 3) * 10 + 5) * 10);
 
-    // Another capture's values; one of another shape is refused.
+    // updates with another capture's values; one of another shape is refused
     struct {
       int result;
       Handle node, from;
@@ -434,7 +434,7 @@ TEST_F(Driver, LaunchesHaveLimits) {
   Handle f = nullptr;
   const auto get_function = function<int(Handle*, Handle, const char*)>("cuModuleGetFunction");
   EXPECT_EQ(get_function(&f, &n, "add"), 400);
-  const LaunchAttribute attribute;  // of 0: this kernel is not made for it
+  const LaunchAttribute attribute;  // allowed = 0: this kernel is not prepared for overlap
   LaunchConfig config;
   config.attributes = &attribute;
   const auto launch_ex = function<int(const void*, Handle, void**, void**)>("cuLaunchKernelEx");
@@ -508,7 +508,7 @@ TEST_F(Driver, NvrtcSaysWhatIsWrong) {
   EXPECT_EQ(major, 13);
 }
 
-// A small program of the host: its first error, after it has given everything back.
+// A small host program. It releases everything and returns its first error.
 int host_program(std::vector<int>& out) {
   Handle module = nullptr, f = nullptr, s = nullptr, e = nullptr, graph = nullptr, exec = nullptr;
   void* pinned = nullptr;

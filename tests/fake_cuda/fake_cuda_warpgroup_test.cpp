@@ -31,7 +31,7 @@ int encode(Map& map, Address address, const Described& d) {
       steps.data(), 0, d.swizzle, 0, 0);
 }
 
-// The primitives behind what the generator writes before all kernels of CUDA.
+// Returns a kernel's text after the primitives and the code that the generator puts before all CUDA kernels.
 std::string text(const std::string& kernel) {
   return "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned u32; typedef unsigned long u64;\n" +
          std::string(lc::backends::gpu::warpgroup_primitives()) +
@@ -48,7 +48,7 @@ constexpr const char* kStart = R"(
 
 class Warpgroups : public FakeCuda {
  protected:
-  // The fault of a kernel with a map of 64 x 8 halves; "" where there is none.
+  // Returns the fault of a kernel with a map of 64 x 8 halves, or "".
   std::string fault_of(const std::string& body) {
     std::string words;
     {
@@ -68,7 +68,7 @@ bool contains(const std::string& s, const std::string& part) { return s.find(par
 
 }  // namespace
 
-// A box of three axes that reaches beyond its array on every side: zeros there, and chunks permuted by their row.
+// A box of three axes exceeds its array on every side: the outside is zero, and chunks are permuted by their row.
 TEST_F(Warpgroups, BoxesAreCutOffAndPermuted) {
   constexpr int kColumns = 100, kPitch = 104, kRows = 11, kPlanes = 3;
   std::vector<unsigned short> x(kPitch * kRows * kPlanes);
@@ -134,7 +134,7 @@ TEST_F(Warpgroups, MistakesAreFound) {
   EXPECT_PRED2(contains,
                fault_of("if (threadIdx.x == 0) lc_phase_expect(full, 1000), lc_tile_copy_2(ring, &map, full, 0, 0); "
                         "lc_phase_wait(full, 0);"),
-               "wait for each other");  // bytes that never come
+               "wait for each other");  // the bytes never arrive
   EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_2(ring + 64, &map, full, 0, 0);"),
                "aligned to 128");
   EXPECT_PRED2(contains, fault_of("if (threadIdx.x == 0) lc_tile_copy_2(y, &map, full, 0, 0);"), "not shared memory");
@@ -154,7 +154,7 @@ TEST_F(Warpgroups, MistakesAreFound) {
                "the first of eight rows");
 }
 
-// A launch that may begin before the one in front of it has ended has to wait for that, in every thread.
+// A launch that may begin before the previous one has ended must wait for it, in every thread.
 TEST_F(Warpgroups, LaunchesThatOverlapWaitForEachOther) {
   LaunchAttribute overlap;
   overlap.value[0] = 1;
@@ -180,7 +180,7 @@ TEST_F(Warpgroups, LaunchesThatOverlapWaitForEachOther) {
   reset();
 }
 
-// What a box brings is there when its phase has ended, not before; and sums are when they were waited for.
+// A box is visible only after its phase has ended, and sums only after they were waited for.
 TEST_F(Warpgroups, NothingIsThereBeforeItIsWaitedFor) {
   const Program p(text(kStart + std::string(R"(
     if (threadIdx.x == 0) lc_phase_expect(full, 1024), lc_tile_copy_2(ring, &map, full, 0, 0);

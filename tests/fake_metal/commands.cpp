@@ -1,4 +1,4 @@
-// Queues, command buffers and what puts commands into them.
+// Queues, command buffers and encoders.
 #include "commands.h"
 
 #include <cstring>
@@ -10,22 +10,22 @@ namespace fake {
 namespace {
 
 enum Status : unsigned long { NotEnqueued = 0, Committed = 2, Completed = 4, Failed = 5 };
-constexpr unsigned long kOpenBuffers = 64;  // that a queue lets be under way
+constexpr unsigned long kOpenBuffers = 64;  // per queue, as in Metal
 constexpr unsigned long kInlineBytes = 4096;
 
 struct CommandBuffer;
 struct Queue : Object {
   Queue() : Object("MTLCommandQueue") {}
   void dispose() override { waiting.clear(); }
-  std::deque<Hold<CommandBuffer>> waiting;  // committed ones that nobody has waited for
+  std::deque<Hold<CommandBuffer>> waiting;  // committed buffers that have not run
 };
 
 struct CommandBuffer : Object {
   explicit CommandBuffer(Queue* q) : Object("MTLCommandBuffer"), queue(q) {}
   void dispose() override { work.clear(), queue = {}, error = {}; }
   Hold<Queue> queue;
-  std::vector<std::function<std::string()>> work;  // each gives what went wrong
-  Object* open = nullptr;                          // its encoder, which holds it
+  std::vector<std::function<std::string()>> work;  // each returns an error message or ""
+  Object* open = nullptr;                          // the open encoder, which owns this buffer
   unsigned long status = NotEnqueued;
   Hold<Error> error;
 };
@@ -42,7 +42,7 @@ void run(CommandBuffer& c) {
   release(error);
 }
 
-// The queue's work, in order, as far as this one.
+// Runs the queue's buffers in order, up to and including `last`.
 void run_until(Queue& q, const CommandBuffer* last) {
   while (!q.waiting.empty()) {
     const Hold<CommandBuffer> c = std::move(q.waiting.front());
@@ -80,7 +80,7 @@ struct Encoder : Object {
     if (commands->open == this) fault("an encoder is freed before endEncoding"), commands->open = nullptr;
     commands = {};
   }
-  // May it take a command?
+  // Returns true if the encoder is open; otherwise records a fault.
   bool ready() const { return commands->open == this || (fault("a command for an encoder that has ended"), false); }
   Hold<CommandBuffer> commands;
 };
@@ -103,7 +103,7 @@ std::string check_intact(Buffer& b) {
   return "a write behind the end of a buffer";
 }
 
-// What a kernel finds in a slot.
+// The argument bound to one slot.
 struct Binding {
   Hold<Buffer> buffer;
   unsigned long offset = 0;
@@ -145,7 +145,7 @@ void set_shared(ComputeEncoder* e, unsigned long bytes, unsigned long index) {
   e->shared = bytes;
 }
 
-// What one dispatch runs, with everything that it was given by then.
+// One dispatch, with all arguments bound at the time of the call.
 struct Dispatch {
   Hold<Pipeline> pipeline;
   std::array<Binding, kBuffers> bindings;

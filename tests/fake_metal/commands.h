@@ -1,4 +1,4 @@
-// Metal's buffers, programs and commands, as far as the files that make them share them.
+// Metal's buffers, programs and commands, as shared by the files that implement them.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ struct Range {
   unsigned long location, length;
 };
 
-// Memory with pages around it that nobody may touch.
+// A buffer between inaccessible pages.
 struct Buffer : Object {
   Buffer(unsigned long bytes, bool shared);
   void dispose() override;
-  // Has nobody written between its end and the page behind it? Afterwards it is as if nobody had.
+  // Returns false if a kernel wrote between the buffer's end and the page after it. Restores these bytes.
   bool intact();
   char* data = nullptr;
   const unsigned long bytes;

@@ -1,4 +1,4 @@
-// What a device makes: buffers, programs and queues.
+// The objects that a device creates: buffers, programs and queues.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace fake {
 namespace {
 
-constexpr unsigned long kPage = 65536;  // any system's
+constexpr unsigned long kPage = 65536;  // a multiple of every system's page size
 constexpr char kCanary = 0x5a;
 unsigned long used = 0;  // bytes of all buffers
 
@@ -16,12 +16,12 @@ struct Device : Object {
   explicit Device(int k) : Object("MTLDevice"), number(k) {}
   const int number;
 };
-// Of which there is one object each, as in Metal.
+// Returns device `k`. As in Metal, there is one object per device.
 Device* device(int k) {
-  static auto& all = *new std::vector<std::unique_ptr<Device>>;  // devices may end behind it
+  static auto& all = *new std::vector<std::unique_ptr<Device>>;  // never destroyed: devices may be used at exit
   while (static_cast<int>(all.size()) <= k) {
     all.push_back(std::make_unique<Device>(static_cast<int>(all.size())));
-    --control().objects;  // it is never freed
+    --control().objects;  // excluded from the count, because it is never freed
   }
   return all[static_cast<std::size_t>(k)].get();
 }
@@ -172,7 +172,7 @@ extern "C" __attribute__((visibility("default"))) fake::Object* MTLCreateSystemD
 extern "C" __attribute__((visibility("default"))) fake::Object* MTLCopyAllDevices() {
   const std::lock_guard lock(fake::mutex());
   if (fake::fails()) return nullptr;
-  auto* all = new fake::Array;  // the preferred one last
+  auto* all = new fake::Array;  // the preferred device is last
   for (int k = fake::control().devices; k-- > 0;) all->items.emplace_back(fake::device(k));
   return all;
 }

@@ -1,31 +1,32 @@
-// A Metal for systems that have none: a library with Objective-C's run time and the classes that a back end for
-// computing uses. It is strict where Metal is undefined, runs kernels on the CPU, and does what tests ask for here.
+// A simulated Metal: a library with Objective-C's run time and the classes that a compute back end uses. It reports a
+// fault where Metal's behaviour is undefined, runs kernels on the CPU, and obeys the settings below.
 #pragma once
 
 extern "C" {
 
-// What a test sets and sees; fake_metal_control() gives the library's one. Nothing may run when it is touched.
+// Settings and counters. fake_metal_control() returns the library's only instance, which may be accessed only while no
+// work runs.
 struct FakeMetal {
-  // Settings.
-  bool deferred;               // work begins when somebody waits for it, and not when it is committed
-  long order;                  // of threads and groups: 0 forward, 1 reverse, any other number shuffles by it
-  bool separate_memory;        // a GPU with memory of its own
-  bool old_system;             // before macOS 15: some selectors are not there yet
-  int devices;                 // 1 unless said
-  unsigned long memory;        // bytes of all buffers together; 0: no bound
-  unsigned long fail_at;       // the call that fails, of those that can, counted from 1; 0: none
-  unsigned long thread_width;  // threadExecutionWidth; 32 unless said
+  // settings
+  bool deferred;               // work runs when something waits for it, not when it is committed
+  long order;                  // of threads and groups: 0 forward, 1 reverse, other numbers are seeds of a shuffle
+  bool separate_memory;        // simulates a GPU with memory of its own
+  bool old_system;             // before macOS 15: some selectors are missing
+  int devices;                 // default 1
+  unsigned long memory;        // limit for all buffers together in bytes; 0: none
+  unsigned long fail_at;       // the number of the fallible call that fails, counted from 1; 0: none
+  unsigned long thread_width;  // threadExecutionWidth; default 32
 
-  // Counted since the start.
-  unsigned long calls;              // that could have failed
-  long objects;                     // alive now
-  unsigned long commits;            // command buffers
-  unsigned long dispatches, blits;  // run
-  unsigned long compiles;           // of texts that were not seen before
+  // counters since the start
+  unsigned long calls;              // fallible calls
+  long objects;                     // live objects
+  unsigned long commits;            // committed command buffers
+  unsigned long dispatches, blits;  // executed
+  unsigned long compiles;           // compilations of new texts
 };
 
 FakeMetal* fake_metal_control();
-// What was done that Metal does not allow, a line each, since the last time that this was asked; "" when nothing was.
-// Good until it is asked again.
+// Returns the violations of Metal's rules since the previous call, one per line, or "". The result is valid until the
+// next call.
 const char* fake_metal_faults();
 }

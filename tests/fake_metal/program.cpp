@@ -29,7 +29,7 @@ const std::vector<std::string> kFlags {
       "-I" FAKE_METAL_SHIM, "-I" FAKE_METAL_SHIM "/../../fake_cuda/shim", "-include", "msl.h"
 };
 
-// Folders of files that are gone with them.
+// RAII: a temporary folder, removed with its files.
 class Folder {
  public:
   Folder() {
@@ -69,9 +69,9 @@ bool run_compiler(std::vector<std::string> words, const std::string& log) {
   return !failed && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-// The text with its macros expanded: what is translated is the language, wherever it is written.
+// Returns the text with its macros expanded, because the translation must also see language constructs inside macros.
 std::string preprocessed(const std::string& msl, const Folder& folder) {
-  static const std::string library = "#include <metal_stdlib>";  // which is -included later
+  static const std::string library = "#include <metal_stdlib>";  // included later by -include
   std::string text = msl;
   if (const std::size_t at = text.find(library); at != std::string::npos) text.erase(at, library.size());
   std::ofstream(folder.file("program.metal")) << text;
@@ -85,11 +85,12 @@ std::string preprocessed(const std::string& msl, const Folder& folder) {
 }  // namespace
 
 std::shared_ptr<const Program> Program::make(const std::string& msl, std::string& error) {
-  static auto& known = *new std::map<std::string, std::shared_ptr<const Program>>;  // devices may end behind it
+  // never destroyed: devices may be used at exit
+  static auto& known = *new std::map<std::string, std::shared_ptr<const Program>>;
   if (const auto it = known.find(msl); it != known.end()) return it->second;
   const Folder folder;
   if (!folder.made()) return error = "there is no folder for temporary files", nullptr;
-  // without macros as it is, so that errors have its lines
+  // a text without macros is translated as it is, so that errors have its line numbers
   const Translation t =
       translate(msl.find("#define") == std::string::npos ? msl : preprocessed(msl, folder), Target::Cpu);
   if (!t.error.empty()) return error = t.error, nullptr;

@@ -1,4 +1,4 @@
-// Programs of Metal, compiled by the system's C++ compiler and loaded. What was compiled once is found again.
+// Metal programs, compiled by the system's C++ compiler and loaded. Compiled programs are cached.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@ namespace fake {
 
 class Program {
  public:
-  static std::shared_ptr<const Program> make(const std::string& msl, std::string& error);  // null, and why
+  // null if it fails, with a message in `error`
+  static std::shared_ptr<const Program> make(const std::string& msl, std::string& error);
   ~Program();
   const LcMetalModule& module() const { return *module_; }
 

@@ -14,20 +14,21 @@ struct Faults {
   std::string now, shown;
 };
 Faults& faults() {
-  static auto& f = *new Faults;  // devices may end behind it
+  static auto& f = *new Faults;  // never destroyed: devices may be used at exit
   return f;
 }
 
-// Objects' heads, for as long as the library is loaded.
+// All objects. Their headers stay allocated until the library is unloaded.
 std::vector<std::unique_ptr<Object>>& graveyard() {
-  static auto& all = *new std::vector<std::unique_ptr<Object>>;  // devices may end behind it
+  static auto& all = *new std::vector<std::unique_ptr<Object>>;  // never destroyed: devices may be used at exit
   return all;
 }
 
 struct Pools {
   std::vector<std::vector<Object*>> open;
 };
-// Wanted by devices that end behind their thread's objects, so that threads' pools stay: in a list, that it is no leak.
+// Devices that are destroyed after their thread's objects still need the thread's pools, so pools are never freed. The
+// list keeps leak checkers from reporting them.
 Pools& pools() {
   static auto& mutex = *new std::mutex;
   static auto& all = *new std::vector<std::unique_ptr<Pools>>;
@@ -43,7 +44,7 @@ struct Selectors {
   std::set<std::string> names;
 };
 Selectors& selectors() {
-  static auto& s = *new Selectors;  // devices may end behind it
+  static auto& s = *new Selectors;  // never destroyed: devices may be used at exit
   return s;
 }
 
@@ -61,7 +62,7 @@ FakeMetal& control() {
 }
 
 std::recursive_mutex& mutex() {
-  static auto& m = *new std::recursive_mutex;  // devices may end behind it
+  static auto& m = *new std::recursive_mutex;  // never destroyed: devices may be used at exit
   return m;
 }
 
@@ -73,7 +74,7 @@ void fault(const std::string& what) {
 bool fails() { return ++control().calls == control().fail_at; }
 
 Class& find_class(const std::string& name) {
-  static auto& all = *new std::map<std::string, Class>;  // devices may end behind it
+  static auto& all = *new std::map<std::string, Class>;  // never destroyed: devices may be used at exit
   Class& c = all[name];
   if (c.name.empty()) {
     c.name = name;
@@ -106,16 +107,16 @@ void put_into_pool(Object* o) {
   if (!o) return;
   if (!pools().open.empty()) return pools().open.back().push_back(o);
   fault("a " + o->isa->name + " is autoreleased without a pool");
-  static auto& never_freed = *new std::vector<Object*>;  // devices may end behind it
+  static auto& never_freed = *new std::vector<Object*>;  // never destroyed: devices may be used at exit
   never_freed.push_back(o);
 }
 
-// A class as an object, which is never freed.
+// A class as an object. It is never freed.
 struct ClassObject : Object {
   explicit ClassObject(const std::string& of) : Object(("class " + of).c_str()) { --control().objects; }
 };
 
-// What came with macOS 10.15, 14 and 15.
+// Selectors added in macOS 10.15, 14 and 15.
 static const std::set<std::string> kNewSelectors{"hasUnifiedMemory", "supportsFamily:", "architecture",
                                                  "setMathMode:", "setMathFloatingPointFunctions:"};
 
@@ -146,7 +147,7 @@ static void install_root() {
 using fake::Object;
 using fake::Selector;
 
-// What objc_msgSend jumps to.
+// Returns the method to which objc_msgSend jumps.
 extern "C" __attribute__((used, visibility("hidden"))) const void* fake_metal_find(const Object* o, Selector s) {
   const std::lock_guard lock(fake::mutex());
   if (!o) return reinterpret_cast<const void*>(&fake::nothing);
@@ -156,7 +157,7 @@ extern "C" __attribute__((used, visibility("hidden"))) const void* fake_metal_fi
   return reinterpret_cast<const void*>(&fake::nothing);
 }
 
-// Arguments stay where they are: in registers, which are kept, and on the stack.
+// Arguments are left in place: on the stack, and in registers, which are saved and restored.
 #if defined(__x86_64__)
 __asm__(R"(
 .text
@@ -217,7 +218,8 @@ EXPORTED Selector sel_registerName(const char* name) {
 }
 EXPORTED Object* objc_getClass(const char* name) {
   const std::lock_guard lock(fake::mutex());
-  static auto& classes = *new std::map<std::string, std::unique_ptr<Object>>;  // devices may end behind it
+  // never destroyed: devices may be used at exit
+  static auto& classes = *new std::map<std::string, std::unique_ptr<Object>>;
   if (fake::find_class(std::string("class ") + name).methods.empty()) return nullptr;
   auto& object = classes[name];
   if (!object) object = std::make_unique<fake::ClassObject>(name);

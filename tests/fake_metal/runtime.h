@@ -1,8 +1,8 @@
-// Objective-C's run time, as much of it as a C++ program sees: classes with methods by their selectors, objects that
-// are counted, pools, and an objc_msgSend that finds a method and jumps to it.
+// The part of Objective-C's run time that a C++ program uses: classes with methods by selector, reference-counted
+// objects, autorelease pools, and an objc_msgSend that finds a method and jumps to it.
 //
-// A mistake is a line in fake_metal_faults(), and the program goes on: a message that nobody understands gives nil, and
-// so does one to an object that was freed. Its head stays, so that it is still known.
+// A mistake adds a line to fake_metal_faults(), and the program continues: an unknown message returns nil, and so does
+// a message to a freed object, whose header stays allocated for this check.
 #pragma once
 
 #include <map>
@@ -24,21 +24,21 @@ struct Class {
   std::map<std::string, void*, std::less<>> methods;
 };
 Class& find_class(
-    const std::string& name);  // made at the first call; "class NSString" has the methods of NSString itself
+    const std::string& name);  // creates it at the first call; "class NSString" has the methods of NSString itself
 
 struct Object {
   explicit Object(const char* of);
   virtual ~Object() = default;
-  virtual void dispose() {}  // gives back what it holds
-  const Class* isa;          // which stays
+  virtual void dispose() {}  // releases the resources it holds
+  const Class* isa;          // stays valid after the object is freed
   int count = 1;
   bool freed = false;
 };
 
 FakeMetal& control();
-std::recursive_mutex& mutex();  // held by every method
+std::recursive_mutex& mutex();  // every method locks it
 void fault(const std::string& what);
-bool fails();  // is this the call that shall fail?
+bool fails();  // counts a fallible call; returns true if this one must fail
 
 Object* retain(Object* o);
 void release(Object* o);
@@ -49,7 +49,7 @@ T* autorelease(T* o) {
   return o;
 }
 
-// A reference that counts.
+// An owning reference.
 template <class T>
 class Hold {
  public:
@@ -67,7 +67,8 @@ class Hold {
   T* o_ = nullptr;
 };
 
-// method<f>("MTLDevice", "name"): f's first parameter is the object, as what it is; the others are the message's.
+// method<f>("MTLDevice", "name"): the first parameter of f is the object with its type; the others are the message's
+// arguments.
 template <auto F, class Self, class R, class... A>
 R call_locked(Object* self, Selector, A... arguments) {
   const std::lock_guard lock(mutex());

@@ -58,14 +58,14 @@ std::vector<Token> read_tokens(const std::string& s) {
       while (end < s.size() && in_word(s[end])) ++end;
       take(Token::Word, end);
     } else {
-      take(Token::Mark, starts("[[") ? i + 2 : end);  // always an attribute
+      take(Token::Mark, starts("[[") ? i + 2 : end);  // "[[" always begins an attribute
     }
   }
   return all;
 }
 
-// Where a kernel's parameters come from, besides buffers: the value, and whether it is a position or size, all of which
-// have the same number of components.
+// The source of a kernel parameter other than a buffer: its value, and whether it is a position or size. All positions
+// and sizes of a kernel have the same number of components.
 struct Builtin {
   const char* value;
   bool position;
@@ -99,7 +99,7 @@ class Translator {
   };
   const Token* at(std::size_t i) const { return i < tokens_.size() ? &tokens_[i] : nullptr; }
   bool is(std::size_t i, std::string_view text) const { return i < tokens_.size() && tokens_[i].text == text; }
-  std::size_t next(std::size_t i) const {  // that is no space
+  std::size_t next(std::size_t i) const {  // the next token that is not a space
     for (++i; i < tokens_.size() && tokens_[i].kind == Token::Space; ++i)
       ;
     return i;
@@ -118,8 +118,8 @@ class Translator {
   const Target target_;
   std::string out_, max_threads_ = "0";
   std::vector<Kernel> kernels_;
-  int depth_ = 0, kernel_depth_ = -1;  // of braces; that of the kernel's
-  std::string previous_;               // token that is no space
+  int depth_ = 0, kernel_depth_ = -1;  // brace depths: current, and of the kernel
+  std::string previous_;               // the last token that is not a space
 };
 
 std::size_t Translator::closing(std::size_t open) const {
@@ -131,7 +131,7 @@ std::size_t Translator::closing(std::size_t open) const {
   throw Refused{tokens_[open].line, "expected ')'"};
 }
 
-// [[name]] or [[name(argument)]]; gives what comes behind it.
+// Parses [[name]] or [[name(argument)]]; returns the index after it.
 std::size_t Translator::attribute(std::size_t open, std::string& name, std::string& argument) const {
   std::size_t i = next(open);
   if (const Token* t = at(i)) name = t->text;
@@ -146,7 +146,7 @@ std::size_t Translator::attribute(std::size_t open, std::string& name, std::stri
   return last + 1;
 }
 
-// The language's library is there without its header; there is no other file.
+// The standard library is available without its header; no other file can be included.
 void Translator::preprocess(std::size_t& i) {
   const std::size_t name = next(i);
   if (!is(name, "include")) {
@@ -185,7 +185,7 @@ void Translator::kernel(std::size_t& i) {
   i = end;
 }
 
-// TYPE NAME [[ATTRIBUTE]]
+// Parses a parameter: TYPE NAME [[ATTRIBUTE]].
 void Translator::parameter(Kernel& k, std::size_t first, std::size_t last) {
   std::string type, from, argument;
   std::vector<std::string> parts;
@@ -201,7 +201,7 @@ void Translator::parameter(Kernel& k, std::size_t first, std::size_t last) {
     else out_ += tokens_[i].text;
     if (out_.size() > before && tokens_[i].kind != Token::Space) parts.push_back(out_.substr(before));
   }
-  if (!parts.empty()) parts.pop_back();  // its name
+  if (!parts.empty()) parts.pop_back();  // removes the name
   for (const std::string& part : parts) type += part + " ";
   if (const auto b = builtins().find(from); b != builtins().end()) {
     if (b->second.position) {
@@ -232,7 +232,7 @@ void Translator::parameter(Kernel& k, std::size_t first, std::size_t last) {
   ++k.memories;
 }
 
-// A variable of a group is one for all of its threads; a pointer to one is like any other.
+// A threadgroup variable is shared by all threads of a group; a pointer to threadgroup memory is an ordinary pointer.
 void Translator::threadgroup(std::size_t i) {
   static const std::set<std::string_view> ends{";", "=", ",", ")", "[", "{", "("};
   std::size_t end = next(i);
@@ -303,7 +303,7 @@ std::string Translator::run() {
   return out_ + (target_ == Target::Cpu ? tail() : "");
 }
 
-// What the library looks for: every kernel's name, how it is called, which of its memories lies where.
+// Returns the module table: each kernel's name, entry function, slots and alignments.
 std::string Translator::tail() const {
   std::string functions, table;
   for (const Kernel& k : kernels_) {

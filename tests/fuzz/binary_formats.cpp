@@ -1,4 +1,4 @@
-// Sound GGUF, SentencePiece and llama2.c files, told through a Mutator.
+// Generators of GGUF, SentencePiece and llama2.c files.
 #include <bit>
 #include <cstring>
 
@@ -20,7 +20,7 @@ std::string random_bytes(Mutator& l, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) s[i] = static_cast<char>((seed + i * 2654435761u) >> 12 & 0x3b);
   return s;
 }
-// The end of a file may be missing, or something may follow it.
+// May truncate the file, append to it or change one of its bytes.
 std::string ended(Mutator& l, std::string s) {
   if (!l.lies()) return s;
   const std::size_t kind = l.draw(3);
@@ -44,7 +44,7 @@ class GgufMaker {
     put(s, l_.number(w.size()));
     s += w;
   }
-  // The number as a value of a type; a type that lies may bring a value of its own, or leave the old one.
+  // Appends the number as a value of the GGUF type `type`.
   void scalar(std::string& s, std::uint32_t type, double v) {
     const auto whole = static_cast<std::int64_t>(v);
     if (type == F32) put(s, static_cast<float>(v));
@@ -93,9 +93,9 @@ class GgufMaker {
     add(s);
   }
   void add(const std::string& s) {
-    if (l_.lies()) return;  // left out
+    if (l_.lies()) return;  // omits the value
     metadata_ += s, ++values_;
-    if (l_.lies()) metadata_ += s, ++values_;  // twice
+    if (l_.lies()) metadata_ += s, ++values_;  // writes the value twice
   }
   void tensor(const std::string& name, std::vector<std::uint64_t> shape, std::uint32_t type);
   void vocabulary();
@@ -125,7 +125,7 @@ void GgufMaker::tensor(const std::string& name, std::vector<std::uint64_t> shape
 
 void GgufMaker::vocabulary() {
   const std::size_t kind = l_.draw(4);
-  if (kind == 3) return;  // none
+  if (kind == 3) return;  // no vocabulary
   if (kind == 0) pieces_ = {"<unk>", "<s>", "</s>", kSpace, "a", kSpace + "a", "b", "ab", "<0x41>", "<|im_end|>"};
   if (kind == 1)
     pieces_ = {"a",
@@ -210,7 +210,7 @@ std::string varint(std::uint64_t v) {
   return s += static_cast<char>(v);
 }
 
-// Fields of protocol buffers.
+// Writes fields of protocol buffers.
 class ProtoMaker {
  public:
   explicit ProtoMaker(Mutator& l) : l_(l) {}
@@ -237,7 +237,7 @@ class ProtoMaker {
 
 Files make_gguf(Mutator& l) { return {{{"model.gguf", GgufMaker(l).make()}}}; }
 
-// A double array for two rules: "b" becomes "a", "ab" nothing.
+// A SentencePiece normalization table (double-array trie) of two rules: "b" becomes "a", "ab" is removed.
 std::string charsmap(Mutator& l) {
   std::vector<std::uint32_t> units(256);
   const auto unit = [](std::uint32_t byte, std::uint32_t offset, bool leaf) {

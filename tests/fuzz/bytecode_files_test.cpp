@@ -36,7 +36,8 @@ class Mutator {
 
  private:
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
-  std::size_t place(const std::string& f) {  // strings and names at the end say less than what stands before them
+  // strings and names at the end are less interesting than what precedes them
+  std::size_t place(const std::string& f) {
     return draw(4) == 0 ? draw(f.size()) : 5 + draw(std::max<std::size_t>(1, f.size() * 2 / 3));
   }
 
@@ -45,11 +46,11 @@ class Mutator {
     switch (draw(8)) {
       case 0: f[at] = static_cast<char>(draw(256)); break;
       case 1: f[at] = static_cast<char>(f[at] ^ (1 << draw(8))); break;
-      case 2: f[at] = static_cast<char>(draw(2) ? f[at] + 2 : f[at] - 2); break;  // the number one higher or lower
+      case 2: f[at] = static_cast<char>(draw(2) ? f[at] + 2 : f[at] - 2); break;  // increments or decrements the number
       case 3: f.replace(at, 1, varint()); break;
       case 4: f[at] = f[draw(f.size())]; break;
       case 5: f.resize(std::max<std::size_t>(at, 8)); break;
-      case 6: {  // a piece again, elsewhere
+      case 6: {  // copies a piece elsewhere
         const std::string piece = f.substr(at, 1 + draw(40));
         f.replace(draw(f.size()), draw(2) ? piece.size() : 0, piece);
         break;
@@ -57,7 +58,7 @@ class Mutator {
       default: f.erase(at, 1 + draw(3)); f.resize(std::max<std::size_t>(f.size(), 8));
     }
   }
-  // A number of one to nine bytes, in the encoding of the file: small, or as large as a lie can be.
+  // A number of one to nine bytes in the encoding of the file: small, or a random power of two.
   std::string varint() {
     const std::uint64_t v = draw(2) ? draw(1000) : std::uint64_t{1} << draw(64);
     if (v < 128) return {static_cast<char>(v << 1 | 1)};

@@ -25,14 +25,14 @@ using fuzz::Mutator;
 
 namespace {
 
-constexpr std::size_t kSmall = 4u << 10;  // the budget every other file is read with
+constexpr std::size_t kSmall = 4u << 10;  // memory budget of every second file
 
 std::string some_bytes(Mutator& l, std::size_t n) {
   std::string s(n, 0);
   for (char& c : s) c = static_cast<char>(l.draw(l.draw(2) ? 256 : 2));
   return s;
 }
-// What is really there is more or less than it should be.
+// May truncate or extend the data.
 std::string cut_or_grown(Mutator& l, std::string s) {
   if (l.lies()) s.resize(l.draw(2) ? l.draw(s.size() + 1) : s.size() + 1 + l.draw(100));
   return s;
@@ -54,7 +54,7 @@ std::string make_idx(Mutator& l) {
 }
 std::string make_idx_gz(Mutator& l) {
   std::string s = make_idx(l);
-  if (l.lies()) s += std::string(1'000'000, 0);  // far more than it says
+  if (l.lies()) s += std::string(1'000'000, 0);  // far more data than the header states
   s = made::gzipped(s);
   if (l.lies()) s[l.draw(s.size())] ^= static_cast<char>(1u << l.draw(8));
   return cut_or_grown(l, s);
@@ -125,14 +125,14 @@ std::string chunk(Mutator& l, const std::string& type, std::string content) {
   return made::big(size, 4) + content + made::big(l.number(made::crc(content)), 4);
 }
 std::string make_png(Mutator& l) {
-  static const std::pair<int, int> kColours[] = {{0, 1}, {2, 3}, {4, 2}, {6, 4}, {3, 1}};  // the type, its channels
+  static const std::pair<int, int> kColours[] = {{0, 1}, {2, 3}, {4, 2}, {6, 4}, {3, 1}};  // PNG colour type, channels
   const auto [type, channels] = kColours[l.draw(std::size(kColours))];
   const std::size_t width = 1 + l.draw(20), height = 1 + l.draw(20), row = width * static_cast<std::size_t>(channels);
   std::string rows;
   for (std::size_t y = 0; y < height; ++y) rows += static_cast<char>(l.number(l.draw(5))) + some_bytes(l, row);
   if (type == 3)
     for (char& c : rows) c = static_cast<char>(c & 1);
-  if (l.lies()) rows += std::string(50'000, 0);  // far more than it says
+  if (l.lies()) rows += std::string(50'000, 0);  // far more data than the header states
   std::string s = l.word("\x89PNG\r\n\x1A\n") +
                   chunk(l, "IHDR",
                         made::big(l.number(width), 4) + made::big(l.number(height), 4) + made::big(l.number(8), 1) +
@@ -144,10 +144,10 @@ std::string make_png(Mutator& l) {
       adler32(1, reinterpret_cast<const unsigned char*>(rows.data()), static_cast<unsigned>(rows.size()));
   s += chunk(l, "IDAT",
              "\x78\x01\x01" + made::little(l.number(rows.size()), 2) + made::little(l.number(~rows.size()), 2) + rows +
-                 made::big(l.number(check), 4));  // one block of deflate, as it is
+                 made::big(l.number(check), 4));  // one stored (uncompressed) deflate block
   return cut_or_grown(l, s + chunk(l, "IEND", ""));
 }
-// Pillow's files with lies in their segments' lengths and content, and in their pixels.
+// Takes Pillow's files and falsifies the lengths and contents of segments, and pixels.
 std::string make_jpeg(Mutator& l) {
   static const made::Pictures pictures(paths::kSource);
   static const char* const kNames[] = {"jpeg_444", "jpeg_420", "jpeg_progressive", "jpeg_grey"};
@@ -192,7 +192,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return s && *s ? std::strtoull(s, nullptr, 10) : otherwise;
 }
 
-// "" for what loaded, the Error's sentence otherwise.
+// Returns "" if the file loads, and the message of the Error otherwise.
 std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o) {
   const auto file = MappedFile::view("x", std::as_bytes(std::span(bytes.data(), bytes.size())));
   std::string error;
@@ -207,7 +207,7 @@ std::string read(const Reader& r, const std::string& bytes, const ReadOptions& o
     }
   });
   const std::size_t budget = o.memory ? o.memory : Budget::kFloor + Budget::kEachByte * bytes.size();
-  // beside the budget: zlib's window, a piece that is converted, the sentence of an Error
+  // the allowance beyond the budget covers zlib's window, a conversion buffer and the message of an Error
   EXPECT_LE(counted::most() - before, budget + (16u << 10) + (o.memory ? 0 : 64u << 10)) << error;
   EXPECT_LT(seconds, 2 * test::kSanitizersTake);
   EXPECT_EQ(error, printable(error, 4000));
@@ -244,7 +244,7 @@ TEST_P(DataFiles, ArraysOrAnError) {
     loaded += error.empty();
     EXPECT_TRUE(error.empty() || lies || o.memory) << "a sound file was refused: " << error;
   }
-  // else the lies are all caught at the door, or none is told
+  // otherwise either all false claims are rejected at once or none is made
   EXPECT_TRUE(count < 100 || (loaded * 20 > count && loaded < count)) << loaded << " of " << count << " files loaded";
   RecordProperty("loaded", std::to_string(loaded));
 }

@@ -41,8 +41,8 @@ using namespace lc;
 
 namespace {
 
-constexpr double kSeconds = SANITIZED ? 20 : 2;  // of the processor, for files of a few KB
-constexpr std::size_t kSmall = 192u << 10;       // the budget every other case is read with
+constexpr double kSeconds = SANITIZED ? 20 : 2;  // processor seconds, for files of a few KB
+constexpr std::size_t kSmall = 192u << 10;       // memory budget of every second case
 
 struct Options {
   std::uint64_t count = 6000, seed = 20240101;
@@ -50,7 +50,7 @@ struct Options {
   std::int64_t only = -1;
 };
 
-// What went wrong, and what would be printed if the process died now.
+// Thrown when a case fails. `dying` is the message that is printed if the process dies now.
 struct Failure {
   std::string what;
 };
@@ -70,7 +70,7 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Nothing a terminal would obey, and no more than a few lines of it.
+// Throws Failure if `s` contains invalid UTF-8, control characters or bidirectional formatting, or is too long.
 void expect_clean(const std::string& s) {
   if (s.size() > 2500) throw Failure{"an Error of " + std::to_string(s.size()) + " bytes"};
   for (std::size_t i = 0; i < s.size(); ++i) {
@@ -97,7 +97,7 @@ class Case {
     std::mt19937_64 random(seed ^ 0x5eed);
     const std::size_t all = truth.places(), kind = random() % 8, lies = kind == 0 ? 0 : kind < 4 ? 1 : kind < 7 ? 2 : 4;
     std::vector<std::size_t> places;
-    for (std::size_t k = 0; k < lies; ++k)  // a second lie is near the first every other time
+    for (std::size_t k = 0; k < lies; ++k)  // every second time, the second false claim is near the first
       places.push_back(k == 1 && random() % 2 ? places[0] + 1 + random() % 8 : random() % all);
     honest_ = lies == 0;
     fuzz::Mutator liar(seed);
@@ -111,7 +111,7 @@ class Case {
                   "fuzz: the process died: --format %s --seed %llu --case %llu; its files: %.400s\n", f.name,
                   static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(number), folder_.c_str());
   }
-  // True: everything in it loaded. Throws Failure; the files are then still there.
+  // Returns true if everything in the files loaded. Throws Failure, and then keeps the files.
   bool run() {
     fs::create_directories(folder_);
     for (const auto& [name, bytes] : files_.files)
@@ -145,13 +145,13 @@ class Case {
       throw Failure{std::string("an exception that is no Error: ") + e.what()};
     }
   }
-  // Runs what reads, and holds it to its budget.
+  // Runs a reader and checks its peak memory.
   template <class F>
   auto reading(const F& f) {
     counted::reset_most();
     const std::size_t before = counted::live();
     const auto check = [&] {
-      // besides the budget: the copy of a file that is not mapped, buffers, the sentence of an Error
+      // allowed in addition to the budget: the copy of a file that is not mapped, buffers, the message of an Error
       const std::size_t budget = options_.memory ? options_.memory : Budget::kFloor + Budget::kEachByte * 2 * size_,
                         most = counted::most() - std::min(before, counted::most());
       if (most > budget + 2 * size_ + (64u << 10))
@@ -182,7 +182,7 @@ class Case {
     LlamaSession(m).feed(static_cast<int>(c.vocab) - 1);
   }
   void tokenizer(const std::string& path) {
-    if (path.ends_with(".gguf") && !options_.memory) {  // a model need not have one
+    if (path.ends_with(".gguf") && !options_.memory) {  // a model may lack a tokenizer
       const GgufFile g = read_gguf(path);
       if (!g.metadata.contains("tokenizer.ggml.tokens")) return;
     }
@@ -193,7 +193,7 @@ class Case {
     for (int id = -1; id < std::min(t->size() + 2, 100); ++id) t->piece(id), t->is_end(id);
   }
 
-  // A template may make 16 MB of values, and 256 times what it is given; texts that grow take twice their size.
+  // A template may create 16 MB of values plus 256 times the size of its input; growing texts take twice their size.
   void chat(const std::string& path) {
     counted::reset_most();
     const std::size_t before = counted::live(), most_allowed = (40u << 20) + 1024 * size_;
@@ -277,14 +277,14 @@ int main(int argc, char** argv) {
     std::printf("%-18s %7llu files, %7llu loaded, %6.1f s\n", f.name, static_cast<unsigned long long>(done),
                 static_cast<unsigned long long>(loaded), cpu_seconds() - begin);
     std::fflush(stdout);
-    if (o.only < 0 && done >= 100 &&
-        (loaded * 20 < done || loaded == done)) {  // else the lies are all caught at the door, or none is told
+    // otherwise either all false claims are rejected at once or none is made
+    if (o.only < 0 && done >= 100 && (loaded * 20 < done || loaded == done)) {
       std::fprintf(stderr, "fuzz: %s: %llu of %llu files loaded: the lies no longer reach the readers\n", f.name,
                    static_cast<unsigned long long>(loaded), static_cast<unsigned long long>(done));
       ++failed;
     }
   }
   std::error_code ec;
-  fs::remove(o.keep, ec);  // where it is empty
+  fs::remove(o.keep, ec);  // removes the folder if it is empty
   return failed ? 1 : 0;
 }

@@ -28,9 +28,9 @@ constexpr double kSlower = 1;
 constexpr double kSlower = 6;
 #endif
 
-// As a build without sanitizers would take.
+// Returns processor seconds, scaled to an optimized build without sanitizers.
 double seconds(const std::function<void()>& f) { return test::seconds(f) / kSlower; }
-// The most memory it had at once.
+// Returns the peak of additional memory during `f`.
 std::size_t memory(const std::function<void()>& f) {
   counted::reset_most();
   const std::size_t before = counted::live();
@@ -52,7 +52,7 @@ std::string error_of(const std::function<void()>& f) {
     EXPECT_NE(words_said.find(words), std::string::npos) << "'" << words_said.substr(0, 500) << "' lacks " << words; \
   } while (false)
 
-// Reads the file in every way it can be read; the first Error's words.
+// Reads the file in every way it can be read and returns the first Error's message.
 std::string refusal(const std::string& name, const std::string& bytes, const ReadOptions& o = {}) {
   const TempDir dir;
   spit(dir / name, bytes);
@@ -92,7 +92,7 @@ std::string vocabulary_json(std::size_t n, const std::string& more = "", const c
 // ---- arrays of a vocabulary -------------------------------------------------------------------------------------
 
 TEST(Hostile, GgufColumnsAreAsLongAsTheTokens) {
-  const std::string ends[] = {"<|eot_id|>", "<|im_end|>"};  // looked up by type
+  const std::string ends[] = {"<|eot_id|>", "<|im_end|>"};  // these tokens are looked up by type
   for (const char* key : {"tokenizer.ggml.token_type", "tokenizer.ggml.scores"})
     for (std::size_t n : {0, 1, 5, 7, 100000})
       EXPECT_SAYS(refusal([&](Gguf& g) {
@@ -159,7 +159,7 @@ TEST(Hostile, ShapesWhoseProductOverflows) {
   EXPECT_EQ(none.elements(), 0);
 }
 
-// A table of frequencies as large as the file was unpacked to floats before its size was compared.
+// Regression: a table of frequencies as large as the file was expanded to floats before its size was checked.
 TEST(Hostile, RopeFrequenciesAreCountedBeforeTheyAreRead) {
   Gguf g = tiny_llama_with_tokens();
   g.tensors["rope_freqs.weight"] = {{1 << 21}, std::vector<float>(1 << 21)};
@@ -174,7 +174,7 @@ TEST(Hostile, SafetensorsHeadersTakeTimeInProportion) {
   const std::size_t n = 40000;
   spit(dir / "x.safetensors", safetensors(header_of_many(n), n));
   EXPECT_LT(seconds([&] { EXPECT_EQ(Weights::open(dir / "x.safetensors").tensors().size(), n); }), 1);
-  // one object of many members, deep within
+  // one object with many members, deep in the header
   spit(dir / "x.safetensors", safetensors("{\"a\":{\"shape\":[" + header_of_many(n) + "]}}"));
   EXPECT_LT(seconds([&] { EXPECT_THROW(Weights::open(dir / "x.safetensors"), Error); }), 1);
   std::vector<TensorToSave> many;
@@ -182,7 +182,7 @@ TEST(Hostile, SafetensorsHeadersTakeTimeInProportion) {
   EXPECT_LT(seconds([&] { save_safetensors(dir / "y.safetensors", many); }), 2);
 }
 
-// What a text costs grows with the components of a file, and so may the text itself: both have bounds.
+// The cost of encoding grows with the number of components in a file, and the text itself may grow: both are bounded.
 TEST(Hostile, ComponentsOfATokenizerJsonAreCounted) {
   const auto many = [](const char* where, const char* list, const std::string& one, int n) {
     std::string s = str_cat(",\"", where, "\":{\"type\":\"Sequence\",\"", list, "\":[", one);
@@ -244,7 +244,7 @@ TEST(Hostile, WordsOfAnyLengthTakeTimeInProportion) {
   EXPECT_LT(seconds([&] { EXPECT_EQ(t->encode(word + "x", false), std::vector<int>{0}); }), 1);
   v.longest_word = 100;
   EXPECT_EQ(make_tokenizer(v)->encode(std::string(100, 'a') + " " + std::string(101, 'a'), false).size(), 101u);
-  // tokens cut out of a text beforehand
+  // tokens that are split off the text first (user defined)
   v.kind = Vocabulary::Kind::SentencePiece;
   v.types.assign(v.pieces.size(), Vocabulary::Type::UserDefined);
   v.pieces.emplace_back("x"), v.types.push_back(Vocabulary::Type::Normal);
@@ -252,7 +252,7 @@ TEST(Hostile, WordsOfAnyLengthTakeTimeInProportion) {
   EXPECT_LT(seconds([&] { EXPECT_EQ(make_tokenizer(v)->encode(word, false).size(), word.size()); }), 1);
 }
 
-// Against the definition, on words over few letters, where pieces overlap in every way.
+// Compares with the definition on words over three letters, in which pieces overlap in every way.
 TEST(LongestMatch, IsTheGreedyCover) {
   std::mt19937 random(4);
   const auto word = [&](std::size_t longest) {
@@ -312,7 +312,7 @@ TEST(Hostile, AnArrayOfBytesIsNotWidened) {
             1u << 20);
 }
 
-// Every reader stops at the budget it is given, and says so.
+// Every reader stops at its memory budget, and its Error names the budget.
 TEST(Hostile, BudgetsAreKept) {
   Gguf g = tiny_llama_with_tokens();
   std::vector<std::string> tokens(20000);
@@ -352,7 +352,7 @@ TEST(Hostile, BudgetsAreKept) {
   }
 }
 
-TEST(KeyedHash, IsSipHash) {  // the first of the vectors its authors published
+TEST(KeyedHash, IsSipHash) {  // the first of the published test vectors
   const HashKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
   const std::uint64_t want[] = {0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
                                 0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
@@ -374,7 +374,7 @@ TEST(Hostile, SplitPatternsHaveBounds) {
     v.split = {pattern};
     return make_tokenizer(v)->encode(text, false);
   };
-  // what keeps a place to come back to for each character needs more stack than compiled patterns have
+  // backtracking at every character needs more stack than JIT-compiled patterns have
   EXPECT_EQ(encode("(?:a|b(?=a|b|$))+", std::string(200000, 'a')).size(), 200000u);
   const std::string said = error_of([&] { encode("(a+)+$", std::string(40, 'a') + "b"); });
   EXPECT_SAYS(said, "the tokenizer's split pattern '(a+)+$' gives up on the text at byte 0: match limit exceeded");
@@ -393,15 +393,15 @@ TEST(Printable, SpellsOutWhatATerminalWouldObey) {
   EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(printable("\xC2\x9b"
                       "31m"),
-            "\\u{9b}31m");  // CSI in one character
+            "\\u{9b}31m");  // CSI as one character
   EXPECT_EQ(printable("\xE2\x80\xAE"
                       "abc\xE2\x81\xA6\xEF\xBB\xBF"),
-            "\\u{202e}abc\\u{2066}\\u{feff}");  // order and width
+            "\\u{202e}abc\\u{2066}\\u{feff}");  // characters that change the text direction or have no width
   EXPECT_EQ(printable("\xE2\x80\xA8\xF3\xA0\x80\x81"), "\\u{2028}\\u{e0001}");
-  EXPECT_EQ(printable("\xff\xC3(\xED\xA0\x80"), "\\xff\\xc3(\\xed\\xa0\\x80");  // no UTF-8
+  EXPECT_EQ(printable("\xff\xC3(\xED\xA0\x80"), "\\xff\\xc3(\\xed\\xa0\\x80");  // invalid UTF-8
   EXPECT_EQ(printable(std::string(200, 'x'), 100), std::string(100, 'x') + "...");
   EXPECT_EQ(printable(std::string(50, '\x1b'), 10), "\\x1b\\x1b...");
-  EXPECT_EQ(printable("\xC3\xA9\xC3\xA9", 3), "\xC3\xA9...");  // never half a character
+  EXPECT_EQ(printable("\xC3\xA9\xC3\xA9", 3), "\xC3\xA9...");  // never cuts a character in half
   EXPECT_EQ(for_terminal("a\tb\n\x1b[2J\xC2\x9b\r\xff\xE2\x80\xAE"), "a\tb\n\\x1b[2J\\u{9b}\\x0d\\xff\xE2\x80\xAE");
   std::mt19937 random(2);
   for (int i = 0; i < 2000; ++i) {
@@ -413,7 +413,7 @@ TEST(Printable, SpellsOutWhatATerminalWouldObey) {
   }
 }
 
-// Names and words of files in Errors: clean, and of a length people read.
+// Names and words of files are quoted in Errors without control characters, and at a readable length.
 TEST(Hostile, ErrorsQuoteFilesWithCare) {
   const std::string bad = "\x1b[2J\xE2\x80\xAE\xff" + std::string(60000, 'y');
   const std::string spelled = "\\\\u001b[2J";

@@ -1,4 +1,4 @@
-// Sound safetensors with index and config.json, and tokenizer.json, told through a Mutator.
+// Generators of safetensors with index and config.json, and of tokenizer.json.
 #include <nlohmann/json.hpp>
 
 #include "mutator.h"
@@ -47,7 +47,7 @@ void instead(Mutator& l, std::string& s) {
   s += which < std::size(kOther) ? kOther[which] : std::string(100, '[') + std::string(100, ']');
 }
 
-// The value as text. Each of its places may lie: be another value, be missing, be there twice.
+// Writes the value as text. Each of its parts may be replaced, omitted or duplicated.
 void write(Mutator& l, std::string& s, const Json& j) {
   if (l.lies()) return instead(l, s);
   if (j.is_string()) return string(l, s, l.word(j.get<std::string>()));
@@ -123,7 +123,7 @@ Json text_pattern(Mutator& l) {
                    : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
 }
 
-// One of the components of each kind.
+// Each function below returns a random component of its kind.
 Json normalizer(Mutator& l) {
   switch (l.draw(9)) {
     case 0: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", kSpace}};

@@ -1,11 +1,11 @@
-// How much memory a program has from operator new, and the most it had: counted, so that a reader's promise about it
-// can be held to.
+// Counts the memory that a program holds from operator new, and its peak, so that a reader's memory budget can be
+// checked.
 #pragma once
 
 #include <cstddef>
 
 namespace counted {
 std::size_t live();
-std::size_t most();  // since the last reset
-void reset_most();   // to what is live now
+std::size_t most();  // peak since the last reset
+void reset_most();   // sets the peak to live()
 }  // namespace counted

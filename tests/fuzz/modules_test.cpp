@@ -27,7 +27,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return v ? std::strtoull(v, nullptr, 10) : otherwise;
 }
 
-// Names and numbers whole, everything else a character each.
+// Splits a text into words: names and numbers are whole words, every other character is a word.
 Words words_of(const std::string& text) {
   Words all;
   for (std::size_t k = 0; k < text.size();) {
@@ -66,7 +66,7 @@ class Mutator {
     const auto place = w.begin() + static_cast<std::ptrdiff_t>(at);
     switch (draw(9)) {
       case 0: w[at] = number(); break;
-      case 1: w[at] = w[draw(w.size())]; break;  // a word from elsewhere in it
+      case 1: w[at] = w[draw(w.size())]; break;  // copies a word from elsewhere in the text
       case 2: {
         const Words& other = corpus_[draw(corpus_.size())];
         w[at] = other[draw(other.size())];
@@ -86,7 +86,7 @@ class Mutator {
         if (!w[at].empty()) w[at][draw(w[at].size())] = static_cast<char>(draw(256));
     }
   }
-  // A number is another one: the lie that is most often believed.
+  // Replaces one number, which is the false claim that readers most often believe.
   void replace_number(Words& w) {
     for (std::size_t tries = 0; tries < 200; ++tries)
       if (std::string& s = w[draw(w.size())]; !s.empty() && std::isdigit(static_cast<unsigned char>(s[0]))) {
@@ -170,7 +170,7 @@ std::vector<Words> corpus() {
       std::ifstream f(files[k]);
       const std::string text{std::istreambuf_iterator<char>(f), {}};
       all.push_back(words_of(text));
-      try {  // in its other form, too
+      try {  // adds its printed form, too
         all.push_back(words_of(stablehlo::print(stablehlo::parse(text))));
       } catch (const Error&) {
       }
@@ -228,7 +228,7 @@ std::string refusal(const std::string& text) {
   }
 }
 
-// A few words that stand for very many: each is refused within the memory that is promised.
+// Short texts that describe exponentially large values are refused within the promised memory.
 TEST(Modules, WhatGrowsLikePowersOfTwoIsRefused) {
   const auto doubling = [](const std::string& first, const std::string& begin, const std::string& between,
                            const std::string& end, const std::string& used) {
@@ -268,7 +268,7 @@ TEST(Modules, WhatGrowsLikePowersOfTwoIsRefused) {
   }
 }
 
-// Whatever is nested takes stack, and is counted.
+// Nesting uses stack, so its depth is limited.
 TEST(Modules, WhatIsNestedDeepIsRefused) {
   const std::string head = "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}\n";
   const auto calls = [&](int deep) {

@@ -1,6 +1,7 @@
-// Files that are right but for what they lie about. A generator describes a sound file and passes each length, count,
-// type, number and word through a Mutator, which counts these places in a first pass and, in a second one, makes the
-// chosen places say something else. Two lies at once find what no single one does: a length that fits a wrong count.
+// Generates files that are valid except for chosen false claims. A generator describes a valid file and passes each
+// length, count, type, number and word through a Mutator. The Mutator counts these positions in a first pass and
+// falsifies the chosen ones in a second. Two false claims at once find errors that no single one finds: for example a
+// length that fits a wrong count.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  // The places that lie in what is generated from here on, by number; everything else is drawn as before.
+  // Sets the positions, by number, that are falsified from now on. Everything else is drawn as in the first pass.
   void lie_at(std::vector<std::size_t> places) { places_ = std::move(places); }
   std::size_t places() const { return at_; }
 
@@ -29,7 +30,7 @@ class Mutator {
     seen_.push_back(truth);
     return lies() ? other(truth) : truth;
   }
-  // A number of things that are really there: more or fewer, but so many that they can be written.
+  // A number of items that the file really contains. A false one is larger or smaller, but small enough to be written.
   std::size_t count(std::size_t truth) {
     if (!lies()) return truth;
     const std::size_t wrong[] = {0, 1, truth ? truth - 1 : 2, truth + 1, truth / 2, 2 * truth + 1};
@@ -46,7 +47,7 @@ class Mutator {
   std::size_t at_ = 0;
 };
 
-// The files of one case: their names, the one to be read first.
+// The files of one case. The first is the one to be read first.
 struct Files {
   std::vector<std::pair<std::string, std::string>> files;  // name, bytes
 };
@@ -54,7 +55,7 @@ struct Files {
 struct Format {
   const char* name;
   Files (*make)(Mutator&);
-  bool weights, tokenizer, chat = false;  // what is in it
+  bool weights, tokenizer, chat = false;  // which kinds of content the format has
 };
 extern const std::vector<Format> kFormats;
 

@@ -23,11 +23,11 @@ namespace {
 
 using test::seconds;
 
-// Makes what is read for a size; what it gives reads it.
+// Creates the input of a given size and returns a function that reads it.
 using Make = std::function<std::function<void()>(std::size_t)>;
 
-// Four times the size takes less than ten times as long: with a logarithm and caches linear is five or six times, a
-// square 16. The least of several measurements counts. Others say what is too much.
+// Checks that `times` the size takes less than `most` times as long. For 4 times the size, n log n with cache effects
+// takes five or six times as long, a square 16 times. The least of several measurements counts.
 void expect_linear(std::size_t size, const Make& make, std::size_t times = 4, double most = 10) {
   const std::function<void()> small = make(size), large = make(size * times);
   double of_small = std::numeric_limits<double>::infinity(), of_large = of_small;
@@ -44,12 +44,12 @@ void put(std::string& s, const T& v) {
   s.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 void put_text(std::string& s, const std::string& t) { put(s, static_cast<std::uint64_t>(t.size())), s += t; }
-// A number of a fixed width, so that words differ in their ends.
+// A number of fixed width, so that words differ only at their ends.
 std::string digits(std::size_t n, std::size_t width = 8) {
   const std::string d = std::to_string(n);
   return std::string(width - d.size(), '0') + d;
 }
-// The i-th of n in an order that is neither rising nor falling.
+// The i-th of n numbers in an order that is neither ascending nor descending.
 std::size_t shuffled(std::size_t i, std::size_t n) { return i * 1'000'003 % n; }
 
 constexpr std::uint32_t kU8 = 0, kI32 = 5, kF32 = 6, kText = 8, kArray = 9;
@@ -58,7 +58,7 @@ std::string gguf_header(std::size_t tensors, std::size_t values) {
   put(s, std::uint32_t{3}), put(s, static_cast<std::uint64_t>(tensors)), put(s, static_cast<std::uint64_t>(values));
   return s;
 }
-// One array under "k".
+// A file with one array, under the key "k".
 std::string gguf_array(std::uint32_t type, std::size_t n, const std::string& each) {
   std::string s = gguf_header(0, 1);
   put_text(s, "k"), put(s, kArray), put(s, type), put(s, static_cast<std::uint64_t>(n));
@@ -67,12 +67,12 @@ std::string gguf_array(std::uint32_t type, std::size_t n, const std::string& eac
   return s;
 }
 
-// Merges that make each other: the file grows with the square of their number. What looks up whole texts takes the
-// power 3/2 of its size, 512 times as long for 64 times the size.
+// Merges that build on each other: the file grows with the square of their number. A reader that looks up whole texts
+// takes the power 3/2 of the file's size, 512 times as long for 64 times the size.
 constexpr std::size_t kManyTimes = 64;
 constexpr double kTooMuch = 200;
 
-// A file that lies in a folder as long as it is read.
+// A file in a temporary folder that lives as long as this object.
 struct Stored {
   TempDir dir;
   std::string path;
@@ -86,7 +86,7 @@ std::function<void()> reading_gguf(const std::string& bytes, std::size_t tensors
   return reading("x.gguf", bytes,
                  [tensors](const std::string& path) { EXPECT_EQ(Weights::open(path).tensors().size(), tensors); });
 }
-// Loads a tokenizer of so many pieces, encodes a text and decodes it.
+// Loads a tokenizer of `pieces` pieces, encodes a text and decodes it.
 std::function<void()> using_tokens(const char* name, const std::string& bytes, std::size_t pieces,
                                    const std::string& text = "") {
   return reading(name, bytes, [pieces, text](const std::string& path) {
@@ -96,7 +96,7 @@ std::function<void()> using_tokens(const char* name, const std::string& bytes, s
   });
 }
 
-// A SentencePiece model: field 1 for each piece, with a text, a score and a type.
+// A SentencePiece model has a field 1 per piece, with a text, a score and a type.
 std::string varint(std::uint64_t n) {
   std::string s;
   for (; n > 127; n >>= 7) s += static_cast<char>(n | 128);
@@ -110,7 +110,7 @@ std::string proto_piece(const std::string& text, float score = 0, int type = 1) 
   p += '\x15', put(p, score);
   return proto_bytes(1, p + '\x18' + static_cast<char>(type));
 }
-// A piece of every byte, so that every text has tokens, and the settings: BPE, no space before the first word.
+// The three special pieces, and a piece for every byte, so that every text has tokens.
 std::string proto_bytes_pieces() {
   std::string s = proto_piece("<unk>", 0, 2) + proto_piece("<s>", 0, 3) + proto_piece("</s>", 0, 3);
   for (int b = 0; b < 256; ++b) {
@@ -121,18 +121,18 @@ std::string proto_bytes_pieces() {
   return s;
 }
 constexpr std::size_t kBytePieces = 259;
-// Of a BPE (or another kind) with byte pieces, whose texts stay as they are.
+// The settings: BPE (or another kind) with byte pieces, no normalization, no space before the first word.
 std::string proto_end(char kind = 2) {
   return proto_bytes(2, std::string("\x18") + kind + "\x98\x02\x01") + proto_bytes(3, std::string("\x18\0\x20\0", 4));
 }
 
-// Pieces that join one letter after the other: the next is always the best, and is as long as all before it.
+// Pieces a, aa, aaa, ...: each merge appends one letter, and the next merge is always the best.
 std::vector<std::string> chain(std::size_t longest, char letter = 'a') {
   std::vector<std::string> pieces;
   for (std::size_t n = 1; n <= longest; ++n) pieces.emplace_back(n, letter);
   return pieces;
 }
-// As many letters as the pieces of a chain have together.
+// As many letters as all pieces of a chain together.
 std::string as_long_as(const std::vector<std::string>& pieces) {
   return std::string(pieces.size() * pieces.size() / 2, 'a');
 }
@@ -142,7 +142,7 @@ std::string as_long_as(const std::vector<std::string>& pieces) {
 // ---- GGUF ---------------------------------------------------------------------------------------------------------
 
 TEST(ReaderTime, GgufTensors) {
-  // with as many dimensions as there are, side by side in the file in another order than in the table
+  // the most dimensions allowed; tensors are adjacent in the file, in another order than in the table
   const auto tensors = [](std::size_t n, const std::string& before) {
     std::string s = gguf_header(n, 1);
     put_text(s, "general.alignment"), put(s, std::uint32_t{4}), put(s, std::uint32_t{1});
@@ -155,7 +155,7 @@ TEST(ReaderTime, GgufTensors) {
     return s + std::string(n, 1);
   };
   expect_linear(8000, [&](std::size_t n) { return reading_gguf(tensors(n, ""), n); });
-  // names as long as names may be, alike but for their ends
+  // names of the greatest length allowed that differ only at their ends
   expect_linear(32, [&](std::size_t n) { return reading_gguf(tensors(n, std::string(65000, 'x')), n); });
 }
 
@@ -174,7 +174,7 @@ TEST(ReaderTime, GgufArrays) {
   std::string word;
   put_text(word, std::string(1000, 'x'));
   expect_linear(4000, [&](std::size_t n) { return reading_gguf(gguf_array(kText, n, word)); });
-  // many arrays without a value
+  // many empty arrays
   expect_linear(20000, [](std::size_t n) {
     std::string s = gguf_header(0, n);
     for (std::size_t i = 0; i < n; ++i) put_text(s, digits(i)), put(s, kArray), put(s, kText), put(s, std::uint64_t{0});
@@ -222,7 +222,7 @@ std::string gguf_tokens(const char* model, const std::vector<std::string>& piece
 }  // namespace
 
 TEST(ReaderTime, GgufTokens) {
-  for (const std::int32_t type : {1, 3, 4})  // ordinary ones, control tokens, and tokens a user defined
+  for (const std::int32_t type : {1, 3, 4})  // normal, control and user-defined tokens
     expect_linear(type == 4 ? 5000 : 10000, [type](std::size_t n) {
       std::vector<std::string> pieces{"a"};
       for (std::size_t i = 1; i < n; ++i) pieces.push_back(digits(shuffled(i, n)));
@@ -233,7 +233,7 @@ TEST(ReaderTime, GgufTokens) {
     const std::vector<std::string> pieces{"u", "v", "w", "a", std::string(n, 'a')};
     return using_tokens("x.gguf", gguf_tokens("llama", pieces, std::vector<float>(5), 1), 5, pieces.back());
   });
-  // nothing but tokens that end a text, each asked after
+  // only end-of-text tokens, and is_end() of each
   expect_linear(4000, [](std::size_t n) {
     const std::vector<std::string> pieces(n, "<EOT>");
     return reading("x.gguf", gguf_tokens("llama", pieces, std::vector<float>(n), 3), [](const std::string& path) {
@@ -245,7 +245,7 @@ TEST(ReaderTime, GgufTokens) {
 }
 
 TEST(ReaderTime, GgufMerges) {
-  expect_linear(5000, [](std::size_t n) {  // a b, aa b, ... of a fixed length: as many merges as pieces
+  expect_linear(5000, [](std::size_t n) {  // merges "a... b" of a fixed length, as many as pieces
     std::vector<std::string> pieces{"a"}, merges;
     for (std::size_t i = 0; i < n; ++i) {
       const std::string left = "a" + digits(i);
@@ -253,18 +253,18 @@ TEST(ReaderTime, GgufMerges) {
     }
     return using_tokens("x.gguf", gguf_tokens("gpt2", pieces, {}, 1, merges), n + 1, std::string(n, 'a'));
   });
-  expect_linear(1 << 20, [](std::size_t n) {  // of one long text
+  expect_linear(1 << 20, [](std::size_t n) {  // one merge of a long text
     const std::string a(n, 'a');
     return using_tokens("x.gguf", gguf_tokens("gpt2", {"a", "b", a + "b"}, {}, 1, {a + " b"}), 3, "aab");
   });
-  // each merge makes the next: the more of a word is joined, the longer what is looked up
+  // each merge builds on the previous one: the more of a word is joined, the longer are the texts to look up
   expect_linear(
       8000,
       [](std::size_t n) {
         const auto longest = static_cast<std::size_t>(std::sqrt(2.0 * static_cast<double>(n)));
         const std::vector<std::string> pieces = chain(longest);
         std::vector<std::string> merges;
-        for (std::size_t k = longest; k-- > 1;) merges.push_back(std::string(k, 'a') + " a");  // the longest first
+        for (std::size_t k = longest; k-- > 1;) merges.push_back(std::string(k, 'a') + " a");  // longest first
         return using_tokens("x.gguf", gguf_tokens("gpt2", pieces, {}, 1, merges), longest, as_long_as(pieces));
       },
       kManyTimes, kTooMuch);
@@ -282,7 +282,7 @@ TEST(ReaderTime, SentencePiecePieces) {
     expect_linear(type == 4 ? 4000 : 8000, [&](std::size_t n) {
       return pieces(n, [&](std::size_t i) { return proto_piece("b" + digits(shuffled(i, n)), 0, type); });
     });
-  // pieces of one long text, alike but for their ends
+  // long pieces that differ only at their ends
   expect_linear(32, [&](std::size_t n) {
     return pieces(n, [](std::size_t i) { return proto_piece(std::string(20000, 'b') + digits(i)); });
   });
@@ -293,8 +293,8 @@ TEST(ReaderTime, SentencePiecePieces) {
 }
 
 TEST(ReaderTime, SentencePieceFields) {
-  const std::string skipped = proto_bytes(4, "");  // what the library tests itself with
-  expect_linear(100000, [&](std::size_t n) {       // between pieces, and within one
+  const std::string skipped = proto_bytes(4, "");  // self-test data of a model, which the library skips
+  expect_linear(100000, [&](std::size_t n) {       // fields between pieces, and within one
     std::string s = proto_bytes_pieces(), within = proto_bytes(1, "a");
     for (std::size_t i = 0; i < n; ++i) s += skipped, within += proto_bytes(1, "a");
     return using_tokens("tokenizer.model", s + proto_bytes(1, within) + proto_end(), kBytePieces + 1, "a");
@@ -302,7 +302,7 @@ TEST(ReaderTime, SentencePieceFields) {
 }
 
 TEST(ReaderTime, SentencePieceMerges) {
-  // each merge makes the next
+  // each merge builds on the previous one
   expect_linear(
       8000,
       [](std::size_t n) {
@@ -312,7 +312,7 @@ TEST(ReaderTime, SentencePieceMerges) {
         return using_tokens("tokenizer.model", s + proto_end(), kBytePieces + all.size(), as_long_as(all));
       },
       kManyTimes, kTooMuch);
-  // a long piece whose neighbour grows letter by letter, and is tried with it each time
+  // a long piece whose neighbour grows letter by letter, and is looked up with it each time
   expect_linear(
       2048,
       [](std::size_t n) {
@@ -330,8 +330,8 @@ TEST(ReaderTime, SentencePieceMerges) {
       kManyTimes, kTooMuch);
 }
 
-// Unigram: a long piece that a text all but has at each place. (Pieces that begin with each other are found at each
-// place one by one, which is the square root of the file's size as often.)
+// Unigram: a long piece that matches the text except for its last letter at each position. (Pieces that are prefixes of
+// each other are all found at each position, which takes the square root of the file's size as often.)
 TEST(ReaderTime, SentencePieceUnigram) {
   expect_linear(1 << 16, [](std::size_t n) {
     return using_tokens("tokenizer.model",
@@ -356,7 +356,7 @@ std::string llama2c_pieces(std::size_t n, const std::function<std::string(std::s
 
 }  // namespace
 
-TEST(ReaderTime, Llama2cLayers) {  // at most 1000
+TEST(ReaderTime, Llama2cLayers) {  // at most 1000 layers are allowed
   expect_linear(250, [](std::size_t layers) {
     std::string s;
     const auto depth = static_cast<std::int32_t>(layers);
@@ -378,7 +378,7 @@ TEST(ReaderTime, Llama2cPieces) {
   expect_linear(20000, [&](std::size_t n) { return pieces(n, [](std::size_t) { return std::string(); }); });
   expect_linear(10000,
                 [&](std::size_t n) { return pieces(n, [n](std::size_t i) { return "b" + digits(shuffled(i, n)); }); });
-  expect_linear(32, [&](std::size_t n) {  // as long as they may be
+  expect_linear(32, [&](std::size_t n) {  // pieces of the greatest length allowed
     return pieces(n, [](std::size_t i) { return std::string(65536 - 8, 'b') + digits(i); });
   });
   expect_linear(

@@ -1,4 +1,4 @@
-// Sound chat templates, told through a Mutator: words, numbers and counts of them say something else.
+// A generator of chat templates, whose words, numbers and counts a Mutator may falsify.
 #include <initializer_list>
 #include <iterator>
 
@@ -100,7 +100,7 @@ class TemplateMaker {
       return l_.draw(2) ? kWords[which] : truth.substr(0, at) + kWords[which] + truth.substr(at);
     return which % 2 ? l_.other_word(truth) : truth.substr(0, at);
   }
-  // What is written between the brackets of a tag, and the brackets.
+  // A tag with its brackets, each of which may be missing.
   std::string tag(const std::string& inner) {
     return (l_.draw(3) ? "{% " : "{%- ") + word(inner) + (l_.lies() ? "" : l_.draw(3) ? " %}" : " -%}");
   }

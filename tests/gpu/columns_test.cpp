@@ -22,7 +22,7 @@ LIGHTCONE_ON_GPUS(Columns);
 
 }  // namespace
 
-// One sum over rows and columns of what another sum of each row scales: threads share the rows.
+// A sum over rows and columns of values that are scaled by another sum of each row. Threads share the rows.
 TEST_P(Columns, OfRowsThatAreNormed) {
   for (const int rows : {2, 3, 70}) {
     Graph g;
@@ -60,7 +60,7 @@ TEST_P(Columns, AreSummed) {
 
 namespace {
 
-// The bytes of shared memory that a text declares.
+// Returns the bytes of shared memory that a kernel's text declares.
 std::size_t declared(const std::string& text) {
   static const std::map<std::string, std::size_t> sizes = {{"float", 4}, {"double", 8}, {"long", 8}, {"int", 4}};
   static const std::regex declaration("LC_SHARED\\((\\w+), \\w+, (\\d+)\\)");
@@ -78,8 +78,8 @@ Graph softmax_of(std::int64_t rows, std::int64_t columns, DType t) {
 
 }  // namespace
 
-// CUDA compiles no text that declares more than 48 KB, though a group may have 227 KB at a launch. An A100 refused
-// softmax of 1,537 columns.
+// CUDA compiles no text that declares more than 48 KB of shared memory, although a block may have 227 KB at launch.
+// Regression: an A100 refused softmax of 1,537 columns.
 TEST_P(Columns, KeptRowsAreDeclaredWithinTheLimit) {
   std::size_t largest = 0;
   const auto see = [&](DType t, std::initializer_list<std::int64_t> lengths) {
@@ -105,7 +105,7 @@ TEST_P(Columns, LongRowsAreRight) {
 
 namespace {
 
-// Every way there is to compute a graph: the CPU's three, of which the interpreter may be slow, and all devices.
+// One way to compute a graph: the CPU's three (the interpreter may be slow), or a device.
 struct Way {
   std::string name;
   std::function<Compiler()> compiler;
@@ -125,10 +125,11 @@ std::vector<Way> every_way() {
   return all;
 }
 
-// Sums of many numbers, whose error may not grow with how many they are: docs/accuracy.md.
+// Sums of many numbers. Their error must not grow with the count (docs/accuracy.md).
 class LongSums : public testing::TestWithParam<Way> {
  protected:
-  static constexpr double kAllowed = 0x1p-18;  // of the sum of magnitudes: of 64 numbers of f32, one after the other
+  // relative to the sum of magnitudes: the error of 64 f32 numbers added one after the other
+  static constexpr double kAllowed = 0x1p-18;
   std::map<std::string, std::vector<float>> inputs;
   Graph g;
   std::optional<Compiler> compiler;
@@ -144,7 +145,7 @@ class LongSums : public testing::TestWithParam<Way> {
     return of(name, shape, [](std::size_t) { return 0.1f; });
   }
   bool slow() const { return GetParam().name != "c" && GetParam().name != "llvm"; }
-  // Each number of the result is `want`, but for that part of it.
+  // Expects each element of y to be `want`, with a relative error of at most `allowed`.
   void expect(const Tensor& y, double want, double allowed = kAllowed) {
     const std::string name = str_cat("y", wanted_.size());
     g.output(name, y);
@@ -154,7 +155,7 @@ class LongSums : public testing::TestWithParam<Way> {
     try {
       compiler = GetParam().compiler();
     } catch (const Error& e) {
-      if (GetParam().name != "opencl") throw;  // what stands in for it is always there
+      if (GetParam().name != "opencl") throw;  // only OpenCL may lack a driver; the simulators are always built
       GTEST_SKIP() << "SKIPPED: " << e.what();
     }
   }
@@ -177,8 +178,8 @@ const double kTenth = static_cast<double>(0.1f);
 
 }  // namespace
 
-// A million tenths: along rows, along columns, over several axes that do not lie side by side, of halves, and what is
-// made of sums.
+// A million tenths: along rows, along columns, over axes that are not adjacent, as halves, and in operations composed
+// of sums.
 TEST_P(LongSums, OfAMillionTenths) {
   const std::int64_t n = 1'000'000;
   const Tensor x = tenths("x", {n});
@@ -207,7 +208,7 @@ TEST_P(LongSums, AlongTheFirstAxisOfThreeColumns) {
   run();
 }
 
-// Counts go on beyond 2^24, where one accumulator stands still.
+// Counts continue beyond 2^24, where a single f32 accumulator would stop growing.
 TEST_P(LongSums, CountBeyondWhatOneAccumulatorHolds) {
   if (slow()) GTEST_SKIP() << "twenty million steps";
   const std::int64_t n = 20'000'000;
@@ -219,7 +220,7 @@ TEST_P(LongSums, CountBeyondWhatOneAccumulatorHolds) {
   EXPECT_EQ(c.get("y")[0], 2e7f);
 }
 
-// Sizes that are known when it runs: from none to many.
+// Sizes are bound at run time, from zero to many terms.
 TEST_P(LongSums, OfAnyNumberOfTerms) {
   const Dim n = Dim::symbol("n", 0, 1 << 20);
   const Tensor x = g.input("x", {n, 2});
@@ -239,7 +240,7 @@ TEST_P(LongSums, OfAnyNumberOfTerms) {
   }
 }
 
-// Infinities and NaN go through blocks as through any sum.
+// Infinities and NaN propagate through blocks as through any sum.
 TEST_P(LongSums, OfInfinitiesAreInfinite) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const std::int64_t n : {100, 5'000}) {
@@ -261,7 +262,7 @@ TEST_P(LongSums, OfInfinitiesAreInfinite) {
   }
 }
 
-// Products over many k, of every number of rows for which there is a way of its own.
+// Products over a long k, for every number of rows that has a kernel of its own.
 TEST_P(LongSums, OfProducts) {
   const std::int64_t k = slow() ? 40'000 : 1'000'000;
   const double want = static_cast<double>(k) * kTenth * static_cast<double>(0.7f), loose = 0x1p-16;
@@ -282,7 +283,7 @@ TEST_P(LongSums, OfProducts) {
   run();
 }
 
-// And by tensor cores, with warpgroups and without: halves, whose products are exact.
+// Products by tensor cores, with and without warpgroups. Products of halves are exact.
 TEST_P(LongSums, OfProductsOfTensorCores) {
   if (GetParam().name != "cuda") GTEST_SKIP() << "CUDA's";
   const std::int64_t k = 17'472;
@@ -297,7 +298,7 @@ TEST_P(LongSums, OfProductsOfTensorCores) {
   run();
 }
 
-// Attention to many keys that are alike is the mean of their values.
+// Attention to many equal keys is the mean of their values.
 TEST_P(LongSums, OfAttention) {
   const std::int64_t keys = slow() ? 20'000 : 300'000;
   const Tensor k = tenths("k", {1, 1, keys, 4}), v = tenths("v", {1, 1, keys, 4});
@@ -306,8 +307,8 @@ TEST_P(LongSums, OfAttention) {
   run();
 }
 
-// Blocks follow from the sizes alone: C and LLVM add in one order, on any number of threads, and so does the
-// interpreter where no lanes lie along the sum.
+// Block sizes depend only on the sizes of the sum: C and LLVM add in the same order for any number of threads, and so
+// does the interpreter if the reduced axis is not vectorized.
 TEST(LongSumsOnTheCpu, HaveTheSameBitsEveryWay) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 100'000);

@@ -56,8 +56,8 @@ class AttentionGradientsOnGpu : public test::OnGpu {
               kernels);
     return std::move(t.graph);
   }
-  // At medium precision operands, probabilities and slopes are rounded to bf16: what is summed of them is off by some
-  // hundredths of the largest.
+  // At medium precision, operands, probabilities and slopes are rounded to bf16, so sums of them are off by up to two
+  // hundredths of the largest element.
   void compare_all(const Results& want, const Results& got) const {
     for (const auto& [name, v] : want.outputs) {
       const Value& a = got.outputs.at(name);
@@ -81,7 +81,7 @@ class AttentionGradientsOnGpu : public test::OnGpu {
       return v.empty() || std::memcmp(v.data(), w.data(), v.size() * sizeof v[0]) == 0;
     });
   }
-  // On the CUDA that runs on the CPU once more with its threads in reverse order.
+  // On the CUDA simulator, it also runs with threads in reverse order.
   void agree(const Graph& g, const Graph& made, const Inputs& in, const Bindings& env = {}) const {
     const Results got = run_values(made, in, env);
     compare_all(interpret(g, in, env, Rounding::Wide, true), got);
@@ -127,7 +127,7 @@ TEST_P(AttentionGradientsOnGpu, Masks) {
         {[](Inputs& in) { std::fill(in.at("mask").i.begin(), in.at("mask").i.end(), 1); }});
 }
 
-// At medium precision by tensor cores, where there are some: the same sizes, masks and numbers that are none.
+// At medium precision with tensor cores, where the device has them: the same sizes, masks, NaN and infinities.
 TEST_P(AttentionGradientsOnGpu, ByTensorCores) {
   precision = Precision::Medium;
   for (const auto& [depth, width] : {std::pair{1, 5}, {36, 100}, {64, 64}, {128, 112}, {256, 200}}) {
@@ -152,7 +152,8 @@ TEST_P(AttentionGradientsOnGpu, ByTensorCores) {
     agree({{2, 80, 4}, {1, 80, 4}, {1, 80, 4}, true}, {[&](Inputs& in) { in.at(name).f[4 * 75 + 3] = kInf; }});
 }
 
-// What is not finite is where the definition has it: also behind a causal mask, where 0 is times it.
+// Results that are not finite occur where the definition has them, also beyond a causal mask, where they are multiplied
+// by 0.
 TEST_P(AttentionGradientsOnGpu, NanAndInfinity) {
   const Case causal{{2, 80, 4}, {1, 80, 4}, {1, 80, 4}, true}, open{{1, 10, 4}, {1, 70, 4}, {1, 70, 4}};
   for (const char* name : {"q", "k", "v", "g"}) {
@@ -170,10 +171,10 @@ TEST_P(AttentionGradientsOnGpu, QueriesThatSeeNothing) {
            [](Inputs& in) { std::fill(in.at("mask").i.begin(), in.at("mask").i.end(), 0); }});
 }
 
-// Scores so far apart that one key has all of a query's weight.
+// Scores are so far apart that one key has all of a query's weight.
 TEST_P(AttentionGradientsOnGpu, HugeScores) {
   agree({{70, 4}, {70, 4}, {70, 4}, true}, {[](Inputs& in) {
-          for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // products that f32 holds exactly
+          for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // f32 holds their products exactly
           for (double& x : in.at("k").f) x = std::round(x * 4);
         }});
 }
@@ -205,14 +206,14 @@ TEST_P(AttentionGradientsOnGpu, VerifiedInANetwork) {
   EXPECT_TRUE(r.ok()) << r.str();
 }
 
-// Where the kernels do not apply the definition is computed.
+// If the kernels do not apply, the definition is computed.
 TEST_P(AttentionGradientsOnGpu, WhatTheyAreNotFor) {
   const Graph large = derivative({{1, 9, 257}, {1, 9, 257}, {1, 9, 257}, true});
   const Graph added = derivative({{2, 2, 9, 4}, {2, 2, 9, 4}, {2, 2, 9, 4}, false, {9, 9}, DType::F32});
   for (const Graph* g : {&large, &added}) agree(*g, compiled(*g, 0), draw(*g));
 }
 
-// The memory of a step grows with the context, not with its square.
+// The memory of a training step grows linearly with the context, not with its square.
 TEST_P(AttentionGradientsOnGpu, NoScoresInMemory) {
   const auto bytes = [&](std::int64_t context) {
     const Graph g = derivative({{1, 8, context, 16}, {1, 8, context, 16}, {1, 8, context, 16}, true});

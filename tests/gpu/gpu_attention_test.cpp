@@ -24,13 +24,13 @@ using Inputs = std::map<std::string, Value>;
 
 class AttentionOnGpu : public test::OnGpu {
  protected:
-  // The compiled graph. Without the kernel nothing here is tested.
+  // Compiles the graph and checks that it has this number of attention kernels.
   Graph compiled(const Graph& g, int kernels = 1) const {
     auto t = transform(g, generic() | compiler({.precision = precision, .fallback = cpu({.threads = 1})}));
     EXPECT_EQ(fired(t.log, "attention"), kernels);
     return std::move(t.graph);
   }
-  // On the CUDA that runs on the CPU once more with its threads in reverse order.
+  // On the CUDA simulator, it also runs with threads in reverse order.
   void agree(const Graph& g, const Graph& made, const Inputs& inputs, const Bindings& env = {}) const {
     const Results want = interpret(g, inputs, env, Rounding::Wide, true), got = run_values(made, inputs, env);
     if (precision == Precision::Highest) {
@@ -47,8 +47,8 @@ class AttentionOnGpu : public test::OnGpu {
   void agree(const Graph& g, const Inputs& inputs, const Bindings& env = {}) const {
     agree(g, compiled(g), inputs, env);
   }
-  // Of operands that are bf16 (halves()): weights are rounded to that, too, and nothing else. What is no number is none
-  // in both.
+  // Compares results for operands that bf16 holds exactly (halves()), so only the weights are rounded, to bf16. NaN
+  // must match.
   static void near(const Results& want, const Results& got, const Inputs& inputs) {
     double most = 0;
     for (const double v : inputs.at("v").f) most = std::isfinite(v) ? std::max(most, std::abs(v)) : most;
@@ -76,7 +76,7 @@ LIGHTCONE_ON_GPUS(AttentionOnGpu);
 
 Inputs draw(const Graph& g, std::uint64_t seed, const Bindings& env = {}) { return random_inputs(g, env, seed, false); }
 
-// As tensor cores take them without rounding: numbers of bf16, and scales of whole ones that are powers of two.
+// Rounds inputs to numbers that tensor cores take exactly: bf16 numbers, and scales of integers that are powers of two.
 Inputs halves(Inputs in) {
   for (auto& [name, v] : in)
     for (double& x : v.f) {
@@ -91,7 +91,7 @@ constexpr DType kStored[] = {DType::F32, DType::F16, DType::BF16, DType::I8};
 
 }  // namespace
 
-// Few queries and many, from an empty cache and from a full one.
+// Few queries and many, with an empty cache and with a full one.
 TEST_P(AttentionOnGpu, HeadSizes) {
   for (const auto& [depth, width] : {std::pair{1, 5}, {100, 130}, {128, 128}, {256, 256}}) {
     const Graph g = cached({.depth = depth, .width = width}, Masked::Causal), made = compiled(g);
@@ -117,7 +117,7 @@ TEST_P(AttentionOnGpu, LengthsGroupsAndMasks) {
   }
 }
 
-// Long enough that the keys are split, into pieces that are not all as long.
+// The context is long enough for the keys to be split, into pieces of different lengths.
 TEST_P(AttentionOnGpu, SplitKeys) {
   for (const auto& [stored, m] : {std::pair{DType::F32, Masked::No},
                                   {DType::F16, Masked::Window},
@@ -166,7 +166,7 @@ TEST_P(AttentionOnGpu, RowsThatSeeNothing) {
   }
 }
 
-// A value that a mask hides is multiplied by zero all the same: 0 * inf is NaN.
+// A value that the mask hides is multiplied by zero all the same: 0 * inf is NaN.
 TEST_P(AttentionOnGpu, NanAndInfinity) {
   const Bindings many{{"seq", 40}, {"past", 90}}, one{{"seq", 1}, {"past", 150}}, split{{"seq", 1}, {"past", 600}};
   for (const auto& [m, stored] :
@@ -184,7 +184,7 @@ TEST_P(AttentionOnGpu, NanAndInfinity) {
   }
 }
 
-// An infinity behind the diagonal, in a tile that no row of a block may see.
+// An infinity beyond the diagonal, in a tile that no row of a block may see.
 TEST_P(AttentionOnGpu, ValuesBehindTheDiagonal) {
   const Bindings env{{"seq", 192}, {"past", 0}};
   const Graph g = cached({.kv = 1, .group = 1, .depth = 8, .width = 20}, Masked::Causal), made = compiled(g);
@@ -201,7 +201,7 @@ TEST_P(AttentionOnGpu, HugeScores) {
   for (const int seq : {9, 60}) {
     const Bindings env{{"seq", seq}, {"past", 130}};
     Inputs in = draw(g, 7, env);
-    for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // products that f32 holds exactly
+    for (double& x : in.at("q").f) x = std::ldexp(std::round(x * 4), 60);  // f32 holds their products exactly
     for (double& x : in.at("k").f) x = std::round(x * 4);
     agree(g, made, in, env);
   }
@@ -224,8 +224,8 @@ TEST_P(AttentionOnGpu, OrdinaryFunction) {
   }
 }
 
-// Masks of which 16, 8, 4 keys or one are read at once, for each head or for all, few rows and many, and rows of a mask
-// that hide all keys.
+// Masks that are read for 16, 8, 4 keys or one at a time, per head or for all heads, with few rows and many, and with
+// rows that hide all keys.
 TEST_P(AttentionOnGpu, MasksAreReadSideBySide) {
   for (const auto& [queries, keys, heads] :
        {std::tuple{70, 96, 1}, {70, 88, 3}, {65, 68, 3}, {65, 70, 1}, {5, 144, 3}, {1, 600, 1}}) {
@@ -242,7 +242,7 @@ TEST_P(AttentionOnGpu, MasksAreReadSideBySide) {
   }
 }
 
-// Keys stored transposed, every other value, a scale for all of them.
+// Keys are stored transposed, values are every second element, and one scale applies to all values.
 TEST_P(AttentionOnGpu, OddViews) {
   for (const auto& [t, queries] : {std::pair{DType::F32, 4}, {DType::F32, 70}, {DType::F16, 70}, {DType::I8, 4}}) {
     Graph g;
@@ -255,8 +255,8 @@ TEST_P(AttentionOnGpu, OddViews) {
   }
 }
 
-// At medium precision many rows go by tensor cores, where there are some: heads of any size, all types and masks, rows
-// that see nothing, and numbers that are none.
+// At medium precision, many rows use tensor cores where the device has them: heads of any size, all types and masks,
+// rows that see no key, NaN and infinities.
 TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
   precision = Precision::Medium;
   const auto by_cores = [&](const Graph& made) {
@@ -300,7 +300,7 @@ TEST_P(AttentionOnGpu, OfManyRowsByTensorCores) {
   }
 }
 
-// Shapes, types and masks as they fall.
+// Random shapes, types and masks.
 TEST_P(AttentionOnGpu, RandomShapes) {
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
@@ -320,7 +320,7 @@ TEST_P(AttentionOnGpu, RandomShapes) {
   }
 }
 
-// What the kernel cannot do stays as it was: scores that are a result too, heads it has no room for.
+// The graph stays as it was if the kernel does not apply: scores are also a result, or heads are too large.
 TEST_P(AttentionOnGpu, WhatItIsNotFor) {
   for (const bool keep : {true, false}) {
     Graph g;

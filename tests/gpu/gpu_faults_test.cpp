@@ -10,7 +10,7 @@ using namespace lc;
 
 namespace {
 
-// A step of a state, a parameter that something is prepared of, a product, a softmax, and a size that grows.
+// A state update, a parameter with a value computed at load time, a product, a softmax, and a symbolic size.
 Graph graph() {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 512);
@@ -53,7 +53,7 @@ Given run(const Graph& g, const Compiler& c) {
 
 TEST(GpuFaults, EveryCallOfTheDriverInTurn) {
   test::Fake driver;
-  const TempDir cache;  // what is compiled once is found there
+  const TempDir cache;  // caches compiled kernels
   const Graph g = graph();
   const auto compiler = [&] { return cuda(test::fake_options(cache / "")); };
   const Given want = run(g, compiler());
@@ -83,7 +83,7 @@ TEST(GpuFaults, EveryCallOfTheDriverInTurn) {
   EXPECT_EQ(run(g, compiler()), want);
 }
 
-// The same of a product of warpgroups, whose launches take maps that the driver encodes.
+// The same for a warpgroup product, with launches that take tensor maps encoded by the driver.
 TEST(GpuFaults, EveryCallOfAWarpgroupsProductInTurn) {
   test::Fake driver;
   const TempDir cache;
@@ -123,7 +123,7 @@ TEST(GpuFaults, EveryCallOfAWarpgroupsProductInTurn) {
   EXPECT_EQ(run(), want);
 }
 
-// What does not fit says how much was needed; what fits afterwards runs.
+// An Error for insufficient memory states how much was needed; a smaller run succeeds afterwards.
 TEST(GpuFaults, OutOfMemory) {
   test::Fake driver;
   const auto device = backends::cuda::open_device(test::cuda_under_test());

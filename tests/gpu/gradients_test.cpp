@@ -12,7 +12,7 @@ LIGHTCONE_ON_GPUS(Gradients);
 
 }  // namespace
 
-// They are of f64, which Metal has not: there it is the way to the host and back that is tested.
+// The gradients are f64. Metal has no f64, so there the transfers to the host and back are tested.
 TEST_P(Gradients, ArePyTorchs) {
   test::expect_gradients_of_pytorch(compiler({.fallback = cpu({.threads = 1, .compiler = false})}));
 }

@@ -48,7 +48,7 @@ TEST_P(Models, TellTheStoryOfTheCpu) {
             std::vector<int>(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(length)));
 }
 
-// Every checkpoint there is, in every type of weights, with its reference text.
+// Every checkpoint of the reference data, with every type of weights, generates its reference text.
 TEST_P(Models, TellTheReferenceTexts) {
   NEEDS_DATA("llm/stories260K");
   int seen = 0;
@@ -57,7 +57,7 @@ TEST_P(Models, TellTheReferenceTexts) {
     const Json want = Json::parse(slurp(data(base + "expected/expected.json")));
     for (const Json& v : want["gguf"]) {
       const std::string file = base + v["file"].get<std::string>();
-      if (!std::filesystem::exists(data(file))) continue;  // the collection leaves some out
+      if (!std::filesystem::exists(data(file))) continue;  // the data set may be incomplete
       ++seen;
       const auto all = v["greedy_ids"].get<std::vector<int>>();
       const std::size_t length = std::min<std::size_t>(all.size(), 40);
@@ -100,7 +100,8 @@ TEST_P(Models, DrawTheSameRandomNumbers) {
   }
 }
 
-// Numbers that a device lacks are computed on the CPU where that was asked for, which the log says, and nowhere else.
+// Types that a device lacks are computed on the CPU if that was requested, and the log notes it. Otherwise compiling is
+// an Error.
 TEST_P(Models, ComputeF64OnTheHostOnlyWhenAsked) {
   Graph g;
   const Tensor x = g.input("x", {3, 5});
@@ -131,7 +132,7 @@ TEST_P(Models, ComputeF64OnTheHostOnlyWhenAsked) {
   for (std::size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-5);
 }
 
-// A recurrence over slices that begin anywhere, and a loop that ends when nothing changes any more.
+// A recurrence over slices at symbolic positions, and a loop that ends when nothing changes any more.
 TEST_P(Models, RunLoops) {
   Graph g;
   const Tensor x = g.input("x", {37, 3}), w = g.input("w", {3, 3});

@@ -32,7 +32,7 @@ ArrayView view(const std::vector<i64>& v, std::vector<i64> shape) {
 
 }  // namespace
 
-// Lengths around those of a tile and of a chunk.
+// Lengths near the size of a tile and of a chunk.
 TEST_P(RunningSums, OfWholeNumbersAreExact) {
   Graph g;
   const Dim n = Dim::symbol("n", 0, 1'000'000);
@@ -41,7 +41,7 @@ TEST_P(RunningSums, OfWholeNumbersAreExact) {
   const Extreme largest = cummax(x, 1);
   g.output("max", largest.values), g.output("at", largest.indices);
   const Program p = compile(g, generic() | compiler());
-  EXPECT_EQ(kernels(p, "prefix sum"), 5);  // the maxima's places are running maxima, too
+  EXPECT_EQ(kernels(p, "prefix sum"), 5);  // the positions of the maxima are running maxima, too
   Context run(p);
   for (const i64 length : {0, 1, 2, 5, 255, 1023, 1024, 1025, 4095, 4096, 4097, 10'000, 10'000}) {
     std::vector<i64> in(static_cast<std::size_t>(2 * length)), sum(in.size()), product(in.size()), back(in.size()),
@@ -70,7 +70,7 @@ TEST_P(RunningSums, OfWholeNumbersAreExact) {
   }
 }
 
-// Also what is not finite, and a zero's sign; rows beside a row of NaN are left alone.
+// Includes NaN, infinities and signed zeros; rows next to a row with NaN are unaffected.
 TEST_P(RunningSums, OfF32) {
   constexpr i64 kLength = 9001;
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
@@ -101,7 +101,7 @@ TEST_P(RunningSums, OfF32) {
   }
 }
 
-// What is like a running sum and is none: another first element, a step left out, columns, short rows.
+// Similar graphs that are not prefix sums: another first element, a missing step, columns, short rows.
 TEST_P(RunningSums, AreNotSeenWhereThereAreNone) {
   Graph g;
   const Tensor x = g.input("x", {300, 300});
@@ -121,5 +121,5 @@ TEST_P(RunningSums, AreNotSeenWhereThereAreNone) {
   EXPECT_EQ(run.get("few").back(), 256);
   EXPECT_EQ(run.get("columns").back(), 300);
   EXPECT_EQ(run.get("short").back(), 100);
-  EXPECT_EQ(run.get("other")[0], 5.5);  // nine steps of a half
+  EXPECT_EQ(run.get("other")[0], 5.5);  // nine steps that add a half each
 }

@@ -28,7 +28,7 @@ class Primitives : public test::OnGpu {
         backends::cuda::open_device({.driver = paths::kFakeCuda, .compiler = paths::kFakeCuda, .cache = "off"});
     twin = fake;
   }
-  // out[t] for each t; `body` reads in[t] and in[t + 1], and in[n0] is there, too.
+  // Computes out[t] for each t. `body` may use x = in[t], y = in[t + 1] and the count n0.
   static Bits run(backends::gpu::GpuDevice& d, const std::string& body, const Bits& in) {
     const std::vector<codegen::simt::Parameter> places = {{"u32", "in"}, {"u32", "out", true}};
     const std::string text =
@@ -57,7 +57,7 @@ LIGHTCONE_ON_GPUS(Primitives);
 float number(std::uint32_t u) { return std::bit_cast<float>(u); }
 std::uint32_t bits(float f) { return std::bit_cast<std::uint32_t>(f); }
 
-// Numbers at the edges beside each other in every order, and random bits. A multiple of the group, and one more.
+// Pairs of edge cases in every order, and random bits. The count is a multiple of the block size, plus one.
 Bits numbers() {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> edges = {0.0f,    -0.0f,    1,           -1,          inf,          -inf,    nan,
@@ -72,13 +72,13 @@ Bits numbers() {
   return all;
 }
 
-// As numbers of f32: one NaN is as good as another.
+// Compares as f32 numbers: any two NaNs are equal.
 bool same(std::uint32_t a, std::uint32_t b) { return a == b || (std::isnan(number(a)) && std::isnan(number(b))); }
 
 struct Primitive {
   std::string name, body;
-  std::uint32_t (*want)(std::uint32_t x, std::uint32_t y);  // null: the twin says it
-  bool result_is_half = false;                              // of which NaNs are alike
+  std::uint32_t (*want)(std::uint32_t x, std::uint32_t y);  // null: the C++ twin is the reference
+  bool result_is_half = false;                              // NaNs of the half are equal
 };
 
 bool same_half(std::uint32_t a, std::uint32_t b, std::uint32_t infinity) {
@@ -138,13 +138,13 @@ TEST_P(Primitives, AreTheirTwins) {
   }
 }
 
-// Accesses of several elements, for each width of them: what they read is what stands there.
+// Vector loads and stores of each width copy the elements unchanged.
 TEST_P(Primitives, ReadAndWriteSeveralElements) {
   Bits in = numbers();
   for (const char* type : {"u8", "u16", "u32", "float"})
     for (const int n : {2, 4, 8}) {
       const std::string width = std::to_string(n), t = type;
-      // each thread copies n elements, of those that the words hold
+      // each thread copies n elements of the words' content
       const std::string body = "  const int all = n0 * 4 / (int)sizeof(" + t + ");\n  if (t * " + width +
                                " < all) {\n    LC_LOADV(" + t + ", " + width + ", w, (const " + t + "*)in + t * " +
                                width + ");\n    LC_VECTOR(" + t + ", " + width + ", v);\n    for (int l = 0; l < " +

@@ -22,7 +22,7 @@ using namespace lc;
 
 namespace {
 
-constexpr double kBf16 = 0x1p-8, kTf32 = 0x1p-10;  // by what part operands may be rounded
+constexpr double kBf16 = 0x1p-8, kTf32 = 0x1p-10;  // relative rounding of operands
 
 void set_order(long value) {
   static void* const driver = dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
@@ -31,7 +31,7 @@ void set_order(long value) {
 
 class Products : public test::OnGpu {
  protected:
-  // Right on random values, wild ones among them, and the same bits whatever the order of threads.
+  // Verifies the graph on random and on extreme values; the bits must not depend on the order of threads.
   void agrees(const std::string& what, const Graph& g, Precision precision = Precision::Highest, double rounded = 0) {
     SCOPED_TRACE(what);
     const Compiler c = generic() | compiler({.precision = precision});
@@ -52,7 +52,7 @@ class Products : public test::OnGpu {
       EXPECT_TRUE(x == y) << "threads in reverse order give other bits";
     }
   }
-  // Kernels whose origin is this: "gpu: matmul".
+  // Counts the kernels with this origin, such as "gpu: matmul".
   int kernels(const Graph& g, const std::string& kind) {
     const Graph made = transform(g, generic() | compiler()).graph;
     int n = 0;
@@ -69,7 +69,8 @@ Tensor turned(const Tensor& t) {
   return t.permute(order);
 }
 
-// [batch, m, k] x [batch, k, n], each also lying the other way round in memory: four results, and `more` behind each.
+// [batch, m, k] x [batch, k, n] with each operand in both layouts (row-major and transposed): four results. `more` adds
+// an epilogue to each.
 Graph products_of(int batch, int m, int n, int k, DType t = DType::F32, bool more = false) {
   Graph g;
   const Tensor x[] = {g.input("x", {batch, m, k}, t), turned(g.input("x turned", {batch, k, m}, t))};
@@ -125,8 +126,8 @@ TEST_P(Products, OfSymbolicSizesChooseAtEachRun) {
   }
 }
 
-// A long sum of few results is split: the plan holds the parts, exactly where sizes are known, and all that bounds
-// allow where they are names.
+// A long sum with few results is split. The plan includes the partial sums: exactly if sizes are known, and for their
+// upper bounds if they are symbolic.
 TEST_P(Products, PlanThePartsOfSplitSums) {
   for (const bool symbolic : {false, true}) {
     Graph g;
@@ -134,7 +135,7 @@ TEST_P(Products, PlanThePartsOfSplitSums) {
     g.output("y", matmul(g.input("x", {rows, 4096}), g.input("w", {4096, 24})));
     const Program p = compile(g, generic() | compiler());
     const std::size_t results = (symbolic ? 40 : 20) * 24 * sizeof(float);
-    EXPECT_GE(p.plan().arena_bytes, 2 * results);  // it is split
+    EXPECT_GE(p.plan().arena_bytes, 2 * results);  // the sum is split
     EXPECT_LE(p.plan().arena_bytes, symbolic ? 129 * results + 4096 : 17 * results + 4096);
     for (const std::int64_t n : symbolic ? std::vector<std::int64_t>{1, 9, 40} : std::vector<std::int64_t>{20}) {
       const Bindings sizes = symbolic ? Bindings{{"s", n}} : Bindings{};
@@ -153,7 +154,7 @@ TEST_P(Products, AreFollowedByWhatReadsThem) {
     EXPECT_EQ(kernels(g, "gpu: loop"), 0);
     agrees(str_cat("behind ", m, " rows"), g);
   }
-  Graph g;  // in parts, which another kernel adds
+  Graph g;  // split sums, which another kernel adds
   const Tensor x = g.input("x", {3, 2048}), w = g.input("w", {2048, 40}), b = g.input("b", {40});
   g.output("y", relu(matmul(x, w)) + b);
   agrees("behind parts of a sum", g);
@@ -169,7 +170,7 @@ TEST_P(Products, OfWeightsAsTheyAreStored) {
     EXPECT_EQ(kernels(g, "gpu: loop"), 0);
     agrees(str_cat(m, " rows"), g);
   }
-  Graph g;  // read by something else, too: not kept as planes
+  Graph g;  // something else reads the blocks, so they are not repacked
   const Tensor x = g.input("x", {2, 256});
   for (const QuantInfo& q : {info(QuantFormat::Q4_1), info(QuantFormat::Q5_K)}) {
     const Tensor w = prim::dequantize(weight(g, q, 10, 256), q.format);
@@ -186,11 +187,11 @@ TEST_P(Products, OfHalves) {
       EXPECT_EQ(kernels(g, "gpu: loop"), 0) << "halves are read and written as they are";
       agrees(str_cat(m, " rows of ", name(t), ", depth ", k), g);
     }
-  agrees("an odd number of columns", products_of(1, 72, 79, 64, DType::BF16, true));  // not stored two by two
+  agrees("an odd number of columns", products_of(1, 72, 79, 64, DType::BF16, true));  // stores are not in pairs
 }
 
-// Floats of 8 bits are read as they lie, whatever they meet, and are exact as halves; asked for less, in their own
-// cores.
+// 8-bit floats are read as stored, in combination with any other type, and are as exact as halves. At lower precision
+// they use 8-bit tensor cores.
 TEST_P(Products, OfFloatsOfEightBits) {
   constexpr std::pair<DType, DType> kNarrow[] = {{DType::F8E4M3FN, DType::F8E4M3FN},
                                                  {DType::F8E4M3FN, DType::F8E5M2},
@@ -235,13 +236,13 @@ TEST_P(Products, OfBytesAreExact) {
     }
 }
 
-// Operands rounded where the user allows it; where there are no tensor cores as exact as ever.
+// Operands are rounded if the user allows it. Without tensor cores the products stay exact.
 TEST_P(Products, AsExactAsIsAskedFor) {
   for (const Precision p : {Precision::Medium, Precision::High})
     for (const int k : {64, 33, 200})
       agrees(str_cat("depth ", k), products_of(1, 72, 76, k, DType::F32, true), p,
              p == Precision::Medium ? kBf16 : kTf32);
-  Graph g;  // in large tiles
+  Graph g;  // large tiles
   g.output("y", matmul(g.input("x", {130, 40, 64}), g.input("w", {130, 64, 40})));
   agrees("many tiles", g, Precision::Medium, kBf16);
   Graph blocks;
@@ -300,7 +301,7 @@ TEST_P(Products, AsConvolutions) {
   agrees("by tensor cores", g, Precision::Medium, kBf16);
 }
 
-// A filter for each channel: pixels and channels side by side, vectors that end where lines do and such that do not.
+// Depthwise convolutions with channels first and last; vectors that end at row ends, and vectors that do not.
 TEST_P(Products, AsConvolutionsOfEachChannel) {
   struct Case {
     int batch, channels, height, width, down, across, stride, padding, dilation;
@@ -331,7 +332,7 @@ TEST_P(Products, AsConvolutionsOfEachChannel) {
     }
 }
 
-// So many results that a thread makes several lines of them, the last of which are not all there.
+// There are so many results that a thread computes several rows, the last of which are incomplete.
 TEST_P(Products, AsLargeConvolutionsOfEachChannel) {
   for (const bool last : {false, true}) {
     Graph g;
@@ -350,7 +351,7 @@ TEST_P(Products, AsLargeConvolutionsOfEachChannel) {
   }
 }
 
-// The same where the result has its channels last, too, as no pass of the GPU's makes it: by hand.
+// The same with a result that has channels last, too. No GPU pass creates this, so the graph is built by hand.
 TEST_P(Products, AsConvolutionsOfEachChannelThatLiesLast) {
   struct Case {
     int channels, height, width, taps, stride, padding, dilation;
@@ -376,7 +377,7 @@ TEST_P(Products, AsConvolutionsOfEachChannelThatLiesLast) {
     }
 }
 
-// One axis and three, and a filter that lies with its channels last.
+// One axis and three, and a filter with channels last.
 TEST_P(Products, AsConvolutionsOfEachChannelAlongOtherAxes) {
   Graph one;
   one.output("y", conv1d(one.input("x", {2, 8, 37}), one.input("w", {8, 1, 5}), one.input("b", {8}), 1, 2, 1, 8));

@@ -69,7 +69,7 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
   std::uint64_t begin = kFirst, end = kFirst + static_cast<std::uint64_t>(graphs);
   if (const auto one = setting("LIGHTCONE_CASE")) begin = *one, end = *one + 1;
   const bool fake = GetParam().name == "cuda" && !std::getenv("LIGHTCONE_CUDA_DRIVER");
-  const GpuOptions options{.fallback = cpu({.threads = 1, .compiler = false})};  // for f64, which Metal has not
+  const GpuOptions options{.fallback = cpu({.threads = 1, .compiler = false})};  // for f64, which Metal lacks
   VerifyReport::Checked seen;
   int failures = 0;
   std::size_t interpreted = 0;
@@ -85,7 +85,7 @@ TEST_P(RandomGraphs, AgreeWithTheReference) {
     std::vector<Graph> made;
     try {
       made = backends::gpu::compile_batch(graphs, device, options);
-    } catch (const Error&) {  // one by one, to name the guilty one
+    } catch (const Error&) {  // compiles one by one, to find the failing one
       for (std::size_t k = 0; k < graphs.size(); ++k) try {
           made.push_back(std::move(backends::gpu::compile_batch({&graphs[k], 1}, device, options)[0]));
         } catch (const Error& e) {

@@ -39,7 +39,7 @@ struct Array {
   ArrayView view() const { return {type, shape, bytes}; }
 };
 
-// A third of the elements are at the edges of their type or equal to others, a third differ in their last bits only.
+// A third of the elements are edge cases of the type or equal to others, a third differ only in their last bits.
 Array elements(DType t, Extents shape, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Array a(t, std::move(shape));
@@ -64,7 +64,7 @@ Array elements(DType t, Extents shape, std::uint64_t seed) {
   return a;
 }
 
-struct Axis {  // the middle one of three
+struct Axis {  // the sorted axis is `length`
   i64 outer, length, inner;
   std::size_t at(i64 o, i64 k, i64 i) const { return static_cast<std::size_t>((o * length + k) * inner + i); }
 };
@@ -88,7 +88,7 @@ std::vector<i64> order_of(const Array& a, const Axis& axis, bool descending) {
   return out;
 }
 
-// What a thread that goes through the source in order leaves.
+// Returns the result of a sequential scatter in source order.
 Array scattered(Array out, const Array& index, const Array& source, bool adds) {
   const Axis to{out.shape[0], out.shape[1], out.shape[2]}, from{index.shape[0], index.shape[1], index.shape[2]};
   for (i64 o = 0; o < from.outer; ++o)
@@ -107,7 +107,7 @@ Array scattered(Array out, const Array& index, const Array& source, bool adds) {
   return out;
 }
 
-// Numbers of many sizes: another order of adding gives other bits.
+// Numbers of many magnitudes, so that another order of additions gives other bits.
 Array terms(DType t, Extents shape, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Array a(t, std::move(shape));
@@ -119,7 +119,8 @@ Array terms(DType t, Extents shape, std::uint64_t seed) {
   return a;
 }
 
-// Some are outside of the axis: nothing goes there. `few` places get much of it.
+// Random indices. Some are out of range and must be ignored. Half of the others are below `few`, so these get many
+// sources.
 Array indices(DType t, Extents shape, i64 length, i64 few, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Array a(t, std::move(shape));
@@ -145,7 +146,7 @@ class Sorts : public test::OnGpu {
 };
 LIGHTCONE_ON_GPUS(Sorts);
 
-// The axis in each place, lengths known when the graph is compiled.
+// The sorted axis is in each position, with lengths known at compile time.
 TEST_P(Sorts, OfRowsOfAnyLength) {
   struct Case {
     i64 outer, length, inner;
@@ -172,10 +173,10 @@ TEST_P(Sorts, OfRowsOfAnyLength) {
   }
 }
 
-// Every second type: compiling takes most of the time of these tests.
+// Selects a direction by type, because compiling takes most of the time of these tests.
 bool descends(DType t) { return static_cast<int>(t) % 2 != 0; }
 
-// Lengths that a run brings, each twice: CUDA plays the second one as a graph.
+// Lengths are bound at run time, each twice: CUDA replays the second run as a graph.
 TEST_P(Sorts, OfEveryType) {
   Graph g;
   const Dim n = Dim::symbol("n", 0, 6000);
@@ -201,7 +202,7 @@ TEST_P(Sorts, OfEveryType) {
   }
 }
 
-// The threads of a group in the other order change nothing.
+// The order of a block's threads does not change the result.
 TEST_P(Sorts, GiveTheSameInEveryOrderOfThreads) {
   if (GetParam().name != "cuda") GTEST_SKIP() << "the CUDA that runs on the CPU orders threads";
   Graph g;
@@ -253,7 +254,7 @@ TEST_P(Sorts, ScatterInTheOrderOfTheSource) {
   for (const auto& [name, want] : wants) expect_scatter(run, name, want);
 }
 
-// The gradient of an embedding: indices that are the same in all columns are sorted once, and not for each column.
+// The gradient of an embedding: indices that are equal in all columns are sorted once, not per column.
 TEST_P(Sorts, ScatterWholeRows) {
   constexpr i64 kCount = 1500, kWidth = 24, kRows = 90;
   Graph g;

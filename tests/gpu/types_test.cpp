@@ -22,11 +22,11 @@ LIGHTCONE_ON_GPUS(NarrowTypes);
 struct Type {
   const char* name;
   Compiler compiler;
-  double error, from_cpu;  // of the answers, to f64 and to the CPU's
+  double error, from_cpu;  // errors of the results relative to f64 and to the CPU
 };
 std::vector<Type> types() {
   return {{"f16", half(), 1.5e-3, 1.5e-3},
-          {"bf16", half(DType::BF16), 1.2e-2, 1.2e-2},  // the CPU rounds fewer activations of few rows
+          {"bf16", half(DType::BF16), 1.2e-2, 1.2e-2},  // for few rows the CPU rounds fewer activations
           {"int8", int8(), 2.5e-2, 1e-5},
           {"int8 in groups", int8({.group = 32}), 2.5e-2, 1e-5}};
 }
@@ -49,7 +49,7 @@ TEST_P(NarrowTypes, AnswerAsTheCpuDoes) {
     }
 }
 
-// Weights lie in the device's memory as the type has them, and not as they were given.
+// Weights are stored on the device in the narrow type only, not as they were given.
 TEST_P(NarrowTypes, KeepNarrowWeightsAlone) {
   const Graph g = small_mlp();
   const std::size_t weights = 128 * 64 + 64 * 64 + 64 * 10, others = 64 + 64 + 10;
@@ -58,12 +58,12 @@ TEST_P(NarrowTypes, KeepNarrowWeightsAlone) {
                                                     {int8(), weights + 4 * (64 + 64 + 10)}};
   for (const auto& [c, bytes] : cases) {
     const Program p = compile(g, generic() | c | compiler());
-    EXPECT_LE(p.plan().prepared_bytes, bytes + 64 * 12);  // each at a multiple of 64
+    EXPECT_LE(p.plan().prepared_bytes, bytes + 64 * 12);  // each is aligned to 64 bytes
     for (const char* name : {"fc1.weight", "fc2.weight", "fc3.weight"}) EXPECT_FALSE(p.resident(name)) << name;
   }
 }
 
-// Activations lie in memory as halves between the layers.
+// Activations between the layers are stored as halves.
 TEST_P(NarrowTypes, KeepActivationsAsHalves) {
   const Program wide = compile(mlp(64, 128, 128), generic() | compiler()),
                 narrow = compile(mlp(64, 128, 128), generic() | half() | compiler());
@@ -75,7 +75,8 @@ TEST_P(NarrowTypes, KeepActivationsAsHalves) {
   EXPECT_LT(narrow.plan().arena_bytes, wide.plan().arena_bytes);
 }
 
-// All numbers of 16 bits, and back again with those between them: the CPU's bits, but for those of a NaN.
+// Converts all 16-bit numbers to f32, and f32 numbers between them to 16 bits. Bits must equal the CPU's, except for
+// NaN.
 TEST_P(NarrowTypes, WidenAndRoundEveryNumber) {
   constexpr std::int64_t kAll = 65536;
   for (const DType t : {DType::F16, DType::BF16}) {
@@ -87,7 +88,7 @@ TEST_P(NarrowTypes, WidenAndRoundEveryNumber) {
     std::vector<std::uint16_t> x(kAll);
     for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<std::uint16_t>(k);
     std::vector<float> y;
-    for (const std::uint16_t bits : x) {  // each number, half a unit further on, and a little more
+    for (const std::uint16_t bits : x) {  // each number, half a unit more, and slightly more than that
       const float f = static_cast<float>(load_f64(reinterpret_cast<const std::byte*>(&bits), t, 0));
       const std::uint16_t next = static_cast<std::uint16_t>(bits + 1);
       const float half = f + (static_cast<float>(load_f64(reinterpret_cast<const std::byte*>(&next), t, 0)) - f) / 2;

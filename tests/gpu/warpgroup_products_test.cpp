@@ -32,7 +32,7 @@ class WarpgroupProducts : public testing::Test {
   }
   Compiler compiler() const { return generic() | backends::gpu::compiler(device, {.precision = precision}); }
 
-  // How many products of the graph have a text with these instructions.
+  // Returns the number of products of the graph with these instructions in their text.
   int by_warpgroups(const Graph& g, const std::string& instruction = "lc_wgmma_") {
     const Graph made = transform(g, compiler()).graph;
     int n = 0;
@@ -40,7 +40,7 @@ class WarpgroupProducts : public testing::Test {
       n += made[id].kernel && made[id].kernel->source().find("> LC void " + instruction) != std::string::npos;
     return n;
   }
-  // Right on random values, wild ones among them, and the same bits whatever the order of threads.
+  // Verifies the graph on random and on extreme values; the bits must not depend on the order of threads.
   void agrees(const std::string& what, const Graph& g, const Bindings& sizes = {}) {
     SCOPED_TRACE(what);
     const VerifyReport r = verify(g, compiler(), {.trials = 1, .sizes = sizes, .shrink = false, .products = products});
@@ -63,12 +63,12 @@ class WarpgroupProducts : public testing::Test {
   }
   std::shared_ptr<backends::gpu::GpuDevice> device;
   Precision precision = Precision::Highest;
-  double products = 0;  // VerifyOptions::products
+  double products = 0;  // VerifyOptions::products: the relative rounding allowed in products
 };
 
 Tensor turned(const Tensor& t) { return t.transpose(1, 2); }
 
-// [batch, m, k] x [batch, k, n], each also lying the other way round in memory.
+// [batch, m, k] x [batch, k, n] with each operand in both layouts.
 Graph products_of(int batch, int m, int n, int k, DType t) {
   Graph g;
   const Tensor x[] = {g.input("x", {batch, m, k}, t), turned(g.input("x turned", {batch, k, m}, t))};
@@ -80,7 +80,7 @@ Graph products_of(int batch, int m, int n, int k, DType t) {
 
 }  // namespace
 
-// Tiles of both widths, whole and cut off on every side, sums shorter than a step, as long as the ring, and longer.
+// Tiles of both widths, whole and cut off on every side; sums shorter than a step, as long as the ring, and longer.
 TEST_F(WarpgroupProducts, OfHalvesInEveryOrder) {
   struct Sizes {
     int batch, m, n, k;
@@ -96,7 +96,7 @@ TEST_F(WarpgroupProducts, OfHalvesInEveryOrder) {
   const Graph narrow = products_of(64, 16, 136, 64, DType::BF16);
   EXPECT_EQ(by_warpgroups(narrow, "lc_wgmma_bf16_128"), 4);
   agrees("tiles of 128 columns", narrow);
-  Graph odd;  // not stored two by two
+  Graph odd;  // stores are not in pairs
   odd.output("y", matmul(odd.input("x", {128, 16, 40}, DType::BF16),
                          odd.input("w", {128, 27, 40}, DType::BF16).transpose(1, 2)));
   EXPECT_EQ(by_warpgroups(odd), 1);
@@ -128,7 +128,7 @@ TEST_F(WarpgroupProducts, OfBytesAreExact) {
   agrees("bytes", g);
 }
 
-// Where less than f32's exactness is asked for: on the device their sums have fewer bits.
+// Used only below f32's precision, because the device adds these products with fewer bits.
 TEST_F(WarpgroupProducts, OfFloatsOfEightBits) {
   Graph g;
   const auto widened = [&](const char* name, Shape s, DType t) {
@@ -146,7 +146,7 @@ TEST_F(WarpgroupProducts, OfFloatsOfEightBits) {
   agrees("f8", g);
 }
 
-// Heads within rows, a matrix that all share, and an operand that begins in the middle of another.
+// Heads interleaved in rows, a matrix shared by all, and an operand that begins in the middle of another.
 TEST_F(WarpgroupProducts, OfViews) {
   Graph g;
   const Tensor q = g.input("q", {4, 72, 32, 24}, DType::F16), k = g.input("k", {4, 80, 32, 24}, DType::F16);
@@ -158,7 +158,7 @@ TEST_F(WarpgroupProducts, OfViews) {
   agrees("views", g);
 }
 
-// What no map describes goes another way: rows that begin anywhere, a convolution, an operand of another type.
+// Operands that no tensor map describes use other kernels: unaligned rows, f32 operands.
 TEST_F(WarpgroupProducts, LeaveTheRestToOthers) {
   const Graph odd = products_of(128, 20, 27, 33, DType::BF16);
   EXPECT_EQ(by_warpgroups(odd), 0);
@@ -167,7 +167,7 @@ TEST_F(WarpgroupProducts, LeaveTheRestToOthers) {
   EXPECT_EQ(by_warpgroups(f32), 0);
 }
 
-// The sizes choose between tiles at each run; a captured graph is given other maps.
+// The tile size is chosen by the sizes of each run; a captured graph gets new tensor maps.
 TEST_F(WarpgroupProducts, OfSymbolicSizesRunAgain) {
   Graph g;
   const Dim s = Dim::symbol("s", 1, 40000);
@@ -176,7 +176,7 @@ TEST_F(WarpgroupProducts, OfSymbolicSizesRunAgain) {
   EXPECT_EQ(by_warpgroups(g), 1);
   for (const std::int64_t n : {1, 100, 16384, 20001}) agrees(str_cat(n, " rows"), g, {{"s", n}});
 
-  Graph wide;  // of tiles of 64 x 64, 128 x 128 and 128 x 256, whichever there are more than a few of
+  Graph wide;  // tiles of 64 x 64, 128 x 128 and 128 x 256: the largest of which there are enough
   wide.output("y", linear(wide.input("x", {s, 16}, DType::BF16), wide.input("w", {200, 16}, DType::BF16)));
   for (const std::int64_t n : {100, 8200, 16400}) agrees(str_cat(n, " rows of 200"), wide, {{"s", n}});
 

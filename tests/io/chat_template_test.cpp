@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// 9:05:07 on 22 November 2026, as the goldens were made.
+// 9:05:07 on 22 November 2026, the time of the goldens.
 std::time_t morning() {
   std::tm t = {};
   t.tm_year = 126, t.tm_mon = 10, t.tm_mday = 22, t.tm_hour = 9, t.tm_min = 5, t.tm_sec = 7, t.tm_isdst = -1;
@@ -31,7 +31,7 @@ std::string wrong(const std::string& text, const std::string& variables = "{}") 
   return error_of([&] { made(text, variables); });
 }
 
-// Of the processor: what a template may take that would never end. Sanitizers make it some ten times as long.
+// Limit of processor seconds for templates that would never end. Sanitizers take some ten times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kMostSeconds = 20;
 #else
@@ -81,7 +81,8 @@ TEST(ChatTemplate, MessagesAndTokens) {
   EXPECT_EQ(t.apply(two), "<s>user:a</s>assistant:\xC3\xA4</s>!");
   EXPECT_EQ(t.apply(two, {.generation_prompt = false, .variables = R"({"mood": "calm"})"}),
             "<s>user:a</s>assistant:\xC3\xA4</s>calm");
-  EXPECT_EQ(tokens->encode("a</s>", false, true), (std::vector<int>{3, 2}));  // tokens of the template are tokens
+  // special tokens in the template are tokens
+  EXPECT_EQ(tokens->encode("a</s>", false, true), (std::vector<int>{3, 2}));
   EXPECT_PRED2(contains, error_of([&] { t.apply({}, {.variables = "[]"}); }), "no JSON object");
   EXPECT_PRED2(contains, error_of([&] { t.apply({}, {.variables = "{"}); }), "not JSON");
 }
@@ -102,7 +103,7 @@ TEST(ChatTemplate, ErrorsNameTheLine) {
             "chat template: template: line 1: unsupported operand types for +: 'str' and 'int'");
   EXPECT_EQ(wrong("\n{{ 99999999999999999999 }}"),
             "chat template: template: line 2: 99999999999999999999 is beyond 64 bits");
-  // what a template says is fit for a terminal
+  // messages from a template are made safe for a terminal
   const std::string evil = wrong("{{ raise_exception('\\x1b[2J' ~ 'y' * 5000) }}");
   EXPECT_EQ(evil.find('\x1b'), evil.npos);
   EXPECT_LT(evil.size(), 2000u);

@@ -43,7 +43,7 @@ void refuses_csv(const std::string& text, const std::string& words, const CsvOpt
   refuses([&] { parse_csv(text, o); }, words);
 }
 
-// The first word that a command prints.
+// Returns the first word that a command prints.
 std::string first_word(const std::string& command) {
   char word[100] = "";
   if (FILE* f = ::popen(command.c_str(), "r")) {
@@ -66,10 +66,10 @@ TEST(Idx, EveryType) {
             std::vector<float>{-1.5f});
   EXPECT_EQ(list<double>(idx(idx_header(0xE, {1}) + big(std::bit_cast<std::uint64_t>(1e300), 8))),
             std::vector<double>{1e300});
-  EXPECT_EQ(idx(idx_header(8, {0, 28, 28})).shape, (Shape{0, 28, 28}));  // an empty set is one
+  EXPECT_EQ(idx(idx_header(8, {0, 28, 28})).shape, (Shape{0, 28, 28}));  // an empty set is valid
   const std::string plain = idx_header(8, {300, 100}) + std::string(30'000, 'x');
   EXPECT_EQ(idx(made::gzipped(plain)).bytes, idx(plain).bytes);
-  // gzip files may be joined
+  // gzip files may be concatenated
   EXPECT_EQ(idx(made::gzipped(plain.substr(0, 1000)) + made::gzipped(plain.substr(1000))).bytes, idx(plain).bytes);
 }
 
@@ -86,25 +86,26 @@ TEST(Idx, FilesThatLie) {
   refused(sound + "x", "1 bytes too many");
   refused(idx_header(8, {5, 2}) + "abcdefgh", "its shape needs 10 bytes, and only 8 follow");
   refused(idx_header(0xE, {4, 2}) + "abcdefgh", "its shape needs 64 bytes");
-  // headers that are gigantic, or whose products are not what 64 bits say they are
+  // extreme extents, also with products that overflow 64 bits
   refused(idx_header(8, {0xffffffff, 0xffffffff}) + "a", "its shape");
   refused(idx_header(8, {0x80000000, 0x80000000, 4}) + "a", "larger than any file");
   refused(idx_header(0xE, {0x80000000, 0x40000000}) + "a", "larger than any file");
   refused(idx_header(8, {0, 0xffffffff, 0xffffffff, 0xffffffff}), "larger than any file");
   refused(idx_header(8, std::vector<std::uint64_t>(255, 0xffffffff)) + "a", "larger than any file");
   EXPECT_EQ(idx(idx_header(8, std::vector<std::uint64_t>(255, 1)) + "a").elements(), 1);
-  // the same packed
+  // the same, compressed
   for (std::size_t n = 2; n < packed.size(); ++n) refuses([&] { idx(packed.substr(0, n)); }, "");
   refused(packed + "x", "1 bytes follow");
   refused(made::gzipped(sound + "x"), "more bytes than it says");
   refused(made::gzipped(sound + std::string(50'000'000, 0)), "more bytes than it says");
   refused(made::gzipped(idx_header(8, {0xffffffff}) + "a"), "hold no more than");
-  for (std::size_t at : {packed.size() - 1, packed.size() - 6, std::size_t{12}}) {  // length, checksum, content
+  // damages the length, the checksum or the content
+  for (std::size_t at : {packed.size() - 1, packed.size() - 6, std::size_t{12}}) {
     std::string damaged = packed;
     damaged[at] ^= 0x55;
     refused(damaged, "");
   }
-  // A true one that unpacks to a thousand times its size needs leave to.
+  // a valid file that expands to a thousand times its size needs a larger memory limit
   const std::string zeros = made::gzipped(idx_header(8, {50'000'000}) + std::string(50'000'000, 0));
   refused(zeros, "ReadOptions::memory");
   EXPECT_EQ(idx(zeros, {.memory = 50'000'000}).elements(), 50'000'000);
@@ -128,7 +129,7 @@ TEST(Mnist, LabelsAndImagesBelongTogether) {
   refuses([&] { read_mnist(dir / "empty", dir / "labels"); }, "is empty");
 }
 
-// Bit for bit what the canonical files hold, by their checksums; and the figures everybody knows.
+// Checks the canonical files by their checksums and well-known statistics.
 TEST(Mnist, TheRealOne) {
   NEEDS_DATA("datasets/mnist/train-images-idx3-ubyte.gz");
   const std::string folder = data("datasets/mnist/");
@@ -142,7 +143,7 @@ TEST(Mnist, TheRealOne) {
   double sum = 0, squares = 0;
   for (std::uint8_t v : train.at("image").values<std::uint8_t>()) sum += v / 255.0, squares += v / 255.0 * v / 255.0;
   const double n = 60'000.0 * 784, mean = sum / n;
-  EXPECT_NEAR(mean, 0.1307, 5e-5);  // as every tutorial normalises
+  EXPECT_NEAR(mean, 0.1307, 5e-5);  // the usual normalization constants
   EXPECT_NEAR(std::sqrt(squares / n - mean * mean), 0.3081, 5e-5);
   const TempDir dir;
   const auto bytes = test.at("image").values<std::uint8_t>();
@@ -182,7 +183,7 @@ TEST(Cifar, RecordsAndWhatIsWrongWithThem) {
   refuses([&] { read_cifar100(dir / "x"); }, "label is 100");
 }
 
-// The pictures of the .npz, written as the binary batches are and read as these.
+// The images of the .npz are written as CIFAR's binary batches and read back.
 TEST(Cifar, TheRealOne) {
   NEEDS_DATA("datasets/cifar10/test.npz");
   Arrays arrays = read_npz(data("datasets/cifar10/test.npz"));
@@ -218,7 +219,7 @@ TEST(Csv, WhatItReads) {
   EXPECT_EQ(list<float>(c.column("name")), (std::vector<float>{1, 400}));
   refuses([&] { c.column("z"); }, "no column 'z'");
   refuses([&] { parse_csv("a,a\n1,2").column("a"); }, "several columns");
-  // lines that end with CR alone, with CR LF, with LF, and all three in one text; the number of a line counts them all
+  // lines that end with CR, CR LF or LF, and a mixture of them; each kind counts as one line
   const std::vector<float> same{1, 2, 3, 4, 5, 6};
   for (const char* text : {"a,b\r1,2\r3,4\r5,6\r", "a,b\r\n1,2\r\n3,4\r\n5,6\r\n", "a,b\r\n1,2\r3,4\n5,6",
                            "\r\r\na,b\r\r1,\"2\"\r\"3\",\"4\"\r\n\r\n5,6\r"}) {
@@ -281,19 +282,19 @@ TEST(Csv, WordsAndChosenColumns) {
   EXPECT_EQ(c.texts.at("kind"), (std::vector<std::string>{"tall", "big, round", ""}));
   EXPECT_EQ(c.lines, (std::vector<std::int64_t>{2, 4, 5}));
   EXPECT_EQ(list<float>(c.column("a")), (std::vector<float>{1, 3, 5}));
-  // all but the words; a missing word is an empty one
+  // all columns but the texts; a missing text is empty
   const Csv rest = parse_csv("a,kind,b\n1,NA,2\n", {.na_values = {"NA"}, .texts = {"kind"}});
   EXPECT_EQ(rest.columns, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(list<float>(rest.values), (std::vector<float>{1, 2}));
   EXPECT_EQ(rest.texts.at("kind"), (std::vector<std::string>{""}));
   EXPECT_EQ(rest.columns.size(), static_cast<std::size_t>(rest.values.shape[1]));
-  // without a header columns are called by their places
+  // without a header, columns are named by their index
   const CsvOptions bare{.header = false, .columns = {"2", "0"}, .texts = {"1"}};
   const Csv b = parse_csv("1,x,2\n3,y,4\n", bare);
   EXPECT_TRUE(b.columns.empty());
   EXPECT_EQ(list<float>(b.values), (std::vector<float>{2, 1, 4, 3}));
   EXPECT_EQ(b.texts.at("1"), (std::vector<std::string>{"x", "y"}));
-  // nobody asked for numbers
+  // no numeric column was requested
   EXPECT_EQ(parse_csv("kind\nx\n", {.texts = {"kind"}}).values.shape, (Shape{1, 0}));
   EXPECT_TRUE(parse_csv("kind\n", {.texts = {"kind"}}).texts.at("kind").empty());
 }
@@ -308,7 +309,7 @@ TEST(Csv, ColumnsThatAreNotThere) {
   refuses_csv("a,b\n1,2\n", "the column 'a' is asked for twice", {.columns = {"a"}, .texts = {"a"}});
   refuses_csv("a,b,c,d\n1\n", "the last cell of its row, the first row has 4", {.columns = {"d", "c", "b", "a"}});
   refuses_csv("a,b\n1,NA\n", "line 2, column 2: a missing cell; CsvOptions::missing", {.na_values = {"NA"}});
-  // a column that nobody asked for may hold anything
+  // a column that was not requested may hold anything
   EXPECT_EQ(parse_csv("a,b\n1,x\n", {.columns = {"a"}}).values.shape, (Shape{1, 1}));
 }
 
@@ -346,7 +347,7 @@ TEST(Text, CharactersAndBytes) {
   refuses([&] { v.encode("abc"); }, "the character 'c' at byte 2 is not in the vocabulary");
   refuses([&] { v.encode("a\xC3"); }, "not UTF-8 at byte 1");
   refuses([&] { CharVocabulary::of("ok\xff"); }, "not UTF-8 at byte 2");
-  refuses([&] { CharVocabulary::of("\xC0\x80"); }, "not UTF-8 at byte 0");  // overlong
+  refuses([&] { CharVocabulary::of("\xC0\x80"); }, "not UTF-8 at byte 0");  // overlong encoding
   const std::int64_t wrong[] = {5}, below[] = {-1};
   refuses([&] { v.decode(wrong); }, "no number 5 among 5");
   refuses([&] { v.decode(below); }, "no number -1");
@@ -374,7 +375,7 @@ TEST(Text, TheRealOne) {
   NEEDS_DATA("datasets/tinyshakespeare/input.txt");
   const std::string text = read_text(data("datasets/tinyshakespeare/input.txt"));
   const CharVocabulary v = CharVocabulary::of(text);
-  EXPECT_EQ(v.size(), 65);  // as everybody's
+  EXPECT_EQ(v.size(), 65);  // the known number of characters
   const Array ids = v.encode(text);
   EXPECT_EQ(ids.elements(), 1'115'394);
   EXPECT_EQ(v.decode(ids.values<std::int64_t>()), text);

@@ -17,7 +17,7 @@ using namespace lc;
 
 namespace {
 
-// Built and not lowered: the interpreter runs it, and no compiler is started.
+// Options without a compiler: the interpreter runs the model, and no compiler is started.
 LlamaOptions plainly() { return {.compiler = Compiler()}; }
 
 Llama load(const std::string& bytes) {
@@ -26,7 +26,7 @@ Llama load(const std::string& bytes) {
   return Llama::load(dir / "x.gguf", plainly());
 }
 
-// Why these bytes make no model; "" when they do.
+// Returns the Error for these bytes, or "".
 std::string refusal(const std::string& bytes) {
   try {
     load(bytes);
@@ -62,7 +62,7 @@ std::string replaced(std::string s, const std::string& from, const std::string& 
   return s.replace(at, from.size(), to);
 }
 
-// The header's number of where a tensor begins; it lies at any address.
+// The offset of a tensor in its header, at an unaligned address.
 class Offset {
  public:
   Offset(std::string& bytes, const std::string& name) {
@@ -98,7 +98,7 @@ TEST(Gguf, ATinyModelRuns) {
   for (float x : l) EXPECT_TRUE(std::isfinite(x));
 }
 
-// A model in several files, as llama.cpp's gguf-split writes it: the first has all that is no tensor.
+// Splits a model as llama.cpp's gguf-split does: the first file has all metadata.
 std::vector<Gguf> split(const Gguf& whole, std::uint32_t parts) {
   std::vector<Gguf> all(parts);
   all[0].metadata = whole.metadata;
@@ -164,7 +164,7 @@ TEST(Gguf, PartsOfAModelAreAllThereAndOfOneModel) {
   EXPECT_SAYS(opened([](auto& p) { p[2].tensors.insert(*p[0].tensors.begin()); }), "is in another part of the model");
   EXPECT_SAYS(opened([](auto& p) { p[0].metadata["split.count"] = 2000000000u; }),
               "part 1 of a model in 2000000000 files");
-  // A part under another name, or in memory: nobody knows where the others are.
+  // for a part under another name, or in memory, the other parts cannot be found
   EXPECT_SAYS(refusal(split(whole, 3)[0].bytes()), "called NAME-00001-of-0000N.gguf");
   const std::string bytes = split(whole, 3)[0].bytes();
   try {
@@ -187,7 +187,7 @@ TEST(Gguf, OtherArchitecturesAreNamed) {
                 std::string("a model of architecture '") + name + "' is not of the Llama family");
 }
 
-// What other programs write, by its first bytes and whatever its name.
+// Checkpoints of other programs are recognized by their first bytes, whatever their name.
 TEST(Checkpoints, OfOtherProgramsAreNamed) {
   using namespace std::string_literals;
   const std::string zip = "PK\3\4"s + std::string(26, '\0'), rest(200, 'x');
@@ -224,14 +224,14 @@ TEST(Checkpoints, OfOtherProgramsAreNamed) {
   spit(dir / "pytorch_model.bin", files[0].first);
   EXPECT_SAYS(refused([&] { Weights::open(dir.path.string()); }), "pytorch_model.bin");
   EXPECT_SAYS(refused([&] { load_tokenizer(dir / "pytorch_model.bin"); }), "torch.save()");
-  // Sizes in headers of our own formats that begin with the same bytes.
+  // files of supported formats that begin with the same bytes
   std::string llama2c(28, '\0');
-  llama2c[0] = '\x80', llama2c[1] = 2;  // 640 wide
+  llama2c[0] = '\x80', llama2c[1] = 2;  // width 640
   spit(dir / "stories.bin", llama2c);
   EXPECT_SAYS(refused([&] { Weights::open(dir / "stories.bin"); }), "not a checkpoint this library knows");
   const std::string header = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
   std::string tensors(8, '\0');
-  const std::uint64_t size = 0x088b1f;  // as gzip begins
+  const std::uint64_t size = 0x088b1f;  // the first bytes of a gzip file
   std::memcpy(tensors.data(), &size, 8);
   spit(dir / "a.safetensors", tensors + header + std::string(size - header.size(), ' ') + "x");
   EXPECT_EQ(Weights::open(dir / "a.safetensors").tensors().size(), 1u);
@@ -256,7 +256,7 @@ TEST(Gguf, TensorsLieApartAlignedAndOnce) {
   EXPECT_SAYS(refusal(replaced(twice.bytes(), "llama.block_kount", "llama.block_count")), "is given twice");
 }
 
-// Floats lie at multiples of four or are copied to where they do; the numbers are the same.
+// Floats at unaligned addresses are copied to aligned memory; the results are the same.
 TEST(Gguf, MisalignedWeightsAreNotReadInPlace) {
   const Llama plain = load(tiny_llama().bytes());
   EXPECT_EQ(plain.converted_bytes(), 0u);
@@ -270,7 +270,7 @@ TEST(Gguf, MisalignedWeightsAreNotReadInPlace) {
     copied += m.converted_bytes() > 0;
     EXPECT_EQ(logits(m), logits(plain));
   }
-  EXPECT_EQ(copied, 3);  // of four places only one is good
+  EXPECT_EQ(copied, 3);  // one of the four alignments is good
 }
 
 TEST(Llama, ATransposedWeightIsRefused) {
@@ -314,7 +314,7 @@ TEST(Llama, NumbersOfAHeaderThatMakeNoModel) {
               "cannot be rotated");
   for (float v : {0.0f, NAN, -1.0f, INFINITY})
     EXPECT_SAYS(refusal([&](Gguf& g) { g.tensors["rope_freqs.weight"] = {{2}, {1, v}}; }), "frequency of RoPE");
-  // without a scaling its factor says nothing
+  // without scaling, its factor is ignored
   EXPECT_EQ(refusal([](Gguf& g) {
               g.metadata["llama.rope.scaling.type"] = "none", g.metadata["llama.rope.scaling.factor"] = 0.0f;
             }),
@@ -347,7 +347,7 @@ TEST(Llama, AMemoryLimitIsKeptBeforeAnythingIsAllocated) {
   }
 }
 
-// Headers with a few wrong bytes, and with the numbers that arithmetic is afraid of, loaded as far as they go.
+// Headers with a few wrong bytes, and with extreme numbers: loading gives a model or an Error.
 TEST(Llama, NoHeaderCrashesIt) {
   const std::string whole = tiny_llama_with_tokens().bytes();
   const std::size_t header = whole.find("token_embd.weight") + 60;
@@ -387,7 +387,7 @@ TEST(Llama, NoHeaderCrashesIt) {
   EXPECT_GT(loaded, 20);  // harmless changes
 }
 
-// What save_gguf() writes is read back, and it refuses what ggml could not read.
+// Files of save_gguf() are read back. It refuses tensors that ggml could not read.
 TEST(SaveGguf, IsReadBack) {
   const TempDir dir;
   const std::vector<float> w{1, 2, 3, 4, 5, 6};

@@ -22,7 +22,7 @@ const made::Pictures& pictures() {
 std::shared_ptr<const MappedFile> view(const std::string& bytes) {
   return MappedFile::view("picture", std::as_bytes(std::span(bytes)));
 }
-// As Pillow has them: a pixel's colours side by side.
+// Converts to Pillow's layout, with the colours of a pixel adjacent.
 std::string interleaved(const Array& a) {
   std::string s;
   const std::size_t pixels = a.bytes.size() / 3;
@@ -35,7 +35,7 @@ std::vector<std::uint8_t> bytes(const std::string& s) { return {s.begin(), s.end
 #define NEEDS_DECODERS() \
   if (!can_read_images()) GTEST_SKIP() << "lightcone::io was built without decoders for pictures"
 
-// One sample through one transform.
+// Applies one transform to one sample.
 Array through(const Array& in, std::vector<Transform> list) {
   Transforms t(std::move(list), in.dtype, in.shape);
   Array out = Array::zeros(t.dtype(), t.shape());
@@ -71,7 +71,7 @@ TEST(Images, WhatCannotBeReadIsSaid) {
   EXPECT_PRED2(contains, error_of([&] { read_image(*view(pictures().files.at("jpeg_cmyk").file)); }), "CMYK");
 }
 
-// Wherever a file is cut there is an Error, if its pixels are not all there.
+// A file that ends before its last pixel gives an Error, wherever it is cut.
 TEST(Images, FilesThatEndEarly) {
   NEEDS_DECODERS();
   for (const auto& [name, p] : pictures().files) {
@@ -81,7 +81,7 @@ TEST(Images, FilesThatEndEarly) {
   }
 }
 
-// Bytes between two segments are passed over, as Pillow does.
+// Bytes between two segments are skipped, as by Pillow.
 TEST(Images, BytesThatMeanNothing) {
   NEEDS_DECODERS();
   made::Picture p = pictures().files.at("jpeg_444");
@@ -89,7 +89,7 @@ TEST(Images, BytesThatMeanNothing) {
   EXPECT_EQ(bytes(interleaved(read_image(*view(p.file)))), bytes(p.pixels));
 }
 
-// A small file that says it is large is refused before memory is taken for it.
+// A small file that states large extents is refused before memory is allocated.
 TEST(Images, SizesAreBelievedOnlyWithinTheBudget) {
   NEEDS_DECODERS();
   std::string jpeg = pictures().files.at("jpeg_444").file;
@@ -98,7 +98,7 @@ TEST(Images, SizesAreBelievedOnlyWithinTheBudget) {
   for (const std::size_t k : {5, 6, 7, 8}) jpeg[frame + k] = k % 2 ? '\xFF' : '\0';  // 65280 x 65280
   EXPECT_PRED2(contains, error_of([&] { read_image(*view(jpeg)); }), "ReadOptions::memory");
   const std::string& png = pictures().files.at("png_rgb").file;
-  const auto chunk = [](const std::string& content) {  // a type of four letters is part of it
+  const auto chunk = [](const std::string& content) {  // the content begins with the type's four letters
     return made::big(content.size() - 4, 4) + content + made::big(made::crc(content), 4);
   };
   const std::string empty = png.substr(0, 8) +
@@ -117,7 +117,7 @@ TEST(Transforms, ResizeIsPillows) {
     const Array out = through(in, {Resize{r.to_height, r.to_width}});
     const auto got = out.values<std::uint8_t>();
     EXPECT_EQ(std::vector(got.begin(), got.end()), bytes(r.behind)) << r.width << " x " << r.height;
-    // f32 is the same but for rounding twice
+    // f32 gives the same except for the second rounding
     const std::vector<float> numbers(before.begin(), before.end());
     const Array real = through(Array::of<float>({r.height, r.width}, numbers), {Resize{r.to_height, r.to_width}});
     for (std::size_t k = 0; k < got.size(); ++k) ASSERT_NEAR(real.values<float>()[k], got[k], 1.01);
@@ -145,7 +145,7 @@ TEST(Transforms, CenterCropIsTorchvisions) {
 }
 
 namespace {
-// Two classes of two pictures and one, of two sizes; beside them files that are none.
+// Two classes with two images and one, of two sizes, and other files.
 struct Folder : TempDir {
   Folder() {
     for (const char* sub : {"zebra", "cat", "cat/more"}) std::filesystem::create_directory(path / sub);
@@ -167,7 +167,7 @@ TEST(ImageFolder, IsReadAsTorchvisionReadsIt) {
   EXPECT_EQ(all.data.at("image").shape, (std::vector<std::int64_t>{3, 3, 8, 6}));
   const auto labels = all.data.at("label").values<std::int64_t>();
   EXPECT_EQ(std::vector(labels.begin(), labels.end()), (std::vector<std::int64_t>{0, 0, 1}));
-  // 19 x 13 becomes 13 x 9, then its middle; 7 x 9 becomes 9 x 11
+  // 19 x 13 is resized to 13 x 9 and cropped; 7 x 9 is resized to 9 x 11
   const Array last = through(read_image(folder / "zebra/1.PNG"), {Resize{9, 13}, CenterCrop{8, 6}});
   const auto& images = all.data.at("image");
   EXPECT_TRUE(std::equal(last.bytes.begin(), last.bytes.end(), images.bytes.begin() + 2 * 3 * 8 * 6));
@@ -212,7 +212,7 @@ TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
                                         "zebra/link: a link to a folder"};
   ImageFolderOptions options{.resize = 9, .height = 8, .width = 6};
   EXPECT_EQ(names(read_image_folder(folder.path, options).skipped), others);
-  // pictures that cannot be read: an Error, unless they are to be left out
+  // unreadable images give an Error, unless they are skipped
   spit(folder / "cat/0.png", "torn"), spit(folder / "zebra/2.png", "torn");
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options); }), "0.png: neither a JPEG nor a PNG");
   options.skip_unreadable = true;
@@ -228,7 +228,7 @@ TEST(ImageFolder, WhatIsNoSampleIsSkippedAndNamed) {
   std::filesystem::remove(folder.path / "cat/0.png");
   const ImageFolder same = read_image_folder(folder.path, options);
   EXPECT_TRUE(same.data.at("image").bytes == all.data.at("image").bytes);
-  // what takes too much memory is no damage
+  // exceeding the memory limit does not count as damage
   EXPECT_PRED2(contains, error_of([&] { read_image_folder(folder.path, options, {.memory = 4000}); }),
                "as many as ReadOptions::memory allows");
   spit(folder / "zebra/1.PNG", "torn too");

@@ -15,7 +15,7 @@ using namespace lc;
 
 namespace {
 
-// The members of a zip archive whose entries are stored, not deflated.
+// Returns the members of a ZIP archive whose entries are not compressed.
 std::map<std::string, std::string> stored_zip(const std::string& z) {
   std::map<std::string, std::string> members;
   const auto u16 = [&](std::size_t at) {
@@ -35,13 +35,13 @@ std::string lower(std::string s) {
   return s;
 }
 
-// Loads a file and reads every value it can; returns the error, or "".
+// Loads a file and reads every tensor it can; returns the error, or "".
 std::string load_everything(const std::string& path) {
   try {
     const Weights w = Weights::open(path);
     for (const auto& [name, t] : w.tensors()) try {
         Weights::read(t);
-      } catch (const Error&) {  // a type without a reader
+      } catch (const Error&) {  // a type that cannot be read
       }
     return "";
   } catch (const Error& e) {
@@ -82,7 +82,7 @@ TEST(Safetensors, SaveAndLoad) {
   EXPECT_EQ(Weights::read(w.at("b")), (std::vector<float>{1, 2}));
   EXPECT_TRUE(w.at("empty").bytes.empty());
   EXPECT_THROW(w.at("c"), Error);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path), {}), 1);  // nothing left beside it
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path), {}), 1);  // no other file is left
   EXPECT_THROW(save_safetensors(dir / "no/such/folder/x.safetensors", tensors), Error);
   EXPECT_THROW(save_safetensors(dir.path.string(), tensors), Error);
   const TensorToSave wrong[] = {{"a", DType::F32, {7}, std::as_bytes(std::span(a))}};
@@ -105,7 +105,7 @@ TEST(Safetensors, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path), {}), 1);
 }
 
-// Shards and headers that lie, made here so that no reference data is needed.
+// Malformed shards and headers, written here so that no reference data is needed.
 TEST(Safetensors, ShardsAndHeadersAreChecked) {
   const TempDir dir;
   const float one = 1;

@@ -21,7 +21,7 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using Ids = std::vector<std::int64_t>;
 
-// `n` pictures of 3 x 5 x 4 whose numbers all differ, and their numbers.
+// Returns `n` images of 3 x 5 x 4 with distinct numbers, and their indices.
 std::shared_ptr<const Dataset> pictures(std::int64_t n) {
   Arrays arrays;
   Array x = Array::zeros(DType::I32, {n, 3, 5, 4}), id = Array::zeros(DType::I64, {n});
@@ -64,7 +64,7 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// One transform of one sample.
+// Applies one transform to one sample.
 template <class T>
 std::vector<T> transformed(Transform t, const Shape& shape, std::vector<T> values, std::uint64_t sample = 0) {
   const Array a = Array::of<T>(shape, values);
@@ -76,10 +76,12 @@ std::vector<T> transformed(Transform t, const Shape& shape, std::vector<T> value
 
 }  // namespace
 
-// Numbers of an implementation of its own, in Python:
+// The expected numbers come from an independent implementation in Python:
 //   M = 2**64 - 1; G = 0x9E3779B97F4A7C15
-//   def mix(z): z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & M; z = (z ^ z >> 27) * 0x94D049BB133111EB & M; return z ^ z >>
-//   31 def begin(key):
+//   def mix(z):
+//     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & M; z = (z ^ z >> 27) * 0x94D049BB133111EB & M
+//     return z ^ z >> 31
+//   def begin(key):
 //     s = 0
 //     for k in key: s = mix(s + G & M) ^ k
 //     return mix(s)
@@ -109,7 +111,7 @@ TEST(SeededRandom, EachOrderIsAsLikely) {
     sum += u;
     ASSERT_LT(r.below(3), 3u);
     ASSERT_EQ(r.below(1), 0u);
-    r.below((std::uint64_t{1} << 63) + 1);  // half of all draws are drawn again
+    r.below((std::uint64_t{1} << 63) + 1);  // half of all draws are rejected and repeated
   }
   EXPECT_NEAR(sum / 10'000, 0.5, 0.01);
 }
@@ -155,7 +157,7 @@ TEST(Loader, WrappedBatchesBeginTheEpochAgain) {
   EXPECT_EQ(even.batches(), 2);
 }
 
-// Wherever one begins, with and without a thread: the same bits.
+// A loader gives the same bits from any starting position, with and without a thread.
 TEST(Loader, APositionDeterminesEveryBit) {
   for (Rest rest : {Rest::Drop, Rest::Wrap}) {
     const auto data = pictures(11);
@@ -166,7 +168,7 @@ TEST(Loader, APositionDeterminesEveryBit) {
       for (std::int64_t prefetch : {0, 1, 5}) {
         DataLoader again(data, all_of_it(4, rest, prefetch), all[from].position);
         for (std::size_t i = from; i < all.size(); ++i) ASSERT_TRUE(same(again.next(), all[i])) << from << " " << i;
-        again.seek(all[from].position);  // backwards, with batches made ahead
+        again.seek(all[from].position);  // seeks backwards, with batches prefetched
         ASSERT_TRUE(same(again.next(), all[from]));
       }
     LoaderOptions other = all_of_it(4, rest, 2);
@@ -175,7 +177,7 @@ TEST(Loader, APositionDeterminesEveryBit) {
   }
 }
 
-// As a program does it: the position beside the weights, in a file.
+// Stores the position in a checkpoint with the weights, as programs do.
 TEST(Loader, ResumesFromACheckpoint) {
   const TempDir dir;
   const auto data = pictures(9);
@@ -198,7 +200,7 @@ TEST(Transforms, DoWhatTheyDo) {
             (std::vector<std::int32_t>{3, 2, 1, 6, 5, 4}));
   EXPECT_EQ(transformed<std::int32_t>(RandomHorizontalFlip{0}, {1, 3}, {1, 2, 3}),
             (std::vector<std::int32_t>{1, 2, 3}));
-  // u8 / 255 is torchvision's quotient, for each of the 256
+  // u8 / 255 equals torchvision's quotient for each of the 256 values
   Transforms list({ToFloat{}}, DType::U8, {256});
   std::vector<std::byte> bytes(256);
   std::vector<float> out(256);
@@ -207,7 +209,7 @@ TEST(Transforms, DoWhatTheyDo) {
   for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(out[i], static_cast<float>(i) / 255.0f);
 }
 
-// Every crop is a window of the padded picture, every place comes, and both planes show the same one.
+// Every crop is a window of the padded image, every position occurs, and both channels show the same window.
 TEST(Transforms, CropsAndFlips) {
   const std::vector<std::int32_t> image{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16};  // 2 x 2 x 3
   const auto at = [&](int plane, int y, int x) {
@@ -226,13 +228,13 @@ TEST(Transforms, CropsAndFlips) {
       }
     ASSERT_EQ(matches, 1) << k;
   }
-  EXPECT_EQ(seen.size(), 12u);  // three places from top to bottom, four from left to right
+  EXPECT_EQ(seen.size(), 12u);  // three vertical positions, four horizontal ones
   for (const auto& [place, n] : seen) EXPECT_NEAR(n, 2000 / 12.0, 60) << place.first << " " << place.second;
   int flipped = 0;
   for (std::uint64_t k = 0; k < 2000; ++k)
     flipped += transformed<std::int32_t>(RandomHorizontalFlip{0.25}, {1, 2}, {1, 2}, k)[0] == 2;
   EXPECT_NEAR(flipped, 500, 80);
-  // padding alone, and windows that see nothing of the picture
+  // padding alone, and windows outside the image
   EXPECT_EQ(transformed<std::int32_t>(RandomCrop{3, 3, 1}, {1, 1}, {7}),
             (std::vector<std::int32_t>{0, 0, 0, 0, 7, 0, 0, 0, 0}));
   for (std::uint64_t k = 0; k < 50; ++k) {
@@ -274,7 +276,7 @@ TEST(Loader, WhatDoesNotFitIsSaid) {
           "changed the shape");
 }
 
-// What a function of the user's throws reaches next(), after the batches before it, and again until seek().
+// An exception of a user's function reaches next() after the batches before it, and again until seek().
 TEST(Loader, ExceptionsReachTheConsumer) {
   for (std::int64_t prefetch : {0, 1, 4}) {
     LoaderOptions o{.batch_size = 1, .prefetch = prefetch};
@@ -294,7 +296,7 @@ TEST(Loader, ExceptionsReachTheConsumer) {
   }
 }
 
-// However far the thread is, a loader goes away at once; and one that was moved goes on.
+// A loader is destroyed at once, however far its thread is; a moved loader continues.
 TEST(Loader, EndsAtAnyTime) {
   for (int i = 0; i < 200; ++i) {
     DataLoader loader(pictures(8), all_of_it(2, Rest::Drop, i % 5));
@@ -308,17 +310,17 @@ TEST(Loader, EndsAtAnyTime) {
   }
 }
 
-// Batches are made ahead while the consumer is busy, and nobody turns in circles while there is nothing to do.
+// Batches are prefetched while the consumer is busy, and an idle thread takes no processor time.
 TEST(Loader, WorksAheadAndWaitsQuietly) {
   LoaderOptions o{.batch_size = 1, .prefetch = 3};
   std::atomic<int> made{0};
   o.transforms["id"] = {EachSample{[&](Array&, SeededRandom&) { ++made; }}};
   DataLoader loader(pictures(100), o);
-  EXPECT_EQ(made, 0);  // not before it is asked
+  EXPECT_EQ(made, 0);  // not before the first call
   loader.next();
   for (int i = 0; i < 500 && made < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_EQ(made, 4);  // one taken, three that wait, and no more
+  EXPECT_EQ(made, 4);  // one delivered, three prefetched, and no more
   EXPECT_LT(cpu_seconds() - before, 0.05);
 }

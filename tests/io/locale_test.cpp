@@ -26,7 +26,7 @@ using namespace lc;
 
 namespace {
 
-// Whatever is made of numbers in a text here and there, by name.
+// Texts that contain formatted numbers, by name.
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
 Graph curve() {

@@ -22,8 +22,7 @@ bool same(std::span<const std::byte> have, const std::string& want) {
   return have.size() == want.size() && std::memcmp(have.data(), want.data(), want.size()) == 0;
 }
 
-// Bytes of the mapping around `p` that are in memory for this process, as the system counts them; -1 where it does
-// not say.
+// Returns the resident bytes of the mapping around `p`, as the system counts them for this process, or -1 if unknown.
 long resident(const void* p) {
   std::ifstream smaps("/proc/self/smaps");
   const auto at = reinterpret_cast<std::uintptr_t>(p);
@@ -48,15 +47,15 @@ TEST(MappedFile, ReleasedPartsLeaveMemoryAndComeBack) {
   const long all = resident(file->bytes().data());
   if (all < 0) GTEST_SKIP() << "this system has no /proc/self/smaps to see resident memory by";
   ASSERT_GE(all, static_cast<long>(kBytes));
-  const std::size_t begin = 12345, part = 6u << 20, page = 65536;  // the largest page there is
+  const std::size_t begin = 12345, part = 6u << 20, page = 65536;  // the largest page size
   file->release(file->bytes().subspan(begin, part));
   EXPECT_LE(resident(file->bytes().data()), all - static_cast<long>(part - 2 * page));
   EXPECT_TRUE(same(file->bytes(), bytes));
-  file->release(file->bytes().subspan(100, 50));  // less than a page: nothing to give back
+  file->release(file->bytes().subspan(100, 50));  // less than a page: nothing is released
   EXPECT_TRUE(same(file->bytes(), bytes));
 }
 
-// Of every format, not of GGUF alone: what was packed would be in memory twice.
+// Tensors of every format are released, not only GGUF's, because packed weights would otherwise be in memory twice.
 TEST(MappedFile, TensorsOfACheckpointAreReleased) {
   const TempDir dir;
   const std::string bytes = some_bytes();
@@ -72,7 +71,7 @@ TEST(MappedFile, TensorsOfACheckpointAreReleased) {
   ASSERT_GE(all, static_cast<long>(kBytes));
   w.release(x);
   EXPECT_LE(resident(x.data()), 2 * 65536);
-  w.release(std::as_bytes(std::span(bytes)));  // no part of it
+  w.release(std::as_bytes(std::span(bytes)));  // not part of the file
   EXPECT_TRUE(same(x, bytes));
 }
 
@@ -85,7 +84,7 @@ TEST(MappedFile, ACopyOutlivesItsFile) {
   EXPECT_TRUE(same(file->bytes(), bytes));
   file->release(file->bytes());
   EXPECT_TRUE(same(file->bytes(), bytes));
-  EXPECT_THROW(MappedFile::read(dir / "x"), Error);  // empty now
+  EXPECT_THROW(MappedFile::read(dir / "x"), Error);  // the file is empty now
   EXPECT_THROW(MappedFile::read(dir / "y"), Error);
   EXPECT_THROW(MappedFile::read(dir.path.string()), Error);
   spit(dir / "x", bytes);
@@ -93,7 +92,7 @@ TEST(MappedFile, ACopyOutlivesItsFile) {
   EXPECT_TRUE(same(MappedFile::read(dir / "x", kBytes)->bytes(), bytes));
 }
 
-// Files of the kernel say they have a page and hold a few words.
+// Kernel files state the size of a page and contain a few words.
 TEST(MappedFile, AFileThatEndsEarlyIsAnError) {
   const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";
   std::error_code ec;
@@ -106,7 +105,8 @@ TEST(MappedFile, AFileThatEndsEarlyIsAnError) {
   }
 }
 
-// Both formats that lie in one file, read into memory, and the file cut short under them.
+// Weights that lie in one file (safetensors with an index, llama2.c) are read into memory, and then the file is
+// truncated.
 TEST(Weights, UnmappedTheyMayBeCutShort) {
   const TempDir dir;
   std::vector<float> values(100000);

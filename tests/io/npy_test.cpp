@@ -19,7 +19,7 @@ std::shared_ptr<const MappedFile> view(const std::string& bytes) {
 Array npy(const std::string& bytes, const ReadOptions& o = {}) { return read_npy(*view(bytes), o); }
 Arrays npz(const std::string& bytes, const ReadOptions& o = {}) { return read_npz(*view(bytes), o); }
 
-// The Error that reading gives; "" when there is none.
+// Returns the Error of `read`, or "".
 template <class Read>
 std::string error_of(const Read& read) {
   try {
@@ -43,12 +43,12 @@ std::string with_header(const std::string& header, const std::string& values = "
   return std::string("\x93NUMPY\1\0", 8) + made::little(header.size(), 2) + header + values;
 }
 
-// A number of the references, where JSON has one: complex ones are texts as "(1.5+0j)".
+// Converts a number of the reference; complex ones are texts such as "(1.5+0j)".
 double number(const nlohmann::json& j) {
   return j.is_string() ? std::stod(j.get<std::string>().substr(1)) : j.get<double>();
 }
 
-// What numpy wrote, against the values it says it wrote.
+// Compares an array that numpy wrote with the values stored in the reference.
 void expect_values(const Array& a, const nlohmann::json& want, const std::string& name) {
   std::vector<std::int64_t> shape = want["shape"];
   const bool complex = want["dtype"].get<std::string>()[1] == 'c';
@@ -72,7 +72,7 @@ void expect_values(const Array& a, const nlohmann::json& want, const std::string
   }
 }
 
-// JSON as Python writes it, with NaN and Infinity.
+// Parses JSON as Python writes it, with NaN and Infinity.
 nlohmann::json references(const std::string& path) {
   std::string s = slurp(path);
   for (const auto& [from, to] :
@@ -131,7 +131,7 @@ TEST(Npz, RealFiles) {
   const Arrays mel = read_npz(data("audio/whisper_mel_filters.npz"));
   EXPECT_EQ(mel.at("mel_80").shape, (std::vector<std::int64_t>{80, 201}));
   EXPECT_EQ(mel.at("mel_128").shape, (std::vector<std::int64_t>{128, 201}));
-  double sum = 0;  // a triangle of area 1 (in units of 1 / (sample rate / 400)) for every band
+  double sum = 0;  // each band is a triangle of area 1 (in units of 1 / (sample rate / 400))
   for (float v : mel.at("mel_80").values<float>()) sum += static_cast<double>(v);
   EXPECT_NEAR(sum * 40, 80, 1);
   NEEDS_DATA("audio_models/basic_pitch/upstream_model_output.npz");
@@ -205,7 +205,7 @@ TEST(Npy, HeadersThatLie) {
     refuses_npy(all("'descr': '" + std::string(type) + "'", f, s),
                 std::string(type) == "|O" ? "Python objects" : "are not read");
   refuses_npy(all("'descr': [('a', '<f4')]", f, s), "records");
-  refuses_npy(all("'descr': '\x1b[2J'", f, s), "\\x1b[2J");  // what is quoted cannot command a terminal
+  refuses_npy(all("'descr': '\x1b[2J'", f, s), "\\x1b[2J");  // quoted text has no control characters
 }
 
 TEST(Npz, ArchivesThatLie) {
@@ -237,7 +237,7 @@ TEST(Npz, ArchivesThatLie) {
   }
 }
 
-// A member whose array is small and whose bytes go on: it is found out without unpacking them.
+// A member with a small array and many more bytes is detected without decompressing them.
 TEST(Npz, Bombs) {
   using made::Member;
   using made::zip;
@@ -248,21 +248,21 @@ TEST(Npz, Bombs) {
   Member lying = honest;
   lying.size = small.size(), lying.crc = made::crc(small);
   refuses_npz(zip({lying}), "more bytes than it says");
-  // One that says how large it is needs leave to be so large.
+  // a member of a large stated size needs a larger memory limit
   Member large("a.npy", made::npy("|u1", "(60000000,)", std::string(60'000'000, 0)), true);
   refuses_npz(zip({large}), "ReadOptions::memory");
   EXPECT_EQ(npz(zip({large}), {.memory = 64u << 20}).at("a").elements(), 60'000'000);
-  // Many members in the same bytes.
+  // several members share the same bytes
   Member inner("a.npy", small, false), outer = inner;
   outer.name = outer.local_name = "b.npy";
   outer.moved = -static_cast<std::int64_t>(30 + 5 + small.size());
   refuses_npz(zip({inner, outer}), "not where the directory says");
-  // Both are where the directory says, and the first holds the second.
+  // both members are at their stated positions, and the first contains the second
   const std::string within = zip({inner});
   Member around("c.npy", within.substr(0, 30 + 5 + small.size()), false), again = inner;
   again.moved = -static_cast<std::int64_t>(30 + 5 + small.size());
   refuses_npz(zip({around, again}), "overlaps");
-  // A packed size that could never become the size of the array, whatever the memory allowed.
+  // a compressed size that could never expand to the array's size, whatever the memory limit
   Member thin("a.npy", made::npy("|u1", "(100000000000,)", "abcd"), true);
   expect_refused(error_of([&] { npz(zip({thin}), {.memory = std::size_t{1} << 40}); }), "hold no more than");
 }
@@ -276,7 +276,7 @@ TEST(Npz, DirectoriesThatLie) {
   EXPECT_TRUE(npz(zip({})).empty());
   refuses_npz("", "too short");
   refuses_npz(std::string(1000, 'P'), "no directory");
-  refuses_npz("x" + sound, "another size or place");  // behind other data
+  refuses_npz("x" + sound, "another size or place");  // preceded by other data
   refuses_npz(sound + "x", "no directory");
   for (std::size_t n = 0; n < sound.size(); ++n) EXPECT_NE(error_of([&] { npz(sound.substr(0, n)); }), "") << n;
   refuses_npz(zip({m}, {.members = 1}), "too small for so many");
@@ -296,7 +296,7 @@ TEST(Npz, DirectoriesThatLie) {
   }
 }
 
-// Bytes of sound files changed at random: arrays or an Error.
+// Valid files with random changes give arrays or an Error.
 TEST(Npz, NoBytesCrashTheReader) {
   std::mt19937 random(5);
   const std::string values = made::npy("<f4", "(10,)", std::string(40, 1));

@@ -25,14 +25,14 @@
 
 using namespace lc;
 
-// The system calls of writing pass through here (tests/CMakeLists.txt), and fail where a test says so.
+// The system calls of writing are redirected here (--wrap, tests/CMakeLists.txt), and fail where a test requests it.
 namespace {
 
 enum class Call { None, Open, Write, Chmod, Sync, Link, Rename };
 struct Fault {
   Call call = Call::None;
-  int nth = 0, error = 0;  // the n-th of these calls from now on, 1 the first; its errno
-  bool and_later = false;  // and all after it
+  int nth = 0, error = 0;  // the number of the failing call, from 1; its errno
+  bool and_later = false;  // all later calls fail, too
   int seen = 0;
 } fault;
 bool short_writes = false;
@@ -73,7 +73,7 @@ int __wrap_renameat(int a, const char* from, int b, const char* to) {
 
 namespace {
 
-// Every dtype, an empty tensor and a scalar, numbers at the edges, names that need escapes.
+// Tensors of every dtype, an empty one and a scalar, with edge cases and names that need escapes.
 struct Example {
   std::vector<float> f{1, -2, 3.5f, NAN, INFINITY, -0.0f};
   std::vector<double> d{1e300, -0.0, 5e-324};
@@ -96,7 +96,7 @@ struct Example {
         {"i16", DType::I16, {2}, bytes(i16)},  {"u16", DType::U16, {2}, bytes(u16)},
         {"u32", DType::U32, {2}, bytes(u32)},  {"u64", DType::U64, {1, 2}, bytes(u64)},
         {"empty", DType::I64, {0, 4}, {}},     {"scalar", DType::F32, {}, bytes(f).first(4)}};
-    if (bf16) {  // what numpy has not
+    if (bf16) {  // numpy lacks it
       t.push_back({"brain", DType::BF16, {3}, bytes(h)});
       t.push_back({"f8", DType::F8E4M3FN, {5}, bytes(u)});
       t.push_back({"f8 e5m2", DType::F8E5M2, {3, 1}, bytes(b)});
@@ -115,7 +115,8 @@ std::size_t files_in(const TempDir& dir) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(dir.path), {}));
 }
 
-// Saving over an old file fails: one Error with these words, the old file as it was, nothing beside it.
+// Saving over an old file fails with an Error that contains these words. The old file is unchanged, and no other file
+// is left.
 void expect_failure(const TempDir& dir, Save save, const std::string& words) {
   static const std::vector<float> values(300'000, 2);
   const std::vector<TensorToSave> large = {{"a", DType::F32, {300'000}, std::as_bytes(std::span(values))}};
@@ -132,7 +133,7 @@ void expect_failure(const TempDir& dir, Save save, const std::string& words) {
   EXPECT_EQ(files_in(dir), files);
 }
 
-// Of the file with this name; 0 where there is none.
+// Returns the inode number of the file, or 0 if there is none.
 ino_t file_number(const std::string& path) {
   struct stat s = {};
   return ::stat(path.c_str(), &s) == 0 ? s.st_ino : 0;
@@ -141,7 +142,7 @@ ino_t file_number(const std::string& path) {
 bool python_has(const std::string& modules) {
   return std::system(("python3 -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
 }
-// Runs the program with the folder as its argument.
+// Runs the Python program with the folder as its argument.
 int python(const TempDir& dir, const std::string& program) {
   spit(dir / "program.py", program);
   return std::system(("python3 " + (dir / "program.py") + " " + dir.path.string()).c_str());
@@ -168,7 +169,7 @@ TEST(SaveSafetensors, IsReadBack) {
   EXPECT_EQ(files_in(dir), 1u);
 }
 
-// The Python library loads the file and saves what it found: the same bytes.
+// The Python library loads the file and writes the same bytes.
 TEST(SaveSafetensors, IsWhatPythonWrites) {
   if (!python_has("safetensors.numpy")) GTEST_SKIP() << "python3 has no safetensors";
   const TempDir dir;
@@ -199,7 +200,7 @@ TEST(SaveNpz, IsReadBack) {
   }
   const std::string first = slurp(dir / "x.npz");
   save_npz(dir / "x.npz", e.tensors(false));
-  EXPECT_EQ(slurp(dir / "x.npz"), first);  // no clock in it
+  EXPECT_EQ(slurp(dir / "x.npz"), first);  // it contains no time stamp
   save_npz(dir / "none.npz", {});
   EXPECT_TRUE(read_npz(dir / "none.npz").empty());
   const TensorToSave bf16[] = {{"x", DType::BF16, {0}, {}}}, nul[] = {{std::string("a\0b", 3), DType::F32, {0}, {}}},
@@ -210,7 +211,7 @@ TEST(SaveNpz, IsReadBack) {
   EXPECT_EQ(files_in(dir), 2u);
 }
 
-// More members than 16 bits count.
+// The count exceeds 16 bits (ZIP64).
 TEST(SaveNpz, ManyMembers) {
   const TempDir dir;
   std::vector<TensorToSave> many;
@@ -221,7 +222,7 @@ TEST(SaveNpz, ManyMembers) {
   EXPECT_EQ(python(dir, "import sys, numpy\nsys.exit(len(numpy.load(sys.argv[1] + '/x.npz').files) != 70000)"), 0);
 }
 
-// numpy loads ours, and what numpy writes, stored and deflated, is what we read.
+// numpy loads our files, and we read numpy's, with and without compression.
 TEST(SaveNpz, NumpyAgrees) {
   if (!python_has("numpy")) GTEST_SKIP() << "python3 has no numpy";
   const TempDir dir;
@@ -254,7 +255,7 @@ TEST(Save, WrongTensorsAreRefusedBeforeAnythingIsWritten) {
       {{"a", DType::F32, {2}, bytes}},
       {{"a", DType::F32, {-1}, {}}},
       {{"a", DType::F32, {1}, bytes}, {"a", DType::F32, {1}, bytes}},
-      {{"a", DType::F32, {std::int64_t{1} << 62}, {}}},  // 2^64 bytes, which 64 bits call 0
+      {{"a", DType::F32, {std::int64_t{1} << 62}, {}}},  // 2^64 bytes, which is 0 in 64 bits
       {{"a", DType::F32, {std::int64_t{1} << 40, std::int64_t{1} << 40, 0}, {}}}};
   for (const auto& t : wrong)
     for (Save save : kBoth) EXPECT_THROW(save(dir / "x", t), Error);
@@ -263,7 +264,8 @@ TEST(Save, WrongTensorsAreRefusedBeforeAnythingIsWritten) {
   EXPECT_THROW(save_safetensors(dir / "x", reserved), Error);
   EXPECT_THROW(save_safetensors(dir / "x", latin), Error);
   EXPECT_THROW(save_safetensors(dir / "x", good, {{"k", "\xE9"}}), Error);
-  EXPECT_THROW(save_safetensors(dir / "x", good, {{"k", std::string(100'000'000, 'x')}}), Error);  // no reader takes it
+  // exceeds the limit of readers
+  EXPECT_THROW(save_safetensors(dir / "x", good, {{"k", std::string(100'000'000, 'x')}}), Error);
   EXPECT_EQ(files_in(dir), 0u);
 }
 
@@ -293,7 +295,7 @@ TEST(Save, AFolderThatMayNotBeWritten) {
   const TempDir dir;
   spit(dir / "x", "old");
   std::filesystem::permissions(dir.path, std::filesystem::perms(0555));
-  const bool root = ::geteuid() == 0;  // who may write everywhere
+  const bool root = ::geteuid() == 0;  // root may write everywhere
   constexpr uid_t kNobody = 65534;
   if (root && ::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write everywhere, and cannot become anyone else here";
   for (Save save : kBoth) expect_failure(dir, save, "cannot create a file in the folder");
@@ -313,7 +315,7 @@ TEST(Save, LinksAndRights) {
   };
   const mode_t old = ::umask(027);
   save_safetensors(dir / "new", none);
-  EXPECT_EQ(rights("new"), 0640u);  // what the umask leaves
+  EXPECT_EQ(rights("new"), 0640u);  // as the umask allows
   ::chmod((dir / "new").c_str(), 0604);
   save_safetensors(dir / "new", none, {{"a", "b"}});
   EXPECT_EQ(rights("new"), 0604u);
@@ -339,7 +341,7 @@ TEST(Save, AFullDisk) {
     }
 }
 
-// Each system call fails in each way, where files may be without names and where not.
+// Each system call fails in several ways, with and without unnamed temporary files (O_TMPFILE).
 TEST(Save, EveryCallFails) {
   const TempDir dir;
   spit(dir / "x", "old");
@@ -369,16 +371,16 @@ TEST(Save, EveryCallFails) {
 TEST(Save, AFolderThatIsNotForcedToTheDisk) {
   const TempDir dir;
   const std::vector<TensorToSave> none = {{"a", DType::F32, {0}, {}}};
-  fault = {Call::Sync, 2, EINVAL};  // some file systems do not do that
+  fault = {Call::Sync, 2, EINVAL};  // not all file systems can sync a folder
   save_safetensors(dir / "x", none);
   fault = {Call::Sync, 2, EIO};
   EXPECT_THROW(save_safetensors(dir / "y", none), Error);
   fault = {};
-  EXPECT_EQ(Weights::open(dir / "y").tensors().size(), 1u);  // as the Error says
+  EXPECT_EQ(Weights::open(dir / "y").tensors().size(), 1u);  // the file was replaced, as the Error states
   EXPECT_EQ(files_in(dir), 2u);
 }
 
-// Where the file system has no files without names; and there, too, a failure leaves nothing.
+// The file system does not support unnamed files. There, too, a failure leaves no file.
 TEST(Save, NamedTemporaries) {
   const TempDir dir;
   const Example e;
@@ -402,7 +404,8 @@ TEST(Save, NamedTemporaries) {
   EXPECT_EQ(files_in(dir), 1u);
 }
 
-// Killed writers' files go with the next save, those of writers that live stay, and so does what only looks like them.
+// The next save removes files that killed writers left. It keeps files of running writers, and files with similar
+// names.
 TEST(Save, WhatKilledWritersLeftIsRemoved) {
   const TempDir dir;
   const std::vector<TensorToSave> none = {{"a", DType::F32, {0}, {}}};
@@ -414,7 +417,7 @@ TEST(Save, WhatKilledWritersLeftIsRemoved) {
     char c = 'r';
     int code = 1;
     try {
-      fault = {Call::Open, 2, EOPNOTSUPP};  // under a name, then
+      fault = {Call::Open, 2, EOPNOTSUPP};  // writes to a named temporary file
       io::AtomicFile file("save", dir / "slow");
       fault = {};
       file.write("half");
@@ -425,7 +428,7 @@ TEST(Save, WhatKilledWritersLeftIsRemoved) {
   }
   char c = 'g';
   ASSERT_EQ(::read(ready[0], &c, 1), 1);
-  EXPECT_EQ(files_in(dir), 1u);  // the one that is being written
+  EXPECT_EQ(files_in(dir), 1u);  // the file being written
   const std::string others[] = {".lightcone-x-1.tmp", ".lightcone-1-2.tmp.old", "lightcone-1-2.tmp",
                                 ".lightcone-1.txt"};
   for (const std::string& name : others) spit(dir / name, "of somebody");
@@ -496,11 +499,11 @@ TEST(Save, InterruptedCallsAndShortWrites) {
   EXPECT_EQ(slurp(dir / "x"), slurp(dir / "want"));
 }
 
-// A timer interrupts whatever it meets, a thousand times a second.
+// A timer interrupts system calls a thousand times a second.
 TEST(Save, UnderSignals) {
   const TempDir dir;
   struct sigaction quiet = {}, before;
-  quiet.sa_handler = [](int) {};  // and no SA_RESTART
+  quiet.sa_handler = [](int) {};  // without SA_RESTART
   ::sigaction(SIGALRM, &quiet, &before);
   const itimerval often{{0, 1000}, {0, 1000}}, never{};
   std::vector<float> values(1'000'000, 1.5f);
@@ -512,7 +515,7 @@ TEST(Save, UnderSignals) {
   EXPECT_EQ(Weights::read(Weights::open(dir / "x").at("a")), values);
 }
 
-// A program without standard streams: what it prints does not end in the checkpoint.
+// In a program without standard streams, output to them must not end up in the checkpoint.
 TEST(Save, ClosedStandardStreams) {
   const TempDir dir;
   const pid_t child = ::fork();
@@ -537,7 +540,7 @@ TEST(Save, ClosedStandardStreams) {
   EXPECT_EQ(slurp(dir / "x"), "good");
 }
 
-// A child saves one checkpoint after another and is killed at any time: there is always a whole one.
+// A child saves one checkpoint after another and is killed at a random time: a complete checkpoint always exists.
 TEST(Save, KilledAtAnyTime) {
   const TempDir dir;
   constexpr std::size_t kCount = 60'000;
@@ -561,7 +564,7 @@ TEST(Save, KilledAtAnyTime) {
         }
       }
     }
-    // On a busy machine the child may be slow to begin: every tenth one is let put a new file in the place of the old.
+    // on a busy machine the child starts slowly, so every tenth round waits until the old file was replaced
     while (file_number(path) == (round % 10 == 0 ? before : 0)) ::usleep(100);
     ::usleep(static_cast<useconds_t>(random() % 4000));
     ::kill(child, SIGKILL);
@@ -581,7 +584,7 @@ TEST(Save, KilledAtAnyTime) {
     first = static_cast<int>(b[0]);
   }
   EXPECT_GT(first, 0);
-  // A kill between two calls, or in a folder without nameless files, leaves a file: the next save removes it.
+  // a kill between two calls, or without unnamed files, leaves a file, which the next save removes
   save_safetensors(dir / "x.safetensors", {});
   EXPECT_EQ(files_in(dir), 2u);
 }

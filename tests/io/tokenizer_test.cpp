@@ -61,7 +61,7 @@ TEST_P(Vectors, LongTexts) {
             want["shakespeare_12000"].get<std::vector<int>>());
   std::string mixed = want["mixed_text"].get<std::string>();
   for (std::size_t at; (at = mixed.find("\\n")) != std::string::npos;)
-    mixed.replace(at, 2, "\n");  // as the reference's command line reads it
+    mixed.replace(at, 2, "\n");  // the reference's command line expands it
   EXPECT_EQ(t->encode(mixed, false), want["mixed"].get<std::vector<int>>());
 }
 INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "falcon", "deepseek-coder", "bert-bge"),
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, Vectors, testing::Values("llama-spm", "gpt-2", "fa
                            return s;
                          });
 
-// Files of many components, with the ids and texts of the libraries that they are made for.
+// Compares tokenizer files with the ids and texts of the libraries they are made for.
 void expect_rows(const std::string& path, const Json& rows, const std::string& name) {
   const auto t = load_tokenizer(path);
   for (const Json& row : rows) {
@@ -97,7 +97,7 @@ TEST(Tokenizer, FilesOfEveryKindOfComponent) {
     const Json files = Json::parse(slurp(data(folder + list)));
     for (const auto& [name, rows] : files.items()) {
       Json asked = rows;
-      if (std::string(ending) == ".model")  // the library takes control tokens in a text for what they are spelled like
+      if (std::string(ending) == ".model")  // the reference library treats control tokens in a text as plain text
         for (Json& row : asked) row["spelled"] = row["plain"], row.erase("plain");
       expect_rows(data(folder + name + ending), asked, name);
     }
@@ -117,7 +117,8 @@ std::string from_base64(const std::string& s) {
   return out;
 }
 
-// tools/make_tokenizer_goldens.py makes them, of random components; LIGHTCONE_TOKENIZER_GOLDENS names a file of others.
+// tools/make_tokenizer_goldens.py writes the goldens, with random components. LIGHTCONE_TOKENIZER_GOLDENS names another
+// such file.
 TEST(Tokenizer, RandomComponents) {
   const char* more = std::getenv("LIGHTCONE_TOKENIZER_GOLDENS");
   std::ifstream in(more ? more : std::string(paths::kSource) + "/tests/goldens/tokenizers.json");
@@ -133,7 +134,7 @@ TEST(Tokenizer, RandomComponents) {
   EXPECT_GE(files, 50);
 }
 
-// The reference would not load them either.
+// The reference does not load these files either.
 TEST(Tokenizer, SentencePieceFilesWithEmptyAndRepeatedPiecesAreRefused) {
   const TempDir dir;
   const std::string unknown("\x0a\x09\x0a\x05<unk>\x18\x02"),
@@ -175,7 +176,7 @@ TEST(Tokenizer, LlamaReferences) {
       EXPECT_EQ(t->encode(c["text"].get<std::string>()), c["ids"].get<std::vector<int>>());
       EXPECT_EQ(t->decode(c["greedy_ids"].get<std::vector<int>>()), c["greedy_text"].get<std::string>());
     }
-    const auto want = expected["eval"]["ids"].get<std::vector<int>>();  // cut at the model's context
+    const auto want = expected["eval"]["ids"].get<std::vector<int>>();  // truncated to the model's context
     auto have = t->encode(expected["eval"]["text"].get<std::string>());
     ASSERT_GE(have.size(), want.size());
     have.resize(want.size());
@@ -214,8 +215,8 @@ TEST(Tokenizer, RoundTripsAndRefusesWhatIsNotUtf8) {
   }
 }
 
-// Both kinds of BPE against their definition, which compares texts: vocabularies of words over few letters, where
-// pieces overlap in every way, with characters that are no piece, and pieces given twice.
+// Compares both kinds of BPE with their definition on texts: words over few letters, in which pieces overlap in every
+// way, with characters that are no piece, and duplicate pieces.
 TEST(Tokenizer, JoinsAreThoseOfTheTexts) {
   std::mt19937 random(6);
   const std::vector<std::string> letters{"a", "b", "\xC3\xA9", "\xE4\xBD\xA0"};
@@ -229,7 +230,7 @@ TEST(Tokenizer, JoinsAreThoseOfTheTexts) {
     for (const std::string& c : w) s += c;
     return s;
   };
-  // cost(left, right) of joining two texts; the best pair first, the leftmost of equals
+  // repeatedly joins the pair with the least cost(left, right), the leftmost of equals
   const auto joined = [](std::vector<std::string> w, const auto& cost) {
     for (;;) {
       std::optional<std::pair<double, std::size_t>> best;
@@ -289,8 +290,8 @@ TEST(Tokenizer, JoinsAreThoseOfTheTexts) {
   EXPECT_GT(joins, 5000);
 }
 
-// The words of Llama 3 and Qwen 2, and what tells one from the other: the digits, and whether a word
-// that is a token is merged.
+// The words of Llama 3 and Qwen 2. They differ in how digits are split, and in whether a word that is a token is
+// merged.
 TEST(Tokenizer, WordsOfLlama3AndQwen2) {
   Vocabulary v;
   v.kind = Vocabulary::Kind::ByteBpe;
@@ -299,23 +300,23 @@ TEST(Tokenizer, WordsOfLlama3AndQwen2) {
   v.merges = {{"1", "2"}, {"12", "3"}, {"123", "4"}};
   v.split = split_patterns("llama-bpe");
   EXPECT_EQ(make_tokenizer(v)->encode("1234", false), (std::vector<int>{5, 3}));
-  EXPECT_EQ(make_tokenizer(v)->encode("ab", false), (std::vector<int>{7, 8}));  // no merge makes it
+  EXPECT_EQ(make_tokenizer(v)->encode("ab", false), (std::vector<int>{7, 8}));  // no merge creates it
   v.whole_words = true;
   EXPECT_EQ(make_tokenizer(v)->encode("ab", false), (std::vector<int>{9}));
   v.split = split_patterns("qwen2");
   EXPECT_EQ(make_tokenizer(v)->encode("1234", false), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(make_tokenizer(v)->encode("e\xCC\x81", false), (std::vector<int>{12, 13, 14}));
-  v.nfc = true;  // e and a combining accent are one character
+  v.nfc = true;  // e and a combining accent become one character
   EXPECT_EQ(make_tokenizer(v)->encode("e\xCC\x81", false), (std::vector<int>{10, 11}));
   v.bos = 7, v.eos = 8, v.add_bos = v.add_eos = true;
   EXPECT_EQ(make_tokenizer(v)->encode("12", true), (std::vector<int>{7, 0, 1, 8}));
   v.types.assign(v.pieces.size(), Vocabulary::Type::Normal);
-  v.types[4] = v.types[5] = Vocabulary::Type::UserDefined;  // cut out first, the longest before the others
+  v.types[4] = v.types[5] = Vocabulary::Type::UserDefined;  // matched before other pieces, the longest first
   EXPECT_EQ(make_tokenizer(v)->encode("1231", false), (std::vector<int>{5, 0}));
   EXPECT_THROW(split_patterns("no such model"), Error);
 }
 
-// An unused piece is in the file and in no text; after a special token a text begins anew.
+// Unused pieces are in the file but never in a text. After a special token a text begins anew.
 TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
   using Type = Vocabulary::Type;
   Vocabulary v;
@@ -339,7 +340,7 @@ TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
   EXPECT_EQ(t->encode("ab", false), (std::vector<int>{7, 5}));
   EXPECT_EQ(t->encode("ab<sep>ab", false), (std::vector<int>{7, 5, 8, 7, 5}));
   EXPECT_EQ(t->encode("<s>a", false, true), (std::vector<int>{1, 7}));
-  EXPECT_EQ(t->encode("a<unk>a", false, true), (std::vector<int>{7, 0, 7}));  // as llama.cpp has it
+  EXPECT_EQ(t->encode("a<unk>a", false, true), (std::vector<int>{7, 0, 7}));  // as in llama.cpp
   EXPECT_EQ(t->piece(-1), "");
   EXPECT_EQ(t->piece(10), "");  // an embedding table may have more rows
   EXPECT_THROW(t->decode(std::vector<int>{10}), Error);
@@ -388,8 +389,8 @@ TEST(Tokenizer, SentencePieceFromJson) {
   EXPECT_EQ(t->decode(t->encode("ab \xC3\xA9")), "ab \xC3\xA9");
 }
 
-// Metaspace, as transformers 5 writes it for Llama: a text's own space is its prefix; "first" leaves what follows a
-// special token alone. (Expected: transformers' own ids.)
+// Metaspace, as transformers 5 writes it for Llama: a text's own space is its prefix; "first" adds no prefix after a
+// special token. (The expected ids are those of transformers.)
 TEST(Tokenizer, SpacesOfMetaspace) {
   const auto tokenizer = [](const std::string& scheme) {
     const TempDir dir;

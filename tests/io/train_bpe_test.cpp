@@ -18,8 +18,9 @@ std::vector<std::string> pieces(const Vocabulary& v, std::size_t first, std::siz
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
-// By hand: " aab" three times and " ab" twice. " a" and "ab" are there 5 times, and of equals the greater by its bytes
-// goes first: " a" (a space is U+2581 here). Then " aa" as "ab" 3 times, and what " aa" begins.
+// Computed by hand: " aab" occurs three times and " ab" twice. " a" and "ab" occur 5 times each; ties go to the greater
+// bytes, so " a" is first (a space is U+2581 here). Next, " aa" and "ab" occur 3 times each, and " aa" is the greater;
+// then " aab".
 TEST(TrainBpe, MergesWhatStandsTogetherMostOften) {
   const Vocabulary v = train_bpe(Texts{"aab aab ab", "aab ab"}, {.size = 9, .byte_fallback = false});
   EXPECT_EQ(pieces(v, 0, 3), (Texts{"<unk>", "<s>", "</s>"}));

@@ -16,8 +16,7 @@ namespace {
 
 const DType kTypes[] = {DType::F16, DType::BF16};
 
-// The root of the mean square error that a network's answers may have, as a part of theirs: some roundings of 2^-11 and
-// 2^-8.
+// Returns the bound of a network's root mean square error, relative to its results: some roundings of 2^-11 or 2^-8.
 double bound(DType t) { return t == DType::F16 ? 1.5e-3 : 1.2e-2; }
 
 Graph linear_layer(int rows = 4, int in = 64, int out = 32) {
@@ -45,7 +44,7 @@ TEST(Half, NetworksAreAsFarFromF64AsTheirTypeIs) {
     }
 }
 
-// (For products of bf16 the CPU may leave the operands of a few rows as exact as they are.)
+// (For bf16 products the CPU may keep the operands of a few rows exact.)
 TEST(Half, EveryPassBehindItIsTheReferences) {
   for (const DType t : kTypes)
     for (const Graph& g : {mlp(8, 96, 64), gpt(9, 32, 2)}) {
@@ -70,7 +69,7 @@ TEST(Half, RoundsAsPyTorch) {
     give(p, values);
     const Compiled rounded = transform(g, half(c.name == "f16" ? DType::F16 : DType::BF16));
     EXPECT_LT(distance(c.out[0].f, interpret(rounded.graph, values).outputs.at("y").f), 1e-6) << c.name;
-    // of up to four rows the CPU leaves the bits in that bf16 would take away (Precision::Medium)
+    // for up to four rows the CPU keeps bits that bf16 would remove (Precision::Medium)
     EXPECT_LT(distance(c.out[0].f, answer(p, values)), c.name == "f16" ? 1e-6 : 4e-3) << c.name;
   }
   EXPECT_EQ(seen, 4);
@@ -87,7 +86,7 @@ TEST(Half, NamesShapesAndTypesStay) {
   EXPECT_GE(fired(c.log, "value in f16"), 2);  // the residual stream
 }
 
-// The f32 that was loaded is not kept, in either order of a matrix.
+// The loaded f32 weight is not kept, in either layout of the matrix.
 TEST(Half, WeightsTakeHalfOfTheirMemory) {
   for (const bool transposed : {false, true})
     for (const DType t : kTypes) {
@@ -101,7 +100,7 @@ TEST(Half, WeightsTakeHalfOfTheirMemory) {
     }
 }
 
-// As long as an embedding reads rows and the head multiplies with them there is one copy.
+// An embedding reads rows of the weight that the head multiplies by: they share one copy.
 TEST(Half, ATiedEmbeddingIsStoredOnce) {
   Graph g;
   const Tensor w = g.parameter("w", {1024, 128}, DType::F32);
@@ -121,7 +120,7 @@ TEST(Half, StatesF64WholeNumbersAndTrainedWeightsStay) {
   for (NodeId id = 0; id < c.graph.size(); ++id) EXPECT_FALSE(is_half(c.graph[id].dtype)) << c.graph.str();
 }
 
-// 1e5 is no number of f16: infinity there, a number in bf16.
+// 1e5 exceeds the range of f16 and becomes infinity; bf16 holds it.
 TEST(Half, WhatIsTooLargeForF16IsInfinite) {
   Graph g = linear_layer(1, 4, 1);
   for (const DType t : kTypes) {

@@ -41,7 +41,7 @@ std::vector<double> on_values(const Graph& g, const Compiler& c, const Inputs& v
 
 }  // namespace
 
-// The root of the mean square error as a part of the answers: steps of 1 / 254 of the largest weight.
+// Bounds the root mean square error relative to the results; the quantization step is 1 / 254 of the largest weight.
 TEST(Int8, NetworksAreAsFarFromF64AsBytesAre) {
   struct Case {
     const char* name;
@@ -90,23 +90,23 @@ TEST(Int8, RoundsAsPyTorch) {
   EXPECT_EQ(seen, 8);
 }
 
-// A quarter, and a scale for each channel; the weight that was given is not kept.
+// Weights take a quarter, plus a scale per channel. The given weight is not kept.
 TEST(Int8, WeightsTakeAQuarterOfTheirMemory) {
   for (const int rows : {1, 64})
     for (const DType t : {DType::F32, DType::BF16}) {
       const Program bytes = compile(product(rows, 1024, 512, t), generic() | int8() | test::device()),
                     blocks = compile(product(rows, 1024, 512, t), generic() | int8({.group = 32}) | test::device());
       EXPECT_EQ(bytes.plan().prepared_bytes, 512u * 1024 + 512 * 4) << rows;
-      EXPECT_LE(blocks.plan().prepared_bytes, 512u * 1024 / 32 * 36) << rows;  // 34 bytes, and the scales alone
+      EXPECT_LE(blocks.plan().prepared_bytes, 512u * 1024 / 32 * 36) << rows;  // 34 bytes per block, and its scales
       EXPECT_FALSE(bytes.resident("w"));
       EXPECT_FALSE(blocks.resident("w"));
-      if (rows > 1) continue;  // some of it is unpacked for many rows
+      if (rows > 1) continue;  // for many rows some weights are unpacked
       EXPECT_LT(bytes.plan().arena_bytes, 128u * 1024);
       EXPECT_LT(blocks.plan().arena_bytes, 128u * 1024);
     }
 }
 
-// Loading a weight again makes its bytes anew, though nothing of the first one was kept.
+// Loading a weight again quantizes it anew, although the first weight was not kept.
 TEST(Int8, AWeightMayBeLoadedAgain) {
   const Graph g = product(3, 64, 32);
   Program p = compile(g, int8() | generic() | test::device());
@@ -197,7 +197,7 @@ TEST(Int8, BytesTimesBytesAreExactSums) {
   }
 }
 
-// What is larger than anything seen is cut off there.
+// Activations beyond the calibrated range are clamped.
 TEST(Int8, ActivationsAreCutOffAtTheirRange) {
   const Graph g = product(1, 2, 2);
   Inputs v;

@@ -22,11 +22,11 @@ bool is_kept(const Graph& g, const Tensor& value, std::int64_t repeated) {
   rules.recompute_threshold = repeated;
   return Partition(g, rules).in_memory(value.edge().node);
 }
-constexpr std::int64_t kBytes = 64 * 32 * 4;  // of what the tests compute
+constexpr std::int64_t kBytes = 64 * 32 * 4;  // of each value in these tests
 
 }  // namespace
 
-// The exponentials that a loss adds up and its derivative reads.
+// The exponentials that a loss sums up and its derivative reads.
 TEST(Partition, LargeValuesOfFewOperationsAreComputedAgain) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), top = amax(x, {1}, true), e = exp2(x - top);
@@ -37,7 +37,7 @@ TEST(Partition, LargeValuesOfFewOperationsAreComputedAgain) {
   EXPECT_TRUE(is_kept(g, e, kBytes + 1));
 }
 
-// The square of an activation, which its function and the derivative of that read.
+// The square of an activation, which its function and the derivative read.
 TEST(Partition, ValuesOfOneOperationAreComputedAgainWhenTheyAreSmaller) {
   Graph g;
   const Tensor x = sin(g.input("a", {64, 32}) + g.input("b", {64, 32})), square = x * x;
@@ -99,7 +99,7 @@ TEST(Partition, LongCalculationsAreKept) {
   EXPECT_TRUE(is_kept(g, e, 0));
 }
 
-// A mask takes a quarter of what it is made of.
+// A mask takes a quarter of its operand's bytes.
 TEST(Partition, NarrowValuesAreKeptInsteadOfWideOnes) {
   Graph g;
   const Tensor x = g.input("x", {64, 32}), mask = lt(x, 0.5);
@@ -110,7 +110,7 @@ TEST(Partition, NarrowValuesAreKeptInsteadOfWideOnes) {
   EXPECT_TRUE(is_kept(g, mask, 0));
 }
 
-// A number for four is no small part of what a reader would read in addition.
+// With rows of four, the extra operand (one number per row) is not small compared with the value.
 TEST(Partition, ValuesOfALargeOneAndShortRowsAreKept) {
   for (const auto& [columns, kept] : {std::pair{4, true}, {32, false}}) {
     Graph g;
@@ -121,7 +121,7 @@ TEST(Partition, ValuesOfALargeOneAndShortRowsAreKept) {
   }
 }
 
-// A loss of logits of 17 MB and its derivative: the plan has room for both, and for no exponentials.
+// A loss of 17 MB of logits and its derivative: the plan has room for both, but not for the exponentials.
 TEST(Partition, ALossKeepsNoExponentials) {
   constexpr std::int64_t kRows = 1024, kClasses = 4160, kLogits = kRows * kClasses * 4;
   Graph g;

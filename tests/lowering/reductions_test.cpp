@@ -39,7 +39,7 @@ TEST(Reductions, OverNeighbouringAxesAreOne) {
   EXPECT_TRUE(verify(g, generic() | join()).ok());
 }
 
-// A sum that somebody else reads, too, or reads turned round, stays.
+// An inner sum that something else reads, too, is not joined.
 TEST(Reductions, StayWhereTheInnerOneIsWanted) {
   Graph g;
   const Tensor inner = sum(g.input("x", {4, 5, 6}), {2});

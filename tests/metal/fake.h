@@ -1,4 +1,4 @@
-// The Metal that tests run on (fake_metal/fake_metal.h), and what every test of it begins and ends with.
+// The simulated Metal that tests run on (fake_metal/fake_metal.h), and the fixture of these tests.
 #pragma once
 
 #include <dlfcn.h>
@@ -28,8 +28,8 @@ inline std::string faults() {
   return function();
 }
 
-// Begins with a Metal as it is when it is loaded; behind it nothing is alive that was not before, and nothing was done
-// that Metal does not allow.
+// Begins with the simulation's defaults. At the end no objects may be left, and no rule of Metal may have been
+// violated.
 class MetalTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -55,7 +55,7 @@ class MetalTest : public testing::Test {
   long objects_ = 0;
 };
 
-// The sentence of the Error that f throws.
+// Returns the message of the Error that f throws.
 template <class F>
 std::string error_of(F&& f) {
   try {

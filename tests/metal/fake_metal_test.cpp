@@ -23,7 +23,7 @@ kernel void k(device float* y [[buffer(0)]], constant long* n [[buffer(1)]], uin
 kernel void shares(device float* y [[buffer(0)]], threadgroup float* t [[threadgroup(0)]]) { y[0] = 1; }
 )";
 
-// A device with all that a kernel needs, by messages.
+// A device with all objects that a kernel needs, created by messages.
 class FakeMetalTest : public MetalTest {
  protected:
   template <class R = Id, class... A>
@@ -43,7 +43,7 @@ class FakeMetalTest : public MetalTest {
     const Ref function = owned(send(library, "newFunctionWithName:", wanted.get()));
     return owned(send(device, "newComputePipelineStateWithFunction:error:", function.get(), &error));
   }
-  // With the kernel and its arguments.
+  // Returns an encoder with the kernel and its arguments.
   Ref encoder(const Ref& command, const char* name = "k") {
     Ref e = kept(send(command, "computeCommandEncoder"));
     send<void>(e, "setComputePipelineState:", pipeline(name).get());
@@ -60,7 +60,7 @@ class FakeMetalTest : public MetalTest {
     send<void>(blit, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", buffer.get(), from, other.get(),
                to, n);
   }
-  // One fault was seen, which says this.
+  // Expects exactly one fault, with this text.
   static void expect_fault(const char* part) {
     const std::string seen = faults();
     EXPECT_NE(seen.find(part), seen.npos) << "wanted: " << part << "\nseen: " << seen;
@@ -104,7 +104,7 @@ TEST_F(FakeMetalTest, MessagesThatNobodyUnderstands) {
   expect_fault("a MTLDevice does not understand newBufferWithLenght:options:");
   EXPECT_FALSE(r.responds(device.get(), "newBufferWithLenght:options:"));
   EXPECT_TRUE(r.responds(device.get(), "name"));
-  EXPECT_EQ(r.send(nullptr, "anything"), nullptr);  // nil takes all
+  EXPECT_EQ(r.send(nullptr, "anything"), nullptr);  // nil accepts every message
   EXPECT_EQ(r.find_class("MTLNothing"), nullptr);
 }
 
@@ -124,7 +124,7 @@ TEST_F(FakeMetalTest, ObjectsThatWereFreed) {
   expect_fault("sends commit to a freed MTLCommandBuffer");
   std::thread([&] { send(device, "name"); }).join();
   EXPECT_EQ(faults(), "a NSString is autoreleased without a pool\n");
-  --fake().objects;  // it is never freed
+  --fake().objects;  // excluded from the count, because it is never freed
 }
 
 TEST_F(FakeMetalTest, EncodersEndBeforeTheyAreCommitted) {
@@ -220,7 +220,7 @@ TEST_F(FakeMetalTest, MemoryIsGuarded) {
   expect_fault("contents of a private buffer");
   const Ref small = owned(send(device, "newBufferWithLength:options:", 8ul, 0ul)), c = command(), e = encoder(c);
   send<void>(e, "setBuffer:offset:atIndex:", small.get(), 0ul, 0ul);
-  dispatch(e);  // four numbers into room for two
+  dispatch(e);  // four numbers into a buffer of two
   end(e);
   send<void>(c, "commit");
   send<void>(c, "waitUntilCompleted");

@@ -13,7 +13,7 @@
 namespace lc::test {
 namespace {
 
-// Clang for C++ copies no class out of an address space, as Metal does: what is loaded at once becomes a vector.
+// Unlike Metal, clang for C++ copies no class out of an address space, so vector loads become loads of a vector type.
 std::string for_clang(std::string text) {
   const std::pair<std::string, std::string> changes[] = {
       {"struct alignas(sizeof(T) * N) LcWide { T v[N]; };", "using LcWide = T __attribute__((ext_vector_type(N)));"},
@@ -26,7 +26,7 @@ std::string for_clang(std::string text) {
   return text;
 }
 
-// All kernels of a graph.
+// Returns a program with all kernels of a graph.
 std::string program_of(const Graph& g) {
   std::set<std::string> kernels;
   for (NodeId id = 0; id < g.size(); ++id)
@@ -48,14 +48,14 @@ TEST_F(GeneratedMsl, PointersSayWhereTheyPoint) {
     std::string text;
     try {
       text = program_of(transform(g, compiler).graph);
-    } catch (const Error& e) {  // it has numbers of 64 bits
+    } catch (const Error& e) {  // Metal has no 64-bit floating numbers
       ASSERT_NE(std::string(e.what()).find("f64"), std::string::npos) << e.what();
     }
     if (text.empty()) continue;
     const std::string wrong = check_msl(text);
     ASSERT_EQ(wrong, "") << "random graph " << 7000000 + number << "\n" << text.substr(text.find("kernel void"));
     if (checked++) continue;
-    const std::string pointer = "  LC_GLOBAL ";  // the same without an address space is seen
+    const std::string pointer = "  LC_GLOBAL ";  // proves that a missing address space is detected
     text.replace(text.find(pointer, text.find("kernel void")), pointer.size(), "  ");
     EXPECT_NE(check_msl(text).find("cannot initialize"), std::string::npos);
   }

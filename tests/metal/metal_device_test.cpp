@@ -58,7 +58,7 @@ std::vector<float> numbers(std::size_t n, unsigned seed) {
   return x;
 }
 
-// x * 2 * 3, by two kernels and copies.
+// Computes x * 2 * 3 by two kernels and copies.
 std::vector<float> six_times(const Machine& m, const std::vector<float>& x) {
   const std::size_t bytes = x.size() * sizeof(float);
   const auto a = m.device->allocate(bytes), b = m.device->allocate(bytes);
@@ -130,14 +130,14 @@ TEST_F(MetalDevice, LimitsAreTheDevices) {
   EXPECT_EQ(l.memory, std::size_t{8} << 30);
   EXPECT_EQ(l.max_buffers, 30u);
   EXPECT_FALSE(l.f64);
-  fake().old_system = true;  // which does not know what it is: no exchange of registers is relied on
+  fake().old_system = true;  // an unknown device: SIMD shuffles are not used
   EXPECT_EQ(open()->limits().warp, 1);
   EXPECT_EQ(open()->limits().architecture, "mac");
 }
 
 // ---- memory -----------------------------------------------------------------------------------
 
-// Two buffers of a device beside two of the host, to which the same is done.
+// Applies random operations to two device buffers and to two host arrays, and compares them.
 void move_bytes(backends::gpu::GpuDevice& d, unsigned seed) {
   constexpr std::size_t kBytes = 1003;
   std::mt19937 random(seed);
@@ -154,7 +154,7 @@ void move_bytes(backends::gpu::GpuDevice& d, unsigned seed) {
       case 0:
         d.copy_in({there[which].get(), to}, bytes.data(), n);
         std::copy(bytes.begin(), bytes.end(), here[which].begin() + static_cast<std::ptrdiff_t>(to));
-        std::fill(bytes.begin(), bytes.end(), 0);  // which the device may not see
+        std::fill(bytes.begin(), bytes.end(), 0);  // the device must not see this change
         break;
       case 1:
         d.copy({there[which].get(), to}, {there[other].get(), from}, n);
@@ -214,7 +214,7 @@ TEST_F(MetalDevice, RangesStayWithinTheirBuffers) {
   EXPECT_NE(error_of([&] { d->zero({}, 1); }).find("there is no buffer"), std::string::npos);
   const auto other = open();  // with a queue of its own
   EXPECT_NE(error_of([&] { other->zero({a.get()}, 1); }).find("another device's"), std::string::npos);
-  d->zero({a.get(), 100}, 0);  // right behind the end are no bytes
+  d->zero({a.get(), 100}, 0);  // an empty range at the end is valid
 }
 
 TEST_F(MetalDevice, MemoryThatIsNotThereIsAnError) {
@@ -228,7 +228,7 @@ TEST_F(MetalDevice, MemoryThatIsNotThereIsAnError) {
   EXPECT_NE(d->allocate(300 << 10), nullptr);
 }
 
-// What a command that is done held is free for the next, without anybody having waited.
+// Resources of a finished command are reused although nothing has waited for it.
 TEST_F(MetalDevice, MemoryOfWorkThatIsDoneIsUsedAgain) {
   fake().memory = 4 << 20, fake().separate_memory = true;
   const auto d = open();
@@ -256,7 +256,7 @@ TEST_F(MetalDevice, KernelsRunInAnyOrderOfThreads) {
 TEST_F(MetalDevice, SizesAreManyOrNone) {
   const Machine m;
   const auto y = m.device->allocate(8 * 1024);
-  for (const std::int64_t n : {2, 512, 513, 5000}) {  // 512 are what is taken along
+  for (const std::int64_t n : {2, 512, 513, 5000}) {  // up to 512 sizes are passed inline, without a buffer
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(n));
     std::iota(sizes.begin(), sizes.end(), 1000);
     sizes[0] = n - 1;
@@ -358,7 +358,7 @@ TEST_F(MetalDevice, KernelsSayHowManyThreadsTheyTake) {
       std::string::npos);
 }
 
-// Without what newer systems have, the same comes out: their way to say "no fast maths", memory that is not shared.
+// Systems without the newer selectors (another way to disable fast math, no shared memory) give the same results.
 TEST_F(MetalDevice, OldSystemsDoTheSame) {
   fake().old_system = true;
   const Machine m;
@@ -376,12 +376,12 @@ TEST_F(MetalDevice, WorkMayRunWhenSomebodyWaits) {
     const std::size_t n = 100, bytes = n * 4;
     const auto x = m.device->allocate(bytes), y = m.device->allocate(bytes * 40);
     std::vector<std::vector<float>> given;
-    for (unsigned k = 0; k < 40; ++k) {  // the input changes while kernels that read it have not begun
+    for (unsigned k = 0; k < 40; ++k) {  // the input changes before the kernels that read it run
       given.push_back(numbers(n, k));
       m.device->copy_in({x.get()}, given.back().data(), bytes);
       m.scale({y.get(), k * bytes}, {x.get()}, n, 2);
       auto gone = m.device->allocate(bytes);
-      m.scale({gone.get()}, {x.get()}, n, 5);  // into what goes before it begins
+      m.scale({gone.get()}, {x.get()}, n, 5);  // its result buffer is freed before it runs
     }
     std::vector<float> all(40 * n);
     m.device->copy_out(all.data(), {y.get()}, all.size() * 4);
@@ -410,7 +410,7 @@ TEST_F(MetalDevice, AKernelThatFailsIsAnErrorOfTheNextWait) {
     EXPECT_NE(why.find("a kernel that was started before failed: scale"), why.npos) << why;
     EXPECT_NE(why.find("not its to touch"), why.npos) << why;
     EXPECT_NE(faults().find("kernel scale"), std::string::npos);
-    m.device->synchronise();  // it was told
+    m.device->synchronise();  // an error is reported once
     const std::vector<float> again = numbers(200, 3);
     EXPECT_EQ(six_times(m, again), expected(again));
   }
@@ -423,8 +423,8 @@ TEST_F(MetalDevice, DevicesGoWithWorkUnderWay) {
   for (int k = 0; k < 100; ++k) m.scale({y.get()}, {x.get()}, 100, 2);
 }
 
-// Each call that can fail does so once: then there is an Error or the right answer, nothing is left, and the next run
-// is right.
+// Each fallible call fails once. The result is an Error or the right answer, no object is left, and the next run is
+// right.
 TEST_F(MetalDevice, EveryCallMayFail) {
   const std::vector<float> x = numbers(130, 4);
   const long before = fake().objects;
@@ -459,7 +459,7 @@ TEST_F(MetalDevice, EveryCallMayFail) {
   }
 }
 
-// The same device goes on after each failure.
+// A device continues to work after each failure.
 TEST_F(MetalDevice, ADeviceOutlivesItsFailures) {
   fake().separate_memory = true;
   const Machine m;
@@ -473,7 +473,7 @@ TEST_F(MetalDevice, ADeviceOutlivesItsFailures) {
     }
     fake().fail_at = 0;
     try {
-      m.device->synchronise();  // tells of what nobody waited for
+      m.device->synchronise();  // reports errors of work that nothing waited for
     } catch (const Error&) {
     }
     EXPECT_EQ(six_times(m, x), expected(x)) << k;

@@ -21,7 +21,7 @@ const char* clang() {
   return found;
 }
 
-// What clang prints, and whether it is content.
+// Stores clang's output in `said`; returns true if clang succeeded.
 bool run_clang(const std::string& arguments, std::string& said) {
   std::FILE* out = ::popen((std::string(clang()) + " " + arguments + " 2>&1").c_str(), "r");
   if (!out) return said = "clang cannot be started", false;
@@ -36,7 +36,7 @@ bool run_clang(const std::string& arguments, std::string& said) {
 std::string check_in(const std::string& folder, const std::string& text) {
   const std::string file = folder + "/program.cpp";
   std::string expanded = text;
-  // What is translated is the language, wherever it is written. Without macros errors have the text's own lines.
+  // language constructs inside macros must be translated, too; a text without macros keeps its line numbers
   if (text.find("#define") != text.npos) {
     const std::string library = "#include <metal_stdlib>";
     std::string alone = text;

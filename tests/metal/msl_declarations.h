@@ -1,6 +1,6 @@
-// The library of Metal's shading language for clang's eyes only, in which address spaces are attributes: a pointer to
-// one does not become a pointer to another, nor one to none. Numbers and vectors are types of the compiler, for a class
-// could not be copied out of an address space.
+// Declarations of Metal's standard library for clang's checks. Address spaces are attributes: a pointer to one does not
+// convert to a pointer to another or to none. Numbers and vectors are built-in types, because a class cannot be copied
+// out of an address space.
 #pragma once
 
 #define device __attribute__((address_space(1)))
@@ -31,13 +31,13 @@ typedef long int64_t;
 typedef ulong uint64_t;
 typedef ulong size_t;
 typedef _Float16 half;
-enum bfloat : unsigned short {};  // becomes float by itself, and is made of one in words: as Metal's
+enum bfloat : unsigned short {};  // converts to float implicitly and from float only explicitly, as Metal's does
 
 namespace metal {
 
 template <class T, int N>
 using vec = T __attribute__((ext_vector_type(N)));
-// float4(a, b, c, d) and float4(a) are calls of what makes one; float4 alone is the type.
+// float4(a, b, c, d) and float4(a) call a constructor function; float4 alone is the type.
 #define LC_VECTORS(T)         \
   typedef vec<T, 2> T##2;     \
   typedef vec<T, 3> T##3;     \
@@ -92,10 +92,10 @@ LC_F1(exp2)
 LC_F1(exp10)
 LC_F1(log)
 LC_F1(log2)
-LC_F1(log10) LC_F1(sin) LC_F1(cos) LC_F1(tan) LC_F1(asin) LC_F1(acos) LC_F1(atan) LC_F1(sinh) LC_F1(cosh) LC_F1(tanh)
-    LC_F1(asinh) LC_F1(acosh) LC_F1(atanh) LC_F1(sqrt) LC_F1(rsqrt) LC_F1(floor) LC_F1(ceil) LC_F1(trunc) LC_F1(round)
-        LC_F1(rint) LC_F1(fabs) LC_F2(pow) LC_F2(powr) LC_F2(fmod) LC_F2(atan2) LC_F2(fmax) LC_F2(fmin) LC_F2(copysign)
-            LC_F2(fdim)
+LC_F1(log10)
+LC_F1(sin) LC_F1(cos) LC_F1(tan) LC_F1(asin) LC_F1(acos) LC_F1(atan) LC_F1(sinh) LC_F1(cosh) LC_F1(tanh) LC_F1(asinh)
+    LC_F1(acosh) LC_F1(atanh) LC_F1(sqrt) LC_F1(rsqrt) LC_F1(floor) LC_F1(ceil) LC_F1(trunc) LC_F1(round) LC_F1(rint)
+        LC_F1(fabs) LC_F2(pow) LC_F2(powr) LC_F2(fmod) LC_F2(atan2) LC_F2(fmax) LC_F2(fmin) LC_F2(copysign) LC_F2(fdim)
 }  // namespace precise
 using namespace precise;
 LC_F1(fract)
@@ -107,8 +107,9 @@ LC_F2(min)
 #define LC_INTEGER(T) \
   T max(T, T);        \
   T min(T, T);
-    LC_INTEGER(char) LC_INTEGER(uchar) LC_INTEGER(short) LC_INTEGER(ushort) LC_INTEGER(int) LC_INTEGER(uint)
-        LC_INTEGER(long) LC_INTEGER(ulong) int abs(int);
+LC_INTEGER(char)
+LC_INTEGER(uchar) LC_INTEGER(short) LC_INTEGER(ushort) LC_INTEGER(int) LC_INTEGER(uint) LC_INTEGER(long)
+    LC_INTEGER(ulong) int abs(int);
 long abs(long);
 float fma(float, float, float);
 template <class T, int N>
@@ -145,7 +146,8 @@ LC_SIMD(simd_product)
 LC_SIMD(simd_max)
 LC_SIMD(simd_min)
 LC_SIMD(simd_and)
-LC_SIMD(simd_or) LC_SIMD(simd_xor)
+LC_SIMD(simd_or)
+LC_SIMD(simd_xor)
 #define LC_SHUFFLE(name) \
   template <class T>     \
   T name(T, ushort);

@@ -12,7 +12,7 @@ namespace {
 
 const std::string kHead = "#include <metal_stdlib>\nusing namespace metal;\n";
 
-// Runs the one kernel `k`, of one group, over an array that it reads and one that it writes.
+// Runs the kernel `k` with one threadgroup over an input and an output array.
 template <class Out, class In>
 std::vector<Out> run(const std::string& text, const std::vector<In>& x, std::size_t n, int threads,
                      std::vector<std::int64_t> sizes = {}) {
@@ -76,7 +76,7 @@ TEST_F(Msl, FunctionsOfNumbers) {
     }
 }
 
-// All numbers of 16 bits to float and back, and ties to even.
+// Converts all 16-bit numbers to float and back, and ties to even.
 TEST_F(Msl, NumbersOf16Bits) {
   std::vector<std::uint16_t> all(65536);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
@@ -118,7 +118,7 @@ TEST_F(Msl, ThreadsOfASimdGroupExchange) {
                            "}\n";
   for (const long order : {0, 1, 2, 3}) {
     fake().order = order;
-    const std::vector<float> x = numbers(80);  // two whole groups and half of one
+    const std::vector<float> x = numbers(80);  // two whole SIMD groups and half of one
     const std::vector<float> y = run<float>(text, x, 500, 80);
     for (std::size_t i = 0; i < 80; ++i) {
       const std::size_t first = i / 32 * 32, last = std::min<std::size_t>(first + 32, 80);
@@ -134,7 +134,7 @@ TEST_F(Msl, ThreadsOfASimdGroupExchange) {
       }
     }
   }
-  // Threads of a SIMD group that wait at different places are a mistake of the kernel.
+  // threads of a SIMD group that wait at different places are a fault of the kernel
   const std::string split = "kernel void k(" + both("float", "float") + kId +
                             ") {\n"
                             "  if (id < 16) y[id] = simd_sum(x[id]);\n  else y[id] = simd_max(x[id]);\n}\n";
@@ -142,7 +142,7 @@ TEST_F(Msl, ThreadsOfASimdGroupExchange) {
   EXPECT_NE(faults().find("kernel k"), std::string::npos);
 }
 
-// A product of 24 x 40 and 40 x 16 by matrices of a SIMD group, over what a group shares.
+// A product of 24 x 40 and 40 x 16 by SIMD group matrices, from threadgroup memory.
 TEST_F(Msl, MatricesOfASimdGroup) {
   for (const std::string type : {"float", "half"}) {
     const std::string text = R"(
@@ -201,7 +201,7 @@ TEST_F(Msl, VectorsAndConstants) {
   }
 }
 
-// What a group shares holds nothing that a kernel may rely on before it was written.
+// Threadgroup memory is undefined (NaN here) before a kernel writes it.
 TEST_F(Msl, GroupMemoryBeginsWithNoNumbers) {
   const std::vector<float> y = run<float>("kernel void k(" + both("float", "float") + kId +
                                               ") { threadgroup float t[32]; y[id] = t[id]; t[id] = x[id]; }\n",
@@ -218,7 +218,7 @@ TEST_F(Msl, BarriersThatNotAllReachAreFaults) {
   EXPECT_NE(faults().find("barrier"), std::string::npos);
 }
 
-// What a compiler of Metal refuses, as ours does.
+// Texts that Metal's compiler refuses are refused here, too.
 TEST_F(Msl, TextsThatAreRefused) {
   const std::string y = "device float* y [[buffer(0)]]";
   const std::pair<std::string, const char*> texts[] = {

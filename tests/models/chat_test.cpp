@@ -23,7 +23,7 @@ const Llama& story() {
   return m;
 }
 
-// The same tokens, each conversation from its beginning.
+// Returns the reply of a new session that reads the whole conversation from its beginning.
 std::string anew(const std::string& text, int tokens) {
   LlamaSession s(story());
   Sampler pick({});
@@ -91,7 +91,7 @@ TEST(Chat, WhereAnswersEnd) {
   EXPECT_EQ(stopped.end, LlamaChat::End::Stopped);
   EXPECT_EQ(stopped.said, 7u);
   EXPECT_EQ(whole.text.find(stopped.text), 0u);
-  EXPECT_EQ(chat.messages()[1].content, stopped.text);  // what was said counts
+  EXPECT_EQ(chat.messages()[1].content, stopped.text);  // an interrupted reply is kept in the conversation
 
   const Llama small = Llama::load(kStory, {.context = 24, .threads = 1});
   LlamaChat tight(small, {.chat_template = words()});
@@ -102,12 +102,12 @@ TEST(Chat, WhereAnswersEnd) {
   const std::string error = error_of([&] { tight.say("and then"); });
   EXPECT_PRED2(contains, error,
                "do not fit the context of 24 positions: begin a new one, or load the model with a larger");
-  EXPECT_EQ(tight.messages().size(), 2u);  // as before
+  EXPECT_EQ(tight.messages().size(), 2u);  // as before the failed call
   tight.clear();
   EXPECT_EQ(tight.say("Once upon a time").text, cut.text);
 }
 
-// A file whose end of text is not what ends a turn: the template shows what does.
+// The file's end-of-text token does not end a turn; the template shows which token does.
 TEST(Chat, TheTokenBehindAnAnswerEndsTheTurn) {
   std::string bytes = slurp(kStory);
   const std::string key = "tokenizer.ggml.eos_token_id" + std::string("\4\0\0\0", 4);
@@ -155,7 +155,7 @@ TEST(Chat, TheTemplateOfTheCheckpoint) {
   EXPECT_EQ(m.tokenizer().decode(chat.session().tokens()), "a a");
   g.metadata["tokenizer.chat_template"] = "{{ broken";
   spit(d / "x.gguf", g.bytes());
-  const Llama broken = Llama::load(d / "x.gguf");  // to continue texts with it is no conversation
+  const Llama broken = Llama::load(d / "x.gguf");  // continuing texts does not need the template
   EXPECT_PRED2(contains, error_of([&] { LlamaChat of(broken); }), "x.gguf: line 1: a {{ is not closed");
 }
 
@@ -177,10 +177,10 @@ TEST(Chat, Truncate) {
   EXPECT_PRED2(contains, error_of([&] { s.truncate(6); }), "there are 5 tokens, not 6");
 }
 
-// A tokenizer of another model was taken, and made garbage of every text.
+// Regression: the tokenizer of another model was accepted and garbled every text.
 TEST(Chat, AnotherModelsTokenizerIsRefused) {
   TempDir d;
-  Gguf g = tiny_llama();  // six tokens, token 2 ends a text
+  Gguf g = tiny_llama();  // six tokens; token 2 is the end of text
   spit(d / "x.gguf", g.bytes());
   const auto bin = [](int pieces) {  // llama2.c's tokenizer
     std::string s("\4\0\0\0", 4);
@@ -216,7 +216,7 @@ TEST(Chat, AnotherModelsTokenizerIsRefused) {
   EXPECT_PRED2(contains, json("end.json", five + R"(, "x": 2)", ""), "ends a text by token 2, which it spells 'x'");
 }
 
-// It named an option of the command.
+// Regression: the error named an option of the command.
 TEST(Chat, AModelWithoutATokenizerSpeaksToProgrammers) {
   TempDir d;
   spit(d / "x.gguf", tiny_llama().bytes());
@@ -228,7 +228,7 @@ TEST(Chat, AModelWithoutATokenizerSpeaksToProgrammers) {
   }
 }
 
-// As in a tour: no variable for the model.
+// A chat or session may own its model, without a variable for the model (docs/chat.md).
 TEST(Chat, OwnsItsModel) {
   LlamaSession session(Llama::load(kStory, {.context = 16, .chunk = 4, .threads = 1}));
   EXPECT_GT(session.feed(1).size(), 0u);

@@ -44,7 +44,7 @@ std::vector<int> greedy(const Llama& m, std::vector<int> ids, std::size_t length
   return ids;
 }
 
-// Mean negative log likelihood of a text, from the logits of all its tokens.
+// Returns the mean negative log likelihood of a text, from the logits of all its tokens.
 double nll(std::span<const float> logits, const std::vector<int>& ids, std::size_t vocab) {
   double total = 0;
   for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
@@ -94,7 +94,7 @@ TEST(Llama, EveryGgufTypeGivesTheReferenceText) {
     const Json want = expected(model);
     for (const Json& v : want["gguf"]) {
       const std::string file = base(model) + v["file"].get<std::string>();
-      if (!std::filesystem::exists(data(file))) continue;  // the collection leaves some out
+      if (!std::filesystem::exists(data(file))) continue;  // the data set may be incomplete
       ++seen;
       const Llama m = Llama::load(data(file), {.context = 512, .all_logits = true, .threads = 2});
       EXPECT_EQ(m.converted_bytes(), 0u) << file;
@@ -139,7 +139,7 @@ TEST(Llama, SlidingWindowAndRopeBase) {
   config["model_type"] = "mistral";
   config["sliding_window"] = want["mistral_sliding_window"]["window"];
   spit(dir / "config.json", config.dump());
-  for (std::int64_t chunk : {7, 64}) {  // the cache gives the same answer in any pieces
+  for (std::int64_t chunk : {7, 64}) {  // the result does not depend on the chunk size
     const Llama m = Llama::load(dir.path, {.chunk = chunk, .all_logits = true});
     LlamaSession s(m);
     near(s.feed(ids), npy_f32(slurp(data("llm/stories260K/expected/logits_eval_sw16.npy"))), 3e-4, "sliding window");
@@ -182,7 +182,7 @@ TEST(Llama, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-// How far logits are from others, against how large those are: both by their mean squares.
+// Returns the root mean square difference of logits, relative to their root mean square.
 double distance(std::span<const float> have, const std::vector<float>& want) {
   double off = 0, square = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
@@ -194,17 +194,17 @@ double distance(std::span<const float> have, const std::vector<float>& want) {
 
 struct CacheKind {
   DType type;
-  double bytes;       // of a number, its share of the scales included, for heads of 8
-  double most, loss;  // distance of the logits from f32's; change of the mean log likelihood
+  double bytes;       // per number, including its share of the scales, for heads of 8
+  double most, loss;  // limits: distance of the logits from f32's; change of the mean log likelihood
 };
 constexpr CacheKind kCaches[] = {{DType::F32, 4, 0, 0},
                                  {DType::F16, 2, 0.001, 5e-4},
                                  {DType::BF16, 2, 0.008, 4e-3},
                                  {DType::I8, 1 + 4.0 / 8, 0.03, 1e-2}};
 
-// Nobody reads more of the last layer than one row, its keys and its values.
+// The last layer computes one row only, plus all keys and values.
 TEST(Llama, TheLastLayerComputesOneRow) {
-  const auto work = [](bool all_logits, int layers) {  // of the products of a prompt of 64
+  const auto work = [](bool all_logits, int layers) {  // flops of the products of a prompt of 64 tokens
     LlamaConfig c;
     c.vocab = 64, c.hidden = 64, c.intermediate = 256, c.layers = layers, c.heads = c.kv_heads = 4, c.head_dim = 16;
     const Graph g = llama_graph(c, {.context = 64, .chunk = 64, .all_logits = all_logits},
@@ -221,16 +221,16 @@ TEST(Llama, TheLastLayerComputesOneRow) {
     return static_cast<double>(flops);
   };
   const std::int64_t square = 2 * 64 * 64, wide = 2 * 64 * 256, head = 2 * 64 * 64;
-  const std::int64_t layer = 4 * square + 3 * wide;  // of a row
+  const std::int64_t layer = 4 * square + 3 * wide;  // per row
   for (const int layers : {1, 2}) {
     const double all = 64 * (layers * layer + head);
     const double last = 64 * ((layers - 1) * layer + 2 * square) + layer - 2 * square + head;
-    EXPECT_NEAR(work(true, layers), all, 0.03 * all) << layers;  // norms run within products and count, too
+    EXPECT_NEAR(work(true, layers), all, 0.03 * all) << layers;  // norms run inside products and count, too
     EXPECT_NEAR(work(false, layers), last, 0.03 * last) << layers;
   }
 }
 
-// A narrow cache takes the bytes it should and moves the logits by no more than its rounding.
+// A narrow cache takes the expected bytes and changes the logits by its rounding only.
 TEST(Llama, NarrowCaches) {
   NEEDS_DATA("llm/stories260K");
   const std::string file = data("llm/stories260K/stories260K.bin");
@@ -264,7 +264,7 @@ TEST(Llama, NarrowCaches) {
     EXPECT_EQ(greedy(Llama::load(file, {.kv_cache = t}), want["ids"].get<std::vector<int>>(), text.size()), text);
 }
 
-// The graph says what a narrow cache is: the interpreter, which knows no fused attention, tells the same story.
+// A narrow cache is expressed in the graph: the interpreter, which has no fused attention, gives the same text.
 TEST(Llama, NarrowCachesAreWhatTheGraphSays) {
   NEEDS_DATA("llm/stories260K");
   const std::string file = data("llm/stories260K/stories260K.bin");
@@ -278,7 +278,7 @@ TEST(Llama, NarrowCachesAreWhatTheGraphSays) {
     for (int i = 0; i < 12; ++i) {
       const auto want = b.feed(next);
       const auto have = a.feed(next);
-      // a number next to a rounding's border may fall on either side of it
+      // a number near a rounding boundary may be rounded in either direction
       EXPECT_LE(distance(have, {want.begin(), want.end()}), 0.02) << name(t);
       next = Sampler({})(have);
     }
@@ -312,7 +312,7 @@ TEST(Llama, WrongFilesAreRefusedInOneSentence) {
   EXPECT_THROW(s.feed(512), Error);
 }
 
-// config.json beside a safetensors file; the numbers of rope_scaling are Llama 3.1's.
+// Reads config.json next to a safetensors file. The numbers of rope_scaling are Llama 3.1's.
 TEST(LlamaConfig, RopeScalingAndHeadSizes) {
   const TempDir dir;
   const float one = 1;
@@ -340,7 +340,8 @@ TEST(LlamaConfig, RopeScalingAndHeadSizes) {
                                      {"original_max_position_embeddings", 8192}}}});
   int kept = 0, divided = 0, between = 0;
   for (std::size_t i = 0; i < 64; ++i) {
-    const double w = plain.rope_frequencies[i], turns = 8192 * w / (2 * std::numbers::pi);  // in the trained context
+    // rotations within the training context
+    const double w = plain.rope_frequencies[i], turns = 8192 * w / (2 * std::numbers::pi);
     EXPECT_NEAR(linear.rope_frequencies[i], w / 4, 1e-15);
     const double want = turns > 4 ? 1 : turns < 1 ? 1.0 / 8 : 1.0 / 8 + (turns - 1) / 3 * (7.0 / 8);
     EXPECT_NEAR(llama3.rope_frequencies[i] / w, want, 1e-12);
@@ -352,7 +353,7 @@ TEST(LlamaConfig, RopeScalingAndHeadSizes) {
   EXPECT_EQ(read({{"head_dim", 64}}).head_dim, 64);
   EXPECT_EQ(read({{"num_key_value_heads", 8}}).kv_heads, 8);
   EXPECT_EQ(read({{"sliding_window", 16}}).window, 16);
-  EXPECT_EQ(read({{"sliding_window", 16}, {"model_type", "qwen2"}}).window, 0);  // only when it says so
+  EXPECT_EQ(read({{"sliding_window", 16}, {"model_type", "qwen2"}}).window, 0);  // Qwen 2 needs use_sliding_window
   EXPECT_EQ(read({{"sliding_window", 16}, {"model_type", "qwen2"}, {"use_sliding_window", true}}).window, 16);
   EXPECT_EQ(read({{"eos_token_id", {2, 7}}}).eos, (std::vector<int>{2, 7}));
   for (const Json& wrong :
@@ -383,7 +384,7 @@ TEST(LlamaConfig, GgufMetadata) {
   EXPECT_EQ(plain.kv_heads, 4);
   EXPECT_EQ(plain.window, 0);
   EXPECT_TRUE(plain.rope_interleaved);
-  EXPECT_FALSE(read("qwen2").rope_interleaved);  // only Llama's queries and keys are permuted when converted
+  EXPECT_FALSE(read("qwen2").rope_interleaved);  // only Llama's queries and keys are permuted by the conversion
   EXPECT_FALSE(read("qwen3").rope_interleaved);
   EXPECT_EQ(read("qwen3", [](Gguf& g) { g.metadata["qwen3.attention.key_length"] = 16u; }).head_dim, 16);
   EXPECT_EQ(read("llama", [](Gguf& g) { g.metadata["llama.attention.head_count_kv"] = 2u; }).kv_heads, 2);
@@ -413,8 +414,8 @@ TEST(LlamaConfig, GgufMetadata) {
   EXPECT_THROW(read("gpt2"), Error);
 }
 
-// Tensors that only some of the family have: biases (Qwen 2), norms of queries and keys (Qwen 3) and a
-// head of its own. At their neutral values they change nothing, at others they do.
+// Optional tensors of the family: biases (Qwen 2), norms of queries and keys (Qwen 3) and a separate head. Neutral
+// values do not change the logits, other values do.
 TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   NEEDS_DATA("llm/stories260K/hf");
   const Weights source = Weights::open(data("llm/stories260K/hf"));
@@ -451,7 +452,7 @@ TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   }
   for (const char* name : {"q_norm.weight", "k_norm.weight"})
     EXPECT_GT(distance(logits(with(at + name, 8, halves), {{"model_type", "qwen3"}})), 1e-3) << name;
-  // the embedding as a head of its own is the tied model; twice as large, it doubles the logits
+  // the embedding as a separate head equals the tied model; doubled, it doubles the logits
   const StoredTensor& e = source.at("model.embed_tokens.weight");
   std::vector<float> twice = Weights::read(e);
   for (float& x : twice) x *= 2;
@@ -459,11 +460,11 @@ TEST(Llama, BiasesNormsAndAHeadOfItsOwn) {
   tied.push_back({"lm_head.weight", DType::F32, e.shape, e.bytes});
   doubled.push_back({"lm_head.weight", DType::F32, e.shape, std::as_bytes(std::span(twice))});
   const std::vector<float> own = logits(tied), large = logits(doubled);
-  EXPECT_LT(distance(own), 1e-5);  // not 0: a head of its own is packed, and summed in another order
+  EXPECT_LT(distance(own), 1e-5);  // not 0: a separate head is packed, and summed in another order
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(large[i], 2 * own[i]);
   // a tensor of another shape is refused by name
   EXPECT_THROW(logits(with(at + "q_proj.bias", 32, zeros)), Error);
-  // and so are the codes of a quantisation whose scales are tensors of their own
+  // so are quantized integers whose scales are separate tensors
   for (const auto& [type, words] :
        {std::pair(DType::I8, "'model.layers.2.self_attn.q_proj.weight' holds whole numbers"),
         std::pair(DType::F8E4M3FN, "'model.layers.2.self_attn.q_proj.weight' holds floats of 8 bits"),
@@ -505,7 +506,7 @@ TEST(Sampler, FiltersAndSeeds) {
   EXPECT_EQ(error_of([&] { Sampler({.repetition_penalty = 10})(logits); }),
             "sampler: repetition_penalty is 10, and no tokens are given that could repeat: "
             "pick(logits, session.tokens())");
-  // probabilities 0.1, 0.2, 0.3, 0.4: which ids may come
+  // probabilities 0.1, 0.2, 0.3, 0.4: checks which ids are possible
   const auto possible = [](const SamplerOptions& o, double scale = 1) {
     std::vector<float> l;
     for (double p : {0.1, 0.2, 0.3, 0.4}) l.push_back(static_cast<float>(std::log(p) * scale));
@@ -519,12 +520,12 @@ TEST(Sampler, FiltersAndSeeds) {
   EXPECT_EQ(possible({.temperature = 1, .top_p = 0.65}), (std::set<int>{2, 3}));
   EXPECT_EQ(possible({.temperature = 1, .top_p = 0.75}), (std::set<int>{1, 2, 3}));
   EXPECT_EQ(possible({.temperature = 1, .min_p = 0.6}), (std::set<int>{2, 3}));
-  EXPECT_EQ(possible({.temperature = 1, .min_p = 1}), (std::set<int>{3}));  // the best itself always may
-  Sampler equals({.temperature = 1, .min_p = 1});                           // what is as likely as the best stays
+  EXPECT_EQ(possible({.temperature = 1, .min_p = 1}), (std::set<int>{3}));  // the best token is always allowed
+  Sampler equals({.temperature = 1, .min_p = 1});  // tokens as likely as the best are allowed, too
   std::set<int> both;
   for (int i = 0; i < 100; ++i) both.insert(equals(std::vector<float>{5, 5, 4}));
   EXPECT_EQ(both, (std::set<int>{0, 1}));
-  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{2000, 0}), 0);  // exp(2000) is no double
+  EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{2000, 0}), 0);  // exp(2000) overflows a double
   EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{-2000, -3000}), 0);
   EXPECT_THROW(Sampler({.temperature = -1}), Error);
   EXPECT_THROW(Sampler({.top_p = 0}), Error);

@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// A step of a model on one batch, gradients shown.
+// A training step of a model on one batch, with its gradients as outputs.
 struct Training {
   Graph g;
   nn::Model<LlamaModel> model;
@@ -57,7 +57,7 @@ LlamaValues values_of(Training& t) {
   };
 }
 
-// The mean loss of rows, by the model that speaks.
+// Returns the mean loss of rows, by the inference model.
 double loss_of(const Llama& speaks, const std::vector<std::vector<std::int64_t>>& rows) {
   double sum = 0, count = 0;
   const auto vocab = static_cast<std::size_t>(speaks.config().vocab);
@@ -145,7 +145,7 @@ TEST(LlamaModel, TrainsAsInPyTorch) {
   if (found == 0) GTEST_SKIP() << "the reference data llm/*/train is not here";
 }
 
-// What training saves says the same in the program that speaks: in halves, as here, rows change places in the file.
+// The inference program computes the same from the saved model. With rotary halves, rows are permuted in the file.
 TEST(LlamaModel, SpeaksAsItTrained) {
   for (const bool interleaved : {false, true}) {
     LlamaConfig c = kSmall;
@@ -169,8 +169,8 @@ TEST(LlamaModel, SpeaksAsItTrained) {
   }
 }
 
-// Numbers that GGUF's "llama" has no field for: positions that are scaled are divisors in the file, and a model with
-// norms of queries and keys is a "qwen3".
+// Some parameters have no field in GGUF's "llama": scaled positions are stored as divisors, and a model with norms of
+// queries and keys is stored as a "qwen3".
 TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
   const Vocabulary tokens = train_bpe(std::vector<std::string>{"abc abc"}, {.size = 300});
   for (const bool norms : {false, true}) {
@@ -188,7 +188,7 @@ TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
     const Llama speaks = Llama::load(folder / "m.gguf", {.all_logits = true});
     const double said = loss_of(speaks, rows);
     EXPECT_NEAR(said, t.trainer->step(), 1e-4);
-    // values may be made for the call, as Trainer::merged() makes them
+    // values may be temporary, as those of Trainer::merged() are
     save_llama(folder / "now.gguf", t.model.module(), values_of(t), tokens, DType::F32);
     save_llama(
         folder / "merged.gguf", t.model.module(), [&](const std::string& p) { return t.trainer->merged(p); }, tokens,
@@ -207,7 +207,7 @@ TEST(LlamaModel, SaysWhatTheArchitectureDoesNot) {
   }
 }
 
-// What a llama2.c vocabulary spells as it is written has GGUF's spelling in the file, and texts the same ids.
+// A llama2.c vocabulary, which spells spaces as they are, gets GGUF's spelling in the file; texts keep their ids.
 TEST(LlamaModel, SpellsSpacesAsGgufDoes) {
   Vocabulary v;
   v.pieces = {"<unk>", "\n<s>\n", "\n</s>\n", " ", "a", "b", " a", "ab", " ab"};
@@ -229,8 +229,8 @@ TEST(LlamaModel, SpellsSpacesAsGgufDoes) {
   EXPECT_EQ(m.tokenizer().vocabulary().pieces[1], "<s>");
 }
 
-// Adapters are what peft adds to the model as Hugging Face has it: rows of queries and keys in halves of a head, an
-// embedding's matrices the other way round.
+// Adapters have peft's layout for the Hugging Face model: rows of queries and keys are ordered by halves of a head, and
+// an embedding's two matrices are transposed and exchanged.
 TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   LlamaConfig c = kSmall;
   c.rope_interleaved = true;
@@ -252,7 +252,7 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   const std::string at = "base_model.model.";
   const std::vector<float> b = Weights::read(w.at(at + query + ".lora_B.weight"));
   const auto half = static_cast<std::size_t>(c.head_dim) / 2;
-  for (std::size_t row = 0; row < q; ++row) {  // head, part, place in the half
+  for (std::size_t row = 0; row < q; ++row) {  // head, half, index within the half
     const std::size_t head = row / (2 * half), part = row / half % 2, i = row % half;
     EXPECT_EQ(b[row * 2], values["qb"][((head * half + i) * 2 + part) * 2]) << row;
   }
@@ -261,7 +261,7 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   EXPECT_EQ(ea.shape, (std::vector<std::int64_t>{2, c.vocab}));
   EXPECT_EQ(Weights::read(ea)[1], values["eb"][2]);
   EXPECT_EQ(Weights::read(w.at(at + table + ".lora_embedding_B"))[1], values["ea"][hidden]);
-  EXPECT_EQ(Weights::read(w.at(at + "lm_head.lora_B.weight")), values["eb"]);  // the table is the head, too
+  EXPECT_EQ(Weights::read(w.at(at + "lm_head.lora_B.weight")), values["eb"]);  // the embedding is the head, too
   const Json config = Json::parse(std::ifstream(dir / "adapter/adapter_config.json"));
   EXPECT_EQ(config["r"], 2);
   EXPECT_EQ(config["lora_alpha"], 6);
@@ -299,8 +299,8 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
 
 namespace {
 
-// Training begins with the loss that the checkpoint has, and what it writes has the loss that training ends with, the
-// same tokenizer and the same numbers.
+// Training begins with the checkpoint's loss. The model it writes has the loss at the end of training, the same
+// tokenizer and the same configuration.
 void goes_on_from(const std::string& checkpoint, const std::string& result) {
   SCOPED_TRACE(checkpoint);
   const Weights w = Weights::open(checkpoint);
@@ -335,7 +335,7 @@ void goes_on_from(const std::string& checkpoint, const std::string& result) {
   }
 }
 
-// A folder as Hugging Face's, of random values.
+// Writes a folder in Hugging Face's format, with random values.
 void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaModelOptions& o,
                  const std::string& config) {
   std::vector<std::vector<float>> values;
@@ -373,7 +373,7 @@ TEST(LlamaModel, GoesOnFromACheckpoint) {
       goes_on_from(from, dir / folder);
 }
 
-// Qwen 2 has biases, Qwen 3 norms of queries and keys, Llama 3 frequencies that are scaled.
+// Qwen 2 has biases, Qwen 3 norms of queries and keys, Llama 3 scaled frequencies.
 TEST(LlamaModel, GoesOnFromEveryKind) {
   const TempDir dir;
   const std::string numbers = kNumbers;
@@ -396,7 +396,7 @@ TEST(LlamaModel, GoesOnFromEveryKind) {
                "f32, f16 or bf16");
 }
 
-// Two texts in one row have the logits that each has alone; without numbers the second one sees the first.
+// Two texts in one row have the logits that each has alone. Without segment numbers the second one sees the first.
 TEST(LlamaModel, PackedTextsDoNotSeeEachOther) {
   Graph g;
   const nn::Model<LlamaModel> model(g, LlamaModel(kSmall));

@@ -27,14 +27,14 @@ TEST(Story, GreedyTextAndLogits) {
     while (have.size() < ids.size()) have.push_back(pick(s.feed(have.back())));
     EXPECT_EQ(have, ids);
     s.reset();
-    const auto logits = s.feed(ids);  // all at once: the same answer as one by one
+    const auto logits = s.feed(ids);  // all tokens at once give the same result as one by one
     const auto last = want["last_logits"].get<std::vector<float>>();
     ASSERT_EQ(logits.size(), last.size());
     for (std::size_t i = 0; i < last.size(); ++i) EXPECT_NEAR(logits[i], last[i], 2e-3) << i;
   }
 }
 
-// A session shares its model: where the Llama goes that it was made from does not matter.
+// A session shares ownership of its model, so the Llama it was made from may be moved or destroyed.
 TEST(Story, ASessionOutlivesTheHandleItWasMadeFrom) {
   const std::string file = std::string(paths::kSource) + "/models/story/story.gguf";
   const LlamaOptions small{.context = 16, .chunk = 4, .threads = 1};
@@ -49,7 +49,7 @@ TEST(Story, ASessionOutlivesTheHandleItWasMadeFrom) {
   auto model = std::make_unique<Llama>(Llama::load(file, small));
   LlamaSession first(*model);
   const Llama moved = std::move(*model);
-  EXPECT_EQ(model->shape().context, 16);  // what was moved from still is a model
+  EXPECT_EQ(model->shape().context, 16);  // a moved-from Llama is still usable
   LlamaSession second(moved);
   model.reset();
   LlamaSession third = std::move(second);

@@ -28,7 +28,7 @@ Llama story(const Compiler& type) {
                      {.all_logits = true, .compiler = generic() | type | test::device({.threads = 1})});
 }
 
-// Mean negative log likelihood of a token of the text.
+// Returns the mean negative log likelihood per token of the text.
 double nll(const Llama& m, const std::vector<int>& ids) {
   LlamaSession s(m);
   const auto logits = s.feed(ids);
@@ -44,7 +44,7 @@ double nll(const Llama& m, const std::vector<int>& ids) {
   return total / static_cast<double>(ids.size() - 1);
 }
 
-// How many tokens of the text it tells by itself.
+// Returns how many tokens of the text the model generates by itself.
 std::size_t told(const Llama& m, const std::vector<int>& text) {
   LlamaSession s(m);
   Sampler pick({});
@@ -61,8 +61,8 @@ TEST(StoryTypes, TellTheReferenceText) {
   struct Case {
     const char* name;
     Compiler type;
-    double worse;            // nats a token, at most
-    std::size_t told, kept;  // tokens at least; bytes of weights at most
+    double worse;            // greatest loss increase, nats per token
+    std::size_t told, kept;  // least number of tokens; greatest number of weight bytes
   };
   constexpr std::size_t kWeights = 1771200;
   const Case cases[] = {{"f16", half(), 1e-3, text.size(), 0},

@@ -42,7 +42,7 @@ TEST(Target, ThisProcessorIsOne) {
   EXPECT_EQ(str(Target()), "generic");
 }
 
-// For each: what this processor has tells the same story; what it has not is compiled all the same.
+// Each target that this processor supports generates the same text. Other targets are compiled, too.
 TEST(Target, TheStoryModelForEveryKnownOne) {
   const Json want = Json::parse(std::ifstream(folder() + "reference.json"));
   const auto ids = want["ids"].get<std::vector<int>>();
@@ -55,12 +55,13 @@ TEST(Target, TheStoryModelForEveryKnownOne) {
       try {
         m.emplace(Llama::load(folder() + "story.gguf", o));
       } catch (const Error& e) {
-        if (compiler == "llvm" && std::string(e.what()).find("LLVM") != std::string::npos) continue;  // not here
+        // the LLVM library is not installed
+        if (compiler == "llvm" && std::string(e.what()).find("LLVM") != std::string::npos) continue;
         FAIL() << str(t) << " through '" << compiler << "': " << e.what();
       }
       ++compiled;
       EXPECT_EQ(m->program().interpreted(), 0u) << str(t);
-      if (!runs_here(t)) {  // never an illegal instruction
+      if (!runs_here(t)) {  // an Error, and never an illegal instruction
         try {
           LlamaSession session(*m);
           FAIL() << str(t) << " was run on " << str(this_target());
@@ -82,7 +83,7 @@ TEST(Target, TheStoryModelForEveryKnownOne) {
   EXPECT_GE(compiled, static_cast<int>(known_targets().size()));
 }
 
-// The kernels are the target's, not this processor's.
+// Kernels are chosen by the target, not by this processor.
 TEST(Target, ChoosesTheKernels) {
   for (const Target& t : known_targets()) {
     if (!t.amx && !(t.avx512_bf16 && t.fast_bf16)) continue;

@@ -53,11 +53,11 @@ TEST(Vision, LoadsTorchsFiles) {
     save_safetensors(folder / "a.safetensors", tensors), save_npz(folder / "a.npz", tensors);
     EXPECT_EQ(logits([&](Program& p) { load(p, Weights::open(folder / "a.safetensors")); }), want) << name;
     EXPECT_EQ(logits([&](Program& p) { load(p, read_npz(folder / "a.npz")); }), want) << name;
-    // torchvision's oldest files have no counters of batches
+    // torchvision's oldest files have no num_batches_tracked
     std::erase_if(tensors, [](const TensorToSave& t) { return t.name.ends_with("num_batches_tracked"); });
     save_safetensors(folder / "old.safetensors", tensors);
     EXPECT_EQ(logits([&](Program& p) { load(p, Weights::open(folder / "old.safetensors")); }), want) << name;
-    // halves are converted; what is missing or a stranger is named
+    // other types are converted; missing and unknown tensors are named
     Arrays changed = arrays;
     Array& first = changed.at(name[0] == 'v' ? "features.0.weight" : "conv1.weight");
     Array f64 = Array::zeros(DType::F64, first.shape);
@@ -77,7 +77,7 @@ TEST(Vision, LoadsTorchsFiles) {
 
 TEST(Vision, PicturesAreThosesOfThePreset) {
   Array picture = Array::zeros(DType::U8, {3, 37, 53});
-  const std::vector<double> u = test::numbers(2000, 37 * 53 * 3);  // channels last, as Pillow has them
+  const std::vector<double> u = test::numbers(2000, 37 * 53 * 3);  // channels last, as in Pillow
   for (std::size_t k = 0; k < u.size(); ++k)
     picture.values<std::uint8_t>()[k % 3 * 37 * 53 + k / 3] = static_cast<std::uint8_t>(u[k] * 256);
   const Array x = picture_for_classification(picture, {.resize_size = 32, .crop_size = 24});

@@ -33,7 +33,7 @@ std::uint32_t checksum(const Values& v) {
   return h;
 }
 
-// Of numbers computed once, with GCC 12 on x86-64: every compiler and processor has to find them.
+// Checksums that were computed once, with GCC 12 on x86-64. Every compiler and processor must reproduce them.
 TEST(Init, HasTheSameBitsOnEveryMachine) {
   EXPECT_EQ(checksum(init::uniform({1000}, kSource, -1, 1)), 797728893u);
   EXPECT_EQ(checksum(init::normal({100, 1000}, kSource)), 4147266000u);
@@ -49,7 +49,7 @@ TEST(Init, IsAFunctionOfSeedAndName) {
   EXPECT_NE(init::normal({100}, {42, "layers.1.weight"}), v);
   const auto other = init::normal({100000}, {42, "layers.1.weight"});
   EXPECT_LT(std::fabs(correlation(init::normal({100000}, kSource), other)), 0.01);
-  // numbers from the middles of 2^52 equal parts, two words each
+  // the midpoint of one of 2^52 equal intervals, from two words
   const auto words = Philox::words(Philox::counter(0, -1), Philox::key(42, random_stream("layers.0.weight")));
   const double u = (static_cast<double>((std::uint64_t{words[0]} << 32 | words[1]) >> 12) + 0.5) * 0x1p-52;
   EXPECT_EQ(init::uniform({1}, kSource)[0], static_cast<float>(u));
@@ -74,7 +74,7 @@ TEST(Init, Uniform) {
   const auto [low, high] = std::minmax_element(v.begin(), v.end());
   EXPECT_GE(*low, -3);
   EXPECT_LT(*high, 5);
-  for (const float x : init::uniform({1000}, kSource, 1, 1 + 0x1p-23)) ASSERT_EQ(x, 1);  // and not the upper bound
+  for (const float x : init::uniform({1000}, kSource, 1, 1 + 0x1p-23)) ASSERT_EQ(x, 1);  // never the upper bound
   EXPECT_EQ(init::uniform({2}, kSource, 7, 7), (Values{7, 7}));
 }
 
@@ -90,7 +90,7 @@ TEST(Init, Normal) {
   EXPECT_EQ(init::normal({3}, kSource, 1, 0), (Values{1, 1, 1}));
 }
 
-// What a normal number is made of: its distribution gives the uniform number back, to the precision of f32.
+// Normal numbers are quantiles: the distribution function gives the uniform number back, to the precision of f32.
 TEST(Init, NormalNumbersAreQuantiles) {
   const auto u = init::uniform({200000}, kSource), z = init::normal({200000}, kSource);
   for (std::size_t k = 0; k < u.size(); ++k)
@@ -105,7 +105,7 @@ TEST(Init, TruncatedNormal) {
   for (const Case& c : {Case{0, 1, -2, 2}, Case{1, 0.5, 1.2, 4}, Case{0, 1, 7, 9}, Case{0, 1, -inf, -3},
                         Case{0, 0.02, -2, 2}, Case{5, 2, -inf, inf}}) {
     const auto v = init::trunc_normal({100000}, kSource, c.mean, c.std, c.low, c.high);
-    const double side = c.low > c.mean ? -1 : 1;  // where probabilities are exact
+    const double side = c.low > c.mean ? -1 : 1;  // the side on which probabilities are accurate
     const auto p = [&](double x) { return normal_below(side * (x - c.mean) / c.std); };
     EXPECT_LT(kolmogorov_smirnov(v, [&](double x) { return (p(x) - p(c.low)) / (p(c.high) - p(c.low)); }), kUnlikely)
         << c.low << " " << c.high;
@@ -136,7 +136,7 @@ TEST(Init, Gains) {
 }
 
 TEST(Init, XavierAndKaimingHaveTheirStandardDeviation) {
-  const Extents shape{120, 80, 3, 3};  // fans 720 and 1080
+  const Extents shape{120, 80, 3, 3};  // fan in 720, fan out 1080
   const double n = 120 * 80 * 9;
   const auto uniform = [&](const Values& v, double std) {
     const double bound = std * std::sqrt(3.0);
@@ -151,7 +151,7 @@ TEST(Init, XavierAndKaimingHaveTheirStandardDeviation) {
   uniform(init::xavier_uniform(shape, kSource, 3), 3 * std::sqrt(2.0 / 1800));
   normal(init::xavier_normal(shape, kSource, 2), 2 * std::sqrt(2.0 / 1800));
   uniform(init::kaiming_uniform(shape, kSource), std::sqrt(2.0 / 720));
-  // torch.nn.Linear's and Conv's own
+  // the defaults of torch.nn.Linear and Conv
   uniform(init::kaiming_uniform(shape, kSource, {.a = std::sqrt(5.0)}), std::sqrt(1.0 / 3 / 720));
   uniform(init::kaiming_uniform(shape, kSource, {.mode = init::Fan::Out}), std::sqrt(2.0 / 1080));
   normal(init::kaiming_normal(shape, kSource, {.nonlinearity = init::Nonlinearity::Relu}), std::sqrt(2.0 / 720));
@@ -173,7 +173,7 @@ TEST(Init, DiracGivesInputsBack) {
   EXPECT_EQ(init::dirac({2, 3, 3}), (Values{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}));
   EXPECT_EQ(init::dirac({4, 1, 2}, 4), (Values{0, 1, 0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(init::dirac({4, 2, 1}, 2), (Values{1, 0, 0, 1, 1, 0, 0, 1}));
-  const Values v = init::dirac({2, 2, 3, 5});  // the middle of 3 x 5 is element 7
+  const Values v = init::dirac({2, 2, 3, 5});  // the centre of 3 x 5 is element 7
   for (std::size_t k = 0; k < v.size(); ++k) EXPECT_EQ(v[k], k == 7 || k == 3 * 15 + 7) << k;
 }
 
@@ -196,7 +196,8 @@ TEST(Init, OrthogonalRowsOrColumns) {
   }
 }
 
-// Evenly distributed: each element of a 3 x 3 one is a coordinate of a point on the sphere, so even in [-1, 1].
+// The distribution is uniform: an element of a 3 x 3 matrix is a coordinate of a point on the sphere, so it is uniform
+// in [-1, 1].
 TEST(Init, OrthogonalIsEvenlyDistributed) {
   std::vector<Values> elements(9);
   for (std::int64_t seed = 0; seed < 4000; ++seed) {

@@ -14,7 +14,7 @@ using typed::dyn;
 
 namespace {
 
-// What a layer without parameters gives for `x` while it trains.
+// Returns the result of a layer without parameters for `x` in training.
 template <class M>
 std::vector<float> trained(const M& layer, const Shape& shape, const std::vector<float>& values) {
   Graph g;
@@ -39,7 +39,7 @@ TEST(Modes, WholeChannelsAreDropped) {
                "Dropout: whole channels are those of [batch, channels, ...], not of [3]");
 }
 
-// torch: mean 0 and variance 1 stay, and what is dropped is one number.
+// As in torch: mean 0 and variance 1 are kept, and all dropped elements have the same value.
 TEST(Modes, AlphaDropoutKeepsMeanAndVariance) {
   std::vector<float> x;
   for (int k = 0; k < 20000; ++k) x.push_back(static_cast<float>(std::sqrt(3) * ((2 * k + 1) / 20000.0 - 1)));
@@ -66,7 +66,7 @@ TEST(Modes, RReluDrawsItsSlopes) {
   EXPECT_EQ(trained(nn::RReLU(), {2}, {1, 2}), (std::vector<float>{1, 2}));
 }
 
-// Layers that torch.nn does not have.
+// Layers that torch.nn lacks.
 TEST(Layers, OfOthers) {
   Graph g;
   const Tensor x = g.input("x", {1, 2, 4});

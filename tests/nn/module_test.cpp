@@ -9,7 +9,7 @@
 #include "on_device.h"
 
 using namespace lc;
-static_assert(std::has_virtual_destructor_v<nn::ModelBase>);  // `lightcone train` keeps models by it
+static_assert(std::has_virtual_destructor_v<nn::ModelBase>);  // `lightcone train` deletes models through it
 
 namespace {
 
@@ -73,7 +73,7 @@ struct Sum {
   }
 };
 
-// Whatever stands around the layer.
+// The error names the line of the call, whatever modules contain the layer.
 TEST(Module, ErrorsNameTheLineOfTheCall) {
   Graph g;
   const Tensor x = g.input("x", {2, 8}), narrow = g.input("narrow", {2, 7});
@@ -145,18 +145,18 @@ TEST(Module, BatchNormKeepsStatistics) {
   EXPECT_NEAR(var[0], 0.9 + 0.1 * 14 / 3, 1e-6);
   EXPECT_NEAR(var[1], 0.9, 1e-6);
   EXPECT_EQ(c.get_i64("num_batches_tracked"), std::vector<std::int64_t>{1});
-  EXPECT_NEAR(c.get("inference")[0], 1 / std::sqrt(1 + 1e-5), 1e-5);  // by the statistics before the run
+  EXPECT_NEAR(c.get("inference")[0], 1 / std::sqrt(1 + 1e-5), 1e-5);  // by the running statistics before the run
 }
 
 TEST(Module, BatchNormDoesNotTrainOnOneValue) {
   Graph g;
   nn::Model<nn::BatchNorm1d<2>> net(g);
   const Tensor one = g.input("one", {1, 2});
-  net(one);  // by the statistics so far
+  net(one);  // inference uses the running statistics
   InTraining<nn::BatchNorm1d<2>> training(net);
   EXPECT_PRED2(contains, error_of([&] { training(one); }),
                "batch_norm: training needs more than one value in a channel, and [1, 2] has one: take a larger batch");
-  training(g.input("some", {Dim::symbol("n", 1, 9), 2}));  // whether it is one is not known now
+  training(g.input("some", {Dim::symbol("n", 1, 9), 2}));  // the batch size is not known yet
 }
 
 TEST(Module, FirstValuesDependOnTheSeedAlone) {

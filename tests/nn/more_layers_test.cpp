@@ -32,7 +32,7 @@ TEST(MoreLayers, ConvolutionsArePyTorchs) {
 TEST(MoreLayers, ProductsAndEmbeddingsArePyTorchs) {
   LayerCases cases;
   cases.add("Bilinear", nn::Bilinear(3, 4, 2), both);
-  // the padding's row has a gradient of 0, which is not what differences say
+  // the padding row's gradient is defined as 0, which central differences do not show
   cases.add("Embedding", nn::Embedding<>(5, 3, {.padding_idx = 1}), one_input, 0);
   cases.add("Embedding", nn::Embedding<5, 3>({.padding_idx = 1}), one_input, 0);
   using enum nn::BagMode;

@@ -69,7 +69,7 @@ TEST(Recurrent, CellsArePyTorchs) {
   cases.check();
 }
 
-// Shapes are promised where sizes are template arguments, and hold for any batch.
+// If sizes are template arguments, shapes are checked statically. They hold for any batch.
 TEST(Recurrent, TypedShapes) {
   Graph g;
   nn::Model<nn::LSTM<3, 4, true>> lstm(g, nn::LSTM<3, 4, true>({.batch_first = true}), "lstm");
@@ -100,7 +100,7 @@ TEST(Recurrent, DropsOutBetweenLayersWhileItTrains) {
   EXPECT_PRED2(contains, error_of([&] { deep.module()(x); }),
                "GRU: it drops out between its layers: say whether the model trains: layer(x, mode)");
   nn::Training training(deep);
-  // nothing of the input reaches the second layer, and in inference all of it
+  // in training the input does not reach the second layer; in inference it does
   amax(abs(deep.module()(x, training).output - deep.module()(other, training).output)).retrieve("training");
   amax(abs(deep(x).output - deep(other).output)).retrieve("inference");
   Program p = compile(g, generic() | test::device());
@@ -111,7 +111,7 @@ TEST(Recurrent, DropsOutBetweenLayersWhileItTrains) {
   EXPECT_GT(c.scalar("inference"), 0.01f);
 }
 
-// What stands behind the end of a sequence is not looked at, NaN neither; a sequence may be empty.
+// Elements after the end of a sequence are not read, not even NaN. A sequence may be empty.
 TEST(Recurrent, PaddingIsNotLookedAt) {
   Graph g;
   nn::Model<nn::GRU<>> gru(g, nn::GRU<>(3, 4, {.batch_first = true, .bidirectional = true}));
@@ -119,7 +119,7 @@ TEST(Recurrent, PaddingIsNotLookedAt) {
   const auto [y, last] = gru.module()(x, {h, {}, n});
   y.retrieve("y"), last.retrieve("last");
   gru.module()(x.slice(0, 1, 2).slice(1, 0, 2), h.slice(1, 1, 2))
-      .output.retrieve("alone");  // the second without padding
+      .output.retrieve("alone");  // the second sequence without padding
   for (const bool compiled : {false, true}) {
     Program p = compile(g, compiled ? generic() | test::device({.threads = 1}) : Compiler());
     gru.initialise(p, 1);
@@ -142,7 +142,7 @@ struct Remembers {
   auto operator()(const auto& x) const { return head(typed::slice<0, 7, 8>(lstm(x).output)); }
 };
 
-// The sign of the first number is asked for at the end.
+// The network must output the sign of the first number at the end.
 TEST(Recurrent, LearnsToRemember) {
   Graph g;
   nn::Model<Remembers> net(g);

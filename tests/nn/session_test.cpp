@@ -71,7 +71,7 @@ TEST(SessionParameters, SayWhatDoesNotFit) {
   w.set(weights.at("w"));
   EXPECT_EQ(error_of([&] { w.set(weights.at("more")); }), "set: an array of f32 [2] for 'w', which is f32 [3, 2]");
   EXPECT_PRED2(contains, error_of([&] { cx.parameter<2>("absent"); }), "absent");
-  // A wrapper's names, and names that are many, long and no text.
+  // the names of a wrapper; names that are many, long or not text
   std::map<std::string, ArrayView, std::less<>> given;
   for (const char* name : {"module.absent", "module.w", "x.absent"}) given.emplace(name, weights.at("w"));
   EXPECT_EQ(
@@ -101,12 +101,12 @@ TEST(SessionParameters, OfAModelComeFromAFile) {
   cx.compile(generic() | test::device({.threads = 1})).load(path).execute();
   EXPECT_EQ(cx.data(y), (std::vector<float>{7, 24}));
 
-  Graph g;  // and those of a Program
+  Graph g;  // does the same for a Program
   nn::Model<nn::Linear<4, 2>> same(g);
   g.output("y", same(g.input("x", {1, 4})));
   Program p = compile(g, generic() | test::device({.threads = 1}));
   load(p, Weights::open(path));
-  {  // a parameter that no result needs is a parameter all the same
+  {  // a parameter that no result needs is accepted
     Graph part;
     nn::Model<nn::Linear<4, 2>> half(part);
     part.output("y", half.module().weight * 2);
@@ -117,7 +117,7 @@ TEST(SessionParameters, OfAModelComeFromAFile) {
   EXPECT_EQ(Context(p).set("x", std::vector<float>(4, 1)).run().get("y"), (std::vector<float>{7, 24}));
 }
 
-// Products with a parameter read it packed.
+// Products with a parameter read it in its packed form.
 TEST(SessionParameters, ArePackedOnce) {
   LIGHTCONE_CPU_ALONE();
   Session cx;

@@ -31,7 +31,7 @@ TEST(Transformer, AttentionIsPyTorchs) {
   cases.check();
 }
 
-// With dropout the weights of attention are written out; with none of them dropped the result is the same.
+// With dropout, the attention weights are materialized. If no element is dropped, the result is the same.
 TEST(Transformer, AttentionDropsOutWhileItTrains) {
   Graph g;
   nn::Model<nn::MultiheadAttention> tiny(
@@ -111,7 +111,8 @@ TEST(Transformer, StacksArePyTorchs) {
   cases.check();
 }
 
-// torch: weights of attention and of all of nn.Transformer begin xavier_uniform, biases of attention at 0.
+// As in torch: weights of attention and of the whole nn.Transformer are initialized by xavier_uniform, biases of
+// attention by 0.
 TEST(Transformer, FirstValuesArePyTorchs) {
   Graph g;
   nn::Model<nn::Transformer> model(
@@ -133,13 +134,13 @@ TEST(Transformer, FirstValuesArePyTorchs) {
   EXPECT_EQ(out.init({8, 8}, from), nn::init::uniform({8, 8}, from, -1 / std::sqrt(8), 1 / std::sqrt(8)));
 }
 
-// Token by token with a cache is what all at once gives.
+// Decoding token by token with a cache gives the result of all tokens at once.
 TEST(Transformer, DecodesWithACache) {
   Graph g;
   nn::Model<nn::MultiheadAttention> attention(g, nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}));
   const Tensor all = g.input("all", {2, 6, 8});
   attention(all).retrieve("all at once");
-  // with `now` before `past` in the alphabet, this once did not compile (dim_names_test.cpp)
+  // regression: with `now` before `past` in the alphabet, this did not compile (dim_names_test.cpp)
   const Dim past = Dim::symbol("past", 0, 5), now = Dim::symbol("now", 1, 6);
   const Tensor x = g.input("x", {2, now, 8});
   attention.module().decode(x, attention.module().cache(g, "cache", 2, 6, past)).retrieve("y");

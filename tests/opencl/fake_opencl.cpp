@@ -1,5 +1,5 @@
-// An OpenCL library that hands every call on to the real one, counts the objects that live, and lets one call fail.
-// Where there is no real one, it has no platforms.
+// An OpenCL library that forwards every call to the real one, counts live objects, and can make one call fail. Without
+// a real library it has no platforms.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 std::atomic<long> calls{0}, live{0}, failing{0};
 std::atomic<Int> wanted{0};
 std::atomic<const char*> failed{nullptr};
-std::string platform, options;  // whose name is told, where it is not empty; of the last program that was built
+std::string platform, options;  // platform name to report, if not empty; options of the last program built
 
 void* real() {
   static void* const library = [] {
@@ -42,11 +42,11 @@ bool fails(const char* name) {
 
 extern "C" {
 
-// The n-th call from now on answers `code`; 0: none.
+// Makes the n-th call from now on return `code`; 0: none.
 void fake_fail(long n, Int code) { calls = 0, failing = n, wanted = code, failed = nullptr; }
 long fake_calls() { return calls; }
 long fake_live() { return live; }
-const char* fake_failed() { return failed; }  // which one it was; null: none yet
+const char* fake_failed() { return failed; }  // the call that failed, or null
 void fake_platform(const char* name) { platform = name; }
 const char* fake_options() { return options.c_str(); }
 

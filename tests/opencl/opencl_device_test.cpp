@@ -21,7 +21,7 @@ using OpenCl = test::OnOpenCl;
 
 namespace {
 
-// b1[i] = b0[i] + n1, for i below n0.
+// b1[i] = b0[i] + value, for i < n.
 constexpr const char* kAdd = R"(
 kernel void add(global char* b0, long o0, global char* b1, long o1, long n, long value) {
   global const int* x = (global const int*)(b0 + o0);
@@ -92,7 +92,7 @@ TEST_F(OpenCl, DevicesHaveLimits) {
     EXPECT_FALSE(l.driver.empty());
     EXPECT_GE(l.max_block_size, 1);
     EXPECT_EQ(l.warp, 1);
-    EXPECT_GE(l.shared, std::size_t{32} << 10);  // of every device with the full profile
+    EXPECT_GE(l.shared, std::size_t{32} << 10);  // guaranteed by the full profile
     EXPECT_GE(l.multiprocessors, 1);
     EXPECT_GE(l.max_buffers, 24u);
     EXPECT_GE(l.memory, std::size_t{1} << 20);
@@ -120,7 +120,7 @@ TEST_F(OpenCl, DevicesAreNamedByPlatformAndNumber) {
 TEST_F(OpenCl, MemoryIsZeroed) {
   on_each_device([](backends::gpu::GpuDevice& device) {
     for (const std::size_t n : {0, 1, 3, 16, 64, 100, 1000003}) {
-      for (int again = 0; again < 2; ++again) {  // also where something else was
+      for (int again = 0; again < 2; ++again) {  // the second allocation may reuse memory
         const auto b = device.allocate(n);
         EXPECT_EQ(b->size(), n);
         EXPECT_EQ(b->host(), nullptr);
@@ -132,7 +132,7 @@ TEST_F(OpenCl, MemoryIsZeroed) {
   });
 }
 
-// Copies of all sizes from and to everywhere, against the same on the host.
+// Copies of all sizes between all positions, compared with the same on the host.
 TEST_F(OpenCl, CopiesAreThoseOfTheHost) {
   on_each_device([](backends::gpu::GpuDevice& device) {
     constexpr std::size_t kBytes = 4099;
@@ -149,7 +149,7 @@ TEST_F(OpenCl, CopiesAreThoseOfTheHost) {
         case 0:
           device.copy_in({buffers[k].get(), to}, some.data(), n);
           std::copy_n(some.begin(), n, host[k].begin() + static_cast<std::ptrdiff_t>(to));
-          some.assign(kBytes, 0);  // ours again
+          some.assign(kBytes, 0);  // the host may reuse its memory
           break;
         case 1:
           ASSERT_EQ(take<char>(device, {buffers[k].get(), from}, n),
@@ -167,7 +167,7 @@ TEST_F(OpenCl, CopiesAreThoseOfTheHost) {
       }
     }
     for (int k = 0; k < 2; ++k) EXPECT_EQ(take<char>(device, {buffers[k].get(), 0}, kBytes), host[k]);
-    // Within one buffer, side by side.
+    // within one buffer, adjacent ranges
     device.copy({buffers[0].get(), 2049}, {buffers[0].get(), 0}, 2049);
     std::copy_n(host[0].begin(), 2049, host[0].begin() + 2049);
     EXPECT_EQ(take<char>(device, {buffers[0].get(), 0}, kBytes), host[0]);
@@ -209,7 +209,7 @@ TEST_F(OpenCl, MemoryOfAnotherDeviceIsNotItsOwn) {
 
 TEST_F(OpenCl, MoreThanThereIsIsAnErrorWithFigures) {
   on_each_device([](backends::gpu::GpuDevice& device) {
-    device.allocate(500).reset();  // no longer allocated
+    device.allocate(500).reset();  // freed memory does not count
     const auto kept = device.allocate(1000);
     for (const std::size_t n : {device.limits().memory, device.limits().memory + 1, SIZE_MAX}) {
       const std::string why = refusal([&] { device.allocate(n); });
@@ -353,7 +353,7 @@ TEST_F(OpenCl, WrongStartsAreErrors) {
   });
 }
 
-// A kernel that says its group's size is not started with another: the driver's refusal.
+// A kernel with a fixed workgroup size is launched with another one, which the driver refuses.
 TEST_F(OpenCl, DriversRefusalsAreErrors) {
   on_each_device([](backends::gpu::GpuDevice& device) {
     const auto code = device.compile(
@@ -413,14 +413,14 @@ TEST_F(OpenCl, FailingBuildsHaveTheCompilersWords) {
     EXPECT_TRUE(says(refusal([&] { device.compile(kAdd, {"add", "subtract"}); }), "no kernel 'subtract'"));
     EXPECT_NE(refusal([&] { device.compile("", {"add"}); }), "");
     EXPECT_NE(refusal([&] { device.compile(std::string("\0\0", 2), {"add"}); }), "");
-    const auto code = device.compile(kAdd, {"add"});  // it works on
+    const auto code = device.compile(kAdd, {"add"});  // the device still works
     const auto b = device.allocate(8);
     add(device, *code, {b.get(), 0}, {b.get(), 4}, 1, 9);
     EXPECT_EQ(take<int>(device, {b.get(), 0}, 2), (std::vector<int>{0, 9}));
   });
 }
 
-// Compiled text is kept, is as good as new, and is compiled again where what was kept is damaged.
+// Compiled programs are cached, work as new ones do, and are compiled again if a cache entry is damaged.
 TEST_F(OpenCl, CompiledTextIsKept) {
   const auto all = backends::opencl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -457,7 +457,8 @@ TEST_F(OpenCl, CompiledTextIsKept) {
   }
 }
 
-// Nothing is contracted or reordered, NaN and infinities are numbers, and what the device says of division is so.
+// Expressions are not contracted or reordered, NaN and infinities are handled, and division is as accurate as the
+// device states.
 TEST_F(OpenCl, NumbersAreThoseOfTheHost) {
   const auto all = backends::opencl::devices();
   for (std::size_t k = 0; k < all.size(); ++k) {

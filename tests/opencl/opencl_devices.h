@@ -1,4 +1,4 @@
-// What tests of OpenCL share: the devices that there are, and buffers as vectors.
+// Shared by the tests of OpenCL: the devices, and buffers as vectors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace lc::test {
 
-// Why there is nothing to test on; "" where there is.
+// Returns why no device can be tested, or "".
 inline std::string no_devices() {
   try {
     for (const backends::opencl::DeviceInfo& d : backends::opencl::devices())
@@ -54,7 +54,7 @@ std::vector<T> take(Device& device, BufferSlice from, std::size_t count) {
   return values;
 }
 
-// What an Error says; "" where there is none.
+// Returns the message of the Error that `run` throws, or "".
 inline std::string refusal(const std::function<void()>& run) {
   try {
     run();

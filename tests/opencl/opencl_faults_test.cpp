@@ -37,7 +37,7 @@ void name_platform(const char* name) { control<void (*)(const char*)>("fake_plat
 std::string options() { return control<const char* (*)()>("fake_options")(); }
 
 const OpenClOptions kFaulty = {.library = paths::kFakeOpenCl, .cache = "off"};
-// Questions about devices that are not used may go wrong.
+// The number of devices. If there are several, queries about unused ones may fail.
 std::size_t devices() {
   static const std::size_t all = backends::opencl::devices().size();
   return all;
@@ -49,7 +49,7 @@ kernel void twice(global char* b0, long o0, long n, local char* shared) {
   if (get_global_id(0) < n) x[get_global_id(0)] *= 2;
 })";
 
-// All that a device does, once.
+// Uses each function of a device once.
 void whole_story(const OpenClOptions& options = kFaulty) {
   const auto device = backends::opencl::open_device(options);
   const auto code = device->compile(kText, {"twice"});
@@ -64,11 +64,11 @@ void whole_story(const OpenClOptions& options = kFaulty) {
   if (take<int>(*device, {y.get(), 0}, 4) != std::vector<int>{0, 4, 6, 8}) throw Error("story", "the result is wrong");
 }
 
-bool may_go_unsaid(const std::string& call) {  // nobody hears what a destructor is told
+bool may_go_unsaid(const std::string& call) {  // destructors report no errors
   return call.starts_with("clRelease") || call == "clFinish" || (call == "clGetDeviceInfo" && devices() > 1);
 }
 
-// opencl.h says what is wrong with that compiler. Here another driver has its name.
+// opencl.h describes the bug of that compiler. Here another driver takes its name.
 TEST_F(OpenClFaults, IntelsCompilerForProcessorsMayNotOptimise) {
   const backends::opencl::DeviceInfo device = backends::opencl::devices(kFaulty)[0];
   whole_story();
@@ -112,7 +112,7 @@ TEST_F(OpenClFaults, EveryCallInTurn) {
   EXPECT_GT(errors, 4 * 40);
 }
 
-// What was compiled before comes from the cache; where that fails, from the text.
+// The program comes from the cache, or is compiled from its text if that fails.
 TEST_F(OpenClFaults, EveryCallInTurnWithACache) {
   const TempDir folder;
   OpenClOptions options = kFaulty;
@@ -135,12 +135,12 @@ TEST_F(OpenClFaults, EveryCallInTurnWithACache) {
     }
     EXPECT_EQ(live(), 0);
     fail(0, 0);
-    EXPECT_EQ(refusal([&] { whole_story(options); }), "");  // and it is kept again
+    EXPECT_EQ(refusal([&] { whole_story(options); }), "");  // the entry is written again
   }
   EXPECT_EQ(other_ways, 2);
 }
 
-// A device that is still there after a fault does what comes next.
+// A device that is not lost continues to work after a fault.
 TEST_F(OpenClFaults, TheDeviceLivesOn) {
   fail(0, 0);
   const auto device = backends::opencl::open_device(kFaulty);
@@ -150,7 +150,7 @@ TEST_F(OpenClFaults, TheDeviceLivesOn) {
   const std::int64_t sizes[] = {3};
   const backends::gpu::KernelLaunch twice{
       .code = code.get(), .block_size = 4, .shared = 16, .buffers = places, .sizes = sizes};
-  for (long n = 1; n <= 5; ++n) {  // four arguments, and the start itself
+  for (long n = 1; n <= 5; ++n) {  // four arguments, and the launch itself
     fail(n, -5);
     const std::string why = refusal([&] { device->launch_kernel(twice); });
     EXPECT_TRUE(says(why, "CL_OUT_OF_RESOURCES (-5)") && says(why, "'twice'")) << why;
@@ -165,7 +165,7 @@ TEST_F(OpenClFaults, OutOfMemoryHasFigures) {
   const auto kept = device->allocate(100);
   const std::size_t all = device->limits().memory, most = backends::opencl::devices(kFaulty).at(0).max_allocation;
   const std::string figures = str_cat(all, " bytes in all, 100 of them allocated");
-  for (const long n : {1, 2})  // when it is made, and when it is first used
+  for (const long n : {1, 2})  // when the buffer is created, and when it is first used
     for (const backends::opencl::api::Int code : {-4, -5, -6}) {
       fail(n, code);
       const std::string why = refusal([&] { device->allocate(1234567); });
@@ -191,7 +191,7 @@ TEST_F(OpenClFaults, LostDevicesAreNamedSo) {
   }
 }
 
-// The compiler's words may be missing, too.
+// The build log may be unavailable, too.
 TEST_F(OpenClFaults, FailingBuildsWithoutALog) {
   fail(0, 0);
   const auto device = backends::opencl::open_device(kFaulty);
@@ -207,7 +207,7 @@ TEST_F(OpenClFaults, FailingBuildsWithoutALog) {
   }
 }
 
-// Runs without a driver, too.
+// This test needs no driver.
 TEST(OpenClLibraryFaults, NoPlatformIsNoDevice) {
   fail(1, -1001);
   EXPECT_TRUE(backends::opencl::devices(kFaulty).empty());

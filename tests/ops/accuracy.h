@@ -1,6 +1,6 @@
-// Every function of one number that rounds, in f32: what it is in double precision (to 2^-40, which ops_accuracy_test
-// proves with MPFR), and by how many units in the last place ours may miss it. Used by ops_accuracy_test on samples and
-// by `accuracy` on all 2^32 numbers.
+// The table of all f32 functions of one number that round: their value in double precision (accurate to 2^-40, which
+// ops_accuracy_test proves with MPFR), and the allowed error in units in the last place. ops_accuracy_test uses it for
+// samples, `accuracy` for all 2^32 numbers.
 #pragma once
 
 #include <cmath>
@@ -18,15 +18,15 @@ namespace lc::accuracy {
 struct Function {
   const char* name;
   Tensor (*build)(Operand);
-  void (*exact)(const float* x, double* y, long n);  // a loop, which a compiler turns into vectors
+  void (*exact)(const float* x, double* y, long n);  // a loop that the compiler vectorizes
   Big (*digits)(const Big& x);
   double bound;              // in units in the last place of the result
-  int least = -149;          // 2^least is the smallest unit: nearer to 0 a product of small parts has no more digits
-  bool of_argument = false;  // units of the larger of argument and result: the formula subtracts numbers of that size
+  int least = -149;          // 2^least is the smallest unit: near 0, a product of small parts has no more digits
+  bool of_argument = false;  // units of the larger of argument and result: the formula subtracts such numbers
 };
 
-// The distance in units in the last place of the f32 nearest to `want`, where infinity is the number after the largest.
-// Infinite where one of the two is NaN.
+// Returns the distance in units in the last place of the f32 nearest to `want`, where infinity is the number after the
+// largest. Returns infinity if only one of the two is NaN.
 double ulps(const Function& f, float x, float got, double want);
 
 struct Worst {

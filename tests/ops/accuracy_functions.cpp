@@ -1,5 +1,5 @@
-// The table behind tests/accuracy.h. Compiled so that GCC calls the vector functions of glibc's libmvec (at most 4
-// units of a double off) where there are any: 2^32 numbers take seconds.
+// The table of tests/ops/accuracy.h. Its compile options let GCC call the vector functions of glibc's libmvec (at most
+// 4 units of a double off), if available, so that 2^32 numbers take seconds.
 #include "accuracy.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ namespace {
     #name, [](Operand a) { return lc::name(a); }, LOOP(in_double), DIGITS(in_digits), bound, least, of_argument \
   }
 
-// Functions put together from others, so that no part overflows or cancels. Arguments are computed first: a call
-// under a condition is no vector.
+// Functions composed so that no part overflows or cancels. Arguments are computed unconditionally, because a call under
+// a condition prevents vectorization.
 double choose(bool c, double a, double b) { return c ? a : b; }
 double sigmoid_from(double x, double e) { return choose(x < 0, e, 1) / (1 + e); }  // e = exp(-|x|)
-double mish_from(double x, double e) {                                             // x tanh(log(1 + exp x))
+double mish_from(double x, double e) {  // x tanh(log(1 + exp x)) with e = exp(-|x|)
   const double right = (1 + 2 * e) / (1 + 2 * e + 2 * e * e), left = e * (e + 2) / (e * (e + 2) + 2);
   return x * choose(x > 0, right, left);
 }
@@ -41,7 +41,8 @@ double tanhshrink_from(double x, double t) {  // t = tanh x; a series where the 
   return choose(s < 0.01, series, x - t);
 }
 double logit_from(double x, double whole, double near) { return choose(x > 0.25 && x < 0.75, near, whole); }
-double gelu_power(double x) { return 1.5957691216057307118 * (x + 0.044715 * x * x * x); }  // 2 sqrt(2 / pi)
+// the constant is 2 sqrt(2 / pi)
+double gelu_power(double x) { return 1.5957691216057307118 * (x + 0.044715 * x * x * x); }
 double positive(double x) { return choose(x > 0, x, 0); }
 double negative(double x) { return choose(x < 0, x, 0); }
 double inside(double x, double low, double high) { return choose(x < low, low, choose(x > high, high, x)); }
@@ -72,7 +73,7 @@ double ulps(const Function& f, float x, float got, double want) {
 Worst worst(const Function& f, const std::vector<float>& x, const std::vector<float>& got,
             const std::vector<double>& want) {
   const double least = std::exp2(f.least + 23), of_argument = f.of_argument ? 1 : 0;
-  std::int64_t top = 0, off = 0;  // distances are not negative: their bits are in their order
+  std::int64_t top = 0, off = 0;  // distances are not negative, so their bits have the same order
   for (std::size_t k = 0; k < got.size(); ++k) {
     const double d = distance(x[k], got[k], want[k], least, of_argument);
     const auto bits = std::bit_cast<std::int64_t>(d);

@@ -1,5 +1,6 @@
-// The long run behind docs/accuracy.md: every function of one number on all 2^32 numbers of f32, compiled for the CPU,
-// against double precision; the worst case of each is judged again by MPFR. Half a minute a function and core.
+// The long run behind docs/accuracy.md: compares every f32 function of one number, compiled for the CPU, with double
+// precision on all 2^32 numbers, and checks the worst case of each with MPFR. It takes half a minute per function and
+// core.
 //
 //   accuracy [--every N] [FUNCTION...]     by the C compiler; with LIGHTCONE_CC=llvm by LLVM
 #include <algorithm>
@@ -17,7 +18,7 @@ using namespace lc;
 
 namespace {
 
-constexpr std::size_t kChunk = 1 << 16;  // what stays in the caches
+constexpr std::size_t kChunk = 1 << 16;  // fits the caches
 
 struct Found {
   double ulps = 0, off = 0;
@@ -35,7 +36,7 @@ Found measure(const accuracy::Function& f, std::uint64_t every) {
   for (std::uint64_t first = 0; first < std::uint64_t{1} << 32; first += kChunk * every, tried += kChunk) {
     for (std::size_t k = 0; k < kChunk; ++k) {
       const auto bits = static_cast<std::uint32_t>(first + k * every + k % every);
-      x[k] = (bits & 0x7fffffff) == 0x7f800000 ? 0 : std::bit_cast<float>(bits);  // infinities: ops_test
+      x[k] = (bits & 0x7fffffff) == 0x7f800000 ? 0 : std::bit_cast<float>(bits);  // ops_test tests infinities
     }
     c.set_bytes("x", x.data(), x.size() * sizeof(float)).run();
     std::memcpy(y.data(), c.bytes("y").data(), y.size() * sizeof(float));

@@ -32,7 +32,7 @@ std::vector<C> numbers(int n, std::uint32_t seed, double size = 3) {
   return v;
 }
 
-// A graph of complex inputs of one type: by the reference and, where it is asked for, compiled.
+// A graph of complex inputs of one type, run by the reference or compiled.
 class Checked {
  public:
   explicit Checked(DType type) : type_(type) {}
@@ -134,7 +134,7 @@ TEST(Complex, FunctionsAgreeWithTheStandardLibrary) {
     }
 }
 
-// Two rows of three, and what numbers, real tensors, views and sums make of them.
+// Two rows of three, combined with scalars, real tensors, views and sums.
 TEST(Complex, MixesWithRealNumbersAndMovesAsTensorsDo) {
   const std::vector<C> v = numbers(6, 3);
   const auto made = [&](const std::function<Complex(Graph&, const Complex&)>& f) {
@@ -158,7 +158,7 @@ TEST(Complex, MixesWithRealNumbersAndMovesAsTensorsDo) {
                 return z * full_like(z, {0, 1});
               }),
               each([&](const C& z) { return z * i; }), 0, "iz");
-  // a row of real numbers beside two rows, and a column made larger by them
+  // broadcasts a row of real numbers over two rows, and a column along a new axis
   expect_near(made([](Graph& g, Z z) { return z * arange(g, 3, DType::F64); }),
               {v[0] * 0.0, v[1], 2.0 * v[2], v[3] * 0.0, v[4], 2.0 * v[5]}, 1e-15, "z * real");
   expect_near(made([](Graph& g, Z z) { return z.slice(1, 0, 1) + arange(g, 2, DType::F64); }),
@@ -191,7 +191,7 @@ TEST(Complex, ErrorsOfViewsNameTheCallersLine) {
   EXPECT_PRED2(contains, error_of([&] { z.reshape({5}); }), "complex_test.cpp");
 }
 
-// Each part of its own, not only beside the other one.
+// Each part is accurate by itself, not only relative to the larger one.
 TEST(Complex, SmallPartsKeepTheirDigits) {
   const std::vector<C> v = {{1e-9, 2}, {2, 1e-9}, {1 + 1e-9, 1e-9}, {-1, 1e-12}, {30, 1e-3}, {1e-5, 1e-7}};
   for (const char* name : {"log", "sqrt", "tanh", "asin", "atanh", "asinh"})
@@ -214,7 +214,7 @@ TEST(Complex, SpecialNumbers) {
   const Complex r = sqrt(z);
   const std::vector<C> roots = c.by_reference(r);
   EXPECT_EQ(roots[0], C(0, 1));
-  EXPECT_EQ(roots[1], C(0, -1));  // the other side of the cut
+  EXPECT_EQ(roots[1], C(0, -1));  // the other side of the branch cut
   EXPECT_EQ(roots[2], C(0, 0));
   EXPECT_EQ(roots[4], C(inf, inf));
   Checked d(DType::F64);
@@ -247,7 +247,7 @@ TEST(Complex, Arithmetic) {
   check("*", lc::operator*, [](C x, C y) { return x * y; });
   check("/", lc::operator/, [](C x, C y) { return x / y; });
   check("pow", lc::pow, [](C x, C y) { return std::pow(x, y); });
-  // Squares of the divisor would overflow.
+  // squares of the divisor would overflow
   Checked c(DType::F64);
   const Complex x = c.input({{1e200, 2e200}}), y = c.input({{3e200, -1e200}});
   expect_near(c.by_reference(x / y), {C(0.1, 0.7)}, 1e-14, "large quotient");
@@ -290,7 +290,7 @@ void expect_close(const std::vector<C>& a, const std::vector<C>& b, double relat
   EXPECT_LE(norm_of(d), relative * (1e-300 + norm_of(b))) << what;
 }
 
-// Direct ones, products of small factors, large primes and multiples of them.
+// Lengths for the direct sum, products of small factors, large primes and multiples of them.
 TEST(Fft, EveryKindOfLength) {
   for (const int n : {1, 2, 3, 16, 61, 64, 65, 67, 100, 128, 134, 210, 256, 257, 400, 1024, 1031}) {
     const std::vector<C> x = numbers(n, static_cast<std::uint32_t>(n));
@@ -328,7 +328,7 @@ TEST(Fft, LengthsAxesAndNorms) {
   EXPECT_EQ(str(fft::fft(z, 7, 0).shape()), "[7, 4]");
   EXPECT_EQ(str(fft::rfft(z.real, 7).real.shape()), "[3, 4]");
   EXPECT_EQ(str(fft::irfft(z).shape()), "[3, 6]");
-  // Over both axes: rows, then columns.
+  // over both axes: rows, then columns
   std::vector<C> expected(12);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto row = sums({x.begin() + static_cast<long>(4 * i), x.begin() + static_cast<long>(4 * i + 4)}, -1);
@@ -339,7 +339,7 @@ TEST(Fft, LengthsAxesAndNorms) {
     for (std::size_t i = 0; i < 3; ++i) expected[4 * i + j] = column[i] / std::sqrt(12.0);
   }
   expect_close(c.compiled(fft::fftn(z, {-1, -2}, fft::Norm::Ortho)), expected, 1e-13, "both axes");
-  // Cut, and filled with zeros.
+  // truncated, and padded with zeros
   Checked d(DType::F64);
   const Complex y = d.input(numbers(6, 4));
   std::vector<C> longer = numbers(6, 4), shorter = longer;
@@ -358,7 +358,7 @@ TEST(Fft, LengthsAxesAndNorms) {
 }
 
 TEST(Fft, Frames) {
-  // 20 samples, frames of 8 every 4, centred and windowed.
+  // 20 samples in frames of 8 with hop 4, centred and windowed
   std::vector<C> x = numbers(20, 11);
   std::vector<double> s;
   for (C& v : x) v = v.real(), s.push_back(v.real());
@@ -378,7 +378,7 @@ TEST(Fft, Frames) {
       fft::stft(c.input(x).real, {.n_fft = 8, .hop_length = 4}, fft::hann_window(c.g, 8, true, DType::F64));
   EXPECT_EQ(str(z.shape()), "[5, 6]");
   expect_close(c.compiled(z), expected, 1e-13, "stft");
-  // A window of 5 is that of 8 with a zero before it and two behind it.
+  // a window of 5 equals a window of 8 with one zero before it and two after it
   const std::vector<C> padded{0, 1, 2, 3, 4, 5, 0, 0};
   const auto windowed = [&](const std::vector<C>& window) {
     Checked w(DType::F64);
@@ -404,7 +404,7 @@ TEST(Fft, Frames) {
   EXPECT_EQ(shifted[4], C(2, 1));
 }
 
-// The power of a signal is that of its transform: a derivative of 2 x, through any length.
+// The power of a signal equals that of its transform, so the derivative is 2 x, for any length.
 TEST(Fft, HasADerivative) {
   for (const int n : {12, 67, 130}) {
     Graph g;

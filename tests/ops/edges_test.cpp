@@ -26,7 +26,7 @@ using Outs = std::vector<Tensor>;
 Outs both(const Extreme& e) { return {e.values, e.indices}; }
 Outs both(const Sorted& s) { return {s.values, s.indices}; }
 
-// The slopes of sum(y * (1, 2, ...)).
+// Returns the gradient of sum(y * (1, 2, ...)) with respect to x.
 Tensor slope(const Tensor& y, const Tensor& x) {
   const Tensor t = y.reshape({*product(y.shape()).constant()});
   const Tensor weights = prim::cast(arange(t, t.extent(0), DType::F64), t.dtype()) + 1.0;
@@ -126,7 +126,7 @@ struct Asked {
   Graph g;
   std::map<std::string, Value> in, want;
 };
-// Those of one kind: `begin` is how their names begin, "" what is in no other kind.
+// Collects the golden cases whose names satisfy `wanted`.
 Asked asked(const std::function<bool(const std::string&)>& wanted) {
   Asked all;
   for (const Golden& golden : goldens("edges.txt")) {

@@ -36,7 +36,7 @@ TEST(Float8, ByKernels) {
                  "the device");
 }
 
-// NaN of either sign stays NaN, and there are no others; E4M3FN has no infinities.
+// NaN of either sign stays NaN, and no other value is NaN. E4M3FN has no infinities.
 TEST(Float8, NaNAndInfinities) {
   for (const DType t : kBoth) {
     Graph g;
@@ -61,7 +61,7 @@ TEST(Float8, NaNAndInfinities) {
   }
 }
 
-// Each operation is that of f32, rounded; sums are f32's to the end.
+// Each operation is computed in f32 and rounded once; sums are f32 until the end.
 TEST(Float8, ArithmeticIsRoundedOnce) {
   for (const DType t : kBoth) {
     Graph g;
@@ -82,7 +82,7 @@ TEST(Float8, ArithmeticIsRoundedOnce) {
   }
 }
 
-// A layer whose weights are kept in 8 bits with a scale for each row, as checkpoints have them.
+// A layer with 8-bit weights and a scale per row, as in checkpoints.
 TEST(Float8, WeightsWithAScale) {
   Graph g;
   const Tensor w = g.parameter("w", {24, 32}, DType::F8E4M3FN);

@@ -80,7 +80,7 @@ TEST(Functional, AnswersAsTorchDoes) {
   hold_against_torch("functional.txt", kBuilders, {.f64 = 1e-11, .slopes = 1e-9, .of_largest = 1}, 80);
 }
 
-// Its distribution is the softmax's: of many draws as many fall on each class as it says; hard ones are ones.
+// The classes of many draws follow the softmax; hard samples are one-hot.
 TEST(Functional, GumbelSoftmaxDrawsFromTheSoftmax) {
   Graph g;
   Random random(g, 3);
@@ -104,7 +104,7 @@ TEST(Functional, GumbelSoftmaxDrawsFromTheSoftmax) {
   for (const double v : r.at("soft").f) EXPECT_NEAR(v, 1, 1e-5);
 }
 
-// Dropout of the weights: some are 0, the others twice as large, and what comes out is made of those.
+// Dropout of the attention weights: some are 0, the others twice as large, and the output is computed from them.
 TEST(Functional, AttentionDropsWeights) {
   Graph g;
   Random random(g, 3);
@@ -133,7 +133,7 @@ TEST(Functional, AttentionDropsWeights) {
   EXPECT_LT(dropped, 31);
 }
 
-// Batches and channels that are known when it runs.
+// Symbolic batches and channels.
 TEST(Functional, SymbolicBatches) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 6);

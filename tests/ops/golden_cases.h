@@ -1,4 +1,4 @@
-// Goldens of casts, bitcasts and functions, one graph of all of them, by each way there is to compute it.
+// Golden cases of casts, bitcasts and functions in one graph, computed by every compiler.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct Cases {
   Graph g;
   std::map<std::string, Value> in, want;
 };
-// `made` builds what is neither a cast nor a bitcast.
+// `made` builds the cases that are neither a cast nor a bitcast.
 inline Cases cases_of(const std::string& file,
                       const std::function<Tensor(const std::string&, const std::vector<Tensor>&)>& made = {}) {
   Cases c;
@@ -49,7 +49,7 @@ inline void expect_answers(const Cases& c, const std::map<std::string, Value>& g
     ASSERT_EQ(have.dtype, want.dtype) << name << " by " << by;
     ASSERT_EQ(have.shape, want.shape) << name << " by " << by;
     for (std::size_t k = 0; k < want.size(); ++k)
-      // the reference leaves it to a device to round to f32
+      // the reference does not round to f32
       if (want.dtype == DType::F32)
         ASSERT_EQ(static_cast<float>(have.f[k]), static_cast<float>(want.f[k])) << name << "[" << k << "] by " << by;
       else if (is_float(want.dtype)) ASSERT_EQ(have.f[k], want.f[k]) << name << "[" << k << "] by " << by;

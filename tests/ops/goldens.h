@@ -1,4 +1,4 @@
-// The cases of tests/goldens, which tools/make_goldens.py makes with PyTorch, and the graphs they mean.
+// The cases of tests/goldens, which tools/make_goldens.py writes with PyTorch, and the graphs that compute them.
 #pragma once
 
 #include <fstream>

@@ -62,8 +62,8 @@ TEST(Indexing, AnswersAsTorchDoes) {
   hold_against_torch("indexing.txt", kBuilders, {.f64 = 1e-12, .slopes = 1e-10}, 80);
 }
 
-// What torch refuses: out of range reads 0 and writes nothing; negative indices into reductions count from the end,
-// too.
+// torch refuses these indices: here, reads out of range give 0 and writes are ignored. Negative indices count from the
+// end in reductions, too.
 TEST(Indexing, OutOfRange) {
   Graph g;
   const Tensor a = g.input("a", {4}), i = g.input("i", {3}, DType::I64), v = g.input("v", {3});
@@ -87,7 +87,7 @@ TEST(Indexing, OutOfRange) {
   look(run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs);
 }
 
-// Sizes that are known when it runs.
+// Symbolic sizes.
 TEST(Indexing, SymbolicSizes) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 12);

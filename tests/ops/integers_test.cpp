@@ -60,7 +60,7 @@ const std::map<std::string, std::function<Tensor(T)>> kFunctions{
 Tensor made(const std::string& name, T t) { return kFunctions.at(name.substr(0, name.find(' ')))(t); }
 Cases all_cases() { return cases_of("integers.txt", made); }
 
-// The goldens' lines "promote A B C".
+// Reads the goldens' lines "promote A B C".
 std::vector<std::array<std::string, 3>> promotions() {
   std::ifstream f(std::string(paths::kSource) + "/tests/goldens/integers.txt");
   std::vector<std::array<std::string, 3>> all;
@@ -109,7 +109,7 @@ TEST(Integers, PromoteAsInPyTorch) {
   }
 }
 
-// As written, folded and compiled.
+// Constants are exact as built, folded and compiled.
 TEST(Integers, ConstantsAreExact) {
   constexpr std::uint64_t kNumbers[] = {
       0, 1, 255, 65536, (1ull << 53) + 1, 1ull << 63, (1ull << 63) + 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 1};
@@ -139,7 +139,7 @@ TEST(Integers, ConstantsAreExact) {
     EXPECT_EQ(static_cast<std::uint64_t>(v.i[0]), want.at(name)) << name;
 }
 
-// By a number as by a tensor of it; outside of [0, bits) nothing is left but the sign.
+// Shifts by a number equal shifts by a tensor. If the amount is outside [0, bits), the result is 0 or the sign.
 TEST(Integers, ShiftsByNumbersAndByTensors) {
   for (const DTypeInfo& t : kDTypes) {
     if (!is_integer(t.dtype)) continue;
@@ -180,7 +180,7 @@ TEST(Integers, ShiftsByNumbersAndByTensors) {
   }
 }
 
-// 16 bits of all numbers there and back; NaN stays one.
+// All 16-bit patterns survive conversions in both directions; NaN stays NaN.
 TEST(Integers, EveryHalfKeepsItsBits) {
   for (const DType half : {DType::F16, DType::BF16}) {
     Graph g;

@@ -14,7 +14,7 @@ namespace {
 
 using T = const std::vector<Tensor>&;
 
-// What does not depend on the signs of vectors: functions of a matrix.
+// Functions of a matrix, which do not depend on the signs of its vectors.
 Tensor spectrum(const Tensor& a) {
   const auto [w, v] = linalg::eigh(a);
   return matmul(v * exp(w / 4.0).unsqueeze(-2), v.transpose(-1, -2));
@@ -65,7 +65,7 @@ TEST(Linalg, AnswersAsTorchDoes) {
   hold_against_torch("linalg.txt", kBuilders, {.f64 = 1e-9, .f32 = 2e-5, .slopes = 1e-7, .of_largest = 1});
 }
 
-// Where torch raises an error: NaN and infinities, and nothing is thrown.
+// If torch raises an error, the result here has NaN and infinities, and nothing is thrown.
 TEST(Linalg, SingularMatricesGiveNaNAndInfinities) {
   Graph g;
   const Tensor a = g.input("a", {2, 3, 3}), b = g.input("b", {3, 2});
@@ -75,7 +75,7 @@ TEST(Linalg, SingularMatricesGiveNaNAndInfinities) {
   linalg::solve_triangular(a, b, false).retrieve("triangular");
   det(a).retrieve("det");
   Inputs in{{"a", make_value(DType::F32, {2, 3, 3})}, {"b", make_value(DType::F32, {3, 2})}};
-  in["a"].f = {1, 2, 3, 2, 4, 6, 1, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4};  // one singular, one not
+  in["a"].f = {1, 2, 3, 2, 4, 6, 1, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4};  // the first is singular, the second is not
   in["b"].f = {1, 2, 3, 4, 5, 6};
   const auto look = [](const std::map<std::string, Value>& r) {
     for (const char* name : {"cholesky", "solve", "inv"}) {
@@ -144,8 +144,7 @@ TEST(Linalg, Mistakes) {
   expect([&] { chain_matmul({a, s}); }, "chain_matmul: [3, 4] x [3, 3]: inner dimensions differ: 4 vs 3");
 }
 
-// A = U diag(S) Vh with bases that are orthonormal, whole ones where they are asked for, and where singular values are
-// 0.
+// A = U diag(S) Vh with orthonormal bases, which are complete if requested, also for singular values of 0.
 TEST(Linalg, BasesAreOrthonormal) {
   std::mt19937_64 random(5);
   std::normal_distribution<double> normal;
@@ -185,7 +184,7 @@ TEST(Linalg, BasesAreOrthonormal) {
     }
 }
 
-// What is not finite gives NaN, and ends.
+// If the input is not finite, the result is NaN, and the iteration ends.
 TEST(Linalg, SpectraOfNaNAreNaN) {
   for (const float bad : {INFINITY, NAN}) {
     Graph g;
@@ -203,7 +202,7 @@ TEST(Linalg, SpectraOfNaNAreNaN) {
   }
 }
 
-// The graph does not grow with the matrix.
+// The number of nodes does not depend on the matrix size.
 TEST(Linalg, NodesDoNotDependOnTheSize) {
   const auto nodes = [](std::int64_t n) {
     Graph g;

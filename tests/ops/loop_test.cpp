@@ -24,7 +24,7 @@ Value numbers(std::vector<std::int64_t> shape, std::vector<double> v, DType type
   return x;
 }
 
-// s = a s + b, y = s + a, with two of xs.
+// s = a s + b and y = s + a, with two slices a and b per step.
 Scanned linear_recurrence(const Tensors& s, const Tensors& x) {
   const Tensor next = x[0] * s[0] + x[1];
   return {.state = {next}, .ys = {next + x[0], s[0]}};
@@ -110,7 +110,7 @@ TEST(Scan, DerivativesGoThroughIt) {
   }
 }
 
-// An LSTM's step by hand; the weights come from outside of it.
+// An LSTM written by hand. Its weights are captured from outside the step.
 Scanned lstm(Graph& g, std::int64_t steps, std::int64_t batch, std::int64_t width) {
   const Tensor x = g.input("x", {steps, batch, 4 * width}), w = g.parameter("w", {4 * width, width}, DType::F32);
   const Tensor h = g.input("h", {batch, width}), c = g.input("c", {batch, width});
@@ -160,7 +160,7 @@ TEST(Scan, ThreadsChangeNoBit) {
   }
 }
 
-// States that change places, a y that is a state, one that no step changes, a loop within a loop.
+// States that exchange values, a y that is a state, a state that no step changes, a loop within a loop.
 TEST(Scan, OddBodiesAreCompiledToo) {
   Graph g;
   const Tensor a = g.input("a", {3}), b = g.input("b", {3}), x = g.input("x", {4, 3}), w = g.input("w", {5, 3});
@@ -189,7 +189,7 @@ TEST(Scan, UnknownSizesAreUnrolled) {
   EXPECT_TRUE(v.ok()) << v.str();
 }
 
-// Four hundred steps are compiled as fast as four.
+// Compiling four hundred steps takes no longer than four.
 TEST(Scan, CompilingDoesNotGrowWithTheSteps) {
   Graph g;
   const Scanned r = lstm(g, 400, 4, 32);
@@ -240,7 +240,7 @@ TEST(Scan, MistakesAreSentences) {
       "the function gives no y 0");
 }
 
-// Newton's method for the square root: as many steps as each needs, and the derivative of what came out.
+// Newton's method for the square root, with a data-dependent number of steps. Its derivative is that of the result.
 Tensor root(const Tensor& a, std::int64_t max_steps) {
   return while_loop([&](const Tensors& s) { return lc::max(abs(s[0] * s[0] - a)) > 1e-4; },
                     [&](const Tensors& s) {
@@ -284,7 +284,7 @@ TEST(WhileLoop, HasADerivative) {
     for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(r.at("d").f[k], 0.5 / std::sqrt(in.at("a").f[k]), 1e-3);
 }
 
-// A step that changes nothing is the last one that runs; ys and kept states are those of all steps all the same.
+// The loop ends after the first step that changes nothing. The ys and stored states still have all steps.
 TEST(Scan, WithoutSlicesEndsWhereItSettles) {
   for (const bool reverse : {false, true}) {
     Graph g;

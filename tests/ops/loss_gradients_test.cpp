@@ -8,7 +8,7 @@ using namespace lc;
 
 namespace {
 
-// Inputs of one loss: numbers are f64 in a range, whole numbers i64 below a count.
+// Inputs of one loss: f64 numbers in a range, i64 integers below a count.
 struct Given {
   Graph g;
   Inputs values;

@@ -80,7 +80,8 @@ const std::vector<Case> kCases{
 #undef B
 // clang-format on
 
-// The longest name that the case's begins with: "cross_entropy weight sum" is "cross_entropy weight" with a reduction.
+// Returns the case with the longest name that begins `name`: "cross_entropy weight sum" is "cross_entropy weight" with
+// a reduction.
 const Case& case_of(const std::string& name) {
   const Case* best = nullptr;
   for (const Case& c : kCases) {
@@ -97,12 +98,12 @@ Reduction reduction_of(const std::string& name) {
   if (name.ends_with(" sum")) return Reduction::Sum;
   return name.ends_with(" batchmean") ? Reduction::BatchMean : Reduction::Mean;
 }
-Tensor cotangent(const Tensor& t) {  // as tools/make_optim_goldens.py has it
+Tensor cotangent(const Tensor& t) {  // as in tools/make_optim_goldens.py
   const Tensor k = t.graph().index({product(t.shape())}, Dim::index(0, product(t.shape())), DType::F64);
   return ((fmod(k * 7.0 + 3.0, full_like(k, 11)) - 5.0) / 4.0).reshape(t.shape());
 }
 
-// All cases with floating inputs of one type: the loss, and the gradients where there are goldens of them.
+// All cases with floating inputs of one type: the loss, and the gradients for which goldens exist.
 struct Everything {
   Graph g;
   std::map<std::string, Value> inputs;
@@ -161,7 +162,8 @@ TEST(Loss, CompiledForTheCpu) {
   wide.compare(run_values(transform(wide.g, generic() | test::device({.threads = 2})).graph, wide.inputs, {}).outputs,
                1e-9, 1e-12);
 }
-// In f32 the goldens' inputs are rounded first, and numbers beyond 3e38 are infinite: the judge says what is right.
+// In f32 the goldens' inputs are rounded first, and numbers beyond 3e38 become infinite, so the reference interpreter
+// is the judge.
 TEST(Loss, CompiledInF32) {
   const Everything narrow(DType::F32);
   const VerifyReport r =
@@ -182,7 +184,7 @@ std::vector<double> computed(const Tensor& t) {
 }
 }  // namespace
 
-// A small loss keeps its digits: log(1 + exp(-40)) is 4.2e-18, which 40 + (-40 + 4.2e-18) loses.
+// A small loss keeps its digits: log(1 + exp(-40)) is 4.2e-18, which 40 + (-40 + 4.2e-18) would lose.
 TEST(Loss, SmallLossesKeepTheirDigits) {
   Graph g;
   const Tensor x = vector(g, {40, -40}), t = vector(g, {1, 0});
@@ -218,19 +220,19 @@ TEST(Loss, AClassThatDoesNotExistMakesItsLossNaN) {
   EXPECT_NEAR(v[0], 1.4076059644443801, 1e-12);
   EXPECT_TRUE(std::isnan(v[1]) && std::isnan(v[2]));
 }
-// Lengths that nothing has make the loss NaN, a label that does not exist makes it infinite; padding does neither.
+// Impossible lengths make the loss NaN, an invalid label makes it infinite; padding does neither.
 TEST(Loss, CtcOfWrongLengths) {
   Graph g;
   const Tensor x = log_softmax(full(g, {4, 5, 3}, 0, DType::F64), 2);
   const Tensor labels = vector(g, {1, -7, 1, 1, 1, 1, 1, 9, 1, 1}, DType::I64).reshape({5, 2});
   const Tensor times = vector(g, {4, 5, 4, 4, 0}, DType::I64), lengths = vector(g, {1, 2, 3, 2, 0}, DType::I64);
   const std::vector<double> v = computed(ctc_loss(x, labels, times, lengths, {.reduction = Reduction::None}));
-  EXPECT_NEAR(v[0], -std::log(10.0 / 81), 1e-12);  // of 81 sentences of 4 steps ten say 1 alone
+  EXPECT_NEAR(v[0], -std::log(10.0 / 81), 1e-12);  // 10 of the 81 sequences of 4 steps spell the label 1 alone
   EXPECT_TRUE(std::isnan(v[1]) && std::isnan(v[2]));
   EXPECT_EQ(v[3], kInf);
-  EXPECT_EQ(v[4], 0);  // nothing in no time
+  EXPECT_EQ(v[4], 0);  // an empty label in zero steps
 }
-// PyTorch's answer in f16 is that of f32 rounded: sums of many halves do not stop at 2048.
+// As in PyTorch, the f16 result is the f32 result rounded: sums of many halves do not stop at 2048.
 TEST(Loss, HalvesAreRoundedOnce) {
   Graph g;
   const Tensor x = full(g, {3000}, 1, DType::F16), y = l1_loss(x, full_like(x, 0), Reduction::Sum);

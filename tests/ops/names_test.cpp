@@ -69,7 +69,7 @@ TEST(Names, AnswerAsTorchDoes) {
   hold_against_torch("names.txt", kBuilders, {.f64 = 1e-9, .f32 = 2e-6, .slopes = 1e-7, .of_largest = 1});
 }
 
-// Names for one thing: equal nodes are one node.
+// Aliases create the same node, because equal nodes are shared.
 TEST(Names, AliasesAreTheSameNode) {
   Graph g;
   const Tensor x = g.input("x", {2, 3}), y = g.input("y", {2, 3});
@@ -115,7 +115,7 @@ TEST(Names, RunningStatisticsMoveOnceARun) {
   EXPECT_NEAR(r.states.at("var").f[0], 0.5 + 0.5 * (4.25 * 4 / 3), 1e-12);  // the unbiased variance
 }
 
-// One sample has the answer that it has in a batch, without the batch's axis.
+// A single sample gives the result that it has in a batch, without the batch axis.
 TEST(Names, ConvolutionsAndPoolsTakeOneSample) {
   Graph g;
   const Tensor x = g.input("x", {2, 4, 6, 5}), w = g.input("w", {3, 4, 3, 2}), up = g.input("up", {4, 3, 2, 2}),

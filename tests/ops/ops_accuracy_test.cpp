@@ -27,12 +27,12 @@ struct Function {
   const char* name;
   Tensor (*build)(Operand);
   double (*exact)(double);
-  double low, high;  // magnitudes, drawn evenly by their logarithm
-  bool negative;     // numbers below 0 too
-  double f32, f64;   // allowed relative error
+  double low, high;  // magnitudes, with uniformly distributed logarithms
+  bool negative;     // also draws negative numbers
+  double f32, f64;   // allowed relative errors
 };
 
-// An error of one unit in the last place of an argument x costs exp |x| units.
+// For exp, an error of one unit in the last place of the argument x costs |x| units.
 const std::vector<Function> kFunctions{
     {"exp", exp, std::exp, 1e-30, 80, true, 8e-6, 2e-14},
     {"exp2", exp2, std::exp2, 1e-30, 120, true, 5e-7, 1e-15},
@@ -62,7 +62,7 @@ const std::vector<Function> kFunctions{
      1e-30, 80, true, 8e-6, 2e-14},
 };
 
-// The largest relative error over `n` arguments, and where it is.
+// Returns the largest relative error over `n` arguments, and its argument.
 std::pair<double, double> worst(const Function& f, DType type, int n) {
   Graph g;
   g.output("y", to(f.build(to(g.input("x", {n}, type), type)), DType::F64));
@@ -83,7 +83,7 @@ std::pair<double, double> worst(const Function& f, DType type, int n) {
   else c.set_bytes("x", wide.data(), wide.size() * 8);
   const std::vector<double> y = c.run().get_f64("y");
   std::pair<double, double> r{0, 0};
-  const double tiny = type == DType::F32 ? 1e-37 : 1e-300;  // below which precision fades
+  const double tiny = type == DType::F32 ? 1e-37 : 1e-300;  // below it, precision is lost gradually
   for (std::size_t k = 0; k < y.size(); ++k) {
     const double want = f.exact(wide[k]);
     if (std::fabs(want) < tiny) continue;
@@ -107,8 +107,8 @@ TEST(OpsAccuracy, RelativeErrorOverAllMagnitudes) {
 
 namespace {
 
-// Numbers at the edges: powers of two, 0 and their neighbours; those next to multiples of pi / 2, of which sines and
-// cosines keep least, and of ln 2; where functions of this library change their formula; denormals; random bits.
+// Edge cases: powers of two, 0 and their neighbours; numbers next to multiples of pi / 2, where sines and cosines lose
+// most digits, and of ln 2; numbers where formulas change; denormals; random bits.
 std::vector<float> samples(std::size_t random_ones) {
   std::vector<float> x;
   const auto around = [&](double v) {
@@ -122,7 +122,7 @@ std::vector<float> samples(std::size_t random_ones) {
   x = {0.0f, -0.0f, std::nanf("")};
   for (int e = -149; e < 128; ++e) around(std::exp2(e)), around(1.5 * std::exp2(e));
   for (int k = 1; k < 400; ++k) around(k * std::numbers::pi / 2), around(k * std::numbers::ln2 / 2);
-  for (int e = 8; e < 127; ++e)  // whole quarters of a turn everywhere
+  for (int e = 8; e < 127; ++e)  // multiples of a quarter turn at all magnitudes
     around(std::round(std::exp2(e) / (std::numbers::pi / 2)) * (std::numbers::pi / 2));
   for (const double edge : {0.01, 0.1,  0.25, 0.375, 0.5,  0.55, 0.66, 0.75, 0.99, 2.41421356, 3.0,
                             4.0,  20.0, 87.3, 88.7,  89.4, 1e4,  1e6,  1e7,  1e8,  3e38})
@@ -175,7 +175,7 @@ TEST(OpsAccuracy, WithinDocumentedBoundsThroughLlvm) {
   const std::vector<float> x = samples(30000);
   expect_within_bounds(x, compiled(x, {.threads = 1, .jit = {.compiler = "llvm"}}), "LLVM");
 }
-// The definitions themselves, computed in f64: what verify() holds everything against.
+// The definitions themselves, computed in f64, against which verify() checks everything.
 TEST(OpsAccuracy, DefinitionsAreWithinTheBounds) {
   const std::vector<float> x = samples(1000);
   const auto n = static_cast<std::int64_t>(x.size());
@@ -191,7 +191,7 @@ double root_mean_square(const std::vector<double>& x) {
   for (const double v : x) sum += v * v;
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
-// `f` of numbers that are spread evenly from low to high, in f32.
+// Computes `f` in f32 for numbers that are spread evenly from low to high.
 std::vector<float> spread_over(Tensor (*f)(Operand), float low, float high, std::vector<float>& x) {
   constexpr std::int64_t n = 1 << 16;
   x.resize(n);
@@ -205,8 +205,8 @@ Tensor plain_gelu(Operand x) { return gelu(x); }
 
 }  // namespace
 
-// Not only the largest error: a correctly rounded result has 0.29 units on average, the quotient of polynomials that
-// erf was had 1.0.
+// Checks the average error, too: a correctly rounded result has 0.29 units on average; erf's former quotient of
+// polynomials had 1.0.
 TEST(OpsAccuracy, ErfRoundsLittle) {
   for (const float low : {-4.0f, 0.0f, 1.0f, 2.0f}) {
     std::vector<float> x;
@@ -253,11 +253,11 @@ TEST(OpsAccuracy, ErfIsOddAndKeepsItsEnds) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(z[n]), 0x80000000u);  // gelu(-0) is -0
   EXPECT_EQ(z[n - 2], 1e30f);
   EXPECT_EQ(z[n - 1], inf);
-  EXPECT_EQ(std::bit_cast<std::uint32_t>(z[2 * n - 2]), 0x80000000u);  // far left, too
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(z[2 * n - 2]), 0x80000000u);  // so is gelu far on the left
   EXPECT_TRUE(std::isnan(z.back()));
 }
-// What Whisper's encoder gives gelu lies mostly left of 0. 0.5 x (1 + erf(x / sqrt(2))) loses digits there: with an erf
-// of 1.0 units 0.57 of 2^-24 x on average.
+// The arguments of gelu in Whisper's encoder are mostly negative. There, 0.5 x (1 + erf(x / sqrt(2))) loses digits:
+// with an erf of 1.0 units, 0.57 of 2^-24 x on average.
 TEST(OpsAccuracy, GeluRoundsLittleLeftOfZero) {
   std::vector<float> x;
   const std::vector<float> y = spread_over(plain_gelu, -4, -1, x);
@@ -266,7 +266,7 @@ TEST(OpsAccuracy, GeluRoundsLittleLeftOfZero) {
     of_x.push_back((y[k] - 0.5 * x[k] * std::erfc(-x[k] * std::numbers::sqrt2 / 2)) / x[k] * 0x1p24);
   EXPECT_LE(root_mean_square(of_x), 0.2);
 }
-// Chains of 512 products lost 1.7 times what PyTorch (MKL) does at k = 1536. AMX has sums of its own.
+// Chains of 512 products had 1.7 times the error of PyTorch (MKL) at k = 1536. AMX sums in its own way and is excluded.
 TEST(OpsAccuracy, ProductsOfManyRowsRoundLittle) {
   constexpr std::int64_t m = 48, n = 64;
   for (const backends::cpu::Isa isa :
@@ -296,7 +296,7 @@ TEST(OpsAccuracy, ProductsOfManyRowsRoundLittle) {
       EXPECT_LE(root_mean_square(error), 2.8e-7 * root_mean_square(want)) << str(target) << " " << k;
     }
 }
-// What samples and the long run are held against.
+// The double-precision functions are accurate enough to judge samples and the long run.
 TEST(OpsAccuracy, DoublePrecisionIsAJudge) {
 #if !LIGHTCONE_MPFR
   GTEST_SKIP() << "built without MPFR: tools/setup.sh installs libmpfr-dev";

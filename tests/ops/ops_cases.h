@@ -1,6 +1,5 @@
-// What each case of tests/goldens/ops.txt builds. A case whose name ends in an element type or in
-// "odd" (NaN, infinities, zeros of both signs) and has no line of its own builds what the name
-// before that does.
+// The graphs of the cases in tests/goldens/ops.txt. A case whose name ends in an element type or in "odd" (NaN,
+// infinities, zeros of both signs) and that has no line of its own uses the builder of the name before that suffix.
 #pragma once
 
 #include <string>

@@ -225,7 +225,7 @@ TEST(OpsErrors, SayWhatIsWrongAndWhere) {
   SAYS("rope: angles of [2, 3, 4] do not fit [3, 5]", rope(g.input("r", {3, 5}), a, a, true));
   SAYS("rope: cosines [] and sines [] do not fit []", rope(z, z, z, false));
   SAYS("rope: cosines [3, 2] and sines [5] do not fit [2, 3, 4]", rope(a, g.input("c", {3, 2}), v, false));
-  // operands of two graphs, of none
+  // operands of two graphs, and of no graph
   SAYS("operator+: the operands belong to different graphs", v + o);
   SAYS("matmul: the operands belong to different graphs", matmul(v, o));
   SAYS("concat: the operands belong to different graphs", concat({v, o}, 0));

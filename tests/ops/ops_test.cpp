@@ -26,7 +26,8 @@ using namespace lc;
 
 namespace {
 
-// Halves are computed in f32 and rounded once: here and there the neighbour of what PyTorch gives.
+// Returns the absolute tolerance. Halves are computed in f32 and rounded once, so they may be neighbours of PyTorch's
+// results.
 double tolerance(DType t, double want) {
   switch (t) {
     case DType::F64: return 1e-13 + 1e-12 * std::abs(want);
@@ -37,9 +38,8 @@ double tolerance(DType t, double want) {
   }
 }
 
-// How `got` differs from PyTorch's answer; nothing when it does not. `signs`: zeros must have the right sign, where
-// IEEE 754 says which that is. (PyTorch's maximum and what is built on it follow the processor; ours is IEEE
-// 754-2019's.)
+// Returns how `got` differs from PyTorch's result, or "". With `signs`, zeros must have the sign that IEEE 754 defines.
+// (PyTorch's maximum and functions based on it follow the processor; ours follow IEEE 754-2019.)
 std::string difference(const Value& want, const Value& got, bool signs, double slack) {
   if (want.shape != got.shape) return "another shape";
   if (want.dtype != got.dtype) return str_cat(name(got.dtype), ", not ", name(want.dtype));
@@ -63,13 +63,13 @@ std::string difference(const Value& want, const Value& got, bool signs, double s
   return {};
 }
 
-// Where the answer is not PyTorch's, and why.
-// To integers conversions saturate and NaN is 0; PyTorch leaves it to the processor: some of its answers are ours.
+// Conversions to integers saturate, and NaN becomes 0. PyTorch's results depend on the processor, so these cases are
+// not compared.
 bool left_to_the_processor(const std::string& c) {
   const std::regex cast("cast (f|bf)(16|32|64) (i|u)(8|32|64) wild");
   return std::regex_match(c, cast);
 }
-// Where the answer is another one on purpose.
+// Returns why the result deliberately differs from PyTorch's, or "".
 std::string reason_to_differ(const std::string& c) {
   if (c == "interpolate bilinear same wild" || c == "interpolate bilinear corners same wild")
     return "to the same size an image is itself; PyTorch adds 0 times its neighbours, which may be infinite";
@@ -174,8 +174,8 @@ TEST(Ops, AnswerAsPyTorchDoes) {
     EXPECT_TRUE(used.contains(c.name)) << "no golden case runs '" << c.name << "'";
 }
 
-// The same cases with NaN, infinities, -0 and denormals among the inputs: a definition that multiplies a mask, a
-// padding or a zero by data gives NaN where PyTorch does not.
+// The same cases with NaN, infinities, -0 and denormals among the inputs. A definition that multiplies a mask, padding
+// or a zero by data gives NaN where PyTorch does not.
 TEST(Ops, AnswerAsPyTorchDoesOnNaNAndInfinity) {
   const std::vector<Golden> all = goldens("wild.txt");
   EXPECT_GE(all.size(), 600u);
@@ -197,14 +197,14 @@ TEST(Ops, EveryFunctionHasAnAnswerToMeet) {
   std::size_t functions = 0;
   for (std::sregex_iterator it(header.begin(), header.end(), declaration), end; it != end; ++it, ++functions) {
     const std::string f = (*it)[1];
-    if (f == "split_by" || f == "split_in") continue;  // split() and tensor_split()
+    if (f == "split_by" || f == "split_in") continue;  // used by split() and tensor_split()
     EXPECT_TRUE(std::regex_search(cases, std::regex("[^\\w\"]" + f + "[()]"))) << f << " has no case";
   }
   EXPECT_GT(functions, 150u);
 }
 
-// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every
-// pass and the CPU against the reference in f64.
+// The same graphs on random numbers with NaN, infinities and zeros of both signs: every pass and the CPU agree with the
+// reference in f64.
 TEST(Ops, EveryPassAgreesOnWildNumbers) {
   const std::vector<Golden> all = goldens();
   std::set<std::string> used;
@@ -219,7 +219,7 @@ TEST(Ops, EveryPassAgreesOnWildNumbers) {
   EXPECT_GT(elements, 15000u);
 }
 
-// One program for every size.
+// One program for all sizes.
 TEST(Ops, SymbolicShapes) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 40);
@@ -237,7 +237,7 @@ TEST(Ops, SymbolicShapes) {
 }
 
 namespace {
-// One of nearly everything, on inputs of one floating type.
+// A graph with nearly every operation, on inputs of one floating type.
 Graph everything(DType type) {
   Graph g;
   const Tensor x = g.input("x", {4, 6, 10}, type), w = g.input("w", {6, 10}, type),
@@ -297,7 +297,7 @@ TEST(Ops, EveryFloatingType) {
   }
 }
 
-// Whatever an operation is made of, a half result is the exact one rounded once.
+// However an operation is composed, a half result is the exact one rounded once.
 TEST(Ops, HalvesAreRoundedOnce) {
   const Graph exact = everything(DType::F64);
   for (const DType type : {DType::F16, DType::BF16}) {
@@ -306,7 +306,7 @@ TEST(Ops, HalvesAreRoundedOnce) {
     const Results got = interpret(g, inputs, {});
     for (auto& [name, v] : inputs) v.dtype = DType::F64;
     const Results want = interpret(exact, inputs, {});
-    const double half_step = type == DType::F16 ? 0x1p-11 : 0x1p-8, least = 5e-7;  // of erf in f32
+    const double half_step = type == DType::F16 ? 0x1p-11 : 0x1p-8, least = 5e-7;  // least: the error of erf in f32
     for (const auto& [name, v] : want.outputs)
       for (std::size_t k = 0; k < v.size(); ++k) {
         const double w = v.at(k), h = got.outputs.at(name).at(k);
@@ -318,8 +318,8 @@ TEST(Ops, HalvesAreRoundedOnce) {
   }
 }
 
-// No elements, said when the graph is built or when it is run. (The mean of nothing is 0 * inf, which the judge
-// leaves undecided, so ok() would ask too much.)
+// Empty tensors, with sizes known at build time or bound at run time. (The mean of no elements is 0 * inf, which the
+// reference leaves undecided, so ok() would be too strict.)
 TEST(Ops, EmptyTensors) {
   for (const bool symbolic : {false, true}) {
     const Dim n = symbolic ? Dim::symbol("n", 0, 4) : Dim(0);
@@ -388,7 +388,7 @@ TEST(Ops, EmptyTensors) {
   }
 }
 
-// The same for everything that has a meaning for unknown sizes.
+// The same for all other operations that support symbolic sizes.
 TEST(Ops, SymbolicShapesOfTheRest) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 20), m = Dim::symbol("m", 1, 9);
@@ -434,7 +434,7 @@ TEST(Ops, SymbolicShapesOfTheRest) {
 
 namespace {
 
-// Compiles the graph and runs it on normal numbers.
+// Compiles the graph and runs it on normally distributed numbers.
 Context run(const Graph& g, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -470,7 +470,7 @@ TEST(Ops, TwoWaysToTheSameResult) {
   equal(einsum("bij,bjk->bik", {a, b}), matmul(a, b));
   equal(einsum("bij,bjk->kbi", {a, b}), matmul(a, b).permute({2, 0, 1}));
   equal(einsum("bij,bjk,bij->bk", {a, b, a}), sum(matmul(a * a, b), {1}));
-  {  // a convolution is the product of its windows and its filters, group by group
+  {  // a convolution equals the product of its windows and its filters, group by group
     const Tensor windows = pad(pad(x, 2, 1, 1), 3, 2, 2).unfold(2, 3, 2).unfold(3, 2, 1);  // [2, 6, 6, 16, 3, 2]
     std::vector<Tensor> groups;
     for (int k : {0, 1}) {

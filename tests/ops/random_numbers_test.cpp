@@ -27,7 +27,7 @@ using Draw = std::function<Tensor(Random&)>;
 
 Compiler on_device(int threads = 1) { return generic() | test::device({.threads = threads}); }
 
-// One draw, as it comes out of run number `step`.
+// The result of one draw in the run number `step`.
 struct Drawn {
   Drawn(const Draw& f, std::int64_t seed = 1, std::int64_t step = 0, const Compiler& c = on_device()) {
     Graph g;
@@ -44,7 +44,7 @@ struct Drawn {
 
 // ---- words ---------------------------------------------------------------------------------------
 
-// Random123, tests/kat_vectors: "philox4x32 10".
+// The test vectors "philox4x32 10" of Random123 (tests/kat_vectors).
 TEST(Philox, KnownAnswers) {
   using B = Philox::Block;
   EXPECT_EQ(Philox::words({0, 0, 0, 0}, {0, 0}), (B{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -63,7 +63,7 @@ TEST(Philox, StreamsAndSeedsHaveKeysOfTheirOwn) {
   EXPECT_NE(random_stream("layer.0"), random_stream("layer.1"));
 }
 
-// Seed and stream that make the key 0: mix(0) is 0.
+// A seed whose key is 0 for stream 0, because mix(0) is 0.
 constexpr auto kSeedOfNothing = static_cast<std::int64_t>(0 - 0x9E3779B97F4A7C15u);
 
 TEST(RandomBits, KnownAnswerThroughEveryWay) {
@@ -84,12 +84,13 @@ Ints words(const Graph& g, const Compiler& c, std::int64_t step, std::int64_t n)
   return run.get_i64("y");
 }
 
-// The reference, the kernel with one and two threads, and the definition in the twelve, interpreted and compiled.
+// Compares the reference, the kernel with one and two threads, and the definition by primitives, interpreted and
+// compiled.
 TEST(RandomBits, OneAnswerOnEveryDevice) {
   const Dim n = Dim::symbol("n", 0, 50);
   struct Case {
     Shape shape;
-    std::int64_t n;  // -1: there is none
+    std::int64_t n;  // -1: the shape has no symbol
   };
   using Limits = std::numeric_limits<std::int64_t>;
   for (const Case& c : {Case{{}, -1}, Case{{0}, -1}, Case{{1}, -1}, Case{{3, 5, 7}, -1}, Case{{2, n}, 0},
@@ -160,7 +161,7 @@ TEST(RandomBits, ThreadsMakeNoDifference) {
   EXPECT_EQ(Drawn(normal, 5, 2, on_device(1)).numbers(), Drawn(normal, 5, 2, on_device(2)).numbers());
 }
 
-// Each of the 32 bits is set half of the time, and no two neighbours depend on each other.
+// Each of the 32 bits is set half of the time, and adjacent bits are independent.
 TEST(RandomBits, Bits) {
   const Ints w = Drawn([](Random& r) { return r.bits({200000}); }, 11).integers();
   for (int bit = 0; bit < 32; ++bit) {
@@ -202,7 +203,7 @@ TEST(Uniform, IsUniform) {
   EXPECT_LT(std::fabs(correlation(std::vector(u.begin(), u.end() - 1), std::vector(u.begin() + 1, u.end()))), 0.01);
 }
 
-// The compiled numbers are the interpreter's, bit for bit, where nothing rounds.
+// The compiled numbers equal the interpreter's bit for bit, because no operation rounds.
 TEST(Uniform, IsTheSameEverywhere) {
   const auto u = [](Random& r) { return r.uniform({5, 9}); };
   const auto want = Drawn(u, 3, 4, Compiler()).numbers();
@@ -211,7 +212,7 @@ TEST(Uniform, IsTheSameEverywhere) {
 }
 
 TEST(Uniform, StaysBelowItsUpperBound) {
-  // the neighbour of 1: half of all numbers would round up
+  // the upper bound is the next number after 1: half of all draws would round up
   const auto near = Drawn([](Random& r) { return r.uniform({4096}, 1, 1 + 0x1p-23); }).numbers();
   for (const double x : near) ASSERT_EQ(x, 1);
   const auto two = Drawn([](Random& r) { return r.uniform({kMany}, -3, -3 + 0x1p-20); }).numbers();
@@ -233,7 +234,7 @@ TEST(Normal, IsNormal) {
   EXPECT_NEAR(m.skewness, 0, 4 * std::sqrt(6.0 / kMany));
   EXPECT_NEAR(m.kurtosis, 3, 4 * std::sqrt(24.0 / kMany));
   const auto [low, high] = std::minmax_element(z.begin(), z.end());
-  EXPECT_GT(*high, 4);  // of 200000, six or so are above
+  EXPECT_GT(*high, 4);  // about six of 200000 are above
   EXPECT_LT(*low, -4);
   const auto other = Drawn([](Random& r) { return r.normal({kMany}, 5, 0.25); }, 31).numbers();
   EXPECT_LT(kolmogorov_smirnov(other, [](double x) { return normal_below((x - 5) / 0.25); }), kUnlikely);
@@ -248,7 +249,7 @@ TEST(TruncatedNormal, IsTheMiddleOfANormalDistribution) {
                         Case{-4, 3, -kInf, kInf}, Case{0, 0.02, -2, 2}}) {
     const auto draw = [&](Random& r) { return r.truncated_normal({kMany}, c.mean, c.std, c.low, c.high); };
     const auto x = Drawn(draw, 41).numbers();
-    const auto below = [&](double v) {  // on the side where it is exact
+    const auto below = [&](double v) {  // uses the side on which probabilities are accurate
       const double side = c.low > c.mean ? -1 : 1;
       const auto p = [&](double at) { return normal_below(side * (at - c.mean) / c.std); };
       return (p(v) - p(c.low)) / (p(c.high) - p(c.low));
@@ -332,7 +333,7 @@ TEST(Categorical, ChoosesByTheSoftmax) {
   EXPECT_LT(std::fabs(chi_square(seen, expected)), 4);
 }
 
-// Of many equal classes the winner is decided where the noise is largest.
+// With many equal classes, the sample is decided in the tail of the noise.
 TEST(Categorical, ManyClassesAreEquallyLikely) {
   const auto y = Drawn([](Random& r) { return r.categorical(full(r.step().graph(), {20000, 500}, 0)); }, 72).integers();
   std::vector<double> seen(50), expected(50, 20000 / 50.0);
@@ -379,7 +380,7 @@ TEST(Dropout, AtTheEnds) {
   const auto y = run.set("x", std::vector<float>{1, -2, std::numeric_limits<float>::infinity(), 0}).run().get("all");
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], 0);
-  EXPECT_TRUE(std::isnan(y[2]));  // as in PyTorch, it is multiplied
+  EXPECT_TRUE(std::isnan(y[2]));  // it is multiplied, as in PyTorch
   for (const DType t : {DType::F16, DType::BF16, DType::F64}) {
     const Tensor half = rng.dropout(full(g, {4}, 1, t), 0.5);
     EXPECT_EQ(half.dtype(), t);
@@ -402,7 +403,7 @@ TEST(Streams, EqualCallsDrawDifferentNumbers) {
   const auto a = run.get("a"), u = run.get("u");
   EXPECT_LT(std::fabs(correlation(a, run.get("b"))), 0.01);
   EXPECT_LT(std::fabs(correlation(u, run.get("v"))), 0.01);
-  run.run();  // the next run draws anew
+  run.run();  // the next run draws new numbers
   EXPECT_LT(std::fabs(correlation(a, run.get("a"))), 0.01);
   EXPECT_LT(std::fabs(correlation(u, run.get("u"))), 0.01);
   EXPECT_EQ(run.get_i64("random.step"), Ints{2});
@@ -472,7 +473,7 @@ TEST(Shapes, SymbolicAndEmpty) {
   }
 }
 
-// Every draw, against the f64 judge: whole numbers exactly, others within rounding.
+// Every draw agrees with the f64 reference: integers exactly, others within rounding.
 TEST(Draws, AreVerified) {
   Graph g;
   Random rng(g, 13);

@@ -64,7 +64,7 @@ const TorchBuilders kBuilders{
 
 TEST(Special, AnswersAsTorchDoes) { hold_against_torch("special.txt", kBuilders, {.f64 = 1e-12, .slopes = 1e-10}, 80); }
 
-// A product that is rounded in one place and not in the other has a remainder that does not belong to it.
+// If a product were rounded in one place and not in another, its floor and its remainder would not fit.
 TEST(Special, TheFloorOfAProductIsWhole) {
   for (const DType type : {DType::F32, DType::F64}) {
     Graph g;
@@ -87,7 +87,7 @@ TEST(Special, TheFloorOfAProductIsWhole) {
   }
 }
 
-// To the last bit, which the goldens' tolerance does not see.
+// Compares all bits, which the goldens' tolerance does not.
 TEST(Special, NextAfterIsTheNeighbour) {
   Graph g;
   const Tensor x = g.input("x", {400}), y = g.input("y", {400});
@@ -105,7 +105,7 @@ TEST(Special, NextAfterIsTheNeighbour) {
         << in["x"].f[k] << " to " << in["y"].f[k];
 }
 
-// Zeros and slopes that cancellation would take.
+// Zeros and slopes that cancellation would destroy.
 TEST(Special, KeepsItsDigits) {
   Graph g;
   const Tensor x = g.input("x", {4}, DType::F64), t = g.input("t", {3}, DType::F64);
@@ -119,7 +119,7 @@ TEST(Special, KeepsItsDigits) {
     const double want = std::lgamma(in["x"].f[k]);
     EXPECT_NEAR(r.at("lgamma").f[k], want, 1e-14 * std::abs(want)) << k;
   }
-  const auto slope = [](double v) {  // of the series of sin(u) / u
+  const auto slope = [](double v) {  // the slope of the series of sin(u) / u
     const double u = 3.141592653589793 * v, s = u * u;
     return 3.141592653589793 * u * (-1.0 / 3 + s * (1.0 / 30 - s * (1.0 / 840 - s / 45360)));
   };
@@ -127,7 +127,7 @@ TEST(Special, KeepsItsDigits) {
     EXPECT_NEAR(r.at("slope").f[k], slope(in["t"].f[k]), 1e-11 * std::abs(slope(in["t"].f[k])));
 }
 
-// What runs without the CPU's kernel is the definition.
+// Without the CPU's kernel, the definition is computed.
 TEST(Special, BitsByTheirDefinition) {
   Graph g;
   const Tensor a = g.input("a", {4}, DType::I64), b = g.input("b", {4}, DType::I64);

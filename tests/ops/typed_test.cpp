@@ -27,7 +27,7 @@ static_assert(std::is_same_v<decltype(ty::to<double>(ty::Tensor<float, 2>())), t
 static_assert(std::is_same_v<decltype(ty::Tensor<float, 2>().to<double>()), ty::Tensor<double, 2>>);
 static_assert(sizeof(ty::Tensor<float, 1, 2, 3>) == sizeof(Tensor));
 
-// The rule that runs in the compiler and the one that runs when the graph is built say the same.
+// The rule that runs in the compiler and the one that runs when the graph is built give the same message.
 TEST(Typed, OneSentenceAtCompileTimeAndAtRunTime) {
   Graph g;
   const Tensor a = g.input("a", {32, 784}), b = g.input("b", {512, 10}), c = g.input("c", {2, 3}),
@@ -45,7 +45,7 @@ TEST(Typed, OneSentenceAtCompileTimeAndAtRunTime) {
             ty::infer_broadcast_to(shape({2, 3}), shape({4, 2, 5})).error.s);
   const int axes[] = {0, 0};
   EXPECT_EQ(problem_of([&] { c.permute({0, 0}); }), ty::infer_permute(shape({2, 3}), axes, 2).error.s);
-  // extents known only now: the same sentence when the graph is built
+  // with dynamic extents, the same message at build time
   const auto p = ty::input<float, ty::dyn, ty::dyn>(g, "p", {32, 784});
   const auto q = ty::input<float, ty::dyn, ty::dyn>(g, "q", {512, 10});
   EXPECT_EQ(problem_of([&] { ty::matmul(p, q); }),
@@ -61,7 +61,7 @@ TEST(Typed, NamedExtentsAreBoundWhenItRuns) {
   auto x = cx.tensor<"rows", 3>();
   const auto y = ty::sum<0>(x * 2.0).retrieve();
   cx.compile(generic() | test::device({.threads = 1}));
-  EXPECT_THROW(cx.execute(), Error);  // rows has no value
+  EXPECT_THROW(cx.execute(), Error);  // the symbol "rows" is not bound
   x.set(std::vector<float>{1, 2, 3, 4, 5, 6});
   EXPECT_EQ(cx.bind("rows", 2).execute().data(y), (std::vector<float>{10, 14, 18}));
   EXPECT_THROW(cx.bind("rows", 3).execute(), Error);  // six elements are not three rows
@@ -166,8 +166,8 @@ TEST_F(Rules, Convolution) {
   }
 }
 
-// With dyn in place of some extents a rule refuses nothing that the full one takes, and what it
-// says of the result is true.
+// If some extents are replaced by dyn, a rule accepts everything that the full rule accepts, and its inferred result
+// agrees.
 TEST_F(Rules, KnowingLessIsNeverWrong) {
   const auto less = [&](ty::Shape s) {
     for (int i = 0; i < s.rank; ++i)
@@ -341,16 +341,16 @@ TEST(Typed, NamesHaveOneRange) {
   Graph g;
   const auto x = ty::input<float, "width_of_a_test">(g, "x");
   EXPECT_EQ(x.extent(0).bounds().hi, 9);
-  ty::bound("width_of_a_test", 2, 9);  // again the same
+  ty::bound("width_of_a_test", 2, 9);  // setting the same bounds again is allowed
   EXPECT_THROW(ty::bound("width_of_a_test", 2, 10), Error);
-  const auto y = ty::input<float, ty::dyn>(g, "y", {x.extent(0)});  // a dyn may be a symbol
+  const auto y = ty::input<float, ty::dyn>(g, "y", {x.extent(0)});  // a dyn extent may be a symbol
   EXPECT_EQ(str((x + y).shape()), "[width_of_a_test]");
   EXPECT_EQ(str(y.as<"width_of_a_test">().shape()), "[width_of_a_test]");
   EXPECT_THROW((ty::input<float, ty::dyn>(g, "z")), Error);
   EXPECT_THROW((ty::input<float, 3>(g, "z", {3})), Error);
 }
 
-// Two graphs of one program may mean different things by a name.
+// Two graphs of a program may use a name with different bounds.
 TEST(Typed, AGraphHasItsOwnRanges) {
   const auto highest = [](Graph& g, const char* input) {
     return ty::input<float, "height_of_test", 2>(g, input).extent(0).bounds().hi;
@@ -362,23 +362,23 @@ TEST(Typed, AGraphHasItsOwnRanges) {
   EXPECT_EQ(highest(large, "x"), 100000);
   EXPECT_EQ(highest(small, "y"), 8);
   EXPECT_EQ(highest(other, "x"), 4096);
-  ty::bound(small, "height_of_test", 1, 8);  // again the same
+  ty::bound(small, "height_of_test", 1, 8);  // setting the same bounds again is allowed
   EXPECT_EQ(
       problem_of([&] { ty::bound(small, "height_of_test", 1, 9); }),
       "bound: 'height_of_test' is in use in this graph from 1 to 8; bound it before the first tensor that has it, "
       "once");
   EXPECT_THROW(ty::bound(other, "height_of_test", 1, 8), Error);
   EXPECT_THROW(ty::bound(late, "height_of_test", 8, 8), Error);
-  EXPECT_THROW(ty::bound("height_of_test", 1, 8), Error);  // others use it from 1 to 4096
+  EXPECT_THROW(ty::bound("height_of_test", 1, 8), Error);  // other graphs use it with bounds from 1 to 4096
 
-  // A name that came into the graph without types, and only as a part of an extent, is the same.
+  // a symbol of an untyped graph, used only within an extent, is the same symbol
   const lc::Dim rows = lc::Dim::symbol("height_of_test", 1, 16);
   const lc::Tensor untyped = late.input("past", {rows + 1, 2});
   const auto x = ty::input<float, "height_of_test", 2>(late, "x");
   EXPECT_EQ(x.extent(0), rows);
   EXPECT_EQ(lc::Dim(untyped.extent(0)) - x.extent(0), lc::Dim(1));
 
-  // What bound() adds is no part of a result, and a run may bind every size that the graph allows.
+  // bound() adds nothing to the results, and a run may bind every size that the graph allows
   late.output("sum", lc::sum(x, {0, 1}));
   const Program p = compile(late, generic());
   EXPECT_EQ(p.inputs(), (std::vector<std::string>{"x"}));

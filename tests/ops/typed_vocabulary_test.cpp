@@ -204,7 +204,7 @@ TYPED_TEST(Vocabulary, ReductionsThatKeepTheirAxes) {
   KEPT(ty::sum<0>(a, keepdim)), KEPT(ty::prod(a)), KEPT(ty::prod<1>(a, keepdim)), KEPT(ty::argmax(a)),
       KEPT(ty::argmin<0>(a, keepdim)), KEPT(ty::max<1>(a, keepdim).values), KEPT(ty::min<0>(a, keepdim).indices),
       KEPT(ty::norm<0>(a, 2, keepdim)), KEPT((ty::flip<0, -1>(a)));
-  // found by their operands, without lc::typed in front
+  // found by argument-dependent lookup, without lc::typed
   KEPT(sum<0>(a, keepdim)), KEPT(max<1>(a, keepdim).values);
 }
 

@@ -1,4 +1,4 @@
-// tests/goldens/optim.txt, which tools/make_optim_goldens.py makes with PyTorch.
+// Reads tests/goldens/optim.txt, which tools/make_optim_goldens.py writes with PyTorch.
 #pragma once
 
 #include <map>

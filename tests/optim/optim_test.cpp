@@ -22,13 +22,13 @@ namespace {
 
 constexpr int kSteps = 20;
 
-// The parameters of a golden case, with the gradient a (p - t) + noise.
+// The parameters of a golden case, with the gradient curvature * (parameter - target) + noise.
 struct Problem {
   Graph g;
   std::vector<std::string> names;
   std::vector<Update> updates;
-  std::map<std::string, Value> begin;               // of every state that begins elsewhere than at 0
-  std::map<std::string, std::vector<Value>> noise;  // of each run
+  std::map<std::string, Value> begin;               // initial values of states that are not 0
+  std::map<std::string, std::vector<Value>> noise;  // by run
 
   Problem(const std::vector<std::string>& parameters, DType type) : names(parameters) {
     const std::vector<Value>& in = optim_goldens().at("problem").in;
@@ -62,7 +62,7 @@ struct Problem {
     for (const auto& [name, v] : states) in[name] = v;
     return in;
   }
-  std::map<std::string, Value> states() const {  // before the first run
+  std::map<std::string, Value> states() const {  // Returns the states before the first run.
     std::map<std::string, Value> all;
     for (const Assignment& a : g.assignments()) {
       const Node& n = g[a.state];
@@ -78,7 +78,7 @@ struct Case {
   const char* name;
   std::vector<std::string> parameters;
   std::function<void(Problem&)> write;
-  std::string suffix = "";  // of the states whose trajectory it is
+  std::string suffix = "";  // the suffix of the states in the trajectory
 };
 template <class O>
 Case plain(const char* name, O optimizer, std::vector<std::string> parameters = {"w", "b"}) {
@@ -144,7 +144,7 @@ const std::vector<Case> kCases{
 };
 // clang-format on
 
-// What a case's trajectories and last states must be.
+// The expected trajectories and final states of a case.
 class Wanted {
  public:
   Wanted(const Case& c, const Problem& p, double tolerance)
@@ -187,7 +187,7 @@ void run_compiled(const Case& c, DType type, double tolerance) {
     write_value(v, bytes.data());
     context.set_bytes(name, bytes.data(), bytes.size());
   };
-  for (const auto& [name, v] : p.begin) set(name, v);  // all else begins at zero by itself
+  for (const auto& [name, v] : p.begin) set(name, v);  // all other states are 0 initially
   const Wanted wanted(c, p, tolerance);
   const auto state = [&](const std::string& name) { return context.value(name); };
   for (int k = 0; k < kSteps; ++k) {
@@ -224,15 +224,15 @@ TEST(Optim, EveryTrajectoryIsRun) {
 TEST(Optim, CompiledInF64) {
   for (const Case& c : kCases) run_compiled(c, DType::F64, 1e-10);
 }
-// Twenty steps in f32, where Newton and Schulz' iteration makes more of what rounding did than the other rules.
+// Twenty steps in f32. Newton-Schulz iterations amplify rounding errors more than the other rules do.
 TEST(Optim, CompiledInF32) {
   for (const Case& c : kCases) run_compiled(c, DType::F32, std::string(c.name).starts_with("Muon") ? 2e-4 : 2e-5);
 }
 
 namespace {
 struct Kernels {
-  std::size_t loops = 0, scalars = 0;  // kernels over the parameter, and over nothing
-  std::size_t copies = 0, arena = 0;   // states that are written elsewhere and copied; bytes of values in flight
+  std::size_t loops = 0, scalars = 0;  // kernels over the parameter; scalar kernels
+  std::size_t copies = 0, arena = 0;   // states that are written elsewhere and copied; arena bytes
 };
 Kernels compiled(const std::function<void(std::vector<Update>)>& write) {
   Graph g;
@@ -250,8 +250,8 @@ Kernels compiled(const std::function<void(std::vector<Update>)>& write) {
 }
 }  // namespace
 
-// Each array is written by one loop, in place, with the scalars of the step inside: nothing of the parameter's size is
-// kept in flight.
+// Each array is written by one loop, in place, which also reads the step's scalars. No temporary has the parameter's
+// size.
 TEST(Optim, OneLoopAnArrayInPlace) {
   const auto check = [](const char* name, std::size_t arrays, const Optimizer& o) {
     const Kernels c = compiled([&](const std::vector<Update>& u) { step(o, u); });
@@ -278,7 +278,7 @@ TEST(Optim, OneLoopAnArrayInPlace) {
   EXPECT_LT(a.arena, 4096u);
 }
 
-// What begins at zero needs no loading: a context does so, and clear_states() does again.
+// States that begin at zero need no loading: a context zeroes them, and clear_states() does so again.
 TEST(Optim, StatesBeginAtZero) {
   Graph g;
   const Tensor p = g.input("p", {3}), d = g.input("d", {3});
@@ -296,7 +296,7 @@ TEST(Optim, StatesBeginAtZero) {
   c.clear_states();
   EXPECT_EQ(two_steps(), first);
 }
-// A parameter that the program was loaded with is a state, too: each context goes its own way from there.
+// A loaded parameter is a state, too: from its value, each context proceeds independently.
 TEST(Optim, LoadedParametersAreStates) {
   Graph g;
   const Tensor p = g.parameter("p", {2}, DType::F32), d = g.input("d", {2});
@@ -312,7 +312,7 @@ TEST(Optim, LoadedParametersAreStates) {
               (std::vector<float>{1 - 1.0F * static_cast<float>(runs), 2 + 1.0F * static_cast<float>(runs)}));
   }
 }
-// A run without a step changes nothing, whatever its gradient is.
+// A run without a step (`when` is false) changes nothing, whatever the gradients are.
 TEST(Optim, NothingChangesWithoutAStep) {
   Graph g;
   const Tensor p = g.input("p", {2}), d = g.input("d", {2}), when = g.input("when", {}, DType::Bool);
@@ -334,7 +334,7 @@ TEST(Optim, NothingChangesWithoutAStep) {
     EXPECT_EQ(v.i, before.at(name).i) << name;
   }
 }
-// A half parameter is computed in f32 with f32 states, and rounded once.
+// A half parameter is updated in f32 with f32 states, and rounded once.
 TEST(Optim, HalvesAreRoundedOnce) {
   for (const DType type : {DType::F16, DType::BF16}) {
     Graph g;
@@ -346,7 +346,7 @@ TEST(Optim, HalvesAreRoundedOnce) {
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }
-// torch.nn.utils.clip_grad_norm_ gives the norm before clipping; no gradient at all is not divided by 0.
+// As torch.nn.utils.clip_grad_norm_, it returns the norm before clipping. A norm of 0 does not divide by 0.
 TEST(Optim, TheNormOfGradients) {
   Graph g;
   const Tensor p = g.input("p", {2}), d = g.input("d", {2});

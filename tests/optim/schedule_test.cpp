@@ -75,7 +75,7 @@ TEST(Schedule, RatesAreThoseOfPyTorch) {
   EXPECT_EQ(found, schedules().size());
 }
 
-// One program for all of them, behind the counter that it counts itself.
+// One program computes all schedules from its own step counter.
 TEST(Schedule, CompiledBehindACounter) {
   Graph g;
   const Tensor done = counter(g);
@@ -98,11 +98,11 @@ TEST(Schedule, BeyondTheirEnds) {
   EXPECT_EQ(rate(polynomial(0.3, 10, 2), 99), 0);
   EXPECT_NEAR(rate(cosine_annealing(0.3, 50), std::int64_t{1} << 50),
               rate(cosine_annealing(0.3, 50), (std::int64_t{1} << 50) % 100), 1e-15);
-  // the cycle of 4, 8, 16, ... that begins at 2^42 - 4
+  // the cycle of lengths 4, 8, 16, ... that begins at 2^42 - 4
   EXPECT_DOUBLE_EQ(rate(cosine_annealing_warm_restarts(0.3, 4, 2), (std::int64_t{1} << 42) - 4), 0.3);
   EXPECT_NEAR(rate(cosine_annealing_warm_restarts(0.3, 4, 2), (std::int64_t{1} << 42) - 5), 0, 1e-20);
   EXPECT_DOUBLE_EQ(rate(warm_up(constant(0.3), 0), 0), 0.3);
-  // one phase of a cycle may have no steps
+  // a phase of a cycle may have no steps
   EXPECT_DOUBLE_EQ(rate(one_cycle(0.3, 10, {.pct_start = 0.1}), 0), 0.3);
   EXPECT_DOUBLE_EQ(rate(one_cycle(0.3, 1), 0), 0.3 / 25 / 1e4);
 }
@@ -132,7 +132,7 @@ TEST(ReduceOnPlateau, RatesAreThoseOfPyTorch) {
   }
   EXPECT_EQ(found, options.size());
 }
-// A loss that is NaN is no improvement.
+// A NaN loss is no improvement.
 TEST(ReduceOnPlateau, NaNIsNoImprovement) {
   ReduceOnPlateau p(1, {.patience = 0});
   EXPECT_EQ(p.step(1), 1);

@@ -45,7 +45,7 @@ TEST_P(Client, SaysWhatItIs) {
   EXPECT_NE(refusal([&] { client->device(99); }).find("there is no device 99"), std::string::npos);
   EXPECT_NE(refusal([&] { client->device(-1); }).find("there is no device -1"), std::string::npos);
   EXPECT_EQ(backends::pjrt::Plugin::load(GetParam()),
-            backends::pjrt::Plugin::load(GetParam()));  // started once a process
+            backends::pjrt::Plugin::load(GetParam()));  // loaded once per process
 }
 
 TEST_P(Client, RunsAProgram) {
@@ -85,7 +85,7 @@ TEST_P(Client, ADonatedArrayIsGoneUnlessItIsKept) {
   std::vector<float> room(6);
   EXPECT_NE(refusal([&] { a.to_host(room.data(), 24); }).find("donated"), std::string::npos);
   EXPECT_NE(refusal([&] { program.execute(in); }), "");
-  // a state that goes from run to run
+  // a state that is passed from run to run
   std::vector<backends::pjrt::Array> state;
   state.push_back(put(*client, kA, {2, 3}));
   for (int k = 0; k < 5; ++k) {
@@ -106,7 +106,7 @@ TEST_P(Client, EveryElementType) {
       type += str_cat(kNames[static_cast<int>(t.dtype)], ">");
       std::vector<std::byte> data(n * t.bytes);
       for (std::size_t k = 0; k < data.size(); ++k)
-        data[k] = static_cast<std::byte>(t.dtype == DType::Bool ? k % 2 : (k * 37 + 11) % 113);  // no NaN among them
+        data[k] = static_cast<std::byte>(t.dtype == DType::Bool ? k % 2 : (k * 37 + 11) % 113);  // values without NaN
       const backends::pjrt::Array x = client->to_device({t.dtype, shape, data});
       EXPECT_EQ(x.dtype(), t.dtype) << t.name;
       EXPECT_EQ(x.shape(), shape) << t.name;
@@ -149,7 +149,7 @@ TEST_P(Client, MistakesAreErrorsThatSayWhat) {
   const backends::pjrt::Executable program = client->compile(kTwo);
   const backends::pjrt::Array* one[] = {&a};
   EXPECT_NE(refusal([&] { program.execute(one); }).find("cannot run a program"), std::string::npos);
-  EXPECT_EQ(take<float>(a), kA);  // and all goes on
+  EXPECT_EQ(take<float>(a), kA);  // the client still works
 }
 
 TEST_P(Client, ObjectsMayGoInAnyOrder) {
@@ -169,7 +169,7 @@ TEST_P(Client, ObjectsMayGoInAnyOrder) {
 
 TEST_P(Client, ThreadsRunOneProgramAtOnce) {
   const backends::pjrt::Executable program = client->compile(kTwo);
-  const backends::pjrt::Array b = put(*client, kB, {2, 3});  // of all of them
+  const backends::pjrt::Array b = put(*client, kB, {2, 3});  // shared by all threads
   std::vector<int> wrong(3);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < wrong.size(); ++t)
@@ -208,6 +208,6 @@ TEST(Plugin, WhatIsNoneIsAnError) {
   EXPECT_NE(refusal([] { backends::pjrt::Plugin::load("/nowhere/at/all.so"); }).find("cannot be loaded"),
             std::string::npos);
   EXPECT_NE(refusal([] { backends::pjrt::Plugin::load(__FILE__ "/"); }).find("cannot be loaded"), std::string::npos);
-  const std::string said = refusal([] { backends::pjrt::Plugin::load("libm.so.6"); });  // which the system finds
+  const std::string said = refusal([] { backends::pjrt::Plugin::load("libm.so.6"); });  // the system's loader finds it
   EXPECT_NE(said.find("a library without a function GetPjrtApi"), std::string::npos) << said;
 }

@@ -188,20 +188,21 @@ TEST_P(Pjrt, StatesParametersAndSizes) {
     expect_same(a, b, {"y", "before", "same", "total", "rows", "turned"});
     EXPECT_EQ(b.shape("y"), (std::vector<std::int64_t>{now, 4}));
   }
-  const auto y = b.bytes("y"), before = b.bytes("before");  // both at once
+  // both views stay valid at the same time
+  const auto y = b.bytes("y"), before = b.bytes("before");
   EXPECT_EQ(y.size(), 3u * 4 * 4);
   float value = 0;
   std::memcpy(&value, before.data(), 4);
   EXPECT_EQ(value, b.get("before")[0]);
   for (Context* c : {&a, &b}) c->clear_states();
   expect_same(a, b, {"total", "turned"});
-  // the caller's memory, copied in before a run and a state out behind it
+  // the caller's memory: inputs are copied in before a run, and a state out after it
   std::vector<float> xs = ramp(4096 * 4, 0), s1 = ramp(4, 3), s2 = s1;
   a.use("x", xs.data(), xs.size() * 4).use("total", s1.data(), 16).run();
   b.use("x", xs.data(), xs.size() * 4).use("total", s2.data(), 16).run();
   expect_same(a, b, {"y", "total"});
   for (std::size_t k = 0; k < 4; ++k) EXPECT_NEAR(s1[k], s2[k], 1e-4);
-  // other weights
+  // loads other weights
   const std::vector<float> other{1, 2, 3, 4};
   for (Program* p : {&host, &device}) p->load("w", other.data(), 16, std::make_shared<int>());
   Context c(host), d(device);
@@ -224,7 +225,7 @@ TEST_P(Pjrt, OddNumbersAndEmptyTensors) {
   g.output("sum", sum(e, {0}));
   g.output("three", g.constant(3.0));
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> odd{inf, -inf, nan, -0.0f, 1e-30f, 3.4e38f};  // XLA takes numbers below 2^-126 for zero
+  const std::vector<float> odd{inf, -inf, nan, -0.0f, 1e-30f, 3.4e38f};  // XLA treats numbers below 2^-126 as zero
   const Program host = compile(g, here()), device = compile(g, there());
   Context a(host), b(device);
   for (Context* c : {&a, &b}) c->set("x", odd).set("e", std::vector<float>{}).run();
@@ -285,7 +286,7 @@ TEST(PjrtDevice, StatesStayOnTheDevice) {
   EXPECT_EQ(counts.compiled, 0);
   EXPECT_EQ(counts.from_host, 20);  // x and target
   EXPECT_EQ(counts.to_host, 0);
-  EXPECT_EQ(counts.not_donated, 20);  // all else is a state
+  EXPECT_EQ(counts.not_donated, 20);  // all other arguments are states
   EXPECT_GT(counts.arguments, 80);
   static_cast<void>(c.scalar("loss"));
   EXPECT_EQ(counts.to_host, 1);
@@ -303,7 +304,7 @@ TEST(PjrtDevice, WeightsAreCopiedOnce) {
     Context c(p);
     c.set("x", v).run().run();
   }
-  EXPECT_EQ(counts.from_host, 4);  // x once a context
+  EXPECT_EQ(counts.from_host, 4);  // x once per context, and the weights once
 }
 
 TEST(PjrtDevice, AProgramForEachBinding) {
@@ -319,7 +320,7 @@ TEST(PjrtDevice, AProgramForEachBinding) {
   };
   for (const std::int64_t n : {3, 4, 3, 4, 3}) run(n);
   EXPECT_EQ(counts.compiled, 2);
-  run(5);  // in the place of 4
+  run(5);  // evicts the program of 4
   EXPECT_EQ(counts.compiled, 3);
   run(3);
   EXPECT_EQ(counts.compiled, 3);
@@ -357,7 +358,7 @@ TEST(PjrtDevice, MistakesAreErrors) {
   EXPECT_NE(refusal([&] { Context wrong(p, one_thread()); }).find("no use for the host's threads"), std::string::npos);
 }
 
-// A table of arrays is bytes to everyone else.
+// A table of arrays behaves as bytes for copies.
 TEST(PjrtDevice, ATableIsBytes) {
   const auto client = backends::pjrt::Client::create(backends::pjrt::Plugin::load(paths::kPjrtPlugin));
   backends::pjrt::PjrtDevice device(client, 0);

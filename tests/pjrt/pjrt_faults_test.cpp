@@ -27,20 +27,20 @@ const Api& real() {
   return *table;
 }
 
-// A copy that stays, as the tables of plugins do.
+// Returns a copy of the function table that stays valid, as plugins' tables do.
 Api& copy_of_table() {
   static std::deque<Api> all;
   return all.emplace_back(real());
 }
 
-// What is compiled without a kernel, which takes no time.
+// A program without kernels, which compiles fast.
 constexpr const char* kSame = R"(module @same {
   func.func public @main(%a: tensor<6xf32>, %b: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
     return %a, %b : tensor<6xf32>, tensor<6xf32>
   }
 })";
 
-// All that a client does, once.
+// Uses each function of a client once.
 void whole_story(const Api& table) {
   const auto plugin = backends::pjrt::Plugin::of(&table, "faulty");
   static_cast<void>(plugin->attributes());
@@ -63,7 +63,7 @@ void whole_story(const Api& table) {
   static_cast<void>(program.optimised());
 }
 
-// Functions that count their calls, and fail in one of them.
+// Functions that count their calls and fail in one of them.
 int calls = 0, failing = 0;
 bool destroys(int k) {
   for (const Function f : {Function::EventDestroy, Function::ClientDestroy, Function::ExecutableDestroy,
@@ -76,10 +76,10 @@ PjrtError* counted(void* args) {
   using F = PjrtError* (*)(void*);
   const auto own = reinterpret_cast<F>(real().functions[K]);
   if (++calls != failing) return own(args);
-  if (destroys(K))  // it does what it should, and complains
+  if (destroys(K))  // destroys the object, and then reports an error
     if (PjrtError* e = own(args)) return e;
   backends::pjrt::api::Head none;
-  return own(&none);  // arguments of no size
+  return own(&none);  // arguments with size 0 are refused
 }
 template <int... K>
 void count_calls(Api& table, std::integer_sequence<int, K...>) {
@@ -120,7 +120,7 @@ TEST(FaultyPlugin, ShortTables) {
     EXPECT_NE(refusal([&] { whole_story(table); }).find("not even room for its version"), std::string::npos);
   }
   int whole = 0;
-  for (int n = 0; n <= kFunctions; ++n) {  // what it has room for ends in front of each function
+  for (int n = 0; n <= kFunctions; ++n) {  // the table ends before function n
     Api& table = copy_of_table();
     table.head.size = offsetof(Api, functions) + static_cast<std::size_t>(n) * sizeof table.functions[0];
     const std::string said = refusal([&] { whole_story(table); });
@@ -128,7 +128,8 @@ TEST(FaultyPlugin, ShortTables) {
     if (said.empty()) continue;
     EXPECT_NE(said.find("has no function"), std::string::npos) << n << ": " << said;
   }
-  EXPECT_EQ(whole, kFunctions - static_cast<int>(Function::BufferReadyEvent));  // the last one of the story
+  // the last function that the story needs
+  EXPECT_EQ(whole, kFunctions - static_cast<int>(Function::BufferReadyEvent));
 }
 
 TEST(FaultyPlugin, FunctionsThatAreMissing) {
@@ -141,7 +142,7 @@ TEST(FaultyPlugin, FunctionsThatAreMissing) {
     ++missed;
     EXPECT_NE(said.find(str_cat("has no function ", k, ";")), std::string::npos) << said;
   }
-  EXPECT_EQ(missed, 28);  // those of the story, and all that destroy
+  EXPECT_EQ(missed, 28);  // the functions of the story, and all destructors
 }
 
 TEST(FaultyPlugin, EachCallFailsInTurn) {
@@ -158,7 +159,7 @@ TEST(FaultyPlugin, EachCallFailsInTurn) {
     calls = 0, failing = n;
     const std::string said = refusal([&] { whole_story(table); });
     EXPECT_GE(calls, n);
-    if (said.empty()) continue;  // what was destroyed
+    if (said.empty()) continue;  // failures of destructors are not reported
     ++errors;
     EXPECT_NE(said.find("'faulty' cannot "), std::string::npos) << said;
     EXPECT_NE(said.find("(INVALID_ARGUMENT)"), std::string::npos) << said;
@@ -168,7 +169,7 @@ TEST(FaultyPlugin, EachCallFailsInTurn) {
   failing = 0;
 }
 
-// An error that cannot be asked about is one all the same.
+// An error whose message or code cannot be read is still an error.
 TEST(FaultyPlugin, ErrorsWithoutWords) {
   for (const Function f : {Function::ErrorMessage, Function::ErrorGetCode}) {
     Api& table = copy_of_table();
@@ -207,7 +208,7 @@ TEST(FaultyPlugin, WithoutDevicesOrOptions) {
   EXPECT_EQ(backends::pjrt::Client::create(plugin, {{"threads", std::int64_t{1}}})->devices(), 1u);
 }
 
-// Every beginning of a program, and one with each byte changed: a program or an Error.
+// Every prefix of a program, and the program with changed bytes, gives a program or an Error.
 TEST(FaultyPlugin, DamagedPrograms) {
   const auto client = backends::pjrt::Client::create(backends::pjrt::Plugin::of(&real(), "lightcone"));
   const std::string text = kTwo;
@@ -220,5 +221,5 @@ TEST(FaultyPlugin, DamagedPrograms) {
       damaged[n] = c;
       good += refusal([&] { client->compile(damaged); }).empty();
     }
-  EXPECT_GT(good, 0);  // names may have other letters
+  EXPECT_GT(good, 0);  // letters of names may change
 }

@@ -1,5 +1,5 @@
-// The plugins that tests run on: lightcone_pjrt.so, and the one whose path LIGHTCONE_TEST_PJRT_PLUGIN names, XLA's for
-// instance.
+// The plugins that tests run on: lightcone_pjrt.so, and the one (such as XLA's) whose path is
+// LIGHTCONE_TEST_PJRT_PLUGIN.
 #pragma once
 
 #include <cstdlib>
@@ -48,7 +48,7 @@ std::vector<T> take(const backends::pjrt::Array& a) {
   return v;
 }
 
-// Two results, a + b and b transposed; a gives its memory to the first.
+// A program with two results, a + b and b transposed. The first result takes over the memory of a.
 inline constexpr const char* kTwo = R"(module @two {
   func.func public @main(%a: tensor<2x3xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<2x3xf32>)
       -> (tensor<2x3xf32>, tensor<3x2xf32>) {

@@ -19,7 +19,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// Each element pulled back through the moves, one after the other.
+// Returns the base position of each element by undoing the view operations one after the other.
 Ints element_by_element(const View& view, const Bindings& env) {
   Ints from = numbers(view.base(), env);
   Ints at(static_cast<std::size_t>(count(from)));
@@ -87,7 +87,7 @@ class Views {
           if (d == Dim(1)) d = empty_ ? below(5) : 1 + below(4);
         return v.expand(to);
       }
-      case 2: {  // two axes as one, or one cut in two
+      case 2: {  // merges two axes, or splits one
         if (rank >= 2 && axis + 1 < rank) {
           to[static_cast<std::size_t>(axis)] = extent(axis) * extent(axis + 1);
           to.erase(to.begin() + axis + 1);
@@ -100,13 +100,13 @@ class Views {
         return v.reshape(to);
       }
       case 3: {
-        if (rank > 0 && empty_ && below(3) == 0) {  // nothing of it
+        if (rank > 0 && empty_ && below(3) == 0) {  // an empty slice
           to[static_cast<std::size_t>(axis)] = 0;
           return v.slice(zero, to, std::vector<std::int64_t>(s.size(), 1));
         }
         if (rank == 0 || extent(axis) < 2) return v;
         std::vector<std::int64_t> step(s.size(), 1);
-        if (below(2)) {  // backwards
+        if (below(2)) {  // reversed
           step[static_cast<std::size_t>(axis)] = -1, zero[static_cast<std::size_t>(axis)] = extent(axis) - 1;
         } else {
           zero[static_cast<std::size_t>(axis)] = 1, to[static_cast<std::size_t>(axis)] = extent(axis) - 1;
@@ -127,7 +127,7 @@ class Views {
     }
   }
   std::mt19937_64 random_;
-  bool empty_;  // some axes have no elements
+  bool empty_;  // allows axes without elements
 };
 
 bool same_bits(const Value& a, const Value& b) {
@@ -160,8 +160,8 @@ TEST(Access, IsWhatPullingBackEachElementGives) {
   EXPECT_GT(from_nothing, 100);
 }
 
-// A reshape that one term follows as it is, and another only when everything is laid out first: that happens by the old
-// shape, whose axes no term may have left.
+// One term of the position follows the reshape directly, the other must be materialized first. It is materialized in
+// the old shape, on whose axes all terms still depend.
 TEST(Access, ReshapeOfSeveralTerms) {
   const View v = View({63, 3}).slice({0, 2}, {63, 3}, {1, -1}).unfold(1, 1, 2, 1).reshape({2, 63});
   const Ints got = Access(v, {}).positions();
@@ -169,7 +169,7 @@ TEST(Access, ReshapeOfSeveralTerms) {
   for (std::int64_t k = 0; k < 126; ++k) ASSERT_EQ(got[static_cast<std::size_t>(k)], k / 2 * 3 + 2 - k % 2 * 2) << k;
 }
 
-// Two views, one behind the other, are one.
+// A view of a view equals the composed view.
 TEST(Access, ViewsOfViews) {
   Graph g;
   const Tensor x = g.input("x", {4, 6}), a = x.pad(1, 1, 1).unfold(1, 3, 1, 1);
@@ -182,14 +182,14 @@ TEST(Access, ViewsOfViews) {
   EXPECT_EQ(got, want);
 }
 
-// A product that only sums read is never laid out; the bits are those of one that is.
+// A product that only sums read is never materialized. The bits equal those of a materialized one.
 TEST(Reference, SummedProductsAreThoseLaidOut) {
   int products = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     const Graph g = random_graph(seed, {.nodes = 8});
     const Bindings env = random_bindings(g, seed);
     const auto inputs = random_inputs(g, env, seed, seed % 3 == 0);
-    Graph kept = g.clone();  // every product is looked at, so none is left out
+    Graph kept = g.clone();  // in this graph every product is an output, so all are materialized
     const auto live = g.live();
     for (NodeId id = 0; id < g.size(); ++id)
       if (live[id] && g[id].op == Op::Mul) kept.root(str_cat("product", id), {id, View(g[id].shape)}), ++products;
@@ -200,7 +200,7 @@ TEST(Reference, SummedProductsAreThoseLaidOut) {
   EXPECT_GT(products, 500);
 }
 
-// What rounding does cancels in a softmax and in a norm: ten of them in a row lose nothing.
+// Rounding errors cancel in a softmax and in a norm: ten of them in sequence do not widen the bounds.
 TEST(Reference, BoundsDoNotGrowThroughSoftmaxAndNorms) {
   Graph g;
   Tensor x = g.input("x", {6, 32});
@@ -211,11 +211,11 @@ TEST(Reference, BoundsDoNotGrowThroughSoftmaxAndNorms) {
   g.output("y", x);
   const Value y = judged(g).outputs.at("y");
   for (std::size_t k = 0; k < y.size(); ++k) EXPECT_LT(y.error_at(k), 2e-5) << k;
-  for (std::size_t k = 0; k < y.size(); ++k) EXPECT_GT(y.error_at(k), 1e-8) << k;  // an answer in f32 is no closer
+  for (std::size_t k = 0; k < y.size(); ++k) EXPECT_GT(y.error_at(k), 1e-8) << k;  // no f32 result is closer
 }
 
-// Of many terms that do not cancel, what is allowed is a part of the sum that does not grow with them: one accumulator,
-// which is off by 6e-4 and more of a million tenths, is refused (docs/accuracy.md).
+// For many terms that do not cancel, the bound relative to the sum does not grow with the count: a single accumulator,
+// which is off by 6e-4 and more for a million tenths, is refused (docs/accuracy.md).
 TEST(Reference, LongSumsAreHeldToBlocks) {
   for (const std::int64_t n : {20'000, 200'000}) {
     Graph g;
@@ -233,11 +233,11 @@ TEST(Reference, LongSumsAreHeldToBlocks) {
   }
 }
 
-// A comparison on an edge whose result does not matter decides; one that matters does not.
+// If a comparison is a tie within rounding but both results agree, the value is decided; otherwise it is undecided.
 TEST(Reference, EdgesThatDoNotMatter) {
   Graph g;
   const Tensor x = g.input("x", {64}), zero = full_like(x, 0);
-  // 0, or what rounding leaves of it
+  // 0 plus a rounding error
   const Tensor edge = prim::add(prim::mul(x, full_like(x, 3)), prim::mul(x, full_like(x, -3)));
   g.output("continuous", prim::add(x, prim::where(prim::less_than(zero, edge), edge, zero)));
   g.output("jump", prim::where(prim::less_than(zero, edge), x, zero));
@@ -252,7 +252,7 @@ TEST(Reference, EdgesThatDoNotMatter) {
   EXPECT_EQ(jumps, 64);
 }
 
-// Indices and counts in floating point are exact, and so is what is compared with them.
+// Indices and counts in floating point are exact, and so are comparisons with them.
 TEST(Reference, WholeNumbersAreExact) {
   Graph g;
   const Tensor i = g.index({9}, Dim::index(0, 9), DType::F32);
@@ -263,7 +263,7 @@ TEST(Reference, WholeNumbersAreExact) {
   EXPECT_EQ(hit.i[3], 1);
 }
 
-// Where the sides of an overflow are told apart only by the order of a sum, nothing is known; masks are no overflow.
+// If the sign of an overflow depends on the order of a sum, the value is undecided. Masks are no overflow.
 TEST(Reference, OverflowAndMasks) {
   Graph g;
   const Tensor x = g.input("x", {2, 4});
@@ -280,12 +280,13 @@ TEST(Reference, OverflowAndMasks) {
   EXPECT_NEAR(y.f[4] + y.f[5], 1, 1e-6);
 }
 
-// An infinity among terms that overflow to the other one by themselves: NaN in some order, in another the infinity.
+// An infinity among terms that overflow to the opposite infinity by themselves: the sum is NaN in some orders and that
+// infinity in others.
 TEST(Reference, InfinitiesAmongTermsThatOverflow) {
   Graph g;
   const Tensor x = g.input("x", {5, 3});
   Value v = make_value(DType::F32, {5, 3});
-  v.f = {-kInf, 3e38, 3e38,  // NaN where the finite ones are added first
+  v.f = {-kInf, 3e38, 3e38,  // NaN if the finite terms are added first
          kInf,  3e38, 3e38, -kInf, 3e37, 3e38, -kInf, -3e38, 1e38, kInf, -2e38, -2e38};
   g.output("sum", prim::sum_reduce(x, 1));
   const Tensor huge = prim::mul(x, full_like(x, 1e10));  // a product that overflows before it is added
@@ -299,7 +300,8 @@ TEST(Reference, InfinitiesAmongTermsThatOverflow) {
   }
 }
 
-// What may overflow may tie with an infinity, and then their places decide: no place of theirs is certain.
+// A value that may overflow may tie with an infinity, and ties are ordered by position: the order of such values is
+// undecided.
 TEST(Reference, WhatMayTieWithAnInfinityHasNoPlace) {
   Graph g;
   const Tensor x = g.input("x", {2, 3});
@@ -313,7 +315,7 @@ TEST(Reference, WhatMayTieWithAnInfinityHasNoPlace) {
   EXPECT_EQ((Ints{order.i.begin() + 3, order.i.end()}), (Ints{2, 0, 1}));
 }
 
-// Of an angle that is known to no more than a period every sine is possible, wherever the samples happen to lie.
+// If an angle is uncertain by more than a period, its sine may be any number, wherever the samples lie.
 TEST(Reference, SinesOfLargeAnglesAreUndecided) {
   Graph g;
   const Tensor x = g.input("x", {4096}), angle = exp2(x * 3.0);
@@ -331,7 +333,7 @@ TEST(Reference, SinesOfLargeAnglesAreUndecided) {
   for (std::size_t k = 0; k < y.size(); ++k) ASSERT_GE(y.error_at(k), std::max(y.at(k), 1 - y.at(k)) - 1e-6) << k;
 }
 
-// A number that may overflow is not zero for all that.
+// A number that may overflow is certainly not zero.
 TEST(Reference, WhatMayOverflowIsTrue) {
   Graph g;
   const Tensor x = g.input("x", {4}), squared = prim::mul(x, x), truth = prim::cast(squared, DType::Bool);
@@ -344,7 +346,7 @@ TEST(Reference, WhatMayOverflowIsTrue) {
   for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(r.outputs.at("chosen").error_at(k), kInf) << k;
 }
 
-// The bits of a number that was rounded may be its neighbour's; those of a NaN and of a zero are left open.
+// The bits of a rounded number may be its neighbour's. Those of a NaN and of a zero are undecided.
 TEST(Reference, BitsAreKnownWhereTheNumberIs) {
   Graph g;
   const Tensor x = g.input("x", {4});
@@ -365,7 +367,7 @@ TEST(Reference, BitsAreKnownWhereTheNumberIs) {
   }
 }
 
-// Its numbers lie in signed registers.
+// u64 values are stored in signed integers, but compare as unsigned.
 TEST(Reference, U64HasAnOrderOfItsOwn) {
   Graph g;
   const Tensor x = g.input("x", {3}, DType::U64), y = g.input("y", {3}, DType::U64);

@@ -67,7 +67,7 @@ void operator delete(void* p, std::size_t) noexcept { give(p); }
 void operator delete(void* p, std::align_val_t) noexcept { give(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
 
-// The linker sends the library's calls here (tests/CMakeLists.txt).
+// The linker redirects the library's calls here (--wrap, tests/CMakeLists.txt).
 extern "C" {
 void* __real_mmap(void*, std::size_t, int, int, int, off_t);
 void* __wrap_mmap(void* at, std::size_t n, int access, int flags, int file, off_t offset) {
@@ -81,7 +81,7 @@ int __wrap_mprotect(void* at, std::size_t n, int access) {
   errno = ENOMEM;
   return -1;
 }
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have it already
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers interpose it themselves
 int pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) noexcept {
   static const auto real = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
   return fails() ? EAGAIN : real(t, a, f, arg);
@@ -95,7 +95,7 @@ bool every_one() { return std::getenv("LIGHTCONE_EVERY_ALLOCATION") != nullptr; 
 
 using Work = std::function<std::vector<float>()>;
 
-// What came of the work with its n-th allocation failing: how it ended, and the numbers of the same work afterwards.
+// The outcome of the work with its n-th allocation failing, and the results of the same work afterwards.
 struct Outcome {
   bool threw = false;
   std::string wrong;
@@ -123,8 +123,8 @@ Outcome disturbed(const Work& work, const std::vector<float>& want, long n) {
   return o;
 }
 
-// Does the work with each of a sample of its allocations failing, and again, undisturbed. Each time in a thread of its
-// own, which remembers nothing yet of what was computed before.
+// Runs the work with each of a sample of its allocations failing, and then again undisturbed. Each run is in a new
+// thread, so that thread-local caches are empty.
 void with_failing_allocations(const Work& work, long sample) {
   const std::vector<float> want = work();
   long all = 0;
@@ -161,7 +161,7 @@ void with_failing_allocations(const Work& work, long sample) {
   EXPECT_GT(threw, static_cast<long>(chosen.size()) / 2);
 }
 
-// A compiler for the time of a test.
+// RAII: selects a compiler for one test.
 struct WithCompiler {
   explicit WithCompiler(const char* cc) { ::setenv("LIGHTCONE_CC", cc, 1); }
   ~WithCompiler() { ::unsetenv("LIGHTCONE_CC"); }
@@ -173,7 +173,7 @@ std::vector<float> ramp(std::size_t n) {
   return v;
 }
 
-// A product, a convolution, a row of softmax, a state and an extent with a name.
+// A product, a convolution, a softmax, a state and a symbolic extent.
 std::vector<float> small_net(const Compiler& compiler) {
   Graph g;
   const Dim n = Dim::symbol("rows", 1, 8);
@@ -209,7 +209,7 @@ TEST(Allocation, OfKernelsThatAreInterpreted) {
   with_failing_allocations([] { return small_net(generic() | cpu({.threads = 1})); }, 300);
 }
 
-// The kernels lie in the cache after the first time.
+// After the first run the kernels are in the cache.
 TEST(Allocation, OfKernelsThatAreCompiled) {
   with_failing_allocations([] { return small_net(generic() | cpu({.threads = 1})); }, 40);
 }
@@ -219,7 +219,7 @@ TEST(Allocation, OfTwoThreads) {
   with_failing_allocations([] { return small_net(generic() | cpu({.threads = 2})); }, 150);
 }
 
-// More than is committed at once: pieces of what was reserved are asked for as sizes are bound.
+// Sizes beyond the initially committed memory: more of the reserved range is committed when sizes are bound.
 TEST(Allocation, OfSizesThatGrow) {
   with_failing_allocations(
       [] {
@@ -239,7 +239,7 @@ TEST(Allocation, OfSizesThatGrow) {
       200);
 }
 
-// A sentence is whole, or there is none.
+// A message is either complete or throws bad_alloc.
 TEST(Allocation, OfASentence) {
   const std::string word(300, 'x');
   const std::string want = str_cat("a ", word, 12345, " and ", 0.5, word);
@@ -285,7 +285,7 @@ TEST(Allocation, OfALlama) {
       120);
 }
 
-// A graph that could not grow is as it was: it can be used on.
+// A graph whose growth failed is unchanged and can still be used.
 TEST(Allocation, AGraphThatCouldNotGrowIsAsItWas) {
   for (long n = 1;; ++n) {
     Graph g;

@@ -16,7 +16,7 @@ struct Life {
   std::size_t bytes, begin, end;
 };
 
-// Blocks with lives drawn at random, some until the end, and the arena that was told of them.
+// Random blocks with lifetimes, some until the end, allocated in an arena.
 struct Drawn {
   std::vector<Life> lives;
   Arena arena;
@@ -59,13 +59,13 @@ TEST(Arena, BlocksThatAreAliveTogetherDoNotOverlap) {
   }
 }
 
-// A product's scratch memory is given back, small values are cut out of it, and the next product wants as much.
+// A product's scratch is freed and split for small values, and the next product needs as much again.
 TEST(Arena, ScratchThatIsCutUpDoesNotGrowThePlan) {
   Arena arena;
   for (int k = 0; k < 6; ++k) {
     const std::size_t scratch = arena.take(5 << 20);
     arena.give(scratch);
-    arena.take(1000);  // stays
+    arena.take(1000);  // stays allocated
   }
   arena.settle();
   EXPECT_LE(arena.bytes(), (5u << 20) + 6 * 1024);

@@ -62,7 +62,7 @@ TEST(Checks, AnIndexOutOfRangeIsAnErrorThatNamesTheOperationAndTheLine) {
       if (c.op != std::string("one_hot")) run.set("table", std::vector<float>(10, 1));
       const std::set<std::string> from_end{"index", "index_put", "take", "scatter_reduce"};
       for (const std::int64_t bad : {5, -1, 1000000}) {
-        if (bad == -1 && from_end.contains(c.op)) continue;        // the last one
+        if (bad == -1 && from_end.contains(c.op)) continue;        // -1 is the last element
         run.set("ids", std::vector<std::int64_t>{0, 4, 2}).run();  // these are in range
         run.set("ids", std::vector<std::int64_t>{0, bad, 2});
         const std::string said = error_of([&] { run.run(); });
@@ -110,7 +110,7 @@ TEST(Checks, VerifyLooksAtIndicesThatTheUserGave) {
   EXPECT_PRED2(contains, bad.str(), "the index 4 is out of range: there are 4 places (at checks_test.cpp:");
   ids.i = {3, 0};
   EXPECT_TRUE(verify(g, generic(), {.values = {{"ids", ids}}}).ok());
-  EXPECT_TRUE(verify(g, generic()).ok());  // drawn ones fit
+  EXPECT_TRUE(verify(g, generic()).ok());  // random indices are in range
 }
 
 TEST(Checks, AnArrayHasTheShapeAndTheTypeOfWhatItIsSetTo) {
@@ -152,7 +152,7 @@ TEST(Checks, ATensorThatOutlivesItsGraphIsAnError) {
   const std::string gone = ": the graph of this Tensor is gone: its Graph or Session ended before";
   EXPECT_PRED2(contains, error_of([&] { untyped + 1; }), "operator+" + gone);
   EXPECT_PRED2(contains, error_of([&] { typed_one + typed_one; }), "operator+" + gone);
-  Graph again;  // may use the same memory
+  Graph again;  // may reuse the memory of the destroyed graph
   again.input("y", {3});
   EXPECT_EQ(error_of([&] { untyped.shape(); }), "tensor" + gone);
   EXPECT_PRED2(contains, error_of([&] { again.output("x", untyped); }), "output" + gone);
@@ -163,10 +163,10 @@ TEST(Checks, ATensorThatOutlivesItsGraphIsAnError) {
   Graph moved;
   const Tensor stays = moved.input("z", {4});
   const Graph there = std::move(moved);
-  EXPECT_EQ(stays.shape(), Shape{4});  // handles survive a move
+  EXPECT_EQ(stays.shape(), Shape{4});  // tensors survive a move
 }
 
-// What leaves an axis for some of the sizes that the bounds allow is an Error where it does, and reads nothing.
+// If a slice exceeds its axis for some of the allowed sizes, binding such a size is an Error, and nothing is read.
 TEST(Checks, ASliceThatLeavesItsAxisForTheSizesThatAreBound) {
   for (const Compiler& c : {Compiler(), generic() | test::device({.threads = 1})}) {
     Graph g;

@@ -20,7 +20,7 @@
 
 using namespace lc;
 
-// ThreadSanitizer ends a child that makes threads.
+// ThreadSanitizer ends a child that creates threads.
 #if defined(__SANITIZE_THREAD__)
 #define NEEDS_THREADS_IN_A_CHILD() GTEST_SKIP() << "ThreadSanitizer allows no threads in a child"
 #else
@@ -29,7 +29,7 @@ using namespace lc;
 
 namespace {
 
-// The exit status of a child that does this; none when it has not ended after twenty seconds.
+// Returns the exit status of a child that runs `work`, or nullopt if it does not end within twenty seconds.
 std::optional<int> in_child(const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -71,7 +71,7 @@ TEST(Child, MayEndAPool) {
     auto pool = backends::cpu::threads(threads);
     count_tasks(*pool, 100);
     EXPECT_EQ(in_child([&] { return pool.reset(), 0; }), 0) << threads;
-    EXPECT_EQ(count_tasks(*pool, 100), 100);  // the parent's is as it was
+    EXPECT_EQ(count_tasks(*pool, 100), 100);  // the parent's pool is unaffected
   }
 }
 
@@ -83,7 +83,7 @@ TEST(Child, RunsOnThreadsOfItsOwn) {
     EXPECT_EQ(in_child([&] {
                 for (int k = 0; k < 50; ++k)
                   if (count_tasks(*pool, 64) != 64) return 1;
-                // and a grandchild does
+                // a grandchild works, too
                 const auto status = in_child([&] { return count_tasks(*pool, 64) == 64 ? 0 : 1; });
                 return status == 0 ? 0 : 2;
               }),
@@ -91,7 +91,7 @@ TEST(Child, RunsOnThreadsOfItsOwn) {
   EXPECT_EQ(count_tasks(*pool, 100), 100);
 }
 
-// The fork may come while other threads run, with their locks taken.
+// The fork may happen while other threads run and hold locks.
 TEST(Child, MayBeMadeWhileOthersRun) {
   NEEDS_THREADS_IN_A_CHILD();
   const auto pool = backends::cpu::threads(3);
@@ -127,7 +127,7 @@ TEST(Child, RunsAProgramOfItsParent) {
   EXPECT_EQ(c->run().get("y"), want);
 }
 
-// Two threads of the child find the old pool at the same moment.
+// Two threads of the child discover the old pool at the same time.
 TEST(Child, MayHaveThreadsItself) {
   NEEDS_THREADS_IN_A_CHILD();
   const auto pool = backends::cpu::threads(2);

@@ -35,11 +35,11 @@ TEST(Runtime, RunAllocatesNothing) {
   c.bind("seq", 4).bind("past", 0).set("tokens", prompt).run();
   c.bind("seq", 1).bind("past", 4).set("tokens", one).run();
   c.bind("past", 5);
-  c.set("tokens", one).run();  // refreshes the sizes for this binding
+  c.set("tokens", one).run();  // computes the sizes for this binding
   const long before = allocations();
   for (int i = 0; i < 20; ++i) c.run();
   EXPECT_EQ(allocations() - before, 0);
-  for (int past = 6; past < 20; ++past) c.bind("past", past).run();  // and for every other position
+  for (int past = 6; past < 20; ++past) c.bind("past", past).run();  // for every other position, too
   EXPECT_EQ(allocations() - before, 0);
 }
 
@@ -55,7 +55,7 @@ TEST(Runtime, FeedingATokenAllocatesNothing) {
   }
 }
 
-// Larger sizes than before get pages behind addresses that were reserved.
+// Larger sizes than before commit pages of reserved addresses.
 TEST(Runtime, LargerSizesAllocateNothing) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 4096);
@@ -96,7 +96,7 @@ TEST(Runtime, ManyContextsOfOneProgram) {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < results.size(); ++t)
       threads.emplace_back([&, t] {
-        LlamaSession s(m);  // all share the program's two workers
+        LlamaSession s(m);  // all sessions share the program's two workers
         for (int id : {1, 300, 310, 320, 330}) {
           const auto logits = s.feed(id);
           results[t].assign(logits.begin(), logits.end());
@@ -150,14 +150,13 @@ TEST(Runtime, ThePlanIsExactAndReusesMemory) {
   const MemoryPlan three = plan(3), ten = plan(10);
   EXPECT_EQ(ten.input_bytes, 40000u + 10 * 400u);
   EXPECT_EQ(ten.state_bytes, 0u);
-  // values of 40 kB, of which never more than two live at once, and the scratch of one product:
-  // however many layers there are
+  // values of 40 kB, of which at most two live at once, and the scratch of one product, however many layers there are
   EXPECT_GE(ten.arena_bytes, 80000u);
   EXPECT_LE(ten.arena_bytes, 300000u);
   EXPECT_EQ(ten.arena_bytes, three.arena_bytes);
 }
 
-// Far more threads than cores take turns, and none is lost.
+// Far more threads than cores take turns, and no task is lost.
 TEST(Threads, ManyMoreThanCores) {
   const auto pool = backends::cpu::threads(backends::cpu::available_cores() * 16);
   for (int tasks : {2, 7, 1000})
@@ -173,7 +172,7 @@ TEST(Threads, ManyMoreThanCores) {
     }
 }
 
-// Whoever takes what is shared out: all of it once, and first of all what is one's own.
+// All items are taken exactly once, and each worker begins with its own share.
 TEST(StealingRanges, AreTakenOnce) {
   for (const std::int64_t count : {1, 2, 3, 5, 16, 33, 704, 2000})
     for (const std::int64_t least : {1, 2, 17, 5000})
@@ -200,7 +199,7 @@ TEST(StealingRanges, AreTakenOnce) {
       }
 }
 
-// Two that take from each other at the same moment, often.
+// Two workers often steal from each other at the same time.
 TEST(StealingRanges, AreTakenOnceInARace) {
   struct Job {
     backends::cpu::StealingRanges shares;
@@ -220,7 +219,7 @@ TEST(StealingRanges, AreTakenOnceInARace) {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which end the process themselves
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers end the process themselves
 TEST(Threads, ThatCannotBeMadeAreAnError) {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

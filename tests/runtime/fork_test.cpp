@@ -23,7 +23,7 @@ using lc::test::normals;
 
 namespace {
 
-// Counts how often each of its iterations is run, and where ranges begin.
+// Counts how often each iteration is run, and where ranges begin.
 class Counting final : public HostKernel {
  public:
   explicit Counting(Iterations i) : all(i), times(static_cast<std::size_t>(i.count)) {}
@@ -40,7 +40,7 @@ class Counting final : public HostKernel {
   mutable std::vector<std::atomic<int>> times;
 };
 
-// Adam's step of many parameters (Kingma & Ba 2015, without the correction of its start).
+// Adam's step for many parameters (Kingma & Ba 2015, without bias correction).
 constexpr std::int64_t kSize = 3000;
 Graph adam(int parameters) {
   Graph g;
@@ -55,14 +55,14 @@ Graph adam(int parameters) {
   return g;
 }
 
-std::size_t forks(const Program& p) {  // of more than one kernel
+std::size_t forks(const Program& p) {  // counts forks with more than one kernel
   std::set<NodeId> last;
   for (NodeId id = 0; id < p.graph().size(); ++id)
     if (p.plan().fork[id] != id) last.insert(p.plan().fork[id]);
   return last.size();
 }
 
-// What one of a fork writes, none of the others reads or writes.
+// Checks that no kernel of a fork reads or writes memory that another one writes.
 void nothing_is_shared(const Program& p) {
   const Graph& g = p.graph();
   const MemoryPlan& plan = p.plan();
@@ -131,7 +131,7 @@ TEST(Fork, AnOptimisersStepIsTwoForksAndInPlace) {
   }
 }
 
-// Nobody who reads a state runs beside the kernel that overwrites it.
+// No reader of a state runs concurrently with the kernel that overwrites it.
 TEST(Fork, AStateIsReadBeforeItIsOverwritten) {
   Graph g;
   const Tensor s = g.input("s", {kSize}), x = g.input("x", {kSize});
@@ -159,13 +159,13 @@ TEST(Fork, AStateIsReadBeforeItIsOverwritten) {
   }
 }
 
-// Values that die in a fork keep their memory until all of it is done, and the arena stays small.
+// Values that die in a fork keep their memory until the fork is done, and the arena stays small.
 TEST(Fork, ValuesLiveUntilTheForkIsDone) {
   const auto build = [](int chains) {
     Graph g;
     for (int k = 0; k < chains; ++k) {
       Tensor t = g.input(str_cat("x", k), {kSize});
-      for (int depth = 0; depth < 3; ++depth) t = cumsum(exp(t * 0.01), 0) * 1e-4;  // a kernel each
+      for (int depth = 0; depth < 3; ++depth) t = cumsum(exp(t * 0.01), 0) * 1e-4;  // one kernel each
       g.output(str_cat("y", k), t);
     }
     return g;
@@ -190,7 +190,7 @@ TEST(Fork, ValuesLiveUntilTheForkIsDone) {
   }
 }
 
-// The last reader of a value may take over its memory, but not while another reads it.
+// The last reader of a value may reuse its memory, but not while another kernel reads it.
 TEST(Fork, NobodyWritesOverWhatAnotherReads) {
   Graph g;
   const Tensor t = cumsum(g.input("x", {kSize}), 0);

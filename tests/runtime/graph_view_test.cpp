@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a page says, as its script reads it.
+// The content of a page, as its script reads it.
 struct Page {
   std::string html;
   std::vector<json> pictures;
@@ -77,7 +77,7 @@ Graph training_graph() {
   return g;
 }
 
-// A transformer of `layers` layers; some 68 nodes each.
+// A transformer of `layers` layers with some 68 nodes each.
 Graph deep(int layers) {
   test::Net n;
   Tensor x = n.input("x", {1, 16, 32});
@@ -89,7 +89,7 @@ Graph deep(int layers) {
   return n.done(x);
 }
 
-// Nothing has a name and all is one line.
+// A graph without names, with all nodes on one source line.
 Graph flat(int nodes) {
   Graph g;
   std::vector<Tensor> all{g.input("x", {8})};
@@ -139,7 +139,7 @@ TEST(View, EveryNodeAndEdgeIsThere) {
       for (std::size_t e = 0; e < edges.size(); e += 3)
         there.insert({ids.at(static_cast<std::size_t>(edges[e])), ids.at(static_cast<std::size_t>(edges[e + 1]))});
       EXPECT_EQ(there, wanted) << name << " " << k;
-      EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), nodes.size() + 1) << name;  // -1: results
+      EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), nodes.size() + 1) << name;  // -1 stands for all results
       EXPECT_EQ(ids.size(), nodes.size() + roots) << name;
       EXPECT_EQ(picture["writes"].size(), 2 * g.assignments().size()) << name;
       for (const char* column : {"look", "label", "shape", "about", "group", "beside"})
@@ -217,7 +217,7 @@ TEST(View, LayersAndCallsAreGroups) {
   ASSERT_NE(softmax, names.end());
   EXPECT_NE(page.text(groups["where"][static_cast<std::size_t>(softmax - names.begin())]).find("llama_layers.cpp:"),
             std::string::npos);
-  // a residual sum, which reads no parameter, is in its layer
+  // a residual sum, which reads no parameter, belongs to its layer
   const Graph g = test::llama();
   const view::Grouping grouping = view::group_nodes(g);
   for (NodeId id = 0; id < g.size(); ++id)
@@ -229,8 +229,8 @@ TEST(View, LayersAndCallsAreGroups) {
     }
 }
 
-// All batch norms stand on a few lines and share scalars (1 - momentum, the number of pixels): each is in its layer
-// still.
+// All batch norms are on a few source lines and share scalars (1 - momentum, the number of pixels). Still, each is in
+// its own layer.
 TEST(View, LayersOfOneLineStayApart) {
   const Graph g = training_graph();
   const view::Grouping k = view::group_nodes(g);
@@ -257,12 +257,12 @@ TEST(View, LayersOfOneLineStayApart) {
     EXPECT_TRUE(top.contains(name)) << name << " of " << testing::PrintToString(top);
 }
 
-// The graph of groups and nodes at each level has no circles, and no level has too much in it.
+// The graph of groups and nodes at each level has no cycle, and no level has too many items.
 void check_grouping(const Graph& g, const std::string& name) {
   const view::Grouping k = view::group_nodes(g);
   const auto parent = [&](int group) { return k.groups[static_cast<std::size_t>(group)].parent; };
   for (std::size_t i = 0; i < k.groups.size(); ++i) EXPECT_LT(k.groups[i].parent, static_cast<int>(i)) << name;
-  using Item = std::pair<bool, int>;  // a group, or a node
+  using Item = std::pair<bool, int>;  // true and a group's number, or false and a node's
   std::map<int, std::map<Item, std::set<Item>>> levels;
   const auto chain = [&](NodeId id) {
     std::vector<std::pair<int, Item>> c{{k.of[id], {false, static_cast<int>(id)}}};
@@ -303,7 +303,7 @@ TEST(View, GroupsAreNoCircles) {
     for (const Graph& g : graphs) check_grouping(g, name);
   check_grouping(flat(2000), "flat");
   check_grouping(deep(150), "deep");
-  // two layers that take turns
+  // two layers that alternate
   test::Net n;
   Tensor a = n.input("a", {4, 8}), b = n.input("b", {4, 8});
   for (int i = 0; i < 6; ++i) {
@@ -330,7 +330,7 @@ TEST(View, TenThousandNodesAreQuick) {
 TEST(View, LayoutKeepsToItsRules) {
   if (std::system("node --version >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "there is no node to run the page's layout with";
-  const char* kept = std::getenv("LIGHTCONE_VIEW_PAGES");  // a folder, to look at the pages
+  const char* kept = std::getenv("LIGHTCONE_VIEW_PAGES");  // a folder that keeps the pages for inspection
   const std::filesystem::path folder =
       kept ? std::filesystem::path(kept)
            : std::filesystem::temp_directory_path() / str_cat("lightcone_view_", std::rand());

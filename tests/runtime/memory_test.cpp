@@ -31,7 +31,7 @@ std::vector<float> ramp(std::size_t n) {
   return v;
 }
 
-// Pictures of 3 x 224 x 224 through a convolution and a softmax over channels, at most 4096 of them.
+// Applies a convolution and a softmax over channels to up to 4096 images of 3 x 224 x 224.
 constexpr std::int64_t kMostPictures = 4096;
 Program pictures() {
   Graph g;
@@ -55,8 +55,8 @@ std::string message(const std::function<void()>& f) {
 }
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need addresses without end
-// The process may take so many bytes more, of this kind, for a while.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers need unlimited addresses
+// RAII: limits the growth of this resource to `bytes`.
 class Limit {
  public:
   Limit(__rlimit_resource what, std::size_t bytes) : what_(what) {
@@ -92,7 +92,7 @@ TEST(Memory, APlanForTheBoundsAndOneForWhatIsBound) {
   EXPECT_LT(static_cast<double>(c.memory_bytes()), kMB);
   run(c, 1);
   EXPECT_EQ(c.plan().arena_bytes, one);
-  // what it took: the plan, in pages of 2 MiB for each value, and the inputs
+  // the plan, in pages of 2 MiB per value, and the inputs
   EXPECT_LT(static_cast<double>(c.memory_bytes()), static_cast<double>(one) + 20 * kMB);
   const std::size_t for_one = c.memory_bytes();
   run(c, 8);
@@ -101,7 +101,7 @@ TEST(Memory, APlanForTheBoundsAndOneForWhatIsBound) {
   EXPECT_LT(static_cast<double>(c.memory_bytes()), static_cast<double>(c.plan().arena_bytes) + 40 * kMB);
 }
 
-// Values for small sizes lie where those for large ones would, and the numbers do not depend on what ran before.
+// Values have the same addresses for small and for large sizes, and results do not depend on previous runs.
 TEST(Memory, SizesGrowAndShrink) {
   const Program p = pictures();
   Context c(p);
@@ -112,7 +112,7 @@ TEST(Memory, SizesGrowAndShrink) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// No addresses for the largest sizes: the values are laid out for the sizes at hand.
+// If addresses for the largest sizes cannot be reserved, values are placed for the current sizes.
 TEST(Memory, UnderALimitOnAddresses) {
   const Program p = pictures();
   Context free(p);
@@ -127,7 +127,7 @@ TEST(Memory, UnderALimitOnAddresses) {
   EXPECT_EQ(run(c, 2), want[2]);
 }
 
-// Both figures, and the name that counts.
+// The error names the symbol that matters and both figures.
 TEST(Memory, TooLargeNamesTheSymbolAndBothFigures) {
   Graph g;
   const Dim batch = Dim::symbol("batch", 1, 1 << 20), width = Dim::symbol("width", 1, 64);
@@ -161,7 +161,7 @@ TEST(Memory, ProgramsWithoutNamesSayWhatTheyTake) {
 }
 #endif
 
-// A state whose size has a name keeps what it held when it grows.
+// A state of symbolic size keeps its content when it grows.
 TEST(Memory, StatesGrow) {
   constexpr std::int64_t kMost = 1 << 28;
   Graph g;
@@ -188,13 +188,13 @@ TEST(Memory, StatesGrow) {
     c.clear_states();
     c.bind("n", 3).run();
     EXPECT_EQ(c.get("total"), (std::vector<float>{1, 1, 1}));
-    // the caller's memory, and back to one's own
+    // the caller's memory, and back to the context's own
     c.set("total", std::vector<float>{5, 6, 7}).run();
     EXPECT_EQ(c.get("total"), (std::vector<float>{6, 7, 8}));
   }
 }
 
-// Bytes that are resident of the pages around these.
+// Returns the resident bytes of the pages around `bytes`.
 std::size_t resident(std::span<const std::byte> bytes) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
@@ -204,8 +204,8 @@ std::size_t resident(std::span<const std::byte> bytes) {
   return page * static_cast<std::size_t>(std::count_if(there.begin(), there.end(), [](auto c) { return c & 1; }));
 }
 
-// A cache takes what was written of it: that of a model with 8 heads and 4,096 positions, 64 KB after three of them and
-// nothing when it is empty again. (With huge pages it were 8 MB at the first.)
+// A cache takes memory only for what was written: with 8 heads and 4,096 positions, at most 64 KB after three
+// positions, and almost nothing after it is cleared. (With huge pages the first position would take 8 MB.)
 TEST(Memory, CachesGrowWithTheirText) {
   Graph g;
   const Dim past = Dim::symbol("past", 0, 4095);
@@ -229,7 +229,7 @@ TEST(Memory, CachesGrowWithTheirText) {
   }
 }
 
-// Committed piece by piece, each zeroed, next to addresses that may not be touched.
+// Ranges are committed in pieces, which are zeroed; the addresses around them are inaccessible.
 TEST(Memory, ReservedRangesAreCommittedInPieces) {
   Reserved r(std::size_t{1} << 40);
   ASSERT_TRUE(r.reserved());

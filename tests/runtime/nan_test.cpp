@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kBad = std::numeric_limits<float>::quiet_NaN();
 
-// The tiny Llama with `layers` layers, all alike.
+// The tiny Llama with `layers` equal layers.
 Gguf tiny(unsigned layers) {
   Gguf g = tiny_llama_with_tokens();
   g.metadata["llama.block_count"] = layers;
@@ -28,7 +28,7 @@ Gguf tiny(unsigned layers) {
   return g;
 }
 
-// What feeding tokens says; "" when it gives logits.
+// Returns the Error of feeding tokens, or "".
 std::string refusal(const Gguf& g, const LlamaOptions& o, std::vector<int> tokens = {1, 4, 5}) {
   const TempDir dir;
   spit(dir / "x.gguf", g.bytes());
@@ -65,7 +65,7 @@ TEST(NaN, LogitsNameTheLayerTheyComeFrom) {
   }
 }
 
-// One number of one row is enough, whichever logit it becomes; several rows in one run, too.
+// One NaN in one row suffices, whichever logit it affects, also with several rows in one run.
 TEST(NaN, OneOfThemIsEnough) {
   Gguf g = tiny(2);
   g.tensors.at("blk.1.ffn_gate.weight").second[17] = kBad;
@@ -74,11 +74,11 @@ TEST(NaN, OneOfThemIsEnough) {
   EXPECT_NE(refusal(g, {.all_logits = true, .threads = 2}).find("model.layers.1.mlp"), std::string::npos);
   Gguf head = tiny(1);
   head.tensors["output.weight"] = head.tensors.at("token_embd.weight");
-  head.tensors.at("output.weight").second[3 * 8 + 1] = kBad;  // of token 3 alone
+  head.tensors.at("output.weight").second[3 * 8 + 1] = kBad;  // affects token 3 only
   EXPECT_NE(refusal(head, {.threads = 1}).find("lm_head.weight"), std::string::npos);
 }
 
-// Infinite weights make infinities first, and the difference of two is no number.
+// Infinite weights first give infinities, and the difference of two infinities is NaN.
 TEST(NaN, OfInfinitiesAreFoundWhereTheyAppear) {
   Gguf g = tiny(3);
   for (float& v : g.tensors.at("blk.1.ffn_gate.weight").second) v = v < 0 ? -INFINITY : INFINITY;
@@ -86,7 +86,7 @@ TEST(NaN, OfInfinitiesAreFoundWhereTheyAppear) {
   EXPECT_NE(said.find("model.layers.1.mlp"), std::string::npos) << said;
 }
 
-// A conversation goes on after an Error as if the tokens had never been given.
+// After the Error, a session continues as if the tokens had not been fed.
 TEST(NaN, ASessionGoesOnAfterwards) {
   Gguf g = tiny(2);
   const TempDir dir;
@@ -105,7 +105,7 @@ TEST(NaN, ASessionGoesOnAfterwards) {
   EXPECT_EQ(std::vector<float>(want.begin(), want.end()), std::vector<float>(have.begin(), have.end()));
 }
 
-// exp(x) of a large x, times weights one of which is 0.
+// exp(x) of a large x, multiplied by weights, one of which is 0.
 TEST(NaN, OfAnInfinityIsFollowedToItsBeginning) {
   for (const bool compiled : {false, true}) {
     Graph g;

@@ -83,7 +83,7 @@ TEST(NewDevice, TrainsWithTheLossesOfTheCpu) {
   EXPECT_LT(got.back(), got.front());
 }
 
-// A prompt, then token by token, with a cache of keys and values.
+// A prompt, and then one token at a time, with a cache of keys and values.
 TEST(NewDevice, RunsALlama) {
   const LlamaConfig config{.vocab = 50,
                            .hidden = 16,

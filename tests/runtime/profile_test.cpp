@@ -75,7 +75,7 @@ TEST(Profile, AFusedKernelNamesWhatItFused) {
   for (const char* op : {"max", "exp2", "sum"}) EXPECT_NE(k.what.find(op), std::string::npos) << k.what;
   EXPECT_EQ(k.where, line);
   EXPECT_EQ(k.pass, "cpu: loop");
-  EXPECT_EQ(k.bytes_read, 2 * 4.0 * 128 * 256);  // three passes over a row, one trip to memory
+  EXPECT_EQ(k.bytes_read, 2 * 4.0 * 128 * 256);  // three passes over a row, but one transfer from memory
   EXPECT_EQ(k.bytes_written, 2 * 4.0 * 128 * 256);
   EXPECT_GE(k.flops, 2 * 5.0 * 128 * 256);
   EXPECT_NE(p.source(k.name).find("lc_exp2"), std::string::npos);
@@ -117,7 +117,7 @@ TEST(Profile, TracesAndTablesOfAModel) {
     EXPECT_EQ(k.calls, 4);
   }
   const auto trace = nlohmann::json::parse(found.trace());
-  std::map<int, double> until;  // rows do not overlap themselves
+  std::map<int, double> until;  // events of a row do not overlap
   std::size_t whole = 0, parts = 0;
   for (const auto& e : trace["traceEvents"]) {
     if (e["ph"] != "X") continue;

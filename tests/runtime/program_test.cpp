@@ -37,7 +37,7 @@ TEST(Program, RunsOnTheInterpreterWithoutABackEnd) {
   EXPECT_EQ(p.interpreted(), 2u);
 }
 
-// Large blocks begin where a huge page can, end where they were asked to, and hold what is written.
+// Large blocks are aligned to huge pages, have the requested size, and hold what is written.
 TEST(Memory, LargeBlocksBeginAtHugePages) {
   constexpr std::size_t kHuge = 2 << 20;
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, kHuge - 1, kHuge, kHuge + 1, 3 * kHuge + 4097}) {
@@ -56,7 +56,7 @@ TEST(Memory, LargeBlocksBeginAtHugePages) {
   }
 }
 
-// Packed weights lie behind each other: a mapping for each would be too small for huge pages.
+// Packed weights share one block, because a mapping for each would be too small for huge pages.
 TEST(Program, PreparedValuesAndStatesAreOneBlock) {
   LIGHTCONE_CPU_ALONE();
   Graph g;
@@ -110,7 +110,7 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   alignas(4) const char bytes[24] = {};
   EXPECT_THROW(p.load("w", bytes, 8), Error);
   EXPECT_THROW(p.load("w", bytes, 16), Error);
-  EXPECT_THROW(p.load("w", bytes + 1, 12), Error);  // floats lie at multiples of four
+  EXPECT_THROW(p.load("w", bytes + 1, 12), Error);  // floats need an alignment of four
   EXPECT_NO_THROW(p.load("w", bytes, 12));
   EXPECT_THROW(p.load("no such input", bytes, 1), Error);
   Context c(p);
@@ -122,22 +122,22 @@ TEST(Program, EveryWayToGiveDataChecksItsSize) {
   EXPECT_THROW(c.set_bytes("x", bytes, 20), Error);
   EXPECT_THROW(c.set("nothing", std::vector<float>{1}), Error);
   float mine[4] = {1, 2, 4, 8};
-  EXPECT_THROW(c.use("x", mine, 8), Error);  // it must hold the largest size
+  EXPECT_THROW(c.use("x", mine, 8), Error);  // the buffer must hold the largest size
   alignas(4) char odd[20] = {};
-  EXPECT_THROW(c.use("x", odd + 1, 16), Error);  // at multiples of four, as in load()
+  EXPECT_THROW(c.use("x", odd + 1, 16), Error);  // alignment of four, as in load()
   EXPECT_THROW(c.run(), Error);                  // x has no value yet
   c.use("x", mine, sizeof mine).run();
   EXPECT_EQ(c.scalar("y"), 3);
   mine[0] = 10;  // read in place
   EXPECT_EQ(c.bind("n", 4).run().scalar("y"), 24);
-  Context other(p);  // reads what lies in another context's memory, for which no cast is needed
+  Context other(p);  // reads another context's memory, without a cast
   other.bind("n", 2).use("x", std::as_bytes(std::span<const float>(mine))).run();
   EXPECT_EQ(other.scalar("y"), 12);
   EXPECT_THROW(c.get("nothing"), Error);
   EXPECT_THROW(c.scalar("z"), Error);
 }
 
-// Bytes that are no whole number of elements are refused, and nothing beside a buffer is written.
+// Sizes that are not whole elements are refused, and nothing next to a buffer is written.
 TEST(Program, BytesAreWholeElementsAndStayInTheirBuffer) {
   Graph g;
   const Tensor a = g.input("a", {16}), b = g.input("b", {16}), h = g.input("h", {4}, DType::F16);
@@ -163,7 +163,7 @@ TEST(Program, BytesAreWholeElementsAndStayInTheirBuffer) {
   EXPECT_THROW(p.load("h", nullptr, 8), Error);
 }
 
-// The bytes of a result are as many as its sizes say, and sizes that make no result are an Error.
+// A result has as many bytes as its sizes imply, and impossible sizes are an Error.
 TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 64);
@@ -172,13 +172,13 @@ TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
   g.output("seen", x);
   for (const Compiler& compiler : {generic(), generic() | test::device({.threads = 1})}) {
     Context c(compile(g, compiler));
-    EXPECT_THROW(c.bytes("y"), Error);  // no sizes yet
+    EXPECT_THROW(c.bytes("y"), Error);  // no sizes are bound yet
     c.bind("n", 3).set("x", std::vector<float>{1, 2, 3}).run();
     EXPECT_EQ(c.bytes("y").size(), 4u);
     c.bind("n", 1);
     EXPECT_THROW(c.bytes("y"), Error);
     EXPECT_THROW(c.get("y"), Error);
-    c.bind("n", 64);  // and only three were given
+    c.bind("n", 64);  // only three elements were given
     EXPECT_THROW(c.get("x"), Error);
     EXPECT_THROW(c.get("seen"), Error);
     EXPECT_THROW(c.bytes("seen"), Error);
@@ -186,7 +186,7 @@ TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
   }
 }
 
-// What the graph never had is a mistake; what it had and nobody needed is not.
+// A name that the graph never had is an Error; a name that no result needs is not.
 TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 8);
@@ -200,7 +200,7 @@ TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
     EXPECT_NO_THROW(p.load("unread", values.data(), 64));
     Context c(p);
     EXPECT_NO_THROW(c.bind("m", 3));
-    EXPECT_THROW(c.bind("m", 9), Error);  // its bounds hold all the same
+    EXPECT_THROW(c.bind("m", 9), Error);  // its bounds are still checked
     EXPECT_NO_THROW(c.set("unread", std::vector<float>(6)));
     try {
       c.bind("rows", 3);
@@ -221,7 +221,7 @@ TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
   }
 }
 
-// What would be cut off, left out or skipped in silence.
+// Arguments that would silently be truncated, ignored or skipped are refused.
 TEST(Program, WhatCannotBeMeantIsRefused) {
   const auto refused = [](const auto& f) -> std::string {
     try {
@@ -251,7 +251,7 @@ TEST(Program, WhatCannotBeMeantIsRefused) {
             "before");
 }
 
-// A number that the type has not is not another number.
+// A number that the type cannot represent is refused, not converted.
 TEST(Program, NumbersThatATypeHasNotAreRefused) {
   Graph g;
   std::vector<std::string> names;
@@ -287,7 +287,7 @@ TEST(Program, NumbersThatATypeHasNotAreRefused) {
             "get_i64: 'y' is f32 and holds 1.5, its element 1, which is no whole number: get() gives it");
 }
 
-// What a run left behind is of the sizes that it had.
+// Results of the previous run have the sizes of that run.
 TEST(Program, ResultsOfOtherSizesAreRefused) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 8);
@@ -308,7 +308,7 @@ TEST(Program, ResultsOfOtherSizesAreRefused) {
   }
 }
 
-// A hundred parameters are no answer: ten names, and first what was probably meant.
+// The error lists ten names, the most similar first, not all hundred.
 TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   Graph g;
   const Dim seq = Dim::symbol("sequence", 1, 8);
@@ -343,7 +343,7 @@ TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   EXPECT_EQ(said([&] { c.bind("Sequense", 2); }), "bind: no size of the graph is named 'Sequense'; it has sequence");
   EXPECT_EQ(said([&] { p.plan({{"seq", 2}}); }), "plan: no size of the graph is named 'seq'; it has sequence");
   EXPECT_NE(said([&] { c.get("logit"); }).find("(it has logits)"), std::string::npos);
-  EXPECT_NE(said([&] { c.run(); }), "nothing");  // and still nothing is bound or set
+  EXPECT_NE(said([&] { c.run(); }), "nothing");  // nothing is bound or set
 }
 
 TEST(Program, OneThatWasNeverCompiledSaysSo) {
@@ -355,7 +355,7 @@ TEST(Program, OneThatWasNeverCompiledSaysSo) {
   EXPECT_THROW(Context{p}, Error);
 }
 
-// A loaded state is where every context begins, in memory of its own.
+// A loaded state is the initial value of every context, in memory of its own.
 TEST(Program, ALoadedStateIsTheFirstValue) {
   Graph g;
   const Tensor total = g.input("total", {2}), x = g.input("x", {2});
@@ -376,9 +376,7 @@ TEST(Program, ALoadedStateIsTheFirstValue) {
   EXPECT_EQ(first[0], 10);
 }
 
-// An output that is a state has its value before the run, and the state is overwritten in place all the same.
-// Whether kernels read a weight as it was loaded, packed, or both, a context that exists has all of the new ones or
-// none.
+// Whether kernels read a weight as loaded, packed, or both, an existing context sees all new values or none.
 TEST(Program, ContextsTakeWeightsThatAreLoadedLater) {
   Graph g;
   const Tensor x = g.input("x", {2, 16});
@@ -404,11 +402,12 @@ TEST(Program, ContextsTakeWeightsThatAreLoadedLater) {
   load(2);
   EXPECT_EQ(c.run().get("y")[0], 66);  // 32 * 2 + 2
   EXPECT_EQ(c.get("y"), Context(p).set("x", ones).set("count", std::vector<float>{0}).run().get("y"));
-  EXPECT_EQ(c.scalar("count"), 69);  // goes on
+  EXPECT_EQ(c.scalar("count"), 69);  // the state continues
   load(3);
   EXPECT_EQ(c.run_checked().get("y")[0], 147);
 }
 
+// An output that is a state has its value before the run, and the state is still overwritten in place.
 TEST(Program, AStateThatIsAnOutputIsWrittenInPlace) {
   Graph g;
   const Tensor s = g.input("s", {8}), x = g.input("x", {8});
@@ -446,7 +445,8 @@ TEST(Session, KeepsBindingsWhenItCompilesAgain) {
   }
 }
 
-// What is added to the graph between two compilations waits for the second; when that is refused, the first goes on.
+// Operations added after compiling have no effect until the next compilation. If that fails, the previous program
+// stays.
 TEST(Session, WhatComesLaterWaits) {
   Session cx;
   const auto x = cx.tensor<3>().set({1, 2, 3});
@@ -464,7 +464,7 @@ TEST(Session, WhatComesLaterWaits) {
   EXPECT_EQ(cx.execute().data(s), (std::vector<float>{9}));
 }
 
-// What a pass must keep is checked after each.
+// The contract of passes is checked after each pass.
 TEST(Program, APassThatBreaksTheContractIsRefused) {
   Graph g;
   const Tensor x = g.input("x", {2}), s = g.input("s", {2});
@@ -492,7 +492,7 @@ TEST(Program, APassThatBreaksTheContractIsRefused) {
   breaks([](Graph& h, Tensor a, Tensor) { h.output("y", a); }, "the number of assignments");
 }
 
-// Sixteen rows side by side, unless few rows would fill far more memory than they take.
+// Weights are packed in groups of sixteen rows, unless padding a few rows would take far more memory.
 TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
   LIGHTCONE_CPU_ALONE();
   for (const auto& [type, block, unit] : {std::tuple{DType::BF16, 2, 4}, std::tuple{DType::F16, 1, 2}})
@@ -518,7 +518,7 @@ TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
     }
 }
 
-// An f32 weight is packed from either order, and left alone when products read it in both.
+// An f32 weight is packed from either layout, and not packed if products read it in both.
 TEST(Program, WeightsOfEitherOrderArePacked) {
   LIGHTCONE_CPU_ALONE();
   std::vector<float> values(20 * 37), x_values(9 * 37);
@@ -545,7 +545,7 @@ TEST(Program, WeightsOfEitherOrderArePacked) {
     }
 }
 
-// Bias, activation and residual of a product are computed behind it, not in a kernel of their own.
+// Bias, activation and residual of a product are its epilogue, not a kernel of their own.
 TEST(Program, ElementwiseConsumersRunBehindProducts) {
   for (const std::int64_t rows : {1, 40}) {
     Graph g;
@@ -572,7 +572,7 @@ TEST(Program, ElementwiseConsumersRunBehindProducts) {
   }
 }
 
-// Medium rounds operands to bf16 or 8 bits, and no more than that; highest stays exact to f32.
+// Medium precision rounds operands to bf16 or 8 bits, and no further; highest is exact to f32.
 TEST(Program, PrecisionIsWhatWasAskedFor) {
   constexpr std::int64_t kRows = 40, kColumns = 48, kDepth = 512;
   std::mt19937 random(3);
@@ -602,14 +602,14 @@ TEST(Program, PrecisionIsWhatWasAskedFor) {
     error.push_back(worst);
   }
   EXPECT_LT(error[0], 1e-6);
-  EXPECT_LT(error[1], test::device_name() == "cpu" ? 3e-5 : 0x1p-11);  // TF32 elsewhere
+  EXPECT_LT(error[1], test::device_name() == "cpu" ? 3e-5 : 0x1p-11);  // other devices use TF32
   EXPECT_LT(error[2], 0x1p-8);
   if (test::device_name() != "cpu" || backends::cpu::bf16_is_fast(backends::cpu::detect_isa())) {
     EXPECT_GT(error[2], 20 * error[0]) << "medium was not used";
   }
 }
 
-// A weight in blocks is packed when it is loaded, and not kept twice.
+// A quantized weight is packed at load time, and not kept twice.
 TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   LIGHTCONE_CPU_ALONE();
   Graph g;
@@ -617,13 +617,13 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   const Tensor x = g.input("x", {1, 256});
   g.output("y", nn::linear(x, w));
   const Tensor s = g.parameter("s", {4}, DType::F32);
-  g.assign(s, prim::add(s, full_like(s, 1)));  // changes from run to run: no parameter for long
+  g.assign(s, prim::add(s, full_like(s, 1)));  // a state is no constant parameter
   Program p = compile(g, generic() | test::device({.threads = 1}));
   EXPECT_EQ(fired(p.log(), "weight packed"), 1);
   EXPECT_FALSE(p.resident("w"));
   EXPECT_TRUE(p.resident("x"));
   EXPECT_TRUE(p.resident("s"));
-  EXPECT_EQ(p.plan().prepared_bytes, 2u * 16 * 144);  // two groups of sixteen rows, no larger than the file's
+  EXPECT_EQ(p.plan().prepared_bytes, 2u * 16 * 144);  // two groups of sixteen rows, no larger than in the file
   EXPECT_EQ(p.plan().input_bytes, 1024u);
   const std::vector<float> ones(256, 1.0f);
   EXPECT_THROW(Context(p).set(x, ones).run(), Error);
@@ -639,7 +639,7 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
     }
     for (std::size_t k = 0; k < blocks.size(); ++k) value.i[k] = static_cast<std::int64_t>(blocks[k]);
     p.load("w", blocks.data(), blocks.size());
-    std::fill(blocks.begin(), blocks.end(), std::byte{0xff});  // nobody reads it any more
+    std::fill(blocks.begin(), blocks.end(), std::byte{0xff});  // the given memory is no longer read
     Context c(p);
     EXPECT_THROW(c.set_bytes("w", blocks.data(), blocks.size()), Error);
     const std::vector<float> y = c.set(x, ones).run().get("y");
@@ -650,7 +650,7 @@ TEST(Program, WhatDependsOnParametersAloneIsComputedWhenTheyAreLoaded) {
   }
 }
 
-// What docs/guide/threads-and-memory.md promises: a thread with little stack may compile, however large the graph is.
+// docs/guide/threads-and-memory.md promises that a thread with a small stack may compile a graph of any size.
 namespace {
 void* compile_much(void* said) {
   *static_cast<std::string*>(said) = error_of([] {

@@ -25,7 +25,7 @@ using test::allocations, test::locks;
 
 namespace {
 
-// A little of everything: a decoding Llama with states, matrix products and fused loops.
+// A decoding Llama with states, matrix products and fused loops.
 struct Decoder {
   Llama model;
   Context context;

@@ -43,7 +43,7 @@ std::vector<float> ramp(std::size_t n, float from) {
   return v;
 }
 
-// The signal that ends a child which does this; 0 when none does.
+// Returns the signal that ends a child which runs `f`, or 0.
 int signal_of(const std::function<void()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -66,7 +66,7 @@ std::string refusal(const std::function<void()>& f) {
   }
 }
 
-// The same on the host, by the interpreter, and on the device.
+// The same program on the host, interpreted, and on the device.
 struct Both {
   std::shared_ptr<SeparateDevice> device = std::make_shared<SeparateDevice>();
   Program host, there;
@@ -77,7 +77,7 @@ struct Both {
   void load(const char* name, const std::vector<float>& v) {
     const auto kept = std::make_shared<std::vector<float>>(v);
     host.load(name, kept->data(), v.size() * 4, kept);
-    std::vector<float> gone = v;  // a device that copies needs no owner
+    std::vector<float> gone = v;  // the device copies parameters, so the memory need not stay
     there.load(name, gone.data(), v.size() * 4);
     std::fill(gone.begin(), gone.end(), -1e9f);
   }
@@ -109,7 +109,7 @@ TEST(SeparateDevice, TouchingItsMemoryFromTheHostIsAFault) {
     const ClosedBuffer::Open open(b.get());
     EXPECT_EQ(signal_of([&] { static_cast<void>(*at); }), 0);
   }
-  // nor may the device itself touch what was never committed
+  // the device itself must not access uncommitted memory either
   const auto b = d.reserve(1 << 20);
   ASSERT_TRUE(b->commit(0, 1 << 16));
   EXPECT_EQ(signal_of([&] { d.zero({b.get(), 0}, 1 << 16); }), 0);
@@ -125,7 +125,7 @@ TEST(SeparateDevice, TellsTheStoryOfTheCpu) {
     LlamaSession s(m);
     Sampler pick({});
     std::vector<int> have(ids.begin(), ids.begin() + 3);
-    int next = pick(s.feed(have));  // a prompt of several, then one by one
+    int next = pick(s.feed(have));  // a prompt of several tokens, then one at a time
     while (have.size() < 12) have.push_back(next), next = pick(s.feed(next));
     return m.tokenizer().decode(have);
   };
@@ -159,12 +159,12 @@ TEST(SeparateDevice, RandomGraphsAgreeWithTheReference) {
     ADD_FAILURE() << "graph " << i << ": " << d->str() << "\n" << g.str();
   }
   EXPECT_GT(loops, 3000);
-  EXPECT_GT(interpreted, 100u);  // copied to the host and back
+  EXPECT_GT(interpreted, 100u);  // results are copied to the host and back
   EXPECT_GT(seen.elements, 20 * seen.undecided);
 }
 
-// Parameters and what is made of them at load; states that are overwritten, results, copied, or seen through a view;
-// sizes that grow.
+// Parameters and values computed from them at load time; states that are overwritten, are results, are copied or are
+// read through a view; symbolic sizes.
 TEST(SeparateDevice, StatesParametersAndSizesThatGrow) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 1 << 20);
@@ -193,11 +193,11 @@ TEST(SeparateDevice, StatesParametersAndSizesThatGrow) {
       c->set("x", ramp(static_cast<std::size_t>(rows_now) * 4, -0.75f)).run().run();
     }
     expect_same(here, there, {"y", "before", "total", "rows", "turned", "first"});
-    EXPECT_LT(there.memory_bytes(), std::size_t{16} << 20);  // of 64 MiB and more for the largest sizes
+    EXPECT_LT(there.memory_bytes(), std::size_t{16} << 20);  // the largest sizes would take 64 MiB and more
     EXPECT_GE(there.memory_bytes(), before);
     before = there.memory_bytes();
   }
-  const auto y = there.bytes("y"), kept = there.bytes("before");  // both at once
+  const auto y = there.bytes("y"), kept = there.bytes("before");  // both views stay valid at the same time
   EXPECT_EQ(y.size(), 2u * 4 * 4);
   float value = 0;
   std::memcpy(&value, kept.data(), 4);
@@ -207,7 +207,7 @@ TEST(SeparateDevice, StatesParametersAndSizesThatGrow) {
   EXPECT_EQ(there.get("total"), std::vector<float>(4));
 }
 
-// The caller's memory is copied in before each run, and a state out behind it.
+// The caller's memory is copied in before each run, and states are copied out after it.
 TEST(SeparateDevice, TheCallersMemory) {
   Graph g;
   const Tensor x = g.input("x", {6}), s = g.input("s", {6}), k = g.input("k", {6}, DType::I64);
@@ -229,14 +229,14 @@ TEST(SeparateDevice, TheCallersMemory) {
     for (float& v : xs) v += 0.25f;
     s1[2] = s2[2] = 7;
   }
-  expect_same(here, there, {"s"});                                   // what the caller wrote behind the last run
-  for (Context* c : {&here, &there}) c->set("x", ramp(6, 9)).run();  // no longer the caller's
+  expect_same(here, there, {"s"});                                   // sees what the caller wrote after the last run
+  for (Context* c : {&here, &there}) c->set("x", ramp(6, 9)).run();  // detaches the caller's memory
   expect_same(here, there, {"y"});
   for (Context* c : {&here, &there}) c->clear_states();
   EXPECT_EQ(s2, std::vector<float>(6));
 }
 
-// What it has no kernel for is computed on the host, between its kernels.
+// Operations without a kernel are computed on the host, between the device's kernels.
 TEST(SeparateDevice, TheInterpreterRunsWhatItCannot) {
   Graph g;
   const Tensor x = g.input("x", {40});

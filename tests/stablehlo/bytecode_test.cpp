@@ -29,7 +29,7 @@ TEST(Bytecode, GivesTheGraphsOfTheText) {
   }
 }
 
-// What is printed of a module from bytecode is text again, and says the same.
+// A module from bytecode is printed as text with the same meaning.
 TEST(Bytecode, PrintsAsText) {
   for (const test::Artifact& a : test::kArtifacts) {
     SCOPED_TRACE(a.name);
@@ -61,7 +61,7 @@ TEST(Bytecode, KeepsNamesAndAttributes) {
   EXPECT_EQ(f.body.operations.back().name, "func.return");
 }
 
-// abs of a tensor<?x2xf32, #stablehlo.bounds<4, ?>>, as jaxlib writes it for StableHLO 1.0.0.
+// abs of a tensor<?x2xf32, #stablehlo.bounds<4, ?>>, written by jaxlib for StableHLO 1.0.0.
 TEST(Bytecode, KeepsBoundsOfExtents) {
   constexpr const char* kBounded =
       "4d4cef520d537461626c65484c4f5f76312e302e300001190501050901030b03070f1317032d1707010d0b1313131313030b0b0b"
@@ -77,12 +77,12 @@ TEST(Bytecode, KeepsBoundsOfExtents) {
             "stablehlo: argument %arg0 of tensor<?x2xf32, #stablehlo.bounds<4, ?>> cannot have the shape [5, 2]");
 }
 
-// What VHLO has, and no graph can: the place is a byte of the file.
+// If a VHLO operation is not supported, the error names its byte in the file.
 TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
   std::string file = file_of(test::kArtifacts[0]);
   const std::size_t at = file.find("tanh_v2");
   ASSERT_NE(at, std::string::npos);
-  file.replace(at, 4, "tash");  // an operation that VHLO may have one day
+  file.replace(at, 4, "tash");  // an operation that a later VHLO may have
   EXPECT_EQ(error_of([&] { stablehlo::parse(file); }).substr(0, 16), "stablehlo: byte ");
   EXPECT_NE(error_of([&] { stablehlo::parse(file); }).find(": the operation vhlo.tash_v2 is not known"),
             std::string::npos);
@@ -90,7 +90,7 @@ TEST(Bytecode, NamesTheByteOfWhatIsNotSupported) {
   file = file_of(test::kArtifacts[2]);
   const std::size_t add = file.find("\0add_v1", 0, 7);
   ASSERT_NE(add, std::string::npos);
-  file.replace(add + 1, 3, "adx");  // without properties: read, and listed with all that is not supported
+  file.replace(add + 1, 3, "adx");  // read, because it has no properties, and listed with everything unsupported
   const std::string all = error_of([&] { read_stablehlo(file); });
   EXPECT_NE(all.find("not all of the module can be read:\n  byte "), std::string::npos) << all;
   EXPECT_NE(all.find("stablehlo.adx: is not supported"), std::string::npos) << all;
@@ -112,7 +112,7 @@ TEST(Bytecode, RefusesWithAPlace) {
   EXPECT_EQ(said(file + '\0').substr(0, 16), "stablehlo: byte ");
 }
 
-// Found by changed bytes: a whole number of such a type was shifted by less than nothing.
+// Regression, found by changing bytes: an integer of such a type was shifted by a negative amount.
 TEST(Bytecode, RefusesComplexNumbersOfAnythingButFloats) {
   std::string file = file_of(test::kArtifacts[0]);
   file[170] = 3, file[411] = 9, file[598] = 0x57;
@@ -121,7 +121,7 @@ TEST(Bytecode, RefusesComplexNumbersOfAnythingButFloats) {
             "stablehlo: byte 478: complex numbers of two tensor<2xindex> are not read");
 }
 
-// Attributes that hold each other twice, thirty times over, are 2^30 of them in a few bytes.
+// Attributes that contain the previous one twice, forty times over, would expand to 2^40 in a few bytes.
 TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
   const auto varint = [](std::size_t v) {
     return std::string{static_cast<char>(v << 2 | 2), static_cast<char>(v >> 6)};
@@ -131,7 +131,8 @@ TEST(Bytecode, NeverGrowsLikePowersOfTwo) {
   };
   const auto small = [](std::size_t v) { return std::string(1, static_cast<char>(v << 1 | 1)); };
   constexpr std::size_t kLevels = 40;
-  std::string data = small(14) + small(0), sizes = small(2 << 1 | 1);  // a string, and lists of the one before, twice
+  // a string, and lists that contain the previous attribute twice
+  std::string data = small(14) + small(0), sizes = small(2 << 1 | 1);
   for (std::size_t k = 1; k < kLevels; ++k)
     data += small(1) + small(2) + small(k - 1) + small(k - 1), sizes += small(4 << 1 | 1);
   for (const bool circle : {false, true}) {

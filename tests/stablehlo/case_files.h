@@ -1,4 +1,4 @@
-// Programs with arguments and what is expected of them, as files that xla_check.py reads.
+// Writes programs with arguments and expected results as files, which xla_check.py reads.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace lc::test {
 
-// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, version 1.0
+// Writes a .npy file, version 1.0: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 template <class T>
 void save(const std::filesystem::path& to, const std::vector<std::int64_t>& shape, const std::vector<T>& values) {
   const char* kind = std::is_floating_point_v<T> ? "f8" : "i8";
@@ -32,7 +32,7 @@ inline void save(const std::filesystem::path& to, const Value& v) {
 
 struct Case {
   std::string program;
-  std::vector<std::pair<std::string, Value>> in = {};  // with element types, as StableHLO names them
+  std::vector<std::pair<std::string, Value>> in = {};  // with StableHLO's element types
   struct Result {
     std::string element, name;
     Value want;  // with its error bounds
@@ -40,8 +40,8 @@ struct Case {
   std::vector<Result> out = {};
 };
 
-// A folder: program.mlir, in0.npy ..., want0.npy ..., error0.npy ... (how far a right answer may be), and types.txt,
-// the element types of arguments and results. Numbers are f64, whole ones i64.
+// Writes a folder: program.mlir, in0.npy ..., want0.npy ..., error0.npy ... (the error bounds), and types.txt, the
+// element types of arguments and results. Floating numbers are stored as f64, integers as i64.
 inline void write_case(const std::filesystem::path& folder, const Case& c) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "program.mlir") << c.program;

@@ -1,5 +1,5 @@
-// Writes graphs as StableHLO with inputs and with what the f64 reference makes of them, for xla_check.py; graphs with
-// symbolic extents twice, with numbers and with '?':
+// Writes graphs as StableHLO, with inputs and the f64 reference's results, for xla_check.py. A graph with symbolic
+// extents is written twice, with numbers and with '?':
 //
 //   stablehlo_cases FOLDER [first random graph] [how many]
 //
@@ -34,7 +34,7 @@ void write_graph(const std::filesystem::path& folder, const Graph& g, const Bind
   test::write_case(folder, c);
 }
 
-// XLA takes a square of whole numbers for positive, and divides it by a shift, also where it has wrapped around.
+// XLA assumes that a square of integers is positive and divides it by a shift, even if the square overflowed.
 bool divides_a_square(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];

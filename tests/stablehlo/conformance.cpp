@@ -30,7 +30,7 @@ std::set<std::string> lines(const std::string& file) {
   return all;
 }
 
-// "kind file: why", without line numbers of the module
+// Returns "kind file: why", without line numbers of the module.
 std::string described(const std::string& file, const lc::test::Outcome& o) {
   std::string why = o.why;
   std::ranges::replace(why, '\n', ' ');

@@ -1,10 +1,10 @@
-// The story model writes a few tokens: the modules of its steps, for decoding_check.py, and what cpu() says at each.
+// Exports the decoding steps of the story model for decoding_check.py, with the logits of cpu() at each step.
 //
 //   stablehlo_decoding MODEL FOLDER
 //
-// FOLDER gets step0.mlir (a prompt), step1.mlir ... (a token each, one position further), arguments.txt (a line for
-// each argument: its kind, its element type and the result that is its next value, or -1), arguments.npz (arg0, arg1,
-// ...: weights, and caches as they begin) and expected.npz (tokens, prompt first, and the logits of each step).
+// FOLDER gets step0.mlir (a prompt), step1.mlir ... (one token each, at the next position), arguments.txt (a line per
+// argument: its kind, its element type and the index of the result that is its next value, or -1), arguments.npz (arg0,
+// arg1, ...: weights and initial caches) and expected.npz (tokens, prompt first, and the logits of each step).
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -18,9 +18,9 @@ namespace {
 
 using namespace lc;
 
-constexpr std::size_t kSteps = 6;  // behind the prompt
+constexpr std::size_t kSteps = 6;  // after the prompt
 
-// Weights as f32, which holds a bf16 as it is; caches are empty.
+// Returns weights as f32, which holds bf16 exactly; caches are empty.
 Value first_value(const StableHloExport::Argument& a, const Weights& w, const LlamaConfig& config) {
   std::vector<std::int64_t> shape;
   for (const Dim& d : a.type.shape) shape.push_back(*d.constant());

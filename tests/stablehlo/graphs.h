@@ -1,4 +1,4 @@
-// Graphs that are exported: what the tests of the writer look at, and what XLA runs (cases.cpp).
+// Graphs to export, shared by the tests of the writer and by the cases that XLA runs (cases.cpp).
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ inline Tensor parameter(Graph& g, const std::string& name, Shape s) {
   return g.parameter(name, std::move(s), DType::F32);
 }
 
-// The sum of y * y, and its gradients as outputs.
+// Adds y and the gradients of sum(y * y) as outputs.
 inline void with_gradients(Graph& g, const Tensor& y, const std::vector<Tensor>& wrt) {
   g.output("y", y);
   const std::vector<Tensor> d = gradients(sum(y * y), wrt);
@@ -99,7 +99,7 @@ inline Graph resnet_block_graph(const Dim& batch) {
   return g;
 }
 
-// Pre-norm attention with a causal mask, and a perceptron.
+// Pre-norm attention with a causal mask, and a feed-forward network.
 inline Graph transformer_graph(bool gradient, const Dim& batch, const Dim& seq) {
   Graph g;
   constexpr int kWidth = 16, kHeads = 2;
@@ -205,7 +205,8 @@ inline Graph training_graph(const Dim& batch) {
   return g;
 }
 
-// New keys go behind those that are there, and a query looks at all of them. No argument tells how many there were.
+// New keys are appended to a cache, and queries attend to all keys. The number of cached keys appears in no argument's
+// shape.
 inline Graph cache_graph() {
   Graph g;
   const Dim past = Dim::symbol("past", 0, 12), n = Dim::symbol("n", 1, 4);
@@ -250,7 +251,7 @@ inline Graph dequantize_graph() {
   return g;
 }
 
-// The second derivative, and a value that is computed twice.
+// A second derivative, and a value that is computed twice.
 inline Graph second_order_graph() {
   Graph g;
   const Tensor x = g.input("x", {5}), w = g.input("w", {4, 5});

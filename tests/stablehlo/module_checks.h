@@ -1,4 +1,4 @@
-// Runs modules that check themselves (StableHLO's own test programs) and says what became of each.
+// Runs modules that check themselves (StableHLO's own test programs) and reports the outcome of each.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace lc::test {
 
-// How many numbers of the type lie between two, from one to the other; NaN is NaN.
+// Returns how many numbers of the type lie between two elements; two NaNs are equal.
 inline double units_apart(const lc::Value& a, const lc::Value& b, std::size_t k) {
   if (!is_float(a.dtype)) return std::abs(static_cast<double>(a.i[k]) - static_cast<double>(b.i[k]));
   const double x = a.f[k], y = b.f[k];
@@ -30,9 +30,9 @@ inline double units_apart(const lc::Value& a, const lc::Value& b, std::size_t k)
                                    : static_cast<std::uint64_t>(q) - static_cast<std::uint64_t>(p));
 }
 
-// "" or what is wrong. `exact`, where it is given, is the value by the f64 reference with a bound for each element:
-// sums taken in another order than the module's author did may differ by more than the units that the check allows, and
-// are right where both lie within that bound.
+// Returns "" or the error. `exact`, if given, is the f64 reference's value with error bounds: a sum in another order
+// than the module's author used may differ by more units than the check allows, and is accepted if both values lie
+// within that bound.
 inline std::string failed(const StableHloProgram::Check& c, const lc::Value& actual, const lc::Value& expected,
                           const lc::Value* exact = nullptr) {
   using Kind = StableHloProgram::Check::Kind;
@@ -43,7 +43,7 @@ inline std::string failed(const StableHloProgram::Check& c, const lc::Value& act
                        : c.kind == Kind::Tolerance
                            ? nan || x == y || std::abs(x - y) <= c.limit
                            : nan || (is_float(actual.dtype) ? x == y : actual.i[k] == expected.i[k]);
-    // a bound of infinity decides nothing, and excuses nothing
+    // an infinite bound means undecided, and accepts nothing
     const auto in_bound = [&](double v) {
       return std::isfinite(exact->error_at(k)) && std::abs(v - exact->at(k)) <= exact->error_at(k);
     };
@@ -60,7 +60,7 @@ struct Outcome {
   enum class Kind : std::uint8_t { Pass, Unsupported, Fail, Nothing } kind = Kind::Nothing;
   std::string why;
   int checks = 0;
-  int by_bounds = 0;  // of them right by the reference's bounds alone
+  int by_bounds = 0;  // how many of them are right only by the reference's bounds
 };
 
 // ---- extents that a module leaves open ------------------------------------------------------------
@@ -73,7 +73,7 @@ inline bool leaves_open(const stablehlo::Module& m, const stablehlo::Function& f
   return std::ranges::any_of(f.body.arguments, [&](stablehlo::ValueId v) { return leaves_open(m, v); });
 }
 
-// n for every '?', and for the whole numbers in front of the arrays: JAX gave modules their sizes so.
+// Binds every '?', and the leading integer arguments, to n. (JAX passes sizes as leading arguments.)
 inline StableHloOptions bound_to(std::int64_t n, const stablehlo::Module& m, const stablehlo::Function& f) {
   StableHloOptions o{.function = f.name};
   bool in_front = true;
@@ -89,7 +89,7 @@ inline StableHloOptions bound_to(std::int64_t n, const stablehlo::Module& m, con
   }
   return o;
 }
-// Bound to the first of a few numbers that the module's arithmetic on sizes allows.
+// Binds the module to the first of a few numbers that its arithmetic on sizes accepts.
 inline StableHloProgram read_open(const stablehlo::Module& m, const stablehlo::Function& f,
                                   StableHloOptions* used = nullptr) {
   for (const std::int64_t n : {3, 4, 2, 8}) try {
@@ -102,7 +102,7 @@ inline StableHloProgram read_open(const stablehlo::Module& m, const stablehlo::F
   return read_stablehlo(m, bound_to(3, m, f));
 }
 
-// Such modules state no results of their own: those of the f64 reference are expected.
+// These modules state no results, so they are compared with the f64 reference.
 inline Outcome run_open(const stablehlo::Module& m, const stablehlo::Function& f, const Compiler& compiler) {
   StableHloProgram s;
   try {
@@ -160,7 +160,7 @@ inline Outcome run_module(const stablehlo::Module& m, const std::string& functio
   }
 }
 
-// A file may hold several modules, divided by "// -----", and each several functions without arguments.
+// A file may hold several modules, separated by "// -----", each with several functions without arguments.
 inline Outcome run_file(const std::string& text, const Compiler& compiler) {
   Outcome all;
   for (std::size_t from = 0; from < text.size();) {

@@ -1,4 +1,4 @@
-// Arrays by name in one .npz file, for checks in Python.
+// Writes named arrays to one .npz file, for checks in Python.
 #pragma once
 
 #include <filesystem>

@@ -1,9 +1,9 @@
-// Modules that leave extents open ('?'), bound to numbers, with what the f64 reference makes of them, for xla_check.py:
+// Writes modules with open extents ('?'), bound to numbers, and the f64 reference's results, for xla_check.py:
 //
 //   stablehlo_open_cases MODULES FOLDER
 //
-// MODULES is a folder of .mlir files, as StableHLO's own test modules; those that cannot be read are left out. XLA is
-// given the module as it was, and a new @main of static shapes that calls what was @main.
+// MODULES is a folder of .mlir files, such as StableHLO's own test modules. Modules that cannot be read are left out.
+// XLA gets the module as it was, with a new @main of static shapes that calls the original @main.
 #include <cstdio>
 
 #include "case_files.h"

@@ -75,7 +75,7 @@ TEST(ReadStableHlo, ArgumentsAndResultsStandInOrder) {
   EXPECT_EQ(c.get("out1"), (std::vector<float>{6, 13}));
 }
 
-// What f8E4M3FN does not hold becomes NaN here; 464, half way to it, is rounded to 448, and f8E5M2 has an infinity.
+// Numbers beyond the range of f8E4M3FN become NaN here; 464, halfway to the end, rounds to 448. f8E5M2 has an infinity.
 TEST(ReadStableHlo, FloatsOf8BitsOverflow) {
   const stablehlo::Module m = stablehlo::parse(R"(func.func @main() {
     %x = stablehlo.constant dense<[448.0, 464.0, 464.125, -1.0e9, 0x7F800000, 17.5]> : tensor<6xf32>
@@ -91,7 +91,8 @@ TEST(ReadStableHlo, FloatsOf8BitsOverflow) {
   expect_passes(m, "by the device", generic() | test::device({.threads = 1}));
 }
 
-// What reduces halves does so in f32 and rounds once, whatever its body: here to a small rest of large numbers.
+// Halves are reduced in f32 and rounded once, whatever the reduction body is: here, a small difference of large
+// numbers.
 TEST(ReadStableHlo, HalvesAreReducedInF32) {
   for (const std::string t : {"f16", "bf16"}) {
     const std::string body = "({\n ^bb0(%a: tensor<" + t + ">, %b: tensor<" + t + ">):\n" + R"(
@@ -126,7 +127,7 @@ TEST(ReadStableHlo, HalvesAreReducedInF32) {
   }
 }
 
-// Numbers whose sums and products are none of 64 bits.
+// Numbers whose sums and products overflow 64 bits.
 TEST(ReadStableHlo, NumbersAtTheEdgesOf64Bits) {
   const stablehlo::Module ends = stablehlo::parse(R"(func.func @main() {
     %a = stablehlo.constant dense<[9223372036854775807, -9223372036854775808]> : tensor<2xi64>
@@ -185,7 +186,7 @@ TEST(ReadStableHlo, ProductsAndConvolutionsAreFound) {
   EXPECT_NE(kernels.find("matmul"), std::string::npos) << kernels;
 }
 
-// As JAX writes a causal attention: the maximum starts at -infinity, and is taken with -infinity once more.
+// Causal attention as JAX writes it: the maximum starts at -infinity, and is taken with -infinity once more.
 TEST(ReadStableHlo, AttentionIsFused) {
   const StableHloProgram s = read_stablehlo(
       R"(func.func @main(%q: tensor<2x8x16xf32>, %k: tensor<2x8x16xf32>, %v: tensor<2x8x16xf32>) -> tensor<2x8x16xf32> {
@@ -242,7 +243,7 @@ TEST(ReadStableHlo, NodesKnowTheirLineOfTheModule) {
 
 // ---- extents that the text leaves open --------------------------------------------------------------
 
-// As jax.export writes a function of symbolic shapes: sizes come from get_dimension_size, and conditions on them are
+// A function of symbolic shapes as jax.export writes it: sizes come from get_dimension_size, and conditions on them are
 // asserted.
 constexpr const char* kOpen = R"(func.func public @main(%x: tensor<?x2xf32>) -> (tensor<?xf32>, tensor<?x?xi32>) {
   %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
@@ -344,7 +345,7 @@ TEST(ReadOpenExtents, WhatTheModuleDoesNotAllowIsRefused) {
 
 // ---- what it refuses ----------------------------------------------------------------------------------
 
-// What rewriting a module leaves to be refused.
+// Operations that rewriting cannot replace are refused.
 TEST(ReadStableHlo, WhatRewritingCannotTakeIsRefused) {
   const auto expect = [](const std::string& body, const std::string& words) {
     EXPECT_PRED2(contains, problem(body + "\n  return %x : tensor<4xf32>"), "line 2: " + words);
@@ -428,7 +429,7 @@ TEST(ReadStableHlo, TypesHaveToBeThoseOfTheOperations) {
       "tensor<4xf64>");
 }
 
-// A file may say that an operation gives a number and no tensor of numbers, or of bits that nobody knows.
+// A file may state that the result of an operation is not a tensor of numbers.
 TEST(ReadStableHlo, ResultsOfArithmeticAreTensors) {
   const std::string dots =
       "dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], "
@@ -447,7 +448,7 @@ TEST(ReadStableHlo, ResultsOfArithmeticAreTensors) {
     }
 }
 
-// Functions that call the next one twice would be 2^40 operations.
+// Functions that each call the next one twice would expand to 2^40 operations.
 TEST(ReadStableHlo, CallsThatWouldNeverEndAreRefused) {
   std::string text =
       "func.func @f0(%x: tensor<f32>) -> tensor<f32> {\n  %y = stablehlo.add %x, %x : tensor<f32>\n  return %y : "

@@ -1,9 +1,8 @@
-// A module run on arrays, held against what is expected of it:
+// Runs a module on arrays and compares its results with expected ones:
 //
 //   stablehlo_run NAME.mlir NAME.in.npz NAME.out.npz [parameters [--time | --profile]]
 //
-// The first so many arguments are parameters: weights, which are loaded once. Where types leave extents open ('?') the
-// arrays say them.
+// The first `parameters` arguments are weights, which are loaded once. Open extents ('?') get the sizes of the arrays.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -16,7 +16,7 @@ namespace {
 constexpr int kRows = 6;
 using Rows = std::array<std::array<float, 2>, kRows>;
 
-// What goes from step to step of the loops below.
+// The values that the loops below carry from step to step.
 struct Carried {
   Rows x, y;
   std::array<float, 2> s;
@@ -30,9 +30,9 @@ Carried start() {
 }
 
 struct Loop {
-  std::string name, body;  // from %i, %x, %y and %s to %y1 and %s1
+  std::string name, body;  // computes %y1 and %s1 from %i, %x, %y and %s
   std::function<void(std::int64_t i, Carried&)> step;
-  std::size_t states, slices, ys;  // of the scan
+  std::size_t states, slices, ys;  // expected counts of the scan
   int begin = 0, limit = kRows, by = 1;
   std::string x1 = "%x";
 };
@@ -64,7 +64,7 @@ std::string module_of(const Loop& l) {
   })");
 }
 
-// Lines of a body.
+// Each function below returns lines of a loop body.
 std::string read(const char* to, const char* array, const char* at) {
   return str_cat("%", to, "_row = stablehlo.dynamic_slice %", array, ", %", at,
                  ", %zero, sizes = [1, 2] : (tensor<6x2xf32>, tensor<i32>, tensor<i32>) -> tensor<1x2xf32>\n%", to,
@@ -162,7 +162,7 @@ TEST(ReadScans, RowsOfTheCounterAreSlicesAndResults) {
 }
 
 TEST(ReadScans, PlacesAreFollowedThroughArithmetic) {
-  // What JAX writes for x[i - 6]: places below zero count from the end.
+  // JAX's form of x[i - 6]: negative indices count from the end
   const std::string wrapped = R"(
     %six = stablehlo.constant dense<6> : tensor<i32>
     %below = stablehlo.subtract %i, %six : tensor<i32>
@@ -187,7 +187,7 @@ TEST(ReadScans, WhatStaysIsReadFromOutside) {
                 [](std::int64_t, Carried& c) { c.s = sum(c.s, c.s); }, 1, 0, 0});
   expect_right({"the same row, many times", write("y1", "y", "s", "i") + copy("s1", "s"),
                 [](std::int64_t i, Carried& c) { c.y[row(i)] = c.s; }, 1, 0, 1});
-  // An array that the loop does not carry at all.
+  // an array that the loop does not carry
   const std::string outside = read("a", "x0", "i") + add("s1", "s", "a") + copy("y1", "y", "tensor<6x2xf32>");
   expect_right({"from outside", outside, [](std::int64_t i, Carried& c) { c.s = sum(c.s, c.x[row(i)]); }, 1, 1, 0});
 }
@@ -302,7 +302,7 @@ TEST(ReadScans, PlacesThatDependOnDataStay) {
 }
 
 TEST(ReadScans, AnArrayThatChangesIsNoInput) {
-  // x moves up by a row each step, while x[i] is read.
+  // x moves up by a row in each step, while x[i] is read
   Loop l{"changed",
          read("a", "x", "i") + add("s1", "s", "a") + write("x1", "x", "s", "zero") + copy("y1", "y", "tensor<6x2xf32>"),
          [](std::int64_t i, Carried& c) {

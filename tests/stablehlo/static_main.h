@@ -1,4 +1,4 @@
-// Modules that leave extents open, as XLA takes them: called from a function whose types are static.
+// Wraps modules with open extents in a function with static types, as XLA requires.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace lc::test {
 
-// The extents and sizes that a caller gives an exported module, from those of the graph.
+// Returns the extents and sizes for an exported module, from the bindings of the graph.
 inline StableHloOptions bound(const StableHloExport& e, const Bindings& sizes) {
   StableHloOptions o;
   for (std::size_t k = 0; k < e.arguments.size(); ++k) {
@@ -23,7 +23,8 @@ inline StableHloOptions bound(const StableHloExport& e, const Bindings& sizes) {
   return o;
 }
 
-// A function of static types that calls the module's own: sizes are constants, arrays are converted to types with '?'.
+// Adds a main function with static types that calls the module's own main: sizes become constants, arrays are converted
+// to types with '?'.
 inline std::string with_static_main(stablehlo::Module m, const StableHloOptions& bound) {
   const stablehlo::Function open = *m.function("main");
   stablehlo::Function f{.results = open.results};

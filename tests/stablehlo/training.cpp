@@ -1,9 +1,9 @@
-// VGG19's training step (a narrow one on small pictures: forward, backward, momentum) as one StableHLO program, run by
-// the CPU back end and by a plugin, and written down for training_check.py, which lets XLA run it:
+// Exports VGG19's training step (a narrow one on small images: forward, backward, momentum) as one StableHLO program,
+// runs it by the CPU back end and by a plugin, and writes the results for training_check.py, which runs it in XLA:
 //
 //   stablehlo_training FOLDER [PLUGIN]
 //
-// FOLDER gets step.mlir, step.npz (arg0, arg1, ...: first values and data; feed: for each result the argument that it
+// FOLDER gets step.mlir, step.npz (arg0, arg1, ...: initial values and data; feed: for each result the argument that it
 // becomes, or -1) and expected.npz (losses of 20 steps, gradient0, ... of the first one).
 #include <cmath>
 #include <cstdio>
@@ -79,7 +79,7 @@ Trained train(const Step& s, const Program& p) {
   return t;
 }
 
-// The largest difference, relative to the largest element.
+// Returns the largest difference relative to the largest element.
 double off(const Value& a, const Value& b) {
   double most = 0, scale = 0;
   for (std::size_t k = 0; k < a.size(); ++k)

@@ -27,7 +27,7 @@ const stablehlo::Function& main_of(const StableHloExport& e) {
   return *e.module.function("main");
 }
 
-// Which operation makes a value; null for an argument.
+// Returns the operation that defines a value, or null for an argument.
 const stablehlo::Operation* maker(const stablehlo::Function& f, stablehlo::ValueId v) {
   for (const stablehlo::Operation& o : f.body.operations)
     for (const stablehlo::ValueId r : o.results)
@@ -40,7 +40,7 @@ const stablehlo::Operation* behind_reshapes(const stablehlo::Function& f, stable
   return o;
 }
 
-// Sums of products of two tensors that were both repeated: what a matrix product looks like where nobody saw it.
+// Counts sums of products of two broadcast tensors, which are matrix products that were not recognized.
 int products_unseen(const StableHloExport& e) {
   const stablehlo::Function& f = main_of(e);
   int found = 0;
@@ -61,21 +61,21 @@ int products_unseen(const StableHloExport& e) {
 
 TEST(WriteStableHlo, ProductsAndTheirGradientsAreDotGeneral) {
   const StableHloExport mlp = export_stablehlo(test::mlp_graph(), {{"batch", 5}});
-  EXPECT_EQ(count(mlp, "dot_general"), 5);  // two forward, two for weights, one for what lies between
+  EXPECT_EQ(count(mlp, "dot_general"), 5);  // two forward, two for weights, one for the hidden layer
   EXPECT_EQ(count(mlp, "transpose"), 0);
   EXPECT_EQ(products_unseen(mlp), 0);
   const StableHloExport attention = export_stablehlo(test::transformer_graph(false, 2, 10));
   EXPECT_EQ(count(attention, "dot_general"), 8);
   EXPECT_EQ(count(attention, "gather"), 1);
   const StableHloExport gradient = export_stablehlo(test::transformer_graph(true, 2, 10));
-  EXPECT_GE(count(gradient, "dot_general"), 24);  // two more for each
+  EXPECT_GE(count(gradient, "dot_general"), 24);  // two more for each forward product
   EXPECT_EQ(count(gradient, "scatter"), 1);
   EXPECT_EQ(products_unseen(gradient), 0);
 }
 
 TEST(WriteStableHlo, BatchesAndOrdersOfAxesAreDimensionNumbers) {
   Graph g;
-  const Tensor q = g.input("q", {2, 7, 3, 4}), k = g.input("k", {2, 5, 3, 4});  // [batch, place, head, width]
+  const Tensor q = g.input("q", {2, 7, 3, 4}), k = g.input("k", {2, 5, 3, 4});  // [batch, position, head, width]
   g.output("y", matmul(q.transpose(1, 2), k.permute({0, 2, 3, 1})));
   const std::string text = export_stablehlo(g).text();
   EXPECT_PRED2(contains, text,
@@ -89,14 +89,14 @@ TEST(WriteStableHlo, ConvolutionsAreConvolution) {
     return export_stablehlo(test::conv_graph(x, w, o));
   };
   const StableHloExport plain = of({2, 3, 8, 7}, {4, 3, 3, 3}, {.padding = {1}});
-  EXPECT_EQ(count(plain, "convolution"), 3);  // with those of the image and of the filter
+  EXPECT_EQ(count(plain, "convolution"), 3);  // with those of the gradients of the image and of the filter
   EXPECT_EQ(count(plain, "dot_general") + count(plain, "concatenate") + count(plain, "pad"), 0);
   EXPECT_EQ(count(of({1, 2, 9}, {4, 2, 3}, {.dilation = {2}}), "convolution"), 3);
   EXPECT_EQ(count(of({1, 2, 5, 6, 5}, {3, 2, 3, 2, 3}, {}), "convolution"), 3);
   EXPECT_EQ(count(of({2, 6, 7, 7}, {4, 3, 3, 3}, {.padding = {1}, .groups = 2}), "convolution"), 3);
   EXPECT_EQ(count(of({2, 4, 7, 7}, {4, 1, 3, 3}, {.padding = {1}, .groups = 4}), "convolution"), 3);
-  // Of strides the image's gradient is one product, whose parts are added up: zeros between elements, which a dilated
-  // convolution has, would be multiplied by infinite weights.
+  // With strides, the image's gradient is one product whose parts are added: a dilated convolution would multiply the
+  // zeros between elements by infinite weights.
   const StableHloExport strided = of({2, 3, 9, 9}, {4, 3, 3, 3}, {.stride = {2}, .padding = {1}});
   EXPECT_EQ(count(strided, "convolution"), 2);
   EXPECT_EQ(count(strided, "dot_general"), 1);
@@ -146,7 +146,7 @@ TEST(WriteStableHlo, HalvesAreMultipliedAsTheyAreAndSummedInF32) {
   EXPECT_PRED2(contains, text, ": (tensor<4x8xbf16>, tensor<8x5xbf16>) -> tensor<4x5xf32>");
 }
 
-// Our casts to E4M3FN saturate, a convert makes NaN.
+// The library's casts to E4M3FN saturate, but a StableHLO convert gives NaN.
 TEST(WriteStableHlo, CastsToEightBitsAreClamped) {
   Graph g;
   const Tensor x = g.input("x", {3});
@@ -180,7 +180,7 @@ TEST(WriteStableHlo, ALoopEndsWhenItsConditionDoes) {
 
 TEST(WriteStableHlo, AScanStaysALoop) {
   const StableHloExport e = export_stablehlo(test::scan_graph(false, 1));
-  EXPECT_EQ(count(e, "while"), 2);  // and its gradient
+  EXPECT_EQ(count(e, "while"), 2);  // the loop and its gradient
   EXPECT_LT(stablehlo::instructions(e.module).all.total, 150);
 }
 
@@ -268,7 +268,7 @@ TEST(WriteStableHlo, SizesMayStayOpen) {
   g.output("y", x + bias);
   g.output("piece", table.slice(0, first, first + n));
   StableHloExport e = export_stablehlo(g, {}, Precision::Highest, UnboundSizes::Open);
-  ASSERT_EQ(e.arguments.size(), 4u);  // no shape tells the last one
+  ASSERT_EQ(e.arguments.size(), 4u);  // the last one's size appears in no shape
   EXPECT_EQ(e.arguments[3].name, "first");
   EXPECT_EQ(e.arguments[3].kind, StableHloExport::Argument::Kind::Size);
   const std::string text = e.text();

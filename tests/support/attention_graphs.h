@@ -1,4 +1,4 @@
-// Graphs with attention over a cache of keys and values, as its tests on every device want them.
+// Graphs with attention over a cache of keys and values, shared by the attention tests of all devices.
 #pragma once
 
 #include <string>
@@ -9,14 +9,16 @@ namespace lc::test {
 
 enum class Masked { No, Causal, Window, Bool, Bias, Both };
 
-// Keys or values as a cache holds them; whole numbers come with a scale for each key.
+// Adds the input `name` for cached keys or values and returns it as f32. An int8 cache has one scale per key, the input
+// `name`.scale.
 inline Tensor held(Graph& g, const std::string& name, const Shape& shape, DType stored) {
   const Tensor numbers = prim::cast(g.input(name, shape, stored), DType::F32);
   if (stored != DType::I8) return numbers;
   return numbers * g.input(name + ".scale", {shape[0], shape[1], 1});
 }
 
-// Grouped heads over a cache of `context` keys, of which past + seq are read.
+// Sizes of grouped-query attention: `kv` key heads, `group` query heads per key head, a cache of `context` keys, of
+// which the first past + seq are read.
 struct CacheSizes {
   std::int64_t kv = 2, group = 2, depth = 64, width = 64, context = 700;
 };

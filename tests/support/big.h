@@ -1,5 +1,5 @@
-// A number of 512 bits: the judge of functions in double precision. Without MPFR there is no judge, and every Big is
-// nothing at all.
+// A 512-bit floating-point number (MPFR), the reference for the accuracy of f64 functions. Without MPFR the class is
+// empty and those accuracies are not tested.
 #pragma once
 
 #if LIGHTCONE_MPFR
@@ -13,7 +13,7 @@ namespace lc::accuracy {
 #if LIGHTCONE_MPFR
 class Big {
  public:
-  Big(double v) {  // implicit: 1 + x
+  Big(double v) {  // implicit conversion, so that 1 + x compiles
     mpfr_init2(v_, 512);
     mpfr_set_d(v_, v, MPFR_RNDN);
   }
@@ -60,9 +60,10 @@ class Big {
 LC_BIG(exp)
 LC_BIG(exp2)
 LC_BIG(expm1)
-LC_BIG(log) LC_BIG(log2) LC_BIG(log10) LC_BIG(log1p) LC_BIG(sqrt) LC_BIG(sin) LC_BIG(cos) LC_BIG(tan) LC_BIG(asin)
-    LC_BIG(acos) LC_BIG(atan) LC_BIG(sinh) LC_BIG(cosh) LC_BIG(tanh) LC_BIG(asinh) LC_BIG(acosh) LC_BIG(atanh)
-        LC_BIG(erf) LC_BIG(erfc)
+LC_BIG(log)
+LC_BIG(log2)
+LC_BIG(log10) LC_BIG(log1p) LC_BIG(sqrt) LC_BIG(sin) LC_BIG(cos) LC_BIG(tan) LC_BIG(asin) LC_BIG(acos) LC_BIG(atan)
+    LC_BIG(sinh) LC_BIG(cosh) LC_BIG(tanh) LC_BIG(asinh) LC_BIG(acosh) LC_BIG(atanh) LC_BIG(erf) LC_BIG(erfc)
 #undef LC_BIG
 #else
 class Big {};

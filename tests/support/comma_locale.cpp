@@ -1,5 +1,5 @@
-// Loaded before a test program: its locale, and that of C++, is one that writes 0,5, as where a user interface has
-// called setlocale(LC_ALL, "") before it begins.
+// A module that is preloaded into a test program. It sets a locale with a decimal comma for C and C++, as a program
+// with a user interface does that calls setlocale(LC_ALL, "") at its start.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A locale that writes numbers with a comma, for what a test does while it lives. Where the machine has none, it is
-// made of its sources in a temporary folder, if those are there (Debian's package `locales`).
+// RAII: sets a locale with a decimal comma (de_DE.UTF-8) for C and C++. If it is not installed, localedef builds it in
+// a temporary folder from the locale sources (Debian's package `locales`), if these are installed.
 #pragma once
 
 #include <clocale>
@@ -26,7 +26,7 @@ class CommaLocale {
   }
   CommaLocale(const CommaLocale&) = delete;
   CommaLocale& operator=(const CommaLocale&) = delete;
-  // printf and streams write 0,5.
+  // Returns true if printf and C++ streams use a decimal comma now.
   bool there() const {
     char text[8];
     std::snprintf(text, sizeof text, "%.1f", 0.5);

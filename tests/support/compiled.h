@@ -1,4 +1,4 @@
-// Small kernels compiled by backends::cpu::jit(), for tests of what lies between a kernel's text and its call.
+// Small kernels compiled by backends::cpu::jit(), for tests of the compiler cache, the system compiler and loading.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 #include "lightcone/backends/cpu/jit/jit.h"
 #include "lightcone/core/error.h"
 
-// A kernel that multiplies by `factor`. All of them have one name.
+// A kernel that multiplies by `factor`. All these kernels have the same name.
 inline lc::backends::cpu::Source times(int factor) {
   return {"times", lc::str_cat("void times(const void* const* in, void* out, const long* n, long begin, long end) {"
                                " for (long i = begin; i < end; ++i) ((float*)out)[i] = ",
@@ -29,7 +29,7 @@ inline float called(const lc::backends::cpu::Jitted& j, float x) {
   j.functions.at(0)(in, &y, nullptr, 0, 1);
   return y;
 }
-// Is it right? And how many units were compiled, and taken from the cache.
+// Compiles the kernel, checks its result, and returns how many units were compiled and how many came from the cache.
 inline std::pair<int, int> built(int factor, const lc::backends::cpu::JitOptions& o) {
   const lc::backends::cpu::Source s = times(factor);
   const lc::backends::cpu::Jitted j = lc::backends::cpu::jit({&s, 1}, o);
@@ -47,14 +47,14 @@ inline std::string words(const std::function<void()>& f) {
   return "no error";
 }
 
-// A program for the shell.
+// Writes an executable shell script to `path`.
 inline std::string script(const std::string& path, const std::string& text) {
   spit(path, "#!/bin/sh\n" + text + "\n");
   ::chmod(path.c_str(), 0755);
   return path;
 }
 
-// A setting of the environment for one scope.
+// RAII: sets (or unsets, if `value` is null) an environment variable for one scope.
 struct Setting {
   std::string name;
   std::optional<std::string> before;
@@ -77,7 +77,7 @@ inline std::vector<std::string> files_in(const std::string& folder) {
 }
 inline std::size_t open_descriptors() { return files_in("/proc/self/fd").size(); }
 
-// Runs `f` in a process of its own: its exit status, or minus the signal that ended it.
+// Runs `f` in a child process. Returns its exit status, or minus the number of the signal that ended it.
 inline int in_child(const std::function<int()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {

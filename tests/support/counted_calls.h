@@ -1,10 +1,10 @@
-// How often this program asked for memory and took locks, all threads of it: malloc and its relatives and the mutexes
-// of pthreads are interposed by counted_calls.cpp, which a test links (tests/CMakeLists.txt).
+// Counts this program's memory allocations and lock acquisitions, by all threads. counted_calls.cpp, which a test links
+// (tests/CMakeLists.txt), interposes malloc and its relatives and the pthread mutex functions.
 #pragma once
 
 namespace lc::test {
 
-// A sanitizer has malloc already: there operator new alone is counted, and no lock.
+// Sanitizers interpose malloc themselves. With them only operator new is counted, and locks are not.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else

@@ -1,4 +1,4 @@
-// Paths of the reference data, and readers for it that share nothing with the library.
+// Access to the reference data: paths, file reading and a temporary directory. It shares no code with the library.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline std::string slurp(const std::string& path) {
 }
 inline void spit(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-// A .npy of little-endian f32 in C order: enough for the references.
+// Reads a .npy file of little-endian f32 in C order, which is all that the reference data has.
 inline std::vector<float> npy_f32(const std::string& bytes) {
   const std::size_t header =
       static_cast<unsigned char>(bytes[8]) | static_cast<std::size_t>(static_cast<unsigned char>(bytes[9])) << 8;
@@ -36,7 +36,7 @@ inline std::vector<float> npy_f32(const std::string& bytes) {
   return v;
 }
 
-// A fresh directory that goes away.
+// RAII: a new temporary directory, removed with its content.
 struct TempDir {
   std::filesystem::path path;
   TempDir() {

@@ -1,4 +1,4 @@
-// Derivatives by central differences, in f64: what the rules of differentiation are held against.
+// Derivatives by central differences in f64, against which the differentiation rules are checked.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,8 @@ namespace lc {
 
 using Inputs = std::map<std::string, Value>;
 
-// What `output` changes by when `input` moves by +-h at each of its elements, divided by 2 h.
+// Returns d output / d input for a scalar output: (f(x + step) - f(x - step)) / (2 step) per element, where step is h *
+// max(1, |x|).
 inline std::vector<double> central_differences(const Graph& g, const Inputs& inputs, const std::string& input,
                                                const std::string& output, const Bindings& env = {}, double h = 1e-6) {
   std::vector<double> d;
@@ -36,8 +37,8 @@ inline std::vector<double> central_differences(const Graph& g, const Inputs& inp
   return d;
 }
 
-// Holds the gradients of sum(y * c) for random c, with respect to every floating input of `g` that y depends on,
-// against central differences; `order` 2 does the same with the gradients themselves.
+// Checks the gradients of sum(y * c), for random c, with respect to every f64 input of `g` against central differences.
+// With `order` 2, the gradients themselves are differentiated and checked in the same way.
 inline void check_gradients(Graph& g, const Tensor& y, Inputs inputs, const std::string& what, int order = 1,
                             const Bindings& env = {}, double tolerance = 2e-6) {
   std::mt19937_64 random(7);

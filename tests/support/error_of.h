@@ -1,4 +1,4 @@
-// What a call that should fail says.
+// Helpers that check the message of a call that should fail.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ inline std::string error_of(const std::function<void()>& f) {
   return "no error";
 }
 
-// The whole sentence, and that it names a line of `file`, the test: where the user called. "": operators have no line.
+// Checks the whole message, and that it names a line of `file`, the user's source (the test). `file` is empty for
+// operators, which have no line.
 inline void expect_error(const std::function<void()>& f, const std::string& sentence, const std::string& file) {
   try {
     f();
@@ -32,7 +33,7 @@ inline void expect_error(const std::function<void()>& f, const std::string& sent
   }
 }
 
-// For EXPECT_PRED2(contains, text, part), which prints both.
+// For EXPECT_PRED2(contains, text, part), which prints both strings.
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// GGUF files made here, so that tests of what they may and may not hold need no reference data.
+// A writer of GGUF files, so that tests of malformed files need no reference data.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 #include <variant>
 #include <vector>
 
-// Numbers, strings, arrays and f32 tensors.
+// The content of a GGUF file: metadata (numbers, strings, arrays) and f32 tensors.
 struct Gguf {
   using Value = std::variant<std::uint32_t, float, std::string, double, std::vector<std::string>, std::vector<double>>;
   std::map<std::string, Value> metadata;
-  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes innermost first
-  std::size_t alignment = 32;  // of the tensors; says so in the file when it is another
+  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes, innermost first
+  std::size_t alignment = 32;  // of the tensors; written to the metadata if it is not 32
 
   std::string bytes() const {
     std::string s = "GGUF", payload;
@@ -53,7 +53,8 @@ struct Gguf {
   }
 };
 
-// A Llama of one layer: 6 tokens, 8 wide, two heads of 4 over one key head, 12 inside. Token 2 ends a text.
+// A Llama of one layer: 6 tokens, hidden size 8, two query heads of 4 over one key head, feed-forward size 12. Token 2
+// is the end of text.
 inline Gguf tiny_llama() {
   Gguf g;
   g.metadata = {{"general.architecture", "llama"},   {"llama.embedding_length", 8u},
@@ -79,7 +80,7 @@ inline Gguf tiny_llama() {
   return g;
 }
 
-// The same with a tokenizer of its own.
+// The same model with a tokenizer of its own.
 inline Gguf tiny_llama_with_tokens() {
   Gguf g = tiny_llama();
   g.metadata["tokenizer.ggml.model"] = "llama";

@@ -1,6 +1,6 @@
-// The devices that tests of GPUs run on: CUDA by the driver that runs on the CPU (tests/fake_cuda), Metal by one that
-// does (tests/fake_metal), and OpenCL where a driver is installed. LIGHTCONE_GPU=cuda, metal or opencl wants one alone;
-// with LIGHTCONE_CUDA_DRIVER set, CUDA is that.
+// The devices that GPU tests run on: CUDA on the simulator (tests/fake_cuda), Metal on its simulator
+// (tests/fake_metal), and OpenCL where a driver is installed. LIGHTCONE_GPU=cuda, metal or opencl selects one of them.
+// LIGHTCONE_CUDA_DRIVER names another CUDA driver.
 #pragma once
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ struct GpuUnderTest {
 };
 inline void PrintTo(const GpuUnderTest& d, std::ostream* out) { *out << d.name; }
 
-// Kernels are kept for as long as the program runs, for tests compile the same ones again and again.
+// Compiled kernels are cached for the life of the program, because tests compile the same kernels repeatedly.
 inline CudaOptions cuda_under_test() {
   static const TempDir kept;
   CudaOptions o;
@@ -38,8 +38,8 @@ inline CudaOptions cuda_under_test() {
   return o;
 }
 
-// How the driver that runs on the CPU orders its threads and when it works (tests/fake_cuda); false where CUDA is
-// another.
+// Sets how the CUDA simulator orders threads and when it executes work (tests/fake_cuda). Returns false if CUDA is not
+// the simulator.
 inline bool set_fake_cuda(const char* what, long value) {
   static void* const driver =
       std::getenv("LIGHTCONE_CUDA_DRIVER") ? nullptr : dlopen(paths::kFakeCuda, RTLD_NOW | RTLD_NOLOAD);
@@ -59,18 +59,18 @@ inline std::vector<GpuUnderTest> gpus_under_test() {
   return all;
 }
 
-// A test for each of them. `device` is null, and the test skipped, where there is no driver of that kind.
+// The test fixture, parameterized by device. If the device has no driver, `device` is null and the test is skipped.
 class OnGpu : public testing::TestWithParam<GpuUnderTest> {
  protected:
   void SetUp() override {
-    // Opened once a program, because opening takes longer than most tests, and never closed: while a process ends, a
-    // driver may be gone before its devices.
+    // A device is opened once per program, because opening takes longer than most tests. It is never closed, because at
+    // exit the driver may be unloaded before its devices.
     static auto& opened = *new std::map<std::string, std::shared_ptr<backends::gpu::GpuDevice>>;
     auto& kept = opened[GetParam().name];
     try {
       if (!kept) kept = GetParam().open();
     } catch (const Error& e) {
-      if (GetParam().name != "opencl") throw;  // what stands in for it is always there
+      if (GetParam().name != "opencl") throw;  // only OpenCL may lack a driver; the simulators are always built
       GTEST_SKIP() << "SKIPPED: " << e.what();
     }
     device = kept;

@@ -1,5 +1,5 @@
-// The gradients of every operation against PyTorch's (tests/goldens/gradients.txt, made by tools/make_goldens.py), by
-// any compiler.
+// Compares the gradients of every operation, for any compiler, with PyTorch's (tests/goldens/gradients.txt, made by
+// tools/make_goldens.py).
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline Tensor cotangent(const Tensor& t) {
   return c.reshape(t.shape());
 }
 
-// Where the gradient is not PyTorch's, and why.
+// Returns why the gradient of case `name` differs from PyTorch's, or "" if it must agree.
 inline std::string reason_to_differ(const std::string& name) {
   if (name.starts_with("hardsigmoid")) return "PyTorch's 1/6 is an f32";
   if (name == "fmod odd" || name == "remainder odd") return "by zero: NaN, as the remainder itself";
@@ -32,7 +32,7 @@ struct GradientBatch {
   Graph g;
   std::map<std::string, Value> inputs;
   std::vector<const Golden*> cases;
-  int differ = 0;  // as expected
+  int differ = 0;  // cases that differ as expected
 
   void add(const Golden& c) {
     std::set<std::string> used;

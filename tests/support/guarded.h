@@ -1,5 +1,4 @@
-// Inputs with nothing beside them: the pages before and after may not be touched, so a kernel that
-// reads one element outside crashes here instead of in a user's program.
+// Inputs between two inaccessible pages, so that a kernel that reads one element outside its input crashes in the test.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +14,7 @@
 
 namespace lc::test {
 
-enum class Against { Front, Back };  // which guard the data touches
+enum class Against { Front, Back };  // which guard page the data touches
 
 class Guarded {
  public:
@@ -38,10 +37,10 @@ class Guarded {
   std::size_t size_ = 0;
 };
 
-// Says to `Context::use` that there is room for the largest size; on purpose there is not.
+// Passed to `Context::use` as the capacity, which claims space for the largest size although there is none.
 inline constexpr auto kAnySize = static_cast<std::size_t>(-1);
 
-// What `run_values` does, on guarded inputs.
+// Does what `run_values` does, with guarded inputs.
 inline Results run_guarded(const Graph& g, const std::map<std::string, Value>& inputs, const Bindings& env,
                            Against side) {
   Program p = compile(g);

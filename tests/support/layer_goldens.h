@@ -1,6 +1,6 @@
-// Layers against torch.nn's: tests/goldens/layers.txt, made by tools/make_layer_goldens.py, which says what is in it.
-// The names and shapes of parameters, results, gradients of parameters and inputs and running statistics, in f64 and
-// compiled; and gradients of first and second order against central differences.
+// Compares layers with torch.nn's (tests/goldens/layers.txt; tools/make_layer_goldens.py documents its format): names
+// and shapes of parameters, results, gradients of parameters and inputs, and running statistics, in f64 and compiled.
+// First and second derivatives are compared with central differences.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@
 
 namespace lc {
 
-// How torch began a parameter: uniform [a, b), normal with mean a and deviation b, or all a.
+// How torch initializes a parameter: uniform in [a, b), normal with mean a and standard deviation b, or constant a.
 struct First {
   std::string kind;
   double a = 0, b = 0;
@@ -60,7 +60,7 @@ inline const std::map<std::string, LayerGolden>& layer_goldens() {
       std::string kind, name;
       s >> kind;
       if (kind == "case") now = &all[line.substr(5)];
-      else if (kind == "in") now->in.push_back(golden_numbers(s, DType::F32));  // which holds these numbers exactly
+      else if (kind == "in") now->in.push_back(golden_numbers(s, DType::F32));  // f32 holds these numbers exactly
       else if (kind == "ids") now->in.push_back(golden_numbers(s, DType::I64));
       else if (kind == "first") {
         s >> name;
@@ -88,26 +88,26 @@ inline Tensor golden_cotangent(const Tensor& t) {
   return ((to(k % 11.0, DType::F32) - 5.0) / 4.0).reshape(t.shape());
 }
 
-// How far off the worst element is, in parts of the largest.
+// Returns the largest absolute error divided by the largest expected magnitude.
 inline double off_by(const Value& got, const Value& want) {
   EXPECT_EQ(got.shape, want.shape);
   double largest = 1e-3, worst = 0;
   for (const double w : want.f) largest = std::max(largest, std::abs(w));
   for (std::size_t k = 0; k < want.f.size() && k < got.size(); ++k) {
     const double error = std::abs(got.at(k) - want.f[k]);
-    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN is as far off as can be
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN counts as an infinite error
   }
   return worst / largest;
 }
 
-// Several outputs as one, as the script joins them.
+// Concatenates the flattened outputs, as the script does.
 inline Tensor joined(const std::vector<Tensor>& outputs) {
   std::vector<Tensor> flat;
   for (const Tensor& t : outputs) flat.push_back(flatten(t));
   return concat(flat, 0);
 }
 
-// What is random is compared with the same numbers of a distribution that torch's words make.
+// Compares the initial values of a parameter with the same draws of the distribution that torch uses.
 inline void check_first(const nn::Entry& e, const First& first, const std::vector<std::int64_t>& shape) {
   const nn::init::Source from{.seed = 5, .parameter = e.name};
   const nn::init::Values have = e.init(shape, from),
@@ -116,16 +116,16 @@ inline void check_first(const nn::Entry& e, const First& first, const std::vecto
                                                          : nn::init::constant(shape, static_cast<float>(first.a));
   ASSERT_EQ(have.size(), want.size());
   for (std::size_t k = 0; k < have.size(); ++k) {
-    if (have[k] == 0 && first.kind == "normal") continue;  // the row of an embedding's padding
+    if (have[k] == 0 && first.kind == "normal") continue;  // the padding row of an embedding
     EXPECT_NEAR(have[k], want[k], 1e-6) << "the first values of " << e.name;
   }
 }
 
-// A layer in a graph, with the values of a case; all names stand behind `path`.
+// A layer in a graph with the values of one case. All its names begin with `path`.
 template <class M, class Mode, class Call>
 struct BuiltLayer {
   nn::Model<M> model;
-  std::vector<Tensor> x, wrt;  // what may have a gradient: parameters, then floating inputs
+  std::vector<Tensor> x, wrt;  // wrt: differentiable tensors, parameters first, then floating inputs
   std::vector<std::string> names;
   Tensor y;
 
@@ -165,8 +165,8 @@ struct BuiltLayer {
   }
 };
 
-// Gradients of sum(y * c) along random directions of every parameter and input, against central differences; then those
-// of the gradients themselves.
+// Compares the gradients of sum(y * c) along random directions of every parameter and input with central differences,
+// and then the gradients of these gradients.
 inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std::vector<Tensor>& wrt,
                              const std::vector<std::string>& names, const std::string& what, int orders) {
   std::mt19937_64 random(5);
@@ -216,11 +216,11 @@ inline void check_directions(Graph& g, Inputs inputs, const Tensor& y, const std
   }
 }
 
-// Layers built, run and differentiated here, all in one graph, which is compiled once by check().
+// Collects layers in one graph, with their gradients. check() compiles the graph once and compares all results.
 class LayerCases {
  public:
-  // `call` gives the result from the layer, the inputs and a mode; `orders` of derivatives are held against
-  // differences.
+  // Adds a layer. `call` computes the result from the layer, the inputs and a mode. Derivatives up to `orders` are
+  // compared with central differences.
   template <class Mode = nn::Inference, class M, class Call>
   void add(const std::string& name, const M& layer, const Call& call, int orders = 2) {
     SCOPED_TRACE(name);
@@ -242,7 +242,8 @@ class LayerCases {
     const BuiltLayer<M, Mode, Call> again(alone, "", values, c, layer, call);
     check_directions(alone, values, again.y, again.wrt, again.names, name, orders);
   }
-  // The reference computes in f64, with the constants and the approximations of an f32 graph.
+  // Compares the reference (f64, with an f32 graph's constants and approximations) and the compiled results with
+  // torch's.
   void check() const {
     const Results exact = interpret(g_, inputs_);
     const auto compiled =
@@ -251,7 +252,7 @@ class LayerCases {
       EXPECT_LT(off_by(exact.outputs.at(name), r.want), 1e-6) << name;
       EXPECT_LT(off_by(compiled.at(name), r.want), r.tolerance) << name << ", compiled";
     }
-    for (const auto& [buffer, value] : after_)  // what is not assigned stays as it was
+    for (const auto& [buffer, value] : after_)  // a buffer that is not assigned keeps its value
       EXPECT_LT(off_by(exact.states.contains(buffer) ? exact.states.at(buffer) : inputs_.at(buffer), value), 1e-6)
           << buffer;
   }

@@ -1,5 +1,5 @@
-// What storing a model in fewer bits costs: networks with values as trained ones have them, and how far their answers
-// are from those of the original graph in f64.
+// Measures the error of storing a model in fewer bits: networks get values distributed as trained ones are, and their
+// results are compared with those of the original graph in f64.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,8 @@
 
 namespace lc::test {
 
-// Matrices whose products keep the size of what they multiply, scales around 1, biases around 0.
+// Random values: matrices are scaled so that products keep the magnitude of their operands, scales are around 1, biases
+// around 0.
 inline Inputs trained_values(const Graph& g, unsigned seed) {
   Inputs all = random_values(g, seed);
   for (auto& [name, v] : all) {
@@ -47,14 +48,14 @@ inline std::vector<double> answer(const Program& p, const Inputs& values, const 
   return c.run().get_f64(output);
 }
 
-// The root of the mean square error, as a part of that of the values.
+// Returns the root mean square error divided by the root mean square of `want`.
 inline double distance(const std::vector<double>& want, const std::vector<double>& got) {
   double off = 0, size = 0;
   for (std::size_t k = 0; k < want.size(); ++k) off += std::pow(got[k] - want[k], 2), size += std::pow(want[k], 2);
   return std::sqrt(off / size);
 }
 
-// Of the program that `c` makes, to the original graph in f64.
+// Returns the error of the program that `c` compiles against the original graph in f64.
 inline double error_in(const Graph& g, const Compiler& c, unsigned seed = 1) {
   const Inputs values = trained_values(g, seed);
   Program p = compile(g, c);

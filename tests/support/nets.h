@@ -1,4 +1,4 @@
-// Networks to verify: those of examples/, models/ and bench/, the large ones with fewer channels.
+// Networks to verify: those of examples/, models/ and bench/. Large ones have fewer channels.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class Net {
   Tensor norm(Tensor x, const std::string& name, int width) {
     return layer_norm(x, {x.extent(-1)}, parameter(name + ".weight", {width}), parameter(name + ".bias", {width}));
   }
-  // x [1, seq, width] -> attention over heads, projected
+  // Self-attention: x [1, seq, width] is projected, attends over `heads` heads, and is projected again.
   Tensor attend(Tensor x, int seq, int width, int heads, bool causal) {
     const auto split = [&](const char* name) {
       return dense(x, name, width, width).reshape({1, seq, heads, width / heads}).permute({0, 2, 1, 3});
@@ -55,7 +55,7 @@ inline Graph tanh_mlp() {
   Net n;
   return n.done(n.dense(tanh(n.dense(n.input("x", {8, 64}), "fc1", 64, 64)), "fc2", 64, 64));
 }
-inline Graph attention_alone() {  // softmax(Q K^T) V with three linears, nothing marked as a parameter
+inline Graph attention_alone() {  // softmax(Q K^T) V with three linear layers; no input is marked as a parameter
   Graph g;
   const Tensor x = g.input("x", {8, 64});
   const auto project = [&](const char* name) { return matmul(x, g.input(name, {64, 64})); };
@@ -126,7 +126,7 @@ inline Graph mobilenet() {
   }
   return n.done(n.dense(mean(x, {2, 3}), "fc", in, 20));
 }
-// A Llama of two layers; weights in blocks where a format is given.
+// A Llama of two layers. With a `format`, weights are stored in quantized blocks.
 inline Graph llama(DType cache = DType::F32, std::optional<QuantFormat> format = {}) {
   const LlamaConfig c{.vocab = 96,
                       .hidden = 64,

@@ -1,6 +1,6 @@
-// What every device must do is tested on the CPU and, by the same program, on another device:
-// LIGHTCONE_TEST_DEVICE=cuda or metal (as they run on the CPU, tests/fake_cuda and tests/fake_metal) or opencl (a
-// driver that is installed). ctest runs such programs once more on `cuda`.
+// Selects the device of tests that hold for every device. They run on the CPU, or on the device of
+// LIGHTCONE_TEST_DEVICE: cuda or metal (the simulators tests/fake_cuda and tests/fake_metal) or opencl (an installed
+// driver). ctest runs such programs once more on `cuda`.
 #pragma once
 
 #include <cstdlib>
@@ -16,14 +16,15 @@ inline std::string device_name() {
   return named && *named ? named : "cpu";
 }
 
-// The compiler of that device, which ends a pipeline as cpu() does. `o` is for the CPU: others take its precision
-// alone.
+// Returns the compiler of the selected device, which ends a pipeline as cpu() does. `o` is for the CPU; other devices
+// use only its precision.
 inline Compiler device(CpuOptions o = {}) {
   const std::string name = device_name();
   if (name == "cpu") return cpu(std::move(o));
   for (const GpuUnderTest& d : gpus_under_test())
     if (d.name == name) {
-      static const auto& opened = *new std::shared_ptr<backends::gpu::GpuDevice>(d.open());  // never closed, as OnGpu's
+      // never closed, as in OnGpu
+      static const auto& opened = *new std::shared_ptr<backends::gpu::GpuDevice>(d.open());
       return backends::gpu::compiler(opened, {.precision = o.precision, .fallback = cpu({.threads = 1})});
     }
   throw Error("LIGHTCONE_TEST_DEVICE", str_cat(name, " is none of cpu, cuda, metal, opencl"));
@@ -31,6 +32,6 @@ inline Compiler device(CpuOptions o = {}) {
 
 }  // namespace lc::test
 
-// For what is said of the CPU's compiler alone.
+// Skips a test that holds only for the CPU's compiler.
 #define LIGHTCONE_CPU_ALONE() \
   if (lc::test::device_name() != "cpu") GTEST_SKIP() << "SKIPPED: said of the CPU alone"

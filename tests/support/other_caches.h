@@ -1,4 +1,4 @@
-// The caches of another machine wherever several threads work: neither those nor these may change a bit of a result.
+// Pretends small caches if several threads work: neither cache sizes nor threads may change a bit of a result.
 #pragma once
 
 #include "lightcone/backends/cpu/target/blocking.h"

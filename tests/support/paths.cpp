@@ -15,8 +15,8 @@ const char* const kPjrtPlugin = LIGHTCONE_PJRT;
 
 namespace {
 
-// Tests that were carried to another machine (bench/gpu_check) are told where their files are: before anything that is
-// static is made of these.
+// Tests that bench/gpu_check copied to another machine get their paths from the environment. The priority makes this
+// run before static initializers that use the paths.
 __attribute__((constructor(101))) void carried() {
   for (const auto& [variable, path] : {std::pair{"LIGHTCONE_TESTS_SOURCE", &kSource},
                                        {"LIGHTCONE_TESTS_DATA", &kData},

@@ -1,4 +1,4 @@
-// How long something takes, whatever else runs on the machine.
+// Measures time independently of other load on the machine.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace lc::test {
 
-// How many times as long something may take with sanitizers, which fill memory that is given and look at each access.
+// The factor by which sanitizers may slow a program: they fill allocated memory and check each access.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr double kSanitizersTake = 5;
 #else
 inline constexpr double kSanitizersTake = 1;
 #endif
 
-// Seconds of this thread's processor time, or of another clock.
+// Returns seconds of this thread's processor time, or of another clock.
 inline double seconds(const std::function<void()>& f, clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   const auto now = [clock] {
     timespec t = {};
@@ -26,8 +26,8 @@ inline double seconds(const std::function<void()>& f, clockid_t clock = CLOCK_TH
   return now() - begin;
 }
 
-// The least processor time of up to three runs, all threads' together; the first within `limit` is the last. What a
-// processor is shared with makes a run several times as long now and then, and never shorter.
+// Returns the least processor time, of all threads, of up to three runs, and stops at the first within `limit`. Load on
+// a shared processor sometimes makes a run several times as long, and never shorter.
 inline double least_seconds(double limit, const std::function<void()>& f) {
   double least = seconds(f, CLOCK_PROCESS_CPUTIME_ID);
   for (int again = 0; again < 2 && least > limit; ++again)

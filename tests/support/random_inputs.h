@@ -14,7 +14,7 @@ namespace lc::test {
 
 using Inputs = std::map<std::string, Value>;
 
-// What f32, or a bf16 input, can hold.
+// Random values for all inputs of `g`, rounded to what f32, or the input's bf16, can represent.
 inline Inputs random_values(const Graph& g, unsigned seed, const Bindings& env = {}) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;

@@ -1,4 +1,4 @@
-// The ResNet-20 of He et al. 2016 for CIFAR-10 (section 4.2, shortcuts of kind A): x [n, 3, 32, 32] -> [n, 10].
+// The ResNet-20 of He et al. 2016 for CIFAR-10 (section 4.2, shortcuts of type A): x [n, 3, 32, 32] -> [n, 10].
 #pragma once
 
 #include "lightcone/nn/layers.h"
@@ -20,7 +20,7 @@ struct Block {
   void visit(nn::Visitor& v) { v("conv1", conv1)("bn1", bn1)("conv2", conv2)("bn2", bn2); }
   template <class Mode>
   Tensor operator()(const Tensor& x, Mode& mode) const {
-    Tensor shortcut = x;  // every other pixel, and zeros for the channels that are new
+    Tensor shortcut = x;  // every second pixel, with zeros for the added channels
     if (stride != 1)
       shortcut = slice(slice(x, 2, 0, 1 << 30, stride), 3, 0, 1 << 30, stride).pad(1, (out - in) / 2, (out - in) / 2);
     return relu(bn2(conv2(relu(bn1(conv1(x), mode))), mode) + shortcut);

@@ -1,5 +1,5 @@
-// A device whose memory the host may not touch: its pages are open while one of its kernels runs or one of its copies
-// is under way, and at no other time. It runs the kernel IR, by the interpreter of that, and so any graph.
+// A device whose memory the host may not access: its pages are accessible only while one of its kernels or copies runs.
+// It interprets the kernel IR, so it runs any graph.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@
 
 namespace lc::test {
 
-// Pages that are closed.
+// A buffer whose pages are inaccessible unless an Open exists.
 class ClosedBuffer final : public Buffer {
  public:
   ClosedBuffer(std::size_t bytes, bool reserved);
   ~ClosedBuffer() override;
   bool commit(std::size_t at, std::size_t bytes) override;
   std::size_t committed() const override;
-  std::byte* address() const { return data_; }  // for the device, and for a test that wants to see the fault
+  std::byte* address() const { return data_; }  // for the device, and for a test that provokes the fault
 
-  class Open {  // while it lives; several at once
+  class Open {  // RAII: makes the pages accessible; several may exist at once
    public:
     explicit Open(Buffer* b);
     Open(Open&& other) noexcept : b_(std::exchange(other.b_, nullptr)) {}
@@ -38,8 +38,8 @@ class ClosedBuffer final : public Buffer {
  private:
   void protect(int access) const;
   std::byte* data_ = nullptr;
-  std::size_t pages_ = 0;                      // bytes
-  std::map<std::size_t, std::size_t> ranges_;  // committed ones, whole pages: where each begins and ends
+  std::size_t pages_ = 0;                      // size of the mapping in bytes, whole pages
+  std::map<std::size_t, std::size_t> ranges_;  // committed ranges of whole pages: begin -> end
   std::mutex mutex_;
   int open_ = 0;
 };
@@ -58,24 +58,25 @@ class SeparateDevice final : public Device {
   std::atomic<long> launches{0}, copies_in{0}, copies_out{0};
 };
 
-// A loop nest for it.
+// A loop kernel of this device.
 class SeparateKernel final : public Kernel {
  public:
   SeparateKernel(codegen::Kernel k, std::vector<bool> same_index, Dim update_bytes);
   std::string name() const override { return ir_.name; }
   std::vector<Dim> sizes() const override { return sizes_; }
   bool in_place(std::size_t k) const override;
-  void run(const void* const* in, void* out, std::span<const std::int64_t> sizes) const;  // what the device calls
+  void run(const void* const* in, void* out, std::span<const std::int64_t> sizes) const;  // called by the device
 
  private:
   codegen::Kernel ir_;
-  std::vector<Dim> sizes_;  // the IR's own, the outer extent, elements stored, bytes of what is overwritten in part
+  // the IR's size symbols, the outer extent, the number of elements, bytes of an updated operand (or 0)
+  std::vector<Dim> sizes_;
   std::vector<bool> same_index_;
   bool update_;
 };
 
-// Compiles for it: loops are its kernels, and what elements are moved by (scatter, sort, block formats) is left to
-// the interpreter on the host.
+// Compiles for the device. Loops become its kernels; operations that move elements (scatter, sort, quantized blocks)
+// stay with the host's interpreter.
 Compiler separate(std::shared_ptr<Device> device);
 
 }  // namespace lc::test

@@ -1,4 +1,5 @@
-// A network of two layers with dropout, AdamW and clipping, and eight points that it learns: what a run has, and quick.
+// A network of two layers with dropout, AdamW and clipping, and eight samples: a complete training setup that runs
+// fast.
 #pragma once
 
 #include <optional>

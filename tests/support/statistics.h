@@ -1,4 +1,4 @@
-// Do numbers come from a distribution? With fixed seeds, so that an answer stays the answer.
+// Statistical tests of distributions. Seeds are fixed, so results are reproducible.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 inline double normal_below(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 struct Moments {
-  double mean = 0, std = 0, skewness = 0, kurtosis = 0;  // 3 for normal numbers
+  double mean = 0, std = 0, skewness = 0, kurtosis = 0;  // kurtosis: 3 for normal numbers
 };
 template <class T>
 Moments moments(const std::vector<T>& v) {
@@ -28,8 +28,8 @@ Moments moments(const std::vector<T>& v) {
   return m;
 }
 
-// Kolmogorov and Smirnov's distance times the root of the count: above 1.95 once in 1000 times, for a continuous
-// distribution.
+// The Kolmogorov-Smirnov distance times the square root of the count. For a continuous distribution it exceeds 1.95
+// once in 1000 times.
 template <class T>
 double kolmogorov_smirnov(std::vector<T> v, const std::function<double(double)>& below) {
   std::sort(v.begin(), v.end());
@@ -42,7 +42,7 @@ double kolmogorov_smirnov(std::vector<T> v, const std::function<double(double)>&
   return far * std::sqrt(n);
 }
 
-// Pearson's chi square as a number of standard deviations from its mean: about normal for many classes.
+// Pearson's chi square, standardized by its mean and standard deviation: approximately normal for many classes.
 inline double chi_square(const std::vector<double>& seen, const std::vector<double>& expected) {
   double sum = 0;
   for (std::size_t k = 0; k < seen.size(); ++k) sum += (seen[k] - expected[k]) * (seen[k] - expected[k]) / expected[k];

@@ -17,7 +17,7 @@
 
 #if defined(__x86_64__)
 
-// The one place whose calls are let through: the filter compares the address after its instruction.
+// The only instruction whose calls the filter lets through: the filter compares the instruction pointer after it.
 extern "C" long lightcone_system_call(long number, long a, long b, long c, long d, long e, long f);
 extern "C" const char lightcone_after_system_call[];
 asm(R"(
@@ -54,7 +54,7 @@ void trapped(int, siginfo_t* info, void* context) {
   errno = saved;
 }
 
-// Zero, or why the kernel refuses.
+// Returns zero, or the errno with which the kernel refuses the filter.
 int put_under_filter() {
   struct sigaction action {};
   action.sa_sigaction = trapped;
@@ -65,7 +65,7 @@ int put_under_filter() {
   constexpr std::uint32_t ip = offsetof(seccomp_data, instruction_pointer);
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 4, 0),  // the way out of the handler
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 4, 0),  // allows the return from the handler
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ip),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, low, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ip + 4),
@@ -124,7 +124,7 @@ SystemCalls count_system_calls(const std::function<void()>& ready, const std::fu
   int status = 0;
   if (pid > 0) ::waitpid(pid, &status, 0);
   if (have != sizeof report) {
-    found.possible = pid > 0;  // the child died: that is a failure, and no reason to skip
+    found.possible = pid > 0;  // a child that died is a failure, not a reason to skip
     found.caller[-1] = 1;
     found.text = "the counting process ended early";
     return found;

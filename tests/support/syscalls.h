@@ -1,6 +1,6 @@
-// Counts the system calls a function makes, all threads of it, without privileges: a child process puts
-// itself under a seccomp filter that traps every call but those from one instruction. The handler of the
-// trap counts the call and makes it from that instruction.
+// Counts the system calls of a function, by all its threads, without privileges. A child process installs a seccomp
+// filter that traps every call except those from one instruction. The trap's handler counts the call and makes it from
+// that instruction.
 #pragma once
 
 #include <sys/syscall.h>
@@ -14,15 +14,15 @@
 
 struct SystemCalls {
   bool possible = false;
-  std::map<int, long> caller, others;  // number -> how often, by the calling thread and by the rest
-  std::string text;                    // for people; or why it is not possible
+  std::map<int, long> caller, others;  // number -> count, by the calling thread and by other threads
+  std::string text;                    // a readable summary, or why counting is not possible
 };
 
-// `ready` runs once uncounted and its result is given to `f`, which is counted.
+// Runs `ready` uncounted, then counts `f`. The overload below passes ready()'s result to `f`.
 SystemCalls count_system_calls(const std::function<void()>& ready, const std::function<void()>& f);
 
 template <class Ready, class F>
 SystemCalls count_system_calls(Ready ready, F f) {
-  decltype(ready()) made;  // in the child
+  decltype(ready()) made;  // constructed in the child
   return count_system_calls(std::function<void()>([&] { made = ready(); }), std::function<void()>([&] { f(*made); }));
 }

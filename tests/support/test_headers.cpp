@@ -1,2 +1,2 @@
-// Of this program only the precompiled header is used, by all tests (tests/CMakeLists.txt).
+// Exists for its precompiled header, which all tests use (tests/CMakeLists.txt).
 int main() {}

@@ -1,5 +1,5 @@
-// Cases that tools/make_vocabulary_goldens.py asked torch about: values, dtypes and gradients, held against the
-// reference interpreter and the compiled CPU.
+// Cases with values, dtypes and gradients that tools/make_vocabulary_goldens.py computed with torch. They are compared
+// with the reference interpreter and with compiled programs.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ namespace lc {
 
 struct TorchCase {
   std::string name;
-  std::vector<Value> in, out, slopes;  // slopes: of the floating inputs, where torch has a derivative
+  std::vector<Value> in, out, slopes;  // slopes: gradients of the floating inputs, if torch has a derivative
 };
 
 inline Value torch_value(std::istringstream& s) {
@@ -62,11 +62,11 @@ inline std::vector<TorchCase> torch_cases(const std::string& file) {
   return all;
 }
 
-// What a case builds. A case "name @ variant" builds what "name" does.
+// Builds the outputs of a case. A case "name @ variant" uses the builder of "name".
 using TorchBuild = std::function<std::vector<Tensor>(Graph& g, const std::vector<Tensor>& t)>;
 using TorchBuilders = std::map<std::string, TorchBuild>;
 
-// How far off results may be, as a part of themselves and of the largest of their tensor.
+// Tolerances of results, relative to each element and (of_largest) to the largest element of the tensor.
 struct Closeness {
   double f64 = 1e-12, f32 = 1e-5, slopes = 1e-9, of_largest = 0;
 };
@@ -161,7 +161,7 @@ class TorchBatch {
   std::map<std::string, Expected> expected_;
 };
 
-// All cases of a file, some dozens in one graph, because the system compiler starts once for each.
+// Checks all cases of a file. Some dozens share a graph, because the system compiler starts once per graph.
 inline void hold_against_torch(const std::string& file, const TorchBuilders& builders, Closeness close = {},
                                std::size_t at_once = 60) {
   const std::vector<TorchCase> all = torch_cases(file);
@@ -181,8 +181,8 @@ inline void hold_against_torch(const std::string& file, const TorchBuilders& bui
   for (const auto& [name, build] : builders) EXPECT_TRUE(used.contains(name)) << "no case asks for '" << name << "'";
 }
 
-// The same graphs on random numbers with NaN, infinities and zeros of both signs among them: every pass and the CPU
-// against the reference. Gives how many elements were compared.
+// Checks the same graphs, compiled with every pass, against the reference on random numbers with NaN, infinities and
+// zeros of both signs. Returns how many elements were compared.
 inline std::size_t verify_cases(const std::string& file, const TorchBuilders& builders, std::size_t at_once = 80) {
   const std::vector<TorchCase> all = torch_cases(file);
   std::set<std::string> used;

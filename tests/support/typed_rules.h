@@ -1,4 +1,4 @@
-// What the tests of the typed face share: random shapes, and one untyped operation beside its rule.
+// Fixture of the typed API's tests: random shapes, and a comparison of one untyped operation with its typed rule.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr ty::Shape shape(std::initializer_list<ty::Dim> d) {
   return s;
 }
 
-// One untyped operation beside its rule: both give a shape, or both the same sentence.
+// Compares an untyped operation with its typed rule: both must give the same shape or the same error message.
 class Rules : public ::testing::Test {
  protected:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
@@ -40,7 +40,7 @@ class Rules : public ::testing::Test {
     for (int n = pick(low, high); n > 0; --n) s.push(extents[pick(0, 9)]);
     return s;
   }
-  ty::Shape near(ty::Shape s) {  // alike, but for an axis or two
+  ty::Shape near(ty::Shape s) {  // a copy with up to two axes changed
     for (int k = pick(0, 2); k > 0 && s.rank > 0; --k) s.d[pick(0, s.rank - 1)] = any(1, 1).d[0];
     return s;
   }
@@ -51,10 +51,10 @@ class Rules : public ::testing::Test {
   void same(const ty::Inferred& rule, const F& f) {
     std::string got;
     const std::string problem = problem_of([&] { got = str(f().shape()); });
-    // ? is an extent like batch + 1, which only the operation can say
+    // '?' is an extent like batch + 1, which only the untyped operation can name
     const std::string_view said = rule.error.s;
-    // PyTorch, and so the operations, take axes 0 and -1 of a number, and a number as an index; a type that has no axis
-    // is asked for none.
+    // PyTorch, and so the untyped operations, accept axes 0 and -1 of a scalar, and a scalar as an index. The typed
+    // rules reject both.
     if (said.ends_with(" is not an axis of []") || said.ends_with("the index has rank 1, not []")) return;
     if (const auto open = said.find('?'); open != said.npos)
       ASSERT_EQ(problem.substr(0, said.rfind('[', open)), said.substr(0, said.rfind('[', open)));
@@ -66,12 +66,12 @@ class Rules : public ::testing::Test {
     ++passed_;
     ty::Text want;
     want.add(rule.out);
-    // ? is what the rule leaves to the build
+    // '?' is an extent that the typed rule leaves to graph construction
     if (std::string_view(want.s).find('?') == std::string_view::npos) {
       ASSERT_EQ(got, want.s);
     }
   }
-  void TearDown() override {  // a test that only ever sees one side proves nothing
+  void TearDown() override {  // both outcomes must occur often, or the test proves nothing
     EXPECT_GT(passed_, 200);
     EXPECT_GT(failed_, 200);
   }
@@ -80,7 +80,7 @@ class Rules : public ::testing::Test {
   int count_ = 0, passed_ = 0, failed_ = 0;
 };
 
-// The type says what the tensor is.
+// Checks that the static type of `t` agrees with its dtype and shape.
 template <class E, ty::Dim... D>
 void kept(const ty::Tensor<E, D...>& t, int line) {
   EXPECT_EQ(t.dtype(), (ty::Tensor<E, D...>::static_dtype)) << "line " << line;
@@ -90,7 +90,7 @@ void kept(const ty::Tensor<E, D...>& t, int line) {
 }
 template <class T>
 concept Pieces = requires { std::tuple_size<T>::value; };
-template <Pieces P>  // each of them
+template <Pieces P>  // checks each element of a tuple
 void kept(const P& parts, int line) {
   std::apply([line](const auto&... part) { (kept(part, line), ...); }, parts);
 }

@@ -1,4 +1,4 @@
-// Bytes that a test spells out.
+// Converts hexadecimal text to bytes.
 #pragma once
 
 #include <string>

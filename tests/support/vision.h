@@ -1,5 +1,5 @@
-// VGG and ResNet against torchvision's: tests/goldens/vision.txt, made by tools/make_vision_goldens.py, which says what
-// is in it.
+// Compares VGG and ResNet with torchvision's (tests/goldens/vision.txt; tools/make_vision_goldens.py documents its
+// format).
 #pragma once
 
 #include <cmath>
@@ -40,7 +40,7 @@ struct VisionGoldens {
     std::string hash;
   };
   struct Net {
-    std::map<std::string, std::vector<double>> values;  // eval, train, loss, after
+    std::map<std::string, std::vector<double>> values;  // keys: eval, train, loss, after
     std::map<std::string, GradientGolden> gradients;
   };
   std::map<std::string, Names> names;
@@ -107,7 +107,7 @@ inline std::vector<std::int64_t> labels(std::int64_t n, std::int64_t classes) {
   for (std::int64_t k = 0; k < n; ++k) y.push_back((k * 7 + 3) % classes);
   return y;
 }
-// A model's weights, by the formula of the script. Counters begin at 0.
+// The weights of a model by the formula of the script. Counters (num_batches_tracked) are 0.
 inline Arrays formula_weights(const nn::ModelBase& net) {
   Arrays all;
   for (std::size_t k = 0; k < net.entries().size(); ++k) {
@@ -133,19 +133,19 @@ inline Arrays formula_weights(const nn::ModelBase& net) {
   return all;
 }
 
-// Far as a part of the largest that is wanted.
+// Returns the largest error divided by the largest expected magnitude.
 inline double off(std::span<const float> got, std::span<const double> want) {
   EXPECT_EQ(got.size(), want.size());
   double largest = 1e-30, worst = 0;
   for (std::size_t k = 0; k < std::min(got.size(), want.size()); ++k) {
     largest = std::max(largest, std::abs(want[k]));
     const double error = std::abs(got[k] - want[k]);
-    if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;  // a NaN is as far off as can be
+    if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;  // a NaN counts as an infinite error
   }
   return worst / largest;
 }
-// The same of a gradient's norm, its product with c and its samples, as parts of `scale`, which is at least the
-// largest.
+// Compares a gradient's norm, its product with c and its samples. Errors are relative to the expected norm and largest
+// element, or to `scale` if that is larger.
 inline double off(std::span<const float> got, const GradientGolden& want, double scale = 0) {
   double norm = 0, dot = 0, worst = 0;
   for (std::size_t k = 0; k < got.size(); ++k) {
@@ -165,7 +165,7 @@ inline double off(std::span<const float> got, const GradientGolden& want, double
   return worst;
 }
 
-// The graph of a whole training step on a batch of pictures, its gradients as outputs.
+// The graph of a whole training step on a batch of images, with its gradients as outputs.
 template <class M>
 struct TrainingStep {
   Graph g;
@@ -183,7 +183,7 @@ struct TrainingStep {
     update(net, optimizer, std::move(d));
   }
 };
-// Inference alone.
+// The graph of inference alone.
 template <class M>
 struct Evaluation {
   Graph g;
@@ -193,7 +193,7 @@ struct Evaluation {
   }
 };
 
-// Forward, all gradients and 20 steps of SGD of a small network, as torch has them.
+// Compares inference, all gradients and 20 steps of SGD of a small network with torch.
 template <class M>
 void expect_learns_as_torch(const std::string& name, const M& module, double lr) {
   constexpr std::int64_t kBatch = 6, kSize = 64;
@@ -222,7 +222,7 @@ void expect_learns_as_torch(const std::string& name, const M& module, double lr)
       const std::string path = p.node().name;
       ASSERT_TRUE(want.gradients.contains(path)) << path;
       const GradientGolden& d = want.gradients.at(path);
-      // a convolution's bias before a norm over the batch has none but for rounding: a part of what its weight has
+      // a convolution's bias before batch norm has a gradient of rounding errors only, so its weight's sets the scale
       const bool zero = d.largest < 1e-9 && path.ends_with("bias");
       const double scale = zero ? want.gradients.at(path.substr(0, path.size() - 4) + "weight").largest : 0;
       EXPECT_LT(off(trainer.context().get("grad." + path), d, scale), 1e-4) << path;
@@ -234,7 +234,7 @@ void expect_learns_as_torch(const std::string& name, const M& module, double lr)
   EXPECT_LT(off(logits(), want.values.at("after")), 1e-2);
 }
 
-// A batch whose size is told when it runs gives what each picture gives alone.
+// A batch whose size is bound at run time gives each image the result it has alone.
 template <class M>
 void expect_any_batch(const M& module) {
   constexpr std::int64_t kSize = 32;
@@ -253,7 +253,7 @@ void expect_any_batch(const M& module) {
   }
 }
 
-// Inference with products in bf16 is compiled and is what f32 gives but for the rounding.
+// Inference with bf16 products agrees with f32 except for the rounding.
 template <class M>
 void expect_half_precision(const M& module) {
   Evaluation<M> e(module, 2, 32);
@@ -267,11 +267,11 @@ void expect_half_precision(const M& module) {
   const std::vector<double> want(f32.begin(), f32.end());
   const double half = off(logits(autocast(DType::BF16) | generic() | test::device()), want);
   EXPECT_LT(half, 0.05);
-  EXPECT_GT(half, 0);  // it was rounded
+  EXPECT_GT(half, 0);  // proves that values were rounded
   EXPECT_LT(off(logits(generic() | test::device({.precision = Precision::Medium})), want), 0.05);
 }
 
-// The first values of a model's tensors come from the distributions that torchvision drew from.
+// The initial values of a model's tensors follow torchvision's distributions.
 inline void expect_begins_as_torchvision(const std::string& name, const nn::ModelBase& net) {
   const std::vector<TensorGolden>& want = vision_goldens().tensors.at(name);
   ASSERT_EQ(net.entries().size(), want.size());
@@ -281,7 +281,8 @@ inline void expect_begins_as_torchvision(const std::string& name, const nn::Mode
     ASSERT_EQ(e.name, want[k].name);
     nn::init::Extents shape;
     for (const Dim& d : e.tensor.shape()) shape.push_back(*d.constant());
-    if (shape.size() == 2) shape[0] = std::min<std::int64_t>(shape[0], 40);  // of a hundred million, some rows
+    // some rows of the hundred million weights suffice
+    if (shape.size() == 2) shape[0] = std::min<std::int64_t>(shape[0], 40);
     const nn::init::Values v = e.init(shape, {.seed = 1, .parameter = e.name});
     std::istringstream s(want[k].first);
     std::string kind;
@@ -300,16 +301,16 @@ inline void expect_begins_as_torchvision(const std::string& name, const nn::Mode
   }
 }
 
-// The network of full size on two pictures of 224 x 224: logits, the loss and all gradients, as the script's --full
-// wrote them from f64. In f32 some of the millions of elements fall on the other side of relu's corner, torch's, too:
-// how far its own gradients are off is the measure. Prints how far ours are.
+// Runs the full-size network on two images of 224 x 224 and compares logits, the loss and all gradients with the f64
+// results of the script's --full. In f32 some of the millions of elements fall on the other side of relu's corner, in
+// torch too, so the errors of torch's own f32 gradients set the tolerance. Prints our errors.
 template <class M>
 void expect_full_size(const std::string& name, const M& module) {
   const char* const folder = std::getenv("LIGHTCONE_VISION");
   if (!folder) GTEST_SKIP() << "LIGHTCONE_VISION names no folder of tools/make_vision_goldens.py --full";
   const std::string weights = std::string(folder) + "/" + name + ".safetensors";
   const Weights results = Weights::open(std::string(folder) + "/" + name + ".results.safetensors");
-  const auto far = [&](const std::vector<float>& got, const std::string& of) {  // as a part of the norm
+  const auto far = [&](const std::vector<float>& got, const std::string& of) {  // relative to the norm
     const std::vector<float> want = Weights::read(results.at(of));
     EXPECT_EQ(got.size(), want.size()) << of;
     double distance = 0, norm = 0;

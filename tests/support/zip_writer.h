@@ -1,4 +1,4 @@
-// Zip archives and .npy files made by hand, so that each number in them can lie.
+// A writer of ZIP archives and .npy files in which a test can falsify every number.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline std::string big(std::uint64_t v, int width) {
   return {s.rbegin(), s.rend()};
 }
 
-// window: -15 for deflate alone, 31 for gzip.
+// `window`: -15 for raw deflate, 31 for gzip.
 inline std::string deflated(const std::string& bytes, int window = -15) {
   z_stream z = {};
   if (deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) throw std::runtime_error("deflateInit2");
@@ -45,13 +45,13 @@ inline std::string npy(const std::string& descr, const std::string& shape, const
   return std::string("\x93NUMPY\1\0", 8) + little(header.size(), 2) + header + values;
 }
 
-// A member, with every number a header says of it.
+// An archive member, with every number of its headers.
 struct Member {
-  std::string name, bytes;  // packed
+  std::string name, bytes;  // bytes: compressed
   std::uint64_t method, packed, size, crc;
   std::uint64_t flags = 0;
-  std::string local_name;  // in its local header
-  std::int64_t moved = 0;  // how far from its place the directory says it is
+  std::string local_name;  // the name in the member's local header
+  std::int64_t moved = 0;  // added to the offset that the directory states
   Member(std::string n, const std::string& content, bool deflate)
       : name(std::move(n)),
         bytes(deflate ? deflated(content) : content),
@@ -62,7 +62,7 @@ struct Member {
         local_name(name) {}
 };
 
-// What the end of the directory says, beside the truth.
+// Amounts added to the true numbers of the end-of-directory record.
 struct ZipLies {
   std::int64_t members = 0, begin = 0, size = 0;
 };

@@ -26,7 +26,7 @@ Dataset points(std::vector<float> x, std::vector<std::int64_t> y) {
              {"y", Array::of<std::int64_t>({n}, y)}});
 }
 
-// One sentence that says where, and a training that goes on as if nothing had been asked of it.
+// Expects an Error of one line that contains `words`, and a training that continues as if the call had not been made.
 void expect_refused(Training& t, const std::function<void()>& f, const std::string& words) {
   const std::vector<float> before = t.weights();
   const std::string said = error_of(f);
@@ -38,10 +38,10 @@ void expect_refused(Training& t, const std::function<void()>& f, const std::stri
 
 }  // namespace
 
-// Every reader of tables, given no bytes, a text, and half of a sound file.
+// Each reader of tables gets an empty file, a text, and half of a valid file.
 TEST(BadData, FilesOfTheWrongKind) {
   const TempDir folder;
-  const std::string sound = std::string("\0\0\x08\x01\0\0\0\x04", 8) + std::string(4, 1);  // an IDX of four labels
+  const std::string sound = std::string("\0\0\x08\x01\0\0\0\x04", 8) + std::string(4, 1);  // an IDX file of four labels
   spit(folder / "sound", sound);
   EXPECT_EQ(read_idx(folder / "sound").shape, (std::vector<std::int64_t>{4}));
   spit(folder / "empty", ""), spit(folder / "text", "these are no numbers\n"),
@@ -85,7 +85,7 @@ TEST(BadData, NumbersThatAreNone) {
   const Dataset good = points({0, 1, 2, 3}, {0, 1}), bad = points({0, 1, kNan, 3}, {0, 1});
   const Dataset infinite = points({0, -INFINITY, 2, 3}, {0, 1});
   EXPECT_EQ(&good.expect_finite("x"), &good);
-  EXPECT_EQ(&good.expect_finite("y"), &good);  // integers are
+  EXPECT_EQ(&good.expect_finite("y"), &good);  // integers are always finite
   expect_refused(
       t, [&] { bad.expect_finite("x"); }, "data set: 'x' of sample 1 holds nan");
   expect_refused(
@@ -104,7 +104,7 @@ TEST(BadData, NothingToLearnFrom) {
       t, [&] { DataLoader(few, {.batch_size = 8}); }, "a batch of 8 is more than the 2 samples there are");
 }
 
-// A batch of another size or shape than the graph was written for.
+// A batch of another size or shape than the graph's.
 TEST(BadData, ShapesThatDoNotFit) {
   Training t;
   const std::vector<float> x(8 * 4);
@@ -122,7 +122,7 @@ TEST(BadData, ShapesThatDoNotFit) {
       t, [&] { t.trainer->context().set("x", more); }, "'x'");
   expect_refused(
       t, [&] { t.trainer->context().set("pixels", x); }, "'pixels'");
-  const std::vector<std::byte> bytes(8 * 4);  // of u8 pictures that nobody made floats
+  const std::vector<std::byte> bytes(8 * 4);  // u8 images that were not converted to floats
   expect_refused(
       t, [&] { t.trainer->context().set_bytes("x", bytes.data(), bytes.size()), t.trainer->step(); }, "'x'");
   t.trainer->context().set("x", x).set("y", y);
@@ -133,7 +133,7 @@ namespace {
 struct Logarithm {
   nn::Linear<4, 8> fc;
   void visit(nn::Visitor& v) { v("fc", fc); }
-  static constexpr int kLine = __LINE__ + 3;  // of the logarithm
+  static constexpr int kLine = __LINE__ + 3;  // the line of the logarithm
   Tensor operator()(const Tensor& x) const {
     const Tensor h = fc(x) * 2.0;
     const Tensor l = log(h);
@@ -143,7 +143,7 @@ struct Logarithm {
 };
 }  // namespace
 
-// The logarithm of a negative number is computed in one kernel with what stands around it.
+// The logarithm of a negative number is computed in one kernel with the operations around it.
 TEST(BadData, ANanOfAFusedKernelIsNamedAtTheUsersLine) {
   Graph g;
   nn::Model<Logarithm> net(g);
@@ -162,7 +162,8 @@ TEST(BadData, ANanOfAFusedKernelIsNamedAtTheUsersLine) {
   EXPECT_PRED2(contains, said, str_cat("bad_data_test.cpp:", Logarithm::kLine)) << "the line of the logarithm";
   EXPECT_PRED2(contains, said, "log") << said;
   EXPECT_PRED2(contains, said, "'fc.weight'") << "what it reads";
-  Trainer fresh(net, generic() | cpu({.threads = 1}), {.checked = true});  // the parameters have taken that step
+  // the parameters have already taken the bad step
+  Trainer fresh(net, generic() | cpu({.threads = 1}), {.checked = true});
   points[3] = kNan;
   EXPECT_PRED2(contains, error_of([&] { fresh.context().set("x", points), fresh.step(); }), "; there is NaN in 'x'");
 }

@@ -79,7 +79,7 @@ struct AroundSums {
   }
 };
 
-// What stands around a module takes as many operands as it, in training and out of it.
+// A wrapper takes as many operands as the wrapped module, in training and in inference.
 TEST(Lora, AndFrozenTakeSeveralOperands) {
   Graph g;
   nn::Model<AroundSums> net(g);
@@ -90,8 +90,8 @@ TEST(Lora, AndFrozenTakeSeveralOperands) {
   EXPECT_EQ(d.updates().size(), 2u);  // lora_A and lora_B
 }
 
-// What is not trained is saved and evaluated with what is, though the program may have laid it out for its kernels
-// alone.
+// Frozen parameters are saved and evaluated with the trained ones, although the program may have kept them only in
+// packed form.
 TEST(Frozen, IsSavedAndCopied) {
   struct Half {
     nn::Frozen<nn::Linear<>> first{nn::Linear<>(4, 8)};
@@ -124,7 +124,7 @@ TEST(Frozen, IsSavedAndCopied) {
   EXPECT_NEAR(t.step(), evaluated, 1e-6f);
 }
 
-// At first they add nothing; later the sums are what a model without adapters computes the same with.
+// Adapters add nothing initially. Later, a model without adapters computes the same from the merged weights.
 TEST(Lora, TheSumsAreAModelWithoutAdapters) {
   Adapted r;
   const auto plain = [&] {
@@ -152,7 +152,7 @@ TEST(Lora, TheSumsAreAModelWithoutAdapters) {
   EXPECT_PRED2(contains, error_of([&] { r.trainer->merged("up"); }), "no parameter is called 'up'");
 }
 
-// scale = alpha / rank, and weight + scale B A.
+// The scale is alpha / rank, and the merged weight is weight + scale B A.
 TEST(Lora, TheProductIsScaled) {
   Adapted r;
   for (int k = 0; k < 5; ++k) r.trainer->step();
@@ -176,7 +176,7 @@ TEST(Lora, FilesHaveTheNamesOfPeft) {
   EXPECT_EQ(w.at("base_model.model.down.lora_A.weight").shape, (std::vector<std::int64_t>{2, 8}));
 }
 
-// A checkpoint from before there were adapters leaves them as they are; saved ones are loaded again.
+// A checkpoint without adapters leaves them unchanged; saved adapters are loaded again.
 TEST(Lora, BeginsFromTheModelsOwnCheckpoint) {
   const TempDir folder;
   Graph g;

@@ -28,7 +28,7 @@ const Compiler kBoth[] = {autocast(DType::BF16), autocast(DType::F16)};
 struct Task {
   Graph g;
   nn::Model<Net> net{g};
-  Tensor factor = g.input("factor", {});  // of the loss: makes gradients large or small
+  Tensor factor = g.input("factor", {});  // multiplies the loss, to make gradients large or small
 
   Task() {
     const auto x = typed::input<float, kBatch, kWidth>(g, "x");
@@ -73,7 +73,7 @@ TEST(MixedPrecision, TrainsAsF32Does) {
   }
 }
 
-// Two linear layers: their products forward, that of the first input's gradient left out.
+// Two linear layers have two forward products and three gradient products, without that of the first layer's input.
 TEST(MixedPrecision, ProductsAreRoundedAndNothingElse) {
   Task task;
   const Compiled c = transform(task.g, autocast(DType::BF16) | generic());
@@ -107,7 +107,7 @@ TEST(MixedPrecision, TheLossScaleIsSeenByNothingButRounding) {
   for (std::size_t k = 0; k < one.size(); ++k) EXPECT_NEAR(many[k], one[k], 2e-3 * one[0]);
 }
 
-// A gradient of 1e-9 is no f16 number: without a scale nothing is learnt.
+// A gradient of 1e-9 underflows f16: without loss scaling, nothing is learnt.
 TEST(MixedPrecision, SmallGradientsSurviveByTheScale) {
   const auto moved = [](int exponent) {
     Task task;
@@ -138,7 +138,7 @@ TEST(MixedPrecision, AStepThatOverflowsIsLeftOutAndTheScaleHalved) {
   EXPECT_EQ(scale_of(t), 0x1p14f);
   EXPECT_NE(t.context().get("0.weight"), before);
   t.step(), t.step(), t.step();
-  EXPECT_EQ(scale_of(t), 0x1p15f);  // three good ones
+  EXPECT_EQ(scale_of(t), 0x1p15f);  // three good steps
   EXPECT_EQ(t.context().scalar("loss_scale.good"), 1);
 }
 

@@ -21,7 +21,7 @@ using Mlp = nn::Sequential<nn::Linear<>, nn::GELU, nn::Dropout, nn::Linear<>>;
 using ConvNet = nn::Sequential<nn::Conv2d<>, nn::BatchNorm2d<>, nn::ReLU, nn::MaxPool2d<2>, nn::Conv2d<>, nn::ReLU,
                                nn::Flatten, nn::Linear<>>;
 
-// Tokens [n, 12] -> the logits of the 20 that may follow each.
+// Maps tokens [n, 12] to logits of the 20 possible next tokens.
 struct Transformer {
   nn::Embedding<> tokens{20, 16};
   nn::TransformerEncoder encoder{nn::TransformerEncoderLayer(16, 2, {.dim_feedforward = 32, .causal = true}), 2};
@@ -32,7 +32,7 @@ struct Transformer {
   }
 };
 
-// A trainer, the batch it is given again and again, and what it does with it.
+// A trainer with a fixed batch that it repeats.
 struct Trained {
   virtual ~Trained() = default;
   std::optional<Trainer> trainer;

@@ -19,7 +19,7 @@ using namespace lc;
 
 namespace {
 
-// Convolutions, a dropout and batch norms, whose statistics are states.
+// Convolutions, a dropout and batch norms with running statistics as states.
 struct Cnn {
   nn::Conv2d<3, 16, 3, 1, 1> c1;
   nn::Conv2d<16, 16, 3, 1, 1> c2, c3, c4;
@@ -68,7 +68,7 @@ void feed(Context& c, std::int64_t batch, std::int64_t elements) {
   c.set("x", x).set("y", y);
 }
 
-// The same losses, step for step, in a half or less of the memory that the values took.
+// Checks that losses are the same step by step, with the given part (a half or less) of the memory for values.
 template <class M>
 void fits_and_agrees(const Shape& x, double part) {
   Task<M> task(x);
@@ -111,7 +111,7 @@ TEST(Remat, SaysHowLittleIsEnough) {
 }
 
 TEST(Remat, TheStepIsTheReferences) {
-  LIGHTCONE_CPU_ALONE();  // so small a step is at its largest elsewhere on a GPU, where nothing is won by it
+  LIGHTCONE_CPU_ALONE();  // the peak of so small a step is elsewhere on a GPU, where nothing is gained
   Task<Encoder> task({2, 16, 64});
   const auto plan = compile(task.g, generic() | test::device()).plan();
   const Compiled again =
@@ -124,7 +124,7 @@ TEST(Remat, TheStepIsTheReferences) {
   EXPECT_GT(fired(again.log, "value computed again"), 0);
 }
 
-// Eight layers: what their gradients are made of is freed layer by layer, and no state needs a second place.
+// Eight layers: the operands of their gradients are freed layer by layer, without more copies of states.
 TEST(UpdatesEarly, GradientsAreNotKeptUntilTheEnd) {
   using Wide = nn::Sequential<nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 256>,
                               nn::Tanh, nn::Linear<256, 256>, nn::Tanh, nn::Linear<256, 10>>;

@@ -19,7 +19,7 @@ using namespace lc;
 
 namespace {
 
-// How far the values are from those of a file, as a part of its largest.
+// Returns the largest error divided by the largest magnitude in the file.
 double off(const std::vector<float>& got, const Weights& file, const std::string& name) {
   const std::vector<float> want = Weights::read(file.at(name));
   EXPECT_EQ(got.size(), want.size()) << name;
@@ -27,7 +27,7 @@ double off(const std::vector<float>& got, const Weights& file, const std::string
   for (const float w : want) largest = std::max(largest, static_cast<double>(std::abs(w)));
   for (std::size_t k = 0; k < want.size(); ++k) {
     const double error = std::abs(static_cast<double>(got[k]) - want[k]);
-    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN is as far off as can be
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;  // a NaN counts as an infinite error
   }
   return worst / largest;
 }
@@ -96,7 +96,7 @@ TEST(ResNet20, TrainsAsInPyTorch) {
     const double want = s.reference["sgd"]["loss"][static_cast<std::size_t>(step)];
     EXPECT_NEAR(trainer.step(), want, 2e-3 * want) << "step " << step;
     if (step > 0) continue;
-    // in f32 a few of the million elements behind a relu fall to the other side of its corner
+    // in f32 a few of the million elements fall to the other side of relu's corner
     s.each_parameter([&](const std::string& name) {
       EXPECT_LT(off(trainer.context().get("grad." + name), s.gradients, name), 5e-3) << name;
     });

@@ -20,14 +20,14 @@ using Training = test::SmallTraining;
 
 namespace {
 
-// Memory that a child shares with its parent.
+// Memory shared with child processes.
 template <class T>
 struct Shared {
   T* at = static_cast<T*>(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ~Shared() { ::munmap(at, sizeof(T)); }
 };
 
-// What a run without interruption has after each of its steps, as many as are asked for.
+// The losses and weights of an uninterrupted run after each step, computed as far as needed.
 struct Expected {
   Training run;
   std::vector<std::vector<float>> weights_{run.weights()};
@@ -49,7 +49,7 @@ std::size_t files_in(const TempDir& dir) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(dir.path), {}));
 }
 
-// A save that fails says so in these words, and nothing is changed: neither the file, nor the folder, nor the run.
+// Expects a save to fail with these words, and to change neither the file, nor the folder, nor the run.
 void expect_no_save(Training& t, const TempDir& dir, const std::string& path, const std::string& words) {
   const std::string before = std::filesystem::exists(path) ? slurp(path) : "none";
   const std::size_t files = files_in(dir);
@@ -62,8 +62,9 @@ void expect_no_save(Training& t, const TempDir& dir, const std::string& path, co
 
 }  // namespace
 
-// A process that trains and saves again and again is killed a thousand times, at any time: each time the last
-// checkpoint that save() had returned for, or the one it was just putting in its place, is there, whole, and resumes.
+// A process that trains and saves repeatedly is killed a thousand times, at random times. Each time a complete
+// checkpoint exists, which resumes: the last for which save() had returned, or the one that was just being put in its
+// place.
 TEST(Checkpoint, SurvivesAThousandKills) {
   struct Progress {
     volatile std::int64_t saved;
@@ -94,7 +95,7 @@ TEST(Checkpoint, SurvivesAThousandKills) {
         progress.at->saving = false;
       }
     }
-    // On a busy machine the child may be slow to begin: every fourth one is let finish a save first.
+    // on a busy machine the child starts slowly, so every fourth one may finish a save first
     for (int waited = 0; round % 4 == 0 && progress.at->saved == t.trainer->steps() && waited < 100'000; ++waited)
       ::usleep(100);
     ::usleep(static_cast<useconds_t>(random() % 3500));
@@ -137,7 +138,7 @@ TEST(Checkpoint, AFullDiskLeavesTheOldOne) {
     setrlimit(RLIMIT_FSIZE, &old);
   }
   EXPECT_PRED2(contains, error_of([&] { t.trainer->save("/dev/full"); }), "not a regular file");
-  t.trainer->save(path);  // there is room again
+  t.trainer->save(path);  // space is available again
   Training other(5);
   other.trainer->load(path);
   EXPECT_EQ(other.run(4), t.run(4));
@@ -151,7 +152,7 @@ TEST(Checkpoint, AFolderThatMayNotBeWrittenLeavesTheOldOne) {
   t.trainer->save(path);
   expect_no_save(t, folder, folder / "no such folder/run.safetensors", "cannot open the folder");
   std::filesystem::permissions(folder.path, std::filesystem::perms(0555));
-  const bool root = ::geteuid() == 0;  // who may write everywhere
+  const bool root = ::geteuid() == 0;  // root may write everywhere
   constexpr uid_t kNobody = 65534;
   if (root && ::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write everywhere, and cannot become anyone else here";
   t.run(1);
@@ -162,8 +163,8 @@ TEST(Checkpoint, AFolderThatMayNotBeWrittenLeavesTheOldOne) {
   std::filesystem::permissions(folder.path, std::filesystem::perms(0700));
 }
 
-// Wherever it is cut, or a bit of it is another one: an Error, and the run is as it was. (A bit of a number makes
-// another number: that is no Error.)
+// A truncated or damaged file gives an Error and leaves the run unchanged. (A flipped bit within a number is another
+// number, and no Error.)
 TEST(Checkpoint, ADamagedFileChangesNothing) {
   const TempDir folder;
   const std::string path = folder / "run.safetensors", damaged = folder / "damaged.safetensors";

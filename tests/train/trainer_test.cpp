@@ -34,7 +34,7 @@ TEST(Trainer, ResumesBitForBit) {
   a.run(7);
   a.trainer->save(folder / "run.safetensors", {{"epoch", "3"}});
   const std::vector<float> rest = a.run(9);
-  Training b(99);  // other first values, which the file replaces
+  Training b(99);  // other initial values, which the file replaces
   b.run(2);
   EXPECT_EQ(b.trainer->load(folder / "run.safetensors").at("epoch"), "3");
   EXPECT_EQ(b.trainer->steps(), 7);
@@ -85,7 +85,7 @@ TEST(Trainer, AveragesCanBeEvaluated) {
   EXPECT_PRED2(contains, error_of([&] { t.copy_to(p, ".swa"); }), "no parameter has a state '<parameter>.swa'");
 }
 
-// What would train nothing, or something else, without a word.
+// Calls that would silently train nothing, or something else, are refused.
 TEST(Trainer, WhatCannotBeMeantIsRefused) {
   Graph g;
   nn::Model<nn::Linear<2, 1>> net(g);
@@ -95,7 +95,7 @@ TEST(Trainer, WhatCannotBeMeantIsRefused) {
                      net, [&](auto&, const Tensor& x) { return sum(net(x)); }, x);
                }),
                "trace: the function calls the model itself, which is inference: call its first argument");
-  EXPECT_EQ(net(x).shape().size(), 2u);  // and behind it the model is as it was
+  EXPECT_EQ(net(x).shape().size(), 2u);  // the model is unchanged after the error
   auto loss = trace(
       net, [](auto& net, const Tensor& x) { return sum(square(net(x))); }, x);
   loss.loss().retrieve("loss");
@@ -108,7 +108,7 @@ TEST(Trainer, WhatCannotBeMeantIsRefused) {
   EXPECT_PRED2(contains, error_of([&] { bare.run(); }), "run: the parameter 'weight' has no value: a Trainer gives it");
 }
 
-// A file of another model or optimiser is that of another run; what a model has not is named to be left out.
+// Files of another model or optimizer are refused. The error names what the model lacks, and how to leave it out.
 TEST(Trainer, FilesOfOthersAreRefused) {
   const TempDir folder;
   const auto linear = [](const optim::Optimizer& o) {

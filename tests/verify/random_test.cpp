@@ -29,7 +29,7 @@ std::optional<std::uint64_t> setting(const char* name) {
 int times() { return static_cast<int>(std::max<std::uint64_t>(1, setting("LIGHTCONE_RANDOM").value_or(1))); }
 std::uint64_t seed() { return setting("LIGHTCONE_SEED").value_or(0); }
 
-// The cases [begin, end) of a test that has those from `first` on: all, or the one that is wanted.
+// The cases [begin, end) of a test with `count` cases from `first` on: all of them, or the one that is selected.
 struct Range {
   std::uint64_t begin, end;
 };
@@ -59,7 +59,7 @@ struct Case {
   std::map<std::string, Value> inputs;
   Results want;
 };
-// No two seeds share a case: the numbers of cases are far below 10^8.
+// Seeds do not share cases, because case numbers are far below 10^8.
 std::uint64_t number_of(std::uint64_t seed, std::uint64_t number) { return seed * 100'000'000 + number; }
 Case make_case(std::uint64_t number) {
   const std::uint64_t n = number_of(seed(), number);
@@ -135,12 +135,12 @@ TEST(Random, GenericAndKernelIr) {
     }
   }
   if (!all_cases()) return;
-  EXPECT_GT(stats.elements, 50 * stats.undecided);  // 98 of a hundred, the wild ones with the others
+  EXPECT_GT(stats.elements, 50 * stats.undecided);  // 98 percent of all values, including extreme inputs
   RecordProperty("values", static_cast<int>(stats.elements / 1000));
 }
 
-// A test of passes must see them work. The graphs are those of seed 0 whatever LIGHTCONE_SEED says: some rules fire
-// once in ten thousand, and another seed's ten thousand may be without.
+// Every rule of the passes must fire. The graphs are those of seed 0 whatever LIGHTCONE_SEED is, because some rules
+// fire only once in ten thousand graphs, and another seed may have none of them.
 TEST(Random, EveryRuleFires) {
   if (!all_cases()) return;
   const Compiler both = generic() | cpu({.threads = 1, .compiler = false, .tile_side = 3});
@@ -165,8 +165,8 @@ TEST(Random, CompiledByLlvm) {
   compiled(std::string(backends::cpu::kLlvm), 300 * times(), 5000000, 3);
 }
 
-// Arithmetic alone cannot select: 0 * inf is NaN. So the definitions of composites are held to the
-// reference where every value on the way is finite.
+// Arithmetic alone cannot select: 0 * inf is NaN. So composites' definitions are compared with the reference only if
+// every intermediate value is finite.
 TEST(Random, PrimitivesOnlyGiveTheSame) {
   int checked = 0, failures = 0;
   const Range all = cases_of(2000000, 2000);
@@ -182,7 +182,7 @@ TEST(Random, PrimitivesOnlyGiveTheSame) {
     if (!finite) continue;
     ++checked;
     c.want = interpret(c.graph, c.inputs, c.env, Rounding::Wide, true);
-    // a definition rounds several times where the operation it stands for rounds once
+    // a definition rounds several times, the operation once
     const auto d = compare(c.want, run_values(transform(c.graph, primitives_only()).graph, c.inputs, c.env), 16);
     if (!d) continue;
     ++failures;
@@ -200,5 +200,5 @@ TEST(Random, AnotherSeedIsOtherGraphs) {
   int equal = 0;
   for (std::uint64_t i = 0; i < 20; ++i) equal += text(0, i) == text(20270131, i);
   EXPECT_LT(equal, 3);
-  EXPECT_EQ(text(0, 5), random_graph(5).str());  // as they always were
+  EXPECT_EQ(text(0, 5), random_graph(5).str());  // the graphs of seed 0 are unchanged
 }

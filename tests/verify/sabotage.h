@@ -1,4 +1,4 @@
-// Compilers that are wrong on purpose, as rules, passes and kernels go wrong.
+// Compilers with deliberate errors in rules, passes and kernels.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace lc::test {
 
-// A pass that changes some nodes: nothing for those that stay.
+// Replaces nodes; returns nullopt for nodes that stay.
 using Change = std::function<std::optional<Edge>(Graph& g, const Node& n)>;
 inline Compiler wrong_pass(const Change& change) {
   return Compiler({"sabotage", [change](const Graph& src, PassLog& log) {
@@ -27,7 +27,7 @@ inline Compiler wrong_pass(const Change& change) {
                      });
                    }});
 }
-// The same node, computed otherwise: its operands are replaced one by one.
+// Replaces one operand of the nodes with this operation.
 inline Compiler wrong_operand(Op op, std::size_t operand, const std::function<Tensor(const Node&, Tensor)>& f) {
   return wrong_pass([=](Graph& g, const Node& n) -> std::optional<Edge> {
     if (n.op != op || n.in.size() <= operand || !is_float(n.dtype)) return std::nullopt;
@@ -44,7 +44,7 @@ inline Compiler wrong_constant(double from, double to) {
   });
 }
 
-// What is done to the result of a kernel: f32 numbers in rows.
+// Changes the f32 result of a kernel, in rows.
 using Spoil = std::function<void(float* y, std::size_t count, std::size_t columns)>;
 
 class Spoiled final : public HostKernel {
@@ -76,7 +76,7 @@ class Spoiled final : public HostKernel {
   Spoil spoil_;
 };
 
-// Spoils the last kernel of f32 whose name has this in it.
+// Spoils the last f32 kernel with this text in its name.
 inline Compiler wrong_kernel(const std::string& name, const Spoil& spoil) {
   return Compiler({"sabotage", [=](const Graph& src, PassLog& log) {
                      const auto live = src.live();

@@ -73,7 +73,7 @@ TEST(VerifyNets, NearlyEveryValueIsDecided) {
   }
 }
 
-// NaN, infinities and zeros among the inputs: a second kind of trial, counted by itself.
+// Inputs with NaN, infinities and zeros are a second kind of trial, which is counted separately.
 TEST(VerifyNets, WildInputsAreCountedApart) {
   for (const char* name : {"tanh mlp", "attention", "gpt", "vgg"}) {
     const VerifyReport r = verify(network(name).make(), generic() | cpu({.threads = 2}), {.trials = 2});
@@ -116,7 +116,7 @@ TEST(VerifyNets, TheUsersOwnWeights) {
   EXPECT_GT(loaded, 10);
 }
 
-// A compiler that was asked to round the factors of products is held to that, and no closer.
+// If products may round their factors, they are checked with that tolerance, and no smaller one.
 TEST(VerifyNets, ProductsOfRoundedFactors) {
   for (const char* name : {"mlp", "bert", "llama, Q8_0"}) {
     const Network& n = network(name);
@@ -133,7 +133,7 @@ TEST(VerifyNets, ProductsOfRoundedFactors) {
   }
 }
 
-// Nothing is drawn where everything is given: one trial, however many were asked for.
+// If all values are given, nothing is random: there is one trial, however many were requested.
 TEST(VerifyNets, GivenValuesAreTriedOnce) {
   const Graph g = seed_example();
   Value a = make_value(DType::F32, {3, 1}), b = make_value(DType::F32, {1, 4});
@@ -143,8 +143,8 @@ TEST(VerifyNets, GivenValuesAreTriedOnce) {
   EXPECT_TRUE(r.ok()) << r.str();
 }
 
-// The judge's time and memory are those of the graph: an encoder layer of BERT's width in seconds, where its products
-// laid out would take gigabytes.
+// The reference's time and memory are proportional to the graph's: an encoder layer of BERT's width takes seconds,
+// although its materialized products would take gigabytes.
 TEST(VerifyNets, AnEncoderLayerInSeconds) {
   const auto start = std::chrono::steady_clock::now();
   const VerifyReport r = verify(bert(32, 768, 12), generic() | cpu({.threads = 2}), plain({}, 1));
@@ -161,15 +161,15 @@ namespace {
 struct Sabotage {
   std::string what, found_on;
   Compiler compiler;
-  bool kernels = false;  // it comes behind cpu()
-  bool wild = false;     // shows with NaN and infinities alone
+  bool kernels = false;  // applied after cpu()
+  bool wild = false;     // only NaN and infinities reveal it
 };
 
 Edge same(Graph& g, Node n) {
   const NodeId id = g.add(std::move(n));
   return {id, View(g[id].shape)};
 }
-Tensor lose_last(const Node& n, Tensor x) {  // of the summed axis
+Tensor lose_last(const Node& n, Tensor x) {  // drops the last element of the reduced axis
   const Dim last = x.extent(n.axis);
   return x.slice(n.axis, 0, last - 1).pad(n.axis, 0, 1);
 }
@@ -299,7 +299,7 @@ TEST(VerifyNets, EverySabotageIsFound) {
   }
 }
 
-// Of the working memory of each network at most a twentieth is lost between values.
+// At most a twentieth of a network's working memory is lost to fragmentation.
 TEST(VerifyNets, PlansAreNearWhatIsAliveAtOnce) {
   for (const Network& n : networks()) {
     const Program p = compile(n.make(), generic() | cpu({.threads = 1}));
@@ -311,7 +311,7 @@ TEST(VerifyNets, PlansAreNearWhatIsAliveAtOnce) {
   }
 }
 
-// Without a compiler a network takes 20 times as long at most.
+// Without a compiler, a network takes at most 20 times as long.
 TEST(VerifyNets, InterpretedKernelsAreNotThatSlow) {
   for (const Network& n : networks()) {
     const Graph g = n.make();

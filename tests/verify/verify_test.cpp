@@ -27,7 +27,7 @@ Graph example() {
   return g;
 }
 
-// The value of a pattern's right- or left-hand side.
+// Builds the tensor of a pattern, the left or right side of a rule.
 Tensor build(const Pat& p, const std::map<const PatNode*, Tensor>& variables, const Tensor& like) {
   if (p->kind == PatNode::Kind::Any) return variables.at(p.operator->());
   if (p->kind == PatNode::Kind::Literal) return full_like(like, p->value);
@@ -74,7 +74,7 @@ TEST(Verify, NamesTheGuiltyRuleAndShrinks) {
   EXPECT_EQ(r.fault->rule, "lose a sign");
   EXPECT_NE(r.fault->graph.find("mul"), std::string::npos) << r.fault->graph;
   EXPECT_LE(std::count(r.fault->graph.begin(), r.fault->graph.end(), '\n'), 6)
-      << r.fault->graph;  // of some thirty lines
+      << r.fault->graph;  // reduced from some thirty lines
   EXPECT_NE(r.str().find("lose a sign"), std::string::npos);
 }
 
@@ -87,7 +87,7 @@ TEST(Verify, APassThatThrowsIsAFault) {
   EXPECT_NE(r.fault->problem.find("on purpose"), std::string::npos);
 }
 
-// Where every value sits on an edge, nothing was verified.
+// If every value is undecided, nothing was verified.
 TEST(Verify, NothingComparedIsNotOk) {
   Graph g;
   const Tensor x = g.input("x", {4});
@@ -97,7 +97,7 @@ TEST(Verify, NothingComparedIsNotOk) {
   EXPECT_FALSE(r.fault.has_value()) << r.str();
   EXPECT_FALSE(r.ok());
   EXPECT_NE(r.str().find("NOTHING was compared"), std::string::npos) << r.str();
-  // where a few values are decided, the others are counted and named
+  // if a few values are decided, the others are counted and reported
   const Tensor some = g.input("z", {1});
   g.output("few", prim::add(some, some));
   const VerifyReport few = verify(g, generic(), {.trials = 1, .wild = false});
@@ -114,7 +114,7 @@ TEST(Verify, NothingComparedIsNotOk) {
   EXPECT_TRUE(verify(empty, generic()).ok());
 }
 
-// A remainder is as uncertain as its divisor, once for each time it fits: 7092 mod 1/7092 is decided by nothing.
+// The uncertainty of a remainder is that of its divisor times the quotient: 7092 mod 1/7092 is undecided.
 TEST(Verify, ARemainderOfManyTimesTheDivisorIsUndecided) {
   Graph g;
   const Tensor x = g.input("x", {4});
@@ -128,7 +128,7 @@ TEST(Verify, ARemainderOfManyTimesTheDivisorIsUndecided) {
   EXPECT_FALSE(compare(want, run_values(g, {{"x", in}}, {}), 4).has_value());
 }
 
-// Whether a value this small is zero depends on what rounding did to it: exp2(-200) is no f32.
+// Whether such a small value is zero depends on rounding: exp2(-200) underflows f32.
 TEST(Verify, ABoolOfWhatMayBeZeroIsUndecided) {
   Graph g;
   g.output("y", prim::cast(prim::exp2(g.input("x", {3})), DType::Bool));
@@ -140,7 +140,8 @@ TEST(Verify, ABoolOfWhatMayBeZeroIsUndecided) {
   EXPECT_EQ(y.error_at(2), 0);
 }
 
-// What a pass may do between a node's operands and its result, and what it may not.
+// A pass may compute in another type between a node's operands and its result, but the result must have the node's
+// type.
 TEST(Verify, APassMayComputeInAnotherTypeIfItCastsBack) {
   const auto in_double = [](bool back) {
     return Compiler(Pass{"double", [back](const Graph& src, PassLog&) {
@@ -171,25 +172,25 @@ TEST(Verify, ComparisonDoesNotForgive) {
   const auto differs = [&] { return compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4).has_value(); };
   EXPECT_FALSE(differs());
   b.f = {0, NAN, 0};
-  EXPECT_TRUE(differs());  // a NaN for a number
+  EXPECT_TRUE(differs());  // a NaN instead of a number
   a.f = {0, NAN, 0}, b.f = {0, 0, 0};
-  EXPECT_TRUE(differs());  // a number for a NaN
+  EXPECT_TRUE(differs());  // a number instead of a NaN
   a.f = {0, 1, 2}, b.f = {0, 1, 2.0000001};
-  EXPECT_TRUE(differs());  // no error is allowed where none is tracked
+  EXPECT_TRUE(differs());  // no error is allowed if none is tracked
   b = make_value(DType::F32, {2});
   EXPECT_TRUE(differs());
   b = make_value(DType::F64, {3});
   EXPECT_TRUE(differs());
-  EXPECT_TRUE(compare({{{"y", a}}, {}}, {{}, {}}, 4).has_value());  // missing
+  EXPECT_TRUE(compare({{{"y", a}}, {}}, {{}, {}}, 4).has_value());  // the output is missing
   a = make_value(DType::F32, {2}), b = a;
   b.f[1] = 1;
-  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {{"state", b}}}, 4).has_value());  // states count as well
+  EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {{"state", b}}}, 4).has_value());  // states are compared as well
   EXPECT_TRUE(compare({{}, {{"state", a}}}, {{}, {}}, 4).has_value());
   a.f = {1, 1}, a.error = {0, 1e-3};
   b.f = {1, 1.0039};
   EXPECT_FALSE(differs());  // four times the bound
   b.f = {1, 1.0041};
-  EXPECT_TRUE(differs());  // and not more
+  EXPECT_TRUE(differs());  // more than four times the bound
   a.error = {0, INFINITY};
   VerifyReport::Checked stats;
   EXPECT_FALSE(compare({{{"y", a}}, {}}, {{{"y", b}}, {}}, 4, &stats).has_value());
@@ -197,7 +198,7 @@ TEST(Verify, ComparisonDoesNotForgive) {
   EXPECT_EQ(stats.undecided, 1u);
 }
 
-// A wrong next value of a state is found although no output shows it.
+// A wrong next value of a state is found although no output depends on it.
 TEST(Verify, LooksAtStates) {
   Graph g;
   const Tensor s = g.input("s", {4}), x = g.input("x", {4});
@@ -209,7 +210,7 @@ TEST(Verify, LooksAtStates) {
   EXPECT_EQ(r.fault->rule, "lose a sign");
 }
 
-// Both sides of each rule, bit for bit, on the numbers that break algebra.
+// Both sides of each exact rule give the same bits for numbers that break algebra.
 TEST(Rules, ExactRulesAreExact) {
   const double odd[] = {NAN,  INFINITY, -INFINITY, 0.0,    -0.0,  1,     -1,  0.5, 3,
                         1e30, -1e30,    1e-38,     -1e-38, 1e-45, 65504, 255, 7,   -3};
@@ -253,7 +254,7 @@ TEST(Rules, ExactRulesAreExact) {
         g.output("from", build(rule.from, variables, like));
         g.output("to", build(*rule.to, variables, like));
       } catch (const Error&) {
-        continue;  // the operation has no such dtype
+        continue;  // the operation does not support the dtype
       }
       const Results r = interpret(g, values, {}, Rounding::Storage);
       const Value &a = r.outputs.at("from"), &b = r.outputs.at("to");
@@ -267,7 +268,7 @@ TEST(Rules, ExactRulesAreExact) {
   EXPECT_GT(checked, 1000);
 }
 
-// What looks like the left side of a rule and is not.
+// Graphs that resemble the left side of a rule but must not match.
 TEST(Rules, MatchNothingElse) {
   Graph g;
   const Tensor x = g.input("x", {2}), one = full_like(x, 1), minus = full_like(x, -1);
@@ -306,7 +307,7 @@ TEST(Rules, MatchNothingElse) {
 }
 
 #if defined(__GLIBC__)
-// Rules own their patterns: what made them and is gone leaves nothing behind.
+// Rules own their patterns: destroying them frees all their memory.
 TEST(Compilers, PatternsEndWithTheirRules) {
   const auto make = [] {
     const Pat x = any();
@@ -330,12 +331,11 @@ TEST(Compilers, StatisticsSkippingAndRepeating) {
   EXPECT_EQ(done.log[0].fired.at("x * 1"), 2);
   EXPECT_NE(report(done.log).find("generic"), std::string::npos);
   EXPECT_NE(transform(g, generic(), {.skip = {"generic"}, .observe = {}}).graph.str().find("mul"), std::string::npos);
-  EXPECT_NE(g.str().find("mul"), std::string::npos);  // the user's graph is not touched
+  EXPECT_NE(g.str().find("mul"), std::string::npos);  // the user's graph is unchanged
   EXPECT_NE(g.dot().find("digraph"), std::string::npos);
 }
 
-// A half may overflow where what rounding allows reaches over the largest there is, and nowhere else, nor to the other
-// side.
+// An f16 result may overflow if the allowed rounding reaches beyond the largest number, and only to that side.
 TEST(Compare, OverflowIsAllowedWhereRoundingReachesIt) {
   const auto differs = [](double want, double error, double got) {
     Results a, b;

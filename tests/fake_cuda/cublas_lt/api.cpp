@@ -1,4 +1,4 @@
-// cuBLASLt's functions. Each is a call of the driver's that may be made to fail (fail_at).
+// The functions of cuBLASLt. Each counts as one call of the driver, so that fail_at can make it fail.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -37,7 +37,7 @@ struct Choice {  // cublasLtMatmulHeuristicResult_t
 };
 static_assert(sizeof(Algorithm) == 64 && sizeof(Choice) == 96);
 
-// Handles and descriptors that there are.
+// The set of live handles and descriptors.
 class Objects {
  public:
   template <class T>
@@ -80,7 +80,7 @@ int call(Work work) {
   return refused != kSuccess ? refused : work();
 }
 
-// A value of this size, or nothing is set.
+// Sets `to` if `bytes` is its size; otherwise it changes nothing.
 template <class T>
 Status set(T& to, const void* value, std::size_t bytes) {
   if (!value || bytes != sizeof(T)) return kInvalidValue;
@@ -176,7 +176,8 @@ FAKE_CUBLAS_LT_API int cublasLtMatmul(Handle* handle, Product* product, const fl
   Problem p;
   if (!is_problem(handle, product, a_layout, b_layout, c_layout, d_layout, p)) return kInvalidValue;
   if (!alpha || !beta || *alpha != 1 || *beta != 0 || !algorithm || !stream) return kInvalidValue;
-  if (algorithm->magic != kMagic || algorithm->problem != p.hash()) return kInvalidValue;  // chosen for another one
+  // was chosen for another problem
+  if (algorithm->magic != kMagic || algorithm->problem != p.hash()) return kInvalidValue;
   const std::uint64_t at[] = {a, b, c, d};
   for (int k = 0; k < 4; ++k)
     if (at[k] == 0 || at[k] % (algorithm->alignments >> (16 * k) & 0xffff) != 0) return kInvalidValue;
@@ -185,7 +186,7 @@ FAKE_CUBLAS_LT_API int cublasLtMatmul(Handle* handle, Product* product, const fl
   const fake_cuda::LibraryWork work{[=](fake_cuda::LibraryWork::OnDevice on_device) -> std::string {
     if (workspace_bytes) {
       if (!on_device(workspace, workspace_bytes)) return "cuBLASLt's workspace is not the device's memory";
-      std::memset(reinterpret_cast<void*>(workspace), 0xff, workspace_bytes);  // nobody else may have anything there
+      std::memset(reinterpret_cast<void*>(workspace), 0xff, workspace_bytes);  // nothing else may live in the workspace
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(settings().delay_ms.load()));
     ++settings().products;

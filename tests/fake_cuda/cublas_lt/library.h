@@ -1,4 +1,4 @@
-// A cuBLASLt for the driver that runs on the CPU: what descriptors hold, and the product that they describe.
+// A cuBLASLt for the simulated driver: the contents of descriptors, and the product they describe.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace fake_cublas_lt {
 
-// cublasStatus_t, cudaDataType_t, cublasComputeType_t, by NVIDIA's numbers.
+// The values of cublasStatus_t, cudaDataType_t and cublasComputeType_t are NVIDIA's.
 enum Status : int {
   kSuccess = 0,
   kNotInitialized = 1,
@@ -41,26 +41,26 @@ struct Preference {
 };
 struct Handle {};
 
-// D = op(A) * op(B) as descriptors say it.
+// D = op(A) * op(B) as the descriptors state it.
 struct Problem {
   Product product;
   Layout a, b, c, d;
-  // What is wrong with it, or nothing.
+  // Returns the status that cuBLASLt returns for the problem, kSuccess if it is valid.
   Status check() const;
   std::uint64_t hash() const;
-  // Computes it at these addresses, on the host. Words for memory that is not the device's.
+  // Computes the product on the host, with these addresses. Returns an error message if memory is not the device's.
   std::string compute(std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d,
                       fake_cuda::LibraryWork::OnDevice on_device) const;
 };
 
 struct Settings {
   std::atomic<long> version = 130000;
-  std::atomic<long> refuses = 0;       // 1: there is no algorithm for anything
-  std::atomic<long> delay_ms = 0;      // that a product takes at least
-  std::atomic<long> workspace = 1000;  // bytes that an algorithm wants
-  std::atomic<long> products = 0;      // computed so far
-  std::atomic<long> of_zeros = 0;      // those of them that had nothing but zeros in the first 64 bytes of an operand
-  std::atomic<long> live = 0;          // handles and descriptors that were not destroyed
+  std::atomic<long> refuses = 0;       // 1: no algorithm for any problem
+  std::atomic<long> delay_ms = 0;      // least duration of a product
+  std::atomic<long> workspace = 1000;  // bytes that an algorithm requires
+  std::atomic<long> products = 0;      // number computed so far
+  std::atomic<long> of_zeros = 0;      // products in which the first 64 bytes of an operand were zeros
+  std::atomic<long> live = 0;          // handles and descriptors not destroyed
 };
 Settings& settings();
 

@@ -27,7 +27,7 @@ std::uint16_t to_f16(float v) {
   return static_cast<std::uint16_t>(sign | h);
 }
 
-// To so many bits fewer, to even.
+// Rounds the significand to `bits` fewer bits, ties to even.
 float rounded(float v, int bits) {
   std::uint32_t b = std::bit_cast<std::uint32_t>(v);
   if ((b & 0x7f800000) == 0x7f800000) return v;
@@ -54,7 +54,7 @@ void store(int type, std::uint64_t at, float v) {
   std::memcpy(reinterpret_cast<void*>(at), &h, 2);
 }
 
-// A matrix in memory, an element by its row, column and batch.
+// A matrix in memory; elements are addressed by row, column and batch.
 struct Matrix {
   const Layout& l;
   std::uint64_t at;
@@ -79,7 +79,7 @@ bool valid(const Layout& l) {
 Status Problem::check() const {
   for (const Layout* l : {&a, &b, &c, &d})
     if (!valid(*l) || l->batches != d.batches) return kInvalidValue;
-  if (d.batches > 1 && d.stride == 0) return kInvalidValue;  // results would lie over each other
+  if (d.batches > 1 && d.stride == 0) return kInvalidValue;  // results of different batches would overlap
   const bool ta = product.transpose_a, tb = product.transpose_b;
   const std::uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
   if (k != (tb ? b.columns : b.rows) || d.rows != m || d.columns != n || !(c == d)) return kInvalidValue;

@@ -1,4 +1,4 @@
-// CUresult and nvrtcResult, by CUDA's numbers.
+// The values of CUresult and nvrtcResult are CUDA's.
 #pragma once
 
 namespace fake_cuda {

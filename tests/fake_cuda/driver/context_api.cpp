@@ -1,4 +1,4 @@
-// Initialisation, the device and its primary context.
+// Initialization, the device and its primary context.
 #include <cstdio>
 #include <cstring>
 
@@ -9,7 +9,7 @@ using namespace fake_cuda;
 namespace fake_cuda {
 namespace {
 
-// Without a destructor: static objects call the driver when what the thread owned is gone.
+// It has no destructor, because static objects may call the driver after the thread's objects are destroyed.
 class ContextStack {
  public:
   bool empty() const { return count_ == 0; }
@@ -23,9 +23,9 @@ class ContextStack {
   void* all_[kMost] = {};
   int count_ = 0;
 };
-thread_local ContextStack contexts;  // of this thread; the last is current
+thread_local ContextStack contexts;  // contexts of this thread; the last is current
 
-// What differs between generations of devices, by CUDA's programming guide.
+// Limits that differ between generations of devices (CUDA's programming guide).
 struct Limits {
   int shared_per_block, shared_per_multiprocessor, threads_per_multiprocessor, blocks_per_multiprocessor;
 };
@@ -47,23 +47,23 @@ int attribute_value(int attribute) {
   const Limits l = limits();
   const int cc = static_cast<int>(settings().compute_capability);
   switch (attribute) {
-    case 1:                      // threads of a block
-    case 2:                      // likewise by x
-    case 3: return 1024;         // and y
-    case 4: return 64;           // and z
-    case 5: return 0x7fffffff;   // blocks of a grid by x
-    case 6:                      // and y
-    case 7: return 65535;        // and z
-    case 8: return 48 << 10;     // shared memory of a block that does not ask for more
+    case 1:                      // threads per block
+    case 2:                      // ... along x
+    case 3: return 1024;         // ... along y
+    case 4: return 64;           // ... along z
+    case 5: return 0x7fffffff;   // blocks per grid along x
+    case 6:                      // ... along y
+    case 7: return 65535;        // ... along z
+    case 8: return 48 << 10;     // shared memory per block without opt-in
     case 9: return 64 << 10;     // constant memory
-    case 10: return 32;          // warp
+    case 10: return 32;          // warp size
     case 11: return 0x7fffffff;  // pitch
-    case 12: return 65536;       // registers of a block
+    case 12: return 65536;       // registers per block
     case 13: return 1980000;     // clock in kHz
-    case 14: return 512;         // alignment of textures
+    case 14: return 512;         // texture alignment
     case 16: return static_cast<int>(settings().multiprocessors);
-    case 15:   // copies beside kernels
-    case 19:   // can map host memory
+    case 15:   // copies concurrent with kernels
+    case 19:   // maps host memory
     case 31:   // concurrent kernels
     case 32:   // ECC
     case 41:   // unified addressing
@@ -71,18 +71,18 @@ int attribute_value(int attribute) {
     case 102:  // virtual memory management
       return 1;
     case 36: return 2619000;   // memory clock in kHz
-    case 37: return 5120;      // bits of the memory bus
+    case 37: return 5120;      // memory bus width in bits
     case 38: return 50 << 20;  // L2
     case 39: return l.threads_per_multiprocessor;
     case 40: return 3;  // copy engines
     case 75: return cc / 10;
     case 76: return cc % 10;
     case 81: return l.shared_per_multiprocessor;
-    case 82: return 65536;  // registers a multiprocessor
+    case 82: return 65536;  // registers per multiprocessor
     case 97: return l.shared_per_block;
     case 106: return l.blocks_per_multiprocessor;
-    case 108: return 32 << 20;                // L2 that may be set aside
-    case 111: return cc >= 80 ? 1 << 10 : 0;  // shared memory of a block that the system takes
+    case 108: return 32 << 20;                // L2 that can be set aside
+    case 111: return cc >= 80 ? 1 << 10 : 0;  // shared memory per block reserved by the system
     case 120: return cc >= 90;                // clusters
     default: return 0;
   }
@@ -176,7 +176,7 @@ FAKE_CUDA_API int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
 FAKE_CUDA_API int cuDevicePrimaryCtxRetain(void** context, int device) {
   return device_call(device, [&](Driver& d) {
     if (context == nullptr) return kInvalidValue;
-    if (d.fault != kSuccess) return d.fault;  // a sticky one
+    if (d.fault != kSuccess) return d.fault;  // a sticky fault
     ++d.retained;
     d.alive = true;
     *context = primary_context();
@@ -196,7 +196,7 @@ FAKE_CUDA_API int cuDevicePrimaryCtxRelease_v2(int device) {
   });
 }
 
-// Behind it a new Retain brings the context back to life.
+// A later Retain creates the context anew.
 FAKE_CUDA_API int cuDevicePrimaryCtxReset_v2(int device) {
   return driver_call(kInitialized | kReleases, [&](Driver& d) {
     if (device != 0) return Code{kInvalidDevice};

@@ -5,7 +5,7 @@
 namespace fake_cuda {
 
 Driver& driver() {
-  static Driver* const only = new Driver;  // calls may come while the process ends
+  static Driver* const only = new Driver;  // never destroyed: calls may come while the process ends
   return *only;
 }
 
@@ -36,7 +36,7 @@ bool Driver::room_for(std::size_t bytes) const {
   return used <= limit && bytes <= limit - used;
 }
 
-// What was asked for is lost: who waits for it is told of the fault.
+// Drops pending work; calls that wait for it return the fault.
 void Driver::set_fault(Code code, std::string words) {
   if (fault != kSuccess) return;
   fault = code;

@@ -1,4 +1,4 @@
-// The state of the driver and what every call of it begins with.
+// The state of the driver, and the prologue shared by all its calls.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -47,12 +47,12 @@ struct Module {
   std::unordered_map<std::string, std::shared_ptr<Function>> functions;
 };
 
-// What a call asks for, and how it may be refused.
+// The conditions under which a call is refused.
 enum Rule : unsigned {
   kAlways = 0,
   kInitialized = 1,
-  kCurrentContext = 2,      // and that it has no fault
-  kReleases = 4,            // does its work even where it returns an older or an injected error
+  kCurrentContext = 2,      // requires a current context without a fault
+  kReleases = 4,            // takes effect even if it returns an earlier or an injected error
   kForbiddenInCapture = 8,  // would wait or allocate: breaks a capture whose mode does not allow it
 };
 
@@ -60,12 +60,12 @@ class Driver {
  public:
   std::mutex mutex;
   bool initialized = false;
-  // the primary context
+  // state of the primary context
   int retained = 0;
   bool alive = false;
   Code fault = kSuccess;
   std::string fault_words;
-  int refused = kSuccess;  // what the running call returns though it does its work
+  int refused = kSuccess;  // the error that the running call returns although it takes effect
 
   Allocations allocations;
   AddressSpace addresses;
@@ -78,24 +78,25 @@ class Driver {
   Handles<GraphExec> execs;
   std::shared_ptr<Stream> default_stream = std::make_shared<Stream>();
 
-  // The error a call ends with before it begins. `still_works`: a release does its work nevertheless.
+  // Returns the error with which a call ends before it begins. Clears `still_works` if the call must not take effect
+  // either.
   Code refuse(unsigned rules, bool& still_works);
   bool on_device(Address a, std::size_t bytes) const {
     return allocations.holds(a, bytes) || addresses.holds(a, bytes);
   }
   bool room_for(std::size_t bytes) const;
   void set_fault(Code code, std::string words);
-  void clear();  // all that the context holds
+  void clear();  // destroys everything that the context owns
 
-  // Null and 1 name the default stream; empty where there is no such stream.
+  // Returns the stream, or null if there is none. The handles null and 1 name the default stream.
   std::shared_ptr<Stream> stream(void* handle) const;
-  // Puts it behind what the stream has; runs it unless work is deferred or captured.
+  // Appends an operation to the stream; runs it unless work is deferred or captured.
   Code submit(Stream& s, Operation operation);
   void run_until(const std::shared_ptr<Mark>& mark);
   void run_one(Stream& s);
   void drain(Stream& s);
   void drain_all();
-  // Breaks captures that a waiting or allocating call of this thread may not disturb.
+  // Breaks captures that a waiting or allocating call of this thread must not disturb.
   Code forbid_in_capture();
 
  private:
@@ -112,10 +113,10 @@ class Driver {
 
 Driver& driver();
 
-// The number of this call; the injected error if it is its turn.
+// Counts the call; returns the injected error if this call is to fail, and kSuccess otherwise.
 int count_call();
 
-// The current contexts of a thread: 0 or kContextHandle.
+// Returns the current context of the thread: 0 or kContextHandle.
 void* primary_context();
 bool has_current_context();
 

@@ -1,4 +1,4 @@
-// The driver's errors by name and in words.
+// Names and descriptions of the driver's errors.
 #include "driver/driver.h"
 
 using namespace fake_cuda;

@@ -1,4 +1,4 @@
-// Graphs: what a capture recorded, made executable, launched and updated.
+// Graphs: created by captures, made executable, launched and updated.
 #include <algorithm>
 
 #include "driver/launch.h"
@@ -46,7 +46,7 @@ std::vector<const void*> handles_of(const Graph& g) {
   return handles;
 }
 
-// The graph's node of that handle, or null.
+// Returns the graph node with this handle, or null.
 Node* find_node(Driver& d, const void* handle) {
   for (const auto& [name, g] : d.graphs)
     for (std::size_t i = 0; i < g->nodes.size(); ++i)
@@ -103,7 +103,7 @@ FAKE_CUDA_API int cuGraphNodeGetType(void* node, int* type) {
   });
 }
 
-// Pointers to the arguments live as long as the node.
+// The returned pointers to arguments are valid as long as the node.
 FAKE_CUDA_API int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParameters* out) {
   return driver_call(kCurrentContext, [&](Driver& d) -> Code {
     const Node* const n = find_node(d, node);
@@ -117,7 +117,7 @@ FAKE_CUDA_API int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParameters
   });
 }
 
-// `node` is one of the graph that the executable one was made of. Launches made before keep what they had.
+// `node` is a node of the graph from which `exec` was instantiated. Earlier launches keep their parameters.
 FAKE_CUDA_API int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const KernelNodeParameters* parameters) {
   return exec_call(exec, [&](Driver& d, GraphExec& e) -> Code {
     const auto at = std::find(e.handles.begin(), e.handles.end(), node);

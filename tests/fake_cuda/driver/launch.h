@@ -7,15 +7,15 @@ namespace fake_cuda {
 struct LaunchShape {
   LcDim3 grid, block;
   unsigned dynamic_shared;
-  bool overlaps = false;  // with the launch before it
+  bool overlaps = false;  // may start before the previous launch has ended
 };
 
-// Checks the shape against the device's and the kernel's limits; arguments by pointers to each, or packed as `extra`
-// says.
+// Checks the shape against the limits of the device and the kernel. Arguments are pointers in `parameters`, or packed
+// as described by `extra`.
 Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void* const* parameters, void* const* extra,
                  Launch& out);
 
-// Of the device (context_api.cpp).
+// Returns a device attribute (context_api.cpp).
 int device_attribute(int attribute);
 
 }  // namespace fake_cuda

@@ -18,7 +18,7 @@ bool untouched(const char* begin, const char* end) {
   return std::all_of(begin, end, [](char c) { return c == static_cast<char>(0xff); });
 }
 
-// The range lies in the last of `ranges` that begins at or before it.
+// Returns the last of `ranges` that begins at or before `a`.
 template <class Map>
 auto last_before(const Map& ranges, Address a) {
   auto i = ranges.upper_bound(a);
@@ -102,7 +102,7 @@ Code AddressSpace::create(std::size_t bytes, Address* handle) {
   return kSuccess;
 }
 
-// What is mapped keeps its memory.
+// Memory that is mapped stays allocated.
 Code AddressSpace::release(Address handle) { return handles_.erase(handle) != 0 ? kSuccess : kInvalidValue; }
 
 Code AddressSpace::reserve(std::size_t bytes, std::size_t alignment, Address* out) {
@@ -168,7 +168,7 @@ Code AddressSpace::set_access(Address a, std::size_t bytes, unsigned flags) {
   return kSuccess;
 }
 
-// A range may reach over neighbours.
+// A range may span adjacent mappings.
 bool AddressSpace::holds(Address a, std::size_t bytes) const {
   const Address end = a + bytes;
   auto i = last_before(mapped_, a);

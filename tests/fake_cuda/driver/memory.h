@@ -1,5 +1,5 @@
-// The device's memory and pinned memory of the host. An address of the device is one of this process, each allocation
-// between pages that may not be touched.
+// The device's memory and pinned host memory. A device address is an address of this process, and each allocation lies
+// between inaccessible pages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +16,13 @@ using Address = std::uint64_t;
 inline char* pointer(Address a) { return reinterpret_cast<char*>(a); }
 inline Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
-// cuMemAlloc: filled with 0xFF (NaN); its end lies at the end of a page but for alignment to 256 bytes; freed memory
-// stays closed until much more was freed.
+// cuMemAlloc: memory is filled with 0xFF (NaN). Its end, aligned to 256 bytes, is the end of a page. Freed memory stays
+// inaccessible until much more has been freed.
 class Allocations {
  public:
   ~Allocations() { clear(); }
   Code allocate(std::size_t bytes, Address* out);
-  Code free(Address a);  // kIllegalAddress where something wrote beside it, which frees it nevertheless
+  Code free(Address a);  // kIllegalAddress if bytes next to it were written; it is freed nevertheless
   bool holds(Address a, std::size_t bytes) const;
   std::size_t used() const { return used_; }
   std::size_t count() const { return blocks_.size(); }
@@ -30,7 +30,7 @@ class Allocations {
 
  private:
   struct Block {
-    char* pages;  // a closed one, those with data, another closed one
+    char* pages;  // an inaccessible page, the data's pages, another inaccessible page
     std::size_t page_bytes, bytes;
   };
   void close(const Block& b);
@@ -40,7 +40,7 @@ class Allocations {
   std::size_t used_ = 0;
 };
 
-// cuMemCreate: pages of the device without an address.
+// cuMemCreate: physical memory without an address.
 class Physical {
  public:
   Physical(int file, std::size_t bytes, std::size_t& used) : file_(file), bytes_(bytes), used_(used) { used_ += bytes; }
@@ -56,7 +56,7 @@ class Physical {
   std::size_t& used_;
 };
 
-// cuMemAddressReserve and what is mapped there.
+// cuMemAddressReserve and the mappings in reserved ranges.
 class AddressSpace {
  public:
   static constexpr std::size_t kGranularity = 2 << 20;
@@ -68,7 +68,7 @@ class AddressSpace {
   Code map(Address a, std::size_t bytes, Address handle);
   Code unmap(Address a, std::size_t bytes);
   Code set_access(Address a, std::size_t bytes, unsigned flags);
-  bool holds(Address a, std::size_t bytes) const;  // mapped, and open to the device
+  bool holds(Address a, std::size_t bytes) const;  // mapped and accessible to the device
   std::size_t used() const { return used_; }
   std::size_t reservations() const { return reserved_.size(); }
   std::size_t physical() const { return handles_.size(); }
@@ -83,7 +83,7 @@ class AddressSpace {
   };
   bool whole_mappings(Address a, std::size_t bytes) const;
 
-  std::size_t used_ = 0;  // before handles_ and mapped_, whose destruction lowers it
+  std::size_t used_ = 0;  // declared before handles_ and mapped_, because their destruction lowers it
   std::map<Address, std::size_t> reserved_;
   std::map<Address, std::shared_ptr<Physical>> handles_;
   std::map<Address, Mapping> mapped_;

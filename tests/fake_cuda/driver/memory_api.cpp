@@ -1,4 +1,4 @@
-// Memory of the device and of the host, copies and fills.
+// Device and host memory, copies and fills.
 #include <cstring>
 
 #include "driver/driver.h"
@@ -15,8 +15,8 @@ std::shared_ptr<const std::string> take(const void* host, std::size_t bytes) {
   return std::make_shared<const std::string>(static_cast<const char*>(host), bytes);
 }
 
-// Pageable memory of the host is read at the call, and written before the call returns; pinned memory when the stream
-// comes to it.
+// Pageable host memory is read at the call, or written before the call returns. Pinned memory is accessed when the
+// stream executes the copy.
 Code copy(Driver& d, void* stream, Copy c) {
   const std::shared_ptr<Stream> s = d.stream(stream);
   if (s == nullptr) return kInvalidHandle;
@@ -32,7 +32,7 @@ Code copy(Driver& d, void* stream, Copy c) {
   return code;
 }
 
-// On the default stream; they return when the bytes are there.
+// Copies on the default stream and returns when the copy has finished.
 Code copy_and_wait(Driver& d, const Copy& c) {
   const Code code = copy(d, nullptr, c);
   if (code != kSuccess) return code;
@@ -101,7 +101,7 @@ FAKE_CUDA_API int cuMemHostAlloc(void** out, std::size_t bytes, unsigned) {
 
 FAKE_CUDA_API int cuMemFreeHost(void* p) {
   return driver_call(kFrees, [&](Driver& d) {
-    d.drain_all();  // its bytes may still be on their way
+    d.drain_all();  // copies to or from it may be pending
     return d.pinned.free(p);
   });
 }

@@ -28,7 +28,7 @@ bool fits(const LcDim3& grid, const LcDim3& block, const Function& f) {
          block.z <= 64 && block.x * block.y * block.z <= most_threads(f);
 }
 
-// CU_LAUNCH_PARAM_BUFFER_POINTER 1 and its _SIZE 2, each followed by its value; 0 ends the list.
+// Reads a list of CU_LAUNCH_PARAM_BUFFER_POINTER (1) and _SIZE (2), each followed by its value; 0 ends the list.
 const char* packed_arguments(void* const* extra) {
   const char* buffer = nullptr;
   for (; extra != nullptr && *extra != nullptr; extra += 2)
@@ -57,8 +57,8 @@ std::shared_ptr<Function> find_kernel(const Module& m, const std::string& name) 
   return nullptr;
 }
 
-// As many blocks as threads, shared memory and blocks of a multiprocessor allow; 32 registers a thread never are too
-// many.
+// Returns how many blocks the threads, the shared memory and the block slots of a multiprocessor allow. Registers never
+// limit them, at 32 per thread.
 int blocks_that_fit(const Function& f, unsigned threads, std::size_t dynamic_shared) {
   const std::size_t shared = f.static_shared + dynamic_shared + static_cast<std::size_t>(device_attribute(111));
   const unsigned warps = (threads + 31) / 32;
@@ -94,7 +94,7 @@ struct LaunchConfig {  // CUlaunchConfig
   unsigned attribute_count;
 };
 
-// Clusters of more than one block share memory, which the shim has not.
+// Clusters of more than one block share memory, which the shim does not support.
 bool supported(const LaunchConfig& c) {
   constexpr int kClusterDimension = 4;
   for (unsigned i = 0; i < c.attribute_count; ++i) {
@@ -104,7 +104,7 @@ bool supported(const LaunchConfig& c) {
   return true;
 }
 
-// Programmatic dependent launch.
+// Returns true for programmatic dependent launch.
 bool overlaps(const LaunchConfig& c) {
   constexpr int kProgrammaticStreamSerialization = 6;
   for (unsigned i = 0; i < c.attribute_count; ++i)
@@ -169,7 +169,7 @@ FAKE_CUDA_API int cuFuncGetAttribute(int* value, int attribute, void* function) 
       case 3:  // local memory
       case 7: return *value = 0, kSuccess;
       case 4: return *value = 32, kSuccess;  // registers
-      case 5:                                // of PTX and of the cubin
+      case 5:                                // version of PTX and of the cubin
       case 6: return *value = f.library->compute_capability(), kSuccess;
       case 8: return *value = static_cast<int>(f.max_dynamic_shared), kSuccess;
       case 9: return *value = f.carveout, kSuccess;

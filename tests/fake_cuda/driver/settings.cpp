@@ -38,7 +38,7 @@ std::string variable(std::string_view name) {
 }
 
 Settings* from_environment() {
-  auto* s = new Settings;  // lives as long as the process
+  auto* s = new Settings;  // never destroyed
   for (const Named& n : kNames)
     if (const char* text = std::getenv(variable(n.name).c_str())) s->*n.value = std::strtol(text, nullptr, 0);
   return s;

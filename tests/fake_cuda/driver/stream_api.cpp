@@ -26,13 +26,13 @@ int event_call(unsigned rules, const void* handle, Work work) {
 
 bool captured(const Event& e) { return e.capture.lock() != nullptr; }
 
-// A capture that asks for what it cannot have ends in an error.
+// Marks the capture as broken after a call that it does not allow.
 Code break_capture(Stream& s, Code code) {
   s.capture->broken = true;
   return code;
 }
 
-// A stream that waits for an event of a capture takes part in it, and has joined the one the event was recorded in.
+// A stream that waits for an event of a capture joins that capture. The stream that recorded the event is joined to it.
 Code wait_in_capture(Stream& s, Event& e) {
   const std::shared_ptr<Capture> c = e.capture.lock();
   if (c == nullptr) return e.mark == nullptr ? kSuccess : break_capture(s, kStreamCaptureIsolation);
@@ -53,7 +53,7 @@ void leave_capture(Driver& d, Stream& s) {
     if (other->capture == c) other->capture = nullptr;
 }
 
-// Somebody who asks again and again sees the work end, one operation each time.
+// Each query runs one pending operation, so that polling sees the work end.
 Code query(Driver& d, Stream& s, bool done) {
   if (done) return d.fault;
   if (!s.pending.empty()) d.run_one(s);
@@ -75,7 +75,7 @@ FAKE_CUDA_API int cuStreamCreate(void** out, unsigned flags) {
   });
 }
 
-// The device finishes what the stream was given.
+// Pending work of the stream is finished first.
 FAKE_CUDA_API int cuStreamDestroy_v2(void* stream) {
   return driver_call(kCurrentContext | kReleases, [&](Driver& d) {
     const std::shared_ptr<Stream> s = d.streams.shared(stream);
@@ -189,7 +189,7 @@ FAKE_CUDA_API int cuStreamBeginCapture_v2(void* stream, int mode) {
   });
 }
 
-// The capture is over, whatever this returns.
+// The capture ends in every case, even if this returns an error.
 FAKE_CUDA_API int cuStreamEndCapture(void* stream, void** graph) {
   return stream_call(kCurrentContext | kReleases, stream, [&](Driver& d, Stream& s) -> Code {
     if (graph == nullptr) return kInvalidValue;
@@ -205,7 +205,7 @@ FAKE_CUDA_API int cuStreamEndCapture(void* stream, void** graph) {
   });
 }
 
-// Nodes run in the order in which they were captured, so each depends on the one before it.
+// Nodes run in the order of their capture, so each depends on the previous one.
 FAKE_CUDA_API int cuStreamGetCaptureInfo_v2(void* stream, int* status, std::uint64_t* id, void** graph,
                                             const void* const** last, std::size_t* count) {
   return stream_call(kCurrentContext, stream, [&](Driver&, Stream& s) {

@@ -1,5 +1,5 @@
-// Tensor maps: arrays of which kernels copy boxes into shared memory. What the driver's page on cuTensorMapEncodeTiled
-// asks of each number is asked here, for maps without interleaving.
+// Tensor maps: arrays from which kernels copy boxes to shared memory. Each argument is checked as the documentation of
+// cuTensorMapEncodeTiled requires, for maps without interleaving.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -11,8 +11,8 @@ using namespace fake_cuda;
 
 namespace {
 
-constexpr std::uint32_t kElementBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};  // by CUtensorMapDataType
-constexpr std::uint32_t kSwizzleBytes[] = {1 << 30, 32, 64, 128};                   // of a box's row, at most
+constexpr std::uint32_t kElementBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};  // indexed by CUtensorMapDataType
+constexpr std::uint32_t kSwizzleBytes[] = {1 << 30, 32, 64, 128};                   // greatest row of a box in bytes
 
 struct Array {
   unsigned type, axes;
@@ -51,7 +51,7 @@ FAKE_CUDA_API int cuTensorMapEncodeTiled(void* map, unsigned type, unsigned axes
     m.magic = fibers::TensorMap::kMagic, m.axes = axes, m.bytes = kElementBytes[type];
     m.swizzle = static_cast<std::uint32_t>(swizzle), m.address = address;
     for (unsigned k = 0; k < axes; ++k) {
-      if (steps[k] != 1) return kInvalidValue;  // the shim has none
+      if (steps[k] != 1) return kInvalidValue;  // the shim supports no element strides
       m.extents[k] = static_cast<std::uint32_t>(std::min<std::uint64_t>(extents[k], ~0u)), m.box[k] = box[k];
       m.strides[k] = k == 0 ? m.bytes : strides[k - 1];
     }

@@ -1,4 +1,4 @@
-// What a test sets and reads, by fake_cuda_set, fake_cuda_get and fake_cuda_fault.
+// The interface for tests: fake_cuda_set, fake_cuda_get and fake_cuda_fault.
 #include <string_view>
 
 #include "driver/driver.h"
@@ -7,7 +7,7 @@
 
 using namespace fake_cuda;
 
-// For tests: see settings.h. 0, or -1 where the name is unknown.
+// Changes a setting (settings.h). Returns 0, or -1 if the name is unknown.
 FAKE_CUDA_API int fake_cuda_set(const char* name, long value) {
   Settings::Value* const setting = find_setting(name);
   if (setting == nullptr) return -1;
@@ -43,7 +43,8 @@ constexpr Count kCounts[] = {
 }  // namespace
 }  // namespace fake_cuda
 
-// A setting, or how many objects of a kind there are; "live" adds all kinds up. -1 where the name is unknown.
+// Returns a setting, or the number of live objects of a kind; "live" is the sum over all kinds. Returns -1 if the name
+// is unknown.
 FAKE_CUDA_API long fake_cuda_get(const char* name) {
   if (const Settings::Value* const setting = find_setting(name)) return *setting;
   const std::string_view wanted = name;
@@ -60,5 +61,5 @@ FAKE_CUDA_API long fake_cuda_get(const char* name) {
   return wanted == "live" ? live : -1;
 }
 
-// What the last fault of a kernel was, in words; valid until the next.
+// Describes the last fault of a kernel; valid until the next fault.
 FAKE_CUDA_API const char* fake_cuda_fault() { return driver().fault_words.c_str(); }

@@ -1,4 +1,4 @@
-// Runs what streams were given, at once or when somebody waits for it.
+// Runs the work of streams, at once or when something waits for it.
 #include "driver/work.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::shared_ptr<Stream> Driver::stream(void* handle) const {
   return handle == nullptr || handle == reinterpret_cast<void*>(1) ? default_stream : streams.shared(handle);
 }
 
-// A mark behind what is pending.
+// Appends a mark to the pending work of the stream.
 std::shared_ptr<Mark> Driver::end_of(Stream& s) {
   auto mark = std::make_shared<Mark>();
   mark->stream = s.weak_from_this();
@@ -46,7 +46,7 @@ std::shared_ptr<Mark> Driver::end_of(Stream& s) {
   return mark;
 }
 
-// The default stream's work begins behind that of all blocking streams, and theirs behind its.
+// Work of the default stream begins after that of all blocking streams, and their work after the default stream's.
 void Driver::wait_for_others(Stream& s) {
   if (&s == default_stream.get()) {
     for (const auto& [handle, other] : streams)
@@ -139,7 +139,7 @@ void Driver::run(const Launch& launch) {
             outcome.words);
 }
 
-// Memory may have been freed since the call.
+// Checks the memory again, because it may have been freed since the call.
 void Driver::run(const Copy& copy) {
   if ((copy.to_device && !on_device(address(copy.to), copy.bytes)) ||
       (copy.from_device && !on_device(address(copy.from), copy.bytes)))

@@ -1,4 +1,4 @@
-// What the device is asked to do: launches, copies and fills, in streams and in graphs.
+// Device work: launches, copies and fills, in streams and in graphs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,11 @@ struct Function {
   int carveout = -1;
 };
 
-// Values of a kernel's arguments, copied when it is launched.
+// Values of a kernel's arguments, copied at its launch.
 class Arguments {
  public:
   Arguments(const LcKernel& kernel, void* const* values);
-  Arguments(const LcKernel& kernel, const char* packed);  // each behind the other, aligned
+  Arguments(const LcKernel& kernel, const char* packed);  // values one after the other, each aligned
   void* const* pointers() const { return pointers_.data(); }
 
  private:
@@ -53,7 +53,7 @@ struct Copy {
   const char* from;
   std::size_t bytes;
   bool to_device, from_device;
-  std::shared_ptr<const std::string> taken;  // bytes of pageable memory, taken at the call
+  std::shared_ptr<const std::string> taken;  // bytes of pageable memory, copied at the call
 };
 
 struct Fill {
@@ -66,11 +66,11 @@ using Node = std::variant<Launch, Copy, Fill, std::shared_ptr<const LibraryWork>
 
 struct Stream;
 
-// A point of a stream's work.
+// A point in a stream's work.
 struct Mark {
   std::weak_ptr<Stream> stream;
   bool reached = false;
-  double milliseconds = 0;  // when it was
+  double milliseconds = 0;  // when it was reached
 };
 
 struct Await {
@@ -81,28 +81,28 @@ struct Replay {
 };
 using Operation = std::variant<Node, Replay, std::shared_ptr<Mark>, Await>;
 
-// Streams that record instead of running, from BeginCapture to EndCapture.
+// A capture: its streams record instead of running, from BeginCapture to EndCapture.
 struct Capture {
   Stream* origin;
   int mode;
   std::vector<Node> nodes;
   std::vector<std::unique_ptr<char>> handles;  // as in Graph
-  const void* last = nullptr;                  // what capture_info() points to
+  const void* last = nullptr;                  // the value that capture_info() points to
   bool broken = false;
-  std::set<Stream*> unjoined;  // others that take part and that nobody has waited for
+  std::set<Stream*> unjoined;  // other streams of the capture that nothing has waited for
   std::set<Stream*> streams;
 };
 
 struct Stream : std::enable_shared_from_this<Stream> {
-  bool blocking = true;  // waits for the default stream and is waited for by it
+  bool blocking = true;  // synchronizes with the default stream, in both directions
   std::deque<Operation> pending;
   std::shared_ptr<Capture> capture;
-  std::size_t captured = 0;  // operations of it in the capture so far
+  std::size_t captured = 0;  // number of its operations in the capture
 };
 
 struct Event {
   bool timing = true;
-  std::shared_ptr<Mark> mark;  // the latest record's
+  std::shared_ptr<Mark> mark;  // of the latest record
   std::weak_ptr<Capture> capture;
   Stream* captured_in = nullptr;
   std::size_t captured_at = 0;
@@ -110,13 +110,13 @@ struct Event {
 
 struct Graph {
   std::vector<Node> nodes;
-  std::vector<std::unique_ptr<char>> handles;  // the address of each names a node
+  std::vector<std::unique_ptr<char>> handles;  // each one's address is the handle of a node
 };
 
-// An executable graph keeps its nodes while a launch of them is pending: an update makes new ones.
+// An executable graph. A pending launch shares its nodes: an update creates new ones.
 struct GraphExec {
   std::shared_ptr<const std::vector<Node>> nodes;
-  std::vector<const void*> handles;  // of the graph it was made of
+  std::vector<const void*> handles;  // of the graph it was instantiated from
 };
 
 }  // namespace fake_cuda

@@ -27,7 +27,7 @@ struct KernelName {
   std::string name, max_threads;
 };
 
-// Comments may speak of kernels.
+// Removes comments, because they may mention kernels.
 std::string without_comments(std::string_view s) {
   std::string out;
   for (std::size_t i = 0; i < s.size();) {
@@ -39,7 +39,7 @@ std::string without_comments(std::string_view s) {
   return out;
 }
 
-// Reads words of a declaration from the left.
+// Parses a declaration from the left.
 class Words {
  public:
   explicit Words(std::string_view s) : s_(s) {}
@@ -77,7 +77,8 @@ class Words {
   std::string_view s_;
 };
 
-// extern "C" __global__ void [__launch_bounds__(most)] name(, the words behind __global__ in either order.
+// Finds declarations: extern "C" __global__ void [__launch_bounds__(most)] name( with void and the bounds in either
+// order.
 std::vector<KernelName> kernels_of(const std::string& text) {
   const std::string plain = without_comments(text);
   std::vector<KernelName> kernels;
@@ -101,12 +102,12 @@ std::string unit(const Source& source, const std::vector<KernelName>& kernels) {
   for (const auto& [name, value] : source.macros) text += "#define " + name + " " + value + "\n";
   text += "#line 1 \"" + source.name + "\"\n" + source.text + "\n";
   text += "#line 1 \"(the table of kernels)\"\nLC_MODULE(";
-  for (const KernelName& k : kernels)  // the first of the bounds is the threads of a block
+  for (const KernelName& k : kernels)  // the first launch bound is the number of threads per block
     text += "LC_KERNEL(" + k.name + ", (LcFirst" + k.max_threads + ".value)) ";
   return text + ")\n";
 }
 
-// The exit status, or -1 where the compiler cannot be started.
+// Returns the exit status, or -1 if the compiler cannot be started.
 int run(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -128,7 +129,7 @@ int run(const std::vector<std::string>& command, const std::string& log) {
 
 std::vector<std::string> command(const Source& source, const std::string& folder) {
   const char* named = std::getenv("FAKE_CUDA_CXX");
-  const char* carried = std::getenv("FAKE_CUDA_SHIM");  // to another machine
+  const char* carried = std::getenv("FAKE_CUDA_SHIM");  // set if the tests were copied to another machine
   std::vector<std::string> c{named != nullptr && *named != 0 ? named : "c++",
                              "-std=c++17",
                              "-O1",
@@ -152,7 +153,7 @@ std::vector<std::string> command(const Source& source, const std::string& folder
   return c;
 }
 
-// What ptxas checks: static shared memory.
+// Returns the error of ptxas if static shared memory exceeds its limit, or "".
 std::string too_much_shared(const std::string& object, const std::vector<KernelName>& kernels) {
   std::vector<std::string> names;
   for (const KernelName& k : kernels) names.push_back(k.name);

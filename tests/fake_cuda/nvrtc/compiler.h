@@ -1,4 +1,4 @@
-// CUDA C to a sealed shared object, by the system's C++ compiler.
+// Compiles CUDA C to a sealed shared object with the system's C++ compiler.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@ namespace fake_cuda {
 struct Source {
   std::string text, name;
   std::vector<std::pair<std::string, std::string>> headers;  // name and text
-  std::vector<std::pair<std::string, std::string>> macros;   // name and value, defined behind the shim
+  std::vector<std::pair<std::string, std::string>> macros;   // name and value, defined after the shim
   std::vector<std::string> flags;                            // -I and -std
   int compute_capability = 75;
 };
@@ -22,7 +22,7 @@ struct Compiled {
 
 Compiled compile(const Source& source);
 
-// NVRTC's programs that have not been destroyed.
+// Returns the number of NVRTC programs not destroyed.
 std::size_t live_programs();
 
 }  // namespace fake_cuda

@@ -1,11 +1,12 @@
-// Files that live for one call.
+// Temporary files that live for one call.
 #pragma once
 #include <cstddef>
 #include <string>
 
 namespace fake_cuda {
 
-// Under TMPDIR, /tmp by default; gone with its content at the end. Throws std::runtime_error where none can be made.
+// RAII: a folder under TMPDIR (/tmp by default), removed with its content. Throws std::runtime_error if it cannot be
+// created.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -18,7 +19,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// False where that fails, also because `data` cannot be read.
+// Returns false on failure, also if `data` cannot be read.
 bool write_file(const std::string& path, const void* data, std::size_t bytes);
 bool read_file(const std::string& path, std::string& out);
 

@@ -1,4 +1,4 @@
-// NVIDIA's own compiler, beside the one that runs here: FAKE_CUDA_NVRTC names its library.
+// NVIDIA's own compiler, in addition to the simulated one: FAKE_CUDA_NVRTC names its library.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fake_cuda {
 
-// What keeps NVRTC from making code of this text with these options, "" if nothing does or the variable is not set.
+// Returns NVRTC's errors for this text and these options, or "" if there are none or the variable is not set.
 std::string genuine_errors(const Source& source, const std::vector<std::string>& options);
 
 }  // namespace fake_cuda

@@ -40,7 +40,7 @@ Header header_of(const std::string& object, int compute_capability) {
   return h;
 }
 
-// A device runs images of its own major version and of no later minor one.
+// A device runs images of its own major version and of the same or an earlier minor version.
 bool runs_on(std::int64_t image, int device) { return image / 10 == device / 10 && image <= device; }
 
 std::vector<std::string> names_of(const LcModule& m) {
@@ -65,8 +65,8 @@ std::string seal(const std::string& object, int compute_capability) {
   return std::string(reinterpret_cast<const char*>(&h), sizeof h) + object;
 }
 
-// Objects of our own compiler, so their tables are believed. A variable of a function is a local symbol such as
-// _ZZ4gemmE4tile.
+// The objects come from our own compiler, so their tables are trusted. A kernel's shared variable is a local symbol
+// such as _ZZ4gemmE4tile.
 std::map<std::string, unsigned> shared_bytes(const std::string& object, const std::vector<std::string>& kernels) {
   std::map<std::string, unsigned> bytes;
   Elf64_Ehdr file;
@@ -90,7 +90,7 @@ std::map<std::string, unsigned> shared_bytes(const std::string& object, const st
   return bytes;
 }
 
-// The system's write() is what can copy memory that may not be there: a file that was cut short is refused, not a
+// The image is copied by write(), which fails on inaccessible memory, so a truncated image is refused and does not
 // crash.
 std::shared_ptr<Library> Library::load(const void* image, int compute_capability, Code& code) {
   code = kInvalidImage;
@@ -108,7 +108,7 @@ std::shared_ptr<Library> Library::load(const void* image, int compute_capability
   if (object.size() != h.bytes || hash(object.data(), object.size()) != h.object_hash) return nullptr;
   if (!runs_on(h.compute_capability, compute_capability)) return code = kNoBinaryForGpu, nullptr;
   std::shared_ptr<Library> library(new Library);
-  static void* const math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);  // objects are linked with nothing
+  static void* const math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);  // objects are linked without libraries
   library->handle_ = math != nullptr ? dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library->handle_ == nullptr) return nullptr;
   library->module_ = static_cast<const LcModule*>(dlsym(library->handle_, "lc_module"));

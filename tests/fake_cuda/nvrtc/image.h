@@ -1,4 +1,4 @@
-// A "cubin" of this library: a shared object behind a seal, by which a damaged one is known before any of it is loaded.
+// A simulated cubin: a shared object after a checksummed header. A damaged one is detected before any of it is loaded.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,18 +11,19 @@
 
 namespace fake_cuda {
 
-// Which processor instructions objects are compiled with: a cache of them may be carried to another machine.
+// Returns the flag of the processor instructions that objects are compiled for, because a cache may be copied to
+// another machine.
 const char* instruction_set_flag();
 
 std::string seal(const std::string& object, int compute_capability);
 
-// Bytes of static shared memory by kernel, out of the object's symbols.
+// Returns the bytes of static shared memory per kernel, from the object's symbols.
 std::map<std::string, unsigned> shared_bytes(const std::string& object, const std::vector<std::string>& kernels);
 
 // A loaded image.
 class Library {
  public:
-  // An image has no length but what it says. The result is empty unless `code` is kSuccess.
+  // Loads an image, whose header states its length. Returns null unless `code` is kSuccess.
   static std::shared_ptr<Library> load(const void* image, int compute_capability, Code& code);
   ~Library();
   Library(const Library&) = delete;

@@ -1,4 +1,4 @@
-// NVRTC: programs, their options and their results.
+// The NVRTC functions: programs, their options and their results.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -23,7 +23,7 @@ struct Program {
   Source source;
   Compiled compiled;
   std::string ptx;
-  bool real_architecture = false;  // sm_90, not compute_90: a cubin is made, too
+  bool real_architecture = false;  // sm_90, not compute_90: also creates a cubin
 };
 
 struct Programs {
@@ -60,7 +60,7 @@ int program_call(void* handle, Work work) {
   });
 }
 
-// What follows "--name=" or "-name=".
+// Stores the value of an option --name=value or -name=value.
 bool value_of(std::string_view option, std::initializer_list<std::string_view> names, std::string& value) {
   for (const std::string_view name : names)
     if (option.starts_with(name) && option.substr(name.size()).starts_with("=")) {
@@ -70,7 +70,7 @@ bool value_of(std::string_view option, std::initializer_list<std::string_view> n
   return false;
 }
 
-// sm_90, sm_90a, compute_100f
+// Parses names such as sm_90, sm_90a and compute_100f.
 bool read_architecture(const std::string& value, Program& p) {
   p.real_architecture = value.starts_with("sm_");
   if (!p.real_architecture && !value.starts_with("compute_")) return false;
@@ -81,7 +81,7 @@ bool read_architecture(const std::string& value, Program& p) {
   return false;
 }
 
-// Options that change nothing here.
+// Returns true for options that have no effect here.
 bool is_ignored(std::string_view option) {
   for (const std::string_view name :
        {"-fmad=", "--fmad=", "-ftz=", "--ftz=", "-prec-div=", "--prec-div=", "-prec-sqrt=", "--prec-sqrt=",
@@ -95,7 +95,7 @@ bool is_ignored(std::string_view option) {
   return false;
 }
 
-// NAME or NAME=VALUE
+// Defines a macro given as NAME or NAME=VALUE.
 void define(const std::string& macro, Program& p) {
   const std::size_t n = std::min(macro.find('='), macro.size());
   p.source.macros.emplace_back(macro.substr(0, n), n < macro.size() ? macro.substr(n + 1) : "1");

@@ -7,7 +7,8 @@
 
 #if defined(__x86_64__)
 
-// What a function must preserve goes onto the stack that is left; fake_cuda_continue takes it from the other.
+// fake_cuda_switch saves the callee-saved registers on the stack it leaves; fake_cuda_continue restores them from the
+// other stack.
 extern "C" {
 void fake_cuda_switch(void** from, void* to) __attribute__((visibility("hidden")));
 void fake_cuda_continue() __attribute__((visibility("hidden")));
@@ -44,7 +45,7 @@ fake_cuda_continue:
 namespace fibers {
 
 Suspended new_context(char* stack, std::size_t bytes, void (*entry)()) {
-  // six registers, the address to go on at, and the return address that a function finds on an aligned stack
+  // six registers, the resume address, and the return address that a function expects on an aligned stack
   auto** top = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(stack + bytes) & ~std::uintptr_t(63));
   void** frame = top - 8;
   std::memset(frame, 0, 8 * sizeof(void*));
@@ -135,7 +136,7 @@ bool switch_after_signal(void* signal_context, Suspended to) {
 
 namespace fibers {
 
-// A new context lies at the low end of its stack, one that is left on the stack it runs on.
+// A new context is stored at the low end of its stack; a suspended one on the stack it runs on.
 Suspended new_context(char* stack, std::size_t bytes, void (*entry)()) {
   auto* context = new (stack) ucontext_t();
   getcontext(context);

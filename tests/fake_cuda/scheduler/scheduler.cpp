@@ -28,7 +28,7 @@ struct Copy {
   unsigned bytes, group;
 };
 
-// A thread of the block. `begun` threads that wait have a stack of their own.
+// A thread of the block. A thread that has begun and waits has a stack of its own.
 struct Thread {
   Suspended at = nullptr;
   bool begun = false;
@@ -36,22 +36,22 @@ struct Thread {
   void* handed_in = nullptr;
   LcExchange exchange = nullptr;
   unsigned copy_groups = 0;
-  const void* phase = nullptr;  // that it waits for
+  const void* phase = nullptr;  // the phase it waits for, or null
   bool waited_for_grid = false;
 };
 
 struct Warp {
-  unsigned alive = 0, waiting = 0;  // lanes
+  unsigned alive = 0, waiting = 0;  // masks of lanes
 };
 
-// Threads are numbered within their block; a `rank` is a thread's place in the order in which threads take their turns.
+// Threads are numbered within their block. A `rank` is the position of a thread in the order in which threads run.
 class Scheduler {
  public:
   Scheduler();
   Outcome run(const LcModule& module, const LcKernel& kernel, void* const* arguments, const Grid& grid);
   unsigned long switches() const { return switches_; }
 
-  void work();  // a fiber's life
+  void work();  // the main loop of a fiber
   void block_barrier(unsigned place);
   void warp_exchange(unsigned mask, void* mine, LcExchange exchange);
   void full_warp_exchange(void* mine, LcExchange exchange);
@@ -92,24 +92,24 @@ class Scheduler {
   unsigned count_ = 0, current_ = 0, done_ = 0, at_barrier_ = 0, barrier_place_ = 0, dynamic_shared_ = 0;
   std::vector<LcThread> names_;
   std::vector<Thread> threads_;
-  std::vector<std::vector<Copy>> copies_;  // of each thread
+  std::vector<std::vector<Copy>> copies_;  // by thread
   bool copied_ = false, overlaps_ = false;
-  std::vector<TileCopy> tiles_;  // under way
+  std::vector<TileCopy> tiles_;  // in flight
   std::vector<Warp> warps_;
   std::vector<unsigned> order_, rank_;
   std::uint64_t ready_[kMostThreads / 64]{};
   std::vector<char*> stacks_;
   std::vector<Suspended> idle_;  // fibers without a thread
   Suspended main_ = nullptr, abandoned_ = nullptr;
-  char* shared_end_ = nullptr;  // a page that may not be touched follows
+  char* shared_end_ = nullptr;  // an inaccessible page follows
   Outcome outcome_;
-  int signal_ = 0;  // that interrupted a kernel, and the address it touched
-  void* touched_ = nullptr;
+  int signal_ = 0;           // the signal that interrupted a kernel
+  void* touched_ = nullptr;  // the address that the kernel accessed
   unsigned long switches_ = 0;
 };
 
 Scheduler& scheduler() {
-  static Scheduler* const only = new Scheduler;  // outlives every static object that might still launch
+  static Scheduler* const only = new Scheduler;  // never destroyed: static objects may still launch kernels
   return *only;
 }
 
@@ -123,7 +123,7 @@ void* map_before_guard(std::size_t bytes) {
 char* new_stack() {
   void* p = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
-  mprotect(p, kPage, PROT_NONE);  // stacks grow down
+  mprotect(p, kPage, PROT_NONE);  // guard page: stacks grow down
   return static_cast<char*>(p);
 }
 
@@ -165,7 +165,7 @@ void Scheduler::prepare(const Grid& grid) {
   rank_.resize(count_);
 }
 
-// Lanes of a warp follow each other, so that a warp meets after 31 switches.
+// Lanes of a warp are consecutive, so that a warp meets after 31 switches.
 void Scheduler::set_order(long order, unsigned block) {
   std::iota(order_.begin(), order_.end(), 0u);
   if (order == kReverse) std::reverse(order_.begin(), order_.end());
@@ -194,7 +194,7 @@ Outcome Scheduler::run(const LcModule& module, const LcKernel& kernel, void* con
   const std::uint64_t blocks = std::uint64_t(grid.blocks.x) * grid.blocks.y * grid.blocks.z;
   const bool shuffled = grid.order != kForward && grid.order != kReverse;
   std::uint64_t step = 1, block = grid.order == kReverse ? blocks - 1 : 0;
-  if (shuffled)  // every block once: a step without a common factor
+  if (shuffled)  // visits every block once: the step has no common factor with the count
     for (step = blocks * 5 / 8 + static_cast<unsigned>(grid.order) % 7 + 1; std::gcd(step, blocks) != 1;) ++step;
   set_order(grid.order, 0);
   const SignalGuard guard([](int signal, void* address) { return scheduler().recover(signal, address); });
@@ -230,7 +230,7 @@ void Scheduler::run_block() {
   switch_context(&main_, idle_fiber());
   if (signal_ != 0) describe_signal();
   if (outcome_.fault == Fault::kNone) return;
-  idle_.clear();  // threads that waited will never go on: there are new fibers for the next grid
+  idle_.clear();  // waiting threads never resume, so the next grid gets new fibers
   for (char* stack : stacks_) munmap(stack, kStack);
   stacks_.clear();
 }
@@ -242,17 +242,17 @@ Suspended Scheduler::idle_fiber() {
     return fiber;
   }
   stacks_.push_back(new_stack());
-  const std::size_t colour = stacks_.size() % 61 * 256;  // stacks in different sets of the cache
+  const std::size_t colour = stacks_.size() % 61 * 256;  // places stacks in different cache sets
   return new_context(stacks_.back() + kPage, kStack - kPage - colour, [] { scheduler().work(); });
 }
 
-// The thread that runs from now on.
+// Makes `number` the running thread.
 void Scheduler::take(unsigned number) {
   current_ = number;
   interface_.thread = &names_[number];
 }
 
-// The next in order that can run, or -1.
+// Returns the next runnable thread in order, or -1.
 int Scheduler::next_ready() const {
   const unsigned from = rank_[current_] + 1, words = (count_ + 63) / 64;
   for (unsigned k = 0; k <= words; ++k) {
@@ -264,7 +264,7 @@ int Scheduler::next_ready() const {
   return -1;
 }
 
-// The same; where nobody can go on, the boxes under way arrive first.
+// Does the same, but if no thread is runnable, the boxes in flight arrive first.
 int Scheduler::next_or_landed() {
   int next = next_ready();
   if (next >= 0 || done_ == count_) return next;
@@ -277,8 +277,8 @@ int Scheduler::next_or_landed() {
   return next_ready();
 }
 
-// A fiber runs threads that have not begun, one after the other. Where the next one has begun, it rests until somebody
-// has another for it.
+// The loop of a fiber: it runs threads that have not begun, one after the other. If the next thread has begun, the
+// fiber is idle until it gets another new thread.
 void Scheduler::work() {
   for (;;) {
     threads_[current_].begun = true;
@@ -296,7 +296,7 @@ void Scheduler::work() {
   }
 }
 
-// The running thread cannot go on now.
+// Suspends the running thread.
 void Scheduler::wait() {
   Thread& me = threads_[current_];
   set_waiting(current_);
@@ -318,7 +318,7 @@ void Scheduler::finish() {
   if (at_barrier_ != 0) fault(Fault::kFailed, "it returned while others of its block wait at a barrier");
   if (warp.waiting == 0) return;
   const unsigned first = names_[current_].warp * kLanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane)  // an exchange does without lanes that have returned
+  for (unsigned lane = 0; lane < kLanes; ++lane)  // an exchange does not wait for lanes that have returned
     if (warp.waiting >> lane & 1 && threads_[first + lane].mask >> names_[current_].lane & 1)
       exchange_if_complete(warp, threads_[first + lane]);
 }
@@ -344,7 +344,7 @@ void Scheduler::warp_exchange(unsigned mask, void* mine, LcExchange exchange) {
   if (!exchange_if_complete(warp, me)) wait();
 }
 
-// `waiting` is one of the lanes that have arrived.
+// Completes the exchange if all its lanes have arrived. `waiting` is one of the lanes that have.
 bool Scheduler::exchange_if_complete(Warp& warp, const Thread& waiting) {
   const unsigned members = waiting.mask & warp.alive, first = names_[current_].warp * kLanes;
   if ((warp.waiting & members) != members) return false;
@@ -376,7 +376,7 @@ bool Scheduler::in_shared(const void* p, unsigned bytes) const {
          (c >= dynamic && c + bytes <= dynamic + dynamic_shared_);
 }
 
-// Until the copy is waited for, its place holds what no right kernel computes.
+// Until the copy is waited for, the destination is NaN, so a kernel that reads it too early computes wrong results.
 void Scheduler::copy_async(void* to, const void* from, unsigned bytes) {
   if (!in_shared(to, bytes)) fault(Fault::kAddress, "an asynchronous copy to what is not shared memory");
   if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
@@ -455,7 +455,7 @@ void Scheduler::fault(Fault kind, const std::string& words) {
   __builtin_unreachable();
 }
 
-// Within the signal handler, where nothing may be allocated: words are found later.
+// Called in the signal handler, where nothing may be allocated: the fault is described later.
 Suspended Scheduler::recover(int signal, void* address) {
   signal_ = signal;
   touched_ = address;

@@ -12,7 +12,7 @@ alignas(64) char signal_stack[64 << 10];
 void handle(int signal, siginfo_t* info, void* context) {
   const bool ours = recover_fault != nullptr && pthread_equal(kernel_thread, pthread_self());
   if (ours && switch_after_signal(context, recover_fault(signal, info->si_addr))) return;
-  ::signal(signal, SIG_DFL);  // not a kernel: it happens again and ends the process
+  ::signal(signal, SIG_DFL);  // not caused by a kernel: the repeated signal ends the process
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// While kernels run: memory faults and arithmetic traps of theirs become faults of the grid.
+// RAII: while it exists, memory faults and arithmetic traps of kernels become faults of the grid.
 #pragma once
 #include <signal.h>
 
@@ -8,7 +8,7 @@ namespace fibers {
 
 class SignalGuard {
  public:
-  // `recover` is called within the signal handler with the address that was touched, and says where to go on.
+  // `recover` is called in the signal handler with the accessed address, and returns the context to resume.
   using Recover = Suspended (*)(int signal, void* address);
   explicit SignalGuard(Recover recover);
   ~SignalGuard();

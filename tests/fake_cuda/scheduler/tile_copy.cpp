@@ -20,7 +20,7 @@ void copy_tile(const TileCopy& c) {
     for (std::uint32_t e = 0; e < m.box[0]; ++e) {
       const std::int64_t at = std::int64_t(c.at[0]) + e;
       auto to = reinterpret_cast<std::uintptr_t>(c.to) + r * row + e * m.bytes;
-      if (m.swizzle == 3) to ^= (to >> 7 & 7) << 4;  // within eight rows of 128 bytes, by the address
+      if (m.swizzle == 3) to ^= (to >> 7 & 7) << 4;  // permutes chunks within eight rows of 128 bytes, by the address
       if (inside && at >= 0 && at < std::int64_t(m.extents[0]))
         std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from + std::uint64_t(at) * m.bytes),
                     m.bytes);

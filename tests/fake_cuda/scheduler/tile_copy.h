@@ -1,15 +1,15 @@
-// Copies of boxes of arrays into shared memory, and the phases by which threads and such copies wait for each other: on
-// a device of compute capability 9.0 cp.async.bulk.tensor and mbarrier.
+// Copies of boxes of arrays to shared memory, and the phases on which threads and such copies synchronize. On a device
+// of compute capability 9.0 these are cp.async.bulk.tensor and mbarrier.
 #pragma once
 #include <cstdint>
 
 namespace fibers {
 
-// What the driver's cuTensorMapEncodeTiled writes into its 128 bytes here. Axes are innermost first.
+// The content that the simulated cuTensorMapEncodeTiled writes into its 128 bytes. Axes are innermost first.
 struct TensorMap {
   static constexpr std::uint32_t kMagic = 0x4c434d50;
-  std::uint32_t magic = 0, axes = 0, bytes = 0;  // of an element
-  std::uint32_t swizzle = 0;                     // 3: chunks of 16 bytes are permuted within 128
+  std::uint32_t magic = 0, axes = 0, bytes = 0;  // bytes: size of an element
+  std::uint32_t swizzle = 0;                     // 3: 16-byte chunks are permuted within 128 bytes
   std::uint64_t address = 0;
   std::uint64_t strides[5] = {};  // in bytes
   std::uint32_t extents[5] = {}, box[5] = {};
@@ -25,14 +25,14 @@ static_assert(sizeof(TensorMap) <= 128);
 struct TileCopy {
   TensorMap map;
   unsigned char* to;
-  int at[5];  // of the box's first element
+  int at[5];  // coordinates of the box's first element
   void* phase;
 };
-// Writes the box; zeros for what lies outside of the array.
+// Writes the box; elements outside the array are zero.
 void copy_tile(const TileCopy& c);
 
-// What eight bytes of shared memory hold. A phase ends when as many have arrived as were said, and all bytes that were
-// expected are there.
+// The content of a phase, eight bytes of shared memory. The phase ends when all announced threads have arrived and all
+// expected bytes have been received.
 struct Phase {
   static constexpr std::uint8_t kMagic = 0xb7;
   std::uint8_t magic, parity, arrivals, missing;
@@ -43,7 +43,7 @@ struct Phase {
     arrivals = missing = static_cast<std::uint8_t>(count);
   }
   bool ended(unsigned which) const { return parity != which; }
-  // True where that ended it. Of an arrival too many, nothing is said here.
+  // Counts an arrival and the bytes it expects; returns true if the phase ends. The caller detects excess arrivals.
   bool arrive(int expected) { return bytes += expected, --missing, turn(); }
   bool receive(int received) { return bytes -= received, turn(); }
 

@@ -1,6 +1,6 @@
-// The functions of numbers that CUDA C knows without a header, by the C library's.
+// The mathematical functions that CUDA C declares without a header, by the C library's.
 #pragma once
-// Lists of macros without semicolons are beyond clang-format.
+// clang-format cannot format lists of macros without semicolons.
 // clang-format off
 
 extern "C" {
@@ -25,7 +25,7 @@ float ldexpf(float, int);
 double ldexp(double, int);
 }
 
-// In C++ the plain names take float, too.
+// In C++ the plain names accept float, too.
 #define LC_OVERLOAD1(name) \
   static inline float name(float x) { return name##f(x); }
 #define LC_OVERLOAD2(name) \
@@ -69,7 +69,7 @@ static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 static inline int abs(int x) { return x < 0 ? -x : x; }
 
-// What is approximate or of a stated rounding on the device is rounded to nearest here.
+// Functions that are approximate or directed-rounding on the device round to nearest here.
 static inline float __expf(float x) { return expf(x); }
 static inline float __exp10f(float x) { return exp10f(x); }
 static inline float __logf(float x) { return logf(x); }
@@ -95,8 +95,7 @@ static inline double __drcp_rn(double x) { return 1.0 / x; }
 static inline double __dsqrt_rn(double x) { return sqrt(x); }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 
-// The device's conversions to integers: what lies outside becomes the nearest end, NaN becomes zero (a cast in C++ has
-// no such rule).
+// The device's conversions to integers saturate, and NaN becomes zero. (In C++ such a cast is undefined.)
 template <class I, class F>
 static inline I lc_to_integer(F x, I lowest, I highest, F end) {
   return x != x ? 0 : x < (F)lowest ? lowest : x >= end ? highest : (I)x;

@@ -1,7 +1,7 @@
-// CUDA C on the CPU: what generated kernels use of the language and of its library. It stands in front of a kernel's
-// text and includes no system header, for those take longer to compile than the kernel.
+// CUDA C on the CPU: the subset of the language and its library that generated kernels use. It precedes a kernel's text
+// and includes no system header, because those take longer to compile than the kernel.
 #pragma once
-// Lists of macros without semicolons are beyond clang-format.
+// clang-format cannot format lists of macros without semicolons.
 // clang-format off
 #include "kernel_interface.h"
 
@@ -16,8 +16,8 @@ static LcScheduler* lc_scheduler;
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-// One section holds all, so that the scheduler can overwrite it before each block; `used`: others write it during
-// calls.
+// All shared variables are in one section, so that the scheduler can overwrite them before each block. `used`: other
+// code writes them during calls.
 #define __shared__ static __attribute__((section("lc_shared"), used))
 #define LC_DYNAMIC_SHARED(T, name) T* const name = (T*)lc_scheduler->dynamic_shared
 #define threadIdx (lc_scheduler->thread->index)
@@ -34,7 +34,7 @@ typedef short int16_t;
 typedef unsigned short uint16_t;
 typedef int int32_t;
 typedef unsigned uint32_t;
-typedef long long int64_t;  // as NVRTC has it on every system
+typedef long long int64_t;  // as in NVRTC on every system
 typedef unsigned long long uint64_t;
 #define memcpy __builtin_memcpy
 #define memset __builtin_memset
@@ -74,7 +74,7 @@ static inline unsigned __float_as_uint(float x) { return lc_bit_cast<unsigned>(x
 static inline double __longlong_as_double(long long x) { return lc_bit_cast<double>(x); }
 static inline long long __double_as_longlong(double x) { return lc_bit_cast<long long>(x); }
 
-// Loads and stores with a hint to the caches.
+// Loads and stores with a cache hint.
 #define LC_LOAD(name) \
   template <class T> \
   static inline T name(const T* p) { \
@@ -90,7 +90,7 @@ LC_STORE(__stcs) LC_STORE(__stcg) LC_STORE(__stwb) LC_STORE(__stwt)
 #undef LC_LOAD
 #undef LC_STORE
 
-// Threads take turns and change only at barriers, so plain reads and writes are atomic.
+// Threads take turns and switch only at barriers, so plain reads and writes are atomic.
 #define LC_ATOMIC(name, value) \
   template <class T> \
   static inline T name(T* p, T v) { \
@@ -128,7 +128,7 @@ static void lc_shuffle_lanes(void* const* lanes) {
     auto* to = (LcShuffle<T>*)lanes[lane];
     if (to == nullptr) continue;
     if (auto* from = (const LcShuffle<T>*)lanes[to->source]) to->taken = from->given;
-    else __builtin_memset(&to->taken, 0xff, sizeof(T));  // of a lane that is not there: undefined on the device
+    else __builtin_memset(&to->taken, 0xff, sizeof(T));  // an inactive lane's value is undefined on the device
   }
 }
 
@@ -139,7 +139,7 @@ static inline T lc_shuffle(unsigned mask, T v, int source) {
   lc_scheduler->warp_exchange(mask, &s, lc_shuffle_lanes<T>);
   return s.taken;
 }
-// Lanes lie in segments of `width`; where the source would lie outside of its own, a lane keeps its value.
+// Lanes form segments of `width`. If the source is outside the lane's own segment, the lane keeps its value.
 static inline int lc_lane() { return (int)lc_scheduler->thread->lane; }
 template <class T>
 static inline T __shfl_sync(unsigned mask, T v, int source, int width = 32) {
@@ -186,7 +186,7 @@ static inline int __all_sync(unsigned mask, int p) {
 static inline void lc_meet(void* const*) {}
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { lc_scheduler->warp_exchange(mask, nullptr, lc_meet); }
 
-// A kernel is called through pointers to its arguments, whatever their types are.
+// Calls a kernel of any signature through pointers to its arguments.
 template <unsigned... I>
 struct LcIndices {};
 template <unsigned N, unsigned... I>
@@ -212,7 +212,7 @@ struct LcSignature {
 template <class... A>
 static LcSignature<A...> lc_signature(void (*)(A...));
 
-// The first of what __launch_bounds__ lists.
+// The first argument of __launch_bounds__.
 struct LcFirst {
   unsigned value;
   constexpr LcFirst(unsigned v, ...) : value(v) {}

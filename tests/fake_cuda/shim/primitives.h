@@ -1,5 +1,5 @@
-// The C++ twins of the primitives that kernels write in PTX on a device: tensor cores, ldmatrix, asynchronous copies,
-// and conversions of 16-bit floats. Fragments lie in the lanes' registers as PTX's mma.sync and ldmatrix define them.
+// C++ twins of the primitives that kernels implement in PTX on a device: tensor cores, ldmatrix, asynchronous copies
+// and conversions of 16-bit floats. Fragments are distributed over lanes as PTX defines for mma.sync and ldmatrix.
 #pragma once
 
 static inline unsigned lc_bits_of(float f) {
@@ -14,7 +14,7 @@ static inline float lc_float_of(unsigned u) {
   return f;
 }
 
-// Conversions round to nearest even; every NaN becomes 0x7fff, as the device's cvt.rn has it.
+// Conversions round to nearest even; every NaN becomes 0x7fff, as by the device's cvt.rn.
 static inline float lc_bf16_to_f32(unsigned short h) { return lc_float_of((unsigned)h << 16); }
 
 static inline unsigned short lc_f32_to_bf16(float f) {
@@ -32,12 +32,12 @@ static inline unsigned short lc_f32_to_f16(float f) {
   const unsigned sign = lc_bits_of(f) >> 16 & 0x8000u, u = lc_bits_of(f) & 0x7fffffffu;
   if (f != f) return 0x7fff;
   if (u >= 0x47800000u) return (unsigned short)(sign | 0x7c00u);  // 2^16 and above
-  if (u < 0x38800000u)  // below 2^-14: the unit of the last place of 0.5f is the smallest subnormal number
+  if (u < 0x38800000u)  // below 2^-14: the unit in the last place of 0.5f is the smallest subnormal half
     return (unsigned short)(sign | (lc_bits_of(lc_float_of(u) + 0.5f) - 0x3f000000u));
   return (unsigned short)(sign | ((u - 0x38000000u + 0xfffu + (u >> 13 & 1)) >> 13));  // may carry into infinity
 }
 
-// To nearest, ties away from zero: cvt.rna.tf32.f32.
+// Rounds to nearest, ties away from zero: cvt.rna.tf32.f32.
 static inline float lc_round_to_tf32(unsigned u) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return lc_float_of(0x7fffffffu);
   return lc_float_of((u + 0x1000u) & ~0x1fffu);
@@ -50,7 +50,7 @@ struct LcFragments {
   unsigned a[4], b[2];
 };
 
-// What differs between the kinds of operands: K, how many lie in a register, and what its i-th is worth.
+// Traits of the operand types: K, the number of operands per register, and the value of the i-th.
 struct LcBf16Operands {
   typedef float Sum;
   enum { K = 16, in_register = 2 };
@@ -87,8 +87,8 @@ struct LcS8Operands {
   static unsigned value(unsigned r, int i) { return (unsigned)(int)(signed char)(r >> 8 * i); }
 };
 
-// For the whole warp: lane 4 g + t holds rows g and g + 8 of a, column g of b, and of both the t-th register's columns
-// of each half of K; of d, columns 2 t and 2 t + 1 of rows g and g + 8.
+// Multiplies for the whole warp. Lane 4 g + t holds rows g and g + 8 of a and column g of b; of both, the columns of
+// its t-th register in each half of K. It holds columns 2 t and 2 t + 1 of rows g and g + 8 of d.
 template <class OfA, class OfB>
 static void lc_multiply(void* const* lanes) {
   typedef typename OfA::Sum Sum;
@@ -127,7 +127,7 @@ static inline void lc_mma(T (&d)[4], const unsigned (&a)[4], const unsigned (&b)
   __builtin_memcpy(d, f.d, sizeof d);
 }
 
-// m16n8k16, f32 sums
+// m16n8k16 with f32 sums
 static inline void lc_mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lc_mma<LcBf16Operands>(d, a, b);
 }
@@ -138,7 +138,7 @@ static inline void lc_mma_f16(float (&d)[4], const unsigned (&a)[4], const unsig
 static inline void lc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lc_mma<LcTf32Operands>(d, a, b);
 }
-// m16n8k32, sums of f32 here, of fewer bits on some devices
+// m16n8k32 with f32 sums here; some devices add with fewer bits
 #define LC_MMA_F8(A, B, OF_A, OF_B)                                                                 \
   static inline void lc_mma_##A##_##B(float(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) { \
     lc_mma<OF_A, OF_B>(d, a, b);                                                                    \
@@ -148,13 +148,13 @@ LC_MMA_F8(e4m3, e5m2, LcE4m3Operands, LcE5m2Operands)
 LC_MMA_F8(e5m2, e4m3, LcE5m2Operands, LcE4m3Operands)
 LC_MMA_F8(e5m2, e5m2, LcE5m2Operands, LcE5m2Operands)
 #undef LC_MMA_F8
-// m16n8k32, s32 sums
+// m16n8k32 with s32 sums
 static inline void lc_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lc_mma<LcS8Operands>(d, a, b);
 }
 
-// Four 8 x 8 matrices of 16-bit numbers: lane 8 i + j names row j of matrix i, and lane 4 j + t receives of it columns
-// 2 t and 2 t + 1; transposed, it receives rows 2 t and 2 t + 1 of column j.
+// Loads four 8 x 8 matrices of 16-bit numbers. Lane 8 i + j passes the address of row j of matrix i. Lane 4 j + t
+// receives columns 2 t and 2 t + 1 of row j; transposed, rows 2 t and 2 t + 1 of column j.
 struct LcMatrixRows {
   const unsigned short* row;
   unsigned r[4];

@@ -1,7 +1,7 @@
-// The C++ twins of what kernels for compute capability 9.0 write in PTX: copies of boxes, phases, and products of a
-// warpgroup from shared memory (lightcone/backends/gpu/products/warpgroup_primitives.cpp). A product is computed when
-// it is waited for, from what shared memory holds then; until then its sums are no numbers, and boxes arrive as late as
-// they can. Each warp does its quarter of the warpgroup's rows by itself.
+// C++ twins of the PTX in kernels for compute capability 9.0: copies of boxes, phases, and products of a warpgroup from
+// shared memory (lightcone/backends/gpu/products/warpgroup_primitives.cpp). A product is computed when it is waited
+// for, from the content of shared memory then. Until then its sums are NaN, and boxes arrive as late as possible. Each
+// warp computes its quarter of the warpgroup's rows by itself.
 #pragma once
 
 struct __attribute__((aligned(64))) LcTileMap {
@@ -31,7 +31,7 @@ static inline void lc_tile_copy_5(void* to, const LcTileMap* map, u64* p, int i,
 }
 #undef LC_TILE_COPY
 
-// The descriptor has 14 bits for an address: here it counts from the shared memory that the start adds.
+// A descriptor has 14 bits for an address. Here the address is relative to the dynamic shared memory.
 static inline u64 lc_matrix(const void* p, int eight_rows, int next) {
   const u64 at = (u64)p - (u64)lc_scheduler->dynamic_shared;
   if (at >= 1 << 18 || at % 16)
@@ -39,8 +39,8 @@ static inline u64 lc_matrix(const void* p, int eight_rows, int next) {
   return (at & 0x3ffff) >> 4 | (u64)(next >> 4) << 16 | (u64)(eight_rows >> 4) << 32 | 1ul << 62;
 }
 
-// Element (`own`, `sum`) of the matrix, of so many bytes. Rows of 128 bytes go along the sum, or, turned, across it:
-// then 64 own places of 2 bytes are in a row.
+// Loads element (`own`, `sum`) of a matrix of BYTES-byte elements. Rows of 128 bytes run along the contracted axis. If
+// TURNED, they run across it, with 64 elements of 2 bytes of the other axis per row.
 template <int BYTES, bool TURNED>
 static inline unsigned lc_element(u64 matrix, int own, int sum) {
   if (matrix >> 62 != 1) lc_scheduler->fault("a matrix whose rows are not of 128 bytes");
@@ -53,7 +53,8 @@ static inline unsigned lc_element(u64 matrix, int own, int sum) {
   return BYTES == 1 ? *(const u8*)at : *(const u16*)at;
 }
 
-// A lane's sums: element 4 j + 2 h + e is of row lane / 4 + 8 h, column 8 j + lane % 4 * 2 + e of its warp's 16 rows.
+// A lane's sums. Element 4 j + 2 h + e belongs to row lane / 4 + 8 h and column 8 j + lane % 4 * 2 + e of the warp's 16
+// rows.
 template <class T, int N>
 struct LcSums {
   struct Product {
@@ -61,7 +62,7 @@ struct LcSums {
     void (*compute)(LcSums* const* lanes, u64 a, u64 b);
     int group;
   };
-  T now[N], kept[N];  // while products are under way, `now` are no numbers
+  T now[N], kept[N];  // `now` is NaN while products are in flight
   Product products[16];
   int count = 0, group = 0, left = 0;
   bool begun = false;

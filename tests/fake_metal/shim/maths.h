@@ -1,4 +1,4 @@
-// Metal's functions of numbers, by the C library's.
+// Metal's mathematical functions, by the C library's.
 #pragma once
 
 extern "C" {
@@ -19,7 +19,7 @@ float ldexpf(float, int);
 
 namespace metal {
 
-// Each for float, half and vectors of them. A half is computed in float and rounded once.
+// Each is defined for float, half and vectors of them. A half is computed in float and rounded once.
 #define LC_MATHS1(name)                                        \
   inline float name(float x) { return name##f(x); }            \
   inline half name(half x) { return half(name##f(float(x))); } \
@@ -36,7 +36,7 @@ namespace metal {
     for (int i = 0; i < N; ++i) x[i] = name(x[i], y[i]);                         \
     return x;                                                                    \
   }
-namespace precise {  // without fast maths they are all that there is
+namespace precise {  // without fast math these are the only versions
 LC_EACH1(LC_MATHS1)
 LC_EACH2(LC_MATHS2)
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
@@ -59,7 +59,7 @@ inline bool isinf(float x) { return __builtin_isinf(x); }
 inline bool isfinite(float x) { return __builtin_isfinite(x); }
 inline bool signbit(float x) { return __builtin_signbit(x); }
 
-// Of two numbers of which one is NaN, the other.
+// If one argument is NaN, the result is the other one.
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline float min(float a, float b) { return fminf(a, b); }
 inline half max(half a, half b) { return half(fmaxf(a, b)); }

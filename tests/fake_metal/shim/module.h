@@ -1,10 +1,10 @@
-// What a compiled program of Metal has for the library: its one symbol is lc_metal_module.
+// The table of a compiled Metal program, exported as lc_metal_module.
 #pragma once
 
 #include "kernel_interface.h"
 
 struct LcMetalKernel {
-  LcKernel kernel;  // its `sizes` say in which slots its arguments lie: buffers, and behind them group memory
+  LcKernel kernel;  // its `sizes` are the slots of its arguments: buffers first, then threadgroup memory
   char *shared_begin, *shared_end;
 };
 struct LcMetalModule {

@@ -1,12 +1,12 @@
-// The library of Metal's shading language on the CPU. It stands in front of a kernel's text (translate.h) and includes
-// no system header, for those take longer to compile than the kernel.
+// The standard library of Metal's shading language on the CPU. It precedes a kernel's text (translate.h) and includes
+// no system header, because those take longer to compile than the kernel.
 #pragma once
 
 #include "kernel_interface.h"
 
 static LcScheduler* lc_scheduler;
 
-#define double there_is_no_type_double_in_Metal  // and a use of it fails
+#define double there_is_no_type_double_in_Metal  // any use of double fails to compile
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #define FLT_MAX 3.402823466e+38f
@@ -35,7 +35,7 @@ typedef __fp16 half;
 typedef _Float16 half;
 #endif
 
-// Only an explicit conversion makes one, as in Metal.
+// As in Metal, bfloat is constructed only by explicit conversion.
 struct bfloat {
   bfloat() = default;
   explicit bfloat(float f) {
@@ -58,7 +58,7 @@ struct bfloat {
 
 // ---- how a kernel is called ---------------------------------------------------------------------
 
-// A parameter in memory: a pointer, or a reference, which is a pointer to whoever calls.
+// A parameter in memory: a pointer, or a reference, which the caller passes as a pointer.
 template <class T>
 struct LcMemory;
 template <class T>
@@ -76,7 +76,7 @@ static inline T lc_memory(void* p) {
   return LcMemory<T>::get(p);
 }
 
-// A position as a number or a vector.
+// A position as a scalar or a vector.
 template <class T>
 struct LcPosition {
   static T get(LcDim3 d) { return T(d.x); }
@@ -105,7 +105,7 @@ static inline uint lc_threads() {
 static inline uint lc_thread_index() { return lc_scheduler->thread->warp * 32 + lc_scheduler->thread->lane; }
 
 #include "module.h"
-// The linker gives a section's ends by these names.
+// The linker defines these symbols at the ends of a section.
 #define LC_SHARED_OF(section)                                                  \
   extern "C" {                                                                 \
   extern char __start_##section[] __attribute__((weak, visibility("hidden"))); \

@@ -1,4 +1,4 @@
-// What the 32 threads of a SIMD group do together. All that have not returned take part.
+// Operations of the 32 threads of a SIMD group. All threads that have not returned take part.
 #pragma once
 
 namespace metal {
@@ -15,7 +15,7 @@ void lc_shuffle_lanes(void* const* lanes) {
     if (!to) continue;
     auto* from = to->source < 32 ? (const LcShuffle<T>*)lanes[to->source] : nullptr;
     if (from) to->taken = from->given;
-    else __builtin_memset((void*)&to->taken, 0xff, sizeof(T));  // of a thread that is not there: undefined
+    else __builtin_memset((void*)&to->taken, 0xff, sizeof(T));  // an inactive thread's value is undefined
   }
 }
 template <class T>
@@ -47,7 +47,7 @@ inline T simd_shuffle_up(T v, ushort by) {
   return lc_shuffle(v, lc_lane() - by);
 }
 
-// Reductions over those that are there, in pairs.
+// Reduces over the active threads, in pairs.
 template <class T, class F>
 void lc_reduce_lanes(void* const* lanes) {
   T values[32];
@@ -92,8 +92,8 @@ inline void threadgroup_barrier(mem_flags, uint place = __builtin_LINE()) { lc_s
 inline void lc_meet(void* const*) {}
 inline void simdgroup_barrier(mem_flags) { lc_scheduler->warp_exchange(~0u, nullptr, lc_meet); }
 
-// Of a matrix of 8 x 8 a thread holds two elements next to each other: thread 4 r + c those of row r from column 2 c
-// on. (On a device it is another order, which no program may depend on.)
+// Each thread holds two adjacent elements of an 8 x 8 matrix: thread 4 r + c those of row r from column 2 c on.
+// (Devices use another order, on which no program may depend.)
 template <class T, int R, int C>
 struct simdgroup_matrix {
   static_assert(R == 8 && C == 8, "matrices of a SIMD group are 8 x 8");

@@ -1,4 +1,4 @@
-// Vectors of two to four numbers, as Metal has them.
+// Metal's vectors of two to four numbers.
 #pragma once
 
 namespace metal {
@@ -43,7 +43,7 @@ struct __attribute__((aligned(4 * sizeof(T)))) vec<T, 4> {
 
 template <class T>
 struct lc_same {
-  typedef T type;  // takes no part in deduction
+  typedef T type;  // excluded from template argument deduction
 };
 #define LC_OPERATOR(op)                                                         \
   template <class T, int N>                                                     \
@@ -70,7 +70,8 @@ struct lc_same {
 LC_OPERATOR(+)
 LC_OPERATOR(-)
 LC_OPERATOR(*)
-LC_OPERATOR(/) LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<) LC_OPERATOR(>>)
+LC_OPERATOR(/)
+LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<) LC_OPERATOR(>>)
 #undef LC_OPERATOR
     template <class T, int N>
     inline vec<T, N> operator-(vec<T, N> a) {
@@ -85,8 +86,9 @@ LC_OPERATOR(/) LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<) LC_O
 LC_VECTORS(float)
 LC_VECTORS(half)
 LC_VECTORS(bfloat)
-LC_VECTORS(int) LC_VECTORS(uint) LC_VECTORS(short) LC_VECTORS(ushort) LC_VECTORS(char) LC_VECTORS(uchar)
-    LC_VECTORS(long) LC_VECTORS(ulong) LC_VECTORS(bool)
+LC_VECTORS(int)
+LC_VECTORS(uint) LC_VECTORS(short) LC_VECTORS(ushort) LC_VECTORS(char) LC_VECTORS(uchar) LC_VECTORS(long)
+    LC_VECTORS(ulong) LC_VECTORS(bool)
 #undef LC_VECTORS
 
 }  // namespace metal
