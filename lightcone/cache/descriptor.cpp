@@ -6,7 +6,7 @@
 
 namespace lc::cache {
 
-// Never twice: Linux gives the number back even when it reports a signal.
+// Never closes twice: Linux releases the number even if close() reports a signal.
 bool Descriptor::close() {
   const int fd = std::exchange(fd_, -1);
   return fd < 0 || ::close(fd) == 0;
@@ -28,7 +28,7 @@ NoSizeSignal::NoSizeSignal() : pending_(is_pending()) {
   pthread_sigmask(SIG_BLOCK, &mine, &before_);
 }
 NoSizeSignal::~NoSizeSignal() {
-  const int error = errno;  // of the call
+  const int error = errno;  // keep the call's errno
   if (const sigset_t mine = size_signal(); !pending_ && is_pending()) {
     int taken = 0;
     sigwait(&mine, &taken);

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself, and reads and writes that no signal cuts short.
+// A file descriptor that closes itself, and reads and writes that signals do not interrupt.
 #pragma once
 
 #include <csignal>
@@ -12,13 +12,14 @@
 
 namespace lc::cache {
 
-// A system call again for as long as a signal interrupts it.
+// Repeats a system call as long as a signal interrupts it.
 template <class Call>
 auto uninterrupted(const Call& call) {
   for (;;)
     if (const auto result = call(); result != -1 || errno != EINTR) return result;
 }
 
+// Owns a file descriptor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -31,15 +32,15 @@ class Descriptor {
   ~Descriptor() { close(); }
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  // False when what was written may not have arrived.
+  // Closes the descriptor. Returns false if what was written may not have arrived.
   bool close();
 
  private:
   int fd_ = -1;
 };
 
-// While it lives, a file that this thread would make larger than the process may (ulimit -f) is an error of the call,
-// EFBIG, and no SIGXFSZ, which ends the process.
+// While it lives, exceeding the process's file size limit (ulimit -f) makes a call of this thread fail with EFBIG
+// instead of raising SIGXFSZ, which would end the process.
 class NoSizeSignal {
  public:
   NoSizeSignal();
@@ -49,12 +50,12 @@ class NoSizeSignal {
 
  private:
   sigset_t before_;
-  bool pending_;  // one of somebody else's
+  bool pending_;  // a SIGXFSZ was pending already
 };
 
-// From byte `offset` on; false, with errno, when not all of it was written.
+// Writes all bytes from byte `offset` of the file on. Returns false, with errno set, if not all of it was written.
 bool write_all(int fd, std::string_view bytes, std::size_t offset = 0);
-// From the first byte to the end; nothing, with errno, when that fails or is more than `limit`.
+// Reads the whole file. Returns nullopt, with errno set, if that fails or the file has more than `limit` bytes.
 std::optional<std::string> read_all(int fd, std::size_t limit);
 
 }  // namespace lc::cache

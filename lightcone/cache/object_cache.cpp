@@ -23,11 +23,11 @@
 namespace lc::cache {
 namespace {
 
-constexpr std::size_t kLargest = 64u << 20;      // no object of ours comes near
-constexpr std::size_t kUsualLimit = 512u << 20;  // some ten thousand objects
-constexpr std::string_view kTemporary = ".tmp";  // ends the name of what is being written
+constexpr std::size_t kLargest = 64u << 20;      // bytes of an entry; real objects are far smaller
+constexpr std::size_t kUsualLimit = 512u << 20;  // bytes, some ten thousand objects
+constexpr std::string_view kTemporary = ".tmp";  // suffix of a file that is being written
 
-// "512M" and the like, in bytes.
+// Returns the size limit in bytes, parsed from text such as "512M".
 std::size_t size_limit(const CacheOptions& o) {
   if (o.bytes) return o.bytes;
   const std::string wish = env("LIGHTCONE_CACHE_SIZE");
@@ -44,9 +44,9 @@ std::size_t size_limit(const CacheOptions& o) {
 }
 
 struct CacheFolder {
-  std::string folder;       // "": none
-  std::size_t parents = 0;  // characters of what must exist already
-  bool named = false;       // on purpose
+  std::string folder;       // "": no cache
+  std::size_t parents = 0;  // length of the prefix that must exist already
+  bool named = false;       // chosen by the user
 };
 CacheFolder place(const CacheOptions& o) {
   const std::string wish = o.folder.empty() ? env("LIGHTCONE_CACHE") : o.folder;
@@ -57,7 +57,7 @@ CacheFolder place(const CacheOptions& o) {
   return home.empty() ? CacheFolder{} : CacheFolder{home + "/.cache/lightcone", home.size() + 1};
 }
 
-// A home that is not there stays so; a folder named on purpose is made with all that leads to it.
+// Opens the folder. A missing home is not created; a folder chosen by the user is created with its parents.
 Descriptor open_folder(const CacheFolder& p, std::string& problem) {
   const std::string& dir = p.folder;
   for (std::size_t k = std::max<std::size_t>(p.parents, 1); k <= dir.size(); ++k)
@@ -71,7 +71,7 @@ Descriptor open_folder(const CacheFolder& p, std::string& problem) {
   return {};
 }
 
-// Names we give: a hash, then a suffix, then more while it is being written.
+// Names of our files: a hash, a suffix, and more characters while the file is being written.
 constexpr std::string_view kSuffixes[] = {".so", ".o", ".cubin", ".clbin", ".choice"};
 bool is_ours(std::string_view name) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
@@ -84,7 +84,7 @@ bool is_entry(std::string_view name) {
          std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](std::string_view s) { return name.ends_with(s); });
 }
 
-// Calls `see` with the name of each file of ours.
+// Calls `see` with the name of each of our files.
 template <class See>
 void each_file(const Descriptor& folder, const See& see) {
   const int fd = uninterrupted([&] { return ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
@@ -124,7 +124,7 @@ ObjectCache::ObjectCache(const CacheOptions& o) {
     problem_ = str_cat("compiled kernels are not kept in '", p.folder, "': ", why);
 }
 
-// What is being written is locked; what is not locked has lost its writer.
+// Removes temporary files whose writer is gone: writers hold a lock.
 void ObjectCache::sweep() const {
   each_file(folder_, [&](const std::string& name) {
     if (is_entry(name)) return;
@@ -157,7 +157,7 @@ std::string ObjectCache::find(const std::string& name) const {
     return "";
   }
   std::optional<std::string> entry = read_all(d.get(), kLargest);
-  if (!entry) return "";  // it may be read another time
+  if (!entry) return "";  // another read may succeed
   const std::size_t size = entry->size() < Sha256::kDigits ? 0 : entry->size() - Sha256::kDigits;
   const std::string sealed = entry->substr(size);
   entry->resize(size);
@@ -165,7 +165,7 @@ std::string ObjectCache::find(const std::string& name) const {
     drop(name);
     return "";
   }
-  ::futimens(d.get(), nullptr);  // used now
+  ::futimens(d.get(), nullptr);  // marks it as recently used
   return std::move(*entry);
 }
 
@@ -176,7 +176,7 @@ void ObjectCache::keep(const std::string& name, std::string_view object) const {
   Descriptor d(uninterrupted(
       [&] { return ::openat(folder_.get(), temp.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); }));
   if (!d) return;
-  // Locked as long as it is written, so that nobody takes it for what a killed process left behind.
+  // The lock during the write tells other processes that the file is not a leftover.
   const bool whole = ::flock(d.get(), LOCK_EX | LOCK_NB) == 0 && write_all(d.get(), object) &&
                      write_all(d.get(), seal(name, object), object.size());
   if (!whole || ::renameat(folder_.get(), temp.c_str(), folder_.get(), name.c_str()) != 0) remove(folder_, temp);
@@ -189,7 +189,7 @@ void ObjectCache::drop(const std::string& name) const {
 
 void ObjectCache::trim() const {
   if (!folder_) return;
-  std::vector<std::tuple<time_t, long, std::size_t, std::string>> entries;  // when it was used last, size, name
+  std::vector<std::tuple<time_t, long, std::size_t, std::string>> entries;  // last use, size, name
   std::size_t all = 0;
   each_file(folder_, [&](const std::string& name) {
     struct stat s {};

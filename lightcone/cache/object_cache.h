@@ -1,5 +1,5 @@
-// Compiled kernels on disk: in a folder only we can write to, named by a cryptographic hash of all they depend on,
-// each sealed with another of its content.
+// A cache of compiled kernels on disk. Its folder is writable only by its user. An entry's name is a cryptographic hash
+// of everything it depends on, and a second hash seals its content.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,32 @@
 namespace lc::cache {
 
 struct CacheOptions {
-  std::string folder = "";  // "": $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone; "off"
-  std::size_t bytes = 0;    // that it may have; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
+  // "" means $LIGHTCONE_CACHE, else $XDG_CACHE_HOME/lightcone or ~/.cache/lightcone. "off" means no cache.
+  std::string folder = "";
+  std::size_t bytes = 0;  // size limit in bytes; 0: $LIGHTCONE_CACHE_SIZE, else 512 MB
 };
 
-// A cache that fails is no error: nothing is found in it, and nothing is kept.
+// The cache. A failing cache is not an error: nothing is found in it, and nothing is stored.
 class ObjectCache {
  public:
-  ObjectCache() = default;  // keeps nothing
-  // The folder is opened once, and all entries through it. What killed processes left behind is removed.
+  ObjectCache() = default;  // stores nothing
+  // Opens the folder once; all entries are accessed through it. Removes what killed processes left behind.
   explicit ObjectCache(const CacheOptions& options);
 
   explicit operator bool() const { return bool(folder_); }
-  // Why nothing is kept although it was asked for, as a sentence; "" otherwise.
+  // Returns why a requested cache stores nothing, as a sentence, or "".
   const std::string& problem() const { return problem_; }
 
-  // The name of an object that depends on these parts; the suffix is ".so", ".o", ".cubin", ".clbin" or ".choice". With
-  // another one it is kept until somebody drops it.
+  // Returns the name of an object that depends on these parts. The suffix is ".so", ".o", ".cubin", ".clbin" or
+  // ".choice"; trim() ignores entries with another one.
   std::string name(std::initializer_list<std::string_view> parts, std::string_view suffix) const;
-  // "" when it is not there. What is there and not ours, or torn, is removed.
+  // Returns an entry, or "" if there is none. An entry that is damaged or not ours is removed.
   std::string find(const std::string& name) const;
+  // Stores an entry atomically.
   void keep(const std::string& name, std::string_view object) const;
+  // Removes an entry.
   void drop(const std::string& name) const;
-  // Removes what was not used for the longest time until the rest is no larger than the bound.
+  // Removes the least recently used entries until the others fit in the size limit.
   void trim() const;
 
  private:

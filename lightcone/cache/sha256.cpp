@@ -27,7 +27,7 @@ std::string hex_of(const Functions& f, void* state) {
   return s;
 }
 
-// Does it compute SHA-256? (The standard's own example.)
+// Checks the functions with the standard's example.
 bool right(const Functions& f) {
   alignas(16) unsigned char state[256];
   f.init(state);
@@ -35,8 +35,8 @@ bool right(const Functions& f) {
   return hex_of(f, state) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 }
 
-// libmd is part of every Debian system (dpkg needs it) and small; OpenSSL is nearly everywhere else. Their functions
-// have the same parameters. What they return is not looked at.
+// libmd is small and part of every Debian system (dpkg needs it); OpenSSL is available nearly everywhere else. Their
+// functions have the same parameters. Their return values are ignored.
 Functions load() {
   struct Library {
     const char *file, *init, *update, *final;

@@ -1,4 +1,4 @@
-// SHA-256 by a library of the system's, loaded when it is first needed: nothing is linked for it.
+// SHA-256 by a system library that is loaded on first use, so nothing is linked for it.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +7,20 @@
 
 namespace lc::cache {
 
+// Hashes a sequence of parts.
 class Sha256 {
  public:
-  // Is there a library? Without one nothing else may be called.
+  // Returns whether there is a library. Without one, no other function may be called.
   static bool available();
   Sha256();
-  // Parts are told apart: "ab", "c" is not "a", "bc".
+  // Adds a part. Boundaries between parts count: "ab", "c" differs from "a", "bc".
   Sha256& add(std::string_view part);
-  std::string hex();  // 64 digits; nothing may be added afterwards
+  std::string hex();  // 64 digits; call it once, after all parts
 
   static constexpr std::size_t kDigits = 64;
 
  private:
-  alignas(16) unsigned char state_[256];  // the libraries' own need 112 and 208 bytes
+  alignas(16) unsigned char state_[256];  // the libraries need 112 and 208 bytes
 };
 
 }  // namespace lc::cache

@@ -10,10 +10,10 @@
 namespace lc::codegen {
 namespace {
 
-constexpr double kTooMuchAgain = 8;  // recomputing an expensive value this often
-constexpr int kTooManyCopies = 4;    // of one inlined node at different indices
+constexpr double kTooMuchAgain = 8;  // most recomputations of an expensive value
+constexpr int kTooManyCopies = 4;    // most copies of one inlined node at different indices
 constexpr std::size_t kTooManyInstrs = 600;
-constexpr std::size_t kTooManyParts = View::kMostParts;  // of an index: each view on the way multiplies them
+constexpr std::size_t kTooManyParts = View::kMostParts;  // most parts of an index: each view multiplies them
 
 bool expensive(Op op) { return info(op).cost > 1 || op == Op::Composite; }
 
@@ -24,8 +24,8 @@ struct Splits {
 
 struct TooBig {};
 
-// The layers of a model are built from the same views at the same indices: answers are remembered, by
-// what was asked, in a table where the newest of two with the same place stays.
+// A cache of answers. The layers of a model use the same views at the same indices. A new entry replaces an older one
+// in the same slot.
 template <class Question, class Answer>
 struct Remembered {
   std::vector<std::pair<std::optional<Question>, Answer>> slots{4096};
@@ -33,7 +33,7 @@ struct Remembered {
   const Answer& get(std::size_t hash, const Question& q, const Make& make) {
     auto& [known, answer] = slots[hash % slots.size()];
     if (known != q) {
-      known.reset();  // when there is an Error or no memory, nothing is remembered, not half of it
+      known.reset();  // so that an exception in make() leaves no half-written entry
       answer = make();
       known = q;
     }
@@ -58,16 +58,16 @@ Dim raveled(const std::vector<Dim>& index, const Shape& shape) {
   return known.get(hash_of(hash_of(7, index), shape), {index, shape}, [&] { return ravel(index, shape); });
 }
 
-constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // a bound above it is none
+constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // larger bounds count as unbounded
 
-// Values that guards leave a loop index.
+// The range of a loop index that guards leave.
 struct Left {
   Dim index;
   std::int64_t first, last, extent;
 };
 std::int64_t floor_of(std::int64_t a, std::int64_t b) { return *(Dim(a) / Dim(b)).constant(); }
 
-// What the guard a < b leaves of each index in it.
+// Narrows the range of each index in the guard a < b.
 void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
   if (f->kind != Dim::Kind::Less) return;
   const Dim room = f->b - f->a;  // at least 1
@@ -82,8 +82,8 @@ void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
   }
 }
 
-// In the second of several pieces put side by side, the index of the pieces is 1: what is read there is read at that
-// value, and the divisions that join this index with others go.
+// Replaces indices that the guard fixes by their value. In the second of several concatenated pieces, the index of the
+// pieces is 1; with it, the divisions that join this index with others disappear.
 View::Position pinned(const View::Position& p) {
   const auto& terms = p.valid.terms();
   if (p.valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return p;
@@ -106,7 +106,7 @@ View::Position pinned(const View::Position& p) {
   return at;
 }
 
-// Is anything but a loop's own index divided? Cutting the loop would not help.
+// Returns true if something other than a single loop index is divided: splitting the loop would not help then.
 bool divides(const std::vector<Dim>& index) {
   const auto in = [](const auto& self, const Dim& d) -> bool {
     return std::any_of(d.terms().begin(), d.terms().end(), [&](const Dim::Term& t) {
@@ -119,8 +119,9 @@ bool divides(const std::vector<Dim>& index) {
   };
   return std::any_of(index.begin(), index.end(), [&](const Dim& d) { return in(in, d); });
 }
-// The index of an operand's element. It is told from the flat offset, which forgets how views were composed; but where
-// padding is read the offset may stand for another element, and only the axes' own indices need no divisions.
+// Returns the index of an operand's element. It is derived from the flat offset, which does not depend on how views
+// were composed. Where padding is read, the offset may belong to another element, and only the axes' own indices need
+// no division.
 std::vector<Dim> operand_index(const View::Position& at, const Shape& s, const Dim& guard) {
   std::vector<Dim> index = unravel(at.offset, s);
   return !(guard == Dim(1)) && divides(index) && !divides(at.index) ? at.index : index;
@@ -132,13 +133,13 @@ class Builder {
       : g_(g), region_(r), splits_(splits), machine_(m) {}
 
   Built build();
-  // A loop to cut in two: the one whose symbol is `symbol`, at a multiple of `by`.
+  // A loop to split in two: the loop with this symbol, at a multiple of `by`.
   struct Split {
     std::string symbol;
     Dim by;
   };
   std::optional<Split> split;
-  struct Origin {  // of a loop: which of the output's, or of a reduction's
+  struct Origin {  // the axis a loop was split from: of the output or of a reduction
     std::optional<NodeId> reduction;
     std::size_t k;
   };
@@ -163,12 +164,12 @@ class Builder {
 
   int depth_of(const Dim& d);
   int add(Instr in, int depth);
-  // value(), read() and elementwise() call each other as deep as a kernel's expression is. What is no part of that
-  // stands in functions that are not inlined, so that a level takes little of the caller's stack.
+  // value(), read() and elementwise() recurse to the depth of a kernel's expression. Code outside of this recursion is
+  // in functions that are not inlined, so that each level needs little stack.
   int value(NodeId id, std::vector<Dim> index, const Dim& guard);
   [[gnu::noinline]] int leaf(const Node& n, const std::vector<Dim>& index);
   [[gnu::noinline]] int zero_of(DType t);
-  [[gnu::noinline]] int guarded(int v, const Dim& valid, DType t);  // 0 where it is not valid
+  [[gnu::noinline]] int guarded(int v, const Dim& valid, DType t);  // 0 where not valid
   [[gnu::noinline]] int applied(NodeId id, const int (&in)[3], const std::vector<Dim>& index);
   int read(const Edge& e, const std::vector<Dim>& index, const Dim& guard);
   [[gnu::noinline]] int load(NodeId id, const std::vector<Dim>& index, const Dim& guard);
@@ -178,7 +179,7 @@ class Builder {
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
   void offend(NodeId id) { must_materialize_.insert(id); }
-  // Goes on as if the offender were in memory already: what it reads is no matter of this kernel.
+  // Continues as if the value were in memory already: its operands do not matter to this kernel then.
   [[gnu::noinline]] int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
     offend(id);
     return load(id, index, guard);
@@ -196,7 +197,7 @@ class Builder {
   const Machine& machine_;
   Kernel kernel_;
   std::vector<int> path_;   // open loops, outermost first
-  std::vector<int> depth_;  // by value
+  std::vector<int> depth_;  // depth of each value
   std::map<std::string, int> symbol_depth_;
   std::map<Key, int> memo_;
   std::map<NodeId, int> copies_;
@@ -205,7 +206,7 @@ class Builder {
   std::vector<bool> same_index_;
   std::set<NodeId> must_materialize_;
   std::pair<std::size_t, NodeId> largest_{0, 0};  // the inlined value that took most instructions
-  NodeId entered_ = 0;                            // the one that was begun last
+  NodeId entered_ = 0;                            // the value begun last
   std::size_t reduce_loops_ = 0;
 };
 
@@ -218,7 +219,7 @@ int Builder::depth_of(const Dim& d) {
   return depth;
 }
 
-// How often a value at this index is computed anew with the same result.
+// Returns how often a value at this index is recomputed with the same result.
 double Builder::again(const std::vector<Dim>& index, const Dim& guard, int depth) const {
   std::set<std::string_view> used;
   const auto use = [&](const Dim::Atom& s) { used.insert(s.name); };
@@ -283,7 +284,7 @@ int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
 }
 
 int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard) {
-  // locate() gives the flat offset; the producer wants an index of its own shape
+  // locate() returns the flat offset; the producer needs an index of its own shape.
   const View::Position at = pinned(located(e.view, index));
   const Shape& s = g_[e.node].shape;
   const Dim both = guard * at.valid;
@@ -305,7 +306,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
   const Node& n = g_[id];
   const auto axis = static_cast<std::size_t>(n.attributes.integer("axis"));
   const int j = read(n.in[1], index, guard);
-  // offset = rest + j * stride: locate with the axis as a symbol of its own
+  // Split the offset into rest + j * stride by locating with the axis as a separate symbol.
   const Shape& data = n.in[0].view.shape();
   std::vector<Dim> at = index;
   const Dim probe = Dim::index(kGathered[0], data[axis]);
@@ -320,7 +321,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
     stride = one - zero;
     rest = zero;
     if (!(rest + stride * probe == p.offset) || !(p.valid == Dim(1)) || stride.symbols().contains(*name)) {
-      offend(n.in[0].node);  // the caller puts the data, as seen, into a buffer of its own
+      offend(n.in[0].node);  // the caller materialises the view of the data
       return j;
     }
   }
@@ -342,10 +343,10 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   const Node& n = g_[id];
   int depth = depth_of(guard);
   for (const Dim& d : index) depth = std::max(depth, depth_of(d));
-  // A reduction that inner loops do not change stands outside of them, which block_at() ensures; one that
-  // outer loops do not change would be computed again in each round of theirs.
+  // A reduction that does not depend on inner loops is placed outside of them by block_at(). One that does not depend
+  // on outer loops would be recomputed in each of their iterations.
   if (again(index, guard, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
-  // Another loop of the kernel would add in another order, and the maximum of some sums would be none of them.
+  // Another loop of the kernel would add in another order, so the maximum of some sums would equal none of them.
   if (copies_[id] > 1 && n.op == Op::SumReduce && is_float(n.dtype)) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
@@ -393,7 +394,7 @@ int Builder::applied(NodeId id, const int (&in)[3], const std::vector<Dim>& inde
   const int v = add(
       {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
       0);
-  const bool shift = n.op == Op::Div && is_integer(n.dtype) &&  // or a multiplication: compilers divide by a number so
+  const bool shift = n.op == Op::Div && is_integer(n.dtype) &&  // or a multiplication: compilers divide by constants so
                      kernel_.instrs[static_cast<std::size_t>(in[1])].code == Code::Constant;
   if (expensive(n.op) && !shift && id != region_.root &&
       again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
@@ -441,7 +442,7 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   return v;
 }
 
-// Lanes go along the loop whose neighbours lie side by side in memory.
+// Chooses the loop for lanes: the one along which more loads are contiguous.
 void Builder::choose_lanes() {
   const int outputs = kernel_.output_loops;
   const std::string inner = outputs ? kernel_.loops[static_cast<std::size_t>(outputs) - 1].symbol : "";
@@ -535,7 +536,7 @@ Built Builder::build() {
   return built;
 }
 
-// Cuts the loop with extent `e` so that its inner part has extent `by`; false when it does not fit.
+// Splits axis k so that its inner part has extent `by`. Returns false if it does not divide evenly.
 bool cut(std::vector<Dim>& extents, std::size_t k, const Dim& by) {
   const Dim outer = extents[k] / by;
   if (!(outer * by == extents[k]) || extents[k] == by || by == Dim(1) || by.bounds().lo < 0) return false;
@@ -560,7 +561,7 @@ Built build(const Graph& g, const Region& region, const Machine& m) {
       const auto& [reduction, k] = it->second;
       done = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.split->by);
     }
-    if (!done) return built;  // the division stays: correct, only slower
+    if (!done) return built;  // the division stays: correct, but slower
   }
 }
 

@@ -15,7 +15,7 @@ std::size_t hash_of(const Kernel& k) {
   return h;
 }
 
-// All but the names.
+// Compares everything except names.
 bool same_code(const Kernel& x, const Kernel& y) {
   const auto code = [](const Kernel& k) {
     return std::tie(k.instrs, k.loops, k.reductions, k.rows, k.cached_values, k.tiles, k.top, k.output_loops, k.result,

@@ -1,4 +1,4 @@
-// Names of kernels: equal texts share one, different texts never do.
+// Names of kernels: equal texts share a name, different texts never do.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,15 @@ class KernelNames {
  public:
   using Hash = std::function<std::size_t(const std::string&)>;
   explicit KernelNames(Hash hash = std::hash<std::string>{}) : hash_(std::move(hash)) {}
-  // "k_" and the text's hash; a number behind it where another text has that name already.
+  // Returns "k_" and the hash of the text, with a number after it if another text has that name already.
   const std::string& of(const std::string& text);
-  // The text of a kernel is asked for where none of the same code has a name yet: the layers of a model are alike.
+  // Returns the name of a kernel. `text` is called only if no kernel with the same code has a name yet, because the
+  // layers of a model have equal kernels.
   const std::string& of(const Kernel& k, const std::function<std::string()>& text);
 
  private:
   Hash hash_;
-  std::map<std::string, std::string> names_;  // by text
+  std::map<std::string, std::string> names_;  // keyed by text
   std::set<std::string> taken_;
   std::unordered_multimap<std::size_t, std::pair<Kernel, std::string>> known_;
 };

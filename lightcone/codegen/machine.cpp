@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
-// Every number of a profile, with what it may be. `see(name, value, least, most)`.
+// Calls see(name, value, least, most) for every integer of a profile.
 template <class M, class F>
 void each_number(M& m, const F& see) {
   see("l1", m.l1, 1 << 10, 1 << 24);

@@ -1,4 +1,4 @@
-// What a kernel has to be told of a run.
+// The sizes that a kernel receives for a run.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace lc::codegen {
 
-// Kernel::sizes with the bounds that the kernel's expressions know of them, in the same order; 0 for one
-// that no expression names, as for the bounds of a part that whoever runs the kernel sets.
+// Returns the symbols of Kernel::sizes, in order, with the bounds that the kernel's expressions have for them. An
+// unused symbol is 0, like the bounds of a column range that the caller sets.
 std::vector<Dim> size_symbols(const Kernel& k);
 
 }  // namespace lc::codegen

@@ -1,5 +1,5 @@
-// Which loop indices are whose, and the named symbols inside a Dim, one after the other: Dim::symbols() makes a map of
-// strings each time it is asked, which is most of the work where every offset of every kernel is looked at.
+// Ranges of loop indices, and traversal of the named symbols in a Dim. Dim::symbols() builds a map of strings for each
+// call, which would dominate where every offset of every kernel is examined.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -16,8 +16,8 @@
 
 namespace lc::codegen {
 
-// Numbers for Dim::index. While an index is pulled back through views, those of a value's own axes stand in one
-// expression with loops' and with what a matcher adds: whoever makes indices takes them from a range of its own.
+// A range of numbers for Dim::index. While an index is pulled back through views, indices of a value's own axes, of
+// loops and of a matcher occur in one expression, so each creator of indices has its own range.
 struct IndexRange {
   int first, count;
   int operator[](std::size_t i) const {
@@ -25,16 +25,16 @@ struct IndexRange {
     return first + static_cast<int>(i);
   }
 };
-inline constexpr IndexRange kAxes{0, 100},               // of a value: Graph::index() and whoever asks for an element
-    kSummed{100, 1},                                     // what a contraction sums over (lowering/factors.cpp),
-    kSummedParts{101, 99},                               // and its parts, if it is a convolution
-    kAttentionSplits{200, 100},                          // an axis of the result in two, outer and inner
-    kAttentionKey{300, 1}, kAttentionDepth{301, 1},      // what attention sums over
-    kEpilogueRow{999, 1},                                // the rows of a product that another kernel goes on with
-    kOutputLoops{1000, 1000}, kReduceLoops{2000, 1000},  // of a kernel
-    kTileOrigins{3000, 1000},                            // where the tiles of its loops begin
-    kExportParts{4000, 1000},  // parts of loops, in the order of their making (stablehlo/write)
-    kGathered{9999, 1};        // stands for the place that a gather reads from memory
+inline constexpr IndexRange kAxes{0, 100},           // axes of a value: Graph::index() and queries for an element
+    kSummed{100, 1},                                 // the summed axis of a contraction (lowering/factors.cpp)
+    kSummedParts{101, 99},                           // parts of the summed axis of a convolution
+    kAttentionSplits{200, 100},                      // outer and inner part of a split axis of an attention's result
+    kAttentionKey{300, 1}, kAttentionDepth{301, 1},  // the axes that attention sums over
+    kEpilogueRow{999, 1},                            // rows of a product with a fused epilogue
+    kOutputLoops{1000, 1000}, kReduceLoops{2000, 1000},  // loops of a kernel
+    kTileOrigins{3000, 1000},                            // loops over tiles
+    kExportParts{4000, 1000},  // parts of loops, in the order of their creation (stablehlo/write)
+    kGathered{9999, 1};        // stands for the index that a gather reads from memory
 inline constexpr IndexRange kIndexRanges[] = {kAxes,         kSummed,         kSummedParts, kAttentionSplits,
                                               kAttentionKey, kAttentionDepth, kEpilogueRow, kOutputLoops,
                                               kReduceLoops,  kTileOrigins,    kExportParts, kGathered};
@@ -44,7 +44,7 @@ static_assert(std::adjacent_find(std::begin(kIndexRanges), std::end(kIndexRanges
                                  }) == std::end(kIndexRanges),
               "ranges overlap, or do not stand in order");
 
-// Calls see(atom) for every symbol, loop indices and what their extents are made of included; as often as it stands.
+// Calls see(atom) for each occurrence of a symbol, including loop indices and the symbols in their extents.
 template <class F>
 void each_symbol(const Dim& d, const F& see) {
   for (const Dim::Term& t : d.terms())
@@ -54,7 +54,7 @@ void each_symbol(const Dim& d, const F& see) {
     }
 }
 
-// How far the Dim moves with a step of the symbol, where that is a number; else 0.
+// Returns the change of the Dim per step of the symbol if it is a constant, else 0.
 inline std::int64_t coefficient(const Dim& d, std::string_view symbol) {
   for (const Dim::Term& t : d.terms())
     if (t.factors.size() == 1 && t.factors[0]->kind == Dim::Kind::Symbol && t.factors[0]->name == symbol)
@@ -62,7 +62,7 @@ inline std::int64_t coefficient(const Dim& d, std::string_view symbol) {
   return 0;
 }
 
-// With what stands for each symbol in the place of it.
+// Values that at_values() substitutes for symbols.
 using SymbolValues = std::map<std::string, Dim, std::less<>>;
 inline Dim at_values(const Dim& d, const SymbolValues& values) {
   return d.substitute([&](const std::string& s) {

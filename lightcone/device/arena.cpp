@@ -12,13 +12,13 @@ namespace lc {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
-constexpr std::size_t kEnd = std::numeric_limits<std::size_t>::max();  // never given back
-// A plan so near to what is alive at once is good enough; and lifetimes of more blocks are not compared with each
-// other.
+constexpr std::size_t kEnd = std::numeric_limits<std::size_t>::max();  // the end of a block that is never freed
+// settle() accepts a plan within this factor of the peak of live bytes, and does not compare the lifetimes of more
+// blocks than kMostCompared.
 constexpr double kGoodEnough = 1.01;
 constexpr std::size_t kMostCompared = 12000;
 
-// Free pieces of memory that grows at its end; the smallest that fits is taken.
+// A best-fit allocator: takes the smallest free piece that fits, and otherwise grows at the end.
 class BestFit {
  public:
   std::size_t take(std::size_t bytes) {
@@ -51,7 +51,7 @@ class BestFit {
  private:
   std::size_t grow(std::size_t bytes) {
     std::size_t at = end_;
-    if (!by_place_.empty()) {  // a free piece that touches the end
+    if (!by_place_.empty()) {  // extend a free piece that touches the end
       const auto last = std::prev(by_place_.end());
       if (last->first + last->second == end_) {
         at = last->first;
@@ -95,7 +95,7 @@ void Arena::give(std::size_t block) {
   alive_ -= blocks_[block].bytes;
 }
 
-// Replays the run: each block comes into the smallest free piece that fits.
+// Replays the run with the best-fit allocator.
 std::vector<std::size_t> Arena::replayed(std::size_t& bytes) const {
   std::vector<std::size_t> at(blocks_.size()), given(events_, kEnd), taken(events_, kEnd);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -111,7 +111,7 @@ std::vector<std::size_t> Arena::replayed(std::size_t& bytes) const {
   return at;
 }
 
-// The largest block first, each at the lowest place that is free during all of its life.
+// Places the largest block first, each at the lowest offset that is free during its whole lifetime.
 std::vector<std::size_t> Arena::largest_first(std::size_t& bytes) const {
   std::vector<std::size_t> order(blocks_.size()), at(blocks_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -137,8 +137,8 @@ std::vector<std::size_t> Arena::largest_first(std::size_t& bytes) const {
   return at;
 }
 
-// Replaying is cheap and mostly good. Where large scratch memory is given back and cut up by small values, whole
-// lifetimes tell more.
+// Replaying is cheap and mostly good enough. It fragments when small values reuse the memory of large freed scratch;
+// placing whole lifetimes avoids that.
 std::vector<std::size_t> Arena::settle() {
   std::vector<std::size_t> at = replayed(bytes_);
   const bool good = static_cast<double>(bytes_) <= kGoodEnough * static_cast<double>(most_alive_);

@@ -1,4 +1,4 @@
-// Where blocks of memory lie that are taken and given back in a known order.
+// Offline memory allocation: assigns offsets to blocks that are allocated and freed in a known order.
 #pragma once
 
 #include <cstddef>
@@ -6,22 +6,23 @@
 
 namespace lc {
 
-// Records who is alive when; places all blocks at the end. Sizes are rounded up to whole lines of a cache.
+// Records the lifetimes of blocks; settle() then assigns all offsets at once. Sizes are rounded up to whole cache
+// lines.
 class Arena {
  public:
-  // A block of so many bytes, alive from now on until it is given back. An Error where all that is alive takes more
-  // than 2^46 bytes.
+  // Allocates a block that lives until give(). Throws Error if the live blocks take more than 2^46 bytes.
   std::size_t take(std::size_t bytes);
+  // Frees a block.
   void give(std::size_t block);
-  // The offset of each block: no two that are alive together overlap. By the better of two ways, see settle() in
-  // arena.cpp.
+  // Returns the offset of each block. Blocks with overlapping lifetimes do not overlap. The better of two placements is
+  // used, see arena.cpp.
   std::vector<std::size_t> settle();
-  std::size_t bytes() const { return bytes_; }             // of the whole, behind settle()
-  std::size_t alive_bytes() const { return most_alive_; }  // the most at once
+  std::size_t bytes() const { return bytes_; }             // size of the arena; valid after settle()
+  std::size_t alive_bytes() const { return most_alive_; }  // peak of live bytes
 
  private:
   struct Block {
-    std::size_t bytes, begin, end;  // alive between these two events
+    std::size_t bytes, begin, end;  // alive between the events `begin` and `end`
   };
   std::vector<std::size_t> replayed(std::size_t& bytes) const;
   std::vector<std::size_t> largest_first(std::size_t& bytes) const;

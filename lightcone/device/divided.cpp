@@ -6,7 +6,7 @@
 namespace lc {
 namespace {
 
-constexpr double kTaskWork = 60000;  // rough operations worth handing to a thread
+constexpr double kTaskWork = 60000;  // work that is worth handing to a thread, in rough operations
 
 struct Job {
   std::span<const Divided> kernels;
@@ -14,8 +14,9 @@ struct Job {
   int tasks;
 };
 
-// Iterations that this many operations are worth. Where one task ends the next begins: both ask with the same numbers,
-// which holds because the library is compiled without contracting products and sums.
+// Returns the number of iterations that this many operations correspond to. The end of a task and the begin of the next
+// one must agree: both are computed from the same numbers, which is exact because the library is compiled without
+// contracting products and sums.
 std::int64_t reached(const Iterations& i, double work) {
   const double n = work / std::max(i.work, 1.0);
   if (!(n > 0)) return 0;
@@ -40,7 +41,7 @@ void task(void* arg, int t, int) {
 void run_divided(std::span<const Divided> kernels, Parallel& parallel) {
   Job j{kernels, 0, 1};
   for (const Divided& d : kernels) j.work += static_cast<double>(d.iterations.count) * std::max(d.iterations.work, 1.0);
-  // a few long ranges a worker: short ones in turns would cut the streams the prefetcher follows
+  // Each worker gets a few long ranges: short alternating ones would break the streams that the prefetcher follows.
   const int workers = parallel.workers();
   if (workers > 1) j.tasks = static_cast<int>(std::clamp(j.work / kTaskWork, 1.0, 4.0 * workers));
   parallel.run(j.tasks, task, &j);

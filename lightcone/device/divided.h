@@ -1,5 +1,4 @@
-// Kernels whose iterations do not depend on each other, spread over threads: one alone, or several small ones that
-// share a fork.
+// Runs kernels with independent iterations on several threads: a single one, or several small ones in one fork.
 #pragma once
 
 #include <span>
@@ -11,9 +10,9 @@ namespace lc {
 struct Divided {
   const HostKernel* kernel;
   HostLaunch launch;
-  Iterations iterations;  // of these sizes
+  Iterations iterations;  // for the sizes of this launch
 };
-// None of them reads or overwrites what another writes.
+// Runs kernels of which none reads or overwrites what another one writes.
 void run_divided(std::span<const Divided> kernels, Parallel& parallel);
 
 }  // namespace lc

@@ -9,9 +9,9 @@
 namespace lc {
 namespace {
 
-constexpr std::int64_t kSmall = 1 << 20;     // bytes of a result; larger kernels gain nothing by company
-constexpr std::size_t kFar = 128;            // places that a kernel may come forward
-constexpr std::int64_t kInFlight = 1 << 20;  // bytes of results that are made earlier for it
+constexpr std::int64_t kSmall = 1 << 20;     // bytes of a result; larger kernels keep all workers busy alone
+constexpr std::size_t kFar = 128;            // most positions by which a kernel may move forward
+constexpr std::int64_t kInFlight = 1 << 20;  // bytes of results that are made earlier than before, per fork
 
 std::int64_t bytes(const Node& n) {
   std::int64_t all = static_cast<std::int64_t>(size_of(n.dtype));
@@ -27,7 +27,7 @@ bool is_part(const Node& n) { return n.op == Op::Kernel && n.kernel->part(); }
 bool reads_node(const Node& n, NodeId id) {
   return std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return e.node == id; });
 }
-// By node: the state its value becomes.
+// Returns the state that each node's value becomes.
 std::map<NodeId, NodeId> states(const Graph& g) {
   std::map<NodeId, NodeId> becomes;
   for (const Assignment& a : g.assignments()) becomes.emplace(a.next.node, a.state);
@@ -45,7 +45,7 @@ std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int wor
   if (workers == 1) return last;
   const auto live = g.live();
   const auto becomes = states(g);
-  std::vector<NodeId> open;  // those that would run together so far
+  std::vector<NodeId> open;  // kernels of the fork being built
   const auto close = [&] {
     for (const NodeId id : open) last[id] = open.back();
     open.clear();
@@ -57,7 +57,7 @@ std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int wor
       const NodeId from = is_part(g[e.node]) ? g[e.node].in[0].node : e.node;
       return std::find(open.begin(), open.end(), from) != open.end();
     });
-    // it may overwrite a state, but not while others read it
+    // The node may overwrite a state in place, but not while other kernels of the fork read it.
     const auto state = becomes.find(id);
     const bool overwrites = state != becomes.end() && std::any_of(open.begin(), open.end(), [&](NodeId k) {
                               return reads_node(g[k], state->second);
@@ -70,7 +70,7 @@ std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int wor
 }
 
 Graph run_concurrently(const Graph& g) {
-  std::vector<int> readers(g.size());  // still to come
+  std::vector<int> readers(g.size());  // readers not emitted yet
   for (NodeId id = 0; id < g.size(); ++id)
     for (const Edge& e : g[id].in) ++readers[e.node];
   const auto becomes = states(g);
@@ -82,7 +82,8 @@ Graph run_concurrently(const Graph& g) {
     for (Edge& e : n.in) --readers[e.node], e.node = to[e.node];
     to[id] = out.add(std::move(n));
   };
-  // Nothing it reads is still to be made, and if it may overwrite a state, all others have read that before.
+  // A node may join if all its operands are made before the fork and, if it may overwrite a state, all other readers of
+  // that state come before the fork.
   const auto may_come = [&](NodeId id, const std::vector<NodeId>& together) {
     const Node& n = g[id];
     const NodeId first = to[together[0]];

@@ -1,6 +1,6 @@
-// Small kernels that do not depend on each other may share a fork. Forking and joining costs as much as some ten
-// thousand operations, and a kernel of few iterations does not keep all workers busy; an optimiser's update of a
-// hundred parameters is a hundred such kernels.
+// Groups small independent kernels into forks. Forking and joining costs as much as some ten thousand operations, and a
+// kernel of few iterations does not keep all workers busy. An optimiser's update of a hundred parameters is a hundred
+// such kernels.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace lc {
 
-// Kernels that stand next to each other and may share a fork: by NodeId, the last one of those that do. A node that
-// runs alone is its own last.
+// Returns, by NodeId, the last kernel of the fork that a kernel belongs to. Kernels of a fork are neighbours in the
+// graph's order. A kernel that runs alone is its own last one. A fork has at most kMostTogether kernels.
 inline constexpr std::size_t kMostTogether = 32;
 std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int workers);
 
-// The same graph in another order, with more such kernels next to each other.
+// Reorders a graph so that more kernels that may share a fork are neighbours.
 Graph run_concurrently(const Graph& g);
 
 }  // namespace lc

@@ -39,7 +39,7 @@ const HostKernel& host_kernel(const Kernel& k) {
   throw Error("device", str_cat("the kernel '", k.name(), "' is not one of the host's"));
 }
 
-// Addresses are looked up when places change, and runs do nothing but call.
+// Looks up addresses in update(), so that run() does nothing but call kernels.
 class HostRecording final : public Recording {
  public:
   HostRecording(std::span<const Launch> launches, std::shared_ptr<Parallel> parallel)

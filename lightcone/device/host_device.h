@@ -1,5 +1,4 @@
-// The host as a device: its memory is where everyone can reach it, its kernels are functions, and small ones that do
-// not depend on each other share a fork.
+// The host as a device: its memory is shared, its kernels are functions, and small independent kernels share a fork.
 #pragma once
 
 #include <memory>
@@ -8,6 +7,7 @@
 
 namespace lc {
 
+// Returns a device that runs HostKernels on the given threads.
 std::shared_ptr<Device> host_device(std::shared_ptr<Parallel> parallel = one_thread());
 
 }  // namespace lc

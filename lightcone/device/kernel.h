@@ -1,5 +1,5 @@
-// Kernel: what a back end puts into a graph node, and what every device knows of it. How it is run is the device's
-// business: host_kernel.h is how the host does it.
+// The interface of kernels: what a back end stores in a graph node, as far as every device needs it. How a kernel runs
+// is specific to its device: host_kernel.h has the host's.
 #pragma once
 
 #include <cstddef>
@@ -18,39 +18,44 @@ namespace lc {
 
 class Device;
 
-// The iterations of a kernel that do not depend on each other.
+// The independent iterations of a kernel.
 struct Iterations {
   std::int64_t count = 0;
-  std::int64_t multiple = 1;  // a thread begins at a multiple of this, for what shares a cache line
-  double work = 1;            // of each, in rough operations
+  std::int64_t multiple = 1;  // a thread's range begins at a multiple of this, so that threads do not share cache lines
+  double work = 1;            // rough operations per iteration
 };
 
+// A kernel that computes one node of a graph. Several threads may run it at once.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // Returns the kernel's name for profiles and messages.
   virtual std::string name() const = 0;
+  // Returns the sizes that a launch needs; their values are in Launch::sizes, in this order.
   virtual std::vector<Dim> sizes() const { return {}; }
+  // Returns the bytes of scratch memory for this many workers.
   virtual Dim scratch_bytes(int /*workers*/) const { return 0; }
-  // May the result be written over operand k, when nothing else reads that afterwards?
+  // Returns true if the result may overwrite operand k when nothing reads that operand afterwards.
   virtual bool in_place(std::size_t /*k*/) const { return false; }
-  // The result is nothing but a piece of operand 0, from this byte on: it needs no memory and no run, unless it is
-  // wanted somewhere else.
+  // Returns an offset in bytes if the result is merely the part of operand 0 that starts there. Such a result needs
+  // neither memory nor a run unless it has to be stored elsewhere.
   virtual std::optional<std::int64_t> part() const { return std::nullopt; }
 
-  // A kernel that can be run iteration by iteration may share a fork with others (fork.h). It has no scratch.
+  // Returns true if ranges of iterations can be run separately, so that the kernel may share a fork (fork.h). Such a
+  // kernel has no scratch memory.
   virtual bool divisible() const { return false; }
   virtual Iterations iterations(std::span<const std::int64_t> /*sizes*/, int /*workers*/) const { return {}; }
 
-  // For profiles. An operation of the graph counts as one a number it makes, exp2 as well as add.
-  virtual std::string source() const { return {}; }  // generated code, for people
+  // Figures for profiles. Every operation of the graph counts as one per element, exp2 as well as add.
+  virtual std::string source() const { return {}; }  // generated code, for people to read
   virtual Dim flops() const { return 0; }
-  // Bytes of operand k and of the result that a run touches; nothing said: the whole buffer.
+  // Returns the bytes of operand k, or of the result, that a run touches; nullopt means the whole buffer.
   virtual std::optional<Dim> bytes_read(std::size_t k) const { return static_cast<void>(k), std::nullopt; }
   virtual std::optional<Dim> bytes_written() const { return std::nullopt; }
 
-  // Set by what made the kernel, before anyone shares it:
+  // The creator sets these before it shares the kernel.
   Origin origin;
-  std::shared_ptr<Device> device;  // where it runs by default; null: on the host's one thread
+  std::shared_ptr<Device> device;  // device the kernel runs on by default; null: the host's one thread
 };
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// A device's kernel for a composite.
+// KernelRule: a device's kernel for a composite.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,22 @@
 
 namespace lc {
 
+// Creates kernels for the nodes of one composite on one device.
 struct KernelRule {
   std::string device;  // "cpu"
-  // The kernel of such a node; null where there is none for these types and attributes: then the definition is
-  // computed. Its operands are whole; several results lie where result_offsets() says.
+  // Returns the kernel of a node, or null if there is none for these types and attributes; the node is then computed
+  // from its definition. Operands are contiguous. Several results are placed at result_offsets().
   std::function<std::shared_ptr<Kernel>(const Node& n, std::span<const TensorType> operands)> make;
 };
 
+// Returns the rule of a composite for a device, or null.
 inline const KernelRule* kernel_rule(const Composite& c, std::string_view device) {
   for (const auto& rule : c.kernels)
     if (rule->device == device) return rule.get();
   return nullptr;
 }
 
-// The value of a node that is a piece of its operand, from byte `offset` on.
+// Returns a kernel whose value is the part of its operand that starts at byte `offset`.
 std::shared_ptr<Kernel> part_kernel(std::int64_t offset, Dim bytes);
 
 }  // namespace lc

@@ -13,7 +13,8 @@ std::size_t bytes_of(const Node& n) {
   return static_cast<std::size_t>(*product(n.shape).constant()) * size_of(n.dtype);
 }
 
-// total + times * each, at most 2^60: the length of while_loop is a bound, and the product of two such is no Dim.
+// Returns total + times * each, at most 2^60. The length of while_loop is an upper bound, and the product of two such
+// bounds would overflow a Dim.
 Dim repeated(const Dim& total, const Dim& each, std::int64_t times) {
   constexpr double kMost = static_cast<double>(std::int64_t{1} << 60);
   const double sum =
@@ -58,7 +59,7 @@ void LoopPlan::place_states(const LoopBody& body) {
     next.push_back(ref(r.edge.node));
   }
   for (std::size_t k = 0; k < ys; ++k) {
-    const Edge& e = body.graph.roots()[states + k].edge;  // which may be a view
+    const Edge& e = body.graph.roots()[states + k].edge;  // may be a view
     bytes.push_back(static_cast<std::size_t>(*product(e.view.shape()).constant()) * size_of(body.graph[e.node].dtype));
   }
 }
@@ -88,7 +89,7 @@ namespace {
 
 bool is_loop(const Node& n) { return n.composite && n.composite->loop; }
 
-// Is every node a kernel that runs for these sizes?
+// Returns true if every node is a kernel with constant sizes.
 bool compiled_whole(const Graph& g) {
   const std::vector<bool> live = g.live();
   for (NodeId id = 0; id < g.size(); ++id) {

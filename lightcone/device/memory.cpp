@@ -14,9 +14,9 @@ namespace lc {
 
 namespace {
 
-// A large block begins where a huge page can: in small ones a stream of weights would wait for the page tables.
+// A large block is aligned to huge pages; with small pages, streaming weights would wait for page table walks.
 constexpr std::size_t kHuge = 2 << 20;
-// Below this a range is committed as a whole, and runs never stop to ask for more.
+// A smaller range is committed at once, so runs never have to commit more.
 constexpr std::size_t kAtOnce = 32 << 20;
 constexpr std::size_t kMost = std::size_t{1} << 47;  // no processor has more addresses for a process
 
@@ -26,7 +26,7 @@ std::byte* map(std::size_t bytes, int access) {
   return p == MAP_FAILED ? nullptr : static_cast<std::byte*>(p);
 }
 
-// Null when the system has no such block.
+// Returns null if the system has no such block.
 std::byte* pages(std::size_t bytes, int access) {
   if (bytes < kHuge) return map(bytes, access);
   std::byte* const p = map(bytes + kHuge, access);

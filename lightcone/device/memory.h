@@ -1,6 +1,6 @@
-// Memory: zeroed pages from the system. Untouched pages cost nothing, large blocks ask for huge
-// pages (but those that are to take what was touched and no more), and a failure is an Error. Reserved: addresses that
-// get memory piece by piece.
+// Zeroed memory from the system. Untouched pages take no memory. Large blocks request huge pages, except blocks that
+// shall take no more than what was touched (Pages::Small). A failed allocation throws Error. Reserved is a range of
+// addresses that gets memory piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -20,34 +20,34 @@ class Memory {
   ~Memory();
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
-  void zero(std::size_t at, std::size_t bytes);  // whole pages are given back to the system
+  void zero(std::size_t at, std::size_t bytes);  // returns whole pages to the system
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
 
-// A range of addresses. A piece of it may be used once it was committed: then the system owes it memory (where it keeps
-// such accounts), and gives it when it is touched. A small range is committed at once.
+// A range of addresses. A piece of it is usable after commit(): from then on the system accounts for its memory (if it
+// keeps such accounts), and provides it on first touch. A small range is committed at once.
 class Reserved {
  public:
   Reserved() = default;
-  explicit Reserved(std::size_t bytes);  // reserved() says whether the system had that many addresses
+  explicit Reserved(std::size_t bytes);  // reserved() tells whether the system had that many addresses
   Reserved(Reserved&& other) noexcept;
   Reserved& operator=(Reserved&& other) noexcept;
   ~Reserved();
   bool reserved() const { return data_ != nullptr; }
-  // False when the system has no memory for it. What is committed already costs nothing.
+  // Makes a piece usable. Returns false if the system has no memory for it. Committing a piece again is free.
   bool commit(std::size_t at, std::size_t bytes);
   bool commit_all() { return commit(0, bytes_); }
   std::byte* data() const { return data_; }
   std::size_t size() const { return bytes_; }
-  std::size_t committed() const { return committed_; }  // bytes
+  std::size_t committed() const { return committed_; }  // bytes committed so far
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0, committed_ = 0;
-  std::vector<bool> granules_;  // which are committed; none where all is
+  std::vector<bool> granules_;  // committed granules; empty if all are
 };
 
 }  // namespace lc

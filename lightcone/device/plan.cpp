@@ -11,7 +11,7 @@
 namespace lc {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // of one value
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;  // most bytes of one value
 
 std::string names_of(const Dim& d) {
   std::string names;
@@ -53,14 +53,14 @@ struct Planner {
   const Graph& g;
   const Bindings& sizes;
   MemoryPlan plan;
-  std::vector<NodeId> last;   // last reader of each node; size() means "kept until the end"
-  std::vector<bool> shared;   // another reader runs together with the last one
-  std::vector<NodeId> later;  // blocks that are free when those that run together are done
+  std::vector<NodeId> last;   // last reader of each node; size() means that the value is kept until the end
+  std::vector<bool> shared;   // another reader runs in the same fork as the last one
+  std::vector<NodeId> later;  // blocks that are freed when the current fork is done
   std::vector<bool> is_state;
   const Prepared prepared;
-  std::unordered_multimap<NodeId, const Assignment*> assigned;  // by what computes the new value
+  std::unordered_multimap<NodeId, const Assignment*> assigned;  // keyed by the node that computes the new value
   Arena arena;
-  std::vector<std::size_t> block, scratch_block;  // of the arena, by NodeId; kNone: it has none of its own
+  std::vector<std::size_t> block, scratch_block;  // arena block, by NodeId; kNone: it has none of its own
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   Planner(const Graph& graph, int workers, const Bindings& at) : g(graph), sizes(at), prepared(find_prepared(graph)) {
@@ -79,7 +79,7 @@ struct Planner {
     const auto end = static_cast<NodeId>(g.size());
     for (const Assignment& a : g.assignments()) is_state[a.state] = true;
     for (const Root& r : g.roots())
-      if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a state's value before the run is kept as a snapshot
+      if (!is_state[r.edge.node]) last[r.edge.node] = end;  // a snapshot has the state's value from before the run
     for (const Assignment& a : g.assignments()) {
       last[a.next.node] = end;
       assigned.emplace(a.next.node, &a);
@@ -95,13 +95,13 @@ struct Planner {
         }
   }
 
-  // Whose memory a value lies in: its own, or that of which it is a part.
+  // Returns the node that owns the memory of a value: itself, or the operand of which it is a part.
   NodeId owner(NodeId id) const {
     const Node& n = g[id];
     return n.op == Op::Kernel && n.kernel->part() && !prepared.node[id] ? n.in[0].node : id;
   }
 
-  // The state that node `id` may overwrite: it is the state's next value, its kernel works in
+  // Returns the assignment whose state node `id` may overwrite: `id` is the state's next value, its kernel works in
   // place on the state, and nothing reads the old value later.
   const Assignment* overwrites(NodeId id) const {
     const Node& n = g[id];
@@ -117,7 +117,7 @@ struct Planner {
     return nullptr;
   }
 
-  // An operand whose block the result can take over.
+  // Returns an operand whose block the result can take over.
   std::optional<NodeId> reusable(NodeId id) const {
     const Node& n = g[id];
     if (n.op != Op::Kernel) return std::nullopt;
@@ -152,9 +152,9 @@ struct Planner {
       return;
     }
     if (owner(id) != id) {
-      const Placement& whole = plan.nodes[owner(id)];  // perhaps a state that is overwritten
+      const Placement& whole = plan.nodes[owner(id)];  // possibly a state that is overwritten in place
       p.where = whole.where, p.input = whole.input;
-      p.offset = whole.offset;  // of a state; in the arena as its owner, see offsets()
+      p.offset = whole.offset;  // offset of the state; in the arena, offsets() computes it from the owner
       check(p.where == Placement::Where::Arena || *n.kernel->part() == 0, "a part of a state");
       return;
     }
@@ -174,20 +174,20 @@ struct Planner {
     } else if (const auto read = reusable(id)) {
       p.where = Placement::Where::Arena;
       block[id] = block[*read];
-      std::erase(done, *read);  // the block lives on under its new name
+      std::erase(done, *read);  // the block lives on as the result
     } else {
       p.where = Placement::Where::Arena;
       block[id] = arena.take(p.bytes);
     }
     later.insert(later.end(), done.begin(), done.end());
-    if (plan.fork[id] != id) return;  // the others still run
+    if (plan.fork[id] != id) return;  // the other kernels of the fork still run
     for (NodeId d : later)
       if (plan.nodes[d].where == Placement::Where::Arena) arena.give(block[d]);
     later.clear();
     if (scratch) arena.give(scratch_block[id]);
   }
 
-  // Behind the last node: where in the arena everything lies.
+  // Assigns arena offsets after the last node has been placed.
   void offsets() {
     const std::vector<std::size_t> at = arena.settle();
     for (NodeId id = 0; id < g.size(); ++id) {

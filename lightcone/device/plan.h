@@ -1,4 +1,4 @@
-// The static memory plan: where every buffer of a program lives, decided before anything runs.
+// The static memory plan: the location of every buffer of a program, decided before anything runs.
 #pragma once
 
 #include <cstddef>
@@ -10,45 +10,46 @@
 
 namespace lc {
 
-// Values begin at whole lines of a cache.
+// Values are aligned to cache lines.
 inline std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct Placement {
   enum class Where : std::uint8_t {
     Nowhere,  // not live
     Arena,
-    Input,  // given by the user, owned by the context or prepared by the program; also a state's new value that is
-            // written over the state itself
+    Input,  // in the buffer of `input`: an input, a state, a prepared value, or a next value written over its state
   } where = Where::Nowhere;
-  std::size_t offset = 0;  // Arena: bytes from its start; of a prepared value or a state: from the start of all
-  NodeId input = 0;        // Input: whose buffer
-  std::size_t bytes = 0;   // for the sizes of the plan
+  // Arena: bytes from its start. States and prepared values: bytes from the start of their common block.
+  std::size_t offset = 0;
+  NodeId input = 0;       // Input: the node that has the buffer
+  std::size_t bytes = 0;  // bytes for the sizes of the plan
 };
 
-// For the largest sizes that the bounds of the symbols allow, or for given ones.
+// A plan for given sizes, or for the largest ones that the bounds of the symbols allow.
 struct MemoryPlan {
   std::vector<Placement> nodes;      // by NodeId
-  std::vector<std::size_t> scratch;  // by NodeId: arena offset of a kernel's scratch
+  std::vector<std::size_t> scratch;  // arena offset of each kernel's scratch memory, by NodeId
   std::vector<std::size_t> scratch_bytes;
-  std::vector<NodeId> fork;        // by NodeId: the last of the kernels that share a fork with it (fork.h)
-  int workers = 1;                 // that scratch memory is planned for
-  std::size_t arena_bytes = 0;     // exact: what a context allocates for values in flight
-  std::size_t alive_bytes = 0;     // the most that is alive at once: no plan has less
-  std::size_t input_bytes = 0;     // inputs that are not state and that runs read, weights included
-  std::size_t prepared_bytes = 0;  // what was made of parameters when they were loaded (prepared.h)
+  std::vector<NodeId> fork;        // last kernel of the fork that a kernel belongs to (fork.h), by NodeId
+  int workers = 1;                 // number of workers that scratch memory is planned for
+  std::size_t arena_bytes = 0;     // exact size of what a context allocates for intermediate values
+  std::size_t alive_bytes = 0;     // peak of live bytes, a lower bound of any plan
+  std::size_t input_bytes = 0;     // inputs, weights included, that are no states and that runs read
+  std::size_t prepared_bytes = 0;  // values computed from parameters at load (prepared.h)
   std::size_t state_bytes = 0;     // KV caches, moments, counters
-  std::size_t state_block = 0;     // of it, in one block: the states whose sizes are numbers
-  // States that are results too: where in the arena their value before the run is kept.
+  std::size_t state_block = 0;     // part of state_bytes: the block of all states with constant sizes
+  // States that are also results, with the arena offset where their value from before the run is kept.
   std::vector<std::pair<NodeId, std::size_t>> snapshots;
-  std::vector<const Assignment*> copies;  // states whose new value is copied in after the run
+  std::vector<const Assignment*> copies;  // states whose new value is copied after the run
   std::size_t total_bytes() const { return arena_bytes + input_bytes + prepared_bytes + state_bytes; }
   std::string str() const;
 };
 
-// A symbol that `sizes` names has that value, any other its largest.
+// Plans memory. Symbols named in `sizes` have the given value, all others their largest one. Throws Error if a value
+// may be too large for any memory.
 MemoryPlan make_plan(const Graph& g, int workers, const Bindings& sizes = {});
 
-// Bytes of a node's value for the largest sizes its symbols allow.
+// Returns the bytes of a node's value for the largest sizes that its symbols allow.
 std::size_t upper_bytes(const Node& n);
 
 }  // namespace lc

@@ -12,7 +12,7 @@ bool constant(const Shape& s) {
   return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
 }
 
-// Never more than a little memory for time: a weight unpacked to f32 stays the run's business.
+// Limits the memory spent to save time: a weight that would be unpacked to f32 is not prepared.
 bool worth_keeping(const Graph& g, const Node& n) {
   constexpr std::size_t kSmall = 1 << 20;
   std::size_t from = 0;
@@ -26,7 +26,7 @@ Prepared find_prepared(const Graph& g) {
   constexpr NodeId kSeveral = ~NodeId{0};
   Prepared p{std::vector<bool>(g.size()), std::vector<bool>(g.size())};
   std::vector<bool> fixed(g.size());   // the same in every run
-  std::vector<NodeId> made(g.size());  // of which parameter
+  std::vector<NodeId> made(g.size());  // the parameter it is made of
   for (NodeId id = 0; id < g.size(); ++id)
     fixed[id] = g[id].op == Op::Input && g[id].parameter && constant(g[id].shape), made[id] = id;
   for (const Assignment& a : g.assignments()) fixed[a.state] = false;
@@ -40,7 +40,7 @@ Prepared find_prepared(const Graph& g) {
     if (p.node[id]) made[id] = made[n.in[0].node];
     for (const Edge& e : n.in)
       if (p.node[id] && made[e.node] != made[id]) made[id] = kSeveral;
-    // made of several parameters, it needs the others when one is loaded again
+    // A value made of several parameters needs the others when one of them is loaded again.
     if (!p.node[id] || made[id] == kSeveral)
       for (const Edge& e : n.in) p.resident[e.node] = true;
   }

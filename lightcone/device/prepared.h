@@ -1,5 +1,5 @@
-// What depends on parameters alone is computed once, when they are loaded: weights packed for a
-// kernel, filters transformed, narrow vectors widened.
+// Load-time constant folding. Values that depend on parameters alone are computed once, when the parameters are loaded:
+// weights packed for a kernel, transformed filters, widened vectors.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 namespace lc {
 
 struct Prepared {
-  std::vector<bool> node;      // by NodeId: computed by Program::load, kept as long as the program
-  std::vector<bool> resident;  // by NodeId, of inputs: a run or a later load reads their own bytes
+  std::vector<bool> node;      // by NodeId: computed by Program::load and kept as long as the program
+  std::vector<bool> resident;  // by NodeId of inputs: a run or a later load reads their own bytes
 };
 
-// A kernel is prepared when its operands are parameters (Node::mode) that no assignment changes, its
-// sizes are constants, and its result is not much larger than what it is made of.
+// Finds the prepared nodes: kernels whose operands are parameters (Node::parameter) that no assignment changes or
+// prepared nodes, whose sizes are constants, and whose result is not much larger than its operands.
 Prepared find_prepared(const Graph& g);
 
 }  // namespace lc

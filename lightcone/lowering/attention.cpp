@@ -1,6 +1,6 @@
-// SumReduce(softmax(scores) * V) with scores = steps(SumReduce(Q * K)). An index of the result is
-// pulled back through every view on the way; the softmax is one where its sum and its maximum run
-// over the very elements that the last product sums over.
+// Matches SumReduce(softmax(scores) * V) with scores = steps(SumReduce(Q * K)). An index of the result is pulled back
+// through every view on the way. The normalisation is a softmax if its sum and its maximum run over exactly the
+// elements that the last product sums over.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,7 +31,7 @@ struct Cached {  // keys or values as they are stored
   CacheType type = CacheType::F32;
   std::optional<Read> scale;
 };
-struct AxisCut {  // an axis of the result, in two because operands see only one part of it
+struct AxisCut {  // an axis of the result, split in two because operands depend on one part of it only
   std::size_t axis;
   Dim by;
 };
@@ -42,7 +42,7 @@ class Matcher {
       : g_(g), root_(root), cuts_(cuts), scales_(scales) {}
   std::optional<Attention> match(const std::vector<int>& uses);
   std::optional<AxisCut> wish;
-  bool scaled = false;  // keys or values were taken for numbers and scales
+  bool scaled = false;  // keys or values were matched as integers times scales
 
  private:
   struct Axis {
@@ -81,17 +81,17 @@ class Matcher {
   const Graph& g_;
   NodeId root_;
   const std::vector<AxisCut>& cuts_;
-  bool scales_;  // may keys and values come with scales?
+  bool scales_;  // whether keys and values may come with scales
   std::vector<Axis> axes_;
-  Index index_;    // of the result
-  Index symbols_;  // of the axes, the keys, the depth
+  Index index_;    // index of the result
+  Index symbols_;  // symbols of the axes, the keys and the depth
   Dim key_, keys_, depth_;
   double exponent_ = 1;
   float scale_ = 1;
   std::optional<Read> q_;
   std::optional<Cached> k_, v_;
   std::vector<Step> steps_;
-  std::vector<NodeId> inside_;  // what the kernel replaces
+  std::vector<NodeId> inside_;  // nodes that the kernel replaces
 };
 
 bool mentions(const Dim& d, const Dim& symbol) {
@@ -111,7 +111,7 @@ std::optional<double> Matcher::constant(const Coordinate& p, std::size_t k) cons
   return node(*at).value;
 }
 
-// Which axis to cut so that a division by a number goes away.
+// Finds an axis that can be split so that a division or remainder by a number disappears.
 void Matcher::look_for_cut(const Dim& d) {
   for (const Dim::Term& t : d.terms())
     for (const Dim::Atom* f : t.factors) {
@@ -136,7 +136,8 @@ std::optional<Read> Matcher::read(const Edge& e, const Index& index) {
   return smallest(e, index, on);
 }
 
-// What an edge shows, to be copied: along axes whose index is not used, only the first element.
+// Returns the elements of an edge as an operand that has to be copied. An axis whose index is not used keeps its first
+// element only.
 std::optional<Read> Matcher::smallest(const Edge& e, Index index, const std::set<std::string>& used) {
   const Shape& shape = e.view.shape();
   Shape extent = shape;
@@ -155,7 +156,7 @@ std::optional<Read> Matcher::smallest(const Edge& e, Index index, const std::set
   return Read{{e.node, extent == shape ? e.view : e.view.slice(Shape(shape.size(), 0), extent)}, *strides};
 }
 
-// The loop symbols that an element depends on.
+// Collects the loop symbols that an element depends on.
 void Matcher::depends(const Coordinate& p, std::set<std::string>& on, int& budget) const {
   const auto mention = [&](const Dim& d) {
     for (const auto& [name, b] : d.symbols()) on.insert(name);
@@ -180,7 +181,7 @@ void Matcher::depends(const Coordinate& p, std::set<std::string>& on, int& budge
   }
 }
 
-// A mask or a bias: along the axes it does not depend on, only its first element is kept.
+// Reads a mask or a bias. An axis that it does not depend on keeps its first element only.
 std::optional<Read> Matcher::read_small(const Edge& e, const Index& index) {
   const auto place = pull(e, index);
   if (!place) return std::nullopt;
@@ -209,7 +210,7 @@ void Matcher::make_axes() {
   for (const Axis& a : axes_) symbols_.push_back(a.symbol);
 }
 
-// The element of the operand that a sum or maximum over the keys takes for the key at hand.
+// Returns the element of the operand that a sum or maximum over the keys reads for the current key.
 std::optional<Coordinate> Matcher::reduced(const Coordinate& p, Op op) const {
   if (!is(p, op)) return std::nullopt;
   const Node& n = node(p);
@@ -221,7 +222,7 @@ std::optional<Coordinate> Matcher::reduced(const Coordinate& p, Op op) const {
   return pull(n.in[0], index);
 }
 
-// e / sum(e), as e * recip(sum) or as a division.
+// Matches e / sum(e), written as e * recip(sum) or as a division.
 bool Matcher::softmax(const Coordinate& p) {
   if (!is(p, Op::Mul) && !is(p, Op::Div)) return false;
   inside_.push_back(p.node);
@@ -265,7 +266,7 @@ bool Matcher::exponential(const Coordinate& p, const Coordinate& sum) {
   return false;
 }
 
-// x - max(x), written as an addition.
+// Matches x - max(x), written as an addition.
 bool Matcher::difference(const Coordinate& p) {
   if (!is(p, Op::Add)) return false;
   inside_.push_back(p.node);
@@ -282,11 +283,11 @@ bool Matcher::difference(const Coordinate& p) {
   return false;
 }
 
-// From what the softmax takes down to the product of Q and K, below so many steps.
+// Follows a score from the softmax back to the product of Q and K. `steps` counts the steps passed so far.
 bool Matcher::chain(const Coordinate& p, int steps) {
   if (node(p).dtype != DType::F32) return false;
   if (node(p).op == Op::SumReduce) return dot(p);
-  if (steps > kAttentionSteps) return false;  // the product's own scale is one more
+  if (steps > kAttentionSteps) return false;  // the first scale is merged into the product, so one more
   using S = AttentionStep;
   const auto number = [&](std::size_t k) { return constant(p, k); };
   switch (node(p).op) {
@@ -325,7 +326,7 @@ bool Matcher::step(const Coordinate& p, std::size_t chained, Step s, std::option
   return false;
 }
 
-// The cast to f32 that makes an element, if it is one the kernel can do.
+// Returns the storage type if the node is a cast to f32 that the kernel can do while it reads.
 std::optional<CacheType> widened(const Graph& g, const Node& n) {
   if (n.op != Op::Contiguous || n.dtype != DType::F32) return std::nullopt;
   switch (g[n.in[0].node].dtype) {
@@ -336,7 +337,7 @@ std::optional<CacheType> widened(const Graph& g, const Node& n) {
   }
 }
 
-// Whole numbers times a scale that does not change along a key.
+// Matches integers times a scale that is constant along a key or value.
 std::optional<Cached> Matcher::quantised(const Coordinate& p) {
   if (!scales_ || !is(p, Op::Mul)) return std::nullopt;
   for (const std::size_t k : {0u, 1u}) {
@@ -351,7 +352,7 @@ std::optional<Cached> Matcher::quantised(const Coordinate& p) {
   return std::nullopt;
 }
 
-// Casts and scales of keys and values are left to the kernel.
+// Reads keys or values. The kernel performs their casts and scaling.
 std::optional<Cached> Matcher::cached(const Edge& e, const Index& index) {
   const auto place = pull(e, index);
   if (place) {
@@ -380,7 +381,7 @@ bool Matcher::dot(const Coordinate& p) {
     k_ = cached(node(*mul).in[k], mul->index);
     const std::size_t key = axes_.size();
     if (!q_ || !k_ || !(q_->at.strides[key] == Dim(0)) || k_->numbers.at.strides[key] == Dim(0)) continue;
-    if (k_->scale && !(k_->scale->at.strides[key + 1] == Dim(0))) continue;  // changes along the key
+    if (k_->scale && !(k_->scale->at.strides[key + 1] == Dim(0))) continue;  // the scale varies along the key
     inside_.push_back(p.node), inside_.push_back(mul->node);
     return true;
   }
@@ -398,7 +399,7 @@ bool Matcher::private_to(const std::vector<int>& uses) const {
   return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) { return own[id] == uses[id]; });
 }
 
-// Which axes choose keys or values, which are rows, and which one lies along a value.
+// Classifies the axes: those that index keys or values (batches), rows, and the one that runs along a value.
 bool Matcher::place_axes(Attention& p) const {
   AttentionLayout<Dim>& l = p.layout;
   std::vector<AttentionLayout<Dim>::Axis> batches, rows;
@@ -419,8 +420,8 @@ bool Matcher::place_axes(Attention& p) const {
         a.step[s] = steps_[s].read->at.strides[i];
         scored = scored || !(a.step[s] == Dim(0));
       }
-    if (!scored && !innermost) return false;              // the scores would be computed once for each of these
-    if (!scored && !(a.v_scale == Dim(0))) return false;  // changes along the value
+    if (!scored && !innermost) return false;              // the scores would be recomputed for each index of this axis
+    if (!scored && !(a.v_scale == Dim(0))) return false;  // the scale varies along the value
     const bool shared = a.k == Dim(0) && a.v == Dim(0) && a.k_scale == Dim(0) && a.v_scale == Dim(0);
     if (!scored) l.width = a.extent, l.v_width = a.v;
     else (shared ? rows : batches).push_back(a);
@@ -497,7 +498,7 @@ std::optional<Attention> Matcher::match(const std::vector<int>& uses) {
     if (!weights || !softmax(*weights)) continue;
     v_ = cached(mul.in[1 - k], at->index);
     if (!v_) return std::nullopt;
-    if (!steps_.empty() && steps_[0].step.kind == AttentionStep::Scale) {  // costs nothing with the product
+    if (!steps_.empty() && steps_[0].step.kind == AttentionStep::Scale) {  // merged into the product, where it is free
       scale_ = steps_[0].step.value;
       steps_.erase(steps_.begin());
     }
@@ -515,7 +516,7 @@ std::optional<Attention> match_attention(const Graph& g, const std::vector<int>&
     Matcher m(g, id, cuts, scales);
     if (auto plan = m.match(uses)) return plan;
     if (m.wish && cuts.size() <= 3) cuts.push_back(*m.wish);
-    else if (m.scaled) scales = false, cuts.clear();  // as numbers that somebody else has multiplied
+    else if (m.scaled) scales = false, cuts.clear();  // take the product for f32 that another kernel computes
     else return std::nullopt;
   }
 }

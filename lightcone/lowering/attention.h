@@ -1,4 +1,4 @@
-// Attention as it is found in a graph, by structure and the strides of its operands:
+// Finds attention in a graph by structure and by the strides of its operands:
 //   SumReduce(softmax(scores) * V) with scores = steps(SumReduce(Q * K)).
 #pragma once
 
@@ -15,37 +15,38 @@
 
 namespace lc::lowering {
 
-// How keys and values are stored. I8 may come with a scale for each key.
+// Storage type of keys and values. I8 keys and values may come with one scale per key.
 enum class CacheType : std::uint8_t { F32, F16, BF16, I8 };
 constexpr std::int64_t cache_bytes(CacheType t) { return t == CacheType::F32 ? 4 : t == CacheType::I8 ? 1 : 2; }
 
-inline constexpr int kAttentionSteps = 4;  // at most, between the two products
-inline constexpr int kAttentionAxes = 8;   // at most, of the result
+inline constexpr int kAttentionSteps = 4;  // most steps between the two products
+inline constexpr int kAttentionAxes = 8;   // most axes of the result
 
-// What happens to a score on its way into the softmax.
+// One operation on a score between the first product and the softmax.
 struct AttentionStep {
   enum Kind : std::uint8_t {
-    Scale,  // times `value`
-    Shift,  // plus `value`
-    Bias,   // plus a number read from memory
-    Mask,   // `value`, where what is read from memory says so
+    Scale,  // score * value
+    Shift,  // score + value
+    Bias,   // score + a number read from memory
+    Mask,   // select(condition read from memory, score, value); `keep` gives the polarity
   };
   Kind kind = Scale;
   float value = 0;
-  bool keep = true;      // Mask: scores stay where memory holds this
-  std::int64_t key = 0;  // stride from a key to the next, in elements
+  bool keep = true;      // Mask: the condition under which a score is kept
+  std::int64_t key = 0;  // stride between keys, in elements
 };
 
-// A score on its way into the softmax, and how keys and values are stored: what does not depend on sizes.
+// The part of an attention that does not depend on sizes: how a score is computed, and how keys and values are stored.
 struct AttentionScores {
   CacheType k_type = CacheType::F32, v_type = CacheType::F32;
-  float scale = 1;           // of a product, before the steps
-  float exponent = 1;        // the softmax is of 2^(exponent * score)
-  int steps = 0, skips = 0;  // from step `skips` on a masked score stays minus infinity
+  float scale = 1;           // factor of Q * K, applied before the steps
+  float exponent = 1;        // weights are softmax weights to base 2: 2^(exponent * score), normalised
+  int steps = 0, skips = 0;  // from step `skips` on, all steps are masks with -inf, so a masked score ends as -inf
   std::array<AttentionStep, kAttentionSteps> step;
 };
 
-// Extents and strides, as expressions or, for one run, as numbers.
+// Extents, offsets (`*_at`) and strides in elements: as expressions (T = Dim), or as numbers for one run. `depth` is
+// the length of a query and a key, `width` the length of a value.
 template <class T>
 struct AttentionLayout {
   struct Axis {
@@ -74,24 +75,27 @@ struct AttentionLayout {
 
 struct Attention {
   AttentionLayout<Dim> layout;
-  int batches = 0, axes = 0;  // the first axes choose keys or values, the others are rows
+  int batches = 0, axes = 0;  // the first `batches` axes index keys or values, the remaining ones are rows
   AttentionScores scores;
-  std::vector<Edge> operands;    // Q, K, V, scales and what the steps read; a view that is not whole is to be copied
-  int k_scale = 0, v_scale = 0;  // operands; 0: none
-  std::array<int, kAttentionSteps> operand = {};  // of a step
+  // Q, K, V, the scales, then what the steps read. An operand whose view is not the identity has to be copied first.
+  std::vector<Edge> operands;
+  int k_scale = 0, v_scale = 0;                   // indices into `operands`; 0 means no scale
+  std::array<int, kAttentionSteps> operand = {};  // index into `operands` for each step
 };
-// "attention [2, 3, seq, 64] over past + seq": queries, and how many keys they see.
+// Returns the shape of the queries and the number of keys: "attention [2, 3, seq, 64] over past + seq".
 std::string describe(const Attention& a);
-// `uses` as of Graph::uses(): scores that something else reads too are left alone.
+// Matches attention whose result is node `id`. `uses` comes from Graph::uses(): attention whose scores have another
+// reader is not matched.
 std::optional<Attention> match_attention(const Graph& g, const std::vector<int>& uses, NodeId id);
 
-// A device's kernel for it; null where it has none, and then the graph computes what it says.
+// A device's kernel for one attention. A null `kernel` means that the device has none; the graph then computes the
+// attention from its operations.
 struct NamedKernel {
   std::shared_ptr<const Kernel> kernel;
   std::string name;
 };
 using AttentionKernels = std::function<NamedKernel(const Graph& g, NodeId result, Attention match)>;
-// Every attention becomes one kernel node.
+// Replaces every attention for which `kernels` returns a kernel by one kernel node.
 Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels);
 
 }  // namespace lc::lowering

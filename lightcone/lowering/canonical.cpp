@@ -19,11 +19,11 @@ bool has_windows(const Graph& g) {
   return any_node(g, [](const Node& n) { return n.op == Op::MaxReduce && reads_windows(n.in[0]); });
 }
 
-// The maximum of a small window is a few maxima of shifted views: elementwise, so it is computed where
-// it is read and along the row, where a loop over three elements would end before it has begun.
+// Unrolling makes the maximum elementwise: it is fused into its reader and vectorised along the row. A loop over three
+// elements would spend its time on loop overhead.
 Graph unroll_windows(const Graph& src, PassLog& log) {
   constexpr std::int64_t kSmall = 4;
-  std::set<NodeId> unrolled;  // of a window over several axes, the inner ones
+  std::set<NodeId> unrolled;  // the inner maxima of a window over several axes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
     if (n.op == Op::MaxReduce && (reads_windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
       const Tensor t(dst, n.in[0]);
@@ -43,7 +43,7 @@ Graph unroll_windows(const Graph& src, PassLog& log) {
   });
 }
 
-// Operands of library kernels and results are wanted whole: a view of them becomes a copy.
+// Inserts the copies. Exceptions: gather reads strided views of its data, and slice_scatter copies only its base.
 Graph make_contiguous(const Graph& src) {
   Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
     const bool gathers = is(n, builtin::gather()), updates = is(n, builtin::slice_scatter());
@@ -68,7 +68,7 @@ Graph make_contiguous(const Graph& src) {
   std::vector<Assignment> assignments(g.assignments().begin(), g.assignments().end());
   for (Root& r : roots) r.edge = whole(r.edge, false);
   for (Assignment& a : assignments) a.next = whole(a.next, true);
-  // the same nodes under the new results
+  // Rebuild the graph with the same nodes and the new results.
   Graph out;
   std::vector<Edge> to(g.size());
   for (NodeId id = 0; id < g.size(); ++id) {

@@ -1,14 +1,16 @@
-// The forms in which kernels want a graph, as passes: nothing here changes a number.
+// Canonicalisation passes for kernels. Results stay bit-identical.
 #pragma once
 
 #include "lightcone/passes/compiler.h"
 
 namespace lc::lowering {
 
-// Maxima over small windows become elementwise maxima of shifted views.
+// Replaces maxima over small windows by elementwise maxima of shifted views.
 Graph unroll_windows(const Graph& g, PassLog& log);
-bool has_windows(const Graph& g);  // to unroll
-// Operands of library kernels, results and next states become whole: a view of them becomes a copy.
+// Returns true if unroll_windows() may find a window.
+bool has_windows(const Graph& g);
+// Copies every view that is an operand of an opaque kernel, a result or a state's next value, so that these are
+// contiguous and complete.
 Graph make_contiguous(const Graph& g);
 
 }  // namespace lc::lowering

@@ -12,8 +12,7 @@ using i64 = std::int64_t;
 namespace {
 Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[static_cast<std::size_t>(g[id].axis)]; }
 
-// The operand as it lies in memory: through a cast or a dequantisation when the kernel can read
-// the narrow type itself.
+// The operand as it is stored. A cast or dequantisation is skipped if the kernel can read the narrow type.
 struct Stored {
   Edge edge;
   WeightType type = WeightType::F32;
@@ -53,12 +52,12 @@ std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
   const std::size_t rank = s.symbols.size() - 1;
   std::optional<Linear> l[2] = {linear(s.at[0].offset, s.symbols), linear(s.at[1].offset, s.symbols)};
   if (!l[0] || !l[1]) return std::nullopt;
-  // the columns of C: the innermost output axis that is not of extent one
+  // The columns of C are the innermost output axis whose extent is not one.
   std::size_t last = rank;
   while (last > 0 && !s.symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const bool last0 = !(l[0]->strides[last - 1] == Dim(0)), last1 = !(l[1]->strides[last - 1] == Dim(0));
-  if (last0 == last1) return std::nullopt;  // both have it: no matrix kernel writes that order
+  if (last0 == last1) return std::nullopt;  // both factors have it: no matrix kernel writes this order
   const int b = last1 ? 1 : 0, a = 1 - b;
   Contraction c;
   const Stored w = look_through(g, s.edge[b]);
@@ -101,7 +100,7 @@ Graph prepare_contractions(const Graph& g, PassLog& log,
     const Edge made{id, View(dst[id].shape)};
     const auto s = factors(dst, id);
     if (!s || taken(dst, *s) || match_contraction(dst, *s)) return made;
-    // copy what cannot be read by strides, along the axes it really has, and expand it again
+    // Copy a factor that cannot be read by strides along the axes it depends on, then expand the copy.
     std::vector<Tensor> in;
     for (int side = 0; side < 2; ++side) {
       const auto factor = aligned(dst, *s, side);

@@ -1,6 +1,6 @@
-// What makes a contraction a convolution. The summed index is split where the image's offset divides
-// it (k / 9, k / 3 % 3, k % 3 are three axes); then the offset must be linear, and what guards the
-// padding a conjunction of linear bounds, each on one output axis.
+// Recognises a contraction as a convolution. The summed index is split where the image's offset divides it (k / 9, k /
+// 3 % 3 and k % 3 become three axes). The offset must then be linear, and the condition that guards the padding a
+// conjunction of linear bounds, each on one output axis.
 #include "lightcone/lowering/convolution.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// If `d` is (k / u) or (k / u) % m: u. Every divisor met on the way goes into `found`.
+// Returns u if `d` is (k / u) or (k / u) % m. Adds every divisor it meets to `found`.
 std::optional<i64> unit(const Dim& d, const std::string& k, std::set<i64>& found);
 void collect(const Dim& d, const std::string& k, std::set<i64>& found) {
   for (const Dim::Term& t : d.terms())
@@ -35,10 +35,10 @@ std::optional<i64> unit(const Dim& d, const std::string& k, std::set<i64>& found
   return a.kind == Dim::Kind::Div ? *inner * *by : *inner;
 }
 
-// The operands over (output axes, parts of the summed index).
+// The operands as functions of the output axes and the parts of the summed index.
 struct Split {
   std::size_t rank;
-  std::vector<Dim> symbols, extents;  // of the output axes, then of the parts, innermost last
+  std::vector<Dim> symbols, extents;  // output axes, then the parts of the summed index, innermost last
   Linear offset[2];
   Dim valid[2];
 };
@@ -72,7 +72,7 @@ std::optional<Split> split(const Graph& g, const Factors& s) {
   return r;
 }
 
-// A bound f >= 0 on one output axis, written lo <= coordinate or coordinate < hi.
+// Adds a bound f >= 0 on one output axis to `c`, as lo <= coordinate or coordinate < hi.
 bool bound(const Linear& f, const Split& s, const int (&pixel_of)[16], Convolution& c, bool (&taken)[kSpatial]) {
   i64 step[kSpatial] = {}, sign = 0;
   std::vector<i64> dilation;
@@ -93,7 +93,7 @@ bool bound(const Linear& f, const Split& s, const int (&pixel_of)[16], Convoluti
     return true;
   };
   int slot = -1;
-  for (int j = kSpatial; slot < 0 && j-- > 0;)  // the axis it moves with, or one that does not move
+  for (int j = kSpatial; slot < 0 && j-- > 0;)  // the axis it varies with, or an axis of extent one
     if (same(j) || (!taken[j] && (at >= 0 ? j == at : c.pixels[j].extent == Dim(1)))) slot = j;
   if (slot < 0) return false;
   Convolution::Pixel& p = c.pixels[slot];
@@ -123,8 +123,8 @@ bool bounds(const Dim& valid, const Split& s, const int (&pixel_of)[16], Convolu
 
 }  // namespace
 
-// Do the windows lie apart, like the rows or the columns of a matrix? Then no element is read twice, and
-// a copy that makes one axis of the sums turns it into a product whose narrow weights can stay narrow.
+// Returns true if the windows do not overlap, like the rows or columns of a matrix. No element is then read twice, and
+// a copy that merges the summed axes turns the convolution into a matrix product whose narrow weights stay narrow.
 bool apart(const Convolution& c) {
   const Convolution::Pixel& p = c.pixels[kSpatial - 1];
   const auto step = p.image.constant(), extent = p.extent.constant();
@@ -157,15 +157,15 @@ std::optional<Convolution> match_convolution(const Graph& g, const Factors& both
   if (g[both.sum].dtype != DType::F32) return std::nullopt;
   if (both.symbols.size() > 16) return std::nullopt;
   const Node& mul = g[g[both.sum].in[0].node];
-  if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // nothing is computed: no strides to speak of
+  if (product(mul.shape).bounds().hi == 0) return std::nullopt;  // strides have no meaning if nothing is computed
   const auto s = split(g, both);
   if (!s) return std::nullopt;
   std::size_t last = s->rank;
   while (last > 0 && !s->symbols[last - 1].name()) --last;
   if (last == 0) return std::nullopt;
   const auto moves = [&](int side, std::size_t i) { return !(s->offset[side].strides[i] == Dim(0)); };
-  const bool depthwise = moves(0, last - 1) && moves(1, last - 1);  // each channel of the image has filters of its own
-  // Channels last: two axes of pixels, and behind them one that the weights have.
+  const bool depthwise = moves(0, last - 1) && moves(1, last - 1);  // each channel of the image has its own filters
+  // Channels last: two pixel axes, followed by one axis that the weights have.
   const auto pixels_before = [&](int of) {
     std::size_t i = last - 1;
     for (int n = 0; n < 2; ++n) {
@@ -188,7 +188,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Factors& both
   int pixel_of[16], pixels = 0;
   std::fill(std::begin(pixel_of), std::end(pixel_of), -1);
   const std::size_t end = channels_last ? last - 1 : s->rank;
-  std::size_t first = end;  // pixel axes: the trailing ones that only the image has
+  std::size_t first = end;  // pixel axes are the trailing ones that only the image has
   while (first > 0 && pixels < kSpatial && !moves(weight, first - 1) &&
          (moves(image, first - 1) || !s->symbols[first - 1].name())) {
     --first;
@@ -217,7 +217,7 @@ std::optional<Convolution> match_convolution(const Graph& g, const Factors& both
     }
     return c;
   }
-  // A product of matrices reads nothing outside and has one axis of columns: that is not ours.
+  // A matrix product reads nothing outside the image and has one column axis: match_contraction() handles it.
   const auto plain = match_contraction(g, both);
   if (plain && (pixels < 2 || plain->k.b == Dim(1) || plain->type != WeightType::F32)) return std::nullopt;
   if (pixels < 2 && apart(c)) return std::nullopt;

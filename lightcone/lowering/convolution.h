@@ -1,6 +1,6 @@
-// Convolutions: contractions one of whose factors, the image, is read through windows that overlap or leave it.
-// Recognised by the algebra of strides; 1 to 3 spatial axes, strides, dilation, padding, groups and any order of axes
-// are numbers in one description.
+// Convolutions: contractions in which one factor, the image, is read through windows that overlap or reach outside of
+// it. They are recognised by the algebra of strides. 1 to 3 spatial axes, strides, dilation, padding, groups and any
+// order of axes are numbers in one description.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct Convolution {
     Dim extent;
     Dim image, weight, out;  // strides in elements
   };
-  std::vector<Axis> outer;   // batch, groups: a product for each
-  Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0, but where channels that lie last are depthwise
-  // Where a pixel and a tap read the image: coordinate = step * pixel + sum of dilation * tap, and
-  // zero is read unless lo <= coordinate < hi.
+  std::vector<Axis> outer;   // batch and group axes, one product for each index
+  Axis rows = {1, 0, 0, 0};  // output channels; the image stride is 0 unless channels are last and depthwise
+  // Maps an output pixel and a tap to a coordinate of the image: coordinate = step * pixel + sum of dilation * tap. The
+  // image reads as zero unless lo <= coordinate < hi.
   struct Pixel {
     Dim extent = 1, image = 0;
     std::int64_t step = 0;
@@ -36,16 +36,16 @@ struct Convolution {
   std::vector<Sum> sums;
   Dim image_offset, weight_offset;
   NodeId image_node = 0, weight_node = 0;
-  // Of the result: they are its innermost axis (NHWC). Otherwise pixels are (NCHW).
+  // The channels are the innermost axis of the result (NHWC). Otherwise the pixels are (NCHW).
   bool channels_last = false;
-  WeightType stored = WeightType::F32;  // with channels last, of weight_node: f32 or bf16
+  WeightType stored = WeightType::F32;  // type of weight_node with channels last: f32 or bf16
 };
 
-// "[1, 3, 224, 224] x [64, 3, 7, 7]": the image and the weights as they lie in memory.
+// Returns the shapes of the image and the weights in memory: "[1, 3, 224, 224] x [64, 3, 7, 7]".
 std::string shapes_of(const Graph& g, const Convolution& c);
-// `weight_node` of a result with channels last is the parameter itself, where there is one.
+// Matches a convolution in f32. With channels last, `weight_node` is the parameter itself if the weights are one.
 std::optional<Convolution> match_convolution(const Graph& g, const Factors& f);
-// The parameter behind an operand: itself, or a bf16 one that is cast to f32.
+// Returns the parameter that an operand is, or the bf16 parameter that the operand casts to f32.
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand);
 
 }  // namespace lc::lowering

@@ -1,5 +1,5 @@
-// Epilogue fusion. The consumer is seen through a slice of one row with a loop over rows around it, so whatever can be
-// fused into a loop can be fused behind a product, and rows may be short.
+// Epilogue fusion. The consumer is built as a loop over one row (a slice) with a loop over rows around it. Everything
+// that can be fused into a loop can therefore be fused into a product, and rows may be short.
 #include <algorithm>
 
 #include "lightcone/codegen/symbols.h"
@@ -12,8 +12,8 @@ constexpr const char* kRow = "row of the epilogue";
 constexpr const char* kBegin = "first column of the epilogue";
 constexpr const char* kCount = "columns of the epilogue";
 
-// Around a kernel of one row, `row` elements that one loop goes over, a loop over all rows; and that one over some
-// columns only.
+// Wraps a kernel of one loop over the `row` elements of a row in a loop over all rows, and limits the inner loop to a
+// range of columns.
 void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
   const auto columns = Dim::symbol(kCount, 0, std::max<std::int64_t>(row.bounds().hi, 1));
   const auto begin = Dim::symbol(kBegin, 0, std::max<std::int64_t>(row.bounds().hi - 1, 1));
@@ -45,8 +45,8 @@ void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
 }
 }  // namespace
 
-// `consumer` as rows of `row` elements; nothing when it is not elementwise in the producer's own order. A node is added
-// to `g`: one row of the consumer.
+// Builds `consumer` as rows of `row` elements. Returns nullopt if it is not elementwise in the producer's order. Adds a
+// node to `g`: one row of the consumer.
 std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
@@ -59,7 +59,7 @@ std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeI
   const Tensor whole(g, {consumer, View(n.shape)});
   const Dim r = rows == Dim(1) ? Dim(0) : Dim::symbol(kRow, 0, rows.bounds().hi - 1);
   const Tensor one = prim::contiguous(whole.reshape({rows, row}).slice(0, r, r + 1).reshape({row}));
-  const NodeId root = one.edge().node;  // of a single row the graph may know it already, as a value in memory
+  const NodeId root = one.edge().node;  // with a single row this may be an existing node, materialised
   const auto is_buffer = [&](NodeId k) { return k != root && k != consumer && k < buffer_.size() && buffer_[k]; };
   codegen::Built b = codegen::build(g, {root, is_buffer, nullptr}, rules_.machine);
   if (!b.must_materialize.empty() || !b.kernel || !b.kernel->reductions.empty() || b.kernel->output_loops != 1)
@@ -79,14 +79,14 @@ std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeI
 
 std::map<NodeId, EpilogueLoop> Partition::epilogues() const {
   std::map<NodeId, EpilogueLoop> fused;
-  std::optional<Graph> rows;  // the graph, and rows of consumers
+  std::optional<Graph> rows;  // the graph with the rows of consumers added
   for (NodeId id : results_) {
     const Loop* loop = get<Loop>(id);
     if (!loop || is(g_[id], builtin::slice_scatter())) continue;
     for (std::size_t k = loop->buffers.size(); k-- > 0 && !fused.contains(id);) {
       const NodeId producer = loop->buffers[k];
       if (readers(producer) != 1 || !loop->same_index[k]) continue;
-      Dim row = 1;  // what the producer makes side by side
+      Dim row = 1;  // the number of neighbouring elements that the producer makes at a time
       if (const auto* v = get<Convolution>(producer)) {
         if (v->channels_last) row = v->rows.extent;
         else

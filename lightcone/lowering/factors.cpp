@@ -10,7 +10,7 @@ using i64 = std::int64_t;
 
 namespace {
 
-// Where a factor stands among the loop symbols; none for a factor that is no symbol or another one.
+// Returns the position of a factor in `symbols`, or nullopt if it is not one of them.
 std::optional<std::size_t> place_of(const Dim::Atom& f, const std::vector<Dim>& symbols) {
   if (f.kind != Dim::Kind::Symbol) return std::nullopt;
   for (std::size_t i = 0; i < symbols.size(); ++i)
@@ -29,7 +29,7 @@ bool mentions(const Dim& d, const std::vector<Dim>& symbols) {
 
 }  // namespace
 
-// A symbol may stand once in a term, and not inside of /, %, min or <.
+// A symbol may occur once in a term, and not inside of /, %, min or <.
 std::optional<Linear> linear(const Dim& d, const std::vector<Dim>& symbols) {
   Linear l{d.offset(), std::vector<Dim>(symbols.size(), 0)};
   for (const Dim::Term& t : d.terms()) {
@@ -63,7 +63,7 @@ bool of_bytes(const Graph& g, const Edge& e) {
   return n.op == Op::Contiguous && n.in[0].view.identity() && g[n.in[0].node].dtype == DType::I8;
 }
 
-// Is every element of the node a number of type `t`?
+// Returns true if every element of the node is a number of type `t`.
 bool holds(const Graph& g, NodeId id, DType t) {
   const Node& n = g[id];
   if (n.dtype == t) return true;

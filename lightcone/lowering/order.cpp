@@ -7,7 +7,7 @@ namespace {
 
 std::int64_t bytes(const Node& n) { return product(n.shape).bounds().hi * static_cast<std::int64_t>(size_of(n.dtype)); }
 
-// Updates that neither make nor free much are left together at the end, where small kernels share a fork.
+// Small updates stay together at the end, where small kernels share a fork.
 bool is_large(const Graph& g, const Assignment& a) {
   constexpr std::int64_t kLarge = 64 << 10;
   const auto large = [](const Node& n) { return bytes(n) >= kLarge; };
@@ -28,8 +28,8 @@ class Order {
   const Graph& g_;
   const std::vector<bool> live_;
   std::vector<std::vector<NodeId>> readers_;
-  std::vector<std::vector<NodeId>> waiting_;  // updates that come behind a node
-  std::vector<int> missing_;                  // how many nodes an update still waits for; -1: no update
+  std::vector<std::vector<NodeId>> waiting_;  // updates that follow a node
+  std::vector<int> missing_;                  // number of nodes that an update still waits for; -1: not an update
   std::vector<bool> done_;
   std::vector<NodeId> order_;
   int moved_ = 0;
@@ -48,7 +48,7 @@ Order::Order(const Graph& g)
 void Order::find_updates() {
   for (const Assignment& a : g_.assignments())
     if (is_large(g_, a) && a.next.view.identity() && g_[a.next.node].op != Op::Input) missing_[a.next.node] = 0;
-  // several results of one kernel, all of them next values
+  // A node whose readers are all next values (one kernel with several results) is scheduled with them.
   for (NodeId id = 0; id < g_.size(); ++id) {
     const bool parts = !readers_[id].empty() && std::ranges::all_of(readers_[id], [&](NodeId r) {
       return missing_[r] == 0 && g_[r].in.size() == 1;
@@ -82,7 +82,8 @@ void Order::put(NodeId id) {
   }
 }
 
-// Inputs first, then numbers made of inputs and of each other (rates, corrections of a bias), which updates read.
+// Inputs come first, then scalars computed from inputs and other such scalars (learning rates, bias corrections), which
+// updates read.
 std::vector<NodeId> Order::run() {
   std::vector<bool> early(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {

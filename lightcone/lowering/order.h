@@ -1,14 +1,15 @@
-// The order of kernels, which is that of their nodes.
+// The order of kernels, which is the order of their nodes.
 #pragma once
 
 #include "lightcone/passes/compiler.h"
 
 namespace lc::lowering {
 
-// Where much memory depends on it, a state gets its next value as soon as that is possible and not where the graph
-// happens to say it, behind all else: what a gradient was made of, and the gradient itself, need not be kept until
-// then. A kernel that writes a state follows those that read its value of before, so that it may still write over it.
+// Moves large state updates right after the last node that they depend on, so that gradients and their operands can be
+// freed early instead of living until the end of the graph. A kernel that writes a state also follows all readers of
+// the state's previous value, so that it may overwrite it in place.
 Graph schedule_state_updates(const Graph& g, PassLog& log);
+// Returns true if the graph has an update that schedule_state_updates() would consider.
 bool has_large_updates(const Graph& g);
 
 }  // namespace lc::lowering

@@ -12,7 +12,7 @@ bool is_library(const Node& n) {
   return (n.op == Op::Composite && !is(n, builtin::gather())) || n.op == Op::Result || n.op == Op::Kernel;
 }
 
-// A half or a byte as it is computed with.
+// Returns true for a cast of a half or a byte to f32.
 bool widens(const Graph& g, NodeId id) {
   const Node& n = g[id];
   if (n.op != Op::Contiguous || n.dtype != DType::F32 || !n.in[0].view.identity()) return false;
@@ -20,12 +20,12 @@ bool widens(const Graph& g, NodeId id) {
   return is_half(from) || from == DType::I8;
 }
 
-// All of it, in its order.
+// Returns true if the view shows all elements in memory order.
 bool is_whole(const View& v) {
   return product(v.shape()) == product(v.base()) && v == View(v.base()).reshape(v.shape());
 }
 
-// It overwrites a part of its first operand, and what it writes is a loop.
+// Returns true for a node that overwrites a part of its first operand; the values written are computed in a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
 }  // namespace
@@ -39,8 +39,8 @@ Partition::Partition(const Graph& g, PartitionRules rules)
   count_readers();
 }
 
-// Cheap enough to compute wherever it is read: constants, indices, and arithmetic on them; what merely widens a number
-// that lies in memory as it is.
+// Returns true for values that are cheap enough to recompute in each reader: constants, indices, arithmetic on them,
+// and casts that only widen a number stored in memory.
 bool Partition::trivial(NodeId id) const {
   const Node& n = g_[id];
   if (n.op == Op::Constant || n.op == Op::Index || widens(g_, id)) return true;
@@ -52,11 +52,12 @@ bool Partition::trivial(NodeId id) const {
   });
 }
 
-// A value larger than caches that is made by few operations of one value of its size, which lies in memory for other
-// readers, too: reading that and computing anew takes no more of the memory than reading this, and this is never
-// written. (The exponentials that a loss adds up, and its derivative divides by the sum; the square of an activation.)
+// Recomputes a value larger than the caches if a few operations make it from one value of its size that is in memory
+// for other readers, too. Reading that operand and recomputing moves no more memory than reading the value, and the
+// value is never written. Examples: the exponentials that a loss sums and its derivative divides by the sum; the square
+// of an activation.
 bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const std::function<bool(NodeId)>& in_memory) {
-  constexpr std::int64_t kRow = 8;  // numbers that one of a row belongs to, at least
+  constexpr std::int64_t kRow = 8;  // an operand is a statistic of a row if it has at most 1/kRow of the elements
   const Node& n = g_[id];
   const std::int64_t size = product(n.shape).constant().value_or(0);
   const std::int64_t bytes = size * static_cast<std::int64_t>(size_of(n.dtype));
@@ -64,13 +65,13 @@ bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const st
   if (info(n.op).kind != Kind::Elementwise || size == 0 || uses[id] > 2) return false;
   std::vector<NodeId> cone{id};
   NodeId whole = id;
-  int reads = 0, operations = 0;  // reads: of `whole`
+  int reads = 0, operations = 0;  // reads: the number of reads of `whole`
   for (std::size_t i = 0; i < cone.size(); ++i) {
     if ((operations += info(g_[cone[i]].op).cost) > most) return false;
     for (const Edge& e : g_[cone[i]].in) {
       const Node& from = g_[e.node];
       if (std::find(cone.begin(), cone.end(), e.node) != cone.end() || trivial(e.node)) continue;
-      if (product(from.shape).bounds().hi <= size / kRow) continue;  // several kernels read it now, so that it is kept
+      if (product(from.shape).bounds().hi <= size / kRow) continue;  // several kernels read it now: it is materialised
       if (!is_whole(e.view)) {
         return false;
       } else if (in_memory(e.node)) {
@@ -84,7 +85,7 @@ bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const st
     }
   }
   if (whole == id || uses[whole] <= reads || size_of(g_[whole].dtype) > size_of(n.dtype)) return false;
-  buffer_[whole] = true;  // not computed again in its turn
+  buffer_[whole] = true;  // must not be recomputed in turn
   for (NodeId k : cone) recomputed_[k] = true;
   return true;
 }
@@ -92,17 +93,17 @@ bool Partition::rematerializes(NodeId id, const std::vector<int>& uses, const st
 void Partition::choose_buffers() {
   for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
-  std::vector<bool> behind(g_.size());  // elementwise behind a convolution: free as its epilogue
+  std::vector<bool> behind(g_.size());  // elementwise after a convolution: free as its epilogue
   const std::vector<int> uses = g_.uses();
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    for (const Edge& e : n.in)  // padded, repeated or cut: not the order it is made in
+    for (const Edge& e : n.in)  // padded, repeated or sliced: not in the order in which it is made
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
     behind[id] = info(n.op).kind == Kind::Elementwise && std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
                    return get<Convolution>(e.node) || (behind[e.node] && !buffer_[e.node]);
                  });
-    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, not where each reader wants it
+    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, and not in each reader
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)
@@ -115,7 +116,7 @@ void Partition::choose_buffers() {
     if (auto* c = std::get_if<Convolution>(&match)) tasks_[id] = std::move(*c);
     else if (auto* c = std::get_if<Contraction>(&match)) tasks_[id] = std::move(*c);
     else {
-      // a loop reads its factors over and over: what was rounded for it lies in memory so, and not what it was made of
+      // A loop reads its factors many times: materialise the rounded factor, not its wide operand.
       for (const Edge& e : f->edge)
         if (widens(g_, e.node)) buffer_[g_[e.node].in[0].node] = true;
       continue;
@@ -125,9 +126,10 @@ void Partition::choose_buffers() {
   }
 }
 
-// What is made of parameters alone and spread over something larger, like a normalisation's scales, is a value
-// of its own: it is computed when they are loaded (device/prepared.h), or once a run where they are trained. So is what
-// takes fewer bytes than the parameter that it is made of, which then need not be kept.
+// A value made of parameters alone and broadcast to a larger one, such as the scales of a normalisation, is
+// materialised: it is computed once when the parameters are loaded (device/prepared.h), or once per run if they are
+// trained. The same holds for a value that takes fewer bytes than the parameter it is made of, because the parameter
+// need not be kept then.
 void Partition::choose_prepared() {
   std::vector<bool> fixed(g_.size()), loaded(g_.size());
   for (NodeId id = 0; id < g_.size(); ++id) {
@@ -148,9 +150,9 @@ void Partition::choose_prepared() {
   choose_narrowed();
 }
 
-// It is a value where it meets what is not made of parameters, be it as wider numbers.
+// A narrowed parameter is materialised where it meets a value that is not made of parameters, possibly after widening.
 void Partition::choose_narrowed() {
-  std::vector<bool> assigned(g_.size()), loaded(g_.size());  // loaded: it is made of parameters, and of nothing else
+  std::vector<bool> assigned(g_.size()), loaded(g_.size());  // loaded: made of parameters only
   for (const Assignment& a : g_.assignments()) assigned[a.state] = true;
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
@@ -171,17 +173,17 @@ void Partition::choose_narrowed() {
   }
 }
 
-// Readers last to first: a value inlined into two kernels gets memory instead, and so does one that would make its
-// kernel too long.
+// Visits readers from last to first. A value that two kernels would recompute is materialised, and so is one that would
+// make its reader's kernel too long.
 void Partition::decide_fusion() {
   const std::vector<int> uses = g_.uses();
-  std::vector<int> length(g_.size(), 0);  // of the kernel that ends here
+  std::vector<int> length(g_.size(), 0);  // operations in the kernel that ends at a node
   constexpr NodeId kNone = ~NodeId{0}, kMany = ~NodeId{0} - 1;
   std::vector<NodeId> kernel(g_.size(), kNone);
   const auto used_by = [&](NodeId id, NodeId root) {
     kernel[id] = kernel[id] == kNone || kernel[id] == root ? root : kMany;
   };
-  // What several kernels have been seen to read is going to be.
+  // A value that several kernels are known to read will be materialised.
   const auto kept = [&](NodeId id) { return buffer_[id] || (kernel[id] == kMany && !recomputed_[id] && !trivial(id)); };
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
     if (!live_[id]) continue;
@@ -191,11 +193,11 @@ void Partition::decide_fusion() {
       buffer_[id] =
           kernel[id] == kMany ||
           (length[kernel[id]] += info(n.op).kind == Kind::Reduce ? rules_.reduction_weight : 1) > rules_.max_loop_ops;
-    if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its buffers, and not through the product
+    if (get<Contraction>(id) || get<Convolution>(id)) continue;  // reads its own operands, not those of the product
     for (const Edge& e : n.in) {
       if (info(n.op).kind == Kind::Reduce && info(g_[e.node].op).kind == Kind::Reduce &&
           product(g_[e.node].shape).bounds().hi > rules_.inner_results)
-        buffer_[e.node] = true;  // a reduction of a reduction: the inner one in parallel
+        buffer_[e.node] = true;  // nested reductions: the inner one becomes parallel
       used_by(e.node, buffer_[id] ? id : kernel[id]);
     }
   }
@@ -249,7 +251,7 @@ std::vector<NodeId> Partition::operands(NodeId id) const {
   if (const auto* c = std::get_if<Convolution>(&task)) return {c->image_node, c->weight_node};
   std::vector<NodeId> nodes;
   if (const auto* loop = std::get_if<Loop>(&task)) {
-    if (updates(g_[id])) nodes.push_back(g_[id].in[0].node);  // the base, overwritten in part
+    if (updates(g_[id])) nodes.push_back(g_[id].in[0].node);  // the base, which is overwritten in part
     nodes.insert(nodes.end(), loop->buffers.begin(), loop->buffers.end());
   } else {
     for (const Edge& e : g_[id].in) nodes.push_back(e.node);

@@ -1,8 +1,8 @@
-// The cut: which values of a graph lie in memory, and what kind of kernel makes each of them.
+// The partition of a graph into kernels: which values are materialised, and what kind of kernel makes each of them.
 //
-// Everything starts inlined into its only reader. A value gets memory when it must (results, operands of matrix
-// kernels, several readers) or when building a loop shows that inlining it would compute it too often; then the loops
-// concerned are built again.
+// Every value starts fused into its only reader. A value is materialised when it must be (results, operands of matrix
+// kernels, several readers) or when building a loop shows that fusing it would compute it too often; the loops
+// concerned are then built again.
 #pragma once
 
 #include <functional>
@@ -19,46 +19,50 @@
 namespace lc::lowering {
 
 using Loop = codegen::Built;  // generated code
-struct OpaqueKernel {};       // a composite, a result of one, or a kernel that was chosen before: operands are whole
-// What makes a value.
+struct OpaqueKernel {};       // a composite, a result of one, or a kernel chosen earlier; its operands are contiguous
+// How a value is made.
 using Task = std::variant<Loop, Contraction, Convolution, OpaqueKernel>;
 
-// What a device gives to the cut.
+// The device's parameters of the partition.
 struct PartitionRules {
   Machine machine = {};
-  // What computes a sum of products: a contraction or a convolution that the device has a kernel for, or a loop.
+  // Selects how a sum of products is computed: as a contraction or a convolution for which the device has a kernel, or
+  // (for monostate) in a loop.
   using Match = std::variant<std::monostate, Contraction, Convolution>;
   std::function<Match(const Graph& g, const Factors& f)> match;
-  // Operations of one loop, where a reduction counts for `reduction`: building it and compiling it take time that grows
-  // faster than its length.
+  // Most operations in one loop, where a reduction counts as `reduction_weight`. The time to build and compile a loop
+  // grows faster than its length.
   int max_loop_ops = 128, reduction_weight = 8;
-  // The inner one of two reductions is a loop of its own where it makes more numbers: it is parallel then.
+  // The inner one of two nested reductions becomes a loop of its own if it makes more numbers than this: it then runs
+  // in parallel.
   std::int64_t inner_results = 256;
-  // What depends on parameters alone and is read by something larger is computed at load up to this many numbers.
+  // A value that depends on parameters alone and is read by a larger one is computed at load if it has at most this
+  // many elements.
   std::int64_t prepared = 1 << 16;
-  // From so many bytes on a value may be computed again where it is read, instead of being kept: see
-  // Partition::rematerializes(). (From a sixteenth on where it takes one operation or two.) Not a matter of the
-  // machine's caches, for bits depend on what is computed in one loop.
+  // Values of at least this many bytes may be recomputed in each reader instead of being kept (from 1/16 of it on if
+  // that takes one or two operations): see Partition::rematerializes(). It is a constant and no cache size, because
+  // results in their last bits depend on what is computed in one loop, and must not depend on the machine.
   std::int64_t recompute_threshold = 16 << 20;
-  bool keep_rows = true;  // in the loops (codegen/schedule/rows.cpp); else the device does it, or does not
-  // Values that the loop which makes `root` shall find in memory, where the device cannot run it as it was built; asked
-  // until there are none.
+  bool keep_rows = true;  // loops cache rows (codegen/schedule/rows.cpp); if false, the device decides about it
+  // Returns the values that the loop of `root` must read from memory because the device cannot run the loop as it was
+  // built. The loop is rebuilt until the list is empty.
   std::function<std::vector<NodeId>(NodeId root, const codegen::Built&)> must_materialize = {};
-  // Operands and sizes of what may be fused behind a product.
+  // Most operands and sizes of a loop that is fused into a product as its epilogue.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
-  bool epilogue_of_any_type = false;  // what it makes need not be f32
+  bool epilogue_of_any_type = false;  // an epilogue's result may have another type than f32
 };
 
-// An elementwise loop run by the kernel that makes its operand, piece by piece, while the piece is still in the cache.
+// An elementwise loop that the kernel of its operand runs on each piece of its result while the piece is in the cache.
 struct EpilogueLoop {
   NodeId producer = 0;
-  std::vector<NodeId> operands;  // of the loop, `producer` among them
+  std::vector<NodeId> operands;  // operands of the loop, `producer` among them
   std::vector<bool> same_index;
-  codegen::Kernel kernel;  // a loop over rows around one over some columns
-  // Which of the kernel's sizes are the first column and how many there are.
+  codegen::Kernel kernel;  // a loop over rows with a loop over some of the columns in it
+  // Indices into the kernel's sizes: the first column, and the number of columns.
   std::size_t begin_size = 0, count_size = 0;
 };
 
+// Decides which values are materialised, and what kind of kernel makes each.
 class Partition {
  public:
   Partition(const Graph& g, PartitionRules rules);
@@ -66,9 +70,9 @@ class Partition {
   const Graph& graph() const { return g_; }
   bool is_live(NodeId id) const { return live_[id]; }
   bool in_memory(NodeId id) const { return buffer_[id]; }
-  bool varies(NodeId id) const { return varies_[id]; }  // depends on more than parameters that nothing assigns
-  int readers(NodeId id) const;                         // kernels that read a value, and results that it is
-  // The values that kernels make. What became part of another kernel is left out: see absorb().
+  bool varies(NodeId id) const { return varies_[id]; }  // depends on an input that is given for each run, or on a state
+  int readers(NodeId id) const;                         // number of kernels that read a value, plus the results it is
+  // Values that kernels make, without those merged into another kernel by absorb().
   const std::set<NodeId>& results() const { return results_; }
   const Task& task(NodeId id) const { return tasks_.at(id); }
   template <class T>
@@ -76,10 +80,10 @@ class Partition {
     const auto it = tasks_.find(id);
     return it == tasks_.end() ? nullptr : std::get_if<T>(&it->second);
   }
-  std::vector<NodeId> operands(NodeId id) const;  // of a task, in the order in which its kernel reads them
+  std::vector<NodeId> operands(NodeId id) const;  // operands of a value's kernel, in the order in which it reads them
   void absorb(NodeId id) { results_.erase(id); }
 
-  // Elementwise loops that are the only reader of a contraction or a convolution, by the node they make.
+  // Returns the elementwise loops that are the only reader of a contraction or a convolution, by the node they make.
   std::map<NodeId, EpilogueLoop> epilogues() const;
 
  private:

@@ -1,5 +1,5 @@
-// Sums of products as passes see them that change in what they are computed: which of them are products of matrices or
-// convolutions, and on which side a weight is.
+// Queries about sums of products for passes that change the arithmetic: which of them are matrix products or
+// convolutions, and which factor is a weight.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -12,23 +12,24 @@
 
 namespace lc::lowering {
 
-// By NodeId: is it computed within attention, which a device computes as a whole if it finds it as it was written? (Its
-// operands are not, its result is.)
+// Returns, by NodeId, whether a value is internal to an attention or its result. Operands are not. Passes leave these
+// values unchanged, because a device finds attention by its structure.
 std::vector<bool> inside_attention(const Graph& g);
-// A product of two matrices, or of a weight and a vector, or a convolution: not a sum within a norm.
+// Returns true for a matrix-matrix product, a product of a weight and a vector, and a convolution, but not for a sum
+// within a norm.
 bool is_product(const Graph& g, const Factors& f);
-// Is it a number of few bits already, in f32 for the sake of the sum?
+// Returns true if the node widens numbers of few bits, so that their sum is computed in f32.
 bool is_narrow(const Graph& g, const Node& n);
 
-// By NodeId: a parameter that no assignment changes.
+// Returns, by NodeId, whether a node is a parameter that no assignment changes.
 std::vector<bool> loaded_parameters(const Graph& g);
 
-// A factor of a sum with the axes of the result and then the summed one; `small` has an extent of one where all along
-// an axis the factor is the same.
+// A factor of a sum with the axes of the result followed by the summed axis. `small` has extent one along each axis on
+// which the factor does not depend.
 struct Aligned {
   Tensor whole, small;
 };
-// Nothing where the sum reads its product in an order of its own.
+// Returns nullopt if the reduction reads the product through a permuting view.
 std::optional<Aligned> aligned(const Graph& g, const Factors& f, int side);
 
 }  // namespace lc::lowering

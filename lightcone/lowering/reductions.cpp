@@ -15,14 +15,14 @@ Tensor reduced(Op op, const Tensor& t, int axis) {
   return op == Op::SumReduce ? prim::sum_reduce(t, axis) : prim::max_reduce(t, axis);
 }
 
-// The largest number of parts up to `most` that divides the length; 1 where there is none near it.
+// Returns the largest number of parts up to `most` that divides the length, or 1 if there is none above most / 4.
 std::int64_t parts(std::int64_t length, std::int64_t most) {
   for (std::int64_t p = std::min(most, length); p >= 2 && p * 4 >= most; --p)
     if (length % p == 0) return p;
   return 1;
 }
 
-// Into how many parts a reduction is cut.
+// Returns the number of parts that a reduction is split into.
 std::int64_t wanted_parts(const Node& n, const SplitRules& r) {
   const Shape& from = n.in[0].view.shape();
   const auto length = from[static_cast<std::size_t>(n.axis)].constant();
@@ -30,7 +30,8 @@ std::int64_t wanted_parts(const Node& n, const SplitRules& r) {
   if (!length || *length <= 0) return 1;
   const bool row = static_cast<std::size_t>(n.axis) + 1 == from.size();
   const std::int64_t threads = row ? r.group : 1, shortest = row ? r.row : r.column;
-  // (of columns one thread less: threads that are fewer read neighbouring columns together, codegen/simt/grid.cpp)
+  // For columns the count stays below the target: the grid then lets threads read neighbouring columns together
+  // (codegen/simt/grid.cpp).
   const std::int64_t most = std::min(*length / shortest, (r.threads - (row ? 0 : 1)) / threads / results);
   return most < 2 ? 1 : parts(*length, most);
 }
@@ -41,7 +42,7 @@ Graph join_reductions(const Graph& src, PassLog& log) {
   const std::vector<int> uses = src.uses();
   return copy_graph(src, [&](Graph& dst, NodeId id, Node n) {
     const Node& was = src[id];
-    // The inner one, as it is in the new graph: it is read by this one alone, whole, and reduces the axis beside it.
+    // `inner` is read only by this reduction and as a whole, and reduces the adjacent axis.
     const bool alone = reduces(n) && uses[was.in[0].node] == 1 && n.in[0].view.identity() && !is_narrow(n.dtype);
     const Node* inner = alone && !factors(src, was.in[0].node) ? &dst[n.in[0].node] : nullptr;
     const bool beside = inner && (inner->axis == n.axis || inner->axis == n.axis + 1);
@@ -66,7 +67,7 @@ Graph split_reductions(const Graph& src, PassLog& log, const SplitRules& rules) 
       const NodeId made = dst.add(std::move(n));
       return Edge{made, View(dst[made].shape)};
     }
-    // Halves are summed in f32 and rounded once, as they are without parts.
+    // Halves are summed in f32 and rounded once, as they are without a split.
     const DType type = n.dtype;
     Tensor t(dst, n.in[0]);
     if (is_narrow(type)) t = prim::cast(t, DType::F32);

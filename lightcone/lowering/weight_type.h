@@ -1,5 +1,5 @@
-// How a weight is stored, as far as a matrix product is concerned: its matcher looks through a cast or a dequantisation
-// and leaves the conversion to the kernel.
+// How the weight of a matrix product is stored. The matcher looks through a cast or a dequantisation and leaves the
+// conversion to the kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lc::lowering {
 
-// Plain types, the block formats, and signed bytes: I8 for exact products with other bytes, Bytes as numbers that meet
-// f32. Floats of 8 bits come last: GPUs read them as they are, the CPU widens them before.
+// Plain types, block formats and signed bytes: I8 for exact products with other bytes, Bytes for products with f32. The
+// 8-bit floats come last: GPU kernels read them directly, and the CPU widens them first.
 enum class WeightType : std::uint8_t {
   F32,
   F16,
@@ -35,7 +35,7 @@ enum class WeightType : std::uint8_t {
 struct WeightInfo {
   WeightType type;
   std::string_view name;
-  std::int64_t unit_bytes;  // of Gemm::b_n
+  std::int64_t unit_bytes;  // bytes per unit of the stride Gemm::b_n
   std::optional<QuantFormat> format = {};
 };
 constexpr WeightInfo block_weights(WeightType t, QuantFormat f) { return {t, lc::info(f).name, 1, f}; }
@@ -65,8 +65,8 @@ constexpr WeightType weight_type(QuantFormat f) {
   while (row->format != f) ++row;
   return row->type;
 }
-// Where it must be a constant, block_format(t) is not compared with null: with -fsanitize=undefined GCC 12 does not
-// know that an address is not null (PR 71962).
+// Constant expressions use this and not block_format(t) != nullptr: with -fsanitize=undefined, GCC 12 cannot evaluate
+// that an address is not null (PR 71962).
 constexpr bool is_quantised(WeightType t) { return info(t).format.has_value(); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
   return info(t).format ? &lc::info(*info(t).format) : nullptr;

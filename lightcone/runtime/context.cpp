@@ -26,7 +26,7 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   if (largest().state_block) states = device->allocate_sparse(largest().state_block);
   for (const Assignment& a : graph().assignments()) {
     is_state[a.state] = true;
-    const BufferSlice first = std::exchange(input[a.state], BufferSlice{});  // loaded: where this context begins
+    const BufferSlice first = std::exchange(input[a.state], BufferSlice{});  // loaded: the initial value
     if (in_block(a.state) || first) {
       const BufferSlice own = buffer(a.state, largest().nodes[a.state].bytes);
       if (first) device->copy(own, first, largest().nodes[a.state].bytes);
@@ -37,7 +37,8 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   if (program->symbols.empty()) refresh();
 }
 
-// What the program has now, but for states, which are this context's once it has them, and for what the user set here.
+// Takes the program's current weights, except for states that this context has already and for inputs that the user set
+// here.
 void Context::Impl::take_weights() {
   loaded = {program->prepared_values};
   for (const auto& [id, w] : program->weights) {
@@ -81,8 +82,8 @@ void Context::Impl::record() {
   moved = true;
 }
 
-// An input whose bytes this context may bring: not one of which something was made at load time. None for one that
-// nothing reads.
+// Returns the input of this name, or nullopt if nothing reads it. Throws Error for an input of which a prepared value
+// was made at load time.
 std::optional<NodeId> Context::Impl::given_id(const char* op, std::string_view name) const {
   const std::optional<NodeId> id = program->find_input(op, name);
   if (!id) return id;
@@ -92,16 +93,16 @@ std::optional<NodeId> Context::Impl::given_id(const char* op, std::string_view n
   return id;
 }
 
-// Is it a state whose size is a number?
+// Returns true for a state with constant sizes.
 bool Context::Impl::in_block(NodeId id) const {
   const Shape& s = graph()[id].shape;
   return is_state[id] && std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.is_constant(); });
 }
 
-// Memory of this context's own for an input or a state, of at least so many bytes. A state keeps what it held.
+// Returns memory of at least this many bytes, owned by this context, for an input or a state. A state keeps its value.
 BufferSlice Context::Impl::buffer(NodeId id, std::size_t bytes) {
   if (in_block(id) && states) bind_buffer(id, {states.get(), largest().nodes[id].offset});
-  else grow(id, bytes);  // also what is empty: a kernel may load its first element, for a loop without a step
+  else grow(id, bytes);  // even if empty: a loop without iterations may still load element 0
   is_user_memory[id] = false;
   user_buffers.erase(id);
   device_copies.erase(id);
@@ -181,7 +182,8 @@ Context& Context::bind(std::string_view symbol, std::int64_t value) {
 
 namespace {
 
-// Whole numbers may be given as f32 or i64; what the type has no number for would be another number in silence.
+// Integers may be given as f32 or i64. A number that the type cannot represent is an Error, because it would silently
+// become another number.
 template <class T>
 void check_held(const Node& n, std::span<const T> values) {
   if (is_float(n.dtype) || n.dtype == DType::Bool) return;
@@ -207,7 +209,7 @@ void fill(void* to, DType type, std::span<const T> values) {
     else store_i64(to, type, k, values[k]);
 }
 
-// The bytes of so many elements; an Error when there are never so many.
+// Returns the bytes of this many elements. Throws Error if there are never so many.
 std::size_t check_room(const Node& n, std::size_t have, std::size_t most) {
   if (have > most / size_of(n.dtype))
     throw Error("set", str_cat("'", n.name, "' of shape ", str(n.shape), " takes at most ", most / size_of(n.dtype),
@@ -317,7 +319,8 @@ std::size_t Context::memory_bytes() const {
 
 // ---- results ----------------------------------------------------------------------------------
 
-// Where a value lies, when all of it is there. For a state that is a result: what it held before the run.
+// Returns the location of a value after checking that it is available. For a state that is a result, this is its value
+// from before the run.
 BufferSlice Context::Impl::readable(NodeId id, bool before) {
   const std::size_t need = bytes_now(id);
   const auto missing = [&](const char* what) {
@@ -396,7 +399,7 @@ std::vector<std::int64_t> Context::get_i64(std::string_view output) const {
   }
   return r;
 }
-// A loss is read behind each step of training, which allocates nothing.
+// Reads one element without allocating, since training reads a loss after each step.
 float Context::scalar(std::string_view output) const {
   if (impl_->program->outputs.contains(output) && impl_->device->shares_host_memory()) {
     const Edge& e = impl_->output(output);

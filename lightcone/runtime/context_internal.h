@@ -1,4 +1,4 @@
-// What a Context owns. Included by the context*.cpp only.
+// The implementation of Context. Included by context.cpp and context_run.cpp only.
 #pragma once
 
 #include "lightcone/runtime/profile/profiler.h"
@@ -11,29 +11,29 @@ struct Context::Impl {
   Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Device> on);
 
   const std::shared_ptr<const Program::Impl> program;
-  const std::shared_ptr<Device> device;  // before what lies in its memory
-  MemoryPlan own_plan;                   // when this context has another number of workers
-  ValueMemory values;                    // in flight
-  std::unique_ptr<Buffer> states;  // those whose sizes are numbers, one behind the other; resident as far as written
-  std::map<NodeId, std::unique_ptr<Buffer>> owned;         // other states, and inputs this context holds
-  std::map<NodeId, std::unique_ptr<Buffer>> user_buffers;  // the caller's memory, where the device reads it,
-  std::map<NodeId, void*> device_copies;                   // and where it has a copy
-  std::vector<std::shared_ptr<Buffer>> loaded;             // what the program had when this context took it
-  std::uint64_t loads = 0;                                 // and how often it had been loaded
+  const std::shared_ptr<Device> device;  // declared before the values in its memory
+  MemoryPlan own_plan;                   // the plan if this context has another number of workers than the program
+  ValueMemory values;                    // intermediate values
+  std::unique_ptr<Buffer> states;        // block of all states with constant sizes; pages are resident once written
+  std::map<NodeId, std::unique_ptr<Buffer>> owned;         // other states, and inputs whose memory this context owns
+  std::map<NodeId, std::unique_ptr<Buffer>> user_buffers;  // the caller's memory, if the device can access it
+  std::map<NodeId, void*> device_copies;                   // the caller's memory, if the device works on a copy
+  std::vector<std::shared_ptr<Buffer>> loaded;             // the program's buffers that this context uses
+  std::uint64_t loads = 0;                                 // value of Program::Impl::loads when `loaded` was taken
   std::vector<BufferSlice> input;                          // by NodeId
-  std::vector<std::int64_t> bound_elements;                // by NodeId: elements set, -1 for whatever the size
-  std::vector<bool> is_state, is_user_memory;              // by NodeId; the caller's memory
+  std::vector<std::int64_t> bound_elements;                // by NodeId: number of elements set; -1: enough for any size
+  std::vector<bool> is_state, is_user_memory;              // by NodeId; is_user_memory: `input` is the caller's memory
   Bindings bindings;
   bool stale = true, ran = false;
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
-  std::vector<std::size_t> bytes;                // by NodeId: of what a run computes, and of states
-  std::vector<BufferSlice> operands;             // of all kernels
-  std::vector<Launch> launches;                  // of all kernels, in order
-  std::vector<std::size_t> launch_at;            // by place in program->order: the first one from there on
+  std::vector<std::size_t> bytes;                // by NodeId, of values that a run computes and of states
+  std::vector<BufferSlice> operands;             // operands of all kernels
+  std::vector<Launch> launches;                  // one launch per kernel, in order
+  std::vector<std::size_t> launch_at;  // by position in program->order: index of the first launch from there on
   std::unique_ptr<Recording> recording;
-  bool moved = true;                   // places or sizes are not those that the recording knows
-  std::shared_ptr<Profiler> profiler;  // while profiling
+  bool moved = true;                   // buffers or sizes have changed since Recording::update()
+  std::shared_ptr<Profiler> profiler;  // null unless profiling
 
   const Graph& graph() const { return program->graph; }
   const MemoryPlan& plan() const { return values.plan(); }
@@ -45,8 +45,8 @@ struct Context::Impl {
   BufferSlice buffer(NodeId id, std::size_t bytes);
   void grow(NodeId id, std::size_t bytes);
   void bind_buffer(NodeId id, BufferSlice at);
-  void upload(NodeId id, const void* from);  // the caller's memory into the device's
-  bool in_block(NodeId id) const;            // of states
+  void upload(NodeId id, const void* from);  // copies the caller's memory to the device
+  bool in_block(NodeId id) const;            // the state is in the block `states`
   template <class T>
   void set(std::string_view input, std::span<const T> values);
 
@@ -68,10 +68,11 @@ struct Context::Impl {
   Value read(const Edge& e) const { return read(e, place(e.node)); }
   Value read(const Edge& e, BufferSlice at) const;
   void write(const Value& v, BufferSlice to) const;
-  BufferSlice readable(NodeId id, bool before);  // checked; for a state: what it held before the run
+  // Checks that a value is available. `before`: for a state, its value from before the run.
+  BufferSlice readable(NodeId id, bool before);
   Value read_checked(const Edge& e, bool before);
   const Edge& output(std::string_view name) const;
-  std::map<NodeId, HostView> shown;  // what bytes() gave out
+  std::map<NodeId, HostView> shown;  // views that bytes() has returned
 };
 
 }  // namespace lc

@@ -23,7 +23,7 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-// The bytes of a value for what is bound.
+// Returns the bytes of a value for the bound sizes.
 std::size_t Context::Impl::bytes_now(NodeId id) const {
   const Node& n = graph()[id];
   auto size = static_cast<std::int64_t>(size_of(n.dtype));
@@ -83,7 +83,7 @@ void Context::Impl::check_inputs() const {
       throw Error("run", str_cat("input '", name, "' of shape ", str(graph()[id].shape), " needs ", want,
                                  " elements for these sizes, not ", bound_elements[id]));
   }
-  if (!ran)  // a state begins with zeros, but no model with weights of zeros was meant
+  if (!ran)  // states start at zero, but a model whose weights are all zero is a mistake
     for (const Assignment& a : graph().assignments())
       if (const Node& n = graph()[a.state];
           n.parameter && !program->weights.contains(a.state) && bound_elements[a.state] < 0 && !is_user_memory[a.state])
@@ -118,7 +118,7 @@ void Context::Impl::interpret_node(NodeId id) {
   const auto behind = [](BufferSlice p, std::int64_t bytes) {
     return BufferSlice{p.buffer, p.offset + static_cast<std::size_t>(bytes)};
   };
-  if (n.op == Op::Result) {  // it lies in the value of all of them
+  if (n.op == Op::Result) {  // it is a part of the value that holds all results
     const NodeId all = n.in[0].node;
     const auto at = result_offsets(graph()[all].results)[static_cast<std::size_t>(n.axis)];
     return device->copy(place(id), behind(place(all), at), bytes_now(id));
@@ -131,7 +131,7 @@ void Context::Impl::interpret_node(NodeId id) {
   for (std::size_t k = 0; k < v.parts.size(); ++k) write(v.parts[k], behind(place(id), at[k]));
 }
 
-// Where everything lies and how large it is, for the recording.
+// Updates buffers and sizes of all launches for the recording.
 void Context::Impl::place_launches() {
   BufferSlice* in = operands.data();
   Launch* l = launches.data();
@@ -155,12 +155,12 @@ void Context::Impl::commit_states() {
     for (const Assignment* a : plan().copies) device->copy(input[a->state], place(a->next.node), bytes[a->state]);
     return;
   }
-  std::vector<Value> next;  // all are read before any is written
+  std::vector<Value> next;  // every next value is read before a state is written
   for (const Assignment* a : plan().copies) next.push_back(read(a->next));
   for (std::size_t k = 0; k < next.size(); ++k) write(next[k], input[plan().copies[k]->state]);
 }
 
-// `done` is called after each node, and then each runs by itself.
+// Calls `done` after each node; every kernel is then launched separately.
 template <class Done>
 void Context::Impl::run(const Done& done) {
   constexpr bool kWatched = !std::is_same_v<Done, std::nullptr_t>;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 10, kLongest = 80;
 
-// Letters to insert, to remove or to replace until one is the other; upper and lower case are alike.
+// Edit distance (insertions, deletions, replacements), ignoring case.
 std::size_t distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   a = a.substr(0, kLongest), b = b.substr(0, kLongest);
@@ -29,7 +29,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// What stands before every one of the names among the given ones.
+// Returns a prefix with which every one of `names` occurs in `given`, or "".
 std::string common_prefix(const std::vector<std::string>& names, const std::vector<std::string>& given) {
   const std::set<std::string_view> all(given.begin(), given.end());
   for (const std::string& name : given) {

@@ -1,4 +1,4 @@
-// What an Error says where a name is asked for that is not there.
+// Lists of names for error messages about an unknown name.
 #pragma once
 
 #include <string>
@@ -7,14 +7,16 @@
 
 namespace lc {
 
-// "it has a, b, c and 4 more": at most ten of the names, nearest to the wanted one in spelling first. "" for no names.
+// Returns "it has a, b, c and 4 more": at most ten of the names, the nearest to `wanted` in spelling first. Returns ""
+// if there are no names.
 std::string names_near(std::string_view wanted, std::vector<std::string_view> have);
 
-// "a, b and 4 more": of names that may come from a file at most five, cut, and nothing in them that moves a cursor.
+// Returns "a, b and 4 more": at most five names, shortened, with unprintable characters replaced because they may come
+// from a file.
 std::string listed(const std::vector<std::string>& names);
 
-// Parameters for which there is no tensor among the given ones: which those are, or what stands before all of the names
-// there ("module.", where a wrapper was saved).
+// Describes the parameters `missing` that have no tensor among `given`: lists them, or names the common prefix of the
+// given ones (such as "module." if a wrapper was saved).
 std::string missing_among(const std::vector<std::string>& missing, const std::vector<std::string>& given);
 
 }  // namespace lc

@@ -13,7 +13,7 @@ constexpr std::size_t kMostNames = 6;
 
 bool is_parameter(const Node& n) { return n.op == Op::Input && n.parameter; }
 
-// The parameters that a value is made of: the nearest ones, whatever lies between.
+// Returns the parameters nearest to a value among its direct and indirect operands.
 std::vector<NodeId> nearest_parameters(const Graph& g, NodeId from) {
   std::vector<NodeId> found, now{from};
   std::vector<bool> seen(g.size());
@@ -25,7 +25,7 @@ std::vector<NodeId> nearest_parameters(const Graph& g, NodeId from) {
         seen[e.node] = true;
         (is_parameter(g[e.node]) ? found : next).push_back(e.node);
       }
-    // what was made of parameters alone when they were loaded stands for them
+    // A value prepared from parameters alone counts as these parameters.
     for (std::size_t k = 0; k < next.size(); ++k) {
       const Node& n = g[next[k]];
       const auto parameter = [&](const Edge& e) { return is_parameter(g[e.node]); };
@@ -40,7 +40,7 @@ std::vector<NodeId> nearest_parameters(const Graph& g, NodeId from) {
   return found;
 }
 
-// The value that a mark of `id` came from: none of its operands that are computed has it.
+// Returns the first value that has the mark of `id`: no computed operand of it has the mark.
 NodeId first_with(const Graph& g, NodeId id, const std::vector<bool>& marks) {
   for (bool first = false; !first;) {
     first = true;
@@ -53,13 +53,13 @@ NodeId first_with(const Graph& g, NodeId id, const std::vector<bool>& marks) {
   return id;
 }
 
-// "matmul (at model.cpp:12)"
+// Returns "matmul (at model.cpp:12)".
 std::string computed(const Graph& g, NodeId id) {
   const std::string lines = lines_of(g[id]);
   return str_cat(what_it_computes(g[id]), lines.empty() ? "" : " (at " + lines + ")");
 }
 
-// ", which reads 'layers.3.weight'"
+// Returns ", which reads 'layers.3.weight'".
 std::string reads(const Graph& g, NodeId id) {
   std::string names;
   const std::vector<NodeId> parameters = nearest_parameters(g, id);
@@ -68,7 +68,7 @@ std::string reads(const Graph& g, NodeId id) {
   return names + (parameters.size() > kMostNames ? ", ..." : "");
 }
 
-// Names of inputs and parameters with the mark that a value is made of.
+// Returns the names of the inputs and parameters with the mark from which a value is made.
 std::string given(const Graph& g, NodeId id, const std::vector<bool>& marks) {
   std::string names;
   const auto add = [&](NodeId input) { names += str_cat(names.empty() ? "'" : ", '", g[input].name, "'"); };

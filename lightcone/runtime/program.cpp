@@ -78,7 +78,7 @@ void Program::Impl::prepare() {
     for (const Edge& e : n.in) dims_of(e.view);
     if (n.op == Op::Kernel)
       for (const Dim& d : n.kernel->sizes()) sizes[id].push_back(dim(d));
-    for (const Dim& d : extents(n.attributes)) dim(d);  // of a node that the interpreter runs
+    for (const Dim& d : extents(n.attributes)) dim(d);  // sizes in attributes of an interpreted node
   }
   for (const Root& r : graph.roots()) dims_of(r.edge.view);
   for (const Assignment& a : graph.assignments()) dims_of(a.next.view);
@@ -89,7 +89,8 @@ void Program::Impl::prepare() {
   computed.resize(graph.size());
 }
 
-// The first that a kernel names; the host where none does. Two of the host differ in their threads alone.
+// Chooses the first device that a kernel names, or the host if there is none. Two host devices differ only in their
+// threads.
 void Program::Impl::choose_device() {
   const auto live = graph.live();
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -119,7 +120,7 @@ void Program::Impl::compute_prepared(NodeId changed) {
       in.push_back(fixed(e.node));
     }
     if (!dirty[id]) continue;
-    computed[id] = false;  // until it is done: an Error may come between
+    computed[id] = false;  // stays false if an Error is thrown below
     if (std::find(in.begin(), in.end(), BufferSlice{}) != in.end()) continue;
     std::vector<std::int64_t> values;
     for (std::size_t k : sizes[id]) values.push_back(dims[k].eval({}));
@@ -172,7 +173,7 @@ Program compile(const Graph& g, const Compiler& c, const CompileOptions& options
   p.impl_->log = std::move(done.log);
   p.impl_->remember_names(g);
   p.impl_->prepare();
-  // Of a graph that is compiled already kernels alone know some sizes.
+  // In an already compiled graph some symbols occur only in the sizes of kernels.
   for (const auto& [name, bounds] : p.impl_->symbols) p.impl_->known_symbols.emplace(name, bounds);
   p.impl_->remember_slices(g);
   return p;
@@ -225,15 +226,14 @@ Program::Impl& Program::impl() const {
 Program& Program::load(std::string_view input, const void* data, std::size_t bytes, std::shared_ptr<const void> owner) {
   Impl& p = impl();
   const std::optional<NodeId> id = p.find_input("load", input);
-  if (!id) return *this;  // nothing that is computed reads it
+  if (!id) return *this;  // no computed value reads it
   const Node& n = p.graph[*id];
   const std::size_t want = upper_bytes(n);
   if (bytes != want)
     throw Error("load", str_cat("'", std::string(input), "' of shape ", str(n.shape), " ", name(n.dtype), " takes ",
                                 want, " bytes, not ", bytes));
   check_data("load", n, data, bytes);
-  // An empty tensor may come without an address. A kernel may load what would be its first element, for a loop that
-  // then has no step.
+  // An empty tensor may have a null address, but a loop without iterations may still load element 0.
   alignas(64) static const std::byte nothing[64] = {};
   std::shared_ptr<Buffer> buffer = p.device->lend(const_cast<void*>(bytes ? data : nothing), bytes);
   if (!buffer) {

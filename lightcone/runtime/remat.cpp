@@ -17,19 +17,20 @@ namespace {
 
 bool is_leaf(const Node& n) { return n.op == Op::Constant || n.op == Op::Index || n.op == Op::Input; }
 
-// The forward pass: live nodes older than the first reverse sweep that depend on what changes from run to run.
+// The forward pass: live nodes before the first gradient seed that depend on inputs which change from run to run.
 class Forward {
  public:
   explicit Forward(const Graph& g);
   bool any() const { return !nodes_.empty(); }
   bool contains(NodeId id) const { return id < varies_.size() && varies_[id] && !is_leaf(g_[id]); }
-  // Is it an input that a clone must read behind a barrier?
+  // Returns true for an input that a clone must read through a barrier.
   bool varying_input(NodeId id) const { return id < varies_.size() && varies_[id] && g_[id].op == Op::Input; }
   NodeId end() const { return end_; }
 
-  using Choice = std::set<NodeId>;  // of nodes that are computed again
+  using Choice = std::set<NodeId>;  // nodes that are recomputed
   Choice cheap(std::size_t eighths) const;
-  // All but what lies between `count` segments, of about as many bytes each; the last one needs nothing again.
+  // Chooses everything except the values between `count` segments of about equal bytes. The last segment is not
+  // recomputed.
   std::optional<Choice> segments(std::size_t count) const;
 
  private:
@@ -40,10 +41,10 @@ class Forward {
   std::vector<bool> live_, varies_;
   NodeId end_ = 0;
   std::vector<NodeId> nodes_;
-  std::vector<NodeId> last_use_;         // within the forward pass
+  std::vector<NodeId> last_use_;         // last reader within the forward pass
   std::vector<bool> kept_;               // read by the backward pass
-  std::vector<std::size_t> kept_up_to_;  // bytes, by place in nodes_
-  std::vector<std::size_t> boundaries_;  // places behind which one value is live, and perhaps some small ones
+  std::vector<std::size_t> kept_up_to_;  // prefix sum of kept bytes over nodes_
+  std::vector<std::size_t> boundaries_;  // positions in nodes_ after which a single large value is live
 };
 
 Forward::Forward(const Graph& g) : g_(g), live_(g.live()) {
@@ -81,7 +82,7 @@ void Forward::find_boundaries() {
   }
 }
 
-// Products, which a clone would have to multiply again, are dear, and so is what moves data about.
+// Products are expensive to clone, and so are operations that only move data.
 bool Forward::is_cheap(NodeId id) const {
   const Node& n = g_[id];
   if (n.op == Op::Kernel || n.op == Op::Result || n.op == Op::Composite) return false;
@@ -116,7 +117,7 @@ std::optional<Forward::Choice> Forward::segments(std::size_t count) const {
   return c;
 }
 
-// The graph with clones of what is chosen, each made where the backward pass first reads it.
+// Rewrites the graph with clones of the chosen nodes, each placed where the backward pass first reads it.
 class Recomputed {
  public:
   Recomputed(const Graph& g, const Forward& f, const Forward::Choice& again) : g_(g), f_(f), again_(again) {}
@@ -133,11 +134,11 @@ class Recomputed {
   const Forward::Choice& again_;
   Graph dst_;
   std::vector<NodeId> to_;
-  std::map<NodeId, NodeId> clone_, behind_;  // behind a barrier
+  std::map<NodeId, NodeId> clone_, behind_;  // behind_: values behind a barrier
   int clones_ = 0;
 };
 
-// What a clone reads: another clone, or the value that was kept.
+// Returns the operand of a clone: another clone, or the kept value.
 NodeId Recomputed::operand(NodeId id) {
   if (again_.contains(id)) return clone_.at(id);
   if (!f_.contains(id) && !f_.varying_input(id)) return to_[id];
@@ -182,7 +183,7 @@ Graph Recomputed::run() {
   return std::move(dst_);
 }
 
-// The first of the choices that fits.
+// Searches for the first candidate that fits the budget.
 class Search {
  public:
   Search(const Graph& g, std::size_t budget, const Compiler& then) : g_(g), forward_(g), budget_(budget), then_(then) {}
@@ -214,7 +215,7 @@ Search::Tried Search::attempt(const Forward::Choice& c) {
 }
 
 std::optional<Search::Tried> Search::cheap() {
-  std::size_t fails = 0, works = 8;  // eighths
+  std::size_t fails = 0, works = 8;  // eighths of the kept bytes
   std::optional<Tried> best = attempt(forward_.cheap(works));
   if (!fits(*best)) return std::nullopt;
   while (works - fails > 1) {

@@ -15,7 +15,7 @@ std::size_t at_sizes(const Dim& bytes, const Bindings& sizes) {
   return static_cast<std::size_t>(std::max<std::int64_t>(bytes.eval(sizes), 0));
 }
 
-// So many bytes to use at once; null where there are not.
+// Returns usable memory of this many bytes, or null if there is not enough.
 std::unique_ptr<Buffer> taken(Device& device, std::size_t bytes) {
   if (auto reserved = device.reserve(bytes)) return reserved->commit(0, bytes) ? std::move(reserved) : nullptr;
   try {
@@ -25,7 +25,7 @@ std::unique_ptr<Buffer> taken(Device& device, std::size_t bytes) {
   }
 }
 
-// The symbols in the sizes of some nodes, with their bounds.
+// Returns the symbols in the sizes of some nodes, with their bounds.
 std::map<std::string, Bounds> symbols_of(const Graph& g, std::span<const NodeId> nodes) {
   std::map<std::string, Bounds> all;
   for (const NodeId id : nodes)
@@ -56,7 +56,7 @@ void ValueMemory::fit(const Bindings& sizes, std::span<const std::size_t> bytes)
     return;
   }
   if (memory_ && fits(own_, sizes, bytes)) return;
-  // Some room to grow, if there is; else exactly this.
+  // Leave room to grow if there is enough memory, otherwise take exactly the current sizes.
   const auto bounds = symbols_of(g_, order_);
   Bindings more = sizes;
   for (auto& [name, value] : more)
@@ -65,7 +65,7 @@ void ValueMemory::fit(const Bindings& sizes, std::span<const std::size_t> bytes)
   if (!lay_out(more, sizes, bytes) && !lay_out(sizes, sizes, bytes)) refuse(sizes);
 }
 
-// In the layout for the largest sizes.
+// Commits pages in the layout for the largest sizes.
 bool ValueMemory::commit(const Bindings& sizes, std::span<const std::size_t> bytes) {
   const auto make_room = [&](std::size_t offset, std::size_t want, std::size_t& room) {
     if (want <= room) return true;
@@ -91,7 +91,7 @@ bool ValueMemory::fits(const MemoryPlan& p, const Bindings& sizes, std::span<con
                      [&](const Scratch& s) { return at_sizes(s.bytes, sizes) <= p.scratch_bytes[s.node]; });
 }
 
-// Takes memory for a layout of its own; what lay there before is gone.
+// Allocates memory for a new layout; the values in the previous memory are lost.
 bool ValueMemory::lay_out(const Bindings& planned, const Bindings& sizes, std::span<const std::size_t> bytes) {
   MemoryPlan p = make_plan(g_, largest_.workers, planned);
   if (!fits(p, sizes, bytes)) return false;

@@ -1,8 +1,8 @@
-// The memory of one context's values in flight.
+// The memory of one context's intermediate values.
 //
 // Addresses are reserved for the largest sizes, and pieces of them are committed as sizes are bound: a program whose
-// "batch" may be 64 takes the memory of one picture when it is 1. Where the system has not that many addresses (a limit
-// on virtual memory), the values are laid out anew for the sizes at hand.
+// "batch" may be 64 takes the memory of one picture if it is 1. If the system has too few addresses (a limit on virtual
+// memory), the values are laid out anew for the current sizes.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@ namespace lc {
 
 class ValueMemory {
  public:
-  // `order`: the nodes that compute. `largest`, the plan for the bounds, stays where it is.
+  // `order` has the nodes that compute. `largest`, the plan for the upper bounds, must outlive this object.
   ValueMemory(const Graph& g, std::span<const NodeId> order, std::span<const NodeId> parts, const MemoryPlan& largest,
               Device& device);
 
-  // Makes room for these sizes; `bytes`, by NodeId, is what each value takes. Nothing is allocated or asked of the
-  // system when there was room before. An Error names the symbol that counts most.
+  // Makes room for these sizes; `bytes` has the bytes of each value by NodeId. Calls neither the allocator nor the
+  // system if there is room already. Throws Error with the symbol that contributes most if there is not enough memory.
   void fit(const Bindings& sizes, std::span<const std::size_t> bytes);
   bool has_room(NodeId id, std::size_t bytes) const { return bytes <= room_[id]; }
 
-  const MemoryPlan& plan() const { return fitted_ ? own_ : largest_; }  // where each value lies
+  const MemoryPlan& plan() const { return fitted_ ? own_ : largest_; }  // locations of the values
   BufferSlice at(std::size_t offset) const { return {memory_.get(), offset}; }
   std::size_t committed() const { return memory_ ? memory_->committed() : 0; }
 
@@ -47,9 +47,9 @@ class ValueMemory {
   const MemoryPlan& largest_;
   Device& device_;
   MemoryPlan own_;
-  bool fitted_ = false;  // laid out for the sizes at hand
+  bool fitted_ = false;  // own_ is laid out for the current sizes
   std::unique_ptr<Buffer> memory_;
-  std::vector<std::size_t> room_;  // by NodeId; of a state: for its value before the run
+  std::vector<std::size_t> room_;  // by NodeId; for a state: room for its value from before the run
   std::vector<Scratch> scratch_;
 };
 

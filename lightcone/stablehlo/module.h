@@ -1,6 +1,6 @@
-// A StableHLO module in memory: what read.h reads and write.h writes. Plain data, in the terms of MLIR.
+// A StableHLO module in memory, as read.h reads and write.h writes it: plain data in MLIR's terms.
 //
-// https://github.com/openxla/stablehlo/blob/main/docs/spec.md says what the operations mean.
+// The meaning of the operations: https://github.com/openxla/stablehlo/blob/main/docs/spec.md.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -19,38 +19,39 @@
 
 namespace lc::stablehlo {
 
-// Where something stands in the text, from 1. In bytecode, which has no lines, `column` is the byte and `line` 0.
+// A position in the text, counted from 1. In bytecode, which has no lines, `column` is the byte and `line` is 0.
 struct Place {
   int line = 0, column = 0;
 };
 std::string str(Place at);  // "line 3", "byte 120"
 
-inline constexpr std::int64_t kDynamic = -1;  // '?'
+inline constexpr std::int64_t kDynamic = -1;  // an unknown extent, '?'
 
-// A tensor's type, or one that is kept as it is written.
+// A tensor type, or another type kept as its text.
 struct Type {
   bool is_tensor = true;
-  std::string element = "f32";           // "f32", "ui8", "i1", "complex<f32>"; of another type the whole spelling
-  std::vector<std::int64_t> shape = {};  // kDynamic where it is not known
-  // Nothing, or for each axis the largest extent that it may have; kDynamic where none is given.
+  std::string element = "f32";           // "f32", "ui8", "i1", "complex<f32>"; for another type its whole text
+  std::vector<std::int64_t> shape = {};  // kDynamic for an unknown extent
+  // Empty, or the upper bound of each extent; kDynamic without a bound.
   std::vector<std::int64_t> bounds = {};
   friend bool operator==(const Type&, const Type&) = default;
 };
 std::string str(const Type& t);  // "tensor<2x3xf32>", "tensor<?x3xf32, #stablehlo.bounds<8, ?>>"
-// f32 f64 f16 bf16 i8 i16 i32 i64 ui8 ui16 ui32 ui64 i1, none for others.
+// Returns the element type of f32 f64 f16 bf16 f8E4M3FN f8E5M2 i8 i16 i32 i64 ui8 ui16 ui32 ui64 i1, or nullopt for
+// others.
 std::optional<DType> dtype_of(std::string_view element);
 std::string_view element_of(DType t);
 
-// What "!quant.uniform<i8<-127:127>:f32:1, {0.5:3, 0.25}>" says: a number is scale * (stored - zero_point), with a
-// scale for all elements, or for each place along an axis.
+// The contents of "!quant.uniform<i8<-127:127>:f32:1, {0.5:3, 0.25}>": a number is scale * (stored - zero_point), with
+// one scale for all elements or one for each index along an axis.
 struct Quantization {
   std::string storage = "i8", expressed = "f32";  // element types
-  std::int64_t least = -128, most = 127;          // of the stored numbers
-  int axis = -1;                                  // -1: one scale
+  std::int64_t least = -128, most = 127;          // range of the stored numbers
+  int axis = -1;                                  // axis of the scales; -1: one scale
   std::vector<double> scales = {};
-  std::vector<std::int64_t> zero_points = {};  // as many
+  std::vector<std::int64_t> zero_points = {};  // one per scale
 };
-// None for an element type that is not quantised; an Error for one that is, in a way that is not supported.
+// Returns nullopt for an element type that is not quantised. Throws Error for an unsupported quantised type.
 std::optional<Quantization> quantization_of(std::string_view element);
 
 struct Attribute;
@@ -67,38 +68,40 @@ struct Attribute {
     Symbol,    // @name
     Type,      // tensor<2xf32>
     List,      // [a, b]
-    Integers,  // array<i64: 1, 2>, and of i1: `type.element` says which
+    Integers,  // array<i64: 1, 2>; `type.element` is i64 or i1
     Dense,     // dense<...> : tensor<...>
     Enum,      // #stablehlo<comparison_direction LT>: `text` is "LT", `name` "comparison_direction"
-    Struct,    // #stablehlo.gather<offset_dims = [2], ...>: `name` is "gather"; {a = 1} has none. A list of numbers in
-               // a named one is Integers. #stablehlo.conv<[b, f, 0, 1]x[...> has the fields of MLIR's raw form:
-               // input_batch_dimension, ..., output_spatial_dimensions
+    // #stablehlo.gather<offset_dims = [2], ...>: `name` is "gather", and lists of numbers are Integers; {a = 1} has no
+    // name. #stablehlo.conv<[b, f, 0, 1]x[...> has the fields of MLIR's raw form: input_batch_dimension, ...,
+    // output_spatial_dimensions.
+    Struct,
   };
   Kind kind = Kind::Unit;
-  std::int64_t integer = 0;  // and of Bool
+  std::int64_t integer = 0;  // also the value of a Bool
   double real = 0;
   std::string text = {}, name = {};
-  stablehlo::Type type = {};  // of Dense; of Integer and Real the element type alone
+  stablehlo::Type type = {};  // type of Dense; for Integer and Real only its element
   std::vector<std::int64_t> integers = {};
   std::vector<std::byte> data =
-      {};              // of Dense: elements in row-major order, little-endian, a byte for i1; one if splat
-  bool splat = false;  // all elements are the same one
+      {};              // Dense: elements in row-major order, little-endian, one byte for i1; a single one if splat
+  bool splat = false;  // all elements are equal
   std::vector<Attribute> list = {};
   AttributeList fields = {};
 };
 
-// What they take of memory, with all they hold.
+// Returns the bytes that a type takes in memory.
 std::size_t memory_of(const Type& t);
+// Returns the bytes that an attribute takes in memory with everything it holds.
 std::size_t memory_of(const Attribute& a);
 
-using ValueId = std::int32_t;  // into Module::values
+using ValueId = std::int32_t;  // index into Module::values
 
 struct Block;
 struct Operation {
   std::string name = {};  // "stablehlo.add", "func.call"
   std::vector<ValueId> operands = {}, results = {};
   AttributeList attributes = {};
-  std::vector<Block> regions;  // of one block each; no "= {}", for which clang wants to know what a Block is
+  std::vector<Block> regions;  // one block each; without "= {}", because clang would then need the complete type
   Place at = {};
   const Attribute* find(std::string_view attribute) const;
 };
@@ -113,13 +116,13 @@ struct Function {
   bool is_public = true;
   Block body = {};
   std::vector<Type> results = {};
-  std::vector<AttributeList> argument_attributes = {}, result_attributes = {};  // empty, or one for each
+  std::vector<AttributeList> argument_attributes = {}, result_attributes = {};  // empty, or one per argument or result
   Place at = {};
 };
 
 struct Value {
   Type type = {};
-  std::string name = {};  // as it was written, without %
+  std::string name = {};  // name in the text, without %
 };
 
 struct Module {
@@ -128,29 +131,30 @@ struct Module {
   std::vector<Function> functions = {};
   AttributeList attributes = {};
   const Function* function(std::string_view name) const;
-  ValueId value(Type type, std::string name = {});  // a new one
+  ValueId value(Type type, std::string name = {});  // adds a value
 };
 
-// How often each operation occurs: in the functions themselves, and with what their regions hold (loops, reducers).
-// Constants and returns count as others do.
+// How often each operation occurs: directly in functions, and including their regions (loops, reducers). Constants and
+// returns are counted, too.
 struct Instructions {
   struct Count {
     int entry = 0, total = 0;
   };
-  std::map<std::string, Count> by_name;  // "stablehlo.add"
+  std::map<std::string, Count> by_name;  // keyed by name, such as "stablehlo.add"
   Count all;
 };
 Instructions instructions(const Module& m);
 
-// Generic form, which every reader of MLIR takes: "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
+// Returns the text in generic form, which every MLIR reader accepts:
+// "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> ...
 std::string print(const Module& m);
-// Either form, as JAX and PyTorch/XLA print it. Error with line and column for what cannot be read; never more memory
-// than 32 MiB and some 300 times the text, whatever its aliases stand for. And bytecode, which is told by its first
-// bytes.
+// Parses text in generic or pretty form, as JAX and PyTorch/XLA print it, or bytecode, which is recognised by its first
+// bytes. Throws Error with line and column if it cannot be read. Memory is limited to 32 MiB plus some 300 times the
+// text's size, whatever its aliases expand to.
 Module parse(std::string_view text);
-// A portable artifact: operations of VHLO, StableHLO's versioned form, in MLIR's bytecode, as JAX hands programs to
-// plugins and serialize_portable_artifact() writes them. Error with the byte for what cannot be read; never more memory
-// than 32 MiB and some 300 times the file.
+// Parses a portable artifact: operations of VHLO, StableHLO's versioned form, in MLIR's bytecode, as JAX passes
+// programs to plugins and serialize_portable_artifact() writes them. Throws Error with the byte if it cannot be read.
+// Memory is limited to 32 MiB plus some 300 times the file's size.
 Module parse_bytecode(std::span<const std::byte> file);
 
 }  // namespace lc::stablehlo

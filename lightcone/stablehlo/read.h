@@ -1,4 +1,4 @@
-// StableHLO to a graph: programs that JAX, torchax, PyTorch/XLA or lc::export_stablehlo() wrote.
+// Reads StableHLO as a graph: programs written by JAX, torchax, PyTorch/XLA or lc::export_stablehlo().
 //
 //   StableHloProgram s = read_stablehlo(text);
 //   Program p = compile(s.graph, generic() | cpu());
@@ -7,9 +7,9 @@
 //   c.set(s.inputs[0], x).run();
 //   c.get(s.outputs[0]);
 //
-// Functions that are called are inlined, control flow becomes part of the graph: a while loop whose number of steps can
-// be told is a scan() of so many, another one a while_loop(); of an if or a case all branches are computed and one is
-// taken. Integers, floats, rounding and NaN are those of the specification; sums may be taken in another order.
+// Called functions are inlined, and control flow becomes part of the graph: a while loop with a known number of steps
+// is a scan() of that length, another one a while_loop(). All branches of an if or a case are computed, and one is
+// selected. Integers, floats, rounding and NaN follow the specification; sums may be evaluated in another order.
 #pragma once
 
 #include <cstddef>
@@ -30,31 +30,31 @@ namespace lc {
 
 struct StableHloOptions {
   std::string function = "main";
-  // The arguments, from 0, that stay the same from run to run: weights. They become parameters of the graph, loaded by
-  // Program::load() under their names and laid out once for the kernels that read them.
+  // Indices of the arguments that stay the same from run to run (weights), from 0. They become parameters of the graph:
+  // load them with Program::load() under their names; kernels can repack them once.
   std::vector<int> parameters = {};
-  // By an argument's number its shape, where its type leaves extents open ('?'); of complex numbers without the last
-  // axis that their input has.
+  // Shapes of arguments, by index, for argument types with unknown extents ('?'). Complex numbers are given without the
+  // last axis of their input.
   std::map<int, std::vector<std::int64_t>> shapes = {};
-  // By an argument's number its value, where others' extents follow from it: a module may take sizes as whole numbers
-  // beside its arrays. Such an argument is a number of the graph and no input of it.
+  // Values of arguments, by index, on which other extents depend: a module may take sizes as integers next to its
+  // arrays. Such an argument becomes a constant of the graph and is no input.
   std::map<int, std::int64_t> sizes = {};
-  // A while loop whose steps cannot be told beforehand ends after so many.
+  // The length of a while loop with an unknown number of steps.
   std::int64_t max_steps = std::int64_t{1} << 40;
 };
 
-// A function of a module as a graph. Inputs and outputs stand in the order of the function's arguments and results.
+// A function of a module as a graph. Inputs and outputs are in the order of the function's arguments and results.
 struct StableHloProgram {
   Graph graph;
-  std::vector<std::string> inputs;                // named as the arguments are: "arg0"; "" for one of the sizes
+  std::vector<std::string> inputs;                // names of the arguments, such as "arg0"; "" for one given in `sizes`
   std::vector<std::string> outputs;               // "out0", "out1", ...
-  std::vector<std::pair<int, int>> donated = {};  // argument, and the result that may take its memory
+  std::vector<std::pair<int, int>> donated = {};  // an argument, and the result that may reuse its memory
 
-  // Those that are complex, by their places: arrays of f32 or f64 with a last axis of two, real and imaginary parts,
-  // which is how complex numbers lie in memory. Quantised ones are the integers that are stored.
+  // Indices of complex inputs and outputs. They are arrays of f32 or f64 with a last axis of two, real and imaginary
+  // parts, which is the layout of complex numbers in memory. Quantised inputs and outputs are the stored integers.
   std::set<int> complex_inputs = {}, complex_outputs = {};
 
-  // Arrays that the text spells out and that no expression says: parameters of the graph, to be loaded.
+  // Arrays of the text that no expression represents. They are parameters of the graph and have to be loaded.
   struct Constant {
     std::string name;
     DType dtype;
@@ -63,12 +63,14 @@ struct StableHloProgram {
     ArrayView view() const { return {dtype, shape, *bytes}; }
   };
   std::vector<Constant> constants = {};
+  // Loads all constants into a compiled program.
   template <class Program>
   void load_constants(Program& p) const {
     for (const Constant& c : constants) p.load(c.name, c.view(), c.bytes);
   }
 
-  // What a test module holds against what it expects (custom calls and operations check.*): outputs behind the others.
+  // Comparisons of a test module (custom calls and operations check.*). The compared values are extra outputs at the
+  // end.
   struct Check {
     enum class Kind : std::uint8_t { Equal, Ulps, Tolerance };
     std::string actual, expected;  // names of outputs
@@ -79,8 +81,8 @@ struct StableHloProgram {
   std::vector<Check> checks = {};
 };
 
-// Error with line and column for text that cannot be read, and one that lists everything in it that is not supported,
-// with lines. Extents that the text leaves open ('?') follow from the arguments' shapes: a graph has static ones.
+// Reads a module. Throws Error with line and column for text that cannot be read, and an Error that lists everything
+// unsupported, with lines. Unknown extents ('?') follow from the arguments' shapes: the graph has static shapes.
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o = {});
 StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptions& o = {});
 

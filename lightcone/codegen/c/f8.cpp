@@ -1,6 +1,6 @@
-// Floats of 8 bits in generated code: held as f32, rounded after each operation. Rounding adds and subtracts a number
-// whose last digit is that of the result, which rounds to nearest, ties to even; below the smallest normal number the
-// steps stay the same, and so does that number.
+// 8-bit floats in generated code: they are held as f32 and rounded after each operation. Rounding adds and subtracts a
+// number whose last digit is that of the result, which rounds to nearest, ties to even. Below the smallest normal
+// number the steps are constant, and so is that number.
 #include "lightcone/codegen/c/prelude.h"
 
 namespace lc::codegen {

@@ -1,10 +1,9 @@
-// The functions generated C calls. No system header is included (they cost milliseconds a unit)
-// and every f32 function is branch-free, so that the compiler vectorises it inside lane loops.
+// The functions that generated C calls. No system header is included, because headers cost milliseconds per unit. Every
+// f32 function is branch-free, so that the compiler vectorises it inside of lane loops.
 //
-// exp2: 2^x = 2^n * 2^f, |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that
-// subnormal results are right; exp: x = n ln 2 + f, the same way. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)),
-// log2(1 + f) = f + f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm
-// beyond.
+// exp2: 2^x = 2^n * 2^f with |f| <= 1/2, a degree-6 minimax polynomial, scaled in two steps so that subnormal results
+// are right. exp: x = n ln 2 + f, in the same way. log2: m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(1 + f) = f +
+// f q(f). sin and cos: reduction by pi and a polynomial in double precision for |x| < 1e6, libm beyond.
 #include "lightcone/codegen/c/prelude.h"
 
 #include <string>

@@ -5,11 +5,11 @@
 
 namespace lc::codegen {
 
-std::string_view c_prelude();  // put before every unit
-// The part of it about integers and bool, which C for GPUs shares. Wants LC, which stands before a function, and u8 to
-// u64.
+std::string_view c_prelude();  // precedes every compilation unit
+// Returns the part for integers and bool, which is shared with the C dialects of GPUs. It requires LC (placed before
+// each function) and the types u8 to u64.
 std::string_view whole_number_functions();
-// That about floats of 8 bits, the same. Wants lc_bits and lc_float, too.
+// Returns the part for 8-bit floats, also shared. It requires lc_bits and lc_float in addition.
 std::string_view f8_functions();
 
 }  // namespace lc::codegen

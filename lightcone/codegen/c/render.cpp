@@ -21,7 +21,7 @@ int CRenderer::find_homes(const Block& b, int next) {
   return next;
 }
 
-// Inside output lanes a value used in another segment needs a place for every lane.
+// Finds values inside of output lanes that are used in another segment: they need one element per lane.
 void CRenderer::find_arrays(int lane_loop) {
   std::set<int> inside;
   const auto collect = [&](auto& self, const Block& b) -> void {
@@ -38,7 +38,7 @@ void CRenderer::find_arrays(int lane_loop) {
   }
   for (const Reduction& r : k_.reductions)
     if (inside.contains(r.value)) arrays_.insert(r.value);
-  // the segment that stores is the last one of the lane loop's own block
+  // The segment that stores is the last one in the lane loop's own block.
   if (inside.contains(k_.result)) arrays_.insert(k_.result);
 }
 
@@ -79,8 +79,9 @@ std::string CRenderer::dim(const Dim& anywhere) {
   return d.is_constant() && d.offset() >= 0 ? s : "(" + s + ")";
 }
 
-// Whether a load may happen. GCC 12 turns a vector load under a mask it can compute into a load of the
-// whole vector and a blend, which reads outside the buffer: the mask shall depend on what it cannot see.
+// Returns the condition under which a load may happen. If GCC 12 can compute the mask of a vector load, it turns the
+// load into one of the whole vector and a blend, which reads outside of the buffer: the mask must depend on a value it
+// cannot see.
 std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
 
 std::string CRenderer::expression(const Instr& i) {
@@ -124,14 +125,14 @@ std::string CRenderer::expression(const Instr& i) {
   return {};
 }
 
-// Is there a function in the prelude that computes the value in all lanes at once? Some instructions are not to be
-// had by writing a loop.
+// Returns true if the prelude has a function that computes the value in all lanes at once. Compilers do not generate
+// some instructions from a loop.
 bool CRenderer::by_vectors(int id) const {
   const Instr& i = instr(id);
   return i.code == Code::Apply && info(i.op).has(kVectorised) && i.dtype == DType::F32;
 }
 
-// Halves that lie side by side are widened all at once: from where, at the first of the lanes.
+// Returns the offset at the first lane if the lanes read contiguous halves, which are then widened together.
 std::optional<Dim> CRenderer::is_contiguous_along(int id, const std::string& lane) const {
   const Instr& i = instr(id);
   if (i.code != Code::Load || !is_half(i.dtype) || !(i.valid == Dim(1))) return std::nullopt;
@@ -151,7 +152,7 @@ bool CRenderer::whole_vectors(const Loop& l) const {
   return extent && *extent % kLanes == 0;
 }
 
-// Values on both sides of a vector function live in arrays, which become registers.
+// Values on both sides of a vector function are in arrays, which become registers.
 void CRenderer::find_crossing(const std::vector<int>& values) {
   std::map<int, int> segment;
   int now = 0;
@@ -166,7 +167,7 @@ void CRenderer::find_crossing(const std::vector<int>& values) {
   }
 }
 
-// The values of `width` lanes from `base` on, then `last` in each lane.
+// Writes the values of `width` lanes from `base` on, then `last` in each lane.
 void CRenderer::lane_body(const std::vector<int>& values, const std::string& symbol, const std::string& base,
                           const std::string& width, const Lines& last) {
   const bool whole = width == std::to_string(kLanes);
@@ -232,7 +233,7 @@ void CRenderer::block(const Block& b, bool vector, const std::string& width) {
   straight(run, vector, width);
 }
 
-// Of pipelined rows, what comes next is told from the row of the first loop.
+// With pipelined rows, prefetch offsets are relative to the row of the first stage.
 void CRenderer::fetch_ahead(int loop, const std::string& base) {
   std::string at = "const long " + loop_at(loop).symbol + " = " + base + ";";
   if (k_.pipelined >= 0 && loop >= k_.output_loops)
@@ -243,7 +244,7 @@ void CRenderer::fetch_ahead(int loop, const std::string& base) {
            (p.level == 1 ? "" : ", 0, 2") + "); }");
 }
 
-// A whole vector, gathered in an array that becomes a register, and stored, past the caches or not.
+// Stores a whole vector, which is collected in an array that becomes a register, non-temporally or not.
 void CRenderer::store_vector(int id, const std::string& past) {
   const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes), type(info(k_.dtype).c);
@@ -260,8 +261,7 @@ void CRenderer::store_vector(int id, const std::string& past) {
   line("lc_store(out_ + " + dim(k_.store_offset) + ", t, sizeof t, " + past + ");");
 }
 
-// Single elements from where the loop stands: as many as lie before the first vector that is aligned, or before the
-// loop's end.
+// Stores single elements from the loop's current position up to the first aligned vector or the loop's end.
 void CRenderer::store_singles(int id) {
   const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", type(info(k_.dtype).c);
@@ -272,15 +272,16 @@ void CRenderer::store_singles(int id) {
             [&] { line("to[l] = " + stored(value(k_.result), k_.dtype) + ";"); });
   line(base + " += w;");
 }
-// How many those are.
+// Returns the number of these elements.
 std::string CRenderer::unaligned(int id) {
   const std::string symbol = loop_at(id).symbol;
   return "lc_unaligned(out_ + " + dim(renamed(k_.store_offset, symbol, 0)) + " + " + symbol + "_, sizeof *out_, " +
          (k_.streams ? "stream" : "0") + ")";
 }
 
-// From where the loop stands to its end. (Where it stands is the only thing that changes in the loop over vectors: with
-// a number of lanes that is found in each step, GCC's loops reach 0.75 of a copy's speed instead of all of it.)
+// Writes the loop from its current position to its end. The position is the only value that changes in the loop over
+// vectors: if the number of lanes is computed in each step, GCC's loops reach 0.75 of a copy's speed instead of all of
+// it.
 void CRenderer::by_whole_vectors(int id, const std::string& to) {
   const std::string base = loop_at(id).symbol + "_", full = std::to_string(kLanes);
   open("for (long w; " + base + " < " + to + ";) {");
@@ -304,7 +305,7 @@ std::string CRenderer::to(int id) {
   return l.tile >= 0 ? l.symbol + "_to" : id == 0 ? "end" : dim(l.extent);
 }
 
-// Loops behind this one are inside of it: what it goes through is known there.
+// Fills the tiles of a loop. Later loops are inside of it, so their ranges are known here.
 void CRenderer::fill_tiles(int loop) {
   for (std::size_t t = 0; t < k_.tiles.size(); ++t) {
     const Tile& tile = k_.tiles[t];
@@ -341,7 +342,7 @@ void CRenderer::output_lanes(int id) {
   find_arrays(id);
   open("for (long " + base + " = " + from + "; " + base + " < " + to + "; " + base + " += " + full + ") {");
   for (const bool tail : {false, true}) {
-    if (tail && id > 0 && l.tile < 0 && whole_vectors(l)) break;  // from 0 on: there is none
+    if (tail && id > 0 && l.tile < 0 && whole_vectors(l)) break;  // a multiple of the lanes has no remainder
     open(tail ? "else {" : "if (" + base + " + " + full + " <= " + to + ") {");
     if (tail) line("const int w = (int)(" + to + " - " + base + ");");
     const std::string width = tail ? "w" : full;
@@ -356,10 +357,10 @@ void CRenderer::output_lanes(int id) {
   lane_loop_ = -1;
 }
 
-// Pieces side by side are told apart by a loop over few numbers, in the guards of what each of them reads: with a body
-// for each number nothing is computed to be thrown away. How many bodies; 0: it is a loop.
+// Returns the number of bodies if the loop is unrolled, else 0. A loop over few concatenated pieces occurs in the
+// guards of the loads of each piece; with one body per iteration, nothing is computed in vain.
 std::int64_t CRenderer::unrolled(int id) const {
-  constexpr std::int64_t kMost = 8, kInstructions = 1000;  // bodies in all, and what stands in them
+  constexpr std::int64_t kMost = 8, kInstructions = 1000;  // bodies in total, and instructions in all bodies
   const Loop& l = loop_at(id);
   if (id == 0 || id == k_.pipelined || k_.streams || !k_.tiles.empty() || !l.extent.is_constant()) return 0;
   std::int64_t bodies = l.extent.offset();
@@ -367,7 +368,7 @@ std::int64_t CRenderer::unrolled(int id) const {
     for (const Loop& around : k_.loops)
       if (around.symbol == symbol) bodies *= around.extent.offset();
   if (bodies > kMost || bodies * static_cast<std::int64_t>(k_.instrs.size()) > kInstructions) return 0;
-  if (has_loops(l.body) && l.lanes) return 0;  // whose values stand side by side
+  if (has_loops(l.body) && l.lanes) return 0;  // its values are side by side in lanes
   const bool guards = std::any_of(k_.instrs.begin(), k_.instrs.end(), [&](const Instr& i) {
     return (i.code == Code::Load || i.code == Code::GatherLoad) && mentions(i.valid, l.symbol);
   });

@@ -1,9 +1,9 @@
-// C text of reductions, begun, fed and folded each on its own, and of loops over pipelined rows.
+// Renders reductions (initialise, accumulate, fold) and the loops over pipelined rows as C.
 #include "lightcone/codegen/c/renderer.h"
 
 namespace lc::codegen {
 
-// into = op(into, value). Where the value is a product whose factors are in scope, it is fused with the sum.
+// Returns into = op(into, value). A product whose factors are in scope is fused with the sum.
 std::string CRenderer::fed(const Reduction& r, const std::string& into, bool in_scope) {
   const Instr& v = instr(r.value);
   if (in_scope && r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
@@ -12,7 +12,7 @@ std::string CRenderer::fed(const Reduction& r, const std::string& into, bool in_
   return into + " = " + join(r, into, key(r, value(r.value))) + ";";
 }
 
-// acc = op(acc, value), for one lane or for all.
+// Writes acc = op(acc, value), for one lane or for all.
 void CRenderer::update(const Loop& l, bool vector, const std::string& width) {
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + (vector || l.lanes ? "[l]" : "");
@@ -22,8 +22,8 @@ void CRenderer::update(const Loop& l, bool vector, const std::string& width) {
   else line(s);
 }
 
-// A maximum of floats is one of integers in the order of the floats (a NaN above all): one cycle an element in the
-// chain instead of a dozen.
+// The maximum of floats is computed as that of integers in the same order (NaN above all): the dependency chain takes
+// one cycle per element instead of a dozen.
 bool CRenderer::keyed(const Reduction& r) const {
   const bool lanes = loop_at(r.inner_loop).lanes;
   return lanes && lane_loop_ < 0 && r.op == Op::MaxReduce && register_type(r.dtype) == "float";
@@ -45,7 +45,7 @@ void CRenderer::begin_sums(int id, bool vector) {
        "[l] = " + key(r, identity(r)) + ";");
 }
 
-// Sums of blocks (schedule/blocks.cpp), and what they lose: of all lanes, or of one number.
+// Declares the sums of blocks and their rounding errors (schedule/blocks.cpp), for all lanes or for one number.
 void CRenderer::begin_blocks(int reduction, bool array) {
   if (!blocked(k_, reduction)) return;
   const std::string all = "[" + std::to_string(kLanes) + "] __attribute__((aligned(64))) = {0};";
@@ -62,7 +62,7 @@ void CRenderer::end_blocks(int reduction, bool array, const std::string& sums) {
   line((array ? "for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " : "") + sums + l + " = b" + n + l + " + e" +
        n + l + ";");
 }
-// Behind a vector of a loop, which stands at `next` then.
+// Ends a block after a vector of the loop; `next` is the position after that vector.
 void CRenderer::end_block_of_vectors(int id, const std::string& next) {
   const Loop& l = loop_at(id);
   if (l.block == 0) return;
@@ -73,7 +73,7 @@ void CRenderer::end_block_of_vectors(int id, const std::string& next) {
   close();
 }
 
-// The sums of a loop are carried from step to step in a register where they have its width, see LC_CARRY.
+// Returns true if the sums are carried from step to step in a register of their width, see LC_CARRY.
 bool CRenderer::carried(const Reduction& r) const {
   const std::string_view type = register_type(r.dtype);
   return type == "float" || type == "int";
@@ -86,7 +86,7 @@ void CRenderer::carry(int id, const std::string& how) {
          ");");
 }
 
-// One whole vector of the loop, where it stands.
+// Accumulates one whole vector at the loop's current position.
 void CRenderer::feed_vector(int id) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
@@ -98,13 +98,13 @@ void CRenderer::feed_vector(int id) {
   carry(id, "GIVE");
 }
 
-// Whole vectors of the loop, from where it stands.
+// Accumulates whole vectors from the loop's current position on.
 void CRenderer::feed_sums(int id) {
   const Loop& l = loop_at(id);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
   carry(id, "CARRY");
   open("for (; " + base + " + " + full + " <= " + dim(l.extent) + "; " + base + " += " + full + ") {");
-  if (k_.pipelined < 0) fetch_ahead(id, base);  // else the loop that all of them are asks for it
+  if (k_.pipelined < 0) fetch_ahead(id, base);  // otherwise the pipelined loop prefetches
   feed_vector(id);
   end_block_of_vectors(id, "(" + base + " + " + full + ")");
   close();
@@ -113,7 +113,7 @@ void CRenderer::feed_sums(int id) {
 
 void CRenderer::rest_of_sums(int id) {
   const Loop& l = loop_at(id);
-  if (whole_vectors(l)) return;  // whole vectors are all of it
+  if (whole_vectors(l)) return;  // there is no remainder
   const Reduction& r = reduction(l.reduction);
   const std::string acc = "a" + std::to_string(l.reduction) + "_[l]", base = l.symbol + "_";
   const std::vector<int> values = values_in(l.body);
@@ -121,7 +121,7 @@ void CRenderer::rest_of_sums(int id) {
             [&] { line(fed(r, acc, !values.empty() && values.back() == r.value)); });
 }
 
-void CRenderer::fold_sums(int id) {  // the lanes, in a fixed order
+void CRenderer::fold_sums(int id) {  // folds the lanes in a fixed order
   const int number = loop_at(id).reduction;
   const Reduction& r = reduction(number);
   const std::string acc = "a" + std::to_string(number), type(register_type(r.dtype));
@@ -132,7 +132,7 @@ void CRenderer::fold_sums(int id) {  // the lanes, in a fixed order
   line("const " + type + " " + acc + " = " + (keyed(r) ? "lc_unkey_f(" + acc + "_[0])" : acc + "_[0]") + ";");
 }
 
-// A step after the other, and blocks of them.
+// Accumulates step by step, in blocks if there are any.
 void CRenderer::serial_sums(int id, bool vector, const std::string& width) {
   const Loop& l = loop_at(id);
   const Reduction& r = reduction(l.reduction);
@@ -174,8 +174,8 @@ void CRenderer::reduction_loops(int id, bool vector, const std::string& width) {
   else end_blocks(l.reduction, vector, "a" + std::to_string(l.reduction));
 }
 
-// The body for the row that is `behind` the first loop's. It computes `values`; they, and `last`, read what was kept
-// for the row.
+// Writes a body for the row that is `behind` rows after the first stage's. The body computes `values`; these and `last`
+// read what was kept for the row.
 void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
   const std::string row = loop_at(k_.pipelined).symbol;
   line("const long " + row + " = " + row + "_t - " + std::to_string(behind) + ";");
@@ -192,7 +192,7 @@ void CRenderer::in_row(std::size_t behind, const std::vector<int>& values, int l
            "_ + " + row + " % " + std::to_string(w.copies) + " * " + std::to_string(w.elements) + ";");
   body();
 }
-// If there is such a row.
+// Writes such a body, guarded by the range of rows.
 void CRenderer::for_row(std::size_t behind, const std::vector<int>& values, int last, const Lines& body) {
   const std::string row = loop_at(k_.pipelined).symbol + "_t", n = std::to_string(behind);
   open("if (" + row + " >= " + from(k_.pipelined) + " + " + n + " && " + row + " < " + to(k_.pipelined) + " + " + n +
@@ -209,14 +209,14 @@ void CRenderer::once_a_row(const std::vector<int>& values) {
     if (passed_.contains(id)) line(kept(id) + " = " + value(id) + ";");
 }
 
-// What the n-th loop is there for.
+// Returns the value that stage n is for: its reduction's operand, or the result.
 int CRenderer::fed(const std::vector<Stage>& body, std::size_t n) const {
   return n + 1 < body.size() ? reduction(loop_at(body[n].loop).reduction).value : k_.result;
 }
 
-// Where every loop has a row, they run as one, a vector of each in a step, the last one first; each from where it
-// stands, for the last one begins with the elements before its first aligned vector. What the first one reads, and
-// nobody has read before, is fetched ahead.
+// Runs all stages as one loop while each has a row: one vector of each per step, the last stage first. Each continues
+// from its own position, because the last stage begins with the elements before its first aligned vector. Operands that
+// the first stage reads first are prefetched.
 void CRenderer::run_as_one(const std::vector<Stage>& body) {
   const auto cursor = [&](std::size_t n) { return loop_at(body[n].loop).symbol + "_"; };
   const std::size_t last = body.size() - 1;
@@ -249,8 +249,8 @@ void CRenderer::run_as_one(const std::vector<Stage>& body) {
   close();
 }
 
-// A row of each loop, or what is left of it, the last one first: what it reads of the kernel's own rows, others
-// overwrite. What follows a loop is computed behind all of them.
+// Runs a row of each stage, or what is left of it, the last stage first, because the other stages overwrite the cached
+// rows that it reads. Values after a loop are computed after all loops.
 void CRenderer::run_stages(const std::vector<Stage>& body) {
   for (std::size_t n = 0; n < body.size(); ++n) {
     if (n + 1 < body.size()) begin_sums(body[n].loop, false);

@@ -1,4 +1,5 @@
-// Kernel IR as C text: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and pipelined rows.
+// Renders kernel IR as C: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and pipelined
+// rows.
 #pragma once
 
 #include <functional>
@@ -38,7 +39,7 @@ class CRenderer {
   bool by_vectors(int id) const;
   std::optional<Dim> is_contiguous_along(int id, const std::string& lane) const;
   bool only_stored(int id) const;
-  bool whole_vectors(const Loop& l) const;  // is its extent a number of them, known here?
+  bool whole_vectors(const Loop& l) const;  // its extent is a known multiple of kLanes
   bool rounds_later(const Instr& i) const { return rounded_later_ >= 0 && &i == &instr(rounded_later_); }
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
@@ -100,13 +101,13 @@ class CRenderer {
   const Dialect& dialect_;
   std::string out_;
   int indent_ = 0;
-  std::map<int, int> home_;  // value -> the straight segment it stands in
-  std::set<int> arrays_;     // values that live across segments inside output lanes
-  int rounded_later_ = -1;   // the result, where it is rounded as it is narrowed and nothing else reads it
-  int lane_loop_ = -1;       // the output loop whose lanes we are inside of
+  std::map<int, int> home_;  // the straight-line segment of each value
+  std::set<int> arrays_;     // values that cross segments inside of output lanes
+  int rounded_later_ = -1;   // the result, if it is rounded when narrowed and has no other reader
+  int lane_loop_ = -1;       // the output loop whose lanes are being written
   std::string lane_base_;
-  std::set<int> passed_;  // passed_values()
-  SymbolValues fixed_;    // symbols of unrolled loops, and where they stand
+  std::set<int> passed_;  // live_between_stages()
+  SymbolValues fixed_;    // current values of the symbols of unrolled loops
 };
 
 }  // namespace lc::codegen

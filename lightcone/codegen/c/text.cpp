@@ -34,7 +34,7 @@ std::string_view short_name(DType t) { return t == DType::Bool ? "bool" : name(t
 
 std::string_view register_type(DType t) {
   switch (t) {
-    case DType::Bool: return "int";  // as wide as a float: comparisons stay in vectors
+    case DType::Bool: return "int";  // as wide as a float, so that comparisons stay in vectors
     case DType::F16:
     case DType::BF16:
     case DType::F8E4M3FN:

@@ -11,8 +11,8 @@ namespace {
 
 using i64 = std::int64_t;
 
-// An index is computed where nothing will read it, too, and an extent of zero may divide there: any number will do, as
-// in the C text, and sums wrap.
+// Indices are computed also where nothing is read, and an extent of zero may then be a divisor: any result will do, as
+// in the C text. Sums wrap.
 i64 floor_div(i64 a, i64 b) {
   if (b == 0) return 0;
   const i64 q = eval::div(a, b);
@@ -34,8 +34,8 @@ bool fits_32(const i64* v, i64 n) {
   return all >= 0 && all <= INT32_MAX;
 }
 
-// By one number that is the same in all lanes, and in 32 bits where they fit: a division of 64 takes longer than the
-// rest.
+// Divides in 32 bits if all numbers fit and the divisor is the same in all lanes: a 64-bit division would take longer
+// than all the rest.
 void divide(bool remainder, const i64* a, const i64* b, bool same, i64 n, i64* to) {
   if (same && b[0] > 0 && b[0] <= INT32_MAX && fits_32(a, n)) {
     const auto d = static_cast<std::uint32_t>(b[0]);
@@ -119,7 +119,7 @@ int Indices::axes_of(const Offset& o, int loop, int apart, i64 more, Axis* axes)
     more *= p.chunk;
   }
   int n = 0;
-  for (int a = 0; a < depth; ++a) {  // what goes on where the one within it ends is one with it
+  for (int a = 0; a < depth; ++a) {  // an axis that continues where its inner axis ends is merged with it
     const bool joins = n > 0 && a != border + 1 && axes[n - 1].step == axes[a].step * axes[a].count;
     if (axes[a].count == 1) border = a == border + 1 ? a : border;
     else if (joins) axes[n - 1] = {axes[n - 1].count * axes[a].count, axes[a].step};
@@ -136,7 +136,7 @@ i64* Indices::scratch(int loop) {
   return s.data();
 }
 
-// The same for all lanes of the loops within.
+// Repeats a value for all lanes of the inner loops.
 const i64* Indices::repeated(const i64* outer, int from, int loop) {
   const i64 n = place_.lanes(from), times = place_.lanes(loop) / n;
   i64* to = scratch(loop);

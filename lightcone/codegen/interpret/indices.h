@@ -1,5 +1,5 @@
-// Offsets of many iterations at once. A nest stands at a chunk of iterations of each of its loops: lane
-// (j0, j1, ..., jk), of which the last is counted first, is iteration (v0 + j0, ..., vk + jk).
+// Offsets of many iterations at once. Each loop of a nest is at a chunk of its iterations: lane (j0, j1, ..., jk), with
+// the last index fastest, is iteration (v0 + j0, ..., vk + jk).
 #pragma once
 
 #include <deque>
@@ -10,11 +10,11 @@
 
 namespace lc::codegen {
 
-// Where the loops stand, and how many lanes there are within each.
+// The current chunk of each loop, and the number of lanes within it.
 struct LoopPositions {
   struct At {
-    int parent = -1;  // the loop around it
-    int depth = 1;    // and how many there are, itself counted
+    int parent = -1;  // the enclosing loop
+    int depth = 1;    // number of enclosing loops, itself included
     std::int64_t first = 0, chunk = 1, lanes = 1;
   };
   std::vector<At> loops;
@@ -22,7 +22,7 @@ struct LoopPositions {
   int depth(int loop) const { return loop < 0 ? 0 : loops[static_cast<std::size_t>(loop)].depth; }
 };
 
-// A Dim where sizes are known: base + the sum of `along` times the symbol of each loop + what is not linear in one.
+// A Dim with known sizes: base + the sum of `along` times the symbol of each loop + non-linear terms.
 struct Offset {
   std::int64_t base = 0;
   std::vector<std::int64_t> along;
@@ -31,7 +31,7 @@ struct Offset {
     std::vector<const Dim::Atom*> factors;
   };
   std::vector<Rest> rest;
-  int deepest = -1;  // of the loops in it
+  int deepest = -1;  // deepest loop that it depends on
   bool linear() const { return rest.empty(); }
   bool constant() const { return deepest < 0; }
 };
@@ -41,15 +41,15 @@ class Indices {
   Indices(const Kernel& k, const LoopPositions& place, const std::int64_t* n);
 
   Offset known(const Dim& d) const;
-  std::int64_t number(const Dim& d) const;  // where there are no loops in it; 0 where it divides by zero
-  // The linear part at lane 0 of the loop.
+  std::int64_t number(const Dim& d) const;  // for a Dim without loop symbols; 0 on division by zero
+  // Returns the linear part at lane 0 of the loop.
   std::int64_t first(const Offset& o, int loop) const;
-  // All of it at each lane of the loop: what is good until release().
+  // Returns the complete value at each lane of the loop. The pointer is valid until release().
   const std::int64_t* lanes(const Offset& o, int loop);
   void release() { used_ = 0; }
 
-  // Runs of lanes that the linear part goes through in equal steps: f(lane, count, offset, step). None goes from one
-  // lane of the loop `apart` to the next, of which each adds `more`.
+  // Splits the lanes into runs in which the linear part has a constant step, and calls f(lane, count, offset, step) for
+  // each. No run crosses from one lane of the loop `apart` to the next; each of these adds `more`.
   template <class F>
   void runs(const Offset& o, int loop, int apart, std::int64_t more, const F& f) const {
     Axis axes[kMaxDepth];
@@ -83,7 +83,7 @@ class Indices {
   const Kernel& k_;
   const LoopPositions& place_;
   Bindings sizes_;
-  std::map<const Dim::Atom*, std::pair<Offset, Offset>> operands_;  // of atoms
+  std::map<const Dim::Atom*, std::pair<Offset, Offset>> operands_;  // operands of atoms
   std::deque<std::vector<std::int64_t>> scratch_;
   std::size_t used_ = 0;
 };

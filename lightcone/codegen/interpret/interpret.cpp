@@ -1,6 +1,6 @@
-// Kernel IR run without a compiler: the fallback where none is installed, and the check that the IR itself, not only
-// its C text, means what the graph says. A loop is gone through in chunks, each instruction on all iterations of a
-// chunk, and sums take their values in the order of the loops: results do not depend on how long a chunk is.
+// Runs kernel IR without a compiler: the fallback if none is installed, and the check that the IR itself, not only its
+// C text, means what the graph does. A loop runs in chunks, each instruction on all iterations of a chunk, and sums
+// take their values in the order of the loops: results do not depend on the chunk size.
 #include "lightcone/codegen/interpret/interpret.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// Rows keep numbers as registers hold them: copied by their bytes.
+// Returns the type with which a cached row is copied: rows hold numbers as registers do.
 DType as_held(DType t) {
   const std::size_t bytes = vectors::bytes(t);
   return bytes == 4 ? DType::F32 : DType::F64;
@@ -67,15 +67,15 @@ class Run {
   std::vector<const void*> in_;
   void* out_;
   i64 begin_, end_;
-  std::vector<Offsets> offsets_;  // of each value
-  std::vector<Offset> kept_at_;   // of each Keep
+  std::vector<Offsets> offsets_;  // by value
+  std::vector<Offset> kept_at_;   // by CachedValue
   Offset stored_at_;
   std::vector<std::byte> memory_;
   std::vector<std::byte*> slots_, sums_, rows_;
-  std::vector<std::byte*> before_, lost_;  // of each sum by blocks
+  std::vector<std::byte*> before_, lost_;  // by reduction: sums of blocks, and their rounding errors
   std::vector<std::vector<std::byte>> tiles_;
-  std::vector<bool> imported_;                // slots that are filled once for all
-  std::vector<std::vector<Element>> passed_;  // all values of each row that is under way, of pipelined rows
+  std::vector<bool> imported_;                // slots that are filled once for all iterations
+  std::vector<std::vector<Element>> passed_;  // all values of each pipelined row in flight
   std::vector<Stage> stages_;
 };
 
@@ -132,7 +132,7 @@ void Run::give_memory() {
   imported_.resize(layout_.slots.size());
 }
 
-// Where all loops around stand at one iteration.
+// Evaluates a Dim where all loops around are at a single iteration.
 i64 Run::one(const Dim& d, int loop) {
   const i64 v = indices_.lanes(indices_.known(d), loop)[0];
   indices_.release();
@@ -206,7 +206,7 @@ void Run::load(const Instr& i, const Offsets& o, int loop, void* to) {
   }
   if (!o.at.linear()) return vectors::gather(i.dtype, buffer, indices_.lanes(o.at, loop), valid, n, to);
   indices_.runs(o.at, loop, -1, 0, [&](i64 lane, i64 count, i64 at, i64 stride) {
-    for (i64 from = 0, end = 0; from < count; from = end) {  // pieces that are there, or are not
+    for (i64 from = 0, end = 0; from < count; from = end) {  // runs of valid or invalid elements
       const bool read = !valid || valid[lane + from] != 0;
       for (end = valid ? from + 1 : count; end < count && (valid[lane + end] != 0) == read;) ++end;
       void* const here = vectors::behind(to, i.dtype, lane + from);
@@ -260,8 +260,8 @@ void Run::accumulated(const Instr& i, int loop, void* to) {
   else vectors::repeat(sum, value, there, n / there, to);
 }
 
-// Calls f with runs of lanes and where their elements of the row lie. Each lane of the loop that has the row has one of
-// its own.
+// Calls f with runs of lanes and the location of their elements in the row. Each lane of the loop that owns the row has
+// its own copy.
 template <class F>
 void Run::row(int r, const Offset& at, int loop, const F& f) {
   const Row& w = k_.rows[static_cast<std::size_t>(r)];
@@ -312,7 +312,7 @@ void Run::end_block(int reduction) {
   const i64 sums = lanes(layout_.parent(k_.reductions[n].outer_loop));
   vectors::end_block(sums, f32(sums_[n]), f32(before_[n]), f32(lost_[n]));
 }
-// What a chunk of the loop adds, piece by piece where blocks end within it.
+// Accumulates a chunk of the loop, in pieces if blocks end within it.
 void Run::join(int reduction, int loop) {
   const auto n = static_cast<std::size_t>(reduction);
   const Reduction& r = k_.reductions[n];
@@ -365,7 +365,8 @@ void Run::run(int id, i64 from, i64 to) {
   }
 }
 
-// Values between the loops are found as they were left for the row, and left for it.
+// Runs a stage for one row. Restores the values that were computed between stages for this row, and saves them
+// afterwards.
 template <class F>
 void Run::for_row(i64 row, const F& f) {
   const auto [from, to] = range(k_.pipelined);

@@ -23,7 +23,7 @@ Layout::Layout(const Kernel& kernel)
   for (const Instr& i : k.instrs) slots.push_back({i.dtype, -1});
   walk(k.top, -1, 0);
   for (std::size_t v = 0; v < home.size(); ++v) {
-    if (home[v] == kNowhere) continue;  // another value has taken its place
+    if (home[v] == kNowhere) continue;  // another value has its slot
     const Instr& i = k.instrs[v];
     slots[v].loop = home[v];
     operands[v] = {slot(i.a, home[v]), slot(i.b, home[v]), slot(i.c, home[v])};
@@ -73,7 +73,8 @@ int Layout::common(int a, int b) const {
   return a;
 }
 
-// Tiles are filled for one place of the loops around them, and rows pass through a pipeline one by one.
+// Loops around tiles run one iteration at a time, because tiles are filled for one; so does the loop over pipelined
+// rows.
 void Layout::keep_single() {
   const auto all_around = [&](int loop) {
     for (; loop >= 0; loop = parent(loop)) single_[static_cast<std::size_t>(loop)] = true;
@@ -90,7 +91,7 @@ i64 Layout::most_lanes(int loop) const {
   return n;
 }
 
-// Iterations of the loops within a loop, as far as they are worth to be run at once.
+// Returns the iterations of the loops within a loop, as far as it is worth running them at once.
 i64 Layout::within(int loop) const {
   i64 n = 1;
   for (const Item& i : k.loops[static_cast<std::size_t>(loop)].body.items)
@@ -101,11 +102,11 @@ i64 Layout::within(int loop) const {
 i64 Layout::wanted(int loop, i64 room) const {
   const Loop& l = k.loops[static_cast<std::size_t>(loop)];
   if (l.reduction >= 0) {
-    // What is accumulated comes in order: the inner loops are run whole where an outer one is in chunks.
+    // Accumulation is in order: if an outer loop runs in chunks, its inner loops must run completely.
     i64 inner = 1;
     for (int in = k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop; in != loop; in = parent(in))
       inner = std::min(kChunk + 1, inner * extent[static_cast<std::size_t>(in)]);
-    // Blocks of an inner loop end within a step of an outer one.
+    // Blocks of an inner loop end within an iteration of an outer one.
     if (loop != k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop && blocked(k, l.reduction)) return 1;
     return room / inner;
   }

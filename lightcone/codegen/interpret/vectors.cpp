@@ -8,8 +8,8 @@
 #include "lightcone/core/numbers.h"
 #include "lightcone/core/op_eval.h"
 
-// Loops over f32 are compiled twice for x86-64, once for what every such processor has and once for AVX2. The bits are
-// the same: where a product and a sum become one instruction the product is exact, or what it changes decides nothing.
+// Loops over f32 are compiled twice for x86-64, for the baseline and for AVX2. Both give the same bits: where a product
+// and a sum are contracted, the product is exact or the difference has no effect.
 #define LC_INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define LC_WIDE __attribute__((target("avx2,fma")))
@@ -40,7 +40,7 @@ T* out(void* p) {
   return static_cast<T*>(p);
 }
 
-// f of the type that numbers of dtype `t` are held in.
+// Calls f with a value of the type that holds numbers of dtype `t`.
 template <class F>
 void held_as(DType t, const F& f) {
   if (t == DType::F64) f(double{});
@@ -49,8 +49,8 @@ void held_as(DType t, const F& f) {
   else f(i64{});
 }
 
-// A double as f32 whose last bit says that it was not exact: rounded again to 22 bits or fewer it is what the double
-// rounds to.
+// Rounds a double to f32 with the last bit set if it was inexact. Rounding this again to at most 22 bits gives the same
+// as rounding the double.
 float to_odd(double v) {
   const float near = static_cast<float>(v);
   if (static_cast<double>(near) == v || v != v) return near;
@@ -70,7 +70,7 @@ float to_f16(double v) {
   const auto bits = std::bit_cast<std::uint32_t>(odd);
   const std::uint32_t sign = bits & 0x80000000u, size = bits & 0x7fffffffu;
   if (v != v) return std::bit_cast<float>(sign | 0x7fc00000u);
-  if (size < 0x38800000u) {  // below the smallest normal number: a multiple of 2^-24, as floats from 1/2 to 1 are
+  if (size < 0x38800000u) {  // subnormal: a multiple of 2^-24, like floats from 1/2 to 1
     const float units = std::bit_cast<float>(size) + 0.5f - 0.5f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(units));
   }
@@ -78,7 +78,7 @@ float to_f16(double v) {
   return std::bit_cast<float>(sign | (near >= 0x47800000u ? 0x7f800000u : near));
 }
 
-std::uint16_t bits_of_f16(float v) {  // of one that has them
+std::uint16_t bits_of_f16(float v) {  // `v` is representable
   const auto bits = std::bit_cast<std::uint32_t>(v);
   const std::uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
   const std::uint32_t small = static_cast<std::uint32_t>(std::bit_cast<float>(size) * 0x1p24f);
@@ -94,7 +94,7 @@ float to_f8(double v, DType t) {
   return static_cast<float>(load_f64(&stored, t, 0));
 }
 
-// What a double is in a float type.
+// Rounds doubles to a float type.
 template <class F>
 LC_INLINE void rounded(DType t, i64 n, float* __restrict to, const F& value) {
   switch (t) {
@@ -143,8 +143,8 @@ void integers(DType t, i64 n, void* to, const F& value) {
   }
 }
 
-// The maximum and minimum of the op table without a branch, so that compilers make vectors of them: of equal numbers
-// the bits of both, which of zeros is the greater (or lesser) one.
+// Maximum and minimum as in the op table, without a branch, so that compilers vectorise them. If both are equal, their
+// bits decide: the result is the greater (or lesser) of two zeros.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
@@ -171,7 +171,8 @@ LC_INLINE void each(i64 n, void* to, const F& f) {
   for (i64 k = 0; k < n; ++k) p[k] = f(k);
 }
 
-// Compared or chosen from: what has another type than its operands. True where it was that.
+// Applies comparisons and selection, which have another type in the result or the first operand. Returns false for
+// other operations.
 template <class T>
 bool choose(Op op, const void* a, const void* b, const void* c, i64 n, void* to) {
   const T *x = in<T>(a), *y = in<T>(b);
@@ -188,9 +189,9 @@ bool choose(Op op, const void* a, const void* b, const void* c, i64 n, void* to)
   }
 }
 
-// The exponential of f32 numbers as std::exp in double precision gives it, rounded to f32: by a polynomial of 13 terms
-// around the nearest multiple of log 2, within 2^-46, and where that leaves two floats to choose from, or the result is
-// not a normal number, by std::exp itself.
+// The exponential of f32 numbers, equal to std::exp in double precision rounded to f32. A polynomial of 13 terms around
+// the nearest multiple of log 2 is exact to 2^-46. If two floats remain possible, or the result is not a normal number,
+// std::exp itself is called.
 template <bool kBase2>
 LC_INLINE void exponential(const float* x, i64 n, float* __restrict to) {
   constexpr double kLog2e = 0x1.71547652b82fep0, kRound = 0x1.8p52, kDoubt = 0x1p-42;
@@ -207,7 +208,7 @@ LC_INLINE void exponential(const float* x, i64 n, float* __restrict to) {
     p = (((p * r + 1.0 / 6) * r + 0.5) * r + 1) * r + 1;
     const double y = p * std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
     const float low = static_cast<float>(y - y * kDoubt), high = static_cast<float>(y + y * kDoubt);
-    const float size = std::fabs(x[k]);  // whose powers are normal numbers
+    const float size = std::fabs(x[k]);  // below 87 the power is a normal number
     const std::int32_t unsure = std::int32_t{low != high} | std::int32_t{!(size < 87)};
     doubts |= unsure;
     to[k] = std::bit_cast<float>(choose_bits<float>(unsure == 0, std::bit_cast<std::uint32_t>(low), kUnsure));
@@ -218,8 +219,8 @@ LC_INLINE void exponential(const float* x, i64 n, float* __restrict to) {
         to[k] = static_cast<float>(kBase2 ? std::exp2(double{x[k]}) : std::exp(double{x[k]}));
 }
 
-// f32 and f64. Of sums, products, quotients and roots of f32 it is the same number whether they are rounded once or to
-// f64 in between, because that has more than twice their bits.
+// Operations on f32 and f64. Rounding sums, products, quotients and roots of f32 directly, or to f64 first, gives the
+// same number, because f64 has more than twice the bits.
 template <class T>
 LC_INLINE void apply_wide(Op op, const void* a, const void* b, i64 n, void* to) {
   const T *x = in<T>(a), *y = in<T>(b);
@@ -272,7 +273,7 @@ void bitcast_all(DType from, DType to, const void* a, i64 n, void* result) {
   for (i64 k = 0; k < n; ++k) put(to, result, k, bitcast(element(from, a, k), from, to));
 }
 
-// The numbers of a buffer as they are held there: `get` and `set` of one.
+// Calls f with the stored type, the held type and the conversions between them: `get` and `set` of one element.
 template <class S, class F>
 void elements_as(DType t, const F& f) {
   const auto copy = [](auto v) { return v; };
@@ -299,7 +300,7 @@ void elements_as(DType t, const F& f) {
       return f(
           std::uint8_t{}, Bit{}, [](std::uint8_t v) { return Bit{v != 0}; },
           [](Bit v) { return static_cast<std::uint8_t>(v != 0); });
-    default:  // floats of 8 bits
+    default:  // 8-bit floats
       return f(
           std::uint8_t{}, float{}, [t](std::uint8_t v) { return f8_to_f32(v, t); },
           [t](float v) { return f64_to_f8(v, t); });
@@ -317,7 +318,7 @@ void write(void* buffer, i64 at, S v) {
   std::memcpy(static_cast<std::byte*>(buffer) + at * static_cast<i64>(sizeof(S)), &v, sizeof(S));
 }
 
-// Values of several accumulators are joined side by side: the sum of one waits for itself.
+// Interleaves several accumulators, because the additions to one of them depend on each other.
 template <class T, class F>
 void join_rows(const T* v, i64 lanes, i64 stride, i64 count, T* acc, const F& f) {
   if (stride == 1 && count == 1) {
@@ -341,7 +342,7 @@ void join_rows(const T* v, i64 lanes, i64 stride, i64 count, T* acc, const F& f)
     for (i64 k = 0; k < count; ++k) acc[l] = f(acc[l], v[l * stride + k]);
 }
 
-// The product of two f32 is exact in f64, so it is rounded once to f64 and once more, as fma of doubles would be.
+// The product of two f32 is exact in f64, so the sum is rounded to f64 and then to f32, like an fma of doubles.
 LC_INLINE void mul_add_f32(DType t, const void* a, const void* b, const void* c, i64 n, void* to) {
   const float *x = in<float>(a), *y = in<float>(b), *z = in<float>(c);
   rounded(t, n, out<float>(to), [=](i64 k) { return double{x[k]} * double{y[k]} + double{z[k]}; });
@@ -391,7 +392,7 @@ void from_indices(DType t, const i64* index, i64 n, void* to) {
 
 void apply(Op op, DType operand, DType result, const void* a, const void* b, const void* c, i64 n, void* to) {
   if (op == Op::Bitcast) return bitcast_all(operand, result, a, n, to);
-  const bool as_bits = operand == DType::U64 && op != Op::Where && op != Op::Equal;  // unsigned, so its own functions
+  const bool as_bits = operand == DType::U64 && op != Op::Where && op != Op::Equal;  // unsigned: has its own functions
   bool done = false;
   if (!as_bits) held_as(operand, [&](auto type) { done = choose<decltype(type)>(op, a, b, c, n, to); });
   if (done) return;

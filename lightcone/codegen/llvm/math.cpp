@@ -18,14 +18,14 @@ Value widen(const Value& bit, Type t) { return bit.text->cast("zext", bit, t); }
 Value is_nan(const Value& v) { return v != v; }
 Value two_to(const Value& n) { return bits((n + 127) << 23, Type::Float); }
 
-// p(x) by Horner's rule, the highest coefficient first.
+// Evaluates p(x) by Horner's rule, highest coefficient first.
 Value polynomial(const Value& x, std::initializer_list<double> c) {
   Value p = x.text->number(x.type, *c.begin());
   for (auto k = c.begin() + 1; k != c.end(); ++k) p = fma(p, x, *k);
   return p;
 }
 
-// Of a vector of bits.
+// Returns whether all lanes of a vector of bits are set.
 Value all(const Value& v) {
   if (v.lanes == 1) return v;
   const std::string number = "i" + std::to_string(v.lanes);
@@ -34,7 +34,7 @@ Value all(const Value& v) {
   return v.text->emit(Type::I1, 1, "icmp eq " + number + " " + mask.name + ", -1");
 }
 
-// `fast` where that is right in all lanes, else what slow() computes.
+// Returns `fast` if it is right in all lanes, otherwise the result of slow().
 template <class Slow>
 Value unless_far(const Value& near, const Value& fast, const Slow& slow) {
   Text& text = *fast.text;
@@ -50,7 +50,7 @@ Value unless_far(const Value& near, const Value& fast, const Slow& slow) {
                        ", %" + behind + " ]");
 }
 
-// 2^f and e^f for |f| <= 1/2 and ln 2 / 2, by rising powers from the last one on.
+// Coefficients of 2^f and e^f for |f| <= 1/2 and ln 2 / 2, highest power first.
 constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f,
                                                  1.339887440266574e-3f,
                                                  9.618437357674640e-3f,
@@ -61,9 +61,10 @@ constexpr std::initializer_list<double> kExp2 = {1.535336188319500e-4f,
 constexpr std::initializer_list<double> kExp = {
     1.38204114e-3f, 8.36867746e-3f, 4.16682698e-2f, 0.166665211f, 0.49999994f, 1.0f, 1.0f};
 
-// As the prelude's functions of sixteen: vreduceps leaves x - round(x), vscalefps multiplies by 2^round(x) in one step.
+// As the prelude's functions for sixteen lanes: vreduceps computes x - round(x), vscalefps multiplies by 2^round(x) in
+// one step.
 bool by_avx512(const Value& x) { return x.lanes == 16 && x.text->target().avx512; }
-Value rounded_part(const char* name, const Value& x) {  // "reduce" or "rndscale", to whole numbers
+Value rounded_part(const char* name, const Value& x) {  // rounds to integers; `name`: "reduce" or "rndscale"
   const std::string vector = x.text->spell(Type::Float, 16);
   return x.text->avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", "zeroinitializer", "-1", "4"});
 }
@@ -73,26 +74,26 @@ Value scaled(const Value& p, const Value& n) {
                         {p.name, n.name, "zeroinitializer", "-1", "4"});
 }
 
-// p * 2^n in two steps, so that subnormal results are right.
+// Returns p * 2^n in two steps, so that subnormal results are right.
 Value scaled_twice(const Value& p, const Value& n) {
   const Value e = to(n, Type::I32), h = e >> 1, g = e - h;
   return p * two_to(h) * two_to(g);
 }
-// Within +-`most`, which has the bits `bits_of_most`; a NaN too.
+// Clamps to +-`most`, whose bits are `bits_of_most`; a NaN, too.
 Value within(const Value& x, std::int32_t bits_of_most) {
   const Value b = bits(x, Type::I32), m = b & 0x7fffffff;
   const Value near = select(m < bits_of_most, m, m.text->integer(Type::I32, bits_of_most));
   return bits((b & -2147483648.0) | near, Type::Float);
 }
-// A number to which this is added is rounded to a whole one, in its last bits; where no result leaves the range of
-// normal numbers, the exponent grows by that: as the prelude's functions for AVX2.
+// Adding this number rounds to an integer in the last bits. If no result leaves the range of normal numbers, these bits
+// can be added to the exponent, as in the prelude's functions for AVX2.
 constexpr double kRound = 12582912.0;
 Value exponent_moved(const Value& p, const Value& rounded) {
   return bits(bits(p, Type::I32) + (bits(rounded, Type::I32) << 23), Type::Float);
 }
 
 Value any_exp2f(const Value& x) {
-  const Value c = within(x, 0x43200000), n = round_even(c);  // 160
+  const Value c = within(x, 0x43200000), n = round_even(c);  // clamp to 160
   return select(is_nan(x), x, scaled_twice(polynomial(c - n, kExp2), n));
 }
 Value exp2f(const Value& x) {
@@ -104,7 +105,7 @@ Value exp2f(const Value& x) {
 
 Value rest_of_ln2(const Value& x, const Value& n) { return fma(n, -1.42860682e-6f, fma(n, -0.693145752f, x)); }
 Value any_expf(const Value& x) {
-  const Value c = within(x, 0x42e00000), turns = c * 1.44269504f;  // 112
+  const Value c = within(x, 0x42e00000), turns = c * 1.44269504f;  // clamp to 112
   const Value n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
   const Value p = polynomial(rest_of_ln2(c, n), kExp);
   return select(is_nan(x), x, by_avx512(x) ? scaled(p, n) : scaled_twice(p, n));
@@ -121,7 +122,7 @@ Value two_to_wide(const Value& n) { return bits((n.text->cast("sext", n, Type::I
 Value expd(const Value& x) {
   Text& text = *x.text;
   const Value end = select(x < 0.0, -760.0, text.number(x.type, 760));
-  const Value c = select(fabs(x) < 760.0, x, end);  // a NaN too
+  const Value c = select(fabs(x) < 760.0, x, end);  // also for a NaN
   const Value n = round_even(c * 1.4426950408889634);
   const Value f = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, c));
   const Value p =
@@ -148,8 +149,8 @@ Value log2f(const Value& x) {
   return select((x > 0.0) & (x < kInf), r, special);
 }
 
-// The sine, or the cosine: of the rest to a multiple of pi, or to an odd multiple of its half. Where any lane is too
-// large for the reduction, libm's.
+// Returns sine or cosine from the remainder to a multiple of pi, or to an odd multiple of pi / 2. If any lane is too
+// large for the reduction, libm computes all.
 Value wave(const Value& x, bool cosine) {
   Text& text = *x.text;
   const Value small = fabs(x) < 1e6;
@@ -167,7 +168,7 @@ Value wave(const Value& x, bool cosine) {
 }
 
 Value maxf(const Value& a, const Value& b) {
-  const Value m = select((a > b) | is_nan(a), a, b);  // b is a NaN, or not less
+  const Value m = select((a > b) | is_nan(a), a, b);  // otherwise b is a NaN or not less
   return select(a == b, bits(bits(a, Type::I32) & bits(b, Type::I32), Type::Float), m);
 }
 Value minf(const Value& a, const Value& b) {
@@ -179,7 +180,7 @@ Value extreme(const Value& a, const Value& b, bool maximum) {
     case Type::Float: return maximum ? maxf(a, b) : minf(a, b);
     case Type::I1: return maximum ? a | b : a & b;
     case Type::Double: {
-      const Value& zero = maximum ? a : b;  // of two zeros, b when this one is negative
+      const Value& zero = maximum ? a : b;  // if both are zeros, the result is b if this one is negative
       const Value zeros = (zero == 0.0) & (bits(zero, Type::I64) < 0);
       const Value equal = select(zeros, b, a);
       const Value ordered =
@@ -190,7 +191,7 @@ Value extreme(const Value& a, const Value& b, bool maximum) {
   }
 }
 
-// Quotient or remainder with no fault: by 0 it is 0, by -1 it wraps.
+// Quotient or remainder without a fault: 0 for a divisor of 0, and wrapping for -1.
 Value divide(const Value& a, const Value& b, bool remainder) {
   Text& t = *a.text;
   if (a.type == Type::I1) return remainder ? (a & 0) : a & b;
@@ -201,7 +202,7 @@ Value divide(const Value& a, const Value& b, bool remainder) {
   return select(zero, 0, select(minus, remainder ? a & 0 : t.number(a.type, 0) - a, r));
 }
 
-// By squaring, until no lane has a bit of the exponent left.
+// Power by squaring, until no lane has exponent bits left.
 Value integer_pow(const Value& base, const Value& exponent) {
   Text& t = *base.text;
   const int lanes = std::max(base.lanes, exponent.lanes);
@@ -245,7 +246,7 @@ Value pow(const Value& a, const Value& b) {
   }
 }
 
-Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is as good as rounding once
+Value odd_float(const Value& v) {  // rounds to odd, so that rounding twice equals rounding once
   Text& t = *v.text;
   const Value f = t.cast("fptrunc", v, Type::Float), back = t.cast("fpext", f, Type::Double);
   const Value u = bits(f, Type::I32);
@@ -254,7 +255,7 @@ Value odd_float(const Value& v) {  // rounds to odd, so that rounding again is a
   return bits(select(inexact, moved, u), Type::Float);
 }
 
-// The same of a whole number of 32 or 64 bits, for at most 16 digits.
+// Rounds an integer of 32 or 64 bits to odd, for types of at most 16 digits.
 Value odd_whole(const Value& v) {
   Text& t = *v.text;
   const bool wide = width(v.type) == 64, negates = !is_unsigned(v.type);
@@ -350,17 +351,17 @@ Value mul_add(const Value& a, const Value& b, const Value& c) { return a.text->c
 
 namespace {
 
-// As the prelude's functions (codegen/c/f8.cpp).
+// 8-bit floats, as in the prelude's functions (codegen/c/f8.cpp).
 struct F8 {
-  int places, normal, bias;  // where the fraction lies in an f32's bits, and those of the smallest normal number; of 0
-  double unit, largest;      // the smallest number, the largest
+  int places, normal, bias;  // position of the fraction in an f32; bits of the smallest normal number; bias
+  double unit, largest;      // the smallest and the largest number
 };
 F8 f8(DType t) {
   const DTypeInfo& i = info(t);
   const int normal = (127 + i.least_exponent) << 23;
   return {24 - i.digits, normal, normal - (1 << 23), std::exp2(i.least_exponent - i.digits + 1), i.largest};
 }
-Value sign_of(const Value& from, const Value& to) {  // on what has none
+Value sign_of(const Value& from, const Value& to) {  // `to` has no sign yet
   return bits(bits(to, Type::I32) | (bits(from, Type::I32) & Operand(INT32_MIN)), Type::Float);
 }
 Value nan_of(const Value& v) { return v.text->number(Type::Float, std::numeric_limits<double>::quiet_NaN()); }
@@ -384,7 +385,7 @@ Value rounded_f8(const Value& v, DType t) {
   const double beyond = t == DType::F8E4M3FN ? f.largest : std::numeric_limits<double>::infinity();
   return sign_of(v, select(r > f.largest, beyond, r));
 }
-Value narrowed_f8(const Value& v, DType t) {  // of what was rounded
+Value narrowed_f8(const Value& v, DType t) {  // `v` is rounded already
   const F8 f = f8(t);
   const Value u = bits(v, Type::I32), a = u & 0x7fffffff;
   const Value tiny = v.text->cast("fptosi", bits(a, Type::Float) * (1 / f.unit), Type::I32);
@@ -428,7 +429,7 @@ Value convert(const Value& v, DType from, DType to) {
   if (!is_float(to) && is_float(from)) return saturated(v, to);
   if (!is_float(to)) {
     if (width(target) < width(v.type)) return text.cast("trunc", v, target);
-    if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // the same bits
+    if (width(target) == width(v.type)) return {v.text, v.name, target, v.lanes};  // reinterpreted
     return text.cast(is_unsigned(v.type) ? "zext" : "sext", v, target);
   }
   if (is_narrow(to) && !is_float(from) && size_of(from) >= 4) return rounded(odd_whole(v), to);

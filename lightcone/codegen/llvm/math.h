@@ -1,4 +1,4 @@
-// What the functions of the C prelude compute, as LLVM IR: the same steps on the same numbers.
+// The functions of the C prelude as LLVM IR: the same steps on the same numbers.
 #pragma once
 
 #include "lightcone/codegen/llvm/text.h"
@@ -12,14 +12,14 @@ Type stored_type(DType t);
 
 Value constant(Text& text, double v, DType t);
 Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c);
-Value mul_add(const Value& a, const Value& b, const Value& c);  // in one rounding where the processor can
+Value mul_add(const Value& a, const Value& b, const Value& c);  // rounded once if the processor can
 Value convert(const Value& v, DType from, DType to);
-Value bitcast(const Value& v, DType from, DType to);  // the same bits
-Value rounded(const Value& v, DType t);               // a register of a narrow float, rounded to it
-Value widened(const Value& v, DType t);               // from memory into a register
-Value narrowed(const Value& v, DType t);              // from a register into memory
+Value bitcast(const Value& v, DType from, DType to);  // reinterprets the bits
+Value rounded(const Value& v, DType t);               // rounds a register of a narrow float to its type
+Value widened(const Value& v, DType t);               // memory representation to register
+Value narrowed(const Value& v, DType t);              // register to memory representation
 
-// Floats as integers in the same order: -0 below +0, every NaN above infinity.
+// Maps floats to integers in the same order: -0 below +0, every NaN above infinity. unkey() is the inverse.
 Value key(const Value& v);
 Value unkey(const Value& k);
 

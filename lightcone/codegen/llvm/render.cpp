@@ -1,6 +1,5 @@
-// Where the C text has an inner loop over lanes, this has vectors: a value that differs between the
-// lanes is a vector, one that does not stays a number. The last, incomplete vector is computed whole
-// and read and written under a mask.
+// Uses vectors where the C text has an inner loop over lanes: a value that differs between lanes is a vector, another
+// one is a single number. The last, incomplete vector is computed whole and loaded and stored under a mask.
 #include "lightcone/codegen/llvm/render.h"
 
 #include <algorithm>
@@ -66,13 +65,13 @@ class Renderer {
 
   const Kernel& k_;
   Text t_;
-  std::vector<std::string> buffers_, rows_;  // pointers to the elements; behind the operands stand the tiles
-  std::vector<std::string> copies_;          // where the copies of each row begin
-  Value row_;                                // of the first of loops over pipelined rows
-  std::map<int, std::string> passed_;        // by value that is kept for later loops over a row: memory for it
-  std::map<int, std::string> cursor_;        // by loop over pipelined rows: where it stands
+  std::vector<std::string> buffers_, rows_;  // pointers to elements; tiles follow the operands
+  std::vector<std::string> copies_;          // base of the copies of each row
+  Value row_;                                // row of the first stage of pipelined rows
+  std::map<int, std::string> passed_;        // by value kept between stages: its memory
+  std::map<int, std::string> cursor_;        // by loop over pipelined rows: its position
   std::map<int, Value> tile_end_;            // by loop through a tile
-  Value origin_, stride_;                    // of the tile that is filled
+  Value origin_, stride_;                    // origin and stride of the tile being filled
   std::string out_;
   std::map<std::string, Value, std::less<>> symbols_;
   std::map<int, Value> values_;
@@ -80,14 +79,14 @@ class Renderer {
     std::string variable;
     Type type;
     int lanes;
-    Value total;               // once its loops are done
-    std::string blocks, lost;  // of its blocks: their sum, and what that loses; "": there are none
+    Value total;               // set after its loops
+    std::string blocks, lost;  // sum of its blocks, and their rounding error; "": no blocks
   };
   std::map<int, Accumulator> accumulators_;
-  std::string lane_;  // symbol of the loop whose lanes we are in, "" outside
+  std::string lane_;  // symbol of the loop whose lanes are being computed, "" outside
   Value first_lane_;  // its value in lane 0
-  Value mask_;        // the lanes that exist; none: all do
-  Value stream_;      // is the result stored past the caches? none: it never is
+  Value mask_;        // valid lanes; empty: all
+  Value stream_;      // whether stores are non-temporal; empty: never
 };
 
 // ---- integers over loop symbols -------------------------------------------------------------------
@@ -123,7 +122,7 @@ Value Renderer::dim(const Dim& d) {
   return sum;
 }
 
-// A guard as one bit; no value when it always holds.
+// Returns a guard as one bit, or an empty value if it always holds.
 Value Renderer::condition(const Dim& valid) {
   if (valid == Dim(1)) return {};
   if (varies(valid)) {
@@ -147,7 +146,7 @@ Value Renderer::comparisons(const Dim& valid) {
   return all;
 }
 
-// Does lane l stand l elements after lane 0?
+// Returns true if lane l is l elements after lane 0.
 bool Renderer::is_contiguous_along(const Dim& d) const {
   if (lane_.empty()) return false;
   for (const Dim::Term& t : d.terms())
@@ -169,7 +168,7 @@ Value Renderer::at_first_lane(const Dim& d) {
 
 Value both(const Value& a, const Value& b) { return !a.known() ? b : !b.known() ? a : a & b; }
 
-// The element at the instruction's offset, `row` further on, or 0 where not `valid`.
+// Loads the element at the instruction's offset plus `row`, or 0 if not `valid`.
 Value Renderer::fetch(const Instr& i, const Value& row, const Value& valid) {
   const std::string& base = buffers_[static_cast<std::size_t>(i.buffer)];
   const Type type = llvm::stored_type(i.dtype);
@@ -225,7 +224,7 @@ void Renderer::store() {
 
 // ---- loops ----------------------------------------------------------------------------------------
 
-// for (i = from; i + step <= to; i += step); gives where it stopped.
+// Writes for (i = from; i + step <= to; i += step) and returns the final i.
 Value Renderer::count(const Value& from, const Value& to, int step, const std::function<void(const Value&)>& body) {
   const std::string id = t_.fresh(), head = "head" + id, inside = "body" + id, next = "next" + id, done = "done" + id;
   const std::string before = t_.label();
@@ -245,7 +244,7 @@ Value Renderer::count(const Value& from, const Value& to, int step, const std::f
   return i;
 }
 
-// The body for the lanes of one vector of iterations, those of the mask.
+// Writes the body for the lanes of one vector of iterations, restricted to the mask.
 void Renderer::in_vector(const std::string& symbol, const Value& base, const Value& mask, const Body& body) {
   lane_ = symbol, first_lane_ = base, mask_ = mask;
   symbols_[symbol] = t_.spread(base, kLanes) + t_.lane_numbers(kLanes);
@@ -254,8 +253,8 @@ void Renderer::in_vector(const std::string& symbol, const Value& base, const Val
   symbols_.erase(symbol);
 }
 
-// The body for whole vectors of iterations, then for the rest; where the range is known, one of the two
-// may never happen. (The outermost range is the caller's: kernels that differ in it alone are one.)
+// Writes the body for whole vectors of iterations and for the remainder. If the range is known, one of them may be
+// omitted. The outermost range is an argument, because kernels that differ only in it are one.
 void Renderer::in_lanes(const std::string& symbol, const Value& from, const Value& to, const Body& body) {
   const bool known = from.name[0] != '%' && to.name[0] != '%';
   const std::int64_t extent = known ? std::stoll(to.name) - std::stoll(from.name) : 0;
@@ -271,14 +270,15 @@ void Renderer::in_lanes(const std::string& symbol, const Value& from, const Valu
   t_.begin_block(done);
 }
 
-// Maxima of floats are those of integers in the same order: one cycle in the chain instead of a dozen.
+// Maxima of floats are computed as those of integers in the same order: one cycle in the dependency chain instead of a
+// dozen.
 bool keyed(const Reduction& r) { return r.op == Op::MaxReduce && llvm::register_type(r.dtype) == Type::Float; }
 
 Value Renderer::join(const Reduction& r, const Value& a, const Value& b) {
   return keyed(r) ? select(a < b, b, a) : llvm::apply(r.op, r.dtype, a, b, {});
 }
 
-// accumulator = op(accumulator, value), in the lanes that exist.
+// Writes accumulator = op(accumulator, value) for the valid lanes.
 void Renderer::update(int reduction) {
   const Reduction& r = k_.reductions[static_cast<std::size_t>(reduction)];
   const Accumulator& a = accumulators_.at(reduction);
@@ -299,7 +299,7 @@ void Renderer::fetch_ahead(int loop) {
                   llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset), p.level);
 }
 
-// As lc_block of the C text has it.
+// The same steps as lc_block in the C text.
 void Renderer::end_block(int reduction) {
   const Accumulator& a = accumulators_.at(reduction);
   const auto get = [&](const std::string& variable) { return t_.get(variable, a.type, a.lanes); };
@@ -310,7 +310,7 @@ void Renderer::end_block(int reduction) {
   t_.set(a.lost, e + select(lost == lost, lost, none));
   t_.set(a.variable, none);
 }
-// Behind a step of the loop, which is its `step`-th.
+// Ends a block after a step of the loop; `step` is the step's number.
 void Renderer::end_block_after(int loop, const Value& step) {
   const Loop& l = loop_at(loop);
   if (l.block == 1) end_block(l.reduction);
@@ -372,7 +372,8 @@ void Renderer::when(const Value& condition, const Body& body) {
   t_.begin_block(done);
 }
 
-// What follows is of the row that is `behind` the first loop's: what was kept for it, and its own memory.
+// The following code is for the row `behind` rows after the first stage's: loads its kept values and selects its cached
+// rows.
 void Renderer::in_row(std::size_t behind) {
   const Value row = row_ - static_cast<double>(behind);
   symbols_[loop_at(k_.pipelined).symbol] = row;
@@ -393,7 +394,7 @@ void Renderer::once_a_row(const std::vector<int>& values) {
   }
 }
 
-// The body of a loop over a row, for the lanes of one vector.
+// Writes the body of a loop over a row for the lanes of one vector.
 void Renderer::row_body(int id) {
   const Loop& l = loop_at(id);
   block(l.body);
@@ -402,8 +403,8 @@ void Renderer::row_body(int id) {
   if (!mask_.known()) end_block_after(id, shift_right(first_lane_, 4));
 }
 
-// Where every loop has a row, they run as one, as CRenderer::run_as_one has it. (Rows that do not begin at a whole
-// vector are stored through the caches.)
+// Runs all stages as one loop while each has a row, like CRenderer::run_as_one. Rows that do not begin at a whole
+// vector use ordinary stores.
 void Renderer::run_as_one(const std::vector<Stage>& body, const Value& from, const Value& to) {
   const std::size_t last = body.size() - 1;
   when(stream_ & (row_ >= from + static_cast<double>(last)) & (row_ < to), [&] {
@@ -457,8 +458,8 @@ std::pair<Value, Value> Renderer::range(int id) {
   return {integer(0), dim(l.extent)};
 }
 
-// A block of 16 bytes a side is turned round in registers: each time all vectors are interleaved with those half
-// their number further on.
+// Transposes a block of 16 bytes a side in registers: each round interleaves each vector with the one half their number
+// further on.
 void Renderer::turn_block(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
   const Type type = llvm::stored_type(tile.dtype);
   const int side = 16 / static_cast<int>(size_of(tile.dtype));
@@ -511,7 +512,7 @@ void Renderer::loop(int id) {
     block(l.body);
     if (id == k_.output_loops - 1) store();
   };
-  // A few numbers would leave most lanes empty; LLVM unrolls them.
+  // Few iterations would leave most lanes empty; LLVM unrolls them.
   const bool few = id > 0 && l.extent.is_constant() && 2 * l.extent.offset() <= kLanes &&
                    std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
   if (l.lanes && !few) return in_lanes(l.symbol, from, to, [&] { fetch_ahead(id), body(); });

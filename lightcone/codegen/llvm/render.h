@@ -1,4 +1,4 @@
-// Kernel IR as LLVM IR text, for machines with LLVM's library but no C compiler.
+// Renders kernel IR as LLVM IR text, for machines that have LLVM's library but no C compiler.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lc::codegen {
 
-// One function with the same signature and meaning as render()'s, and the declarations it needs;
-// in a module of several functions, equal declarations may stand only once. Lanes are vectors.
+// Returns one function with the signature and meaning of render()'s, preceded by its declarations. Equal declarations
+// must occur only once in a module of several functions. Lanes become vectors.
 std::string render_llvm(const Kernel& k, std::string_view name, const llvm::Target& target);
 
 }  // namespace lc::codegen

@@ -8,8 +8,8 @@ namespace lc::codegen::llvm {
 namespace {
 
 struct Names {
-  const char* type;    // in the language
-  const char* mangle;  // in the names of intrinsics
+  const char* type;    // name in the IR
+  const char* mangle;  // name within names of intrinsics
   int bytes;
 };
 constexpr Names kNames[] = {{"i1", "i1", 1},   {"i8", "i8", 1},    {"i16", "i16", 2},   {"i32", "i32", 4},
@@ -99,7 +99,7 @@ Value Text::cast(const std::string& op, const Value& v, Type to) {
   return emit(to, v.lanes, op + " " + of(v) + " to " + spell(to, v.lanes));
 }
 
-// Gives the callee.
+// Declares a function and returns the callee.
 std::string Text::declare(const std::string& result, const std::string& name, const std::string& arguments) {
   declarations_.insert("declare " + result + " @" + name + "(" + arguments + ")");
   return result + " @" + name;
@@ -153,7 +153,7 @@ Value Text::address(const std::string& base, Type t, const Value& offset) {
   return emit(t, offset.lanes, "getelementptr " + spell(t) + ", " + pointer(t) + " " + base + ", " + of(offset));
 }
 
-// Without a branch: what is not valid is read from a zero of the function's own.
+// Loads without a branch: an invalid element is read from a zero in the function's own memory.
 Value Text::load(const std::string& base, Type t, const Value& offset, const Value& valid) {
   std::string from = address(base, t, offset).name;
   if (valid.known()) {
@@ -173,7 +173,7 @@ std::string Text::vector_pointer(const std::string& base, Type t, const Value& o
   return emit(t, lanes, "bitcast " + pointer(t) + " " + p + " to " + pointer(t, lanes)).name;
 }
 
-// Declares llvm.masked.<what>, whose name says what it points to, and gives its callee.
+// Declares llvm.masked.<what>, whose name contains the pointer type, and returns the callee.
 std::string Text::masked(const std::string& what, Type t, int lanes, bool many_pointers) {
   const std::string vector = spell(t, lanes), mask = spell(Type::I1, lanes);
   std::string point = many_pointers ? "v" + std::to_string(lanes) + "p0" : "p0", pointers = pointer(t, lanes);
@@ -279,7 +279,7 @@ void Text::branch(const Value& c, const std::string& yes, const std::string& no)
 std::string Text::finish(const std::string& head) {
   std::string s;
   for (const std::string& d : declarations_) s += d + "\n";
-  // Vectors of sixteen floats are as wide as AVX-512's: narrower ones have to be asked for.
+  // Vectors of sixteen floats are AVX-512's width: a narrower width must be requested.
   const std::string width =
       target_.vector < 64 ? " \"min-legal-vector-width\"=\"" + std::to_string(8 * target_.vector) + "\"" : "";
   return s + head + width + " {\nentry:\n" + entry_ + body_ + "  ret void\n}\n";
@@ -303,8 +303,8 @@ Value relation(const char* order, const char* real, const Value& a, const Operan
 
 }  // namespace
 
-// Within a function of the prelude a product may be fused with the sum that takes it. Operations of the graph are not
-// written with these: there fuse_products() decides.
+// Within functions of the prelude, a product may be contracted with the sum that uses it. Operations of the graph do
+// not use these operators: fuse_products() decides there.
 Value operator+(const Value& a, const Operand& b) { return arithmetic("add", "fadd contract", a, b); }
 Value operator-(const Value& a, const Operand& b) { return arithmetic("sub", "fsub contract", a, b); }
 Value operator*(const Value& a, const Operand& b) { return arithmetic("mul", "fmul contract", a, b); }

@@ -1,6 +1,6 @@
-// LLVM IR as text, one instruction at a time. A Value is what an instruction gave or a constant; it
-// is one number or a vector of `lanes` of them, and operators join a number with a vector by
-// repeating it. So what is written with it (llvm_math.cpp) serves both.
+// Builds LLVM IR text one instruction at a time. A Value is the result of an instruction or a constant, a single number
+// or a vector of `lanes`. Operators broadcast a number to combine it with a vector, so code written with them
+// (llvm/math.cpp) serves both.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -27,7 +27,7 @@ struct Value {
   bool known() const { return text != nullptr; }
 };
 
-// The right side of an operator: a value, or a number of the left side's type.
+// The right-hand side of an operator: a value, or a number of the left-hand side's type.
 struct Operand {
   Operand(Value v) : value(std::move(v)) {}
   Operand(double n) : number(n) {}
@@ -37,11 +37,11 @@ struct Operand {
   double number = 0;
 };
 
-// What LLVM's library and the processor make of the text.
+// The capabilities of LLVM's library and the processor.
 struct Target {
-  bool typed_pointers = false;  // the language of LLVM before 15, which writes float* where later ones write ptr
-  bool avx512 = false;          // AVX-512F and DQ may be used, 64 bytes wide
-  int vector = 64;              // bytes of the widest vectors that are wanted
+  bool typed_pointers = false;  // the syntax before LLVM 15: float* where later versions write ptr
+  bool avx512 = false;          // AVX-512F and DQ may be used with 64-byte vectors
+  int vector = 64;              // bytes of the widest vectors to use
 };
 
 class Text {
@@ -56,8 +56,8 @@ class Text {
   Value integer(Type t, std::int64_t v);
   Value number(Type t, double v) { return is_real(t) ? real(t, v) : integer(t, static_cast<std::int64_t>(v)); }
   Value lane_numbers(int lanes);  // 0, 1, 2, ... as i64
-  // The same numbers for what becomes a mask. Below AVX-512 the optimiser cannot see them: LLVM 14 reads whole
-  // vectors where a mask is a condition of the row joined with lanes that it knows, the upper half of them absent.
+  // Returns the same numbers for building a mask. Below AVX-512 the optimiser cannot see them: LLVM 14 reads whole
+  // vectors if a mask combines a condition on the row with known lanes, even if the upper half of the lanes is off.
   Value mask_lane_numbers(int lanes);
 
   Value emit(Type t, int lanes, const std::string& instruction);
@@ -66,28 +66,28 @@ class Text {
   Value binary(const std::string& op, const Value& a, const Value& b);
   Value compare(const std::string& op, const Value& a, const Value& b);
   Value cast(const std::string& op, const Value& v, Type to);
-  Value call(const std::string& intrinsic, const std::vector<Value>& v);  // all of one type, as is the result
-  // An instruction of AVX-512 on sixteen floats, by LLVM's name for it; a number is written as it is.
+  Value call(const std::string& intrinsic, const std::vector<Value>& v);  // operands and result have one type
+  // Emits an AVX-512 instruction on sixteen floats by LLVM's name. Numbers are written as they are.
   Value avx512(const std::string& name, const std::vector<std::string>& types, const std::vector<std::string>& values);
-  Value half(const Value& v, bool upper);  // of the lanes
+  Value half(const Value& v, bool upper);  // lower or upper half of the lanes
 
   Value interleaved(const Value& a, const Value& b,
-                    bool upper);  // the lower halves' lanes by turns, or the upper ones'
+                    bool upper);  // interleaves the lower or upper halves of two vectors
 
-  // Memory. `base` is a pointer to elements of type t; a mask of no value means all lanes.
+  // Memory operations. `base` is a pointer to elements of type t; an empty mask means all lanes.
   Value address(const std::string& base, Type t, const Value& offset);
-  Value load(const std::string& base, Type t, const Value& offset, const Value& valid);  // 0 where not valid
+  Value load(const std::string& base, Type t, const Value& offset, const Value& valid);  // 0 if not valid
   Value load_lanes(const std::string& base, Type t, const Value& offset, int lanes, const Value& mask);
   Value gather(const std::string& base, Type t, const Value& offsets, const Value& mask);
   void store(const std::string& base, const Value& v, const Value& offset);
   void store_lanes(const std::string& base, const Value& v, const Value& offset, const Value& mask);
-  // Past the caches where `past` holds and the address is a multiple of the vector's size or 64 bytes.
+  // Stores non-temporally if `past` holds and the address is aligned to the vector or to 64 bytes.
   void store_past(const std::string& base, const Value& v, const Value& offset, const Value& past);
-  void stored_past();  // what was stored so is seen by whoever is told next
-  void prefetch(const std::string& base, Type t, const Value& offset, int level);  // of the caches
+  void stored_past();  // makes non-temporal stores visible before later synchronisation
+  void prefetch(const std::string& base, Type t, const Value& offset, int level);  // `level`: cache level
   void scatter(const std::string& base, const Value& v, const Value& offsets, const Value& mask);
 
-  // A variable, by its pointer's name. LLVM turns variables into registers.
+  // Allocates a variable and returns its pointer's name. LLVM promotes variables to registers.
   std::string variable(Type t, int lanes);
   Value get(const std::string& variable, Type t, int lanes);
   void set(const std::string& variable, const Value& v);
@@ -113,20 +113,20 @@ class Text {
   int next_ = 0;
   std::string entry_, body_, label_ = "entry";
   std::set<std::string> declarations_;
-  std::map<std::string, std::string> repeated_;  // constants already spread in the entry block
+  std::map<std::string, std::string> repeated_;  // constants broadcast in the entry block
 };
 
 Value operator+(const Value& a, const Operand& b);
 Value operator-(const Value& a, const Operand& b);
 Value operator*(const Value& a, const Operand& b);
-Value operator/(const Value& a, const Operand& b);  // of floats
+Value operator/(const Value& a, const Operand& b);  // floats
 Value operator&(const Value& a, const Operand& b);
 Value operator|(const Value& a, const Operand& b);
 Value operator^(const Value& a, const Operand& b);
 Value operator<<(const Value& a, const Operand& b);
 Value operator>>(const Value& a, const Operand& b);  // signed
 Value shift_right(const Value& a, int n);            // unsigned
-// Comparisons of floats are false for a NaN (`!=` true), those of integers are signed as the type is.
+// Comparisons of floats are false for NaN (`!=` is true). Comparisons of integers are signed if the type is.
 Value operator<(const Value& a, const Operand& b);
 Value operator>(const Value& a, const Operand& b);
 Value operator<=(const Value& a, const Operand& b);
@@ -134,7 +134,7 @@ Value operator>=(const Value& a, const Operand& b);
 Value operator==(const Value& a, const Operand& b);
 Value operator!=(const Value& a, const Operand& b);
 Value select(const Value& c, const Operand& yes, const Value& no);
-Value bits(const Value& v, Type to);  // the same bits as another type of that size
+Value bits(const Value& v, Type to);  // reinterprets the bits as a type of the same size
 
 }  // namespace lc::codegen::llvm
 #include "lightcone/macros_on.h"

@@ -1,9 +1,8 @@
-// Long sums of f32 are sums of blocks. With one accumulator the error grows with the number of terms, and a count
-// stands still at 2^24. So the accumulator is added to a second one after every 64 steps and begins anew; what that
-// addition rounds away is summed as well (D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theorem B),
-// and both come together at the end. The error of a sum is that of its blocks then, however many there are:
-// docs/accuracy.md. Blocks follow from the loops' extents alone, so that C, LLVM and every number of threads add in the
-// same order.
+// Long sums of f32 are sums of blocks. With one accumulator the error grows with the number of terms, and a count stops
+// at 2^24. So the accumulator is added to a second one every 64 steps and starts again at zero; the rounding error of
+// that addition is summed as well (D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theorem B), and
+// both are added at the end. The error of a sum is then that of its blocks, however many there are: docs/accuracy.md.
+// Blocks depend on the loops' extents alone, so C, LLVM and every number of threads add in the same order.
 #include <algorithm>
 #include <bit>
 

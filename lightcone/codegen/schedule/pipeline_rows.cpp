@@ -1,9 +1,8 @@
-// Rows that memory holds pass through their loops as through a pipeline. One row after the other, memory reads while
-// the first loop runs and writes while the last one does, and never both, though it could: a copy is twice as fast. So
-// the last loop writes row r while the first one reads row r + 2 and the second one is at row r + 1, all in one loop, a
-// vector of each in a step: a core has a dozen lines under way at most, and turns longer than that would each be of
-// reads alone or of writes alone. Every row is computed as before, in the same order of additions; only rows change
-// places.
+// Software pipelining of the loops over rows that come from memory. Row after row, memory would be read during the
+// first loop and written during the last one, never both at once, although a copy is twice as fast. So the last loop
+// writes row r while the first one reads row r + 2 and the second one is at row r + 1, all in one loop, one vector of
+// each per step: a core has at most a dozen cache lines in flight, so longer phases would again be pure reads or pure
+// writes. The arithmetic of a row and its order of additions do not change, only the order of rows.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -16,7 +15,7 @@ namespace {
 
 const Loop& loop(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
 
-// The loops over a row that make up the body of the loop around the output loop, else none.
+// Returns the loops over a row that form the body of the loop around the output loop, or none.
 std::vector<int> loops_over_row(const Kernel& k) {
   if (!k.streams || !k.tiles.empty() || k.output_loops < 2) return {};
   const int out = k.output_loops - 1;
@@ -36,8 +35,8 @@ std::vector<int> loops_over_row(const Kernel& k) {
 
 std::int64_t bytes(const Row& r) { return r.elements * (r.dtype == DType::F64 ? 8 : 4); }
 
-// As many copies of a row of the kernel's own as rows of the result lie between the first loop that writes it and the
-// last one that reads it: that one takes its turn before.
+// Returns the number of copies of a cached row: one per row of the result between the first loop that writes it and the
+// last one that reads it, where the reader runs before the writer in each step.
 int copies(const Kernel& k, const std::vector<int>& loops, int row) {
   std::size_t written = loops.size(), read = 0;
   for (std::size_t n = 0; n < loops.size(); ++n)
@@ -51,13 +50,13 @@ int copies(const Kernel& k, const std::vector<int>& loops, int row) {
   return read > written ? static_cast<int>(std::bit_ceil(read - written)) : 1;
 }
 
-// What the loops read, each element once: where, in the terms of the output loop, and by which loop first.
+// An element that the loops read, listed once per loop: its offset in terms of the output loop, and the loop.
 struct Read {
   int buffer;
   Dim offset;
   std::size_t by;
   const Instr* load;
-  bool own;  // of the row; else every row reads the same
+  bool own;  // depends on the row; otherwise every row reads the same
 };
 std::optional<std::vector<Read>> reads(const Kernel& k, const std::vector<int>& loops) {
   const Loop& out = loop(k, k.output_loops - 1);
@@ -74,7 +73,7 @@ std::optional<std::vector<Read>> reads(const Kernel& k, const std::vector<int>& 
   return all;
 }
 
-// Do the rows that are under way stay in the second-level cache, with what each row reads?
+// Returns true if the rows in flight and what each row reads stay in the L2 cache.
 bool near(const Kernel& k, const std::vector<Read>& reads, const std::vector<Row>& rows_kept, const Machine& m) {
   const std::int64_t extent = loop(k, k.output_loops - 1).extent.bounds().hi;
   std::int64_t all = 0;
@@ -83,7 +82,7 @@ bool near(const Kernel& k, const std::vector<Read>& reads, const std::vector<Row
   return all <= m.l2 / 4;
 }
 
-// What comes from memory is fetched by the loop that reads it first.
+// Prefetches what comes from memory in the loop that reads it first.
 void fetch(Kernel& k, const std::vector<int>& loops, const std::vector<Read>& reads, const Machine& m) {
   std::erase_if(k.ahead, [&](const Prefetch& p) { return std::count(loops.begin(), loops.end(), p.loop) > 0; });
   for (std::size_t n = 0; n < reads.size(); ++n) {

@@ -1,12 +1,13 @@
-// Sums of products, rounded once, in every loop where the same expression stands.
+// Contracts sums of products to MulAdds, in every loop that has the same expression.
 #include "lightcone/codegen/kernel_ir.h"
 
 namespace lc::codegen {
 
 namespace {
 
-// Is `id` made of instruction `of`, among the first 64 that are looked at? In p - floor(p) or p - p mod 1 both are to
-// be the same rounded product: what is left would not be whole, nor a half a half.
+// Returns true if `id` depends on instruction `of`, as far as the first 64 instructions show. In p - floor(p) or p - p
+// mod 1 both must be the same rounded product: otherwise the remainder of an integer would not be 0, nor that of a half
+// a half.
 bool reads(const Kernel& k, int id, int of) {
   std::vector<int> open{id};
   for (std::size_t at = 0; at < open.size() && at < 64; ++at) {
@@ -24,7 +25,7 @@ bool reads(const Kernel& k, int id, int of) {
 void fuse_products(Kernel& k) {
   const auto product = [&](int id, DType t) {
     const Instr& i = k.instrs[static_cast<std::size_t>(id)];
-    return i.code == Code::Apply && i.op == Op::Mul && i.dtype == t && id != k.result;  // what is stored is rounded
+    return i.code == Code::Apply && i.op == Op::Mul && i.dtype == t && id != k.result;  // the stored value is rounded
   };
   for (Instr& i : k.instrs) {
     if (i.code != Code::Apply || i.op != Op::Add || (i.dtype != DType::F32 && i.dtype != DType::F64)) continue;

@@ -1,7 +1,7 @@
-// Loops that stand side by side over one row (a maximum, a sum behind it, the loop that writes the row) often need
-// the same value: softmax its exponentials, a softmax of gelu(x) every gelu three times. Each loop was built with
-// its own copy; here the copies are recognised, the first loop keeps the value in a row that stays in the L1 or
-// L2 cache, and the others read it. What is cheaper to compute than to keep stays as it is.
+// Caches values that several loops over one row compute. Consecutive loops over a row (a maximum, a sum, the loop that
+// writes the row) often need the same value: softmax its exponentials, a softmax of gelu(x) every gelu three times.
+// Each loop was built with its own copy. Here the copies are recognised: the first loop stores the value in a row that
+// stays in the L1 or L2 cache, and the others read it. A value that is cheaper to compute than to store is recomputed.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -14,7 +14,7 @@
 namespace lc::codegen {
 namespace {
 
-constexpr int kMinRecomputeCost = 8;  // simple operations
+constexpr int kMinRecomputeCost = 8;  // in simple operations
 
 int cost(const Instr& i) {
   if (i.code == Code::GatherLoad) return 8;
@@ -47,8 +47,8 @@ class RowCache {
   using Group = std::vector<int>;  // loops over one row, in order
   struct Candidate {
     int value;                 // computed in loop `from` of its group
-    std::size_t from, to;      // read until loop `to`
-    std::vector<int> readers;  // the instructions of loop `to` that read it
+    std::size_t from, to;      // first and last loop that use it
+    std::vector<int> readers;  // instructions of loop `to` that read it
   };
   Instr& at(int id) { return k_.instrs[static_cast<std::size_t>(id)]; }
   Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
@@ -61,21 +61,21 @@ class RowCache {
   void drop_unused();
 
   Kernel& k_;
-  std::int64_t most_;  // bytes of all rows
+  std::int64_t most_;  // most bytes of all rows
   std::vector<Group> groups_;
-  std::vector<int> same_as_;  // by instruction: the first that computes the same, loops of a group taken for one
-  std::set<int> inside_;      // instructions of the loop looked at
-  std::vector<Candidate> candidates_;  // of the group looked at
+  std::vector<int> same_as_;           // by instruction: the first equivalent one, treating the loops of a group as one
+  std::set<int> inside_;               // instructions of the current loop
+  std::vector<Candidate> candidates_;  // candidates of the current group
   std::int64_t bytes_ = 0;
 };
 
-// Does the loop stand alone, with lanes, its values side by side?
+// Returns true for a loop with lanes and without inner loops whose values fit in a row.
 bool RowCache::over_row(int id) {
   const Loop& l = loop(id);
   if (!l.lanes || std::any_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; }))
     return false;
   if (const auto n = l.extent.constant(); n && *n < kLanes) return false;
-  if (l.extent.bounds().hi > most_) return false;  // also what is not known
+  if (l.extent.bounds().hi > most_) return false;  // also if unbounded
   if (l.reduction < 0) return id == k_.output_loops - 1;
   const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
   return r.outer_loop == r.inner_loop;
@@ -99,7 +99,7 @@ void RowCache::find_groups(const Block& b) {
 }
 
 void RowCache::number() {
-  SymbolValues to;  // the symbols of a group are its first loop's
+  SymbolValues to;  // maps the symbols of a group to its first loop's
   for (const Group& g : groups_)
     for (int id : g) to.emplace(loop(id).symbol, symbol(loop(g.front())));
   const auto in_first = [&](const Dim& d) { return at_values(d, to); };
@@ -121,7 +121,7 @@ void RowCache::number() {
   }
 }
 
-// What the value costs in the loop looked at.
+// Returns the cost of the value in the current loop.
 int RowCache::work(int id, std::set<int>& seen) const {
   if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return 0;
   const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
@@ -129,7 +129,7 @@ int RowCache::work(int id, std::set<int>& seen) const {
 }
 
 void RowCache::look_at(const Group& g) {
-  std::map<int, std::pair<int, std::size_t>> computed;  // by what it is: the instruction and its loop
+  std::map<int, std::pair<int, std::size_t>> computed;  // keyed by equivalence class: the instruction and its loop
   for (std::size_t n = 0; n < g.size(); ++n) {
     const Loop& l = loop(g[n]);
     inside_.clear();
@@ -141,7 +141,7 @@ void RowCache::look_at(const Group& g) {
       const auto [known, fresh] = computed.try_emplace(what, id, n);
       std::set<int> counted;
       if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kMinRecomputeCost) {
-        const auto value = known->second.first;  // clang 14 captures no bindings
+        const auto value = known->second.first;  // copies, because clang 14 cannot capture structured bindings
         const auto from = known->second.second;
         auto w =
             std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& o) { return o.value == value; });
@@ -161,12 +161,12 @@ void RowCache::look_at(const Group& g) {
   }
 }
 
-// A row is used again once its value is not read any more: at each position, reading comes first.
+// Assigns rows. A row is reused when its value is not read any more; at each position, reads come before writes.
 void RowCache::place(const Group& g) {
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Candidate& a, const Candidate& b) { return a.from < b.from; });
   const std::size_t first = k_.rows.size();
-  std::vector<const Candidate*> last;  // by row, from `first` on
+  std::vector<const Candidate*> last;  // last value in each row, from `first` on
   std::map<int, int> row_of;
   for (const Candidate& w : candidates_) {
     const DType t = at(w.value).dtype;

@@ -1,6 +1,6 @@
-// Results that no cache holds are written past the caches: an ordinary store reads the line it writes first, which
-// is a third of the traffic of a copy. And what will be read next is asked for one page or one row ahead: the
-// hardware follows a stream within a page only, and sees none while a row is computed from the cache.
+// Results that do not fit in any cache use non-temporal stores: an ordinary store first reads the line that it writes,
+// a third of the traffic of a copy. Operands are prefetched one page or one row ahead: hardware prefetchers follow a
+// stream within a page only, and see none while a row is computed from the cache.
 #include <algorithm>
 
 #include "lightcone/codegen/kernel_ir.h"
@@ -9,15 +9,17 @@
 namespace lc::codegen {
 namespace {
 
-constexpr std::int64_t kShortest = 64;  // elements of a row worth the vectors' alignment
+constexpr std::int64_t kShortest = 64;  // elements of a row that justify aligning vectors
 
-// A longer row, in bytes, would push the one that is computed out of the L2 cache.
+// Rows of more bytes would evict the row being computed from the L2 cache.
 std::int64_t longest_row(const Machine& m) { return m.l2 / 16; }
 
-// Operands that reductions over the row read are fetched a row further on, or as many as `fetch_rows` holds, and the
-// last of these loops asks for them: they compute from the caches, so that memory would have nothing to do until the
-// row is stored. (Into the second-level cache, all loops over the row ask.) What the output loop alone reads it fetches
-// itself, a page further on.
+// Returns the prefetches of a kernel without tiles:
+//   - Operands that reductions over the row read are fetched one row ahead, or as many rows as `fetch_rows` holds. The
+//   last
+//     of these loops issues the prefetches, because they compute from the caches and memory would be idle until the row
+//     is stored. When fetching into L2, all loops over the row issue them.
+//   - Operands of the output loop alone are fetched by it, one page ahead.
 std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;
@@ -37,7 +39,7 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
       if (i.code != Code::Load || coefficient(i.offset, loop(id).symbol) != 1) continue;
       const auto from = [&](int other) { return renamed(i.offset, loop(id).symbol, symbol(loop(other))); };
       const std::int64_t row = rows ? coefficient(i.offset, rows->symbol) : 0;
-      if (rows && row == 0) continue;  // read again in each row
+      if (rows && row == 0) continue;  // the same in each row
       if (std::find(seen.begin(), seen.end(), std::pair(i.buffer, from(out))) != seen.end()) continue;
       seen.emplace_back(i.buffer, from(out));
       const auto size = static_cast<std::int64_t>(size_of(i.dtype));
@@ -50,13 +52,13 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   return all;
 }
 
-// While a tile is written the next one comes, of operands that are turned round and of those read in order. What is
-// fetched with element (a, b) is (b, a) of the square turned round: each line that is written comes with one that is
-// read. It comes into the second-level cache, for in the first rows a power of two apart collide.
+// Prefetches the next tile while a tile is written, both of transposed operands and of those read in order. Element (a,
+// b) prefetches (b, a) of the transposed square: each line that is written fetches one line. The target is L2, because
+// rows at power-of-two distances collide in L1.
 std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
   const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
   const Loop &along = loop(out), &across = loop(out - 1);
-  int next = out - 2;  // the loop that steps to it
+  int next = out - 2;  // the loop that steps to the next tile
   while (next > 0 && loop(next).extent.bounds().hi <= loop(next).step) --next;
   const auto later = [&](const Dim& d, const Loop& by) { return renamed(d, by.symbol, symbol(by) + loop(next).step); };
   std::vector<Prefetch> all;
@@ -79,7 +81,7 @@ std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
 }  // namespace
 
 void stream_result(Kernel& k, const Machine& m) {
-  if (!k.tiles.empty()) k.ahead = ahead_of_tiles(k, k.output_loops - 1);  // also where the caches hold all of it
+  if (!k.tiles.empty()) k.ahead = ahead_of_tiles(k, k.output_loops - 1);  // also if everything fits in the caches
   if (k.output_loops == 0 || size_of(k.dtype) == 1) return;
   const Loop& out = k.loops[static_cast<std::size_t>(k.output_loops) - 1];
   Dim all = 1;

@@ -1,8 +1,7 @@
-// Where the innermost loop steps over rows of an operand (a transpose, channels moved last), every load is a line of
-// its own, and of rows whose length is a power of two a cache holds a dozen. If the operand's elements lie side by side
-// along another output loop, the nest is cut into tiles over both loops: a piece of the operand is brought in by whole
-// lines, turned round in registers, and left in memory of the kernel's own, from which the innermost loop reads in
-// order.
+// Tiling for transposed operands. If the innermost loop steps over rows of an operand (a transpose, channels moved
+// last), every load is a line of its own, and of rows at power-of-two distances a cache holds only a dozen. If the
+// operand is contiguous along another output loop, the nest is tiled over both loops: a tile of the operand is loaded
+// by whole lines, transposed in registers and stored in local memory, from which the innermost loop reads in order.
 #include <algorithm>
 
 #include "lightcone/codegen/kernel_ir.h"
@@ -12,10 +11,10 @@ namespace lc::codegen {
 namespace {
 
 constexpr std::int64_t kSide = 128;                           // elements
-constexpr std::int64_t kShortestTile = 8, kShortestRow = 32;  // a few rows are read well as they lie
-constexpr std::int64_t kLine = 64;  // bytes between the rows of a tile, so that they do not share a cache's sets
+constexpr std::int64_t kShortestTile = 8, kShortestRow = 32;  // a few rows are read well without a tile
+constexpr std::int64_t kLine = 64;  // padding in bytes between the rows of a tile, against collisions in cache sets
 constexpr std::int64_t kCollide = 512;
-constexpr std::int64_t kFewRounds = 64;  // of a loop that threads share out
+constexpr std::int64_t kFewRounds = 64;  // iterations of a loop that threads divide among them
 
 class Tiler {
  public:
@@ -39,11 +38,11 @@ class Tiler {
   Kernel& k_;
   int along_;
   Dim all_ = 1;               // elements of the result
-  std::int64_t side_;         // wanted; 0: to be chosen
-  std::int64_t near_, most_;  // bytes that are read well as they lie, and of all tiles
+  std::int64_t side_;         // requested; 0: to be chosen
+  std::int64_t near_, most_;  // bytes that are read well without a tile, and bytes of all tiles
 };
 
-// Between two elements that the innermost loop reads one after the other; 0 where that differs.
+// Returns the stride of a load along the innermost loop, or 0 if it is not constant.
 Dim Tiler::stride(const Instr& i) {
   const Loop& l = loop(along_);
   const Dim first = renamed(i.offset, l.symbol, 0), step = renamed(i.offset, l.symbol, 1) - first;
@@ -58,8 +57,8 @@ bool Tiler::turned(const Instr& i, int across) {
   return !(s == Dim(0)) && !(s == Dim(1));
 }
 
-// May it be read as it lies? All of it stays in a cache, or what a few rows of the result are read from; but if steps
-// are a power of two, or several, few sets of a cache hold it.
+// Returns true if the operand needs no tile: all of it, or the rows of the operand that a few rows of the result read,
+// stay in a cache. Strides that are multiples of kCollide use few sets of the cache and do need one.
 bool Tiler::near(const Instr& i, int across) {
   const auto size = static_cast<std::int64_t>(size_of(i.dtype));
   const Dim step = stride(i) * size;
@@ -85,7 +84,7 @@ std::int64_t Tiler::bytes(const std::vector<int>& loads, std::int64_t side) {
   return all;
 }
 
-// Of the tiles: as much as fits, and squares where the loops are not too short for them.
+// Tile side: the largest power of two whose tiles fit in the budget, and no longer than the shorter loop.
 std::int64_t Tiler::side(const std::vector<int>& loads, int across) {
   if (side_ > 0) return side_;
   std::int64_t side = kSide;
@@ -94,8 +93,8 @@ std::int64_t Tiler::side(const std::vector<int>& loads, int across) {
   return side;
 }
 
-// The two loops come last, around them two over the origins of tiles, and the values of the loops that they part come
-// into the last but one. Threads share out the outermost loop: let it be a long one.
+// Makes the two loops innermost, inside of two loops over the origins of tiles. The values of the loops between them
+// move into the last but one. Threads divide the outermost loop, so a long loop is put there.
 void Tiler::nest(int across, std::int64_t side) {
   const std::vector<Loop> old = std::move(k_.loops);
   const auto at = [&](int id) -> const Loop& { return old[static_cast<std::size_t>(id)]; };
@@ -162,7 +161,7 @@ void Tiler::run() {
   for (int id = along_ - 1; id >= 0; --id)
     if (std::vector<int> here = loads(id); here.size() > best.size()) best = std::move(here), across = id;
   if (across < 0) return;
-  while (side_ == 0 && bytes(best, 2 * kLanes) > most_) best.pop_back();  // the others stay as they are
+  while (side_ == 0 && bytes(best, 2 * kLanes) > most_) best.pop_back();  // the others are read without a tile
   nest(across, side(best, across));
   for (int id : best) read_tile(k_.instrs[static_cast<std::size_t>(id)]);
 }

@@ -1,4 +1,4 @@
-// Kernels that are written as texts with gaps.
+// Templates of kernel texts.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@ namespace lc::codegen::simt {
 
 using Names = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-// The text, in which $NAME stands for what is given. No name begins another one that comes after it.
+// Replaces each $NAME in the text by its value. A name must not be a prefix of a later one.
 std::string filled(std::string_view text, Names names);
 
 }  // namespace lc::codegen::simt

@@ -8,17 +8,17 @@
 namespace lc::codegen::simt {
 namespace {
 
-constexpr int kGroup = 256;                     // threads of a group, where nothing asks for more
+constexpr int kGroup = 256;                     // threads of a block by default
 constexpr std::int64_t kWideAccess = 16;        // bytes
-constexpr std::int64_t kManyThreads = 1 << 14;  // fewer keep a device waiting for memory: elements are not joined then
-constexpr std::int64_t kSector = 32;            // bytes that a device reads at least
-constexpr std::int64_t kManyGroups = 256;       // fewer leave processors idle
+constexpr std::int64_t kManyThreads = 1 << 14;  // fewer do not hide memory latency: elements are not vectorised then
+constexpr std::int64_t kSector = 32;            // least bytes of a memory transaction
+constexpr std::int64_t kManyGroups = 256;       // with fewer, multiprocessors are idle
 constexpr std::int64_t kInt = std::int64_t{1} << 31;
-// A text declares its shared memory, and CUDA takes declarations of at most 48 KB, whatever a group may have at a
-// launch. Partial results of reductions lie there beside the rows that are kept.
+// The text declares shared memory, and CUDA limits declarations to 48 KB whatever a launch may have. Partial results of
+// reductions are there next to the cached rows.
 constexpr std::int64_t kMostDeclared = 48 << 10, kFoldedParts = 4 << 10;
 
-// Do all numbers on the way to this one fit 32 bits?
+// Returns true if all intermediate numbers of the Dim fit in 32 bits.
 bool narrow(const Dim& d) {
   const auto fits = [](const Dim& x) {
     const Bounds b = x.bounds();
@@ -51,16 +51,16 @@ bool has_loops(const Block& b) {
   return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; });
 }
 
-// Is the Dim a multiple of n whenever the symbol is?
+// Returns true if the Dim is a multiple of n whenever the symbol is.
 bool multiple(const Dim& d, std::string_view symbol, std::int64_t n) {
   const Dim rest = renamed(d, symbol, 0);
   return rest.offset() % n == 0 &&
          std::ranges::all_of(rest.terms(), [&](const Dim::Term& t) { return t.coefficient % n == 0; });
 }
 
-// The loads of a loop's own body that read neighbours, and whether all of them begin at multiples of n.
+// The loads in a loop's own body that read neighbouring elements, and whether all of them begin at multiples of n.
 struct Neighbours {
-  std::int64_t bytes = 0, largest = 0;  // of the smallest element and of the largest
+  std::int64_t bytes = 0, largest = 0;  // bytes of the smallest and of the largest element
   bool aligned = true;
 };
 Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
@@ -81,8 +81,8 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
   return found;
 }
 
-// Elements of the loop that a thread takes at once: as many as fill an access of 16 bytes to the smallest of them, but
-// eight at most where bytes meet larger ones.
+// Returns the number of elements per thread: enough for a 16-byte access to the smallest elements, but at most eight if
+// bytes are combined with larger ones.
 int vector_of(const Kernel& k, const Loop& l) {
   const auto extent = l.extent.constant();
   if (!extent || has_loops(l.body)) return 1;
@@ -95,7 +95,8 @@ int vector_of(const Kernel& k, const Loop& l) {
 
 std::int64_t most(const Dim& d) { return std::max<std::int64_t>(d.bounds().hi, 1); }
 
-// Along what do the loads of reductions in the innermost output loop have neighbours: what is summed, or the results?
+// Returns true if the loads of reductions are contiguous along the summed axis rather than along the innermost output
+// loop.
 bool sums_neighbours(const Kernel& k) {
   int along_sum = 0, along_result = 0;
   const std::string inner = k.output_loops ? loop_at(k, k.output_loops - 1).symbol : "";
@@ -108,7 +109,7 @@ bool sums_neighbours(const Kernel& k) {
   return along_sum >= along_result;
 }
 
-// How often the loops of a reduction go round.
+// Returns the number of iterations of a reduction.
 Dim length(const Kernel& k, const Reduction& r) {
   Dim n = 1;
   for (int l = r.inner_loop;; l = loop_at(k, l).parent) {
@@ -121,7 +122,8 @@ int power_below(std::int64_t n) {
   return static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
 }
 
-// The same for all loops that the threads of a row share: what is kept lies where the same thread reads it.
+// One vector width for all loops that the threads of a row share: a cached value is then read by the thread that wrote
+// it.
 int row_vector(const Kernel& k, int depth) {
   int v = 0;
   const auto take = [&](int at_most) { v = v ? std::min(v, at_most) : at_most; };
@@ -132,7 +134,7 @@ int row_vector(const Kernel& k, int depth) {
   return std::max(v, 1);
 }
 
-// Threads that each sum a piece of a column: neighbours have neighbouring columns, so that what they read together is
+// Lets each thread sum a part of a column. Neighbouring threads have neighbouring columns, so that together they read
 // whole sectors.
 void lay_across(Grid& g, const Kernel& k, const GridLimits& limits, std::int64_t results, std::int64_t longest) {
   std::int64_t bytes = kSector;
@@ -154,7 +156,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
   std::int64_t longest = 0;
   for (const Reduction& r : k.reductions) {
     const int at = loop_at(k, r.outer_loop).depth;
-    if (at > k.output_loops) continue;  // within another one
+    if (at > k.output_loops) continue;  // nested in another reduction
     depth = std::min(depth, at);
     longest = std::max(longest, most(length(k, r)));
   }
@@ -162,7 +164,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
   std::int64_t results = 1;
   for (int i = 0; i < depth; ++i) results = std::min(kInt, results * most(loop_at(k, i).extent));
   const bool inside = depth == k.output_loops;
-  std::int64_t written = 1;  // of a row
+  std::int64_t written = 1;  // elements of a row
   for (int i = depth; i < k.output_loops; ++i) written = std::min(kInt, written * most(loop_at(k, i).extent));
   if (!inside) longest = std::max(longest, written);
   if (longest > 0 && (!inside || sums_neighbours(k) || results < kManyThreads)) {
@@ -174,7 +176,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
     lay_across(g, k, limits, results, longest);
     return g;
   }
-  // of short rows, many: rather wide accesses than many threads
+  // With many short rows, wide accesses are better than many threads per row.
   if (const int fewer = power_below(longest / row_vector(k, depth));
       g.threads > 2 && fewer < g.threads && results * fewer >= kManyThreads)
     g.threads = std::max(fewer, 2);
@@ -184,7 +186,7 @@ Grid schedule(Kernel& k, const GridLimits& limits) {
     keep_rows(kept, most_kept);
     std::int64_t bytes = 0;
     for (const Row& r : kept.rows) bytes += r.elements * static_cast<std::int64_t>(size_of(r.dtype));
-    // several rows of a group share the memory: of long ones one is enough
+    // Several rows of a block share the memory: with long rows, a block has only one.
     if (bytes > 0 && bytes * std::max(1, group / g.threads) > most_kept) g.threads = group;
     if (bytes > 0) k = std::move(kept);
   }
@@ -206,7 +208,7 @@ Dim groups(const Kernel& k, const Grid& grid) {
   Dim all = 1;
   for (int i = 0; i < k.output_loops; ++i) all = all * loop_at(k, i).extent;
   if (grid.threads == 1 && grid.vector > 1) rows = rows / Dim(grid.vector);
-  // nothing is started where there is no result, though there be rows
+  // No blocks are launched if there is no result, even if there are rows.
   const Dim none = less(all, 1);
   return (rows + Dim(grid.rows_a_group - 1)) / Dim(grid.rows_a_group) * (Dim(1) - none);
 }

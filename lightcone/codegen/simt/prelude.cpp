@@ -1,5 +1,6 @@
-// The text before the kernels: a head for each language, and the functions that all of them share. Mathematics is the
-// language's own (each states its error in units of the last place), what no rounding may touch is written out.
+// The text before the kernels: a head for each language, and the functions common to all. Mathematical functions are
+// the language's own (each documents its error in units in the last place). Functions that must round exactly are
+// written here.
 #include "lightcone/codegen/c/prelude.h"
 #include "lightcone/codegen/simt/dialect.h"
 #include "lightcone/codegen/simt/filled.h"

@@ -1,4 +1,4 @@
-// Kernel IR on a grid as text.
+// Renders kernel IR on a grid as text.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -13,7 +13,8 @@ namespace {
 
 using std::to_string;
 
-// What memory holds. A language may have another word for signed bytes, of which it has vectors (prelude.cpp).
+// Returns the type in memory. A language may need another name for signed bytes, for which it has vectors
+// (prelude.cpp).
 std::string memory_type(DType t) { return t == DType::I8 ? "lc_i8" : std::string(info(t).c); }
 
 class Renderer {
@@ -39,7 +40,7 @@ class Renderer {
   std::string expression(int id);
 
   void define(int id);
-  void straight(const Block& b);  // its values; its loops one after the other
+  void straight(const Block& b);  // writes its values, and its loops one after the other
   void row(const Block& b, int output);
   void rest_of_row(int first);
   void indices(const std::vector<int>& loops, std::string flat, int vector);
@@ -81,8 +82,8 @@ class Renderer {
   std::string out_;
   int indent_ = 1, folds_ = 0;
   const Inlined* at_ = nullptr;
-  std::map<int, std::map<int, std::int64_t>> blocks_;  // by reduction: of its loops, -1 for those that threads share
-  std::map<int, std::string> wide_;                    // values that lie in a wide register: its element of this lane
+  std::map<int, std::map<int, std::int64_t>> blocks_;  // block lengths of each reduction's loops; -1: the shared loops
+  std::map<int, std::string> wide_;  // values in a wide register: the expression of this lane's element
 };
 
 // ---- numbers ----------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ std::string Renderer::atom(const Dim::Atom* a) {
   const auto floored = [&](const char* f) {
     return "lc_floor_" + std::string(f) + (g_.wide ? "(" : "_i(") + dim(a->a) + ", " + dim(a->b) + ")";
   };
-  // A division of unsigned numbers by one that is known is shorter.
+  // An unsigned division by a constant takes fewer instructions.
   const std::string kind = g_.wide ? "(u64)" : "(u32)";
   switch (a->kind) {
     case Dim::Kind::Symbol: {
@@ -194,7 +195,7 @@ void Renderer::straight(const Block& b) {
   }
 }
 
-// The indices of these loops, outermost first, from a flat one that counts vectors.
+// Writes the indices of these loops, outermost first, from a flat index that counts vectors.
 void Renderer::indices(const std::vector<int>& loops, std::string flat, int vector) {
   for (std::size_t n = loops.size(); n-- > 0;) {
     const Loop& l = loop_at(loops[n]);
@@ -215,7 +216,7 @@ void Renderer::indices(const std::vector<int>& loops, std::string flat, int vect
 
 // ---- several elements at once -----------------------------------------------------------------
 
-// Loads whose lanes are neighbours: where the first of them lies.
+// Returns the loads whose lanes are neighbours, with the offset of the first lane.
 std::map<int, Dim> Renderer::wide_loads(const std::vector<int>& values, const Loop& along) const {
   std::map<int, Dim> found;
   for (int id : values) {
@@ -227,7 +228,7 @@ std::map<int, Dim> Renderer::wide_loads(const std::vector<int>& values, const Lo
   return found;
 }
 
-// The values for the elements from where the loop's symbol stands, and `last` for each of them.
+// Writes the values for the elements at the current symbol, and `last` for each of them.
 void Renderer::lanes(const std::vector<int>& values, const Loop& along, const std::function<void()>& last) {
   if (g_.vector == 1) {
     for (int id : values) define(id);
@@ -249,8 +250,9 @@ void Renderer::lanes(const std::vector<int>& values, const Loop& along, const st
   close();
 }
 
-// A loop over [0, n) that the threads of a row share; says how many braces it has opened. All of them go round as
-// often: what a loop of their own steps comes to, PoCL 3.1 computes wrongly where another loop is in it.
+// Opens a loop over [0, n) that the threads of a row share, and returns the number of braces opened. All threads run
+// the same number of iterations: PoCL 3.1 miscompiles a loop with a thread-dependent count if another loop is inside of
+// it.
 int Renderer::open_shared(const std::string& q, const Dim& n) {
   const std::string threads = to_string(g_.threads);
   const auto known = n.constant();
@@ -265,8 +267,7 @@ int Renderer::open_shared(const std::string& q, const Dim& n) {
   return 2;
 }
 
-// The threads of a row go through loops within each other, side by side.
-// `round` stands behind each of the rounds, of which it is given the number.
+// Distributes nested loops over the threads of a row. `round` is called after each round with its number.
 void Renderer::share(const std::vector<int>& loops, const std::vector<int>& values, const std::function<void()>& last,
                      const std::function<void(const std::string&)>& round) {
   Dim all = 1;
@@ -292,7 +293,7 @@ void Renderer::share(const std::vector<int>& loops, const std::vector<int>& valu
 
 // ---- reductions -------------------------------------------------------------------------------
 
-// Where the value is a product whose factors are in scope, it is fused with the sum.
+// A product whose factors are in scope is fused with the sum.
 std::string Renderer::fed(const Reduction& r, const std::string& acc, const std::vector<int>& in_scope) {
   const Instr& v = instr(r.value);
   const bool here = !in_scope.empty() && in_scope.back() == r.value;
@@ -302,8 +303,8 @@ std::string Renderer::fed(const Reduction& r, const std::string& acc, const std:
   return joined(r, acc, value(r.value));
 }
 
-// Long sums are sums of blocks (codegen/schedule/blocks.cpp): the blocks of its loops, as one thread goes through them,
-// or through its share of some, which are the outer ones.
+// Long sums are sums of blocks (codegen/schedule/blocks.cpp). Returns the blocks of the loops as one thread runs them,
+// or runs its share of the outer, shared ones.
 std::map<int, std::int64_t> Renderer::blocks_of(int number, const std::vector<int>& shared) const {
   const Reduction& r = reduction(number);
   std::map<int, std::int64_t> blocks;
@@ -364,7 +365,7 @@ void Renderer::shared_reduction(int id) {
   for (int l = id;;) {
     loops.push_back(l);
     const Block& body = loop_at(l).body;
-    // where another reduction stands in the body, too, each thread goes through what is left by itself
+    // If the body has another reduction as well, each thread runs the remaining loops by itself.
     if (l == r.inner_loop || std::ranges::count_if(body.items, &Item::is_loop) > 1) break;
     int next = -1;
     for (const Item& i : body.items) {
@@ -386,8 +387,8 @@ void Renderer::shared_reduction(int id) {
   fold(r, acc);
 }
 
-// What the threads of a row have summed: those of a warp exchange registers, those of several go through memory; in
-// an order that depends on the number of threads alone.
+// Combines the partial results of a row's threads: within a warp by exchanging registers, across warps through shared
+// memory. The order depends on the number of threads alone.
 void Renderer::fold(const Reduction& r, const std::string& acc) {
   const std::string type(register_type(r.dtype)), n = to_string(folds_++);
   const int width = language_ == Language::Metal && size_of(r.dtype) == 8 ? 1 : warp_;
@@ -406,7 +407,7 @@ void Renderer::fold(const Reduction& r, const std::string& acc) {
     line(acc + " = " + part + "[" + first + "];");
     line("for (int s = 1; s < " + to_string(g_.threads / exchanged) + "; ++s) " + acc + " = " +
          joined(r, acc, part + "[" + first + " + s]") + ";");
-    return;  // each fold has memory of its own: nobody overwrites it
+    return;  // each fold has its own memory, so nothing overwrites it
   }
   line(part + "[LC_THREAD] = " + acc + ";");
   line("LC_BARRIER;");
@@ -429,7 +430,7 @@ void Renderer::store() {
        "] = " + stored(value(k_.result), k_.dtype) + ";");
 }
 
-// The innermost output loop, a vector at a time.
+// Writes the innermost output loop, one vector at a time.
 void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
   const Dim first = renamed(k_.store_offset, along.symbol, 0);
   const bool whole = g_.vector > 1 && k_.store_offset - first == symbol(along);
@@ -441,7 +442,7 @@ void Renderer::store_lanes(const std::vector<int>& values, const Loop& along) {
        ", out_ + " + dim(k_.store_offset) + ", to_); }");
 }
 
-// What stands in the block of output loop `output` - 1, and below it.
+// Writes the block of output loop `output` - 1 and everything below it.
 void Renderer::row(const Block& b, int output) {
   for (const Item& i : b.items) {
     if (!i.is_loop) {
@@ -461,7 +462,7 @@ void Renderer::row(const Block& b, int output) {
   }
 }
 
-// The output loops from this one on: the threads of the row go through them.
+// Writes the output loops from this one on, which the threads of the row share.
 void Renderer::rest_of_row(int first) {
   std::vector<int> loops, values;
   bool sums = false;
@@ -510,7 +511,7 @@ std::string Renderer::text(std::string_view name) {
   } else if (g_.rows_a_group == 1) {
     line("const int lane_ = LC_THREAD;");
     line("const " + index_ + " row_ = " + group + ";");
-  } else {  // all threads stay, for those who wait for them: some compute the last row once more
+  } else {  // all threads stay because of barriers: some recompute the last row
     const std::string by = to_string(g_.across ? g_.rows_a_group : g_.threads);
     const std::string quotient = "LC_THREAD / " + by, rest = "LC_THREAD % " + by;
     line("const int lane_ = " + (g_.across ? quotient : rest) + ", which_ = " + (g_.across ? rest : quotient) + ";");
@@ -531,7 +532,7 @@ std::string Renderer::text(std::string_view name) {
   return begin_kernel(language_, name, threads, places, k_.sizes.size(), index_) + body + "}\n";
 }
 
-// Straight code in the scope of whoever calls: the indices by the loops' names, then the values.
+// Writes straight-line code in the caller's scope: the indices under the loops' names, then the values.
 InlinedLines Renderer::inlined(const Inlined& at) {
   at_ = &at;
   indent_ = 3;

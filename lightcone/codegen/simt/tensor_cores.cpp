@@ -1,5 +1,5 @@
-// What CUDA C has no words for: tensor cores, loads of their fragments, copies that go on by themselves. A test's
-// compiler for the CPU has functions of these names already.
+// Tensor core operations that CUDA C lacks: products, loads of fragments, asynchronous copies. A test's compiler for
+// the CPU defines functions of these names already.
 #include "lightcone/codegen/simt/tensor_cores.h"
 
 namespace lc::codegen::simt {

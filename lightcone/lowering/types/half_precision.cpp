@@ -38,7 +38,7 @@ class Halved {
   PassLog& log_;
   std::vector<bool> live_, parameter_, attention_, crossing_;
   std::vector<bool> factors_;      // the Mul of a product
-  std::map<NodeId, Given> given_;  // in the new graph, by the parameter as it is computed with
+  std::map<NodeId, Given> given_;  // keyed by the rounded parameter in the new graph
   std::vector<int> uses_;
 };
 
@@ -62,12 +62,14 @@ Halved::Halved(const Graph& g, DType to, PassLog& log)
   find_crossings();
 }
 
-// One of a row or a channel, read by all of it: a mean, a largest one. Such stay as exact as they are.
+// Returns true if `reader` reads a statistic of a row or a channel, such as a mean or a maximum, broadcast over all of
+// it. Statistics are not rounded.
 bool Halved::is_statistic(const Edge& e, NodeId reader) const {
   return !factors_[reader] && !(lc::product(e.view.shape()) == lc::product(g_[e.node].shape));
 }
 
-// Values that lie between the calls of a model: computed in one and read in another, by a reduction or by several.
+// Finds the values passed between the calls of a model: computed in one call and read in another, by a reduction or by
+// several readers.
 void Halved::find_crossings() {
   std::vector<bool> crosses(g_.size()), lies(g_.size()), never(g_.size()), varies(g_.size());
   for (const Assignment& a : g_.assignments()) never[a.next.node] = true;
@@ -100,8 +102,8 @@ Edge Halved::parameter(Graph& dst, NodeId was, Node n) {
   return computed;
 }
 
-// Matrix kernels read weights of few bits along the axis that is summed. Where something else reads the parameter, too,
-// there is one copy of it, as it was given.
+// Matrix kernels read narrow weights along the summed axis, so a parameter in another order is copied. If it has
+// another reader, it is stored once, in the order given.
 bool Halved::wants_copy(const Factors& f, int side) const {
   const auto given = given_.find(f.edge[side].node);
   if (given == given_.end() || given->second.uses != 1) return false;

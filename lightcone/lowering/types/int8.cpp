@@ -15,7 +15,7 @@ using namespace prim;
 using lowering::Aligned;
 using lowering::Factors;
 
-// The parameter behind conversions of the whole of it; null where it is something else.
+// Returns the parameter that an edge reads through conversions of all of its elements, or null.
 const Node* parameter_of(const Graph& g, const Edge& e) {
   const Node* n = &g[e.node];
   while (n->op == Op::Contiguous && n->in[0].view.identity()) n = &g[n->in[0].node];
@@ -24,12 +24,12 @@ const Node* parameter_of(const Graph& g, const Edge& e) {
   return fits ? n : nullptr;
 }
 
-// A product of a weight with something else.
+// A product in which one factor is a weight.
 struct Weighted {
   Factors factors;
-  int side;  // the weight's
+  int side;  // index of the weight among the factors
   std::string parameter;
-  bool rows = false;  // the parameter is [outputs, summed], and read as a whole
+  bool rows = false;  // the parameter is [outputs, summed] and is read as a whole
 };
 
 bool reads_rows(const Graph& g, const Weighted& w) {
@@ -60,7 +60,7 @@ std::optional<Weighted> weighted(const Graph& g, NodeId sum, const std::set<std:
   return w;
 }
 
-// A convolution, those of one pixel too, which are products of matrices by their strides.
+// Returns true for a convolution, including 1x1 ones, which have the strides of a matrix product.
 bool is_filter(const Graph& g, const Weighted& w) {
   const Shape& s = parameter_of(g, w.factors.edge[w.side])->shape;
   return s.size() > 2 && (s.back() == Dim(1) || !lowering::match_contraction(g, w.factors));
@@ -79,15 +79,15 @@ Tensor absolute(const Tensor& x) { return maximum(x, mul(x, number(x, -1))); }
 // [.., k] -> [.., 1]
 Tensor largest(const Tensor& x) { return max_reduce(absolute(x), x.rank() - 1).unsqueeze(-1); }
 
-// The nearest whole number from -127 to 127, ties to even, as signed bytes; of NaN 0. A first guess is by half a step
-// off at most, and what it is off is exact.
+// Rounds to the nearest integer from -127 to 127, ties to even, as signed bytes. NaN becomes 0. The first guess is off
+// by about half a step at most, and the difference is exact.
 Tensor nearest_byte(const Tensor& given) {
   const Tensor x =
       minimum(maximum(where(equal(given, given), given, number(given, 0)), number(given, -127)), number(given, 127));
   const Tensor guess = add(cast(cast(add(x, number(x, 128.5)), DType::I32), x.dtype()), number(x, -128));
   const Tensor rest = add(x, mul(guess, number(x, -1)));
   const Tensor odd = equal(absolute(mod(guess, number(x, 2))), number(x, 1));
-  const auto beyond = [&](const Tensor& r) {  // by more than a half, or by a half from an odd one
+  const auto beyond = [&](const Tensor& r) {  // the remainder exceeds 1/2, or is 1/2 and the guess is odd
     const Tensor half = number(r, 0.5);
     return cast(bitwise_or(less_than(half, r), bitwise_and(equal(half, r), odd)), x.dtype());
   };
@@ -103,7 +103,7 @@ Quantised by_channel(const Tensor& w) {
   return {nearest_byte(div(w, scale.expand(w.shape()))), scale};
 }
 
-// [.., k] as blocks of Q8_0, [.., k / 32 * 34]: a scale in f16, two bytes, and 32 codes.
+// Quantises [.., k] to blocks of Q8_0, [.., k / 32 * 34]: an f16 scale (two bytes) followed by 32 codes.
 Tensor in_blocks(const Tensor& w, int group) {
   const QuantInfo& q = info(QuantFormat::Q8_0);
   Shape groups = w.shape();
@@ -116,7 +116,7 @@ Tensor in_blocks(const Tensor& w, int group) {
   const Tensor codes = bitcast(nearest_byte(div(x, cast(scale, DType::F32).expand(groups))), DType::U8).reshape(blocks);
   Shape one = blocks;
   one.back() = 1;
-  Shape repeated = groups;  // a group's scale for each of its blocks
+  Shape repeated = groups;  // one copy of the group's scale per block
   repeated.back() = group / q.elements;
   const Tensor bits = bitcast(scale, DType::U16).expand(repeated).reshape(one);
   const Tensor low = cast(bitwise_and(bits, number(bits, 255)), DType::U8),
@@ -154,7 +154,7 @@ InBytes::InBytes(const Graph& g, const Int8Options& o, PassLog& log)
     : g_(g), options_(o), log_(log), names_(names_of_parameters(g)), wanted_(g.size()) {
   check_names();
   const std::vector<bool> live = g.live(), attention = lowering::inside_attention(g);
-  std::set<std::string, std::less<>> apart;  // read in another order
+  std::set<std::string, std::less<>> apart;  // parameters that some product reads in another order
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto w = live[id] && !attention[id] ? weighted(g, id, names_) : std::nullopt;
     if (!w || !wanted(id, *w)) continue;
@@ -189,7 +189,7 @@ bool InBytes::wanted(NodeId sum, const Weighted& w) const {
   return true;
 }
 
-// The weight in f32 as it is quantised: all of the parameter, or its axes in the product's order.
+// Returns the weight in f32: the whole parameter, or its axes in the product's order.
 Tensor InBytes::weight(Graph& dst, const Weighted& w, const Aligned& a) const {
   const NodeId node = w.factors.edge[w.side].node;
   return rows_.contains(w.parameter) ? Tensor(dst, {node, View(dst[node].shape)}) : a.small;
@@ -228,14 +228,14 @@ Tensor InBytes::product(Graph& dst, const Weighted& w) {
   return options_.group ? in_groups(dst, w) : by_channels(dst, w);
 }
 
-// Does an index say the same along the last axis?
+// Returns true if the index does not change along the last axis.
 bool of_whole_rows(const Edge& index) {
   const std::vector<Dim> at = index_symbols(index.view.shape());
   const auto last = at.back().name();
   return !last || !index.view.locate(at).offset.symbols().contains(*last);
 }
 
-// An embedding of a matrix whose rows are bytes.
+// Replaces an embedding of a matrix whose rows are stored as bytes.
 std::optional<Tensor> InBytes::rows(Graph& dst, const Node& n) const {
   if (!is(n, builtin::gather()) || n.attributes.integer("axis") != 0 || !n.in[0].view.identity()) return std::nullopt;
   const Node* p = parameter_of(dst, n.in[0]);
@@ -295,7 +295,7 @@ Calibration::Calibration(const Graph& g) {
   }
 }
 
-// A NaN is no range: it is passed over.
+// Values that are not finite are skipped.
 void Calibration::widen(const std::string& parameter, const std::vector<float>& found) {
   std::vector<float>& all = ranges_[parameter];
   all.resize(std::max(all.size(), found.size()));

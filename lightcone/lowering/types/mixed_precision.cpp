@@ -12,7 +12,7 @@ using lowering::Factors;
 
 Tensor rounded(const Tensor& x, DType to) { return cast(cast(x, to), x.dtype()); }
 
-// Sums of products over operands that are rounded.
+// Rounds the operands of sums of products.
 Graph round_products(const Graph& g, DType to, PassLog& log) {
   const std::vector<bool> left_alone = lowering::inside_attention(g);
   return copy_graph(g, [&](Graph& dst, NodeId was, Node n) {
@@ -66,8 +66,8 @@ class Scaled {
   Graph dst_;
   Tensor exponent_, good_, scale_, inverse_;
   std::vector<Edge> to_;
-  std::vector<bool> follows_;      // of the source's nodes: depends on a gradient
-  std::vector<Tensor> gradients_;  // scaled back
+  std::vector<bool> follows_;      // by node of the source graph: depends on a gradient
+  std::vector<Tensor> gradients_;  // divided by the loss scale
 };
 
 Edge Scaled::copy(NodeId id, Node n) {
@@ -87,7 +87,7 @@ Edge Scaled::copy(NodeId id, Node n) {
   return {made, View(dst_[made].shape)};
 }
 
-// A number times 0 is 0, what is not finite is NaN, and so is every sum of it.
+// x * 0 is 0 for a finite x and NaN otherwise, and a sum with a NaN term is NaN.
 Tensor Scaled::all_finite() const {
   Tensor sum = number(0);
   for (const Tensor& d : gradients_) {
@@ -97,7 +97,7 @@ Tensor Scaled::all_finite() const {
   return less_than(sum, number(1));
 }
 
-// As 2^n the scale is exact, and so is its inverse.
+// The scale is a power of two, so the scale and its inverse are exact.
 void Scaled::move_scale(const Tensor& finite) {
   constexpr double kLeast = -40, kMost = 100;
   const Tensor good = where(finite, add(good_, number(1)), number(0));

@@ -1,4 +1,4 @@
-// Where the time of a program goes, kernel by kernel.
+// Profiles of programs: the time of each kernel.
 //
 //   c.profile(true);
 //   for (int i = 0; i < 10; ++i) c.run();
@@ -15,47 +15,51 @@
 
 namespace lc {
 
-// What the machine can do, measured (backends/cpu/limits.h): what speeds are compared with. Zeros: nobody knows, as of
-// GPUs so far, and nothing is compared.
+// Measured peak rates of the machine (backends/cpu/limits.h), to which kernels are compared. Zeros mean unknown, as for
+// GPUs so far; nothing is compared then.
 struct MachineLimits {
   double bytes_per_second = 0, flops_per_second = 0;
   bool known() const { return bytes_per_second > 0 || flops_per_second > 0; }
 };
 
+// The measurements of one kernel.
 struct KernelProfile {
   NodeId node = 0;
-  std::string name;   // of the kernel: what source() is asked for
-  std::string title;  // "linear [64, 784] x [784, 128], relu": what it computes, as pictures say it
+  std::string name;   // name of the kernel, as Program::source() takes it
+  std::string title;  // "linear [64, 784] x [784, 128], relu": short description, as in pictures
   std::string what;   // "softmax (max, exp2, sum, mul)": the user's operations and what they became
-  std::string where;  // the user's lines, "model.cpp:12, model.cpp:14"
-  std::string shape;  // "f32[8, 64]" of the result
-  std::string pass;   // that made it
+  std::string where;  // the user's lines: "model.cpp:12, model.cpp:14"
+  std::string shape;  // type and shape of the result: "f32[8, 64]"
+  std::string pass;   // pass that made the kernel
   std::int64_t calls = 0;
-  double seconds = 0, flops = 0, bytes_read = 0, bytes_written = 0;  // of all calls
+  double seconds = 0, flops = 0, bytes_read = 0, bytes_written = 0;  // totals over all calls
   double bytes() const { return bytes_read + bytes_written; }
-  // The least time the machine could take over the time taken; above 1 when the data stays in caches.
+  // Returns the least time the machine would need divided by the time taken. It exceeds 1 if the data stays in caches.
   double share_of(const MachineLimits& m) const;
 };
 
-// A stretch of time: a kernel as the caller saw it, or one worker's part of it.
+// A time span: a kernel as the caller sees it, or one worker's part of it.
 struct ProfileEvent {
   NodeId node = 0;
   int worker = -1;                      // -1: the whole kernel
-  double begin = 0, end = 0, busy = 0;  // seconds since profiling began; busy: inside tasks
+  double begin = 0, end = 0, busy = 0;  // seconds since profiling began; busy: time inside of tasks
 };
 
+// The measurements of a context's runs.
 struct Profile {
   std::int64_t runs = 0;
-  double seconds = 0;                  // inside run(), kernels and all else
-  std::vector<KernelProfile> kernels;  // in the order they run
-  std::vector<ProfileEvent> events;    // of the first runs, as many as there was room for
+  double seconds = 0;                  // time inside of run(), kernels and everything else
+  std::vector<KernelProfile> kernels;  // in the order in which they run
+  std::vector<ProfileEvent> events;    // events of the first runs, as many as fit
   std::int64_t events_left_out = 0;
-  std::vector<std::string> notes;  // of the program: why its kernels are slow, for one
+  std::vector<std::string> notes;  // Program::notes(), for example why kernels are slow
 
-  // Slowest first. Kernels of one name, shape and origin are one row, unless `grouped` is false.
+  // Returns a table, slowest kernel first. Kernels with the same name, shape and origin share a row if `grouped` is
+  // true.
   std::string table(const MachineLimits& limits, bool grouped = true) const;
+  // Returns the profile as JSON.
   std::string json(const MachineLimits& limits) const;
-  // For chrome://tracing and ui.perfetto.dev: a row for the program, one for each worker.
+  // Returns a trace for chrome://tracing and ui.perfetto.dev with one row for the program and one per worker.
   std::string trace() const;
 };
 

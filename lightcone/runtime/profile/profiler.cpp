@@ -74,7 +74,7 @@ Profiler::Row Profiler::row(NodeId id) const {
   const Node& n = g_[id];
   const bool kernel = n.op == Op::Kernel;
   Row r{id, kernel ? n.kernel->flops() : Dim(0), 0, whole(n)};
-  std::map<NodeId, Dim> reads;  // one buffer may be several operands, and is not larger for that
+  std::map<NodeId, Dim> reads;  // one buffer may be several operands, but is read at most once
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     const NodeId in = n.in[k].node;
     const Dim all = whole(g_[in]);
@@ -84,7 +84,7 @@ Profiler::Row Profiler::row(NodeId id) const {
   for (const auto& [in, bytes] : reads) r.read = r.read + bytes;
   if (const auto part = kernel ? n.kernel->bytes_written() : std::nullopt) {
     r.written = *part;
-    // the rest of an updated value is copied when the update is not done in place
+    // The rest of an updated value is copied if the update is not in place.
     if (n.kernel->in_place(0) && !same_place(plan_.nodes[id], plan_.nodes[n.in[0].node])) {
       r.read = r.read + whole(n);
       r.written = r.written + whole(n);

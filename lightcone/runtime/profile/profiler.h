@@ -1,4 +1,4 @@
-// What fills a Profile while a context runs. All memory is taken when it is made.
+// Records a Profile while a context runs. All memory is allocated in the constructor.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,24 @@
 
 namespace lc {
 
-// "linear [64, 784] x [784, 128], relu": a kernel, or any other node, in the user's words and short.
+// Returns a short description of a node in the user's words: "linear [64, 784] x [784, 128], relu".
 std::string title_of(const Node& n);
-// "softmax (max, exp2, sum, mul)", "add": what the user called, and what that became where it differs.
+// Returns the user's calls and, if they differ, the operations that they became: "softmax (max, exp2, sum, mul)",
+// "add".
 std::string what_it_computes(const Node& n);
-// "model.cpp:12, model.cpp:14": where the user called it, all of what became one kernel; "" where nobody knows.
+// Returns the user's lines of all calls that became this node: "model.cpp:12, model.cpp:14". Returns "" if they are
+// unknown.
 std::string lines_of(const Node& n);
 
-// Stands between the kernels and the threads, to see what each worker does. A device that is not the host has none.
+// Wraps the threads that run kernels, to measure what each worker does. A device other than the host has no such
+// threads.
 class Profiler final : public Parallel {
  public:
   Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order, std::shared_ptr<Parallel> inner);
 
   void begin_run(const Bindings& sizes);
   void begin_kernel() { kernel_begin_ = now(); }
-  void end_kernel(std::size_t k);  // the k-th in order
+  void end_kernel(std::size_t k);  // `k`: index in the order of kernels
   void end_run();
   Profile result() const;
 
@@ -35,11 +38,11 @@ class Profiler final : public Parallel {
  private:
   struct Row {
     NodeId node;
-    Dim flops, read, written;  // of one run
+    Dim flops, read, written;  // totals of one run
     std::int64_t calls = 0;
     double seconds = 0, flops_done = 0, bytes_read = 0, bytes_written = 0;
   };
-  struct alignas(64) Worker {  // written by its thread alone
+  struct alignas(64) Worker {  // written by its own thread only
     double begin = 0, end = 0, busy = 0;
     int tasks = 0;
   };

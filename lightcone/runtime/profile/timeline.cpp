@@ -13,7 +13,7 @@
 namespace lc {
 namespace {
 
-// Bytes as they are counted in memory: "768 B", "1.5 KiB", "12 MiB".
+// Formats bytes with binary units: "768 B", "1.5 KiB", "12 MiB".
 std::string binary_bytes(std::size_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto b = static_cast<double>(bytes);
@@ -40,7 +40,7 @@ MemoryTimeline memory_timeline(const Graph& g, const MemoryPlan& plan) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (!live[id] || n.op == Op::Input) continue;
-    if (n.op == Op::Kernel && n.kernel->part()) {  // in its owner's memory, by no step of its own
+    if (n.op == Op::Kernel && n.kernel->part()) {  // in its owner's memory, made by no step of its own
       span_of[id] = span_of[n.in[0].node];
       continue;
     }
@@ -104,8 +104,8 @@ std::string MemoryTimeline::text() const {
 
 namespace {
 
-// A round number of which about `parts` make the whole: 1, 2 or 5 times a power of ten, or a power of two where
-// `binary`.
+// Returns a round distance between ticks such that about `parts` of them make the whole: 1, 2 or 5 times a power of
+// ten, or a power of two if `binary` is true.
 std::size_t tick(std::size_t whole, std::size_t parts, bool binary) {
   std::size_t t = 1;
   for (int k = 0; whole / t > parts; ++k) t = binary ? t * 2 : k % 3 == 1 ? t / 2 * 5 : t * 2;

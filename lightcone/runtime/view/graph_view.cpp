@@ -1,4 +1,4 @@
-// The page is a fixed program (page/) and the pictures as JSON: tables of numbers that point into one table of texts.
+// The page is a fixed program (page/) plus the pictures as JSON: tables of numbers that index one table of strings.
 #include "lightcone/runtime/view/graph_view.h"
 #include "lightcone/core/op_eval.h"
 
@@ -15,7 +15,7 @@
 namespace lc {
 namespace {
 
-// As JSON that may stand within a <script>: no '<', whatever a file calls its tensors.
+// Quotes a string as JSON that is safe inside of <script>: no '<', whatever names a file has for its tensors.
 std::string in_quotes(std::string_view s) {
   std::string out = "\"";
   for (const char c : s) {
@@ -64,7 +64,7 @@ std::string in_words(const View& v) {
   return s.empty() ? s : str_cat(s, " to ", str(v.shape()));
 }
 
-// What a node is, as page/ draws it.
+// The kind of a node, as page/ draws it.
 enum class Look { Input, Weight, State, Numbers, Elementwise, Reduce, Copy, Composite, Kernel, Output };
 
 class Drawing {
@@ -87,15 +87,15 @@ class Drawing {
   const Graph& g_;
   Texts& texts_;
   view::Grouping grouping_;
-  std::map<NodeId, std::string> parts_;  // results of a kernel that has several: "result 2 of 3"
+  std::map<NodeId, std::string> parts_;  // names of a kernel's several results: "result 2 of 3"
   std::vector<bool> state_;
-  std::vector<int> place_;  // by NodeId: its row in the tables
+  std::vector<int> place_;  // row in the tables, by NodeId
   int rows_ = 0;
   std::string ids_, looks_, labels_, shapes_, abouts_, groups_, beside_, edges_, writes_;
 };
 
 void Drawing::name_parts() {
-  std::map<NodeId, std::map<std::int64_t, NodeId>> parts;  // by the kernel that makes them, in the order they lie in
+  std::map<NodeId, std::map<std::int64_t, NodeId>> parts;  // by the kernel that makes them, in the order of offsets
   for (NodeId id = 0; id < g_.size(); ++id)
     if (const Node& n = g_[id]; grouping_.drawn[id] && n.op == Op::Kernel)
       if (const auto at = n.kernel->part()) parts[n.in[0].node][*at] = id;
@@ -120,7 +120,7 @@ Look Drawing::look(NodeId id) const {
   }
 }
 
-// Of a scalar that follows from constants.
+// Returns the value of a scalar that depends on constants only.
 double Drawing::value(NodeId id) const {
   const Node& n = g_[id];
   if (n.op == Op::Constant) return n.value;

@@ -1,11 +1,11 @@
-// Graphs to look at: one HTML file that needs no network, to be opened in a browser.
+// Pictures of graphs: one HTML file for a browser, which needs no network.
 //
 //   const Program p = compile(g, generic() | cpu());
 //   std::ofstream("graph.html") << graph_html({{"as written", &g}, {"compiled", &p.graph()}}, "my model");
 //
-// A tab for each picture. Data flow from top to bottom; weights and states stand beside what reads them; kernels are
-// named by what they compute. Layers, by the names of their parameters, and calls of the user's are groups that open
-// and close.
+// Each picture has a tab. Data flows from top to bottom. Weights and states are drawn next to their readers. Kernels
+// are named by what they compute. Layers (by the names of their parameters) and the user's calls are groups that can be
+// opened and closed.
 #pragma once
 
 #include <string>
@@ -16,10 +16,12 @@
 
 namespace lc {
 
+// A graph and its title. The graph is not owned.
 struct Picture {
   std::string title;
   const Graph* graph;
 };
+// Returns the HTML page. The graphs are only read during the call.
 std::string graph_html(const std::vector<Picture>& pictures, std::string_view title = "Lightcone");
 
 }  // namespace lc

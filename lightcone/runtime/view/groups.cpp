@@ -13,19 +13,19 @@
 namespace lc::view {
 namespace {
 
-using Nodes = std::vector<NodeId>;  // in topological order, as ids are
+using Nodes = std::vector<NodeId>;  // in topological order, which is the order of ids
 using Path = std::vector<std::string>;
 
-constexpr std::size_t kMostChildren = 80;  // of a group: more are cut into parts
-constexpr std::size_t kMostCalls = 4;      // named in a group's line
-constexpr const char kCall[] = "\n";       // begins the component of a path that stands for a call of the user's
+constexpr std::size_t kMostChildren = 80;  // most children of a group; larger groups are split into parts
+constexpr std::size_t kMostCalls = 4;      // most calls named in a group's line
+constexpr const char kCall[] = "\n";       // first character of a path component that stands for a user's call
 
 Path common(const Path& a, const Path& b) {
   const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return {a.begin(), end};
 }
 
-// "layers.0.attention.wq.weight" -> layers, 0, attention, wq
+// Splits "layers.0.attention.wq.weight" into layers, 0, attention, wq.
 Path module_of(const std::string& parameter) {
   Path path;
   std::size_t begin = 0;
@@ -49,11 +49,11 @@ class Grouper {
   Grouping run();
 
  private:
-  struct Item {  // of a level: a group, or a node by itself
+  struct Item {  // an element of a level: a group or a single node
     std::string name;
     Nodes nodes;
     bool group = false;
-    std::size_t depth = 0;  // from which on its nodes' paths say what is in it
+    std::size_t depth = 0;  // first component of its nodes' paths that describes its content
   };
   void choose_drawn();
   bool is_weight(NodeId id) const;
@@ -62,7 +62,7 @@ class Grouper {
   void find_paths();
   struct Layer {
     Path path;
-    bool one = false;  // it is that of parameters which are read here, and not one around several
+    bool one = false;  // the layer of parameters that are read here, and not one that encloses several
   };
   std::set<Path> layers_of(const Nodes& nodes) const;
   static Path between(const std::vector<const Layer*>& operands, const Layer* next);
@@ -83,9 +83,9 @@ class Grouper {
   const Graph& g_;
   Grouping out_;
   bool has_parameters_ = false;
-  std::vector<NodeId> call_;          // by NodeId: the first node of the same call
+  std::vector<NodeId> call_;          // first node of the same call, by NodeId
   std::vector<Path> path_;            // by NodeId
-  std::set<int> parts_;               // groups that are pieces of a level
+  std::set<int> parts_;               // groups that are parts of a split level
   mutable std::vector<int> item_of_;  // scratch, by NodeId
 };
 
@@ -112,7 +112,7 @@ void Grouper::choose_drawn() {
     if (n.op == Op::Input) out_.beside[id] = (n.parameter || state[id]) && !result[id];
     has_parameters_ = has_parameters_ || n.parameter;
     if (n.op == Op::Index) out_.beside[id] = !result[id];
-    // what follows from constants alone belongs to nobody: equal ones are one node, whoever wrote them
+    // A value that depends on constants only belongs to no call: equal ones are one node, whichever call made them.
     const auto fixed = [&](const Edge& e) { return g_[e.node].op == Op::Constant || out_.fixed[e.node]; };
     const Kind kind = info(n.op).kind;
     const bool computed = kind == Kind::Elementwise || kind == Kind::Reduce || kind == Kind::Copy;
@@ -122,19 +122,19 @@ void Grouper::choose_drawn() {
     };
     if (out_.fixed[id] && kind != Kind::Reduce && n.shape.empty() && !result[id])
       out_.beside[id] = std::all_of(n.in.begin(), n.in.end(), number);
-    // a weight that is cast, or packed when it is loaded
+    // A weight that is cast, or packed at load
     const bool prepared = n.op == Op::Contiguous || (n.op == Op::Kernel && n.kernel->origin.steps.empty());
     if (prepared && n.in.size() == 1 && !result[id] && is_weight(n.in[0].node)) out_.beside[id] = true;
   }
 }
 
-// A parameter, or what was made of one.
+// Returns true for a parameter and for a value prepared from one.
 bool Grouper::is_weight(NodeId id) const {
   while (out_.beside[id] && !g_[id].in.empty()) id = g_[id].in[0].node;
   return g_[id].parameter && out_.beside[id];
 }
 
-// A kernel often is what became of several calls, and a product is one of its own.
+// A kernel often implements several calls. A product counts as a call of its own.
 bool Grouper::of_one_call(NodeId id) const {
   if (out_.beside[id] || out_.fixed[id]) return false;
   if (g_[id].op != Op::Kernel) return info(g_[id].op).kind != Kind::Leaf;
@@ -144,8 +144,8 @@ bool Grouper::of_one_call(NodeId id) const {
   });
 }
 
-// Nodes of one line and one operation that read each other are one call; those of a call that goes through the model
-// are wherever they stand. A kernel is what became of several.
+// Joins nodes of the same line and operation that read each other into one call. Nodes of a call that runs through the
+// whole model belong together wherever they are. A kernel may stand for several calls.
 void Grouper::find_calls() {
   std::iota(call_.begin(), call_.end(), NodeId{0});
   const auto first = [&](NodeId id) {
@@ -156,7 +156,7 @@ void Grouper::find_calls() {
     a = first(a), b = first(b);
     call_[std::max(a, b)] = std::min(a, b);
   };
-  std::map<std::string, NodeId> through;  // calls through the model, by their place
+  std::map<std::string, NodeId> through;  // calls that run through the model, by their location
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
     if (!out_.drawn[id] || out_.beside[id] || info(n.op).kind == Kind::Leaf) continue;
@@ -172,7 +172,7 @@ void Grouper::find_calls() {
   for (NodeId id = 0; id < g_.size(); ++id) out_.alone[id] = out_.drawn[id] && sizes[call_[id]] == 1;
 }
 
-// The layers whose parameters nodes read.
+// Returns the layers whose parameters the nodes read.
 std::set<Path> Grouper::layers_of(const Nodes& nodes) const {
   std::set<Path> layers;
   for (const NodeId id : nodes)
@@ -186,8 +186,8 @@ std::set<Path> Grouper::layers_of(const Nodes& nodes) const {
   return layers;
 }
 
-// The layer of a call that reads no parameter: around those of its operands, or between the newest operand and the
-// layer that comes next, whichever says more. What a layer of parameters gives is outside of that layer.
+// Returns the layer of a call that reads no parameter: the common path of its operands' layers, or that of its newest
+// operand and the next layer, whichever is longer. The result of a layer with parameters is outside of that layer.
 Path Grouper::between(const std::vector<const Layer*>& operands, const Layer* next) {
   const auto outside = [](const Layer& l) {
     Path path = l.path;
@@ -195,15 +195,15 @@ Path Grouper::between(const std::vector<const Layer*>& operands, const Layer* ne
     return path;
   };
   if (operands.empty()) return next ? outside(*next) : Path{};
-  if (operands.size() == 1 && !next) return {};  // behind the last layer
+  if (operands.size() == 1 && !next) return {};  // after the last layer
   Path around = outside(*operands[0]);
   for (const Layer* l : operands) around = common(around, outside(*l));
   Path ahead = next ? common(outside(*operands.back()), outside(*next)) : Path{};
   return ahead.size() > around.size() ? ahead : around;
 }
 
-// Paths of nodes: by the layers of parameters that their calls read. What goes through the model is in no layer, unless
-// its own nodes are looked at.
+// Sets the paths of nodes from the layers of parameters that their calls read. A call that runs through the model is in
+// no layer, unless its own nodes are being grouped.
 void Grouper::assign(const Nodes& nodes, bool within_a_call) {
   std::map<NodeId, Nodes> of_call;
   for (const NodeId id : nodes) of_call[call_[id]].push_back(id);
@@ -218,11 +218,11 @@ void Grouper::assign(const Nodes& nodes, bool within_a_call) {
     for (const Path& p : read) l.path = common(l.path, p);
     own.insert(call), known[call] = std::move(l);
   }
-  std::vector<NodeId> order;  // of calls: by their last node, when all their operands are there
+  std::vector<NodeId> order;  // calls in the order of their last nodes, when all their operands are known
   for (const auto& [call, members] : of_call) order.push_back(call);
   std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return of_call[a].back() < of_call[b].back(); });
-  std::map<NodeId, std::set<NodeId>> operands;  // of a call: the calls it reads
-  std::map<NodeId, const Layer*> next;          // the first layer of parameters behind a call
+  std::map<NodeId, std::set<NodeId>> operands;  // by call: the calls it reads
+  std::map<NodeId, const Layer*> next;          // by call: the first layer with parameters after it
   for (const NodeId call : order)
     for (const NodeId member : of_call[call])
       for (const Edge& e : g_[member].in)
@@ -240,7 +240,7 @@ void Grouper::assign(const Nodes& nodes, bool within_a_call) {
       if (const auto l = known.find(k); l != known.end()) from.push_back(&l->second);
     if (!from.empty()) known[call] = {between(from, next[call]), false};
   }
-  // What has no layer before it, as a mask has not, belongs to its readers.
+  // A call with no layer before it, such as a mask, belongs to its readers.
   std::map<NodeId, Path> readers;
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     if (!known.contains(*at)) {
@@ -269,11 +269,11 @@ void Grouper::find_paths() {
       calls[call_[id]].push_back(id);
     }
   assign(computed, false);
-  // within a call that goes through several layers: backward, an optimiser's step, a whole encoder
+  // Group again within a call that runs through several layers: backward, an optimiser's step, a whole encoder.
   for (const auto& [call, members] : calls) {
     if (layers_of(members).size() < 2 || members.size() < 12) continue;
     const Path before = path_[call];
-    const std::size_t known = before.size() - 1;  // of the layers' own paths, that the call's holds already
+    const std::size_t known = before.size() - 1;  // components of the layers' paths that the call's path has
     for (const NodeId id : members) call_[id] = id;
     assign(members, true);
     for (const NodeId id : members) {
@@ -285,10 +285,10 @@ void Grouper::find_paths() {
   }
 }
 
-// The nodes of a group cut so that no path leaves a piece and comes back.
+// Splits the nodes of a group into convex pieces: no path leaves a piece and returns to it.
 std::vector<Nodes> Grouper::convex(const Nodes& nodes, const Nodes& level) const {
   const std::set<NodeId> mine(nodes.begin(), nodes.end());
-  std::map<NodeId, int> piece;  // of a node of mine; of another one: the last that it depends on
+  std::map<NodeId, int> piece;  // piece of a member; for another node: the last piece it depends on
   std::vector<Nodes> pieces;
   const auto begin = std::lower_bound(level.begin(), level.end(), nodes.front());
   const auto end = std::upper_bound(level.begin(), level.end(), nodes.back());
@@ -340,7 +340,7 @@ std::vector<std::vector<int>> Grouper::readers(const std::vector<Item>& items) c
   return to;
 }
 
-// In topological order, by their first nodes where there is a choice. There are no circles.
+// Sorts topologically, by first node if there is a choice. The items must be acyclic.
 void Grouper::sort(std::vector<Item>& items) const {
   const auto to = readers(items);
   std::vector<int> waits(items.size(), 0);
@@ -360,7 +360,7 @@ void Grouper::sort(std::vector<Item>& items) const {
   items = std::move(sorted);
 }
 
-// Which items lie on a circle of items that read each other, or between two such circles.
+// Returns which items are on a cycle of items that read each other, or between two cycles.
 std::vector<bool> Grouper::in_circles(const std::vector<Item>& items) const {
   const auto to = readers(items);
   std::vector<std::vector<int>> from(items.size());
@@ -386,7 +386,7 @@ std::vector<bool> Grouper::in_circles(const std::vector<Item>& items) const {
   return left;
 }
 
-// Groups that read each other: the smallest goes into its parts. False when there are none.
+// Replaces the smallest group on a cycle by its parts. Returns false if there is no cycle.
 bool Grouper::cut_circle(std::vector<Item>& items) const {
   const std::vector<bool> circle = in_circles(items);
   std::size_t smallest = items.size();
@@ -401,10 +401,10 @@ bool Grouper::cut_circle(std::vector<Item>& items) const {
   return true;
 }
 
-// Too many for one group: where to cut them into consecutive parts, at places that few values cross.
+// Chooses where to split too many items into consecutive parts: at positions that few values cross.
 std::vector<std::size_t> Grouper::cuts(const std::vector<Item>& items) const {
   const std::size_t n = items.size(), each = std::max(kMostChildren / 2, (n + kMostChildren - 1) / kMostChildren);
-  std::vector<int> crossing(n + 2, 0);  // values that are made before place k and read from it on
+  std::vector<int> crossing(n + 2, 0);  // values made before position k and read from it on
   const auto to = readers(items);
   for (std::size_t i = 0; i < n; ++i)
     if (!to[i].empty()) ++crossing[i + 1], --crossing[static_cast<std::size_t>(to[i].back()) + 1];
@@ -466,7 +466,7 @@ void Grouper::place(const std::vector<Item>& items, int parent) {
   }
 }
 
-// A group, or several that hold nothing but each other under one name.
+// Emits a group, or one group for a chain of groups that contain only each other.
 void Grouper::level(const Item& whole, int parent) {
   std::string name = whole.name;
   bool call = name.starts_with(kCall);
@@ -484,7 +484,7 @@ void Grouper::level(const Item& whole, int parent) {
   place(inner, group(std::move(name), whole.nodes, parent, call));
 }
 
-// "0" says little: "layers.0" where the group around it is "layers".
+// Completes numeric names: "0" becomes "layers.0" if the enclosing group is "layers".
 void Grouper::name_numbers() {
   for (Group& k : out_.groups) {
     if (k.name.empty() || !std::isdigit(static_cast<unsigned char>(k.name[0]))) continue;

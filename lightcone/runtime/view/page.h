@@ -1,4 +1,4 @@
-// The parts of the page, as they lie in page/: CMake writes page.cpp.
+// The parts of the HTML page. CMake generates page.cpp from the files in page/.
 #pragma once
 
 #include <string_view>

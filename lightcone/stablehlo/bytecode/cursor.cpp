@@ -17,7 +17,7 @@ std::uint8_t Cursor::byte() {
 
 std::uint64_t Cursor::varint() {
   const std::uint8_t first = byte();
-  const int more = std::countr_zero(first);  // 8 of a zero
+  const int more = std::countr_zero(first);  // 8 for a zero byte
   std::uint64_t v = more < 8 ? std::uint64_t{first} >> (more + 1) : 0;
   const int had = more < 8 ? 7 - more : 0;
   for (int k = 0; k < more; ++k) v |= std::uint64_t{byte()} << (had + 8 * k);

@@ -1,4 +1,4 @@
-// Bytes of a file from front to back, with their place in it.
+// Sequential reading of a file's bytes, with positions for error messages.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace lc::stablehlo {
 
-// A part of the file, from its byte `from` up to `to`.
+// A part of the file, from byte `from` up to `to`.
 struct Stretch {
   std::size_t from = 0, to = 0;
 };
@@ -27,11 +27,11 @@ class Cursor {
   bool done() const { return at_ == end_; }
 
   std::uint8_t byte();
-  // One to nine bytes: zeros from the lowest bit of the first one on say how many follow.
+  // Reads one to nine bytes: the number of trailing zeros of the first byte is the number of bytes that follow.
   std::uint64_t varint();
-  std::int64_t signed_varint();                     // 0, -1, 1, -2, ...
-  std::pair<std::uint64_t, bool> flagged_varint();  // a flag in the lowest bit
-  // A number of things of which each takes a byte at least, so that nothing has to be reserved for a lie.
+  std::int64_t signed_varint();                     // encoded as 0, -1, 1, -2, ...
+  std::pair<std::uint64_t, bool> flagged_varint();  // with a flag in the lowest bit
+  // Reads a number of things of which each takes at least a byte, so that a false count cannot reserve much memory.
   std::size_t count(std::string_view of);
   std::size_t index(std::size_t below, std::string_view of);
   std::size_t checked(std::uint64_t index, std::size_t below, std::string_view of) const;

@@ -8,7 +8,7 @@
 namespace lc::stablehlo {
 namespace {
 
-// Versions of the format, and from which on something is so.
+// Versions of the format from which on a feature exists.
 constexpr std::uint64_t kDialectVersions = 1, kCountOfOperations = 4, kPropertiesVersion = 5, kNewest = 6;
 
 enum : std::uint8_t {
@@ -66,7 +66,7 @@ File::File(std::span<const std::byte> all) : bytes(all) {
   ir = *sections[kOperations];
 }
 
-// Lengths stand from the last string to the first, each with a zero at its end.
+// Lengths are stored from the last string to the first. Each string ends with a zero.
 void File::read_strings(Cursor c) {
   std::vector<std::uint64_t> lengths(c.count("strings"));
   for (std::size_t k = lengths.size(); k-- > 0;) lengths[k] = c.varint();

@@ -1,5 +1,5 @@
-// The sections of a file of MLIR's bytecode: tables of strings, names, attributes, types and properties, and the
-// operations. https://mlir.llvm.org/docs/BytecodeFormat/ describes them.
+// The sections of an MLIR bytecode file: tables of strings, names, attributes, types and properties, and the
+// operations. The format: https://mlir.llvm.org/docs/BytecodeFormat/.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace lc::stablehlo {
 struct File {
   explicit File(std::span<const std::byte> bytes);
 
-  // An attribute or a type: in an encoding of its dialect, or as text.
+  // An attribute or a type, in the encoding of its dialect or as text.
   struct Entry {
     std::size_t dialect = 0;
     bool is_text = false;
@@ -39,7 +39,7 @@ struct File {
   void read_properties(Cursor c);
 };
 
-// A section's number and what is in it.
+// A section's number and its contents.
 struct Section {
   std::uint8_t id = 0;
   Stretch data = {};

@@ -1,4 +1,4 @@
-// The operations of a file, to a module in memory.
+// Reads the operations of a file into a module in memory.
 #include <algorithm>
 
 #include "lightcone/core/error.h"
@@ -9,12 +9,12 @@ namespace lc::stablehlo {
 namespace {
 
 constexpr int kDeepestRegion = 100;
-constexpr std::string_view kSharding = "sdy";                     // the dialect that says which device has which part
-constexpr std::string_view kCast = "unrealized_conversion_cast";  // stands around its operations, and changes nothing
+constexpr std::string_view kSharding = "sdy";                     // the dialect that distributes values over devices
+constexpr std::string_view kCast = "unrealized_conversion_cast";  // wraps its operations, without an effect
 constexpr std::uint64_t kSectionsVersion = 2, kUseOrders = 3,
-                        kFewerLocations = 4;  // versions from which on regions stand in them, ...
+                        kFewerLocations = 4;  // versions from which on isolated regions have sections of their own, ...
 
-// What an operation of a file has.
+// Bits of the parts that an operation has in the file.
 enum : std::uint8_t {
   kAttributes = 1,
   kResults = 2,
@@ -32,18 +32,18 @@ class Reader {
   Module run();
 
  private:
-  // The values that operations of a region can name: of all regions around it, up to one that sees nothing of them.
+  // The values that operations of a region can refer to: those of all enclosing regions up to an isolated one.
   struct Scope {
     std::vector<ValueId> values;
     std::vector<std::size_t> next;  // by region: the number of its next value
   };
-  // An operation before its regions were read.
+  // An operation whose regions have not been read yet.
   struct Header {
     const File::OperationName* name = nullptr;
     std::size_t at = 0;
     std::vector<NumberedAttribute> attributes = {};
     std::vector<ValueId> operands = {}, results = {};
-    std::size_t first_result = 0;  // its number; the others follow
+    std::size_t first_result = 0;  // number of its first result; the others follow
     std::size_t regions = 0;
     bool isolated = false;
   };
@@ -54,7 +54,7 @@ class Reader {
   void operands(Cursor& c, Header& h);
   void skip_use_orders(Cursor& c, std::size_t values);
 
-  // Reads what stands in the regions of an operation, each with `body`, which is given the number of operations.
+  // Reads the regions of an operation, each with `body`, which gets the number of operations.
   template <class Body>
   void regions(Cursor& c, const Header& h, const Body& body);
   template <class Body>
@@ -68,7 +68,7 @@ class Reader {
   Operation operation(Cursor& c, std::string_view ends);
   void set_function_attributes(Function& f, const Header& h);
 
-  std::size_t new_number(std::size_t at);  // of a value that the innermost region defines
+  std::size_t new_number(std::size_t at);  // numbers a value that the innermost region defines
   std::size_t attribute_index(Cursor& c) { return c.index(file_.attributes.size(), "attribute"); }
 
   File file_;
@@ -116,7 +116,7 @@ void Reader::function(Cursor& c) {
   f.at = place(h.at);
   set_function_attributes(f, h);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
-    for (std::size_t k = 0; k < b.arguments.size(); ++k)  // as text calls them; a file has no names of values
+    for (std::size_t k = 0; k < b.arguments.size(); ++k)  // named as in text; a file has no names of values
       m_.values[static_cast<std::size_t>(b.arguments[k])].name = str_cat("arg", k);
     operations(inner, count, b, "func.return");
     f.body = std::move(b);
@@ -154,7 +154,7 @@ void Reader::operations(Cursor& c, std::size_t count, Block& b, std::string_view
   for (; count > 0; --count) b.operations.push_back(operation(c, ends));
 }
 
-// VHLO has one operation that ends blocks; `ends` is what the one of this block is called.
+// Returns the name of an operation. VHLO has a single operation that ends blocks; in this block it is called `ends`.
 std::string name_of(const File::OperationName& n, std::string_view ends) {
   if (n.dialect != "vhlo") return str_cat(n.dialect, ".", n.name);
   const std::string_view name = without_version(n.name);
@@ -188,8 +188,8 @@ Reader::Header Reader::header(Cursor& c) {
   allowance_.pay(sizeof(Operation), h.at);
   h.name = &file_.operations[c.index(file_.operations.size(), "name of an operation")];
   const std::uint8_t has = c.byte();
-  attribute_index(c);       // where it stood in a text
-  if (has & kAttributes) {  // before version 5 all of them, from then on those that no operation asks for
+  attribute_index(c);       // its location in a text
+  if (has & kAttributes) {  // before version 5 all attributes, later the discardable ones
     const std::size_t at = c.at();
     h.attributes = values_.fields_of(attribute_index(c), at);
   }
@@ -209,7 +209,7 @@ Reader::Header Reader::header(Cursor& c) {
 void Reader::properties(Cursor& c, Header& h) {
   const Stretch s = file_.properties[c.index(file_.properties.size(), "set of properties")];
   Cursor p = file_.cursor(s);
-  if (h.name->dialect == "builtin" && h.name->name == "module") {  // both of which may be missing
+  if (h.name->dialect == "builtin" && h.name->name == "module") {  // both may be missing
     for (const char* name : {"sym_name", "sym_visibility"})
       if (const auto [index, present] = p.flagged_varint(); present)
         h.attributes.push_back({name, p.checked(index, file_.attributes.size(), "attribute")});
@@ -222,7 +222,7 @@ void Reader::properties(Cursor& c, Header& h) {
   if (!p.done()) p.fail(str_cat("vhlo.", h.name->name, " has more properties than are known"));
 }
 
-// They have their numbers before operands are read and regions have theirs, and are not known in either.
+// Results get their numbers before operands are read and before regions get theirs, but are visible in neither.
 void Reader::results(Cursor& c, Header& h) {
   for (std::size_t left = c.count("results"); left > 0; --left) {
     const std::size_t at = c.at();
@@ -251,7 +251,7 @@ std::size_t Reader::new_number(std::size_t at) {
   return s.next.back()++;
 }
 
-// In which order a value's uses stood in memory, which means nothing.
+// Skips the order in which a value's uses were in memory, which has no meaning.
 void Reader::skip_use_orders(Cursor& c, std::size_t values) {
   const std::size_t n = values > 1 ? c.count("orders of uses") : 1;
   for (std::size_t k = 0; k < n; ++k) {
@@ -301,7 +301,7 @@ void Reader::region(Cursor& c, bool isolated, const Body& body) {
   if (scopes_.back().next.empty()) scopes_.pop_back();
 }
 
-// Gives the number of operations.
+// Returns the number of operations.
 std::size_t Reader::block_header(Cursor& c, Block& b) {
   const auto [count, has_arguments] = c.flagged_varint();
   if (count > c.left()) c.fail(str_cat(count, " operations are said to follow, and ", c.left(), " bytes do"));

@@ -13,10 +13,10 @@ using Kind = Attribute::Kind;
 
 constexpr int kDeepest = 100;
 
-// The numbers of VHLO's attributes; those of enumerations stand in kEnumerations.
+// Codes of VHLO's attributes; those of enumerations are in kEnumerations.
 constexpr std::uint64_t kArray = 1, kBoolean = 2, kApiVersion = 5, kDictionary = 6, kFloat = 8, kInteger = 9,
                         kAlias = 10, kString = 14, kTensor = 15, kType = 17, kBounds = 18, kResultAccuracy = 20;
-// And those of MLIR's own ones.
+// Codes of the builtin dialect's attributes.
 constexpr std::uint64_t kOwnArray = 0, kOwnDictionary = 1, kOwnString = 2, kOwnTypedString = 3, kOwnSymbol = 4,
                         kOwnType = 6, kOwnUnit = 7, kOwnInteger = 8, kOwnFloat = 9, kOwnTensor = 18;
 
@@ -57,7 +57,7 @@ Attribute whole(std::int64_t v, std::string_view element = "i64") {
   return a;
 }
 
-// What no operation of VHLO asks for: which device has which part, for instance. Only the dialect is told.
+// Stands for an attribute that no VHLO operation needs, such as a sharding. Only its dialect is kept.
 Attribute unread(std::string_view dialect) {
   Attribute a = of_kind(Kind::String);
   a.name = dialect;
@@ -122,7 +122,7 @@ Attribute Values::vhlo_attribute(Cursor& c) {
     case kFloat: return real(c);
     case kInteger: return integer(c);
     case kAlias:
-    case kBounds: return of_kind(Kind::Unit);  // tell nothing that is needed
+    case kBounds: return of_kind(Kind::Unit);  // no needed information
     case kString: return text(Kind::String, string(c));
     case kTensor: return tensor(c);
     case kType: {
@@ -197,7 +197,8 @@ std::vector<NumberedAttribute> Values::fields_of(std::size_t attribute, std::siz
   return all;
 }
 
-// Numbers of up to 8 bits are a byte, others of up to 64 a signed number whose upper bits do not count.
+// Reads an integer: numbers of up to 8 bits are a byte, others of up to 64 bits are signed numbers whose upper bits are
+// ignored.
 Attribute Values::integer(Cursor& c) {
   const std::size_t from = c.at();
   const Type t = child_type(c);
@@ -267,7 +268,7 @@ Type named(std::string name) {
   return t;
 }
 
-// The types that have nothing but a name, by their number.
+// Types that consist of a name only, by code.
 constexpr std::string_view kTypes[] = {"i1",
                                        "",
                                        "bf16",
@@ -313,7 +314,7 @@ constexpr std::uint64_t kComplexType = 1, kFunctionType = 8, kRankedType = 20, k
                         kUnrankedType = 25;
 constexpr std::uint64_t kOwnIntegerType = 0, kOwnIndexType = 1, kOwnFunctionType = 2, kOwnComplexType = 9,
                         kOwnNoneType = 12, kOwnRankedType = 13, kOwnEncodedType = 14, kOwnTupleType = 15;
-constexpr std::string_view kOwnFloatTypes[] = {"bf16", "f16", "f32", "f64"};  // from 3 on
+constexpr std::string_view kOwnFloatTypes[] = {"bf16", "f16", "f32", "f64"};  // codes from 3 on
 
 }  // namespace
 
@@ -338,7 +339,7 @@ Type Values::read_type(const File::Entry& e) {
   c.fail(str_cat("types of the dialect '", dialect, "' are not read: write the module as a portable artifact"));
 }
 
-// Of two floats, as StableHLO has them.
+// Reads a complex type of two floats.
 Type Values::complex_type(Cursor& c) {
   const std::size_t from = c.at();
   const Type part = child_type(c);
@@ -370,7 +371,7 @@ Type Values::builtin_type(Cursor& c) {
   const std::uint64_t code = c.varint();
   switch (code) {
     case kOwnIntegerType: {
-      const std::uint64_t v = c.varint(), width = v >> 2, sign = v & 3;  // without one, with one, unsigned
+      const std::uint64_t v = c.varint(), width = v >> 2, sign = v & 3;  // signless, signed, unsigned
       if (width == 0 || width > 64 || sign > 2) c.fail(str_cat("an integer of ", width, " bits is not read"));
       return named(str_cat(sign == 0 ? "i" : sign == 1 ? "si" : "ui", width));
     }
@@ -391,7 +392,7 @@ Type Values::builtin_type(Cursor& c) {
   }
 }
 
-// VHLO's bounds of extents; none in another encoding, a layout.
+// Returns VHLO's bounds of extents, or none for another encoding, such as a layout.
 std::vector<std::int64_t> Values::bounds(const File::Entry& encoding) {
   Cursor c = file_.cursor(encoding.at);
   std::vector<std::int64_t> all;
@@ -414,7 +415,7 @@ Type Values::ranked(Cursor& c, bool encoded) {
   for (std::size_t k = 0; k < rank; ++k) {
     const std::int64_t n = c.signed_varint();
     if (n >= kLargest) c.fail("an extent above 2^48");
-    t.shape.push_back(n < 0 ? kDynamic : n);  // a number far below zero means one that is not known
+    t.shape.push_back(n < 0 ? kDynamic : n);  // a large negative number stands for an unknown extent
   }
   if (!t.bounds.empty() && t.bounds.size() != rank) c.fail("bounds are not one for each axis");
   const Type element = child_type(c);
@@ -458,7 +459,7 @@ std::size_t element_bytes(std::string_view e) {
 
 namespace {
 
-// Eight to a byte, from the lowest bit on; a byte of the same bits stands for all.
+// Sets elements of i1: eight per byte, from the lowest bit on; one byte with equal bits stands for all.
 void set_bits(Attribute& dense, std::span<const std::byte> raw, std::uint64_t n, const Cursor& c,
               Allowance& allowance) {
   if (n > 1 && raw.size() == 1 && (raw[0] == std::byte{0} || raw[0] == std::byte{0xff})) {

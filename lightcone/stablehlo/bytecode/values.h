@@ -1,4 +1,4 @@
-// Attributes and types of a file, in the encodings of VHLO (StableHLO's versioned form) and of MLIR's own dialect.
+// Attributes and types of a file, in the encodings of VHLO (StableHLO's versioned form) and of MLIR's builtin dialect.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace lc::stablehlo {
 
-// What reading a file may take. A few bytes of a file can name the same large attribute again and again, and attributes
-// that hold others grow like powers of two; an honest file stays far below.
+// The memory that reading a file may take. A few bytes of a file can refer to the same large attribute many times, and
+// nested attributes can grow exponentially; valid files stay far below the limit.
 class Allowance {
  public:
   explicit Allowance(std::size_t file) : left_((std::size_t{32} << 20) + 256 * file), file_(file) {}
@@ -20,7 +20,7 @@ class Allowance {
   std::size_t left_, file_;
 };
 
-// A name, and the number of an attribute.
+// A name, and the index of an attribute.
 struct NumberedAttribute {
   std::string_view name;
   std::size_t index;
@@ -31,12 +31,13 @@ class Values {
   Values(const File& f, Allowance& a)
       : file_(f), allowance_(a), attributes_(f.attributes.size()), types_(f.types.size()) {}
 
-  // Copies, for which the allowance pays.
+  // Returns a copy of an attribute, which counts against the allowance. `asked_at` is the position for error messages.
   Attribute attribute(std::size_t index, std::size_t asked_at);
+  // Returns a copy of a type in the same way.
   Type type(std::size_t index, std::size_t asked_at);
-  // What a dictionary holds.
+  // Returns the fields of a dictionary.
   std::vector<NumberedAttribute> fields_of(std::size_t attribute, std::size_t asked_at);
-  // The results of the function's type that an attribute holds.
+  // Returns the result types of the function type that an attribute holds.
   std::vector<Type> results_of(std::size_t attribute, std::size_t asked_at);
 
  private:
@@ -75,9 +76,9 @@ class Values {
   int depth_ = 0;
 };
 
-// Elements as a file has them: in row-major order, one if all are the same; of a truth value a bit.
+// Sets elements from the file's form: row-major order, a single one if all are equal, and one bit per truth value.
 void set_elements(Attribute& dense, std::span<const std::byte> raw, const Cursor& c, Allowance& allowance);
-// How many bytes an element of that name takes; 0 for what is not read.
+// Returns the bytes of an element of that name, or 0 if it is not supported.
 std::size_t element_bytes(std::string_view element);
 
 }  // namespace lc::stablehlo

@@ -20,7 +20,7 @@ constexpr std::string_view kConvolution =
     "output_batch_dimension output_feature_dimension output_spatial_dimensions padding precision_config rhs_dilation "
     "window_reversal window_strides";
 
-// A file has properties by number alone, in the order of their names.
+// A file refers to properties by index alone, in the order of their names.
 // clang-format off
 constexpr Properties kProperties[] = {
   {"all_gather_v1", "all_gather_dim channel_id replica_groups use_global_device_ids"},
@@ -115,7 +115,7 @@ constexpr Properties kProperties[] = {
 };
 // clang-format on
 
-// Attributes that StableHLO keeps together.
+// Attributes that StableHLO groups in a struct.
 struct Group {
   std::string_view operation, attribute, name;
   std::vector<std::string_view> fields;
@@ -148,7 +148,7 @@ const std::vector<Group>& groups() {
   return all;
 }
 
-// Attributes that say nothing: of a type that is none, and what StableHLO leaves out.
+// Returns true for attributes without effect: a type `none`, and defaults that StableHLO omits.
 bool says_nothing(const NamedAttribute& named) {
   const auto& [name, a] = named;
   if (a.kind == Kind::Type && !a.type.is_tensor && a.type.element == "none") return true;
@@ -164,7 +164,7 @@ bool says_nothing(const NamedAttribute& named) {
   return false;
 }
 
-// dense<[1, 2]> of one axis to array<i64: 1, 2>.
+// Converts dense<[1, 2]> of one axis to array<i64: 1, 2>.
 void to_list(Attribute& a) {
   if (a.kind != Kind::Dense || a.type.shape.size() != 1 || a.type.shape[0] > kLongestList) return;
   if (a.type.element != "i64" && a.type.element != "i1") return;

@@ -1,4 +1,4 @@
-// VHLO's operations: what their properties are called, and what StableHLO calls them.
+// VHLO's operations: the names of their properties, and their StableHLO names.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace lc::stablehlo {
 
-// In the order in which a file has them; none for an operation that has no properties, or is not known.
+// Returns the names of an operation's properties in file order; empty for an operation without properties and an
+// unknown one.
 std::vector<std::string_view> properties_of(std::string_view versioned);
 
-// "dot_general_v2" to "dot_general".
+// Converts "dot_general_v2" to "dot_general".
 std::string_view without_version(std::string_view versioned);
 
-// The attributes as StableHLO's text has them: numbers in lists, dimension numbers in structs, without those that say
-// that there is nothing. What the text makes of axes that are known, lists of splats, is paid for by the caller: see
-// kLongestList.
+// Converts attributes to the form of StableHLO's text: numbers in lists, dimension numbers in structs, and no
+// attributes that have no effect. The caller pays for expanded lists of splats along known axes: see kLongestList.
 void arrange_attributes(Operation& op);
 
 inline constexpr std::int64_t kLongestList = 4096;

@@ -1,4 +1,4 @@
-// The arguments of a function as inputs of the graph, with the extents that the caller gives those that have '?'.
+// Makes a function's arguments inputs of the graph, with the caller's extents in place of '?'.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@ namespace {
 
 bool open(const Type& t) { return std::ranges::find(t.shape, kDynamic) != t.shape.end(); }
 
-// Options name arguments by their numbers.
+// Checks the index of an argument in the options.
 void expect_argument(const Function& f, int k, const char* what) {
   const auto n = static_cast<int>(f.body.arguments.size());
   if (k < 0 || k >= n)
@@ -27,7 +27,7 @@ bool fits(std::int64_t v, DType t) {
 
 }  // namespace
 
-// The type with the shape that the caller gives, if there is one.
+// Returns the type with the shape given by the caller, if there is one.
 Type Reader::bound_type(const std::string& name, int k, const Type& t) const {
   const auto given = o_.shapes.find(k);
   if (given == o_.shapes.end()) return t;

@@ -1,4 +1,4 @@
-// Bits: logic, shifts, counts, other types of the same bits, fewer bits of a float.
+// Rules for bits: logic, shifts, counts, reinterpretation, and fewer bits of a float.
 #include <cmath>
 
 #include "lightcone/ops/special/special.h"
@@ -21,7 +21,7 @@ std::vector<Tensor> bitwise(const Call& c) {
 }
 std::vector<Tensor> invert(const Call& c) { return {bitwise_not(c.x())}; }
 
-// By as many places as there are bits, or more: nothing is left, whatever the sign.
+// A shift by at least as many places as there are bits leaves zero, whatever the sign.
 std::vector<Tensor> shift_left(const Call& c) {
   const std::vector<Tensor> in = both(c);
   return {bitwise_left_shift(in[0], in[1])};
@@ -42,7 +42,7 @@ std::vector<Tensor> shift_right_logical(const Call& c) {
 std::vector<Tensor> population(const Call& c) { return {prim::cast(population_count(c.x()), c.dtype())}; }
 std::vector<Tensor> leading_zeros(const Call& c) { return {prim::cast(count_leading_zeros(c.x()), c.dtype())}; }
 
-// A wider element is the narrower ones of a new last axis, the lowest bits first, and the other way round.
+// Reinterprets elements. A wider element corresponds to a new last axis of narrower ones, lowest bits first.
 std::vector<Tensor> bitcast_convert(const Call& c) {
   const DType from = c.x().dtype(), to = c.dtype();
   if (from == DType::Bool || to == DType::Bool) c.refuse("bits of i1 are not read");
@@ -68,8 +68,8 @@ std::vector<Tensor> bitcast_convert(const Call& c) {
   return {bitcast(prim::sum_reduce(bitwise_left_shift(wide, places), last), to)};
 }
 
-// A float with fewer bits of exponent and mantissa: to nearest, ties to even; too large ones become infinite, those
-// below the smallest normal number 0.
+// Rounds a float to fewer bits of exponent and mantissa, to nearest, ties to even. Too large numbers become infinite,
+// those below the smallest normal number 0.
 std::vector<Tensor> reduce_precision(const Call& c) {
   const std::int64_t exponent = c.integer("exponent_bits", 0), mantissa = c.integer("mantissa_bits", -1);
   const Tensor x = c.x();
@@ -85,13 +85,13 @@ std::vector<Tensor> reduce_precision(const Call& c) {
     const Tensor odd = bitwise_and(bitwise_right_shift(b, full_like(b, drop)), full_like(b, 1));
     const Tensor up = prim::add(b, add(odd, (std::int64_t{1} << (drop - 1)) - 1));
     const Tensor kept = bitwise_and(up, full_like(b, ~((std::int64_t{1} << drop) - 1)));
-    // without a mantissa NaN has no bits but those of infinity
+    // Without a mantissa, NaN has the bits of infinity.
     const Tensor special = mantissa == 0 ? prim::where(isnan(x), scalar_like(x, kInf), x) : x;
     y = prim::where(isfinite(x), bitcast(kept, x.dtype()), special);
   }
   if (exponent < own_exponent) {
     const std::int64_t top = (std::int64_t{1} << (exponent - 1)) - 1;
-    // the largest number: all ones in the mantissa below 2^(top + 1)
+    // The largest number has a mantissa of all ones below 2^(top + 1).
     const double largest = std::ldexp(2 - std::ldexp(1.0, -static_cast<int>(mantissa)), static_cast<int>(top));
     const double smallest = std::ldexp(1.0, static_cast<int>(1 - top));
     const Tensor size = abs(y), sign = copysign(scalar_like(y, 1), y);
@@ -101,7 +101,7 @@ std::vector<Tensor> reduce_precision(const Call& c) {
   return {y};
 }
 
-// The upper 64 bits of a product of U64: by halves of 32 bits.
+// Returns the upper 64 bits of a product of U64, computed from halves of 32 bits.
 Tensor upper_half_of_u64(const Tensor& a, const Tensor& b) {
   const auto shifted = [](const Tensor& t) { return bitwise_right_shift(t, scalar_like(t, 32)); };
   const auto low = [](const Tensor& t) { return bitwise_and(t, full_like(t, std::int64_t{0xffffffff})); };
@@ -111,7 +111,7 @@ Tensor upper_half_of_u64(const Tensor& a, const Tensor& b) {
   return prim::add(prim::add(prim::mul(ah, bh), shifted(middle)), prim::add(shifted(cross), shifted(other)));
 }
 
-// chlo.mulhi: the upper half of the bits of a product.
+// chlo.mulhi: returns the upper half of the bits of a product.
 std::vector<Tensor> upper_half(const Call& c) {
   if (c.in.size() != 2 || !is_integer(c.x().dtype()) || c.in[1].dtype() != c.x().dtype())
     c.refuse("is of two integers of one type");
@@ -123,7 +123,7 @@ std::vector<Tensor> upper_half(const Call& c) {
   }
   const Tensor upper = upper_half_of_u64(prim::cast(a, DType::U64), prim::cast(b, DType::U64));
   if (type == DType::U64) return {upper};
-  // As bits, a negative number is 2^64 more than it is.
+  // A negative number, as unsigned bits, is larger by 2^64.
   const auto if_negative = [](const Tensor& x, const Tensor& y) {
     const Tensor zero = scalar_like(x, 0);
     return prim::where(prim::less_than(x, zero), y, zero);

@@ -1,5 +1,5 @@
-// What modules hold against what they expect: the dialect check of test modules and custom calls of its names, and
-// conditions on shapes, which JAX's exports state.
+// Rules for checks: the dialect `check` of test modules, custom calls with its names, and conditions on shapes in JAX's
+// exports.
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::stablehlo {
@@ -30,7 +30,8 @@ std::vector<Tensor> check_against(const Call& c, const std::string& what) {
 
 std::vector<Tensor> check_operation(const Call& c) { return check_against(c, c.op.name); }
 
-// A condition on extents, which are numbers by now: its message says {0}, {1}, ... for the operands behind it.
+// Checks a condition on extents, which are constants by now. Its message refers to the operands after it as {0}, {1},
+// ...
 std::vector<Tensor> shape_assertion(const Call& c) {
   const auto holds = c.reader.known(c.in.at(0));
   if (!holds || holds->size() != 1) c.refuse("asserts what depends on data: shapes alone are asserted");
@@ -47,7 +48,7 @@ std::vector<Tensor> shape_assertion(const Call& c) {
 
 std::vector<Tensor> custom_call(const Call& c) {
   const std::string target = c.word("call_target_name");
-  if (target == "check.eq") {  // gives what it finds
+  if (target == "check.eq") {  // returns the result of the comparison
     check_against(c, "check.expect_eq");
     return {all(eq(c.in[0], c.in[1]))};
   }
@@ -67,7 +68,7 @@ std::vector<Tensor> custom_call(const Call& c) {
 
 void add_checks(Rules& r) {
   r["stablehlo.custom_call"] = custom_call;
-  for (const char* name : {"sdy.sharding_constraint", "builtin.unrealized_conversion_cast"})  // nothing, for one device
+  for (const char* name : {"sdy.sharding_constraint", "builtin.unrealized_conversion_cast"})  // one device: no effect
     r[name] = [](const Call& c) { return std::vector{c.in.at(0)}; };
   for (const char* name : {"check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq",
                            "check.expect_almost_eq_const", "check.expect_close"})

@@ -1,11 +1,11 @@
-// Operations of several devices, read for one: where a group is one device, what it gives is what it is given. Programs
-// that name a mesh of one device have such.
+// Rules for operations of several devices, with one device: an operation of a group of one device returns its operand.
+// Programs with a mesh of one device contain such operations.
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::stablehlo {
 namespace {
 
-// JAX says in each module for how many devices it is.
+// Refuses a module for several devices; JAX records their number in each module.
 void check_for_one(const Call& c) {
   for (const auto& [name, value] : c.reader.module().attributes)
     if ((name == "mhlo.num_partitions" || name == "mhlo.num_replicas") && value.integer > 1)
@@ -17,7 +17,7 @@ std::vector<Tensor> this_device(const Call& c) {
   return {full(c.graph(), {}, 0, c.dtype())};
 }
 
-// Are all groups of one device? Without groups all devices are one group, and there is one device.
+// Checks that every group has one device. Without groups, all devices are one group.
 void check_alone(const Call& c) {
   check_for_one(c);
   const Attribute* groups = c.op.find("replica_groups");
@@ -31,7 +31,7 @@ std::vector<Tensor> alone(const Call& c) {
   return c.in;
 }
 
-// Of a device that nobody sends to the result is zeros.
+// The result is zeros on a device to which no other device sends.
 std::vector<Tensor> permute(const Call& c) {
   check_for_one(c);
   const Integers pairs = c.integers("source_target_pairs");

@@ -1,4 +1,4 @@
-// Calls, branches and loops.
+// Rules for calls, branches and loops.
 #include <algorithm>
 
 #include "lightcone/ops/loop.h"
@@ -9,7 +9,7 @@ namespace lc::stablehlo {
 namespace {
 
 std::vector<Tensor> call_function(const Call& c) { return c.reader.function(c.word("callee"), c.in); }
-// An operation that says itself by others.
+// An operation with a decomposition, which is used.
 std::vector<Tensor> composite(const Call& c) { return c.reader.function(c.word("decomposition"), c.in); }
 
 // ---- branches: all are computed, and one is taken -----------------------------------------------------
@@ -39,7 +39,7 @@ std::vector<Tensor> if_else(const Call& c) {
     c.refuse("takes one truth value and two branches");
   return branches(c, prim::cast(logical_not(c.x()), DType::I32));
 }
-// The last branch is that of every number out of range, too.
+// The last branch also serves every number out of range.
 std::vector<Tensor> case_of(const Call& c) {
   if (c.in.size() != 1 || is_float(c.x().dtype()) || c.x().rank() != 0 || c.op.regions.empty())
     c.refuse("takes one whole number and branches");
@@ -54,7 +54,7 @@ const Operation* maker(const Block& b, ValueId v) {
   return nullptr;
 }
 
-// A whole number that is known when the loop begins and the same in every step.
+// Returns an integer that is known before the loop and the same in every step.
 std::optional<std::int64_t> fixed(const Call& c, const Block& b, ValueId v) {
   if (const Operation* op = maker(b, v)) {
     const Attribute* value = op->name == "stablehlo.constant" ? op->find("value") : nullptr;
@@ -78,7 +78,7 @@ std::optional<std::int64_t> fixed(const Call& c, const Block& b, ValueId v) {
   return (*known)[0];
 }
 
-// What counts in `while (i < limit) i += step`.
+// Returns the counter of `while (i < limit) i += step`.
 std::optional<Counter> counter_of(const Call& c) {
   const Block &condition = c.op.regions[0], &body = c.op.regions[1];
   const Operation& last = condition.operations.back();
@@ -102,7 +102,7 @@ std::optional<Counter> counter_of(const Call& c) {
   if ((direction->text != "LT" && direction->text != "LE") || std::abs(from) > kFar || std::abs(to) > kFar ||
       *step > kFar)
     return std::nullopt;
-  if (to > info(c.in[k].dtype()).highest) return std::nullopt;  // it would wrap around
+  if (to > info(c.in[k].dtype()).highest) return std::nullopt;  // the counter would wrap
   return Counter{k, from, *step, from >= to ? 0 : (to - from + *step - 1) / *step};
 }
 
@@ -130,7 +130,8 @@ std::vector<Tensor> while_do(const Call& c) {
   return while_loop(holds, step, c.in, c.reader.options().max_steps);
 }
 
-// chlo.scan: the slices of the inputs and the carries go in, those of the results and the next carries come out.
+// chlo.scan: the body takes slices of the inputs and the carries, and returns slices of the results and the next
+// carries.
 std::vector<Tensor> scan_along(const Call& c) {
   const Integers segments = c.integers("operandSegmentSizes", 2, 0);
   const auto inputs = static_cast<std::size_t>(segments[0]), carries = static_cast<std::size_t>(segments[1]);

@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and functions of single elements, those of CHLO too.
+// Rules for arithmetic, comparisons and functions of single elements, including CHLO's.
 #include <cmath>
 #include <numbers>
 
@@ -10,7 +10,7 @@ namespace {
 
 // ---- shapes -----------------------------------------------------------------------------------------
 
-// In the body of a reducer a captured or a constant scalar meets tensors.
+// Gives all operands one shape. In a reducer's body, captured or constant scalars meet tensors.
 std::vector<Tensor> alike(const Call& c, std::size_t arity) {
   if (c.in.size() != arity) c.refuse(str_cat("takes ", arity, " operands, not ", c.in.size()));
   const Tensor* largest = &c.in[0];
@@ -34,7 +34,7 @@ std::vector<Tensor> binary(const Call& c) {
   if (in[0].dtype() != in[1].dtype()) c.refuse("operands have different element types");
   return {F(in[0], in[1])};
 }
-// Halves are computed in f32, as everywhere in lc::; prim:: leaves that to its caller.
+// Computes halves in f32, like everywhere in lc::, where prim:: leaves this to the caller.
 template <Tensor (*F)(Operand)>
 std::vector<Tensor> wide(const Call& c) {
   const Tensor x = alike(c, 1)[0];
@@ -77,13 +77,13 @@ std::vector<Tensor> select_by(const Call& c) {
   return {prim::where(in[0], in[1], in[2])};
 }
 
-// What f8E4M3FN does not hold is NaN in StableHLO, where prim::cast() saturates.
+// Numbers that f8E4M3FN cannot represent are NaN in StableHLO, whereas prim::cast() saturates.
 std::vector<Tensor> convert(const Call& c) {
   const Tensor x = alike(c, 1)[0], y = prim::cast(x, c.dtype());
   if (c.dtype() != DType::F8E4M3FN || x.dtype() == c.dtype()) return {y};
   const Tensor size = abs(x.dtype() == DType::F64 ? x : prim::cast(x, DType::F32));
   return {prim::where(prim::less_than(scalar_like(size, 464), size), scalar_like(y, std::nan("")),
-                      y)};  // 464 is rounded to 448
+                      y)};  // 464 rounds to 448
 }
 
 std::vector<Tensor> power(const Call& c) {
@@ -125,7 +125,7 @@ std::vector<Tensor> compare(const Call& c) {
 
 // ---- functions ----------------------------------------------------------------------------------------
 
-// A root by a power, made exact by one step of Newton's.
+// A root by a power, made exact by one step of Newton's method.
 Tensor cbrt(Operand a) {
   const Tensor x = a, zero = scalar_like(x, 0), size = abs(x);
   const Tensor y = prim::pow(size, scalar_like(x, 1.0 / 3));
@@ -167,7 +167,7 @@ std::vector<Tensor> constant(const Call& c) {
   return {c.reader.constant(*value)};
 }
 
-// chlo.broadcast_add and its like: shapes broadcast as NumPy's do, and then it is the operation without that word.
+// chlo.broadcast_add and similar: broadcasts shapes like NumPy, then applies the operation without the prefix.
 std::vector<Tensor> broadcasting(const Call& c) {
   Call wide = c;
   const std::vector<Tensor> in = broadcast_tensors({c.in.begin(), c.in.end()});
@@ -189,11 +189,11 @@ Tensor is_infinity(Operand x) {
 
 }  // namespace
 
-// -NaN < -infinity < ... < -0 < +0 < ... < NaN: the bits as integers, those of negative numbers turned round.
+// Uses the bits as integers, with those of negative numbers inverted: -NaN < -infinity < ... < -0 < +0 < ... < NaN.
 Tensor total_order(const Tensor& x) {
   const Tensor bits = bitcast(x, signed_of(x.dtype()));
   const double last = static_cast<double>(8 * size_of(x.dtype()) - 1);
-  const Tensor all = bitwise_right_shift(bits, scalar_like(bits, last));  // -1 of negative ones
+  const Tensor all = bitwise_right_shift(bits, scalar_like(bits, last));  // -1 for negative numbers
   const Tensor low = full_like(bits, info(bits.dtype()).highest);
   return bitwise_xor(bits, bitwise_and(all, low));
 }

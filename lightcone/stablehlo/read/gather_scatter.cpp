@@ -1,8 +1,8 @@
-// gather and scatter with all of their dimension numbers, as rows of a matrix that are read and written.
+// Rules for gather and scatter with all of their dimension numbers, as rows of a matrix that are read and written.
 //
-// Axes of the operand that every piece has whole are put last, as the elements of a row; the others are one axis of
-// rows, in which a piece's place is a number. So an embedding is one gather of rows, and no element's place is computed
-// twice.
+// Axes of the operand that every piece contains entirely are moved last, as the elements of a row. The other axes form
+// one axis of rows, in which the location of a piece is an index. An embedding is therefore one gather of rows, and no
+// index is computed twice.
 #include <algorithm>
 #include <numeric>
 
@@ -16,26 +16,27 @@ namespace {
 
 bool contains(const Integers& v, std::int64_t x) { return std::ranges::find(v, x) != v.end(); }
 
-// What gather and scatter have in common, by the names that gather gives.
+// The dimension numbers of gather and scatter, by gather's names.
 struct Numbers {
-  Integers offset;         // axes of the result (of the updates) that go through a piece
+  Integers offset;         // axes of the result (of the updates) that run through a piece
   Integers collapsed;      // axes of the operand of which a piece has one element
-  Integers operand_batch;  // axes that go with
-  Integers indices_batch;  // these of the indices
-  Integers start_map;      // which axis each number of an index is for
+  Integers operand_batch;  // axes of the operand that are batched with
+  Integers indices_batch;  // these axes of the indices
+  Integers start_map;      // the axis that each number of an index is for
   std::int64_t vector_axis = 0;
 };
 
-// Places in the axis of rows: whole axes apart.
+// Indices in the axis of rows; the other axes are whole.
 class Places {
  public:
   Places(const Call& c, const Tensor& operand, const Tensor& indices, Numbers n, const Integers& piece, bool clamped);
 
-  // The rows that pieces have, i64 [batch..., axes of a piece that are not whole...]; -1 where it leaves the operand.
+  // Returns the rows of the pieces, i64 [batch..., axes of a piece that are not whole...]. A row outside of the operand
+  // is the number of rows.
   const Tensor& rows() const { return rows_; }
   Tensor to_rows(const Tensor& operand) const;  // [rows, elements of a row]
-  Tensor from_rows(const Tensor& rows) const;   // back
-  // Between the result [..] and [batch..., pieces..., whole...].
+  Tensor from_rows(const Tensor& rows) const;   // inverse of to_rows()
+  // Permutation between the result [..] and [batch..., pieces..., whole...].
   std::vector<int> order() const { return order_; }
   const Shape& whole() const { return whole_shape_; }
 
@@ -77,7 +78,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   if (!(index_.extent(-1) == Dim(static_cast<std::int64_t>(n_.start_map.size()))))
     c.refuse("an index has not one number for each axis that it is for");
 
-  Shape pieces;  // the moving axes that a piece keeps
+  Shape pieces;  // extents of the moving axes that a piece keeps
   std::vector<int> kept_moving, kept_whole;
   for (int a = 0, kept = 0; a < rank; ++a) {
     const Dim full = operand_[static_cast<std::size_t>(a)];
@@ -95,7 +96,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   if (n_.offset.size() != kept_moving.size() + kept_whole.size())
     c.refuse("has not one offset axis for each axis of a piece");
 
-  // Rows, and whether they are there.
+  // Compute the rows, and whether they exist.
   Shape all = batch_;
   all.insert(all.end(), pieces.begin(), pieces.end());
   const auto spread = [&](const Tensor& t) {  // [batch...] to all
@@ -122,10 +123,10 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   }
   Dim rows = 1;
   for (const int a : moving_) rows = rows * operand_[static_cast<std::size_t>(a)];
-  // behind the last one: scatter_reduce() counts negative ones from the end
+  // The index after the last row, because scatter_reduce() counts negative indices from the end.
   rows_ = inside.defined() ? prim::where(inside, row, full_like(row, *rows.constant())) : row;
 
-  // Where each axis of the result lies in [batch..., pieces..., whole...].
+  // Find the position of each axis of the result in [batch..., pieces..., whole...].
   const std::size_t total = batch_.size() + n_.offset.size();
   Integers sorted = n_.offset;
   std::ranges::sort(sorted);
@@ -150,7 +151,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   }
 }
 
-// Where pieces begin along an axis of the operand: i64 [batch...].
+// Returns the start of the pieces along an axis of the operand: i64 [batch...].
 Tensor Places::start(std::int64_t axis) const {
   if (const auto it = std::ranges::find(n_.start_map, axis); it != n_.start_map.end())
     return index_.select(index_.rank() - 1, it - n_.start_map.begin());
@@ -210,7 +211,7 @@ std::vector<Tensor> dynamic_gather(const Call& c) {
 
 // ---- scatter ----------------------------------------------------------------------------------------
 
-// One row after the other, as the body says: for bodies of which nothing is known.
+// Combines one row after the other, for bodies that are not recognised.
 Tensor row_by_row(const Call& c, const Block& body, const Tensor& base, const Tensor& index, const Tensor& from) {
   constexpr std::int64_t kMostRows = 1 << 20;
   if (*index.extent(0).constant() > kMostRows)
@@ -249,7 +250,7 @@ std::vector<Tensor> scatter(const Call& c) {
   Numbers n{integers_of(d, "update_window_dims"),           integers_of(d, "inserted_window_dims"),
             integers_of(d, "input_batching_dims"),          integers_of(d, "scatter_indices_batching_dims"),
             integers_of(d, "scatter_dims_to_operand_dims"), integer_of(d, "index_vector_dim", 0)};
-  Integers piece;  // the updates say how large pieces are
+  Integers piece;  // the shape of the updates gives the size of pieces
   std::size_t next = 0;
   Integers window = n.offset;
   std::ranges::sort(window);
@@ -275,7 +276,7 @@ std::vector<Tensor> scatter(const Call& c) {
   return {p.from_rows(joined(c, body, p.to_rows(x), p.rows().reshape({rows}), from))};
 }
 
-// Of older modules: slices of one axis, at places of any shape.
+// An operation of older modules: slices of one axis at indices of any shape.
 std::vector<Tensor> index_select(const Call& c) {
   if (c.in.size() != 2 || is_float(c.in[1].dtype())) c.refuse("takes a tensor and places");
   const std::int64_t dim = c.integer("dim", 0);

@@ -1,6 +1,6 @@
-// JAX's QR factorisation: custom calls "Qr" and "ProductOfElementaryHouseholderReflectors", which hand a matrix on as
-// LAPACK's geqrf packs it: R above the diagonal and the vectors of the reflections below it, whose first element, 1, is
-// not kept. Reflection k is I - tau[k] v v^T (G. H. Golub and C. F. Van Loan, Matrix Computations, 5.1).
+// JAX's QR factorisation: custom calls "Qr" and "ProductOfElementaryHouseholderReflectors", which pass a matrix in the
+// form of LAPACK's geqrf: R above the diagonal, and below it the vectors of the reflections without their first
+// element, 1. Reflection k is I - tau[k] v v^T (G. H. Golub and C. F. Van Loan, Matrix Computations, 5.1).
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/shape.h"
 #include "lightcone/ops/special/special.h"
@@ -31,7 +31,7 @@ Matrices matrices(const Call& c) {
   return {prim::cast(t, is_narrow(t.dtype()) ? DType::F32 : t.dtype()), batch, rows, columns, std::min(rows, columns)};
 }
 
-// Places along an axis of [batch, rows, columns] beside the number of a step, a scalar.
+// Indices along the axes of [batch, rows, columns], and the number of a step, a scalar.
 struct Masks {
   Tensor row, column, step;
   Masks(const Tensor& like, const Tensor& k)
@@ -46,16 +46,16 @@ struct Masks {
 Tensor zeros_of(const Tensor& t) { return scalar_like(t, 0); }
 Tensor spread(const Tensor& t, const Tensor& like) { return t.expand(like.shape()); }
 
-// One reflection: [b, m, n] to itself and tau [b].
+// Applies one reflection: returns the next [b, m, n] and tau [b].
 Scanned reflect(const Tensor& a, const Tensor& k) {
   const Masks at(a, k);
-  const auto column = [&](const Tensor& mask) {  // of column k, as [b, m, 1]
+  const auto column = [&](const Tensor& mask) {  // column k as [b, m, 1]
     return sum(prim::where(logical_and(at.on_column(), mask), a, zeros_of(a)), {2}, true);
   };
   const Tensor below = column(at.below());
   const Tensor alpha = sum(column(at.on_row()), {1}, true), squares = sum(below * below, {1}, true);  // [b, 1, 1]
   const Tensor length = copysign(sqrt(alpha * alpha + squares), alpha);
-  const Tensor none = prim::equal(squares, zeros_of(squares));  // nothing to reflect: tau is 0
+  const Tensor none = prim::equal(squares, zeros_of(squares));  // tau is 0: there is nothing to reflect
   const Tensor beta = prim::where(none, alpha, neg(length)), one = scalar_like(alpha, 1);
   const Tensor tau = prim::where(none, zeros_of(alpha), (beta - alpha) / prim::where(none, one, beta));
   const Tensor v = below / spread(prim::where(none, one, alpha - beta), below);
@@ -76,7 +76,7 @@ std::vector<Tensor> factors(const Call& c) {
   return {prim::cast(m.with_batch(r.state[0]), c.dtype(0)), prim::cast(tau, c.dtype(1))};
 }
 
-// Q's columns: the reflections, from the last to the first, of those of I.
+// Computes Q's columns by applying the reflections, from the last to the first, to those of I.
 std::vector<Tensor> product_of_reflections(const Call& c) {
   const Matrices m = matrices(c);
   if (c.in.size() != 2 || c.in[1].rank() != c.x().rank() - 1 || m.rows < m.columns) c.refuse("its operands do not fit");

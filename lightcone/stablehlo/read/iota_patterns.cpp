@@ -8,7 +8,7 @@
 namespace lc::stablehlo {
 namespace {
 
-// Products of two such numbers fit 64 bits.
+// Products of two smaller numbers fit in 64 bits.
 constexpr std::int64_t kFar = std::int64_t{1} << 31;
 
 bool fits(const Progression& p, DType t) {
@@ -18,7 +18,7 @@ bool fits(const Progression& p, DType t) {
   return least >= lowest && most <= highest;
 }
 
-// What is true at both ends of two even progressions is true between them.
+// A relation that holds at both ends of two such sequences holds between them.
 bool never_above(const Progression& a, const Progression& b) { return a.first <= b.first && a.last <= b.last; }
 bool always_below(const Progression& a, const Progression& b) { return a.first < b.first && a.last < b.last; }
 

@@ -1,4 +1,4 @@
-// Whole numbers that grow evenly from step to step of a counted loop, as counters and places in arrays do.
+// Integers that change by a constant step in a counted loop, like counters and indices.
 #pragma once
 
 #include <map>
@@ -9,18 +9,18 @@
 
 namespace lc::stablehlo {
 
-// The values in the first and in the last step; those between lie evenly.
+// The values in the first and the last step; those between are equally spaced.
 struct Progression {
   std::int64_t first = 0, last = 0;
   bool constant() const { return first == last; }
   friend bool operator==(const Progression&, const Progression&) = default;
 };
 
-// Follows what is known of inputs of a body through its whole numbers, as far as all elements of a node are the same.
+// Propagates known inputs of a loop body through its integers, as far as all elements of a node are equal.
 class Progressions {
  public:
   Progressions(const Graph& body, std::map<NodeId, Progression> given);
-  // What every element of an edge is; none where that is not known to grow evenly, without wrapping around.
+  // Returns the value of every element of an edge, or nullopt if it is not known to be equally spaced without wrapping.
   std::optional<Progression> of(const Edge& e) const;
 
  private:

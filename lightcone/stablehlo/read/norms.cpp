@@ -1,11 +1,11 @@
-// Batch normalisation, as TensorFlow and PyTorch/XLA write it.
+// Rules for batch normalisation, as TensorFlow and PyTorch/XLA use it.
 #include "lightcone/ops/shape.h"
 #include "lightcone/stablehlo/read/reader.h"
 
 namespace lc::stablehlo {
 namespace {
 
-// Operands [.., features, ..] and vectors of one number a feature.
+// Operands [.., features, ..] and vectors with one number per feature.
 class BatchNorm {
  public:
   BatchNorm(const Call& c, std::size_t operands) : epsilon_(c.number("epsilon", 0)) {
@@ -28,13 +28,13 @@ class BatchNorm {
   Tensor narrow(const Tensor& t) const { return prim::cast(t, type_); }
   Tensor summed(const Tensor& x) const { return sum(x, others_); }
   Tensor mean_of(const Tensor& x) const { return mean(x, others_); }
-  Tensor along(const Tensor& feature, const Tensor& x) const {  // a number a feature at every place of x
+  Tensor along(const Tensor& feature, const Tensor& x) const {  // broadcasts a number per feature to the shape of x
     Shape s(static_cast<std::size_t>(x.rank()), Dim(1));
     s[static_cast<std::size_t>(axis_)] = x.extent(axis_);
     return feature.reshape(s).expand(x.shape());
   }
   Tensor inverse_deviation(const Tensor& variance) const { return rsqrt(variance + epsilon_); }
-  Tensor elements(const Tensor& x) const {  // of a feature
+  Tensor elements(const Tensor& x) const {  // number of elements per feature
     Dim n = 1;
     for (const int a : others_) n = n * x.extent(a);
     return scalar_like(summed(x), static_cast<double>(n.constant().value_or(0)));
@@ -57,7 +57,7 @@ std::vector<Tensor> inference(const Call& c) {
   return {n.narrow(y * n.along(scale, x) + n.along(offset, x))};
 }
 
-// The variance is that of the batch, over all its elements and not one less.
+// The variance of the batch is divided by the number of elements, without Bessel's correction.
 std::vector<Tensor> training(const Call& c) {
   const BatchNorm n(c, 3);
   const Tensor x = n.wide(c.x()), scale = n.wide(c.in[1]), offset = n.wide(c.in[2]);
@@ -67,7 +67,7 @@ std::vector<Tensor> training(const Call& c) {
   return {n.narrow(y), n.narrow(mean), n.narrow(variance)};
 }
 
-// Of the operand, the scale and the offset.
+// Returns the gradients of the operand, the scale and the offset.
 std::vector<Tensor> gradients(const Call& c) {
   const BatchNorm n(c, 5);
   const Tensor x = n.wide(c.x()), scale = n.wide(c.in[1]), g = n.wide(c.in[4]);

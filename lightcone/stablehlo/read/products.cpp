@@ -1,4 +1,4 @@
-// Products: dot, dot_general, convolution, and the factorisations of linear algebra.
+// Rules for products: dot, dot_general, convolution, and the factorisations of linear algebra.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace lc::stablehlo {
 namespace {
 
-// The factors in the type of the product, where that holds more than theirs.
+// Returns the factors in the type of the product.
 std::pair<Tensor, Tensor> factors(const Call& c) {
   if (c.in.size() < 2) c.refuse("takes two operands");
   const DType to = c.dtype();
@@ -24,7 +24,7 @@ void check_axes(const Call& c, const Integers& axes, int rank) {
     c.refuse("its dimension numbers are not different axes of the operands");
 }
 
-// Axes in the order batch, free, summed, each kind as one axis.
+// Axes in the order batch, free, summed, each kind joined to one axis.
 struct Matrices {
   Tensor t;  // [batch, free, summed]
   Shape batch, free;
@@ -76,7 +76,7 @@ std::vector<Tensor> dot_general(const Call& c) {
   return {dot(c, integers_of(d, "lhs_batching_dimensions"), integers_of(d, "lhs_contracting_dimensions"),
               integers_of(d, "rhs_batching_dimensions"), integers_of(d, "rhs_contracting_dimensions"))};
 }
-// Of vectors and matrices.
+// A product of vectors and matrices.
 std::vector<Tensor> dot_simple(const Call& c) {
   if (c.in.size() != 2 || c.in[0].rank() < 1 || c.in[0].rank() > 2 || c.in[1].rank() < 1 || c.in[1].rank() > 2)
     c.refuse("is of vectors and matrices");
@@ -86,7 +86,7 @@ std::vector<Tensor> dot_simple(const Call& c) {
 // ---- convolutions -----------------------------------------------------------------------------------
 
 struct Layout {
-  int first, second;  // batch and features; output and input features
+  int first, second;  // batch and features; or output and input features
   std::vector<int> spatial;
   std::vector<int> order() const {  // first, second, spatial axes
     std::vector<int> o = {first, second};
@@ -112,7 +112,7 @@ Tensor convolved(const Tensor& x, const Tensor& kernel, const Integers& stride, 
   o.stride.assign(stride.begin(), stride.end());
   o.dilation.assign(dilation.begin(), dilation.end());
   o.groups = static_cast<int>(groups);
-  if (stride.empty()) {  // products of matrices
+  if (stride.empty()) {  // no spatial axes: matrix products
     const Dim g = groups, n = x.extent(0), in = x.extent(1) / g, out = kernel.extent(0) / g;
     const Tensor a = x.reshape({n, g, in}).transpose(0, 1), b = kernel.reshape({g, out, in}).transpose(1, 2);
     return matmul(a, b).transpose(0, 1).reshape({n, g * out});
@@ -144,7 +144,7 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
   for (std::size_t a = 0; a < n; ++a)
     if (reversal[a]) kernel = kernel.flip(static_cast<int>(a) + 2);
   bool none = false;  // no window fits
-  Shape windows;      // along each axis
+  Shape windows;      // number of windows along each axis
   for (std::size_t a = 0; a < n; ++a) {
     const int axis = static_cast<int>(a) + 2;
     const std::int64_t size = *kernel.extent(axis).constant(), there = *x.extent(axis).constant();
@@ -182,7 +182,7 @@ std::vector<Tensor> dynamic_convolution(const Call& c) {
   return convolution_with(c, *padding);
 }
 
-// Of older modules: "ab,bc->ac".
+// An operation of older modules: "ab,bc->ac".
 std::vector<Tensor> einsum_of(const Call& c) { return {einsum(c.word("einsum_config"), {c.in.begin(), c.in.end()})}; }
 
 // ---- linear algebra ---------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ Words halves(const Tensor& u64) {
   return {prim::cast(u64, DType::U32), prim::cast(bitwise_right_shift(u64, full_like(u64, 32)), DType::U32)};
 }
 
-// state + 0, 1, 2, ... in row-major order, enciphered.
+// Returns the encrypted state + 0, 1, 2, ... in row-major order.
 Words blocks(const Call& c, const Shape& shape, const Tensor& key, const Tensor& counter) {
   Dim e = 0;
   for (std::size_t a = 0; a < shape.size(); ++a) e = e * shape[a] + Dim::index(static_cast<int>(a), shape[a]);
@@ -49,8 +49,8 @@ Words blocks(const Call& c, const Shape& shape, const Tensor& key, const Tensor&
   return threefry(halves(at), {to_shape(k.low, shape), to_shape(k.high, shape)});
 }
 
-// Words of 32 bits are two of a block: one half of an axis is the first ones, the other half the second ones. The axis
-// is the first of even extent or, without one, the longest.
+// Returns words of 32 bits, two per block: the first words fill one half of an axis, the second ones the other half.
+// The axis is the first one of even extent or, if there is none, the longest.
 Tensor words_of_32(const Call& c, Shape shape, const Tensor& key, const Tensor& counter, std::int64_t& used) {
   const bool scalar = shape.empty();
   if (scalar) shape = {1};

@@ -1,4 +1,4 @@
-// A function of a module, operation by operation. What cannot be read is collected, so that all of it can be said.
+// Reads a function of a module, operation by operation. Problems are collected, so that one Error lists all of them.
 #include "lightcone/stablehlo/read/reader.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace lc::stablehlo {
 namespace {
 
-constexpr std::int64_t kMostOperations = 1'000'000;  // when every call is inlined,
-constexpr std::int64_t kMostValues = 10'000'000;     // and all that they take and give
-constexpr int kDeepest = 200;                        // calls and regions, each of which takes stack
+constexpr std::int64_t kMostOperations = 1'000'000;  // operations after inlining every call
+constexpr std::int64_t kMostValues = 10'000'000;     // their operands and results
+constexpr int kDeepest = 200;                        // nesting of calls and regions, each of which takes stack
 constexpr std::size_t kMostProblems = 20;
 
 const Rules& rules() {
@@ -28,7 +28,7 @@ const Rules& rules() {
   return all;
 }
 
-// Done when a scope is left, by an Error, too: problems are collected, and reading goes on.
+// Runs a function at the end of a scope, also after an Error: problems are collected, and reading continues.
 template <class F>
 class AtEnd {
  public:
@@ -48,7 +48,7 @@ bool holds_others(const Operation& op) {
                                                    "stablehlo.if", "stablehlo.case",      "chlo.scan"};
   return names.contains(op.name);
 }
-// "add" of "stablehlo.add", which is a literal of a table.
+// Returns "add" for "stablehlo.add", which must be a literal of a table.
 const char* short_name(std::string_view rule) { return rule.data() + rule.find('.') + 1; }
 
 }  // namespace
@@ -116,7 +116,7 @@ void Reader::operation(const Operation& op) {
                                      " operands and results when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
-  // What an unsupported operation gives is left undefined, and so is all that depends on it.
+  // The results of an unsupported operation stay undefined, and so does everything that depends on them.
   if (known) {
     try {
       r = results_of(op);
@@ -144,7 +144,7 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
       throw Error("", str_cat(str(t), dtype_of(t.element) ? " has too many elements"
                                                           : " has an element type that is not supported"));
-  // Profiles, pictures and errors name lines of the module; what a call or a branch holds has lines of its own.
+  // Profiles, pictures and errors use lines of the module. Operations in a call or a branch have their own lines.
   std::optional<OpScope> scope;
   if (!holds_others(op))
     scope.emplace(Location{"module", static_cast<std::uint32_t>(op.at.line), short_name(rule->first)});
@@ -153,7 +153,7 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   return r;
 }
 
-// Where the text's types are not those of its operations, the text is wrong; one that is right has no surprises later.
+// Refuses a text whose types disagree with its operations, so that later code can rely on them.
 void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& r) const {
   if (r.size() != op.results.size())
     throw Error("", str_cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
@@ -237,11 +237,11 @@ void Reader::check(const Call& c, const Tensor& actual, const Tensor& expected, 
 
 namespace {
 
-// a + b k for all k: an expression, where an array would need memory.
+// Returns a + b k if the elements have this form for all k: an expression, whereas an array would take memory.
 std::optional<Dim> progression(const std::vector<std::int64_t>& v, const Shape& s) {
   if (s.size() != 1 || v.size() < 2) return std::nullopt;
   constexpr std::int64_t kSmall = std::int64_t{1} << 40;
-  const auto small = [](std::int64_t n) { return n >= -kSmall && n <= kSmall; };  // a sum of two is a number of 64 bits
+  const auto small = [](std::int64_t n) { return n >= -kSmall && n <= kSmall; };  // a sum of two fits in 64 bits
   if (!small(v[0]) || !small(v[1])) return std::nullopt;
   const std::int64_t first = v[0], step = v[1] - v[0];
   for (std::size_t k = 2; k < v.size(); ++k)
@@ -421,7 +421,7 @@ const Block& Call::region(std::size_t k, std::size_t arguments, std::size_t want
   return b;
 }
 
-// ---- words ----------------------------------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------------
 
 Shape shape_of(const Integers& extents) { return Shape(extents.begin(), extents.end()); }
 Integers extents(const Tensor& t) {
@@ -476,7 +476,7 @@ StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptio
   if (stablehlo::has_quantized(m) || stablehlo::has_narrow_integers(m)) {
     stablehlo::Module whole = stablehlo::widen_integers(stablehlo::expand_quantized(m));
     if (!stablehlo::has_quantized(whole)) return read_stablehlo(whole, o);
-    return stablehlo::Reader(whole, o).run();  // which says what is not supported
+    return stablehlo::Reader(whole, o).run();  // reports what is not supported
   }
   if (!stablehlo::has_complex(m)) return stablehlo::Reader(m, o).run();
   std::set<int> inputs, outputs;

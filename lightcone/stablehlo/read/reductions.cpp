@@ -1,4 +1,4 @@
-// reduce: sums, extremes and any other body, by halves.
+// Rules for reduce: sums, extremes, and any other body, by halving.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -35,7 +35,7 @@ Tensor over(const Tensor& t, const std::vector<int>& axes, Tensor (*f)(Operand, 
 }
 Tensor product_over(Operand t, int axis) { return prim::cast(prod(t, axis), t->dtype()); }
 
-// Where a minimum is the maximum of what turns the order round.
+// Maps values so that their minimum becomes a maximum.
 Tensor turned(const Tensor& t) {
   if (t.dtype() == DType::Bool) return logical_not(t);
   return is_float(t.dtype()) ? neg(t) : bitwise_not(t);
@@ -59,7 +59,7 @@ Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<in
 std::vector<Tensor> from_start(Reader& r, const Block& body, const Tensor& start, const Tensor& t) {
   const Node& n = start.node();
   const std::string how = simple_reducer(body);
-  // Sums start at 0 and maxima below everything, so that such a start changes nothing.
+  // Sums start at 0 and maxima below everything, so such a start value has no effect.
   const bool nothing = n.op == Op::Constant &&
                        ((how == "stablehlo.add" && n.value == 0) || (how == "stablehlo.maximum" && n.value == -kInf) ||
                         (how == "stablehlo.minimum" && n.value == kInf));
@@ -81,7 +81,7 @@ std::vector<Tensor> fold_axis(Reader& r, const Block& body, std::vector<Tensor> 
     s[static_cast<std::size_t>(axis)] = length;
     return to_shape(scalar, s);
   };
-  // The start value changes nothing, so it fills up what is missing to a power of two.
+  // The start value has no effect on the result, so it pads the length to a power of two.
   for (std::size_t k = 0; k < xs.size(); ++k)
     if (n == 0) xs[k] = row(init[k], xs[k], 1);
     else if (whole > n) xs[k] = cat({xs[k], row(init[k], xs[k], whole - n)}, axis);
@@ -101,7 +101,7 @@ std::vector<Tensor> fold_axis(Reader& r, const Block& body, std::vector<Tensor> 
 
 }  // namespace
 
-// Halves are folded in f32 and rounded once, as they are summed.
+// Halves are folded in f32 and rounded once, like sums of them.
 std::vector<Tensor> fold(Reader& r, const Block& body, std::vector<Tensor> xs, std::vector<Tensor> init,
                          std::span<const int> axes) {
   std::vector<DType> types;
@@ -146,7 +146,7 @@ std::vector<Tensor> reduce(const Call& c) {
   return xs;
 }
 
-// A body of scalars on whole tensors.
+// Applies a body for scalars to whole tensors.
 std::vector<Tensor> map(const Call& c) {
   for (const Tensor& t : c.in)
     if (!(t.shape() == c.x().shape())) c.refuse("operands have different shapes");
@@ -158,7 +158,7 @@ std::vector<Tensor> top_k(const Call& c) {
   if (c.x().rank() == 0 || k < 0 || k > extents(c.x()).back())
     c.refuse(str_cat("there are no ", k, " elements along the last axis"));
   const int last = c.x().rank() - 1;
-  const Tensor key = is_float(c.x().dtype()) ? total_order(c.x()) : c.x();  // of NaN the sign counts
+  const Tensor key = is_float(c.x().dtype()) ? total_order(c.x()) : c.x();  // NaNs are ordered by sign
   const Tensor order = prim::argsort(key, last, true).slice(last, 0, k);
   return {prim::gather(c.x(), order, last), prim::cast(order, c.dtype(1))};
 }

@@ -9,15 +9,15 @@
 namespace lc::stablehlo {
 namespace {
 
-// A row of an array that a step reads or writes: one place of an axis.
+// A row of an array that a step reads or writes: one index of an axis.
 struct Row {
   NodeId node = 0;        // the gather or the scatter
-  std::size_t array = 0;  // which input of the body
+  std::size_t array = 0;  // index of the array among the inputs of the body
   int axis = 0;
   Progression at;
 };
 
-// Are rows of axis 0 the same rows of what is read?
+// Returns true if rows of axis 0 are the same rows of the view's base.
 bool keeps_rows(const View& v) {
   return std::ranges::all_of(v.moves(), [&](const Move& m) {
     return m.kind == MoveKind::Reshape && !m.to.empty() && !v.base().empty() && m.to[0] == v.base()[0];
@@ -52,11 +52,11 @@ class CountedLoop {
   LoopBody& b_;
   const Counter& counter_;
   const std::vector<Tensor>& operands_;
-  std::vector<Role> roles_;  // of the inputs: states and captures
+  std::vector<Role> roles_;  // role of each input: the states, then the captures
   std::vector<bool> live_;
-  std::map<NodeId, std::vector<Use>> uses_;  // by live nodes
+  std::map<NodeId, std::vector<Use>> uses_;  // by node, for live nodes
   std::map<NodeId, int> in_roots_;
-  std::set<NodeId> in_derivatives_;  // of live nodes
+  std::set<NodeId> in_derivatives_;  // for live nodes
   std::vector<Row> reads_, writes_;
   bool reverse_ = false;
 };
@@ -74,7 +74,7 @@ CountedLoop::CountedLoop(const Reader& reader, const TracedLoop& loop, const Cou
   for (const auto* some : {&reads_, &writes_})
     for (const Row& r : *some) backwards += r.at.last < r.at.first, ++all;
   reverse_ = 2 * backwards > all;
-  // What a step writes is an output of the body, behind the states.
+  // The rows that a step writes become outputs of the body, after the states.
   for (const Row& w : writes_) {
     const Edge& source = b_.graph[w.node].in[2];
     Shape s = b_.graph[b_.inputs[w.array]].shape;
@@ -111,7 +111,7 @@ Progressions CountedLoop::places(const Reader& reader) const {
   return {b_.graph, std::move(given)};
 }
 
-// A gather or a scatter of one row at a place that is known for every step.
+// Returns the row of a gather or scatter of one row whose index is known for every step.
 std::optional<Row> CountedLoop::row(NodeId node, const Progressions& places) const {
   const Node& n = b_.graph[node];
   const auto input = std::ranges::find(b_.inputs, n.in[0].node);
@@ -127,7 +127,7 @@ std::optional<Row> CountedLoop::row(NodeId node, const Progressions& places) con
   return Row{node, static_cast<std::size_t>(input - b_.inputs.begin()), axis, *at};
 }
 
-// The row of a state that each step replaces, if that is all that happens to the array.
+// Returns the row of a state that each step replaces if nothing else happens to the array.
 std::optional<Row> CountedLoop::written(std::size_t state, const Progressions& places) const {
   const Graph& g = b_.graph;
   const NodeId array = b_.inputs[state], node = next(state).node;
@@ -142,7 +142,7 @@ std::optional<Row> CountedLoop::written(std::size_t state, const Progressions& p
   for (const Use& u : uses_.at(array)) {
     if (u.operand != 0) return std::nullopt;
     if (u.by == node) continue;
-    // The row is read before it is written: it is as it was before the loop.
+    // A row that is read before it is written still has its value from before the loop.
     if (!is(g[u.by], builtin::gather()) || !(g[u.by].in[0].view == g[node].in[0].view)) return std::nullopt;
     const auto read = row(u.by, places);
     if (!read || read->axis != r->axis || !(read->at == r->at)) return std::nullopt;
@@ -162,7 +162,7 @@ void CountedLoop::find_reads(const Progressions& places) {
   }
 }
 
-// By anything but itself, when rows are read and written by the scan.
+// Returns true if another value depends on the counter when the scan reads and writes rows.
 bool CountedLoop::counter_is_read() const {
   const Graph& g = b_.graph;
   std::set<NodeId> seen;
@@ -179,12 +179,12 @@ bool CountedLoop::counter_is_read() const {
     if (const Derivative* d = g.derivative(id))
       for (const Edge& e : d->in) open.push_back(e.node);
   }
-  // A loop that only writes what does not change has nothing else to go over.
+  // A loop that only writes values that do not change has nothing else to iterate over.
   const auto carried = std::ranges::count(roles_, Role::Carried);
   return carried == 1 && reads_.empty() && !writes_.empty();
 }
 
-// The rows of an array outside, in the order of the scan's axis 0.
+// Returns the rows of an outer array in the order of the scan's axis 0.
 Tensor CountedLoop::rows(const Row& r) const {
   const Tensor& operand = operands_[r.array];
   const Tensor array = operand.with(operand.view().then(b_.graph[r.node].in[0].view));
@@ -207,7 +207,7 @@ Tensor CountedLoop::put_back(const Row& r, Tensor ys) const {
   return prim::slice_scatter(before, rows, r.axis, std::min(r.at.first, r.at.last));
 }
 
-// The old step, in which rows are the new one's x and y.
+// Runs the original step, with its rows replaced by the scan's x and y.
 Scanned CountedLoop::step(const std::vector<Tensor>& state, const std::vector<Tensor>& x) const {
   std::vector<Tensor> inputs = operands_;
   for (std::size_t k = 0, next = 0; k < b_.states; ++k)

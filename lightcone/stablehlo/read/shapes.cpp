@@ -1,4 +1,4 @@
-// Views: what only moves elements, and how large things are.
+// Rules for views: operations that only move elements, and queries of sizes.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,7 +8,7 @@
 namespace lc::stablehlo {
 namespace {
 
-// The extents that an operand says, where they can be told.
+// Returns extents given by an operand. Refuses the operation if they are unknown.
 Integers told(const Call& c, std::size_t operand) {
   if (operand >= c.in.size()) c.refuse(str_cat("has no operand ", operand));
   const auto known = c.reader.known(c.in[operand]);
@@ -16,14 +16,14 @@ Integers told(const Call& c, std::size_t operand) {
   return *known;
 }
 
-// A result's shape: as its type says it or, with unknown extents, as an operand does.
+// Returns a result's shape: that of its type or, with unknown extents, the one in an operand.
 Integers result_shape(const Call& c, std::size_t operand) {
   const Integers& s = c.results.at(0).shape;
   const bool known = std::ranges::find(s, kDynamic) == s.end();
   return known ? s : told(c, operand);
 }
 
-// In the body of a reducer a scalar stays one.
+// In the body of a reducer, a scalar stays a scalar.
 bool stays_scalar(const Call& c) { return c.lifted() && is_scalar(c.results.at(0)); }
 
 std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
@@ -53,7 +53,7 @@ std::vector<Tensor> broadcast_in_dim(const Call& c) {
   return broadcast_to_shape(c, static_shape(c));
 }
 std::vector<Tensor> dynamic_broadcast_in_dim(const Call& c) { return broadcast_to_shape(c, result_shape(c, 1)); }
-// Leading axes.
+// Adds leading axes.
 std::vector<Tensor> broadcast(const Call& c) {
   Shape s = shape_of(c.integers("broadcast_sizes"));
   Shape ones(s.size(), 1);
@@ -123,7 +123,7 @@ std::vector<Tensor> dimension_size(const Call& c) {
   const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
   return {full(c.graph(), {}, extents(c.x())[static_cast<std::size_t>(axis)], DType::I32)};
 }
-// The front of an axis; what lies behind it is not part of the tensor any more.
+// Returns the front of an axis; the elements after it are no longer part of the tensor.
 std::vector<Tensor> set_dimension_size(const Call& c) {
   const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
   const Integers size = told(c, 1);
@@ -150,7 +150,7 @@ Tensor padded(const Tensor& t, const Tensor& with, const Integers& low, const In
     if (length < 0) throw Error("", str_cat("axis ", a, " would have ", length, " elements"));
     for (Tensor* part : {&x, &inside}) {
       Tensor& p = *part;
-      if (step > 1 && n > 0) {  // each element with its gap behind it, as an axis of its own
+      if (step > 1 && n > 0) {  // each element with its gap after it, as an axis of its own
         Shape s = p.shape();
         s[k] = n * step;
         p = p.unsqueeze(a + 1).pad(a + 1, 0, step - 1).reshape(s).slice(a, 0, spread);

@@ -1,4 +1,4 @@
-// Pieces of tensors, at places that are known or computed.
+// Rules for slices of tensors, at constant or computed indices.
 #include <algorithm>
 
 #include "lightcone/composites/composites.h"
@@ -35,14 +35,14 @@ std::vector<Tensor> real_dynamic_slice(const Call& c) {
   return slice_static(c, numbers[0], numbers[1], numbers[2]);
 }
 
-// ---- at computed places ---------------------------------------------------------------------------
+// ---- at computed indices --------------------------------------------------------------------------
 
 struct Start {
   std::optional<std::int64_t> known;
   Tensor computed;  // i64 []
 };
 
-// Where a piece of `size` begins: moved so that it lies within the axis.
+// Returns the start of a piece of `size`, clamped so that the piece is within the axis.
 Start start_of(const Call& c, const Tensor& at, std::int64_t size, std::int64_t extent) {
   if (at.rank() != 0 || is_float(at.dtype())) c.refuse("places are integers");
   if (size < 0 || size > extent) c.refuse(str_cat("a piece of ", size, " does not fit an axis of ", extent));
@@ -72,7 +72,8 @@ std::vector<Tensor> dynamic_slice(const Call& c) {
   return {x};
 }
 
-// x with u in it: a piece of x along the first axis that u does not fill is changed within, and put back.
+// Returns x with u written into it. A slice of x along the first axis that u does not fill is updated recursively and
+// put back.
 Tensor updated(const Tensor& x, const Tensor& u, const std::vector<Start>& start, int axis) {
   for (; axis < x.rank() && x.extent(axis) == u.extent(axis); ++axis) {
   }

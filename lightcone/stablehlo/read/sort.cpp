@@ -1,4 +1,4 @@
-// sort: several operands along an axis, in the order that a comparator says.
+// Rule for sort: several operands along an axis, in the order of a comparator.
 #include <algorithm>
 
 #include "lightcone/composites/composites.h"
@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::int64_t kMostByCounting = 1 << 14;
 
-// The comparator's last step, a comparison LT or GT of the same function of the first and of the second element of one
-// operand: its key, and whether the order falls.
+// The last operation of the comparator: a comparison LT or GT of the same function of the first and of the second
+// element of one operand (the key).
 struct Key {
   Tensor key;
   bool descending;
 };
 
-// Do two values of a body come from arguments a and b in the same way?
+// Checks whether two values of a body depend on arguments a and b in the same way.
 class Mirror {
  public:
   Mirror(const Block& b, ValueId first, ValueId second) : body_(b), first_(first), second_(second) {}
@@ -64,13 +64,13 @@ std::optional<Key> key_of(const Call& c, const Block& body) {
     bool descending = direction->text == "GT";
     if (Mirror(body, b, a).same(compare->operands[0], compare->operands[1])) descending = !descending;
     else if (!Mirror(body, a, b).same(compare->operands[0], compare->operands[1])) continue;
-    // The key of every element: the body with all of them as its first, and as its second argument.
+    // Compute the key of every element: the body with all elements as its first and as its second argument.
     std::vector<Tensor> arguments;
     for (const Tensor& t : c.in) arguments.push_back(t), arguments.push_back(t);
     c.reader.elementwise(body, arguments);
     Tensor key = to_shape(c.reader.value(compare->operands[0]), c.x().shape());
     if (is_float(key.dtype())) {
-      if (!type || type->text != "TOTALORDER") return std::nullopt;  // with NaN it orders nothing
+      if (!type || type->text != "TOTALORDER") return std::nullopt;  // NaN has no order
       key = total_order(key);
     }
     return Key{key, descending};
@@ -78,7 +78,7 @@ std::optional<Key> key_of(const Call& c, const Block& body) {
   return std::nullopt;
 }
 
-// How many elements come before each: those that are less, and of equal ones those that stood before.
+// Returns the number of elements that precede each one: smaller ones, and equal ones that came earlier.
 Tensor order_by_counting(const Call& c, const Block& body, int axis) {
   const std::int64_t n = *c.x().extent(axis).constant();
   if (n > kMostByCounting)

@@ -1,4 +1,4 @@
-// Windows: reduce_window, and select_and_scatter, which is the derivative of pools.
+// Rules for windows: reduce_window, and select_and_scatter, the derivative of pools.
 #include <algorithm>
 
 #include "lightcone/composites/composites.h"
@@ -27,7 +27,8 @@ Windows windows_of(const Call& c, std::size_t rank) {
   return w;
 }
 
-// Axis a of t becomes two: where the window stands, and the places in it, all of them behind the others.
+// Splits axis a of t into the window's position and the elements within the window; the latter axes come after all
+// others.
 Tensor unfolded(const Call& c, const Tensor& t, const Windows& w) {
   Tensor x = t;
   for (int a = 0; a < t.rank(); ++a) {
@@ -61,7 +62,7 @@ std::vector<Tensor> reduce_window(const Call& c) {
     xs.push_back(unfolded(c, padded(x, start, w.low, w.high, between), w));
     init.push_back(start);
   }
-  std::vector<int> axes;  // those of more than one place
+  std::vector<int> axes;  // axes of more than one element
   for (int a = 0; a < rank; ++a)
     if (w.size[static_cast<std::size_t>(a)] > 1) axes.push_back(rank + a);
   const auto squeezed = [&](Tensor t) {
@@ -82,8 +83,8 @@ std::vector<Tensor> reduce_window(const Call& c) {
   return xs;
 }
 
-// Of each window one element is selected, the first that no other one replaces, and the source's element of that window
-// is joined there to what others brought.
+// Selects one element of each window, the first one that no other replaces, and combines the window's element of the
+// source with what other windows added there.
 std::vector<Tensor> select_and_scatter(const Call& c) {
   constexpr std::int64_t kMostPlaces = 4096;
   if (c.in.size() != 3) c.refuse("takes an operand, a source and a start value");
@@ -94,7 +95,7 @@ std::vector<Tensor> select_and_scatter(const Call& c) {
   std::int64_t places = 1;
   for (const std::int64_t s : w.size)
     if ((places *= s) > kMostPlaces) c.refuse(str_cat("windows of more than ", kMostPlaces, " places are not read"));
-  // Beside the elements their positions in the operand, -1 where the window leaves it.
+  // Next to the elements, unfold their positions in the operand; -1 where the window leaves it.
   const Tensor flat = c.graph().index(x.shape(), [&] {
     Dim e = 0;
     for (int a = 0; a < rank; ++a) e = e * x.extent(a) + Dim::index(a, x.extent(a));

@@ -20,7 +20,7 @@ Attribute of_kind(Kind k, std::string text = {}, std::string name = {}) {
 
 // ---- types ----------------------------------------------------------------------------------------
 
-// tensor<2x?x3xf32>, tensor<f32>, tensor<?x4xf32, #stablehlo.bounds<...>>; behind the word.
+// Parses tensor<2x?x3xf32>, tensor<f32>, tensor<?x4xf32, #stablehlo.bounds<...>>, after the word.
 Type AttributeParser::tensor() {
   Type t;
   if (s_.peek() != '<') s_.expected("'<'");
@@ -41,7 +41,7 @@ Type AttributeParser::tensor() {
     s_.take();
     if (t.shape.size() > 64) s_.fail("a tensor of more than 64 axes");
   }
-  if (s_.peek() == '*') {  // not ranked
+  if (s_.peek() == '*') {  // unranked
     t.is_tensor = false, t.element = "tensor<*>";
     s_.balanced('<', '>');
     return t;
@@ -57,7 +57,7 @@ Type AttributeParser::tensor() {
   return t;
 }
 
-// #stablehlo.bounds<8, ?>: the largest extents.
+// Parses #stablehlo.bounds<8, ?>, the upper bounds of the extents.
 void AttributeParser::bounds(Type& t) {
   s_.expect("#stablehlo.bounds");
   s_.expect("<");
@@ -73,7 +73,7 @@ Type AttributeParser::type() {
   Type t;
   t.is_tensor = false;
   const std::size_t from = s_.at();
-  if (s_.peek() == '(') {  // of a function
+  if (s_.peek() == '(') {  // a function type
     s_.balanced('(', ')');
     if (s_.eat("->")) s_.peek() == '(' ? (void)s_.balanced('(', ')') : (void)type();
   } else if (s_.peek() == '!') {
@@ -190,7 +190,7 @@ std::vector<std::int64_t> AttributeParser::integers() {
   return all;
 }
 
-// array<i64: 1, 2>, array<i1: true>, array<i64>; behind the word.
+// Parses array<i64: 1, 2>, array<i1: true>, array<i64>, after the word.
 Attribute AttributeParser::array() {
   Attribute a = of_kind(Kind::Integers);
   s_.expect("<");
@@ -220,7 +220,7 @@ Attribute AttributeParser::fields(std::string name) {
   return a;
 }
 
-// #stablehlo<comparison_direction LT>, #stablehlo.gather<a = [1], b = 2>, #alias
+// Parses #stablehlo<comparison_direction LT>, #stablehlo.gather<a = [1], b = 2>, #alias.
 Attribute AttributeParser::dialect() {
   s_.take();
   const std::string name = s_.suffix();
@@ -228,7 +228,7 @@ Attribute AttributeParser::dialect() {
   if (s_.peek() != '<') s_.fail(str_cat("#", name, " is not defined"));
   if (name == "stablehlo.conv") return convolution_dimensions(true);
   const std::size_t dot = name.find('.');
-  if (dot == std::string::npos) {  // an enumeration; others are kept as they are written
+  if (dot == std::string::npos) {  // an enumeration; others are kept as their text
     Scanner inside(s_.balanced('<', '>'));
     const std::string_view kind = inside.word_or_nothing(), value = inside.word_or_nothing();
     return of_kind(Kind::Enum, std::string(value.empty() ? kind : value), std::string(kind));
@@ -249,7 +249,7 @@ Attribute AttributeParser::dialect() {
   return a;
 }
 
-// <[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>: which axis is the batch, the features, each of the spatial ones.
+// Parses <[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>: the batch, feature and spatial axes of each operand.
 Attribute AttributeParser::convolution_dimensions(bool in_angles) {
   if (in_angles) s_.expect("<");
   Attribute a = of_kind(Kind::Struct, {}, "conv");
@@ -287,10 +287,10 @@ Attribute AttributeParser::convolution_dimensions(bool in_angles) {
   return a;
 }
 
-// <elements> : type
+// Parses <elements> : type.
 Attribute AttributeParser::dense() {
   const Place at = s_.place();
-  // The type stands behind the elements and says how to read them.
+  // The type follows the elements and is needed to read them.
   Scanner elements = s_;
   s_.balanced('<', '>');
   s_.expect(":");

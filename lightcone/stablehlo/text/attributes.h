@@ -1,4 +1,4 @@
-// Types and attributes in MLIR's text.
+// Parses types and attributes in MLIR's text.
 #pragma once
 
 #include <map>
@@ -16,16 +16,16 @@ class AttributeParser {
   std::vector<Type> types();           // a list without brackets
   std::vector<Type> types_in_round();  // (a, b), or ()
   Attribute attribute();
-  Attribute number(bool with_type);  // 1 : i64; in pretty form what stands behind it is the operation's type
+  Attribute number(bool with_type);  // 1 : i64; in pretty form the following type is the operation's
   AttributeList dictionary();        // {a = 1, b}
   AttributeList dictionary_or_nothing() { return s_.peek() == '{' ? dictionary() : AttributeList(); }
   std::vector<std::int64_t> integers();              // [1, 2]
   Attribute convolution_dimensions(bool in_angles);  // [b, f, 0]x[o, i, 0]->[b, f, 0]
-  Attribute dense();                                 // behind the word, with its type
-  void skip_location();                              // loc(...) behind an operation, where there is one
+  Attribute dense();                                 // after the word `dense`, with its type
+  void skip_location();                              // an optional loc(...) after an operation
   void alias();                                      // #name = attribute, !name = type
-  // For what a few characters make much of: aliases, which may hold aliases and grow like powers of two, and values
-  // that have one type for all. Error where a text asks for more than an honest one ever does.
+  // Accounts for memory that a few characters can multiply: aliases, which may nest and grow exponentially, and values
+  // that share one type. Throws Error if a text needs more than valid ones do.
   void pay(std::size_t bytes);
 
  private:
@@ -43,7 +43,7 @@ class AttributeParser {
   std::map<std::string, Type> type_aliases_;
 };
 
-// The elements that the text of dense<...> says, of a tensor of type t.
+// Reads the elements of dense<...> for a tensor of type t.
 void read_elements(Scanner& s, Attribute& into, const Type& t);
 
 }  // namespace lc::stablehlo

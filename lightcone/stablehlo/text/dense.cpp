@@ -1,4 +1,4 @@
-// The elements of dense<...>: nested lists, one for all, a string of bytes in hexadecimal.
+// The elements of dense<...>: nested lists, one element for all, or a string of bytes in hexadecimal.
 #include <bit>
 #include <cstring>
 
@@ -9,10 +9,10 @@
 namespace lc::stablehlo {
 namespace {
 
-// How an element lies in memory: complex numbers are two of their parts.
+// The layout of an element in memory: complex numbers have two parts.
 struct Element {
   std::string_view part;
-  std::size_t bytes = 0;  // of a part; 0: not read
+  std::size_t bytes = 0;  // bytes of a part; 0: not supported
   int parts = 1;
   bool is_real = false, is_bool = false;
 };
@@ -107,14 +107,14 @@ class Reader {
       if (e_.is_bool) v = v != 0;
       return put(&v);  // little-endian: the lower bytes
     }
-    if (n.find('x') != std::string::npos) {  // its bits
+    if (n.find('x') != std::string::npos) {  // bits of a float
       Scanner digits(n);
       const std::int64_t v = digits.integer();
       return put(&v);
     }
     real(n);
   }
-  // Rounded once, from the text to the type.
+  // Rounds once, from the text to the type.
   void real(const std::string& n) {
     if (e_.part == "f32") {
       const float v = *real_of<float>(n);
@@ -127,7 +127,8 @@ class Reader {
     put(&narrow);
   }
 
-  // "0x0000803F...": bytes in order; a bit for each element of i1, from the lowest on. As many as one element says all.
+  // Reads "0x0000803F...": bytes in order; for i1 one bit per element, from the lowest on. One element's bytes stand
+  // for all.
   void string(Attribute& into) {
     const std::string text = s_.string();
     if (!text.starts_with("0x") || text.size() % 2) s_.fail("a string of elements is 0x and two digits a byte");

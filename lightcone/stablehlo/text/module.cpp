@@ -1,4 +1,4 @@
-// What a module in memory answers about itself.
+// Queries of a module in memory.
 #include "lightcone/stablehlo/module.h"
 
 #include <algorithm>

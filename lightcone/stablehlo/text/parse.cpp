@@ -16,7 +16,7 @@ Module Parser::run() {
   return std::move(m_);
 }
 
-// One module, or the functions of one without its brackets.
+// Parses one module, or the functions of one without its brackets.
 void Parser::top_level() {
   while (!s_.done()) {
     if (s_.peek() == '#' || s_.peek() == '!') {
@@ -99,7 +99,7 @@ void Parser::function_arguments(Function& f) {
   while (!s_.eat(")")) {
     const Place at = s_.place();
     std::string name;
-    if (s_.peek() == '%') s_.take(), name = s_.suffix(), s_.expect(":");  // none in a declaration
+    if (s_.peek() == '%') s_.take(), name = s_.suffix(), s_.expect(":");  // missing in a declaration
     const ValueId v = m_.value(attributes_.type(), name);
     if (!name.empty()) define(name, {v}, at);
     f.body.arguments.push_back(v);
@@ -124,7 +124,7 @@ void Parser::function_results(Function& f) {
   if (!any) f.result_attributes.clear();
 }
 
-// "func.func"() <{function_type = (A) -> B, sym_name = "main"}> ({^bb0(%a: A): ...}) : () -> ()
+// Converts "func.func"() <{function_type = (A) -> B, sym_name = "main"}> ({^bb0(%a: A): ...}) : () -> ().
 Function Parser::function_of(const Operation& generic) {
   Function f;
   f.at = generic.at;
@@ -248,7 +248,7 @@ void Parser::generic(Operation& op, const std::vector<Result>& left) {
   define(op, left, s_.peek() == '(' ? attributes_.types_in_round() : std::vector{attributes_.type()}, op.at);
 }
 
-// <{properties}> ({region}, {region}) {attributes}
+// Parses <{properties}> ({region}, {region}) {attributes}.
 void Parser::generic_attributes(Operation& op) {
   if (s_.eat("<")) op.attributes = attributes_.dictionary(), s_.expect(">");
   if (s_.eat("(")) {

@@ -1,4 +1,5 @@
-// Operations, regions and functions in MLIR's text: generic form (parse.cpp) and StableHLO's pretty one (pretty.cpp).
+// Parses operations, regions and functions in MLIR's text: generic form (parse.cpp) and StableHLO's pretty form
+// (pretty.cpp).
 #pragma once
 
 #include <map>
@@ -16,7 +17,7 @@ class Parser {
   Module run();
 
  private:
-  // A name and the values that it means: %0:2 means two.
+  // The values of a name: %0:2 stands for two.
   struct Names {
     std::vector<ValueId> values;
   };
@@ -32,7 +33,7 @@ class Parser {
   void function_arguments(Function& f);
   void function_results(Function& f);
 
-  Block body();                    // { ... }, whose arguments stand before it
+  Block body();                    // { ... }, with arguments parsed already
   Block region();                  // ({ ^bb0(%a: ...): ... })
   void block_arguments(Block& b);  // (%a: T, %b: T)
   void operations(Block& b);       // up to '}'
@@ -49,7 +50,7 @@ class Parser {
 
   // ---- pretty form
   void pretty(Operation& op, const std::vector<Result>& results);
-  void signature(Operation& op, const std::vector<Result>& results);  // : types, in any of the forms
+  void signature(Operation& op, const std::vector<Result>& results);  // ": types", in any of its forms
   void items(Operation& op);                                          // %a, %b, key = value, WORD
   bool item(Operation& op);
   void constant(Operation& op, const std::vector<Result>& results);
@@ -71,7 +72,7 @@ class Parser {
   int depth_ = 0;
 };
 
-// The attributes' names in pretty form to those of the generic one.
+// Renames attributes of the pretty form to those of the generic one.
 void rename_pretty_attributes(Operation& op);
 
 }  // namespace lc::stablehlo

@@ -10,7 +10,7 @@ namespace {
 
 using Kind = Attribute::Kind;
 
-Attribute whole(std::int64_t v) {  // all that the pretty form names without a type are of 32 bits
+Attribute whole(std::int64_t v) {  // integers without a type have 32 bits in the pretty form
   Attribute a;
   a.kind = Kind::Integer, a.integer = v, a.type.element = "i32";
   return a;
@@ -124,7 +124,7 @@ bool Parser::item(Operation& op) {
     }
     return true;
   }
-  if (s_.sees_word("dense")) {  // check.expect_eq_const %0, dense<...> : T; the type is that of the operand, too
+  if (s_.sees_word("dense")) {  // check.expect_eq_const %0, dense<...> : T; the type is also the operand's
     s_.eat_word("dense");
     op.attributes.emplace_back("value", attributes_.dense());
     return true;
@@ -149,8 +149,8 @@ bool Parser::item(Operation& op) {
   return true;
 }
 
-// The forms of types: none; (A, B) -> C; (A, B) -> (C, D); A, B -> C; one for all; one for each operand, the last one
-// the result's.
+// Parses the forms of types: none; (A, B) -> C; (A, B) -> (C, D); A, B -> C; one type for all; or one for each operand,
+// of which the last one is also the result's.
 void Parser::signature(Operation& op, const std::vector<Result>& left) {
   if (op.name == "func.return" || op.name == "stablehlo.return") {
     if (s_.eat(":")) {
@@ -160,7 +160,7 @@ void Parser::signature(Operation& op, const std::vector<Result>& left) {
     return;
   }
   if (!s_.eat(":")) {
-    if (op.find("value") || left.empty()) return;  // check.expect_eq_const has had its type
+    if (op.find("value") || left.empty()) return;  // check.expect_eq_const has parsed its type
     s_.expected("':' and types");
   }
   const Place at = s_.place();
@@ -174,7 +174,7 @@ void Parser::signature(Operation& op, const std::vector<Result>& left) {
   if (op.name == "stablehlo.select" && in.size() == 2 && op.operands.size() == 3) in = {in[0], in[1], in[1]};
   if (op.name == "stablehlo.clamp" && in.size() == 1) {  // bounds may be scalars
     if (op.operands.size() != 3) Scanner::fail_at(at, "stablehlo.clamp has three operands");
-  } else if (in.size() == 1 && op.name != "stablehlo.complex") {  // which has the type of its result
+  } else if (in.size() == 1 && op.name != "stablehlo.complex") {  // stablehlo.complex has the type of its result
     for (const ValueId v : op.operands) check_type(v, in[0], at);
   } else if (in.size() > 1) {
     check_types(op, in, at);
@@ -199,8 +199,9 @@ void Parser::constant(Operation& op, const std::vector<Result>& left) {
 
 // ---- reduce ---------------------------------------------------------------------------------------
 
-// (%x init: %z), (%y init: %w) applies stablehlo.add across dimensions = [1] : types
-// (%x init: %z) across dimensions = [1] : types reducer(%a: T, %b: T) { ... }
+// Parses one of the two forms
+//   (%x init: %z), (%y init: %w) applies stablehlo.add across dimensions = [1] : types
+//   (%x init: %z) across dimensions = [1] : types reducer(%a: T, %b: T) { ... }
 void Parser::reduce(Operation& op, const std::vector<Result>& left) {
   std::vector<ValueId> init;
   do {
@@ -241,8 +242,8 @@ void Parser::reduce_body(Operation& op, std::string_view applied, const std::vec
     b.operations.push_back({.name = "stablehlo.return", .operands = {joined}, .regions = {}, .at = op.at});
   } else {
     if (!s_.eat_word("reducer")) s_.expected("'reducer'");
-    // (%a0: T, %b0: T) (%a1: U, %b1: U): the pairs stand together, the region takes all first ones before all second
-    // ones
+    // The text has pairs (%a0: T, %b0: T) (%a1: U, %b1: U); the region takes all first arguments before all second
+    // ones.
     std::vector<ValueId> first, second;
     while (s_.peek() == '(') {
       Block pair;
@@ -261,7 +262,7 @@ void Parser::reduce_body(Operation& op, std::string_view applied, const std::vec
 
 // ---- while, calls -----------------------------------------------------------------------------------
 
-// (%a = %x, %b = %y) : A, B cond { ... } do { ... }
+// Parses (%a = %x, %b = %y) : A, B cond { ... } do { ... }.
 void Parser::while_loop(Operation& op, const std::vector<Result>& left) {
   std::vector<std::string> names;
   s_.expect("(");
@@ -293,7 +294,7 @@ void Parser::while_loop(Operation& op, const std::vector<Result>& left) {
   define(op, left, types, op.at);
 }
 
-// (%x, %y) inits(%z) dimension = 0 attributes {is_reverse = true} { ^bb0(...): ... } : types
+// Parses (%x, %y) inits(%z) dimension = 0 attributes {is_reverse = true} { ^bb0(...): ... } : types.
 void Parser::scan(Operation& op, const std::vector<Result>& left) {
   operands_in_round(op);
   const auto inputs = static_cast<std::int64_t>(op.operands.size());
@@ -310,7 +311,7 @@ void Parser::scan(Operation& op, const std::vector<Result>& left) {
   signature(op, left);
 }
 
-// @f(%a, %b) {attributes} : (A, B) -> C
+// Parses @f(%a, %b) {attributes} : (A, B) -> C.
 void Parser::symbol_call(Operation& op, const std::vector<Result>& left) {
   s_.expect("@");
   if (op.name == "func.call") op.attributes.emplace_back("callee", text(s_.suffix(), Kind::Symbol));
@@ -342,7 +343,7 @@ void Parser::convolution(Operation& op, const std::vector<Result>& left) {
   signature(op, left);
 }
 
-// {stride = [1, 1], pad = [[1, 1], [2, 2]], lhs_dilate = [2, 2], rhs_dilate = .., reverse = [false, true]}
+// Parses {stride = [1, 1], pad = [[1, 1], [2, 2]], lhs_dilate = [2, 2], rhs_dilate = .., reverse = [false, true]}.
 void Parser::window(Operation& op) {
   s_.expect("{");
   while (!s_.eat("}")) {
@@ -373,7 +374,7 @@ void Parser::window(Operation& op) {
   }
 }
 
-// [0:1, 0:6:2]: from, to, step
+// Parses [0:1, 0:6:2]: from, to, step.
 void Parser::slice_ranges(Operation& op) {
   std::vector<std::int64_t> start, limit, stride;
   s_.expect("[");
@@ -389,7 +390,7 @@ void Parser::slice_ranges(Operation& op) {
   op.attributes.emplace_back("strides", wholes(stride));
 }
 
-// [0] x [1]
+// Parses [0] x [1].
 void Parser::dot_dimensions(Operation& op, const std::string& key) {
   Attribute* dims = find(op, "dot_dimension_numbers");
   if (!dims) {

@@ -1,4 +1,4 @@
-// A module as text: operations in MLIR's generic form, functions as they are mostly written.
+// Prints a module: operations in MLIR's generic form, functions in their usual form.
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 // ---- numbers ---------------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kSpelled = 64;  // of a constant with more elements the bytes are written, in hex
+constexpr std::int64_t kSpelled = 64;  // constants with more elements are written as bytes, in hexadecimal
 
 template <class T>
 std::string shortest(T v) {
@@ -21,7 +21,7 @@ std::string shortest(T v) {
   return {text, std::to_chars(text, text + sizeof text, v).ptr};
 }
 
-// A number for MLIR has a point, before an exponent, too.
+// Returns a number with a decimal point, also before an exponent, as MLIR requires.
 template <class T>
 std::string decimal(T v) {
   std::string s = shortest(v);
@@ -42,7 +42,7 @@ std::uint64_t bits_of(const std::byte* at, std::size_t size) {
   return bits;
 }
 
-// "i32" and "ui8"; other names than these do not begin so.
+// Returns true for "i32", "ui8" and similar; no other names begin like this.
 bool is_integer(std::string_view element) {
   const std::size_t digits = element.starts_with("ui") ? 2 : element.starts_with("i") ? 1 : 0;
   return digits > 0 && element.size() > digits && element[digits] >= '0' && element[digits] <= '9';
@@ -74,7 +74,7 @@ std::string bytes_text(const std::vector<std::byte>& data) {
 
 bool is_spelled(std::string_view element) { return is_integer(element) || dtype_of(element); }
 
-// Rows in brackets, one pair for each axis.
+// Writes rows in brackets, one pair for each axis.
 void nested(const Attribute& a, std::size_t size, std::size_t axis, const std::byte*& at, std::string& to) {
   if (axis == a.type.shape.size()) {
     to += element_text(at, size, a.type.element);
@@ -144,7 +144,7 @@ std::string list_of(const std::vector<std::int64_t>& v) {
   return '[' + joined(v, [](std::int64_t k) { return std::to_string(k); }) + ']';
 }
 
-// [b, f, 0, 1]: what each axis of an operand of a convolution is.
+// Returns [b, f, 0, 1]: the role of each axis of a convolution's operand.
 std::string axes_of(const Attribute& a, const std::string& operand, const std::string& first, char first_letter,
                     const std::string& second, char second_letter) {
   std::vector<std::string> axes;
@@ -230,7 +230,7 @@ class Printer {
  private:
   const Type& type(ValueId v) const { return m_.values.at(static_cast<std::size_t>(v)).type; }
   const std::string& name(ValueId v) const { return names_.at(static_cast<std::size_t>(v)); }
-  // A word that a value was given, if no other value of the function has it; or a number.
+  // Names a value by its own name if no other value of the function has it, otherwise by a number.
   void define(ValueId v) {
     const std::string& wanted = m_.values.at(static_cast<std::size_t>(v)).name;
     const bool kept = is_word(wanted) && taken_.insert(wanted).second;
@@ -298,7 +298,7 @@ class Printer {
   }
 
   const Module& m_;
-  std::vector<std::string> names_;  // of values, with %
+  std::vector<std::string> names_;  // names of values, with %
   std::set<std::string> taken_;
   int next_ = 0;
   std::string out_;

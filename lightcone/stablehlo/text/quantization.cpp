@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostScales = 1 << 20;
 
-// i8, u4 and so on, with what the bits hold. Fewer than 8 lie in a byte.
+// Parses i8, u4 and so on, with the range of the numbers. Fewer than 8 bits are stored in a byte.
 void storage(Scanner& s, Quantization& q) {
   const std::string word(s.word());
   const bool has_sign = !word.starts_with("u");

@@ -1,4 +1,4 @@
-// Characters of a text, with line and column, for parsers written by hand.
+// Reads characters of a text, with lines and columns, for hand-written parsers.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ class Scanner {
   bool done() const { return at_ >= text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool sees(std::string_view s) const { return text_.substr(at_).starts_with(s); }
-  bool sees_word(std::string_view w) const;  // and no letter behind it
+  bool sees_word(std::string_view w) const;  // with no letter after it
 
-  bool eat(std::string_view s);  // punctuation, and white space behind it
+  bool eat(std::string_view s);  // punctuation and the white space after it
   bool eat_word(std::string_view w);
   void expect(std::string_view s);
-  std::string_view word();  // letters, digits, _ . $ -, not empty
+  std::string_view word();  // letters, digits, _ . $ -; not empty
   std::string_view word_or_nothing();
-  std::string suffix();    // behind % @ # ! ^: a word, or a quoted string
-  std::string string();    // "...", its escapes undone
-  std::int64_t integer();  // -12, 0x1F, within 64 bits; above INT64_MAX it wraps
+  std::string suffix();    // after % @ # ! ^: a word or a quoted string
+  std::string string();    // "...", unescaped
+  std::int64_t integer();  // -12, 0x1F, in 64 bits; wraps above INT64_MAX
   bool sees_number() const;
-  std::string_view number();                         // as it is written: 1, -1.5e+00, 0x7FC00000
-  std::string_view balanced(char open, char close);  // what stands between two brackets, strings left alone
-  void skip();                                       // white space and comments
+  std::string_view number();                         // as written: 1, -1.5e+00, 0x7FC00000
+  std::string_view balanced(char open, char close);  // the text between two brackets; brackets in strings do not count
+  void skip();                                       // skips white space and comments
 
-  // One character, and nothing behind it.
+  // Skips one character, and nothing after it.
   void take() { ++at_; }
   std::size_t at() const { return at_; }
   std::string_view since(std::size_t from) const { return text_.substr(from, at_ - from); }
@@ -47,12 +47,12 @@ class Scanner {
  private:
   std::string_view text_;
   std::size_t at_ = 0;
-  // Lines are counted from the last place that was asked for: a text is read once, from front to back.
+  // Lines are counted from the previous query on, because a text is read once, from front to back.
   mutable std::size_t counted_ = 0, line_start_ = 0;
   mutable int line_ = 1;
 };
 
-// Nesting deeper than any compiler writes is refused before it can overflow the stack.
+// Limits nesting to a depth that no compiler writes, before it can overflow the stack.
 class Nested {
  public:
   Nested(int& depth, const Scanner& s) : depth_(depth) {

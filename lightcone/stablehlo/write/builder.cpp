@@ -16,7 +16,8 @@ std::size_t bytes_of(std::string_view element) {
   throw Error("export_stablehlo", str_cat("a constant of ", element, ", whose size is unknown"));
 }
 
-// No operation that is written here has an effect but its results, and no region reads what stands outside of it.
+// Removes operations whose results nothing reads. No operation written here has another effect, and no region reads
+// values from outside of it.
 std::vector<Operation> without_unread(std::vector<Operation> all) {
   std::set<ValueId> read;
   std::vector<Operation> kept;
@@ -181,7 +182,7 @@ ValueId Builder::compare(ValueId a, ValueId b, std::string_view direction) {
 ValueId Builder::convert(ValueId x, std::string_view to) {
   if (element(x) == to) return x;
   if (to == "i1") return compare(x, like_whole(x, 0), "NE");
-  // Our casts saturate; StableHLO's make NaN of what is too large.
+  // The graph's casts saturate, whereas StableHLO's turn too large numbers into NaN.
   if (to == "f8E4M3FN" && (is_float_element(element(x)) || size_of(*dtype_of(element(x))) > 1))
     x = one("stablehlo.clamp", {splat(element(x), {}, -448), x, splat(element(x), {}, 448)},
             {true, element(x), shape(x)});

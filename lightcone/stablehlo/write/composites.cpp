@@ -1,7 +1,7 @@
 // Composites that move elements: gather, scatter, slice_scatter and argsort.
 //
-// An index of ours has all axes of its operand. Where it stays the same along some of them, whole slices move; the
-// others are batches. An index that is out of range reads 0 and writes nothing.
+// An index in the graph has all axes of its operand. Along axes where it is constant, whole slices move; the others are
+// batch axes. An index out of range reads 0 and writes nothing.
 #include <algorithm>
 
 #include "lightcone/composites/composites.h"
@@ -16,11 +16,11 @@ using i64 = std::int64_t;
 
 std::size_t axis_of(const Node& n) { return static_cast<std::size_t>(n.attributes.integer("axis")); }
 
-// An index without the axes along which it stays the same.
+// An index without the axes along which it is constant.
 struct Places {
   ValueId index;
-  std::vector<std::size_t> axes;  // of the operand: those it has
-  std::size_t at;                 // which of them is replaced
+  std::vector<std::size_t> axes;  // the axes of the operand that the index has
+  std::size_t at;                 // position of the indexed axis among them
 };
 
 Places places_of(Writer& w, const Edge& e, std::size_t axis) {
@@ -34,7 +34,7 @@ Places places_of(Writer& w, const Edge& e, std::size_t axis) {
   Shape some = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto name = symbols[i].name();
-    const bool may_be_empty = shape[i].bounds().lo == 0;  // then there is no first place to look at
+    const bool may_be_empty = shape[i].bounds().lo == 0;  // an empty axis has no first element
     if (i == axis || may_be_empty || (name && (read.contains(*name) || padded.contains(*name)))) {
       if (i == axis) r.at = r.axes.size();
       r.axes.push_back(i), extents.push_back(b.sizes().of(shape[i]));
@@ -55,7 +55,7 @@ Sizes others(std::size_t rank, const std::vector<std::size_t>& axes) {
   return all;
 }
 
-// Where the batches stand in the operand and in the index.
+// The batch axes of the operand and of the index.
 struct Batches {
   Sizes operand, index;
 };
@@ -66,14 +66,14 @@ Batches batches_of(const Places& p) {
   return b;
 }
 
-// data[.., index, ..] for indices in range.
+// Returns data[.., index, ..] for indices in range.
 ValueId gathered(Builder& b, ValueId data, const Places& p) {
   const auto axis = static_cast<i64>(p.axes[p.at]);
   const Batches batches = batches_of(p);
   Sizes sizes = b.shape(data), to = sizes;
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
     std::int64_t& piece = sizes[p.axes[k]];
-    piece = b.sizes().of(min(b.sizes().dim(piece), 1));  // of an open axis that may be empty
+    piece = b.sizes().of(min(b.sizes().dim(piece), 1));  // 0 for an open axis that is empty
     to[p.axes[k]] = b.shape(p.index)[k];
   }
   Attribute numbers;
@@ -88,7 +88,7 @@ ValueId gathered(Builder& b, ValueId data, const Places& p) {
   return b.gather(data, p.index, std::move(numbers), sizes, to);
 }
 
-// base with `updates` combined into its places; those out of range are left out.
+// Returns base with `updates` combined at the indices; indices out of range are ignored.
 ValueId scattered(Builder& b, ValueId base, const Places& p, ValueId updates, std::string_view combine) {
   const auto axis = static_cast<i64>(p.axes[p.at]);
   const Batches batches = batches_of(p);
@@ -116,7 +116,7 @@ bool surely_inside(const Graph& g, NodeId index, const Dim& below) {
   return n.op == Op::Index && n.index.bounds().lo >= 0 && n.index.bounds().hi < below.bounds().lo;
 }
 
-// data[.., argsort(data), ..] is what the sort has made beside the order.
+// data[.., argsort(data), ..] is a by-product of the sort.
 std::optional<ValueId> sorted(Writer& w, const Node& n) {
   const Node& order = w.graph()[n.in[1].node];
   const std::size_t axis = axis_of(n);
@@ -152,8 +152,8 @@ ValueId scatter_add(Writer& w, const Node& n) {
   return scattered(w.builder(), w.value(n.in[0]), p, w.value(n.in[2]), "stablehlo.add");
 }
 
-// The last writer of an element wins. In which order a scatter writes is nowhere said, so first the number of the last
-// one is found, a maximum, and then what it wrote is fetched.
+// The last writer of an element wins. The order in which a scatter writes is unspecified, so the number of the last
+// writer is computed first, as a maximum; then its value is gathered.
 ValueId scatter(Writer& w, const Node& n) {
   if (writes_nothing(n)) return w.value(n.in[0]);
   Builder& b = w.builder();
@@ -181,7 +181,7 @@ ValueId slice_scatter(Writer& w, const Node& n) {
   return b.one("stablehlo.dynamic_update_slice", std::move(operands), type);
 }
 
-// The order, and the values in it. NaN is the largest of all; what is equal keeps its order.
+// Returns the order and the sorted values. NaN is largest, and equal elements keep their order.
 std::vector<ValueId> argsort(Writer& w, const Node& n) {
   Builder& b = w.builder();
   const ValueId x = w.value(n.in[0]);

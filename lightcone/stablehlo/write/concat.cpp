@@ -8,14 +8,14 @@
 namespace lc::stablehlo {
 namespace {
 
-// The box of indices where a mask is 1, as [lo, hi) of each axis; nothing for another shape.
+// The box of indices where a mask is 1, as [lo, hi) of each axis.
 struct Box {
   Sizes lo, hi;
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// An axis that is open stays whole.
-bool cut(const Dim& below, const std::vector<Dim>& symbols, Box& box) {  // below < 0
+// Intersects a box with the half-space below < 0. An open axis stays whole.
+bool cut(const Dim& below, const std::vector<Dim>& symbols, Box& box) {
   const auto l = lowering::linear(below * Dim(-1) - 1, symbols);
   if (!l || !l->offset.constant()) return false;
   std::optional<std::size_t> axis;
@@ -40,7 +40,7 @@ std::optional<Box> box_of(SizeTable& sizes, const Dim& mask, const Shape& shape)
   return box;
 }
 
-// Of a view that ends in padding: what is in it, and where that stands.
+// A view that ends in padding: its unpadded part, and the box of that part.
 struct Padded {
   Edge x;
   Box box;
@@ -77,7 +77,7 @@ std::optional<Padding> match_padding(SizeTable& sizes, const Graph& g, NodeId id
 std::optional<Joint> match_joint(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses) {
   Joint j;
   std::optional<std::size_t> axis;
-  std::int64_t end = 0;  // of the piece that is looked at, along the axis
+  std::int64_t end = 0;  // end of the current piece along the axis
   const auto whole_but_for_axis = [&](const Box& box, const Shape& s) {
     for (std::size_t i = 0; i < s.size(); ++i)
       if (i != *axis && (box.lo[i] != 0 || box.hi[i] != sizes.of(s[i]))) return false;

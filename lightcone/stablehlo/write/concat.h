@@ -1,4 +1,4 @@
-// What a choice by a mask of indices really is: padding with a number, or pieces one behind the other.
+// Recognises selections by a mask of indices as padding or as concatenation.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Padding {
 };
 std::optional<Padding> match_padding(SizeTable& sizes, const Graph& g, NodeId id);
 
-// where(i < s, pad(first pieces), pad(last piece)), as concat() writes it
+// where(i < s, pad(first pieces), pad(last piece)), as concat() builds it
 struct Joint {
   std::vector<Edge> pieces;
   std::size_t axis;

@@ -1,4 +1,4 @@
-// One element at a time: the twelve, and composites that StableHLO has by name.
+// Elementwise operations: the primitives, and composites that StableHLO has by name.
 #include <numbers>
 
 #include "lightcone/stablehlo/write/writer.h"
@@ -6,17 +6,17 @@
 namespace lc::stablehlo {
 namespace {
 
-// 2^x. A power of two, whole numbers of which come out exact, where e^(x ln 2) rounds the product.
+// Writes 2^x as a power of two, which is exact for integers, whereas e^(x ln 2) rounds the product.
 ValueId exp2(Builder& b, ValueId x) { return b.binary("stablehlo.power", b.like(x, 2), x); }
 
-// ln x / ln 2 is rounded, too; where x is a power of two, the nearest whole number is the answer.
+// ln x / ln 2 is rounded, too: if x is a power of two, the nearest integer is the result.
 ValueId log2(Builder& b, ValueId x) {
   const ValueId y = b.multiply(b.unary("stablehlo.log", x), b.like(x, std::numbers::log2e));
   const ValueId nearest = b.unary("stablehlo.round_nearest_even", y);
   return b.select(b.compare(exp2(b, nearest), x, "EQ"), nearest, y);
 }
 
-// Whole numbers divided by zero give zero.
+// Integers divided by zero give zero.
 ValueId divided(Builder& b, std::string_view name, ValueId x, ValueId y, bool by_zero) {
   if (is_float_element(b.element(x)) || !by_zero) return b.binary(name, x, y);
   const ValueId zero = b.like_whole(x, 0), is_zero = b.compare(y, zero, "EQ");

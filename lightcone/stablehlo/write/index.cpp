@@ -1,4 +1,4 @@
-// Expressions of indices are computed from iotas. Comparisons are worth 1 or 0, and masks are made of them as bool.
+// Index expressions are computed from iotas. Comparisons have the value 1 or 0; masks are made of them as bool.
 #include "lightcone/stablehlo/write/index.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 class IndexWriter {
  public:
-  // `axes`: which index symbols the axes of the shape are. Other symbols are sizes.
+  // `axes`: the index symbols of the axes of the shape. Other symbols are sizes.
   IndexWriter(Builder& b, Sizes shape, std::vector<std::string> axes, std::string_view element)
       : b_(b), shape_(std::move(shape)), axes_(std::move(axes)), element_(element) {}
 
@@ -28,7 +28,7 @@ class IndexWriter {
     return sum;
   }
 
-  // Of a product of comparisons; nothing for another expression.
+  // Returns a product of comparisons as a mask, or nullopt for another expression.
   std::optional<ValueId> mask(const Dim& d) {
     if (d.offset() != 0 || d.terms().size() != 1 || d.terms()[0].coefficient != 1) return std::nullopt;
     const auto is_less = [](const Dim::Atom* f) { return f->kind == Dim::Kind::Less; };
@@ -44,7 +44,7 @@ class IndexWriter {
  private:
   ValueId number_of(std::int64_t v) { return b_.splat_whole(element_, shape_, v); }
 
-  // a < b, written without what could be taken to the other side: i - 3 < 0 is i < 3.
+  // Writes a < b with the constants on one side: i - 3 < 0 becomes i < 3.
   ValueId less(const Dim::Atom& a) {
     const Dim d = a.a - a.b;
     return b_.compare(number(d - d.offset()), number_of(-d.offset()), "LT");
@@ -73,7 +73,7 @@ class IndexWriter {
     check(at != b_.told().end(), "an expression names a size that nobody tells");
     return b_.broadcast(b_.convert(at->second, element_), shape_, {});
   }
-  // Rounded down, where StableHLO rounds towards zero.
+  // Rounds down, whereas StableHLO rounds towards zero.
   ValueId quotient(const Dim::Atom& a) {
     const bool divides = a.kind == Dim::Kind::Div;
     const ValueId x = number(a.a), y = number(a.b);
@@ -92,7 +92,7 @@ class IndexWriter {
   std::map<const Dim::Atom*, ValueId> known_;
 };
 
-// Does every number that occurs fit into 32 bits?
+// Returns true if every intermediate number fits in 32 bits.
 bool is_small(const Dim& d) {
   constexpr std::int64_t kMost = INT32_MAX / 2;
   if (d.bounds().lo < -kMost || d.bounds().hi > kMost || std::abs(d.offset()) > kMost) return false;
@@ -111,7 +111,7 @@ bool is_small(const Dim& d) {
 
 ValueId write_size(Builder& b, const Dim& d) { return IndexWriter(b, {}, {}, "i64").number(d); }
 
-// Only the axes that an expression names are computed, and repeated along the others.
+// Computes only the axes that the expression depends on and broadcasts along the others.
 ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type) {
   const std::string_view to = element_of(type);
   if (const auto v = d.constant()) {

@@ -1,4 +1,4 @@
-// Expressions of indices and of sizes as operations.
+// Writes expressions of indices and sizes as operations.
 #pragma once
 
 #include "lightcone/core/dim.h"
@@ -7,9 +7,9 @@
 
 namespace lc::stablehlo {
 
-// An index expression for each element of the shape.
+// Returns the value of an index expression for each element of the shape.
 ValueId write_index(Builder& b, const Dim& d, const Sizes& shape, DType type);
-// What a size is when the module runs: a scalar of i64.
+// Returns the value of a size at run time, a scalar of i64.
 ValueId write_size(Builder& b, const Dim& d);
 
 }  // namespace lc::stablehlo

@@ -1,4 +1,4 @@
-// scan() and while_loop() as stablehlo.while: a counter, the states, what is stacked up, and what stays the same.
+// Writes scan() and while_loop() as stablehlo.while: a counter, states, stacked outputs, and values that stay the same.
 #include <algorithm>
 
 #include "lightcone/core/composite.h"
@@ -7,13 +7,14 @@
 namespace lc::stablehlo {
 namespace {
 
-// while_loop() is a scan that keeps its states once a condition fails. Where all of them do, the loop may end.
+// while_loop() is a scan that keeps its states once a condition fails. The loop may end as soon as it does for all
+// states.
 struct Ending {
   Edge goes_on;            // a bool of one element
-  std::vector<Edge> next;  // the states while it does
+  std::vector<Edge> next;  // the states while the condition holds
 };
 
-// One element of a condition that was repeated to the shape of a state.
+// Returns one element of a condition that was broadcast to the shape of a state.
 Edge one_of(const Edge& e) {
   const std::size_t rank = e.view.shape().size();
   return {e.node, e.view.slice(Shape(rank, 0), Shape(rank, 1)).reshape({})};
@@ -26,7 +27,7 @@ std::optional<Ending> ending_of(const LoopBody& body, const Graph& g, const std:
   for (std::size_t k = 0; k < body.states; ++k) {
     const Edge& e = g.roots()[k].edge;
     const bool identity = e.view.identity();
-    if (identity && e.node == inputs[k]) {  // it never changes
+    if (identity && e.node == inputs[k]) {  // constant state
       end.next.push_back(e);
       continue;
     }
@@ -38,7 +39,7 @@ std::optional<Ending> ending_of(const LoopBody& body, const Graph& g, const std:
     const auto place = [](const Edge& c) { return c.view.locate({}); };
     if (!(n.in[0].view.locate(index_symbols(n.shape)).offset == place(condition).offset) ||
         !(place(condition).valid == Dim(1)))
-      return std::nullopt;  // it differs from element to element
+      return std::nullopt;  // the condition differs between elements
     if (!found) end.goes_on = condition, found = true;
     else if (end.goes_on.node != condition.node || !(place(end.goes_on).offset == place(condition).offset))
       return std::nullopt;
@@ -83,11 +84,11 @@ class LoopWriter {
   NodeId input_named(const std::string& name) const {
     for (NodeId id = 0; id < g_.size(); ++id)
       if (g_[id].op == Op::Input && g_[id].name == name) return id;
-    return static_cast<NodeId>(g_.size());  // nothing reads it
+    return static_cast<NodeId>(g_.size());  // the body does not read it
   }
-  std::size_t constants() const { return 1 + body_.states + stacked_; }  // where slices and captures begin
+  std::size_t constants() const { return 1 + body_.states + stacked_; }  // position of slices and captures
 
-  // The inputs of a step, of which those that `slices` leaves out are not read.
+  // Sets the inputs of a step. Without `at`, slices are not set.
   Writer inside(const std::vector<ValueId>& v, const ValueId* at) {
     for (std::size_t k = 0; k < symbols_.size(); ++k) b_.tell(symbols_[k], v[v.size() - symbols_.size() + k]);
     Writer inner(b_, g_, w_.options());
@@ -115,7 +116,7 @@ class LoopWriter {
     return b_.reshape(b_.one("stablehlo.dynamic_slice", operands, std::move(t), {{"slice_sizes", integers(sizes)}}),
                       shape);
   }
-  // A piece of open extents, as a gather of one: dynamic_slice wants numbers.
+  // Returns a piece with open extents as a gather of one index, because dynamic_slice requires constant sizes.
   ValueId row_of(ValueId x, ValueId at, Type t) {
     const Sizes piece = t.shape;
     t.shape.erase(t.shape.begin());
@@ -169,7 +170,7 @@ class LoopWriter {
   std::vector<NodeId> inputs_;
   std::optional<Ending> ending_;
   std::size_t stacked_ = 0;
-  std::vector<std::string> symbols_;  // sizes that are told: carried along behind all else
+  std::vector<std::string> symbols_;  // sizes defined in the block: carried after all other values
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A graph as it is written: sizes are numbers, composites that StableHLO has no name for are their definitions, and
-// what generic() takes away is gone.
+// Prepares a graph for writing: sizes become numbers, composites without a StableHLO name their definitions, and
+// generic() simplifies it.
 #include <map>
 
 #include "lightcone/passes/composites.h"
@@ -18,7 +18,7 @@ class Binder {
     for (const auto& [name, bounds] : d.symbols()) check_symbol(name, bounds);
     return d.substitute([&](const std::string& name) { return value(name); });
   }
-  // The indices of an expression run over the axes of the shape.
+  // Binds sizes in an expression whose indices run over the axes of the shape.
   Dim bound(const Dim& d, const Shape& shape) const {
     std::map<std::string, Dim> indices;
     for (std::size_t i = 0; i < shape.size(); ++i)
@@ -99,7 +99,7 @@ Graph with_sizes(const Graph& g, const Binder& binder) {
                           ", which a back end made: give the graph as it was before cpu() compiled it"));
     for (Edge& e : n.in) {
       const NodeId from = moved[e.node];
-      // All results of a node lie in one buffer, which is as large as they are now.
+      // All results of a node are in one buffer, which has their current size.
       e = {from, n.op == Op::Result ? View(to[from].shape) : binder.bound(e.view)};
     }
     n.shape = info(n.op).kind == Kind::Leaf ? binder.bound(n.shape) : Shape{};

@@ -14,7 +14,7 @@ using lowering::Factors;
 
 // ---- matching --------------------------------------------------------------------------------------------------
 
-// Halves that were widened to be multiplied: their products are exact in f32.
+// Reads halves that were widened for the product directly: their products are exact in f32.
 void look_through_widening(const Graph& g, Factors& f) {
   const auto narrow = [&](const Edge& e) -> const Node* {
     const Node& n = g[e.node];
@@ -26,7 +26,7 @@ void look_through_widening(const Graph& g, Factors& f) {
   f.edge[0].node = a->in[0].node, f.edge[1].node = b->in[0].node;
 }
 
-// The operand by itself, with an axis for each loop that it depends on.
+// Sets the operand with one axis for each loop that it depends on.
 void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Position& at) {
   const Node& sum = g[f.sum];
   View v = f.edge[side].view.then(sum.in[0].view);
@@ -41,7 +41,7 @@ void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Posit
   p.shape[side] = {};
   for (std::size_t i = 0; i < extent.size(); ++i) {
     const auto name = f.symbols[i].name();
-    const bool may_be_empty = extent[i].bounds().lo == 0;  // then there is no first place to look at
+    const bool may_be_empty = extent[i].bounds().lo == 0;  // an empty axis has no first element
     if (!name || (!may_be_empty && !read.contains(*name) && !padded.contains(*name))) {
       extent[i] = 1;
       continue;
@@ -53,7 +53,7 @@ void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Posit
   p.operand[side] = {f.edge[side].node, v.slice(begin, extent)};
 }
 
-// How an operand can be read: as it is, through windows, or not at all.
+// Returns how an operand can be read: directly (no windows), through windows, or not at all (nullopt).
 std::optional<std::vector<Window>> windows(const Graph& g, const Factors& f, const Readings& r, int side) {
   const bool unfolded = unfolds(f.edge[side].view) || unfolds(g[f.sum].in[0].view);
   const std::size_t summed = f.symbols.size() - 1;
@@ -164,7 +164,7 @@ class ProductWriter {
     return a;
   }
 
-  // With an axis for each summed loop, too, where it stays the same along one.
+  // Returns the operand with an axis for each summed loop, also for those along which it is constant.
   Placed placed(int side) {
     Placed x = place(b_, operand(side), reading(side), loops_);
     Items order = x.items;
@@ -222,7 +222,8 @@ class ProductWriter {
     return std::ranges::any_of(p_.windows, [&](const Window& w) { return w.place == loop || w.tap == loop; });
   }
 
-  // image [batch, groups * in, places...], filters [groups * out, in, taps...] -> [batch, groups * out, places...]
+  // Writes a convolution:
+  //   image [batch, groups * in, places...], filters [groups * out, in, taps...] -> [batch, groups * out, places...]
   Placed convolution(int image) {
     const int filters = 1 - image;
     Items batch, groups, in, out;
@@ -255,7 +256,7 @@ class ProductWriter {
     for (const Items* items : {&batch, &groups, &in}) order.insert(order.end(), items->begin(), items->end());
     Sizes shape{extent(batch), extent(both(groups, in))};
     for (const Window& w : p_.windows) {
-      const bool empty = w.inside.begin == w.inside.end;  // nothing but padding, which is written then
+      const bool empty = w.inside.begin == w.inside.end;  // only padding, which is then written
       kept.push_back({w.axis, w.inside.begin, w.inside.end, empty ? w.inside.low : 0, 0});
       order.push_back({true, w.axis});
       shape.push_back(empty ? w.inside.low : w.inside.end - w.inside.begin);
@@ -311,7 +312,7 @@ class ProductWriter {
   const Node& n_;
   const Product& p_;
   const Loops& loops_;
-  std::size_t summed_;  // the first loop that is
+  std::size_t summed_;  // index of the first summed loop
 };
 
 }  // namespace

@@ -13,10 +13,10 @@ class Writer;
 
 struct Product {
   Edge operand[2];
-  Shape shape[2];  // what it is reshaped to
+  Shape shape[2];  // shape that the operand is reshaped to
   Readings readings;
   std::optional<int> image;     // the operand that is read through windows
-  std::vector<Window> windows;  // of the image; none: a product of matrices
+  std::vector<Window> windows;  // windows of the image; empty for a matrix product
 };
 
 std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id);

@@ -1,4 +1,4 @@
-// Philox in plain whole numbers, so that every device draws the same words (random/random_bits.h).
+// Philox in plain integer operations, so that every device draws the same words (random/random_bits.h).
 #include <array>
 
 #include "lightcone/random/random_bits.h"
@@ -9,7 +9,7 @@ namespace {
 
 ValueId exclusive_or(Builder& b, ValueId x, ValueId y) { return b.binary("stablehlo.xor", x, y); }
 
-// The high and the low 32 bits of a number of 64.
+// Returns the high and the low 32 bits of a 64-bit number.
 std::array<ValueId, 2> words_of(Builder& b, ValueId x) {
   const ValueId high = b.binary("stablehlo.shift_right_logical", x, b.like_whole(x, 32));
   return {b.convert(high, "ui32"), b.convert(x, "ui32")};

@@ -12,7 +12,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// ---- cutting loops ---------------------------------------------------------------------------------------------
+// ---- splitting loops -------------------------------------------------------------------------------------------
 
 struct Part {
   std::size_t loop;
@@ -23,7 +23,7 @@ class Cutter {
  public:
   Cutter(SizeTable& sizes, const Loops& loops) : sizes_(sizes), loops_(loops), cuts_(loops.size()) {}
 
-  // Where the loops would have to be cut for / and % in this expression to go away.
+  // Collects the positions where loops must be split for / and % in this expression to disappear.
   void look_at(const Dim& d) {
     for (const Dim::Term& t : d.terms())
       for (const Dim::Atom* f : t.factors) {
@@ -37,7 +37,8 @@ class Cutter {
   bool any() const {
     return std::ranges::any_of(cuts_, [](const auto& c) { return !c.empty(); });
   }
-  // The loops in their parts, and what each of them is now. Nothing where cuts do not divide one another.
+  // Returns the split loops; `now` gets the value of each original loop. Returns nullopt if splits do not divide one
+  // another.
   std::optional<Loops> parts(int& made, std::vector<Dim>& now) const {
     Loops all;
     for (std::size_t k = 0; k < loops_.size(); ++k) {
@@ -65,7 +66,7 @@ class Cutter {
   }
 
  private:
-  // The loop divided by a number, or what is left of that.
+  // Returns the loop that the atom divides, or of which it is a remainder, and the divisor.
   std::optional<Part> part_of(const Dim::Atom& a) const {
     if (a.kind == Dim::Kind::Symbol) {
       for (std::size_t k = 0; k < loops_.size(); ++k)
@@ -95,7 +96,7 @@ class Cutter {
   std::vector<std::set<i64>> cuts_;
 };
 
-// How far a loop goes.
+// Returns the extent of a loop.
 Dim extent_of(const Dim& symbol) { return symbol.terms()[0].factors[0]->a; }
 
 Loops given(SizeTable& sizes, const std::vector<Dim>& symbols) {
@@ -109,7 +110,7 @@ Loops given(SizeTable& sizes, const std::vector<Dim>& symbols) {
   return l;
 }
 
-// Every index in parts of the loops that leave no / and % that a cut could take away.
+// Splits loops until no split can remove a / or % from the indices.
 std::optional<Loops> cut_loops(SizeTable& sizes, Loops loops, std::vector<View::Position>& at) {
   int made = 0;
   for (int round = 0; round < 4; ++round) {
@@ -157,13 +158,13 @@ bool is_zero(const Sizes& s) {
   return std::ranges::all_of(s, [](i64 v) { return v == 0; });
 }
 
-// A loop outside of whose [lo, hi) only padding is read, and along which the operand does not move.
+// A loop along which the operand does not move, and outside of whose [lo, hi) only padding is read.
 struct Mask {
   std::size_t loop;
   i64 lo, hi;
 };
 
-// What is read where f >= 0: an end of an axis, or of a loop.
+// Adds the bound f >= 0 on what is read: an end of an axis, or of a loop.
 bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& masks) {
   if (is_zero(f.step)) {
     r.nothing = r.nothing || f.offset < 0;
@@ -192,7 +193,7 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   return true;
 }
 
-// The conditions of the padding: a product of expressions that are below another.
+// Adds the conditions of padding: a product of comparisons.
 bool bounds(const Dim& valid, const Loops& loops, Reading& r) {
   if (valid == Dim(1)) return true;
   if (valid == Dim(0)) return r.nothing = true;
@@ -213,7 +214,7 @@ bool bounds(const Dim& valid, const Loops& loops, Reading& r) {
   return true;
 }
 
-// Does each element of the axis have its turn, one after the other?
+// Returns true if the loops read each element of the axis once, in order.
 bool reads_whole(SizeTable& sizes, const AxisReading& a, const Loops& loops) {
   Dim reach = 1;
   const auto by = a.loops();
@@ -300,7 +301,8 @@ Inside inside(const AxisReading& a, i64 start, i64 end) {
 
 namespace {
 
-// What happens to one axis, in this order: cut, padded, every step-th element, split, each part cut, some reversed.
+// The operations on one axis, in this order: slice, pad, take every step-th element, split, slice each part, reverse
+// some.
 struct AxisPlan {
   i64 begin = 0, end = 0, low = 0, high = 0, step = 1;
   Sizes split, kept;
@@ -308,7 +310,7 @@ struct AxisPlan {
   std::vector<bool> reversed;
 };
 
-// Of an axis that is open: it is only split.
+// Returns the plan for an open axis, which is only split.
 AxisPlan plan_of_whole(const AxisReading& a, const Loops& loops) {
   AxisPlan p;
   p.end = a.extent;
@@ -336,13 +338,13 @@ AxisPlan plan_of(const AxisReading& a, const Loops& loops) {
     count *= p.split.back();
   }
   if (!by.empty()) p.step = std::abs(a.step[by.back()]);
-  const i64 want = start + p.step * (count - 1) + 1;  // the end; behind the last element that is read nothing matters
+  const i64 want = start + p.step * (count - 1) + 1;  // elements after the last one read do not matter
   const Inside in = inside(a, start, want);
   p.begin = in.begin, p.end = in.end, p.low = in.low, p.high = in.high;
   return p;
 }
 
-// Windows are never open.
+// Returns the plan for a window's axis, which is never open.
 AxisPlan plan_of(const Kept& k) {
   const i64 extent = k.end - k.begin + k.low + k.high;
   return {.begin = k.begin,

@@ -11,9 +11,9 @@ namespace {
 
 using Items = std::vector<Placed::Item>;
 
-// The loops of a reduction and of those inside of it, down to a value that is read.
+// The loops of a reduction and of those nested in it, down to the value that is read.
 struct Nest {
-  std::vector<Dim> symbols;  // of the result, then what is reduced
+  std::vector<Dim> symbols;  // axes of the result, then the reduced ones
   Edge operand;
   View::Position at;
   bool unfolded = false;
@@ -32,13 +32,13 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
     const Node& inner = g[e.node];
     n.operand = {e.node, View(inner.shape)};
     if (inner.op != r.op || !(n.at.valid == Dim(1)) || level == 8) return n;
-    const bool pools = r.op == Op::MaxReduce && unfolds(inner.in[0].view);  // its gradient reads what is in between
+    const bool pools = r.op == Op::MaxReduce && unfolds(inner.in[0].view);  // the gradient reads intermediate values
     if ((uses[e.node] > 1 && !pools) || product(inner.in[0].view.shape()) == Dim(0)) return n;
     id = e.node, index = n.at.index;
   }
 }
 
-// The operand as its edge shows it: an axis for each loop.
+// Reads the operand as its edge shows it, with one axis for each loop.
 Reduction of_view(SizeTable& sizes, const Graph& g, NodeId id) {
   const Node& n = g[id];
   std::vector<Dim> symbols = index_symbols(n.shape), index = symbols;
@@ -86,10 +86,12 @@ class ReductionWriter {
     if (sums() || n_.dtype == DType::Bool) return b_.splat(element_, {}, 0);
     return is_float(n_.dtype) ? b_.splat(element_, {}, -kInf) : b_.splat_whole(element_, {}, info(n_.dtype).lowest);
   }
-  // The padding of a window is what a sum begins with; zeros that take part in a maximum are written.
+  // Returns true if padding is written explicitly: zeros that take part in a maximum. Padding by the identity is the
+  // window's.
   bool pads_here(const Window& w) const { return (!sums() && !r_.padded) || w.inside.begin == w.inside.end; }
 
-  // A sum counts what it reads again and again. A maximum does not, but of nothing it is the least number.
+  // Adds axes for repeated reads. A sum counts them; a maximum does not, except that over an empty axis it is the
+  // identity.
   void repeat(Placed& x) {
     const auto moving = r_.readings.operands[0].loops();
     const auto counts = [&](std::size_t k) { return sums() || b_.sizes().dim(loops_.extents[k]).bounds().lo == 0; };
@@ -139,7 +141,7 @@ class ReductionWriter {
     x.value = b_.reverse(y, reversed);
   }
 
-  // All that the windows of an axis read.
+  // Returns everything that the windows of an axis read.
   Kept whole(std::size_t axis) const {
     const AxisReading& a = r_.readings.operands[0].axes[axis];
     std::int64_t reach = 1;
@@ -147,7 +149,7 @@ class ReductionWriter {
     const Inside in = inside(a, a.offset, a.offset + reach);
     return {axis, in.begin, in.end, in.low, in.high};
   }
-  // The windows of an axis that was kept, as slices one beside the other.
+  // Replaces a kept axis by its windows, as adjacent slices.
   void unfold(Placed& x, std::size_t axis) {
     const AxisReading& a = r_.readings.operands[0].axes[axis];
     const std::size_t outer = a.loops()[0], inner = a.loops()[1];
@@ -173,7 +175,7 @@ class ReductionWriter {
   const Node& n_;
   const Reduction& r_;
   const Loops& loops_;
-  std::size_t summed_;  // the first loop that is
+  std::size_t summed_;  // index of the first reduced loop
   std::string_view element_, combine_;
 };
 
@@ -181,7 +183,7 @@ class ReductionWriter {
 
 namespace {
 
-// Axes with windows of which each place and each tap is a result.
+// Returns axes with windows whose places and taps are all axes of the result.
 std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
   constexpr std::int64_t kFew = 8;
   std::vector<std::size_t> all;
@@ -195,7 +197,7 @@ std::vector<std::size_t> unfolded_later(const Readings& r, std::size_t summed) {
   return all;
 }
 
-// The operand without padding that is the least number there is, axis by axis, where only windows read it.
+// Removes padding by the identity of the maximum, axis by axis, where only windows read it.
 void without_padding(SizeTable& sizes, const Graph& g, const Node& n, Reduction& r, const auto& windows) {
   if (n.op != Op::MaxReduce || !is_float(n.dtype)) return;
   const auto is_window = [&](std::size_t axis) {

@@ -1,4 +1,4 @@
-// Sums and maxima: reduce, and reduce_window where windows overlap or were made by a pool.
+// Sums and maxima: reduce, and reduce_window if windows overlap or were made by a pool.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,11 @@ struct Reduction {
   Readings readings;
   std::vector<Window> windows;
   std::vector<std::size_t> later = {};  // axes whose windows are not reduced: they are made of the result
-  bool padded = false;                  // around the operand lies what a maximum begins with
+  bool padded = false;                  // the padding around the operand is the identity of the maximum
 };
 
-// A reduction of a reduction that nothing else reads is one over several axes, and so is the maximum of a pool.
+// Matches a reduction. A nested reduction with no other reader is merged into one over several axes, and so is the
+// maximum of a pool.
 Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std::vector<int>& uses);
 ValueId write_reduction(Writer& w, const Node& n, const Reduction& r);
 

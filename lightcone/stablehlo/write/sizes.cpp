@@ -7,7 +7,7 @@
 namespace lc::stablehlo {
 namespace {
 
-constexpr std::int64_t kFirstTicket = kDynamic - 1;  // they count downwards
+constexpr std::int64_t kFirstTicket = kDynamic - 1;  // tickets count downwards
 
 }  // namespace
 

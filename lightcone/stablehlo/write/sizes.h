@@ -1,7 +1,7 @@
-// Extents while a module is written: numbers, and tickets for those that nobody knows before the module runs.
+// Extents while a module is written: numbers, and tickets for extents that are unknown until the module runs.
 //
-// A ticket stands for an expression over the graph's symbols. Two extents that are the same expression have the same
-// ticket, so that shapes are compared as lists of numbers are. In the finished module a ticket is `?`.
+// A ticket stands for an expression over the graph's symbols. Equal expressions have equal tickets, so shapes can be
+// compared as lists of numbers. In the finished module a ticket is `?`.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace lc::stablehlo {
 using Sizes = std::vector<std::int64_t>;
 
 inline bool is_open(std::int64_t size) { return size < kDynamic; }  // a ticket
-bool is_open(const Sizes& s);                                       // is one of them?
-bool is_empty(const Sizes& s);                                      // surely without elements
+bool is_open(const Sizes& s);                                       // whether any extent is a ticket
+bool is_empty(const Sizes& s);                                      // certainly without elements
 
 class SizeTable {
  public:
@@ -26,7 +26,7 @@ class SizeTable {
   Dim dim(std::int64_t size) const;
   std::int64_t product(const Sizes& s);
   std::int64_t sum(std::int64_t a, std::int64_t b) { return of(dim(a) + dim(b)); }
-  // The type as the module has it: `?` where there is a ticket, and perhaps its bound.
+  // Returns the type for the module: `?` for tickets, with bounds if `bounded`.
   Type sealed(Type t, bool bounded) const;
 
  private:

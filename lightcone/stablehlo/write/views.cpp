@@ -1,4 +1,4 @@
-// Views as operations: all moves at once where every axis is read in steps, or one after the other.
+// Writes views as operations: all moves at once if every axis is read in steps, otherwise one after the other.
 #include <algorithm>
 
 #include "lightcone/stablehlo/write/reading.h"
@@ -21,7 +21,7 @@ std::optional<ValueId> at_once(Builder& b, ValueId x, const View& v) {
   return b.reshape(arrange(b, place(b, x, reading, r->loops), order, r->loops), b.sizes(v.shape()));
 }
 
-// The windows by themselves, as slices that begin at their first, second, ... element.
+// Writes windows as slices that begin at their first, second, ... element.
 ValueId few_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 size, i64 stride, i64 dilation) {
   std::vector<ValueId> places;
   const Sizes from = b.shape(x);
@@ -35,7 +35,7 @@ ValueId few_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 siz
   return b.concatenate(places, from.size());
 }
 
-// The same of large windows, and of open ones, by index.
+// Writes large or open windows, by index.
 ValueId many_places(Builder& b, ValueId x, std::size_t axis, i64 windows, i64 size, i64 stride, i64 dilation) {
   const Sizes table{windows, size};
   const auto along = [&](std::size_t i, i64 step) {
@@ -74,7 +74,7 @@ ValueId sliced(Builder& b, ValueId x, const Move& m) {
       continue;
     }
     const Dim &first = m.before[i], last = first + (m.to[i] - 1) * Dim(m.step[i]);
-    // Where an open extent is 0, `last` lies on the other side of `first`.
+    // If an open extent is 0, `last` is on the other side of `first`.
     const bool back = m.step[i] < 0;
     begin.push_back(b.sizes().of(back ? min(last, first + 1) : first));
     end.push_back(b.sizes().of(back ? first + 1 : max(first, last + 1)));
@@ -118,7 +118,7 @@ bool is_empty(const Shape& s) { return product(s) == Dim(0); }
 ValueId write_view(Builder& b, ValueId x, const View& v) {
   if (v.identity()) return x;
   if (is_empty(v.shape())) return b.splat(b.element(x), b.sizes(v.shape()), 0);
-  if (is_empty(v.base())) return b.splat(b.element(x), b.sizes(v.shape()), 0);  // all of it is padding
+  if (is_empty(v.base())) return b.splat(b.element(x), b.sizes(v.shape()), 0);  // only padding
   if (const auto y = at_once(b, x, v)) return *y;
   for (const Move& m : v.moves()) x = moved(b, x, m);
   return x;

@@ -13,7 +13,7 @@ namespace {
 
 using ArgumentKind = StableHloExport::Argument::Kind;
 
-// A size that no extent is named after is a slip of the pen.
+// Refuses a size that no extent uses: its name is probably misspelled.
 void check_names(const Graph& g, const Bindings& sizes) {
   std::set<std::string> known;
   const auto look_at = [&](const Shape& s) {
@@ -33,7 +33,7 @@ void check_names(const Graph& g, const Bindings& sizes) {
     if (!known.contains(name)) throw Error("export_stablehlo", str_cat("the graph has no size '", name, "'"));
 }
 
-// The inputs that anything needs, and the states.
+// Returns the inputs that are needed, and the states.
 std::vector<StableHloExport::Argument> arguments_of(const Graph& g) {
   std::vector<StableHloExport::Argument> all;
   const std::vector<bool> live = g.live();
@@ -52,7 +52,7 @@ std::vector<StableHloExport::Argument> arguments_of(const Graph& g) {
   return all;
 }
 
-// An axis whose extent is a multiple of a symbol, and something.
+// An axis whose extent is a multiple of a symbol plus a constant.
 struct Teller {
   std::size_t argument, axis;
   std::int64_t multiple, more;
@@ -74,10 +74,10 @@ void add_all(Symbols& to, const Graph& g) {
     if (g[id].composite && g[id].composite->loop) add_all(to, g[id].composite->loop->graph);
 }
 
-// Sizes that the module finds out itself.
+// Sizes that the module determines at run time.
 class OpenSizes {
  public:
-  // Those that no argument's shape tells become arguments.
+  // Sizes that no argument's shape determines become arguments.
   OpenSizes(const Graph& g, std::vector<StableHloExport::Argument>& arguments) {
     Symbols all;
     add_all(all, g);

@@ -55,7 +55,7 @@ std::vector<ValueId> Writer::write(std::span<const Edge> results) {
     const OpScope scope(g_[id].where);
     for (const NodeId operand : operands_of(id)) open.push_back(operand);
   }
-  for (const NodeId id : needed) {  // operands come before what reads them
+  for (const NodeId id : needed) {  // operands come before their readers
     const OpScope scope(g_[id].where);
     values_[id] = written(id);
   }
@@ -85,7 +85,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
       const bool by_zero = divides && (divisor->op != Op::Constant || divisor->value == 0 || pads(n.in[1].view));
       return {write_elementwise(b_, n, in, by_zero)};
     }
-    case Kind::Reduce: {  // of nothing
+    case Kind::Reduce: {  // reduces an empty axis
       const bool sums = n.op == Op::SumReduce || n.dtype == DType::Bool;
       if (sums) return {b_.splat(element_of(n.dtype), shape, 0)};
       if (is_float(n.dtype)) return {b_.splat(element_of(n.dtype), shape, info(n.op).identity)};

@@ -1,4 +1,4 @@
-// The nodes of one graph, written into one block: @main, or the body of a loop.
+// Writes the nodes of one graph into one block: @main, or the body of a loop.
 #pragma once
 
 #include <map>
@@ -23,17 +23,17 @@ struct WriteOptions {
 
 class Writer {
  public:
-  // `g` as prepare() leaves it.
+  // `g` is a graph from prepare().
   Writer(Builder& b, const Graph& g, const WriteOptions& options);
   void give(NodeId input, ValueId v) { values_[input] = {v}; }
-  // What these edges need, and what an edge shows. Everything else is left out.
+  // Writes everything that these edges need and returns their values. Other nodes are omitted.
   std::vector<ValueId> write(std::span<const Edge> results);
 
   Builder& builder() { return b_; }
   const Graph& graph() const { return g_; }
   const WriteOptions& options() const { return options_; }
   ValueId value(const Edge& e);
-  // All results of a node that was written.
+  // Returns all results of a node that has been written.
   const std::vector<ValueId>& results(NodeId id) const { return values_.at(id); }
 
  private:
@@ -51,7 +51,7 @@ class Writer {
   std::map<NodeId, std::vector<std::pair<View, ValueId>>> seen_;  // views of values
 };
 
-bool pads(const View& v);  // does it read zeros that are nowhere?
+bool pads(const View& v);  // reads zeros outside of its base
 
 // ---- one kind of node each -------------------------------------------------------------------------------------
 
@@ -61,10 +61,10 @@ std::vector<ValueId> write_composite(Writer& w, NodeId id);
 ValueId write_random_bits(Builder& b, const Node& n, ValueId step);
 std::vector<ValueId> write_loop(Writer& w, const Node& n);
 
-// A graph whose sizes are these numbers, without composites that are to be written by their definition. Sizes without a
-// number are an Error unless they may stay open.
+// Returns the graph with these sizes bound and with composites that StableHLO lacks replaced by their definition.
+// Throws Error for sizes without a value unless they may stay open.
 Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound);
-// Composites that are written as themselves.
+// Returns true for composites that are written as themselves.
 bool is_written(const Node& n);
 
 }  // namespace lc::stablehlo

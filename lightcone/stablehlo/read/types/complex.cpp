@@ -1,4 +1,4 @@
-// Operations of complex numbers, whose operands and results are pairs of parts (complex_parts.cpp).
+// Rules for operations on complex numbers, whose operands and results are pairs of parts (complex_parts.cpp).
 #include "lightcone/ops/complex/complex.h"
 
 #include "lightcone/ops/complex/fft.h"
@@ -8,7 +8,7 @@
 namespace lc::stablehlo {
 namespace {
 
-// In the body of a reducer a captured or a constant scalar meets tensors.
+// Returns the operands in one shape. In a reducer's body, captured or constant scalars meet tensors.
 std::vector<Complex> operands(const Call& c, std::size_t n) {
   if (c.in.size() != 2 * n) c.refuse(str_cat("takes ", n, " complex operands"));
   Shape largest;
@@ -41,20 +41,22 @@ Complex angle_of(const Complex& y, const Complex& x) {
   const Complex r = log(Complex{x.real - y.imag, x.imag + y.real} / sqrt(x * x + y * y));
   return {r.imag, scalar_like(r.real, -1) * r.real};
 }
-// Of a NaN both parts are NaN.
+// For a NaN, both parts are NaN.
 Complex sign_of(const Complex& z) {
   const Complex r = sgn(z);
   const Tensor none = isnan(abs(z)), nan = scalar_like(r.real, kNaN);
   return {prim::where(none, nan, r.real), prim::where(none, nan, r.imag)};
 }
 
-// The real part is (x - y) (x + y), without the cancellation of x^2 - y^2; of halves, whose sum is finite.
+// The real part is (x - y) (x + y), without the cancellation of x^2 - y^2; x and y are halved so that their sum is
+// finite.
 Complex square(const Complex& z) {
   const Tensor x = z.real * 0.5, y = z.imag * 0.5, product = z.real * z.imag;
   return {(x - y) * (x + y) * 4.0, product + product};
 }
 
-// The upper half of the rows first, then the lower half without what those contribute; down to single rows.
+// Solves the upper half of the rows, then the lower half with the contribution of the upper half subtracted;
+// recursively.
 Complex solve_lower(const Complex& a, const Complex& b, bool unit) {
   const std::int64_t n = *a.real.extent(-1).constant(), half = n / 2;
   if (n == 0) return b;
@@ -75,7 +77,7 @@ Complex solve_lower(const Complex& a, const Complex& b, bool unit) {
 }
 
 std::vector<Tensor> triangular_solve(const Call& c) {
-  constexpr std::int64_t kMost = 256;  // each row is operations of its own
+  constexpr std::int64_t kMost = 256;  // each row is written as separate operations
   if (c.in.size() != 4) c.refuse("takes two tensors of matrices");
   Complex a{c.in[0], c.in[1]}, b{c.in[2], c.in[3]};
   const Tensor& x = a.real;
@@ -105,7 +107,7 @@ std::vector<Tensor> compare_complex(const Call& c) {
   return {d == "EQ" ? same : logical_not(same)};
 }
 
-// Of numbers in order of their real parts, then of the imaginary ones.
+// Returns the larger or smaller number, ordered by real part, then by imaginary part.
 template <bool Largest>
 std::vector<Tensor> extreme(const Call& c) {
   const std::vector<Complex> in = operands(c, 2);
@@ -115,7 +117,7 @@ std::vector<Tensor> extreme(const Call& c) {
   return given(where(less, in[0], in[1]));
 }
 
-// From real numbers or to them; the imaginary part is lost.
+// Converts from or to real numbers; the imaginary part is lost.
 std::vector<Tensor> convert_complex(const Call& c) {
   const Tensor real = prim::cast(c.x(), c.dtype());
   if (c.in.size() == 2) return {real};
@@ -146,7 +148,7 @@ std::vector<Tensor> join(const Call& c) { return {view_as_real(operands(c, 1)[0]
 void add_complex(Rules& r) {
   r[kSplitComplex] = split;
   r[kJoinComplex] = join;
-  r["stablehlo.real"] = [](const Call& c) { return std::vector{c.x()}; };  // of real numbers, as the next one
+  r["stablehlo.real"] = [](const Call& c) { return std::vector{c.x()}; };  // real operands, also in the next rule
   r["stablehlo.imag"] = [](const Call& c) { return std::vector{scalar_like(c.x(), 0)}; };
   r["stablehlo.fft (complex)"] = transform;
   r["stablehlo.convert (complex)"] = convert_complex;

@@ -1,9 +1,10 @@
-// Complex numbers before a module is read: every value of them becomes two, its real and its imaginary part.
+// Rewrites complex numbers before a module is read: every complex value becomes two values, its real and its imaginary
+// part.
 //
-// What moves data, and what adds, is done to each part; products are products of parts; calls, loops, branches and
-// reducers carry both. Any other operation becomes one of pairs, "stablehlo.exponential (complex)" for instance, whose
-// rules stand in complex.cpp. Arguments and results of the entry point stay one array, with a last axis of two: the
-// layout that complex numbers have in memory.
+// Operations that move data or add are applied to each part; products become products of parts; calls, loops, branches
+// and reducers carry both. Every other operation becomes one on pairs, for instance "stablehlo.exponential (complex)",
+// with rules in complex.cpp. Arguments and results of the entry point stay one array with a last axis of two: the
+// layout of complex numbers in memory.
 #include <algorithm>
 #include <set>
 
@@ -28,7 +29,7 @@ bool is_product(const Operation& op) {
   return op.name == "stablehlo.dot_general" || op.name == "stablehlo.dot" || op.name == "stablehlo.convolution";
 }
 
-// The real (k = 0) or the imaginary parts of complex elements.
+// Returns the real (k = 0) or the imaginary parts of complex elements.
 Attribute part(const Attribute& dense, std::size_t k) {
   Attribute r = dense;
   r.type.element = part_of(dense.type.element);
@@ -121,7 +122,7 @@ class Splitter {
     b.operations = std::move(made);
     b.arguments = comparator ? of_comparator(b.arguments) : both(b.arguments);
   }
-  // A comparator has the first and the second element of each operand beside each other.
+  // A comparator takes the first and the second element of each operand next to each other.
   std::vector<ValueId> of_comparator(const std::vector<ValueId>& arguments) const {
     std::vector<ValueId> r;
     for (std::size_t k = 0; k + 1 < arguments.size(); k += 2)
@@ -144,7 +145,7 @@ class Splitter {
     made.push_back(std::move(op));
   }
 
-  // Does it take real numbers where it gives complex ones, or the other way round? Places and conditions are real.
+  // Returns true if real and complex numbers are mixed among operands and results. Indices and conditions are real.
   bool mixes(const Operation& op) const {
     for (const ValueId v : op.operands)
       if (!split(v) && is_real_number(type(v))) return true;
@@ -163,7 +164,7 @@ class Splitter {
     const auto is_split = [&](ValueId v) { return split(v); };
     return std::ranges::any_of(op.operands, is_split) || std::ranges::any_of(op.results, is_split);
   }
-  // Sums and choices of one of two need no more than the parts one by one.
+  // Returns true for reducers (sums, selection of one of two) that can be applied to the parts separately.
   static bool adds(const Operation& op) {
     return op.name != "stablehlo.sort" && op.regions.size() == 1 && op.operands.size() >= 2 &&
            (simple_reducer(op.regions[0]) == "stablehlo.add" || simple_reducer(op.regions[0]) == "second");
@@ -202,7 +203,7 @@ class Splitter {
   }
   void one_part(Operation op, std::vector<Operation>& made) {
     op.operands = parts(op.operands, op.name == "stablehlo.imag");
-    op.name = "stablehlo.real";  // of a real number: itself
+    op.name = "stablehlo.real";  // identity on real numbers
     made.push_back(std::move(op));
   }
   void from_parts(const Operation& op, std::vector<Operation>& made) {
@@ -233,7 +234,7 @@ class Splitter {
   }
 
   Module m_;
-  std::vector<ValueId> imaginary_;  // of a value; -1: it is real
+  std::vector<ValueId> imaginary_;  // the imaginary part of each value; -1: real
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operations that rewriting a module tells apart, whatever their elements are.
+// Classes of operations that the rewriting of modules distinguishes, whatever their elements are.
 #include <set>
 
 #include "lightcone/stablehlo/read/reader.h"

@@ -1,4 +1,4 @@
-// Integers of 2 and 4 bits before a module is read: they become bytes, and what computes is wrapped around behind it.
+// Rewrites integers of 2 and 4 bits before a module is read: they become bytes, and results of arithmetic are wrapped.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kWrap = "lightcone.wrap";
 
-// How many bits; 0 for other types.
+// Returns the number of bits, or 0 for other types.
 int bits(const Type& t) {
   if (!t.is_tensor) return 0;
   const std::string& e = t.element;
@@ -18,7 +18,7 @@ int bits(const Type& t) {
 }
 std::string byte(const Type& t) { return t.element[0] == 'u' ? "ui8" : "i8"; }
 
-// Operations that look at the bits above.
+// Returns true for operations whose result depends on the bits above.
 bool sees_width(const Operation& op) {
   static const std::set<std::string_view> names = {"stablehlo.bitcast_convert", "stablehlo.shift_right_logical",
                                                    "stablehlo.count_leading_zeros", "stablehlo.popcnt"};
@@ -79,10 +79,10 @@ class Widener {
   }
 
   Module m_;
-  std::vector<int> bits_;  // of each value that is narrow
+  std::vector<int> bits_;  // by value: bits of a narrow one
 };
 
-// The lower bits, and above them copies of the sign.
+// Keeps the lower bits and fills the upper ones with the sign.
 std::vector<Tensor> wrap(const Call& c) {
   const double above = static_cast<double>(8 - c.integer("bits", 8));
   const Tensor places = scalar_like(c.x(), above);

@@ -1,5 +1,5 @@
-// Quantised types before a module is read. A value of one becomes the integers that are stored; what moves data moves
-// these, and what computes does it with the numbers they stand for: the specification's dequantize, compute, quantize.
+// Rewrites quantised types before a module is read. A value becomes its stored integers. Operations that move data move
+// these; others use the numbers they stand for, as the specification defines: dequantize, compute, quantize.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char *kDequantize = "lightcone.dequantize", *kQuantize = "lightcone.quantize";
 
-// The bytes of a quantised value are taken as they are.
+// Returns true for operations that use the stored integers directly.
 bool keeps_stored(const Operation& op) {
   static const std::set<std::string_view> names = {"stablehlo.constant", "stablehlo.custom_call",
                                                    "stablehlo.get_dimension_size"};
@@ -34,7 +34,7 @@ class Expander {
   static bool is_quantized(const Type& t) { return t.is_tensor && t.element.starts_with("!quant."); }
 
  private:
-  // A type that is not supported stays as it is, and is refused by the operation that gives it.
+  // An unsupported type stays as it is; the operation that creates it is refused.
   static std::string stored(const Type& t) {
     try {
       const auto q = quantization_of(t.element);
@@ -55,7 +55,7 @@ class Expander {
     for (Operation& op : b.operations) operation(std::move(op), made);
     b.operations = std::move(made);
   }
-  // All of one type, whose integers may be moved as they are.
+  // Returns true if all quantised values have one type, so that their integers may be moved.
   bool one_type(const Operation& op) const {
     std::set<std::string> all;
     for (const ValueId v : op.operands)
@@ -87,7 +87,7 @@ class Expander {
     Type t = m_.values[static_cast<std::size_t>(v)].type;
     try {
       if (const auto q = quantization_of(spelling(v))) t.element = q->expressed;
-    } catch (const Error&) {  // said by the step itself
+    } catch (const Error&) {  // reported by the step itself
     }
     return t;
   }
@@ -104,7 +104,7 @@ class Expander {
   }
 
   Module m_;
-  std::vector<std::string> spelling_;  // of a value's quantised type; empty: it has another
+  std::vector<std::string> spelling_;  // text of each value's quantised type; empty: another type
 };
 
 // ---- rules --------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ Quantization quantization(const Call& c) {
   if (q->axis >= c.x().rank()) c.refuse(str_cat("has scales along axis ", q->axis, " of ", lc::str(c.x().shape())));
   return *q;
 }
-// A number for each place along the axis, or one for all, of x's shape.
+// Returns one number for each index along the axis, or one for all, in x's shape.
 Tensor spread(const Call& c, const Quantization& q, const std::vector<double>& v, DType type) {
   const Shape& s = c.x().shape();
   if (q.axis < 0) return full(c.graph(), s, v[0], type);
@@ -136,14 +136,14 @@ Tensor zero_points(const Call& c, const Quantization& q, DType type) {
   return spread(c, q, {q.zero_points.begin(), q.zero_points.end()}, type);
 }
 
-// (stored - zero_point) scale
+// Computes (stored - zero_point) * scale.
 std::vector<Tensor> dequantize(const Call& c) {
   const Quantization q = quantization(c);
   const DType type = *dtype_of(q.expressed);
   const Tensor off = prim::cast(c.x(), DType::I64) - zero_points(c, q, DType::I64);
   return {prim::mul(prim::cast(off, type), scales(c, q, type))};
 }
-// x / scale + zero_point, clamped, rounded to even
+// Computes x / scale + zero_point, clamped, rounded to even.
 std::vector<Tensor> quantize(const Call& c) {
   const Quantization q = quantization(c);
   const DType type = *dtype_of(q.expressed);
@@ -164,7 +164,7 @@ Module expand_quantized(Module m) { return Expander(std::move(m)).take(); }
 void add_quantized(Rules& r) {
   r[kDequantize] = dequantize;
   r[kQuantize] = quantize;
-  // What they do stands before or behind them by now.
+  // Their work is done by the steps inserted before or after them.
   r["stablehlo.uniform_quantize"] = same;
   r["stablehlo.uniform_dequantize"] = same;
 }
