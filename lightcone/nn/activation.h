@@ -2,6 +2,8 @@
 // parameters. Options have torch's names and defaults: Sequential<..., nn::ReLU>, LeakyReLU{0.2}.
 #pragma once
 
+#include <cmath>
+
 #include "lightcone/macros_off.h"
 
 #include "lightcone/nn/module.h"

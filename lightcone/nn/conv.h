@@ -1,6 +1,8 @@
 // Convolutions: torch.nn.Conv1d to 3d and ConvTranspose1d to 3d.
 #pragma once
 
+#include <cmath>
+
 #include "lightcone/nn/module.h"
 
 namespace lc::nn {

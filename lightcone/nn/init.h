@@ -14,6 +14,7 @@
 // Every function throws Error for a negative extent, for more than 2^48 elements, and for the reasons given at it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>

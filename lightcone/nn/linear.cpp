@@ -1,5 +1,7 @@
 #include "lightcone/nn/linear.h"
 
+#include <cmath>
+
 #include "lightcone/core/composite.h"
 
 namespace lc::nn {

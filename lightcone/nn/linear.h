@@ -2,6 +2,7 @@
 // of two tensors.
 #pragma once
 
+#include <cmath>
 #include <optional>
 
 #include "lightcone/nn/module.h"

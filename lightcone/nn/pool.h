@@ -1,6 +1,8 @@
 // Pooling layers: torch.nn.MaxPool1d to 3d, AvgPool, AdaptiveAvgPool, AdaptiveMaxPool and LPPool; and global pools.
 #pragma once
 
+#include <cmath>
+
 #include "lightcone/nn/module.h"
 
 namespace lc::nn {

@@ -1,5 +1,7 @@
 #include "lightcone/nn/recurrent.h"
 
+#include <cmath>
+
 #include "lightcone/ops/loop.h"
 
 namespace lc::nn {

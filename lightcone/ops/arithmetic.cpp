@@ -1,3 +1,4 @@
+#include <cmath>
 #include <numbers>
 
 #include "lightcone/core/op_eval.h"

@@ -1,6 +1,8 @@
 // Scaled dot product attention and its derivative.
 #include "lightcone/ops/attention.h"
 
+#include <cmath>
+
 #include "lightcone/ops/internal.h"
 #include "lightcone/ops/random.h"
 

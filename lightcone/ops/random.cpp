@@ -1,5 +1,6 @@
 #include "lightcone/ops/random.h"
 
+#include <cmath>
 #include <numbers>
 #include <utility>
 

@@ -1,4 +1,5 @@
 // Elementwise functions of one operand.
+#include <cmath>
 #include <numbers>
 #include <optional>
 

@@ -1,5 +1,6 @@
 // Loops: evaluates the body's graph once per step, instead of the definition, which unrolls it.
 #include <algorithm>
+#include <cmath>
 
 #include "lightcone/core/error.h"
 #include "lightcone/reference/internal.h"

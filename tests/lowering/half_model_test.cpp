@@ -2,6 +2,8 @@
 // documented.
 #include "lightcone/lowering/types/half_precision.h"
 
+#include <cmath>
+
 #include "error_of.h"
 #include "lightcone/lightcone.h"
 #include "narrow.h"

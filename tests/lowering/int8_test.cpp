@@ -1,6 +1,8 @@
 // int8() stores weights as bytes by channel or by group, and activations too where a Calibration gave their range.
 #include "lightcone/lowering/types/int8.h"
 
+#include <cmath>
+
 #include "error_of.h"
 #include "lightcone/lightcone.h"
 #include "narrow.h"

@@ -1,5 +1,6 @@
 // Layers behave in training as in torch.nn, nested layers pass their mode on, and wrong uses are reported.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "error_of.h"
 #include "lightcone/nn/layers.h"

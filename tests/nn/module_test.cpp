@@ -1,5 +1,6 @@
 // Models that are plain structs have the right parameter names, modes and frozen parts.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "error_of.h"
 #include "lightcone/nn/layers.h"

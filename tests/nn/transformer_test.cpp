@@ -1,5 +1,6 @@
 // Attention and the Transformer layers are torch.nn's, with masks and with a cache for decoding.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "error_of.h"
 #include "layer_goldens.h"

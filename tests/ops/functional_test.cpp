@@ -2,6 +2,8 @@
 // without a torch answer behave as documented.
 #include "lightcone/ops/functional/functional.h"
 
+#include <cmath>
+
 #include "error_of.h"
 #include "on_device.h"
 #include "torch_cases.h"

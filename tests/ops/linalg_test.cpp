@@ -2,6 +2,8 @@
 // behave as documented.
 #include "lightcone/ops/linalg/linalg.h"
 
+#include <cmath>
+
 #include "differences.h"
 #include "error_of.h"
 #include "lightcone/runtime/program.h"

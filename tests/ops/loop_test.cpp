@@ -1,5 +1,6 @@
 // scan() computes and differentiates as jax.lax.scan does.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "differences.h"
 #include "error_of.h"

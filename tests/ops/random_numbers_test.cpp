@@ -2,6 +2,7 @@
 // right distributions.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>

@@ -2,6 +2,8 @@
 // (tests/goldens/special.txt).
 #include "lightcone/ops/special/special.h"
 
+#include <cmath>
+
 #include "error_of.h"
 #include "on_device.h"
 #include "torch_cases.h"

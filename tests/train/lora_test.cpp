@@ -1,5 +1,6 @@
 // With adapters (LoRA) only the small matrices are trained, and the merged model computes the same.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "data.h"
 #include "error_of.h"

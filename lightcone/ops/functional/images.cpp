@@ -1,5 +1,7 @@
 // Images resized and sampled.
 #include "lightcone/composites/composites.h"
+
+#include <cmath>
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
 

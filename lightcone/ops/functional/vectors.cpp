@@ -1,5 +1,7 @@
 // Distances, bags of embeddings and multi-head attention.
 #include "lightcone/composites/composites.h"
+
+#include <cmath>
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/indexing/indexing.h"
 #include "lightcone/ops/internal.h"

@@ -1,5 +1,7 @@
 // Products and norms.
 #include "lightcone/ops/internal.h"
+
+#include <cmath>
 #include "lightcone/ops/linalg/linalg.h"
 
 namespace lc {

@@ -1,6 +1,7 @@
 // Losses for regression, distributions, pairs and triples.
 #include "lightcone/ops/loss.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "lightcone/ops/loss/internal.h"

@@ -1,5 +1,7 @@
 // Bits and divisors of integers.
 #include "lightcone/ops/internal.h"
+
+#include <cmath>
 #include "lightcone/ops/special/special.h"
 
 namespace lc {

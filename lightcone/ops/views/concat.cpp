@@ -1,5 +1,7 @@
 // Joints and pieces of tensors, and elements elsewhere.
 #include "lightcone/composites/composites.h"
+
+#include <cmath>
 #include "lightcone/ops/internal.h"
 
 namespace lc {

@@ -1,5 +1,7 @@
 #include "lightcone/ops/creation.h"
 
+#include <cmath>
+
 #include "lightcone/ops/internal.h"
 
 namespace lc {
