@@ -1,6 +1,7 @@
 #include "lightcone/runtime/program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 #include <utility>
 
@@ -249,6 +250,33 @@ Program& Program::load(std::string_view input, const void* data, std::size_t byt
 Program& Program::load(std::string_view input, const ArrayView& array, std::shared_ptr<const void> owner) {
   if (const std::optional<NodeId> id = impl().find_input("load", input)) check_array("load", impl().graph[*id], array);
   return load(input, array.bytes.data(), array.bytes.size(), std::move(owner));
+}
+Program& Program::load_slice(std::string_view input, const ArrayView& array, int axis, std::int64_t begin,
+                             std::shared_ptr<const void> owner) {
+  const std::optional<NodeId> id = impl().find_input("load_slice", input);
+  if (!id) return *this;
+  const Node& n = impl().graph[*id];
+  const int rank = static_cast<int>(array.shape.size());
+  const auto at =
+      static_cast<std::size_t>(wrap_axis(axis, rank, Shape(array.shape.begin(), array.shape.end()), "load_slice"));
+  ArrayView part = array;
+  const std::int64_t want = at < n.shape.size() ? n.shape[at].constant().value_or(-1) : -1;
+  if (want < 0 || begin < 0 || begin > array.shape[at] - want)
+    throw Error("load_slice", str_cat("'", std::string(input), "' of shape ", str(n.shape), " takes ", want,
+                                      " elements of axis ", at, ", and from ", begin, " on the array has ",
+                                      std::max<std::int64_t>(array.shape[at] - begin, 0)));
+  part.shape[at] = want;
+  check_array("load_slice", n, part);
+  std::size_t inner = size_of(array.dtype);  // bytes of one step along the axis
+  for (std::size_t k = at + 1; k < array.shape.size(); ++k) inner *= static_cast<std::size_t>(array.shape[k]);
+  const std::size_t row = inner * static_cast<std::size_t>(array.shape[at]),
+                    piece = inner * static_cast<std::size_t>(want), first = inner * static_cast<std::size_t>(begin),
+                    rows = row ? array.bytes.size() / row : 0;
+  if (at == 0) return load(input, array.bytes.data() + first, piece, std::move(owner));
+  const auto copy = std::make_shared<std::vector<std::byte>>(rows * piece);
+  for (std::size_t r = 0; r < rows && piece > 0; ++r)
+    std::memcpy(copy->data() + r * piece, array.bytes.data() + r * row + first, piece);
+  return load(input, copy->data(), copy->size(), copy);
 }
 bool Program::resident(std::string_view input) const {
   const auto it = impl().inputs.find(input);

@@ -47,6 +47,12 @@ class Program {
   // Loads an array whose shape and element type are checked. Its bytes must outlive the program unless `owner` keeps
   // them alive. Throws Error if the shape or type differs from the input's.
   Program& load(std::string_view input, const ArrayView& array, std::shared_ptr<const void> owner = {});
+  // Loads elements [begin, begin + n) of one axis of a larger array, where n is the input's extent along that axis: the
+  // part of a weight that one rank of several has. A slice of axis 0 is not copied if the device shares the host's
+  // memory; of other axes only the slice is held. Throws Error if types, ranks or other extents differ, or if the slice
+  // leaves the array.
+  Program& load_slice(std::string_view input, const ArrayView& array, int axis, std::int64_t begin,
+                      std::shared_ptr<const void> owner = {});
   // Returns true if runs read the bytes of this input themselves, and not only values computed from it at load.
   bool resident(std::string_view input) const;
   // Returns true if the input is a parameter, that is, made by nn::parameter or Graph::parameter().

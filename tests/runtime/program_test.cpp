@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -187,6 +188,32 @@ TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
 }
 
 // A name that the graph never had is an Error; a name that no result needs is not.
+TEST(Program, ASliceOfAnArrayIsLoaded) {
+  const std::vector<float> all = [] {
+    std::vector<float> v(24);
+    std::iota(v.begin(), v.end(), 0.0f);
+    return v;
+  }();
+  const ArrayView array{DType::F32, {4, 6}, std::as_bytes(std::span(all))};
+  Graph g;
+  const Tensor rows = g.parameter("rows", {2, 6}), columns = g.parameter("columns", {4, 2});
+  g.output("a", mul(rows, 2));
+  g.output("b", mul(columns, 2));
+  Program p = compile(g, generic() | test::device());
+  p.load_slice("rows", array, 0, 1).load_slice("columns", array, -1, 3);
+  Context c(p);
+  c.run();
+  EXPECT_EQ(c.get("a"), (std::vector<float>{12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34}));
+  EXPECT_EQ(c.get("b"), (std::vector<float>{6, 8, 18, 20, 30, 32, 42, 44}));
+  EXPECT_NE(error_of([&] {
+              p.load_slice("rows", array, 0, 3);
+            }).find("takes 2 elements of axis 0, and from 3 on the array has 1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { p.load_slice("rows", array, 0, -1); }).find("axis 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { p.load_slice("columns", array, 0, 0); }).find("[4, 2]"), std::string::npos);
+  EXPECT_NE(error_of([&] { p.load_slice("rows", array, 2, 0); }).find("axis 2"), std::string::npos);
+}
+
 TEST(Program, NamesThatTheGraphNeverHadAreRefused) {
   Graph g;
   const Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 8);

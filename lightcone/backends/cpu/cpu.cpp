@@ -134,9 +134,9 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
               install(l.loops, resolved->options(), log);
               return std::move(l.graph);
             }};
-  d.run_concurrently = Pass{.name = "run-concurrently",
-                            .run = [](const Graph& g, PassLog&) { return run_concurrently(g); },
-                            .applies = [resolved](const Graph&) { return resolved->device()->workers() > 1; }};
+  // Also where one thread runs the kernels: their order must not depend on how many there are.
+  d.run_concurrently =
+      Pass{.name = "run-concurrently", .run = [](const Graph& g, PassLog&) { return run_concurrently(g); }};
   return d;
 }
 

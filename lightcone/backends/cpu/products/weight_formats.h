@@ -95,6 +95,7 @@ consteval bool weight_formats_are_complete() {
   }
   return std::size(kWeightFormats) == static_cast<std::size_t>(WeightType::F8E4M3FN);
 }
-static_assert(weight_formats_are_complete(), "one row a type, in order, with the sizes and minima of composites/block_formats.h");
+static_assert(weight_formats_are_complete(),
+              "one row a type, in order, with the sizes and minima of composites/block_formats.h");
 
 }  // namespace lc::backends::cpu
