@@ -18,7 +18,6 @@
 // stays decided; otherwise the spread is the gap between the branches, and the result is undecided.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -72,7 +71,8 @@ double unit_of_sum(DType t);
 // block of kSumBlock terms, and those of at most kBlockSums blocks.
 inline constexpr std::size_t kLongSum = 1 << 14, kSumBlock = 512, kBlockSums = 32;
 inline double part_of_block_sums(std::size_t length) {
-  return std::min(1.0, static_cast<double>(kBlockSums * kSumBlock) / static_cast<double>(length));
+  const double part = static_cast<double>(kBlockSums * kSumBlock) / static_cast<double>(length);
+  return part < 1 ? part : 1;
 }
 // The magnitude that a term adds against an infinite sum, else 0. If these alone overflow, the sum is NaN in some order
 // and infinite in another.
