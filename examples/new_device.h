@@ -108,7 +108,8 @@ inline Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& 
   return made;
 }
 
-// Of composites, loop nests know the elementwise ones and gather; any other becomes its definition in the twelve.
+// Returns true for composites that loop nests cannot compute: all but the elementwise ones and gather. They are
+// replaced by their definitions in primitives.
 inline bool has_no_loop(const Graph&, const Node& n) { return n.op == Op::Composite && !is(n, builtin::gather()); }
 
 inline Compiler new_device(std::shared_ptr<Device> device) {

@@ -23,7 +23,7 @@ void rms_norm_on_cpu(const CpuCall& call) {
   });
 }
 
-// The operation: a name, the types of its results, what it means in the twelve, and who computes it faster.
+// The operation: a name, the types of its results, its definition in primitives, and a faster kernel.
 Tensor rms_norm(const Tensor& x, double eps = 1e-5) {
   static const auto op = std::make_shared<const Composite>(
       Composite{.name = "rms_norm",
@@ -42,7 +42,7 @@ int main() {
   Graph g;
   g.output("y", rms_norm(g.input("x", {Dim::symbol("rows", 1, 64), 4})));
   const Compiler compiler = generic() | cpu();
-  // Does the kernel compute what the definition says? On random inputs, against f64.
+  // Checks on random inputs that the kernel computes what the definition does, against f64.
   const VerifyReport checked = verify(g, compiler);
   std::cout << (checked.ok() ? "verified\n" : checked.str());
   Context run(compile(g, compiler));

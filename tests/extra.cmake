@@ -88,6 +88,7 @@ add_test(NAME test_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/too
 add_test(NAME typed_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/typed_table.py)
 add_test(NAME numbers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_numbers.py)
 add_test(NAME line_budget COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/line_budget.py)
+add_test(NAME comments COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_comments.py)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT LIGHTCONE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_test(NAME gpu_size COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/gpu_size.py
            "$<FILTER:$<TARGET_OBJECTS:lightcone_gpu>,INCLUDE,[.]o$>"

@@ -15,7 +15,7 @@ namespace {
 struct Segment {
   NodeId result;
   std::vector<NodeId> nodes, operands;
-  std::map<NodeId, Derivative> derivatives;  // of nodes with a user-defined derivative
+  std::map<NodeId, Derivative> derivatives;  // user-defined derivatives, by node
 };
 
 bool is_leaf(const Node& n) { return n.op == Op::Constant || n.op == Op::Index; }

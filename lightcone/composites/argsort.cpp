@@ -18,7 +18,7 @@ std::vector<TensorType> infer_argsort(const Attributes& a, OperandTypes in) {
   return {{DType::I64, in[0].shape}};
 }
 
-// The rank of each element among all of its row, then the inverse of that permutation.
+// Computes the stable rank of each element in its row, then inverts that permutation.
 std::vector<Tensor> define_argsort(const Attributes& a, std::span<const Tensor> in) {
   const int axis = axis_of(a);
   const bool descending = a.integer("descending") != 0;
@@ -40,7 +40,7 @@ std::vector<Tensor> define_argsort(const Attributes& a, std::span<const Tensor> 
   return {sum_reduce(mul(cast(hit, DType::I64), index_of(hit, axis, DType::I64)), axis)};
 }
 
-// Which places of a sorted row are certain: those that nothing on one side can pass to the other.
+// Marks positions of a sorted row as unknown if elements before and after them may exchange.
 void mark_ties(const Value& in, const AxisView& rows, i64 o, i64 i, std::span<const i64> order, bool descending,
                Value& out) {
   const std::size_t length = order.size();
@@ -52,8 +52,8 @@ void mark_ties(const Value& in, const AxisView& rows, i64 o, i64 i, std::span<co
     return (descending ? -x : x) + side * kReach * far;
   };
   const auto moved = [&](std::size_t k) -> std::size_t { return !exact(in.shift[rows.at(o, order[k], i)]); };
-  // The most of what came and the least of what follows, of exact elements, whose ties their places decide, and of
-  // others, which may not even tie. NaN: there are none.
+  // Largest bound so far and smallest bound to come, for exact elements (ties keep their order) and for inexact ones (a
+  // tie already counts). NaN: there are none.
   using Pair = std::array<double, 2>;
   std::vector<Pair> least(length + 1, Pair{kNaN, kNaN});
   for (std::size_t k = length; k-- > 0;) {

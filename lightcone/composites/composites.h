@@ -1,6 +1,6 @@
-// The built-in composites: operations that move elements or count them, which arithmetic can define but devices do
-// better. Each has a file of its own: shapes, definition, derivative and reference. A device adds a kernel in its
-// library.cpp.
+// The built-in composites. Most of them move elements: arithmetic can define that, but a device does it better with a
+// kernel of its own. Each composite has a file with its shape inference, definition, gradient and reference rule. A
+// device lists its kernels in its library.cpp.
 #pragma once
 
 #include "lightcone/composites/block_formats.h"
@@ -8,7 +8,7 @@
 
 namespace lc {
 
-// The composites themselves, by which their nodes are recognised: is(node, builtin::gather()).
+// The composites as values. is(node, builtin::gather()) recognises a node. Each comment lists the attributes.
 namespace builtin {
 const CompositeRef& gather();         // axis
 const CompositeRef& scatter();        // axis
@@ -16,31 +16,33 @@ const CompositeRef& scatter_add();    // axis
 const CompositeRef& slice_scatter();  // axis, start
 const CompositeRef& argsort();        // axis, descending
 const CompositeRef& dequantize();     // format
-// Its operand as it is: an index that ought to lie in [0, below), which a checked program looks at.
+// Identity on an index that must lie in [0, below); passes/index_checks.h makes programs check it.
 const CompositeRef& index_in_range();  // below
-// A step, i64 [], and the attributes "seed", "stream" (whole numbers) and the extents of a shape, in order, give i32 of
-// that shape: element e in row-major order is word e % 4 of the block whose counter is, from the lowest word on,
+// Maps a step (i64 scalar), the integer attributes "seed" and "stream" and the extents of a shape, in order, to i32 of
+// that shape. Element e in row-major order is word e % 4 of the Philox block with this counter, lowest word first:
 //   (e / 4) mod 2^32,   e / 4 / 2^32,   step mod 2^32,   step / 2^32
 // under the key of seed and stream. The words are raw: all 2^32 patterns, as signed numbers.
 const CompositeRef& random_bits();
 }  // namespace builtin
 
 namespace prim {
-// out[i..] = data[i.. with axis replaced by index[i..]]; 0 where the index is out of range.
+// out[i..] = data[i.. with axis replaced by index[i..]]; 0 if the index is out of range.
 Tensor gather(Operand data, Operand index, int axis);
-// base with base[i.. with axis replaced by index[i..]] set to src (the last writer wins), or
-// with src added there. Indices out of range write nothing.
+// A copy of base with base[i.. with axis replaced by index[i..]] set to src; the last writer wins. Out-of-range indices
+// write nothing.
 Tensor scatter(Operand base, Operand index, Operand src, int axis);
+// Like scatter, but adds src there.
 Tensor scatter_add(Operand base, Operand index, Operand src, int axis);
-// base with [start, start + extent of src) of an axis replaced by src.
+// A copy of base with elements [start, start + extent of src) of an axis replaced by src.
 Tensor slice_scatter(Operand base, Operand src, int axis, Dim start);
-// i64 indices that sort an axis; stable, NaN largest.
+// i64 indices that sort an axis; the sort is stable and NaN is largest.
 Tensor argsort(Operand a, int axis, bool descending = false);
-// u8 [..., blocks * bytes] -> f32 [..., blocks * elements].
+// Decodes u8 [..., blocks * bytes per block] to f32 [..., blocks * elements per block].
 Tensor dequantize(Operand bytes, QuantFormat format);
 }  // namespace prim
 
-// The definition of a composite, elementwise ones included: its results in the twelve, which may use other composites.
+// Builds the definition of a composite node, elementwise or not, from primitives and other composites. Returns its
+// results.
 std::vector<Tensor> define_all(const Node& n, std::span<const Tensor> in);
 
 }  // namespace lc

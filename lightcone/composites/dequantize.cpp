@@ -1,4 +1,4 @@
-// dequantize: f32 from ggml's quantised blocks (block_formats.h).
+// dequantize: decodes ggml's quantised blocks to f32 (block_formats.h).
 #include <algorithm>
 
 #include "lightcone/composites/block_formats.h"
@@ -22,7 +22,7 @@ std::vector<TensorType> infer_dequantize(const Attributes& a, OperandTypes in) {
   return {{DType::F32, s}};
 }
 
-// A binary16 from its two bytes, NaN and infinities among them.
+// Assembles a binary16 from its two bytes, including NaN and infinities, and converts it to f32.
 Tensor half_from_bytes(const Tensor& low, const Tensor& high) {
   const Tensor upper = cast(high, DType::U16);
   return cast(bitcast(add(cast(low, DType::U16), mul(upper, like(upper, 256))), DType::F16), DType::F32);

@@ -1,5 +1,5 @@
-// What each elementwise composite means in the twelve. A device that implements nothing else runs these;
-// where arithmetic cannot say it exactly, the comment says which values differ.
+// Definitions of the elementwise composites in the primitives. A device that implements nothing else runs these. If
+// arithmetic cannot be exact, the comment names the values that differ.
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -13,8 +13,8 @@ namespace {
 using namespace prim;
 using namespace definitions;
 
-// max(a + log2(c), b + log2(1 - c)): the side not chosen becomes -inf. Differs from `where` when
-// that side is +inf or NaN.
+// max(a + log2(c), b + log2(1 - c)): the operand not chosen becomes -inf. Differs from `where` if that operand is +inf
+// or NaN.
 Tensor define_where(std::span<const Tensor> in) {
   const DType t = in[1].dtype();
   const Tensor c = cast(in[0], t), d = cast(not_(in[0]), t);
@@ -22,7 +22,7 @@ Tensor define_where(std::span<const Tensor> in) {
   return add(mul(c, in[1]), mul(d, in[2]));
 }
 
-// The larger of a stacked pair. Only the sign of a zero may differ.
+// Max-reduces a stacked pair. Only the sign of a zero may differ.
 Tensor define_maximum(std::span<const Tensor> in) {
   const auto slot = [](const Tensor& t, int before) { return t.unsqueeze(0).pad(0, before, 1 - before); };
   return max_reduce(add(slot(in[0], 0), slot(in[1], 1)), 0);
@@ -33,11 +33,11 @@ Tensor define_minimum(std::span<const Tensor> in) {
   return negate(maximum(negate(in[0]), negate(in[1])));
 }
 
-// On integers (a - a mod b) / b is whole. A quotient in f64, to the nearest number, lacks less than 2^13 of it; what it
-// leaves over is divided again, exactly.
+// On integers (a - a mod b) / b is whole. The f64 quotient, rounded to nearest, is off by less than 2^13; the rest is
+// divided again, exactly.
 Tensor define_div(std::span<const Tensor> in) {
   if (is_float(in[0].dtype())) return mul(in[0], recip(in[1]));
-  if (in[0].dtype() == DType::Bool) return mul(in[0], in[1]);  // by zero gives zero
+  if (in[0].dtype() == DType::Bool) return mul(in[0], in[1]);  // division by zero gives zero
   const DType wide = is_unsigned(in[0].dtype()) ? DType::U64 : DType::I64;
   const Tensor a = cast(add(in[0], negate(mod(in[0], in[1]))), wide), b = cast(in[1], wide), zero = like(b, 0);
   const auto quotient = [&](const Tensor& rest, DType t) {
@@ -51,7 +51,7 @@ Tensor define_div(std::span<const Tensor> in) {
 
 Tensor define_pow(std::span<const Tensor> in) {
   const Tensor &a = in[0], &b = in[1];
-  if (!is_float(a.dtype())) {  // by squaring; a negative exponent leaves 1, -1 or 0
+  if (!is_float(a.dtype())) {  // by squaring; a negative exponent gives 1, -1 or 0
     const int bits = std::bit_width(static_cast<std::uint64_t>(info(a.dtype()).highest));
     Tensor r = like(a, 1), power = a;
     for (int k = 0; k < bits; ++k) {
@@ -65,7 +65,7 @@ Tensor define_pow(std::span<const Tensor> in) {
         where(equal(a, like(a, -1)), where(odd, like(a, -1), one), where(equal(a, one), one, like(a, 0)));
     return where(less_than(b, like(b, 0)), unit, r);
   }
-  // 2^(b log2|a|), its sign from the parity of b, NaN (the log2 of -1) for a root of a negative
+  // 2^(b log2|a|), with the sign from b's parity; a root of a negative number is NaN (log2 of -1)
   const auto number = [&](const Tensor& c) { return cast(c, a.dtype()); };
   const Tensor zero = like(a, 0), one = like(a, 1);
   const Tensor magnitude = where(equal(b, zero), one, maximum(a, negate(a)));
@@ -82,7 +82,7 @@ Tensor define_equal(std::span<const Tensor> in) {
   return and_(ordered, and_(not_(is_nan(in[0])), not_(is_nan(in[1]))));
 }
 
-// Bit by bit, each from a remainder.
+// Extracts each bit from a remainder.
 Tensor define_and(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::Bool) return mul(a, b);
   const DType wide = unsigned_of(a.dtype());
@@ -97,7 +97,7 @@ Tensor define_and(const Tensor& a, const Tensor& b) {
   return cast(sum, a.dtype());
 }
 
-// Bits that both have were added twice.
+// Subtracts the bits set in both operands, which the sum counts twice.
 Tensor define_or(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::Bool) return add(a, b);
   return add(add(a, b), negate(bitwise_and(a, b)));
@@ -111,11 +111,11 @@ struct FloatFormat {
   int fraction, least;  // bits of the fraction; the exponent of the smallest normal number
   bool infinite;        // has infinities
   double scale() const { return std::exp2(fraction); }
-  double highest_field() const { return 3 - 2 * least; }  // that of infinity
+  double highest_field() const { return 3 - 2 * least; }  // the exponent field of infinity
 };
 FloatFormat format_of(DType t) { return {info(t).digits - 1, info(t).least_exponent, t != DType::F8E4M3FN}; }
 
-// |x| = y 2^e with y in [1, 2), found by comparisons with powers of two. All NaNs have the bits of one.
+// Finds |x| = y 2^e with y in [1, 2) by comparisons with powers of two. Every NaN maps to one bit pattern.
 Tensor bits_of_float(const Tensor& x) {
   const FloatFormat f = format_of(x.dtype());
   const DType to = unsigned_of(x.dtype());
@@ -135,11 +135,11 @@ Tensor bits_of_float(const Tensor& x) {
   const Tensor infinity = like(finite, f.highest_field() * f.scale());
   const Tensor nan = like(finite, f.highest_field() * f.scale() + (f.infinite ? f.scale() / 2 : f.scale() - 1));
   const Tensor bits = where(is_nan(a), nan, where(equal(y, like(y, kInf)), infinity, finite));
-  const Tensor negative = or_(less_than(a, zero), less_than(recip(a), zero));  // -0, too
+  const Tensor negative = or_(less_than(a, zero), less_than(recip(a), zero));  // recip detects -0
   return add(bits, mul(cast(negative, to), like(bits, std::exp2(8 * size_of(to) - 1))));
 }
 
-// NaN is the log2 of -1.
+// NaN is produced as log2(-1).
 Tensor float_of_bits(const Tensor& u, DType to) {
   const FloatFormat f = format_of(to);
   const Tensor unit = like(u, f.scale()), fraction = mod(u, unit);
@@ -161,11 +161,11 @@ Tensor define_bitcast(const Tensor& x, DType to) {
   return is_float(to) ? float_of_bits(u, to) : cast(u, to);
 }
 
-// The product is rounded: 2^-24 |x| of the result may be lost.
+// Rounding the product may lose 2^-24 |x| of the result.
 Tensor define_exp(const Tensor& x) { return exp2(mul(x, like(x, std::numbers::log2e))); }
 
-// sin(2 x) / (2 sin x) keeps the digits near zeros, whatever the size of x. NaN where 2 x overflows. Next to 0, where
-// the cosine is 1 to the last digit, the quotient has no value: `where` wants both of its sides to be numbers.
+// sin(2 x) / (2 sin x) keeps its digits near zeros for any size of x. It is NaN if 2 x overflows. Near x = 0 the cosine
+// rounds to 1 and the quotient would be 0 / 0; `where` needs finite operands on both branches.
 Tensor define_cos(const Tensor& x) {
   const DType t = x.dtype();
   const double one_below = t == DType::F64 ? 0x1p-27 : t == DType::F32 ? 0x1p-13 : is_f8(t) ? 0x1p-3 : 0x1p-7;
@@ -174,7 +174,7 @@ Tensor define_cos(const Tensor& x) {
   return where(is_one, one, div(sin(add(y, y)), add(sine, sine)));
 }
 
-// By Op; null: not an elementwise composite. `to` is the dtype of the result.
+// Builds a definition; `to` is the element type of the result.
 using Define = Tensor (*)(std::span<const Tensor> in, DType to);
 struct Definition {
   Op op;

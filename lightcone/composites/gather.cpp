@@ -1,4 +1,4 @@
-// gather: rows of a tensor by an index along one axis (torch.gather).
+// gather: elements of a tensor by their indices along one axis (torch.gather).
 #include <cmath>
 
 #include "lightcone/composites/internal.h"
@@ -15,7 +15,7 @@ std::vector<TensorType> infer_gather(const Attributes& a, OperandTypes in) {
   return {{in[0].dtype, in[1].shape}};
 }
 
-// The one-hot sum; an infinity in a row that is not chosen disturbs it.
+// Sums over a one-hot mask. An infinity in a row that is not chosen turns the result into NaN.
 std::vector<Tensor> define_gather(const Attributes& a, std::span<const Tensor> in) {
   const int axis = axis_of(a);
   const Tensor hit = hits(in[1], axis, in[0].extent(axis));
@@ -23,6 +23,7 @@ std::vector<Tensor> define_gather(const Attributes& a, std::span<const Tensor> i
   return {sum_reduce(where(hit, data, like(data, 0)), axis + 1)};
 }
 
+// Elements dropped by an out-of-range index get no gradient.
 std::vector<Tensor> vjp_gather(const VjpCall& c) {
   return {scatter_add(like(c.x(), 0), c.in[1], c.g(), axis_of(c.attributes)), {}};
 }
@@ -41,7 +42,7 @@ Value evaluate_gather(const Evaluation& e) {
     if (j >= 0 && j < data.length) copy_element(*in[0], data.at(o, j, i), out, to);
     const Deviations moved = shift_at(*in[1], to);
     if (exact(moved)) return;
-    for (std::size_t l = 0; l < kSamples; ++l) {  // a sample that reads another place
+    for (std::size_t l = 0; l < kSamples; ++l) {  // the index differs in this sample
       if (moved[l] == 0) continue;
       const i64 other = std::isnan(moved[l]) ? 0 : j + std::llround(moved[l]);
       const bool inside = other >= 0 && other < data.length;

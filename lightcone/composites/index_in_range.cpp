@@ -1,5 +1,4 @@
-// index_in_range: an index as it is, which ought to lie in [0, below). A checked program tests it
-// (passes/index_checks.h).
+// index_in_range: identity on an index that must lie in [0, below). passes/index_checks.h makes programs check it.
 #include "lightcone/composites/composites.h"
 
 namespace lc::builtin {

@@ -1,4 +1,4 @@
-// scatter and scatter_add: elements written, or added, where an index along one axis says (torch.scatter).
+// scatter and scatter_add: write or add elements at given indices along one axis (torch.scatter, torch.scatter_add).
 #include <algorithm>
 #include <cmath>
 
@@ -38,11 +38,12 @@ std::vector<Tensor> define_scatter(const Attributes& a, std::span<const Tensor> 
   return {where(less_than(like(last, 0), last), value, in[0])};
 }
 
+// Elements dropped by an out-of-range index get no gradient.
 std::vector<Tensor> vjp_scatter_add(const VjpCall& c) {
   return {c.g(), {}, gather(c.g(), c.in[1], axis_of(c.attributes))};
 }
 
-// Of several writers the last one counts: the one whose number is found where it wrote.
+// The last of several writers gets the gradient: its number is the one found at the written position.
 std::vector<Tensor> vjp_scatter(const VjpCall& c) {
   const int axis = axis_of(c.attributes);
   const Tensor& index = c.in[1];

@@ -3,7 +3,7 @@
 // A composite has a name, a shape-inference rule for its results and a definition in primitives and other composites.
 // The reference evaluates the definition, or the composite's own rule if arithmetic cannot express the exact meaning
 // (an infinity in a row that is not gathered). A device runs its own kernel or the definition. Users declare composites
-// like the built-in ones below: docs/adding-an-operation.md.
+// like the built-in ones (composites/composites.h): docs/adding-an-operation.md.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ struct KernelRule;     // device/kernel_rule.h
 struct VjpCall {
   const Attributes& attributes;
   std::span<const Tensor> in, out;
-  std::span<const Tensor> cotangents;  // of the results; undefined for a result that the loss does not depend on
-  const std::vector<bool>& wanted;     // which operands need a cotangent
+  std::span<const Tensor> cotangents;  // one per result; undefined if the loss does not depend on it
+  const std::vector<bool>& wanted;     // true for operands that need a cotangent
   const Tensor& x() const { return in[0]; }
   const Tensor& y() const { return out[0]; }
   const Tensor& g() const { return cotangents[0]; }
@@ -73,7 +73,7 @@ struct Derivative {
 // less accurate. The graph's nodes do not change; returns y.
 Tensor with_vjp(const Tensor& y, const std::vector<Tensor>& in, Vjp vjp);
 
-std::vector<Dim> extents(const Attributes& a);  // the attributes that are extents, in order
+std::vector<Dim> extents(const Attributes& a);  // the Dim attributes, in order
 inline bool is(const Node& n, const CompositeRef& c) { return n.composite == c; }
 
 // Byte offsets of several results in one buffer: each starts at a multiple of 64 bytes, spaced for the largest sizes.

@@ -103,7 +103,7 @@ struct Dim::Atom {
 };
 struct Dim::Sum {
   std::vector<Term> terms;  // sorted, no zero coefficients
-  Bounds bounds;            // of the terms without the constant
+  Bounds bounds;            // bounds of the terms without the constant
   std::size_t hash, parts;
   int depth;
 };

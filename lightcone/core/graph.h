@@ -43,8 +43,8 @@ struct Node {
   Op op = Op::Input;
   DType dtype = DType::F32;
   std::vector<Edge> in = {};
-  Shape shape = {};        // of the row-major result
-  int axis = 0;            // of a reduction; for Result its number
+  Shape shape = {};        // shape of the row-major result
+  int axis = 0;            // reduction: its axis; Result: its number
   bool parameter = false;  // Input: unchanged between runs
   double value = 0;        // Constant
   Dim index = {};          // Index: an expression over i0, i1, ...

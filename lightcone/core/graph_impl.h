@@ -16,7 +16,7 @@ struct Graph::Impl {
   GraphSlot* home = nullptr;
   std::deque<Node> nodes;
   std::deque<Edge> edges;           // Tensor handles index these
-  std::vector<std::size_t> hashes;  // of each node
+  std::vector<std::size_t> hashes;  // one per node
   std::vector<NodeId> known;        // open-addressing table of node + 1, 0 if free; load factor <= 1/2
   std::unordered_set<std::string> input_names, root_names;
   std::unordered_set<NodeId> assigned;

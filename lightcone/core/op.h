@@ -2,8 +2,8 @@
 //
 // There are leaves, twelve primitives, and a few composites: functions that arithmetic alone cannot express exactly
 // (inf * 0 is NaN, so `where` is not c*a + (1-c)*b). A composite is a named node with a definition in primitives
-// (composite.cpp); a compiler that supports the name emits the exact kernel, any other inlines the definition.
-// Elementwise composites have a row here; others are values (composite.h).
+// (composites/elementwise.cpp); a compiler that supports the name emits the exact kernel, any other inlines the
+// definition. Elementwise composites have a row here; others are values (composite.h).
 //
 // Code tests a row's kind instead of listing operations.
 #pragma once
@@ -28,7 +28,7 @@ enum class Op : std::uint8_t {
   Contiguous,                                                              // materializes a view; casts
   Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
   BitAnd, BitOr, BitXor, Bitcast,
-  Composite, Result,                                                       // a composite as a value; one of several results
+  Composite, Result,                                                       // a composite as a value; one of its results
   Kernel,                                                                  // emitted by a back end
 };
 
@@ -49,11 +49,11 @@ enum class Types : std::uint8_t {
 
 // Properties of an operation, as bits.
 enum OpFlags : unsigned {
-  kPrimitive = 1,      // one of the twelve
+  kPrimitive = 1,      // one of the twelve primitives
   kCommutes = 2,       // f(a, b) == f(b, a)
   kRoundsNothing = 4,  // its result is one of its operands, or their bits
-  kPeriodic = 8,       // of an angle: an error of a radian may give any result
-  kVectorised = 16,    // the C prelude has a function of a whole vector of f32
+  kPeriodic = 8,       // takes an angle: an error of a radian may give any result
+  kVectorised = 16,    // the C prelude has a function for vectors of f32
 };
 
 struct OpInfo {
@@ -62,10 +62,10 @@ struct OpInfo {
   Kind kind;
   int arity;
   Types types;
-  int cost;                    // of one element, where an addition is 1: the one measure of all schedules
-  double identity;             // of a reduction: its value over no elements
+  int cost;                    // per element, in additions; every schedule uses it
+  double identity;             // for reductions: the result over an empty axis
   std::string_view c;          // C spelling; $0, $1, $2 are the operands. "": devices compute the definition
-  std::string_view stablehlo;  // name in StableHLO where that is the same function; "": written out
+  std::string_view stablehlo;  // the same function's name in StableHLO; "": its writer has code for it
   unsigned flags;
   constexpr bool has(OpFlags f) const { return (flags & f) != 0; }
 };

@@ -1,4 +1,4 @@
-// What the operations compute: the reference of all back ends, on doubles and on 64-bit integers.
+// Reference semantics of the operations for all back ends, as functions of doubles and of 64-bit integers.
 #pragma once
 
 #include "lightcone/macros_off.h"
@@ -38,9 +38,9 @@ inline I pow(I a, I b) {
 
 struct OpEval {
   Op op;
-  D (*f)(D, D, D);            // on floats
-  I (*i)(I, I, I);            // on integers
-  I (*u)(I, I, I) = nullptr;  // on the bits of U64; null: as `i`
+  D (*f)(D, D, D);            // for floats; null: not defined
+  I (*i)(I, I, I);            // for integers; null: not defined
+  I (*u)(I, I, I) = nullptr;  // for U64 bit patterns; null: same as `i`
 };
 inline constexpr OpEval kEvals[] = {
     {Op::Log2, [](D a, D, D) { return std::log2(a); }, nullptr},
@@ -93,10 +93,10 @@ inline constexpr auto kByOp = [] {
 
 }  // namespace eval
 
-// Null members where the operation computes nothing of that kind.
+// Returns the reference semantics of an operation; all members are null if it computes nothing.
 constexpr const eval::OpEval& eval_of(Op op) { return eval::kByOp[static_cast<std::size_t>(op)]; }
 
-// The function of integers of a type.
+// Returns the semantics of an operation for integers of a type.
 constexpr auto on_integers(Op op, DType t) {
   const eval::OpEval& row = eval_of(op);
   return t == DType::U64 && row.u ? row.u : row.i;

@@ -100,7 +100,7 @@ Tensor max_reduce(Operand a, int axis);
 Tensor contiguous(Operand a);
 Tensor cast(Operand a, DType to);  // Contiguous with another dtype; returns `a` if it has it already
 
-// The composites.
+// The elementwise composites; composites/composites.h has the others.
 Tensor where(Operand condition, Operand a, Operand b);
 Tensor maximum(Operand a, Operand b);
 Tensor minimum(Operand a, Operand b);
@@ -112,7 +112,7 @@ Tensor cos(Operand a);
 Tensor bitwise_and(Operand a, Operand b);  // two's complement integers or bool
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);
-Tensor bitcast(Operand a, DType to);  // the bits of each element, as another type of the same size
+Tensor bitcast(Operand a, DType to);  // reinterprets the bits as another type of the same size
 }  // namespace prim
 
 Tensor full(const Graph& g, Shape shape, Scalar value, DType dtype = DType::F32);

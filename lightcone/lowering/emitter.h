@@ -1,4 +1,5 @@
-// What emitters have in common: they put a device's kernels into a new graph, a node for each result of a Partition.
+// Emitter: the base class of the devices' emitters. An emitter builds a new graph in which each result of a Partition
+// is a kernel node.
 #pragma once
 
 #include <map>
@@ -21,36 +22,38 @@ class Emitter {
  protected:
   static constexpr NodeId kNone = ~NodeId{0};  // in new_id_: not emitted yet
 
-  // The node of a kernel on its way into the new graph.
+  // A kernel node that is not in the new graph yet.
   struct Draft {
     Node node;
-    std::vector<NodeId> operands;  // in the old graph
+    std::vector<NodeId> operands;  // nodes of the old graph that the kernel reads
   };
   Draft draft(NodeId result) const;
-  // The kernel reads the value of node k of the old graph: as it is, or from node `from` of the new one.
+  // Adds an operand: the value of node k of the old graph, which must have been emitted.
   void read(Draft& d, const Graph& dst, NodeId k) const;
+  // Does the same, but reads the value from node `from` of the new graph, where it is repacked.
   void read_from(Draft& d, const Graph& dst, NodeId from, NodeId k) const;
-  // Adds the node. `kind` ("matmul", "loop") is counted in the log and named in the kernel's origin; `shapes` are what
-  // its steps multiply (passes/origin.h).
+  // Adds the node with its kernel and returns its id. `kind` ("matmul", "loop") is counted in the log and named in the
+  // kernel's origin; `shapes` holds the shapes of its products (steps() in passes/origin.h).
   NodeId finish(Graph& dst, Draft d, std::shared_ptr<Kernel> kernel, const std::string& kind, NodeId result,
                 const std::map<NodeId, std::string>& shapes = {});
 
-  // A parameter in another layout, as a kernel that runs once, when the parameter is loaded.
+  // Adds a kernel that repacks a parameter. It runs once, when the parameter is loaded. Returns the node of its result.
   NodeId add_packed(Graph& dst, NodeId parameter, DType dtype, Dim elements, std::shared_ptr<Kernel> kernel);
-  // Values that are read as they are by results, and states that are assigned: their parameters cannot be packed.
+  // Returns the nodes that outputs of the graph read, and the states that are assigned. They cannot be repacked.
   std::set<NodeId> read_by_roots() const;
-  // Bytes of the value that a loop overwrites a part of (slice_scatter); 0 for other loops.
+  // Returns the bytes of the value that a slice_scatter overwrites in part; 0 for any other node.
   Dim base_bytes(NodeId id) const;
 
-  // Emits inputs that are used and results of the partition, in order, and copies roots and assignments.
+  // Emits the inputs that are used and the results of the partition, in order, and copies roots and assignments.
+  // Returns the new graph.
   Graph emit_all(const Partition& partition);
-  virtual void emit(Graph& dst, NodeId id) = 0;       // sets new_id_[id]
-  virtual bool waits(NodeId) const { return false; }  // is it emitted by one of its readers?
+  virtual void emit(Graph& dst, NodeId id) = 0;       // emits the node and sets new_id_[id]
+  virtual bool waits(NodeId) const { return false; }  // true if a reader emits the node
 
   const Graph& g_;
   std::shared_ptr<Device> device_;
   PassLog& log_;
-  std::vector<NodeId> new_id_;
+  std::vector<NodeId> new_id_;  // nodes of the new graph, by node of the old one
 
  private:
   std::string device_name_;

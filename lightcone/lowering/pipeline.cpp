@@ -21,7 +21,7 @@ bool is_sum_of_products(const Graph& g, const Node& n) {
 }
 bool is_reduction(const Graph&, const Node& n) { return info(n.op).kind == Kind::Reduce; }
 
-// Composites without a kernel, and elementwise operations that devices have no function for.
+// Returns true for composites without a kernel and for elementwise operations without a C spelling.
 bool is_foreign(const DeviceTraits& d, const Graph& g, const Node& n) {
   const OpInfo& op = info(n.op);
   if (op.kind == Kind::Elementwise) return !op.has(kPrimitive) && op.c.empty();

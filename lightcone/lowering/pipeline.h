@@ -1,4 +1,4 @@
-// The passes by which a device compiles a graph, in order: one list for all devices. A device fills in DeviceTraits.
+// The passes that compile a graph for a device, in order. All devices share this list; each fills in DeviceTraits.
 #pragma once
 
 #include <functional>
@@ -12,29 +12,29 @@
 namespace lc::lowering {
 
 struct DeviceTraits {
-  // Does the device have a kernel for this composite? Otherwise its definition is inlined.
+  // Returns whether the device has a kernel for this composite; if not, its definition is inlined.
   std::function<bool(const Graph& g, const Node& composite)> has_kernel;
-  // Compiles the bodies of loops, each to one kernel (device/loop_plan.h).
+  // Compiles each loop with its body to one kernel (device/loop_plan.h).
   std::function<Graph(const Graph& g, PassLog& log)> compile_loops;
   // Replaces attention by kernels (lowering/attention.h).
   std::function<Graph(const Graph& g, PassLog& log)> fuse_attention;
-  // Is this sum of products a convolution that the device has a kernel for?
+  // Returns whether this sum of products is a convolution for which the device has a kernel.
   std::function<bool(const Graph& g, const Factors& f)> is_convolution;
-  std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums;  // what only some devices do
-  bool shapes_reductions = false;  // joins reductions over neighbouring axes, and splits long ones over workers
-  // The graph with kernels in place of its nodes.
+  std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums;  // passes that only some devices have
+  bool shapes_reductions = false;  // if set, joins reductions over adjacent axes and splits long ones among threads
+  // Partitions the graph and replaces its nodes by kernels.
   Pass emit;
-  std::optional<Pass> run_concurrently;
+  std::optional<Pass> run_concurrently;  // runs after `emit`
 };
 
-// The passes before `emit`, which bring a graph into the form that is partitioned into kernels. Without them the graph
-// computes the same, but for those that are required.
+// The passes before `emit`, in order. They bring a graph into the form that is partitioned into kernels. A graph
+// computes the same if passes that are not required are skipped.
 std::vector<Pass> canonical_passes(const DeviceTraits& d);
-// All passes, as a compiler.
+// The compiler that runs all passes.
 Compiler pipeline(const DeviceTraits& d);
-// The graph after these passes, without a log of its own for each.
+// Runs the passes that apply to the graph and returns the result. All of them write to one `log`.
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassLog& log);
-// The passes after `emit`.
+// The passes after `emit`, in order. They choose when kernels run.
 std::vector<Pass> scheduling_passes(const DeviceTraits& d);
 
 }  // namespace lc::lowering

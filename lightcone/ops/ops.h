@@ -110,7 +110,7 @@ Tensor tanh(Operand a);
 Tensor asinh(Operand a);
 Tensor acosh(Operand a);
 Tensor atanh(Operand a);
-Tensor logit(Operand a, std::optional<double> eps = {});  // of clamp(a, eps, 1 - eps) if eps is given
+Tensor logit(Operand a, std::optional<double> eps = {});  // clamps a to [eps, 1 - eps] first if eps is given
 Tensor erf(Operand a);
 Tensor erfc(Operand a);
 Tensor floor(Operand a);
@@ -171,8 +171,8 @@ struct Extreme {
 };
 Extreme max(Operand a, int axis, bool keepdim = false);  // amax and argmax along one axis
 Extreme min(Operand a, int axis, bool keepdim = false);
-Tensor max(Operand a);  // of all elements; throws Error if there are none
-Tensor min(Operand a);
+Tensor max(Operand a);             // largest of all elements; throws Error if there are none
+Tensor min(Operand a);             // smallest of all elements; throws Error if there are none
 Tensor max(Operand a, Operand b);  // same as maximum()
 Tensor min(Operand a, Operand b);
 std::pair<Tensor, Tensor> aminmax(Operand a, Axes axes = {}, bool keepdim = false);

@@ -136,7 +136,7 @@ struct StepOptions {
 struct Step {
   Tensor step;                     // i64 scalar: number of steps done before this run
   Tensor when;                     // copied from StepOptions
-  std::vector<Tensor> parameters;  // of all groups, in order
+  std::vector<Tensor> parameters;  // parameters of all groups, in order
   std::vector<Tensor> next;        // the parameters' values after the run
   std::vector<Tensor> states;      // inputs to save for resuming, including the counter
 };

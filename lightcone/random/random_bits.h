@@ -1,4 +1,4 @@
-// Counter-based random words: Philox 4x32-10, and the composite that adds them to a graph.
+// Counter-based random words: Philox 4x32-10. builtin::random_bits() adds them to a graph (composites/composites.h).
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten
 // rounds of multiplications and exclusive ors map a 128-bit counter and a 64-bit key to four 32-bit words. Blocks are

@@ -26,7 +26,7 @@ class Access {
   const IntList& shape() const { return shape_; }
   bool follows(std::size_t axis) const;             // true if the position depends on this axis
   bool shares(std::size_t a, std::size_t b) const;  // true if one term depends on both: windows
-  IntList positions() const;                        // of all elements in order; negative: padding
+  IntList positions() const;                        // positions of all elements in order; negative: padding
 
   // Fills p with positions over two axes, the other indices fixed: p[k * (to - from) + j] for each k of axis `a` and
   // each j of [from, to) of axis `b`. If b is kNone, along `a` alone.

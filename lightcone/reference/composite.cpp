@@ -1,4 +1,4 @@
-// A composite: by its own rule, as a loop, or by its definition.
+// Evaluates composites: by their own rule, as a loop, or by their definition.
 #include <map>
 
 #include "lightcone/reference/internal.h"
@@ -7,7 +7,7 @@
 namespace lc {
 namespace {
 
-// The definition, evaluated with the operands' samples: what it rounds is found as everywhere.
+// Evaluates the definition with the operands' samples, so that its roundings are sampled too.
 std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, const EvalConfig& config) {
   Graph g;
   std::vector<Tensor> operands;

@@ -41,7 +41,7 @@ Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled
 
 Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalConfig& config) {
   Value out = make_value(n.dtype, shape);
-  const DType type = in.back()->dtype;  // of the operands; Where's condition comes first
+  const DType type = in.back()->dtype;  // the operands' type; Where's condition comes first
   const bool floats = is_float(type);
   const bool sampled_operands = std::any_of(in.begin(), in.end(), [](const Value* v) { return !v->shift.empty(); });
   const bool bits = n.op == Op::Bitcast;

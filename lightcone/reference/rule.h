@@ -14,7 +14,7 @@ namespace lc {
 struct Evaluation {
   const Node& node;
   std::span<const Value* const> in;        // whole values, with the shapes passed to infer()
-  const std::vector<std::int64_t>& shape;  // of the result; for several see `node.results`
+  const std::vector<std::int64_t>& shape;  // shape of the result; for several see `node.results`
   const Bindings& sizes;
   Rounding rounding;
   // If not 0, the seed of samples. A result with sampled operands, or one that rounds, must then have samples

@@ -13,7 +13,7 @@
 namespace lc {
 namespace {
 
-double part(std::uint64_t bits, int sample) {  // of either sign; magnitude in [0.5, 1]
+double part(std::uint64_t bits, int sample) {  // random sign; magnitude in [0.5, 1]
   const auto byte = static_cast<int>(bits >> (8 * sample) & 0xff);
   const double size = 0.5 + (byte & 127) / 254.0;
   return byte & 128 ? size : -size;

@@ -128,7 +128,7 @@ namespace {
 struct BlockWeight {
   struct Value {
     int code;          // unsigned, as stored; `zero` is not subtracted
-    float scale, min;  // of its quantization step
+    float scale, min;  // scale and minimum of its quantization step
   };
   std::vector<std::byte> bytes;
   std::vector<Value> values;

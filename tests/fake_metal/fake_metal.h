@@ -8,13 +8,13 @@ extern "C" {
 // work runs.
 struct FakeMetal {
   // settings
-  bool deferred;               // work runs when something waits for it, not when it is committed
-  long order;                  // of threads and groups: 0 forward, 1 reverse, other numbers are seeds of a shuffle
-  bool separate_memory;        // simulates a GPU with memory of its own
-  bool old_system;             // before macOS 15: some selectors are missing
-  int devices;                 // default 1
-  unsigned long memory;        // limit for all buffers together in bytes; 0: none
-  unsigned long fail_at;       // the number of the fallible call that fails, counted from 1; 0: none
+  bool deferred;          // work runs when something waits for it, not when it is committed
+  long order;             // order of threads and groups: 0 forward, 1 reverse, other numbers are seeds of a shuffle
+  bool separate_memory;   // simulates a GPU with memory of its own
+  bool old_system;        // before macOS 15: some selectors are missing
+  int devices;            // default 1
+  unsigned long memory;   // limit for all buffers together in bytes; 0: none
+  unsigned long fail_at;  // the number of the fallible call that fails, counted from 1; 0: none
   unsigned long thread_width;  // threadExecutionWidth; default 32
 
   // counters since the start

@@ -95,7 +95,7 @@ class Translator {
   struct Kernel {
     std::string name, arguments, slots, alignments, max_threads = "0";
     int memories = 0;
-    char components = 0;  // of positions
+    char components = 0;  // '3' if positions and sizes are uint3, '1' if they are scalars; 0: not known yet
   };
   const Token* at(std::size_t i) const { return i < tokens_.size() ? &tokens_[i] : nullptr; }
   bool is(std::size_t i, std::string_view text) const { return i < tokens_.size() && tokens_[i].text == text; }

@@ -1,8 +1,8 @@
 // Checkpoints are written whole or not at all: after a full disk, a failed call, a signal or a kill the old file is
 // intact.
 //
-// What is written is read back, and is byte for byte what Python's safetensors writes and what numpy reads, where
-// python3 has them.
+// Saved files are read back. If python3 has safetensors and numpy, they are byte for byte what safetensors writes, and
+// numpy reads them.
 #include "lightcone/io/checkpoints/save.h"
 
 #include <fcntl.h>

@@ -22,7 +22,7 @@ bool is_kept(const Graph& g, const Tensor& value, std::int64_t repeated) {
   rules.recompute_threshold = repeated;
   return Partition(g, rules).in_memory(value.edge().node);
 }
-constexpr std::int64_t kBytes = 64 * 32 * 4;  // of each value in these tests
+constexpr std::int64_t kBytes = 64 * 32 * 4;  // bytes of each value in these tests
 
 }  // namespace
 

@@ -370,7 +370,7 @@ TEST(Program, AnUnknownNameIsAnsweredWithTheNearestOnes) {
   EXPECT_EQ(said([&] { c.bind("Sequense", 2); }), "bind: no size of the graph is named 'Sequense'; it has sequence");
   EXPECT_EQ(said([&] { p.plan({{"seq", 2}}); }), "plan: no size of the graph is named 'seq'; it has sequence");
   EXPECT_NE(said([&] { c.get("logit"); }).find("(it has logits)"), std::string::npos);
-  EXPECT_NE(said([&] { c.run(); }), "nothing");  // nothing is bound or set
+  EXPECT_NE(said([&] { c.run(); }), "nothing");  // no size is bound and no input is set
 }
 
 TEST(Program, OneThatWasNeverCompiledSaysSo) {

@@ -56,7 +56,7 @@ struct Data {
 
 struct Trained {
   std::vector<float> losses;
-  std::vector<Value> gradients;  // of the first step
+  std::vector<Value> gradients;  // gradients of the first step
 };
 
 Program compiled(const Step& s, const Compiler& c) {

@@ -13,7 +13,7 @@ struct Gguf {
   using Value = std::variant<std::uint32_t, float, std::string, double, std::vector<std::string>, std::vector<double>>;
   std::map<std::string, Value> metadata;
   std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<float>>> tensors;  // shapes, innermost first
-  std::size_t alignment = 32;  // of the tensors; written to the metadata if it is not 32
+  std::size_t alignment = 32;  // alignment of the tensors in bytes; written to the metadata if it is not 32
 
   std::string bytes() const {
     std::string s = "GGUF", payload;

@@ -98,10 +98,11 @@ void install(const Loops& loops, const CpuOptions& o, PassLog& log) {
               "compiler that works in LIGHTCONE_CC"));
 }
 
-// What the CPU does in each step of the pipeline.
+// Returns the traits of the CPU for the pipeline.
 lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<ResolvedOptions>& resolved) {
   const Target target = o.target ? *o.target : this_target();
-  // Asked when there is a convolution: the answer may be the system's (target/target.h).
+  // This is evaluated only for graphs with a convolution, because it may request AMX tiles from the system
+  // (target/target.h).
   const auto bf16 = [target, p = o.precision] { return p == Precision::Medium && bf16_is_fast(target); };
   lowering::DeviceTraits d;
   d.has_kernel = has_kernel;
@@ -114,7 +115,7 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
                                auto nhwc = channels_last(g, log, target, bf16());
                                return nhwc ? std::move(*nhwc) : g.clone();
                              },
-                         .applies = [target, bf16](const Graph& g) {  // tiles of bf16 products want pixels last
+                         .applies = [target, bf16](const Graph& g) {  // bf16 products on tiles need pixels last
                            return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
                          }};
   d.filter_gradients =

@@ -1,4 +1,4 @@
-// The built-in composites as ordinary functions over whole, contiguous operands.
+// Kernels of built-in composites: functions over whole, contiguous operands.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -176,14 +176,14 @@ class DequantizeKernel final : public LibraryKernel {
   Isa isa_;
 };
 
-// barrier() of a graph input: a copy of its bytes. Sizes: bytes.
+// Copies a graph input, for a barrier() of it. Sizes: bytes.
 class CopyKernel final : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   void run(const HostLaunch& l) const override { std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0])); }
 };
 
-// A user's kernel for this node, or null.
+// Returns a user's kernel for this node, or null.
 std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
   const KernelRule* rule = kernel_rule(*n.composite, "cpu");
   if (!rule) return nullptr;
@@ -222,17 +222,17 @@ std::shared_ptr<Kernel> make_dequantize(const Call& c) {
 }
 std::shared_ptr<Kernel> make_barrier(const Call& c) {
   const Dim bytes = product(c.n.shape) * static_cast<std::int64_t>(size_of(c.n.dtype));
-  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // the same memory
+  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // shares its operand's memory
   return std::make_shared<CopyKernel>(c.n, c.types(), std::vector<Dim>{bytes});
 }
 std::shared_ptr<Kernel> make_attention_gradients(const Call& c) { return attention_gradients_kernel(c.g, c.n, c.isa); }
 
 struct Entry {
   const CompositeRef& composite;
-  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: generated loops compute it
-  bool always = true;                              // false: make() gives null for what it does not compute
+  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: a generated loop computes the composite
+  bool always = true;                              // false: make() returns null for unsupported nodes
 };
-// The built-in composites that this device computes by a kernel; a user's come with KernelRules of their own.
+// Returns the entry of a built-in composite that the CPU computes, or null. Users' composites have KernelRules instead.
 const Entry* entry_of(const Node& n) {
   static const Entry entries[] = {
       {builtin::gather(), nullptr},

@@ -36,10 +36,10 @@ CpuEmitter::CpuEmitter(const Graph& g, std::shared_ptr<Device> device, PassLog& 
       matcher_(g, o),
       partition_(g, matcher_.rules()) {}
 
-// A parameter is packed when contractions alone read it: nothing is kept twice.
+// Packs a parameter if only products and convolutions read it, and all in one form, so that no second copy is kept.
 void CpuEmitter::choose_packed() {
   std::set<NodeId> raw = read_by_roots();
-  std::map<NodeId, bool> order;  // is the parameter read transposed?
+  std::map<NodeId, bool> order;  // true if the parameter is read transposed
   for (NodeId id : partition_.results()) {
     if (const auto c = matcher_.matmuls.find(id); c != matcher_.matmuls.end()) {
       raw.insert(c->second.a_node);
@@ -97,7 +97,7 @@ std::shared_ptr<Epilogue> CpuEmitter::behind(const Fused& f) {
   return f.epilogue;
 }
 
-// Equal loops are one function.
+// Names a loop after its code, so that equal loops are compiled once.
 void CpuEmitter::name_loop(LoopKernel& k) {
   k.rename(names_.of(k.ir(), [&] { return k.text("@"); }));
 }
@@ -125,7 +125,7 @@ std::shared_ptr<LoopKernel> CpuEmitter::loop_kernel(NodeId id) {
   return kernel;
 }
 
-// The kernel of a convolution, with its epilogue.
+// Makes the kernel of a convolution with its epilogue, and adds its operands to the draft.
 std::shared_ptr<Kernel> CpuEmitter::read_convolution(Graph& dst, Draft& d, NodeId id, const ConvPlan& c) {
   read(d, dst, c.image_node);
   if (c.packed) read_from(d, dst, packed(dst, c), c.weight_node);
@@ -181,7 +181,8 @@ Lowered CpuEmitter::run() {
   return {std::move(dst), std::move(loop_kernels_)};
 }
 
-// That products run on tiles, which means something for the process, or that it was refused them.
+// Notes in the log that products run on AMX tiles, which restricts the process's signal stacks, or that the system
+// refused them.
 void CpuEmitter::note_tiles() {
   int on = 0;
   const auto see = [&](const Microkernel* u) { on += u && on_tiles(*u); };

@@ -15,8 +15,8 @@ using lowering::PartitionRules;
 
 bool multiplies_bf16(const CpuOptions& o) { return o.precision == Precision::Medium && bf16_dots_are_fast(*o.target); }
 
-// Is there a convolution with channels last that is more than a product of matrices? Then the others of the net keep
-// theirs last, too.
+// Returns whether the graph has a convolution with channels last that is no matrix product. The other convolutions of
+// the net then keep channels last, too.
 bool keeps_channels_last(const Graph& g, const Target& target) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto f = g[id].op == Op::SumReduce && g[id].shape.size() > 3 ? lowering::factors(g, id) : std::nullopt;
@@ -39,10 +39,10 @@ PartitionRules Matcher::rules() {
   return r;
 }
 
-// What computes a sum of products, and in which arithmetic.
+// Chooses what computes a sum of products: a convolution, a matrix product or, if neither matches, a loop.
 PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
-  // with channels last it may be a product of matrices, too, whose unit is faster than f32
+  // a convolution with channels last may also be a matrix product with a microkernel that is faster than f32
   const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
   if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
     ConvPlan& plan = convolutions[f.sum] = {*c};
@@ -52,7 +52,7 @@ PartitionRules::Match Matcher::match(const Factors& f) {
     if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
     else if (options_.precision == Precision::Medium)
       choose_nchw_bf16(g_, uses_, options_.winograd, *options_.target, plan);
-    return static_cast<const Convolution&>(plan);  // whose filters may be read as they are stored
+    return static_cast<const Convolution&>(plan);  // its filters may be read as they are stored
   }
   if (!product) return std::monostate{};
   Precision precision = options_.precision;

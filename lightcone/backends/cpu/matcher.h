@@ -1,4 +1,5 @@
-// Which sums of products a kernel of the CPU computes, and by which arithmetic: asked while a graph is partitioned.
+// Matcher: finds the sums of products that CPU kernels compute while a graph is partitioned, and chooses their
+// arithmetic.
 #pragma once
 
 #include <map>
@@ -14,12 +15,12 @@ namespace lc::backends::cpu {
 class Matcher {
  public:
   Matcher(const Graph& g, const CpuOptions& o);
-  lowering::PartitionRules rules();  // which ask this object
+  lowering::PartitionRules rules();  // they call this object, which must outlive them
 
-  // What was matched, by the sum.
+  // Matched products and convolutions, by the node of the sum.
   std::map<NodeId, MatmulPlan> matmuls;
   std::map<NodeId, ConvPlan> convolutions;
-  int tiles_wanted = 0;  // products that would be on AMX tiles if the system granted them
+  int tiles_wanted = 0;  // products that would use AMX tiles if the system granted them
 
  private:
   lowering::PartitionRules::Match match(const lowering::Factors& f);

@@ -1,4 +1,5 @@
-// Products that share a kernel: several products of the same rows of A, and the loop that computes these rows.
+// Fuses products into one kernel: several products of the same rows of A, and as a prologue the loop that computes
+// these rows.
 #include <algorithm>
 
 #include "lightcone/backends/cpu/lower.h"
@@ -6,16 +7,16 @@
 
 namespace lc::backends::cpu {
 
-// The product behind a result, which may be that of its epilogue.
+// Returns the product that computes a result, directly or before its epilogue; null if no product does.
 const MatmulPlan* CpuEmitter::matmul_of(NodeId result) const {
   const auto f = fused_.find(result);
   const auto c = matcher_.matmuls.find(f == fused_.end() ? result : f->second.producer);
   return c == matcher_.matmuls.end() ? nullptr : &c->second;
 }
 
-// Products of the same rows with packed weights, as Q, K and V are or gate and up, become one kernel.
+// Groups products of the same rows with packed weights into one kernel, such as Q, K and V, or gate and up.
 void CpuEmitter::find_groups() {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes: the results lie behind each other
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // bytes of a result: a group's results are in one buffer
   const auto same_rows = [](const MatmulPlan& a, const MatmulPlan& b) {
     bool same = a.a_offset == b.a_offset && a.k.extent == b.k.extent && a.k.a == b.k.a && a.type == b.type &&
                 a.type != WeightType::I8 && a.unit == b.unit && a.axes.size() == b.axes.size();
@@ -29,7 +30,7 @@ void CpuEmitter::find_groups() {
     if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
-    if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // computed at load, each on its own
+    if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // the products are computed once, at load
     auto& groups = by_rows[c->a_node];
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<NodeId>& of) {
       return of.size() < kMaxParts && same_rows(*matmul_of(of[0]), *c);
@@ -42,7 +43,8 @@ void CpuEmitter::find_groups() {
       if (group.size() > 1) groups_[group[0]] = group;
 }
 
-// Those whose epilogues find their operands in memory by now, or at the same place in an earlier one of the group.
+// Returns the products of the group whose epilogue operands are already materialised, or come from an earlier product
+// of the group and are read at the index that is written.
 std::vector<NodeId> CpuEmitter::available(const std::vector<NodeId>& group) const {
   std::vector<NodeId> parts;
   bool tied = false;  // if set, all products must have the same number of columns
@@ -67,9 +69,9 @@ std::vector<NodeId> CpuEmitter::available(const std::vector<NodeId>& group) cons
   return parts;
 }
 
-// May the loop that makes A run strip by strip within these products? Then how many steps its outermost loop takes for
-// a row. It must make nothing but their rows, and cost so little beside them that a short product, which has one strip
-// only, does not miss the other workers.
+// Returns how many steps the outermost loop of the loop that computes A takes per row, or nullopt if that loop cannot
+// run strip by strip as a prologue of these products. It must compute nothing but their rows. It must also be so cheap
+// compared with them that a short product, which has only one strip, loses nothing by computing it on one worker.
 std::optional<Dim> CpuEmitter::steps_of_a_row(const std::vector<NodeId>& results) const {
   constexpr std::int64_t kLongestRow = 1 << 14, kMostBytes = 64 << 20;
   constexpr double kShare = 16;
@@ -98,7 +100,7 @@ std::optional<Dim> CpuEmitter::steps_of_a_row(const std::vector<NodeId>& results
   return row / step;
 }
 
-// Loops that may wait for the products that read them.
+// Finds the loops that can run as prologues of the products that read them.
 void CpuEmitter::find_prologues() {
   std::set<NodeId> grouped;
   for (const auto& [first, group] : groups_) {
@@ -109,7 +111,7 @@ void CpuEmitter::find_prologues() {
     if (matmul_of(id) && !grouped.contains(id) && steps_of_a_row({id})) prologues_.insert(matmul_of(id)->a_node);
 }
 
-// Of products of the same rows, by the sum of the first one, whose call all of them share in a picture.
+// Returns the shapes of products of the same rows, as one text at the sum of the first one.
 std::map<NodeId, std::string> CpuEmitter::shapes_of_products(const std::vector<NodeId>& results) const {
   std::vector<Dim> others;
   for (std::size_t p = 1; p < results.size(); ++p) others.push_back(matmul_of(results[p])->axes.back().extent);
@@ -117,12 +119,12 @@ std::map<NodeId, std::string> CpuEmitter::shapes_of_products(const std::vector<N
   return {{f == fused_.end() ? results[0] : f->second.producer, lowering::shapes_of(*matmul_of(results[0]), others)}};
 }
 
-// One product, or several of the same rows: a kernel, and a node for each result.
+// Emits one product, or several of the same rows, as one kernel with a node for each result.
 void CpuEmitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   Draft d = draft(results[0]);
   Node& out = d.node;
   const auto reads = [&](NodeId k) {
-    if (new_id_[k] == kNone) emit(dst, k);  // an input that comes later, or a loop that waited
+    if (new_id_[k] == kNone) emit(dst, k);  // an input with a later number, or a loop that is no prologue after all
     read(d, dst, k);
     return static_cast<int>(out.in.size()) - 1;
   };

@@ -16,13 +16,14 @@ struct AttentionParts {
   std::shared_ptr<GpuKernel> kernel;                // null if the device has no kernel for it
   std::vector<std::shared_ptr<TextKernel>> pieces;  // kernels whose text is not compiled yet
 };
+// Makes the kernel of a matched attention.
 AttentionParts attention_kernel(lowering::Attention match, const Limits& limits, Precision precision);
 
 // Replaces every attention of a graph for which the device has a kernel, and compiles the kernels' code.
 Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision);
 
-// Is it a node of ops/attention.h's attention_gradients()? And its kernel: null where the device has none for its types
-// and heads.
+// Makes the kernel of a node of attention_gradients() (ops/attention.h). Returns null if the device has none for its
+// types and head sizes.
 std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
                                                        Precision precision);
 

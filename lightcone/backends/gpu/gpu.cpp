@@ -13,12 +13,12 @@
 namespace lc::backends::gpu {
 namespace {
 
-// A device that is opened when it is first used.
+// Opens its device at the first use. Several threads may use it.
 class LazyDevice {
  public:
   explicit LazyDevice(std::function<std::shared_ptr<GpuDevice>()> open) : open_(std::move(open)) {}
   const std::shared_ptr<GpuDevice>& device() {
-    const std::lock_guard lock(mutex_);  // an Error is not kept: the next call tries again
+    const std::lock_guard lock(mutex_);  // if open_() throws, the next call tries again
     if (!device_) device_ = open_();
     return device_;
   }
@@ -30,7 +30,7 @@ class LazyDevice {
 };
 using Device = std::shared_ptr<LazyDevice>;
 
-// What a GPU does in each step of the pipeline.
+// Returns the traits of a GPU for the pipeline.
 lowering::DeviceTraits traits(const Device& lazy, const GpuOptions& options) {
   lowering::DeviceTraits d;
   d.has_kernel = [lazy](const Graph& g, const Node& n) { return has_kernel(g, n, *lazy->device()); };

@@ -19,11 +19,12 @@ namespace {
 
 constexpr int kElementThreads = 256;
 
-// A kernel with one thread for each of some elements. Its text computes element number `t`.
+// A kernel of independent threads. Its text computes what thread number `t` contributes: an element, a column or a
+// block of words.
 class ElementKernel : public TextKernel {
  public:
   struct Spec {
-    std::vector<codegen::simt::Parameter> places;  // the last one is the result
+    std::vector<codegen::simt::Parameter> places;  // buffers; the last one is the result
     std::vector<Dim> sizes;
     Dim threads;
     std::string body;
@@ -116,7 +117,7 @@ std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, codegen::sim
   return std::make_shared<SortedScatterKernel>(s, AxisView(n.in[0].view.shape(), axis), count, language);
 }
 
-// Philox 4x32-10 (random/random_bits.h): a thread makes a block of four words.
+// Philox 4x32-10 (random/random_bits.h). Each thread computes a block of four words.
 ElementKernel::Spec random_bits(const Node& n) {
   const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
   const auto word = [](std::uint32_t w) { return std::to_string(w) + "u"; };
@@ -172,7 +173,7 @@ std::shared_ptr<Kernel> make_dequantize(const Call& c) {
                                             product(c.n.shape), c.limits);
 }
 std::shared_ptr<Kernel> make_barrier(const Call& c) {
-  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, c.bytes());  // the same memory
+  if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, c.bytes());  // shares its operand's memory
   return std::make_shared<CopyKernel>(c.bytes());
 }
 std::shared_ptr<Kernel> make_attention_gradients(const Call& c) {
@@ -181,10 +182,10 @@ std::shared_ptr<Kernel> make_attention_gradients(const Call& c) {
 
 struct Entry {
   const CompositeRef& composite;
-  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: generated loops compute it
-  bool always = true;                              // false: make() gives null for what it does not compute
+  std::shared_ptr<Kernel> (*make)(const Call& c);  // null: a generated loop computes the composite
+  bool always = true;                              // false: make() returns null for unsupported nodes
 };
-// The built-in composites that GPUs compute by a kernel; a user's come with KernelRules of their own.
+// Returns the entry of a built-in composite that GPUs compute, or null. Users' composites have KernelRules instead.
 const Entry* entry_of(const Node& n) {
   static const Entry entries[] = {
       {builtin::gather(), nullptr},

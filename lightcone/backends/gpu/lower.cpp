@@ -38,13 +38,13 @@ std::vector<NodeId> too_narrow(const codegen::Built& b) {
   return found;
 }
 
-// Which sums of products a kernel of the device computes: asked while a graph is partitioned.
+// Finds the sums of products that kernels of the device compute, while a graph is partitioned.
 class Matcher {
  public:
   Matcher(const Graph& g, const Limits& limits) : g_(g), limits_(limits) {}
-  PartitionRules rules();  // which ask this object
+  PartitionRules rules();  // they call this object, which must outlive them
 
-  std::map<NodeId, Product> products;  // what was matched, by the sum
+  std::map<NodeId, Product> products;  // matched products and convolutions, by the node of the sum
 
  private:
   PartitionRules::Match match(const lowering::Factors& f);
@@ -56,7 +56,7 @@ class Matcher {
 
 std::vector<NodeId> Matcher::must_materialize(NodeId root, const codegen::Built& b) const {
   if (auto found = too_narrow(b); !found.empty()) return found;
-  const std::size_t most = limits_.max_buffers - 2;  // the result's, and one to spare
+  const std::size_t most = limits_.max_buffers - 2;  // without the result's, and one to spare
   if (b.buffers.size() <= most) return {};
   // Materialises the inlined value that reads the most buffers within the limit of one kernel.
   const std::set<NodeId> buffers(b.buffers.begin(), b.buffers.end());
@@ -78,7 +78,8 @@ std::vector<NodeId> Matcher::must_materialize(NodeId root, const codegen::Built&
   return best.second == root ? std::vector<NodeId>{} : std::vector<NodeId>{best.second};
 }
 
-// A sum of products that is a contraction or a convolution, of halves as they are stored where that can be.
+// Matches a sum of products as a convolution or a contraction, if possible of the 16-bit or 8-bit floats that its
+// factors were widened from.
 PartitionRules::Match Matcher::match(const lowering::Factors& given) {
   for (const lowering::Factors& f : {before_widening(g_, given), given}) {
     if (auto c = find_convolution(g_, f)) {
@@ -127,13 +128,13 @@ class GpuEmitter final : public lowering::Emitter {
   const GpuOptions& options_;
   Matcher matcher_;
   Partition partition_;
-  std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by what they make
-  std::map<NodeId, NodeId> repacked_;                   // parameters: in the new graph, once they are there
+  std::map<NodeId, lowering::EpilogueLoop> epilogues_;  // by the node of their result
+  std::map<NodeId, NodeId> repacked_;                   // nodes of the new graph, by parameter
   std::vector<std::shared_ptr<TextKernel>> text_kernels_;
 };
 
-// Has the device numbers for everything between the operands and this value? A value of f64 that is only kept or moved
-// needs none.
+// Returns whether the device can compute this value from its operands. Without f64 it cannot if an operand, the result
+// or a value in between is f64, unless the value is only kept or moved.
 bool GpuEmitter::computes(NodeId id) const {
   if (gpu_.limits().f64) return true;
   if (const auto* loop = partition_.get<lowering::Loop>(id)) {
@@ -164,7 +165,7 @@ std::shared_ptr<Kernel> GpuEmitter::loop_kernel(NodeId id) {
   return std::make_shared<LoopKernel>(*loop.kernel, loop.same_index, gpu_.limits(), base_bytes(id));
 }
 
-// The kernel of a sum of products, with its epilogue.
+// Makes the kernel of a sum of products with its epilogue, and adds its operands to the draft.
 std::shared_ptr<Kernel> GpuEmitter::read_product(Graph& dst, Draft& d, NodeId id, Product& p) {
   Epilogue epilogue{g_[id].dtype, {}};
   if (const auto fused = epilogues_.find(id); fused != epilogues_.end())
@@ -221,7 +222,7 @@ void GpuEmitter::fuse_epilogues() {
   }
 }
 
-// Parameters in block formats that products alone read are repacked: nothing is kept twice.
+// Repacks a parameter in a block format if only products read it, as their factor B, so that no second copy is kept.
 void GpuEmitter::choose_repacked() {
   std::set<NodeId> raw = read_by_roots();
   for (NodeId id : partition_.results()) {

@@ -1,4 +1,5 @@
-// What depends on data, in room for so many.
+// Operations with a number of results that depends on data, such as nonzero(): results have room for `capacity` of
+// them.
 #include "lightcone/composites/composites.h"
 #include "lightcone/ops/indexing/internal.h"
 

@@ -139,7 +139,7 @@ Tensor polygamma_f64(const Tensor& x, int n) {  // "Handbook of mathematical fun
   const Tensor right = n % 2 ? up : neg(up);
   const Tensor part = prim::where(negative, prim::add(x, neg(round(x))), full_like(x, 0.25));
   const Tensor near = below(abs(part), 0.25), off = prim::where(near, abs(part), add(neg(abs(part)), 0.5));
-  const Tensor tangent = tan(mul(off, std::numbers::pi));  // of the smaller angle, so that a small cotangent is exact
+  const Tensor tangent = tan(mul(off, std::numbers::pi));  // uses the smaller angle: a small cotangent is exact
   const Tensor size = prim::where(near, prim::recip(prim::where(near, tangent, full_like(x, 1))), tangent);
   const Tensor cotangent = prim::where(below(part, 0), neg(size), size);
   const Tensor slope = mul(polynomial(cotangent, derivative_of_cotangent(n)), -std::pow(std::numbers::pi, n + 1));

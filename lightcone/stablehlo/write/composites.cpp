@@ -1,4 +1,5 @@
-// Composites that move elements: gather, scatter, slice_scatter and argsort.
+// Writes the composites that StableHLO has operations for: gather, scatter, slice_scatter, argsort, random bits and
+// barriers.
 //
 // An index in the graph has all axes of its operand. Along axes where it is constant, whole slices move; the others are
 // batch axes. An index out of range reads 0 and writes nothing.
@@ -208,7 +209,7 @@ struct Entry {
   const CompositeRef& composite;
   std::vector<ValueId> (*write)(Writer& w, const Node& n);
 };
-// The built-in composites that StableHLO can say by name; of any other the definition is written.
+// Returns the entry of a composite that has one, or null: its definition, or its loop, is written instead.
 const Entry* entry_of(const Node& n) {
   static const Entry entries[] = {
       {builtin::gather(), [](Writer& w, const Node& n) { return std::vector{gather(w, n)}; }},

@@ -1,4 +1,4 @@
-// Elementwise operations: the primitives, and composites that StableHLO has by name.
+// Writes elementwise operations: the primitives and the elementwise composites.
 #include <numbers>
 
 #include "lightcone/stablehlo/write/writer.h"
@@ -16,7 +16,7 @@ ValueId log2(Builder& b, ValueId x) {
   return b.select(b.compare(exp2(b, nearest), x, "EQ"), nearest, y);
 }
 
-// Integers divided by zero give zero.
+// Writes a division whose result is zero for integers divided by zero. `by_zero` is false if no divisor can be zero.
 ValueId divided(Builder& b, std::string_view name, ValueId x, ValueId y, bool by_zero) {
   if (is_float_element(b.element(x)) || !by_zero) return b.binary(name, x, y);
   const ValueId zero = b.like_whole(x, 0), is_zero = b.compare(y, zero, "EQ");

@@ -7,7 +7,7 @@ namespace fake_cuda {
 
 struct Settings {
   using Value = std::atomic<long>;
-  Value order = 0;     // of threads and blocks: 0 forward, 1 reverse, other numbers are seeds of a shuffle
+  Value order = 0;     // order of threads and blocks: 0 forward, 1 reverse, other numbers are seeds of a shuffle
   Value deferred = 0;  // 1: stream work runs only when something waits for it
   Value fail_at = 0;   // the number of the call (see `calls`) that returns fail_code, once; 0: none
   Value fail_code = 999;

@@ -102,7 +102,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
 
 struct Event {
   bool timing = true;
-  std::shared_ptr<Mark> mark;  // of the latest record
+  std::shared_ptr<Mark> mark;  // mark of the latest record
   std::weak_ptr<Capture> capture;
   Stream* captured_in = nullptr;
   std::size_t captured_at = 0;
@@ -116,7 +116,7 @@ struct Graph {
 // An executable graph. A pending launch shares its nodes: an update creates new ones.
 struct GraphExec {
   std::shared_ptr<const std::vector<Node>> nodes;
-  std::vector<const void*> handles;  // of the graph it was instantiated from
+  std::vector<const void*> handles;  // nodes of the graph it was instantiated from
 };
 
 }  // namespace fake_cuda

@@ -32,7 +32,7 @@ struct Copy {
 struct Thread {
   Suspended at = nullptr;
   bool begun = false;
-  unsigned mask = 0;  // of the exchange it waits in
+  unsigned mask = 0;  // lanes of the exchange it waits in
   void* handed_in = nullptr;
   LcExchange exchange = nullptr;
   unsigned copy_groups = 0;

@@ -42,8 +42,8 @@ struct LcScheduler {
 struct LcKernel {
   const char* name;
   void (*call)(void* const* arguments);
-  const unsigned* sizes;       // of the arguments
-  const unsigned* alignments;  // of the arguments
+  const unsigned* sizes;       // sizes of the arguments in bytes
+  const unsigned* alignments;  // alignments of the arguments in bytes
   unsigned arguments;
   unsigned max_threads;  // per block; 0 if the kernel does not state it
 };
