@@ -1,5 +1,6 @@
 // A multilayer perceptron or a convolutional network on MNIST: mnist mlp|cnn FOLDER [EPOCHS [STEPS]]
 // FOLDER holds the four IDX files, plain or compressed.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>

@@ -4,6 +4,7 @@
 // for ImageNet with a first layer for small pictures (11 million). FOLDER holds CIFAR-10's binary batches
 // (data_batch_1.bin, ..., test_batch.bin), or train.npz and test.npz with x u8 [n, 32, 32, 3] and y; without FOLDER it
 // learns stripes that it makes itself.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // Checks that a GPU must pass once and that are no speeds: all variants of a product give the same values, and a
 // process survives a kernel that brings the device down.
+#include <algorithm>
 #include <cmath>
 
 #include "bench/runner/protocol.h"

@@ -1,5 +1,6 @@
 // Limits of the machine, measured in the same minute as the results that are compared with them: bytes read and copied,
 // and the products of each arithmetic unit. A limit is the best of a few variants, chosen when it is loaded.
+#include <algorithm>
 #include <atomic>
 #include <limits>
 

@@ -1,6 +1,7 @@
 // Decoding, and reading a prompt, with a GGUF checkpoint and the class that users use.
 #include "lightcone/models/llama/llama.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <fstream>
 

@@ -1,5 +1,6 @@
 #include "lightcone/codegen/machine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 

@@ -1,5 +1,6 @@
 #include "lightcone/nn/linear.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/core/composite.h"

@@ -1,5 +1,6 @@
 // einsum: multiplies and sums the operands from left to right, two at a time, so that each step is a contraction that
 // back ends recognise.
+#include <algorithm>
 #include <map>
 
 #include "lightcone/composites/composites.h"

@@ -1,5 +1,7 @@
 #include "lightcone/ops/internal.h"
 
+#include <algorithm>
+
 namespace lc {
 using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)

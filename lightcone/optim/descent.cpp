@@ -1,4 +1,5 @@
 // Rules of gradient descent with momentum: SGD, Lion, Muon.
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/optim/rules.h"

@@ -3,6 +3,7 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/composites/composites.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <locale>

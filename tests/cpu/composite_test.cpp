@@ -2,6 +2,7 @@
 // wrong kernel.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

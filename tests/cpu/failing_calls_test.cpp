@@ -6,6 +6,7 @@
 #include "failing_calls.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "compiled.h"
 #include "lightcone/cache/object_cache.h"

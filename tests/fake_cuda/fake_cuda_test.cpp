@@ -2,6 +2,7 @@
 // and faults. Nothing leaks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>

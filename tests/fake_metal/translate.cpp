@@ -1,5 +1,6 @@
 #include "translate.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <set>

@@ -3,6 +3,7 @@
 //
 // LIGHTCONE_RANDOM=10 runs ten times as many graphs, 0.1 a tenth, LIGHTCONE_SEED=20270131 draws other ones, and
 // LIGHTCONE_CASE=17 runs one alone.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

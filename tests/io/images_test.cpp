@@ -3,6 +3,7 @@
 #include "lightcone/io/images/images.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "data.h"
 #include "error_of.h"

@@ -1,5 +1,6 @@
 // The simulated Metal reports each mistake of a host: unknown messages, freed objects, open encoders, missing arguments
 // and ranges.
+#include <algorithm>
 #include <thread>
 
 #include "fake.h"

@@ -1,6 +1,7 @@
 // Real checkpoints in every format give the logits and texts that another program computed in f64.
 #include "lightcone/models/llama/llama.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>

@@ -1,5 +1,6 @@
 // The story model in fewer bits predicts its reference text as well as documented, and its greedy text leaves it where
 // documented.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 

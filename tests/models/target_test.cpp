@@ -1,4 +1,5 @@
 // The story model compiles for every processor that kernels exist for, and runs where this one can run it.
+#include <algorithm>
 #include <fstream>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // First values of parameters have the right distributions and structures, and the same bits on every machine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>

@@ -1,5 +1,6 @@
 // Layers behave in training as in torch.nn, nested layers pass their mode on, and wrong uses are reported.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 
 #include "error_of.h"

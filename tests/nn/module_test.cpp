@@ -1,5 +1,6 @@
 // Models that are plain structs have the right parameter names, modes and frozen parts.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 
 #include "error_of.h"

@@ -1,5 +1,6 @@
 // RNN, LSTM, GRU and their cells are torch.nn's, with padded sequences too.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 
 #include "error_of.h"

@@ -2,6 +2,7 @@
 // behave as documented.
 #include "lightcone/ops/linalg/linalg.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "differences.h"

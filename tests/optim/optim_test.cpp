@@ -2,6 +2,7 @@
 // compiled.
 #include "lightcone/optim/optim.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 

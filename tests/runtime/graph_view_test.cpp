@@ -3,6 +3,7 @@
 // The layout is checked by view_layout.js where node is installed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

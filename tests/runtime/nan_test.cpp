@@ -1,4 +1,5 @@
 // A model whose logits are NaN reports the layer they come from and generates nothing.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -2,6 +2,7 @@
 // not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/autograd/autograd.h"

@@ -2,6 +2,7 @@
 // tools/make_goldens.py).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

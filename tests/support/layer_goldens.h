@@ -3,6 +3,7 @@
 // First and second derivatives are compared with central differences.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>

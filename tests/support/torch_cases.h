@@ -2,6 +2,7 @@
 // with the reference interpreter and with compiled programs.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>

@@ -1,5 +1,6 @@
 // A training step of ResNet-20 has PyTorch's gradients within 1e-6 of the largest in f64, and ten compiled SGD steps
 // follow PyTorch's.
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 // Inputs lie between pages that may not be touched. LIGHTCONE_RANDOM=10 runs ten times as many graphs,
 // LIGHTCONE_SEED=20270131 draws other ones, and LIGHTCONE_CASE=17 runs one alone. A failure prints the command that
 // repeats it; LIGHTCONE_SEED=0, the default, always draws the same graphs.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -2,6 +2,7 @@
 // both zeros.
 #include "lightcone/verify/verify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

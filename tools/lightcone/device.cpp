@@ -1,5 +1,6 @@
 #include "device.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "lightcone/backends/cuda/cuda.h"

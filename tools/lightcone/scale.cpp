@@ -1,5 +1,6 @@
 #include "scale.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lightcone/core/error.h"

@@ -1,4 +1,5 @@
 // Compiles text with the driver's compiler.
+#include <algorithm>
 #include <utility>
 
 #include "lightcone/backends/opencl/device.h"

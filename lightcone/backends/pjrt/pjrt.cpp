@@ -1,5 +1,6 @@
 #include "lightcone/backends/pjrt/pjrt.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "lightcone/backends/pjrt/device.h"

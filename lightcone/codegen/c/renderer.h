@@ -2,6 +2,7 @@
 // rows.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>

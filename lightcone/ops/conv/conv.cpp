@@ -1,6 +1,8 @@
 // Convolution as a sum of products over overlapping views.
 #include "lightcone/ops/internal.h"
 
+#include <algorithm>
+
 namespace lc {
 using namespace detail;
 

@@ -1,5 +1,7 @@
 // Pooling: sums and maxima over overlapping views; resampling.
 #include "lightcone/composites/composites.h"
+
+#include <algorithm>
 #include "lightcone/ops/internal.h"
 
 namespace lc {

@@ -1,5 +1,7 @@
 // Reading and writing places, diagonals and slices.
 #include "lightcone/composites/composites.h"
+
+#include <algorithm>
 #include "lightcone/ops/indexing/internal.h"
 
 namespace lc {

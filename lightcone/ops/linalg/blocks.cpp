@@ -1,6 +1,7 @@
 #include "lightcone/ops/linalg/blocks.h"
 #include "lightcone/composites/composites.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace lc::blocks {

@@ -4,6 +4,7 @@
 // tournament, so that a sweep of n - 1 steps meets every pair and restores the order (R. P. Brent and F. T. Luk, "The
 // solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", 1985). Sweeps repeat until
 // all rotations vanish, typically six to ten times.
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/composites/composites.h"

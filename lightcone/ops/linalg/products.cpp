@@ -1,6 +1,7 @@
 // Products and norms.
 #include "lightcone/ops/internal.h"
 
+#include <algorithm>
 #include <cmath>
 #include "lightcone/ops/linalg/linalg.h"
 

@@ -4,6 +4,8 @@
 // WY representation for products of Householder transformations", 1989): T = inv(I + D U) D of the reflections'
 // qr_factors D and the upper half U of V^T V.
 #include "lightcone/composites/composites.h"
+
+#include <algorithm>
 #include "lightcone/ops/linalg/blocks.h"
 
 namespace lc {

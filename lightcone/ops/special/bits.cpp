@@ -1,6 +1,7 @@
 // Bits and divisors of integers.
 #include "lightcone/ops/internal.h"
 
+#include <algorithm>
 #include <cmath>
 #include "lightcone/ops/special/special.h"
 

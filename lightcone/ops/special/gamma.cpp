@@ -1,4 +1,5 @@
 // Special functions of one number, computed in f64 because their formulas lose more digits than f32 can spare.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>

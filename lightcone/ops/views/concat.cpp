@@ -1,6 +1,7 @@
 // Joints and pieces of tensors, and elements elsewhere.
 #include "lightcone/composites/composites.h"
 
+#include <algorithm>
 #include <cmath>
 #include "lightcone/ops/internal.h"
 

@@ -1,5 +1,7 @@
 // NumPy's indexing: numbers, slices and integer tensors, axis by axis.
 #include "lightcone/composites/composites.h"
+
+#include <algorithm>
 #include "lightcone/ops/internal.h"
 
 namespace lc {

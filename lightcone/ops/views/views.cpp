@@ -1,6 +1,8 @@
 // Views: reading the elements of a tensor without copying.
 #include "lightcone/ops/internal.h"
 
+#include <algorithm>
+
 namespace lc {
 using namespace detail;
 #define LC_SCOPE(name) const OpScope scope(name, a.at)

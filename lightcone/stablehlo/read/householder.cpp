@@ -2,6 +2,8 @@
 // form of LAPACK's geqrf: R above the diagonal, and below it the vectors of the reflections without their first
 // element, 1. Reflection k is I - tau[k] v v^T (G. H. Golub and C. F. Van Loan, Matrix Computations, 5.1).
 #include "lightcone/ops/loop.h"
+
+#include <algorithm>
 #include "lightcone/ops/shape.h"
 #include "lightcone/ops/special/special.h"
 #include "lightcone/stablehlo/read/reader.h"

@@ -1,5 +1,6 @@
 #include "lightcone/stablehlo/text/scanner.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "lightcone/core/error.h"

@@ -1,4 +1,5 @@
 // Modules, functions and launches.
+#include <algorithm>
 #include <cstring>
 
 #include "driver/launch.h"

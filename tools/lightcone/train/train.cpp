@@ -1,4 +1,5 @@
 // lightcone train: trains a model by a configuration.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,6 @@
 // Rounds an image to pairs of bf16, and gathers pairs.
+#include <algorithm>
+
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 

@@ -3,6 +3,8 @@
 // of the instruction set.
 #pragma once
 
+#include <algorithm>
+
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 

@@ -1,5 +1,7 @@
 // The register tile of filter gradients: R channels of one factor times V vectors of channels of the other, pixel by
 // pixel.
+#include <algorithm>
+
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 

@@ -1,4 +1,6 @@
 // The dense f32 microkernel, compiled for each instruction set: WIDTH floats per vector, MR x kNr accumulators.
+#include <algorithm>
+
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"

@@ -2,6 +2,7 @@
 // of A are permuted to match their order.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"

@@ -1,6 +1,8 @@
 // Packed weights (packed_weights.h): a vector of WIDTH rows for every k.
 #pragma once
 
+#include <algorithm>
+
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 

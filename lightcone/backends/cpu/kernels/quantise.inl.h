@@ -1,6 +1,7 @@
 // Quantization of activations to signed bytes, with one scale per step of a row.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "lightcone/backends/cpu/kernels/dense_panel.inl.h"

@@ -13,6 +13,8 @@
 // and column, whatever their neighbors are and however rows are distributed.
 #pragma once
 
+#include <algorithm>
+
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 
 namespace lc::backends::cpu {
