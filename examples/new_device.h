@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/composites/composites.h"
-#include "lightcone/core/error.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/partition.h"

@@ -4,7 +4,7 @@
     check_numbers.py [FILE...]
 
 The locale has a comma for a point in half of the world. Refused are printf's conversions of reals, strtod and its kin, streams
-that numbers are written to or read from, and std::to_string of a real; core/numbers.h and str_cat take their place. The script
+that numbers are written to or read from, and std::to_string of a real; base/numbers.h and str_cat take their place. The script
 also looks at wrong lines of its own, so that it is known to find each kind.
 """
 import pathlib
@@ -77,7 +77,7 @@ def main(paths):
         if p.suffix in (".h", ".cpp", ".inc", ".cu", ".m", ".mm")]
     bad = ["%s:%d: %s" % (p, line, what) for p in files for line, what in faults(p.read_text())
            if not any(str(p).endswith(file) and what == word for file, word in ALLOWED)]
-    print("\n".join(bad + ["numbers pass through the C locale: lightcone/core/numbers.h has what to use"] if bad else
+    print("\n".join(bad + ["numbers pass through the C locale: lightcone/base/numbers.h has what to use"] if bad else
                     ["%d files: no number passes through the C locale" % len(files)]))
     return bool(bad)
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "lightcone/backends/cuda/cuda.h"
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "rows.h"
 
 namespace lc::gpu_bench {

@@ -5,8 +5,8 @@
 
 #include "bench/runner/protocol.h"
 #include "lightcone/backends/cuda/cuda.h"
+#include "lightcone/base/error.h"
 #include "lightcone/codegen/simt/dialect.h"
-#include "lightcone/core/error.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "rows.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::bench {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/nn/parameter.h"

@@ -16,9 +16,9 @@
 #include <tuple>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
 #include "lightcone/cache/sha256.h"
-#include "lightcone/core/error.h"
 
 namespace lc::cache {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::cache {
 namespace {

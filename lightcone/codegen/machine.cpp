@@ -4,7 +4,7 @@
 #include <charconv>
 #include <set>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/dim.h"
-#include "lightcone/core/error.h"
 
 namespace lc::codegen {
 

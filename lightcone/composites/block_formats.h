@@ -12,8 +12,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/error.h"
 #include "lightcone/core/op.h"
 
 namespace lc {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 
 namespace lc {
 namespace {

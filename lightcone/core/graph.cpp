@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
-#include "lightcone/core/numbers.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc {

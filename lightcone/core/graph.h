@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/attributes.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/error.h"
 #include "lightcone/core/op.h"
 #include "lightcone/core/view.h"
 

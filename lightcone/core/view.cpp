@@ -4,7 +4,7 @@
 #include <atomic>
 #include <tuple>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/plan.h"
 
 namespace lc {

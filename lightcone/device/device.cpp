@@ -1,6 +1,6 @@
 #include "lightcone/device/device.h"
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

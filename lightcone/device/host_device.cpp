@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/divided.h"
 #include "lightcone/device/memory.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/dim.h"
-#include "lightcone/core/error.h"
 #include "lightcone/passes/origin.h"
 
 namespace lc {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/passes/passes.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

@@ -4,7 +4,7 @@
 
 #include <utf8proc.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 
 namespace lc {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/graph_impl.h"
-#include "lightcone/core/numbers.h"
 #include "lightcone/core/op_eval.h"
 #include "lightcone/reference/internal.h"
 

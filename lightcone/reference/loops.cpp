@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/reference/internal.h"
 
 namespace lc {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

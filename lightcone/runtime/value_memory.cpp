@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/kernel.h"
 
 namespace lc {

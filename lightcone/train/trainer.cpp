@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/passes/index_checks.h"
 #include "lightcone/runtime/program.h"

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <lightcone/core/error.h>
+#include <lightcone/base/error.h>
 #include <lightcone/models/llama/llama.h>
 
 int main() {

@@ -1,4 +1,4 @@
-// A model can be written and computed by a program that links core, random, reference and ops alone.
+// A model can be written and computed by a program that links base, core, random, reference, composites and ops alone.
 #include <cmath>
 #include <cstdio>
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 using namespace lc;
 using i64 = std::int64_t;

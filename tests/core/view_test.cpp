@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 using namespace lc;
 

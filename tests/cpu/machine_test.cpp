@@ -11,7 +11,7 @@
 #include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/tune.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"

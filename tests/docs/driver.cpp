@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "../stablehlo/artifacts.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/read.h"
 #include "memory.h"
 #include "processor_time.h"

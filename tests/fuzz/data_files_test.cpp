@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"

@@ -20,7 +20,7 @@
 #include <fstream>
 #include <map>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"

@@ -6,7 +6,7 @@
 
 #include "data.h"
 #include "gguf_writer.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/keyed_hash.h"

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/read.h"
 #include "memory.h"
 #include "paths.h"

@@ -10,7 +10,7 @@
 
 #include "data.h"
 #include "gguf_writer.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/text/tokenizer.h"

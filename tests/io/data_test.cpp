@@ -3,7 +3,7 @@
 #include <random>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/data/text.h"

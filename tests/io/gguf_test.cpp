@@ -8,7 +8,7 @@
 
 #include "data.h"
 #include "gguf_writer.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/passes/passes.h"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/quants.h"
 #include "lightcone/io/checkpoints/weights.h"

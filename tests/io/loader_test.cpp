@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 
 using namespace lc;

@@ -13,7 +13,7 @@
 #include "lightcone/backends/cpu/jit/jit.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/backends/cpu/machine.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/text/chat_template.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 
 using namespace lc;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/data/readers.h"
 #include "zip_writer.h"
 

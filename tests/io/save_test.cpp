@@ -18,7 +18,7 @@
 #include <random>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/readers.h"

@@ -11,7 +11,7 @@
 
 #include "data.h"
 #include "error_of.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "paths.h"
 

@@ -8,7 +8,7 @@
 
 #include "fake_metal/fake_metal.h"
 #include "lightcone/backends/metal/metal.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "paths.h"
 
 namespace lc::test {

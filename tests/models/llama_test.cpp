@@ -14,7 +14,7 @@
 #include "error_of.h"
 #include "gguf_writer.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/nn/init.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/passes/passes.h"

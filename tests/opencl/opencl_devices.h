@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lightcone/backends/opencl/opencl.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::test {
 

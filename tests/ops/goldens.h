@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/reference/interpreter.h"
 #include "ops_cases.h"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/pjrt/client.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "paths.h"
 
 namespace lc::test {

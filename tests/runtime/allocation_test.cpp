@@ -19,7 +19,7 @@
 #include "data.h"
 #include "gguf_writer.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/nn/session.h"

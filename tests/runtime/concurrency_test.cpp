@@ -14,7 +14,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

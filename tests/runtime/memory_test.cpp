@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/base/error.h"
 #include "lightcone/composites/composites.h"
-#include "lightcone/core/error.h"
 #include "lightcone/device/memory.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"

@@ -5,7 +5,7 @@
 
 #include "data.h"
 #include "gguf_writer.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

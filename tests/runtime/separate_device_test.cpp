@@ -21,7 +21,7 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/host_device.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"

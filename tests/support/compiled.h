@@ -15,7 +15,7 @@
 
 #include "data.h"
 #include "lightcone/backends/cpu/jit/jit.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 // A kernel that multiplies by `factor`. All these kernels have the same name.
 inline lc::backends::cpu::Source times(int factor) {

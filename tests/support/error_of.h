@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

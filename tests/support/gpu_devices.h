@@ -18,7 +18,7 @@
 #include "lightcone/backends/gpu/gpu.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "paths.h"
 
 namespace lc::test {

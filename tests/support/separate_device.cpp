@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "lightcone/base/error.h"
 #include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/composites/composites.h"
-#include "lightcone/core/error.h"
 #include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/partition.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::gpu_kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include "cases.h"
 #include "compiling_device.h"
 #include "lightcone/backends/gpu/gpu.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/passes/passes.h"
 
 namespace lc::gpu_kernels {

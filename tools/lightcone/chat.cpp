@@ -13,7 +13,7 @@
 
 #include "command.h"
 #include "commands.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "speak.h"
 

@@ -19,8 +19,8 @@
 
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/mapped_file.h"
 
 // The default model, which the assembler embeds into the program.

@@ -6,7 +6,7 @@
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/passes/passes.h"
 #include "spelling.h"

@@ -14,7 +14,7 @@
 #include "lightcone/backends/cuda/library.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::tool {

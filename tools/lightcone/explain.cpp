@@ -8,7 +8,7 @@
 #include "command.h"
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/runtime/profile/timeline.h"
 

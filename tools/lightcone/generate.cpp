@@ -6,7 +6,7 @@
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/utf8.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/sampler.h"

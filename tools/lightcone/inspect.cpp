@@ -6,7 +6,7 @@
 
 #include "command.h"
 #include "commands.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/llama/llama.h"

@@ -17,9 +17,9 @@
 #include "command.h"
 #include "commands.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/composites/block_formats.h"
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
 #include "lightcone/io/printable.h"
 #include "spelling.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
 

@@ -6,8 +6,8 @@
 #include "command.h"
 #include "commands.h"
 #include "lightcone/backends/cpu/machine.h"
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 
 namespace lc::tool {
 

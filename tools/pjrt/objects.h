@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "lightcone/backends/pjrt/api.h"
+#include "lightcone/base/error.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/error.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc::backends::pjrt::api {

@@ -7,9 +7,9 @@
 #include <array>
 #include <cstring>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
 #include "lightcone/cache/object_cache.h"
-#include "lightcone/core/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/loop_plan.h"
 

@@ -1,6 +1,6 @@
 #include "lightcone/backends/cuda/context.h"
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "lightcone/backends/cuda/launch.h"
 #include "lightcone/backends/cuda/recording.h"
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::cuda {
 namespace {

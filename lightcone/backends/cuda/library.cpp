@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/device/host_kernel.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "lightcone/backends/gpu/device/text_kernel.h"
+#include "lightcone/base/error.h"
 #include "lightcone/codegen/c/text.h"
-#include "lightcone/core/error.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::backends::gpu {

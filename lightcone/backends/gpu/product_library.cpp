@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lightcone/backends/gpu/product_kernel.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::gpu {
 namespace {

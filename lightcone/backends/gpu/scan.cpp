@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::gpu {
 namespace {

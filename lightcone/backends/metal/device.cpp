@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lightcone/backends/metal/metal.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::metal {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::metal {
 namespace {

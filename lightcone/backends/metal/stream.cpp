@@ -1,6 +1,6 @@
 #include "lightcone/backends/metal/stream.h"
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::metal {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lightcone/backends/opencl/api.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::opencl {
 

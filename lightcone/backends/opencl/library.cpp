@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::opencl {
 namespace {

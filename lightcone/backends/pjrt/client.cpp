@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::pjrt {
 namespace {

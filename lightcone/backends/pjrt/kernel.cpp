@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "lightcone/backends/pjrt/device.h"
+#include "lightcone/base/error.h"
 #include "lightcone/core/composite.h"
-#include "lightcone/core/error.h"
 #include "lightcone/passes/symbols.h"
 #include "lightcone/stablehlo/write.h"
 

@@ -5,8 +5,8 @@
 
 #include "lightcone/backends/pjrt/device.h"
 #include "lightcone/backends/pjrt/kernel.h"
+#include "lightcone/base/error.h"
 #include "lightcone/core/composite.h"
-#include "lightcone/core/error.h"
 #include "lightcone/device/kernel_rule.h"
 
 namespace lc {

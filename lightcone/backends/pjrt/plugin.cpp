@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::pjrt {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 
 namespace lc::codegen {
 

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstring>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/op_eval.h"
 
 // Loops over f32 are compiled twice for x86-64, for the baseline and for AVX2. Both give the same bits: where a product

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::codegen::llvm {
 namespace {

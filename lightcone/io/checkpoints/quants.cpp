@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "lightcone/base/error.h"
 #include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/error.h"
 
 // The layouts are those of ggml (ggml-common.h). Each function converts one block to floats. The formats that graphs
 // read in place are described in composites/block_formats.h.

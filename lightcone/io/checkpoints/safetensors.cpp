@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
 #include "lightcone/io/json_internal.h"

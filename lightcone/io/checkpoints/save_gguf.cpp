@@ -5,7 +5,7 @@
 #include <set>
 #include <type_traits>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/save_internal.h"

@@ -3,7 +3,7 @@
 
 #include <zlib.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/save_internal.h"

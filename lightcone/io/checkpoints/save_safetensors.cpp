@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/save_internal.h"

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/array_view.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/error.h"
 
 namespace lc {
 

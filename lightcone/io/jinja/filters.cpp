@@ -3,7 +3,7 @@
 #include <cmath>
 #include <optional>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/jinja/functions.h"
 #include "lightcone/io/jinja/texts.h"
 #include "lightcone/io/printable.h"

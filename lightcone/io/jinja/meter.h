@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::jinja {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::jinja {

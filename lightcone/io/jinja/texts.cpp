@@ -8,7 +8,7 @@
 
 #include <utf8proc.h>
 
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/utf8.h"
 
 namespace lc::jinja {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"

@@ -6,7 +6,7 @@
 
 #include <utf8proc.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/text/pieces/characters.h"
 #include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/tokenizer_kinds.h"

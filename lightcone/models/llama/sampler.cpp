@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 

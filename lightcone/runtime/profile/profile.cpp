@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/runtime/profile/profiler.h"
 
 namespace lc {

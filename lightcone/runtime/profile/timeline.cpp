@@ -5,8 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/graph_impl.h"
-#include "lightcone/core/numbers.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/runtime/profile/profiler.h"
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::stablehlo {
 

@@ -1,7 +1,7 @@
 // Reads the operations of a file into a module in memory.
 #include <algorithm>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/bytecode/values.h"
 #include "lightcone/stablehlo/bytecode/vhlo.h"
 

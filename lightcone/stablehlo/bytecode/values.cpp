@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::stablehlo {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/stablehlo/read.h"
 

@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 
 namespace lc::stablehlo {
 namespace {

@@ -2,8 +2,8 @@
 #include <bit>
 #include <cstring>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/stablehlo/text/attributes.h"
 
 namespace lc::stablehlo {

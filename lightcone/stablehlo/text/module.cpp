@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::stablehlo {
 namespace {

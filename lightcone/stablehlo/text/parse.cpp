@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/text/parser.h"
 
 namespace lc::stablehlo {

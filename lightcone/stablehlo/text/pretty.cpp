@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/text/parser.h"
 
 namespace lc::stablehlo {

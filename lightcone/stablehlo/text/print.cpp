@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/stablehlo/module.h"
 
 namespace lc::stablehlo {

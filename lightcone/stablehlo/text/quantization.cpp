@@ -1,8 +1,8 @@
 // Element types of the dialect quant: https://mlir.llvm.org/docs/Dialects/QuantDialect/.
 #include <algorithm>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/stablehlo/text/scanner.h"
 
 namespace lc::stablehlo {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::stablehlo {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/models/vision/vision.h"
 #include "section.h"

@@ -1,6 +1,6 @@
 // Complete configurations, which `lightcone train --example NAME` prints: they are the manual of the format.
 #include "config.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::tool {

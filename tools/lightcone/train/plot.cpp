@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/printable.h"
 #include "run_log.h"
 

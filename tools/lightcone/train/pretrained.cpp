@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/llama/llama.h"
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/data/loader.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"

@@ -12,7 +12,7 @@
 
 #include "../spelling.h"
 #include "config.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 
 namespace lc::tool {

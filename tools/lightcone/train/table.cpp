@@ -5,8 +5,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "lightcone/core/error.h"
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/error.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/printable.h"
 

@@ -5,8 +5,8 @@
 
 #include "../command.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/base/numbers.h"
 #include "lightcone/core/graph.h"
-#include "lightcone/core/numbers.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/optim/schedule.h"

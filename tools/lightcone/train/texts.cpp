@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "data.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/data/loader.h"
 #include "lightcone/io/data/text.h"
 #include "lightcone/io/printable.h"

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/descriptor.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/target/isa.h"
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::cpu {
 

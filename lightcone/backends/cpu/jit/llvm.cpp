@@ -16,9 +16,9 @@
 #include "lightcone/backends/cpu/jit/elf_check.h"
 #include "lightcone/backends/cpu/jit/identity.h"
 #include "lightcone/backends/cpu/target/isa.h"
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
 #include "lightcone/cache/object_cache.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::cpu {
 namespace {

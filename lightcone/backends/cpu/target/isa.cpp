@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "lightcone/base/error.h"
 #include "lightcone/cache/environment.h"
-#include "lightcone/core/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

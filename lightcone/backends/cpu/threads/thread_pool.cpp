@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::cpu {
 namespace {

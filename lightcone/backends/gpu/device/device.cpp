@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc::backends::gpu {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <thread>
 
+#include "lightcone/base/error.h"
 #include "lightcone/codegen/kernel_names.h"
 #include "lightcone/codegen/simt/dialect.h"
-#include "lightcone/core/error.h"
 
 namespace lc::backends::gpu {
 

@@ -7,7 +7,7 @@
 
 #include <utf8proc.h>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {

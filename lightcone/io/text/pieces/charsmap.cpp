@@ -1,6 +1,6 @@
 #include "lightcone/io/text/pieces/charsmap.h"
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/text/pieces/characters.h"
 
 namespace lc {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/pattern.h"
 #include "lightcone/io/utf8.h"

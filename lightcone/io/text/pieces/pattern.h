@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
 

@@ -1,4 +1,4 @@
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 #include <charconv>
 

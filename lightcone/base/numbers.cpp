@@ -1,4 +1,4 @@
-#include "lightcone/core/numbers.h"
+#include "lightcone/base/numbers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "lightcone/core/error.h"
+#include "lightcone/base/error.h"
 
 namespace lc {
 namespace {
