@@ -93,9 +93,34 @@ LC_F1(exp10)
 LC_F1(log)
 LC_F1(log2)
 LC_F1(log10)
-LC_F1(sin) LC_F1(cos) LC_F1(tan) LC_F1(asin) LC_F1(acos) LC_F1(atan) LC_F1(sinh) LC_F1(cosh) LC_F1(tanh) LC_F1(asinh)
-    LC_F1(acosh) LC_F1(atanh) LC_F1(sqrt) LC_F1(rsqrt) LC_F1(floor) LC_F1(ceil) LC_F1(trunc) LC_F1(round) LC_F1(rint)
-        LC_F1(fabs) LC_F2(pow) LC_F2(powr) LC_F2(fmod) LC_F2(atan2) LC_F2(fmax) LC_F2(fmin) LC_F2(copysign) LC_F2(fdim)
+LC_F1(sin)
+LC_F1(cos)
+LC_F1(tan)
+LC_F1(asin)
+LC_F1(acos)
+LC_F1(atan)
+LC_F1(sinh)
+LC_F1(cosh)
+LC_F1(tanh)
+LC_F1(asinh)
+LC_F1(acosh)
+LC_F1(atanh)
+LC_F1(sqrt)
+LC_F1(rsqrt)
+LC_F1(floor)
+LC_F1(ceil)
+LC_F1(trunc)
+LC_F1(round)
+LC_F1(rint)
+LC_F1(fabs)
+LC_F2(pow)
+LC_F2(powr)
+LC_F2(fmod)
+LC_F2(atan2)
+LC_F2(fmax)
+LC_F2(fmin)
+LC_F2(copysign)
+LC_F2(fdim)
 }  // namespace precise
 using namespace precise;
 LC_F1(fract)
@@ -108,8 +133,14 @@ LC_F2(min)
   T max(T, T);        \
   T min(T, T);
 LC_INTEGER(char)
-LC_INTEGER(uchar) LC_INTEGER(short) LC_INTEGER(ushort) LC_INTEGER(int) LC_INTEGER(uint) LC_INTEGER(long)
-    LC_INTEGER(ulong) int abs(int);
+LC_INTEGER(uchar)
+LC_INTEGER(short)
+LC_INTEGER(ushort)
+LC_INTEGER(int)
+LC_INTEGER(uint)
+LC_INTEGER(long)
+LC_INTEGER(ulong)
+int abs(int);
 long abs(long);
 float fma(float, float, float);
 template <class T, int N>
@@ -151,8 +182,12 @@ LC_SIMD(simd_xor)
 #define LC_SHUFFLE(name) \
   template <class T>     \
   T name(T, ushort);
-    LC_SHUFFLE(simd_shuffle) LC_SHUFFLE(simd_broadcast) LC_SHUFFLE(simd_shuffle_xor) LC_SHUFFLE(simd_shuffle_down)
-        LC_SHUFFLE(simd_shuffle_up) bool simd_any(bool);
+LC_SHUFFLE(simd_shuffle)
+LC_SHUFFLE(simd_broadcast)
+LC_SHUFFLE(simd_shuffle_xor)
+LC_SHUFFLE(simd_shuffle_down)
+LC_SHUFFLE(simd_shuffle_up)
+bool simd_any(bool);
 bool simd_all(bool);
 bool simd_is_first();
 

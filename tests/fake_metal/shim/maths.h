@@ -4,14 +4,15 @@
 extern "C" {
 #define LC_FLOAT1(name) float name##f(float);
 #define LC_FLOAT2(name) float name##f(float, float);
-#define LC_EACH1(F)                                                                                              \
-  F(exp)                                                                                                         \
-  F(exp2)                                                                                                        \
-  F(exp10)                                                                                                       \
-  F(log) F(log2) F(log10) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(asinh) F(acosh) \
-      F(atanh) F(sqrt) F(floor) F(ceil) F(trunc) F(round) F(rint) F(fabs)
+// clang-format off
+#define LC_EACH1(F)                                                                                                    \
+  F(exp) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) \
+  F(asinh) F(acosh) F(atanh) F(sqrt) F(floor) F(ceil) F(trunc) F(round) F(rint) F(fabs)
 #define LC_EACH2(F) F(pow) F(fmod) F(atan2) F(fmax) F(fmin) F(copysign) F(fdim)
-LC_EACH1(LC_FLOAT1) LC_EACH2(LC_FLOAT2) float fmaf(float, float, float);
+LC_EACH1(LC_FLOAT1)
+LC_EACH2(LC_FLOAT2)
+// clang-format on
+float fmaf(float, float, float);
 float ldexpf(float, int);
 #undef LC_FLOAT1
 #undef LC_FLOAT2

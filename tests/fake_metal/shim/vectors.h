@@ -71,10 +71,14 @@ LC_OPERATOR(+)
 LC_OPERATOR(-)
 LC_OPERATOR(*)
 LC_OPERATOR(/)
-LC_OPERATOR(&) LC_OPERATOR(|) LC_OPERATOR(^) LC_OPERATOR(<<) LC_OPERATOR(>>)
+LC_OPERATOR(&)
+LC_OPERATOR(|)
+LC_OPERATOR(^)
+LC_OPERATOR(<<)
+LC_OPERATOR(>>)
 #undef LC_OPERATOR
-    template <class T, int N>
-    inline vec<T, N> operator-(vec<T, N> a) {
+template <class T, int N>
+inline vec<T, N> operator-(vec<T, N> a) {
   for (int i = 0; i < N; ++i) a[i] = -a[i];
   return a;
 }
@@ -87,8 +91,14 @@ LC_VECTORS(float)
 LC_VECTORS(half)
 LC_VECTORS(bfloat)
 LC_VECTORS(int)
-LC_VECTORS(uint) LC_VECTORS(short) LC_VECTORS(ushort) LC_VECTORS(char) LC_VECTORS(uchar) LC_VECTORS(long)
-    LC_VECTORS(ulong) LC_VECTORS(bool)
+LC_VECTORS(uint)
+LC_VECTORS(short)
+LC_VECTORS(ushort)
+LC_VECTORS(char)
+LC_VECTORS(uchar)
+LC_VECTORS(long)
+LC_VECTORS(ulong)
+LC_VECTORS(bool)
 #undef LC_VECTORS
 
 }  // namespace metal
