@@ -16,5 +16,5 @@ if [ -z "$formatter" ]; then
   echo "SKIPPED: there is no clang-format 16 (Debian: clang-format-16; pip install clang-format==16.0.6)"
   exit 77
 fi
-if [ $# -gt 0 ]; then files=("$@"); else mapfile -t files < <(git ls-files '*.h' '*.cpp' '*.c'); fi
+if [ $# -gt 0 ]; then files=("$@"); else mapfile -t files < <(find lightcone tests tools bench examples simulators -name '*.h' -o -name '*.cpp' -o -name '*.c' 2>/dev/null); fi
 printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 40 "$formatter" "${fix[@]}"
