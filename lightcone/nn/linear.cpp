@@ -43,6 +43,7 @@ Init embedding_init(std::int64_t rows, std::optional<std::int64_t> padding_idx) 
 }
 
 lc::Tensor rows_of(Operand weight, const lc::Tensor& ids, std::optional<std::int64_t> padding_idx) {
+  if (!padding_idx) return rows(weight, Operand(ids, weight.at));
   return lc::embedding(Operand(ids, weight.at), weight, padding_idx);
 }
 

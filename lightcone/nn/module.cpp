@@ -98,11 +98,28 @@ void Visitor::adapt(const std::string& name, Tensor& slot) {
   adapters_.push_back({weight, before + "lora_A.weight", before + "lora_B.weight", scale});
 }
 
+bool Visitor::add_stored(const std::string& name, Tensor& slot, const Shape& shape, const Init& init) {
+  if (!storage_ || !*storage_) return false;
+  const std::size_t length = enter(name);
+  const std::string path = path_;
+  path_.resize(length);
+  const Storage s = (*storage_)(path, shape);
+  if (s.dtype == DType::F32 && !s.quant) return false;
+  for (const Dim& d : shape) extent(d, path);
+  if (!s.quant && !is_float(s.dtype))
+    throw Error("parameter", str_cat("'", path, "' cannot be stored as ", lc::name(s.dtype), ", which is no float"));
+  const Parameter p = nn::parameter(g_, path, shape, s.dtype, s.quant);
+  entries_.push_back({path, p.stored, s.quant ? Init{} : init, Entry::Kind::Frozen});
+  slot = p.value();
+  return true;
+}
+
 Visitor& Visitor::parameter(const std::string& name, Tensor& slot, Shape shape, Init init) {
   const Init& first = shape.size() > 1 ? first_.matrices : name == "bias" ? first_.biases : first_.scales;
   if (first) init = first;
-  add(name, slot, std::move(shape), std::move(init), DType::F32,
-      frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
+  if (!add_stored(name, slot, shape, init))
+    add(name, slot, std::move(shape), std::move(init), DType::F32,
+        frozen_ ? Entry::Kind::Frozen : Entry::Kind::Parameter);
   if (lora_ && slot.rank() == 2) adapt(name, slot);
   return *this;
 }
@@ -149,6 +166,7 @@ std::string ModelBase::summary() const {
 }
 
 ModelBase::FirstValue ModelBase::first_value(const Entry& e, std::int64_t seed) {
+  if (!e.init) throw Error("initialise", str_cat("'", e.name, "' is stored in quantised blocks: load it from a file"));
   init::Values v = e.init(extents(e), {.seed = seed, .parameter = e.name});
   if (e.tensor.dtype() == DType::F32) {
     const auto kept = std::make_shared<const init::Values>(std::move(v));

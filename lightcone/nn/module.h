@@ -28,6 +28,7 @@
 
 #include "lightcone/core/tensor.h"
 #include "lightcone/nn/init.h"
+#include "lightcone/nn/parameter.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/ops/typed/typed.h"
 
@@ -96,7 +97,8 @@ class Visitor {
       (*this)(name + (name.empty() ? "" : ".") + std::to_string(k), modules[k]);
     return *this;
   }
-  // Creates an f32 parameter as an input of the graph and stores it in `slot`. Throws Error if an extent is symbolic.
+  // Creates a parameter as an input of the graph and stores its f32 value in `slot`: the input itself, or what is
+  // converted from its storage (ScopedStorage). Throws Error if an extent is symbolic.
   Visitor& parameter(const std::string& name, Tensor& slot, Shape shape, Init init);
   // Creates a buffer, an input that is never trained, and stores it in `slot`. Throws Error if an extent is symbolic.
   Visitor& buffer(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype = DType::F32);
@@ -133,6 +135,20 @@ class Visitor {
     bool before_;
   };
 
+  // Parameters visited in its scope are stored in the types that `storage` chooses. Those in other types than f32 are
+  // not trained.
+  class ScopedStorage {
+   public:
+    ScopedStorage(Visitor& v, const StorageOf& storage) : v_(v), before_(std::exchange(v.storage_, &storage)) {}
+    ~ScopedStorage() { v_.storage_ = before_; }
+    ScopedStorage(const ScopedStorage&) = delete;
+    ScopedStorage& operator=(const ScopedStorage&) = delete;
+
+   private:
+    Visitor& v_;
+    const StorageOf* before_;
+  };
+
   // Everything that is visited in its scope is not trained, and the weights of the layers that the options name get
   // adapters (see Lora).
   class ScopedLora {
@@ -157,6 +173,8 @@ class Visitor {
   void adapt(const std::string& name, Tensor& slot);
   std::size_t enter(const std::string& name);
   void add(const std::string& name, Tensor& slot, Shape shape, Init init, DType dtype, Entry::Kind kind);
+  // Adds a parameter in its storage, if that is not f32; otherwise returns false.
+  bool add_stored(const std::string& name, Tensor& slot, const Shape& shape, const Init& init);
 
   Graph& g_;
   std::string path_;
@@ -164,6 +182,7 @@ class Visitor {
   std::vector<Adapter>& adapters_;
   SourceLocation at_;
   const LoraOptions* lora_ = nullptr;
+  const StorageOf* storage_ = nullptr;
   bool frozen_ = false;
   ScopedInit::First first_ = {};
 };
@@ -370,6 +389,26 @@ struct Frozen : CallableInMode<Frozen<M>> {
   M module;
   void visit(Visitor& v) {
     const Visitor::ScopedFreeze freezing(v);
+    module.visit(v);
+  }
+  template <class Mode, class... X>
+  auto call_in(Mode& mode, const At& at, const X&... x) const {
+    return nn::apply(module, mode, at, x...);
+  }
+};
+
+// A module whose parameters are stored in any type: halves, floats of 8 bits, quantised blocks. Products read them as
+// they are stored; everything else reads their f32 values, which are computed when a file is loaded. Parameters in
+// other types than f32 are not trained, and have initial values only if the type is a float. It runs in the mode of the
+// surrounding model.
+//   nn::Model<nn::Stored<Net>> net(g, nn::Stored(Net{}, stored_as(Weights::open("net.gguf"))));
+template <class M>
+struct Stored : CallableInMode<Stored<M>> {
+  explicit Stored(M m = {}, StorageOf s = {}) : module(std::move(m)), storage(std::move(s)) {}
+  M module;
+  StorageOf storage;
+  void visit(Visitor& v) {
+    const Visitor::ScopedStorage scope(v, storage);
     module.visit(v);
   }
   template <class Mode, class... X>

@@ -27,6 +27,17 @@ Tensor Parameter::rows(Operand ids) const {
   return quant ? prim::dequantize(picked, *quant) : prim::cast(picked, DType::F32);
 }
 
+Tensor rows(Operand matrix, Operand ids) {
+  const Node& n = matrix->graph()[matrix->edge().node];
+  const bool converts = is(n, builtin::dequantize()) || (n.op == Op::Contiguous && is_float(matrix->dtype()));
+  if (!converts || !matrix->edge().view.identity()) return embedding(ids, matrix);
+  const Tensor stored(matrix->graph(), n.in[0]);
+  if (is(n, builtin::dequantize()))
+    return Parameter{stored, static_cast<QuantFormat>(n.attributes.integer("format"))}.rows(ids);
+  if (stored.dtype() == matrix->dtype() || !is_float(stored.dtype())) return embedding(ids, matrix);
+  return prim::cast(embedding(ids, stored), matrix->dtype());
+}
+
 Tensor linear(Operand x, const Parameter& weight, const Parameter& bias) {
   const OpScope scope("linear", x.at);
   const Tensor y = matmul(x, weight.value().transpose(0, 1));

@@ -3,8 +3,10 @@
 // ("model.layers.0.mlp.gate_proj.weight"), so loading and saving need no code per layer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lightcone/composites/block_formats.h"
 #include "lightcone/core/tensor.h"
@@ -22,6 +24,18 @@ struct Parameter {
   // The rows with these ids as f32. Only the selected rows are converted.
   Tensor rows(Operand ids) const;
 };
+
+// The type in which a parameter is stored: floating numbers, or a quantised format.
+struct Storage {
+  DType dtype = DType::F32;
+  std::optional<QuantFormat> quant = {};  // then dtype is not used
+};
+// Chooses the storage of a parameter by its path and its shape.
+using StorageOf = std::function<Storage(std::string_view path, const Shape& shape)>;
+
+// Rows [...] of a matrix by ids, [..., n]: torch.nn.functional.embedding. If the matrix is a parameter converted from
+// its stored form, the stored rows are selected first and only they are converted.
+Tensor rows(Operand matrix, Operand ids);
 
 // Adds to the graph an input that holds a parameter of `shape`, stored as `dtype` or, with `quant`, as u8 blocks along
 // the last axis. Throws Error if the last axis is not a whole number of blocks.

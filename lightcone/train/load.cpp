@@ -67,6 +67,16 @@ void load(Program& program, const Weights& file, bool strict) {
   load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict);
 }
 
+nn::StorageOf stored_as(const Weights& file) {
+  return [file](std::string_view path, const Shape&) -> nn::Storage {
+    const auto it = file.tensors().find(path);
+    if (it == file.tensors().end()) return {};
+    const StoredTensor& t = it->second;
+    if (t.quant) return {DType::U8, t.quant};
+    return {t.dtype && is_float(*t.dtype) ? *t.dtype : DType::F32, {}};
+  };
+}
+
 void load(Program& program, Arrays arrays, bool strict) {
   const auto kept = std::make_shared<const Arrays>(std::move(arrays));
   Tensors tensors;

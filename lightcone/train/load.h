@@ -3,6 +3,7 @@
 
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/dataset.h"
+#include "lightcone/nn/parameter.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -14,5 +15,9 @@ namespace lc {
 void load(Program& program, const Weights& file, bool strict = true);
 // The same for arrays in memory: load(program, read_npz("weights.npz")). The program keeps the arrays.
 void load(Program& program, Arrays arrays, bool strict = true);
+
+// For nn::Stored: the type in which the file stores each parameter; f32 for tensors that the file lacks or that are no
+// floats.
+nn::StorageOf stored_as(const Weights& file);
 
 }  // namespace lc
