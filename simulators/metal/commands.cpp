@@ -6,7 +6,7 @@
 
 #include "scheduler/scheduler.h"
 
-namespace fake {
+namespace lc::simulators::metal {
 namespace {
 
 enum Status : unsigned long { NotEnqueued = 0, Committed = 2, Completed = 4, Failed = 5 };
@@ -272,4 +272,4 @@ void install_commands() {
   method<&fill>("MTLBlitCommandEncoder", "fillBuffer:range:value:");
 }
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

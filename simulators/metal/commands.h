@@ -10,7 +10,7 @@
 #include "runtime.h"
 #include "translate.h"
 
-namespace fake {
+namespace lc::simulators::metal {
 
 struct Size {
   unsigned long width, height, depth;
@@ -55,4 +55,4 @@ Object* make_queue();
 void install_devices();
 void install_commands();
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 
-namespace fake {
+namespace lc::simulators::metal {
 namespace {
 
 constexpr unsigned long kPage = 65536;  // a multiple of every system's page size
@@ -163,16 +163,18 @@ void install_devices() {
   }>("MTLBuffer", "contents");
 }
 
-}  // namespace fake
+}  // namespace lc::simulators::metal
 
-extern "C" __attribute__((visibility("default"))) fake::Object* MTLCreateSystemDefaultDevice() {
-  const std::lock_guard lock(fake::mutex());
-  return fake::fails() || fake::control().devices == 0 ? nullptr : fake::retain(fake::device(0));
+using namespace lc::simulators::metal;
+
+extern "C" __attribute__((visibility("default"))) Object* MTLCreateSystemDefaultDevice() {
+  const std::lock_guard lock(mutex());
+  return fails() || control().devices == 0 ? nullptr : retain(device(0));
 }
-extern "C" __attribute__((visibility("default"))) fake::Object* MTLCopyAllDevices() {
-  const std::lock_guard lock(fake::mutex());
-  if (fake::fails()) return nullptr;
-  auto* all = new fake::Array;  // the preferred device is last
-  for (int k = fake::control().devices; k-- > 0;) all->items.emplace_back(fake::device(k));
+extern "C" __attribute__((visibility("default"))) Object* MTLCopyAllDevices() {
+  const std::lock_guard lock(mutex());
+  if (fails()) return nullptr;
+  auto* all = new Array;  // the preferred device is last
+  for (int k = control().devices; k-- > 0;) all->items.emplace_back(device(k));
   return all;
 }

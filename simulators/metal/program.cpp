@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace fake {
+namespace lc::simulators::metal {
 namespace {
 
 const std::vector<std::string> kFlags {
@@ -26,7 +26,7 @@ const std::vector<std::string> kFlags {
 #if defined(__x86_64__)
       "-march=native",
 #endif
-      "-I" FAKE_METAL_SHIM, "-I" FAKE_METAL_SHIM "/../../fake_cuda/shim", "-include", "msl.h"
+      "-I" FAKE_METAL_SHIM, "-I" FAKE_METAL_INTERFACE, "-include", "msl.h"
 };
 
 // RAII: a temporary folder, removed with its files.
@@ -114,4 +114,4 @@ Program::~Program() {
   if (library_) ::dlclose(library_);
 }
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

@@ -6,7 +6,7 @@
 
 #include "shim/module.h"
 
-namespace fake {
+namespace lc::simulators::metal {
 
 class Program {
  public:
@@ -21,4 +21,4 @@ class Program {
   const LcMetalModule* module_ = nullptr;
 };
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

@@ -6,7 +6,7 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-namespace fake {
+namespace lc::simulators::metal {
 namespace {
 
 struct Faults {
@@ -142,19 +142,18 @@ static void install_root() {
   method<[](Error* self) -> Object* { return autorelease(new String(self->text)); }>("NSError", "localizedDescription");
 }
 
-}  // namespace fake
+}  // namespace lc::simulators::metal
 
-using fake::Object;
-using fake::Selector;
+using namespace lc::simulators::metal;
 
 // Returns the method to which objc_msgSend jumps.
 extern "C" __attribute__((used, visibility("hidden"))) const void* fake_metal_find(const Object* o, Selector s) {
-  const std::lock_guard lock(fake::mutex());
-  if (!o) return reinterpret_cast<const void*>(&fake::nothing);
-  if (o->freed) fake::fault("sends " + *s + " to a freed " + o->isa->name);
-  else if (const void* found = fake::find_method(o, s)) return found;
-  else fake::fault("a " + o->isa->name + " does not understand " + *s);
-  return reinterpret_cast<const void*>(&fake::nothing);
+  const std::lock_guard lock(mutex());
+  if (!o) return reinterpret_cast<const void*>(&nothing);
+  if (o->freed) fault("sends " + *s + " to a freed " + o->isa->name);
+  else if (const void* found = find_method(o, s)) return found;
+  else fault("a " + o->isa->name + " does not understand " + *s);
+  return reinterpret_cast<const void*>(&nothing);
 }
 
 // Arguments are left in place: on the stack, and in registers, which are saved and restored.
@@ -213,42 +212,42 @@ objc_msgSend:
 #endif
 
 EXPORTED Selector sel_registerName(const char* name) {
-  const std::lock_guard lock(fake::selectors().mutex);
-  return &*fake::selectors().names.insert(name).first;
+  const std::lock_guard lock(selectors().mutex);
+  return &*selectors().names.insert(name).first;
 }
 EXPORTED Object* objc_getClass(const char* name) {
-  const std::lock_guard lock(fake::mutex());
+  const std::lock_guard lock(mutex());
   // never destroyed: devices may be used at exit
   static auto& classes = *new std::map<std::string, std::unique_ptr<Object>>;
-  if (fake::find_class(std::string("class ") + name).methods.empty()) return nullptr;
+  if (find_class(std::string("class ") + name).methods.empty()) return nullptr;
   auto& object = classes[name];
-  if (!object) object = std::make_unique<fake::ClassObject>(name);
+  if (!object) object = std::make_unique<ClassObject>(name);
   return object.get();
 }
-EXPORTED Object* objc_retain(Object* o) { return fake::retain(o); }
-EXPORTED void objc_release(Object* o) { fake::release(o); }
+EXPORTED Object* objc_retain(Object* o) { return retain(o); }
+EXPORTED void objc_release(Object* o) { release(o); }
 EXPORTED void* objc_autoreleasePoolPush() {
-  auto& open = fake::pools().open;
+  auto& open = pools().open;
   open.emplace_back();
   return reinterpret_cast<void*>(open.size());
 }
 EXPORTED void objc_autoreleasePoolPop(void* pool) {
-  auto& open = fake::pools().open;
-  if (reinterpret_cast<void*>(open.size()) != pool) return fake::fault("a pool ends that is not the innermost one");
+  auto& open = pools().open;
+  if (reinterpret_cast<void*>(open.size()) != pool) return fault("a pool ends that is not the innermost one");
   const std::vector<Object*> objects = std::move(open.back());
   open.pop_back();
-  for (Object* o : objects) fake::release(o);
+  for (Object* o : objects) release(o);
 }
 
-EXPORTED FakeMetal* fake_metal_control() { return &fake::control(); }
+EXPORTED FakeMetal* fake_metal_control() { return &control(); }
 EXPORTED const char* fake_metal_faults() {
-  fake::Faults& f = fake::faults();
+  Faults& f = faults();
   const std::lock_guard lock(f.mutex);
   f.shown.clear();
   f.shown.swap(f.now);
   return f.shown.c_str();
 }
 
-namespace fake {
+namespace lc::simulators::metal {
 __attribute__((constructor)) static void install() { install_root(), install_devices(), install_commands(); }
-}  // namespace fake
+}  // namespace lc::simulators::metal

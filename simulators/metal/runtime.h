@@ -13,7 +13,7 @@
 
 #include "fake_metal.h"
 
-namespace fake {
+namespace lc::simulators::metal {
 
 using Selector = const std::string*;
 
@@ -97,4 +97,4 @@ struct Error : Object {
   std::string text;
 };
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fake {
+namespace lc::simulators::metal {
 namespace {
 
 struct Token {
@@ -330,4 +330,4 @@ Translation translate(const std::string& msl, Target target) {
   }
 }
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

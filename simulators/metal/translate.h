@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace fake {
+namespace lc::simulators::metal {
 
 enum class Target {
   Cpu,    // C++ that the fiber scheduler runs (shim/msl.h), with one address space
@@ -18,4 +18,4 @@ Translation translate(const std::string& msl, Target target);
 
 constexpr unsigned kBuffers = 31;  // per kernel; [[threadgroup(0)]] has the next slot
 
-}  // namespace fake
+}  // namespace lc::simulators::metal

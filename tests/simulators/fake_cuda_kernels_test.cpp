@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "device.h"
+#include "fake_cuda.h"
 
 using namespace fake_cuda_test;
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "device.h"
+#include "fake_cuda.h"
 
 using namespace fake_cuda_test;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "device.h"
+#include "fake_cuda.h"
 #include "lightcone/backends/gpu/products/warpgroup_tiles.h"
 
 using namespace fake_cuda_test;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "fake.h"
+#include "../metal/fake.h"
 #include "lightcone/backends/metal/objc.h"
 #include "paths.h"
 

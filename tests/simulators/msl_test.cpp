@@ -3,8 +3,8 @@
 #include <cstring>
 #include <random>
 
-#include "fake.h"
-#include "msl_check.h"
+#include "../metal/fake.h"
+#include "../metal/msl_check.h"
 #include "paths.h"
 
 namespace lc::test {

@@ -7,9 +7,9 @@
 
 #define FAKE_CUBLAS_LT_API extern "C" __attribute__((visibility("default")))
 
-using namespace fake_cublas_lt;
+using namespace lc::simulators::cublas_lt;
 
-namespace fake_cublas_lt {
+namespace lc::simulators::cublas_lt {
 
 Settings& settings() {
   static Settings* const only = new Settings;
@@ -18,7 +18,7 @@ Settings& settings() {
 
 namespace {
 
-bool begins_with_zeros(std::uint64_t at, fake_cuda::LibraryWork::OnDevice on_device) {
+bool begins_with_zeros(std::uint64_t at, LibraryWork::OnDevice on_device) {
   constexpr char zeros[64] = {};
   return on_device(at, 64) && std::memcmp(reinterpret_cast<const void*>(at), zeros, 64) == 0;
 }
@@ -97,7 +97,7 @@ bool is_problem(const void* handle, Product* product, Layout* a, Layout* b, Layo
 }
 
 }  // namespace
-}  // namespace fake_cublas_lt
+}  // namespace lc::simulators::cublas_lt
 
 FAKE_CUBLAS_LT_API std::size_t cublasLtGetVersion() { return static_cast<std::size_t>(settings().version.load()); }
 
@@ -183,7 +183,7 @@ FAKE_CUBLAS_LT_API int cublasLtMatmul(Handle* handle, Product* product, const fl
     if (at[k] == 0 || at[k] % (algorithm->alignments >> (16 * k) & 0xffff) != 0) return kInvalidValue;
   if (workspace_bytes < algorithm->workspace || workspace % 256 != 0 || (workspace_bytes && !workspace))
     return kInvalidValue;
-  const fake_cuda::LibraryWork work{[=](fake_cuda::LibraryWork::OnDevice on_device) -> std::string {
+  const LibraryWork work{[=](LibraryWork::OnDevice on_device) -> std::string {
     if (workspace_bytes) {
       if (!on_device(workspace, workspace_bytes)) return "cuBLASLt's workspace is not the device's memory";
       std::memset(reinterpret_cast<void*>(workspace), 0xff, workspace_bytes);  // nothing else may live in the workspace

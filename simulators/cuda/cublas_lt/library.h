@@ -9,7 +9,9 @@
 
 #include "driver/library_work.h"
 
-namespace fake_cublas_lt {
+namespace lc::simulators::cublas_lt {
+
+using cuda::LibraryWork;
 
 // The values of cublasStatus_t, cudaDataType_t and cublasComputeType_t are NVIDIA's.
 enum Status : int {
@@ -50,7 +52,7 @@ struct Problem {
   std::uint64_t hash() const;
   // Computes the product on the host, with these addresses. Returns an error message if memory is not the device's.
   std::string compute(std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d,
-                      fake_cuda::LibraryWork::OnDevice on_device) const;
+                      LibraryWork::OnDevice on_device) const;
 };
 
 struct Settings {
@@ -64,4 +66,4 @@ struct Settings {
 };
 Settings& settings();
 
-}  // namespace fake_cublas_lt
+}  // namespace lc::simulators::cublas_lt

@@ -4,7 +4,7 @@
 
 #include "cublas_lt/library.h"
 
-namespace fake_cublas_lt {
+namespace lc::simulators::cublas_lt {
 namespace {
 
 float from_f16(std::uint16_t h) {
@@ -63,7 +63,7 @@ struct Matrix {
         row + column * static_cast<std::uint64_t>(l.pitch) + batch * static_cast<std::uint64_t>(l.stride);
     return at + element * l.element();
   }
-  bool on_device(fake_cuda::LibraryWork::OnDevice f) const {
+  bool on_device(LibraryWork::OnDevice f) const {
     const std::uint64_t end = place(l.rows - 1, l.columns - 1, static_cast<std::uint64_t>(l.batches) - 1) + l.element();
     return f(at, end - at);
   }
@@ -100,7 +100,7 @@ std::uint64_t Problem::hash() const {
 }
 
 std::string Problem::compute(std::uint64_t at_a, std::uint64_t at_b, std::uint64_t at_d,
-                             fake_cuda::LibraryWork::OnDevice on_device) const {
+                             LibraryWork::OnDevice on_device) const {
   const Matrix x{a, at_a}, y{b, at_b}, z{d, at_d};
   for (const auto& [m, name] : {std::pair(&x, "A"), std::pair(&y, "B"), std::pair(&z, "D")})
     if (!m->on_device(on_device)) return std::string("cuBLASLt's matrix ") + name + " is not the device's memory";
@@ -122,4 +122,4 @@ std::string Problem::compute(std::uint64_t at_a, std::uint64_t at_b, std::uint64
   return "";
 }
 
-}  // namespace fake_cublas_lt
+}  // namespace lc::simulators::cublas_lt

@@ -1,7 +1,7 @@
 // The values of CUresult and nvrtcResult are CUDA's.
 #pragma once
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 enum Code : int {
   kSuccess = 0,
@@ -45,4 +45,4 @@ enum NvrtcCode : int {
   kNvrtcInternalError = 11,
 };
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

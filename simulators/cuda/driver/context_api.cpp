@@ -4,9 +4,9 @@
 
 #include "driver/driver.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 // It has no destructor, because static objects may call the driver after the thread's objects are destroyed.
@@ -106,7 +106,7 @@ int device_call(int device, Work work) {
 bool valid(void* context) { return context == nullptr || context == primary_context(); }
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuInit(unsigned flags) {
   return driver_call(kAlways, [&](Driver& d) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 Driver& driver() {
   static Driver* const only = new Driver;  // never destroyed: calls may come while the process ends
@@ -64,4 +64,4 @@ void Driver::clear() {
   if (settings().sticky == 0) fault = kSuccess;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

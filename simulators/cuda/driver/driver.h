@@ -13,7 +13,7 @@
 
 #define FAKE_CUDA_API extern "C" __attribute__((visibility("default")))
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 // Objects by the handles that the user holds.
 template <class T>
@@ -140,4 +140,4 @@ int driver_call(unsigned rules, Work work) {
   }
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

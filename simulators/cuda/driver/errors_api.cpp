@@ -1,9 +1,9 @@
 // Names and descriptions of the driver's errors.
 #include "driver/driver.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 struct Error {
@@ -71,7 +71,7 @@ Code find(int code, const char** out, const char* Error::*what) {
 }
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuGetErrorName(int code, const char** name) { return find(code, name, &Error::name); }
 

@@ -3,9 +3,9 @@
 
 #include "driver/launch.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 struct KernelNodeParameters {  // CUDA_KERNEL_NODE_PARAMS_v2
@@ -57,7 +57,7 @@ Node* find_node(Driver& d, const void* handle) {
 constexpr int kTypes[] = {0, 1, 2, 0};  // CUgraphNodeType of Launch, Copy, Fill, LibraryWork
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuGraphDestroy(void* graph) {
   return driver_call(kCurrentContext | kReleases, [&](Driver& d) { return d.graphs.remove(graph); });

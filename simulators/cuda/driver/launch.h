@@ -2,7 +2,7 @@
 #pragma once
 #include "driver/driver.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 struct LaunchShape {
   LcDim3 grid, block;
@@ -18,4 +18,4 @@ Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void
 // Returns a device attribute (context_api.cpp).
 int device_attribute(int attribute);
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -1,6 +1,6 @@
 #include "driver/driver.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
 FAKE_CUDA_API int fake_cuda_library_call() {
   return driver_call(kCurrentContext, [](Driver&) { return kSuccess; });
@@ -13,11 +13,11 @@ FAKE_CUDA_API int fake_cuda_library_work(void* stream, const LibraryWork* work) 
   });
 }
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 void Driver::run(const std::shared_ptr<const LibraryWork>& work) {
   const auto on_device = [](std::uint64_t a, std::size_t bytes) { return driver().on_device(a, bytes); };
   if (std::string words = work->run(on_device); !words.empty()) set_fault(kIllegalAddress, std::move(words));
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

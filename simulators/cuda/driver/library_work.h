@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 // run() receives a function that tests whether memory is the device's. It returns an error message, or "".
 struct LibraryWork {
@@ -13,12 +13,12 @@ struct LibraryWork {
   std::function<std::string(OnDevice)> run;
 };
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 extern "C" {
 // Counts a library call without stream work as a driver call, so that it can be made to fail. Returns what the driver
 // would return.
 int fake_cuda_library_call(void);
 // Appends work to the stream, or to the graph that it captures.
-int fake_cuda_library_work(void* stream, const fake_cuda::LibraryWork* work);
+int fake_cuda_library_work(void* stream, const lc::simulators::cuda::LibraryWork* work);
 }

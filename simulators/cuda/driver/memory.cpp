@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr std::size_t kPage = 4096, kAlignment = 256, kClosedBlocks = 256;
@@ -244,4 +244,4 @@ void PinnedMemory::clear() {
   ranges_.clear();
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -9,7 +9,7 @@
 
 #include "driver/codes.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 using Address = std::uint64_t;
 
@@ -112,4 +112,4 @@ class PinnedMemory {
   std::map<Address, Range> ranges_;
 };
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -3,9 +3,9 @@
 
 #include "driver/driver.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr unsigned kPlain = kCurrentContext, kWaits = kCurrentContext | kForbiddenInCapture,
@@ -68,7 +68,7 @@ bool is_on_device(const Location& l) { return l.type == 1 && l.id == 0; }
 bool valid(const AllocationProperties* p) { return p != nullptr && p->type == 1 && is_on_device(p->location); }
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return driver_call(kPlain, [&](Driver& d) {

@@ -4,9 +4,9 @@
 
 #include "driver/launch.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr unsigned kSharedWithoutAsking = 48 << 10, kMostThreads = 1024;
@@ -128,7 +128,7 @@ Code make_launch(Driver& d, const void* function, const LaunchShape& shape, void
   return kSuccess;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuModuleLoadData(void** module, const void* image) {
   return driver_call(kCurrentContext | kForbiddenInCapture, [&](Driver& d) { return load(d, module, image); });

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 struct Named {
@@ -57,4 +57,4 @@ Settings::Value* find_setting(const char* name) {
   return nullptr;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -3,7 +3,7 @@
 #pragma once
 #include <atomic>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 struct Settings {
   using Value = std::atomic<long>;
@@ -32,4 +32,4 @@ Settings& settings();
 // Returns the setting with this name, or null.
 Settings::Value* find_setting(const char* name);
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

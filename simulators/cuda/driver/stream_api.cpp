@@ -1,9 +1,9 @@
 // Streams, events and capture.
 #include "driver/driver.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1, kNoTiming = 2;
@@ -63,7 +63,7 @@ Code query(Driver& d, Stream& s, bool done) {
 double elapsed(const Event& start, const Event& end) { return end.mark->milliseconds - start.mark->milliseconds; }
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int cuStreamCreate(void** out, unsigned flags) {
   return driver_call(kCurrentContext, [&](Driver& d) {

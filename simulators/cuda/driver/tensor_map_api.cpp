@@ -7,7 +7,7 @@
 #include "driver/driver.h"
 #include "scheduler/tile_copy.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "nvrtc/compiler.h"
 #include "scheduler/scheduler.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
 // Changes a setting (settings.h). Returns 0, or -1 if the name is unknown.
 FAKE_CUDA_API int fake_cuda_set(const char* name, long value) {
@@ -15,7 +15,7 @@ FAKE_CUDA_API int fake_cuda_set(const char* name, long value) {
   return 0;
 }
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 struct Count {
@@ -41,7 +41,7 @@ constexpr Count kCounts[] = {
 };
 
 }  // namespace
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 // Returns a setting, or the number of live objects of a kind; "live" is the sum over all kinds. Returns -1 if the name
 // is unknown.

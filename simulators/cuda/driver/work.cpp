@@ -8,7 +8,7 @@
 #include "driver/driver.h"
 #include "scheduler/scheduler.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 template <class Source>
 void Arguments::copy(const LcKernel& kernel, Source source) {
@@ -153,4 +153,4 @@ void Driver::run(const Fill& fill) {
   std::memset(pointer(fill.to), fill.value, fill.bytes);
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

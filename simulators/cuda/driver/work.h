@@ -13,7 +13,7 @@
 #include "driver/memory.h"
 #include "nvrtc/image.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 struct Function {
   std::shared_ptr<Library> library;
@@ -119,4 +119,4 @@ struct GraphExec {
   std::vector<const void*> handles;  // nodes of the graph it was instantiated from
 };
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr unsigned kMostStaticShared = 48 << 10;
@@ -198,4 +198,4 @@ Compiled compile(const Source& source) {
   return out;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

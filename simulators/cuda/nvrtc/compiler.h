@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 struct Source {
   std::string text, name;
@@ -25,4 +25,4 @@ Compiled compile(const Source& source);
 // Returns the number of NVRTC programs not destroyed.
 std::size_t live_programs();
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

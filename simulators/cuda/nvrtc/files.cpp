@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 TemporaryFolder::TemporaryFolder() {
   const char* parent = std::getenv("TMPDIR");
@@ -49,4 +49,4 @@ bool read_file(const std::string& path, std::string& out) {
   return n == 0;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

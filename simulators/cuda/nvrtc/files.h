@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 // RAII: a folder under TMPDIR (/tmp by default), removed with its content. Throws std::runtime_error if it cannot be
 // created.
@@ -23,4 +23,4 @@ class TemporaryFolder {
 bool write_file(const std::string& path, const void* data, std::size_t bytes);
 bool read_file(const std::string& path, std::string& out);
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

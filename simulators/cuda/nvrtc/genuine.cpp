@@ -8,7 +8,7 @@
 
 #include "driver/settings.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 struct Library {
@@ -69,4 +69,4 @@ std::string genuine_errors(const Source& source, const std::vector<std::string>&
   return errors(nvrtc, source, options);
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -5,9 +5,9 @@
 
 #include "nvrtc/compiler.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 // Returns NVRTC's errors for this text and these options, or "" if there are none or the variable is not set.
 std::string genuine_errors(const Source& source, const std::vector<std::string>& options);
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

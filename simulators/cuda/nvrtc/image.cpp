@@ -10,7 +10,7 @@
 
 #include "nvrtc/files.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr char kMagic[8] = {'F', 'A', 'K', 'E', 'C', 'U', 'B', '1'};
@@ -113,7 +113,7 @@ std::shared_ptr<Library> Library::load(const void* image, int compute_capability
   if (library->handle_ == nullptr) return nullptr;
   library->module_ = static_cast<const LcModule*>(dlsym(library->handle_, "lc_module"));
   if (library->module_ == nullptr) return nullptr;
-  library->shared_ = fake_cuda::shared_bytes(object, names_of(*library->module_));
+  library->shared_ = cuda::shared_bytes(object, names_of(*library->module_));
   library->compute_capability_ = static_cast<int>(h.compute_capability);
   code = kSuccess;
   return library;
@@ -128,4 +128,4 @@ unsigned Library::shared_bytes(const std::string& kernel) const {
   return i == shared_.end() ? 0 : i->second;
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

@@ -9,7 +9,7 @@
 #include "driver/codes.h"
 #include "shim/kernel_interface.h"
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 
 // Returns the flag of the processor instructions that objects are compiled for, because a cache may be copied to
 // another machine.
@@ -40,4 +40,4 @@ class Library {
   int compute_capability_ = 0;
 };
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda

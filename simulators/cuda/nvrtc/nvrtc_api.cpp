@@ -12,9 +12,9 @@
 #include "nvrtc/compiler.h"
 #include "nvrtc/genuine.h"
 
-using namespace fake_cuda;
+using namespace lc::simulators::cuda;
 
-namespace fake_cuda {
+namespace lc::simulators::cuda {
 namespace {
 
 constexpr int kArchitectures[] = {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
@@ -131,7 +131,7 @@ std::size_t live_programs() {
   return programs().live.size();
 }
 
-}  // namespace fake_cuda
+}  // namespace lc::simulators::cuda
 
 FAKE_CUDA_API int nvrtcVersion(int* major, int* minor) {
   return nvrtc_call([&] {
