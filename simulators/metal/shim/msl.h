@@ -52,9 +52,11 @@ struct bfloat {
   ushort bits;
 };
 
+#include "vectors.h"
+
+// These two use the vectors. An empty line keeps the order when the file is formatted.
 #include "maths.h"
 #include "simdgroup.h"
-#include "vectors.h"
 
 // ---- how a kernel is called ---------------------------------------------------------------------
 
