@@ -3,7 +3,7 @@
 # projects. tests/times.txt has the seconds that each took (tools/test_times.py writes it); one that is not there is `full`.
 set(LIGHTCONE_FAST_SECONDS 3)
 set(LIGHTCONE_SLOW_SECONDS 25)
-set(LIGHTCONE_SIMULATED "/(gpu|cuda|metal|opencl|fake_cuda|fake_metal)$")
+set(LIGHTCONE_SIMULATED "/(gpu|cuda|metal|opencl|simulators)$")
 
 file(STRINGS ${PROJECT_SOURCE_DIR}/tests/times.txt lightcone_times)
 foreach(line IN LISTS lightcone_times)

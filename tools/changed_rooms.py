@@ -9,6 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTED_IN = {"backends/gpu": ["gpu", "cuda"], "backends/cuda": ["cuda", "gpu"], "backends/metal": ["metal"], "backends/opencl": ["opencl"],
              "backends/pjrt": ["pjrt"], "backends/cpu": ["cpu"], "device": ["runtime"], "cache": ["cpu", "cuda"], "passes": ["core", "verify"],
              "random": ["ops"]}
+# The tests of a simulator, and those that run on it.
+SIMULATED_IN = {"cuda": ["simulators", "cuda", "gpu"], "metal": ["simulators", "metal", "gpu"], "opencl": ["opencl"]}
 
 
 def git(*command):
@@ -19,6 +21,8 @@ def folders(path):
     parts = path.split("/")
     if parts[0] == "tests" and len(parts) > 2:
         return [parts[1]]
+    if parts[0] == "simulators":
+        return SIMULATED_IN.get(parts[1], ["simulators"])
     if parts[0] != "lightcone" or len(parts) < 3:
         return []
     for room, tested in TESTED_IN.items():

@@ -1,7 +1,7 @@
 // Products by cuBLASLt agree with the f64 reference, and the choice between it and our kernels is kept. Each of its
 // calls fails in turn without harm.
 //
-// The library is one that runs on the CPU (tests/fake_cuda/cublas_lt).
+// The library is one that runs on the CPU (simulators/cuda/cublas_lt).
 #include <filesystem>
 
 #include "cuda_fixture.h"

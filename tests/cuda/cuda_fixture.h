@@ -1,4 +1,4 @@
-// Shared by tests of CUDA devices: the simulated driver (tests/fake_cuda), and kernels given as text.
+// Shared by tests of CUDA devices: the simulated driver (simulators/cuda), and kernels given as text.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// The simulated Metal that tests run on (fake_metal/fake_metal.h), and the fixture of these tests.
+// The simulated Metal that tests run on (simulators/metal), and the fixture of these tests and its own.
 #pragma once
 
 #include <dlfcn.h>
@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "fake_metal/fake_metal.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/base/error.h"
 #include "paths.h"
+#include "simulators/metal/fake_metal.h"
 
 namespace lc::test {
 

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "fake_metal/translate.h"
 #include "paths.h"
+#include "simulators/metal/translate.h"
 
 namespace lc::test {
 namespace {
+
+namespace metal = simulators::metal;
 
 const char* clang() {
   static const char* const found = [] {
@@ -44,7 +46,7 @@ std::string check_in(const std::string& folder, const std::string& text) {
     std::ofstream(file) << alone;
     if (!run_clang("-E -P -w '" + file + "'", expanded)) return expanded;
   }
-  const fake::Translation t = fake::translate(expanded, fake::Target::Check);
+  const metal::Translation t = metal::translate(expanded, metal::Target::Check);
   if (!t.error.empty()) return t.error;
   std::ofstream(file) << t.cpp;
   std::string said;

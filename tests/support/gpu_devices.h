@@ -1,5 +1,5 @@
-// The devices that GPU tests run on: CUDA on the simulator (tests/fake_cuda), Metal on its simulator
-// (tests/fake_metal), and OpenCL where a driver is installed. LIGHTCONE_GPU=cuda, metal or opencl selects one of them.
+// The devices that GPU tests run on: CUDA on its simulator (simulators/cuda), Metal on its simulator
+// (simulators/metal), and OpenCL where a driver is installed. LIGHTCONE_GPU=cuda, metal or opencl selects one of them.
 // LIGHTCONE_CUDA_DRIVER names another CUDA driver.
 #pragma once
 
@@ -38,7 +38,7 @@ inline CudaOptions cuda_under_test() {
   return o;
 }
 
-// Sets how the CUDA simulator orders threads and when it executes work (tests/fake_cuda). Returns false if CUDA is not
+// Sets how the CUDA simulator orders threads and when it executes work (simulators/cuda). Returns false if CUDA is not
 // the simulator.
 inline bool set_fake_cuda(const char* what, long value) {
   static void* const driver =

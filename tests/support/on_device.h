@@ -1,6 +1,6 @@
 // Selects the device of tests that hold for every device. They run on the CPU, or on the device of
-// LIGHTCONE_TEST_DEVICE: cuda or metal (the simulators tests/fake_cuda and tests/fake_metal) or opencl (an installed
-// driver). ctest runs such programs once more on `cuda`.
+// LIGHTCONE_TEST_DEVICE: cuda or metal (simulated: simulators/cuda, simulators/metal) or opencl (an installed driver).
+// ctest runs such programs once more on `cuda`.
 #pragma once
 
 #include <cstdlib>

@@ -146,7 +146,7 @@ def tools():
 def prepare(contact, fake):
     place, env = contact.place, contact.env
     env.update(LIGHTCONE_GPU="cuda", LIGHTCONE_MACHINE="default", LIGHTCONE_CACHE="off", LIGHTCONE_TESTS_SOURCE=str(place),
-               LIGHTCONE_TESTS_FAKE_CUDA=str(place / "lib/libfake_cuda.so"), FAKE_CUDA_SHIM=str(place / "tests/fake_cuda/shim"))
+               LIGHTCONE_TESTS_FAKE_CUDA=str(place / "lib/libfake_cuda.so"), FAKE_CUDA_SHIM=str(place / "simulators/cuda/shim"))
     env["LD_LIBRARY_PATH"] = ":".join(p for p in (str(place / "lib"), env.get("LD_LIBRARY_PATH")) if p)
     env.setdefault("LIGHTCONE_CUDA_DRIVER", "libcuda.so.1")
     env["LIGHTCONE_NVRTC"] = library("LIGHTCONE_NVRTC", ["libnvrtc.so.13", "libnvrtc.so.12"])

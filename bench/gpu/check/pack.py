@@ -16,7 +16,7 @@ PROGRAMS = ["primitives_test", "products_test", "warpgroup_products_test", "gpu_
             "models_test", "random_graphs_test", "lightcone_gpu_bench"]
 LIBRARIES = ["libfake_cuda.so"]
 # The tests' own files, and the model that is measured.
-FOLDERS = ["models/story", "tests/fake_cuda/shim"]
+FOLDERS = ["models/story", "simulators/cuda/shim"]
 # What every Linux has. Others that a program links travel with it.
 SYSTEM = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0", "libdl.so.2"}
 MOST = 20_000_000  # bytes of the file

@@ -62,7 +62,7 @@ template <class T, int N> struct alignas(sizeof(T) * N) LcWide { T v[N]; };
 #else
 #define LC_BEGIN
 #endif
-#ifdef LC_CUDA_SHIM  // the CPU stands in: tests/fake_cuda
+#ifdef LC_CUDA_SHIM  // the CPU stands in: simulators/cuda
 #define LC_HAS_BF16_CONVERSIONS 1
 #define LC_LOADV(T, N, TO, FROM) const LcWide<T, N> TO = *(const LcWide<T, N>*)(FROM)
 #else
