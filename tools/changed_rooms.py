@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where the tests of a folder of the library have another name.
 TESTED_IN = {"backends/gpu": ["gpu", "cuda"], "backends/cuda": ["cuda", "gpu"], "backends/metal": ["metal"], "backends/opencl": ["opencl"],
              "backends/pjrt": ["pjrt"], "backends/cpu": ["cpu"], "device": ["runtime"], "cache": ["cpu", "cuda"], "passes": ["core", "verify"],
-             "random": ["ops"]}
+             "random": ["ops"], "llm": ["llm", "models"]}
 
 
 def git(*command):
