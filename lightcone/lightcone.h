@@ -1,5 +1,5 @@
 // Includes everything a small program needs: typed tensors, sessions, compilers, the CPU and GPU back ends. Files,
-// tokenizers and models have headers of their own (lightcone/io, lightcone/models).
+// tokenizers and models have headers of their own (lightcone/io, lightcone/llm, lightcone/models).
 #pragma once
 
 #include "lightcone/backends/cpu/cpu.h"

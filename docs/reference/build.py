@@ -15,7 +15,7 @@ import sys
 
 # The first that a path begins with.
 GROUPS = [
-    ("models/", "models"), ("io/data/", "training"), ("io/images/", "training"), ("io/", "files"),
+    ("models/", "models"), ("llm/", "models"), ("io/data/", "training"), ("io/images/", "training"), ("io/", "files"),
     ("nn/session", "running"), ("nn/parameter", "running"), ("nn/", "layers"),
     ("train/", "training"), ("optim/", "training"), ("autograd/", "training"), ("ops/loss", "training"),
     ("ops/typed/", "typed"), ("ops/", "operations"), ("random/", "operations"),

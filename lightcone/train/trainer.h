@@ -60,7 +60,7 @@ class Trainer {
   // value has changed.
   void load_parameters(const std::string& path, const std::vector<std::string>& except = {});
   // The same for an open file of any format. `name_in_file` maps the name of a parameter to its name in the file (for
-  // GGUF: llama_file_name()). Other tensors of the file are ignored.
+  // GGUF: llm::name_in_file()). Other tensors of the file are ignored.
   void load_parameters(const Weights& file, const std::function<std::string(const std::string&)>& name_in_file,
                        const std::vector<std::string>& except = {});
   // The current values of an f32 parameter, valid until the next step. Throws Error for an unknown name.

@@ -15,8 +15,8 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
 #include "paths.h"
@@ -208,7 +208,7 @@ TEST(Llvm, TellsTheSameStory) {
     const Compiler compiler = generic() | cpu({.threads = threads, .jit = {.compiler = "llvm"}});
     const Llama m = Llama::load(folder + "story.gguf", {.compiler = compiler});
     LlamaSession s(m);
-    Sampler pick({});
+    llm::Sampler pick({});
     std::vector<int> have = m.tokenizer().encode("");
     while (have.size() < want.size()) have.push_back(pick(s.feed(have.back())));
     EXPECT_EQ(have, want);

@@ -10,8 +10,8 @@
 #include "data.h"
 #include "gpu_devices.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/passes/passes.h"
@@ -28,7 +28,7 @@ LIGHTCONE_ON_GPUS(Models);
 
 std::vector<int> greedy(const Llama& m, std::vector<int> ids, std::size_t length) {
   LlamaSession s(m);
-  Sampler pick({});
+  llm::Sampler pick({});
   int next = pick(s.feed(ids));
   ids.push_back(next);
   while (ids.size() < length && next != 1 && next != 2) ids.push_back(next = pick(s.feed(next)));

@@ -12,6 +12,9 @@
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/text/train_bpe.h"
+#include "lightcone/llm/adapters.h"
+#include "lightcone/llm/checkpoint.h"
+#include "lightcone/llm/loss.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/llama/llama_model.h"
 #include "lightcone/passes/passes.h"
@@ -36,7 +39,7 @@ struct Training {
   Training(const LlamaModel& m, const optim::Optimizer& o, std::int64_t batch, std::int64_t length) : model(g, m) {
     const Tensor x = g.input("x", {batch, length}, DType::I64), y = g.input("y", {batch, length}, DType::I64);
     auto loss = trace(
-        model, [](auto& net, const Tensor& x, const Tensor& y) { return next_token_loss(net, x, y); }, x, y);
+        model, [](auto& net, const Tensor& x, const Tensor& y) { return llm::next_token_loss(net, x, y); }, x, y);
     loss.loss().retrieve("loss");
     auto d = backward(std::move(loss));
     for (const optim::Update& u : d.updates()) g.output("grad." + u.parameter.node().name, u.gradient);
@@ -50,7 +53,7 @@ struct Training {
   }
 };
 
-LlamaValues values_of(Training& t) {
+llm::ParameterValues values_of(Training& t) {
   return [&t](const std::string& path) {
     const auto bytes = t.trainer->context().bytes(path);
     return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4);
@@ -245,9 +248,9 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   numbered("qa", 2 * hidden), numbered("qb", q * 2), numbered("ea", 2 * hidden), numbered("eb", vocab * 2);
   const std::vector<nn::Adapter> adapters{{query + ".weight", "qa", "qb", 3.0}, {table + ".weight", "ea", "eb", 3.0}};
   const TempDir dir;
-  save_llama_adapters(
-      dir / "adapter", model, adapters, [&](const std::string& n) { return std::span<const float>(values.at(n)); },
-      "somewhere/base");
+  llm::save_adapters(
+      dir / "adapter", model.parameters(), adapters,
+      [&](const std::string& n) { return std::span<const float>(values.at(n)); }, "somewhere/base");
   const Weights w = Weights::open(dir / "adapter/adapter_model.safetensors");
   const std::string at = "base_model.model.";
   const std::vector<float> b = Weights::read(w.at(at + query + ".lora_B.weight"));
@@ -268,31 +271,33 @@ TEST(LlamaModel, AdaptersAreThoseOfHuggingFacesModel) {
   EXPECT_EQ(config["target_modules"], (Json{"embed_tokens", query}));
   EXPECT_EQ(config["ensure_weight_tying"], true);
   EXPECT_EQ(config["base_model_name_or_path"], "somewhere/base");
-  const auto again = load_llama_adapters(dir / "adapter", model, adapters);
+  const auto again = llm::load_adapters(dir / "adapter", model.parameters(), adapters);
   EXPECT_EQ(again, values);
   const std::vector<nn::Adapter> others{adapters[0]}, scaled{{query + ".weight", "qa", "qb", 2.0}, adapters[1]};
-  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, others); }),
+  EXPECT_PRED2(contains, error_of([&] { llm::load_adapters(dir / "adapter", model.parameters(), others); }),
                "and the model no adapter there: LoraOptions::targets names the layers");
-  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, scaled); }),
+  EXPECT_PRED2(contains, error_of([&] { llm::load_adapters(dir / "adapter", model.parameters(), scaled); }),
                "its scale, lora_alpha / r, is 3, and that of 'model.layers.1.self_attn.q_proj.weight' is 2: "
                "LoraOptions::alpha would be 6");
   const std::vector<nn::Adapter> more{
       adapters[0], adapters[1], {"model.layers.0.self_attn.q_proj.weight", "a", "b", 3.0}};
-  EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, more); }),
+  EXPECT_PRED2(contains, error_of([&] { llm::load_adapters(dir / "adapter", model.parameters(), more); }),
                "it has no 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight'");
   LlamaConfig wide = c;
   wide.heads = 8;
   EXPECT_PRED2(
-      contains, error_of([&] { load_llama_adapters(dir / "adapter", LlamaModel(wide), adapters); }),
+      contains, error_of([&] { llm::load_adapters(dir / "adapter", LlamaModel(wide).parameters(), adapters); }),
       "'base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight' is [32, 2], and the model's is [64, 2]");
   for (const char* wrong :
        {R"({"r": 3, "lora_alpha": 9})", R"({"r": "2"})", R"({"r": 2, "lora_alpha": 6, "use_dora": true})",
         R"({"r": 2, "lora_alpha": 6, "bias": "all"})", "[", ""}) {
     spit(dir / "adapter/adapter_config.json", wrong);
-    EXPECT_PRED2(contains, error_of([&] { load_llama_adapters(dir / "adapter", model, adapters); }), "adapter");
+    EXPECT_PRED2(contains, error_of([&] { llm::load_adapters(dir / "adapter", model.parameters(), adapters); }),
+                 "adapter");
   }
   EXPECT_PRED2(contains, error_of([&] {
-                 save_llama_adapters(dir / "x", model, {}, [](const std::string&) { return std::vector<float>(); });
+                 llm::save_adapters(dir / "x", model.parameters(), {},
+                                    [](const std::string&) { return std::vector<float>(); });
                }),
                "there are no adapters");
 }
@@ -307,12 +312,12 @@ void goes_on_from(const std::string& checkpoint, const std::string& result) {
   const Llama before = Llama::load(checkpoint, {.all_logits = true});
   const auto rows = some_rows(before.config().vocab);
   Training t(LlamaModel::of(w), optim::SGD{.lr = 0.1}, 3, 12);
-  t.trainer->load_parameters(w, [&](const std::string& path) { return llama_file_name(w, path); });
+  t.trainer->load_parameters(w, [&](const std::string& path) { return llm::name_in_file(w, path); });
   t.show(rows);
   const float first = t.trainer->step();
   EXPECT_NEAR(loss_of(before, rows), first, 1e-4 * (1 + first));
   for (int k = 0; k < 3; ++k) t.trainer->step();
-  save_llama_like(w, result, t.model.module(), values_of(t), DType::F32);
+  llm::save_like(w, result, t.model.module().parameters(), values_of(t), DType::F32);
   const Llama after = Llama::load(result, {.all_logits = true});
   const double said = loss_of(after, rows);
   const float last = t.trainer->step();
@@ -341,7 +346,7 @@ void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaMod
   std::vector<std::vector<float>> values;
   std::vector<TensorToSave> tensors;
   std::mt19937 random(7);
-  for (const LlamaModel::Part& p : LlamaModel(c, o).parts()) {
+  for (const llm::ParameterInfo& p : LlamaModel(c, o).parameters()) {
     std::normal_distribution<float> normal(p.shape.size() == 1 && !p.path.ends_with("bias") ? 1.0f : 0.0f, 0.2f);
     std::int64_t n = 1;
     for (const std::int64_t d : p.shape) n *= d;
@@ -349,7 +354,7 @@ void make_folder(const std::string& folder, const LlamaConfig& c, const LlamaMod
     for (float& x : v) x = normal(random);
   }
   std::size_t k = 0;
-  for (const LlamaModel::Part& p : LlamaModel(c, o).parts())
+  for (const llm::ParameterInfo& p : LlamaModel(c, o).parameters())
     tensors.push_back({p.path, DType::F32, p.shape, std::as_bytes(std::span(values[k++]))});
   std::filesystem::create_directories(folder);
   save_safetensors(folder + "/model.safetensors", tensors);
@@ -390,9 +395,11 @@ TEST(LlamaModel, GoesOnFromEveryKind) {
             LlamaConfig::from(Weights::open(dir / "qwen3")).rope_frequencies);
   const Weights w = Weights::open(dir / "qwen2");
   Training t(LlamaModel::of(w), optim::SGD{}, 3, 12);
-  EXPECT_PRED2(contains, error_of([&] { save_llama_like(w, dir / "qwen2", t.model.module(), values_of(t)); }),
+  EXPECT_PRED2(contains,
+               error_of([&] { llm::save_like(w, dir / "qwen2", t.model.module().parameters(), values_of(t)); }),
                "that is the folder which training began from");
-  EXPECT_PRED2(contains, error_of([&] { save_llama_like(w, dir / "x", t.model.module(), values_of(t), DType::I8); }),
+  EXPECT_PRED2(contains,
+               error_of([&] { llm::save_like(w, dir / "x", t.model.module().parameters(), values_of(t), DType::I8); }),
                "f32, f16 or bf16");
 }
 

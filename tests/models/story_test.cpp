@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "paths.h"
 
@@ -22,7 +22,7 @@ TEST(Story, GreedyTextAndLogits) {
     const Llama m = Llama::load(folder + "story.gguf", {.threads = threads});
     EXPECT_EQ(m.tokenizer().decode(ids), want["text"].get<std::string>());
     LlamaSession s(m);
-    Sampler pick({});
+    llm::Sampler pick({});
     std::vector<int> have = m.tokenizer().encode("");
     while (have.size() < ids.size()) have.push_back(pick(s.feed(have.back())));
     EXPECT_EQ(have, ids);
@@ -65,7 +65,7 @@ TEST(Story, APrimopsOnlyDeviceTellsIt) {
   const Llama m =
       Llama::load(folder + "story.gguf", {.context = 16, .chunk = 1, .compiler = generic() | primitives_only()});
   LlamaSession s(m);
-  Sampler pick({});
+  llm::Sampler pick({});
   std::vector<int> have{1};
   while (have.size() < ids.size()) have.push_back(pick(s.feed(have.back())));
   EXPECT_EQ(have, ids);

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lightcone/llm/sampler.h"
 #include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/lowering/types/int8.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "on_device.h"
 #include "paths.h"
@@ -48,7 +48,7 @@ double nll(const Llama& m, const std::vector<int>& ids) {
 // Returns how many tokens of the text the model generates by itself.
 std::size_t told(const Llama& m, const std::vector<int>& text) {
   LlamaSession s(m);
-  Sampler pick({});
+  llm::Sampler pick({});
   std::size_t k = 1;
   while (k < text.size() && pick(s.feed(text[k - 1])) == text[k]) ++k;
   return k;

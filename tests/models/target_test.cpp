@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/passes/passes.h"
 #include "paths.h"
 
@@ -75,7 +76,7 @@ TEST(Target, TheStoryModelForEveryKnownOne) {
       }
       ++ran;
       LlamaSession s(*m);
-      Sampler pick({});
+      llm::Sampler pick({});
       std::vector<int> have = m->tokenizer().encode("");
       while (have.size() < 40) have.push_back(pick(s.feed(have.back())));
       EXPECT_TRUE(std::equal(have.begin(), have.end(), ids.begin())) << str(t) << " through '" << compiler << "'";

@@ -23,8 +23,8 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
 #include "lightcone/device/host_device.h"
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -124,7 +124,7 @@ TEST(SeparateDevice, TellsTheStoryOfTheCpu) {
   const auto tell = [&](const LlamaOptions& o) {
     const Llama m = Llama::load(folder + "story.gguf", o);
     LlamaSession s(m);
-    Sampler pick({});
+    llm::Sampler pick({});
     std::vector<int> have(ids.begin(), ids.begin() + 3);
     int next = pick(s.feed(have));  // a prompt of several tokens, then one at a time
     while (have.size() < 12) have.push_back(next), next = pick(s.feed(next));

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lightcone/llm/checkpoint.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/stablehlo/write.h"
 #include "npz.h"
@@ -28,7 +29,7 @@ Value first_value(const StableHloExport::Argument& a, const Weights& w, const Ll
   if (a.name == "rope.frequencies") {
     v.f = config.rope_frequencies;
   } else if (a.kind == StableHloExport::Argument::Kind::Parameter) {
-    const std::vector<float> stored = Weights::read(w.at(llama_file_name(w, a.name)));
+    const std::vector<float> stored = Weights::read(w.at(llm::name_in_file(w, a.name)));
     v.f.assign(stored.begin(), stored.end());
   }
   return v;

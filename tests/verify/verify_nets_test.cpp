@@ -11,6 +11,7 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/device/plan.h"
 #include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/llm/checkpoint.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
@@ -91,7 +92,7 @@ TEST(VerifyNets, TheUsersOwnWeights) {
   const LlamaConfig c = LlamaConfig::from(file);
   const Graph g =
       llama_graph(c, {.context = 32, .chunk = 8}, [&](Graph& graph, const std::string& path, Shape s) -> nn::Parameter {
-        const StoredTensor* t = file.find(llama_file_name(file, path));
+        const StoredTensor* t = file.find(llm::name_in_file(file, path));
         if (!t) return {};
         return nn::parameter(graph, path, std::move(s), t->dtype.value_or(DType::U8), t->quant);
       });
@@ -100,7 +101,7 @@ TEST(VerifyNets, TheUsersOwnWeights) {
   tokens.i = {1, 5, 17, 40, 3, 99};
   int loaded = 0;
   const auto load = [&](const Node& input, const std::vector<std::int64_t>& shape) -> std::optional<Value> {
-    const StoredTensor* t = file.find(llama_file_name(file, input.name));
+    const StoredTensor* t = file.find(llm::name_in_file(file, input.name));
     if (!t) return std::nullopt;
     ++loaded;
     return read_value(t->bytes.data(), input.dtype, shape);

@@ -1,5 +1,5 @@
 // lightcone chat: a conversation on a terminal or from a pipe.
-#include "lightcone/models/llama/chat.h"
+#include "lightcone/llm/chat.h"
 
 #include <unistd.h>
 
@@ -67,11 +67,15 @@ std::string as_json(const std::vector<std::string>& variables) {
 class Conversation {
  public:
   Conversation(const ChatCommand& o, const Llama& model)
-      : o_(o), terminal_(::isatty(STDIN_FILENO) == 1), sampler_(seeded(o)), chat_(model, options(model)) {}
+      : o_(o),
+        model_(model),
+        terminal_(::isatty(STDIN_FILENO) == 1),
+        sampler_(seeded(o)),
+        chat_(model, options(model)) {}
   int run();
 
  private:
-  LlamaChatOptions options(const Llama& model) const;
+  llm::ChatOptions options(const Llama& model) const;
   std::optional<std::string> question();
   bool command(const std::string& line);
   bool ask(const std::string& words);
@@ -81,16 +85,17 @@ class Conversation {
   }
 
   const ChatCommand& o_;
+  const Llama& model_;
   const bool terminal_;
-  const SamplerOptions sampler_;
-  LlamaChat chat_;
+  const llm::SamplerOptions sampler_;
+  llm::Chat chat_;
   Lines lines_;
   Timing all_;
   bool over_ = false;
 };
 
-LlamaChatOptions Conversation::options(const Llama& model) const {
-  LlamaChatOptions c{
+llm::ChatOptions Conversation::options(const Llama& model) const {
+  llm::ChatOptions c{
       .system = o_.system, .sampler = sampler_, .max_tokens = o_.max_tokens, .variables = as_json(o_.variables)};
   if (!o_.chat_template.empty()) c.chat_template = read_chat_template(o_.chat_template);
   else if (model.chat_template().text.empty())
@@ -103,7 +108,7 @@ LlamaChatOptions Conversation::options(const Llama& model) const {
 void Conversation::greet() const {
   if (!terminal_) return;
   std::fprintf(stderr, "%s, %lld positions. /help lists commands, Ctrl-D ends.\n", printable(o_.model, 200).c_str(),
-               static_cast<long long>(chat_.model().shape().context));
+               static_cast<long long>(chat_.model().context_length()));
 }
 
 // Returns the next question, or nullopt at the end. On a terminal Ctrl-C discards the lines typed so far.
@@ -143,7 +148,7 @@ bool Conversation::command(const std::string& line) {
 bool Conversation::ask(const std::string& words) try {
   Stream out;
   bool begun = false;
-  const LlamaChat::Reply r = chat_.say(words, [&](std::string_view bytes) {
+  const llm::Chat::Reply r = chat_.say(words, [&](std::string_view bytes) {
     if (!begun) {  // space before the first word is of no use to a reader
       const std::size_t first = bytes.find_first_not_of(" \n\t");
       bytes.remove_prefix(first == bytes.npos ? bytes.size() : first);
@@ -155,10 +160,10 @@ bool Conversation::ask(const std::string& words) try {
   out.finish();
   all_.prompt += r.read_seconds, all_.decode += r.said_seconds;
   all_.prompt_tokens += r.read, all_.decoded += r.said;
-  if (r.end == LlamaChat::End::Context)
-    note(str_cat("the answer ends with the context of ", chat_.model().shape().context,
+  if (r.end == llm::Chat::End::Context)
+    note(str_cat("the answer ends with the context of ", chat_.model().context_length(),
                  " positions; /clear begins anew, --context asks for more"));
-  if (r.end == LlamaChat::End::MaxTokens) note(str_cat("the answer ends after ", r.said, " tokens (--max-tokens)"));
+  if (r.end == llm::Chat::End::MaxTokens) note(str_cat("the answer ends after ", r.said, " tokens (--max-tokens)"));
   say("\n");
   return true;
 } catch (const Error& e) {
@@ -181,7 +186,7 @@ int Conversation::run() {
   }
   const int signal = caught_signal();
   say(over_ ? "" : "\n");
-  if (!o_.quiet && all_.prompt_tokens > 0) report(chat_.model(), all_, o_, sampler_.seed);
+  if (!o_.quiet && all_.prompt_tokens > 0) report(model_, all_, o_, sampler_.seed);
   return signal == 0 ? 0 : 128 + signal;
 }
 

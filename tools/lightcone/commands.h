@@ -8,7 +8,7 @@
 
 #include "device.h"
 #include "explain.h"
-#include "lightcone/models/llama/sampler.h"
+#include "lightcone/llm/sampler.h"
 
 namespace lc::tool {
 
@@ -21,7 +21,7 @@ struct SpeakOptions {
   Precision precision = Precision::Highest;
   DType kv_cache = DType::F32;
   std::optional<std::uint64_t> seed;
-  SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
+  llm::SamplerOptions sampler{.temperature = 0.8, .top_p = 0.95};
   bool quiet = false, copy = false;
 };
 

@@ -8,22 +8,20 @@
 #include "explain.h"
 #include "lightcone/base/error.h"
 #include "lightcone/io/utf8.h"
+#include "lightcone/llm/generate.h"
 #include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
 #include "speak.h"
 
 namespace lc::tool {
 namespace {
 
-// Returns the tokens of the prompt. Some models mark the end of every text that they encode; here the text continues.
-std::vector<int> begin_text(const Llama& m, const std::string& prompt) {
-  const Tokenizer& t = m.tokenizer();
-  std::vector<int> ids = t.encode(prompt);
-  if (t.vocabulary().add_eos && !ids.empty() && ids.back() == t.eos()) ids.pop_back();
+// Returns the tokens of the prompt.
+std::vector<int> begin_text(const llm::Model& m, const std::string& prompt) {
+  std::vector<int> ids = llm::prompt_tokens(m.tokenizer(), prompt);
   if (ids.empty()) throw Error("generate", "the prompt is empty, and this model has no token that begins a text");
-  if (static_cast<std::int64_t>(ids.size()) > m.shape().context)
+  if (static_cast<std::int64_t>(ids.size()) > m.context_length())
     throw Error("generate", str_cat("the prompt is ", ids.size(), " tokens long, which do not fit the context of ",
-                                    m.shape().context, ": shorten it, or ask for more with --context"));
+                                    m.context_length(), ": shorten it, or ask for more with --context"));
   return ids;
 }
 
@@ -43,8 +41,8 @@ std::string read_prompt(const std::vector<std::string>& words) {
 }  // namespace
 
 int generate(const GenerateOptions& o) {
-  const SamplerOptions s = seeded(o);
-  Sampler pick(s);
+  const llm::SamplerOptions s = seeded(o);
+  llm::Sampler pick(s);
   const std::string prompt = read_prompt(o.prompt);
   const Llama model = load_model(o);
   const std::vector<int> ids = begin_text(model, prompt);
@@ -53,27 +51,27 @@ int generate(const GenerateOptions& o) {
   t.prompt_tokens = ids.size();
   catch_signals();
   double begin = now();
-  std::span<const float> logits = session.feed(ids);
+  const std::span<const float> logits = session.feed(ids);
   t.prompt = now() - begin;
   if (!o.profile.empty()) session.context().profile(true);
   Stream out;
   out.add(model.tokenizer().decode(ids));
-  bool full = false;
-  begin = now();
-  for (int n = 0; n < o.max_tokens && caught_signal() == 0; ++n) {
-    const int id = pick(logits, session.tokens());
-    if (model.ends(id)) break;
+  const auto print = [&](int id) {
     out.add(model.tokenizer().piece(id));
-    full = session.room() == 0 && n + 1 < o.max_tokens;
-    if (full || n + 1 == o.max_tokens) break;
-    logits = session.feed(id);
-    ++t.decoded;
-  }
+    return caught_signal() == 0;
+  };
+  llm::Generated text;
+  begin = now();
+  if (caught_signal() == 0)
+    text =
+        llm::generate(session, pick, logits,
+                      {.max_tokens = o.max_tokens, .ends = [&](int id) { return model.ends(id); }, .on_token = print});
   t.decode = now() - begin;
+  t.decoded = text.steps;
   out.finish();
-  if (full)
-    note(
-        str_cat("stopped at the end of the context of ", model.shape().context, " positions; --context asks for more"));
+  if (text.end == llm::End::Context)
+    note(str_cat("stopped at the end of the context of ", model.context_length(),
+                 " positions; --context asks for more"));
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();
     write_file(o.profile, p.trace());

@@ -41,8 +41,8 @@ Llama load_model(const SpeakOptions& o) {
   return model;
 }
 
-SamplerOptions seeded(const SpeakOptions& o) {
-  SamplerOptions s = o.sampler;
+llm::SamplerOptions seeded(const SpeakOptions& o) {
+  llm::SamplerOptions s = o.sampler;
   s.seed = o.seed ? *o.seed : std::random_device{}();
   return s;
 }

@@ -12,7 +12,7 @@ namespace lc::tool {
 
 // Loads the model and shows progress. Throws Error, which names --tokenizer, if the model has none.
 Llama load_model(const SpeakOptions& o);
-SamplerOptions seeded(const SpeakOptions& o);  // with a random seed if none was given
+llm::SamplerOptions seeded(const SpeakOptions& o);  // with a random seed if none was given
 // Prints a sentence on the standard error.
 void note(const std::string& what);
 

@@ -63,7 +63,7 @@ ChatTemplate::ChatTemplate(const ChatTemplateSource& source, const Tokenizer* to
   if (tokens->eos() >= 0) eos_ = pieces[static_cast<std::size_t>(tokens->eos())];
 }
 
-std::string ChatTemplate::apply(std::span<const ChatMessage> messages, const ChatOptions& o) const {
+std::string ChatTemplate::apply(std::span<const ChatMessage> messages, const ChatTemplateOptions& o) const {
   using jinja::Value;
   const auto variables = [&](jinja::Meter& m) {
     std::size_t bytes = o.variables.size();

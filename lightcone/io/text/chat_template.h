@@ -29,7 +29,7 @@ struct ChatMessage {
 };
 
 // Options of ChatTemplate::apply().
-struct ChatOptions {
+struct ChatTemplateOptions {
   bool generation_prompt = true;  // ends with the beginning of an answer, for the model to continue
   // Further variables, a JSON object: {"enable_thinking": false, "tools": [...]}. A member "messages" replaces the
   // given messages, which allows messages with more than a role and a text.
@@ -59,7 +59,7 @@ class ChatTemplate {
   // Formats a conversation for Tokenizer::encode(text, false, true): the template itself writes <s>, and control tokens
   // in its text become tokens. As in transformers, control tokens in the contents of messages become tokens as well;
   // remove them from untrusted input. Throws Error if the template rejects the conversation or exceeds its limits.
-  std::string apply(std::span<const ChatMessage> messages, const ChatOptions& o = {}) const;
+  std::string apply(std::span<const ChatMessage> messages, const ChatTemplateOptions& o = {}) const;
 
  private:
   std::shared_ptr<const jinja::Template> template_;

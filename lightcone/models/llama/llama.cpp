@@ -1,12 +1,10 @@
 #include "lightcone/models/llama/llama.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/io/checkpoints/gguf.h"
-#include "lightcone/io/printable.h"
-#include "lightcone/passes/passes.h"
+#include "lightcone/llm/checkpoint.h"
+#include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/runtime/default_compiler.h"
 #include "lightcone/runtime/nan.h"
 
 namespace lc {
@@ -83,46 +81,7 @@ void check_memory(const Llama& m, std::size_t limit) {
                                 "), and there are ", limit / 1000000, " MB: ask for a smaller context"));
 }
 
-std::shared_ptr<const Tokenizer> find_tokenizer(const Weights& w, const std::string& given, std::int64_t vocab) {
-  if (!given.empty()) return load_tokenizer(given, static_cast<int>(vocab), w.options());
-  if (w.gguf() && w.gguf()->metadata.contains("tokenizer.ggml.tokens"))
-    return tokenizer_from_gguf(*w.gguf(), w.options());
-  const std::string file = find_tokenizer_file(w.path());
-  return file.empty() ? nullptr : load_tokenizer(file, static_cast<int>(vocab), w.options());
-}
-
-// Throws Error if the tokenizer is seen to belong to another model, which would silently turn every text into garbage.
-// Numbers of rows and tokens may differ: embedding tables are often padded, and files define special tokens for which
-// the model has no rows.
-void check_tokenizer(const Weights& w, const Tokenizer& t, const LlamaConfig& c, const std::string& given) {
-  const Vocabulary& v = t.vocabulary();
-  const auto refuse = [&](const std::string& why) {
-    throw file_error("tokenizer", w.path(), "the tokenizer", given.empty() ? "" : " ", given,
-                     " is not this model's: ", why);
-  };
-  const auto special = [&](std::size_t id) {
-    return v.types[id] != Vocabulary::Type::Normal && v.types[id] != Vocabulary::Type::Byte;
-  };
-  const auto rows = static_cast<std::size_t>(c.vocab), tokens = v.pieces.size();
-  bool ordinary = tokens < rows - rows / 10;
-  for (std::size_t id = rows; id < tokens; ++id) ordinary = ordinary || v.types.empty() || !special(id);
-  if (ordinary) refuse(str_cat("it has ", tokens, " tokens, the embedding ", rows, " rows"));
-  if (v.types.empty() || c.eos.empty()) return;
-  const auto known = [&](int id) {
-    return static_cast<std::size_t>(id) >= tokens || t.is_end(id) || special(static_cast<std::size_t>(id));
-  };
-  if (std::none_of(c.eos.begin(), c.eos.end(), known))
-    refuse(str_cat("the model ends a text by token ", c.eos[0], ", which it spells ",
-                   in_quotes(v.pieces[static_cast<std::size_t>(c.eos[0])])));
-}
-
 }  // namespace
-
-std::shared_ptr<const Tokenizer> llama_tokenizer(const Weights& w, const LlamaConfig& c, const std::string& file) {
-  const auto tokens = find_tokenizer(w, file, c.vocab);
-  if (tokens) check_tokenizer(w, *tokens, c, file);
-  return tokens;
-}
 
 Llama Llama::load(const std::string& path, const LlamaOptions& o) {
   if (o.progress) o.progress("reading", 0);
@@ -134,21 +93,21 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
     if (o.progress) o.progress(stage, part);
   };
   const auto weights = std::make_shared<const Weights>(std::move(opened));
-  const auto model = std::make_shared<Model>();
-  Model& m = *model;
+  const auto model = std::make_shared<Loaded>();
+  Loaded& m = *model;
   m.config = LlamaConfig::from(*weights);
   if (o.layers > 0) m.config.layers = std::min<std::int64_t>(m.config.layers, o.layers);
   m.shape.context = o.context > 0 ? o.context : std::min<std::int64_t>(m.config.context, 4096);
   m.shape.chunk = std::clamp<std::int64_t>(o.chunk, 1, m.shape.context);
   m.shape.all_logits = o.all_logits;
   m.shape.cache = o.kv_cache;
-  m.tokenizer = llama_tokenizer(*weights, m.config, o.tokenizer);
+  m.tokenizer = llm::model_tokenizer(*weights, m.config.vocab, m.config.eos, o.tokenizer);
   m.chat_template = find_chat_template(*weights);
 
   std::vector<WeightBinding> bindings;
   const Graph g =
       llama_graph(m.config, m.shape, [&](Graph& graph, const std::string& name, Shape shape) -> nn::Parameter {
-        const StoredTensor* t = weights->find(llama_file_name(*weights, name));
+        const StoredTensor* t = weights->find(llm::name_in_file(*weights, name));
         if (!t) return {};
         check_tensor(*weights, name, *t, shape);
         const bool in_place = readable_in_place(*t);
@@ -157,7 +116,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
         return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
       });
   progress("compiling", 0);
-  m.program = compile(g, o.compiler ? *o.compiler : generic() | cpu({.threads = o.threads, .precision = o.precision}),
+  m.program = compile(g, o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision}),
                       {.observe = o.observe});
   const bool tied =
       std::none_of(bindings.begin(), bindings.end(), [](const WeightBinding& b) { return b.path == "lm_head.weight"; });
@@ -188,37 +147,19 @@ bool Llama::ends(int token) const {
   return std::find(eos.begin(), eos.end(), token) != eos.end() || (has_tokenizer() && tokenizer().is_end(token));
 }
 
+std::unique_ptr<llm::Decoder> Llama::decoder() const { return std::make_unique<LlamaSession>(*this); }
+
 LlamaSession::LlamaSession(Llama model)
-    : model_(std::move(model)), context_(model_.program()), compiled_(model_.program().interpreted() == 0) {
-  tokens_.reserve(static_cast<std::size_t>(model_.shape().context));  // so that feeding one token allocates nothing
+    : Decoder({.vocabulary = model.config().vocab,
+               .context = model.shape().context,
+               .step = model.shape().chunk,
+               .all_logits = model.shape().all_logits}),
+      model_(std::move(model)),
+      context_(model_.program()),
+      compiled_(model_.program().interpreted() == 0) {
   ids_.reserve(static_cast<std::size_t>(model_.shape().chunk));
 }
 
-std::int64_t LlamaSession::room() const { return model_.shape().context - static_cast<std::int64_t>(tokens_.size()); }
-
-std::span<const float> LlamaSession::feed(std::span<const int> tokens) {
-  const LlamaShape& s = model_.shape();
-  if (tokens.empty()) throw Error("feed", "no tokens");
-  if (static_cast<std::int64_t>(tokens.size()) > room())
-    throw Error("feed",
-                str_cat(tokens.size(), " tokens after ", tokens_.size(), " do not fit the context of ", s.context));
-  for (int t : tokens)
-    if (t < 0 || t >= model_.config().vocab)
-      throw Error("feed", str_cat("token ", t, " is outside the vocabulary of ", model_.config().vocab));
-  logits_.clear();
-  std::span<const float> last;
-  const auto past = static_cast<std::int64_t>(tokens_.size());
-  for (std::size_t at = 0; at < tokens.size();) {
-    const auto now = tokens.subspan(at, std::min(tokens.size() - at, static_cast<std::size_t>(s.chunk)));
-    last = step(now, past + static_cast<std::int64_t>(at));
-    if (s.all_logits) logits_.insert(logits_.end(), last.begin(), last.end());
-    at += now.size();
-  }
-  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());  // after an Error they count as never fed
-  return s.all_logits ? logits_ : last;
-}
-
-// Runs tokens that follow `past` others and returns their logits.
 std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
   if (model_.program().has_symbol("seq"))
@@ -238,17 +179,6 @@ std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int6
     throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   return logits;
-}
-
-// Positions of the cache after the kept tokens are overwritten before they are read again.
-void LlamaSession::truncate(std::size_t tokens) {
-  if (tokens > tokens_.size()) throw Error("truncate", str_cat("there are ", tokens_.size(), " tokens, not ", tokens));
-  tokens_.resize(tokens);
-}
-
-void LlamaSession::reset() {
-  tokens_.clear();
-  context_.clear_states();
 }
 
 }  // namespace lc

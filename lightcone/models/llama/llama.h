@@ -1,10 +1,10 @@
 // Llama: a checkpoint compiled for this machine. LlamaSession: one conversation with it.
 //
 //   const Llama model = Llama::load("tinyllama.gguf");
-//   LlamaSession chat(model);
-//   Sampler pick({.temperature = 0.8, .seed = 1});
-//   auto logits = chat.feed(model.tokenizer().encode("Once upon a time"));
-//   int id = pick(logits, chat.tokens());
+//   LlamaSession session(model);
+//   llm::Sampler pick({.temperature = 0.8, .seed = 1});
+//   auto logits = session.feed(model.tokenizer().encode("Once upon a time"));
+//   int id = pick(logits, session.tokens());
 #pragma once
 
 #include <functional>
@@ -16,12 +16,14 @@
 #include <utility>
 #include <vector>
 
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
+#include "lightcone/llm/decoder.h"
+#include "lightcone/llm/model.h"
 #include "lightcone/models/llama/llama_config.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/passes/compiler.h"
+#include "lightcone/passes/precision.h"
 #include "lightcone/runtime/program.h"
 
 namespace lc {
@@ -35,7 +37,7 @@ struct LlamaOptions {
   // per head and position). Measured on three small story models, logits change by 2e-4 to 5e-4 of their magnitude with
   // F16, 1e-3 to 4e-3 with BF16 and 3e-3 to 1.3e-2 with I8, and perplexity by at most 0.02, 0.05 and 0.7 %.
   DType kv_cache = DType::F32;
-  std::optional<Compiler> compiler = {};     // default: generic() | cpu({threads, precision})
+  std::optional<Compiler> compiler = {};     // unset: default_compiler({threads, precision})
   int threads = 0;                           // threads of the default compiler; 0: all cores this process may use
   Precision precision = Precision::Highest;  // Medium: faster prompts and quantised weights
   bool load_weights = true;                  // false: only compiles, to inspect a model
@@ -51,13 +53,9 @@ struct LlamaOptions {
   std::function<void(std::string_view stage, double part)> progress = {};
 };
 
-// Returns the tokenizer in `file` or, without a file, in the checkpoint or its directory; null if there is none. Throws
-// Error if the tokenizer belongs to another model.
-std::shared_ptr<const Tokenizer> llama_tokenizer(const Weights& w, const LlamaConfig& c, const std::string& file = "");
-
 // A handle to a compiled model. Copies and sessions share the model, which lives as long as any of them. There is no
 // move: a moved Llama is copied, so that every Llama has a model.
-class Llama {
+class Llama final : public llm::Model {
  public:
   // Opens and compiles a checkpoint (GGUF, a folder of safetensors, or llama2.c) and loads its weights. Throws Error if
   // the file is invalid, is not of the Llama family, or exceeds the memory limit.
@@ -72,17 +70,19 @@ class Llama {
   const LlamaShape& shape() const { return model_->shape; }     // the sizes of the cache and of a run
   const Program& program() const { return model_->program; }    // the compiled program
   // Throws Error if there is none.
-  const Tokenizer& tokenizer() const;
+  const Tokenizer& tokenizer() const override;
   bool has_tokenizer() const { return model_->tokenizer != nullptr; }  // true if the checkpoint has a tokenizer
-  // Its text is "" if the checkpoint has none. models/llama/chat.h uses it for conversations.
-  const ChatTemplateSource& chat_template() const { return model_->chat_template; }
-  bool ends(int token) const;                                              // true for an end-of-text token
+  // Its text is "" if the checkpoint has none. llm::Chat uses it for conversations.
+  const ChatTemplateSource& chat_template() const override { return model_->chat_template; }
+  bool ends(int token) const override;                                            // true for an end-of-text token
+  std::int64_t context_length() const override { return model_->shape.context; }  // positions of the cache
+  std::unique_ptr<llm::Decoder> decoder() const override;                         // a LlamaSession
   std::size_t weight_bytes() const { return model_->weight_bytes; }        // bytes of all weights, stored or unpacked
   std::size_t bytes_per_token() const { return model_->bytes_per_token; }  // bytes of the weights read per token
   std::size_t converted_bytes() const { return model_->converted_bytes; }  // bytes unpacked into memory at load
 
  private:
-  struct Model {
+  struct Loaded {
     LlamaConfig config;
     LlamaShape shape;
     Program program;
@@ -90,39 +90,29 @@ class Llama {
     ChatTemplateSource chat_template;
     std::size_t weight_bytes = 0, bytes_per_token = 0, converted_bytes = 0;
   };
-  explicit Llama(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  explicit Llama(std::shared_ptr<const Loaded> model) : model_(std::move(model)) {}
 
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Loaded> model_;
 };
 
-// The KV cache and the tokens of one conversation. A session is for one thread at a time.
-class LlamaSession {
+// The KV cache and the tokens of one conversation; llm::Decoder has its functions. A logit that is NaN is an Error of
+// feed(), which names the layer of the first NaN. A session is for one thread at a time.
+class LlamaSession final : public llm::Decoder {
  public:
   // Begins an empty conversation.
   explicit LlamaSession(Llama model);
-  // Appends tokens and returns logits, valid until the next call: [vocab] of the last token or, if the model was loaded
-  // with all_logits, [tokens.size(), vocab]. Throws Error if the context is full, if a token is outside the vocabulary,
-  // or if a logit is NaN; that message names the layer of the first NaN. After an Error the tokens count as never fed.
-  std::span<const float> feed(std::span<const int> tokens);
-  // Appends one token.
-  std::span<const float> feed(int token) { return feed({&token, 1}); }
-  std::span<const int> tokens() const { return tokens_; }  // the tokens in the cache
-  std::int64_t room() const;                               // free positions of the context
-  // Drops all but the first `tokens` tokens; the cache keeps their positions. Throws Error if there are fewer tokens.
-  void truncate(std::size_t tokens);
-  // Drops all tokens and clears the cache.
-  void reset();
   Context& context() { return context_; }  // the context of the model's program
+
+ protected:
+  std::span<const float> step(std::span<const int> tokens, std::int64_t past) override;
+  void clear() override { context_.clear_states(); }
 
  private:
   Llama model_;
-  std::span<const float> step(std::span<const int> tokens, std::int64_t past);
-
   Context context_;
   bool compiled_;
-  std::vector<int> tokens_;
   std::vector<std::int64_t> ids_;
-  std::vector<float> logits_, step_logits_;
+  std::vector<float> step_logits_;
 };
 
 }  // namespace lc

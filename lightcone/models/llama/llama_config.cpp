@@ -9,6 +9,7 @@
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/llm/gguf.h"
 
 namespace lc {
 namespace {
@@ -164,18 +165,6 @@ LlamaConfig from_json(const Weights& w) {
   return c;
 }
 
-// The GGUF header has no size of the vocabulary. It is the number of rows of the embedding table.
-std::int64_t gguf_vocabulary(const Weights& w) {
-  const std::vector<std::int64_t>& shape = w.at("token_embd.weight").shape;
-  if (shape.size() != 2 || shape[0] < 1)
-    throw file_error("load", w.path(), "token_embd.weight has the shape ", str(Shape(shape.begin(), shape.end())),
-                     ", not a row for each token");
-  const auto* tokens = w.gguf()->strings("tokenizer.ggml.tokens");
-  if (tokens && static_cast<std::int64_t>(tokens->size()) != shape[0])
-    throw file_error("load", w.path(), "token_embd.weight has ", shape[0], " rows for ", tokens->size(), " tokens");
-  return shape[0];
-}
-
 LlamaConfig from_gguf(const Weights& w) {
   const GgufFile& g = *w.gguf();
   const std::string arch = g.text("general.architecture").value_or("");
@@ -195,7 +184,7 @@ LlamaConfig from_gguf(const Weights& w) {
   c.kv_heads = number("attention.head_count_kv") ? need("attention.head_count_kv") : c.heads;
   c.head_dim = number("attention.key_length") ? need("attention.key_length") : c.hidden / c.heads;
   c.context = need("context_length");
-  c.vocab = gguf_vocabulary(w);
+  c.vocab = llm::gguf_vocabulary(w);
   c.eps = number("attention.layer_norm_rms_epsilon").value_or(1e-5);
   c.rope_theta = number("rope.freq_base").value_or(10000);
   c.rope_interleaved = arch == "llama" || arch == "mistral";  // other architectures have Hugging Face's order
@@ -260,32 +249,6 @@ LlamaConfig LlamaConfig::tinyllama() {
   for (std::int64_t i = 0; i < c.head_dim / 2; ++i)
     c.rope_frequencies.push_back(rope_speed(c.rope_theta, i, c.head_dim));
   return c;
-}
-
-std::string llama_file_name(const Weights& w, const std::string& path) {
-  return w.gguf() ? llama_gguf_name(path) : path;
-}
-
-std::string llama_gguf_name(const std::string& path) {
-  static constexpr std::pair<std::string_view, std::string_view> whole_names[] = {
-      {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
-  for (const auto& [ours, theirs] : whole_names)
-    if (path.starts_with(ours)) return str_cat(theirs, path.substr(ours.size()));
-  static constexpr std::pair<std::string_view, std::string_view> parts[] = {
-      {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
-      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
-      {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
-      {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
-      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"}};
-  constexpr std::string_view layers = "model.layers.";
-  if (!path.starts_with(layers)) return path;
-  const std::size_t dot = path.find('.', layers.size()), last = path.rfind('.');
-  const std::string number = path.substr(layers.size(), dot - layers.size()),
-                    part = path.substr(dot + 1, last - dot - 1);
-  for (const auto& [ours, theirs] : parts)
-    if (part == ours) return str_cat("blk.", number, ".", theirs, path.substr(last));
-  return path;
 }
 
 }  // namespace lc

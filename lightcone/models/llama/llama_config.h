@@ -28,10 +28,4 @@ struct LlamaConfig {
   static LlamaConfig tinyllama();
 };
 
-// Returns the name in a checkpoint of this format of the parameter `path`, a name of Hugging Face such as
-// "model.layers.0.self_attn.q_proj.weight".
-std::string llama_file_name(const Weights& w, const std::string& path);
-// Returns the GGUF name of the parameter `path`, or `path` itself if it is not a parameter of the family.
-std::string llama_gguf_name(const std::string& path);
-
 }  // namespace lc

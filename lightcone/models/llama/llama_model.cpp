@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/llm/checkpoint.h"
 #include "lightcone/models/llama/llama_layers.h"
 #include "lightcone/ops/ops.h"
 
@@ -45,7 +46,7 @@ Tensor frequencies(Graph& g, const LlamaConfig& c) {
 LlamaModel::LlamaModel(LlamaConfig c, const LlamaModelOptions& o) : config_(std::move(c)), o_(o) { check(config_); }
 
 LlamaModel LlamaModel::of(const Weights& w) {
-  const auto has = [&](const std::string& path) { return w.find(llama_file_name(w, path)) != nullptr; };
+  const auto has = [&](const std::string& path) { return w.find(llm::name_in_file(w, path)) != nullptr; };
   const std::string first = "model.layers.0.";
   LlamaModelOptions o{.tied = !has("lm_head.weight"), .query_key_norms = has(first + "self_attn.q_norm.weight")};
   for (const char* layer : kLinear)
@@ -53,22 +54,26 @@ LlamaModel LlamaModel::of(const Weights& w) {
   return LlamaModel(LlamaConfig::from(w), o);
 }
 
-std::vector<LlamaModel::Part> LlamaModel::parts() const {
+std::vector<llm::ParameterInfo> LlamaModel::parameters() const {
   const LlamaConfig& c = config_;
   const std::int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-  std::vector<Part> all{{"model.embed_tokens.weight", {c.vocab, c.hidden}}};
+  std::vector<llm::ParameterInfo> all{{"model.embed_tokens.weight", {c.vocab, c.hidden}}};
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const auto add = [&](const std::string& path, std::vector<std::int64_t> shape) {
       all.push_back({str_cat("model.layers.", i, ".", path), std::move(shape)});
     };
-    const auto linear = [&](const char* path, std::int64_t out, std::int64_t in) {
+    const auto linear = [&](const char* path, std::int64_t out, std::int64_t in, std::int64_t heads = 0) {
       add(str_cat(path, ".weight"), {out, in});
-      if (std::ranges::count(o_.biases, path) > 0) add(str_cat(path, ".bias"), {out});
+      all.back().interleaved_heads = heads;
+      if (std::ranges::count(o_.biases, path) == 0) return;
+      add(str_cat(path, ".bias"), {out});
+      all.back().interleaved_heads = heads;
     };
     const std::int64_t outs[] = {q, kv, kv, c.hidden, c.intermediate, c.intermediate, c.hidden},
                        ins[] = {c.hidden, c.hidden, c.hidden, q, c.hidden, c.hidden, c.intermediate};
     add("input_layernorm.weight", {c.hidden});
-    for (std::size_t k = 0; k < 4; ++k) linear(kLinear[k], outs[k], ins[k]);
+    const std::int64_t rotated[] = {c.heads, c.kv_heads, 0, 0};
+    for (std::size_t k = 0; k < 4; ++k) linear(kLinear[k], outs[k], ins[k], c.rope_interleaved ? rotated[k] : 0);
     if (o_.query_key_norms) add("self_attn.q_norm.weight", {c.head_dim}), add("self_attn.k_norm.weight", {c.head_dim});
     add("post_attention_layernorm.weight", {c.hidden});
     for (std::size_t k = 4; k < 7; ++k) linear(kLinear[k], outs[k], ins[k]);
@@ -81,7 +86,7 @@ std::vector<LlamaModel::Part> LlamaModel::parts() const {
 void LlamaModel::visit(nn::Visitor& v) {
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config_.layers));
   tensors_.clear();
-  for (const Part& p : parts()) {
+  for (const llm::ParameterInfo& p : parameters()) {
     const bool bias = p.path.ends_with(".bias");
     const bool ends = p.path.ends_with("o_proj.weight") || p.path.ends_with("down_proj.weight");
     v.parameter(p.path, tensors_[p.path], Shape(p.shape.begin(), p.shape.end()),

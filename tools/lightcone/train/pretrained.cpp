@@ -4,7 +4,8 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/models/llama/llama.h"
+#include "lightcone/llm/checkpoint.h"
+#include "lightcone/llm/model_tokenizer.h"
 
 namespace lc::tool {
 
@@ -13,7 +14,7 @@ std::optional<Pretrained> Pretrained::of(TrainConfig& c) {
   Weights w = Weights::open(c.model.weights);
   LlamaModel model = LlamaModel::of(w);
   const LlamaConfig& has = model.config();
-  auto tokenizer = llama_tokenizer(w, has);
+  auto tokenizer = llm::model_tokenizer(w, has.vocab, has.eos);
   if (!tokenizer)
     throw file_error("train", c.model.weights,
                      "it has no tokenizer, and no tokenizer.json, tokenizer.model or tokenizer.bin lies beside it");
@@ -24,9 +25,10 @@ std::optional<Pretrained> Pretrained::of(TrainConfig& c) {
   return Pretrained{std::move(w), std::move(model), std::move(tokenizer)};
 }
 
-void Pretrained::save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const {
+void Pretrained::save(const std::string& path, const llm::ParameterValues& values, DType type,
+                      const std::string& name) const {
   if (weights.format() == "llama2.c") save_llama(path, model, values, tokenizer->vocabulary(), type, name);
-  else save_llama_like(weights, path, model, values, type);
+  else llm::save_like(weights, path, model.parameters(), values, type);
 }
 
 }  // namespace lc::tool

@@ -24,7 +24,7 @@ struct Pretrained {
   // Returns the name of the result in the folder, for `lightcone generate`: model.gguf, or the folder model/ for a
   // checkpoint in a folder.
   static const char* result_name(const Weights& w) { return w.format() == "safetensors" ? "model" : "model.gguf"; }
-  void save(const std::string& path, const LlamaValues& values, DType type, const std::string& name) const;
+  void save(const std::string& path, const llm::ParameterValues& values, DType type, const std::string& name) const;
 };
 
 }  // namespace lc::tool

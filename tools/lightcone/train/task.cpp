@@ -9,6 +9,8 @@
 #include "lightcone/core/graph.h"
 #include "lightcone/device/kernel.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/llm/adapters.h"
+#include "lightcone/llm/checkpoint.h"
 #include "lightcone/optim/schedule.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/train/trace.h"
@@ -156,7 +158,7 @@ Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const Dev
 std::string Task::load_weights() try {
   const ModelConfig& m = c_.model;
   if (first_) {
-    const auto name_in_file = [&](const std::string& path) { return llama_file_name(first_->weights, path); };
+    const auto name_in_file = [&](const std::string& path) { return llm::name_in_file(first_->weights, path); };
     std::vector<std::string> adapters;
     for (const nn::Adapter& a : trainer_->adapters())
       for (const std::string& name : {a.a, a.b}) adapters.push_back(name.substr(0, name.rfind(".weight")));
@@ -231,8 +233,8 @@ void Task::save_adapters(const std::string& folder) const {
   std::string base = c_.model.weights;  // peft looks it up from any folder
   if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal().string();
   while (base.size() > 1 && base.ends_with('/')) base.pop_back();
-  save_llama_adapters(
-      folder, first_ ? first_->model : *llama_, trainer_->adapters(),
+  llm::save_adapters(
+      folder, (first_ ? first_->model : *llama_).parameters(), trainer_->adapters(),
       [&](const std::string& name) { return trainer_->values(name); }, base);
 }
 

@@ -1,11 +1,11 @@
-#include "lightcone/models/llama/sampler.h"
+#include "lightcone/llm/sampler.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lightcone/base/error.h"
 
-namespace lc {
+namespace lc::llm {
 
 Sampler::Sampler(const SamplerOptions& o) : o_(o), random_(o.seed) {
   const auto refuse = [](const char* what, double v, const char* range) {
@@ -86,4 +86,4 @@ void Sampler::keep_likely() {
   all_.resize(n);
 }
 
-}  // namespace lc
+}  // namespace lc::llm

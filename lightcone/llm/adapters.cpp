@@ -1,7 +1,7 @@
-// Reads and writes adapters in the format of Hugging Face's peft: adapter_config.json and adapter_model.safetensors.
-//
-// The rows of queries and keys are in the order of Hugging Face's checkpoints (rotated halves of each head), whatever
-// file the model came from. The two matrices of an embedding are transposed and have names of their own.
+// Reads and writes adapters in the format of Hugging Face's peft. The two matrices of an embedding are transposed and
+// have names of their own.
+#include "lightcone/llm/adapters.h"
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -11,12 +11,12 @@
 
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/checkpoints/save.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/models/llama/llama_model.h"
-#include "lightcone/models/llama/llama_stored.h"
+#include "lightcone/llm/stored.h"
 
-namespace lc {
+namespace lc::llm {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
@@ -32,17 +32,18 @@ std::vector<float> transposed(std::span<const float> x, std::size_t rows) {
   return y;
 }
 
-const LlamaModel::Part& part(const std::vector<LlamaModel::Part>& parts, std::string_view op, const std::string& path) {
-  const auto at = std::ranges::find(parts, path, &LlamaModel::Part::path);
-  if (at == parts.end()) throw Error(op, str_cat("the model has no ", in_quotes(path), ", which an adapter is for"));
+const ParameterInfo& find_parameter(std::span<const ParameterInfo> all, std::string_view op, const std::string& path) {
+  const auto at = std::ranges::find(all, path, &ParameterInfo::path);
+  if (at == all.end()) throw Error(op, str_cat("the model has no ", in_quotes(path), ", which an adapter is for"));
   return *at;
 }
 
 class PeftFiles {
  public:
-  PeftFiles(const LlamaModel& model, std::span<const nn::Adapter> adapters, const LlamaValues& values)
-      : parts_(model.parts()), config_(model.config()), adapters_(adapters) {
-    tied_ = std::ranges::none_of(parts_, [](const auto& p) { return p.path == "lm_head.weight"; });
+  PeftFiles(std::span<const ParameterInfo> parameters, std::span<const nn::Adapter> adapters,
+            const ParameterValues& values)
+      : parameters_(parameters), adapters_(adapters) {
+    tied_ = std::ranges::none_of(parameters_, [](const auto& p) { return p.path == "lm_head.weight"; });
     for (const nn::Adapter& each : adapters) add(each, values(each.a), values(each.b));
   }
 
@@ -52,7 +53,7 @@ class PeftFiles {
       tensors.push_back({"base_model.model." + m.name, DType::F32, m.shape, std::as_bytes(std::span(m.values))});
     save_safetensors((std::filesystem::path(folder) / "adapter_model.safetensors").string(), tensors,
                      {{"format", "pt"}});
-    io::AtomicFile f("save_llama_adapters", (std::filesystem::path(folder) / "adapter_config.json").string());
+    io::AtomicFile f("save_adapters", (std::filesystem::path(folder) / "adapter_config.json").string());
     f.write(config(base).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     f.commit();
   }
@@ -65,13 +66,13 @@ class PeftFiles {
   };
 
   void add(const nn::Adapter& each, std::span<const float> a, std::span<const float> b) {
-    const LlamaModel::Part& weight = part(parts_, "save_llama_adapters", each.weight);
+    const ParameterInfo& weight = find_parameter(parameters_, "save_adapters", each.weight);
     const std::int64_t out = weight.shape[0], in = weight.shape[1];
     rank_ = static_cast<std::int64_t>(a.size()) / in, scale_ = each.scale;
     const std::string module = module_of(each.weight), name = last_word(module);
     std::vector<float> rows(b.begin(), b.end());
-    if (config_.rope_interleaved && (name == "q_proj" || name == "k_proj"))
-      rows = halves_of_neighbours(b, name == "q_proj" ? config_.heads : config_.kv_heads, config_.head_dim);
+    if (weight.interleaved_heads > 0)
+      rows = halves_of_neighbours(b, weight.interleaved_heads, out / weight.interleaved_heads);
     const auto pair = [&](const std::string& of) {
       matrices_.push_back({of + ".lora_A.weight", {rank_, in}, {a.begin(), a.end()}});
       matrices_.push_back({of + ".lora_B.weight", {out, rank_}, rows});
@@ -86,7 +87,7 @@ class PeftFiles {
   // otherwise the whole path.
   std::set<std::string> targets() const {
     std::map<std::string, std::size_t> layers, adapted;
-    for (const auto& p : parts_)
+    for (const ParameterInfo& p : parameters_)
       if (p.path.ends_with(kWeight)) ++layers[last_word(module_of(p.path))];
     for (const nn::Adapter& each : adapters_) ++adapted[last_word(module_of(each.weight))];
     std::set<std::string> all;
@@ -108,8 +109,7 @@ class PeftFiles {
     return j;
   }
 
-  std::vector<LlamaModel::Part> parts_;
-  const LlamaConfig& config_;
+  std::span<const ParameterInfo> parameters_;
   std::span<const nn::Adapter> adapters_;
   std::vector<Matrix> matrices_;
   std::int64_t rank_ = 0;
@@ -117,21 +117,14 @@ class PeftFiles {
   bool tied_ = false, ties_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 std::string in_folder(const std::string& folder, const char* file) {
   return (std::filesystem::path(folder) / file).string();
 }
 
 class PeftReader {
  public:
-  PeftReader(const std::string& folder, const LlamaModel& model)
-      : folder_(folder),
-        config_(model.config()),
-        parts_(model.parts()),
-        file_(Weights::open(in_folder(folder, "adapter_model.safetensors"))) {
+  PeftReader(const std::string& folder, std::span<const ParameterInfo> parameters)
+      : folder_(folder), parameters_(parameters), file_(Weights::open(in_folder(folder, "adapter_model.safetensors"))) {
     const std::string path = in_folder(folder, "adapter_config.json");
     Budget budget(ReadOptions{}, path);
     const io::JsonDocument document = io::read_json(path, budget);
@@ -139,13 +132,12 @@ class PeftReader {
     for (const char* more : {"use_dora", "fan_in_fan_out", "alora_invocation_tokens", "rank_pattern", "alpha_pattern"})
       if (const io::Json v = j[more];
           !v.absent() && v.flag() != false && !(v.is(io::Json::Kind::Object) && v.size() == 0))
-        throw file_error("load_llama_adapters", path, more, " is more than the LoRA that is read here");
+        throw file_error("load_adapters", path, more, " is more than the LoRA that is read here");
     if (const io::Json v = j["bias"]; !v.absent() && v.text() != "none")
-      throw file_error("load_llama_adapters", path, "it has biases, which are not read here");
+      throw file_error("load_adapters", path, "it has biases, which are not read here");
     const auto r = j["r"].integer();
     const auto alpha = j["lora_alpha"].number();
-    if (!r || !alpha || *r < 1)
-      throw file_error("load_llama_adapters", path, "\"r\" and \"lora_alpha\" are no numbers");
+    if (!r || !alpha || *r < 1) throw file_error("load_adapters", path, "\"r\" and \"lora_alpha\" are no numbers");
     const auto rank = static_cast<double>(*r);
     rank_ = *r, scale_ = *alpha / (j["use_rslora"].flag() == true ? std::sqrt(rank) : rank);
   }
@@ -154,11 +146,11 @@ class PeftReader {
     std::map<std::string, std::vector<float>> all;
     for (const nn::Adapter& each : adapters) {
       if (std::abs(each.scale - scale_) > 1e-6 * std::abs(scale_))
-        throw file_error("load_llama_adapters", folder_, "its scale, lora_alpha / r, is ", scale_, ", and that of ",
+        throw file_error("load_adapters", folder_, "its scale, lora_alpha / r, is ", scale_, ", and that of ",
                          in_quotes(each.weight), " is ", each.scale, ": LoraOptions::alpha would be ",
                          scale_ * static_cast<double>(rank_));
       const std::string module = module_of(each.weight), name = last_word(module);
-      const LlamaModel::Part& weight = part(parts_, "load_llama_adapters", each.weight);
+      const ParameterInfo& weight = find_parameter(parameters_, "load_adapters", each.weight);
       const std::int64_t out = weight.shape[0], in = weight.shape[1];
       if (name == "embed_tokens") {
         all[each.a] = transposed(matrix(module + ".lora_embedding_B", {in, rank_}), static_cast<std::size_t>(in));
@@ -167,13 +159,12 @@ class PeftReader {
       }
       all[each.a] = matrix(module + ".lora_A.weight", {rank_, in});
       all[each.b] = matrix(module + ".lora_B.weight", {out, rank_});
-      if (config_.rope_interleaved && (name == "q_proj" || name == "k_proj"))
-        all[each.b] =
-            neighbours_of_halves(all[each.b], name == "q_proj" ? config_.heads : config_.kv_heads, config_.head_dim);
+      if (weight.interleaved_heads > 0)
+        all[each.b] = neighbours_of_halves(all[each.b], weight.interleaved_heads, out / weight.interleaved_heads);
     }
     for (const auto& [name, tensor] : file_.tensors())
       if (!read_.contains(name) && name.find("lm_head") == name.npos)
-        throw file_error("load_llama_adapters", folder_, "it has ", in_quotes(name),
+        throw file_error("load_adapters", folder_, "it has ", in_quotes(name),
                          ", and the model no adapter there: LoraOptions::targets names the layers");
     return all;
   }
@@ -182,9 +173,9 @@ class PeftReader {
   std::vector<float> matrix(const std::string& name, const std::vector<std::int64_t>& shape) {
     const std::string stored = "base_model.model." + name;
     const StoredTensor* t = file_.find(stored);
-    if (!t) throw file_error("load_llama_adapters", folder_, "it has no ", in_quotes(stored));
+    if (!t) throw file_error("load_adapters", folder_, "it has no ", in_quotes(stored));
     if (t->shape != shape)
-      throw file_error("load_llama_adapters", folder_, in_quotes(stored), " is ",
+      throw file_error("load_adapters", folder_, in_quotes(stored), " is ",
                        str(Shape(t->shape.begin(), t->shape.end())), ", and the model's is ",
                        str(Shape(shape.begin(), shape.end())));
     read_.insert(stored);
@@ -192,8 +183,7 @@ class PeftReader {
   }
 
   const std::string& folder_;
-  const LlamaConfig& config_;
-  const std::vector<LlamaModel::Part> parts_;
+  const std::span<const ParameterInfo> parameters_;
   const Weights file_;
   std::int64_t rank_ = 0;
   double scale_ = 0;
@@ -202,20 +192,21 @@ class PeftReader {
 
 }  // namespace
 
-std::map<std::string, std::vector<float>> load_llama_adapters(const std::string& folder, const LlamaModel& model,
-                                                              std::span<const nn::Adapter> adapters) {
-  if (adapters.empty()) throw Error("load_llama_adapters", "there are no adapters: nn::Lora goes around the model");
-  return PeftReader(folder, model).read(adapters);
+std::map<std::string, std::vector<float>> load_adapters(const std::string& folder,
+                                                        std::span<const ParameterInfo> parameters,
+                                                        std::span<const nn::Adapter> adapters) {
+  if (adapters.empty()) throw Error("load_adapters", "there are no adapters: nn::Lora goes around the model");
+  return PeftReader(folder, parameters).read(adapters);
 }
 
-void save_llama_adapters(const std::string& folder, const LlamaModel& model, std::span<const nn::Adapter> adapters,
-                         const LlamaValues& values, const std::string& base) {
-  if (adapters.empty()) throw Error("save_llama_adapters", "there are no adapters: nn::Lora goes around the model");
-  const PeftFiles files(model, adapters, values);
+void save_adapters(const std::string& folder, std::span<const ParameterInfo> parameters,
+                   std::span<const nn::Adapter> adapters, const ParameterValues& values, const std::string& base) {
+  if (adapters.empty()) throw Error("save_adapters", "there are no adapters: nn::Lora goes around the model");
+  const PeftFiles files(parameters, adapters, values);
   std::error_code wrong;
   std::filesystem::create_directories(folder, wrong);
-  if (wrong) throw file_error("save_llama_adapters", folder, "it cannot be made: ", wrong.message());
+  if (wrong) throw file_error("save_adapters", folder, "it cannot be made: ", wrong.message());
   files.write(folder, base);
 }
 
-}  // namespace lc
+}  // namespace lc::llm

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace lc {
+namespace lc::llm {
 
 // Options of a Sampler. The filters apply in the order of the fields.
 struct SamplerOptions {
@@ -41,4 +41,4 @@ class Sampler {
   std::vector<double> probability_;
 };
 
-}  // namespace lc
+}  // namespace lc::llm

@@ -1,12 +1,13 @@
 // A conversation runs only the new tokens and gives the answers of a session that began anew. Errors leave it
 // unchanged.
-#include "lightcone/models/llama/chat.h"
+#include "lightcone/llm/chat.h"
 
 #include <cstring>
 
 #include "data.h"
 #include "error_of.h"
 #include "gguf_writer.h"
+#include "lightcone/models/llama/llama.h"
 #include "paths.h"
 
 using namespace lc;
@@ -26,7 +27,7 @@ const Llama& story() {
 // Returns the reply of a new session that reads the whole conversation from its beginning.
 std::string anew(const std::string& text, int tokens) {
   LlamaSession s(story());
-  Sampler pick({});
+  llm::Sampler pick({});
   std::span<const float> logits = s.feed(story().tokenizer().encode(text, false, true));
   std::string said;
   for (int i = 0; i < tokens; ++i) {
@@ -41,16 +42,16 @@ std::string anew(const std::string& text, int tokens) {
 }  // namespace
 
 TEST(Chat, OnlyWhatIsNewIsRun) {
-  LlamaChat chat(story(), {.max_tokens = 12, .chat_template = words()});
+  llm::Chat chat(story(), {.max_tokens = 12, .chat_template = words()});
   std::string heard;
   const auto hear = [&](std::string_view bytes) { return heard += bytes, true; };
-  const LlamaChat::Reply first = chat.say("Once upon a time", hear);
+  const llm::Chat::Reply first = chat.say("Once upon a time", hear);
   EXPECT_EQ(heard, first.text);
-  EXPECT_EQ(first.end, LlamaChat::End::MaxTokens);
+  EXPECT_EQ(first.end, llm::Chat::End::MaxTokens);
   EXPECT_EQ(first.text, anew("<s>Once upon a time", 12));
   EXPECT_EQ(first.kept, 0u);
   EXPECT_EQ(first.said, 12u);
-  const LlamaChat::Reply second = chat.say("Then she went home.");
+  const llm::Chat::Reply second = chat.say("Then she went home.");
   EXPECT_EQ(second.text, anew("<s>Once upon a time " + first.text + " Then she went home.", 12));
   EXPECT_GE(second.kept, first.read);
   EXPECT_LT(second.read, 20u);
@@ -66,13 +67,13 @@ TEST(Chat, OnlyWhatIsNewIsRun) {
 
   chat.clear();
   EXPECT_TRUE(chat.messages().empty());
-  const LlamaChat::Reply again = chat.say("Once upon a time");
+  const llm::Chat::Reply again = chat.say("Once upon a time");
   EXPECT_EQ(again.text, first.text);
   EXPECT_EQ(again.read, 1u);  // the cache still held the rest
 }
 
 TEST(Chat, ASystemMessageComesFirst) {
-  LlamaChat chat(story(), {.system = "Lily was sad.", .max_tokens = 5, .chat_template = words()});
+  llm::Chat chat(story(), {.system = "Lily was sad.", .max_tokens = 5, .chat_template = words()});
   EXPECT_EQ(chat.say("Then").text, anew("<s>Lily was sad. Then", 5));
   chat.clear();
   ASSERT_EQ(chat.messages().size(), 1u);
@@ -80,23 +81,23 @@ TEST(Chat, ASystemMessageComesFirst) {
 }
 
 TEST(Chat, WhereAnswersEnd) {
-  LlamaChat chat(story(), {.chat_template = words()});
-  const LlamaChat::Reply whole = chat.say("Once upon a time");
-  EXPECT_EQ(whole.end, LlamaChat::End::Turn);
+  llm::Chat chat(story(), {.chat_template = words()});
+  const llm::Chat::Reply whole = chat.say("Once upon a time");
+  EXPECT_EQ(whole.end, llm::Chat::End::Turn);
   EXPECT_EQ(whole.text, anew("<s>Once upon a time", 1000));
 
   chat.clear();
   int pieces = 0;
-  const LlamaChat::Reply stopped = chat.say("Once upon a time", [&](std::string_view) { return ++pieces < 7; });
-  EXPECT_EQ(stopped.end, LlamaChat::End::Stopped);
+  const llm::Chat::Reply stopped = chat.say("Once upon a time", [&](std::string_view) { return ++pieces < 7; });
+  EXPECT_EQ(stopped.end, llm::Chat::End::Stopped);
   EXPECT_EQ(stopped.said, 7u);
   EXPECT_EQ(whole.text.find(stopped.text), 0u);
   EXPECT_EQ(chat.messages()[1].content, stopped.text);  // an interrupted reply is kept in the conversation
 
   const Llama small = Llama::load(kStory, {.context = 24, .threads = 1});
-  LlamaChat tight(small, {.chat_template = words()});
-  const LlamaChat::Reply cut = tight.say("Once upon a time");
-  EXPECT_EQ(cut.end, LlamaChat::End::Context);
+  llm::Chat tight(small, {.chat_template = words()});
+  const llm::Chat::Reply cut = tight.say("Once upon a time");
+  EXPECT_EQ(cut.end, llm::Chat::End::Context);
   EXPECT_EQ(cut.read + cut.said, 25u);  // the last token need not be run
   EXPECT_EQ(whole.text.find(cut.text), 0u);
   const std::string error = error_of([&] { tight.say("and then"); });
@@ -120,18 +121,18 @@ TEST(Chat, TheTokenBehindAnAnswerEndsTheTurn) {
   EXPECT_FALSE(m.ends(2));
   const std::string with_end =
       "<s>{% for m in messages %}{{ m.content }}{{ ' </s>' if m.role == 'assistant' else '' }}{% endfor %}";
-  LlamaChat chat(m, {.chat_template = words(with_end)});
-  EXPECT_EQ(chat.say("Once upon a time").end, LlamaChat::End::Turn);
-  LlamaChat endless(m, {.chat_template = words()});
-  EXPECT_EQ(endless.say("Once upon a time").end, LlamaChat::End::Context);
+  llm::Chat chat(m, {.chat_template = words(with_end)});
+  EXPECT_EQ(chat.say("Once upon a time").end, llm::Chat::End::Turn);
+  llm::Chat endless(m, {.chat_template = words()});
+  EXPECT_EQ(endless.say("Once upon a time").end, llm::Chat::End::Context);
 }
 
 TEST(Chat, WhatCannotBe) {
-  EXPECT_PRED2(contains, error_of([] { LlamaChat chat(story()); }),
-               "brings no chat template: give one in LlamaChatOptions");
-  EXPECT_PRED2(contains, error_of([] { LlamaChat chat(story(), {.chat_template = words("{% if %}")}); }),
+  EXPECT_PRED2(contains, error_of([] { llm::Chat chat(story()); }),
+               "brings no chat template: give one in llm::ChatOptions");
+  EXPECT_PRED2(contains, error_of([] { llm::Chat chat(story(), {.chat_template = words("{% if %}")}); }),
                "words: line 1: ");
-  LlamaChat chat(
+  llm::Chat chat(
       story(),
       {.max_tokens = 3,
        .chat_template = words("{{ raise_exception('no') if messages | length > 2 }}<s>{{ messages[0].content }}")});
@@ -140,7 +141,7 @@ TEST(Chat, WhatCannotBe) {
   chat.say("a");
   EXPECT_PRED2(contains, error_of([&] { chat.say("b"); }), "does not take this conversation: no");
   EXPECT_EQ(chat.messages().size(), 2u);
-  LlamaChat silent(story(), {.chat_template = words("{# #}")});
+  llm::Chat silent(story(), {.chat_template = words("{# #}")});
   EXPECT_PRED2(contains, error_of([&] { silent.say("a"); }), "makes no text");
 }
 
@@ -150,13 +151,13 @@ TEST(Chat, TheTemplateOfTheCheckpoint) {
   g.metadata["tokenizer.chat_template"] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{{ more }}";
   spit(d / "x.gguf", g.bytes());
   const Llama m = Llama::load(d / "x.gguf");
-  LlamaChat chat(m, {.max_tokens = 1, .variables = R"({"more": " a"})"});
+  llm::Chat chat(m, {.max_tokens = 1, .variables = R"({"more": " a"})"});
   chat.say("a");
-  EXPECT_EQ(m.tokenizer().decode(chat.session().tokens()), "a a");
+  EXPECT_EQ(m.tokenizer().decode(chat.decoder().tokens()), "a a");
   g.metadata["tokenizer.chat_template"] = "{{ broken";
   spit(d / "x.gguf", g.bytes());
   const Llama broken = Llama::load(d / "x.gguf");  // continuing texts does not need the template
-  EXPECT_PRED2(contains, error_of([&] { LlamaChat of(broken); }), "x.gguf: line 1: a {{ is not closed");
+  EXPECT_PRED2(contains, error_of([&] { llm::Chat of(broken); }), "x.gguf: line 1: a {{ is not closed");
 }
 
 TEST(Chat, Truncate) {
@@ -222,7 +223,7 @@ TEST(Chat, AModelWithoutATokenizerSpeaksToProgrammers) {
   spit(d / "x.gguf", tiny_llama().bytes());
   const Llama m = Llama::load(d / "x.gguf");
   for (const std::string& error :
-       {error_of([&] { m.tokenizer(); }), error_of([&] { LlamaChat c(m, {.chat_template = words()}); })}) {
+       {error_of([&] { m.tokenizer(); }), error_of([&] { llm::Chat c(m, {.chat_template = words()}); })}) {
     EXPECT_PRED2(contains, error, "name a file in LlamaOptions::tokenizer");
     EXPECT_FALSE(contains(error, "--")) << error;
   }
@@ -233,6 +234,6 @@ TEST(Chat, OwnsItsModel) {
   LlamaSession session(Llama::load(kStory, {.context = 16, .chunk = 4, .threads = 1}));
   EXPECT_GT(session.feed(1).size(), 0u);
   EXPECT_EQ(LlamaSession(Llama::load(kStory, {.context = 16, .threads = 1})).room(), 16);
-  LlamaChat chat(Llama::load(kStory, {.context = 16, .threads = 1}), {.max_tokens = 2, .chat_template = words()});
+  llm::Chat chat(Llama::load(kStory, {.context = 16, .threads = 1}), {.max_tokens = 2, .chat_template = words()});
   EXPECT_EQ(chat.say("Once").said, 2u);
 }

@@ -1,41 +1,45 @@
-// LlamaChat: a conversation with a model, formatted by the model's chat template.
+// Chat: a conversation with a model, formatted by the model's chat template.
 //
-//   LlamaChat chat(Llama::load("tinyllama.gguf"), {.system = "Be brief."});
+//   llm::Chat chat(Llama::load("tinyllama.gguf"), {.system = "Be brief."});
 //   chat.say("Who was Ada Lovelace?", [](std::string_view piece) { return std::cout << piece << std::flush, true; });
 //   chat.say("When did she live?");   // .text; the cache still holds the earlier messages
 #pragma once
 
-#include <cstdint>
+#include <concepts>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lightcone/io/text/chat_template.h"
-#include "lightcone/models/llama/llama.h"
-#include "lightcone/models/llama/sampler.h"
+#include "lightcone/llm/generate.h"
+#include "lightcone/llm/model.h"
+#include "lightcone/llm/sampler.h"
 
-namespace lc {
+namespace lc::llm {
 
-// Options of LlamaChat.
-struct LlamaChatOptions {
+// Options of Chat.
+struct ChatOptions {
   std::string system = {};  // the system message; "": none, so that a template with its own default uses that
   SamplerOptions sampler = {};
   int max_tokens = 0;                     // limit of tokens per answer; 0: the room left in the context
-  std::string variables = {};             // further variables of the template: see ChatOptions
+  std::string variables = {};             // further variables of the template: see ChatTemplateOptions
   ChatTemplateSource chat_template = {};  // default: the model's own
 };
 
-// A conversation with one model. It owns a LlamaSession, of which the cache is reused from message to message.
-class LlamaChat {
+// A conversation with one model. It owns a Decoder, of which the cache is reused from message to message.
+class Chat {
  public:
   // Throws Error if there is no template or no tokenizer, or if the template cannot be parsed.
-  explicit LlamaChat(Llama model, const LlamaChatOptions& o = {});
+  explicit Chat(std::shared_ptr<const Model> model, const ChatOptions& o = {});
+  // The same for a model by value, such as a Llama, which is a handle.
+  template <std::derived_from<Model> M>
+  explicit Chat(M model, const ChatOptions& o = {}) : Chat(std::make_shared<const M>(std::move(model)), o) {}
 
-  // The reason why an answer ended: the model ended its turn, one of the limits was reached, or the callback stopped
-  // it.
-  enum class End : std::uint8_t { Turn, MaxTokens, Context, Stopped };
+  using End = llm::End;  // the reason why an answer ended
   // An answer, with the numbers of tokens and the times of the prompt and of the answer.
   struct Reply {
     std::string text;      // UTF-8, as the model generated it, including white space
@@ -54,21 +58,21 @@ class LlamaChat {
   void clear();
 
   std::span<const ChatMessage> messages() const { return messages_; }  // the messages so far, the system message first
-  const Llama& model() const { return model_; }                        // the model of the conversation
-  LlamaSession& session() { return session_; }                         // the session with the cache
+  const Model& model() const { return *model_; }                       // the model of the conversation
+  Decoder& decoder() { return *decoder_; }                             // the decoder with the cache
 
  private:
   std::vector<int> tokens() const;
   int find_turn_end() const;
   void answer(std::span<const float> logits, const std::function<bool(std::string_view)>& on_text, Reply& r);
 
-  Llama model_;
-  LlamaChatOptions o_;
+  std::shared_ptr<const Model> model_;
+  ChatOptions o_;
   ChatTemplate template_;
-  LlamaSession session_;
+  std::unique_ptr<Decoder> decoder_;
   Sampler pick_;
   std::vector<ChatMessage> messages_;
   int turn_end_ = -1;  // the control token that the template writes after an answer; -1: none
 };
 
-}  // namespace lc
+}  // namespace lc::llm

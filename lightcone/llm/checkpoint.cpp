@@ -1,4 +1,5 @@
-// Saves a trained Llama in the format of the checkpoint that it began from.
+#include "lightcone/llm/checkpoint.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -10,11 +11,10 @@
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/models/llama/llama_graph.h"
-#include "lightcone/models/llama/llama_model.h"
-#include "lightcone/models/llama/llama_stored.h"
+#include "lightcone/llm/gguf.h"
+#include "lightcone/llm/stored.h"
 
-namespace lc {
+namespace lc::llm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ To in_32_bits(From v, const std::string& key) {
   using Limits = std::numeric_limits<To>;
   const auto d = static_cast<double>(v);
   if (!(d >= static_cast<double>(Limits::min()) && d <= static_cast<double>(Limits::max())))
-    throw Error("save_llama_like", str_cat("'", printable(key, 200), "' is ", v, ", which 32 bits do not hold"));
+    throw Error("save_like", str_cat("'", printable(key, 200), "' is ", v, ", which 32 bits do not hold"));
   return static_cast<To>(v);
 }
 
@@ -72,22 +72,22 @@ GgufFields fields_like(const GgufFile& file, std::int64_t vocabulary, DType type
   return fields;
 }
 
-// The parts of the model, and the further tensors of the file (rope_freqs.weight).
+// The parameters of the model, and the further tensors of the file (rope_freqs.weight).
 class Tensors {
  public:
-  Tensors(const Weights& like, const LlamaModel& model, const LlamaValues& values, DType type) {
-    for (const LlamaModel::Part& p : model.parts()) {
+  Tensors(const Weights& like, std::span<const ParameterInfo> parameters, const ParameterValues& values, DType type,
+          const NameInFile& name) {
+    for (const ParameterInfo& p : parameters) {
       const DType stored = p.shape.size() == 2 || !like.gguf() ? type : DType::F32;
       bytes_.push_back(stored_as(values(p.path), stored));
-      all.push_back({llama_file_name(like, p.path), stored, p.shape, bytes_.back()});
+      all.push_back({name(like, p.path), stored, p.shape, bytes_.back()});
     }
-    const std::size_t parts = all.size();
-    for (const auto& [name, t] : like.tensors()) {
-      const auto same = [&, &name = name](const TensorToSave& s) { return s.name == name; };
-      if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(parts), same)) continue;
-      if (!t.dtype)
-        throw file_error("save_llama_like", like.path(), "'", name, "' is no part of the model, and ", t.type);
-      all.push_back({name, *t.dtype, t.shape, t.bytes});
+    const auto own = static_cast<std::ptrdiff_t>(all.size());
+    for (const auto& [other, t] : like.tensors()) {
+      const auto same = [&, &other = other](const TensorToSave& s) { return s.name == other; };
+      if (std::any_of(all.begin(), all.begin() + own, same)) continue;
+      if (!t.dtype) throw file_error("save_like", like.path(), "'", other, "' is no part of the model, and ", t.type);
+      all.push_back({other, *t.dtype, t.shape, t.bytes});
     }
   }
   std::vector<TensorToSave> all;
@@ -117,13 +117,13 @@ void copy_beside(const Weights& like, const std::string& folder, DType type) {
   const fs::path from = fs::is_directory(like.path()) ? fs::path(like.path()) : fs::path(like.path()).parent_path();
   std::error_code wrong;
   fs::create_directories(folder, wrong);
-  if (wrong) throw file_error("save_llama_like", folder, "it cannot be made: ", wrong.message());
+  if (wrong) throw file_error("save_like", folder, "it cannot be made: ", wrong.message());
   if (fs::equivalent(from, folder, wrong))
-    throw file_error("save_llama_like", folder, "that is the folder which training began from");
+    throw file_error("save_like", folder, "that is the folder which training began from");
   for (const char* name : kBeside) {
     if (!fs::is_regular_file(from / name, wrong)) continue;
     const auto file = MappedFile::open((from / name).string());
-    io::AtomicFile copy("save_llama_like", (fs::path(folder) / name).string());
+    io::AtomicFile copy("save_like", (fs::path(folder) / name).string());
     if (name == kConfig) copy.write(config_with(file->bytes(), type));
     else copy.write(file->bytes());
     copy.commit();
@@ -132,17 +132,40 @@ void copy_beside(const Weights& like, const std::string& folder, DType type) {
 
 }  // namespace
 
-void save_llama_like(const Weights& like, const std::string& path, const LlamaModel& model, const LlamaValues& values,
-                     DType type) {
-  require_stored_type("save_llama_like", type);
+std::string gguf_name(const std::string& path) {
+  static constexpr std::pair<std::string_view, std::string_view> whole_names[] = {
+      {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."}, {"lm_head.", "output."}};
+  for (const auto& [ours, theirs] : whole_names)
+    if (path.starts_with(ours)) return str_cat(theirs, path.substr(ours.size()));
+  static constexpr std::pair<std::string_view, std::string_view> parts[] = {
+      {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
+      {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
+      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"}};
+  constexpr std::string_view layers = "model.layers.";
+  if (!path.starts_with(layers)) return path;
+  const std::size_t dot = path.find('.', layers.size()), last = path.rfind('.');
+  const std::string number = path.substr(layers.size(), dot - layers.size()),
+                    part = path.substr(dot + 1, last - dot - 1);
+  for (const auto& [ours, theirs] : parts)
+    if (part == ours) return str_cat("blk.", number, ".", theirs, path.substr(last));
+  return path;
+}
+
+std::string name_in_file(const Weights& w, const std::string& path) { return w.gguf() ? gguf_name(path) : path; }
+
+void save_like(const Weights& like, const std::string& path, std::span<const ParameterInfo> parameters,
+               const ParameterValues& values, DType type, const NameInFile& name) {
+  require_stored_type("save_like", type);
   if (like.format() == "llama2.c")
-    throw file_error("save_llama_like", like.path(),
-                     "a llama2.c file has no place for types of weights; save_llama() "
-                     "writes a GGUF file");
-  const Tensors tensors(like, model, values, type);
-  if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), model.config().vocab, type));
+    throw file_error("save_like", like.path(),
+                     "a llama2.c file has no place for types of weights; save_llama() writes a GGUF file");
+  const Tensors tensors(like, parameters, values, type, name);
+  if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), gguf_vocabulary(like), type));
   copy_beside(like, path, type);
   save_safetensors((fs::path(path) / "model.safetensors").string(), tensors.all, {{"format", "pt"}});
 }
 
-}  // namespace lc
+}  // namespace lc::llm

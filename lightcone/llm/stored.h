@@ -1,4 +1,4 @@
-// Conversions of a trained Llama's values for storage, shared by all formats.
+// Conversions of trained values for storage, shared by all formats.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,12 @@
 
 #include "lightcone/core/dtype.h"
 
-namespace lc {
+namespace lc::llm {
 
 // Throws Error for a type other than f32, f16 and bf16.
 void require_stored_type(std::string_view op, DType type);
 // Rounds to nearest, ties to even.
 std::vector<std::byte> stored_as(std::span<const float> values, DType type);
-
-// llama.cpp's number of the type that most matrices of a file have.
-inline std::uint32_t gguf_file_type(DType t) { return t == DType::F32 ? 0 : t == DType::F16 ? 1 : 32; }
 
 // Reorders the rows of a query or key matrix [heads * head_dim, columns] from halves (i, i + head_dim / 2) of each
 // head, the order of Hugging Face, to neighbours (2i, 2i + 1), the order of GGUF's "llama".
@@ -25,4 +22,4 @@ std::vector<float> neighbours_of_halves(std::span<const float> w, std::int64_t h
 // The inverse of neighbours_of_halves().
 std::vector<float> halves_of_neighbours(std::span<const float> w, std::int64_t heads, std::int64_t head_dim);
 
-}  // namespace lc
+}  // namespace lc::llm

@@ -1,0 +1,31 @@
+// Checkpoints of language models: names of the parameters in them, and saving a model as the checkpoint that it began
+// from.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "lightcone/core/dtype.h"
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/llm/parameters.h"
+
+namespace lc::llm {
+
+// Returns the GGUF name of a parameter with a name of Hugging Face, such as "model.layers.0.self_attn.q_proj.weight",
+// or `path` itself for any other. Llama, Mistral, Qwen and other architectures with the same layers share these names.
+std::string gguf_name(const std::string& path);
+// Returns the name of the parameter in a checkpoint of this format: gguf_name() in GGUF files, the path in others.
+std::string name_in_file(const Weights& w, const std::string& path);
+
+// Maps the path of a parameter to its name in a checkpoint.
+using NameInFile = std::function<std::string(const Weights& w, const std::string& path)>;
+
+// Writes the parameters in the format of the checkpoint `like` that the model began from, with everything else in it: a
+// GGUF file with the same metadata (and any tokenizer), or a folder with the same config.json and tokenizer and one
+// model.safetensors. Matrices are stored as `type` (F32, F16 or BF16); vectors, in GGUF, as f32. Throws Error for
+// another type and for a llama2.c file, which cannot store types of weights.
+void save_like(const Weights& like, const std::string& path, std::span<const ParameterInfo> parameters,
+               const ParameterValues& values, DType type = DType::BF16, const NameInFile& name = name_in_file);
+
+}  // namespace lc::llm
