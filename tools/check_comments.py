@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("lightcone", "tools", "bench", "examples", "tests")
+FOLDERS = ("lightcone", "tools", "bench", "examples", "simulators", "tests")
 COLUMNS = 120
 TOKEN = re.compile(
     r'R"([^()\\\s"]*)\((?:.|\n)*?\)\1"'  # a raw string
