@@ -87,6 +87,7 @@ add_test(NAME pytorch_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/
 add_test(NAME test_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/test_table.py --check)
 add_test(NAME typed_table COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/typed_table.py)
 add_test(NAME numbers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_numbers.py)
+add_test(NAME public_headers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_public.py)
 add_test(NAME line_budget COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/line_budget.py)
 add_test(NAME comments COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_comments.py)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT LIGHTCONE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
