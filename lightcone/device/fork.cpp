@@ -69,6 +69,12 @@ std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int wor
   return last;
 }
 
+bool has_small_kernels(const Graph& g) {
+  int found = 0;
+  for (NodeId id = 0; id < g.size() && found < 2; ++id) found += may_share(g[id]);
+  return found > 1;
+}
+
 Graph run_concurrently(const Graph& g) {
   std::vector<int> readers(g.size());  // readers not emitted yet
   for (NodeId id = 0; id < g.size(); ++id)

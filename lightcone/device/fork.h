@@ -15,6 +15,8 @@ namespace lc {
 inline constexpr std::size_t kMostTogether = 32;
 std::vector<NodeId> find_forks(const Graph& g, const Prepared& prepared, int workers);
 
+// Returns true if the graph has two kernels that may share a fork.
+bool has_small_kernels(const Graph& g);
 // Reorders a graph so that more kernels that may share a fork are neighbours.
 Graph run_concurrently(const Graph& g);
 

@@ -53,7 +53,9 @@ class Uses {
       const auto places = numbers(n.in[0].view.shape(), env_)[axis];
       if (in != kNone) uses_[in].places = places;
     } else if (is(n, builtin::dequantize())) {
-      if (const NodeId in = input_of(n.in[0].node); in != kNone)
+      NodeId blocks = n.in[0].node;
+      while (is(g_[blocks], builtin::gather())) blocks = g_[blocks].in[0].node;  // rows of an embedding
+      if (const NodeId in = input_of(blocks); in != kNone)
         uses_[in].format = static_cast<int>(n.attributes.integer("format"));
     } else if (n.op == Op::SumReduce && g_[n.in[0].node].op == Op::Mul) {
       const auto terms = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];

@@ -49,7 +49,7 @@ void expect_same(nn::Storage s) {
   EXPECT_EQ(interpret(narrow, inputs).outputs.at("y").f, want);
 
   const Program program = compile(narrow, generic() | cpu({.threads = 1}));
-  EXPECT_EQ(fired(program.log(), "weight packed"), 2);
+  EXPECT_EQ(fired(program.log(), "weight packed"), s.dtype == DType::F8E4M3FN ? 0 : 2);  // no kernel packs f8
   // The table is not among the values that are computed at load: they would be four bytes for each of its elements.
   EXPECT_LT(program.plan().prepared_bytes, static_cast<std::size_t>(4 * (kWidth * 512 + 512 * 8) + 65536));
   EXPECT_TRUE(program.resident("table.weight"));

@@ -136,8 +136,9 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
               return std::move(l.graph);
             }};
   // Also where one thread runs the kernels: their order must not depend on how many there are.
-  d.run_concurrently =
-      Pass{.name = "run-concurrently", .run = [](const Graph& g, PassLog&) { return run_concurrently(g); }};
+  d.run_concurrently = Pass{.name = "run-concurrently",
+                            .run = [](const Graph& g, PassLog&) { return run_concurrently(g); },
+                            .applies = has_small_kernels};
   return d;
 }
 
