@@ -6,6 +6,7 @@
 #include "lightcone/backends/cuda/cuda.h"
 #include "lightcone/backends/metal/metal.h"
 #include "lightcone/backends/opencl/opencl.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/lowering/types/half_precision.h"

@@ -58,7 +58,7 @@ Graph Emitter::emit_all(const Partition& partition) {
   Graph dst;
   for (NodeId id = 0; id < g_.size(); ++id) {
     const bool wanted = g_[id].op == Op::Input ? partition.is_live(id) : partition.results().contains(id);
-    if (new_id_[id] == kNone && wanted && !waits(id)) emit(dst, id);
+    if (new_id_[id] == kNone && wanted && !waits(id)) emit_node(dst, id);
   }
   copy_results(g_, new_id_, dst);
   return dst;

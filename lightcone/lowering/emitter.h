@@ -47,7 +47,7 @@ class Emitter {
   // Emits the inputs that are used and the results of the partition, in order, and copies roots and assignments.
   // Returns the new graph.
   Graph emit_all(const Partition& partition);
-  virtual void emit(Graph& dst, NodeId id) = 0;       // emits the node and sets new_id_[id]
+  virtual void emit_node(Graph& dst, NodeId id) = 0;  // emits the node and sets new_id_[id]
   virtual bool waits(NodeId) const { return false; }  // true if a reader emits the node
 
   const Graph& g_;

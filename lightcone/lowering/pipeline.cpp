@@ -72,7 +72,7 @@ std::vector<Pass> scheduling_passes(const DeviceTraits& d) {
 Compiler pipeline(const DeviceTraits& d) {
   Compiler all;
   for (Pass& p : canonical_passes(d)) all = all | Compiler(std::move(p));
-  all = all | Compiler(d.emit);
+  all = all | Compiler(d.emit_kernels);
   for (Pass& p : scheduling_passes(d)) all = all | Compiler(std::move(p));
   return all;
 }

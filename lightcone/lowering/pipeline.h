@@ -23,18 +23,18 @@ struct DeviceTraits {
   std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums;  // passes that only some devices have
   bool shapes_reductions = false;  // if set, joins reductions over adjacent axes and splits long ones among threads
   // Partitions the graph and replaces its nodes by kernels.
-  Pass emit;
-  std::optional<Pass> run_concurrently;  // runs after `emit`
+  Pass emit_kernels;
+  std::optional<Pass> run_concurrently;  // runs after `emit_kernels`
 };
 
-// The passes before `emit`, in order. They bring a graph into the form that is partitioned into kernels. A graph
-// computes the same if passes that are not required are skipped.
+// The passes before `emit_kernels`, in order. They bring a graph into the form that is partitioned into kernels. A
+// graph computes the same if passes that are not required are skipped.
 std::vector<Pass> canonical_passes(const DeviceTraits& d);
 // The compiler that runs all passes.
 Compiler pipeline(const DeviceTraits& d);
 // Runs the passes that apply to the graph and returns the result. All of them write to one `log`.
 Graph run_passes(const Graph& g, std::span<const Pass> passes, PassLog& log);
-// The passes after `emit`, in order. They choose when kernels run.
+// The passes after `emit_kernels`, in order. They choose when kernels run.
 std::vector<Pass> scheduling_passes(const DeviceTraits& d);
 
 }  // namespace lc::lowering

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lightcone/core/graph.h"
 #include "lightcone/random/random_bits.h"
 
 namespace lc::nn::init {

@@ -129,12 +129,12 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
   d.is_convolution = [target](const Graph& g, const lowering::Factors& f) {
     return find_convolution(g, f, target).has_value();
   };
-  d.emit = {.name = "cpu", .run = [resolved](const Graph& g, PassLog& log) {
-              codegen::KernelNames names;
-              Lowered l = lower(g, resolved->device(), log, resolved->options(), names);
-              install(l.loops, resolved->options(), log);
-              return std::move(l.graph);
-            }};
+  d.emit_kernels = {.name = "cpu", .run = [resolved](const Graph& g, PassLog& log) {
+                      codegen::KernelNames names;
+                      Lowered l = lower(g, resolved->device(), log, resolved->options(), names);
+                      install(l.loops, resolved->options(), log);
+                      return std::move(l.graph);
+                    }};
   // Also where one thread runs the kernels: their order must not depend on how many there are.
   d.run_concurrently = Pass{.name = "run-concurrently",
                             .run = [](const Graph& g, PassLog&) { return run_concurrently(g); },

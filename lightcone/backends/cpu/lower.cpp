@@ -138,7 +138,7 @@ std::shared_ptr<Kernel> CpuEmitter::read_convolution(Graph& dst, Draft& d, NodeI
   return conv_kernel(c, std::move(epilogue));
 }
 
-void CpuEmitter::emit(Graph& dst, NodeId id) {
+void CpuEmitter::emit_node(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   if (n.op == Op::Input) {
     new_id_[id] = dst.add(n);

@@ -54,7 +54,7 @@ class CpuEmitter final : public lowering::Emitter {
   void fuse_epilogues();
   std::shared_ptr<Epilogue> behind(const Fused& f);
   void name_loop(LoopKernel& k);
-  void emit(Graph& dst, NodeId id) override;
+  void emit_node(Graph& dst, NodeId id) override;
   bool waits(NodeId id) const override { return prologues_.contains(id); }
   std::shared_ptr<Kernel> read_convolution(Graph& dst, Draft& d, NodeId id, const ConvPlan& c);
   void note_tiles();

@@ -124,7 +124,8 @@ void CpuEmitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   Draft d = draft(results[0]);
   Node& out = d.node;
   const auto reads = [&](NodeId k) {
-    if (new_id_[k] == kNone) emit(dst, k);  // an input with a later number, or a loop that is no prologue after all
+    if (new_id_[k] == kNone)
+      emit_node(dst, k);  // an input with a later number, or a loop that is no prologue after all
     read(d, dst, k);
     return static_cast<int>(out.in.size()) - 1;
   };
@@ -144,7 +145,7 @@ void CpuEmitter::emit_products(Graph& dst, const std::vector<NodeId>& results) {
   for (NodeId id : results) {
     const MatmulPlan& c = *matmul_of(id);
     if (c.packed) {
-      if (new_id_[c.b_node] == kNone) emit(dst, c.b_node);
+      if (new_id_[c.b_node] == kNone) emit_node(dst, c.b_node);
       read_from(d, dst, packed(dst, c), c.b_node);
     } else {
       reads(c.b_node);

@@ -47,12 +47,12 @@ lowering::DeviceTraits traits(const Device& lazy, const GpuOptions& options) {
            .applies = [](const Graph& g) { return any_node(g, [](const Node& n) { return n.op == Op::Where; }); }};
   d.is_convolution = [](const Graph& g, const lowering::Factors& f) { return find_convolution(g, f).has_value(); };
   d.shapes_reductions = true;
-  d.emit = {.name = "gpu", .run = [=](const Graph& g, PassLog& log) {
-              Lowered l = lower(g, lazy->device(), log, options);
-              compile(l.kernels, *lazy->device(), log);
-              choose_libraries(l.kernels, *lazy->device(), log);
-              return std::move(l.graph);
-            }};
+  d.emit_kernels = {.name = "gpu", .run = [=](const Graph& g, PassLog& log) {
+                      Lowered l = lower(g, lazy->device(), log, options);
+                      compile(l.kernels, *lazy->device(), log);
+                      choose_libraries(l.kernels, *lazy->device(), log);
+                      return std::move(l.graph);
+                    }};
   return d;
 }
 

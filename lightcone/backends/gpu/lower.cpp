@@ -117,7 +117,7 @@ class GpuEmitter final : public lowering::Emitter {
  private:
   bool computes(NodeId id) const;
   std::shared_ptr<Kernel> on_the_host(NodeId id, const std::vector<NodeId>& operands);
-  void emit(Graph& dst, NodeId id) override;
+  void emit_node(Graph& dst, NodeId id) override;
   std::shared_ptr<Kernel> read_product(Graph& dst, Draft& d, NodeId id, Product& p);
   std::shared_ptr<Kernel> loop_kernel(NodeId id);
   void fuse_epilogues();
@@ -184,7 +184,7 @@ std::shared_ptr<Kernel> GpuEmitter::read_product(Graph& dst, Draft& d, NodeId id
   return kernel;
 }
 
-void GpuEmitter::emit(Graph& dst, NodeId id) {
+void GpuEmitter::emit_node(Graph& dst, NodeId id) {
   const Node& n = g_[id];
   if (n.op == Op::Input) {
     new_id_[id] = dst.add(n);
