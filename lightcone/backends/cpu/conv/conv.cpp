@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
-#include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -153,108 +153,126 @@ void ConvRun::finish(const ConvProblem& p, i64 row, i64 rows, i64 begin, i64 end
 
 namespace {
 
-class ConvolutionKernel final : public HostKernel {
+template <class T>
+struct ConvSizes {
+  struct Pixel {
+    T extent = 0, image = 0, lo = 0, hi = 0;
+  };
+  struct Sum {
+    T extent = 0, image = 0, weight = 0;
+  };
+  T image_offset = 0, weight_offset = 0, rows = 0, weight_row = 0, out_row = 0;
+  std::array<Pixel, kSpatial> pixels = {};
+  std::array<Sum, ConvRun::kOuter> sums = {};
+  std::array<AxisSizes<T>, ConvRun::kOuter> outer = {};
+  std::size_t sum_count = 0, outer_count = 0;
+  template <class F>
+  void each(const F& f) {
+    for (T* t : {&image_offset, &weight_offset, &rows, &weight_row, &out_row}) f(*t);
+    for (Pixel& p : pixels) f(p.extent), f(p.image), f(p.lo), f(p.hi);
+    for (std::size_t i = 0; i < sum_count; ++i) f(sums[i].extent), f(sums[i].image), f(sums[i].weight);
+    for (std::size_t i = 0; i < outer_count; ++i) outer[i].each(f);
+  }
+};
+
+ConvSizes<Dim> conv_sizes(const ConvPlan& c) {
+  ConvSizes<Dim> s{.image_offset = c.image_offset,
+                   .weight_offset = c.weight_offset,
+                   .rows = c.rows.extent,
+                   .weight_row = c.rows.weight,
+                   .out_row = c.rows.out};
+  for (std::size_t j = 0; j < kSpatial; ++j) {
+    const ConvPlan::Pixel& p = c.pixels[j];
+    s.pixels[j] = {p.extent, p.image, p.lo, p.hi};
+  }
+  for (const ConvPlan::Sum& a : c.sums) s.sums[s.sum_count++] = {a.extent, a.image, a.weight};
+  for (const ConvPlan::Axis& a : c.outer) s.outer[s.outer_count++] = {a.extent, a.image, a.weight, a.out};
+  return s;
+}
+
+class ConvolutionKernel final : public ConvKernel {
  public:
   ConvolutionKernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
                     const Target& target, const Blocking& blocking)
-      : c_(c),
-        epilogue_(std::move(epilogue)),
+      : ConvKernel(conv_sizes(c), std::move(epilogue)),
+        c_(c),
         table_(&conv_table(target.isa)),
         blocking_(blocking),
         way_(winograd_fits(c) ? way : ConvAlgorithm::Direct) {
-    const auto add = [&](const Dim& d) { sizes_.push_back(d); };
-    add(c.image_offset), add(c.weight_offset);
-    for (const auto* a : {&c.rows}) add(a->extent), add(a->weight), add(a->out);
-    for (const auto& p : c.pixels) add(p.extent), add(p.image), add(p.lo), add(p.hi);
-    for (const auto& s : c.sums) add(s.extent), add(s.image), add(s.weight);
-    for (const auto& a : c.outer) add(a.extent), add(a.image), add(a.weight), add(a.out);
-    if (epilogue_)
-      for (const Dim& d : epilogue_->sizes()) add(d);
-    std::vector<i64> largest;
-    for (const Dim& d : sizes_) largest.push_back(d.bounds().hi);
-    largest_ = numbers(largest.data());
+    std::vector<i64> bounds;
+    conv_sizes(c).each([&](const Dim& d) { bounds.push_back(d.bounds().hi); });
+    ConvSizes<i64> largest = no_sizes();
+    read_sizes(bounds.data(), largest);
+    largest_ = run_of(largest);
     slides_ = slide_floats(largest_, 1) > 0;
     taps_ = round_up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
+    Dim flops = c.rows.extent * 2;
+    for (const ConvPlan::Pixel& p : c.pixels) flops = flops * p.extent;
+    for (const ConvPlan::Sum& s : c.sums) flops = flops * s.extent;
+    for (const ConvPlan::Axis& a : c.outer) flops = flops * a.extent;
+    set_figures(by_winograd(largest_) ? "conv_winograd" : "conv", flops);
   }
-  std::string name() const override {
-    const std::string way = by_winograd(largest_) ? "conv_winograd" : "conv";
-    return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
   Dim scratch_bytes(int workers) const override {
     const i64 direct = std::max(workers * direct_floats(largest_), slide_floats(largest_, workers));
     const bool maybe = way_ != ConvAlgorithm::Direct;
     const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
     return taps_ + floats * 4;
   }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override {
-    Dim f = c_.rows.extent * 2;
-    for (const auto& p : c_.pixels) f = f * p.extent;
-    for (const auto& s : c_.sums) f = f * s.extent;
-    for (const auto& a : c_.outer) f = f * a.extent;
-    return f;
-  }
   void run(const HostLaunch& l) const override;
 
  private:
-  ConvRun numbers(const i64* sizes) const;
+  ConvSizes<i64> no_sizes() const { return {.sum_count = c_.sums.size(), .outer_count = c_.outer.size()}; }
+  ConvRun run_of(const ConvSizes<i64>& sizes) const;
   bool by_winograd(const ConvRun& r) const {
     return way_ == ConvAlgorithm::Winograd || (way_ == ConvAlgorithm::Cheapest && winograd_pays(r));
   }
-  void fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const;
+  void fill_taps(const ConvSizes<i64>& sizes, Tap* taps, ConvProblem& p) const;
 
   ConvPlan c_;
-  std::shared_ptr<const Epilogue> epilogue_;
   const ConvTable* table_;
   Blocking blocking_;
   ConvAlgorithm way_;
-  std::vector<Dim> sizes_;
   ConvRun largest_;
   bool slides_;  // the scratch has room for slide()
   i64 taps_;     // bytes of the array of taps
 };
 
-constexpr std::size_t kHead = 5, kPixelSizes = 4, kSumSizes = 3, kAxisSizes = 4;
-
-ConvRun ConvolutionKernel::numbers(const i64* s) const {
+ConvRun ConvolutionKernel::run_of(const ConvSizes<i64>& s) const {
   ConvRun r;
-  r.shape = &c_, r.t = table_, r.blocking = blocking_, r.epilogue = epilogue_.get();
+  r.shape = &c_, r.t = table_, r.blocking = blocking_, r.epilogue = epilogue();
   ConvProblem& p = r.base;
-  p.rows = s[2], p.weight_row = s[3], p.out_row = s[4];
-  s += kHead;
-  for (int j = 0; j < kSpatial; ++j, s += kPixelSizes) {
-    p.extent[j] = s[0], p.image_step[j] = s[1], p.lo[j] = s[2], p.hi[j] = s[3];
+  p.rows = s.rows, p.weight_row = s.weight_row, p.out_row = s.out_row;
+  for (std::size_t j = 0; j < kSpatial; ++j) {
+    const ConvSizes<i64>::Pixel& a = s.pixels[j];
+    p.extent[j] = a.extent, p.image_step[j] = a.image, p.lo[j] = a.lo, p.hi[j] = a.hi;
     p.step[j] = c_.pixels[j].step;
-    p.pixels *= s[0];
+    p.pixels *= a.extent;
   }
   p.depth = 1;
-  for (std::size_t i = 0; i < c_.sums.size(); ++i, s += kSumSizes) {
-    r.sum_extent[i] = s[0], r.sum_image[i] = s[1];
-    p.depth *= s[0];
+  for (std::size_t i = 0; i < s.sum_count; ++i) {
+    r.sum_extent[i] = s.sums[i].extent, r.sum_image[i] = s.sums[i].image;
+    p.depth *= s.sums[i].extent;
   }
-  for (std::size_t i = 0; i < c_.outer.size(); ++i, s += kAxisSizes) {
-    r.outer[r.axes++] = {s[0], s[1], s[2], s[3]};
-    r.count *= s[0];
+  for (std::size_t i = 0; i < s.outer_count; ++i) {
+    const AxisSizes<i64>& a = s.outer[i];
+    r.outer[r.axes++] = {a.extent, a.image, a.weight, a.out};
+    r.count *= a.extent;
   }
-  r.epilogue_sizes = s;
   return r;
 }
 
-void ConvolutionKernel::fill_taps(const i64* sizes, Tap* taps, ConvProblem& p) const {
-  const i64* s = sizes + kHead + kSpatial * kPixelSizes;
-  const std::size_t n = c_.sums.size();
-  i64 index[16] = {};
+void ConvolutionKernel::fill_taps(const ConvSizes<i64>& s, Tap* taps, ConvProblem& p) const {
+  i64 index[ConvRun::kOuter] = {};
   p.neighbours = true;
   for (i64 k = 0; k < p.depth; ++k) {
     Tap t = {};
-    for (std::size_t i = 0; i < n; ++i) {
-      t.image += index[i] * s[kSumSizes * i + 1], t.weight += index[i] * s[kSumSizes * i + 2];
+    for (std::size_t i = 0; i < s.sum_count; ++i) {
+      t.image += index[i] * s.sums[i].image, t.weight += index[i] * s.sums[i].weight;
       for (int j = 0; j < kSpatial; ++j) t.shift[j] += index[i] * c_.sums[i].dilation[j];
     }
     taps[k] = t;
     p.neighbours = p.neighbours && t.weight == taps[0].weight + k;
-    for (std::size_t i = n; i-- > 0 && ++index[i] == s[kSumSizes * i];) index[i] = 0;
+    for (std::size_t i = s.sum_count; i-- > 0 && ++index[i] == s.sums[i].extent;) index[i] = 0;
   }
   p.taps = taps;
 }
@@ -269,12 +287,13 @@ void join_pixels(ConvProblem& p) {
 }
 
 void ConvolutionKernel::run(const HostLaunch& l) const {
-  const i64* s = l.sizes.data();
-  ConvRun r = numbers(s);
+  ConvSizes<i64> s = no_sizes();
+  read_sizes(l.sizes.data(), s);
+  ConvRun r = run_of(s);
   if (r.count <= 0 || r.base.rows <= 0 || r.base.pixels <= 0) return;
-  r.launch = &l;
-  r.base.image = static_cast<const float*>(l.in[0]) + s[0];
-  r.base.weight = static_cast<const float*>(l.in[1]) + s[1];
+  r.launch = &l, r.epilogue_sizes = epilogue_sizes(l);
+  r.base.image = static_cast<const float*>(l.in[0]) + s.image_offset;
+  r.base.weight = static_cast<const float*>(l.in[1]) + s.weight_offset;
   r.base.out = static_cast<float*>(l.out);
   if (c_.packed) {
     r.base.packed = static_cast<const float*>(l.in[1]);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lightcone/backends/cpu/loops/epilogue.h"
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -104,33 +104,40 @@ Copy copy_of(const Depthwise& d, i64 width, i64 most) {
   return c;
 }
 
-class DepthwiseKernel final : public HostKernel {
+template <class T>
+struct DepthwiseSizes {
+  T image_offset = 0, weight_offset = 0;
+  std::array<AxisSizes<T>, ConvRun::kOuter> outer = {};
+  std::size_t axes = 0;
+  template <class F>
+  void each(const F& f) {
+    f(image_offset), f(weight_offset);
+    for (std::size_t i = 0; i < axes; ++i) outer[i].each(f);
+  }
+};
+
+DepthwiseSizes<Dim> depthwise_sizes(const ConvPlan& c) {
+  DepthwiseSizes<Dim> s{.image_offset = c.image_offset, .weight_offset = c.weight_offset};
+  for (const ConvPlan::Axis& a : c.outer) s.outer[s.axes++] = {a.extent, a.image, a.weight, a.out};
+  return s;
+}
+
+class DepthwiseKernel final : public ConvKernel {
  public:
   DepthwiseKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue, const Target& target,
                   const Blocking& blocking)
-      : d_(d),
-        epilogue_(std::move(epilogue)),
+      : ConvKernel(depthwise_sizes(c), std::move(epilogue)),
+        d_(d),
         table_(&depthwise_table(target.isa)),
         near_(blocking.l1_budget_floats()),
-        copy_(copy_of(d, table_->width, near_)) {
-    sizes_ = {c.image_offset, c.weight_offset};
-    flops_ = Dim(2 * d.taps() * d.pixels() * d.filters);
-    for (const auto& a : c.outer) {
-      for (const Dim* s : {&a.extent, &a.image, &a.weight, &a.out}) sizes_.push_back(*s);
-      flops_ = flops_ * a.extent;
-    }
-    outer_ = c.outer.size();
-    if (epilogue_)
-      for (const Dim& s : epilogue_->sizes()) sizes_.push_back(s);
+        copy_(copy_of(d, table_->width, near_)),
+        outer_(c.outer.size()) {
+    Dim flops = 2 * d.taps() * d.pixels() * d.filters;
+    for (const ConvPlan::Axis& a : c.outer) flops = flops * a.extent;
     find_taps();
+    set_figures("conv_depthwise", flops);
+    set_scratch(0, worker_floats() * 4);
   }
-  std::string name() const override {
-    return epilogue_ ? "conv_depthwise+" + epilogue_->loop()->name() : "conv_depthwise";
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int workers) const override { return workers * worker_floats() * 4; }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override { return flops_; }
   void run(const HostLaunch& l) const override;
 
  private:
@@ -142,6 +149,7 @@ class DepthwiseKernel final : public HostKernel {
   struct Job {
     const DepthwiseKernel& k;
     const HostLaunch& l;
+    DepthwiseSizes<i64> sizes;
     i64 bands, units, each;  // bands of rows per plane; bands in total; bands per task
   };
   i64 copied() const { return round_up(copy_.rows(d_, copy_.height) * copy_.row, 16); }
@@ -153,14 +161,11 @@ class DepthwiseKernel final : public HostKernel {
   void finish(const HostLaunch& l, const Band* bands, i64 count) const;
 
   Depthwise d_;
-  std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
   i64 near_;  // L1 budget, in floats
   Copy copy_;
-  i64 group_ = 1;  // bands copied before any is computed: loads of data just stored are slow
-  std::size_t outer_ = 0;
-  std::vector<Dim> sizes_;
-  Dim flops_;
+  std::size_t outer_;
+  i64 group_ = 1;                             // bands copied before any is computed: loads of new data are slow
   std::vector<i64> at_, weight_at_;           // offset of a tap across, in a row of the copy; weight offset of a tap
   std::vector<DepthwiseTable::Rows> phases_;  // per phase, for rows inside the image
   bool neighbours_ = true;                    // the weights of a filter are contiguous
@@ -185,17 +190,17 @@ void DepthwiseKernel::find_taps() {
 DepthwiseKernel::Band DepthwiseKernel::band(const Job& j, i64 unit) const {
   const HostLaunch& l = j.l;
   i64 number = unit;
-  Band b{static_cast<const float*>(l.in[0]) + l.sizes[0], static_cast<const float*>(l.in[1]) + l.sizes[1],
-         static_cast<float*>(l.out), 0, d_.y.extent};
+  Band b{static_cast<const float*>(l.in[0]) + j.sizes.image_offset,
+         static_cast<const float*>(l.in[1]) + j.sizes.weight_offset, static_cast<float*>(l.out), 0, d_.y.extent};
   if (j.bands > 1) {
     number = unit / j.bands;
     b.begin = (unit - number * j.bands) * copy_.height, b.end = std::min(b.begin + copy_.height, d_.y.extent);
   }
   for (std::size_t i = outer_; i-- > 0;) {
-    const i64* a = l.sizes.data() + 2 + 4 * i;
-    const i64 at = number % a[0];
-    number /= a[0];
-    b.image += at * a[1], b.weight += at * a[2], b.out += at * a[3];
+    const AxisSizes<i64>& a = j.sizes.outer[i];
+    const i64 at = number % a.extent;
+    number /= a.extent;
+    b.image += at * a.image, b.weight += at * a.weight, b.out += at * a.out;
   }
   return b;
 }
@@ -233,21 +238,22 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
 void DepthwiseKernel::finish(const HostLaunch& l, const Band* bands, i64 count) const {
   auto* whole = static_cast<float*>(l.out);
   const i64 pixels = d_.pixels(), together = d_.out_row == pixels || d_.filters == 1 ? d_.filters : 1;
-  for (i64 i = 0, n = 1; epilogue_ && i < count; i += n) {
+  for (i64 i = 0, n = 1; epilogue() && i < count; i += n) {
     const Band& b = bands[i];
     for (n = 1; together == d_.filters && b.end - b.begin == d_.y.extent && i + n < count &&
                 bands[i + n].out == b.out + n * d_.filters * pixels;)
       ++n;
     for (i64 f = 0; f < d_.filters; f += together)
-      epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2 + 4 * outer_, (b.out + f * d_.out_row - whole) / pixels,
-                     n * together, b.begin * d_.x.extent, b.end * d_.x.extent);
+      epilogue()->run(l.in.data() + 2, whole, epilogue_sizes(l), (b.out + f * d_.out_row - whole) / pixels,
+                      n * together, b.begin * d_.x.extent, b.end * d_.x.extent);
   }
 }
 
 void DepthwiseKernel::run(const HostLaunch& l) const {
-  Job j{*this, l, ceil_div(d_.y.extent, copy_.height), 1, 1};
+  Job j{*this, l, {.axes = outer_}, ceil_div(d_.y.extent, copy_.height), 1, 1};
+  read_sizes(l.sizes.data(), j.sizes);
   j.units = j.bands;
-  for (std::size_t i = 0; i < outer_; ++i) j.units *= l.sizes[2 + 4 * i];
+  for (std::size_t i = 0; i < outer_; ++i) j.units *= j.sizes.outer[i].extent;
   if (j.units <= 0) return;
   const i64 work = copy_.height * d_.x.extent * d_.taps() * d_.filters;
   j.each = std::max(ceil_div(j.units, kTasks * l.parallel.workers()), std::min(j.units, ceil_div(kTask, work)));

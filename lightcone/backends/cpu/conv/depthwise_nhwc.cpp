@@ -2,9 +2,9 @@
 // image point to zeros.
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
-#include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -16,58 +16,46 @@ constexpr i64 kAddresses = 1 << 10;  // maximum addresses
 constexpr i64 kTaskWork = 1 << 14;   // multiplications worth a task
 constexpr i64 kTasksOfWorker = 4;    // tasks per worker, about
 
-class DepthwiseNhwcKernel final : public HostKernel {
+class DepthwiseNhwcKernel final : public ConvKernel {
  public:
   DepthwiseNhwcKernel(const ConvPlan& c, const Depthwise& d, std::shared_ptr<const Epilogue> epilogue,
                       const Target& target)
-      : d_(d),
+      : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
+        d_(d),
         batch_(*c.pixels[0].image.constant()),
-        epilogue_(std::move(epilogue)),
         table_(&depthwise_table(target.isa)),
         nr_(nhwc_table(target.isa).nr),
         segment_(std::min(kSegment, kAddresses / d.taps())) {
-    sizes_ = {c.image_offset, c.pixels[0].extent};
-    flops_ = Dim(2 * d.taps() * d.pixels() * d.filters) * c.pixels[0].extent;
-    if (epilogue_)
-      for (const Dim& s : epilogue_->sizes()) sizes_.push_back(s);
+    set_figures("conv_depthwise_nhwc", Dim(2 * d.taps() * d.pixels() * d.filters) * c.pixels[0].extent);
+    set_scratch(d.filters * 4, 0);
   }
-  std::string name() const override {
-    return epilogue_ ? "conv_depthwise_nhwc+" + epilogue_->loop()->name() : "conv_depthwise_nhwc";
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int) const override { return d_.filters * 4; }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override { return flops_; }
   void run(const HostLaunch& l) const override;
 
  private:
   struct Job {
     const DepthwiseNhwcKernel& k;
     const HostLaunch& l;
+    const float* image;
     i64 pixels, each;
   };
-  void addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const;
-  void segment(const HostLaunch& l, i64 first, i64 count) const;
+  void addresses(const Job& j, i64 first, i64 count, const float** at) const;
+  void segment(const Job& j, i64 first, i64 count) const;
 
   Depthwise d_;
   i64 batch_;  // floats between images
-  std::shared_ptr<const Epilogue> epilogue_;
   const DepthwiseTable* table_;
   i64 nr_, segment_;
-  std::vector<Dim> sizes_;
-  Dim flops_;
 };
 
 // Computes the address of each tap of each pixel, [tap][segment].
-void DepthwiseNhwcKernel::addresses(const HostLaunch& l, i64 first, i64 count, const float** at) const {
-  const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
-  const auto* zeros = reinterpret_cast<const float*>(l.scratch);
+void DepthwiseNhwcKernel::addresses(const Job& j, i64 first, i64 count, const float** at) const {
+  const auto* zeros = reinterpret_cast<const float*>(j.l.scratch);
   i64 x = first % d_.x.extent, y = first / d_.x.extent % d_.y.extent;
-  image += first / d_.pixels() * batch_;
+  const float* image = j.image + first / d_.pixels() * batch_;
   for (i64 q = 0; q < count; ++q) {
     const float** to = at + q;
-    for (i64 j = 0; j < d_.y.taps; ++j) {
-      const i64 row = y * d_.y.step + j * d_.y.dilation;
+    for (i64 t = 0; t < d_.y.taps; ++t) {
+      const i64 row = y * d_.y.step + t * d_.y.dilation;
       const bool inside = row >= d_.y.lo && row < d_.y.hi;
       const float* from = image + row * d_.y.unit;
       for (i64 k = 0; k < d_.x.taps; ++k, to += segment_) {
@@ -80,23 +68,25 @@ void DepthwiseNhwcKernel::addresses(const HostLaunch& l, i64 first, i64 count, c
   }
 }
 
-void DepthwiseNhwcKernel::segment(const HostLaunch& l, i64 first, i64 count) const {
+void DepthwiseNhwcKernel::segment(const Job& j, i64 first, i64 count) const {
   const float* at[kAddresses];
-  addresses(l, first, count, at);
+  addresses(j, first, count, at);
   const i64 channels = d_.filters, taps = d_.taps(), tiles = ceil_div(count, table_->last_mr);
-  const auto* weights = static_cast<const float*>(l.in[1]);
-  auto* whole = static_cast<float*>(l.out);
+  const auto* weights = static_cast<const float*>(j.l.in[1]);
+  auto* whole = static_cast<float*>(j.l.out);
   for (i64 c = 0; c < channels; c += nr_, weights += taps * nr_)
     for (i64 i = 0; i < tiles; ++i) {
       const i64 q = count * i / tiles, n = count * (i + 1) / tiles - q;
       table_->pixels(at + q, segment_, c, weights, nr_, taps, whole + (first + q) * channels + c, channels, n,
                      std::min(nr_, channels - c));
     }
-  if (epilogue_) epilogue_->run(l.in.data() + 2, whole, l.sizes.data() + 2, first, count, 0, channels);
+  if (epilogue()) epilogue()->run(j.l.in.data() + 2, whole, epilogue_sizes(j.l), first, count, 0, channels);
 }
 
 void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
-  Job j{*this, l, d_.pixels() * l.sizes[1], 1};
+  BatchSizes<i64> s;
+  read_sizes(l.sizes.data(), s);
+  Job j{*this, l, static_cast<const float*>(l.in[0]) + s.image_offset, d_.pixels() * s.images, 1};
   if (j.pixels <= 0) return;
   std::fill_n(reinterpret_cast<float*>(l.scratch), d_.filters, 0.0f);
   j.each =
@@ -104,7 +94,7 @@ void DepthwiseNhwcKernel::run(const HostLaunch& l) const {
   const auto task = [](void* arg, int number, int) {
     const Job& j = *static_cast<Job*>(arg);
     const i64 end = std::min(j.pixels, (number + 1) * j.each), most = j.k.segment_;
-    for (i64 q = number * j.each; q < end; q += most) j.k.segment(j.l, q, std::min(most, end - q));
+    for (i64 q = number * j.each; q < end; q += most) j.k.segment(j, q, std::min(most, end - q));
   };
   l.parallel.run(static_cast<int>(ceil_div(j.pixels, j.each)), task, &j);
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
-#include "lightcone/device/host_kernel.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -30,20 +30,24 @@ void move(FilterGradientShape::At& to, i64 steps, const FilterGradientShape::At&
   to.rows += steps * by.rows, to.columns += steps * by.columns;
 }
 
-class FilterGradientKernel final : public HostKernel {
+template <class T>
+struct FilterGradientSizes {
+  T image_offset = 0, cotangent_offset = 0, pixels = 0;  // pixels: extent of the first summed axis
+  template <class F>
+  void each(const F& f) {
+    f(image_offset), f(cotangent_offset), f(pixels);
+  }
+};
+
+class FilterGradientKernel final : public ConvKernel {
  public:
   FilterGradientKernel(const ConvPlan& c, const FilterGradientShape& s, const FilterGradientTable& t)
-      : s_(s), t_(t), sizes_{c.image_offset, c.weight_offset, c.sums[0].extent} {
+      : ConvKernel(FilterGradientSizes<Dim>{c.image_offset, c.weight_offset, c.sums[0].extent}, nullptr), s_(s), t_(t) {
     block_ = std::clamp(kBlockFloats / (s.rows + s.columns), kTilePixels, kMostBlockPixels) / kTilePixels * kTilePixels;
     for (std::size_t i = 1; i < s.pixels.size(); ++i) inner_ *= s.pixels[i].extent;
     for (const FilterGradientShape::Group& g : s.groups) groups_ *= g.extent;
-    flops_ = Dim(2 * groups_ * taps() * s.rows * s.columns * inner_) * c.sums[0].extent;
-  }
-  std::string name() const override { return "conv_filter_gradient"; }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim flops() const override { return flops_; }
-  Dim scratch_bytes(int) const override {
-    return taps() * (block_ * static_cast<i64>(sizeof(PixelPair)) + static_cast<i64>(sizeof(i64)));
+    set_figures("conv_filter_gradient", Dim(2 * groups_ * taps() * s.rows * s.columns * inner_) * c.sums[0].extent);
+    set_scratch(taps() * (block_ * static_cast<i64>(sizeof(PixelPair)) + static_cast<i64>(sizeof(i64))), 0);
   }
   void run(const HostLaunch& l) const override;
 
@@ -70,8 +74,6 @@ class FilterGradientKernel final : public HostKernel {
 
   FilterGradientShape s_;
   const FilterGradientTable& t_;
-  std::vector<Dim> sizes_;
-  Dim flops_;
   i64 block_ = 0, inner_ = 1, groups_ = 1;
 };
 
@@ -181,9 +183,11 @@ void FilterGradientKernel::poison(const Job& j) const {
 }
 
 void FilterGradientKernel::run(const HostLaunch& l) const {
-  const auto* image = static_cast<const float*>(l.in[0]) + l.sizes[0];
-  const auto* cotangent = static_cast<const float*>(l.in[1]) + l.sizes[1];
-  const i64 all = l.sizes[2] * inner_, tiles = ceil_div(s_.rows, t_.mr), panels = ceil_div(s_.columns, t_.nr);
+  FilterGradientSizes<i64> s;
+  read_sizes(l.sizes.data(), s);
+  const auto* image = static_cast<const float*>(l.in[0]) + s.image_offset;
+  const auto* cotangent = static_cast<const float*>(l.in[1]) + s.cotangent_offset;
+  const i64 all = s.pixels * inner_, tiles = ceil_div(s_.rows, t_.mr), panels = ceil_div(s_.columns, t_.nr);
   const i64 others = groups_ * panels * s_.down.extent;
   Job j{*this, nullptr, nullptr, static_cast<float*>(l.out), 0, 0, 0, 0, panels, nullptr, nullptr, false};
   j.chunk = std::clamp<i64>(tiles * others / kTasksOfTiles, 1, 8), j.chunks = ceil_div(tiles, j.chunk);

@@ -1,8 +1,8 @@
 // Runs a convolution in bf16: rounds the image to planes, gathers windows into panels, and multiplies panels.
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
-#include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -212,52 +212,60 @@ void split(Job& j, int workers) {
     }
 }
 
-class PairsKernel final : public HostKernel {
+// All sizes are known, except where the image begins and the extents of outer axes.
+template <class T>
+struct NchwBf16Sizes {
+  T image_offset = 0;
+  std::array<T, ConvRun::kOuter> extents = {};
+  std::size_t axes = 0;
+  template <class F>
+  void each(const F& f) {
+    f(image_offset);
+    for (std::size_t i = 0; i < axes; ++i) f(extents[i]);
+  }
+};
+
+NchwBf16Sizes<Dim> nchw_bf16_sizes(const ConvPlan& c) {
+  NchwBf16Sizes<Dim> s{.image_offset = c.image_offset};
+  for (const ConvPlan::Axis& a : c.outer) s.extents[s.axes++] = a.extent;
+  return s;
+}
+
+class NchwBf16Kernel final : public ConvKernel {
  public:
-  PairsKernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking)
-      : p_(c.nchw_bf16), outer_(c.outer), epilogue_(std::move(epilogue)), blocking_(blocking) {
+  NchwBf16Kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue, const Blocking& blocking)
+      : ConvKernel(nchw_bf16_sizes(c), std::move(epilogue)), p_(c.nchw_bf16), outer_(c.outer), blocking_(blocking) {
     const Microkernel* u = p_->unit;
     const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
     table_ = fast ? &kNchwBf16Avx512Bf16 : &kNchwBf16Generic;
-    sizes_.push_back(c.image_offset);
-    for (const auto& a : outer_) sizes_.push_back(a.extent);
-    if (epilogue_)
-      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
-  }
-  std::string name() const override {
-    return "conv_" + std::string(p_->unit->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int workers) const override { return workers * worker_bytes(*p_, blocking_); }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override {
     i64 depth = 0;
     for (const i64 w : p_->weights) depth += w != NchwBf16::kNothing;
-    Dim f = 2 * depth * p_->rows * p_->pixels;
-    for (const auto& a : outer_) f = f * a.extent;
-    return f;
+    Dim flops = 2 * depth * p_->rows * p_->pixels;
+    for (const ConvPlan::Axis& a : outer_) flops = flops * a.extent;
+    set_figures("conv_" + std::string(u->name), flops);
+    set_scratch(0, worker_bytes(*p_, blocking_));
   }
   void run(const HostLaunch& l) const override;
 
  private:
   std::shared_ptr<const NchwBf16> p_;
   std::vector<ConvPlan::Axis> outer_;
-  std::shared_ptr<const Epilogue> epilogue_;
   Blocking blocking_;
   const NchwBf16Table* table_;
-  std::vector<Dim> sizes_;
 };
 
-void PairsKernel::run(const HostLaunch& l) const {
+void NchwBf16Kernel::run(const HostLaunch& l) const {
   const NchwBf16& p = *p_;
+  NchwBf16Sizes<i64> s{.axes = outer_.size()};
+  read_sizes(l.sizes.data(), s);
   ConvRun r;
-  r.launch = &l, r.epilogue = epilogue_.get(), r.epilogue_sizes = l.sizes.data() + 1 + outer_.size();
-  r.base.image = static_cast<const float*>(l.in[0]) + l.sizes[0], r.base.out = static_cast<float*>(l.out);
+  r.launch = &l, r.epilogue = epilogue(), r.epilogue_sizes = epilogue_sizes(l);
+  r.base.image = static_cast<const float*>(l.in[0]) + s.image_offset, r.base.out = static_cast<float*>(l.out);
   r.base.rows = p.rows, r.base.out_row = p.out_row, r.base.pixels = p.pixels;
   for (std::size_t i = 0; i < outer_.size(); ++i) {
-    const auto& a = outer_[i];
-    r.outer[r.axes++] = {l.sizes[1 + i], *a.image.constant(), *a.weight.constant(), *a.out.constant()};
-    r.count *= l.sizes[1 + i];
+    const ConvPlan::Axis& a = outer_[i];
+    r.outer[r.axes++] = {s.extents[i], *a.image.constant(), *a.weight.constant(), *a.out.constant()};
+    r.count *= s.extents[i];
   }
   if (r.count <= 0) return;
   Job j{.p = &p, .t = table_, .run = &r, .blocking = blocking_, .weights = static_cast<const std::byte*>(l.in[1])};
@@ -270,7 +278,7 @@ void PairsKernel::run(const HostLaunch& l) const {
 
 std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Blocking& blocking) {
-  return std::make_shared<PairsKernel>(c, std::move(epilogue), blocking);
+  return std::make_shared<NchwBf16Kernel>(c, std::move(epilogue), blocking);
 }
 
 }  // namespace lc::backends::cpu

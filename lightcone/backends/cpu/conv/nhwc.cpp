@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
-#include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -60,32 +60,21 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
   return true;
 }
 
-class NhwcKernel final : public HostKernel {
+class NhwcKernel final : public ConvKernel {
  public:
   NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
              const Target& target, const Blocking& blocking)
-      : s_(s),
-        epilogue_(std::move(epilogue)),
+      : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
+        s_(s),
         tiles_(s.sums, s.rows, nhwc_table(target.isa)),
         part_(blocking.l2_budget_floats()),
         copied_(blocking.llc_bytes(4) / 4) {
-    sizes_ = {c.image_offset, c.pixels[0].extent};
-    if (epilogue_)
-      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
-    flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
-    largest_ = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
-    winograd_ = NhwcWinograd::make(s, largest_, way, nhwc_table(target.isa), blocking);
+    const i64 largest = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
+    winograd_ = NhwcWinograd::make(s, largest, way, nhwc_table(target.isa), blocking);
+    set_figures(winograd_ ? "conv_winograd_nhwc" : "conv_nhwc",
+                Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
+    set_scratch(std::max(s.copy ? group(largest) * s.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4, 0);
   }
-  std::string name() const override {
-    const std::string way = winograd_ ? "conv_winograd_nhwc" : "conv_nhwc";
-    return epilogue_ ? way + "+" + epilogue_->loop()->name() : way;
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int) const override {
-    return std::max(s_.copy ? group(largest_) * s_.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4;
-  }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override { return flops_; }
   void run(const HostLaunch& l) const override;
 
  private:
@@ -105,14 +94,10 @@ class NhwcKernel final : public HostKernel {
   void share(const Job& j, int task) const;
 
   NhwcShape s_;
-  std::shared_ptr<const Epilogue> epilogue_;
   NhwcTiles tiles_;
   // Approximate floats of the image that a task reads, and of images that are copied at a time.
   i64 part_, copied_;
   std::optional<NhwcWinograd> winograd_;
-  std::vector<Dim> sizes_;
-  Dim flops_;
-  i64 largest_ = 0;
 };
 
 void NhwcKernel::copy_row(const Job& j, i64 row) const {
@@ -142,18 +127,20 @@ void NhwcKernel::share(const Job& j, int task) const {
     if (y == s_.y.extent) y = 0, ++image;
   }
   const i64 before = (j.out - static_cast<float*>(j.l.out)) / s_.rows;
-  tiles_.run(j.l, at, epilogue_.get(), before + first, count, panel, panel + j.split.panels);
+  tiles_.run(j.l, at, epilogue(), epilogue_sizes(j.l), before + first, count, panel, panel + j.split.panels);
 }
 
 void NhwcKernel::run(const HostLaunch& l) const {
-  const i64 images = l.sizes[1], pixels = s_.y.extent * s_.x.extent;
+  BatchSizes<i64> s;
+  read_sizes(l.sizes.data(), s);
+  const i64 images = s.images, pixels = s_.y.extent * s_.x.extent;
   const int workers = l.parallel.workers();
-  if (winograd_ && winograd_->run(l, static_cast<const float*>(l.in[0]) + l.sizes[0], images, epilogue_.get(),
-                                  l.sizes.data() + 2, reinterpret_cast<float*>(l.scratch)))
+  const float* whole = static_cast<const float*>(l.in[0]) + s.image_offset;
+  if (winograd_ && winograd_->run(l, whole, images, epilogue(), epilogue_sizes(l), reinterpret_cast<float*>(l.scratch)))
     return;
   for (i64 first = 0, n = 0; first < images; first += n) {
     n = std::min(group(images), images - first);
-    const float* image = static_cast<const float*>(l.in[0]) + l.sizes[0] + first * s_.batch_image;
+    const float* image = whole + first * s_.batch_image;
     Job j{*this, l, image, image, nullptr, static_cast<float*>(l.out) + first * pixels * s_.rows, n * pixels, {}, 0};
     if (s_.copy) {
       j.read = j.copy = reinterpret_cast<float*>(l.scratch);

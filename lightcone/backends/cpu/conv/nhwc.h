@@ -75,9 +75,10 @@ class NhwcTiles {
   // Divides `pixels` for `workers`, with at most `most` pixels per task unless that is too few.
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
   // Computes panels [begin, end), as far as they exist, of pixels [first, first + count) of the result, and runs the
-  // epilogue on them. `soon` is what the worker reads next; it is prefetched.
-  void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, std::int64_t first,
-           std::int64_t count, std::int64_t begin, std::int64_t end, std::span<const float> soon = {}) const;
+  // epilogue, whose sizes are `sizes`, on them. `soon` is what the worker reads next; it is prefetched.
+  void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, const std::int64_t* sizes,
+           std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+           std::span<const float> soon = {}) const;
 
  private:
   struct Block {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
-#include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
@@ -27,31 +27,23 @@ std::vector<NhwcShape::Sum> in_words(const NhwcShape& s) {
   return sums;
 }
 
-class NhwcBf16Kernel final : public HostKernel {
+class NhwcBf16Kernel final : public ConvKernel {
  public:
   NhwcBf16Kernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
                  const NhwcBf16Table& t, const Blocking& blocking)
-      : s_(s),
+      : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
+        s_(s),
         words_(channel_words(s)),
-        epilogue_(std::move(epilogue)),
         table_(&t),
         tiles_(in_words(s), s.rows, t.mr, t.nr, t.tile),
         quarter_(blocking.l2_budget_floats() / 2) {
-    sizes_ = {c.image_offset, c.pixels[0].extent};
-    if (epilogue_)
-      for (const Dim& d : epilogue_->sizes()) sizes_.push_back(d);
-    flops_ = Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent;
     depth_ = s.depth / s.sums.back().extent * words_;
     if (s.copy) y_step_ = s.y.step / (s.x.length * s.channels), x_step_ = s.x.step / s.channels;
     most_ = quarter_ / (s.copy ? y_step_ * x_step_ * words_ : depth_);
+    set_figures("conv_nhwc_bf16_" + std::string(t.name),
+                Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
+    set_scratch(0, worker_words() * 4);
   }
-  std::string name() const override {
-    return "conv_nhwc_bf16_" + std::string(table_->name) + (epilogue_ ? "+" + epilogue_->loop()->name() : "");
-  }
-  std::vector<Dim> sizes() const override { return sizes_; }
-  Dim scratch_bytes(int workers) const override { return workers * worker_words() * 4; }
-  std::string source() const override { return epilogue_ ? epilogue_->loop()->source() : std::string(); }
-  Dim flops() const override { return flops_; }
   void run(const HostLaunch& l) const override;
 
  private:
@@ -74,13 +66,10 @@ class NhwcBf16Kernel final : public HostKernel {
 
   NhwcShape s_;
   i64 words_;  // words of a pixel's channels
-  std::shared_ptr<const Epilogue> epilogue_;
   const NhwcBf16Table* table_;
   NhwcTiles tiles_;
   // A quarter of L2: approximate words of the image that a task rounds, and floats prefetched for the next task.
   i64 quarter_;
-  std::vector<Dim> sizes_;
-  Dim flops_;
   i64 depth_ = 0, y_step_ = 1, x_step_ = 1;  // words of a window; rows and pixels between windows
   i64 most_ = 0;                             // pixels per task, about
 };
@@ -156,11 +145,13 @@ void NhwcBf16Kernel::share(const Job& j, int task, int worker) const {
   const i64 next = (task + j.l.parallel.workers()) / j.split.across * j.split.pixels;  // probably this worker's next
   std::span<const float> soon;
   if (next > first && next < j.pixels) soon = reads(j, next, std::min(count, j.pixels - next));
-  tiles_.run(j.l, at, epilogue_.get(), first, count, panel, panel + j.split.panels, soon);
+  tiles_.run(j.l, at, epilogue(), epilogue_sizes(j.l), first, count, panel, panel + j.split.panels, soon);
 }
 
 void NhwcBf16Kernel::run(const HostLaunch& l) const {
-  Job j{*this, l, static_cast<const float*>(l.in[0]) + l.sizes[0], l.sizes[1] * s_.y.extent * s_.x.extent, {}};
+  BatchSizes<i64> s;
+  read_sizes(l.sizes.data(), s);
+  Job j{*this, l, static_cast<const float*>(l.in[0]) + s.image_offset, s.images * s_.y.extent * s_.x.extent, {}};
   if (j.pixels <= 0) return;
   j.split = tiles_.split(j.pixels, most_, l.parallel.workers());
   const auto task = [](void* arg, int number, int worker) {

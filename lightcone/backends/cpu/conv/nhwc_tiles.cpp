@@ -90,8 +90,8 @@ void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   }
 }
 
-void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, i64 first, i64 count,
-                    i64 begin, i64 end, std::span<const float> soon) const {
+void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, const i64* sizes, i64 first,
+                    i64 count, i64 begin, i64 end, std::span<const float> soon) const {
   auto* out = static_cast<float*>(l.out);
   Job j{at,          static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count,
         soon.data(), soon.data() + soon.size()};
@@ -102,8 +102,7 @@ void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue*
     const i64 last = std::min(p + kChunk, end);
     for (i64 panel = p; panel < last; ++panel)
       for (const Block& b : blocks_) block(j, b, panel, panel == p);
-    if (epilogue)
-      epilogue->run(l.in.data() + 2, out, l.sizes.data() + 2, first, count, p * nr_, std::min(last * nr_, rows_));
+    if (epilogue) epilogue->run(l.in.data() + 2, out, sizes, first, count, p * nr_, std::min(last * nr_, rows_));
   }
 }
 
