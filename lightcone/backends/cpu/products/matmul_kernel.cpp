@@ -40,6 +40,83 @@ struct FusedPrologue {
   }
 };
 
+constexpr std::size_t kMaxAxes = 64;
+
+// The kernel's sizes: of T = Dim when it is made, of T = i64 in a run. each() visits all of them in one order. Behind
+// them lie blocks of sizes that others read: those of each epilogue, then those of the prologue.
+template <class T>
+struct MatmulSizes {
+  struct Axis {
+    T extent, a, b, c;  // strides in elements
+  };
+  T a_offset, b_offset, k, a_k, b_k;
+  T steps;  // if there is a prologue: iterations of its outermost loop per row
+  Axis axes[kMaxAxes];
+  T columns[kMaxParts];
+  std::size_t axis_count = 0, part_count = 0;
+  bool prologue = false;
+  template <class F>
+  void each(const F& f) {
+    for (T* t : {&a_offset, &b_offset, &k, &a_k, &b_k}) f(*t);
+    if (prologue) f(steps);
+    for (std::size_t i = 0; i < axis_count; ++i)
+      for (T* t : {&axes[i].extent, &axes[i].a, &axes[i].b, &axes[i].c}) f(*t);
+    for (std::size_t p = 0; p < part_count; ++p) f(columns[p]);
+  }
+};
+
+MatmulSizes<Dim> matmul_sizes(const std::vector<MatmulPart>& parts, const MatmulRows& rows) {
+  const MatmulPlan& c = parts[0].c;
+  if (c.axes.size() > kMaxAxes)
+    throw Error("matmul", str_cat("a result of ", c.axes.size(), " axes; at most ", kMaxAxes, " are possible"));
+  MatmulSizes<Dim> s;
+  s.a_offset = c.a_offset, s.b_offset = c.b_offset;
+  s.k = c.k.extent, s.a_k = c.k.a, s.b_k = c.k.b;
+  s.steps = rows.steps, s.prologue = rows.loop != nullptr;
+  for (const MatmulPlan::Axis& x : c.axes) s.axes[s.axis_count++] = {x.extent, x.a, x.b, x.c};
+  for (const MatmulPart& p : parts) s.columns[s.part_count++] = p.c.axes.back().extent;
+  return s;
+}
+
+// The axes of a product that are left to loops around it. They begin as all of them but the columns.
+struct OuterAxes {
+  using Axis = MatmulSizes<i64>::Axis;
+  Axis axis[kMaxAxes];
+  std::size_t count = 0;
+
+  // Merges axes that are contiguous in all operands, and drops those of one index.
+  void add(const Axis& x) {
+    if (x.extent <= 1) return;
+    if (count > 0) {
+      Axis& last = axis[count - 1];
+      if (last.a == x.a * x.extent && last.b == x.b * x.extent && last.c == x.c * x.extent) {
+        last = {last.extent * x.extent, x.a, x.b, x.c};
+        return;
+      }
+    }
+    axis[count++] = x;
+  }
+  Axis take(std::size_t i) {
+    const Axis taken = axis[i];
+    std::copy(axis + i + 1, axis + count, axis + i);
+    --count;
+    return taken;
+  }
+  // The longest axis along which only A moves: the rows. Its index, or `count`.
+  std::size_t rows() const {
+    std::size_t found = count;
+    for (std::size_t i = 0; i < count; ++i)
+      if (axis[i].b == 0 && axis[i].a != 0 && (found == count || axis[i].extent > axis[found].extent)) found = i;
+    return found;
+  }
+  std::size_t longest() const {
+    std::size_t found = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      if (axis[i].extent > axis[found].extent) found = i;
+    return found;
+  }
+};
+
 class MatmulKernel final : public HostKernel {
  public:
   MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa, const Blocking& blocking)
@@ -49,20 +126,15 @@ class MatmulKernel final : public HostKernel {
         offsets_(part_offsets(parts_)),
         isa_(isa),
         blocking_(blocking) {
-    const auto add = [&](const Dim& d) { sizes_.push_back(d); };
-    add(c_.a_offset), add(c_.b_offset);
-    add(c_.k.extent), add(c_.k.a), add(c_.k.b);
-    for (const MatmulPlan::Axis& x : c_.axes) add(x.extent), add(x.a), add(x.b), add(x.c);
-    for (MatmulPart& part : parts_) {
-      part.sizes = sizes_.size();
-      add(part.c.axes.back().extent);
-      if (part.epilogue)
-        for (const Dim& d : part.epilogue->sizes()) add(d);
-    }
-    if (!rows_.loop) return;
-    rows_sizes_ = sizes_.size();
-    add(rows_.steps);
-    for (const Dim& d : rows_.loop->sizes()) add(d);
+    matmul_sizes(parts_, rows_).each([&](const Dim& d) { sizes_.push_back(d); });
+    const auto add_block = [&](const std::vector<Dim>& block) {
+      const std::size_t begin = sizes_.size();
+      sizes_.insert(sizes_.end(), block.begin(), block.end());
+      return begin;
+    };
+    for (MatmulPart& part : parts_)
+      if (part.epilogue) part.epilogue_sizes = add_block(part.epilogue->sizes());
+    if (rows_.loop) rows_sizes_ = add_block(rows_.loop->sizes());
   }
   std::string name() const override {
     std::string s = "matmul_" + std::string(cpu::name(c_.type)) + (c_.packed ? "_packed" : "") +
@@ -103,14 +175,21 @@ class MatmulKernel final : public HostKernel {
   void run(const HostLaunch& l) const override;
 
  private:
-  struct Axis {
-    i64 extent, a, b, c;
-  };
+  // Bytes of `elements` elements of B.
+  i64 b_bytes(i64 elements) const {
+    const QuantInfo* format = block_format(c_.type);
+    return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
+  }
+  Gemm product(const MatmulSizes<i64>& s) const;
+  GemmBatch take_batch(OuterAxes& outer) const;
+  float* result(const HostLaunch& l, std::size_t part) const {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[part]);
+  }
   i64 few_bytes(i64 m, i64 k) const { return rows_.loop ? (m * k * 4 + 63) / 64 * 64 : 0; }
 
   std::vector<MatmulPart> parts_;
   MatmulRows rows_;
-  std::size_t rows_sizes_ = 0;  // index of the prologue's steps; its sizes follow
+  std::size_t rows_sizes_ = 0;  // index of the prologue's sizes
   const MatmulPlan& c_;         // the first part, which differs from the others only in columns, B and C
   std::vector<i64> offsets_;
   Isa isa_;
@@ -157,8 +236,6 @@ std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {
   return format ? n / format->elements * format->bytes : n * unit_bytes(c.type);
 }
 
-constexpr std::size_t kMaxAxes = 16;
-
 // Arguments of an epilogue during a run.
 struct EpilogueCallback {
   const Epilogue* epilogue;
@@ -174,62 +251,47 @@ struct EpilogueCallback {
   }
 };
 
-void MatmulKernel::run(const HostLaunch& l) const {
-  const i64* s = l.sizes.data();
-  const i64 a_offset = s[0], b_offset = s[1];
-  const QuantInfo* format = block_format(c_.type);
-  const auto bytes = [&](i64 elements) {  // bytes of elements of B
-    return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
-  };
+// What all parts have in common, with one row.
+Gemm MatmulKernel::product(const MatmulSizes<i64>& s) const {
+  const MatmulSizes<i64>::Axis& columns = s.axes[s.axis_count - 1];
   Gemm g;
   g.blocking = blocking_;
-  g.k = s[2], g.a_k = s[3], g.b_k = s[4];
+  g.m = 1, g.n = g.c_m = columns.extent;
+  g.k = s.k, g.a_k = s.a_k, g.b_k = s.b_k, g.b_n = columns.b;
   g.type = c_.packed ? c_.stored_type() : c_.type, g.packed = c_.packed;
   g.unit = c_.unit, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
-  // The longest axis along which only A moves becomes the rows (the last axis is the columns); the others are looped
-  // over.
-  Axis axis[kMaxAxes];
-  std::size_t count = 0;
-  const std::size_t n = c_.axes.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    const i64* p = s + 5 + 4 * i;
-    const Axis x{p[0], p[1], p[2], p[3]};
-    if (x.extent == 0) return;
-    if (i + 1 == n) {
-      g.n = x.extent;
-      g.b_n = x.b;
-    } else if (x.extent > 1) {
-      if (count > 0 && axis[count - 1].a == x.a * x.extent && axis[count - 1].b == x.b * x.extent &&
-          axis[count - 1].c == x.c * x.extent)
-        axis[count - 1] = {axis[count - 1].extent * x.extent, x.a, x.b, x.c};
-      else axis[count++] = x;
-    }
+  if (block_format(c_.type)) g.b_n = b_bytes(g.b_n), g.b_k = 1;
+  return g;
+}
+
+// The longest axis is the batch; the others are plain loops.
+GemmBatch MatmulKernel::take_batch(OuterAxes& outer) const {
+  if (outer.count == 0 || parts_.size() > 1) return {};
+  const OuterAxes::Axis x = outer.take(outer.longest());
+  return {x.extent, x.a, block_format(c_.type) ? b_bytes(x.b) : x.b, x.c};
+}
+
+void MatmulKernel::run(const HostLaunch& l) const {
+  MatmulSizes<i64> s;
+  s.axis_count = c_.axes.size(), s.part_count = parts_.size(), s.prologue = rows_.loop != nullptr;
+  const i64* numbers = l.sizes.data();
+  s.each([&](i64& v) { v = *numbers++; });
+  OuterAxes outer;
+  for (std::size_t i = 0; i < s.axis_count; ++i) {
+    if (s.axes[i].extent == 0) return;
+    if (i + 1 < s.axis_count) outer.add(s.axes[i]);
   }
-  std::size_t rows = count;
-  for (std::size_t i = 0; i < count; ++i)
-    if (axis[i].b == 0 && axis[i].a != 0 && (rows == count || axis[i].extent > axis[rows].extent)) rows = i;
-  g.m = 1, g.c_m = g.n;
-  if (rows < count) {
-    g.m = axis[rows].extent, g.a_m = axis[rows].a, g.c_m = axis[rows].c;
-    std::copy(axis + rows + 1, axis + count, axis + rows);
-    --count;
+  Gemm g = product(s);
+  if (const std::size_t rows = outer.rows(); rows < outer.count) {
+    const OuterAxes::Axis x = outer.take(rows);
+    g.m = x.extent, g.a_m = x.a, g.c_m = x.c;
   }
-  if (format) g.b_n = bytes(g.b_n), g.b_k = 1;
-  GemmBatch batch;
-  if (count > 0 && parts_.size() == 1) {  // the longest remaining axis is the batch; the others are plain loops
-    std::size_t longest = 0;
-    for (std::size_t i = 1; i < count; ++i)
-      if (axis[i].extent > axis[longest].extent) longest = i;
-    batch = {axis[longest].extent, axis[longest].a, format ? bytes(axis[longest].b) : axis[longest].b, axis[longest].c};
-    std::copy(axis + longest + 1, axis + count, axis + longest);
-    --count;
-  }
+  const GemmBatch batch = take_batch(outer);
   FusedPrologue maker{};
   std::byte* scratch = l.scratch;
   const float* a_rows = static_cast<const float*>(l.in[0]);
   if (rows_.loop) {
-    const i64* own = s + rows_sizes_;
-    maker = {rows_.loop.get(), l.in.data(), own + 1, own[0], g.k};
+    maker = {rows_.loop.get(), l.in.data(), l.sizes.data() + rows_sizes_, s.steps, g.k};
     if (g.m > kFewRows) {
       a_rows = nullptr, g.rows = FusedPrologue::run, g.rows_self = &maker;
     } else {
@@ -240,38 +302,36 @@ void MatmulKernel::run(const HostLaunch& l) const {
   }
   Gemm part[kMaxParts];
   EpilogueCallback callback[kMaxParts];
-  const auto result = [&](std::size_t p) {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[p]);
-  };
   for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const i64* own = s + parts_[p].sizes;
+    const i64 columns = s.columns[p];
     part[p] = g;
-    part[p].n = own[0];
-    part[p].c_m = g.c_m / g.n * own[0];
+    part[p].n = columns;
+    part[p].c_m = g.c_m / g.n * columns;
     part[p].next_in_group = p + 1 < parts_.size() ? &part[p + 1] : nullptr;
     if (!parts_[p].epilogue) continue;
     EpilogueCallback& f = callback[p];
-    f.epilogue = parts_[p].epilogue.get(), f.out = result(p), f.sizes = own + 1, f.columns = own[0];
-    f.step = own[0] > 0 ? part[p].c_m / own[0] : 1;
+    f.epilogue = parts_[p].epilogue.get(), f.out = result(l, p), f.columns = columns;
+    f.sizes = l.sizes.data() + parts_[p].epilogue_sizes;
+    f.step = columns > 0 ? part[p].c_m / columns : 1;
     const auto& from = parts_[p].operands;
     for (std::size_t k = 0; k < from.size(); ++k)
-      f.in[k] = from[k] < 0 ? result(static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];
+      f.in[k] = from[k] < 0 ? result(l, static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];
     part[p].finish = EpilogueCallback::run, part[p].finish_self = &f;
   }
   i64 index[kMaxAxes] = {};
   for (;;) {
-    i64 a = a_offset, b = b_offset, c = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      a += index[i] * axis[i].a, b += index[i] * axis[i].b, c += index[i] * axis[i].c;
+    i64 a = s.a_offset, b = s.b_offset, c = 0;
+    for (std::size_t i = 0; i < outer.count; ++i)
+      a += index[i] * outer.axis[i].a, b += index[i] * outer.axis[i].b, c += index[i] * outer.axis[i].c;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       part[p].a = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(a_rows) +
                                                  (c_.type == WeightType::I8 ? a : 4 * a));
-      part[p].b = static_cast<const std::byte*>(l.in[rows_.operands + p]) + bytes(b);
-      part[p].c = result(p) + c / g.n * part[p].n;
+      part[p].b = static_cast<const std::byte*>(l.in[rows_.operands + p]) + b_bytes(b);
+      part[p].c = result(l, p) + c / g.n * part[p].n;
     }
     gemm(part[0], batch, l.parallel, scratch, isa_);
-    std::size_t i = count;
-    while (i > 0 && ++index[i - 1] == axis[i - 1].extent) index[--i] = 0;
+    std::size_t i = outer.count;
+    while (i > 0 && ++index[i - 1] == outer.axis[i - 1].extent) index[--i] = 0;
     if (i == 0) return;
   }
 }

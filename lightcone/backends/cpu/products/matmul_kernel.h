@@ -40,7 +40,7 @@ struct MatmulPart {
   std::shared_ptr<const Epilogue> epilogue;
   // For each operand of the epilogue: its index in the kernel's operands, or ~p for the result of part p.
   std::vector<int> operands;
-  std::size_t sizes = 0;  // index of the part's first size; set by the kernel
+  std::size_t epilogue_sizes = 0;  // index of the epilogue's sizes; set by the kernel
 };
 // A fused prologue: the loop that computes the rows of A (a norm, for example). Each strip is computed just before it
 // is packed, so A is never written to memory.
