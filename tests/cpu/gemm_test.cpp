@@ -527,7 +527,7 @@ TEST(Gemm, StridesAndBatches) {
   const auto pool = threads(2);
   for (const auto& [m, n, k, count] :
        {std::array{1, 300, 20, 3}, std::array{3, 300, 20, 2}, std::array{7, 40, 33, 5}, std::array{30, 65, 70, 2},
-        std::array{4, 8, 0, 2},
+        std::array{4, 8, 0, 2}, std::array{400, 64, 16, 8},  // one worker packs its own rows of each product
         std::array{130, 130, 256, 2}}) {  // the last is divided within each product, the others product by product
     std::vector<float> a(static_cast<std::size_t>(count * m * k) + 1), b(static_cast<std::size_t>(count * n * k) + 1),
         c(static_cast<std::size_t>(count * m * n));

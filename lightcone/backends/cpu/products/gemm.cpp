@@ -471,12 +471,14 @@ const GemmTable& gemm_table(Isa isa) {
 }
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
-  i64 most = 0, rows = 0;
+  i64 shared = 0, alone = 0, rows = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
-    most = std::max(most, scratch_bytes(g, unit(g, isa), workers));
+    shared = std::max(shared, scratch_bytes(g, unit(g, isa), workers));
+    alone =
+        std::max(alone, scratch_bytes(g, unit(g, isa), 1));  // it may be more: one worker packs its own rows earlier
     rows = std::max(rows, rows_bytes(g, unit(g, isa)));
   }
-  return static_cast<std::size_t>(std::max(most + workers * rows, workers * std::min(most, g.blocking.l2())));
+  return static_cast<std::size_t>(std::max(shared + workers * rows, workers * std::min(alone, g.blocking.l2())));
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
