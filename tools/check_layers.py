@@ -55,7 +55,7 @@ ROOMS = {
     "backends/cpu/products": [
         "core", "composites", "passes", "lowering", "device", "backends/cpu/target", "backends/cpu/threads",
         "backends/cpu/loops"],
-    "backends/cpu/conv": ["core", "passes", "lowering", "device", "backends/cpu/loops", "backends/cpu/products"],
+    "backends/cpu/conv": ["base", "core", "passes", "lowering", "device", "backends/cpu/loops", "backends/cpu/products"],
     "backends/cpu/attention": ["core", "passes", "lowering", "device", "backends/cpu/products"],
     "backends/cpu/random": ["core", "random", "device", "backends/cpu/target"],
     "backends/cpu/kernels": [

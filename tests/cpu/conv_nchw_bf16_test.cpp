@@ -8,6 +8,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
@@ -123,7 +124,7 @@ void every_tile(const Shapes& s, bool image_last = true, const Inputs* given = n
   narrow.f = in.at("w").f;
   const Value image = image_last ? channels_behind(in.at("x"), s.x) : in.at("x");
   const auto wide = turned(s, image_last, DType::F32), half = turned(s, image_last, DType::BF16);
-  ASSERT_TRUE(wide && half && nhwc_bf16_fits(*wide)) << user.str();
+  ASSERT_TRUE(wide && half && !nhwc_bf16_refusal(*wide)) << user.str();
   const auto rows = static_cast<std::size_t>(s.w[0]);
   const std::size_t pixels = y.size() / rows / static_cast<std::size_t>(s.x[0]);
   for (const Isa isa : isas()) {
@@ -215,10 +216,10 @@ TEST(ConvLastBf16, NumbersThatAreNone) {
 
 TEST(ConvLastBf16, WhatDoesNotFit) {
   const auto one = turned({{1, 1, 9, 9}, {8, 1, 3, 3}, {.padding = {1}}}, true, DType::F32);
-  EXPECT_TRUE(!one || !nhwc_bf16_fits(*one));  // one channel has no pairs
+  EXPECT_TRUE(!one || nhwc_bf16_refusal(*one));  // one channel has no pairs
   const auto far =
       turned({{1, 32, 9, 40}, {8, 32, 3, 3}, {.padding = {300, 1}, .dilation = {300, 1}}}, true, DType::F32);
-  EXPECT_TRUE(far && !nhwc_bf16_fits(*far));  // the dilation is too large
+  EXPECT_TRUE(far && nhwc_bf16_refusal(*far));  // the dilation is too large
 }
 
 // A net as a user compiles it: one and two threads, a symbolic batch, an empty batch.

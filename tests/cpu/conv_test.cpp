@@ -1,6 +1,6 @@
 // Convolutions of every rank, stride, padding, dilation and grouping are recognised and agree with f64, directly and by
 // Winograd, on every instruction set that this machine has.
-#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,8 @@
 #include <random>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
@@ -129,20 +131,20 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
   const Value& y = want.outputs.at("y");
   const double tile = winograd_error(in, s.w[0]);
   for (const Isa isa : isas())
-    for (const ConvAlgorithm way : {ConvAlgorithm::Direct, ConvAlgorithm::Winograd}) {
-      if (way == ConvAlgorithm::Winograd && !winograd_fits(c->second)) continue;
+    for (const bool winograd : {false, true}) {
+      if (winograd && winograd_refusal(c->second)) continue;
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return convolution_kernel(c->second, way, nullptr, isa, test::blocking(*pool));
+        const Blocking blocking = test::blocking(*pool);
+        if (depthwise_shape(c->second)) return depthwise_kernel(c->second, nullptr, isa, blocking);
+        return nchw_kernel(c->second, winograd ? UseWinograd::Always : UseWinograd::Never, nullptr, isa, blocking);
       };
       const auto one = run_kernel(make_kernel, 1, in.at("x"), in.at("w"), y.size());
       const auto two = run_kernel(make_kernel, 2, in.at("x"), in.at("w"), y.size());
       ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0)
           << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
-        const std::string at =
-            str_cat(name(isa), way == ConvAlgorithm::Winograd ? " winograd " : " direct ", k, "\n", g.str());
-        expect_number(static_cast<double>(one[k]), y.at(k),
-                      y.error_at(k) * 4 + (way == ConvAlgorithm::Winograd ? tile : 1e-30), at);
+        const std::string at = str_cat(name(isa), winograd ? " winograd " : " direct ", k, "\n", g.str());
+        expect_number(static_cast<double>(one[k]), y.at(k), y.error_at(k) * 4 + (winograd ? tile : 1e-30), at);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -198,9 +200,10 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
     pack->run({operands, to.data(), {}, scratch.data(), *one_worker});
     for (std::size_t i = 0; i < packed.size(); ++i)
       packed.f[i] = static_cast<double>(reinterpret_cast<float*>(to.data())[i]);
-    for (const ConvAlgorithm way : {ConvAlgorithm::Direct, ConvAlgorithm::Winograd}) {
+    for (const bool winograd : {false, true}) {
+      if (winograd && nhwc_winograd_refusal(*nhwc_shape(*c))) continue;
       const auto make_kernel = [&](const std::shared_ptr<Parallel>& pool) {
-        return nhwc_kernel(*c, way, nullptr, isa, test::blocking(*pool));
+        return (winograd ? nhwc_winograd_kernel : nhwc_kernel)(*c, nullptr, isa, test::blocking(*pool));
       };
       const auto one = run_kernel(make_kernel, 1, image, packed, y.size());
       const auto two = run_kernel(make_kernel, 2, image, packed, y.size());
@@ -208,9 +211,8 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
           << "threads or caches change bits: " << name(isa);
       for (std::size_t k = 0; k < one.size(); ++k) {
         const std::size_t b = k / rows / pixels, p = k / rows % pixels, at = (b * rows + k % rows) * pixels + p;
-        expect_number(
-            static_cast<double>(one[k]), y.at(at), y.error_at(at) * 4 + (way == ConvAlgorithm::Winograd ? tile : 1e-30),
-            str_cat(name(isa), way == ConvAlgorithm::Winograd ? " winograd " : " direct ", at, "\n", g.str()));
+        expect_number(static_cast<double>(one[k]), y.at(at), y.error_at(at) * 4 + (winograd ? tile : 1e-30),
+                      str_cat(name(isa), winograd ? " winograd " : " direct ", at, "\n", g.str()));
         if (testing::Test::HasFatalFailure()) return;
       }
     }

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
@@ -133,7 +134,7 @@ void pixels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = convolution_kernel(*c, ConvAlgorithm::Cheapest, nullptr, isa, test::blocking(*pool));
+          const auto k = depthwise_kernel(*c, nullptr, isa, test::blocking(*pool));
           EXPECT_EQ(k->name(), "conv_depthwise");
           return run(*k, {&in.at("x"), &in.at("w")}, want.shape, *pool);
         },
@@ -157,7 +158,7 @@ void channels_side_by_side(const Case& s, const Inputs* given = nullptr) {
     every_thread(
         want,
         [&](const std::shared_ptr<Parallel>& pool) {
-          const auto k = nhwc_kernel(*c, ConvAlgorithm::Cheapest, nullptr, isa);
+          const auto k = depthwise_nhwc_kernel(*c, nullptr, isa);
           EXPECT_EQ(k->name(), "conv_depthwise_nhwc");
           return run(*k, {&in.at("x"), &w}, want.shape, *pool);
         },

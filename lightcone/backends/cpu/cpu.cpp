@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cross_compile_device.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/attention/attention.h"
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
-#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/composites/composites.h"
 
@@ -54,9 +52,12 @@ void CpuEmitter::choose_packed() {
     }
   }
   for (auto& [id, c] : matcher_.matmuls) c.packed = packable(g_, c) && !raw.contains(c.b_node);
-  for (auto& [id, c] : matcher_.convolutions)
-    c.packed = !c.filter_gradient && (c.channels_last || c.nchw_bf16 ||
-                                      (packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node)));
+  for (auto& [id, c] : matcher_.convolutions) {
+    const FilterLayout filters = c.algorithm->filters;
+    if (filters == FilterLayout::PanelsIfPossible)
+      c.packed = packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node);
+    else c.packed = filters != FilterLayout::AsStored;
+  }
 }
 
 NodeId CpuEmitter::packed(Graph& dst, const MatmulPlan& c) {
@@ -71,19 +72,15 @@ NodeId CpuEmitter::packed(Graph& dst, const ConvPlan& c) {
   const PackedFilters f = *packed_filters(g_, c, *options_.target);
   const auto [it, fresh] = filters_.try_emplace({c.weight_node, f}, 0);
   if (!fresh) return it->second;
-  if (c.nchw_bf16) {
-    const std::int64_t bytes = c.nchw_bf16->groups * c.nchw_bf16->group_bytes();
-    return it->second = add_packed(dst, c.weight_node, DType::U8, bytes, pack_nchw_bf16_kernel(c.nchw_bf16));
-  }
-  return it->second = add_packed(dst, c.weight_node, DType::F32, f.floats(f.panel(*options_.target)),
-                                 pack_weights_kernel(f, *options_.target));
+  PackedParameter p = packed_parameter(c, f, *options_.target);
+  return it->second = add_packed(dst, c.weight_node, p.dtype, p.elements, std::move(p.kernel));
 }
 
 void CpuEmitter::fuse_epilogues() {
   for (auto& [id, e] : partition_.epilogues()) {
     const NodeId producer = e.producer;
     if (const auto c = matcher_.convolutions.find(producer);
-        c != matcher_.convolutions.end() && c->second.filter_gradient)
+        c != matcher_.convolutions.end() && c->second.algorithm->is_gradient)
       continue;
     fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
     partition_.absorb(producer);
@@ -100,17 +97,6 @@ std::shared_ptr<Epilogue> CpuEmitter::behind(const Fused& f) {
 // Names a loop after its code, so that equal loops are compiled once.
 void CpuEmitter::name_loop(LoopKernel& k) {
   k.rename(names_.of(k.ir(), [&] { return k.text("@"); }));
-}
-
-std::shared_ptr<HostKernel> CpuEmitter::conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const {
-  const ConvAlgorithm way = options_.winograd ? ConvAlgorithm::Cheapest : ConvAlgorithm::Direct;
-  const Target& target = *options_.target;
-  const Blocking blocking(machine_);
-  if (c.filter_gradient) return filter_gradient_kernel(c, target);
-  if (c.nchw_bf16) return nchw_bf16_kernel(c, std::move(epilogue), blocking);
-  if (c.bf16) return nhwc_bf16_kernel(c, std::move(epilogue), target, blocking);
-  if (c.channels_last) return nhwc_kernel(c, way, std::move(epilogue), target, blocking);
-  return convolution_kernel(c, way, std::move(epilogue), target, blocking);
 }
 
 std::shared_ptr<LoopKernel> CpuEmitter::loop_kernel(NodeId id) {
@@ -135,7 +121,7 @@ std::shared_ptr<Kernel> CpuEmitter::read_convolution(Graph& dst, Draft& d, NodeI
     for (NodeId k : fused->second.epilogue->operands()) read(d, dst, k);
     epilogue = behind(fused->second);
   }
-  return conv_kernel(c, std::move(epilogue));
+  return c.algorithm->make(c, std::move(epilogue), matcher_.conv_context());
 }
 
 void CpuEmitter::emit_node(Graph& dst, NodeId id) {

@@ -58,7 +58,6 @@ class CpuEmitter final : public lowering::Emitter {
   bool waits(NodeId id) const override { return prologues_.contains(id); }
   std::shared_ptr<Kernel> read_convolution(Graph& dst, Draft& d, NodeId id, const ConvPlan& c);
   void note_tiles();
-  std::shared_ptr<HostKernel> conv_kernel(const ConvPlan& c, std::shared_ptr<Epilogue> epilogue) const;
   std::shared_ptr<LoopKernel> loop_kernel(NodeId id);
 
   // Products that share a kernel (products.cpp).

@@ -1,8 +1,5 @@
 #include "lightcone/backends/cpu/matcher.h"
 
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
-#include "lightcone/backends/cpu/conv/nchw_bf16.h"
-#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 
 namespace lc::backends::cpu {
@@ -39,6 +36,16 @@ PartitionRules Matcher::rules() {
   return r;
 }
 
+ConvContext Matcher::conv_context() const {
+  return {.graph = g_,
+          .target = *options_.target,
+          .blocking = Blocking(*options_.machine),
+          .precision = options_.precision,
+          .winograd = options_.winograd,
+          .nhwc_bf16 = nhwc_bf16_,
+          .uses = uses_};
+}
+
 // Chooses what computes a sum of products: a convolution, a matrix product or, if neither matches, a loop.
 PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
@@ -46,12 +53,11 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
   if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
     ConvPlan& plan = convolutions[f.sum] = {*c};
-    plan.filter_gradient = !packed_filters(g_, plan, *options_.target) && filter_gradient_shape(plan);
-    if (plan.filter_gradient) return static_cast<const Convolution&>(plan);
-    if (options_.precision == Precision::Medium) ++tiles_wanted;
-    if (plan.channels_last) plan.bf16 = nhwc_bf16_ && nhwc_bf16_fits(plan);
-    else if (options_.precision == Precision::Medium)
-      choose_nchw_bf16(g_, uses_, options_.winograd, *options_.target, plan);
+    const ConvContext context = conv_context();
+    plan.algorithm = choose(plan, context);
+    check(plan.algorithm, "find_convolution() found an algorithm");
+    if (plan.algorithm->prepare) plan.algorithm->prepare(plan, context);
+    tiles_wanted += options_.precision == Precision::Medium && !plan.algorithm->is_gradient;
     return static_cast<const Convolution&>(plan);  // its filters may be read as they are stored
   }
   if (!product) return std::monostate{};

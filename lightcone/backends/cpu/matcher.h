@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/matmul_kernel.h"
 #include "lightcone/lowering/partition.h"
@@ -16,6 +16,7 @@ class Matcher {
  public:
   Matcher(const Graph& g, const CpuOptions& o);
   lowering::PartitionRules rules();  // they call this object, which must outlive them
+  ConvContext conv_context() const;
 
   // Matched products and convolutions, by the node of the sum.
   std::map<NodeId, MatmulPlan> matmuls;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/core/tensor.h"
@@ -149,7 +150,7 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& t
       return plain;
     }
     last.insert(edge->node), ++turns;
-    const bool loses = bf16 ? !reads_channels(dst, edge->node, target) : c && winograd_fits({*c});
+    const bool loses = bf16 ? !reads_channels(dst, edge->node, target) : c && !winograd_refusal({*c});
     (loses ? keep : gain) += static_cast<double>(product(dst[dst[id].in[0].node].shape).bounds().hi);
     return *edge;
   });

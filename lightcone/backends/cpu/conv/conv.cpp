@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/conv_kernel.h"
-#include "lightcone/backends/cpu/conv/depthwise.h"
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
-#include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -62,7 +60,9 @@ void split(DirectJob& j, int workers) {
     }
 }
 
-void direct(const ConvRun& run, float* scratch) {
+void direct(const ConvRun& separate, float* scratch) {
+  ConvRun run = separate;
+  join_pixels(run.base);
   const ConvProblem& b = run.base;
   DirectJob j{&run, scratch, run.images(), ceil_div(b.pixels, run.t->nr), 1, b.rows};
   split(j, run.launch->parallel.workers());
@@ -70,7 +70,17 @@ void direct(const ConvRun& run, float* scratch) {
   run.launch->parallel.run(static_cast<int>(tasks), direct_task, &j);
 }
 
+const char* direct_refuses(const ConvRun&) { return nullptr; }
+
 }  // namespace
+
+const ConvInRun kDirect = {direct_refuses, direct_cost, direct};
+
+double direct_cost(const ConvRun& run) {
+  const ConvProblem& p = run.base;
+  const auto d = [](i64 v) { return static_cast<double>(v); };
+  return 0.9 * (d(p.depth) * d(p.rows) * d(round_up(p.pixels, run.t->lanes)) * d(run.images()) / (2 * run.t->lanes));
+}
 
 const ConvTable& conv_table(Isa isa) {
   switch (isa) {
@@ -190,62 +200,17 @@ ConvSizes<Dim> conv_sizes(const ConvPlan& c) {
   return s;
 }
 
-class ConvolutionKernel final : public ConvKernel {
- public:
-  ConvolutionKernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
-                    const Target& target, const Blocking& blocking)
-      : ConvKernel(conv_sizes(c), std::move(epilogue)),
-        c_(c),
-        table_(&conv_table(target.isa)),
-        blocking_(blocking),
-        way_(winograd_fits(c) ? way : ConvAlgorithm::Direct) {
-    std::vector<i64> bounds;
-    conv_sizes(c).each([&](const Dim& d) { bounds.push_back(d.bounds().hi); });
-    ConvSizes<i64> largest = no_sizes();
-    read_sizes(bounds.data(), largest);
-    largest_ = run_of(largest);
-    slides_ = slide_floats(largest_, 1) > 0;
-    taps_ = round_up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64);
-    Dim flops = c.rows.extent * 2;
-    for (const ConvPlan::Pixel& p : c.pixels) flops = flops * p.extent;
-    for (const ConvPlan::Sum& s : c.sums) flops = flops * s.extent;
-    for (const ConvPlan::Axis& a : c.outer) flops = flops * a.extent;
-    set_figures(by_winograd(largest_) ? "conv_winograd" : "conv", flops);
-  }
-  Dim scratch_bytes(int workers) const override {
-    const i64 direct = std::max(workers * direct_floats(largest_), slide_floats(largest_, workers));
-    const bool maybe = way_ != ConvAlgorithm::Direct;
-    const i64 floats = maybe ? std::max(direct, winograd_floats(largest_, workers)) : direct;
-    return taps_ + floats * 4;
-  }
-  void run(const HostLaunch& l) const override;
-
- private:
-  ConvSizes<i64> no_sizes() const { return {.sum_count = c_.sums.size(), .outer_count = c_.outer.size()}; }
-  ConvRun run_of(const ConvSizes<i64>& sizes) const;
-  bool by_winograd(const ConvRun& r) const {
-    return way_ == ConvAlgorithm::Winograd || (way_ == ConvAlgorithm::Cheapest && winograd_pays(r));
-  }
-  void fill_taps(const ConvSizes<i64>& sizes, Tap* taps, ConvProblem& p) const;
-
-  ConvPlan c_;
-  const ConvTable* table_;
-  Blocking blocking_;
-  ConvAlgorithm way_;
-  ConvRun largest_;
-  bool slides_;  // the scratch has room for slide()
-  i64 taps_;     // bytes of the array of taps
-};
-
-ConvRun ConvolutionKernel::run_of(const ConvSizes<i64>& s) const {
+// A run with these sizes, without operands.
+ConvRun sized_run(const ConvPlan& c, const ConvSizes<i64>& s, UseWinograd winograd, const ConvTable& table,
+                  const Blocking& blocking) {
   ConvRun r;
-  r.shape = &c_, r.t = table_, r.blocking = blocking_, r.epilogue = epilogue();
+  r.shape = &c, r.winograd = winograd, r.packed_filters = c.packed, r.t = &table, r.blocking = blocking;
   ConvProblem& p = r.base;
   p.rows = s.rows, p.weight_row = s.weight_row, p.out_row = s.out_row;
   for (std::size_t j = 0; j < kSpatial; ++j) {
     const ConvSizes<i64>::Pixel& a = s.pixels[j];
     p.extent[j] = a.extent, p.image_step[j] = a.image, p.lo[j] = a.lo, p.hi[j] = a.hi;
-    p.step[j] = c_.pixels[j].step;
+    p.step[j] = c.pixels[j].step;
     p.pixels *= a.extent;
   }
   p.depth = 1;
@@ -261,7 +226,45 @@ ConvRun ConvolutionKernel::run_of(const ConvSizes<i64>& s) const {
   return r;
 }
 
-void ConvolutionKernel::fill_taps(const ConvSizes<i64>& s, Tap* taps, ConvProblem& p) const {
+ConvSizes<i64> no_sizes(const ConvPlan& c) { return {.sum_count = c.sums.size(), .outer_count = c.outer.size()}; }
+
+class NchwKernel final : public ConvKernel {
+ public:
+  NchwKernel(const ConvPlan& c, UseWinograd winograd, std::shared_ptr<const Epilogue> epilogue, const Target& target,
+             const Blocking& blocking)
+      : ConvKernel(conv_sizes(c), std::move(epilogue)),
+        c_(c),
+        winograd_(winograd_refusal(c) ? UseWinograd::Never : winograd),
+        table_(&conv_table(target.isa)),
+        blocking_(blocking),
+        largest_(largest_run(c_, winograd_, target, blocking)),
+        taps_(round_up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64)) {
+    largest_.packed_filters = false;  // the name is that of filters that are not packed
+    Dim flops = c.rows.extent * 2;
+    for (const ConvPlan::Pixel& p : c.pixels) flops = flops * p.extent;
+    for (const ConvPlan::Sum& s : c.sums) flops = flops * s.extent;
+    for (const ConvPlan::Axis& a : c.outer) flops = flops * a.extent;
+    set_figures(&choose_in_run(largest_) == &kWinograd ? "conv_winograd" : "conv", flops);
+  }
+  Dim scratch_bytes(int workers) const override {
+    i64 floats = std::max(workers * direct_floats(largest_), slide_floats(largest_, workers));
+    if (winograd_ != UseWinograd::Never) floats = std::max(floats, winograd_floats(largest_, workers));
+    return taps_ + floats * 4;
+  }
+  void run(const HostLaunch& l) const override;
+
+ private:
+  void fill_taps(const ConvSizes<i64>& sizes, Tap* taps, ConvProblem& p) const;
+
+  ConvPlan c_;
+  UseWinograd winograd_;
+  const ConvTable* table_;
+  Blocking blocking_;
+  ConvRun largest_;
+  i64 taps_;  // bytes of the array of taps
+};
+
+void NchwKernel::fill_taps(const ConvSizes<i64>& s, Tap* taps, ConvProblem& p) const {
   i64 index[ConvRun::kOuter] = {};
   p.neighbours = true;
   for (i64 k = 0; k < p.depth; ++k) {
@@ -277,21 +280,13 @@ void ConvolutionKernel::fill_taps(const ConvSizes<i64>& s, Tap* taps, ConvProble
   p.taps = taps;
 }
 
-// Merges rows of pixels that are contiguous in the image and need no padding into one row.
-void join_pixels(ConvProblem& p) {
-  const auto free = [&](int j) { return p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar; };
-  for (int j = kSpatial - 1; j-- > 0;) {
-    if (!free(2) || !free(j) || (p.extent[j] > 1 && p.image_step[j] != p.image_step[2] * p.extent[2])) return;
-    p.extent[2] *= p.extent[j], p.extent[j] = 1;
-  }
-}
-
-void ConvolutionKernel::run(const HostLaunch& l) const {
-  ConvSizes<i64> s = no_sizes();
+void NchwKernel::run(const HostLaunch& l) const {
+  ConvSizes<i64> s = no_sizes(c_);
   read_sizes(l.sizes.data(), s);
-  ConvRun r = run_of(s);
+  ConvRun r = sized_run(c_, s, winograd_, *table_, blocking_);
   if (r.count <= 0 || r.base.rows <= 0 || r.base.pixels <= 0) return;
-  r.launch = &l, r.epilogue_sizes = epilogue_sizes(l);
+  r.room_to_slide = largest_.room_to_slide;
+  r.launch = &l, r.epilogue = epilogue(), r.epilogue_sizes = epilogue_sizes(l);
   r.base.image = static_cast<const float*>(l.in[0]) + s.image_offset;
   r.base.weight = static_cast<const float*>(l.in[1]) + s.weight_offset;
   r.base.out = static_cast<float*>(l.out);
@@ -300,30 +295,39 @@ void ConvolutionKernel::run(const HostLaunch& l) const {
     r.packed_group = round_up(r.base.rows, table_->mr) * r.base.depth;
   }
   fill_taps(s, reinterpret_cast<Tap*>(l.scratch), r.base);
-  auto* floats = reinterpret_cast<float*>(l.scratch + taps_);
-  if (by_winograd(r)) return winograd(r, floats);
-  join_pixels(r.base);
-  if (slides_ && slide_pays(r)) return slide(r, floats);
-  direct(r, floats);
+  choose_in_run(r).compute(r, reinterpret_cast<float*>(l.scratch + taps_));
 }
 
 }  // namespace
 
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f,
-                                                      const Target& target) {
-  auto c = match_convolution(g, f);
-  if (!c) return c;
-  const ConvPlan plan{*c};
-  if (!c->channels_last) return like_filter_gradient(g, *c) && !filter_gradient_shape(plan) ? std::nullopt : c;
-  const bool packs = (is_depthwise_nhwc(plan) || nhwc_shape(plan)) && packed_filters(g, plan, target).has_value();
-  return packs || filter_gradient_shape(plan) ? c : std::nullopt;
+ConvRun largest_run(const ConvPlan& c, UseWinograd winograd, const Target& target, const Blocking& blocking) {
+  std::vector<i64> bounds;
+  conv_sizes(c).each([&](const Dim& d) { bounds.push_back(d.bounds().hi); });
+  ConvSizes<i64> s = no_sizes(c);
+  read_sizes(bounds.data(), s);
+  ConvRun r = sized_run(c, s, winograd, conv_table(target.isa), blocking);
+  r.room_to_slide = slide_floats(r, 1) > 0;
+  return r;
 }
 
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvAlgorithm way,
-                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                               const Blocking& blocking) {
-  if (depthwise_shape(c)) return depthwise_kernel(c, std::move(epilogue), target, blocking);
-  return std::make_shared<ConvolutionKernel>(c, way, std::move(epilogue), target, blocking);
+bool sizes_are_known(const ConvPlan& c) {
+  bool known = true;
+  conv_sizes(c).each([&](const Dim& d) { known = known && d.is_constant(); });
+  return known;
+}
+
+void join_pixels(ConvProblem& p) {
+  const auto free = [&](int j) { return p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar; };
+  for (int j = kSpatial - 1; j-- > 0;) {
+    if (!free(2) || !free(j) || (p.extent[j] > 1 && p.image_step[j] != p.image_step[2] * p.extent[2])) return;
+    p.extent[2] *= p.extent[j], p.extent[j] = 1;
+  }
+}
+
+std::shared_ptr<HostKernel> nchw_kernel(const ConvPlan& c, UseWinograd winograd,
+                                        std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                                        const Blocking& blocking) {
+  return std::make_shared<NchwKernel>(c, winograd, std::move(epilogue), target, blocking);
 }
 
 }  // namespace lc::backends::cpu

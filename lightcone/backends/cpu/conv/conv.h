@@ -1,13 +1,15 @@
 // Convolutions of f32 with contiguous pixels (NCHW).
 //
-// There are two algorithms. The direct one is a matrix product, weights[rows, taps] times image[taps, pixels]; the
-// second factor exists only as packed strips of pixels, and padding becomes zeros in them. The other one is Winograd's
-// F(4x4, 3x3), which takes 4 multiplications instead of 16.
+// One kernel has three algorithms, because each run chooses among them by its sizes. The direct one is a matrix
+// product, weights[rows, taps] times image[taps, pixels]; the second factor exists only as packed strips of pixels, and
+// padding becomes zeros in them. The sliding one is the same product over a padded copy of the image. Winograd's F(4x4,
+// 3x3) takes 4 multiplications instead of 16. The table of all algorithms is in algorithms.h.
 #pragma once
 
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lightcone/backends/cpu/products/gemm.h"
@@ -21,6 +23,7 @@ struct HostLaunch;
 namespace lc::backends::cpu {
 
 class Epilogue;
+struct ConvAlgorithm;
 struct NchwBf16;
 using lowering::kSpatial;
 
@@ -29,20 +32,17 @@ inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoin
 
 // A convolution and the choices for computing it.
 struct ConvPlan : lowering::Convolution {
-  bool packed = false;                             // weight_node is packed by pack_weights_kernel()
-  bool filter_gradient = false;                    // a sum over pixels: filter_gradient.h
-  bool bf16 = false;                               // channels-last, multiplied in bf16: nhwc_bf16.h
-  std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // in bf16, weight_node packed by pack_nchw_bf16_kernel()
+  const ConvAlgorithm* algorithm = nullptr;        // a row of kConvAlgorithms
+  bool packed = false;                             // weight_node is packed as algorithm->filters says
+  std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // set by the algorithm of this name
 };
-// Matches a convolution that one of the kernels here computes; nullopt if there is none.
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target);
 
-// Winograd uses F(4x4, 3x3) wherever the shape allows it; Cheapest decides by sizes.
-enum class ConvAlgorithm : std::uint8_t { Direct, Cheapest, Winograd };
-// Makes the kernel of an NCHW convolution, depthwise ones included. `epilogue` may be null.
-std::shared_ptr<HostKernel> convolution_kernel(const ConvPlan& c, ConvAlgorithm way,
-                                               std::shared_ptr<const Epilogue> epilogue, const Target& target,
-                                               const Blocking& blocking = Blocking());
+// Whether a kernel computes by F(4x4, 3x3) where the shape allows it. Tests use Always.
+enum class UseWinograd : std::uint8_t { Never, IfCheaper, Always };
+// Makes the kernel of an NCHW convolution in f32. `epilogue` may be null.
+std::shared_ptr<HostKernel> nchw_kernel(const ConvPlan& c, UseWinograd winograd,
+                                        std::shared_ptr<const Epilogue> epilogue, const Target& target,
+                                        const Blocking& blocking = Blocking());
 
 // Filters packed as the microkernels read them, once, when a parameter is loaded. The layout per group is panels of mr
 // rows, [depth][mr]; only the last panel is padded. Both algorithms read it.
@@ -64,8 +64,17 @@ struct PackedFilters {
 };
 // How to pack the filters of `c`; nullopt if they are not a parameter worth packing or an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target);
+// Returns why packed_filters() is nullopt; nullopt if it is not.
+std::optional<std::string> packing_refusal(const Graph& g, const ConvPlan& c, const Target& target);
 // Makes the kernel that packs a parameter.
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target);
+// The packed filters of a convolution whose algorithm is chosen, as a value: its type, extent and kernel.
+struct PackedParameter {
+  DType dtype;
+  std::int64_t elements;
+  std::shared_ptr<HostKernel> kernel;
+};
+PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, const Target& target);
 
 // ---- running -----------------------------------------------------------------------------------
 
@@ -145,6 +154,9 @@ struct ConvRun {
   std::int64_t packed_group = 0;  // floats of a group's packed weights
   ConvProblem base;               // the first product
   const ConvPlan* shape = nullptr;
+  UseWinograd winograd = UseWinograd::Never;
+  bool room_to_slide = false;                                    // the scratch has room for slide()
+  bool packed_filters = false;                                   // Winograd's transforms read packed filters faster
   std::int64_t sum_extent[kOuter] = {}, sum_image[kOuter] = {};  // extents and image strides of shape->sums
   const ConvTable* t = nullptr;
   Blocking blocking{};
@@ -161,6 +173,23 @@ struct ConvRun {
   void finish(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
 };
 
+// The largest run of the kernel of `c` that the bounds of symbols allow. It refers to `c`.
+ConvRun largest_run(const ConvPlan& c, UseWinograd winograd, const Target& target, const Blocking& blocking);
+// Returns whether all runs have the same sizes.
+bool sizes_are_known(const ConvPlan& c);
+// Merges rows of pixels that are contiguous in the image and need no padding into one row.
+void join_pixels(ConvProblem& p);
+
+// An algorithm of the NCHW kernel. It is chosen in each run, because sizes may be symbolic.
+struct ConvInRun {
+  // Returns why the algorithm should not compute the run; null: it may. It must not allocate.
+  const char* (*refuses)(const ConvRun& run);
+  // Estimates the cycles of a core that multiplies two vectors per cycle.
+  double (*cost)(const ConvRun& run);
+  void (*compute)(const ConvRun& run, float* scratch);
+};
+extern const ConvInRun kDirect, kSlide, kWinograd;
+
 // Taps packed at a time by the direct algorithm, at most. The value affects the bits of results.
 inline constexpr std::int64_t kDepth = 320;
 // Maximum pixels of a task, each span rounded up to nr: packed, they take five eighths of L2.
@@ -170,6 +199,9 @@ struct Span {
   ConvProblem p;
   std::int64_t begin, end;
 };
+// The cost of a product without Winograd, for kDirect and kSlide. It is a tenth lower than the estimate: Winograd must
+// gain as much, because its errors are larger.
+double direct_cost(const ConvRun& run);
 // Scratch per worker of the direct algorithm, in floats.
 std::int64_t direct_floats(const ConvRun& run);
 // Computes rows [row, row + rows) of the given spans, which share their weights.
@@ -179,21 +211,12 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, std::
 // Taps multiplied at a time. It is the same for all algorithms and splits, because it affects the bits of results.
 std::int64_t depth_step(std::int64_t depth);
 
-// Returns whether slide() pays: for images whose windows overlap, and for small images.
-bool slide_pays(const ConvRun& run);
-// Scratch of slide(), in floats; 0 if the convolution cannot slide.
+// Scratch of kSlide, in floats; 0 if the convolution cannot slide.
 std::int64_t slide_floats(const ConvRun& largest, int workers);
-// The direct algorithm without packed strips: the image is copied once, padded and separated into the phases of its
-// stride, so that every tap is a shift.
-void slide(const ConvRun& run, float* scratch);
 
-// Returns whether Winograd's algorithm can compute the shape.
-bool winograd_fits(const ConvPlan& c);
-// Returns whether Winograd's algorithm is faster for these sizes.
-bool winograd_pays(const ConvRun& run);
-// Scratch of winograd(), in floats.
-std::int64_t winograd_floats(const ConvRun& run, int workers);
-// Computes the convolution by Winograd's algorithm.
-void winograd(const ConvRun& run, float* scratch);
+// Returns why Winograd's algorithm cannot compute the shape; nullopt: it can, if the sizes of a run allow it.
+std::optional<std::string> winograd_refusal(const ConvPlan& c);
+// Scratch of kWinograd, in floats.
+std::int64_t winograd_floats(const ConvRun& largest, int workers);
 
 }  // namespace lc::backends::cpu

@@ -296,6 +296,15 @@ std::optional<Depthwise> depthwise_shape(const ConvPlan& c) {
   return d;
 }
 
+std::string depthwise_refusal(const ConvPlan& c) {
+  if (!(c.pixels[0].extent == Dim(1)) || is_padded(c.pixels[0])) return "the image has three axes of pixels";
+  if (const auto filters = c.rows.extent.constant(); filters && *filters > kMostFilters)
+    return str_cat(*filters, " filters read each channel; more than ", kMostFilters, " are a matrix product");
+  int sum_of[kSpatial];
+  if (!find_windows(c, sum_of)) return "a window is not in one channel, or its extent is symbolic";
+  return "a size other than those of the outer axes is symbolic, or a row is too long";
+}
+
 bool is_depthwise_nhwc(const ConvPlan& c) { return c.channels_last && !(c.rows.image == Dim(0)); }
 
 std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c) {

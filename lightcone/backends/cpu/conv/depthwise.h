@@ -28,6 +28,8 @@ struct Depthwise {
 };
 // Returns the sizes; nullopt if sizes other than those of outer axes are symbolic, or another algorithm is better.
 std::optional<Depthwise> depthwise_shape(const ConvPlan& c);
+// Returns why depthwise_shape() is nullopt for a convolution with contiguous pixels.
+std::string depthwise_refusal(const ConvPlan& c);
 // Makes the NCHW kernel. `epilogue` may be null.
 std::shared_ptr<HostKernel> depthwise_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking);

@@ -279,6 +279,12 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c) {
   return fits(s, inner) ? std::optional(s) : std::nullopt;
 }
 
+std::string filter_gradient_refusal(const ConvPlan& c) {
+  if (c.stored != WeightType::F32) return "a factor is not stored in f32";
+  if (!(c.rows.weight == Dim(1)) || !(c.rows.image == Dim(0))) return "the second factor's channels are not contiguous";
+  return "the sums are not over pixels with contiguous channels, or sizes are symbolic or too large";
+}
+
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target) {
   return std::make_shared<FilterGradientKernel>(c, *filter_gradient_shape(c), table(target.isa));
 }

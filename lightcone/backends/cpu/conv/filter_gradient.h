@@ -54,6 +54,8 @@ struct FilterGradientShape {
 };
 // Returns the sizes; nullopt if `c` is another convolution or has another memory layout.
 std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c);
+// Returns why filter_gradient_shape() is nullopt.
+std::string filter_gradient_refusal(const ConvPlan& c);
 // Makes the kernel; filter_gradient_shape(c) must succeed.
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target);
 

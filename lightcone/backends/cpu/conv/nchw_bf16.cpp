@@ -148,8 +148,20 @@ bool winograd_is_faster(const ConvPlan& c, const NchwBf16& p) {
   for (const ConvPlan::Axis& a : c.outer)  // capped, because a batch's bound may be any number
     if (a.weight == Dim(0)) pixels = std::min(pixels, kPixels) * std::min(a.extent.bounds().hi, kPixels);
   const bool tiles = p.unit->begin;  // tiles have bf16 products faster than that
-  return !tiles && winograd_fits(c) && pixels >= kPixels &&
+  return !tiles && !winograd_refusal(c) && pixels >= kPixels &&
          std::min<i64>(p.rows, static_cast<i64>(p.channels.size())) >= kChannels;
+}
+
+// The parameter that holds the filters: they themselves, or what they are converted from.
+struct StoredFilters {
+  NodeId node;
+  WeightType type;
+};
+StoredFilters stored_filters(const Graph& g, NodeId filters) {
+  const Node& w = g[filters];
+  if (w.op == Op::Contiguous && w.in[0].view.identity() && g[w.in[0].node].dtype == DType::BF16)
+    return {w.in[0].node, WeightType::BF16};
+  return {filters, WeightType::F32};
 }
 
 }  // namespace
@@ -185,19 +197,27 @@ std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType sto
   return p->planes && far ? nullptr : p;
 }
 
-void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c) {
+std::optional<std::string> nchw_bf16_refusal(const Graph& g, std::span<const int> uses, bool winograd,
+                                             const Target& target, const ConvPlan& c) {
   constexpr i64 kFewRows = 8;  // with fewer rows, most of a tile would be empty
-  ConvPlan widened = c;
-  WeightType stored = WeightType::F32;
-  const Node& w = g[c.weight_node];
-  if (w.op == Op::Contiguous && w.in[0].view.identity() && g[w.in[0].node].dtype == DType::BF16)
-    widened.weight_node = w.in[0].node, stored = WeightType::BF16;
-  if (uses[c.weight_node] != 1 || uses[widened.weight_node] != 1) return;
-  if (!packed_filters(g, widened, target) || !bf16_is_fast(target)) return;
-  auto pairs = make_nchw_bf16(c, stored, *microkernel(Arithmetic::Bf16, target));
-  if (!pairs || pairs->rows < kFewRows || pairs->channels[1] == NchwBf16::kNothing) return;
-  if (winograd && winograd_is_faster(c, *pairs)) return;
-  c.weight_node = widened.weight_node, c.nchw_bf16 = std::move(pairs);
+  const StoredFilters stored = stored_filters(g, c.weight_node);
+  ConvPlan read = c;
+  read.weight_node = stored.node;
+  if (uses[c.weight_node] != 1 || uses[stored.node] != 1) return "the filters have other readers";
+  if (auto why = packing_refusal(g, read, target)) return why;
+  if (!bf16_is_fast(target)) return "bf16 products are not faster than f32 on this processor";
+  const auto pairs = make_nchw_bf16(c, stored.type, *microkernel(Arithmetic::Bf16, target));
+  if (!pairs) return "a size other than the batch is symbolic, or windows reach too far";
+  if (pairs->rows < kFewRows) return str_cat("there are fewer than ", kFewRows, " filters");
+  if (pairs->channels[1] == NchwBf16::kNothing) return "there is one channel, and bf16 products need pairs";
+  if (winograd && winograd_is_faster(c, *pairs)) return "Winograd in f32 is faster for so many pixels and channels";
+  return std::nullopt;
+}
+
+void plan_nchw_bf16(const Graph& g, const Target& target, ConvPlan& c) {
+  const StoredFilters stored = stored_filters(g, c.weight_node);
+  c.nchw_bf16 = make_nchw_bf16(c, stored.type, *microkernel(Arithmetic::Bf16, target));
+  c.weight_node = stored.node;
 }
 
 std::shared_ptr<HostKernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs) {

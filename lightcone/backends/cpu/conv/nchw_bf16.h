@@ -8,6 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "lightcone/backends/cpu/conv/conv.h"
@@ -41,10 +44,13 @@ struct NchwBf16 {
 // Makes the plan; null if sizes other than the batch's are symbolic, or the image is not read along two axes. `unit`
 // must multiply pairs of bf16 faster than f32.
 std::shared_ptr<const NchwBf16> make_nchw_bf16(const ConvPlan& c, WeightType stored, const Microkernel& unit);
-// Sets c.nchw_bf16 if bf16 is fast on the target (the caller checks the precision) and the weights are a parameter
-// without other readers. `uses` counts the readers of the graph's nodes; `winograd` allows Winograd's algorithm where
-// it is faster.
-void choose_nchw_bf16(const Graph& g, const std::vector<int>& uses, bool winograd, const Target& target, ConvPlan& c);
+// Returns why `c` is not multiplied in bf16 (the caller checks the precision): the weights must be a parameter without
+// other readers, and bf16 must be fast on the target. `uses` counts the readers of the graph's nodes; `winograd` leaves
+// to Winograd's algorithm what it does faster. It may request AMX tiles (target.h).
+std::optional<std::string> nchw_bf16_refusal(const Graph& g, std::span<const int> uses, bool winograd,
+                                             const Target& target, const ConvPlan& c);
+// Sets c.nchw_bf16, and the weights to the stored parameter; nchw_bf16_refusal() must be nullopt.
+void plan_nchw_bf16(const Graph& g, const Target& target, ConvPlan& c);
 
 // Makes the kernel; c.nchw_bf16 must be set. `epilogue` may be null.
 std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,

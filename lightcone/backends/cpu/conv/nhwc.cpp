@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lightcone/backends/cpu/conv/conv_kernel.h"
-#include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
@@ -62,16 +61,16 @@ bool copied(const ConvPlan& c, NhwcShape& s) {
 
 class NhwcKernel final : public ConvKernel {
  public:
-  NhwcKernel(const ConvPlan& c, const NhwcShape& s, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
+  NhwcKernel(const ConvPlan& c, const NhwcShape& s, bool winograd, std::shared_ptr<const Epilogue> epilogue,
              const Target& target, const Blocking& blocking)
       : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
         s_(s),
         tiles_(s.sums, s.rows, nhwc_table(target.isa)),
         part_(blocking.l2_budget_floats()),
         copied_(blocking.llc_bytes(4) / 4) {
-    const i64 largest = std::min(c.pixels[0].extent.bounds().hi, kMostImages);
-    winograd_ = NhwcWinograd::make(s, largest, way, nhwc_table(target.isa), blocking);
-    set_figures(winograd_ ? "conv_winograd_nhwc" : "conv_nhwc",
+    const i64 largest = largest_batch(c);
+    if (winograd) winograd_.emplace(s, largest, nhwc_table(target.isa), blocking);
+    set_figures(winograd ? "conv_winograd_nhwc" : "conv_nhwc",
                 Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
     set_scratch(std::max(s.copy ? group(largest) * s.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4, 0);
   }
@@ -192,10 +191,23 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c) {
   return s;
 }
 
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
+std::string nhwc_refusal(const ConvPlan& c) {
+  if (!c.outer.empty()) return "there are groups, or several batch axes";
+  for (const ConvPlan::Pixel& p : {c.pixels[1], c.pixels[2]})
+    if (!p.extent.is_constant() || !p.image.is_constant()) return "a size other than the batch is symbolic";
+  return "a window's channels are not contiguous, or a size other than the batch is symbolic";
+}
+
+i64 largest_batch(const ConvPlan& c) { return std::min(c.pixels[0].extent.bounds().hi, kMostImages); }
+
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                         const Target& target, const Blocking& blocking) {
-  if (is_depthwise_nhwc(c)) return depthwise_nhwc_kernel(c, std::move(epilogue), target);
-  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), way, std::move(epilogue), target, blocking);
+  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), false, std::move(epilogue), target, blocking);
+}
+
+std::shared_ptr<HostKernel> nhwc_winograd_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                 const Target& target, const Blocking& blocking) {
+  return std::make_shared<NhwcKernel>(c, *nhwc_shape(c), true, std::move(epilogue), target, blocking);
 }
 
 }  // namespace lc::backends::cpu

@@ -56,6 +56,8 @@ struct NhwcShape {
 };
 // Returns the sizes; nullopt if the convolution cannot be computed this way.
 std::optional<NhwcShape> nhwc_shape(const ConvPlan& c);
+// Returns why nhwc_shape() is nullopt.
+std::string nhwc_refusal(const ConvPlan& c);
 
 // A product of pixels, each an address, and panels of weights, in blocks of taps. A tap is an f32, or a pair of bf16:
 // the unit that `tile` counts.
@@ -107,9 +109,7 @@ class NhwcTiles {
 // matrix products, and transforms back.
 class NhwcWinograd {
  public:
-  // Returns nullopt if the shape does not allow it, or if it does not pay for `images` images.
-  static std::optional<NhwcWinograd> make(const NhwcShape& s, std::int64_t images, ConvAlgorithm way,
-                                          const NhwcTable& t, const Blocking& blocking);
+  NhwcWinograd(const NhwcShape& s, std::int64_t images, const NhwcTable& t, const Blocking& blocking);
   // Scratch, in floats.
   std::int64_t floats() const;
   // Returns false if a number is infinite, NaN or too large for the transforms; the result is then incomplete.
@@ -118,7 +118,6 @@ class NhwcWinograd {
 
  private:
   struct Job;
-  NhwcWinograd(const NhwcShape& s, const NhwcTable& t, std::int64_t images, const Blocking& blocking);
   std::int64_t tiles(std::int64_t images) const { return images * down_ * across_; }
   void transform(const Job& j, int task) const;
   void multiply(const Job& j, int task) const;
@@ -131,9 +130,21 @@ class NhwcWinograd {
   std::int64_t down_, across_, panels_, block_;
 };
 
-// Makes the kernel of a channels-last convolution. `epilogue` may be null.
-std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, ConvAlgorithm way, std::shared_ptr<const Epilogue> epilogue,
+// Returns why Winograd's algorithm cannot compute the shape with channels last; nullopt: it can.
+std::optional<std::string> nhwc_winograd_refusal(const NhwcShape& s);
+// Estimates cycles of a core that multiplies two vectors per cycle, with the memory costs of two such cores: of a
+// product, a tenth lower because Winograd must gain as much, and of Winograd's algorithm.
+double nhwc_cost(const NhwcShape& s, std::int64_t images);
+double nhwc_winograd_cost(const NhwcShape& s, std::int64_t images);
+// The largest number of images, which the algorithm is chosen for.
+std::int64_t largest_batch(const ConvPlan& c);
+
+// Makes the kernel of a channels-last convolution in f32. `epilogue` may be null.
+std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                         const Target& target, const Blocking& blocking = Blocking());
+// The same by Winograd's algorithm, which must be able to compute the shape.
+std::shared_ptr<HostKernel> nhwc_winograd_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                 const Target& target, const Blocking& blocking = Blocking());
 
 // Returns whether the graph may have convolutions of images. It is cheap.
 bool may_keep_channels_last(const Graph& g);

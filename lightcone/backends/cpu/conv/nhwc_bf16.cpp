@@ -181,7 +181,12 @@ const NhwcBf16Table& nhwc_bf16_table(const Target& target) {
   return bf16_dots_are_fast(target) ? kNhwcBf16Avx512Bf16 : kNhwcBf16Generic;
 }
 
-bool nhwc_bf16_fits(const ConvPlan& c) { return bf16_shape(c).has_value(); }
+std::optional<std::string> nhwc_bf16_refusal(const ConvPlan& c) {
+  if (is_depthwise_nhwc(c)) return "each channel has its own filters";
+  if (!nhwc_shape(c)) return nhwc_refusal(c);
+  if (!bf16_shape(c)) return "a pixel has no pairs of channels, or a window is too long";
+  return std::nullopt;
+}
 
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking) {

@@ -23,9 +23,9 @@ extern const NhwcBf16Table kNhwcBf16Generic, kNhwcBf16Avx512Bf16;
 // The table of a target.
 const NhwcBf16Table& nhwc_bf16_table(const Target& target);
 
-// Returns whether `c` can be multiplied in bf16; it must have pairs of channels.
-bool nhwc_bf16_fits(const ConvPlan& c);
-// Makes the kernel; nhwc_bf16_fits(c) must hold. `epilogue` may be null.
+// Returns why `c` cannot be multiplied in bf16; nullopt: it can.
+std::optional<std::string> nhwc_bf16_refusal(const ConvPlan& c);
+// Makes the kernel; nhwc_bf16_refusal(c) must be nullopt. `epilogue` may be null.
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking = Blocking());
 

@@ -18,26 +18,38 @@ constexpr i64 kTilesTask = 4, kFilterChannels = 16;
 // Channels added before a product is stored. The value affects the bits of results.
 constexpr i64 kChannelsStep = 128;
 
-bool fits(const NhwcShape& s) {
-  if (!s.copy || s.channel_step != 1 || s.sums.size() != 3 || s.depth != 9 * s.channels) return false;
-  const i64 row = s.x.length * s.channels;
-  if (s.y.step != row || s.x.step != s.channels || s.sums[0].extent != 3 || s.sums[1].extent != 3) return false;
-  if (s.sums[0].read != row || s.sums[1].read != s.channels || s.sums[2].read != 1) return false;
-  // A window entirely in the padding must give exactly zero, which the transforms do not guarantee.
-  return s.y.lo <= 1 && s.x.lo <= 1 && s.y.hi > s.y.extent && s.x.hi > s.x.extent;
-}
-
-// Estimates cycles of a core that multiplies two vectors per cycle, with the memory costs of two such cores. A
-// transformed filter has four times the size, and is written and read again in every run: 80 cycles, measured in
-// ResNet-50.
-bool pays(const NhwcShape& s, i64 images, i64 tiles) {
-  const auto d = [](i64 v) { return static_cast<double>(v); };
-  const double filters = d(s.channels) * d(s.rows), pixels = d(s.y.extent * s.x.extent * images);
-  const double direct = filters * (9 * pixels / 32 + 6), products = filters * (kWinogradPoints * d(tiles) / 32 + 80);
-  return s.channels >= 16 && s.rows >= 16 && products + d(tiles) * (9 * d(s.channels) + 7 * d(s.rows)) < 0.9 * direct;
-}
+double as_double(i64 v) { return static_cast<double>(v); }
 
 }  // namespace
+
+std::optional<std::string> nhwc_winograd_refusal(const NhwcShape& s) {
+  if (!s.copy) return "the image is not padded";
+  if (s.sums.size() != 3 || s.depth != 9 * s.channels || s.sums[0].extent != 3 || s.sums[1].extent != 3)
+    return "the sums are not over channels and 3x3 taps";
+  const i64 row = s.x.length * s.channels;
+  if (s.y.step != row) return str_cat("the stride is ", s.y.step / row);
+  if (s.x.step != s.channels) return str_cat("the stride is ", s.x.step / s.channels);
+  if (s.sums[0].read != row || s.sums[1].read != s.channels || s.sums[2].read != 1)
+    return "the dilation is not 1, or the taps are in another order";
+  if (s.channel_step != 1) return "the image's channels are not contiguous";
+  // A window in the padding must give exactly zero, which the transforms do not guarantee.
+  if (s.y.lo > 1 || s.x.lo > 1 || s.y.hi <= s.y.extent || s.x.hi <= s.x.extent)
+    return "a window may lie entirely in the padding";
+  return std::nullopt;
+}
+
+double nhwc_cost(const NhwcShape& s, i64 images) {
+  const double filters = as_double(s.depth) / 9 * as_double(s.rows);  // filters of nine taps
+  return 0.9 * (filters * (9 * as_double(s.y.extent * s.x.extent * images) / 32 + 6));
+}
+
+// A transformed filter has four times the size, and is written and read again in every run: 80 cycles, measured in
+// ResNet-50.
+double nhwc_winograd_cost(const NhwcShape& s, i64 images) {
+  const double filters = as_double(s.channels) * as_double(s.rows);
+  const double tiles = as_double(images * ceil_div(s.y.extent, kWinogradOut) * ceil_div(s.x.extent, kWinogradOut));
+  return filters * (kWinogradPoints * tiles / 32 + 80) + tiles * (9 * as_double(s.channels) + 7 * as_double(s.rows));
+}
 
 struct NhwcWinograd::Job {
   const NhwcWinograd& w;
@@ -51,16 +63,8 @@ struct NhwcWinograd::Job {
   i64 first = 0, count = 0;                  // tiles of the block
 };
 
-std::optional<NhwcWinograd> NhwcWinograd::make(const NhwcShape& s, i64 images, ConvAlgorithm way, const NhwcTable& t,
-                                               const Blocking& blocking) {
-  if (way == ConvAlgorithm::Direct || !fits(s)) return std::nullopt;
-  NhwcWinograd w(s, t, images, blocking);
-  if (way == ConvAlgorithm::Cheapest && !pays(s, images, w.tiles(images))) return std::nullopt;
-  return w;
-}
-
 // A block's tiles, before and after the products, stay in the last-level cache.
-NhwcWinograd::NhwcWinograd(const NhwcShape& s, const NhwcTable& t, i64 images, const Blocking& blocking)
+NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, const Blocking& blocking)
     : s_(s),
       t_(&t),
       down_(ceil_div(s.y.extent, kWinogradOut)),

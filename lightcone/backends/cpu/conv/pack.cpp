@@ -1,7 +1,9 @@
 // Packs the weights of convolutions once, when they are loaded.
 #include <algorithm>
 
+#include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/device/host_kernel.h"
 
@@ -137,7 +139,8 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
     if (!known || !s || !f.outer.empty()) return std::nullopt;
     f.sums.clear();
     for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
-    if (f.bf16 = c.bf16; f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
+    f.bf16 = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Panels;
+    if (f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
@@ -146,6 +149,20 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
   const i64 floats = f.floats(f.panel(target)), stored = *product(w.shape).constant();
   const i64 most = stored + (c.channels_last ? stored : stored / 5);
   return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
+}
+
+std::optional<std::string> packing_refusal(const Graph& g, const ConvPlan& c, const Target& target) {
+  if (packed_filters(g, c, target)) return std::nullopt;
+  const Node& w = g[c.weight_node];
+  if (w.op != Op::Input || !w.parameter) return "the filters are not a parameter";
+  if (depthwise_shape(c)) return "each channel has filters of its own, which need no packing";
+  return "the filters would be much larger when packed, or a size is symbolic";
+}
+
+PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, const Target& target) {
+  if (c.algorithm->filters == FilterLayout::Bf16Strips)
+    return {DType::U8, c.nchw_bf16->groups * c.nchw_bf16->group_bytes(), pack_nchw_bf16_kernel(c.nchw_bf16)};
+  return {DType::F32, f.floats(f.panel(target)), pack_weights_kernel(f, target)};
 }
 
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target) {

@@ -214,22 +214,20 @@ void split(SlideJob& j, int workers) {
   j.across = ceil_div(j.p.rows, j.rows);
 }
 
-}  // namespace
-
-bool slide_pays(const ConvRun& run) {
+const char* slide_refuses(const ConvRun& separate) {
+  ConvRun run = separate;
+  join_pixels(run.base);
   const auto c = layout(run);
-  if (!c || c->floats() > most_copied(run)) return false;
-  return c->planes < run.base.depth || run.base.pixels <= kFewPixels;
+  if (!run.room_to_slide || !c) return "the taps are not shifts of a padded copy of the image";
+  if (c->floats() > most_copied(run)) return "a padded copy of the image does not fit in the last-level cache";
+  if (c->planes >= run.base.depth && run.base.pixels > kFewPixels)
+    return "windows do not overlap, and a result has more than 1,024 pixels";
+  return nullptr;
 }
 
-i64 slide_floats(const ConvRun& largest, int workers) {
-  const auto c = layout(largest);
-  if (!c) return 0;
-  const i64 depth = largest.base.depth, copy = std::min(c->floats(), most_copied(largest));
-  return round_up(2 * (depth + depth), 16) + workers * (round_up(copy, 16) + worker_floats(*largest.t));
-}
-
-void slide(const ConvRun& run, float* scratch) {
+void slide(const ConvRun& separate, float* scratch) {
+  ConvRun run = separate;
+  join_pixels(run.base);
   const int workers = run.launch->parallel.workers();
   const i64 depth = run.base.depth;
   SlideJob j{&run, *layout(run), reinterpret_cast<i64*>(scratch), nullptr, nullptr, nullptr, 0, run.base, 0, 0, 0};
@@ -247,6 +245,18 @@ void slide(const ConvRun& run, float* scratch) {
     run.launch->parallel.run(static_cast<int>(ceil_div(j.copy.planes, kPlanesTask)), copy_task, &j);
     run.launch->parallel.run(static_cast<int>(ceil_div(j.copy.strips, j.strips_task) * j.across), part_task, &j);
   }
+}
+
+}  // namespace
+
+// It multiplies as the direct algorithm does, with fewer copies: where it may compute a run, it is not slower.
+const ConvInRun kSlide = {slide_refuses, direct_cost, slide};
+
+i64 slide_floats(const ConvRun& largest, int workers) {
+  const auto c = layout(largest);
+  if (!c) return 0;
+  const i64 depth = largest.base.depth, copy = std::min(c->floats(), most_copied(largest));
+  return round_up(2 * (depth + depth), 16) + workers * (round_up(copy, 16) + worker_floats(*largest.t));
 }
 
 }  // namespace lc::backends::cpu

@@ -216,48 +216,43 @@ void pair_task(void* arg, int pair, int worker) {
   multiply(j, j.group, j.block, pair, j.images, worker);
 }
 
-}  // namespace
-
-bool winograd_fits(const ConvPlan& c) {
-  if (c.sums.size() != 3 || !(c.pixels[0].extent == Dim(1)) || c.pixels[0].step != 0) return false;
-  if (!(c.pixels[0].lo == Dim(-ConvPlan::kFar)) || !(c.pixels[0].hi == Dim(ConvPlan::kFar))) return false;
-  for (int a = 1; a < kSpatial; ++a) {
-    const auto& p = c.pixels[a];
-    const auto& s = c.sums[static_cast<std::size_t>(a)];
-    if (!(s.extent == Dim(3)) || !(s.image == p.image) || p.step != s.dilation[a] || p.step > 1) return false;
-    if (p.step == 0 && !(p.lo == Dim(-ConvPlan::kFar) && p.hi == Dim(ConvPlan::kFar))) return false;
-    if (c.sums[0].dilation[a] != 0 || s.dilation[0] != 0 || s.dilation[3 - a] != 0) return false;
-  }
-  return c.sums[1].weight == Dim(3) && c.sums[2].weight == Dim(1);
+// Says why the windows of a pixel and the next one, or a tap and the next one, are not one pixel apart.
+std::string stride_or_dilation(const ConvPlan::Pixel& p, const ConvPlan::Sum& s, std::size_t axis) {
+  if (s.dilation[axis] > 1) return str_cat("the dilation is ", s.dilation[axis]);
+  const auto pixel = p.image.constant(), tap = s.image.constant();
+  if (pixel && tap && *tap > 0 && *pixel > *tap && *pixel % *tap == 0) return str_cat("the stride is ", *pixel / *tap);
+  if (pixel && tap && *pixel > 0 && *tap > *pixel && *tap % *pixel == 0)
+    return str_cat("the dilation is ", *tap / *pixel);
+  return "the stride or the dilation is not 1";
 }
 
-// Estimates cycles of a core that multiplies two vectors per cycle, measured on AVX-512: the products, and the
-// transforms per image channel, output channel and filter.
-bool winograd_pays(const ConvRun& run) {
+const char* winograd_refuses(const ConvRun& run) {
+  if (run.winograd == UseWinograd::Never) return "it is switched off, or the shape does not allow it";
+  if (run.winograd == UseWinograd::Always) return nullptr;
   const ConvProblem& p = run.base;
   const Plan n(run, 1);
-  if (n.channels < 16 || n.rows < 16 || n.across > kMostTilesOfRow) return false;
-  if (n.height == 0 || n.width == 0 || n.images == 0) return false;
-  for (int a = 1; a < kSpatial; ++a)  // a window entirely in the padding must give exactly zero
-    if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return false;
+  if (n.channels < 16) return "there are fewer than 16 channels";
+  if (n.rows < 16) return "there are fewer than 16 filters";
+  if (n.across > kMostTilesOfRow) return "a row of the image has more than 256 tiles";
+  if (n.height == 0 || n.width == 0 || n.images == 0) return "there is nothing to compute";
+  for (int a = 1; a < kSpatial; ++a)  // it would have to be exactly zero, which the transforms do not guarantee
+    if (p.lo[a] > 1 || p.hi[a] < p.extent[a] + 1) return "a window may lie entirely in the padding";
+  return nullptr;
+}
+
+// Estimates cycles as measured on AVX-512: the products, and the transforms per image channel, output channel and
+// filter.
+double winograd_cost(const ConvRun& run) {
+  if (run.winograd == UseWinograd::Always) return -1;  // cheaper than all others
+  const Plan n(run, 1);
   const auto d = [](i64 v) { return static_cast<double>(v); };
-  const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows), count = d(n.block_rows) * d(n.blocks);
-  const double direct = 9 * filters * d(round_up(p.pixels, run.t->lanes)) * d(n.images) / lanes;
+  const double lanes = 2 * run.t->lanes, filters = d(n.channels) * d(n.rows);
   const double tiles = d(round_up(n.block_rows * n.across, run.t->lanes)) * d(n.blocks);
   const double products = kWinogradPoints * filters * tiles / lanes;
   const bool wide = run.t->lanes == 16;  // has shuffles that transpose tiles
   const double tile = wide ? 9 * d(n.channels) + 7 * d(n.rows) : 40 * d(n.channels) + 30 * d(n.rows);
-  const double transforms = tiles * tile + (p.packed ? 8 : 20) * filters * (n.keep ? 2 : d(n.blocks));
-  return count > 0 && products + transforms < 0.9 * direct;
-}
-
-i64 winograd_floats(const ConvRun& largest, int workers) {
-  Plan n(largest, workers);  // smaller sizes may have larger blocks and keep more filters
-  n.tiles = round_up(std::max(kTiles, n.across), largest.t->nr);
-  n.keep = n.rows * n.channels <= most_kept(largest.blocking);
-  const i64 kept = n.kept_floats(*largest.t);
-  n.keep = false;
-  return round_up(kept, 16) + workers * (n.image_floats() + n.worker_floats(largest)) + round_up(n.channels, 16);
+  const double transforms = tiles * tile + (run.packed_filters ? 8 : 20) * filters * (n.keep ? 2 : d(n.blocks));
+  return products + transforms;
 }
 
 void winograd(const ConvRun& run, float* scratch) {
@@ -281,6 +276,41 @@ void winograd(const ConvRun& run, float* scratch) {
       run.launch->parallel.run(static_cast<int>(ceil_div(n.panels, n.task_panels)), pair_task, &j);
     }
   }
+}
+
+}  // namespace
+
+const ConvInRun kWinograd = {winograd_refuses, winograd_cost, winograd};
+
+std::optional<std::string> winograd_refusal(const ConvPlan& c) {
+  const auto is_far = [](const ConvPlan::Pixel& p) {
+    return p.lo == Dim(-ConvPlan::kFar) && p.hi == Dim(ConvPlan::kFar);
+  };
+  constexpr const char* kOther = "the sums are not over channels and 3x3 taps";
+  if (c.sums.size() != 3) return kOther;
+  if (!(c.pixels[0].extent == Dim(1)) || c.pixels[0].step != 0 || !is_far(c.pixels[0]))
+    return "the image has three axes of pixels";
+  for (std::size_t a = 1; a < kSpatial; ++a) {
+    const ConvPlan::Pixel& p = c.pixels[a];
+    const ConvPlan::Sum& s = c.sums[a];
+    if (!(s.extent == Dim(3))) return kOther;
+    if (p.step > 1) return str_cat("the stride is ", p.step);
+    if (!(s.image == p.image) || p.step != s.dilation[a]) return stride_or_dilation(p, s, a);
+    if (p.step == 0 && !is_far(p)) return "an axis of one pixel is padded";
+    if (c.sums[0].dilation[a] != 0 || s.dilation[0] != 0 || s.dilation[3 - a] != 0)
+      return "windows move along several axes at once";
+  }
+  if (!(c.sums[1].weight == Dim(3)) || !(c.sums[2].weight == Dim(1))) return "the taps of a filter are not contiguous";
+  return std::nullopt;
+}
+
+i64 winograd_floats(const ConvRun& largest, int workers) {
+  Plan n(largest, workers);  // smaller sizes may have larger blocks and keep more filters
+  n.tiles = round_up(std::max(kTiles, n.across), largest.t->nr);
+  n.keep = n.rows * n.channels <= most_kept(largest.blocking);
+  const i64 kept = n.kept_floats(*largest.t);
+  n.keep = false;
+  return round_up(kept, 16) + workers * (n.image_floats() + n.worker_floats(largest)) + round_up(n.channels, 16);
 }
 
 }  // namespace lc::backends::cpu
