@@ -55,6 +55,9 @@ class Kernel {
 
   // The creator sets these before it shares the kernel.
   Origin origin;
+  // How the kernel's algorithm was chosen, for profiles: its name, then a line for each of the others, "winograd: the
+  // stride is 2". Empty if there was no choice.
+  std::vector<std::string> choice;
   std::shared_ptr<Device> device;  // device the kernel runs on by default; null: the host's one thread
 };
 

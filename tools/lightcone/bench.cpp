@@ -272,6 +272,53 @@ Json fused(const BenchOptions& o) {
   return all;
 }
 
+// Layers of ResNet-50 and of MobileNet. The algorithm of each is chosen as in a program; --explain says why.
+Json convolutions(const BenchOptions& o) {
+  struct Layer {
+    const char* name;
+    int channels, size, filters, side;
+    ConvOptions options;
+  };
+  const Layer layers[] = {{"7x7 stride 2", 3, 224, 64, 7, {.stride = {2}, .padding = {3}}},
+                          {"3x3", 64, 56, 64, 3, {.padding = {1}}},
+                          {"3x3 stride 2", 128, 56, 128, 3, {.stride = {2}, .padding = {1}}},
+                          {"1x1", 256, 56, 64, 1, {}},
+                          {"3x3 depthwise", 144, 56, 144, 3, {.padding = {1}, .groups = 144}}};
+  auto pool = backends::cpu::threads(o.threads);
+  const Where where(o);
+  Json all = Json::array();
+  for (const Layer& k : layers) {
+    Graph g;
+    const int depth = k.channels / k.options.groups;
+    const Tensor w = g.parameter("w", {k.filters, depth, k.side, k.side}, DType::F32);
+    const Tensor y = conv(g.input("x", {1, k.channels, k.size, k.size}), w, k.options);
+    g.output("y", y);
+    const double work = 2.0 * depth * k.side * k.side * static_cast<double>(*product(y.shape()).constant());
+    Program p = compile(g, where.compiler({}));
+    print_notes(p);
+    const auto x_bytes = static_cast<std::size_t>(k.channels * k.size * k.size) * 4;
+    const auto w_bytes = static_cast<std::size_t>(k.filters * depth * k.side * k.side) * 4;
+    const Memory x(x_bytes), filters(w_bytes);
+    fill(x.data(), x_bytes, DType::F32, {}, 4);
+    fill(filters.data(), w_bytes, DType::F32, {}, 5);
+    p.load("w", filters.data(), w_bytes);
+    Context c(p);
+    where.give(c, "x", x);
+    where.run(c);
+    std::vector<double> rate, limit;
+    for (int round = 0; round < 5; ++round) {
+      rate.push_back(work / warm_seconds([&] { where.run(c); }));
+      if (where.is_cpu()) limit.push_back(backends::cpu::fma_rate(*pool, 0.05));
+    }
+    Json row{{"layer", k.name}, {"kernels", p.kernels()}, {"GFLOP_per_s", median(rate) / 1e9}};
+    if (where.is_cpu())
+      row["peak_GFLOP_per_s"] = median(limit) / 1e9, row["share_of_peak"] = median(rate) / median(limit);
+    if (Json why = where.explain(k.name, p, c, [&] { c.run(); }); !why.is_null()) row["explain"] = why;
+    all.push_back(row);
+  }
+  return all;
+}
+
 // Measures how compiling grows with the graph. It counts processor time, which excludes other work on the machine, and
 // the C compiler's processes, too; the wall time includes these.
 Json compiling(const BenchOptions& o) {
@@ -334,6 +381,7 @@ void bench(const BenchOptions& o) {
     if (o.what == "decode-" + std::string(q.name)) j["decode"].push_back(decode(o, q.format));
   if (wanted("decode") || o.what == "decode-bf16") j["decode"].push_back(decode(o, std::nullopt));
   if (wanted("fused")) j["fused"] = fused(o);
+  if (wanted("conv")) j["conv"] = convolutions(o);
   if (wanted("compile")) j["compile"] = compiling(o);
   if (wanted("matmul")) j["matmul"] = matmuls(o);  // last, because the other libraries leave busy threads
   if (o.json) write_stdout(j.dump(2) + "\n");

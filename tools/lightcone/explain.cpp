@@ -30,6 +30,8 @@ nlohmann::ordered_json explain(const std::string& title, const Program& p, Conte
   if (json) return nlohmann::ordered_json::parse(found.json(limits));
   const MemoryTimeline memory = memory_timeline(p.graph(), p.plan());
   std::string s = title + ": " + found.table(limits);
+  if (const std::string choices = found.choices(); !choices.empty())
+    s += "algorithms chosen, and why others were not:\n" + choices;
   s += str_cat("arena ", human_bytes(static_cast<double>(memory.arena_bytes)), ", most in use at step ", memory.peak(),
                " of ", memory.steps.size(), "\n");
   if (!o.source.empty()) {

@@ -295,15 +295,17 @@ void add_bench(CLI::App& app) {
       "with activations of 8 bits (medium) for quantised weights.\n"
       "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
       "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.\n"
+      "conv: layers of ResNet-50 and MobileNet against the measured peak; Winograd may exceed it.\n"
       "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
       "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
       "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
       "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.\n"
+      "For convolutions it says which algorithms were refused, and why.\n"
       "With --device the same runs on a GPU: its times alone, because its limits are not measured.");
-  std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "compile"};
+  std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "conv", "compile"};
   for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
   one_of(c->add_option("PART", o->what,
-                       "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, compile"),
+                       "all, decode, decode-bf16, decode-q8_0 (or another block format), matmul, fused, conv, compile"),
          parts)
       ->capture_default_str()
       ->type_name("");

@@ -121,7 +121,10 @@ std::shared_ptr<Kernel> CpuEmitter::read_convolution(Graph& dst, Draft& d, NodeI
     for (NodeId k : fused->second.epilogue->operands()) read(d, dst, k);
     epilogue = behind(fused->second);
   }
-  return c.algorithm->make(c, std::move(epilogue), matcher_.conv_context());
+  const ConvContext context = matcher_.conv_context();
+  std::shared_ptr<Kernel> kernel = c.algorithm->make(c, std::move(epilogue), context);
+  kernel->choice = explain(c, context);
+  return kernel;
 }
 
 void CpuEmitter::emit_node(Graph& dst, NodeId id) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
@@ -91,6 +92,18 @@ std::string Profile::table(const MachineLimits& limits, bool grouped) const {
   return s;
 }
 
+std::string Profile::choices() const {
+  std::string s;
+  std::set<std::string> known;
+  for (const KernelProfile& k : kernels) {
+    if (k.choice.empty()) continue;
+    std::string entry = str_cat(shortened(k.title, 120), ": ", k.choice[0], "\n");
+    for (std::size_t i = 1; i < k.choice.size(); ++i) entry += str_cat("  ", k.choice[i], "\n");
+    if (known.insert(entry).second) s += entry;
+  }
+  return s;
+}
+
 std::string Profile::json(const MachineLimits& limits) const {
   std::string s =
       formatted("{\"runs\": %lld, \"seconds\": %.9g, \"limit_bytes_per_s\": %.6g, \"limit_flops_per_s\": %.6g",
@@ -103,6 +116,9 @@ std::string Profile::json(const MachineLimits& limits) const {
     s += str_cat("\n  {\"node\": ", k.node, ", \"name\": ", in_quotes(k.name), ", \"title\": ", in_quotes(k.title),
                  ", \"what\": ", in_quotes(k.what), ", \"where\": ", in_quotes(k.where),
                  ", \"shape\": ", in_quotes(k.shape), ", \"pass\": ", in_quotes(k.pass));
+    for (const std::string& line : k.choice)
+      s += (&line == k.choice.data() ? ", \"choice\": [" : ", ") + in_quotes(line);
+    s += k.choice.empty() ? "" : "]";
     s += formatted(
         ", \"calls\": %lld, \"seconds\": %.9g, \"flops\": %.17g, \"bytes_read\": %.17g, \"bytes_written\": %.17g",
         static_cast<long long>(k.calls), k.seconds, k.flops, k.bytes_read, k.bytes_written);

@@ -31,6 +31,8 @@ struct KernelProfile {
   std::string where;  // the user's lines: "model.cpp:12, model.cpp:14"
   std::string shape;  // type and shape of the result: "f32[8, 64]"
   std::string pass;   // pass that made the kernel
+  // How its algorithm was chosen: the name, then why each of the others was not. Empty if there was no choice.
+  std::vector<std::string> choice;
   std::int64_t calls = 0;
   double seconds = 0, flops = 0, bytes_read = 0, bytes_written = 0;  // totals over all calls
   double bytes() const { return bytes_read + bytes_written; }
@@ -57,6 +59,10 @@ struct Profile {
   // Returns a table, slowest kernel first. Kernels with the same name, shape and origin share a row if `grouped` is
   // true.
   std::string table(const MachineLimits& limits, bool grouped = true) const;
+  // Returns how the algorithms of kernels were chosen and why others were refused: "conv [1, 64, 56, 56] x ...:
+  // winograd" and a line for each of the others. Kernels of one title and choice share an entry. "" if there was no
+  // choice.
+  std::string choices() const;
   // Returns the profile as JSON.
   std::string json(const MachineLimits& limits) const;
   // Returns a trace for chrome://tracing and ui.perfetto.dev with one row for the program and one per worker.

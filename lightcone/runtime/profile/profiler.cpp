@@ -148,9 +148,19 @@ Profile Profiler::result() const {
   for (const Row& r : rows_) {
     const Node& n = g_[r.node];
     const Origin o = origin_of(n);
-    p.kernels.push_back({r.node, describe(n), title_of(n), call_list(o), lines(o),
-                         std::string(name(n.dtype)) + str(n.shape), o.pass, r.calls, r.seconds, r.flops_done,
-                         r.bytes_read, r.bytes_written});
+    p.kernels.push_back({.node = r.node,
+                         .name = describe(n),
+                         .title = title_of(n),
+                         .what = call_list(o),
+                         .where = lines(o),
+                         .shape = std::string(name(n.dtype)) + str(n.shape),
+                         .pass = o.pass,
+                         .choice = n.op == Op::Kernel ? n.kernel->choice : std::vector<std::string>{},
+                         .calls = r.calls,
+                         .seconds = r.seconds,
+                         .flops = r.flops_done,
+                         .bytes_read = r.bytes_read,
+                         .bytes_written = r.bytes_written});
   }
   return p;
 }
