@@ -4,6 +4,12 @@ add_executable(stablehlo_conformance ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/confo
 target_link_libraries(stablehlo_conformance PRIVATE ${libraries} lightcone lightcone_options)
 add_test(NAME stablehlo_conformance COMMAND stablehlo_conformance ${LIGHTCONE_DATA}/stablehlo --expected ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/conformance.txt)
 set_tests_properties(stablehlo_conformance PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
+if(LIGHTCONE_IO)  # ONNX's own test cases
+  add_executable(onnx_conformance ${CMAKE_CURRENT_SOURCE_DIR}/onnx/conformance.cpp ${CMAKE_CURRENT_SOURCE_DIR}/onnx/case_files.cpp)
+  target_link_libraries(onnx_conformance PRIVATE ${libraries} lightcone lightcone_options)
+  add_test(NAME onnx_conformance COMMAND onnx_conformance ${LIGHTCONE_DATA}/onnx/node --quiet)
+  set_tests_properties(onnx_conformance PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
+endif()
 if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   add_executable(stablehlo_training ${CMAKE_CURRENT_SOURCE_DIR}/stablehlo/training.cpp)
   target_link_libraries(stablehlo_training PRIVATE ${libraries} lightcone lightcone_options)

@@ -42,6 +42,7 @@ ROOMS = {
         "base", "core", "composites", "reference", "ops", "ops/indexing", "ops/linalg", "ops/special", "stablehlo"],
     "stablehlo/read/types": ["core", "ops/complex", "ops/special", "stablehlo/read"],
     "stablehlo/write": ["base", "core", "composites", "random", "passes", "codegen", "lowering", "stablehlo"],
+    "readers": ["core", "composites"],
     "runtime": ["base", "core", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
@@ -88,6 +89,9 @@ ROOMS = {
     "io/text/pieces": ["base", "core", "io"],
     "io/text/steps": ["base", "core", "io", "io/text/pieces"],
     "io/text": ["base", "core", "io", "io/checkpoints", "io/jinja", "io/text/pieces", "io/text/steps"],
+    "onnx": ["core", "io"],
+    "onnx/model": ["core", "io"],
+    "onnx/read": ["base", "core", "ops", "ops/indexing", "ops/special", "readers", "io", "onnx", "onnx/model"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

@@ -1,0 +1,77 @@
+// Reads ONNX models as graphs: what PyTorch, TensorFlow, scikit-learn and others export.
+//
+//   OnnxProgram m = read_onnx("model.onnx");
+//   Program p = compile(m.graph, generic() | cpu());
+//   m.load_weights(p);
+//   Context c(p);
+//   c.set("input_ids", ids).run();
+//   c.get("logits");
+//
+// Weights are parameters of the graph under their names in the file; they are read from the mapped file. Extents that
+// the file names are symbols of the graph, bound when inputs are set. Shape arithmetic becomes part of the shapes. If,
+// Loop and Scan become part of the graph; functions are inlined. Sizes that depend on data have a bound: the output
+// has room for as many elements as there can be, and another output holds their number.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/core/array_view.h"
+#include "lightcone/core/graph.h"
+#include "lightcone/io/read_options.h"
+
+namespace lc {
+
+struct OnnxOptions {
+  // Shapes of inputs, by name, instead of what the file says of them. An extent of -1 keeps the file's.
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  // Values of extents that the file names ("batch_size"), which then are numbers.
+  std::map<std::string, std::int64_t> extents = {};
+  // Values of inputs on which sizes depend: the integers of a shape, a number of steps. They become part of the graph,
+  // and the input exists no more. The bytes are copied.
+  std::map<std::string, ArrayView> values = {};
+  std::int64_t most_extent = 65536;  // the largest value of an extent that the file does not state
+  std::int64_t max_steps = 1000;     // of a Loop whose number of steps depends on data
+  ReadOptions read = {};
+};
+
+// A model as a graph. `inputs` and `outputs` are in the order of the file, under its names.
+struct OnnxProgram {
+  struct Port {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::string count = {};  // an output that holds how many elements of axis `count_axis` are valid; "": all are
+    int count_axis = 0;
+  };
+  Graph graph;
+  std::vector<Port> inputs = {}, outputs = {};
+
+  struct Weight {
+    std::string name;
+    ArrayView view;
+    std::shared_ptr<const void> owner;  // keeps the bytes
+  };
+  std::vector<Weight> weights = {};
+  // Loads all weights into a compiled program, without a copy where its kernels read them as they are stored.
+  template <class Program>
+  void load_weights(Program& p) const {
+    for (const Weight& w : weights) p.load(w.name, w.view, w.owner);
+  }
+
+  std::map<std::string, std::string> metadata = {};
+  std::string producer = {};
+  std::map<std::string, std::int64_t> opsets = {};  // by domain; "" is ai.onnx
+};
+
+// Reads a model file, and the files beside it that hold its weights. Throws Error for a file that is damaged, and an
+// Error that lists every node that is not supported.
+OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o = {});
+// Reads a model from memory, which must outlive the program. It cannot refer to other files.
+OnnxProgram read_onnx(std::span<const std::byte> bytes, const OnnxOptions& o = {});
+
+}  // namespace lc

@@ -1,0 +1,12 @@
+// Convolutions.
+#include "lightcone/onnx/read/call.h"
+
+namespace lc::onnx {
+namespace {}  // namespace
+
+void add_convolutions(Operators& t) {
+  const std::initializer_list<Operator> rows = {};
+  t.insert(t.end(), rows);
+}
+
+}  // namespace lc::onnx

@@ -1,0 +1,446 @@
+#include "lightcone/onnx/read/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lightcone/io/printable.h"
+#include "lightcone/onnx/read/call.h"
+#include "lightcone/onnx/read/extents.h"
+
+namespace lc::onnx {
+namespace {
+
+constexpr std::int64_t kMostNodes = 1'000'000;  // after inlining functions and unrolling loops
+constexpr int kDeepest = 64;                    // nesting of functions and subgraphs
+constexpr std::size_t kMostProblems = 50;
+constexpr int kMostRounds = 200;  // in each, one more extent is found to equal another
+
+// "node 17 'conv1' (Conv)", as every sentence about a node begins.
+std::string named(const NodeData& n) {
+  std::string s = n.name.empty() ? "" : in_quotes(n.name) + " ";
+  if (s.empty() && !n.outputs.empty()) s = "that makes " + in_quotes(n.outputs[0]) + " ";
+  return str_cat("node ", s, "(", n.domain.empty() ? "" : std::string(n.domain) + ".", printable(n.op, 100), ")");
+}
+// A name with static storage for Location::op.
+const char* static_name(const Operator& row) { return row.name.data(); }
+
+template <class F>
+class AtEnd {
+ public:
+  explicit AtEnd(F f) : f_(std::move(f)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { f_(); }
+
+ private:
+  F f_;
+};
+
+}  // namespace
+
+Importer::Importer(const Model& m, const OnnxOptions& o)
+    : m_(m), o_(o), known_([this](const std::string& name) { return data_of(name); }) {}
+
+std::optional<ArrayView> Importer::data_of(const std::string& parameter) const {
+  const auto w = weight_of_.find(parameter);
+  if (w == weight_of_.end()) return std::nullopt;
+  return program_.weights[w->second].view;
+}
+
+OnnxProgram Importer::run() {
+  list_unsupported();
+  for (int rounds = 0;;) {
+    try {
+      OnnxProgram p = attempt();
+      if (!again_) return p;
+    } catch (const Error&) {
+      if (!again_) throw;
+    }
+    again_ = false;
+    if (++rounds > kMostRounds) throw Error("read_onnx", "extents of the model contradict each other");
+  }
+}
+
+OnnxProgram Importer::attempt() {
+  program_ = OnnxProgram();
+  known_ = readers::KnownValues([this](const std::string& name) { return data_of(name); });
+  weight_of_.clear(), problems_.clear(), known_problems_.clear(), frames_.clear();
+  nodes_read_ = 0, depth_ = 0;
+  Scope all;
+  scope_ = &all;
+  const AtEnd leave([this] { scope_ = nullptr; });
+  frames_.push_back({{}, &m_.opsets});
+  program_.metadata = m_.metadata;
+  program_.producer = str_cat(m_.producer, m_.producer_version.empty() ? "" : " ", m_.producer_version);
+  for (const auto& [domain, version] : m_.opsets) program_.opsets[std::string(domain)] = version;
+  for (const TensorData& t : m_.graph.initializers) define(t.name, constant(t, t.name));
+  inputs();
+  nodes(m_.graph.nodes);
+  if (!again_) outputs();
+  if (!problems_.empty()) {
+    std::string lines;
+    for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) lines += "\n  " + problems_[k];
+    if (problems_.size() > kMostProblems) lines += str_cat("\n  and ", problems_.size() - kMostProblems, " more");
+    throw Error("read_onnx", str_cat("not all of the model can be read:", lines));
+  }
+  return std::move(program_);
+}
+
+void Importer::problem(const std::string& what) {
+  if (known_problems_.insert(what).second) problems_.push_back(what);
+}
+
+// ---- what is refused before anything is read ------------------------------------------------------
+
+namespace {
+
+// Visits the nodes of a graph and of the graphs inside it.
+template <class F>
+void each_node(const std::vector<NodeData>& nodes, const F& f) {
+  for (const NodeData& n : nodes) {
+    f(n);
+    for (const Attribute& a : n.attributes)
+      for (const auto& g : a.graphs) each_node(g->nodes, f);
+  }
+}
+
+}  // namespace
+
+void Importer::list_unsupported() {
+  std::map<std::string, std::vector<std::string>> by_operator;
+  const auto look = [&](const NodeData& n) {
+    if (function(n)) return;
+    const Operator* row = find_operator(n.domain, n.op);
+    if (row && row->rule) return;
+    const std::string why = row ? std::string(row->how) : "it is not known";
+    const std::string op = str_cat(n.domain.empty() ? "" : printable(n.domain, 100) + ".", printable(n.op, 100));
+    by_operator[str_cat(op, ": ", why)].push_back(n.name.empty() && !n.outputs.empty() ? in_quotes(n.outputs[0])
+                                                                                       : in_quotes(n.name));
+  };
+  each_node(m_.graph.nodes, look);
+  for (const Function& f : m_.functions) each_node(f.nodes, look);
+  const auto version = m_.opsets.find("");
+  std::string lines;
+  if (version != m_.opsets.end() && version->second > kNewestOpset)
+    lines += str_cat("\n  operator set ", version->second, " of ai.onnx: sets up to ", kNewestOpset, " are known");
+  for (const auto& [what, where] : by_operator) {
+    lines += str_cat("\n  ", what, " (", where.size(), where.size() == 1 ? " node: " : " nodes: ");
+    for (std::size_t k = 0; k < std::min<std::size_t>(where.size(), 5); ++k) lines += (k ? ", " : "") + where[k];
+    lines += where.size() > 5 ? ", ...)" : ")";
+  }
+  if (!lines.empty()) throw Error("read_onnx", str_cat("not all of the model is supported:", lines));
+}
+
+// ---- inputs and outputs ---------------------------------------------------------------------------
+
+Dim Importer::symbol(const std::string& name) {
+  const std::string unique = symbol_name(name);
+  if (const auto r = replaced_.find(unique); r != replaced_.end()) return r->second;
+  if (const auto given = o_.extents.find(name); given != o_.extents.end()) return given->second;
+  // Caches of keys and values are empty at first.
+  const std::int64_t least = name.find("past") == std::string::npos ? 1 : 0;
+  return Dim::symbol(unique, least, o_.most_extent);
+}
+
+Dim Importer::extent_of(const ValueInfo& v, int axis, const TypeInfo::Extent& e) {
+  if (e.value) return *e.value;
+  const bool is_named = std::ranges::any_of(e.parameter, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+  if (!is_named) return symbol(str_cat(v.name, "_", axis));  // "?", "-1", ""
+  const auto known = [&](std::string_view name) -> std::optional<Dim> {
+    for (const ValueInfo& other : m_.graph.inputs)
+      for (const TypeInfo::Extent& plain : other.type.shape.value_or(std::vector<TypeInfo::Extent>()))
+        if (!plain.value && plain.parameter == name) return symbol(std::string(name));
+    return std::nullopt;
+  };
+  if (const auto d = parse_extent(e.parameter, known)) return *d;
+  return symbol(std::string(e.parameter));
+}
+
+Shape Importer::shape_of(const ValueInfo& v) {
+  Shape s;
+  const auto given = o_.shapes.find(std::string(v.name));
+  if (!v.type.shape) {
+    if (given == o_.shapes.end())
+      throw Error("read_onnx",
+                  str_cat("input ", in_quotes(v.name), " has no shape in the file; give one in OnnxOptions::shapes"));
+    return Shape(given->second.begin(), given->second.end());
+  }
+  for (std::size_t k = 0; k < v.type.shape->size(); ++k)
+    s.push_back(extent_of(v, static_cast<int>(k), (*v.type.shape)[k]));
+  if (given == o_.shapes.end()) return s;
+  if (given->second.size() != s.size())
+    throw Error("read_onnx", str_cat("input ", in_quotes(v.name), " has ", s.size(), " axes, and the shape given has ",
+                                     given->second.size()));
+  for (std::size_t k = 0; k < s.size(); ++k) {
+    if (given->second[k] == -1) continue;
+    if (provably_different(s[k], given->second[k]))
+      throw Error("read_onnx", str_cat("axis ", k, " of input ", in_quotes(v.name), " has extent ", s[k], ", not ",
+                                       given->second[k]));
+    same_extent(s[k], given->second[k]);
+    s[k] = given->second[k];
+  }
+  return s;
+}
+
+Value Importer::given_value(const ValueInfo& v, DType dtype, const Shape& shape, const ArrayView& a) {
+  if (a.dtype != dtype || a.shape.size() != shape.size())
+    throw Error("read_onnx", str_cat("the value given for input ", in_quotes(v.name), " has another type or rank"));
+  for (std::size_t k = 0; k < shape.size(); ++k) same_extent(shape[k], a.shape[k]);
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(a.bytes.begin(), a.bytes.end());
+  return constant({.name = v.name, .type = v.type.element, .shape = a.shape, .bytes = *bytes, .owner = bytes}, v.name);
+}
+
+void Importer::inputs() {
+  for (const ValueInfo& v : m_.graph.inputs) {
+    const std::string name(v.name);
+    if (lookup(v.name).defined()) continue;  // an initializer is its default value
+    const OpScope scope(Location{"model", 0, "input"});
+    if (v.type.kind != TypeInfo::Kind::Tensor) {
+      problem(str_cat("input ", in_quotes(name), " is no tensor: sequences, optionals and maps cannot be inputs"));
+      define(v.name, failed_value());
+      continue;
+    }
+    const auto dtype = dtype_of(v.type.element);
+    if (!dtype) {
+      problem(str_cat("input ", in_quotes(name), " has elements of type ", onnx::name(v.type.element),
+                      ", which are not supported"));
+      define(v.name, failed_value());
+      continue;
+    }
+    const Shape shape = shape_of(v);
+    if (const auto given = o_.values.find(name); given != o_.values.end()) {
+      define(v.name, given_value(v, *dtype, shape, given->second));
+      continue;
+    }
+    Value value(graph().input(name, shape, *dtype));
+    if (is_packed(v.type.element)) value.packed = v.type.element;
+    define(v.name, value);
+    program_.inputs.push_back({.name = name, .dtype = *dtype, .shape = shape});
+  }
+}
+
+void Importer::outputs() {
+  for (const ValueInfo& o : m_.graph.outputs) {
+    const std::string name(o.name);
+    const Value v = lookup(o.name);
+    if (v.failed) continue;
+    if (!v.tensor.defined()) {
+      problem(str_cat("output ", in_quotes(name),
+                      v.sequence ? " is a sequence"
+                      : v.none   ? " is an optional without a value"
+                                 : " is not computed",
+                      ", and a graph's outputs are tensors"));
+      continue;
+    }
+    graph().output(name, v.tensor);
+    OnnxProgram::Port port{.name = name, .dtype = v.tensor.dtype(), .shape = v.tensor.shape()};
+    if (v.count) {
+      port.count = name + ".count", port.count_axis = v.count->axis;
+      graph().output(port.count, v.count->number);
+    }
+    program_.outputs.push_back(std::move(port));
+  }
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------
+
+Value Importer::lookup(std::string_view name) const {
+  for (const Scope* s = scope_; s; s = s->outer)
+    if (const auto v = s->values.find(name); v != s->values.end()) return v->second;
+  return {};
+}
+void Importer::define(std::string_view name, Value v) { scope_->values.insert_or_assign(name, std::move(v)); }
+
+const Attribute* Importer::bound(std::string_view reference) const {
+  const auto& attributes = frames_.back().attributes;
+  const auto found = attributes.find(reference);
+  return found == attributes.end() ? nullptr : found->second;
+}
+std::int64_t Importer::opset(std::string_view domain) const {
+  const auto& sets = *frames_.back().opsets;
+  const auto found = sets.find(domain);
+  return found == sets.end() ? 1 : found->second;
+}
+
+void Importer::nodes(const std::vector<NodeData>& all) {
+  for (std::size_t k = 0; k < all.size() && !again_; ++k) node(all[k], k);
+}
+
+void Importer::node(const NodeData& n, std::size_t index) {
+  if (++nodes_read_ > kMostNodes)
+    throw Error("read_onnx", str_cat("the model has more than ", kMostNodes, " nodes when its functions are inlined"));
+  Values in, out;
+  bool failed = false;
+  for (const std::string_view name : n.inputs) {
+    in.push_back(name.empty() ? Value() : lookup(name));
+    failed = failed || in.back().failed;
+    if (!name.empty() && !in.back().defined()) {
+      problem(str_cat(named(n), ": its operand ", in_quotes(name), " is not defined before it"));
+      failed = true;
+    }
+  }
+  if (!failed) {
+    try {
+      const Operator* row = find_operator(n.domain, n.op);
+      std::optional<OpScope> scope;
+      if (row && std::ranges::none_of(n.attributes, [](const Attribute& a) { return !a.graphs.empty(); }))
+        scope.emplace(Location{"node", static_cast<std::uint32_t>(index + 1), static_name(*row)});
+      out = results_of(n, std::move(in));
+    } catch (const Error& e) {
+      if (again_ || e.op() == "read_onnx") throw;
+      problem(str_cat(named(n), ": ", e.problem()));
+      failed = true;
+    }
+  }
+  for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+    if (n.outputs[k].empty()) continue;
+    if (!failed && (k >= out.size() || !out[k].defined())) {
+      problem(str_cat(named(n), ": its result ", k, " is not supported"));
+      failed = true;
+    }
+    define(n.outputs[k], failed ? failed_value() : out[k]);
+  }
+}
+
+Values Importer::results_of(const NodeData& n, Values in) {
+  const Operator* row = find_operator(n.domain, n.op);
+  if (!row || !row->rule) {
+    const Function* f = function(n);
+    if (!f) throw Error("", "is not supported");
+    return call(*f, n, in);
+  }
+  const std::int64_t version = opset(n.domain);
+  if (version < row->since)
+    throw Error("", str_cat("is read from operator set ", row->since, " on, and the model has ", version));
+  Call c(*this, n, version, std::move(in));
+  Values r = row->rule(c);
+  if (const std::string_view name = c.unread(); !name.empty())
+    throw Error("", str_cat("its attribute ", in_quotes(name), " is not known"));
+  return r;
+}
+
+// ---- functions and subgraphs ----------------------------------------------------------------------
+
+const Function* Importer::function(const NodeData& n) const {
+  for (const Function& f : m_.functions)
+    if (f.name == n.op && f.domain == n.domain && f.overload == n.overload) return &f;
+  return nullptr;
+}
+
+Values Importer::call(const Function& f, const NodeData& n, const Values& in) {
+  if (depth_ >= kDeepest) throw Error("read_onnx", str_cat("functions are nested more than ", kDeepest, " deep"));
+  if (in.size() > f.inputs.size()) throw Error("", str_cat("takes ", f.inputs.size(), " operands, not ", in.size()));
+  Frame frame{.attributes = {}, .opsets = &f.opsets};
+  for (const Attribute& a : f.defaults) frame.attributes[a.name] = &a;
+  for (const Attribute& a : n.attributes) {
+    const Attribute* given = a.reference.empty() ? &a : bound(a.reference);
+    if (given) frame.attributes[a.name] = given;
+  }
+  Scope inner;
+  for (std::size_t k = 0; k < in.size(); ++k) inner.values[f.inputs[k]] = in[k];
+  Scope* const outside = std::exchange(scope_, &inner);
+  frames_.push_back(std::move(frame));
+  ++depth_;
+  const AtEnd leave([&] { scope_ = outside, frames_.pop_back(), --depth_; });
+  nodes(f.nodes);
+  Values r;
+  for (const std::string_view name : f.outputs) r.push_back(lookup(name));
+  return r;
+}
+
+Values Importer::subgraph(const GraphData& g, std::span<const Value> arguments) {
+  if (depth_ >= kDeepest) throw Error("read_onnx", str_cat("graphs are nested more than ", kDeepest, " deep"));
+  if (arguments.size() != g.inputs.size())
+    throw Error("", str_cat("its graph has ", g.inputs.size(), " inputs, not ", arguments.size()));
+  Scope inner{.values = {}, .outer = scope_};
+  scope_ = &inner;
+  ++depth_;
+  const AtEnd leave([&] { scope_ = inner.outer, --depth_; });
+  for (const TensorData& t : g.initializers) define(t.name, constant(t, t.name));
+  for (std::size_t k = 0; k < arguments.size(); ++k) define(g.inputs[k].name, arguments[k]);
+  const std::size_t before = problems_.size();
+  nodes(g.nodes);
+  if (again_) throw Error("", "the model is read again");
+  Values r;
+  for (const ValueInfo& o : g.outputs) {
+    r.push_back(lookup(o.name));
+    if (r.back().failed || !r.back().defined())
+      throw Error("", problems_.size() > before ? "its graph is not all supported"
+                                                : str_cat("its graph does not compute ", in_quotes(o.name)));
+  }
+  return r;
+}
+
+// ---- extents and constants ------------------------------------------------------------------------
+
+void Importer::same_extent(const Dim& a, const Dim& b) {
+  if (a == b) return;
+  if (provably_different(a, b)) throw Error("", str_cat("extents differ: ", versus(a, b)));
+  // min(x, 512) and x are equal if x is at most 512: the table of positions of many models.
+  const auto limited = [&](const Dim& least, const Dim& of) {
+    const auto name = of.name();
+    const Bounds b = least.bounds();
+    if (!name || !(min(of, b.hi) == least) || of.bounds().lo > b.hi) return false;
+    replaced_[*name] = Dim::symbol(*name, of.bounds().lo, b.hi);
+    return true;
+  };
+  if (limited(a, b) || limited(b, a)) {
+    again_ = true;
+    throw Error("", "the model is read again");
+  }
+  const auto replace = [&](const Dim& from, const Dim& to) {
+    const auto name = from.name();
+    if (!name || to.symbols().contains(*name)) return false;
+    for (auto& [symbol, value] : replaced_)
+      value = value.substitute([&](const std::string& s) { return s == *name ? std::optional(to) : std::nullopt; });
+    replaced_[*name] = to;
+    return true;
+  };
+  if (!replace(a, b) && !replace(b, a))
+    throw Error("", str_cat("extents have to be equal, and it is not known whether they are: ", versus(a, b)));
+  again_ = true;
+  throw Error("", "the model is read again");
+}
+
+Value Importer::constant(const TensorData& t, std::string_view name) {
+  if (t.type == ElementType::String) {
+    Value v;
+    v.strings = &t;
+    return v;
+  }
+  const auto dtype = dtype_of(t.type);
+  if (!dtype) {
+    problem(str_cat("constant ", in_quotes(name), " has elements of type ", onnx::name(t.type),
+                    ", which are not supported"));
+    return failed_value();
+  }
+  const ArrayView view{*dtype, t.shape, t.bytes};
+  const auto typed = [&](const Tensor& tensor) {
+    Value v(tensor);
+    if (is_packed(t.type)) v.packed = t.type;
+    return v;
+  };
+  // Floats that the file names stay parameters, which a program may train or replace.
+  const bool is_weight = is_float(*dtype) && !name.empty() && t.bytes.size() > size_of(*dtype);
+  if (const Tensor regular = regular_tensor(graph(), view); regular.defined() && !is_weight) return typed(regular);
+  std::string unique(name.empty() ? "constant" : name);
+  for (int k = 2; weight_of_.contains(unique); ++k) unique = str_cat(name.empty() ? "constant" : name, ".", k);
+  weight_of_[unique] = program_.weights.size();
+  std::shared_ptr<const void> owner = t.owner ? t.owner : m_.file;
+  program_.weights.push_back({unique, view, std::move(owner)});
+  return typed(graph().parameter(unique, Shape(t.shape.begin(), t.shape.end()), *dtype));
+}
+
+}  // namespace lc::onnx
+
+namespace lc {
+
+OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o) {
+  const auto file = o.read.map ? MappedFile::open(path) : MappedFile::read(path);
+  return onnx::Importer(onnx::parse(file, o.read), o).run();
+}
+OnnxProgram read_onnx(std::span<const std::byte> bytes, const OnnxOptions& o) {
+  return onnx::Importer(onnx::parse(MappedFile::view("model", bytes), o.read), o).run();
+}
+
+}  // namespace lc

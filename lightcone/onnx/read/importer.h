@@ -1,0 +1,87 @@
+// Reads a model node by node. Problems are collected, so that one Error lists all of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/onnx/model/model.h"
+#include "lightcone/onnx/onnx.h"
+#include "lightcone/onnx/read/operators.h"
+#include "lightcone/readers/known_values.h"
+
+namespace lc::onnx {
+
+class Importer {
+ public:
+  Importer(const Model& m, const OnnxOptions& o);
+  OnnxProgram run();
+
+  Graph& graph() { return program_.graph; }
+  readers::KnownValues& known() { return known_; }
+  const OnnxOptions& options() const { return o_; }
+
+  // Returns the outputs of a subgraph, whose nodes also see the names around it.
+  Values subgraph(const GraphData& g, std::span<const Value> arguments);
+  // A constant as graph code if it is short or regular, else a parameter with these bytes.
+  Value constant(const TensorData& t, std::string_view name);
+
+  // Takes two extents to be equal. Where they are not yet the same expression, one of them is replaced by the other in
+  // the whole model, which is read again. Throws Error if they cannot be equal.
+  void same_extent(const Dim& a, const Dim& b);
+
+  // The attribute of the function's caller that a function's node refers to, or null.
+  const Attribute* bound(std::string_view reference) const;
+
+ private:
+  struct Scope {
+    std::map<std::string_view, Value> values;
+    Scope* outer = nullptr;
+  };
+  // A function that is being inlined.
+  struct Frame {
+    std::map<std::string_view, const Attribute*> attributes;
+    const std::map<std::string_view, std::int64_t>* opsets = nullptr;
+  };
+
+  OnnxProgram attempt();
+  void list_unsupported();
+  void inputs();
+  Value given_value(const ValueInfo& v, DType dtype, const Shape& shape, const ArrayView& a);
+  void outputs();
+  Shape shape_of(const ValueInfo& v);
+  Dim extent_of(const ValueInfo& v, int axis, const TypeInfo::Extent& e);
+  Dim symbol(const std::string& name);
+  void nodes(const std::vector<NodeData>& all);
+  void node(const NodeData& n, std::size_t index);
+  Values results_of(const NodeData& n, Values in);
+  Values call(const Function& f, const NodeData& n, const Values& in);
+  const Function* function(const NodeData& n) const;
+  std::int64_t opset(std::string_view domain) const;
+  Value lookup(std::string_view name) const;
+  void define(std::string_view name, Value v);
+  void problem(const std::string& what);
+  std::optional<ArrayView> data_of(const std::string& parameter) const;
+
+  const Model& m_;
+  const OnnxOptions& o_;
+  OnnxProgram program_;
+  readers::KnownValues known_;
+  Scope* scope_ = nullptr;
+  std::vector<Frame> frames_;
+  std::map<std::string, std::size_t> weight_of_;  // a parameter's name to its index in program_.weights
+  std::map<std::string, Dim> replaced_;           // symbols of which it is known what they equal
+  bool again_ = false;                            // the model is read again because of them
+  std::vector<std::string> problems_;
+  std::set<std::string> known_problems_;
+  std::int64_t nodes_read_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace lc::onnx

@@ -1,0 +1,12 @@
+// Fused operators of com.microsoft, which onnxruntime writes into models.
+#include "lightcone/onnx/read/call.h"
+
+namespace lc::onnx {
+namespace {}  // namespace
+
+void add_microsoft(Operators& t) {
+  const std::initializer_list<Operator> rows = {};
+  t.insert(t.end(), rows);
+}
+
+}  // namespace lc::onnx

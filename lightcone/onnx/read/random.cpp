@@ -1,0 +1,12 @@
+// Random numbers.
+#include "lightcone/onnx/read/call.h"
+
+namespace lc::onnx {
+namespace {}  // namespace
+
+void add_random(Operators& t) {
+  const std::initializer_list<Operator> rows = {};
+  t.insert(t.end(), rows);
+}
+
+}  // namespace lc::onnx

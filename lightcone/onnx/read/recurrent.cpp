@@ -1,0 +1,12 @@
+// LSTM, GRU and RNN.
+#include "lightcone/onnx/read/call.h"
+
+namespace lc::onnx {
+namespace {}  // namespace
+
+void add_recurrent(Operators& t) {
+  const std::initializer_list<Operator> rows = {};
+  t.insert(t.end(), rows);
+}
+
+}  // namespace lc::onnx
