@@ -91,7 +91,8 @@ ROOMS = {
     "io/text": ["base", "core", "io", "io/checkpoints", "io/jinja", "io/text/pieces", "io/text/steps"],
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
-    "onnx/read": ["base", "core", "ops", "ops/indexing", "ops/special", "readers", "io", "onnx", "onnx/model"],
+    "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
+    "onnx/rules": ["ops/indexing", "ops/special", "onnx/read"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

@@ -35,7 +35,7 @@ struct OnnxOptions {
   // and the input exists no more. The bytes are copied.
   std::map<std::string, ArrayView> values = {};
   std::int64_t most_extent = 65536;  // the largest value of an extent that the file does not state
-  std::int64_t max_steps = 1000;     // of a Loop whose number of steps depends on data
+  std::int64_t max_steps = 1000;     // the most that a Loop runs if their number depends on data
   ReadOptions read = {};
 };
 

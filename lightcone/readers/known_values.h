@@ -31,7 +31,7 @@ class KnownValues {
   using Data = std::function<std::optional<ArrayView>(const std::string& input)>;
   explicit KnownValues(Data data) : data_(std::move(data)) {}
 
-  static constexpr std::int64_t kMostElements = 4096;  // of a tensor that is evaluated
+  static constexpr std::int64_t kMostElements = 4096;  // the most that a tensor may have
 
   // The elements of t in row-major order. nullopt: an extent of t is no number, t has more than kMostElements, or an
   // element depends on data.
@@ -52,7 +52,7 @@ class KnownValues {
   Maybe input(const Node& n, const Index& index) const;
 
   Data data_;
-  const Graph::Impl* graph_ = nullptr;  // whose elements are remembered
+  const Graph::Impl* graph_ = nullptr;  // the graph that known_ is about
   std::map<std::pair<NodeId, Index>, Maybe> known_;
   std::int64_t budget_ = 0;
   int depth_ = 0;

@@ -60,7 +60,7 @@ struct TensorData {
   ElementType type = ElementType::Undefined;
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;            // little-endian, row-major; empty for strings
-  std::shared_ptr<const void> owner = {};      // of bytes that are not the model's file
+  std::shared_ptr<const void> owner = {};      // keeps bytes that are not in the model's file
   std::vector<std::string_view> strings = {};  // ElementType::String
 };
 

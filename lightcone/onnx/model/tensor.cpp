@@ -14,7 +14,7 @@ namespace {
 struct ElementInfo {
   std::string_view name;
   std::optional<DType> dtype;
-  int bits;  // of an element in raw_data; 0: it has none
+  int bits;  // size of an element in raw_data; 0: it has none
 };
 // In the order of ElementType.
 constexpr std::array<ElementInfo, 27> kElements = {{

@@ -29,7 +29,7 @@ class Call {
 
   Importer& importer;
   const NodeData& node;
-  std::int64_t opset;  // of the operator's domain
+  std::int64_t opset;  // the version of the operator's domain
   Values in;
 
   Graph& graph() const;
@@ -64,7 +64,7 @@ class Call {
   const TensorData& tensor(std::string_view name) const;                    // throws Error if it is missing
   const GraphData& graph(std::string_view name) const;                      // throws Error if it is missing
   DType dtype(std::string_view name, ElementType otherwise) const;          // an ElementType as an integer
-  void ignore(std::string_view name) const { find(name); }                  // one that changes no value
+  void ignore(std::string_view name) const { find(name); }                  // for an attribute that changes no value
   int axis(std::string_view name, std::int64_t otherwise, int rank) const;  // wrapped to [0, rank)
   int wrap(std::int64_t axis, int rank) const;                              // throws Error outside [-rank, rank)
   std::vector<int> wrap(const Integers& axes, int rank) const;  // sorted; throws Error if one is named twice

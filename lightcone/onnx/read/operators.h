@@ -51,7 +51,7 @@ struct Operator {
 };
 using Operators = std::vector<Operator>;
 inline constexpr std::string_view kMl = "ai.onnx.ml", kMicrosoft = "com.microsoft", kPreview = "ai.onnx.preview";
-inline constexpr std::int64_t kNewestOpset = 27;  // of ai.onnx
+inline constexpr std::int64_t kNewestOpset = 27;  // the newest of ai.onnx
 
 // Each file of rules adds the rows of its operators.
 void add_elementwise(Operators& t);

@@ -126,7 +126,7 @@ Values convert(Call& c, ElementType type) {
   if (!to) c.refuse(str_cat("converts to ", name(type), ", which is not supported"));
   const Tensor x = c.x();
   const bool saturates = c.flag("saturate", true);
-  c.ignore("round_mode");  // of float8e8m0 alone
+  c.ignore("round_mode");  // it matters for float8e8m0 alone
   if (is_packed(type)) {
     Value v(low_bits(x, type).to(*to));
     v.packed = type;
