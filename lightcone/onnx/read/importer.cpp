@@ -371,6 +371,19 @@ Values Importer::subgraph(const GraphData& g, std::span<const Value> arguments) 
   return r;
 }
 
+bool Importer::tries(const std::function<void()>& f) {
+  const auto problems = problems_;
+  const auto known = known_problems_;
+  try {
+    f();
+    return problems_.size() == problems.size();
+  } catch (const Error&) {
+    if (again_) throw;
+    problems_ = problems, known_problems_ = known;
+    return false;
+  }
+}
+
 // ---- extents and constants ------------------------------------------------------------------------
 
 void Importer::same_extent(const Dim& a, const Dim& b) {

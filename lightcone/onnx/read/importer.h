@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ class Importer {
 
   // Returns the outputs of a subgraph, whose nodes also see the names around it.
   Values subgraph(const GraphData& g, std::span<const Value> arguments);
+  // Runs `f`. If it throws Error, forgets the problems that it reported and returns false.
+  bool tries(const std::function<void()>& f);
   // A constant as graph code if it is short or regular, else a parameter with these bytes.
   Value constant(const TensorData& t, std::string_view name);
 
