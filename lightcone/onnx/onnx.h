@@ -68,6 +68,26 @@ struct OnnxProgram {
   std::map<std::string, std::int64_t> opsets = {};  // by domain; "" is ai.onnx
 };
 
+// What a model takes and gives, and what of it is not supported: known from the file alone.
+struct OnnxDescription {
+  struct Port {
+    std::string name;
+    DType dtype = DType::F32;
+    std::string type;  // "float [batch, 3, 224, 224]", as the file states it
+    int rank = -1;     // -1: the file does not state it
+  };
+  std::vector<Port> inputs = {}, outputs = {};
+  std::map<std::string, std::int64_t> opsets = {};     // by domain; "" is ai.onnx
+  std::map<std::string, std::int64_t> operators = {};  // "Conv", "com.microsoft.Gelu": the number of its nodes
+  std::vector<std::string> unsupported = {};           // a sentence each, with the names of nodes
+  std::int64_t parameters = 0, weight_bytes = 0;
+  std::map<std::string, std::int64_t> weight_types = {};  // bytes by element type
+  std::string producer = {};
+  std::map<std::string, std::string> metadata = {};
+};
+// Describes a model file without reading it as a graph. Throws Error for a damaged file.
+OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o = {});
+
 // Reads a model file, and the files beside it that hold its weights. Throws Error for a file that is damaged, and an
 // Error that lists every node that is not supported.
 OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o = {});

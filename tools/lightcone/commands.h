@@ -109,4 +109,17 @@ struct PredictOptions {
 };
 void predict(const PredictOptions& o);
 
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs, sizes;  // NAME=FILE, NAME=NUMBER
+  std::string output, compare;             // .npz files
+  double tolerance = 1e-4;                 // relative to the largest value, at least 1
+  int repeat = 0, threads = 0;
+  Precision precision = Precision::Highest;
+  DeviceChoice device;
+  bool quiet = false;
+};
+// Returns the exit code: 0, or 1 if an output is not as --compare wants it.
+int run_model(const RunOptions& o);
+
 }  // namespace lc::tool

@@ -399,6 +399,38 @@ void add_predict(CLI::App& app) {
   c->callback([o] { predict(*o); });
 }
 
+void add_run(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<RunOptions>();
+  CLI::App* c = app.add_subcommand("run", "Run an ONNX model on arrays and pictures");
+  c->footer(
+      "  lightcone run model.onnx --input photo.jpg --output answers.npz --repeat 20\n"
+      "  lightcone run bert.onnx --input input_ids=ids.npy --input attention_mask=mask.npy\n"
+      "An input is a .npy file, a picture (JPEG, PNG: [1, 3, height, width], from 0 to 1), or an .npz file whose\n"
+      "members are named as the model's inputs. Each output gets a line: type, shape, least, largest and mean value.\n"
+      "--compare says how far the outputs are from the arrays of the same names in a file, and the exit code is 1\n"
+      "if that is more than --tolerance. lightcone inspect model.onnx says what a model takes and needs.");
+  c->add_option("MODEL", o->model, "an ONNX file")->required()->type_name("");
+  c->add_option("-i,--input", o->inputs, "may be repeated; without NAME: the next input of the model")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]FILE");
+  c->add_option("--size", o->sizes, "the number behind an extent that the model names")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  c->add_option("-o,--output", o->output, "write the outputs to this .npz file")->type_name("FILE");
+  c->add_option("--compare", o->compare, "an .npz file with the outputs as they should be")->type_name("FILE");
+  add_real(*c, "--tolerance", o->tolerance, "relative to the largest expected value, at least 1")
+      ->capture_default_str()
+      ->type_name("T");
+  c->add_option("--repeat", o->repeat, "run so many times more and print the median time")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N");
+  add_precision(*c, o->precision);
+  add_device(*c, o->device);
+  add_threads(*c, o->threads);
+  c->add_flag("-q,--quiet", o->quiet, "no line of times");
+  c->callback([o, &exit_code] { exit_code = run_model(*o); });
+}
+
 std::vector<std::string> commands_of(CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* c : app.get_subcommands(nullptr)) names.push_back(c->get_name());
@@ -472,6 +504,7 @@ int run(int argc, char** argv) {
   add_tune(app);
   add_train(app, exit_code);
   add_predict(app);
+  add_run(app, exit_code);
   if (argc < 2) {
     write_stdout(app.help());
     return 0;

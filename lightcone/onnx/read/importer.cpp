@@ -5,6 +5,7 @@
 
 #include "lightcone/io/printable.h"
 #include "lightcone/onnx/read/call.h"
+#include "lightcone/onnx/read/describe.h"
 #include "lightcone/onnx/read/extents.h"
 
 namespace lc::onnx {
@@ -48,7 +49,11 @@ std::optional<ArrayView> Importer::data_of(const std::string& parameter) const {
 }
 
 OnnxProgram Importer::run() {
-  list_unsupported();
+  if (const auto lines = unsupported(m_); !lines.empty()) {
+    std::string all;
+    for (const std::string& line : lines) all += "\n  " + line;
+    throw Error("read_onnx", str_cat("not all of the model is supported:", all));
+  }
   for (int rounds = 0;;) {
     try {
       OnnxProgram p = attempt();
@@ -88,47 +93,6 @@ OnnxProgram Importer::attempt() {
 
 void Importer::problem(const std::string& what) {
   if (known_problems_.insert(what).second) problems_.push_back(what);
-}
-
-// ---- what is refused before anything is read ------------------------------------------------------
-
-namespace {
-
-// Visits the nodes of a graph and of the graphs inside it.
-template <class F>
-void each_node(const std::vector<NodeData>& nodes, const F& f) {
-  for (const NodeData& n : nodes) {
-    f(n);
-    for (const Attribute& a : n.attributes)
-      for (const auto& g : a.graphs) each_node(g->nodes, f);
-  }
-}
-
-}  // namespace
-
-void Importer::list_unsupported() {
-  std::map<std::string, std::vector<std::string>> by_operator;
-  const auto look = [&](const NodeData& n) {
-    if (function(n)) return;
-    const Operator* row = find_operator(n.domain, n.op);
-    if (row && row->rule) return;
-    const std::string why = row ? std::string(row->how) : "it is not known";
-    const std::string op = str_cat(n.domain.empty() ? "" : printable(n.domain, 100) + ".", printable(n.op, 100));
-    by_operator[str_cat(op, ": ", why)].push_back(n.name.empty() && !n.outputs.empty() ? in_quotes(n.outputs[0])
-                                                                                       : in_quotes(n.name));
-  };
-  each_node(m_.graph.nodes, look);
-  for (const Function& f : m_.functions) each_node(f.nodes, look);
-  const auto version = m_.opsets.find("");
-  std::string lines;
-  if (version != m_.opsets.end() && version->second > kNewestOpset)
-    lines += str_cat("\n  operator set ", version->second, " of ai.onnx: sets up to ", kNewestOpset, " are known");
-  for (const auto& [what, where] : by_operator) {
-    lines += str_cat("\n  ", what, " (", where.size(), where.size() == 1 ? " node: " : " nodes: ");
-    for (std::size_t k = 0; k < std::min<std::size_t>(where.size(), 5); ++k) lines += (k ? ", " : "") + where[k];
-    lines += where.size() > 5 ? ", ...)" : ")";
-  }
-  if (!lines.empty()) throw Error("read_onnx", str_cat("not all of the model is supported:", lines));
 }
 
 // ---- inputs and outputs ---------------------------------------------------------------------------
@@ -305,7 +269,7 @@ void Importer::node(const NodeData& n, std::size_t index) {
 Values Importer::results_of(const NodeData& n, Values in) {
   const Operator* row = find_operator(n.domain, n.op);
   if (!row || !row->rule) {
-    const Function* f = function(n);
+    const Function* f = function_of(m_, n);
     if (!f) throw Error("", "is not supported");
     return call(*f, n, in);
   }
@@ -320,12 +284,6 @@ Values Importer::results_of(const NodeData& n, Values in) {
 }
 
 // ---- functions and subgraphs ----------------------------------------------------------------------
-
-const Function* Importer::function(const NodeData& n) const {
-  for (const Function& f : m_.functions)
-    if (f.name == n.op && f.domain == n.domain && f.overload == n.overload) return &f;
-  return nullptr;
-}
 
 Values Importer::call(const Function& f, const NodeData& n, const Values& in) {
   if (depth_ >= kDeepest) throw Error("read_onnx", str_cat("functions are nested more than ", kDeepest, " deep"));

@@ -54,7 +54,6 @@ class Importer {
   };
 
   OnnxProgram attempt();
-  void list_unsupported();
   void inputs();
   Value given_value(const ValueInfo& v, DType dtype, const Shape& shape, const ArrayView& a);
   void outputs();
@@ -65,7 +64,6 @@ class Importer {
   void node(const NodeData& n, std::size_t index);
   Values results_of(const NodeData& n, Values in);
   Values call(const Function& f, const NodeData& n, const Values& in);
-  const Function* function(const NodeData& n) const;
   std::int64_t opset(std::string_view domain) const;
   Value lookup(std::string_view name) const;
   void define(std::string_view name, Value v);

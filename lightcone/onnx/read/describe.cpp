@@ -1,0 +1,132 @@
+#include "lightcone/onnx/read/describe.h"
+
+#include <algorithm>
+
+#include "lightcone/base/error.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/onnx/onnx.h"
+#include "lightcone/onnx/read/operators.h"
+
+namespace lc::onnx {
+namespace {
+
+constexpr std::size_t kMostNamed = 5;  // nodes in one line
+
+// Visits the nodes of a graph and of the graphs inside it.
+template <class F>
+void each_node(const std::vector<NodeData>& nodes, const F& f) {
+  for (const NodeData& n : nodes) {
+    f(n);
+    for (const Attribute& a : n.attributes)
+      for (const auto& g : a.graphs) each_node(g->nodes, f);
+  }
+}
+template <class F>
+void each_node(const Model& m, const F& f) {
+  each_node(m.graph.nodes, f);
+  for (const Function& function : m.functions) each_node(function.nodes, f);
+}
+
+std::string operator_name(const NodeData& n) {
+  return str_cat(n.domain.empty() ? "" : printable(n.domain, 100) + ".", printable(n.op, 100));
+}
+
+std::string described(const TypeInfo& t) {
+  using Kind = TypeInfo::Kind;
+  if (t.kind == Kind::Sequence) return str_cat("sequence of ", t.of.empty() ? "?" : described(t.of[0]));
+  if (t.kind == Kind::Optional) return str_cat("optional ", t.of.empty() ? "?" : described(t.of[0]));
+  if (t.kind != Kind::Tensor) return t.kind == Kind::Map ? "map" : t.kind == Kind::Sparse ? "sparse tensor" : "?";
+  std::string s(name(t.element));
+  if (!t.shape) return s + " of unknown rank";
+  s += " [";
+  for (std::size_t k = 0; k < t.shape->size(); ++k) {
+    const TypeInfo::Extent& e = (*t.shape)[k];
+    s += k ? ", " : "";
+    s += e.value ? std::to_string(*e.value) : e.parameter.empty() ? "?" : printable(e.parameter, 100);
+  }
+  return s + "]";
+}
+
+OnnxDescription::Port port(const ValueInfo& v) {
+  OnnxDescription::Port p{.name = std::string(v.name), .type = described(v.type)};
+  if (v.type.kind == TypeInfo::Kind::Tensor) p.dtype = dtype_of(v.type.element).value_or(DType::F32);
+  if (v.type.shape) p.rank = static_cast<int>(v.type.shape->size());
+  return p;
+}
+
+bool is_initializer(const Model& m, std::string_view name) {
+  return std::ranges::find(m.graph.initializers, name, &TensorData::name) != m.graph.initializers.end();
+}
+
+void count_weights(const Model& m, OnnxDescription& d) {
+  const auto count = [&](const TensorData& t) {
+    std::int64_t n = 1;
+    for (const std::int64_t e : t.shape) n *= e;
+    d.parameters += n;
+    d.weight_bytes += static_cast<std::int64_t>(t.bytes.size());
+    d.weight_types[std::string(name(t.type))] += static_cast<std::int64_t>(t.bytes.size());
+  };
+  for (const TensorData& t : m.graph.initializers) count(t);
+  each_node(m, [&](const NodeData& n) {
+    if (n.op == "Constant" && n.domain.empty())
+      for (const Attribute& a : n.attributes)
+        for (const TensorData& t : a.tensors) count(t);
+  });
+}
+
+}  // namespace
+
+const Function* function_of(const Model& m, const NodeData& n) {
+  for (const Function& f : m.functions)
+    if (f.name == n.op && f.domain == n.domain && f.overload == n.overload) return &f;
+  return nullptr;
+}
+
+std::vector<std::string> unsupported(const Model& m) {
+  std::map<std::string, std::vector<std::string>> by_operator;
+  each_node(m, [&](const NodeData& n) {
+    const Operator* row = find_operator(n.domain, n.op);
+    if ((row && row->rule) || function_of(m, n)) return;
+    const std::string why = row ? std::string(row->how) : "it is not known";
+    by_operator[str_cat(operator_name(n), ": ", why)].push_back(
+        in_quotes(n.name.empty() && !n.outputs.empty() ? n.outputs[0] : n.name));
+  });
+  std::vector<std::string> lines;
+  const auto version = m.opsets.find("");
+  if (version != m.opsets.end() && version->second > kNewestOpset)
+    lines.push_back(str_cat("operator set ", version->second, " of ai.onnx: sets up to ", kNewestOpset, " are known"));
+  for (const auto& [what, where] : by_operator) {
+    std::string line = str_cat(what, " (", where.size(), where.size() == 1 ? " node: " : " nodes: ");
+    for (std::size_t k = 0; k < std::min(where.size(), kMostNamed); ++k) line += (k ? ", " : "") + where[k];
+    lines.push_back(line + (where.size() > kMostNamed ? ", ...)" : ")"));
+  }
+  for (const ValueInfo& v : m.graph.inputs) {
+    if (is_initializer(m, v.name)) continue;
+    if (v.type.kind != TypeInfo::Kind::Tensor || !dtype_of(v.type.element))
+      lines.push_back(
+          str_cat("input ", in_quotes(v.name), " is a ", described(v.type), ": inputs are tensors of numbers"));
+  }
+  return lines;
+}
+
+}  // namespace lc::onnx
+
+namespace lc {
+
+OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o) {
+  using namespace onnx;
+  const Model m = parse(o.map ? MappedFile::open(path) : MappedFile::read(path), o);
+  OnnxDescription d;
+  for (const ValueInfo& v : m.graph.inputs)
+    if (!is_initializer(m, v.name)) d.inputs.push_back(port(v));
+  for (const ValueInfo& v : m.graph.outputs) d.outputs.push_back(port(v));
+  for (const auto& [domain, version] : m.opsets) d.opsets[std::string(domain)] = version;
+  each_node(m, [&](const NodeData& n) { ++d.operators[operator_name(n)]; });
+  d.unsupported = unsupported(m);
+  count_weights(m, d);
+  d.producer = str_cat(m.producer, m.producer_version.empty() ? "" : " ", m.producer_version);
+  d.metadata = m.metadata;
+  return d;
+}
+
+}  // namespace lc

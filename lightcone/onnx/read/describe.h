@@ -1,0 +1,16 @@
+// What a model says of itself, and what of it no rule reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lightcone/onnx/model/model.h"
+
+namespace lc::onnx {
+
+// A line for each operator, element type and operator set that is not supported, with the names of nodes.
+std::vector<std::string> unsupported(const Model& m);
+// The function of the model that a node calls, or null.
+const Function* function_of(const Model& m, const NodeData& n);
+
+}  // namespace lc::onnx
