@@ -92,7 +92,7 @@ ROOMS = {
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
-    "onnx/rules": ["ops/indexing", "ops/special", "onnx/read"],
+    "onnx/rules": ["ops", "ops/indexing", "ops/linalg", "ops/special", "onnx/read"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

@@ -36,6 +36,7 @@ struct OnnxOptions {
   std::map<std::string, ArrayView> values = {};
   std::int64_t most_extent = 65536;  // the largest value of an extent that the file does not state
   std::int64_t max_steps = 1000;     // the most that a Loop runs if their number depends on data
+  std::int64_t seed = 0;             // the seed of random numbers, which differ from run to run
   ReadOptions read = {};
 };
 

@@ -70,7 +70,8 @@ OnnxProgram Importer::attempt() {
   program_ = OnnxProgram();
   known_ = readers::KnownValues([this](const std::string& name) { return data_of(name); });
   weight_of_.clear(), problems_.clear(), known_problems_.clear(), frames_.clear();
-  nodes_read_ = 0, depth_ = 0;
+  nodes_read_ = 0, draws_ = 0, depth_ = 0;
+  random_.reset();
   Scope all;
   scope_ = &all;
   const AtEnd leave([this] { scope_ = nullptr; });
@@ -371,6 +372,11 @@ void Importer::same_extent(const Dim& a, const Dim& b) {
     throw Error("", str_cat("extents have to be equal, and it is not known whether they are: ", versus(a, b)));
   again_ = true;
   throw Error("", "the model is read again");
+}
+
+Random& Importer::random() {
+  if (!random_) random_.emplace(graph(), o_.seed, "onnx.random.step");
+  return *random_;
 }
 
 Value Importer::constant(const TensorData& t, std::string_view name) {

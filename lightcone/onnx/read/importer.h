@@ -15,6 +15,7 @@
 #include "lightcone/onnx/model/model.h"
 #include "lightcone/onnx/onnx.h"
 #include "lightcone/onnx/read/operators.h"
+#include "lightcone/ops/random.h"
 #include "lightcone/readers/known_values.h"
 
 namespace lc::onnx {
@@ -38,6 +39,10 @@ class Importer {
   // Takes two extents to be equal. Where they are not yet the same expression, one of them is replaced by the other in
   // the whole model, which is read again. Throws Error if they cannot be equal.
   void same_extent(const Dim& a, const Dim& b);
+
+  // The source of random numbers that all nodes share, and the name of a stream for one draw.
+  Random& random();
+  std::string random_stream(const std::string& seed) { return str_cat("onnx.", seed, ".", draws_++); }
 
   // The attribute of the function's caller that a function's node refers to, or null.
   const Attribute* bound(std::string_view reference) const;
@@ -81,7 +86,8 @@ class Importer {
   bool again_ = false;                            // the model is read again because of them
   std::vector<std::string> problems_;
   std::set<std::string> known_problems_;
-  std::int64_t nodes_read_ = 0;
+  std::optional<Random> random_;
+  std::int64_t nodes_read_ = 0, draws_ = 0;
   int depth_ = 0;
 };
 
