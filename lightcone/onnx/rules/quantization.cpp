@@ -1,12 +1,87 @@
-// Quantised integers, their products and convolutions.
-#include "lightcone/onnx/read/call.h"
+// Quantised tensors: scales and zero points, and products of bytes.
+#include "lightcone/onnx/rules/quantized.h"
 
 namespace lc::onnx {
-namespace {}  // namespace
+namespace {
+
+// The axis and block size of a scale, and the scale and zero point spread over x.
+struct ScaleOperands {
+  Tensor scale, zero;  // zero is undefined if it is absent
+};
+ScaleOperands scale_operands(Call& c, const Tensor& x) {
+  const std::int64_t given = c.integer("axis", 1), block = c.integer("block_size", 0);
+  if (block < 0) c.refuse("has a negative block size");
+  Tensor scale = c.x(1), zero = c.optional(2);
+  const bool whole = scale.rank() == 0 || scale.shape() == Shape{1};
+  const int axis = whole ? 0 : c.wrap(x.rank() == 1 ? 0 : given, x.rank());
+  const std::int64_t blocks = scale.rank() == x.rank() && (x.rank() > 1 || block > 0) && !whole ? block : 0;
+  if (zero.defined()) zero = spread_scale(c, zero, x.shape(), axis, blocks);
+  return {spread_scale(c, scale, x.shape(), axis, blocks), zero};
+}
+
+Values quantize(Call& c) {
+  const Tensor x = c.x();
+  auto type = static_cast<ElementType>(c.integer("output_dtype", 0));
+  if (c.has(2)) type = element_type(c.value(2));
+  else if (type == ElementType::Undefined) type = ElementType::Uint8;
+  if (!c.flag("saturate", true) && type == ElementType::Float8E4M3FN)
+    c.refuse("saturate=0 gives NaN where this library's conversion saturates");
+  const ScaleOperands s = scale_operands(c, x);
+  const auto precision = static_cast<ElementType>(c.integer("precision", 0));
+  if (precision == ElementType::Undefined) return {quantized(c, x, s.scale, s.zero, type)};
+  const DType in = c.dtype("precision", precision);
+  return {quantized(c, x.to(in), s.scale.to(in), s.zero, type)};
+}
+Values dequantize_(Call& c) {
+  const Tensor x = c.x();
+  const ScaleOperands s = scale_operands(c, x);
+  const auto given = static_cast<ElementType>(c.integer("output_dtype", 0));
+  const DType to = given == ElementType::Undefined ? s.scale.dtype() : c.dtype("output_dtype", given);
+  return {dequantized(c, x, s.scale, s.zero, to)};
+}
+
+// The range of x with 0 in it becomes [0, 255].
+Values dynamic_quantize(Call& c) {
+  const Tensor x = c.x();
+  const Tensor zero = full(x, {}, 0, x.dtype());
+  const Tensor low = minimum(amin(x), zero), high = maximum(amax(x), zero);
+  const Tensor range = (high - low) / 255.0;
+  const Tensor scale = where(range > 0, range, full_like(range, 1));  // where x is all 0, any scale will do
+  const Tensor point = lc::round(clamp(-low / scale, 0.0, 255.0)).to(DType::U8);
+  return {quantized(c, x, scale, point, ElementType::Uint8), scale, point};
+}
+
+Values matmul_integer(Call& c) { return {byte_product(c, c.x(0), c.optional(2), c.x(1), c.optional(3))}; }
+
+// a, its scale and zero point, b, its scale and zero point, the result's scale and zero point.
+Values qlinear_matmul(Call& c) {
+  const Tensor a = c.x(0), b = c.x(3);
+  const ElementType type = c.has(7) ? element_type(c.value(7)) : element_type(c.value(0));
+  const Tensor scale = mul(by_row(c.x(1)), c.x(4)) / by_row(c.x(6));
+  Tensor y;
+  if (is_float(a.dtype())) {
+    const auto plain = [&](const Tensor& t, const Tensor& zero) {
+      const Tensor v = prim::cast(t, DType::F32);
+      return !zero.defined() || known_zero(c, zero) ? v : v - prim::cast(zero, DType::F32);
+    };
+    y = matmul(plain(a, by_row(c.optional(2))), plain(b, c.optional(5)));
+  } else {
+    y = prim::cast(byte_product(c, a, c.optional(2), b, c.optional(5)), DType::F32);
+  }
+  return {saturated(c, y * prim::cast(scale, DType::F32), by_row(c.optional(7)), type)};
+}
+
+}  // namespace
 
 void add_quantization(Operators& t) {
-  const std::initializer_list<Operator> rows = {};
-  t.insert(t.end(), rows);
+  const Operator rows[] = {
+      {"", "DequantizeLinear", 10, dequantize_, "(x - zero point) * scale; for tensors, axes and blocks"},
+      {"", "DynamicQuantizeLinear", 11, dynamic_quantize, "the range of x as u8, its scale and zero point"},
+      {"", "MatMulInteger", 10, matmul_integer, "an exact product of signed bytes; zero points by sums"},
+      {"", "QLinearMatMul", 10, qlinear_matmul, "an exact product of signed bytes, rounded and saturated"},
+      {"", "QuantizeLinear", 10, quantize, "round(x / scale) + zero point, saturated; for tensors, axes and blocks"},
+  };
+  t.insert(t.end(), std::begin(rows), std::end(rows));
 }
 
 }  // namespace lc::onnx

@@ -1,0 +1,135 @@
+#include "lightcone/onnx/rules/quantized.h"
+
+#include <algorithm>
+
+namespace lc::onnx {
+namespace {
+
+// The largest finite number of E5M2, to which ONNX saturates and PyTorch does not.
+constexpr double kMostE5M2 = 57344;
+
+struct PackedRange {
+  double least, most;
+};
+// The range of the packed integers; others are saturated by the conversion to their type.
+std::optional<PackedRange> packed_range(ElementType t) {
+  switch (t) {
+    case ElementType::Uint4: return PackedRange{0, 15};
+    case ElementType::Int4: return PackedRange{-8, 7};
+    case ElementType::Uint2: return PackedRange{0, 3};
+    case ElementType::Int2: return PackedRange{-2, 1};
+    default: return std::nullopt;
+  }
+}
+
+Tensor at_least_f32(const Tensor& t) { return t.dtype() == DType::F64 ? t : prim::cast(t, DType::F32); }
+
+bool is_byte_tensor(const Tensor& t) { return t.dtype() == DType::I8 || t.dtype() == DType::U8; }
+
+// Bytes as signed ones, less 128 if they were unsigned.
+Tensor signed_bytes(const Tensor& t) {
+  if (t.dtype() == DType::I8) return t;
+  return prim::cast(sub(prim::cast(t, DType::I32), 128), DType::I8);
+}
+// The zero point of those; undefined if it is known to be 0.
+Tensor zero_of_signed(Call& c, const Tensor& zero, const Tensor& of) {
+  const int shift = of.dtype() == DType::U8 ? 128 : 0;
+  if (!zero.defined()) return shift ? full(of, {}, -shift, DType::I32) : Tensor();
+  if (!shift) return known_zero(c, zero) ? Tensor() : prim::cast(zero, DType::I32);
+  const auto known = zero.rank() == 0 || zero.shape() == Shape{1} ? c.importer.known().integers(zero) : std::nullopt;
+  if (known && (*known)[0] == Dim(128)) return {};
+  return sub(prim::cast(zero, DType::I32), shift);
+}
+Tensor sum_of_bytes(const Tensor& bytes, int axis) {
+  const int at = bytes.rank() + axis;
+  return prim::sum_reduce(prim::cast(bytes, DType::I32), at).unsqueeze(at);
+}
+// [1] as a scalar.
+Tensor scalar_if_one(const Tensor& t) { return t.shape() == Shape{1} ? t.reshape({}) : t; }
+
+}  // namespace
+
+Tensor spread_scale(Call& c, const Tensor& t, const Shape& shape, int axis, std::int64_t block) {
+  const int rank = static_cast<int>(shape.size());
+  if (t.rank() == 0 || t.shape() == Shape{1}) return t.reshape({});
+  if (block > 0) {
+    if (t.rank() != rank) c.refuse(str_cat("has scales ", str(t.shape()), " for blocks of ", str(shape)));
+    Shape repeated = t.shape();
+    repeated.insert(repeated.begin() + axis + 1, block);
+    Shape merged = t.shape();
+    merged[static_cast<std::size_t>(axis)] = merged[static_cast<std::size_t>(axis)] * Dim(block);
+    const Tensor all = t.unsqueeze(axis + 1).expand(repeated).reshape(merged);
+    return expand_to(c, narrow(all, axis, 0, shape[static_cast<std::size_t>(axis)]), shape);
+  }
+  if (t.rank() != 1) c.refuse(str_cat("has scales ", str(t.shape()), " and no block size"));
+  if (axis < 0 || axis >= rank) c.refuse(str_cat("has axis ", axis, " for a tensor ", str(shape)));
+  Shape s(shape.size(), 1);
+  s[static_cast<std::size_t>(axis)] = t.extent(0);
+  return expand_to(c, t.reshape(s), shape);
+}
+
+ElementType element_type(const Value& v) {
+  return v.packed != ElementType::Undefined ? v.packed : element_type_of(v.tensor.dtype());
+}
+
+bool known_zero(Call& c, const Tensor& t) {
+  if (t.node().op == Op::Constant) return t.node().value == 0;
+  const auto all = c.importer.known().numbers(t);
+  return all && std::ranges::all_of(*all, [](double v) { return v == 0; });
+}
+
+Value saturated(Call& c, const Tensor& x, const Tensor& zero, ElementType type) {
+  const auto to = dtype_of(type);
+  if (!to) c.refuse(str_cat("quantises to ", name(type), ", which is not supported"));
+  Tensor y = is_float(*to) ? at_least_f32(x) : at_least_f32(lc::round(x));
+  if (zero.defined() && !known_zero(c, zero)) y = y + prim::cast(zero, y.dtype());
+  if (const auto range = packed_range(type)) {
+    Value v(clamp(y, range->least, range->most).to(*to));
+    v.packed = type;
+    return v;
+  }
+  if (type == ElementType::Float8E5M2) y = where(isnan(y), y, clamp(y, -kMostE5M2, kMostE5M2));
+  return {y.to(*to)};
+}
+Value quantized(Call& c, const Tensor& x, const Tensor& scale, const Tensor& zero, ElementType type) {
+  return saturated(c, x.dtype() == scale.dtype() ? x / scale : at_least_f32(x) / at_least_f32(scale), zero, type);
+}
+
+Tensor dequantized(Call& c, const Tensor& x, const Tensor& scale, const Tensor& zero, DType to) {
+  const bool subtracts = zero.defined() && !known_zero(c, zero);
+  Tensor y;
+  if (subtracts && is_integer(x.dtype()) && size_of(x.dtype()) >= 4)
+    y = prim::cast(sub(x, prim::cast(zero, x.dtype())), DType::F32);
+  else if (subtracts) y = prim::cast(x, DType::F32) - prim::cast(zero, DType::F32);
+  else y = prim::cast(x, DType::F32);
+  return prim::cast(y * prim::cast(scale, DType::F32), to);
+}
+
+Tensor by_row(const Tensor& t) {
+  return t.defined() && t.rank() == 1
+             ? scalar_if_one(t).reshape(t.shape() == Shape{1} ? Shape{} : Shape{t.extent(0), 1})
+             : t;
+}
+
+Tensor byte_product(Call& c, const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+  if (!is_byte_tensor(a) || !is_byte_tensor(b))
+    c.refuse(str_cat("multiplies ", name(a.dtype()), " by ", name(b.dtype())));
+  if (a.rank() == 0 || b.rank() == 0) c.refuse("multiplies scalars");
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  Tensor x = signed_bytes(a), w = signed_bytes(b);
+  if (row) x = x.unsqueeze(0);
+  if (column) w = w.unsqueeze(1);
+  if (!(x.extent(-1) == w.extent(-2))) c.importer.same_extent(x.extent(-1), w.extent(-2));
+  Tensor zx = zero_of_signed(c, a_zero, a), zw = zero_of_signed(c, b_zero, b);
+  if (zx.defined()) zx = by_row(zx);
+  if (zw.defined()) zw = scalar_if_one(zw);
+  Tensor y = matmul(prim::cast(x, DType::I32), prim::cast(w, DType::I32));
+  if (zx.defined()) y = sub(y, mul(zx, sum_of_bytes(w, -2)));
+  if (zw.defined()) y = sub(y, mul(zw, sum_of_bytes(x, -1)));
+  if (zx.defined() && zw.defined()) y = add(y, mul(mul(zx, zw), c.graph().index({}, x.extent(-1), DType::I32)));
+  if (column) y = y.squeeze(-1);
+  if (row) y = y.squeeze(column ? -1 : -2);
+  return y;
+}
+
+}  // namespace lc::onnx
