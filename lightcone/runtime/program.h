@@ -116,7 +116,8 @@ class Context {
   Context& set(const Tensor& input, std::initializer_list<float> values) {
     return set(input, std::span<const float>(values.begin(), values.size()));
   }
-  // Copies an array into an input. Throws Error if its shape or element type differs from the input's.
+  // Copies an array into an input. Binds symbols that are extents of the input to those of the array. Throws Error if
+  // its shape or element type differs from the input's.
   Context& set(std::string_view input, const ArrayView& array);
   Context& set(const Tensor& input, const ArrayView& array);
   // Copies raw bytes into an input, in row-major order and in the input's dtype.

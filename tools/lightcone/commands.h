@@ -48,7 +48,9 @@ struct InspectOptions {
   bool tensors = false, json = false;
   std::int64_t context = 0;
   DType kv_cache = DType::F32;
+  std::vector<std::string> sizes;  // of an ONNX model: NAME=NUMBER
 };
+void inspect_onnx(const InspectOptions& o);
 void inspect(const InspectOptions& o);
 
 struct ViewOptions {

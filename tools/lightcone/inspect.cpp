@@ -10,6 +10,7 @@
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/llama/llama.h"
+#include "onnx_options.h"
 
 namespace lc::tool {
 namespace {
@@ -112,6 +113,7 @@ void print(const Json& j) {
 }  // namespace
 
 void inspect(const InspectOptions& o) {
+  if (is_onnx(o.model)) return inspect_onnx(o);
   const Weights w = open_model(o.model);
   Json j = describe(w, o);
   describe_model(w, o, j);

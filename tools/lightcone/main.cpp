@@ -28,7 +28,13 @@ namespace {
 
 // Prints one sentence on the standard error. It is made printable, because it may quote a file or an argument.
 void complain(const char* what, const char* more = "") {
-  std::fprintf(stderr, "lightcone: %s%s\n", printable(what, 2000).c_str(), more);
+  std::string lines;  // a message that lists several things has lines, each of which is made printable
+  for (std::string_view rest = what; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines += (lines.empty() ? "" : "\n") + printable(rest.substr(0, end), 2000);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::fprintf(stderr, "lightcone: %s%s\n", lines.c_str(), more);
 }
 
 // Adds --threads. More threads than cores only wait for each other, and each needs memory of its own.
@@ -221,7 +227,7 @@ void add_inspect(CLI::App& app) {
   c->footer(
       "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
       "the memory plan come from the header.");
-  c->add_option("MODEL", o->model, "GGUF, safetensors or llama2.c file, or a folder, or 'builtin'")
+  c->add_option("MODEL", o->model, "GGUF, safetensors, llama2.c or ONNX file, or a folder, or 'builtin'")
       ->required()
       ->type_name("");
   c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
@@ -229,6 +235,9 @@ void add_inspect(CLI::App& app) {
       ->check(CLI::Range(0, 1 << 24))
       ->type_name("N");
   add_kv_cache(*c, o->kv_cache);
+  c->add_option("--size", o->sizes, "of an ONNX model: the number behind an extent that it names")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
   c->add_flag("--tensors", o->tensors, "list every tensor");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { inspect(*o); });

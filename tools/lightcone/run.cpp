@@ -18,6 +18,7 @@
 #include "lightcone/io/printable.h"
 #include "lightcone/onnx/onnx.h"
 #include "lightcone/passes/passes.h"
+#include "onnx_options.h"
 #include "train/table.h"
 
 namespace lc::tool {
@@ -154,22 +155,9 @@ void write_outputs(const OnnxProgram& m, const Context& c, const std::string& pa
   save_npz(path, all);
 }
 
-std::int64_t whole(const std::string& text, const std::string& option) {
-  std::int64_t n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw Error("run", str_cat(option, " is NAME=NUMBER, not ", in_quotes(text)));
-  return n;
-}
-
 // Reads the model. If its graph needs extents that are known, they are those of the arrays.
 OnnxProgram read_model(const RunOptions& o, const std::map<std::string, Array>& arrays) {
-  OnnxOptions options;
-  for (const std::string& word : o.sizes) {
-    const std::size_t at = word.find('=');
-    if (at == std::string::npos) throw Error("run", str_cat("--size is NAME=NUMBER, not ", in_quotes(word)));
-    options.extents[word.substr(0, at)] = whole(word.substr(at + 1), "--size");
-  }
+  OnnxOptions options = onnx_options(o.sizes);
   try {
     return read_onnx(o.model, options);
   } catch (const Error& first) {
@@ -189,6 +177,21 @@ OnnxProgram read_model(const RunOptions& o, const std::map<std::string, Array>& 
 }
 
 }  // namespace
+
+OnnxOptions onnx_options(const std::vector<std::string>& sizes) {
+  OnnxOptions options;
+  for (const std::string& word : sizes) {
+    const std::size_t at = std::min(word.find('='), word.size());
+    const char *begin = word.data() + std::min(at + 1, word.size()), *end = word.data() + word.size();
+    std::int64_t n = 0;
+    const auto [last, error] = std::from_chars(begin, end, n);
+    if (error != std::errc() || last != end)
+      throw Error("size", str_cat("--size is NAME=NUMBER, not ", in_quotes(word)));
+    options.extents[word.substr(0, at)] = n;
+  }
+  return options;
+}
+bool is_onnx(const std::string& path) { return ending(path) == ".onnx"; }
 
 int run_model(const RunOptions& o) {
   const OnnxDescription described = describe_onnx(o.model);
