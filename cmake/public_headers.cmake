@@ -23,7 +23,7 @@ set(LIGHTCONE_EXTENSION_HEADERS
     macros_off.h macros_on.h base core random nn
     composites/block_formats.h composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
-    ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed
+    ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed ops/vision
     reference/access.h reference/interpreter.h reference/rule.h reference/samples.h
     passes verify lowering codegen device
     runtime/default_compiler.h runtime/program.h runtime/remat.h runtime/profile/profile.h

@@ -169,43 +169,6 @@ Tensor ifftshift(Operand x, const IntList& dims) {
 Complex fftshift(const Complex& z, const IntList& dims) { return {fftshift(z.real, dims), fftshift(z.imag, dims)}; }
 Complex ifftshift(const Complex& z, const IntList& dims) { return {ifftshift(z.real, dims), ifftshift(z.imag, dims)}; }
 
-namespace {
-// Zero-pads a window on both sides to the length of a frame.
-Tensor of_frame(const Tensor& window, std::int64_t n_fft) {
-  const auto n = window.rank() == 1 ? window.extent(0).constant() : std::nullopt;
-  if (!n || *n < 1 || *n > n_fft)
-    throw Error("stft", str_cat("a window ", str(window.shape()), " for frames of n_fft = ", n_fft,
-                                ": it has one axis of 1 to ", n_fft, " elements"));
-  const std::int64_t before = (n_fft - *n) / 2;
-  return *n == n_fft ? window : pad(window, {static_cast<int>(before), static_cast<int>(n_fft - *n - before)});
-}
-}  // namespace
-
-Complex stft(Operand a, const StftOptions& o, OptionalOperand window) {
-  const OpScope scope("stft", a.at);
-  const std::int64_t hop = o.hop_length ? o.hop_length : o.n_fft / 4;
-  if (o.n_fft == 0) throw Error("stft", "it needs the length of a frame: {.n_fft = 400}");
-  if (o.n_fft < 1 || hop < 1) throw Error("stft", "n_fft and hop_length are at least 1");
-  if (a->rank() == 0) throw Error("stft", "a scalar has no samples");
-  Tensor x = a;
-  if (o.center) {
-    const int edge = static_cast<int>(o.n_fft / 2);
-    x = pad(x, {edge, edge}, PadMode::Reflect);
-  }
-  Tensor frames = x.unfold(-1, o.n_fft, static_cast<int>(hop));  // [.., frames, n_fft]
-  if (window.given()) frames = frames * of_frame(*window, o.n_fft);
-  const Complex y = rfft(frames, {}, -1, o.normalized ? Norm::Ortho : Norm::Backward);
-  return turned(y);
-}
-
-Tensor hann_window(GraphOf in, std::int64_t n, bool periodic, DType dtype) {
-  const OpScope scope("hann_window", in.at);
-  if (n < 1) throw Error("hann_window", str_cat("a window has at least one element, not ", n));
-  const double period = static_cast<double>(periodic ? n : std::max<std::int64_t>(n - 1, 1));
-  const Tensor half = sin(detail::mul(arange(in, Dim(n), DType::F64), std::numbers::pi / period));
-  return prim::cast(n == 1 ? full(in, {1}, 1.0, DType::F64) : half * half, dtype);
-}
-
 Tensor fftfreq(GraphOf in, std::int64_t n, double d) {
   const OpScope scope("fftfreq", in.at);
   const Dim k = Dim::index(0, n), negative = less(Dim((n - 1) / 2), k);

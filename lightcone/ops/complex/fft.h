@@ -44,16 +44,29 @@ Complex fftshift(const Complex& z, const IntList& dims);
 Complex ifftshift(const Complex& z, const IntList& dims);
 
 struct StftOptions {
-  std::int64_t n_fft = 0;       // length of a frame; required
-  std::int64_t hop_length = 0;  // 0: n_fft / 4
-  bool center = true;           // centres frames on multiples of the hop: reflects n_fft / 2 elements at both ends
-  bool normalized = false;      // divides by sqrt(n_fft)
+  std::int64_t n_fft = 0;               // length of a frame; required
+  std::int64_t hop_length = 0;          // 0: n_fft / 4
+  bool center = true;                   // centres frames on multiples of the hop: adds n_fft / 2 elements at both ends
+  bool normalized = false;              // divides by sqrt(n_fft)
+  PadMode pad_mode = PadMode::Reflect;  // what `center` adds
+  bool onesided = true;                 // the first n_fft / 2 + 1 elements alone; the others are their conjugates
 };
-// Maps [.., samples] to [.., n_fft / 2 + 1, frames] like torch.stft(return_complex=True). The optional `window`
-// [win_length] is zero-padded on both sides if it is shorter than n_fft.
+// Maps [.., samples] to [.., n_fft / 2 + 1, frames] (n_fft, if not onesided) like torch.stft(return_complex=True). The
+// optional `window` [win_length] is zero-padded on both sides if it is shorter than n_fft.
 Complex stft(Operand x, const StftOptions& o, OptionalOperand window = {});
-// torch.hann_window: [n], with period n, or n - 1 if not periodic.
+// The inverse of stft() with the same options and window -> [.., length], by least squares: D. W. Griffin and J. S.
+// Lim, "Signal estimation from modified short-time Fourier transform" (1984), as torch.istft. The default length is hop
+// (frames - 1), and n_fft more without `center`; a longer one is filled with zeros. Samples over which no window
+// reaches are NaN or infinite (torch.istft is an error), as the first and last without `center` if the window begins
+// with 0.
+Tensor istft(const Complex& z, const StftOptions& o, OptionalOperand window = {}, std::optional<Dim> length = {});
+
+// Windows [n] as torch's functions of the same names: with period n, or n - 1 if not periodic. They are computed in f64
+// and rounded once.
 Tensor hann_window(GraphOf in, std::int64_t n, bool periodic = true, DType dtype = DType::F32);
+Tensor hamming_window(GraphOf in, std::int64_t n, bool periodic = true, DType dtype = DType::F32);
+Tensor blackman_window(GraphOf in, std::int64_t n, bool periodic = true, DType dtype = DType::F32);
+Tensor bartlett_window(GraphOf in, std::int64_t n, bool periodic = true, DType dtype = DType::F32);
 // The frequencies of fft() in cycles per unit, for samples `d` apart.
 Tensor fftfreq(GraphOf in, std::int64_t n, double d = 1);
 // The frequencies of rfft(); see fftfreq().

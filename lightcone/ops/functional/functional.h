@@ -43,8 +43,9 @@ struct InterpolateOptions {
   std::string_view mode = "nearest";
   bool align_corners = false;
   bool recompute_scale_factor = false;  // use the ratio of the actual sizes instead of the given factor
+  bool antialias = false;  // widens the filter where an axis shrinks, as Pillow does; linear and cubic modes
 };
-// Resizes the spatial axes (torch.nn.functional.interpolate).
+// Resizes the spatial axes (torch.nn.functional.interpolate). resize() (ops/vision/resize.h) has more modes.
 Tensor interpolate(Operand x, const InterpolateOptions& o);
 // Samples [b, c, h, w] at grid [b, oh, ow, 2] -> [b, c, oh, ow], or [b, c, d, h, w] at [b, od, oh, ow, 3]. The last
 // axis of the grid is (x, y) or (x, y, z) in [-1, 1]. mode is "bilinear" or "nearest". padding_mode defines values

@@ -4,71 +4,10 @@
 #include <cmath>
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
+#include "lightcone/ops/vision/resize.h"
 
 namespace lc {
 using namespace detail;
-
-namespace {
-
-// Resizing of one axis: n elements become m, `step` source elements apart.
-struct Axis {
-  int axis;
-  std::int64_t n, m;
-  double step;
-  bool align;
-};
-
-// Reads elements `at` (i64 [m]) of an axis, clamped to its ends.
-Tensor taken(const Tensor& x, const Axis& a, const Tensor& at) {
-  const Tensor low = prim::maximum(at, full_like(at, 0));
-  return index_select(x, a.axis, prim::minimum(low, full_like(at, static_cast<double>(a.n - 1))));
-}
-Tensor along(const Tensor& weight, const Tensor& x, const Axis& a) {  // expands weights [m] along the axis to x's shape
-  Shape s(u(x.rank()), 1);
-  s[u(a.axis)] = a.m;
-  return prim::cast(weight, x.dtype()).reshape(s).expand(x.shape());
-}
-Tensor places(const Graph& g, const Axis& a) {
-  return const_cast<Graph&>(g).index({a.m}, Dim::index(0, a.m), DType::F64);
-}
-Tensor centre(const Graph& g, const Axis& a) {
-  const Tensor j = places(g, a);
-  return a.align ? mul(j, a.step) : add(mul(add(j, 0.5), a.step), -0.5);
-}
-
-Tensor nearest(const Tensor& x, const Axis& a, bool exact) {
-  const Tensor j = places(x.graph(), a);
-  return taken(x, a, prim::cast(floor(mul(exact ? add(j, 0.5) : j, a.step)), DType::I64));
-}
-Tensor linear_along(const Tensor& x, const Axis& a) {
-  if (a.n == a.m && a.step == 1) return x;
-  const Tensor at = centre(x.graph(), a), from = a.align ? at : prim::maximum(at, full_like(at, 0)), low = floor(from);
-  const Tensor first = prim::cast(low, DType::I64), weight = prim::add(from, neg(low));
-  const Tensor before = taken(x, a, first), after = taken(x, a, lc::detail::add(first, 1));
-  return prim::add(prim::mul(before, along(add(neg(weight), 1), before, a)), prim::mul(after, along(weight, after, a)));
-}
-// R. G. Keys, "Cubic convolution interpolation for digital image processing" (1981), with a = -0.75.
-Tensor cubic_along(const Tensor& x, const Axis& a) {
-  const Tensor at = centre(x.graph(), a), low = floor(at), t = prim::add(at, neg(low));
-  const Tensor first = prim::cast(low, DType::I64);
-  constexpr double k = -0.75;
-  const auto near = [&](const Tensor& d) {  // |d| <= 1
-    return add(prim::mul(prim::mul(add(mul(d, k + 2), -(k + 3)), d), d), 1);
-  };
-  const auto far = [&](const Tensor& d) {  // 1 < |d| < 2
-    return add(prim::mul(add(prim::mul(add(mul(d, k), -5 * k), d), 8 * k), d), -4 * k);
-  };
-  const Tensor rest = add(neg(t), 1);
-  const Tensor weights[4] = {far(add(t, 1)), near(t), near(rest), far(add(rest, 1))};
-  Tensor sum;
-  for (int i = 0; i < 4; ++i) {
-    const Tensor part = taken(x, a, add(first, i - 1)), weighted = prim::mul(part, along(weights[i], part, a));
-    sum = i ? prim::add(sum, weighted) : weighted;
-  }
-  return sum;
-}
-
-}  // namespace
 
 Tensor interpolate(Operand x, const InterpolateOptions& o) {
   const char* op = "interpolate";
@@ -88,23 +27,32 @@ Tensor interpolate(Operand x, const InterpolateOptions& o) {
     throw Error(op, str_cat("between ", name(x->dtype()), " there is nothing; convert to a floating type"));
   if (!o.scale_factor.empty() && o.scale_factor.size() != 1 && o.scale_factor.size() != u(n))
     throw Error(op, str_cat(o.scale_factor.size(), " scale factors for ", n, " spatial axes"));
-  std::vector<int> size = o.size.empty() ? std::vector<int>(u(n)) : per_axis(o.size, n, op, "size");
-  std::vector<Axis> axes;
+  if (o.antialias && o.align_corners)
+    throw Error(op, "antialias widens a filter of half pixels, without align_corners");
+  if (o.antialias && !linear_mode && !cubic_mode)
+    throw Error(op, str_cat("\"", o.mode, "\" has no filter to widen (antialias)"));
+  const std::vector<int> given = o.size.empty() ? std::vector<int>(u(n)) : per_axis(o.size, n, op, "size");
+  ResizeOptions to{.mode = nearest_mode ? "nearest"
+                           : cubic_mode ? "cubic"
+                                        : "linear",
+                   .nearest_mode = "floor",
+                   .antialias = o.antialias,
+                   .exclude_outside = o.antialias};
+  if (o.antialias && cubic_mode) to.cubic_coeff_a = -0.5;
+  if (nearest_mode) to.coordinate_transformation_mode = o.mode == "nearest" ? "asymmetric" : "tf_half_pixel_for_nn";
+  if (o.align_corners) to.coordinate_transformation_mode = "align_corners";
+  std::vector<int> size;
   for (int i = 0; i < n; ++i) {
-    Axis a{2 + i, known(x->extent(2 + i), op), size[u(i)], 0, o.align_corners};
+    const std::int64_t in = known(x->extent(2 + i), op);
     const double factor = o.scale_factor.empty() ? 0 : o.scale_factor[o.scale_factor.size() == 1 ? 0 : u(i)];
-    if (factor > 0) a.m = static_cast<std::int64_t>(std::floor(static_cast<double>(a.n) * factor));
-    if (a.m < 1 || a.n < 1) throw Error(op, str_cat(str(x->shape()), " to a size of ", a.m));
-    if (a.align) a.step = a.m > 1 ? static_cast<double>(a.n - 1) / static_cast<double>(a.m - 1) : 0;
-    else if (factor > 0 && !o.recompute_scale_factor) a.step = 1 / factor;
-    else a.step = static_cast<double>(a.n) / static_cast<double>(a.m);
-    axes.push_back(a), size[u(i)] = static_cast<int>(a.m);
+    const double m = factor > 0 ? std::floor(static_cast<double>(in) * factor) : given[u(i)];
+    if (!(m >= 1) || in < 1) throw Error(op, str_cat(str(x->shape()), " to a size of ", m));
+    to.axes.push_back(2 + i), size.push_back(static_cast<int>(m));
+    const bool kept = factor > 0 && !o.recompute_scale_factor && !o.align_corners;
+    if (kept) to.scales.push_back(factor);
+    else to.sizes.push_back(size.back());
   }
-  if (o.mode == "area") return adaptive_avg_pool(x, size);
-  Tensor t = x;
-  for (const Axis& a : axes)
-    t = nearest_mode ? nearest(t, a, o.mode == "nearest-exact") : linear_mode ? linear_along(t, a) : cubic_along(t, a);
-  return t;
+  return o.mode == "area" ? adaptive_avg_pool(x, size) : resize(x, to);
 }
 
 namespace {
