@@ -64,26 +64,26 @@ Tensor suppressed(const Competition& k, const Tensor& area, const Tensor& at) {
   return logical_and(meets, prim::less_than(full_like(iou, k.iou_threshold), iou));
 }
 
-// The boxes that win, i64 [b, c, steps]; -1 after the last. Each step selects the best remaining box of every row and
-// removes it and those that it suppresses.
+// The boxes that win, i64 [b, c, steps]; -1 after the last. Each step takes the best box of every row, removes it and
+// those that it suppresses, and looks for the next best, so that a device can do the last two in one pass over a row.
 Tensor winners(const Competition& k) {
-  const Shape s = k.scores.shape();
-  const Tensor area = area_of(k.boxes), none = full(k.scores.graph(), {s[0], s[1], k.steps}, -1, DType::I64);
-  const Tensor go = full(k.scores.graph(), {}, 1, DType::Bool), step = full(k.scores.graph(), {}, 0, DType::I64);
+  const Shape s = k.scores.shape(), all{s[0], s[1], k.steps};
+  Graph& g = k.scores.graph();
+  const Tensor area = area_of(k.boxes), best = amax(k.scores, {2}), at = argmax(k.scores, 2);
+  const auto left = [](const Tensor& score) { return prim::less_than(lowest_like(score), score); };
   const auto next = [&](const std::vector<Tensor>& now) -> std::vector<Tensor> {
-    const Tensor &scores = now[0], &found = now[1], &number = now[2];
-    const Tensor best = amax(scores, {2}, true), at = argmax(scores, 2);
-    const Tensor any_left = prim::less_than(lowest_like(best), best);
-    const Tensor place = scores.graph().index(s, Dim::index(2, s[2]));
+    const Tensor &scores = now[0], &best = now[1], &at = now[2], &found = now[3], &number = now[4];
+    const Tensor place = g.index(s, Dim::index(2, s[2]));
     const Tensor gone = logical_or(suppressed(k, area, at), prim::equal(place, at.unsqueeze(2).expand(s)));
-    const Tensor column = found.graph().index(found.shape(), Dim::index(2, k.steps));
-    const Tensor here = logical_and(prim::equal(column, number.reshape({1, 1, 1}).expand(found.shape())),
-                                    any_left.expand(found.shape()));
-    return {prim::where(gone, lowest_like(scores), scores),
-            prim::where(here, at.unsqueeze(2).expand(found.shape()), found), lc::detail::add(number, 1), any(any_left)};
+    const Tensor rest = prim::where(gone, lowest_like(scores), scores);
+    const Tensor column = g.index(all, Dim::index(2, k.steps));
+    const Tensor here =
+        logical_and(prim::equal(column, number.reshape({1, 1, 1}).expand(all)), left(best).unsqueeze(2).expand(all));
+    return {rest, amax(rest, {2}), argmax(rest, 2), prim::where(here, at.unsqueeze(2).expand(all), found),
+            lc::detail::add(number, 1)};
   };
-  return while_loop([](const std::vector<Tensor>& now) { return now[3]; }, next, {k.scores, none, step, go},
-                    k.steps)[1];
+  return while_loop([&](const std::vector<Tensor>& now) { return any(left(now[1])); }, next,
+                    {k.scores, best, at, full(g, all, -1, DType::I64), full(g, {}, 0, DType::I64)}, k.steps)[3];
 }
 
 // The scores with -infinity for those that are no candidates.
