@@ -22,7 +22,7 @@ set(LIGHTCONE_IO_API_HEADERS
 set(LIGHTCONE_EXTENSION_HEADERS
     macros_off.h macros_on.h base core random nn
     composites/block_formats.h composites/composites.h composites/definitions.h
-    ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
+    ops/arguments.h ops/audio ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
     ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed ops/vision
     reference/access.h reference/interpreter.h reference/rule.h reference/samples.h
     passes verify lowering codegen device

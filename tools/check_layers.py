@@ -25,6 +25,7 @@ ROOMS = {
     "ops/vision": ["core", "composites", "ops"],
     "ops/functional": ["core", "composites", "ops", "ops/indexing", "ops/linalg", "ops/special", "ops/vision"],
     "ops/complex": ["core", "ops", "ops/special"],
+    "ops/audio": ["core", "ops", "ops/complex"],
     "optim": ["core", "ops"],
     "passes": ["base", "core", "composites", "reference"],
     "autograd": ["core", "composites", "ops", "passes"],

@@ -48,9 +48,12 @@ Tensor cosines(GraphOf in, std::int64_t n, bool periodic, DType dtype, const cha
   if (n == 1) return full(in, {1}, 1, dtype);
   const double turn = 2 * std::numbers::pi / static_cast<double>(periodic ? n : n - 1);
   const Tensor k = arange(in, Dim(n), DType::F64);
-  Tensor total = full(in, {n}, *a.begin(), DType::F64);
-  for (std::size_t i = 1; i < a.size(); ++i)
-    total = prim::add(total, detail::mul(cos(detail::mul(k, turn * static_cast<double>(i))), a.begin()[i]));
+  Tensor total;
+  for (std::size_t i = a.size() - 1; i > 0; --i) {  // the last first, so that Blackman's window begins with 0 exactly
+    const Tensor term = detail::mul(cos(detail::mul(k, turn * static_cast<double>(i))), a.begin()[i]);
+    total = total.defined() ? prim::add(total, term) : term;
+  }
+  total = detail::add(total, *a.begin());
   return prim::cast(total, dtype);
 }
 
@@ -80,7 +83,7 @@ Tensor istft(const Complex& z, const StftOptions& o, OptionalOperand window, std
                                  ", frames] for n_fft = ", n, o.onesided ? "" : " (not onesided)"));
   const Norm norm = o.normalized ? Norm::Ortho : Norm::Backward;
   const Complex turned = z.transpose(-1, -2);
-  Tensor frames = o.onesided ? irfft(turned, n, -1, norm) : ifft(turned, {}, -1, norm).real;
+  Tensor frames = irfft(turned, n, -1, norm);
   const Tensor w = window.given() ? prim::cast(of_frame(*window, n, "istft"), frames.dtype())
                                   : full(frames.graph(), {n}, 1, frames.dtype());
   frames = frames * w;
