@@ -87,6 +87,7 @@ ROOMS = {
     "io/checkpoints": ["base", "core", "composites", "io"],
     "io/data": ["base", "core", "io"],
     "io/images": ["core", "io", "io/data"],
+    "io/audio": ["core", "io", "io/data"],
     "io/jinja": ["base", "core", "io"],
     "io/text/pieces": ["base", "core", "io"],
     "io/text/steps": ["base", "core", "io", "io/text/pieces"],
@@ -103,7 +104,7 @@ ROOMS = {
     "models/vision": ["core", "runtime", "io/data", "models/vgg", "models/resnet"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "llm"], "pcre2.h": ["io"], "utf8proc.h": ["io"], "zlib.h": ["io"],
-               "turbojpeg.h": ["io"], "png.h": ["io"]}
+               "turbojpeg.h": ["io"], "png.h": ["io"], "FLAC": ["io"]}
 MOST_FILES = 25  # in a folder; kernels, of which there is one an instruction set, apart
 
 wrong = []

@@ -1,5 +1,5 @@
-// Files of data sets that are valid except for false claims give arrays or an Error, within their memory budget and in
-// time.
+// Files of data sets and sounds that are valid except for false claims give arrays or an Error, within their memory
+// budget and in time.
 //
 // LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones.
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/base/error.h"
+#include "lightcone/io/audio/audio.h"
 #include "lightcone/io/data/csv.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"
@@ -18,6 +19,7 @@
 #include "paths.h"
 #include "pictures.h"
 #include "processor_time.h"
+#include "sound_formats.h"
 #include "zip_writer.h"
 
 using namespace lc;
@@ -180,6 +182,8 @@ const Reader kReaders[] = {
     {"cifar", make_cifar, [](const MappedFile& f, const ReadOptions& o) { read_cifar10(f, o); }},
     {"png", make_png, [](const MappedFile& f, const ReadOptions& o) { read_image(f, o); }},
     {"jpeg", make_jpeg, [](const MappedFile& f, const ReadOptions& o) { read_image(f, o); }},
+    {"wav", fuzz::make_wav, [](const MappedFile& f, const ReadOptions& o) { read_audio(f, o); }},
+    {"flac", fuzz::make_flac, [](const MappedFile& f, const ReadOptions& o) { read_audio(f, o); }},
     {"csv", make_csv,
      [](const MappedFile& f, const ReadOptions& o) {
        const auto b = f.bytes();
@@ -222,6 +226,8 @@ TEST_P(DataFiles, ArraysOrAnError) {
   const Reader& r = GetParam();
   if (!can_read_images() && (r.make == make_png || r.make == make_jpeg))
     GTEST_SKIP() << "lightcone::io was built without decoders for pictures";
+  if (!can_read_flac() && r.make == fuzz::make_flac)
+    GTEST_SKIP() << "lightcone::io was built without a decoder for FLAC";
   const std::uint64_t count = from_environment("LIGHTCONE_FUZZ", 6000),
                       first = from_environment("LIGHTCONE_FUZZ_SEED", 20240101);
   std::uint64_t loaded = 0;
