@@ -1,4 +1,4 @@
-// Reads pictures: JPEG and PNG files, and folders of them.
+// Reads pictures, JPEG and PNG files and folders of them, and writes them.
 //
 // Files may be hostile: the size of a picture is checked against ReadOptions::memory before memory is allocated, and a
 // file that is damaged, truncated or of another kind is an Error. The decoders are those of libjpeg-turbo and libpng.
@@ -28,6 +28,13 @@ bool can_read_images();
 Array read_image(const std::string& path, const ReadOptions& o = {});
 // The same for bytes in memory.
 Array read_image(const MappedFile& file, const ReadOptions& o = {});
+
+// Writes u8 [3, height, width] (red, green, blue) or [1, height, width] (grey) as a file that appears whole or not at
+// all (io/checkpoints/save.h). Throws Error for other arrays, and if the library was built without libjpeg-turbo and
+// libpng.
+void write_png(const std::string& path, const ArrayView& picture);
+// The same as a JPEG of a quality from 1 to 100, with colours at half the resolution (4:2:0) as most programs write.
+void write_jpeg(const std::string& path, const ArrayView& picture, int quality = 90);
 
 // Options of read_image_folder() and fitted_image().
 struct ImageFolderOptions {

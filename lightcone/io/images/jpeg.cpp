@@ -38,4 +38,19 @@ Pixels decode_jpeg(const MappedFile& file, Budget& budget) {
   return p;
 }
 
+std::vector<std::byte> encode_jpeg(const Pixels& p, int channels, int quality, const std::string& path) {
+  const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  const int done = !encoder ? -1
+                            : tjCompress2(encoder.get(), p.bytes.data(), static_cast<int>(p.width), 0,
+                                          static_cast<int>(p.height), channels == 1 ? TJPF_GRAY : TJPF_RGB, &bytes,
+                                          &size, channels == 1 ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
+  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
+  if (done != 0)
+    throw file_error("write_jpeg", path, encoder ? tjGetErrorStr2(encoder.get()) : "the encoder cannot be started");
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes);
+  return {begin, begin + size};
+}
+
 }  // namespace lc::io

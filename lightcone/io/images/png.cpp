@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "lightcone/io/images/decoders.h"
@@ -71,7 +72,63 @@ class Decoder {
   char why_[160] = {};
 };
 
+// The same for writing. Bytes are appended to an object that outlives the jump.
+class Encoder {
+ public:
+  explicit Encoder(std::vector<std::byte>& to) : to_(to) {
+    png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, this, wrong, [](png_structp, png_const_charp) {});
+    if (png_) info_ = png_create_info_struct(png_);
+  }
+  ~Encoder() { png_destroy_write_struct(&png_, &info_); }
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+  bool ready() const { return info_; }
+  std::string_view why() const { return why_; }
+
+  bool write(const std::uint8_t* rows, std::size_t height, std::size_t width, int channels) {
+    if (setjmp(png_jmpbuf(png_))) return false;
+    png_set_write_fn(png_, this, append, [](png_structp) {});
+    png_set_IHDR(png_, info_, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), 8,
+                 channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png_, info_);
+    for (std::size_t y = 0; y < height; ++y) png_write_row(png_, rows + y * width * static_cast<std::size_t>(channels));
+    png_write_end(png_, info_);
+    return true;
+  }
+
+ private:
+  static void append(png_structp png, png_bytep from, std::size_t bytes) {
+    auto& e = *static_cast<Encoder*>(png_get_io_ptr(png));
+    try {
+      const auto* begin = reinterpret_cast<const std::byte*>(from);
+      e.to_.insert(e.to_.end(), begin, begin + bytes);
+      return;
+    } catch (const std::bad_alloc&) {
+    }
+    png_error(png, "there is no memory left");
+  }
+  [[noreturn]] static void wrong(png_structp png, png_const_charp why) {
+    auto& e = *static_cast<Encoder*>(png_get_error_ptr(png));
+    std::strncpy(e.why_, why, sizeof e.why_ - 1);
+    png_longjmp(png, 1);
+  }
+
+  std::vector<std::byte>& to_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  char why_[160] = {};
+};
+
 }  // namespace
+
+std::vector<std::byte> encode_png(const Pixels& p, int channels, const std::string& path) {
+  std::vector<std::byte> bytes;
+  Encoder e(bytes);
+  if (!e.ready()) throw file_error("write_png", path, "the encoder cannot be started");
+  if (!e.write(p.bytes.data(), p.height, p.width, channels)) throw file_error("write_png", path, e.why());
+  return bytes;
+}
 
 Pixels decode_png(const MappedFile& file, Budget& budget) {
   Decoder d(file.bytes());
