@@ -21,12 +21,17 @@ struct CaseResult {
   std::string why = {};
 };
 
-// Compares two arrays as ONNX's runner does: |a - b| <= atol + rtol |b|, equal infinities and NaNs, equal integers.
-inline std::string difference(const ArrayView& got, const ArrayView& wanted, double rtol = 1e-3, double atol = 1e-7) {
+inline std::string difference_of_types(const ArrayView& got, const ArrayView& wanted) {
   if (got.dtype != wanted.dtype) return str_cat("its type is ", name(got.dtype), ", not ", name(wanted.dtype));
   if (got.shape != wanted.shape)
     return str_cat("its shape is ", str(Shape(got.shape.begin(), got.shape.end())), ", not ",
                    str(Shape(wanted.shape.begin(), wanted.shape.end())));
+  return {};
+}
+
+// Compares two arrays as ONNX's runner does: |a - b| <= atol + rtol |b|, equal infinities and NaNs, equal integers.
+inline std::string difference(const ArrayView& got, const ArrayView& wanted, double rtol = 1e-3, double atol = 1e-7) {
+  if (const std::string why = difference_of_types(got, wanted); !why.empty()) return why;
   const std::size_t n = wanted.bytes.size() / size_of(wanted.dtype);
   for (std::size_t k = 0; k < n; ++k) {
     if (!is_float(wanted.dtype)) {
