@@ -95,7 +95,8 @@ ROOMS = {
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
-    "onnx/rules": ["ops", "ops/indexing", "ops/linalg", "ops/special", "onnx/read"],
+    "onnx/rules": [
+        "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

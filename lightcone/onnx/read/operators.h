@@ -68,6 +68,7 @@ void add_training(Operators& t);
 void add_convolutions(Operators& t);
 void add_pooling(Operators& t);
 void add_images(Operators& t);
+void add_regions(Operators& t);
 void add_recurrent(Operators& t);
 void add_signal(Operators& t);
 void add_attention(Operators& t);

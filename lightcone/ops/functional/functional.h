@@ -48,9 +48,9 @@ struct InterpolateOptions {
 // Resizes the spatial axes (torch.nn.functional.interpolate). resize() (ops/vision/resize.h) has more modes.
 Tensor interpolate(Operand x, const InterpolateOptions& o);
 // Samples [b, c, h, w] at grid [b, oh, ow, 2] -> [b, c, oh, ow], or [b, c, d, h, w] at [b, od, oh, ow, 3]. The last
-// axis of the grid is (x, y) or (x, y, z) in [-1, 1]. mode is "bilinear" or "nearest". padding_mode defines values
-// outside: "zeros", "border" or "reflection". With align_corners, -1 and 1 are the centres of the outermost pixels
-// instead of their edges.
+// axis of the grid is (x, y) or (x, y, z) in [-1, 1]. mode is "bilinear", "nearest" or "bicubic" (which PyTorch has for
+// images with two spatial axes only). padding_mode defines values outside: "zeros", "border" or "reflection". With
+// align_corners, -1 and 1 are the centres of the outermost pixels instead of their edges.
 Tensor grid_sample(Operand x, Operand grid, std::string_view mode = "bilinear", std::string_view padding_mode = "zeros",
                    bool align_corners = false);
 // The sampling grid for an image of size [b, c, h, w] (or [b, c, d, h, w]) under theta [b, 2, 3] (or [b, 3, 4]).

@@ -5,6 +5,7 @@
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
 #include "lightcone/ops/vision/resize.h"
+#include "lightcone/ops/vision/sampling.h"
 
 namespace lc {
 using namespace detail;
@@ -69,14 +70,17 @@ Tensor reflected(const Tensor& at, std::int64_t low, std::int64_t high) {
 }
 
 // Maps a coordinate in [-1, 1] to a position among n elements.
-Tensor place_of(const Tensor& coordinate, std::int64_t n, Outside outside, bool align) {
+Tensor place_of(const Tensor& coordinate, std::int64_t n, bool align) {
   const auto size = static_cast<double>(n);
-  const Tensor at = align ? mul(add(coordinate, 1), (size - 1) / 2) : mul(add(mul(add(coordinate, 1), size), -1), 0.5);
+  return align ? mul(add(coordinate, 1), (size - 1) / 2) : mul(add(mul(add(coordinate, 1), size), -1), 0.5);
+}
+// Moves positions outside of n elements to their edge, or reflects them there.
+Tensor moved_inside(const Tensor& at, std::int64_t n, Outside outside, bool align) {
   if (outside == Outside::Zeros) return at;
   const Tensor inside = outside == Outside::Border ? at
                         : align                    ? reflected(at, 0, 2 * (n - 1))
                                                    : reflected(at, -1, 2 * n - 1);
-  return clamp(inside, 0, size - 1);
+  return clamp(inside, 0, static_cast<double>(n - 1));
 }
 
 }  // namespace
@@ -90,8 +94,8 @@ Tensor grid_sample(Operand x, Operand grid, std::string_view mode, std::string_v
       !(grid->extent(0) == x->extent(0)))
     throw Error(op, str_cat("an image ", str(x->shape()), " and a grid ", str(grid->shape()),
                             " are not [b, c, h, w] and [b, oh, ow, 2] (or with one axis more)"));
-  if (mode != "bilinear" && mode != "nearest")
-    throw Error(op, str_cat("mode is \"bilinear\" or \"nearest\", not \"", mode, "\""));
+  if (mode != "bilinear" && mode != "nearest" && mode != "bicubic")
+    throw Error(op, str_cat("mode is \"bilinear\", \"nearest\" or \"bicubic\", not \"", mode, "\""));
   if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
     throw Error(op, str_cat("padding_mode is \"zeros\", \"border\" or \"reflection\", not \"", padding_mode, "\""));
   if (!is_float(x->dtype()) || x->dtype() != grid->dtype())
@@ -99,44 +103,24 @@ Tensor grid_sample(Operand x, Operand grid, std::string_view mode, std::string_v
   const Outside outside = padding_mode == "zeros"    ? Outside::Zeros
                           : padding_mode == "border" ? Outside::Border
                                                      : Outside::Reflection;
-  Dim count = 1, pixels = 1;
-  for (int i = 0; i < n; ++i) count = count * grid->extent(1 + i), pixels = pixels * x->extent(2 + i);
-  const Dim b = x->extent(0), channels = x->extent(1);
-  std::vector<std::int64_t> size;
-  std::vector<Tensor> at;  // per spatial axis, [b, count]
+  Dim count = 1;
+  for (int i = 0; i < n; ++i) count = count * grid->extent(1 + i);
+  std::vector<std::vector<Tap>> taps;
   for (int i = 0; i < n; ++i) {
-    size.push_back(known(x->extent(2 + i), op));
-    if (size.back() < 1) throw Error(op, "an image without pixels: " + str(x->shape()));
-    const Tensor c = grid->slice(n + 1, n - 1 - i, n - i).reshape({b, count});
-    at.push_back(place_of(c, size.back(), outside, align_corners));
-  }
-  const Tensor rows = x->reshape({b, channels, pixels});
-  const Shape to{b, channels, count};
-  Tensor sum;
-  for (int corner = 0; corner < (mode == "nearest" ? 1 : 1 << n); ++corner) {
-    Tensor where_to, inside, weight;
-    for (int i = 0; i < n; ++i) {
-      const bool high = corner >> i & 1;
-      const Tensor low = floor(at[u(i)]);
-      const Tensor place = mode == "nearest" ? round(at[u(i)]) : high ? add(low, 1) : low;
-      const Tensor k = prim::cast(place, DType::I64), extent = full_like(k, static_cast<double>(size[u(i)]));
-      const Tensor fits = logical_and(prim::less_than(full_like(k, -1), k), prim::less_than(k, extent));
-      where_to = i ? prim::add(prim::mul(where_to, extent), k) : k;
-      inside = i ? logical_and(inside, fits) : fits;
-      if (mode == "nearest") continue;
-      const Tensor distance = prim::add(at[u(i)], neg(low)), share = high ? distance : add(neg(distance), 1);
-      weight = i ? prim::mul(weight, share) : share;
+    const std::int64_t size = known(x->extent(2 + i), op);
+    const Tensor coordinate = grid->slice(n + 1, n - 1 - i, n - i).reshape({x->extent(0), count});
+    const Tensor at = place_of(coordinate, size, align_corners);
+    if (mode != "bicubic") {
+      const Tensor inside = moved_inside(at, size, outside, align_corners);
+      taps.push_back(mode == "nearest" ? nearest_taps(inside) : linear_taps(inside));
+      continue;
     }
-    const Tensor index = prim::where(inside, where_to, full_like(where_to, -1)).unsqueeze(1).expand(to);
-    Tensor part = prim::gather(rows, index, 2);
-    if (weight.defined())
-      part = prim::where(inside.unsqueeze(1).expand(to), prim::mul(part, weight.unsqueeze(1).expand(to)),
-                         full_like(part, 0));
-    sum = corner ? prim::add(sum, part) : part;
+    taps.push_back(cubic_taps(at, -0.75));
+    for (Tap& tap : taps.back()) tap.place = moved_inside(tap.place, size, outside, align_corners);
   }
-  Shape result{b, channels};
+  Shape result{x->extent(0), x->extent(1)};
   for (int i = 0; i < n; ++i) result.push_back(grid->extent(1 + i));
-  return sum.reshape(result);
+  return sampled(x, taps, op).reshape(result);
 }
 
 Tensor affine_grid(Operand theta, const Shape& size, bool align_corners) {
