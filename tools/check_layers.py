@@ -96,7 +96,7 @@ ROOMS = {
     "onnx/model": ["core", "io"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
     "onnx/rules": [
-        "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read"],
+        "composites", "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read", "onnx/rules", "onnx/parts", "onnx/microsoft"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

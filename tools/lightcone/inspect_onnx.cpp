@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostOperators = 12;  // that are printed; --json has all of them
 
-Json describe(const OnnxDescription& d, const InspectOptions& o) {
+Json model_json(const OnnxDescription& d, const InspectOptions& o) {
   Json j{{"file", o.model}, {"format", "ONNX"}, {"producer", d.producer}};
   for (const auto& [domain, version] : d.opsets) j["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
   j["parameters"] = d.parameters;
@@ -40,7 +40,7 @@ Json describe(const OnnxDescription& d, const InspectOptions& o) {
 }
 
 // Adds the memory plan, or the reason why there is none.
-void plan(const InspectOptions& o, Json& j) {
+void add_plan(const InspectOptions& o, Json& j) {
   try {
     const OnnxProgram m = read_onnx(o.model, onnx_options(o.sizes));
     const Program p = compile(m.graph, generic() | cpu({.compiler = false}));
@@ -60,7 +60,7 @@ void line(std::string& s, const std::string& key, const std::string& value) {
   s += key + std::string(key.size() < 22 ? 22 - key.size() : 0, ' ') + " " + value + "\n";
 }
 
-void print(const Json& j) {
+void print_model(const Json& j) {
   std::string s;
   const auto text = [](const Json& v) { return printable(v.is_string() ? v.get<std::string>() : v.dump(), 2000); };
   line(s, "file", text(j["file"]));
@@ -102,10 +102,10 @@ void print(const Json& j) {
 
 void inspect_onnx(const InspectOptions& o) {
   const OnnxDescription d = describe_onnx(o.model);
-  Json j = describe(d, o);
-  if (d.unsupported.empty()) plan(o, j);
+  Json j = model_json(d, o);
+  if (d.unsupported.empty()) add_plan(o, j);
   if (o.json) write_stdout(j.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
-  else print(j);
+  else print_model(j);
 }
 
 }  // namespace lc::tool

@@ -1,7 +1,7 @@
 // Attention and rotary embeddings.
 #include <cmath>
 
-#include "lightcone/onnx/rules/attend.h"
+#include "lightcone/onnx/parts/attend.h"
 
 namespace lc::onnx {
 namespace {

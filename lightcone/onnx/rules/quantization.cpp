@@ -1,5 +1,5 @@
 // Quantised tensors: scales and zero points, and products of bytes.
-#include "lightcone/onnx/rules/quantized.h"
+#include "lightcone/onnx/parts/quantized.h"
 
 namespace lc::onnx {
 namespace {
@@ -40,15 +40,9 @@ Values dequantize_(Call& c) {
   return {dequantized(c, x, s.scale, s.zero, to)};
 }
 
-// The range of x with 0 in it becomes [0, 255].
 Values dynamic_quantize(Call& c) {
-  const Tensor x = c.x();
-  const Tensor zero = full(x, {}, 0, x.dtype());
-  const Tensor low = minimum(amin(x), zero), high = maximum(amax(x), zero);
-  const Tensor range = (high - low) / 255.0;
-  const Tensor scale = where(range > 0, range, full_like(range, 1));  // where x is all 0, any scale will do
-  const Tensor point = lc::round(clamp(-low / scale, 0.0, 255.0)).to(DType::U8);
-  return {quantized(c, x, scale, point, ElementType::Uint8), scale, point};
+  const DynamicBytes d = dynamic_bytes(c, c.x());
+  return {d.codes, d.scale, d.zero};
 }
 
 Values matmul_integer(Call& c) { return {byte_product(c, c.x(0), c.optional(2), c.x(1), c.optional(3))}; }
@@ -71,6 +65,8 @@ Values qlinear_matmul(Call& c) {
   return {saturated(c, y * prim::cast(scale, DType::F32), by_row(c.optional(7)), type)};
 }
 
+Values qlinear_conv(Call& c) { return quantized_conv(c, false); }
+
 }  // namespace
 
 void add_quantization(Operators& t) {
@@ -78,6 +74,7 @@ void add_quantization(Operators& t) {
       {"", "DequantizeLinear", 10, dequantize_, "(x - zero point) * scale; for tensors, axes and blocks"},
       {"", "DynamicQuantizeLinear", 11, dynamic_quantize, "the range of x as u8, its scale and zero point"},
       {"", "MatMulInteger", 10, matmul_integer, "an exact product of signed bytes; zero points by sums"},
+      {"", "QLinearConv", 10, qlinear_conv, "conv of f32, rounded and saturated; sums are exact up to 2^24"},
       {"", "QLinearMatMul", 10, qlinear_matmul, "an exact product of signed bytes, rounded and saturated"},
       {"", "QuantizeLinear", 10, quantize, "round(x / scale) + zero point, saturated; for tensors, axes and blocks"},
   };

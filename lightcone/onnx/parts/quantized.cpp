@@ -1,6 +1,8 @@
-#include "lightcone/onnx/rules/quantized.h"
+#include "lightcone/onnx/parts/quantized.h"
 
 #include <algorithm>
+
+#include "lightcone/onnx/parts/as_onnx.h"
 
 namespace lc::onnx {
 namespace {
@@ -130,6 +132,40 @@ Tensor byte_product(Call& c, const Tensor& a, const Tensor& a_zero, const Tensor
   if (column) y = y.squeeze(-1);
   if (row) y = y.squeeze(column ? -1 : -2);
   return y;
+}
+
+DynamicBytes dynamic_bytes(Call& c, const Tensor& x) {
+  const Tensor none = full(x, {}, 0, x.dtype());
+  const Tensor low = minimum(amin(x), none), high = maximum(amax(x), none);
+  const Tensor range = (high - low) / 255.0;
+  const Tensor scale = where(range > 0, range, full_like(range, 1));  // where x is all 0, any scale will do
+  const Tensor zero = lc::round(clamp(-low / scale, 0.0, 255.0)).to(DType::U8);
+  return {quantized(c, x, scale, zero, ElementType::Uint8).tensor, scale, zero};
+}
+
+Values quantized_conv(Call& c, bool channels_last) {
+  Tensor x = c.x(0);
+  const Tensor w = c.x(3);
+  if (channels_last) x = movedim(x, {-1}, {1});
+  const auto by_filter = [&](const Tensor& t, int rank) {  // [m] as [m, 1, ...]
+    if (!t.defined() || t.rank() == 0 || t.shape() == Shape{1}) return t.defined() ? t.reshape({}) : t;
+    Shape s(static_cast<std::size_t>(rank), 1);
+    s[0] = t.extent(0);
+    return t.reshape(s);
+  };
+  const auto centred = [&](const Tensor& t, const Tensor& zero) {
+    const Tensor v = prim::cast(t, DType::F32);
+    return !zero.defined() || known_zero(c, zero) ? v : v - prim::cast(zero, DType::F32);
+  };
+  Values operands{centred(x, by_filter(c.optional(2), 0)), centred(w, by_filter(c.optional(5), w.rank()))};
+  Tensor y = as_onnx(c, "Conv", 11, std::move(operands)).at(0).tensor;
+  if (const Tensor bias = c.optional(8); bias.defined()) y = y + prim::cast(by_filter(bias, w.rank() - 1), DType::F32);
+  const Tensor scale = c.x(1).reshape({}) * by_filter(c.x(4), w.rank() - 1) / c.x(6).reshape({});
+  const ElementType type = c.has(7) ? element_type(c.value(7)) : element_type(c.value(0));
+  const Tensor zero = c.optional(7);
+  Value r = saturated(c, y * scale, zero.defined() ? zero.reshape({}) : zero, type);
+  if (channels_last) r.tensor = movedim(r.tensor, {1}, {-1});
+  return {r};
 }
 
 }  // namespace lc::onnx

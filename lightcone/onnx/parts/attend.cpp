@@ -1,4 +1,4 @@
-#include "lightcone/onnx/rules/attend.h"
+#include "lightcone/onnx/parts/attend.h"
 
 #include <limits>
 

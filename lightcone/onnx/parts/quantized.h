@@ -31,4 +31,14 @@ Tensor byte_product(Call& c, const Tensor& a, const Tensor& a_zero, const Tensor
 // A vector of numbers for the rows of a product's result as [m, 1]; anything else as it is.
 Tensor by_row(const Tensor& t);
 
+// The range of x with 0 in it as [0, 255]: u8 codes, and an f32 scale and u8 zero point for all of them.
+struct DynamicBytes {
+  Tensor codes, scale, zero;
+};
+DynamicBytes dynamic_bytes(Call& c, const Tensor& x);
+
+// QLinearConv: x, its scale and zero point, the filters, theirs, the result's, and a bias in units of both scales. The
+// products are summed in f32, which is exact up to 2^24.
+Values quantized_conv(Call& c, bool channels_last);
+
 }  // namespace lc::onnx
