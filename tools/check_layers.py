@@ -95,8 +95,11 @@ ROOMS = {
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
+    "onnx/parts": ["onnx/read"],
     "onnx/rules": [
-        "composites", "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read", "onnx/rules", "onnx/parts", "onnx/microsoft"],
+        "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
+        "onnx/parts"],
+    "onnx/microsoft": ["composites", "ops/linalg", "onnx/parts"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
