@@ -14,7 +14,11 @@ namespace {
 constexpr std::int64_t kMostNodes = 1'000'000;  // after inlining functions and unrolling loops
 constexpr int kDeepest = 64;                    // nesting of functions and subgraphs
 constexpr std::size_t kMostProblems = 50;
-constexpr int kMostRounds = 200;  // in each, one more extent is found to equal another
+// Memory is planned for the largest sizes. A tensor that would need more bytes than this lowers the extents of the
+// model.
+constexpr double kMostBytes = 0x1p43;
+constexpr std::int64_t kLeastLimit = 256;  // of an extent that is lowered
+constexpr int kMostRounds = 200;           // in each, one more extent is found to equal another
 
 // "node 17 'conv1' (Conv)", as every sentence about a node begins.
 std::string named(const NodeData& n) {
@@ -40,7 +44,7 @@ class AtEnd {
 }  // namespace
 
 Importer::Importer(const Model& m, const OnnxOptions& o)
-    : m_(m), o_(o), known_([this](const std::string& name) { return data_of(name); }) {}
+    : m_(m), o_(o), limit_(o.most_extent), known_([this](const std::string& name) { return data_of(name); }) {}
 
 std::optional<ArrayView> Importer::data_of(const std::string& parameter) const {
   const auto w = weight_of_.find(parameter);
@@ -57,13 +61,28 @@ OnnxProgram Importer::run() {
   for (int rounds = 0;;) {
     try {
       OnnxProgram p = attempt();
-      if (!again_) return p;
+      if (!again_ && !lower_limit(p.graph)) return p;
     } catch (const Error&) {
       if (!again_) throw;
     }
     again_ = false;
     if (++rounds > kMostRounds) throw Error("read_onnx", "extents of the model contradict each other");
   }
+}
+
+bool Importer::lower_limit(const Graph& g) {
+  double most = 0;
+  const std::vector<bool> live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!live[id]) continue;
+    double bytes = static_cast<double>(size_of(g[id].dtype));
+    for (const Dim& d : g[id].shape) bytes *= static_cast<double>(d.bounds().hi);
+    most = std::max(most, bytes);
+  }
+  if (most <= kMostBytes || limit_ <= kLeastLimit) return false;
+  limit_ /= 2;
+  replaced_.clear();  // its symbols have the old limit
+  return true;
 }
 
 OnnxProgram Importer::attempt() {
@@ -104,7 +123,7 @@ Dim Importer::symbol(const std::string& name) {
   if (const auto given = o_.extents.find(name); given != o_.extents.end()) return given->second;
   // Caches of keys and values are empty at first.
   const std::int64_t least = name.find("past") == std::string::npos ? 1 : 0;
-  return Dim::symbol(unique, least, o_.most_extent);
+  return Dim::symbol(unique, least, limit_);
 }
 
 Dim Importer::extent_of(const ValueInfo& v, int axis, const TypeInfo::Extent& e) {
@@ -345,32 +364,33 @@ bool Importer::tries(const std::function<void()>& f) {
 
 // ---- extents and constants ------------------------------------------------------------------------
 
+void Importer::replace(const std::string& symbol, const Dim& by) {
+  for (auto& [name, value] : replaced_)
+    value = value.substitute([&](const std::string& s) { return s == symbol ? std::optional(by) : std::nullopt; });
+  replaced_[symbol] = by;
+  again_ = true;
+}
+
 void Importer::same_extent(const Dim& a, const Dim& b) {
   if (a == b) return;
   if (provably_different(a, b)) throw Error("", str_cat("extents differ: ", versus(a, b)));
   // min(x, 512) and x are equal if x is at most 512: the table of positions of many models.
   const auto limited = [&](const Dim& least, const Dim& of) {
     const auto name = of.name();
-    const Bounds b = least.bounds();
-    if (!name || !(min(of, b.hi) == least) || of.bounds().lo > b.hi) return false;
-    replaced_[*name] = Dim::symbol(*name, of.bounds().lo, b.hi);
+    const Bounds limits = of.bounds();
+    const std::int64_t most = least.bounds().hi;
+    if (!name || limits.lo > most || most >= limits.hi || !(min(of, most) == least)) return false;
+    replace(*name, Dim::symbol(*name, limits.lo, most));
     return true;
   };
-  if (limited(a, b) || limited(b, a)) {
-    again_ = true;
-    throw Error("", "the model is read again");
-  }
-  const auto replace = [&](const Dim& from, const Dim& to) {
+  const auto replaced = [&](const Dim& from, const Dim& to) {
     const auto name = from.name();
     if (!name || to.symbols().contains(*name)) return false;
-    for (auto& [symbol, value] : replaced_)
-      value = value.substitute([&](const std::string& s) { return s == *name ? std::optional(to) : std::nullopt; });
-    replaced_[*name] = to;
+    replace(*name, to);
     return true;
   };
-  if (!replace(a, b) && !replace(b, a))
+  if (!limited(a, b) && !limited(b, a) && !replaced(a, b) && !replaced(b, a))
     throw Error("", str_cat("extents have to be equal, and it is not known whether they are: ", versus(a, b)));
-  again_ = true;
   throw Error("", "the model is read again");
 }
 

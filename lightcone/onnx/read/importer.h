@@ -59,9 +59,12 @@ class Importer {
   };
 
   OnnxProgram attempt();
+  // Lowers the largest value of open extents if a tensor of the graph would be too large, and returns whether it did.
+  bool lower_limit(const Graph& g);
   void inputs();
   Value given_value(const ValueInfo& v, DType dtype, const Shape& shape, const ArrayView& a);
   void outputs();
+  void replace(const std::string& symbol, const Dim& by);
   Shape shape_of(const ValueInfo& v);
   Dim extent_of(const ValueInfo& v, int axis, const TypeInfo::Extent& e);
   Dim symbol(const std::string& name);
@@ -77,6 +80,7 @@ class Importer {
 
   const Model& m_;
   const OnnxOptions& o_;
+  std::int64_t limit_;  // the largest value of extents that the file does not state
   OnnxProgram program_;
   readers::KnownValues known_;
   Scope* scope_ = nullptr;
