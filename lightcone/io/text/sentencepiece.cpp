@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <cmath>
 #include <functional>
 
 #include "lightcone/io/printable.h"
@@ -19,6 +20,48 @@ namespace lc {
 namespace {
 
 using Type = Vocabulary::Type;
+
+// The best segmentation up to each position of a text, found from the left. The reference sums floats, and takes the sum
+// away from all positions ahead when it becomes large; both decide between segmentations of nearly equal scores.
+class BestPaths {
+ public:
+  explicit BestPaths(std::size_t size) : nodes_(size + 1) {}
+  // Offers a piece. The pieces of one end must come in the order of their beginnings, which must be settled.
+  void offer(std::size_t begin, std::size_t end, float score, int id) {
+    Node& n = nodes_[end];
+    lower(n, nodes_[begin].lowered);
+    const float sum = score + nodes_[begin].score;
+    if (!n.reached || sum > n.score) n.score = sum, n.begin = begin, n.id = id, n.reached = true;
+  }
+  // Ends the offers for a position, which must be reached.
+  void settle(std::size_t end) {
+    Node& n = nodes_[end];
+    lower(n, offsets_.size());
+    constexpr float kLarge = 100000;
+    if (n.score < -kLarge || n.score > kLarge) offsets_.push_back(n.score), lower(n, offsets_.size());
+  }
+  // Calls piece(begin, end, id) for the pieces of the best segmentation, in order.
+  template <class Piece>
+  void each(const Piece& piece) const {
+    std::vector<std::size_t> ends;
+    for (std::size_t end = nodes_.size() - 1; end > 0; end = nodes_[end].begin) ends.push_back(end);
+    for (std::size_t i = ends.size(); i-- > 0;) piece(nodes_[ends[i]].begin, ends[i], nodes_[ends[i]].id);
+  }
+
+ private:
+  struct Node {
+    std::size_t begin = 0, lowered = 0;  // beginning of the last piece; number of offsets that were taken away
+    float score = 0;
+    int id = -1;
+    bool reached = false;
+  };
+  void lower(Node& n, std::size_t offsets) const {
+    for (; n.lowered < offsets; ++n.lowered)
+      if (n.reached) n.score -= offsets_[n.lowered];
+  }
+  std::vector<Node> nodes_;
+  std::vector<float> offsets_;
+};
 
 class ModelTokenizer final : public CutTokenizer {
  public:
@@ -80,6 +123,12 @@ void ModelTokenizer::index_pieces(Budget& budget) {
   std::vector<std::pair<std::string_view, int>> defined;
   for (int i = 0; i < size(); ++i) {
     const std::string& p = v_.pieces[static_cast<std::size_t>(i)];
+    if (std::isnan(v_.scores[static_cast<std::size_t>(i)]))
+      throw Error("tokenizer", str_cat("the score of the piece ", i, " is not a number"));
+    if (m_.byte_fallback && p == std::string_view("\0", 1)) {  // written by converters, beside <0x00>
+      v_.types[static_cast<std::size_t>(i)] = Type::Unused;
+      continue;
+    }
     const bool in_texts = type(i) == Type::Normal || type(i) == Type::UserDefined || type(i) == Type::Unused;
     if (!(in_texts ? ids_ : reserved_).try_emplace(p, i).second)
       throw Error("tokenizer", str_cat("the piece ", in_quotes(p), " is there twice"));
@@ -95,7 +144,7 @@ void ModelTokenizer::index_pieces(Budget& budget) {
       defined.emplace_back(p, i);
     }
   }
-  if (v_.unk < 0) throw Error("tokenizer", "there is no unknown token");
+  if (v_.unk < 0 && !m_.byte_fallback) throw Error("tokenizer", "there is no unknown token");
   if (m_.byte_fallback && std::find(std::begin(bytes_), std::end(bytes_), -1) != std::end(bytes_))
     throw Error("tokenizer", "byte_fallback is set, and there are not 256 byte pieces");
   if (defined.empty()) return;
@@ -104,11 +153,11 @@ void ModelTokenizer::index_pieces(Budget& budget) {
 }
 
 void ModelTokenizer::index_unigram(Budget& budget) {
-  float least = FLT_MAX, most = FLT_MIN;
+  float least = FLT_MAX;
   for (int i = 0; i < size(); ++i) {
-    if (type(i) != Type::Normal) continue;
-    least = std::min(least, v_.scores[static_cast<std::size_t>(i)]);
-    most = std::max(most, v_.scores[static_cast<std::size_t>(i)]);
+    const float score = v_.scores[static_cast<std::size_t>(i)];
+    if (std::isinf(score)) throw Error("tokenizer", str_cat("the score of the piece ", i, " is infinite"));
+    if (type(i) == Type::Normal) least = std::min(least, score);
   }
   budget.take(v_.pieces.size(), 2 * sizeof(std::pair<std::string_view, int>) + sizeof(float));
   unknown_score_ = least - 10.0f;
@@ -116,10 +165,9 @@ void ModelTokenizer::index_unigram(Budget& budget) {
   for (int i = 0; i < size(); ++i) {
     const auto n = static_cast<std::size_t>(i);
     // The score of a user-defined symbol is so high that it is always chosen.
-    scores_.push_back(
-        type(i) == Type::UserDefined
-            ? static_cast<float>(static_cast<double>(static_cast<float>(v_.pieces[n].size()) * most) - 0.1)
-            : v_.scores[n]);
+    scores_.push_back(type(i) == Type::UserDefined
+                          ? static_cast<float>(0.1 * (static_cast<double>(v_.pieces[n].size()) - 1))
+                          : v_.scores[n]);
     if (type(i) == Type::Normal || type(i) == Type::UserDefined) texts.emplace_back(v_.pieces[n], i);
   }
   occurrences_ = Occurrences(std::move(texts), budget);
@@ -222,7 +270,7 @@ void ModelTokenizer::encode_text(std::string_view text, bool, std::vector<int>& 
   bool unknown = false;  // adjacent unknown pieces become one token
   const Emit emit = [&](std::string_view piece, int id) {
     const bool before = unknown;
-    if (type(id) == Type::Unused) id = v_.unk;
+    if (id >= 0 && type(id) == Type::Unused) id = v_.unk;
     unknown = id == v_.unk;
     if (unknown && m_.byte_fallback) {
       for (const char c : piece) out.push_back(bytes_[static_cast<unsigned char>(c)]);
@@ -239,37 +287,22 @@ void ModelTokenizer::encode_text(std::string_view text, bool, std::vector<int>& 
 }
 
 void ModelTokenizer::unigram(std::string_view text, const Emit& emit) const {
-  struct Best {
-    float score = 0;
-    int id = -1;
-    std::size_t begin = 0;
-    bool reached = false;
-  };
-  std::vector<Best> best(text.size() + 1);
+  BestPaths best(text.size());
   std::size_t from = 0;  // beginning of the last character
   bool single = false;   // true if it is a piece
-  const auto offer = [&](std::size_t begin, std::size_t end, float score, int id) {
-    const float sum = score + best[begin].score;
-    Best& b = best[end];
-    if (!b.reached || sum > b.score) b = {sum, id, begin, true};
-  };
   occurrences_.each(
       text,
       [&](std::size_t end, std::size_t size, int id) {
-        offer(end - size, end, scores_[static_cast<std::size_t>(id)], id);
+        best.offer(end - size, end, scores_[static_cast<std::size_t>(id)], id);
         single = single || end - size == from;
       },
       [&](std::size_t end) {
         if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) return;
-        if (!single) offer(from, end, unknown_score_, v_.unk);
+        if (!single) best.offer(from, end, unknown_score_, v_.unk);
+        best.settle(end);
         from = end, single = false;
       });
-  std::vector<std::size_t> ends;
-  for (std::size_t end = text.size(); end > 0; end = best[end].begin) ends.push_back(end);
-  for (std::size_t i = ends.size(); i-- > 0;) {
-    const Best& b = best[ends[i]];
-    emit(text.substr(b.begin, ends[i] - b.begin), b.id);
-  }
+  best.each([&](std::size_t begin, std::size_t end, int id) { emit(text.substr(begin, end - begin), id); });
 }
 
 void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {
@@ -292,15 +325,16 @@ void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {
     const MergeSymbol& s = symbols[static_cast<std::size_t>(i)];
     if (s.number < 0) {
       const std::string_view piece = text.substr(s.at, s.size);
-      emit(piece, id_of(piece));
+      const auto defined = ids_.find(piece);
+      emit(piece, defined == ids_.end() ? v_.unk : defined->second);
       continue;
     }
     for (open.push_back(s.number); !open.empty();) {
       const int number = open.back();
       open.pop_back();
       const std::string_view piece = text_of_symbol(number);
-      const int id = id_of(piece);
-      const auto two = type(id) == Type::Unused ? parts.find(number) : parts.end();
+      const int id = number < size() ? number : v_.unk;
+      const auto two = id >= 0 && type(id) == Type::Unused ? parts.find(number) : parts.end();
       if (two == parts.end()) emit(piece, id);
       else open.push_back(two->second.second), open.push_back(two->second.first);
     }

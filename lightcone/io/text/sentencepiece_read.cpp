@@ -140,7 +140,7 @@ void ModelReader::piece(std::string_view bytes) {
 void ModelReader::trainer(std::string_view bytes) {
   static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17,
                                                 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
-                                                40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54};
+                                                40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54, 55};
   for (Proto p(bytes, path_); p.next();) {
     if (p.field == 3) {
       if (p.number() < 1 || p.number() > 4)
