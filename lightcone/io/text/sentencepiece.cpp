@@ -21,8 +21,8 @@ namespace {
 
 using Type = Vocabulary::Type;
 
-// The best segmentation up to each position of a text, found from the left. The reference sums floats, and takes the sum
-// away from all positions ahead when it becomes large; both decide between segmentations of nearly equal scores.
+// The best segmentation up to each position of a text, found from the left. The reference sums floats, and takes the
+// sum away from all positions ahead when it becomes large; both decide between segmentations of nearly equal scores.
 class BestPaths {
  public:
   explicit BestPaths(std::size_t size) : nodes_(size + 1) {}
@@ -96,7 +96,7 @@ class ModelTokenizer final : public CutTokenizer {
   int search(std::string_view character) const;
 
   SentencePieceModel m_;
-  StringMap ids_, reserved_;  // pieces that occur in texts, and the others
+  StringMap ids_;  // pieces that occur in texts
   int bytes_[256];
   std::shared_ptr<const LongestMatch> defined_;
   Occurrences symbols_;  // the same as defined_, for texts in which rules apply between them
@@ -118,6 +118,7 @@ ModelTokenizer::ModelTokenizer(Vocabulary v, SentencePieceModel m, Budget& budge
 }
 
 void ModelTokenizer::index_pieces(Budget& budget) {
+  StringMap reserved;  // pieces that do not occur in texts
   budget.take(v_.pieces.size(), kIndexBytes);
   std::fill(std::begin(bytes_), std::end(bytes_), -1);
   std::vector<std::pair<std::string_view, int>> defined;
@@ -130,7 +131,7 @@ void ModelTokenizer::index_pieces(Budget& budget) {
       continue;
     }
     const bool in_texts = type(i) == Type::Normal || type(i) == Type::UserDefined || type(i) == Type::Unused;
-    if (!(in_texts ? ids_ : reserved_).try_emplace(p, i).second)
+    if (!(in_texts ? ids_ : reserved).try_emplace(p, i).second)
       throw Error("tokenizer", str_cat("the piece ", in_quotes(p), " is there twice"));
     if (type(i) == Type::Unknown) {
       if (v_.unk >= 0) throw Error("tokenizer", "there are two unknown tokens");
@@ -184,7 +185,6 @@ void ModelTokenizer::index_joins(Budget& budget) {
 }
 
 int ModelTokenizer::id_of(std::string_view piece) const {
-  if (const auto at = reserved_.find(piece); at != reserved_.end()) return at->second;
   const auto at = ids_.find(piece);
   return at == ids_.end() ? v_.unk : at->second;
 }
@@ -325,8 +325,7 @@ void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {
     const MergeSymbol& s = symbols[static_cast<std::size_t>(i)];
     if (s.number < 0) {
       const std::string_view piece = text.substr(s.at, s.size);
-      const auto defined = ids_.find(piece);
-      emit(piece, defined == ids_.end() ? v_.unk : defined->second);
+      emit(piece, id_of(piece));
       continue;
     }
     for (open.push_back(s.number); !open.empty();) {

@@ -66,6 +66,31 @@ constexpr Range kLaterForms[] = {{0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xAB69
                                  {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x11938, 0x11938}, {0x1E030, 0x1E06D},
                                  {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
 
+// Characters of Unicode 15 to 17, which the installed tables may lack and the reference tables have.
+constexpr Range kRecentWords[] = {
+    {0x897, 0x897},     {0xCF3, 0xCF3},     {0xECE, 0xECE},     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},
+    {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D40, 0x10D65}, {0x10D69, 0x10D6D}, {0x10D6F, 0x10D85},
+    {0x10EC2, 0x10EC4}, {0x10EFC, 0x10EFF}, {0x1123F, 0x11241}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5},
+    {0x113C7, 0x113CA}, {0x113CC, 0x113D3}, {0x113E1, 0x113E2}, {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0},
+    {0x11BF0, 0x11BF9}, {0x11F00, 0x11F10}, {0x11F12, 0x11F3A}, {0x11F3E, 0x11F42}, {0x11F50, 0x11F5A},
+    {0x1342F, 0x1342F}, {0x13440, 0x13455}, {0x13460, 0x143FA}, {0x16100, 0x16139}, {0x16D40, 0x16D6C},
+    {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF}, {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1CCF0, 0x1CCF9},
+    {0x1DF25, 0x1DF2A}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E4D0, 0x1E4F9}, {0x1E5D0, 0x1E5FA},
+    {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
+constexpr Range kRecentNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11DE0, 0x11DE9},
+                                    {0x11F50, 0x11F59}, {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x16FF4, 0x16FF6},
+                                    {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3}, {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA}};
+struct LowerRange {
+  std::uint32_t first, last;
+  std::int32_t distance;
+};
+constexpr LowerRange kRecentLower[] = {{0x1C89, 0x1C89, 1},      {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
+                                       {0xA7CC, 0xA7CC, 1},      {0xA7CE, 0xA7CE, 1},
+                                       {0xA7D2, 0xA7D2, 1},      {0xA7D4, 0xA7D4, 1},
+                                       {0xA7DA, 0xA7DA, 1},      {0xA7DC, 0xA7DC, 0x19B - 0xA7DC},
+                                       {0x10D50, 0x10D65, 0x20}, {0x16EA0, 0x16EB8, 0x1B}};
+
 template <std::size_t N>
 bool within(const Range (&ranges)[N], std::uint32_t c) {
   const auto* at = std::upper_bound(std::begin(ranges), std::end(ranges), c,
@@ -100,11 +125,12 @@ bool is_word_character(std::uint32_t c) {
   const utf8proc_category_t k = category(c);
   return between(k, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_NL) || k == UTF8PROC_CATEGORY_PC || c == 0x200C ||
          c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
-         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || within(kRecentWords, c);
 }
 
 bool is_numeric(std::uint32_t c) {
-  return c < 0x80 ? c >= '0' && c <= '9' : between(category(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO);
+  if (c < 0x80) return c >= '0' && c <= '9';
+  return between(category(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) || within(kRecentNumbers, c);
 }
 
 bool is_sign_or_punctuation(std::uint32_t c) {
@@ -143,9 +169,23 @@ void append_lower(std::string& to, std::uint32_t c) {
   } else if (c == 0x130) {  // the only character with a lower case of two characters
     to += "i\xCC\x87";
   } else {
-    utf8_append(to, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    const auto* recent = std::find_if(std::begin(kRecentLower), std::end(kRecentLower),
+                                      [&](const LowerRange& r) { return c >= r.first && c <= r.last; });
+    const auto code = static_cast<utf8proc_int32_t>(c);
+    utf8_append(to,
+                static_cast<std::uint32_t>(c >= 0x1C89 && recent != std::end(kRecentLower) ? code + recent->distance
+                                                                                           : utf8proc_tolower(code)));
   }
 }
+
+namespace {
+// True for a character that the reference neither changes nor moves, as its tables lack it.
+bool unknown_to_forms(std::uint32_t c) {
+  if (c < kLaterMarks[0].first) return false;
+  return within(kLaterForms, c) ||
+         (within(kLaterMarks, c) && utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class != 0);
+}
+}  // namespace
 
 std::string normal_form(std::string_view text, NormalForm form) {
   bool later = false, ascii = true;
@@ -154,12 +194,12 @@ std::string normal_form(std::string_view text, NormalForm form) {
   const bool compatible = form == NormalForm::KC || form == NormalForm::KD;
   const int options = (form == NormalForm::C || form == NormalForm::KC ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
                       (compatible ? UTF8PROC_COMPAT : 0);
-  each_character(text, [&](std::uint32_t c, std::size_t, std::size_t) { later = later || within(kLaterForms, c); });
+  each_character(text, [&](std::uint32_t c, std::size_t, std::size_t) { later = later || unknown_to_forms(c); });
   if (!later) return mapped(text, options);
   std::string out;
   std::size_t done = 0;
   each_character(text, [&](std::uint32_t c, std::size_t begin, std::size_t end) {
-    if (!within(kLaterForms, c)) return;
+    if (!unknown_to_forms(c)) return;
     out += mapped(text.substr(done, begin - done), options);
     out += text.substr(begin, end - begin);
     done = end;
