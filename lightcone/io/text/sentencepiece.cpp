@@ -111,7 +111,7 @@ class ModelTokenizer final : public CutTokenizer {
 };
 
 ModelTokenizer::ModelTokenizer(Vocabulary v, SentencePieceModel m, Budget& budget)
-    : CutTokenizer(std::move(v), false), m_(std::move(m)) {
+    : CutTokenizer(std::move(v), m.cuts_defined), m_(std::move(m)) {
   index_pieces(budget);
   if (m_.kind == SentencePieceModel::Unigram) index_unigram(budget);
   if (m_.kind == SentencePieceModel::Bpe) index_joins(budget);

@@ -22,6 +22,7 @@ struct SentencePieceModel {
   enum Kind { Unigram = 1, Bpe = 2, Word = 3, Char = 4 } kind = Unigram;
   SentencePieceRules rules, back;  // for encoding, and for decoding if its map is not empty
   bool whitespace_as_suffix = false, byte_fallback = false;
+  bool cuts_defined = false;  // user-defined symbols end a text, and another one begins behind them
   std::string unknown_surface = " \xE2\x81\x87 ";  // the text of a decoded unknown token
 };
 

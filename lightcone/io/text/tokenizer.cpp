@@ -42,6 +42,32 @@ std::vector<int> Tokenizer::encode(std::string_view text, bool specials, bool pa
   return ids_of(text, specials, parse_control);
 }
 
+Encoding Tokenizer::encoding(std::string_view text, bool specials, bool parse_control) const {
+  require_utf8(text, "the text");
+  return encoding_of(std::span(&text, 1), specials, parse_control);
+}
+
+Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second, bool specials,
+                                bool parse_control) const {
+  require_utf8(first, "the first text");
+  require_utf8(second, "the second text");
+  const std::string_view both[] = {first, second};
+  return encoding_of(both, specials, parse_control);
+}
+
+Encoding Tokenizer::encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const {
+  Encoding e;
+  // BERT's first token stands before the first text only.
+  const bool once = specials && v_.kind == Vocabulary::Kind::WordPiece && v_.add_bos && v_.bos >= 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<int> ids = ids_of(texts[i], specials, parse_control);
+    e.ids.insert(e.ids.end(), ids.begin() + (i > 0 && once ? 1 : 0), ids.end());
+    e.type_ids.resize(e.ids.size(), static_cast<int>(i));
+  }
+  e.attention_mask.assign(e.ids.size(), 1);
+  return e;
+}
+
 std::string Tokenizer::decode(std::span<const int> ids) const {
   for (const int id : ids)
     if (id < 0 || id >= size())

@@ -1,8 +1,8 @@
 // Tokenizers: text to token ids and back.
 //
 // Supported are Hugging Face's tokenizer.json and SentencePiece's tokenizer.model, encoded and decoded as by those
-// libraries; from GGUF files SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama), byte-level
-// BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek) and WordPiece (BERT); and llama2.c's tokenizer.bin.
+// libraries; from GGUF files SentencePiece-style BPE with byte fallback (Llama 1 and 2, Mistral, TinyLlama), Unigram
+// (T5), byte-level BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek) and WordPiece (BERT); and llama2.c's tokenizer.bin.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct GgufFile;
 
 // The tokens and settings of a tokenizer, independent of the file format.
 struct Vocabulary {
-  // The algorithm. Pipeline stands for a tokenizer.json or tokenizer.model beyond the fields below: its tokenizer can
-  // only be made from the file, and the fields hold its tokens and the ids around a text.
+  // The algorithm. Pipeline stands for a tokenizer.json, a tokenizer.model or a Unigram model beyond the fields below:
+  // its tokenizer can only be made from the file, and the fields hold its tokens and the ids around a text.
   enum class Kind : std::uint8_t { SentencePiece, ByteBpe, WordPiece, Pipeline } kind = Kind::SentencePiece;
   // The type of a token. Control tokens are not found in ordinary text.
   enum class Type : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
@@ -40,6 +40,16 @@ struct Vocabulary {
   bool whole_words = false;   // ByteBpe: words that are tokens are not split (Llama 3)
   bool nfc = false;           // ByteBpe: normalises texts to NFC (Qwen)
   int longest_word = 0;       // WordPiece: longer words, in characters, are unknown; 0: no limit
+  bool lowercase = true;      // WordPiece: texts are converted to lower case
+  bool strip_accents = true;  // WordPiece: and lose their accents
+};
+
+// The ids of a text or of a pair of texts with what models take beside them, as transformers' tokenizers return it. The
+// three lists are equally long.
+struct Encoding {
+  std::vector<int> ids;             // input_ids
+  std::vector<int> type_ids;        // token_type_ids: to which text an id belongs, as the file numbers them
+  std::vector<int> attention_mask;  // 1, or 0 for an id that pads
 };
 
 // Converts texts to token ids and back. Thread-safe.
@@ -55,6 +65,12 @@ class Tokenizer {
   // always found. A tokenizer.json may truncate or pad the ids, as in its library. Throws Error, naming the byte, if
   // the text is not UTF-8.
   std::vector<int> encode(std::string_view text, bool specials = true, bool parse_control = false) const;
+  // The same with the lists that models take beside ids.
+  Encoding encoding(std::string_view text, bool specials = true, bool parse_control = false) const;
+  // Encodes two texts as one input, as models do that compare them: `[CLS] first [SEP] second [SEP]` of BERT, or what
+  // the file states. A tokenizer.json may truncate or pad. Throws Error as encode().
+  Encoding encode_pair(std::string_view first, std::string_view second, bool specials = true,
+                       bool parse_control = false) const;
   // Returns the text of ids without control tokens. Invalid UTF-8 is kept, except for a tokenizer.json or
   // tokenizer.model, where it becomes U+FFFD as in their libraries. Throws Error if an id is outside the vocabulary.
   std::string decode(std::span<const int> ids) const;
@@ -71,6 +87,8 @@ class Tokenizer {
 
  protected:
   virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // valid UTF-8
+  // The encoding of one text or of two. By default each text has the tokens that `specials` adds to one.
+  virtual Encoding encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const;
   virtual std::string text_of(std::span<const int> ids) const = 0;  // ids are in the vocabulary
   virtual std::string bytes_of(int id) const = 0;                   // id is in the vocabulary
   Vocabulary::Type type(int id) const;

@@ -9,6 +9,7 @@
 #include "lightcone/io/checkpoints/weights_internal.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/clean_up.h"
 #include "lightcone/io/text/steps/added_tokens.h"
 #include "lightcone/io/text/steps/decoder.h"
 #include "lightcone/io/text/steps/fields.h"
@@ -35,6 +36,7 @@ struct Pipeline {
   Truncation truncation;
   Padding padding;
   std::deque<std::string> others;  // owns tokens that share an id with another one
+  bool clean_up = false;           // of the spaces in a decoded text
 };
 
 class PipelineTokenizer final : public Tokenizer {
@@ -44,7 +46,11 @@ class PipelineTokenizer final : public Tokenizer {
   }
 
  private:
-  std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const override;
+  std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const override {
+    return encoding_of(std::span(&text, 1), specials, parse_control).ids;
+  }
+  Encoding encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const override;
+  std::vector<int> plain_ids(std::string_view text, bool parse_control) const;
   std::string text_of(std::span<const int> ids) const override;
   std::string bytes_of(int id) const override { return hidden(id) ? "" : p_.decoder.within(spelled(id)); }
   const std::string& spelled(int id) const {
@@ -58,7 +64,20 @@ class PipelineTokenizer final : public Tokenizer {
   std::unordered_map<int, std::string> spelled_;  // texts of added tokens
 };
 
-std::vector<int> PipelineTokenizer::ids_of(std::string_view text, bool specials, bool parse_control) const {
+Encoding PipelineTokenizer::encoding_of(std::span<const std::string_view> texts, bool specials,
+                                        bool parse_control) const {
+  std::vector<std::vector<int>> ids;
+  for (const std::string_view text : texts) ids.push_back(plain_ids(text, parse_control));
+  p_.truncation.apply(ids, specials ? p_.post_processor.added(texts.size() > 1) : 0);
+  TypedIds t = p_.post_processor.apply(typed(std::move(ids)), specials);
+  std::vector<int> mask(t.ids.size(), 1);
+  const std::size_t padded = p_.padding.apply(t);
+  mask.insert(p_.padding.left() ? mask.begin() : mask.end(), padded, 0);
+  return {std::move(t.ids), std::move(t.types), std::move(mask)};
+}
+
+// The ids of a text without the tokens around it.
+std::vector<int> PipelineTokenizer::plain_ids(std::string_view text, bool parse_control) const {
   std::vector<int> ids;
   const auto encode = [&](Pieces pieces) {
     p_.pre_tokenizer.apply(pieces);
@@ -78,9 +97,6 @@ std::vector<int> PipelineTokenizer::ids_of(std::string_view text, bool specials,
       else encode({t.text.substr(b, e - b), {{0, e - b, t.from_start > b ? std::min(t.from_start, e) - b : 0}}});
     });
   });
-  p_.truncation.apply(ids, specials ? p_.post_processor.added() : 0);
-  ids = p_.post_processor.apply(std::move(ids), specials);
-  p_.padding.apply(ids);
   return ids;
 }
 
@@ -88,7 +104,8 @@ std::string PipelineTokenizer::text_of(std::span<const int> ids) const {
   std::vector<std::string> tokens;
   for (const int id : ids)
     if (!hidden(id)) tokens.push_back(spelled(id));
-  return p_.decoder.text(std::move(tokens));
+  std::string text = p_.decoder.text(std::move(tokens));
+  return p_.clean_up ? cleaned_up(std::move(text), CleanUp::Transformers) : text;
 }
 
 class Reader {
@@ -104,7 +121,7 @@ class Reader {
   void pieces(Json model);
   void put(std::int64_t id, std::string_view piece, Type t);
   void add(const AddedTokens& tokens);
-  void specials(const PostProcessor& p);
+  void configure(Pipeline& p);
   int id_of(std::string_view piece) const {
     for (const AddedToken& t : added_->all())
       if (t.content == piece) return t.id;
@@ -162,8 +179,9 @@ void Reader::add(const AddedTokens& tokens) {
   }
 }
 
-// Sets the tokens around a text from tokenizer_config.json, or by their usual names.
-void Reader::specials(const PostProcessor& p) {
+// Sets the tokens around a text from tokenizer_config.json, or by their usual names; and the clean-up of decoded texts,
+// which would change what byte-level texts and those of SentencePiece say.
+void Reader::configure(Pipeline& p) {
   constexpr const char* kConfig[] = {"tokenizer_config.json"};
   const std::string file = io::first_in(std::filesystem::path(path_).parent_path().string(), kConfig);
   const io::JsonDocument config = file.empty() ? io::JsonDocument("{}", path_, budget_) : io::read_json(file, budget_);
@@ -178,7 +196,12 @@ void Reader::specials(const PostProcessor& p) {
   };
   v_.bos = named("bos_token", {"<s>", "<|begin_of_text|>", "[CLS]"});
   v_.eos = named("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>", "[SEP]"});
-  const auto [before, behind] = p.around();
+  if (const Json clean = config.root()["clean_up_tokenization_spaces"]; model_type(root_["model"]) == "WordPiece") {
+    if (!clean.absent() && !clean.is(Json::Kind::Bool))
+      throw Error("tokenizer", "'clean_up_tokenization_spaces' of tokenizer_config.json is not true or false");
+    p.clean_up = clean.flag().value_or(false);
+  }
+  const auto [before, behind] = p.post_processor.around();
   if (!before.empty()) v_.bos = before.front(), v_.add_bos = true;
   if (!behind.empty()) v_.eos = behind.back(), v_.add_eos = true;
 }
@@ -208,7 +231,7 @@ std::shared_ptr<const Tokenizer> Reader::read() {
   if (p.post_processor.largest() >= static_cast<int>(v_.pieces.size()))
     root.fail("the post-processor adds the token ", p.post_processor.largest(), ", which the vocabulary does not have");
   v_.kind = Vocabulary::Kind::Pipeline;
-  specials(p.post_processor);
+  configure(p);
   v_.unk = id_of(model["unk_token"].text());
   if (model["unk_id"].integer()) v_.unk = static_cast<int>(*model["unk_id"].integer());
   find_ends(v_);

@@ -27,6 +27,9 @@ constexpr std::size_t piece_bytes(std::size_t size) {
 
 class LongestMatch;
 
+// Takes the memory of a vocabulary's indexes from the budget, and makes the tokenizer. Errors name the file.
+std::shared_ptr<const Tokenizer> indexed_tokenizer(Vocabulary v, const std::string& path, Budget& budget);
+
 // Adds the tokens that end a turn or a text in common models to v.ends.
 void find_ends(Vocabulary& v);
 

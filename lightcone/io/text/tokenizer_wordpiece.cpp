@@ -8,6 +8,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/clean_up.h"
 #include "lightcone/io/text/pieces/longest_match.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
@@ -25,6 +26,9 @@ class WordPiece final : public CutTokenizer {
     if (type(id) == Vocabulary::Type::Control) return "";
     return p.starts_with(kSpace) ? " " + p.substr(kSpace.size()) : p;
   }
+  std::string text_of(std::span<const int> ids) const override {
+    return cleaned_up(CutTokenizer::text_of(ids), CleanUp::Llama);
+  }
 
  private:
   void encode_text(std::string_view text, bool first, std::vector<int>& out) const override;
@@ -38,7 +42,7 @@ class WordPiece final : public CutTokenizer {
 };
 
 enum class Class { Letter, Space, Drop, Alone };
-Class classify(std::uint32_t c) {
+Class classify(std::uint32_t c, bool strip_accents) {
   const auto code = static_cast<utf8proc_int32_t>(c);
   switch (utf8proc_category(code)) {
     case UTF8PROC_CATEGORY_ZS:
@@ -46,8 +50,8 @@ Class classify(std::uint32_t c) {
     case UTF8PROC_CATEGORY_ZP: return Class::Space;
     case UTF8PROC_CATEGORY_CC:
       return c == '\t' || c == '\n' || c == '\r' || c == 11 || c == 12 || c == 0x85 ? Class::Space : Class::Drop;
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_MN: return Class::Drop;
+    case UTF8PROC_CATEGORY_CF: return Class::Drop;
+    case UTF8PROC_CATEGORY_MN: return strip_accents ? Class::Drop : Class::Letter;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
@@ -69,7 +73,7 @@ void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) 
   utf8proc_uint8_t* made = nullptr;
   const auto n =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &made, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
+                   &made, static_cast<utf8proc_option_t>(v_.strip_accents ? UTF8PROC_STABLE | UTF8PROC_DECOMPOSE : 0));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, std::free);
   if (n < 0) throw Error("tokenizer", str_cat("cannot normalise the text: ", utf8proc_errmsg(n)));
   const std::string_view s(reinterpret_cast<const char*>(made), static_cast<std::size_t>(n));
@@ -81,11 +85,12 @@ void WordPiece::encode_text(std::string_view text, bool, std::vector<int>& out) 
     std::size_t length;
     const std::uint32_t c = utf8_decode(s, at, &length);
     at += length;
-    const Class k = classify(c);
+    const Class k = classify(c, v_.strip_accents);
     if (k == Class::Drop) continue;
     if (k != Class::Letter) flush();
     if (k != Class::Space)
-      utf8_append(word, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+      utf8_append(word,
+                  v_.lowercase ? static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))) : c);
     if (k == Class::Alone) flush();
   }
   flush();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/io/text/pieces/characters.h"
+#include "lightcone/io/text/pieces/clean_up.h"
 #include "lightcone/io/text/steps/fields.h"
 #include "lightcone/io/text/steps/normalizer.h"
 
@@ -10,31 +11,6 @@ namespace lc {
 namespace {
 
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
-
-// Replaces all occurrences. An empty `from` occurs before each character and at the end.
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  if (from.empty()) {
-    each_character(text, [&](std::uint32_t, std::size_t begin, std::size_t end) {
-      out += to, out += text.substr(begin, end - begin);
-    });
-    return out += to;
-  }
-  std::size_t done = 0;
-  for (std::size_t at; (at = text.find(from, done)) != text.npos; done = at + from.size())
-    out += text.substr(done, at - done), out += to;
-  return out += text.substr(done);
-}
-
-// Removes artefacts of splitting English words.
-std::string cleaned(std::string text) {
-  static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
-      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& [from, to] : kRules)
-    if (text.find(from) != text.npos) text = replaced(text, from, to);
-  return text;
-}
 
 // Converts bytes to text: each maximal prefix of a truncated character, and each other invalid byte, becomes one U+FFFD
 // (Unicode's "substitution of maximal subparts").
@@ -137,7 +113,7 @@ Decoder::Step DecoderReader::word_piece(const Fields& f) {
     for (std::size_t i = 0; i < t.list.size(); ++i) {
       std::string& s = t.list[i];
       if (i > 0 || t.within) s = s.starts_with(prefix) ? s.substr(prefix.size()) : " " + s;
-      if (clean) s = cleaned(std::move(s));
+      if (clean) s = cleaned_up(std::move(s), CleanUp::Tokenizers);
     }
   };
 }
@@ -149,7 +125,7 @@ Decoder::Step DecoderReader::ctc(const Fields& f) {
     std::vector<std::string> made;
     for (const std::string& s : t.list) {
       std::string one = replaced(s, pad, "");
-      if (clean) one = replaced(cleaned(std::move(one)), word, " ");
+      if (clean) one = replaced(cleaned_up(std::move(one), CleanUp::Tokenizers), word, " ");
       if (!one.empty()) made.push_back(std::move(one));
     }
     t.list = std::move(made);
