@@ -27,11 +27,12 @@ class BestPaths {
  public:
   explicit BestPaths(std::size_t size) : nodes_(size + 1) {}
   // Offers a piece. The pieces of one end must come in the order of their beginnings, which must be settled.
-  void offer(std::size_t begin, std::size_t end, float score, int id) {
+  void offer(std::size_t end, std::size_t size, float score, int id) {
     Node& n = nodes_[end];
-    lower(n, nodes_[begin].lowered);
-    const float sum = score + nodes_[begin].score;
-    if (!n.reached || sum > n.score) n.score = sum, n.begin = begin, n.id = id, n.reached = true;
+    const Node& before = nodes_[end - size];
+    lower(n, before.lowered);
+    const float sum = score + before.score;
+    if (n.size == 0 || sum > n.score) n.score = sum, n.size = static_cast<std::uint32_t>(size), n.id = id;
   }
   // Ends the offers for a position, which must be reached.
   void settle(std::size_t end) {
@@ -40,24 +41,24 @@ class BestPaths {
     constexpr float kLarge = 100000;
     if (n.score < -kLarge || n.score > kLarge) offsets_.push_back(n.score), lower(n, offsets_.size());
   }
-  // Calls piece(begin, end, id) for the pieces of the best segmentation, in order.
+  // Calls piece(end, size, id) for the pieces of the best segmentation, in order.
   template <class Piece>
   void each(const Piece& piece) const {
     std::vector<std::size_t> ends;
-    for (std::size_t end = nodes_.size() - 1; end > 0; end = nodes_[end].begin) ends.push_back(end);
-    for (std::size_t i = ends.size(); i-- > 0;) piece(nodes_[ends[i]].begin, ends[i], nodes_[ends[i]].id);
+    for (std::size_t end = nodes_.size() - 1; end > 0; end -= nodes_[end].size) ends.push_back(end);
+    for (std::size_t i = ends.size(); i-- > 0;) piece(ends[i], nodes_[ends[i]].size, nodes_[ends[i]].id);
   }
 
  private:
   struct Node {
-    std::size_t begin = 0, lowered = 0;  // beginning of the last piece; number of offsets that were taken away
     float score = 0;
     int id = -1;
-    bool reached = false;
+    std::uint32_t size = 0;     // bytes of the last piece; 0: not reached
+    std::uint32_t lowered = 0;  // number of offsets that were taken away
   };
   void lower(Node& n, std::size_t offsets) const {
     for (; n.lowered < offsets; ++n.lowered)
-      if (n.reached) n.score -= offsets_[n.lowered];
+      if (n.size > 0) n.score -= offsets_[n.lowered];
   }
   std::vector<Node> nodes_;
   std::vector<float> offsets_;
@@ -293,16 +294,16 @@ void ModelTokenizer::unigram(std::string_view text, const Emit& emit) const {
   occurrences_.each(
       text,
       [&](std::size_t end, std::size_t size, int id) {
-        best.offer(end - size, end, scores_[static_cast<std::size_t>(id)], id);
+        best.offer(end, size, scores_[static_cast<std::size_t>(id)], id);
         single = single || end - size == from;
       },
       [&](std::size_t end) {
         if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) return;
-        if (!single) best.offer(from, end, unknown_score_, v_.unk);
+        if (!single) best.offer(end, end - from, unknown_score_, v_.unk);
         best.settle(end);
         from = end, single = false;
       });
-  best.each([&](std::size_t begin, std::size_t end, int id) { emit(text.substr(begin, end - begin), id); });
+  best.each([&](std::size_t end, std::size_t size, int id) { emit(text.substr(end - size, size), id); });
 }
 
 void ModelTokenizer::bpe(std::string_view text, const Emit& emit) const {

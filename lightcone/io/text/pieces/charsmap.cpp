@@ -12,6 +12,11 @@ std::uint32_t little_endian(std::string_view b) {
   return v;
 }
 
+// A unit of the trie holds the byte that leads to it, a flag for the end of a word, and the offset of its children. The
+// child of byte 0 holds the value.
+constexpr std::uint32_t kLabel = 1u << 31 | 0xFF, kEnd = 1u << 8;
+std::size_t offset_of(std::uint32_t unit) { return static_cast<std::size_t>((unit >> 10) << ((unit & 1u << 9) >> 6)); }
+
 }  // namespace
 
 CharsMap::CharsMap(std::string_view bytes) {
@@ -25,23 +30,29 @@ CharsMap::CharsMap(std::string_view bytes) {
   words_ = bytes.substr(4 + size);
   if (words_.empty() || words_.back() != '\0') words_ += '\0';
   require_utf8(words_, "what the table of characters makes");
+  for (std::size_t c = 0; c < plain_.size(); ++c) {
+    const std::size_t node = offset_of(units_[0]) ^ c;
+    const bool begins = c > 0 && node < units_.size() && (units_[node] & kLabel) == c;
+    plain_[c] = !begins || (units_[node] & kEnd) == 0;
+    for (std::size_t d = 1; begins && d < plain_.size(); ++d) {
+      const std::size_t second = node ^ offset_of(units_[node]) ^ d;
+      if (second < units_.size() && (units_[second] & kLabel) == d) plain_[c] = false;
+    }
+  }
 }
 
-// A unit holds the byte that leads to it, a flag for the end of a word, and the offset of its children. The child of
-// byte 0 holds the value.
 std::optional<CharsMap::Rule> CharsMap::find(std::string_view text, bool longest) const {
   if (units_.empty()) return std::nullopt;
-  const auto offset = [](std::uint32_t u) { return static_cast<std::size_t>((u >> 10) << ((u & 1u << 9) >> 6)); };
   std::optional<Rule> found;
-  std::size_t node = offset(units_[0]);
+  std::size_t node = offset_of(units_[0]);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     node ^= byte;
     if (byte == 0 || node >= units_.size()) break;
     const std::uint32_t unit = units_[node];
-    if ((unit & (1u << 31 | 0xFF)) != byte) break;
-    node ^= offset(unit);
-    if ((unit >> 8 & 1) == 0) continue;
+    if ((unit & kLabel) != byte) break;
+    node ^= offset_of(unit);
+    if ((unit & kEnd) == 0) continue;
     if (node >= units_.size()) break;
     const std::size_t place = units_[node] & ((1u << 31) - 1);
     if (place >= words_.size()) break;

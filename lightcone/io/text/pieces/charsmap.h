@@ -2,6 +2,7 @@
 // zero-terminated texts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,12 +24,17 @@ class CharsMap {
     std::string_view by;
   };
   // The rule for the longest, or the shortest, prefix of a text; nullopt if no rule applies.
-  std::optional<Rule> longest(std::string_view text) const { return find(text, true); }
+  std::optional<Rule> longest(std::string_view text) const {
+    if (!text.empty() && plain(text[0]) && (text.size() == 1 || text[1] >= 0)) return std::nullopt;
+    return find(text, true);
+  }
   std::optional<Rule> shortest(std::string_view text) const { return find(text, false); }
 
  private:
   std::optional<Rule> find(std::string_view text, bool longest) const;
+  bool plain(char c) const { return c >= 0 && plain_[static_cast<std::size_t>(c)]; }
   std::vector<std::uint32_t> units_;
+  std::array<bool, 128> plain_{};  // ASCII characters of which no rule exists, alone or before another one
   std::string words_;
 };
 

@@ -1,7 +1,7 @@
 #include "lightcone/io/text/pieces/longest_match.h"
 
 #include <algorithm>
-#include <string>
+#include <cstring>
 
 #include "lightcone/base/error.h"
 
@@ -30,6 +30,8 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
   // The pieces below each node are contiguous, and the bytes at its depth are its children. Until a node is processed,
   // its fields hold the range of its pieces.
   nodes_.push_back({.count = static_cast<std::uint32_t>(pieces.size())});
+  bytes_.reserve(nodes);
+  bytes_ += '\0';
   for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
     std::uint32_t begin = nodes_[at].children;
     const std::uint32_t end = begin + nodes_[at].count, depth = nodes_[at].depth;
@@ -44,8 +46,8 @@ LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int>> pieces,
       const char byte = pieces[begin].first[depth];
       std::uint32_t next = begin;
       while (next < end && pieces[next].first[depth] == byte) ++next;
-      nodes_.push_back(
-          {.children = begin, .count = next - begin, .depth = depth + 1, .byte = static_cast<unsigned char>(byte)});
+      nodes_.push_back({.children = begin, .count = next - begin, .depth = depth + 1});
+      bytes_ += byte;
       ++nodes_[at].count;
       begin = next;
     }
@@ -68,7 +70,7 @@ void LongestMatch::link(std::uint32_t parent, std::uint32_t node) {
   }
   std::uint32_t at = nodes_[parent].next, cuts = nodes_[parent].cuts;
   while (at != kNone) {
-    if (const std::uint32_t c = child(at, n.byte); c != kNone) {
+    if (const std::uint32_t c = child(at, static_cast<unsigned char>(bytes_[node])); c != kNone) {
       n.next = c;
       n.cuts = cuts;
       return;
@@ -80,9 +82,10 @@ void LongestMatch::link(std::uint32_t parent, std::uint32_t node) {
 
 std::uint32_t LongestMatch::child(std::uint32_t at, unsigned char byte) const {
   const Node& n = nodes_[at];
-  const auto begin = nodes_.begin() + n.children, end = begin + n.count;
-  const auto it = std::lower_bound(begin, end, byte, [](const Node& a, unsigned char b) { return a.byte < b; });
-  return it != end && it->byte == byte ? static_cast<std::uint32_t>(it - nodes_.begin()) : kNone;
+  if (n.count == 256) return n.children + byte;
+  const char* begin = bytes_.data() + n.children;
+  const void* found = n.count > 0 ? std::memchr(begin, byte, n.count) : nullptr;
+  return found ? n.children + static_cast<std::uint32_t>(static_cast<const char*>(found) - begin) : kNone;
 }
 
 }  // namespace lc

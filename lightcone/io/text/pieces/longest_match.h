@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,6 +34,13 @@ class LongestMatch {
     std::uint32_t at = kRoot;
     for (char c : text) {
       std::uint32_t next;
+      if (at == kRoot) {  // a byte that begins nothing longer
+        next = child(kRoot, static_cast<unsigned char>(c));
+        if (next != kNone && nodes_[next].count == 0) {
+          emit(nodes_[next].id, 1);
+          continue;
+        }
+      }
       while ((next = child(at, static_cast<unsigned char>(c))) == kNone)
         if (!leave(at, emit)) return false;
       at = next;
@@ -50,7 +58,6 @@ class LongestMatch {
     std::uint32_t next = kNone;  // node to continue at if no child fits; kNone: none
     std::uint32_t cuts = kNone;  // pieces matched so far, index into cuts_
     int id = kAny;
-    unsigned char byte = 0;
     bool piece = false;
   };
   // A list of pieces as a binary tree: two lists, or a node that is a piece.
@@ -64,6 +71,11 @@ class LongestMatch {
   bool leave(std::uint32_t& at, const Emit& emit) const {
     const Node& n = nodes_[at];
     if (n.next == kNone) return false;
+    if (const Cuts only = cuts_[n.cuts]; only.second == kNone) {
+      emit(nodes_[only.first].id, static_cast<std::size_t>(nodes_[only.first].depth));
+      at = n.next;
+      return true;
+    }
     std::vector<std::uint32_t> open{n.cuts};
     while (!open.empty()) {
       const Cuts c = cuts_[open.back()];
@@ -76,6 +88,7 @@ class LongestMatch {
   }
 
   std::vector<Node> nodes_;  // sorted by depth
+  std::string bytes_;        // the byte that leads to each node
   std::vector<Cuts> cuts_;
 };
 

@@ -18,8 +18,9 @@ Occurrences::Occurrences(std::vector<std::pair<std::string_view, int>> texts, Bu
     nodes += static_cast<std::size_t>(t.end() - std::mismatch(t.begin(), t.end(), before.begin(), before.end()).first);
   }
   if (nodes >= kMost || texts.size() >= kMost) throw Error("tokenizer", "the pieces are too long");
-  budget.take(nodes, sizeof(Node) + sizeof(Range));
+  budget.take(nodes, sizeof(Node) + 1 + sizeof(Range));
   nodes_.reserve(nodes);
+  bytes_.reserve(nodes);
   std::vector<Range> ranges;
   ranges.reserve(nodes);
   ranges.push_back({0, static_cast<std::uint32_t>(texts.size()), 0});
@@ -29,7 +30,9 @@ Occurrences::Occurrences(std::vector<std::pair<std::string_view, int>> texts, Bu
     const std::uint32_t depth = nodes_[at].depth;
     for (; begin < end && texts[begin].first.size() == depth; ++begin)
       if (depth > 0) nodes_[at].value = texts[begin].second;
-    if (depth > 1) nodes_[at].fall = step(nodes_[parent].fall, nodes_[at].byte);  // shallower nodes are complete
+    if (depth > 1)
+      nodes_[at].fall =
+          step(nodes_[parent].fall, static_cast<unsigned char>(bytes_[at]));  // shallower nodes are complete
     const Node& fall = nodes_[nodes_[at].fall];
     if (at > 0) nodes_[at].shorter = fall.value >= 0 ? nodes_[at].fall : fall.shorter;
     nodes_[at].children = static_cast<std::uint32_t>(nodes_.size());
@@ -37,19 +40,14 @@ Occurrences::Occurrences(std::vector<std::pair<std::string_view, int>> texts, Bu
       const char byte = texts[begin].first[depth];
       std::uint32_t next = begin;
       while (next < end && texts[next].first[depth] == byte) ++next;
-      nodes_.push_back({.depth = depth + 1, .byte = static_cast<unsigned char>(byte)});
+      if (at == 0) first_[static_cast<unsigned char>(byte)] = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back({.depth = depth + 1});
+      bytes_ += byte;
       ranges.push_back({begin, next, at});
       ++nodes_[at].count;
       begin = next;
     }
   }
-}
-
-std::uint32_t Occurrences::child(std::uint32_t at, unsigned char byte) const {
-  const Node& n = nodes_[at];
-  const auto begin = nodes_.begin() + n.children, end = begin + n.count;
-  const auto it = std::lower_bound(begin, end, byte, [](const Node& a, unsigned char b) { return a.byte < b; });
-  return it != end && it->byte == byte ? static_cast<std::uint32_t>(it - nodes_.begin()) : 0;
 }
 
 }  // namespace lc

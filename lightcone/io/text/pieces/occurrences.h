@@ -2,7 +2,10 @@
 // the number of occurrences.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,16 +42,22 @@ class Occurrences {
     std::uint32_t shorter = 0;  // the longest such suffix that is a text; 0: none
     int value = -1;
     std::uint16_t count = 0;
-    unsigned char byte = 0;
   };
-  std::uint32_t child(std::uint32_t at, unsigned char byte) const;  // 0: none
+  // Returns a child; 0: none.
+  std::uint32_t search(std::uint32_t at, unsigned char byte) const {
+    const Node& n = nodes_[at];
+    const char* begin = bytes_.data() + n.children;
+    const void* found = n.count > 0 ? std::memchr(begin, byte, n.count) : nullptr;
+    return found ? n.children + static_cast<std::uint32_t>(static_cast<const char*>(found) - begin) : 0;
+  }
   std::uint32_t step(std::uint32_t at, unsigned char byte) const {
-    for (;; at = nodes_[at].fall) {
-      if (const std::uint32_t c = child(at, byte)) return c;
-      if (at == 0) return 0;
-    }
+    for (; at != 0; at = nodes_[at].fall)
+      if (const std::uint32_t c = search(at, byte)) return c;
+    return first_[byte];
   }
   std::vector<Node> nodes_{Node()};
+  std::string bytes_ = std::string(1, '\0');  // the byte that leads to each node
+  std::array<std::uint32_t, 256> first_{};    // children of the root
 };
 
 }  // namespace lc
