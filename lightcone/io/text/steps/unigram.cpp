@@ -22,7 +22,7 @@ class Unigram final : public TokenModel {
     int id = -1;            // -1: an unknown character
     bool reached = false;
   };
-  void emit(std::string_view text, std::vector<int>& out) const;
+  void emit_unknown(std::string_view text, std::vector<int>& out) const;
 
   TokenIds ids_;
   std::vector<double> scores_;
@@ -74,20 +74,24 @@ void Unigram::encode(std::string_view piece, std::vector<int>& out) const {
         }
         from = end, single = false;
       });
-  std::vector<std::pair<std::size_t, std::size_t>> found;  // from the end; adjacent unknown tokens are merged
-  bool before = false;
+  struct Found {
+    std::size_t begin, end;
+    int id;  // -1: unknown
+  };
+  std::vector<Found> found;  // from the end; adjacent unknown tokens are merged
   for (std::size_t end = piece.size(); end > 0; end = best[end].begin) {
     const Best& b = best[end];
-    const bool unknown = b.id < 0 || b.id == unknown_;
-    if (unknown && before) found.back().first = b.begin;
-    else found.emplace_back(b.begin, end);
-    before = unknown;
+    const int id = b.id == unknown_ ? -1 : b.id;
+    if (id < 0 && !found.empty() && found.back().id < 0) found.back().begin = b.begin;
+    else found.push_back({b.begin, end, id});
   }
   for (std::size_t i = found.size(); i-- > 0;)
-    emit(piece.substr(found[i].first, found[i].second - found[i].first), out);
+    if (found[i].id >= 0) out.push_back(found[i].id);
+    else emit_unknown(piece.substr(found[i].begin, found[i].end - found[i].begin), out);
 }
 
-void Unigram::emit(std::string_view text, std::vector<int>& out) const {
+// Merged characters may be a token, which no segmentation chose.
+void Unigram::emit_unknown(std::string_view text, std::vector<int>& out) const {
   if (const int id = ids_.find(text); id >= 0) {
     out.push_back(id);
     return;
