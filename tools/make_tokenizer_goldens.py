@@ -6,7 +6,8 @@ tokenizer.json and tokenizer.model files of random components over small vocabul
     make_tokenizer_goldens.py SEED COUNT > more.json             # others: LIGHTCONE_TOKENIZER_GOLDENS=more.json tokenizer_test
 
 A line holds one file: its text ("json", or "model" in base64), and for each text the ids with special tokens, without
-them, and with special tokens of the text as plain text ("ids", "plain", "spelled"), and what the first are decoded to.
+them, and with special tokens of the text as plain text ("ids", "plain", "spelled"), and what the first are decoded to. Some
+rows have a second text: "encoding" is the ids, type ids and attention mask of the pair.
 """
 import base64
 import io
@@ -158,6 +159,10 @@ def of_tokenizers():
             row[name] = t.encode(x, add_special_tokens=specials).ids
         row["decoded"] = t.decode(row["ids"])
         rows.append(row)
+    for row, x in zip(rows[:3], [text() for _ in range(3)]):
+        t.encode_special_tokens = False
+        e = t.encode(row["text"], x)
+        row["pair"], row["encoding"] = x, [e.ids, e.type_ids, e.attention_mask]
     return {"json": file, "rows": rows}
 
 

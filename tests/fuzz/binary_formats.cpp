@@ -124,7 +124,7 @@ void GgufMaker::tensor(const std::string& name, std::vector<std::uint64_t> shape
 }
 
 void GgufMaker::vocabulary() {
-  const std::size_t kind = l_.draw(4);
+  const std::size_t kind = l_.draw(5);
   if (kind == 3) return;  // no vocabulary
   if (kind == 0) pieces_ = {"<unk>", "<s>", "</s>", kSpace, "a", kSpace + "a", "b", "ab", "<0x41>", "<|im_end|>"};
   if (kind == 1)
@@ -138,9 +138,10 @@ void GgufMaker::vocabulary() {
                "<|endoftext|>",
                "c"};
   if (kind == 2) pieces_ = {"[UNK]", "[CLS]", "[SEP]", kSpace + "a", "b", kSpace + "ab", "abc", "c"};
+  if (kind == 4) pieces_ = {"<pad>", "</s>", "<unk>", kSpace, "a", kSpace + "a", "b", "ab", "<x>", kSpace + "ab"};
   const std::size_t n = pieces_.size();
   if (l_.draw(2)) words("tokenizer.chat_template", "{{ messages }}");
-  words("tokenizer.ggml.model", kind == 0 ? "llama" : kind == 1 ? "gpt2" : "bert");
+  words("tokenizer.ggml.model", kind == 0 ? "llama" : kind == 1 ? "gpt2" : kind == 2 ? "bert" : "t5");
   if (kind == 1) words("tokenizer.ggml.pre", l_.draw(2) ? "llama-bpe" : "gpt-2");
   array("tokenizer.ggml.tokens", Text, n, [&](std::string& s, std::uint32_t type, std::size_t i) {
     type == Text ? text(s, pieces_[i]) : scalar(s, type, static_cast<double>(i));
@@ -155,9 +156,17 @@ void GgufMaker::vocabulary() {
     array("tokenizer.ggml.merges", Text, 2, [&](std::string& s, std::uint32_t type, std::size_t i) {
       type == Text ? text(s, i ? "\xC4\xA0 ab" : "a b") : scalar(s, type, 1);
     });
-  number("tokenizer.ggml.eos_token_id", U32, 2);
+  if (kind == 4) {
+    const std::string map = charsmap(l_);
+    if (l_.draw(2))
+      array("tokenizer.ggml.precompiled_charsmap", l_.draw(2) ? I8 : U8, map.size(),
+            [&](std::string& s, std::uint32_t type, std::size_t i) { scalar(s, type, map[i]); });
+    for (const char* flag : {"add_space_prefix", "remove_extra_whitespaces", "escape_whitespaces"})
+      if (l_.draw(2)) number(std::string("tokenizer.ggml.") + flag, Bool, l_.draw(2));
+  }
+  number("tokenizer.ggml.eos_token_id", U32, kind == 4 ? 1 : 2);
   number("tokenizer.ggml.bos_token_id", U32, 1);
-  number("tokenizer.ggml.unknown_token_id", U32, 0);
+  number("tokenizer.ggml.unknown_token_id", U32, kind == 4 ? 2 : 0);
   if (kind == 2) number("tokenizer.ggml.cls_token_id", U32, 1), number("tokenizer.ggml.seperator_token_id", U32, 2);
   if (l_.draw(2)) number("tokenizer.ggml.add_bos_token", Bool, 1);
   if (l_.draw(2)) number("tokenizer.ggml.eot_token_id", U32, 3);

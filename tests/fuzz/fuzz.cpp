@@ -190,6 +190,11 @@ class Case {
     for (const char* text : {"ab ab abc 123", "<|endoftext|>a<x>b</s>", "\xC3\xA9 a\n\tb  'll \xE4\xBD\xA0"})
       for (bool control : {false, true}) guarded([&] { t->decode(t->encode(text, true, control)); });
     guarded([&] { t->encode(std::string(300, 'a') + "b", false); });
+    guarded([&] {
+      const Encoding e = t->encode_pair("ab a", "b <x>a");
+      if (e.type_ids.size() != e.ids.size() || e.attention_mask.size() != e.ids.size())
+        throw Failure{"an encoding with lists of unequal lengths"};
+    });
     for (int id = -1; id < std::min(t->size() + 2, 100); ++id) t->piece(id), t->is_end(id);
   }
 

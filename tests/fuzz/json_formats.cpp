@@ -123,9 +123,25 @@ Json text_pattern(Mutator& l) {
                    : Json{{"Regex", l.draw(2) ? "\\s+" : "\\p{N}{1,3}| ?\\p{L}+|\\s+"}};
 }
 
+std::string base64(const std::string& bytes) {
+  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  std::uint32_t bits = 0;
+  int held = 0;
+  for (const char c : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(c);
+    for (held += 8; held >= 6; held -= 6) out += kDigits[bits >> (held - 6) & 63];
+  }
+  if (held > 0) out += kDigits[bits << (6 - held) & 63];
+  return out + std::string((4 - out.size() % 4) % 4, '=');
+}
+
 // Each function below returns a random component of its kind.
 Json normalizer(Mutator& l) {
-  switch (l.draw(9)) {
+  switch (l.draw(12)) {
+    case 9: return {{"type", "Precompiled"}, {"precompiled_charsmap", base64(charsmap(l))}};
+    case 10: return {{"type", l.draw(2) ? "NFD" : "NFKD"}};
+    case 11: return {{"type", "ByteLevel"}};
     case 0: return {{"type", "Replace"}, {"pattern", text_pattern(l)}, {"content", kSpace}};
     case 1: return {{"type", "Prepend"}, {"prepend", kSpace}};
     case 2:
@@ -145,7 +161,9 @@ Json normalizer(Mutator& l) {
 Json pre_tokenizer(Mutator& l) {
   static constexpr const char* kBehaviors[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
                                                "Contiguous"};
-  switch (l.draw(8)) {
+  switch (l.draw(10)) {
+    case 8: return {{"type", "Whitespace"}};
+    case 9: return {{"type", "FixedLength"}, {"length", 2}};
     case 0:
       return {{"type", "Split"},
               {"pattern", text_pattern(l)},
@@ -165,7 +183,10 @@ Json pre_tokenizer(Mutator& l) {
   }
 }
 Json decoder(Mutator& l) {
-  switch (l.draw(6)) {
+  switch (l.draw(9)) {
+    case 6: return {{"type", "CTC"}, {"pad_token", "a"}, {"word_delimiter_token", "b"}, {"cleanup", l.draw(2) == 0}};
+    case 7: return {{"type", "BPEDecoder"}, {"suffix", "b"}};
+    case 8: return {{"type", "Fuse"}};
     case 0: return {{"type", "ByteLevel"}};
     case 1: return {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
     case 2: return {{"type", "Metaspace"}, {"replacement", kSpace}};
@@ -186,7 +207,7 @@ Json post_processor(Mutator& l) {
              a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   return {{"type", "TemplateProcessing"},
           {"single", Json::array({special, a})},
-          {"pair", Json::array({special, a})},
+          {"pair", Json::array({special, a, {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}})},
           {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1}}, {"tokens", {"<s>"}}}}}}};
 }
 
@@ -230,7 +251,10 @@ Json tokenizer(Mutator& l) {
   if (l.draw(2)) j["decoder"] = some(l, "decoders", decoder);
   if (l.draw(2)) j["post_processor"] = some(l, "processors", post_processor);
   if (l.draw(4) == 0)
-    j["truncation"] = {{"direction", "Right"}, {"max_length", 4}, {"strategy", "LongestFirst"}, {"stride", 0}};
+    j["truncation"] = {{"direction", "Right"},
+                       {"max_length", 4},
+                       {"strategy", l.draw(2) ? "LongestFirst" : "OnlyFirst"},
+                       {"stride", 0}};
   if (l.draw(4) == 0)
     j["padding"] = {{"strategy", l.draw(2) ? Json("BatchLongest") : Json{{"Fixed", 8}}},
                     {"direction", "Left"},
@@ -282,8 +306,10 @@ Files make_safetensors(Mutator& l) {
 Files make_tokenizer_json(Mutator& l) {
   Files f{{{"tokenizer.json", written(l, tokenizer(l))}}};
   if (l.draw(2))
-    f.files.emplace_back("tokenizer_config.json",
-                         written(l, {{"bos_token", "<s>"}, {"eos_token", {{"content", "</s>"}}}, {"x", 1}}));
+    f.files.emplace_back("tokenizer_config.json", written(l, {{"bos_token", "<s>"},
+                                                              {"eos_token", {{"content", "</s>"}}},
+                                                              {"clean_up_tokenization_spaces", l.draw(2) == 0},
+                                                              {"x", 1}}));
   return f;
 }
 

@@ -59,6 +59,8 @@ struct Format {
 };
 extern const std::vector<Format> kFormats;
 
+// A table of characters and their replacements of SentencePiece.
+std::string charsmap(Mutator&);
 Files make_gguf(Mutator&);
 Files make_safetensors(Mutator&);
 Files make_tokenizer_json(Mutator&);

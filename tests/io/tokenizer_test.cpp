@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base64.h"
 #include "data.h"
 #include "error_of.h"
 #include "lightcone/base/error.h"
@@ -17,6 +18,12 @@
 
 using namespace lc;
 using Json = nlohmann::json;
+
+#define EXPECT_SAYS(text, words)                \
+  do {                                          \
+    const std::string said = text;              \
+    EXPECT_TRUE(contains(said, words)) << said; \
+  } while (false)
 
 namespace {
 
@@ -87,6 +94,11 @@ void expect_rows(const std::string& path, const Json& rows, const std::string& n
       EXPECT_EQ(t->encode(text, false), ids("spelled")) << name << ": '" << text << "'";
     }
     EXPECT_EQ(t->decode(ids(row.contains("ids") ? "ids" : "spelled")), row["decoded"].get<std::string>()) << name;
+    if (row.contains("pair")) {
+      const Encoding e = t->encode_pair(text, row["pair"].get<std::string>(), true, true);
+      const Json made{e.ids, e.type_ids, e.attention_mask};
+      EXPECT_EQ(made, row["encoding"]) << name << ": '" << text << "' and " << row["pair"];
+    }
   }
 }
 
@@ -102,19 +114,6 @@ TEST(Tokenizer, FilesOfEveryKindOfComponent) {
       expect_rows(data(folder + name + ending), asked, name);
     }
   }
-}
-
-std::string from_base64(const std::string& s) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : s) {
-    const auto v = std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
-    if (v == std::string_view::npos) break;
-    bits = bits << 6 | static_cast<std::uint32_t>(v), held += 6;
-    if (held >= 8) held -= 8, out += static_cast<char>(bits >> held & 0xFF);
-  }
-  return out;
 }
 
 // tools/make_tokenizer_goldens.py writes the goldens, with random components. LIGHTCONE_TOKENIZER_GOLDENS names another
@@ -348,6 +347,80 @@ TEST(Tokenizer, SentencePieceUnusedPiecesAndPrefixes) {
   EXPECT_EQ(make_tokenizer(v)->encode("ab<sep>ab", false), (std::vector<int>{4, 5, 8, 4, 5}));
   v.scores[4] = std::nanf("");
   EXPECT_THROW(make_tokenizer(v), Error);
+}
+
+// Files of models of Hugging Face's kinds, with the ids of transformers.
+TEST(Tokenizer, SmallModels) {
+  const std::string folder = "models/tiny/";
+  NEEDS_DATA(folder + "hf_tokenizer_cases.json");
+  const Json models = Json::parse(slurp(data(folder + "hf_tokenizer_cases.json")));
+  int checked = 0;
+  for (const auto& [name, model] : models.items()) {
+    const auto t = load_tokenizer(data(folder + model["tokenizer"].get<std::string>()));
+    const bool json = model["tokenizer"].get<std::string>().ends_with(".json");
+    for (const Json& c : model["cases"]) {
+      EXPECT_EQ(t->encode(c["text"].get<std::string>(), json, json), c["ids"].get<std::vector<int>>()) << name;
+      EXPECT_EQ(t->decode(c["ids"].get<std::vector<int>>()), c["decoded"].get<std::string>()) << name;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 100);
+}
+
+// BERT from a GGUF file: pairs, options of the normaliser, and the spaces that llama.cpp takes away in decoding.
+TEST(Tokenizer, WordPieceOfGguf) {
+  Vocabulary v;
+  v.kind = Vocabulary::Kind::WordPiece;
+  for (const char* word : {"it", "s", "e", "E", "'", "!", "don", "t", "\xC3\xA9", "m"})
+    v.pieces.push_back("\xE2\x96\x81" + std::string(word));
+  v.pieces.insert(v.pieces.begin(), {"[UNK]", "[CLS]", "[SEP]"});
+  v.types.assign(v.pieces.size(), Vocabulary::Type::Normal);
+  v.types[1] = v.types[2] = Vocabulary::Type::Control;
+  v.unk = 0, v.bos = 1, v.eos = 2, v.add_bos = v.add_eos = true;
+  const auto t = make_tokenizer(v);
+  const Encoding e = t->encode_pair("it", "s E");
+  EXPECT_EQ(e.ids, (std::vector<int>{1, 3, 2, 4, 5, 2}));
+  EXPECT_EQ(e.type_ids, (std::vector<int>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(e.attention_mask, std::vector<int>(6, 1));
+  EXPECT_EQ(t->encoding("it").ids, t->encode("it"));
+  EXPECT_EQ(t->decode(t->encode("it's!")), "it's!");
+  EXPECT_EQ(t->decode(t->encode("don't")), "don't");
+  EXPECT_EQ(t->decode(t->encode("it 'm s")), "it'm s");
+  EXPECT_EQ(t->encode("\xC3\xA9 E", false), (std::vector<int>{5, 5}));
+  v.strip_accents = false;
+  EXPECT_EQ(make_tokenizer(v)->encode("\xC3\xA9 E", false), (std::vector<int>{11, 5}));
+  v.lowercase = false;
+  EXPECT_EQ(make_tokenizer(v)->encode("\xC3\xA9 E", false), (std::vector<int>{11, 6}));
+}
+
+// tokenizer_config.json may ask for the clean-up of decoded texts. Only WordPiece does it.
+TEST(Tokenizer, CleanUpOfTokenizerConfig) {
+  const TempDir dir;
+  const auto decoded = [&](const std::string& type, const std::string& flag) {
+    spit(dir / "tokenizer.json",
+         R"({"pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "cleanup": false},
+      "model": {"type": ")" +
+             type + R"(", "unk_token": "u", "vocab": {"u": 0, "don": 1, "'": 2, "t": 3, ".": 4}}})");
+    spit(dir / "tokenizer_config.json", "{" + flag + "}");
+    const auto t = load_tokenizer(dir / "tokenizer.json");
+    return t->decode(t->encode("don't."));
+  };
+  EXPECT_EQ(decoded("WordPiece", ""), "don ' t .");
+  EXPECT_EQ(decoded("WordPiece", R"("clean_up_tokenization_spaces": false)"), "don ' t .");
+  EXPECT_EQ(decoded("WordPiece", R"("clean_up_tokenization_spaces": true)"), "don't.");
+  EXPECT_EQ(decoded("WordLevel", R"("clean_up_tokenization_spaces": true)"), "don ' t .");
+  EXPECT_SAYS(error_of([&] { decoded("WordPiece", R"("clean_up_tokenization_spaces": 1)"); }), "is not true or false");
+}
+
+// Characters that Unicode has added since the tables of the installed libraries. (The expected ids are those of
+// tokenizers 0.23.3.)
+TEST(Tokenizer, RecentCharacters) {
+  const TempDir dir;
+  spit(dir / "tokenizer.json", R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "a\uD803\uDD70": 1, "a\uD801\uDDD2": 2}}})");
+  const auto t = load_tokenizer(dir / "tokenizer.json");
+  EXPECT_EQ(t->encode("a\xF0\x90\xB5\x90"), std::vector<int>{1});  // U+10D50 is the capital of U+10D70
+  EXPECT_EQ(t->encode("a\xF0\x90\x97\x92"), std::vector<int>{2});  // U+105D2 is a letter
 }
 
 TEST(Tokenizer, EmptyPiecesInAWordPieceVocabulary) {
