@@ -36,7 +36,7 @@ struct Pipeline {
   Truncation truncation;
   Padding padding;
   std::deque<std::string> others;  // owns tokens that share an id with another one
-  bool clean_up = false;           // of the spaces in a decoded text
+  bool clean_up = false;           // takes away spaces of a decoded text
 };
 
 class PipelineTokenizer final : public Tokenizer {

@@ -21,7 +21,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 std::string cleaned_up(std::string text, CleanUp rules) {
   struct Rule {
     std::string_view from, to;
-    CleanUp last;  // of the order in which CleanUp lists who has the rule
+    CleanUp last;  // the last one in CleanUp who has the rule
   };
   static constexpr Rule kRules[] = {{" .", ".", CleanUp::Llama},    {" ?", "?", CleanUp::Llama},
                                     {" !", "!", CleanUp::Llama},    {" ,", ",", CleanUp::Llama},

@@ -10,7 +10,7 @@ namespace lc {
 // Replaces all occurrences. An empty `from` occurs before each character and at the end.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to);
 
-// Whose rules: those of the transformers package leave out one of tokenizers, and llama.cpp another one.
+// The library whose rules apply: transformers leaves out one rule of tokenizers, and llama.cpp another one.
 enum class CleanUp : std::uint8_t { Tokenizers, Transformers, Llama };
 std::string cleaned_up(std::string text, CleanUp rules);
 
