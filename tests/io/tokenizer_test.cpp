@@ -19,10 +19,10 @@
 using namespace lc;
 using Json = nlohmann::json;
 
-#define EXPECT_SAYS(text, words)                \
-  do {                                          \
-    const std::string said = text;              \
-    EXPECT_TRUE(contains(said, words)) << said; \
+#define EXPECT_SAYS(text, words)                        \
+  do {                                                  \
+    const std::string sentence = text;                  \
+    EXPECT_TRUE(contains(sentence, words)) << sentence; \
   } while (false)
 
 namespace {

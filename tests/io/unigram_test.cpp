@@ -14,10 +14,10 @@
 using namespace lc;
 using Json = nlohmann::json;
 
-#define EXPECT_SAYS(text, words)                \
-  do {                                          \
-    const std::string said = text;              \
-    EXPECT_TRUE(contains(said, words)) << said; \
+#define EXPECT_SAYS(text, words)                        \
+  do {                                                  \
+    const std::string sentence = text;                  \
+    EXPECT_TRUE(contains(sentence, words)) << sentence; \
   } while (false)
 
 namespace {
@@ -43,6 +43,7 @@ std::vector<Json> goldens() {
   std::ifstream in(std::string(paths::kSource) + "/tests/goldens/unigram.json");
   std::vector<Json> all;
   for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+  EXPECT_EQ(all.size(), 4u);
   return all;
 }
 
@@ -63,9 +64,7 @@ GgufFields gguf_fields(const Json& model) {
 
 TEST(Unigram, TokenizerModel) {
   const TempDir dir;
-  const std::vector<Json> all = goldens();
-  ASSERT_EQ(all.size(), 4u);
-  for (const Json& model : all) {
+  for (const Json& model : goldens()) {
     spit(dir / "tokenizer.model", from_base64(model["model"].get<std::string>()));
     const auto t = load_tokenizer(dir / "tokenizer.model");
     for (const Json& row : model["rows"]) {
@@ -137,6 +136,43 @@ TEST(Unigram, GgufDefaults) {
   f.back().second = std::vector<std::int32_t>{300};
   save_gguf(dir / "bad.gguf", {}, f);
   EXPECT_SAYS(error_of([&] { load_tokenizer(dir / "bad.gguf"); }), "300, which is no byte");
+}
+
+// A damaged trie: a node that is its own child would make the time of a text quadratic, and a chain of 300 nodes is
+// longer than any rule of a published table.
+TEST(Unigram, TablesOfCharactersWithCirclesAreRefused) {
+  const TempDir dir;
+  const auto said = [&](const std::vector<std::uint32_t>& units) {
+    std::vector<std::int32_t> bytes;
+    const auto put = [&](std::uint32_t v) {
+      for (int k = 0; k < 4; ++k) bytes.push_back(static_cast<std::int32_t>(v >> 8 * k & 255));
+    };
+    put(static_cast<std::uint32_t>(4 * units.size()));
+    for (const std::uint32_t u : units) put(u);
+    bytes.push_back('x'), bytes.push_back(0);
+    save_gguf(dir / "t5.gguf", {},
+              {{"tokenizer.ggml.model", std::string("t5")},
+               {"tokenizer.ggml.tokens", std::vector<std::string>{"<pad>", "</s>", "<unk>", "a"}},
+               {"tokenizer.ggml.scores", std::vector<float>{0, 0, 0, -1}},
+               {"tokenizer.ggml.precompiled_charsmap", bytes}});
+    return error_of([&] { load_tokenizer(dir / "t5.gguf")->encode(std::string(100000, 'a')); });
+  };
+  std::vector<std::uint32_t> units(256);
+  units[0] = 1u << 10;               // the children of the root are at 1 xor their byte
+  units[1 ^ 'a'] = 'a' | 'a' << 10;  // and those of this node at (1 xor 'a') xor 'a' xor their byte
+  EXPECT_SAYS(said(units), "it has a circle");
+  units[1 ^ 'a'] = 'a';  // its children are where no node is
+  EXPECT_EQ(said(units), "no error");
+  units.assign(1024, 0);
+  units[0] = 1u << 10;
+  std::size_t node = 1 ^ 'a';
+  for (std::size_t i = 1; i < 300; ++i) {  // node i + 1 follows node i
+    const std::size_t next = i + 256;
+    units[node] = static_cast<std::uint32_t>('a' | (node ^ next ^ 'a') << 10);
+    node = next;
+  }
+  units[node] = 'a';
+  EXPECT_SAYS(said(units), "a rule is too long");
 }
 
 // Pieces that are not in use, byte pieces instead of an unknown token, and a zero byte as a piece, which sentencepiece
