@@ -6,7 +6,8 @@ set(LIGHTCONE_API_HEADERS
     lightcone.h base/error.h
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
-    ops/loop.h ops/random.h ops/complex/fft.h ops/typed/vocabulary.h
+    ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
+    ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h
     train/load.h train/trace.h train/trainer.h
     runtime/profile/timeline.h runtime/view/graph_view.h
     stablehlo/read.h stablehlo/write.h backends/pjrt/pjrt.h)
@@ -23,8 +24,8 @@ set(LIGHTCONE_IO_API_HEADERS
 set(LIGHTCONE_EXTENSION_HEADERS
     macros_off.h macros_on.h base core random nn
     composites/block_formats.h composites/composites.h composites/definitions.h
-    ops/arguments.h ops/audio ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
-    ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed ops/vision
+    ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
+    ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed
     reference/access.h reference/interpreter.h reference/rule.h reference/samples.h
     passes verify lowering codegen device
     runtime/default_compiler.h runtime/program.h runtime/remat.h runtime/profile/profile.h

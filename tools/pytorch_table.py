@@ -43,7 +43,7 @@ NAMES = {
         linalg.eigh linalg.eig linalg.pinv""",
     "Complex numbers and Fourier transforms": """complex polar view_as_real view_as_complex conj angle real imag isreal
         fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn fft.fftshift fft.ifftshift
-        fft.fftfreq fft.rfftfreq stft istft hann_window""",
+        fft.fftfreq fft.rfftfreq stft istft hann_window hamming_window blackman_window bartlett_window""",
     "Activations": """relu relu6 leaky_relu prelu elu selu celu gelu silu mish softplus softsign tanhshrink hardshrink softshrink
         hardtanh hardsigmoid hardswish threshold glu logsigmoid softmax softmin log_softmax gumbel_softmax rrelu""",
     "Layers as functions": """linear bilinear embedding embedding_bag one_hot conv1d conv2d conv3d conv_transpose1d
@@ -65,9 +65,11 @@ ELSEWHERE = {
     "real": "the member `Complex::real`", "imag": "the member `Complex::imag`",
     "fft.fft2": "`fft::fftn(x, {-2, -1})`", "fft.ifft2": "`fft::ifftn(x, {-2, -1})`",
     "fft.rfft2": "`fft::fftn(fft::rfft(x), {-2})`", "fft.irfft2": "`fft::irfft(fft::ifftn(x, {-2}))`",
-    "stft": "`fft::stft(x, {.n_fft = 400}, window)`: StftOptions has n_fft, hop_length (0: n_fft / 4), center and normalized. win_length is how long the window is. "
-            "The result is one-sided; center pads by reflection",
+    "stft": "`fft::stft(x, {.n_fft = 400}, window)`: StftOptions has n_fft, hop_length (0: n_fft / 4), center, pad_mode, normalized and onesided. win_length is how long the window is",
+    "istft": "`fft::istft(z, {.n_fft = 400}, window, length)`: samples over which no window reaches are NaN or infinite",
     "hann_window": "`fft::hann_window(g, n)`: the graph comes first",
+    "hamming_window": "`fft::hamming_window(g, n)`", "blackman_window": "`fft::blackman_window(g, n)`",
+    "bartlett_window": "`fft::bartlett_window(g, n)`",
     "tensor": "`Context::set()`, `Session::tensor<...>().set()`: numbers are given when a program runs",
     "from_numpy": "`read_npy()`, `read_npz()`",
     "rand": "`Random::uniform()`",
@@ -129,7 +131,7 @@ DIFFERS = {
     "std": "with `using namespace lc` write lc::std(x), or stddev(x)",
     "max": "of an axis it gives {values, indices}, as torch does", "min": "of an axis it gives {values, indices}",
     "softshrink": "NaN stays NaN; torch gives 0; " + KEEPS,
-    "interpolate": "by a size", "pad": "also of one axis: pad(x, axis, before, after)",
+    "interpolate": "a size or scale_factor; `resize()` (ops/vision/resize.h) has ONNX's modes", "pad": "also of one axis: pad(x, axis, before, after)",
     "scaled_dot_product_attention": "is_causal and a mask together; a row that may attend to nothing is NaN; dropout needs a Random (AttentionOptions)",
     "batch_norm": "training moves running statistics that are inputs of the graph, once a run",
     "instance_norm": "running statistics as in batch_norm",

@@ -61,7 +61,7 @@ TEST(Pictures, Letterbox) {
   const V inside{0,    0.0625, 0.14583333333333331, 0.22916666666666666, 0.3125, 0.375,
                  0.25, 0.3125, 0.39583333333333326, 0.47916666666666663, 0.5625, 0.625,
                  0.5,  0.5625, 0.6458333333333333,  0.7291666666666665,  0.8125, 0.875};
-  std::copy(inside.begin(), inside.end(), want.begin() + 6);  // of three bars, one is above: round(1.5 - 0.1)
+  std::copy(inside.begin(), inside.end(), want.begin() + 6);  // one of three rows of bars is above: round(1.5 - 0.1)
   expect_near(y.f, want);
   // 1080 x 810 for YOLO at 640 with stride 32 becomes 640 x 480, without bars.
   Graph g;

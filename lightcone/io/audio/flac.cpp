@@ -142,7 +142,7 @@ class Flac {
   unsigned channels_ = 0, bits_ = 0, rate_ = 0;
   std::uint64_t total_ = 0, frames_ = 0;  // samples of each channel: as the file says (0: not known), and so far
   Array samples_;
-  std::vector<std::vector<float>> blocks_;  // of a file of unknown length, channel by channel
+  std::vector<std::vector<float>> blocks_;  // frames of a file of unknown length, by channel
   std::string why_;
   std::exception_ptr thrown_;
 };

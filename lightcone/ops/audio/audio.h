@@ -36,7 +36,7 @@ struct MelSpectrogramOptions {
   MelOptions mel = {};
   std::int64_t win_length = 0;  // length of the Hann window, in the middle of a frame; 0: n_fft
   std::int64_t hop_length = 0;  // 0: half of the window
-  double power = 2;             // of the magnitudes: 1 or 2, or any other
+  double power = 2;             // exponent of the magnitudes, such as 1 or 2
   bool normalized = false;      // divides the spectra by the window's norm
   bool center = true;           // as fft::StftOptions
   PadMode pad_mode = PadMode::Reflect;

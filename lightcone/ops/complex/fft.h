@@ -54,11 +54,11 @@ struct StftOptions {
 // Maps [.., samples] to [.., n_fft / 2 + 1, frames] (n_fft, if not onesided) like torch.stft(return_complex=True). The
 // optional `window` [win_length] is zero-padded on both sides if it is shorter than n_fft.
 Complex stft(Operand x, const StftOptions& o, OptionalOperand window = {});
-// The inverse of stft() with the same options and window -> [.., length], by least squares: D. W. Griffin and J. S. Lim,
-// "Signal estimation from modified short-time Fourier transform" (1984), as torch.istft. It reads the first n_fft / 2 +
-// 1 frequencies alone. The default length is hop (frames - 1), and n_fft more without `center`; a longer one is filled
-// with zeros. Samples over which no window reaches are NaN or infinite (torch.istft is an error), as the first and last
-// without `center` if the window begins with 0.
+// The inverse of stft() with the same options and window -> [.., length], by least squares: D. W. Griffin and J. S.
+// Lim, "Signal estimation from modified short-time Fourier transform" (1984), as torch.istft. It reads the first n_fft
+// / 2 + 1 frequencies alone. The default length is hop (frames - 1), and n_fft more without `center`; a longer one is
+// filled with zeros. Samples over which no window reaches are NaN or infinite (torch.istft is an error), as the first
+// and last without `center` if the window begins with 0.
 Tensor istft(const Complex& z, const StftOptions& o, OptionalOperand window = {}, std::optional<Dim> length = {});
 
 // Windows [n] as torch's functions of the same names: with period n, or n - 1 if not periodic. They are computed in f64

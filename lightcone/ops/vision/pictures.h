@@ -18,7 +18,7 @@ Tensor picture_of_bytes(Operand bytes);
 Tensor bytes_of_picture(Operand x);
 
 struct LetterboxOptions {
-  std::int64_t height = 640, width = 640;  // of the result, or at most that with a stride
+  std::int64_t height = 640, width = 640;  // the size of the result, or its limit with a stride
   double pad_value = 114.0 / 255;          // grey of the bars
   std::int64_t stride = 0;  // > 0: bars only up to the next multiple of it, so that the result may be smaller
   bool scale_up = true;     // false: small pictures keep their size
@@ -28,7 +28,7 @@ struct Letterbox {
   Tensor picture;                      // [.., channels, height, width]
   double scale = 1;                    // pixels of the result for one of the picture
   std::int64_t left = 0, top = 0;      // size of the bars
-  std::int64_t height = 0, width = 0;  // of the picture that was given
+  std::int64_t height = 0, width = 0;  // size of the picture that was given
 };
 // Resizes a picture by one scale, bilinearly without antialiasing, so that it fits, and fills the rest with bars: what
 // YOLO networks expect (Ultralytics' LetterBox; its rounding of sizes and bars).
