@@ -2,9 +2,11 @@
 // padded to their bounds.
 #include "lightcone/ops/vision/boxes.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "error_of.h"
+#include "lightcone/runtime/program.h"
 #include "torch_cases.h"
 
 using namespace lc;
@@ -70,6 +72,53 @@ TEST(Boxes, AnswerAsTorchvisionAndOnnxDo) {
       else
         for (std::size_t k = 0; k < v.size(); ++k) EXPECT_NEAR(got.f[k], v.f[k], 1e-6 * std::abs(v.f[k])) << name;
     }
+}
+
+// Of thousands of boxes the candidates are moved together, unless there are too many: both ways select what a plain
+// loop over the sorted boxes does.
+TEST(Boxes, ManyBoxes) {
+  const std::int64_t n = 3000;
+  Graph g;
+  const Tensor boxes = g.input("boxes", {1, n, 4}), scores = g.input("scores", {1, 2, n});
+  const SelectedBoxes few = non_max_suppression(
+      boxes, scores, {.max_output_boxes_per_class = 9, .iou_threshold = 0.3, .score_threshold = 0.9});
+  g.output("indices", few.indices), g.output("count", few.count);
+  const Program p = compile(g, generic() | test::device());
+  Context run(p);
+  std::vector<float> b, s(static_cast<std::size_t>(2 * n));
+  for (int k = 0; k < n; ++k) {
+    const float x = static_cast<float>(k * 37 % 301), y = static_cast<float>(k * 91 % 211);
+    b.insert(b.end(), {x, y, x + 30 + static_cast<float>(k % 17), y + 40});
+  }
+  for (const int period : {997, 1009}) {  // a tenth of the scores are candidates, and then all of the first class
+    for (std::size_t k = 0; k < s.size(); ++k)
+      s[k] = static_cast<float>(k * 613 % static_cast<std::size_t>(period)) / 1010;
+    if (period == 1009)
+      for (std::size_t k = 0; k < 3000; ++k) s[k] = 0.9f + s[k] / 16 + 0.01f;
+    std::vector<std::int64_t> want;
+    for (std::int64_t c = 0; c < 2; ++c) {
+      const float* score = s.data() + c * n;
+      std::vector<std::int64_t> order, kept;
+      for (std::int64_t k = 0; k < n; ++k)
+        if (score[k] > 0.9f) order.push_back(k);
+      std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return score[i] > score[j]; });
+      const auto overlap = [&](std::int64_t i, std::int64_t j) {
+        const float *p = b.data() + 4 * i, *q = b.data() + 4 * j;
+        const float w = std::min(p[2], q[2]) - std::max(p[0], q[0]), h = std::min(p[3], q[3]) - std::max(p[1], q[1]);
+        const float common = std::max(w, 0.0f) * std::max(h, 0.0f);
+        return common / ((p[2] - p[0]) * (p[3] - p[1]) + (q[2] - q[0]) * (q[3] - q[1]) - common) > 0.3f;
+      };
+      for (const std::int64_t k : order)
+        if (kept.size() < 9 && std::ranges::none_of(kept, [&](auto i) { return overlap(k, i); })) kept.push_back(k);
+      for (const std::int64_t k : kept) want.insert(want.end(), {0, c, k});
+    }
+    const std::size_t count = want.size() / 3;
+    EXPECT_GT(count, 9u);
+    want.resize(2 * 9 * 3, -1);
+    run.set("boxes", b).set("scores", s).run();
+    EXPECT_EQ(run.get_i64("count")[0], static_cast<std::int64_t>(count));
+    EXPECT_EQ(run.get_i64("indices"), want) << period;
+  }
 }
 
 // Room for fewer boxes keeps the best; room for none, or suppression of nothing, gives no rows.

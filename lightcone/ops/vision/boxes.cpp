@@ -39,8 +39,8 @@ Overlap overlap(const Corners& a, const Tensor& area_a, const Corners& b, const 
   return {common, sub(prim::add(area_a, area_b), common)};
 }
 
-// Boxes [b, n] of rows [b, c, n] of scores, of which those of one row compete. With `labels` [b, n], only boxes of one
-// label do.
+// Boxes [b, n] or [b, c, n] of rows [b, c, n] of scores, of which those of one row compete. With `labels` [b, n], only
+// boxes of one label do.
 struct Competition {
   Corners boxes;
   Tensor scores, labels = {};
@@ -53,8 +53,11 @@ Tensor lowest_like(const Tensor& t) { return full_like(t, -kInf); }
 // Whether box `at` [b, c] suppresses each box -> bool [b, c, n].
 Tensor suppressed(const Competition& k, const Tensor& area, const Tensor& at) {
   const Shape s = k.scores.shape();
-  const auto wide = [&](const Tensor& t) { return t.unsqueeze(1).expand(s); };
-  const auto chosen = [&](const Tensor& t) { return prim::gather(t, at, 1).unsqueeze(2).expand(s); };
+  const auto wide = [&](const Tensor& t) { return t.rank() == 2 ? t.unsqueeze(1).expand(s) : t; };
+  const auto chosen = [&](const Tensor& t) {
+    const Tensor one = t.rank() == 2 ? prim::gather(t, at, 1).unsqueeze(2) : prim::gather(t, at.unsqueeze(2), 2);
+    return one.expand(s);
+  };
   const Overlap o = overlap(k.boxes.each(chosen), chosen(area), k.boxes.each(wide), wide(area));
   // A box without an area overlaps nothing.
   const Tensor zero = full_like(o.common, 0);
@@ -90,6 +93,33 @@ Tensor winners(const Competition& k) {
 Tensor candidates(const Tensor& scores, std::optional<double> threshold) {
   const Tensor low = threshold ? full_like(scores, *threshold) : lowest_like(scores);
   return prim::where(prim::less_than(low, scores), scores, lowest_like(scores));
+}
+
+constexpr std::int64_t kMostCandidates = 1024;
+
+// winners() for scores of which most are no candidates, as a detector's: where every row has at most kMostCandidates,
+// these are moved together first, and a step looks at them alone. Otherwise it looks at all. The graph has both loops;
+// one of them has no candidates and ends before its first step.
+Tensor winners_of_few(const Competition& k) {
+  const Shape s = k.scores.shape(), few{s[0], s[1], kMostCandidates};
+  Graph& g = k.scores.graph();
+  const Tensor is = prim::less_than(lowest_like(k.scores), k.scores);
+  const Tensor number = add(cumsum(prim::cast(is, DType::I64), 2), -1), outside = full_like(number, -1);
+  const Tensor fits = prim::less_than(amax(number, {}), full(g, {}, kMostCandidates, DType::I64));
+  const auto everywhere = [&](const Shape& to) { return fits.reshape({1, 1, 1}).expand(to); };
+  const Tensor to = prim::where(prim::less_than(number, full_like(number, kMostCandidates)), number, outside);
+  const Tensor from =
+      prim::scatter(full(g, few, -1, DType::I64), prim::where(is, to, outside), g.index(s, Dim::index(2, s[2])), 2);
+  const Tensor there = logical_and(prim::less_than(full_like(from, -1), from), everywhere(few));
+  Competition c = k;
+  c.boxes = k.boxes.each([&](const Tensor& t) { return prim::gather(t.unsqueeze(1).expand(s), from, 2); });
+  c.scores = prim::gather(k.scores, from, 2);
+  c.scores = prim::where(there, c.scores, lowest_like(c.scores));
+  const Tensor at = winners(c), none = full_like(at, -1);
+  Competition all = k;
+  all.scores = prim::where(everywhere(s), lowest_like(k.scores), k.scores);
+  const Tensor mapped = prim::where(prim::less_than(none, at), prim::gather(from, at, 2), none);
+  return prim::where(everywhere(at.shape()), mapped, winners(all));
 }
 
 // The positions of true elements of a mask [n], in order; -1 after the last.
@@ -186,7 +216,9 @@ SelectedBoxes non_max_suppression(Operand boxes, Operand scores, const NonMaxSup
   Corners k = corners_of(o.center_point_box ? box_convert(given, "cxcywh", "xyxy") : given);
   if (!o.center_point_box)
     k = {prim::minimum(k.x1, k.x2), prim::minimum(k.y1, k.y2), prim::maximum(k.x1, k.x2), prim::maximum(k.y1, k.y2)};
-  const Tensor found = winners({k, candidates(scores, o.score_threshold), {}, o.iou_threshold, most}).reshape({room});
+  const Competition all{k, candidates(scores, o.score_threshold), {}, o.iou_threshold, most};
+  const bool few = o.score_threshold && n > 2 * kMostCandidates;
+  const Tensor found = (few ? winners_of_few(all) : winners(all)).reshape({room});
   const Tensor mask = prim::less_than(full_like(found, -1), found), at = positions_of(mask);
   const Dim row = Dim::index(0, room);
   const auto column = [&](const Tensor& values) {  // an element out of range reads 0

@@ -37,7 +37,8 @@ struct SelectedBoxes {
 // Non-maximum suppression in each class of each image: boxes [b, n, 4] (corners may be given in any order, as y1, x1,
 // y2, x2 or x1, y1, x2, y2), scores [b, c, n]. Of equal scores the first box is selected. Scores of NaN and -infinity
 // are never candidates. Extents must be numbers. Each step selects one box of every class and compares it with n
-// others, so time grows with b c n times the largest number of boxes selected in one class, and memory with b c n.
+// others, so time grows with b c n times the largest number of boxes selected in one class, and memory with b c n. If
+// n is above 2048 and there is a score_threshold, n is 1024 for this, unless a class has more candidates than that.
 SelectedBoxes non_max_suppression(Operand boxes, Operand scores, const NonMaxSuppressionOptions& o);
 
 struct KeptBoxes {
