@@ -174,7 +174,8 @@ TEST(WriteWav, IsReadBack) {
   // Python's module wave writes these 46 bytes.
   write_wav(folder / "one.wav", Array::of<float>({1}, V{0.5f}), 8000);
   EXPECT_EQ(slurp(folder / "one.wav"),
-            unhex("524946462600000057415645666d74201000000001000100401f0000803e000002001000646174610200000000""40"));
+            unhex("524946462600000057415645666d74201000000001000100401f0000803e000002001000646174610200000000"
+                  "40"));
   EXPECT_PRED2(contains, error_of([&] { write_wav(folder / "x", Array::of<float>({1}, V{NAN}), 8000); }),
                "a sample is NaN, which 16 bits cannot hold");
   EXPECT_EQ(error_of([&] { write_wav(folder / "x", a, 0); }), "write_wav: a sample rate of 0 Hz");
