@@ -74,7 +74,7 @@ TEST(Boxes, AnswerAsTorchvisionAndOnnxDo) {
     }
 }
 
-// Of thousands of boxes the candidates are moved together, unless there are too many: both ways select what a plain
+// The candidates among thousands of boxes are moved together, unless there are too many: both ways select what a plain
 // loop over the sorted boxes does.
 TEST(Boxes, ManyBoxes) {
   const std::int64_t n = 3000;

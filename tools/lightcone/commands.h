@@ -48,7 +48,7 @@ struct InspectOptions {
   bool tensors = false, json = false;
   std::int64_t context = 0;
   DType kv_cache = DType::F32;
-  std::vector<std::string> sizes;  // of an ONNX model: NAME=NUMBER
+  std::vector<std::string> sizes;  // NAME=NUMBER, for an ONNX model
 };
 void inspect_onnx(const InspectOptions& o);
 void inspect(const InspectOptions& o);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostOperators = 12;  // that are printed; --json has all of them
+constexpr std::size_t kMostOperators = 12;  // printed at most; --json has all of them
 
 Json model_json(const OnnxDescription& d, const InspectOptions& o) {
   Json j{{"file", o.model}, {"format", "ONNX"}, {"producer", d.producer}};

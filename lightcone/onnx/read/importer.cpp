@@ -17,7 +17,7 @@ constexpr std::size_t kMostProblems = 50;
 // Memory is planned for the largest sizes. A tensor that would need more bytes than this lowers the extents of the
 // model.
 constexpr double kMostBytes = 0x1p43;
-constexpr std::int64_t kLeastLimit = 256;  // of an extent that is lowered
+constexpr std::int64_t kLeastLimit = 256;  // below it no extent is lowered
 constexpr int kMostRounds = 200;           // in each, one more extent is found to equal another
 
 // "node 17 'conv1' (Conv)", as every sentence about a node begins.

@@ -70,7 +70,7 @@ struct Weights {
   Tensor input_bias, hidden_bias;  // [gates h]
   Tensor peepholes;                // [3 h]: of gates i, o and f
   std::vector<Function> f;         // activations
-  double clip = 0;                 // of what activations are given; 0: none
+  double clip = 0;                 // limits what activations are given; 0: does not
   bool input_forgets = false;      // the forget gate is 1 - the input gate
   bool linear_before_reset = false;
   Dim size = 0;  // h
@@ -154,12 +154,12 @@ struct Kind {
   bool has_cell = false;
 };
 
-Tensor in_f32(const Tensor& t) { return t.dtype() == DType::F16 || t.dtype() == DType::BF16 ? t.to(DType::F32) : t; }
+Tensor computed_in_f32(const Tensor& t) { return t.dtype() == DType::F16 || t.dtype() == DType::BF16 ? t.to(DType::F32) : t; }
 
 // Reads the weights of direction d: of W [directions, gates h, in], R [directions, gates h, h], B [directions, 2 gates
 // h] and P [directions, 3 h].
 Weights weights_of(Call& c, const Kind& kind, std::int64_t d, const Dim& size) {
-  const auto part = [&](std::size_t k) { return in_f32(c.x(k)).select(0, d); };
+  const auto part = [&](std::size_t k) { return computed_in_f32(c.x(k)).select(0, d); };
   Weights w;
   w.size = size;
   w.input = part(1), w.hidden = part(2);
@@ -192,7 +192,7 @@ Values recurrent(Call& c, const Kind& kind) {
   const bool both = direction == "bidirectional", batch_first = c.flag("layout");
   if (!both && direction != "forward" && direction != "reverse") c.refuse("its direction is none that ONNX has");
   const std::size_t directions = both ? 2 : 1;
-  Tensor x = in_f32(c.x(0));
+  Tensor x = computed_in_f32(c.x(0));
   if (x.rank() != 3 || c.x(1).rank() != 3 || c.x(2).rank() != 3) c.refuse("needs operands with 3 axes");
   if (batch_first) x = x.transpose(0, 1);
   fixed(c, x.extent(0), "the number of steps");
@@ -219,7 +219,7 @@ Values recurrent(Call& c, const Kind& kind) {
     State initial;
     for (std::size_t k = 5; k < (kind.has_cell ? 7 : 6); ++k) {
       const Tensor given = c.optional(k);
-      const Tensor s = given.defined() ? in_f32(given).select(batch_first ? 1 : 0, index)
+      const Tensor s = given.defined() ? computed_in_f32(given).select(batch_first ? 1 : 0, index)
                                        : full(x.graph(), {batch, size}, 0, x.dtype());
       initial.push_back(expand_to(c, s, {batch, size}));
     }

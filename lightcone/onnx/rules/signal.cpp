@@ -17,7 +17,7 @@ Complex parts_of(Call& c, const Tensor& x) {
 }
 bool is_real(const Complex& z) { return !z.imag.defined(); }
 Complex with_imaginary(const Complex& z) { return is_real(z) ? Complex{z.real, zeros_like(z.real)} : z; }
-Tensor in_f32(const Tensor& x) { return x.dtype() == DType::F64 ? x : x.to(DType::F32); }
+Tensor widened(const Tensor& x) { return x.dtype() == DType::F64 ? x : x.to(DType::F32); }
 
 Values dft(Call& c) {
   const Tensor x = c.x(0);
@@ -28,7 +28,7 @@ Values dft(Call& c) {
   std::optional<std::int64_t> length;
   if (c.has(1)) length = c.integer(1);
   if (length && *length < 1) c.refuse(str_cat("has a length of ", *length));
-  const Complex z = parts_of(c, in_f32(x));
+  const Complex z = parts_of(c, widened(x));
   if (inverse && onesided) {
     if (is_real(z)) c.refuse("is one-sided and inverse, and its operand is real");
     return {fft::irfft(z, length, axis).unsqueeze(-1).to(x.dtype())};
@@ -49,7 +49,7 @@ Values stft_(Call& c) {  // [batch, samples, 1 or 2] -> [batch, frames, bins, 2]
                                                  : fixed(c, x.extent(1), "the length of the signal");
   if (step < 1 || length < 1) c.refuse(str_cat("has a step of ", step, " and a length of ", length));
   if (x.extent(1).bounds().hi < length) c.refuse(str_cat("a frame of ", length, " is longer than the signal"));
-  const Complex z = parts_of(c, in_f32(x));
+  const Complex z = parts_of(c, widened(x));
   const bool onesided = c.flag("onesided", true);
   if (onesided && !is_real(z)) c.refuse("is one-sided, and its operand is complex");
   const auto framed = [&](const Tensor& t) {
