@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where the tests of a folder of the library have another name.
 TESTED_IN = {"backends/gpu": ["gpu", "cuda"], "backends/cuda": ["cuda", "gpu"], "backends/metal": ["metal"], "backends/opencl": ["opencl"],
              "backends/pjrt": ["pjrt"], "backends/cpu": ["cpu"], "device": ["runtime"], "cache": ["cpu", "cuda"], "passes": ["core", "verify"],
-             "random": ["ops"], "base": ["core"], "composites": ["ops", "reference"], "llm": ["llm", "models"]}
+             "random": ["ops"], "base": ["core"], "composites": ["composites", "ops", "reference"], "llm": ["llm", "models"]}
 # The tests of a simulator, and those that run on it.
 SIMULATED_IN = {"cuda": ["simulators", "cuda", "gpu"], "metal": ["simulators", "metal", "gpu"], "opencl": ["opencl"]}
 

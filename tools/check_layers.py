@@ -45,7 +45,7 @@ ROOMS = {
     "stablehlo/read/types": ["core", "ops/complex", "ops/special", "stablehlo/read"],
     "stablehlo/write": ["base", "core", "composites", "random", "passes", "codegen", "lowering", "stablehlo"],
     "readers": ["core", "composites"],
-    "runtime": ["base", "core", "reference", "passes", "device", "runtime/profile"],
+    "runtime": ["base", "core", "composites", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "verify": ["base", "core", "composites", "reference", "passes", "runtime"],
@@ -75,7 +75,7 @@ ROOMS = {
     "backends/gpu/sorting": ["core", "codegen/c", "codegen/simt"],
     "backends/gpu/device": ["base", "core", "passes", "codegen", "codegen/simt", "device"],
     "backends/gpu": [
-        "base", "core", "composites", "random", "ops", "passes", "codegen", "codegen/c", "codegen/simt", "lowering",
+        "base", "core", "composites", "random", "passes", "codegen", "codegen/c", "codegen/simt", "lowering",
         "device", "backends/gpu/device", "backends/gpu/products", "backends/gpu/attention",
         "backends/gpu/sorting"],
     "backends/cuda": ["base", "core", "cache", "device", "backends/gpu", "backends/gpu/device"],
@@ -102,7 +102,7 @@ ROOMS = {
     "onnx/microsoft": ["composites", "ops/linalg", "onnx/parts"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
-        "core", "composites", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
+        "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/vgg": ["core", "nn"],
     "models/resnet": ["core", "nn"],
     "models/vision": ["core", "runtime", "io/data", "models/vgg", "models/resnet"],

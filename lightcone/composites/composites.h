@@ -1,6 +1,7 @@
-// The built-in composites. Most of them move elements: arithmetic can define that, but a device does it better with a
-// kernel of its own. Each composite has a file with its shape inference, definition, gradient and reference rule. A
-// device lists its kernels in its library.cpp.
+// The built-in composites. Some move elements: arithmetic can define that, but a device does it better with a kernel of
+// its own. The others are layers of networks, which graphs keep by name for exporters, printers and devices. Each
+// composite has a file with its shape inference, definition, gradient and reference rule. A device lists its kernels in
+// its library.cpp.
 #pragma once
 
 #include "lightcone/composites/block_formats.h"
@@ -23,6 +24,23 @@ const CompositeRef& index_in_range();  // below
 //   (e / 4) mod 2^32,   e / 4 / 2^32,   step mod 2^32,   step / 2^32
 // under the key of seed and stream. The words are raw: all 2^32 patterns, as signed numbers.
 const CompositeRef& random_bits();
+
+// softmax(scale q k^T, masked) v of q [..., h, s, d], k [..., kv, t, d] and v [..., kv, t, e], all of one floating type
+// and with equal leading axes, if any; kv divides h (grouped queries). The result is [..., h, s, e]. A fourth operand
+// is a mask that broadcasts to [..., h, s, t]: bool (true: attend), or floating, which is added to the scores. With
+// causal, query i attends to the keys 0 to i. A query that attends to no key gives NaN.
+const CompositeRef& attention();  // scale, causal (0 or 1)
+// The derivative of attention: q, k, v, the cotangent of the result and, if given, the bool mask, to the cotangents of
+// q, k and v. The definition materializes the probabilities; a kernel need not.
+const CompositeRef& attention_gradients();  // scale, causal
+// Norms of x, times a weight and plus a bias if they are given; the operands have one floating type. The composites
+// from here on are transparent.
+const CompositeRef& layer_norm();  // axes (how many of the last), eps; x, weight, bias: [the last axes]
+const CompositeRef& rms_norm();    // axes, eps; x / sqrt(mean(x^2) + eps), weight
+const CompositeRef& group_norm();  // groups, eps; x [n, channels, ...], weight [channels], bias [channels]
+// Rotates pairs of elements of x [..., d] by angles whose cosines and sines [..., d / 2] broadcast to x. Pairs are
+// neighbours (2i, 2i + 1) if interleaved, else (i, i + d / 2).
+const CompositeRef& rope();  // interleaved (0 or 1)
 }  // namespace builtin
 
 namespace prim {

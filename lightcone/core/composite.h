@@ -49,6 +49,7 @@ struct LoopBody {
 struct Composite {
   std::string name;
   int arity = 1;
+  int optional = 0;  // how many of the last operands a call may leave out
   // Infers element types and shapes of the results. Throws Error if operands do not fit; it may omit the name.
   std::function<std::vector<TensorType>(const Attributes&, std::span<const TensorType> operands)> infer;
   // Builds the results from primitives; `in` has the types that infer() received.
@@ -57,6 +58,9 @@ struct Composite {
   Vjp vjp = {};                                                 // null: differentiate the definition
   std::vector<std::shared_ptr<const KernelRule>> kernels = {};  // at most one per device
   std::shared_ptr<const LoopBody> loop = {};                    // the body of a loop; define() unrolls it
+  // Whether generic() and every device put the definition in its place: then the name serves those who read graphs
+  // (printers, exporters), and compilers fuse and rewrite the definition as if it had been written out.
+  bool transparent = false;
 };
 using CompositeRef = std::shared_ptr<const Composite>;
 

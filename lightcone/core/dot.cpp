@@ -1,4 +1,5 @@
 // Graph::dot(): prints the graph in Graphviz's language.
+#include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
 
 namespace lc {
@@ -17,7 +18,7 @@ std::string Graph::label(NodeId id) const {
   if (n.op == Op::Input) return n.name;
   if (n.op == Op::Constant) return str_cat(n.value);
   if (n.op == Op::Kernel) return n.name.empty() ? "kernel" : n.name;
-  std::string s(info(n.op).name);
+  std::string s(n.composite ? n.composite->name : info(n.op).name);
   if (n.op == Op::Index) s += " " + n.index.str();
   for (const Edge& e : n.in)
     if ((*this)[e.node].op == Op::Constant) s += str_cat(" ", (*this)[e.node].value);

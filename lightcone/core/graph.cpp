@@ -104,8 +104,10 @@ void infer_elementwise(Node& n, const Graph& g) {
 void infer_composite(Node& n, const Graph& g) {
   check(n.composite != nullptr, "a composite node without a composite");
   const Composite& c = *n.composite;
-  if (static_cast<int>(n.in.size()) != c.arity)
-    throw Error(c.name, str_cat("takes ", c.arity, " operands, not ", n.in.size()));
+  const int given = static_cast<int>(n.in.size()), least = c.arity - c.optional;
+  if (given < least || given > c.arity)
+    throw Error(c.name,
+                str_cat("takes ", c.optional > 0 ? str_cat(least, " to ") : "", c.arity, " operands, not ", given));
   std::vector<TensorType> in, results;
   for (const Edge& e : n.in) in.push_back({g[e.node].dtype, e.view.shape()});
   n.results.clear();

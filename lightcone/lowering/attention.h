@@ -1,4 +1,5 @@
-// Finds attention in a graph by structure and by the strides of its operands:
+// Attention as a kernel computes it: what it reads, by strides, and the steps between its two products. It is made of
+// builtin::attention(), or found by structure in graphs that spell it out (imported ones):
 //   SumReduce(softmax(scores) * V) with scores = steps(SumReduce(Q * K)).
 #pragma once
 
@@ -95,7 +96,11 @@ struct NamedKernel {
   std::string name;
 };
 using AttentionKernels = std::function<NamedKernel(const Graph& g, NodeId result, Attention match)>;
-// Replaces every attention for which `kernels` returns a kernel by one kernel node.
+using AttentionFusion = Graph (*)(const Graph& g, PassLog& log, const AttentionKernels& kernels);
+// Replaces every attention composite for which `kernels` returns a kernel by a kernel node; the others stay.
 Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels);
+// Replaces every attention that is spelled out, and for which `kernels` returns a kernel.
+Graph fuse_matched_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels);
+bool is_attention(const Node& n);  // true for an attention composite
 
 }  // namespace lc::lowering

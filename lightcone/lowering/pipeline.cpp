@@ -1,10 +1,10 @@
 #include "lightcone/lowering/pipeline.h"
 
 #include "lightcone/device/loop_plan.h"
-#include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/order.h"
 #include "lightcone/lowering/reductions.h"
+#include "lightcone/passes/canonical.h"
 #include "lightcone/passes/composites.h"
 
 namespace lc::lowering {
@@ -41,6 +41,10 @@ Pass inline_foreign(const DeviceTraits& d) {
 std::vector<Pass> canonical_passes(const DeviceTraits& d) {
   std::vector<Pass> p;
   p.push_back({.name = "compile-loops", .run = d.compile_loops, .applies = has_loops});
+  // This comes first, so that attention without a kernel is inlined with the other composites.
+  p.push_back({.name = "fuse-attention",
+               .run = [fuse = d.fuse_attention](const Graph& g, PassLog& log) { return fuse(g, log, fuse_attention); },
+               .applies = [](const Graph& g) { return any_node(g, is_attention); }});
   p.push_back(inline_foreign(d));
   p.push_back({.name = "unroll-windows", .run = unroll_windows, .applies = has_windows});
   if (d.channels_last) p.push_back(*d.channels_last);
@@ -48,7 +52,10 @@ std::vector<Pass> canonical_passes(const DeviceTraits& d) {
   p.push_back({.name = "materialize-views",
                .run = [](const Graph& g, PassLog&) { return make_contiguous(g); },
                .required = true});
-  p.push_back({.name = "fuse-attention", .run = d.fuse_attention, .applies = contains(is_exponential)});
+  p.push_back(
+      {.name = "match-attention",
+       .run = [fuse = d.fuse_attention](const Graph& g, PassLog& log) { return fuse(g, log, fuse_matched_attention); },
+       .applies = contains(is_exponential)});
   if (d.fuse_prefix_sums) p.push_back(*d.fuse_prefix_sums);
   p.push_back(
       {.name = "prepare-contractions",

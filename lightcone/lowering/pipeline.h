@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lightcone/lowering/attention.h"
 #include "lightcone/lowering/factors.h"
 #include "lightcone/passes/compiler.h"
 
@@ -16,8 +17,8 @@ struct DeviceTraits {
   std::function<bool(const Graph& g, const Node& composite)> has_kernel;
   // Compiles each loop with its body to one kernel (device/loop_plan.h).
   std::function<Graph(const Graph& g, PassLog& log)> compile_loops;
-  // Replaces attention by kernels (lowering/attention.h).
-  std::function<Graph(const Graph& g, PassLog& log)> fuse_attention;
+  // Replaces attention by kernels: calls `fuse` with the device's.
+  std::function<Graph(const Graph& g, PassLog& log, AttentionFusion fuse)> fuse_attention;
   // Returns whether this sum of products is a convolution for which the device has a kernel.
   std::function<bool(const Graph& g, const Factors& f)> is_convolution;
   std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums;  // passes that only some devices have

@@ -28,6 +28,50 @@ lc::Tensor lower(Graph& g, const Dim& queries, const Dim& keys, const Dim& past 
 
 }  // namespace
 
+KeyValueCache::KeyValueCache(Graph& g, const std::string& keys, const std::string& values, const Shape& shape,
+                             const Dim& past, DType stored)
+    : past_(past) {
+  if (stored != DType::F32 && stored != DType::F16 && stored != DType::BF16 && stored != DType::I8)
+    throw Error("KeyValueCache", str_cat("a cache of ", name(stored), ": it can be f32, f16, bf16 or i8"));
+  if (shape.size() < 3) throw Error("KeyValueCache", str(shape) + " is not [..., kv_heads, capacity, head]");
+  keys_ = state(g, keys, shape, stored), values_ = state(g, values, shape, stored);
+}
+
+KeyValueCache::State KeyValueCache::state(Graph& g, const std::string& name, const Shape& shape, DType stored) const {
+  if (stored != DType::I8) return {g.input(name, shape, stored), {}};
+  Shape one = shape;
+  one.back() = 1;
+  return {g.input(name, shape, stored), g.input(name + ".scale", one)};
+}
+
+// Writes new positions into a state and returns all positions so far.
+lc::Tensor KeyValueCache::store(const lc::Tensor& state, const lc::Tensor& now) const {
+  const int positions = state.rank() - 2;
+  bool fits = now.rank() == state.rank();
+  for (int axis = 0; fits && axis < state.rank(); ++axis)
+    fits = axis == positions || now.extent(axis) == state.extent(axis);
+  if (!fits) throw Error("KeyValueCache", str_cat("states ", str(state.shape()), " do not take ", str(now.shape())));
+  const lc::Tensor next = prim::slice_scatter(state, now, positions, past_);
+  state.graph().assign(state, next);
+  return next.slice(positions, 0, past_ + now.extent(positions));
+}
+
+// i8: the nearest multiples of 1/127 of the largest magnitude of a head and position. If all elements are zero, 0 / 0
+// is NaN, which casts to 0.
+lc::Tensor KeyValueCache::append(const State& to, const lc::Tensor& now) const {
+  const DType stored = to.numbers.dtype();
+  if (stored != DType::I8) return prim::cast(store(to.numbers, prim::cast(now, stored)), DType::F32);
+  const lc::Tensor scale = amax(abs(now), {-1}, true) * (1.0 / 127), x = now / scale;
+  const lc::Tensor codes = prim::cast(x + (0.5 - prim::cast(x < 0.0, DType::F32)), DType::I8);  // truncates, saturates
+  return prim::cast(store(to.numbers, codes), DType::F32) * store(to.scale, scale);
+}
+
+KeyValueCache::All KeyValueCache::append(const lc::Tensor& keys, const lc::Tensor& values) const {
+  if (!keys_.numbers.defined()) throw Error("KeyValueCache", "it has no states: MultiheadAttention::cache() makes it");
+  const lc::Tensor k = append(keys_, keys);
+  return {k, append(values_, values)};
+}
+
 MultiheadAttention::MultiheadAttention(std::int64_t width, int heads, const AttentionLayerOptions& o)
     : width_(width), heads_(heads), o_(o) {
   if (heads < 1 || width < 1 || width % heads != 0)
@@ -143,26 +187,17 @@ MultiheadAttention::Weighted MultiheadAttention::with_weights(const lc::Tensor& 
 }
 
 KeyValueCache MultiheadAttention::cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity,
-                                        const Dim& past) const {
-  const Shape s{batch, kv_heads(), capacity, head()};
-  return {g.input(name + ".keys", s), g.input(name + ".values", s), past};
+                                        const Dim& past, DType stored) const {
+  return {g, name + ".keys", name + ".values", {batch, kv_heads(), capacity, head()}, past, stored};
 }
 
 lc::Tensor MultiheadAttention::decode(const lc::Tensor& x, const KeyValueCache& cache, const At& at) const {
   const OpScope scope("MultiheadAttention", at);
   check_shapes(x, x, x);
-  const Dim n = x.extent(1), all = cache.past + n;
+  const Dim n = x.extent(1);
   const lc::Tensor q = projected(kQuery, x);
-  const auto remembered = [&](const lc::Tensor& state, const lc::Tensor& now) {
-    if (state.rank() != 4 || now.extent(0) != state.extent(0) || now.extent(1) != state.extent(1) ||
-        now.extent(3) != state.extent(3))
-      throw Error("MultiheadAttention", str_cat("a cache ", str(state.shape()), " does not take ", str(now.shape())));
-    const lc::Tensor next = prim::slice_scatter(state, now, 2, cache.past);
-    x.graph().assign(state, next);
-    return next.slice(2, 0, all);
-  };
-  const lc::Tensor k = remembered(cache.keys, projected(kKey, x)), v = remembered(cache.values, projected(kValue, x));
-  return output(scaled_dot_product_attention(q, k, v, lower(x.graph(), n, all, cache.past)));
+  const auto [k, v] = cache.append(projected(kKey, x), projected(kValue, x));
+  return output(scaled_dot_product_attention(q, k, v, lower(x.graph(), n, k.extent(2), cache.past())));
 }
 
 }  // namespace lc::nn

@@ -23,10 +23,38 @@ struct AttentionMasks {
   bool causal = false;               // as attn_mask=generate_square_subsequent_mask(n) in torch
 };
 
-// Keys and values of the positions so far, held in states of a graph that decode() assigns.
-struct KeyValueCache {
-  lc::Tensor keys, values;  // [batch, kv_heads, capacity, width / heads]
-  Dim past;                 // number of positions in the cache
+// Keys and values of the positions so far, in states of a graph: any decoder appends those of new positions and attends
+// to all. The states have one shape, [..., kv_heads, capacity, head], and are initially 0. In f16 and bf16 a position
+// is rounded. In i8 it is integers from -127 to 127 times one scale per head and position, and the states of the
+// scales, f32 [..., kv_heads, capacity, 1], are called as the others with ".scale" behind.
+class KeyValueCache {
+ public:
+  // Undefined: it may only be assigned to.
+  KeyValueCache() = default;
+  // Adds the states `keys` and `values` to a graph. `past`, the number of positions in the cache, is an extent that is
+  // bound before each run: Dim::symbol("past", 0, capacity - 1). Throws Error unless `stored` is F32, F16, BF16 or I8.
+  KeyValueCache(Graph& g, const std::string& keys, const std::string& values, const Shape& shape, const Dim& past,
+                DType stored = DType::F32);
+
+  // Keys or values of all positions so far: [..., kv_heads, past + n, head], f32.
+  struct All {
+    lc::Tensor keys, values;
+  };
+  // Appends keys and values [..., kv_heads, n, head] of the positions past, past + 1, ...; the run assigns the states.
+  // past + n must not exceed the capacity. Throws Error if they do not fit the states. Call it once for each graph.
+  All append(const lc::Tensor& keys, const lc::Tensor& values) const;
+  const Dim& past() const { return past_; }
+
+ private:
+  struct State {
+    lc::Tensor numbers, scale;  // a scale in i8 only
+  };
+  State state(Graph& g, const std::string& name, const Shape& shape, DType stored) const;
+  lc::Tensor append(const State& to, const lc::Tensor& now) const;
+  lc::Tensor store(const lc::Tensor& state, const lc::Tensor& now) const;
+
+  State keys_, values_;
+  Dim past_;
 };
 
 // Parameters: in_proj_weight [3 width, width], in_proj_bias, out_proj.weight and out_proj.bias. If kdim or vdim is not
@@ -76,10 +104,9 @@ class MultiheadAttention {
   Weighted with_weights(const lc::Tensor& query, const lc::Tensor& key, const lc::Tensor& value,
                         const AttentionMasks& masks = {}, const At& at = At::current()) const;
 
-  // Adds the states "NAME.keys" and "NAME.values" to a graph, initially 0. `past` is an extent that is bound before
-  // each run: Dim::symbol("past", 0, capacity - 1).
-  KeyValueCache cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity,
-                      const Dim& past) const;
+  // Makes a cache of this layer's shape in the states "NAME.keys" and "NAME.values" of a graph.
+  KeyValueCache cache(Graph& g, const std::string& name, const Dim& batch, std::int64_t capacity, const Dim& past,
+                      DType stored = DType::F32) const;
   // Causal self-attention of the positions past, past + 1, ...: x [b, n, width] -> [b, n, width]. They attend to
   // themselves and to the positions in the cache, and the run adds their keys and values to the cache. past + n must
   // not exceed the capacity.

@@ -46,7 +46,7 @@ Tensor linear(Operand x, const Parameter& weight, const Parameter& bias) {
 
 Tensor rms_norm(Operand x, const Parameter& weight, double eps) {
   const OpScope scope("rms_norm", x.at);
-  return lc::rms_norm(x, {x->extent(-1)}, {}, eps) * weight.value();
+  return lc::rms_norm(x, {x->extent(-1)}, weight.value(), eps);
 }
 
 }  // namespace lc::nn

@@ -1,23 +1,11 @@
 // Normalisation and rotary embeddings.
+#include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"
 
 namespace lc {
 using namespace detail;
 
 namespace {
-// Normalises over the last axes, without weight and bias. The input is not a 16-bit float.
-Tensor normalised(const Tensor& x, int axes, double eps) {
-  Axes over;
-  for (int i = -axes; i < 0; ++i) over.push_back(i);
-  const Tensor t = as_float(x), d = prim::add(t, neg(mean(t, over, true).expand(t.shape())));
-  const Tensor v = mean(prim::mul(d, d), over, true), scale = rsqrt(add(v, eps));
-  return with_vjp(prim::mul(d, scale.expand(t.shape())), {t, scale}, [over](const VjpCall& c) -> std::vector<Tensor> {
-    const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
-    const Tensor along = mean(prim::mul(c.g(), c.y()), over, true), level = mean(c.g(), over, true);
-    const Tensor off = prim::add(prim::add(c.g(), neg(each(level))), neg(prim::mul(c.y(), each(along))));
-    return {prim::mul(each(c.in[1]), off), {}};
-  });
-}
 void check_last(const Shape& s, const Shape& normalized_shape, std::initializer_list<const OptionalOperand*> parameters,
                 const char* op) {
   const auto n = static_cast<std::ptrdiff_t>(normalized_shape.size());
@@ -28,18 +16,25 @@ void check_last(const Shape& s, const Shape& normalized_shape, std::initializer_
       throw Error(op, str_cat("a weight or bias ", str((*p)->shape()), " does not fit the normalized shape ",
                               str(normalized_shape)));
 }
-Tensor scaled(Tensor t, const OptionalOperand& weight, const OptionalOperand& bias) {
-  if (weight.given()) t = t * *weight;
-  return bias.given() ? t + *bias : t;
+// Applies a norm with those of weight and bias that it takes: they are given and do not promote x. The others follow.
+Tensor normalised(const CompositeRef& norm, const Tensor& x, const OptionalOperand& weight, const OptionalOperand& bias,
+                  Attributes attributes, Tensor (*fit)(const Tensor& parameter, int rank)) {
+  const auto keeps_type = [&](const OptionalOperand& p) { return result_type(x, *p) == x.dtype(); };
+  std::vector<Tensor> in{x};
+  const bool takes_weight = weight.given() && keeps_type(weight);
+  const bool takes_bias = takes_weight && bias.given() && keeps_type(bias);
+  if (takes_weight) in.push_back(prim::cast(*weight, x.dtype()));
+  if (takes_bias) in.push_back(prim::cast(*bias, x.dtype()));
+  Tensor y = call(norm, std::move(in), std::move(attributes))[0];
+  if (weight.given() && !takes_weight) y = y * fit(*weight, x.rank());
+  if (bias.given() && !takes_bias) y = y + fit(*bias, x.rank());
+  return y;
 }
+Tensor as_given(const Tensor& parameter, int) { return parameter; }
 Tensor per_channel(const Tensor& p, int rank) {
   Shape s(static_cast<std::size_t>(rank), 1);
   s.at(1) = p.extent(0);
   return p.reshape(s);
-}
-Tensor scaled_by_channel(Tensor t, const OptionalOperand& weight, const OptionalOperand& bias) {
-  if (weight.given()) t = t * per_channel(*weight, t.rank());
-  return bias.given() ? t + per_channel(*bias, t.rank()) : t;
 }
 void check_channels(const Operand& x, std::initializer_list<const OptionalOperand*> parameters, const char* op) {
   if (x->rank() < 2) throw Error(op, "needs [batch, channels, ...], not " + str(x->shape()));
@@ -54,36 +49,26 @@ Tensor layer_norm(Operand x, const Shape& normalized_shape, OptionalOperand weig
   const OpScope scope("layer_norm", x.at);
   check_last(x->shape(), normalized_shape, {&weight, &bias}, "layer_norm");
   LC_RETURN_IF_HALF(x, layer_norm(x, normalized_shape, weight, bias, eps));
-  return scaled(normalised(as_float(x), static_cast<int>(normalized_shape.size()), eps), weight, bias);
+  const auto axes = static_cast<std::int64_t>(normalized_shape.size());
+  return normalised(builtin::layer_norm(), as_float(x), weight, bias, {{"axes", axes}, {"eps", eps}}, as_given);
 }
 Tensor rms_norm(Operand x, const Shape& normalized_shape, OptionalOperand weight, std::optional<double> eps) {
   const OpScope scope("rms_norm", x.at);
   check_last(x->shape(), normalized_shape, {&weight}, "rms_norm");
   if (!eps) eps = x->dtype() == DType::F64 ? 0x1p-52 : 0x1p-23;
   LC_RETURN_IF_HALF(x, rms_norm(x, normalized_shape, weight, eps));
-  Axes over;
-  for (int i = -static_cast<int>(normalized_shape.size()); i < 0; ++i) over.push_back(i);
-  const Tensor t = as_float(x);
-  const Tensor scale = rsqrt(add(mean(prim::mul(t, t), over, true), *eps));
-  const Tensor y =
-      with_vjp(prim::mul(t, scale.expand(t.shape())), {t, scale}, [over](const VjpCall& c) -> std::vector<Tensor> {
-        const auto each = [&](const Tensor& t) { return t.expand(c.y().shape()); };
-        const Tensor along = mean(prim::mul(c.g(), c.y()), over, true);
-        return {prim::mul(each(c.in[1]), prim::add(c.g(), neg(prim::mul(c.y(), each(along))))), {}};
-      });
-  return scaled(y, weight, {});
+  const auto axes = static_cast<std::int64_t>(normalized_shape.size());
+  return normalised(builtin::rms_norm(), as_float(x), weight, {}, {{"axes", axes}, {"eps", *eps}}, as_given);
 }
 Tensor group_norm(Operand x, int num_groups, OptionalOperand weight, OptionalOperand bias, double eps) {
   const OpScope scope("group_norm", x.at);
   check_channels(x, {&weight, &bias}, "group_norm");
-  const Dim n = x->extent(0), c = x->extent(1);
+  const Dim c = x->extent(1);
   if (num_groups < 1 || !(c % Dim(num_groups) == Dim(0)))
     throw Error("group_norm", str_cat(num_groups, " groups do not divide ", c, " channels"));
   LC_RETURN_IF_HALF(x, group_norm(x, num_groups, weight, bias, eps));
-  Dim rest = c / Dim(num_groups);
-  for (int i = 2; i < x->rank(); ++i) rest = rest * x->extent(i);
-  const Tensor t = as_float(x);
-  return scaled_by_channel(normalised(t.reshape({n, num_groups, rest}), 1, eps).reshape(x->shape()), weight, bias);
+  return normalised(builtin::group_norm(), as_float(x), weight, bias, {{"groups", num_groups}, {"eps", eps}},
+                    per_channel);
 }
 
 namespace {
@@ -145,7 +130,10 @@ Tensor instance_norm(Operand x, OptionalOperand running_mean, OptionalOperand ru
   for (int i = 2; i < x->rank(); ++i) spatial.push_back(i), n = n * x->extent(i);
   if (running_mean.given() || running_var.given())
     move_statistics(running_mean, running_var, mean(mean(t, spatial), {0}), mean(var(t, spatial, 0), {0}), n, momentum);
-  return scaled_by_channel(normalised(t, static_cast<int>(spatial.size()), eps), weight, bias);
+  const auto axes = static_cast<std::int64_t>(spatial.size());
+  Tensor y = normalised(builtin::layer_norm(), t, {}, {}, {{"axes", axes}, {"eps", eps}}, as_given);
+  if (weight.given()) y = y * per_channel(*weight, t.rank());
+  return bias.given() ? y + per_channel(*bias, t.rank()) : y;
 }
 Tensor normalize(Operand x, double p, int axis, double eps) {
   const OpScope scope("normalize", x.at);
@@ -175,17 +163,9 @@ Tensor rope(Operand x, Operand cos, Operand sin, bool interleaved) {
   const Dim half = s.back() / Dim(2);
   if (!(half * 2 == s.back()) || !(cos->extent(-1) == half))
     throw Error("rope", str_cat("angles of ", str(cos->shape()), " do not fit ", str(s)));
-  Shape pairs = s;
-  pairs.back() = interleaved ? half : Dim(2);
-  pairs.push_back(interleaved ? Dim(2) : half);
-  Tensor t = x->reshape(pairs);
-  if (!interleaved) t = t.transpose(-1, -2);
-  const int last = t.rank() - 1;
-  const Tensor a = t.slice(last, 0, 1), b = t.slice(last, 1, 2);
-  const Tensor c = cos->unsqueeze(cos->rank()), n = sin->unsqueeze(sin->rank());
-  Tensor r = concat({a * c - b * n, a * n + b * c}, last);
-  if (!interleaved) r = r.transpose(-1, -2);
-  return r.reshape(s);
+  const DType type = promote(x->dtype(), promote(cos->dtype(), sin->dtype()));
+  const auto in_type = [&](const Tensor& t) { return prim::cast(as_float(t), type); };
+  return call(builtin::rope(), {in_type(x), in_type(cos), in_type(sin)}, {{"interleaved", interleaved ? 1 : 0}})[0];
 }
 
 }  // namespace lc

@@ -43,4 +43,10 @@ Graph inline_composites(const Graph& g, PassLog& log, const std::function<bool(c
   return done;
 }
 
+Graph inline_transparent(const Graph& g, PassLog& log, const CompositeRef& also) {
+  const auto wanted = [&](const Node& n) { return n.composite && (n.composite->transparent || n.composite == also); };
+  if (!any_node(g, wanted)) return g.clone();
+  return inline_composites(g, log, [&](const Graph&, const Node& n) { return wanted(n); });
+}
+
 }  // namespace lc

@@ -119,10 +119,17 @@ std::vector<Rule> make_rules() {
 
 std::vector<Rule> generic_rules() { return make_rules(); }
 
+// Runs a pass on a graph in which the definitions of transparent composites stand.
+static void inline_before(Pass& p) {
+  p.run = [run = std::move(p.run)](const Graph& g, PassLog& log) { return run(inline_transparent(g, log), log); };
+}
+
 Compiler generic() {
   const Compiler sweep = rewrite("generic", generic_rules());
   Pass p = repeat(sweep, 3).passes()[0];
   p.name = "generic";
+  inline_before(p);
+  for (Pass& rule : p.parts) inline_before(rule);
   return Compiler(std::move(p));
 }
 

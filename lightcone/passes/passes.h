@@ -5,8 +5,9 @@
 
 namespace lc {
 
-// The first part of every pipeline: constant folding, exact algebraic rules, views instead of copies. Merging equal
-// nodes and dropping dead ones needs no pass, because the graph's construction does both.
+// The first part of every pipeline: definitions of transparent composites, constant folding, exact algebraic rules,
+// views instead of copies. Merging equal nodes and dropping dead ones needs no pass, because the graph's construction
+// does both.
 Compiler generic();
 // Returns the rules of generic().
 std::vector<Rule> generic_rules();

@@ -6,9 +6,11 @@
 #include <optional>
 #include <set>
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/tensor.h"
 #include "lightcone/device/plan.h"
 #include "lightcone/passes/barrier.h"
+#include "lightcone/passes/composites.h"
 #include "lightcone/passes/gradient_marks.h"
 #include "lightcone/runtime/program.h"
 
@@ -258,7 +260,10 @@ Compiler remat(const RematOptions& o, const Compiler& then) {
   Pass p;
   p.name = "remat";
   p.applies = [](const Graph& g) { return any_node(g, [](const Node& n) { return is(n, gradient_seed()); }); };
-  p.run = [o, then](const Graph& g, PassLog& log) { return Search(g, o.bytes, then).run(log); };
+  p.run = [o, then](const Graph& given, PassLog& log) {
+    const Graph g = inline_transparent(given, log, builtin::attention());  // parts of a layer can be computed again
+    return Search(g, o.bytes, then).run(log);
+  };
   return Compiler(std::move(p)) | then;
 }
 

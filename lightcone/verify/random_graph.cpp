@@ -51,7 +51,9 @@ class Generator {
   Tensor siblings(Tensor a);
   Tensor convolution();
   Tensor attention();
+  Tensor composed_attention();
   Tensor normalise();
+  Tensor composed_norm(const Tensor& a);
   Tensor structured();
   Tensor quantised();
 
@@ -341,8 +343,23 @@ Tensor Generator::convolution() {
   return prim::maximum(prim::add(y, bias.expand(y.shape())), full_like(y, 0));
 }
 
+// Attention by name: grouped heads, views of its operands, a causal mask, and a mask that selects or adds.
+Tensor Generator::composed_attention() {
+  const int kv = one_of({1, 2}), heads = kv * one_of({1, 1, 3});
+  const Dim rows = one_of({1, 3, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({5, 16}),
+            keys = o_.symbols && chance(20) ? n_ : Dim(one_of({2, 7, 30, 70}));
+  const auto operand = [&](int h, Dim a, Dim b) {
+    return chance(30) ? input({a, h, b}, DType::F32).transpose(0, 1) : input({h, a, b}, DType::F32);
+  };
+  std::vector<Tensor> in{operand(heads, rows, depth), operand(kv, keys, depth), operand(kv, keys, width)};
+  if (chance(50))
+    in.push_back(input(chance(50) ? Shape{rows, keys} : Shape{heads, 1, keys}, chance(60) ? DType::Bool : DType::F32));
+  return call(builtin::attention(), in, {{"scale", one_of({0.5, 0.125, 1.0})}, {"causal", chance(30) ? 1 : 0}})[0];
+}
+
 // Attention with scales, biases and masks between its products, in any order.
 Tensor Generator::attention() {
+  if (chance(40)) return composed_attention();
   const Dim rows = one_of({1, 3, 6, 18}), depth = one_of({1, 4, 16, 33}), width = one_of({1, 5, 16}),
             keys = o_.symbols && chance(20) ? n_ : Dim(one_of({2, 7, 30, 70}));
   const bool batch = chance(40);
@@ -364,11 +381,22 @@ Tensor Generator::attention() {
   return product_of(softmax(s), v);
 }
 
+// A norm by name, with or without weight and bias.
+Tensor Generator::composed_norm(const Tensor& a) {
+  const Shape last{a.extent(-1)};
+  std::vector<Tensor> in{a};
+  if (chance(60)) in.push_back(input(last, DType::F32));
+  if (chance(50)) return call(builtin::rms_norm(), in, {{"axes", 1}, {"eps", 0.01}})[0];
+  if (in.size() == 2 && chance(50)) in.push_back(input(last, DType::F32));
+  return call(builtin::layer_norm(), in, {{"axes", 1}, {"eps", 0.01}})[0];
+}
+
 // Softmax or a norm over the last axis: several reductions of one row.
 Tensor Generator::normalise() {
   Tensor a = any();
   if (a.dtype() != DType::F32 || a.rank() == 0) a = input({3, 17}, DType::F32);
   if (chance(50)) return softmax(a);
+  if (chance(50)) return composed_norm(a);
   const int last = a.rank() - 1;
   const auto back = [&](Tensor t) { return t.unsqueeze(last).expand(a.shape()); };
   const Tensor s = prim::sum_reduce(prim::mul(a, a), last);

@@ -12,7 +12,7 @@
 #include "differences.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/ops/attention.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
 #include "random_inputs.h"

@@ -40,11 +40,12 @@ bool same_bits(const Results& a, const Results& b) {
 
 Graph fuse_attention(const Graph& g, const std::shared_ptr<Parallel>& parallel, PassLog& log, Isa isa = detect_isa(),
                      Precision precision = Precision::Highest) {
-  return lowering::fuse_attention(g, log, [&](const Graph&, NodeId, lowering::Attention match) {
+  const auto kernels = [&](const Graph&, NodeId, lowering::Attention match) {
     auto kernel = attention_kernel(std::move(match), isa, precision);
     kernel->device = host_device(parallel);
     return lowering::NamedKernel{kernel, "attention"};
-  });
+  };
+  return lowering::fuse_matched_attention(lowering::fuse_attention(g, log, kernels), log, kernels);
 }
 
 // Fuses the attention of a graph for every instruction set and runs it with one and two threads. Inputs are guarded

@@ -37,6 +37,7 @@ Graph everything() {
   g.output("filter", conv(batch.transpose(0, 1), behind.transpose(0, 1)));  // shaped like a filter's gradient
   const Tensor q = g.input("q", {2, 9, 16}), k = g.input("k", {2, 11, 16}), v = g.input("v", {2, 11, 16});
   g.output("attended", matmul(softmax(matmul(q, k.transpose(1, 2)) * 0.25, 2), v));
+  g.output("attention", scaled_dot_product_attention(q, k, v));
   const Tensor a = g.input("a", {6, 10}), b = g.input("b", {10, 7});
   g.output("padded", matmul(a.pad(1, 2, 0).slice(1, 0, 10), b));  // strides do not show where its zeros are
   const auto c = std::make_shared<const Composite>(twice());
@@ -52,10 +53,10 @@ Graph everything() {
   return g;
 }
 
-const char* const kPasses[] = {"compile-loops",          "inline-composites",    "unroll-windows",
-                               "channels-last",          "filter-gradients",     "materialize-views",
-                               "fuse-attention",         "prepare-contractions", "cpu",
-                               "schedule-state-updates", "run-concurrently"};
+const char* const kPasses[] = {
+    "compile-loops",          "fuse-attention",    "inline-composites", "unroll-windows",       "channels-last",
+    "filter-gradients",       "materialize-views", "match-attention",   "prepare-contractions", "cpu",
+    "schedule-state-updates", "run-concurrently"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);
@@ -71,6 +72,7 @@ TEST(Passes, EachFires) {
                                                     {"channels-last", "channels last"},
                                                     {"filter-gradients", "channels last"},
                                                     {"fuse-attention", "attention"},
+                                                    {"match-attention", "attention"},
                                                     {"prepare-contractions", "operand copied for a contraction"},
                                                     {"cpu", "matmul"},
                                                     {"schedule-state-updates", "update moved"}};

@@ -135,8 +135,8 @@ TEST(Transformer, FirstValuesArePyTorchs) {
   EXPECT_EQ(out.init({8, 8}, from), nn::init::uniform({8, 8}, from, -1 / std::sqrt(8), 1 / std::sqrt(8)));
 }
 
-// Decoding token by token with a cache gives the result of all tokens at once.
-TEST(Transformer, DecodesWithACache) {
+// Decoding token by token with a cache gives the result of all tokens at once, up to the rounding of its type.
+void decodes(DType stored, double tolerance) {
   Graph g;
   nn::Model<nn::MultiheadAttention> attention(g, nn::MultiheadAttention(8, 4, {.causal = true, .kv_heads = 2}));
   const Tensor all = g.input("all", {2, 6, 8});
@@ -144,7 +144,7 @@ TEST(Transformer, DecodesWithACache) {
   // regression: with `now` before `past` in the alphabet, this did not compile (dim_names_test.cpp)
   const Dim past = Dim::symbol("past", 0, 5), now = Dim::symbol("now", 1, 6);
   const Tensor x = g.input("x", {2, now, 8});
-  attention.module().decode(x, attention.module().cache(g, "cache", 2, 6, past)).retrieve("y");
+  attention.module().decode(x, attention.module().cache(g, "cache", 2, 6, past, stored)).retrieve("y");
   Program p = compile(g, generic() | test::device());
   attention.initialise(p, 1);
   Context c(p);
@@ -162,9 +162,16 @@ TEST(Transformer, DecodesWithACache) {
     for (std::int64_t b = 0; b < 2; ++b)
       for (std::int64_t k = 0; k < 8 * n; ++k)
         EXPECT_NEAR(y[static_cast<std::size_t>(b * 8 * n + k)], want[static_cast<std::size_t>(b * 48 + at * 8 + k)],
-                    1e-5);
+                    tolerance)
+            << name(stored);
     at += n;
   }
+}
+TEST(Transformer, DecodesWithACache) {
+  decodes(DType::F32, 1e-5);
+  decodes(DType::F16, 2e-3);
+  decodes(DType::BF16, 1e-2);
+  decodes(DType::I8, 1e-2);
 }
 
 TEST(Transformer, MistakesAreSentences) {
@@ -189,9 +196,26 @@ TEST(Transformer, MistakesAreSentences) {
   says("a mask is bool or floating, not i64", [&] {
     layer(x, {.attn_mask = g.input("a2", {3, 3}, DType::I64)}, mode);
   });
-  says("a cache [2, 1, 9, 2] does not take [2, 2, 3, 2]", [&] {
-    layer.decode(x, {g.input("k", {2, 1, 9, 2}), g.input("v", {2, 1, 9, 2}), Dim::symbol("p", 0, 6)});
-  });
+  const auto in_cache = [&](const Shape& shape, DType t) {
+    return nn::KeyValueCache(g, "k", "v", shape, Dim::symbol("p", 0, 6), t);
+  };
+  expect_error(
+      [&] {
+        layer.decode(x, in_cache({2, 1, 9, 2}, DType::F32));
+      },
+      "KeyValueCache: states [2, 1, 9, 2] do not take [2, 2, 3, 2]", "");
+  expect_error(
+      [&] {
+        in_cache({2, 1, 9, 2}, DType::F64);
+      },
+      "KeyValueCache: a cache of f64: it can be f32, f16, bf16 or i8", "");
+  expect_error(
+      [&] {
+        in_cache({9, 2}, DType::F32);
+      },
+      "KeyValueCache: [9, 2] is not [..., kv_heads, capacity, head]", "");
+  expect_error([&] { layer.decode(x, nn::KeyValueCache()); },
+               "KeyValueCache: it has no states: MultiheadAttention::cache() makes it", "");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "lightcone/codegen/interpret/interpret.h"
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/composites/composites.h"
-#include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/partition.h"
+#include "lightcone/passes/canonical.h"
 
 namespace lc::test {
 namespace {
@@ -172,9 +172,8 @@ Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device)
 }  // namespace
 
 Compiler separate(std::shared_ptr<Device> device) {
-  return Compiler({"unroll-windows", lowering::unroll_windows}) |
-         Compiler(
-             {"materialize-views", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
+  return Compiler({"unroll-windows", unroll_windows}) |
+         Compiler({"materialize-views", [](const Graph& g, PassLog&) { return make_contiguous(g); }, {}, true}) |
          Compiler({"separate", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }});
 }
 

@@ -58,10 +58,10 @@ TEST(Verify, RightCompilersPass) {
     EXPECT_GT(p.elements, 20u) << p.pass;
     EXPECT_TRUE(p.pass != "cpu" || p.fired.at("matmul") > 0);
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"generic", "compile-loops", "inline-composites", "unroll-windows",
-                                      "channels-last", "filter-gradients", "materialize-views", "fuse-attention",
-                                      "prepare-contractions", "cpu", "schedule-state-updates", "run-concurrently"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"generic", "compile-loops", "fuse-attention", "inline-composites",
+                                             "unroll-windows", "channels-last", "filter-gradients", "materialize-views",
+                                             "match-attention", "prepare-contractions", "cpu", "schedule-state-updates",
+                                             "run-concurrently"}));
 }
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {

@@ -121,8 +121,8 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
                          }};
   d.filter_gradients =
       Pass{.name = "filter-gradients", .run = filter_gradients_last, .applies = may_have_filter_gradients};
-  d.fuse_attention = [resolved](const Graph& g, PassLog& log) {
-    return lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, auto match) {
+  d.fuse_attention = [resolved](const Graph& g, PassLog& log, lowering::AttentionFusion fuse) {
+    return fuse(g, log, [&](const Graph& from, NodeId result, auto match) {
       auto k = attention(from, result, std::move(match), resolved->device(), resolved->options());
       return lowering::NamedKernel{k, k->name()};
     });

@@ -11,7 +11,6 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/core/op_eval.h"
 #include "lightcone/device/kernel_rule.h"
-#include "lightcone/ops/attention.h"
 #include "lightcone/ops/special/special.h"
 #include "lightcone/passes/barrier.h"
 
@@ -243,8 +242,7 @@ const Entry* entry_of(const Node& n) {
       {builtin::dequantize(), make_dequantize},
       {builtin::random_bits(), [](const Call& c) -> std::shared_ptr<Kernel> { return random_bits_kernel(c.n, c.isa); }},
       {barrier(), make_barrier},
-      {attention_gradients(false), make_attention_gradients, false},
-      {attention_gradients(true), make_attention_gradients, false},
+      {builtin::attention_gradients(), make_attention_gradients, false},
   };
   for (const Entry& e : entries)
     if (is(n, e.composite)) return &e;

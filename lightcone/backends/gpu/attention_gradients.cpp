@@ -3,8 +3,8 @@
 
 #include "lightcone/backends/gpu/attention/gradients_text.h"
 #include "lightcone/backends/gpu/attention_kernel.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/core/composite.h"
-#include "lightcone/ops/attention.h"
 
 namespace lc::backends::gpu {
 namespace {

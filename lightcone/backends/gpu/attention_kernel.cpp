@@ -159,9 +159,10 @@ AttentionParts attention_kernel(Attention match, const Limits& limits, Precision
   return made;
 }
 
-Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision) {
+Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision,
+                     lowering::AttentionFusion fuse) {
   std::vector<std::shared_ptr<TextKernel>> pieces;
-  Graph fused = lowering::fuse_attention(g, log, [&](const Graph& from, NodeId result, Attention match) {
+  Graph fused = fuse(g, log, [&](const Graph& from, NodeId result, Attention match) {
     std::vector<NodeId> operands;
     for (const Edge& e : match.operands) operands.push_back(e.node);
     std::string kind = lowering::describe(match);

@@ -19,10 +19,11 @@ struct AttentionParts {
 // Makes the kernel of a matched attention.
 AttentionParts attention_kernel(lowering::Attention match, const Limits& limits, Precision precision);
 
-// Replaces every attention of a graph for which the device has a kernel, and compiles the kernels' code.
-Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision);
+// Replaces every attention that `fuse` finds, and for which the device has a kernel, and compiles the kernels' code.
+Graph fuse_attention(const Graph& g, const std::shared_ptr<GpuDevice>& device, PassLog& log, Precision precision,
+                     lowering::AttentionFusion fuse);
 
-// Makes the kernel of a node of attention_gradients() (ops/attention.h). Returns null if the device has none for its
+// Makes the kernel of a node of builtin::attention_gradients(). Returns null if the device has none for its
 // types and head sizes.
 std::shared_ptr<TextKernel> attention_gradients_kernel(const Graph& g, const Node& n, const Limits& limits,
                                                        Precision precision);

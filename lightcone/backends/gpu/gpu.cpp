@@ -38,8 +38,8 @@ lowering::DeviceTraits traits(const Device& lazy, const GpuOptions& options) {
     const auto device = lazy->device();
     return compile_loops(g, log, rule_name(*device), compiler(device, options), 1, scan_kernel);
   };
-  d.fuse_attention = [=](const Graph& g, PassLog& log) {
-    return fuse_attention(g, lazy->device(), log, options.precision);
+  d.fuse_attention = [=](const Graph& g, PassLog& log, lowering::AttentionFusion fuse) {
+    return fuse_attention(g, lazy->device(), log, options.precision, fuse);
   };
   d.fuse_prefix_sums =
       Pass{.name = "fuse-prefix-sums",

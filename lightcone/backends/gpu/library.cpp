@@ -10,7 +10,6 @@
 #include "lightcone/codegen/c/text.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/device/kernel_rule.h"
-#include "lightcone/ops/attention.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/random/random_bits.h"
 
@@ -196,8 +195,7 @@ const Entry* entry_of(const Node& n) {
       {builtin::dequantize(), make_dequantize},
       {builtin::random_bits(), [](const Call& c) { return element_kernel(c, random_bits(c.n)); }},
       {barrier(), make_barrier},
-      {attention_gradients(false), make_attention_gradients, false},
-      {attention_gradients(true), make_attention_gradients, false},
+      {builtin::attention_gradients(), make_attention_gradients, false},
   };
   for (const Entry& e : entries)
     if (is(n, e.composite)) return &e;

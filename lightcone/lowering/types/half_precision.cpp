@@ -7,6 +7,7 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/lowering/factors.h"
 #include "lightcone/lowering/products.h"
+#include "lightcone/passes/composites.h"
 
 namespace lc {
 namespace {
@@ -165,7 +166,10 @@ Compiler half(DType to) {
   Pass p;
   p.name = str_cat("half ", name(to));
   p.redefines = true;
-  p.run = [to](const Graph& g, PassLog& log) { return Halved(g, to, log).run(); };
+  p.run = [to](const Graph& g, PassLog& log) {
+    const Graph written_out = inline_transparent(g, log, builtin::attention());
+    return Halved(written_out, to, log).run();
+  };
   return Compiler(std::move(p));
 }
 

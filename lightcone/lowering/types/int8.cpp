@@ -7,6 +7,7 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/products.h"
+#include "lightcone/passes/composites.h"
 
 namespace lc {
 namespace {
@@ -269,11 +270,16 @@ Compiler int8(Int8Options options) {
   Pass p;
   p.name = "int8";
   p.redefines = true;
-  p.run = [options = std::move(options)](const Graph& g, PassLog& log) { return InBytes(g, options, log).run(); };
+  p.run = [options = std::move(options)](const Graph& g, PassLog& log) {
+    const Graph written_out = inline_transparent(g, log, builtin::attention());
+    return InBytes(written_out, options, log).run();
+  };
   return Compiler(std::move(p));
 }
 
-Calibration::Calibration(const Graph& g) {
+Calibration::Calibration(const Graph& given) {
+  PassLog log;
+  const Graph g = inline_transparent(given, log, builtin::attention());
   const auto names = names_of_parameters(g);
   const std::vector<bool> attention = lowering::inside_attention(g);
   std::vector<std::pair<std::string, Edge>> seen;

@@ -1,7 +1,9 @@
 #include "lightcone/lowering/types/mixed_precision.h"
 
+#include "lightcone/composites/composites.h"
 #include "lightcone/lowering/factors.h"
 #include "lightcone/lowering/products.h"
+#include "lightcone/passes/composites.h"
 #include "lightcone/passes/gradient_marks.h"
 
 namespace lc {
@@ -13,7 +15,8 @@ using lowering::Factors;
 Tensor rounded(const Tensor& x, DType to) { return cast(cast(x, to), x.dtype()); }
 
 // Rounds the operands of sums of products.
-Graph round_products(const Graph& g, DType to, PassLog& log) {
+Graph round_products(const Graph& given, DType to, PassLog& log) {
+  const Graph g = inline_transparent(given, log, builtin::attention());
   const std::vector<bool> left_alone = lowering::inside_attention(g);
   return copy_graph(g, [&](Graph& dst, NodeId was, Node n) {
     const NodeId id = dst.add(std::move(n));

@@ -1,7 +1,7 @@
 #include "lightcone/models/llama/llama_graph.h"
 
-#include "lightcone/composites/composites.h"
 #include "lightcone/models/llama/llama_layers.h"
+#include "lightcone/nn/attention.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc {
@@ -19,8 +19,6 @@ class Builder {
   void build();
 
  private:
-  Tensor remember(const std::string& name, Tensor now) const;
-  Tensor keep(const std::string& name, Tensor now) const;
   // The rows of [seq, ...] for which layer i computes more than keys and values. In the last layer only the last row is
   // needed, unless all logits are outputs.
   Tensor wanted(Tensor t, int i) const { return i + 1 == c_.layers && !s_.all_logits ? t.slice(0, seq_ - 1, seq_) : t; }
@@ -35,29 +33,13 @@ class Builder {
   Tensor mask_;
 };
 
-// Writes new positions [kv, seq, n] into the state and returns all positions so far, [kv, past + seq, n].
-Tensor Builder::keep(const std::string& name, Tensor now) const {
-  const Tensor cache = g_.input(name, {c_.kv_heads, s_.context, now.extent(2)}, now.dtype());
-  const Tensor next = prim::slice_scatter(cache, now, 1, past_);
-  g_.assign(cache, next);
-  return next.slice(1, 0, past_ + seq_);
-}
-
-// Returns keys or values as the cache holds them: rounded to the cache type or, for i8, to the nearest multiple of
-// 1/127 of the largest magnitude of a head and position. If all elements are zero, 0 / 0 is NaN, which casts to 0.
-Tensor Builder::remember(const std::string& name, Tensor now) const {
-  if (s_.cache != DType::I8) return to(keep(name, to(now, s_.cache)), DType::F32);
-  const Tensor scale = amax(abs(now), {-1}, true) * (1.0 / 127);
-  const Tensor x = now / scale;
-  const Tensor codes = to(x + (0.5 - to(x < 0.0, DType::F32)), DType::I8);  // the cast truncates and saturates
-  return to(keep(name, codes), DType::F32) * keep(name + ".scale", scale);
-}
-
 Tensor Builder::attention(Tensor x, int i) const {
   const Tensor key = layers_.key(i, x, angles_);
   const Tensor q = layers_.query(i, wanted(x, i), {wanted(angles_.cos, i), wanted(angles_.sin, i)});
-  const Tensor k = remember(str_cat("cache.", i, ".key"), key);
-  const Tensor v = remember(str_cat("cache.", i, ".value"), layers_.value(i, x));
+  const std::string cache = str_cat("cache.", i);
+  const nn::KeyValueCache held(g_, cache + ".key", cache + ".value", {c_.kv_heads, s_.context, c_.head_dim}, past_,
+                               s_.cache);
+  const auto [k, v] = held.append(key, layers_.value(i, x));
   return layers_.attend(i, q, k, v, wanted(mask_, i));
 }
 

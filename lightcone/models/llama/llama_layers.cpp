@@ -1,7 +1,5 @@
 #include "lightcone/models/llama/llama_layers.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numbers>
 
 #include "lightcone/ops/ops.h"
@@ -68,24 +66,12 @@ Tensor LlamaLayers::key(int i, Tensor x, const Angles& a) const {
 }
 Tensor LlamaLayers::value(int i, Tensor x) const { return heads(x, at(i) + "self_attn.v_proj", "", c_.kv_heads); }
 
-// The queries that share a head of keys form an axis of their own, so that keys and values are broadcast over it.
 Tensor LlamaLayers::attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) const {
-  const Dim rows = q.extent(-2);
-  Shape grouped = q.shape();
-  grouped[grouped.size() - 3] = c_.kv_heads;
-  grouped.insert(grouped.end() - 2, c_.heads / c_.kv_heads);
-  Tensor scores =
-      matmul(q.reshape(grouped), k.unsqueeze(-3).transpose(-2, -1)) * (1 / std::sqrt(static_cast<double>(c_.head_dim)));
-  scores = where(mask, scores, -kInf);
-  const Tensor y = matmul(softmax(scores, -1), v.unsqueeze(-3));  // [..., kv, group, rows, d]
-  std::vector<int> order;
-  for (int axis = 0; axis < y.rank(); ++axis) order.push_back(axis);
-  std::rotate(order.end() - 4, order.end() - 2, order.end() - 1);  // [..., rows, kv, group, d]
+  const Tensor y = scaled_dot_product_attention(q, k, v, mask).transpose(-3, -2);  // [..., rows, heads, head_dim]
   Shape joined = y.shape();
-  joined.resize(joined.size() - 4);
-  joined.push_back(rows);
-  joined.push_back(c_.heads * c_.head_dim);
-  return project(y.permute(order).reshape(joined), at(i) + "self_attn.o_proj", c_.heads * c_.head_dim, c_.hidden);
+  joined.pop_back();
+  joined.back() = c_.heads * c_.head_dim;
+  return project(y.reshape(joined), at(i) + "self_attn.o_proj", c_.heads * c_.head_dim, c_.hidden);
 }
 
 Tensor LlamaLayers::feed_forward(int i, Tensor x) const {

@@ -33,7 +33,8 @@ class LlamaLayers {
   // Values of normalised rows: [..., kv_heads, rows, head_dim].
   Tensor value(int i, Tensor x) const;
   // The residual of layer i's attention, [..., rows, hidden], from queries of some rows and keys and values
-  // [..., kv_heads, positions, head_dim].
+  // [..., kv_heads, positions, head_dim]. `mask` is bool (true: attend) and broadcasts to [..., heads, rows,
+  // positions].
   Tensor attend(int i, Tensor q, Tensor k, Tensor v, Tensor mask) const;
   Tensor feed_forward(int i, Tensor x) const;  // the residual of layer i's feed-forward block
   Tensor logits(Tensor x) const;               // [..., rows, vocab]

@@ -106,9 +106,8 @@ Tensor LlamaModel::operator()(const Tensor& ids, const Tensor& segments) const {
   if (!(segments.shape() == ids.shape()))
     throw Error("llama", str_cat("segments of ", str(segments.shape()), " do not number ids of ", str(ids.shape())));
   return logits(ids, [&](const Tensor& causal) {
-    const Dim batch = ids.extent(0), length = ids.extent(1);
     const Tensor own = eq(segments.unsqueeze(2), segments.unsqueeze(1));
-    return logical_and(causal, own).reshape({batch, 1, 1, length, length});  // broadcast over the heads
+    return logical_and(causal, own).unsqueeze(1);  // broadcast over the heads
   });
 }
 

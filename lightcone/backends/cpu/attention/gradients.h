@@ -33,7 +33,7 @@ struct AttentionGradientsTable {
 };
 extern const AttentionGradientsTable kAttentionGradientsGeneric, kAttentionGradientsAvx2, kAttentionGradientsAvx512;
 
-// Makes the kernel of an attention_gradients() node (ops/attention.h); null if its types or sizes are not supported.
+// Makes the kernel of a builtin::attention_gradients() node; null if its types or sizes are not supported.
 std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, Isa isa);
 
 }  // namespace lc::backends::cpu

@@ -3,7 +3,7 @@
 
 #include "lightcone/passes/compiler.h"
 
-namespace lc::lowering {
+namespace lc {
 
 // Replaces maxima over small windows by elementwise maxima of shifted views.
 Graph unroll_windows(const Graph& g, PassLog& log);
@@ -13,4 +13,4 @@ bool has_windows(const Graph& g);
 // contiguous and complete.
 Graph make_contiguous(const Graph& g);
 
-}  // namespace lc::lowering
+}  // namespace lc

@@ -1,11 +1,11 @@
-#include "lightcone/lowering/canonical.h"
+#include "lightcone/passes/canonical.h"
 
 #include <algorithm>
 #include <set>
 
 #include "lightcone/composites/composites.h"
 
-namespace lc::lowering {
+namespace lc {
 namespace {
 
 bool reads_windows(const Edge& e) {
@@ -81,4 +81,4 @@ Graph make_contiguous(const Graph& src) {
   return out;
 }
 
-}  // namespace lc::lowering
+}  // namespace lc
