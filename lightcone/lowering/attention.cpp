@@ -46,7 +46,7 @@ std::optional<Attention> Composed::plan_of(const Node& n, const Tensor& causal) 
   Index q = index_, keys = index_;
   if (n.shape.size() > 2) {
     const std::size_t heads = n.shape.size() - 3;
-    const Dim &of_queries = n.shape[heads], &of_keys = n.in[1].view.shape()[heads];
+    const Dim of_queries = n.shape[heads], of_keys = n.in[1].view.shape()[heads];
     if (!(of_queries == of_keys)) keys[heads] = index_[heads] / (of_queries / of_keys);
   }
   keys[keys.size() - 2] = key_;
@@ -59,6 +59,13 @@ std::optional<Attention> Composed::plan_of(const Node& n, const Tensor& causal) 
   if (causal.defined() && !add_mask(causal.edge())) return std::nullopt;
   if (n.in.size() > 3 && !add_mask(n.in[3])) return std::nullopt;
   return plan();
+}
+
+// Converts a mask that is added to the type that kernels read.
+Node with_f32_mask(Graph& g, Node n) {
+  if (n.in.size() < 4 || g[n.in[3].node].dtype == DType::Bool) return n;
+  n.in[3] = prim::cast(Tensor(g, n.in[3]), DType::F32).edge();
+  return n;
 }
 
 // Returns the mask of a causal attention, bool [queries, keys].
@@ -93,7 +100,7 @@ Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kerne
     const NodeId id = dst.add(std::move(n));
     const Edge whole{id, View(dst[id].shape)};
     if (!fits) return whole;
-    const Node attention = dst[id];
+    const Node attention = with_f32_mask(dst, dst[id]);
     const Tensor causal = causal_mask(dst, attention);
     auto plan = plan_with_cuts<Composed>(dst, id, [&](Composed& of) { return of.plan_of(attention, causal); });
     if (!plan) return whole;

@@ -13,6 +13,7 @@
 #include "lightcone/composites/composites.h"
 #include "lightcone/lowering/partition.h"
 #include "lightcone/passes/canonical.h"
+#include "lightcone/passes/composites.h"
 
 namespace lc::test {
 namespace {
@@ -172,7 +173,8 @@ Graph lower(const Graph& g, PassLog& log, const std::shared_ptr<Device>& device)
 }  // namespace
 
 Compiler separate(std::shared_ptr<Device> device) {
-  return Compiler({"unroll-windows", unroll_windows}) |
+  const auto define = [](const Graph& g, PassLog& log) { return inline_transparent(g, log, builtin::attention()); };
+  return Compiler({"inline-composites", define, {}, true}) | Compiler({"unroll-windows", unroll_windows}) |
          Compiler({"materialize-views", [](const Graph& g, PassLog&) { return make_contiguous(g); }, {}, true}) |
          Compiler({"separate", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }});
 }
