@@ -24,7 +24,7 @@ set(LIGHTCONE_IO_API_HEADERS
 # one version to the next. A name without .h is a folder.
 set(LIGHTCONE_EXTENSION_HEADERS
     macros_off.h macros_on.h base core random nn
-    composites/block_formats.h composites/composites.h composites/definitions.h
+    composites/block_formats.h composites/block_grids.h composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
     ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed
     reference/access.h reference/interpreter.h reference/rule.h reference/samples.h

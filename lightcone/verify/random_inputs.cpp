@@ -85,24 +85,17 @@ class Uses {
 void fill_blocks(Value& v, QuantFormat format, double scale, std::mt19937_64& random) {
   const QuantInfo& q = info(format);
   for (auto& byte : v.i) byte = static_cast<std::int64_t>(random() % 256);
-  const auto layout = quant_layout<std::int64_t>(format, 0);
-  const auto put = [&](std::size_t block, int at, double number) {
-    const std::uint16_t bits = f64_to_f16(number);
-    v.i[block + static_cast<std::size_t>(at)] = bits & 255, v.i[block + static_cast<std::size_t>(at) + 1] = bits >> 8;
-  };
-  for (std::size_t block = 0; block + static_cast<std::size_t>(q.bytes) <= v.i.size();
-       block += static_cast<std::size_t>(q.bytes)) {
-    put(block, layout.d, 1);
-    if (layout.d_min >= 0) put(block, layout.d_min, 1);
+  const auto bytes = static_cast<std::size_t>(q.bytes);
+  for (std::size_t block = 0; block + bytes <= v.i.size(); block += bytes) {
+    const auto put = [&](int at, int byte) { v.i[block + static_cast<std::size_t>(at)] = byte; };
+    put_quant_scales(format, 1, put);
     double squares = 0;
     for (int k = 0; k < q.elements; ++k) {
-      const auto byte = [&](std::int64_t at) { return v.i[block + static_cast<std::size_t>(at)]; };
+      const auto byte = [&](std::int64_t at) { return static_cast<int>(v.i[block + static_cast<std::size_t>(at)]); };
       const auto w = static_cast<double>(quant_value(format, k, byte));
       squares += w * w;
     }
-    const double size = scale / std::sqrt(std::max(1.0, squares / q.elements));
-    put(block, layout.d, size);
-    if (layout.d_min >= 0) put(block, layout.d_min, size);
+    put_quant_scales(format, scale / std::sqrt(std::max(1.0, squares / q.elements)), put);
   }
 }
 

@@ -144,23 +144,16 @@ BlockWeight block_weight(WeightType t, i64 n, i64 k, std::mt19937& random) {
   for (std::size_t i = 0; i < at(k / q.elements * q.bytes); ++i) w.bytes[i] = std::byte{0x7f};  // the largest codes
   for (i64 b = 0; b < n * k / q.elements; ++b) {
     std::byte* p = w.bytes.data() + b * q.bytes;
-    const auto first = quant_layout<i64>(q.format, 0);
-    for (const int h : {first.d, first.d_min})
+    for (const int h : {q.d, q.d_min})
       if (h >= 0) store_f64(p + h, DType::F16, 0, d(random));
-    const auto bits = [p](const QuantBits<i64>& x) {
-      return x.width ? (static_cast<int>(p[x.byte]) >> x.shift & ((1 << x.width) - 1)) << x.place : 0;
-    };
-    const auto number = [&](const QuantCode<i64>& c) {
-      const int v = bits(c.low) + bits(c.high);
-      return (c.is_signed && v > 127 ? v - 256 : v) + c.bias;
-    };
+    const auto byte = [p](i64 i) { return static_cast<int>(p[i]); };
     const auto half = [&](int h) { return static_cast<float>(load_f64(p + h, DType::F16, 0)); };
     for (int i = 0; i < q.elements; ++i) {
-      const auto l = quant_layout<i64>(q.format, i);
-      w.zero = l.q.is_signed ? 128 : -l.q.bias;
-      w.has_min = l.d_min >= 0;
-      w.values.push_back({number(l.q) + w.zero, half(l.d) * static_cast<float>(number(l.scale)),
-                          w.has_min ? half(l.d_min) * static_cast<float>(number(l.min)) : 0.0f});
+      const auto l = quant_layout<i64>(q, i);
+      w.zero = q.q.is_signed ? 128 : -q.q.bias;
+      w.has_min = q.d_min >= 0;
+      w.values.push_back({quant_read(l.q, byte) + w.zero, half(q.d) * static_cast<float>(quant_read(l.scale, byte)),
+                          w.has_min ? half(q.d_min) * static_cast<float>(quant_read(l.min, byte)) : 0.0f});
     }
   }
   w.step = t == WeightType::Q2_K || t == WeightType::Q3_K || t == WeightType::Q6_K ? 16 : 32;

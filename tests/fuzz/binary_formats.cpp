@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "lightcone/io/checkpoints/quants.h"
 #include "mutator.h"
 
 namespace fuzz {
@@ -110,13 +111,14 @@ class GgufMaker {
 void GgufMaker::tensor(const std::string& name, std::vector<std::uint64_t> shape, std::uint32_t type) {
   std::uint64_t bytes = 1;
   for (std::uint64_t d : shape) bytes *= d;
-  bytes = type == 0 ? bytes * 4 : type == 1 || type == 30 ? bytes * 2 : type == 8 ? bytes / 32 * 34 : bytes / 32 * 18;
+  const lc::GgmlType& t = *lc::ggml_type(type);
+  bytes = bytes / static_cast<std::uint64_t>(t.elements) * static_cast<std::uint64_t>(t.bytes);
   if (l_.lies()) return;
   text(table_, name);
   const std::size_t rank = l_.count(shape.size());
   put(table_, static_cast<std::uint32_t>(l_.number(rank)));
   for (std::size_t i = 0; i < rank; ++i) put(table_, l_.number(shape[i % shape.size()]));
-  put(table_, static_cast<std::uint32_t>(l_.lies() ? l_.draw(41) : type));
+  put(table_, static_cast<std::uint32_t>(l_.lies() ? l_.draw(46) : type));
   put(table_, l_.number(data_.size()));
   data_ += random_bytes(l_, bytes);
   data_.resize((data_.size() + 31) / 32 * 32);
@@ -194,7 +196,7 @@ std::string GgufMaker::make() {
   const std::string arch = l_.draw(3) ? "llama" : "qwen2";
   numbers_of(arch);
   const std::uint64_t vocab = pieces_.empty() ? 8 : pieces_.size(), kv = kHidden / kHeads;
-  static constexpr std::uint32_t kTypes[] = {0, 1, 30, 8, 2};
+  static constexpr std::uint32_t kTypes[] = {0, 1, 30, 8, 2, 20, 39};  // the last two: IQ4_NL, MXFP4
   const auto type = [&] { return kTypes[l_.draw(std::size(kTypes))]; };
   tensor("token_embd.weight", {kHidden, vocab}, type());
   for (const char* norm : {"blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", "output_norm.weight"})
@@ -205,6 +207,9 @@ std::string GgufMaker::make() {
   for (const char* wide : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight"}) tensor(wide, {kHidden, kInner}, type());
   tensor("blk.0.ffn_down.weight", {kInner, kHidden}, type());
   if (l_.draw(3) == 0) tensor("rope_freqs.weight", {kv / 2}, 0);
+  // Blocks of up to 256 values, of any format.
+  const lc::QuantInfo& q = lc::kQuantFormats[l_.draw(std::size(lc::kQuantFormats))];
+  tensor("blk.0.more.weight", {256, 1 + l_.draw(3)}, q.ggml);
   std::string s = "GGUF";
   put(s, static_cast<std::uint32_t>(l_.number(3)));
   put(s, l_.number(tensors_)), put(s, l_.number(values_));

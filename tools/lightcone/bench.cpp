@@ -85,10 +85,8 @@ void fill(std::byte* p, std::size_t bytes, DType dtype, std::optional<QuantForma
       const std::uint64_t r = random();
       std::memcpy(p + at, &r, std::min<std::size_t>(8, bytes - at));
     }
-    const auto layout = quant_layout<std::int64_t>(*quant, 0);
     for (std::size_t at = 0; at + block <= bytes; at += block)
-      for (const int d : {layout.d, layout.d_min})
-        if (d >= 0) store_f64(p + at + d, DType::F16, 0, 2e-4);
+      put_quant_scales(*quant, 2e-4, [&](int i, int byte) { p[at + static_cast<std::size_t>(i)] = std::byte(byte); });
     return;
   }
   for (std::size_t i = 0, n = bytes / size_of(dtype); i < n; ++i)

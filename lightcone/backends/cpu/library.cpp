@@ -165,7 +165,7 @@ class DequantizeKernel final : public LibraryKernel {
             const unsigned char* p = j.in + b * j.q.bytes;
             if (j.table.dequantize(weight_type(j.q.format), p, j.out + b * j.q.elements)) continue;
             for (int k = 0; k < j.q.elements; ++k)
-              j.out[b * j.q.elements + k] = quant_value(j.q.format, k, [p](i64 at) { return p[at]; });
+              j.out[b * j.q.elements + k] = quant_value(j.q.format, k, [p](i64 at) { return int{p[at]}; });
           }
         },
         &j);

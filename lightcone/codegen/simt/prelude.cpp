@@ -13,6 +13,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 typedef signed char lc_i8;
 #define LC __device__ __forceinline__
 #define LC_GLOBAL
+#define LC_TABLE __device__ const
 #define LC_LOCAL
 #define LC_SHARED(T, NAME, N) __shared__ __align__(16) T NAME[N]
 #define LC_GROUP blockIdx.x
@@ -115,6 +116,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 typedef char lc_i8;  // signed, and not another type beside it
 #define LC static inline
 #define LC_GLOBAL __global
+#define LC_TABLE __constant
 #define LC_LOCAL __local
 #define LC_SHARED(T, NAME, N) __local T NAME[N]
 #define LC_GROUP get_group_id(0)
@@ -166,6 +168,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 typedef signed char lc_i8;
 #define LC static inline
 #define LC_GLOBAL device
+#define LC_TABLE constant
 #define LC_LOCAL threadgroup
 #define LC_SHARED(T, NAME, N) threadgroup T NAME[N] __attribute__((aligned(16)))
 #define LC_GROUP group_.x

@@ -21,10 +21,9 @@ const GgmlType* ggml_type(std::uint32_t type);  // null if the number is unknown
 // Returns the name of a type, "?" if the number is unknown.
 std::string_view ggml_type_name(std::uint32_t type);
 
-// Converts `elements` values of ggml type `type` to f32. Throws Error for a type without a conversion (the IQ1, IQ2,
-// IQ3 and ternary families).
+// Converts `elements` values of ggml type `type` to f32. Throws Error for an unknown type.
 void dequantize_gguf(std::uint32_t type, const std::byte* data, std::int64_t elements, float* out);
-// True if dequantize_gguf() can convert the type.
+// True if the type is known, so that dequantize_gguf() can convert it.
 bool can_dequantize(std::uint32_t type);
 
 }  // namespace lc

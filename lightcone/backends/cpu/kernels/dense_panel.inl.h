@@ -74,7 +74,7 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
     for (i64 r = 0; r < count; ++r) {
       const u8* block = static_cast<const u8*>(g.b) + (n + r) * g.b_n + k / C::elements * C::size;
       const typename C::Scale s = C::scales(block);
-      std::memcpy(&d[r], block, sizeof d[r]);  // the scale, if it is f16
+      std::memcpy(&d[r], block + C::format.d, sizeof d[r]);  // the scale, if it is f16
       for (int p = 0; p < parts; ++p) a[p][r] = s.a[sub * parts + p], b[p][r] = -s.b[sub * parts + p];
       for (int i = 0; i < kStep; i += WIDTH) code_bytes<T>(block, sub, i, reinterpret_cast<u8*>(rows[r]) + i);
     }
@@ -142,8 +142,7 @@ void pack_b_int8(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
       });
     else
       with_type(g.type, [&]<WeightType T>() {
-        if constexpr (is_quantised(T))
-          panel_from_blocks<T>(g, j0 + j, std::min<i64>(kGroup, columns - j), k0, depth, out);
+        if constexpr (has_codec(T)) panel_from_blocks<T>(g, j0 + j, std::min<i64>(kGroup, columns - j), k0, depth, out);
       });
 }
 

@@ -143,6 +143,7 @@ void pack_rows(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to) {
 void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
   if (columns < kGroup) std::memset(to, 0, static_cast<std::size_t>(depth * kGroup) * 4);
   if (g.packed) return unpack_strip(g, j0, columns, k0, depth, to, kGroup);
+  if (is_decoded(g.type)) return pack_decoded(g, j0, columns, k0, depth, to, kGroup);
   if (g.type != WeightType::F32 || g.b_n != 1)
     return with_type(g.type, [&]<WeightType T>() { pack_rows<T>(g, j0, columns, k0, depth, to); });
   const float* from = static_cast<const float*>(g.b) + k0 * g.b_k + j0;

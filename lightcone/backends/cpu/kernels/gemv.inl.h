@@ -1,6 +1,7 @@
 // GEMV: weight rows times few rows of A. Weights are read once, several rows at a time, each as a stream of its own.
 #pragma once
 
+#include "lightcone/backends/cpu/kernels/decoded_blocks.inl.h"
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
 
 namespace lc::backends::cpu {
@@ -18,10 +19,6 @@ inline void row_sums(const vf (&acc)[R], float (&y)[R]) {
     for (int r = 0; r < R; ++r) y[r] = sum(acc[r]);
   }
 }
-
-// k after which sums of blocks end (BlockSums): kSumBlock products per lane. It is a whole number of blocks of every
-// format.
-constexpr i64 kLongRow = kSumBlock * WIDTH;
 
 template <WeightType T, int M, int R>
 inline void quantised_rows(const Gemm& g, i64 row, i64 m0, float (&y)[M][R]) {
@@ -131,14 +128,6 @@ bool arrange(const Gemm& g, float* to) {
   return true;
 }
 
-// Bias of a format without minima: value = (code - bias) * scale.
-constexpr int bias(WeightType t) {
-  return t == WeightType::Q4_0   ? 8
-         : t == WeightType::Q5_0 ? 16
-         : t == WeightType::Q6_K ? 32
-         : t == WeightType::Q3_K ? 4
-                                 : 0;
-}
 template <WeightType T>
 bool dequantize_block(const u8* block, float* to) {
   using C = Codec<T>;
@@ -148,14 +137,15 @@ bool dequantize_block(const u8* block, float* to) {
   if (sum != 0 || sum != sum) return false;
   for (int k = 0; k < C::elements; k += WIDTH) {
     vf v = values<T>(block, s, k / kStep, k % kStep);
-    if constexpr (bias(T) != 0)  // as a product, for the sign of zeros
-      v = as_float((C::codes(block, k / kStep, k % kStep) & ((1 << C::bits) - 1)) - bias(T)) *
+    if constexpr (C::format.q.bias != 0)  // as a product, for the sign of zeros
+      v = as_float((C::codes(block, k / kStep, k % kStep) & ((1 << C::bits) - 1)) + C::format.q.bias) *
           splat(s.a[k / C::scaled]);
     store(to + k, arranged(T) ? arranged_order(v) : v);
   }
   return true;
 }
 bool dequantize(WeightType t, const void* block, float* to) {
+  if (is_decoded(t)) return decoded_block(t, static_cast<const u8*>(block), to);
   bool done = false;
   with_type(t, [&]<WeightType T>() {
     if constexpr (is_quantised(T)) done = dequantize_block<T>(static_cast<const u8*>(block), to);
@@ -164,6 +154,7 @@ bool dequantize(WeightType t, const void* block, float* to) {
 }
 
 void gemv(const Gemm& g, i64 begin, i64 end) {
+  if (is_decoded(g.type)) return decoded_gemv(g, begin, end);
   with_type(g.type, [&]<WeightType T>() {
     i64 m = 0;
     for (; m + 2 <= g.m; m += 2) gemv_m<T, 2>(g, begin, end, m);

@@ -29,7 +29,7 @@ inline vi joined(vi low, int n, vi high) {
   return (low & mask) | (high & ~mask);
 }
 #if WIDTH == 16
-constexpr bool arranged(WeightType t) { return is_quantised(t) && t != WeightType::Q8_0; }
+constexpr bool arranged(WeightType t) { return has_codec(t) && t != WeightType::Q8_0; }
 typedef std::uint32_t vu32 __attribute__((vector_size(64)));
 typedef std::uint64_t vu64 __attribute__((vector_size(64)));
 constexpr vu32 kArranged = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};  // the value in each lane
@@ -59,11 +59,12 @@ struct Scales {
 template <WeightType T>
 struct Codec;
 
-template <WeightType T, int Bits, int Scaled>
+template <WeightType T>
 struct BlockCodec {
   static constexpr const QuantInfo& format = *block_format(T);
-  static constexpr int elements = format.elements, size = format.bytes, bits = Bits, scaled = Scaled;
-  using Scale = Scales<elements / Scaled>;
+  static constexpr int elements = format.elements, size = format.bytes, scaled = format.scaled(),
+                       bits = format.q.low.packing.bits + format.q.high.packing.bits;
+  using Scale = Scales<elements / scaled>;
 };
 inline vi nibbles(const u8* p, int i) { return field(p, i % 16, i / 16 * 4); }
 // Fifth bits of 32 values from one word, at bit 4. The bits above are arbitrary.
@@ -81,9 +82,9 @@ inline vi fifth_bits(const u8* p, int i) {
 }
 
 // Blocks with one scale, an optional minimum, and codes of nibbles with optional fifth bits.
-template <WeightType T, int Bits>
-struct SmallBlock : BlockCodec<T, Bits, 32> {
-  using B = BlockCodec<T, Bits, 32>;
+template <WeightType T>
+struct SmallBlock : BlockCodec<T> {
+  using B = BlockCodec<T>;
   static typename B::Scale scales(const u8* p) {
     const float d = half(p + B::format.d);
     if constexpr (B::format.d_min >= 0) return {{d}, {half(p + B::format.d_min)}};
@@ -91,20 +92,20 @@ struct SmallBlock : BlockCodec<T, Bits, 32> {
   }
   static vi codes(const u8* p, int, int i) {
     const vi low = nibbles(p + B::format.q.low.at, i);
-    if constexpr (Bits == 4) return low;
+    if constexpr (B::bits == 4) return low;
     else return joined(low, 4, fifth_bits(p + B::format.q.high.at, i));
   }
 };
 template <>
-struct Codec<WeightType::Q4_0> : SmallBlock<WeightType::Q4_0, 4> {};
+struct Codec<WeightType::Q4_0> : SmallBlock<WeightType::Q4_0> {};
 template <>
-struct Codec<WeightType::Q4_1> : SmallBlock<WeightType::Q4_1, 4> {};
+struct Codec<WeightType::Q4_1> : SmallBlock<WeightType::Q4_1> {};
 template <>
-struct Codec<WeightType::Q5_0> : SmallBlock<WeightType::Q5_0, 5> {};
+struct Codec<WeightType::Q5_0> : SmallBlock<WeightType::Q5_0> {};
 template <>
-struct Codec<WeightType::Q5_1> : SmallBlock<WeightType::Q5_1, 5> {};
+struct Codec<WeightType::Q5_1> : SmallBlock<WeightType::Q5_1> {};
 template <>
-struct Codec<WeightType::Q8_0> : BlockCodec<WeightType::Q8_0, 8, 32> {
+struct Codec<WeightType::Q8_0> : BlockCodec<WeightType::Q8_0> {
   static Scale scales(const u8* p) { return {{half(p + format.d)}, {0}}; }
   static vi codes(const u8* p, int, int i) {
     return bytes(reinterpret_cast<const std::int8_t*>(p) + format.q.low.at + i);
@@ -112,32 +113,35 @@ struct Codec<WeightType::Q8_0> : BlockCodec<WeightType::Q8_0, 8, 32> {
 };
 
 // Decodes eight six-bit scales and minima, which Q4_K and Q5_K pack into twelve bytes.
+template <WeightType T>
 inline Scales<8> six_bit_scales(const u8* p) {
-  const std::uint32_t w0 = word(p + 4), w1 = word(p + 8), w2 = word(p + 12);
+  constexpr const QuantInfo& format = *block_format(T);
+  constexpr int at = format.scale.low.at;
+  const std::uint32_t w0 = word(p + at), w1 = word(p + at + 4), w2 = word(p + at + 8);
   const std::uint32_t packed[4] = {w0 & 0x3f3f3f3f, (w2 & 0x0f0f0f0f) | (w0 >> 6 & 0x03030303) << 4, w1 & 0x3f3f3f3f,
                                    (w2 >> 4 & 0x0f0f0f0f) | (w1 >> 6 & 0x03030303) << 4};
   u8 small[16];
   std::memcpy(small, packed, 16);
-  const float d = half(p), m = -half(p + 2);
+  const float d = half(p + format.d), m = -half(p + format.d_min);
   Scales<8> s;
   for (int j = 0; j < 8; ++j) s.a[j] = d * static_cast<float>(small[j]), s.b[j] = m * static_cast<float>(small[8 + j]);
   return s;
 }
 template <>
-struct Codec<WeightType::Q4_K> : BlockCodec<WeightType::Q4_K, 4, 32> {
-  static Scale scales(const u8* p) { return six_bit_scales(p); }
+struct Codec<WeightType::Q4_K> : BlockCodec<WeightType::Q4_K> {
+  static Scale scales(const u8* p) { return six_bit_scales<WeightType::Q4_K>(p); }
   static vi codes(const u8* p, int sub, int i) { return field(p + format.q.low.at + sub / 2 * 32, i, sub % 2 * 4); }
 };
 template <>
-struct Codec<WeightType::Q5_K> : BlockCodec<WeightType::Q5_K, 5, 32> {
-  static Scale scales(const u8* p) { return six_bit_scales(p); }
+struct Codec<WeightType::Q5_K> : BlockCodec<WeightType::Q5_K> {
+  static Scale scales(const u8* p) { return six_bit_scales<WeightType::Q5_K>(p); }
   static vi codes(const u8* p, int sub, int i) {
     const vi low = field(p + format.q.low.at + sub / 2 * 32, i, sub % 2 * 4);
     return joined(low, 4, field(p + format.q.high.at, i, sub - 4));
   }
 };
 template <>
-struct Codec<WeightType::Q6_K> : BlockCodec<WeightType::Q6_K, 6, 16> {
+struct Codec<WeightType::Q6_K> : BlockCodec<WeightType::Q6_K> {
   static Scale scales(const u8* p) {
     const float d = half(p + format.d);
     Scale s;
@@ -148,12 +152,12 @@ struct Codec<WeightType::Q6_K> : BlockCodec<WeightType::Q6_K, 6, 16> {
     return s;
   }
   static vi codes(const u8* p, int sub, int i) {
-    const vi low = field(p + sub / 4 * 64 + sub % 2 * 32, i, sub % 4 / 2 * 4);
+    const vi low = field(p + format.q.low.at + sub / 4 * 64 + sub % 2 * 32, i, sub % 4 / 2 * 4);
     return joined(low, 4, field(p + format.q.high.at + sub / 4 * 32, i, sub % 4 * 2 - 4));
   }
 };
 template <>
-struct Codec<WeightType::Q2_K> : BlockCodec<WeightType::Q2_K, 2, 16> {
+struct Codec<WeightType::Q2_K> : BlockCodec<WeightType::Q2_K> {
   static Scale scales(const u8* p) {
     const float d = half(p + format.d), m = -half(p + format.d_min);
     Scale s;
@@ -163,7 +167,7 @@ struct Codec<WeightType::Q2_K> : BlockCodec<WeightType::Q2_K, 2, 16> {
   static vi codes(const u8* p, int sub, int i) { return field(p + format.q.low.at + sub / 4 * 32, i, sub % 4 * 2); }
 };
 template <>
-struct Codec<WeightType::Q3_K> : BlockCodec<WeightType::Q3_K, 3, 16> {
+struct Codec<WeightType::Q3_K> : BlockCodec<WeightType::Q3_K> {
   static Scale scales(const u8* p) {
     const float d = half(p + format.d);
     Scale s;
@@ -251,8 +255,8 @@ inline void with_type_among(WeightType t, const F& f) {
     if (!(try_one.template operator()<kWeightFormats[I].type>() || ...)) __builtin_unreachable();
   }(std::make_index_sequence<std::size(kWeightFormats)>());
 }
-// Exact products have panels of their own for signed bytes.
-constexpr bool not_exact(WeightType t) { return t != WeightType::I8; }
+// Exact products have panels of their own for signed bytes; blocks without a codec are in decoded_blocks.inl.h.
+constexpr bool not_exact(WeightType t) { return t != WeightType::I8 && !is_decoded(t); }
 template <class F>
 inline void with_type(WeightType t, const F& f) {
   with_type_among<not_exact>(t, f);

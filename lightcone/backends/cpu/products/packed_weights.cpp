@@ -57,7 +57,7 @@ constexpr const QuantInfo &kQ4_0 = info(QuantFormat::Q4_0), &kQ8_0 = info(QuantF
                           &kQ6_K = info(QuantFormat::Q6_K);
 
 void pack_q8_0(const u8* p, const Lane& to) {
-  to.half(0, p);
+  to.half(0, p + kQ8_0.d);
   for (int v = 0; v < 8; ++v) {
     std::uint32_t codes;
     std::memcpy(&codes, p + kQ8_0.q.low.at + 4 * v, 4);
@@ -65,15 +65,15 @@ void pack_q8_0(const u8* p, const Lane& to) {
   }
 }
 void pack_q4_0(const u8* p, const Lane& to) {
-  to.half(0, p);
+  to.half(0, p + kQ4_0.d);
   for (int v = 0; v < 4; ++v) to.codes(0, v, nibbles_of(p + kQ4_0.q.low.at + v % 2 * 8, v / 2 * 4));
 }
 // Packs Q4_K, or Q5_K with its fifth bits.
 void pack_q45_k(const u8* p, const u8* fifth, const u8* codes, const Lane& to) {
-  to.half(0, p), to.half(1, p + 2);
+  to.half(0, p + kQ4_K.d), to.half(1, p + kQ4_K.d_min);
   for (int word = 0; word < 3; ++word) {
     std::uint32_t of_four;
-    std::memcpy(&of_four, p + 4 + 4 * word, 4);
+    std::memcpy(&of_four, p + kQ4_K.scale.low.at + 4 * word, 4);
     to.scales(word, of_four);
   }
   for (int s = 0; s < 8; ++s) {
@@ -111,7 +111,7 @@ constexpr std::optional<PackBlock> pack_block(WeightType t) {
     default: return {};
   }
 }
-static_assert(std::all_of(std::begin(kWeightFormats), std::end(kWeightFormats), [](const WeightFormat& f) {
+static_assert(std::all_of(kWeightFormats.begin(), kWeightFormats.end(), [](const WeightFormat& f) {
   return pack_block(f.type).has_value() == (is_quantised(f.type) && f.packed.block > 0);
 }));
 

@@ -1,11 +1,13 @@
 // CPU properties of weight formats: the packed layout for streaming, and the arithmetic of int8 products. There is one
-// row per type, also for types without a packed layout or int8 products.
+// row per type, also for types without a packed layout or int8 products. The rows of block formats derive from
+// composites/block_formats.h.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <iterator>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/composites/block_decode.h"
 #include "lightcone/lowering/weight_type.h"
 
 namespace lc::backends::cpu {
@@ -39,32 +41,60 @@ struct PackedLayout {
   constexpr std::int64_t group_bytes(std::int64_t k) const { return (k + block - 1) / block * block_bytes(); }
 };
 
+// The packed layouts. Other types are streamed as they are stored.
+constexpr PackedLayout packed_layout_of(WeightType t) {
+  switch (t) {
+    case WeightType::F32: return {1, 0, 0, 64, 0};
+    case WeightType::F16: return {1, 0, 0, 32, 0};
+    case WeightType::BF16: return {2, 0, 0, 64, 0};
+    case WeightType::I8: return {64, 0, 0, 512, 0};
+    case WeightType::Q4_0:
+    case WeightType::Q8_0:
+    case WeightType::Q4_K:
+    case WeightType::Q5_K:
+    case WeightType::Q6_K: break;
+    default: return {};
+  }
+  // d and with it d_min and their scales for each block, signed bytes as scales for each step; then the lower four bits
+  // of the codes, or all eight, and the others.
+  const QuantInfo& q = *block_format(t);
+  const bool minima = q.d_min >= 0, scales = !minima && q.scale.low.packing.bits > 0;
+  const int per_step = PackedLayout::rows * PackedLayout::step / 8;  // bytes for each bit of a code
+  return {q.elements,
+          PackedLayout::rows * (minima ? 2 * 2 + 12 : 2),
+          scales ? PackedLayout::rows * PackedLayout::step / q.scaled() : 0,
+          per_step * q.q.low.packing.bits,
+          per_step * q.q.high.packing.bits,
+          minima};
+}
+// Block formats with a decoder in the kernels (kernels/weights.inl.h). Blocks of others are decoded to bytes first
+// (kernels/decoded_blocks.inl.h), and multiplied in f32.
+constexpr bool has_codec(WeightType t) { return t >= WeightType::Q4_0 && t <= WeightType::Q6_K; }
+constexpr bool is_decoded(WeightType t) { return is_quantised(t) && !has_codec(t); }
+
 // A row of the table.
 struct WeightFormat {
   WeightType type;
   PackedLayout packed;
-  Arithmetic int8;  // for block formats; others have no int8 products
+  Arithmetic int8;  // F32: it has no int8 products
 };
-inline constexpr PackedLayout kNotPacked = {};
-inline constexpr WeightFormat kWeightFormats[] = {
-    {WeightType::F32, {1, 0, 0, 64, 0}, Arithmetic::F32},
-    {WeightType::F16, {1, 0, 0, 32, 0}, Arithmetic::F32},
-    {WeightType::BF16, {2, 0, 0, 64, 0}, Arithmetic::F32},
-    {WeightType::Q4_0, {32, 32, 0, 256, 0}, Arithmetic::Int8Step32},
-    {WeightType::Q4_1, kNotPacked, Arithmetic::Int8Step32Min},
-    {WeightType::Q5_0, kNotPacked, Arithmetic::Int8Step32},
-    {WeightType::Q5_1, kNotPacked, Arithmetic::Int8Step32Min},
-    {WeightType::Q8_0, {32, 32, 0, 512, 0}, Arithmetic::Int8Step32},
-    {WeightType::Q2_K, kNotPacked, Arithmetic::Int8Step16Min},
-    {WeightType::Q3_K, kNotPacked, Arithmetic::Int8Step16},
-    {WeightType::Q4_K, {256, 256, 0, 256, 0, true}, Arithmetic::Int8Step32Min},
-    {WeightType::Q5_K, {256, 256, 0, 256, 64, true}, Arithmetic::Int8Step32Min},
-    {WeightType::Q6_K, {256, 32, 32, 256, 128}, Arithmetic::Int8Step16},
-    {WeightType::I8, {64, 0, 0, 512, 0}, Arithmetic::Int8Exact},
-    {WeightType::Bytes, kNotPacked, Arithmetic::F32},
-    // 8-bit floats are widened before the product.
-};
-constexpr const WeightFormat& weight_format(WeightType t) { return kWeightFormats[static_cast<int>(t)]; }
+constexpr Arithmetic int8_arithmetic(WeightType t) {
+  if (t == WeightType::I8) return Arithmetic::Int8Exact;
+  if (!has_codec(t)) return Arithmetic::F32;
+  const QuantInfo& q = *block_format(t);
+  if (q.scaled() == 16) return q.d_min < 0 ? Arithmetic::Int8Step16 : Arithmetic::Int8Step16Min;
+  return q.d_min < 0 ? Arithmetic::Int8Step32 : Arithmetic::Int8Step32Min;
+}
+// Without the 8-bit floats, which are widened before the product.
+inline constexpr auto kWeightFormats = [] {
+  std::array<WeightFormat, static_cast<std::size_t>(WeightType::F8E4M3FN)> all = {};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto t = static_cast<WeightType>(i);
+    all[i] = {t, packed_layout_of(t), int8_arithmetic(t)};
+  }
+  return all;
+}();
+constexpr const WeightFormat& weight_format(WeightType t) { return kWeightFormats[static_cast<std::size_t>(t)]; }
 
 constexpr const PackedLayout& packed_layout(WeightType t) { return weight_format(t).packed; }
 constexpr bool packed_has_minima(WeightType t) { return packed_layout(t).minima; }
@@ -79,23 +109,15 @@ struct Int8Format {
   int zero;
 };
 constexpr Int8Format int8_format(WeightType t) {
-  if (!is_quantised(t)) return {weight_format(t).int8, 0};
+  if (!has_codec(t)) return {weight_format(t).int8, 0};
   const QuantInfo* q = block_format(t);
   return {weight_format(t).int8, q->q.is_signed ? 128 : -q->q.bias};
 }
 
-consteval bool weight_formats_are_complete() {
-  for (int i = 0; const WeightFormat& row : kWeightFormats) {
-    if (static_cast<int>(row.type) != i++) return false;
-    if (!is_quantised(row.type)) continue;
-    const QuantInfo* q = block_format(row.type);
-    const bool min = row.int8 == Arithmetic::Int8Step32Min || row.int8 == Arithmetic::Int8Step16Min;
-    if (!min && row.int8 != Arithmetic::Int8Step32 && row.int8 != Arithmetic::Int8Step16) return false;
-    if (min != (q->d_min >= 0) || (row.packed.block > 0 && row.packed.block != q->elements)) return false;
-  }
-  return std::size(kWeightFormats) == static_cast<std::size_t>(WeightType::F8E4M3FN);
-}
-static_assert(weight_formats_are_complete(),
-              "one row a type, in order, with the sizes and minima of composites/block_formats.h");
+static_assert(std::all_of(kWeightFormats.begin(), kWeightFormats.end(),
+                          [](const WeightFormat& w) {
+                            return !is_decoded(w.type) || can_decode(*block_format(w.type));
+                          }),
+              "a format with minima needs a decoder in kernels/weights.inl.h");
 
 }  // namespace lc::backends::cpu

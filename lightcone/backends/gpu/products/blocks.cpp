@@ -29,17 +29,107 @@ std::string place_of(const BitPacking& w) {
          to_string(w.block_values) + " * " + to_string(w.block_stride);
 }
 std::string bits(const Operand& s, const QuantField& f) {
-  return "(((int)" + byte_at(s, f.at, place_of(f.packing)) + " >> " + shift_of(f.packing) + " & " +
-         to_string((1 << f.packing.bits) - 1) + ") << " + to_string(f.place) + ")";
+  const BitPacking& w = f.packing;
+  if (w.trits)  // 160 values in 32 bytes, 80 in 16, 16 in 4
+    return "lc_trit(" + byte_at(s, f.at, "(k < 160 ? k % 32 : k < 240 ? k % 16 + 32 : k % 4 + 48)") +
+           ", k < 160 ? k / 32 : k < 240 ? k / 16 - 10 : k / 4 - 60)";
+  const std::string mask = to_string((1 << w.bits) - 1), place = to_string(f.place);
+  if (w.one_byte())
+    return "(((int)" + byte_at(s, f.at, place_of(w)) + " >> " + shift_of(w) + " & " + mask + ") << " + place + ")";
+  const auto byte = [&](const std::string& shift) { return byte_at(s, f.at, place_of(w) + " + " + shift + " / 8"); };
+  return "(((int)(" + byte(shift_of(w)) + " | " + byte("(" + shift_of(w) + " + " + to_string(w.bits - 1) + ")") +
+         " << 8) >> " + shift_of(w) + " % 8 & " + mask + ") << " + place + ")";
 }
 std::string code(const Operand& s, const QuantSum<QuantField>& c) {
   std::string t;
   if (c.low.packing.bits) t = bits(s, c.low);
   if (c.high.packing.bits) t += " + " + bits(s, c.high);
-  if (t.empty()) return "(float)" + to_string(c.bias);
+  if (t.empty()) return to_string(c.bias);
   if (c.is_signed) t = "(int)(signed char)(" + t + ")";
-  return "(float)(" + t + " + " + to_string(c.bias) + ")";
+  return "(" + t + " + " + to_string(c.bias) + ")";
 }
+std::string book_of(const QuantBook& b) { return "lc_book_" + std::string(b.name); }
+std::string d_text(const Operand& s, int at) {
+  const auto byte = [&](int i) { return "(u32)" + byte_at(s, at + i); };
+  switch (format_of(s).more.d) {
+    case QuantScale::None: return "1.0f";
+    case QuantScale::E8M0: return "lc_e8m0_half(" + byte(0) + ")";
+    case QuantScale::F32:
+      return "lc_float(" + byte(0) + " | " + byte(1) + " << 8 | " + byte(2) + " << 16 | " + byte(3) + " << 24)";
+    case QuantScale::Nibbles:
+      return "lc_f16_to_f32((u16)(" + byte(1) + " >> 4 | " + byte(3) + " >> 4 << 4 | " + byte(5) + " >> 4 << 8 | " +
+             byte(7) + " >> 4 << 12))";
+    case QuantScale::F16: break;
+  }
+  return half_at(s, at);
+}
+// The factor of the numbers of sixteen values.
+std::string scale_text(const Operand& s) {
+  const QuantInfo& f = format_of(s);
+  const std::string c = code(s, f.scale);
+  return d_text(s, f.d) + " * " + (f.more.float_scale ? "lc_e4m3_half(" + c + ")" : "(float)" + c) +
+         (f.more.shift ? " * " + to_string(1.0 / (1 << f.more.shift)) + "f" : "");
+}
+std::string number_text(const Operand& s) {
+  const QuantInfo& f = format_of(s);
+  const std::string c = code(s, f.q);
+  if (f.more.book.width == 0) return c;
+  const std::string v = book_of(f.more.book) + "(" + c + (f.more.book.entries ? ", k)" : ")");
+  switch (f.more.signs.packing.bits) {
+    case 0: return v;
+    case 1: return "(" + v + " + 1 - 2 * " + bits(s, f.more.signs) + ")";
+    case 7: return "lc_signed(" + v + ", lc_even(" + bits(s, f.more.signs) + ") >> k % 8 & 1)";
+    default: return "lc_signed(" + v + ", " + bits(s, f.more.signs) + " >> k % 8 & 1)";
+  }
+}
+
+// Functions that the texts above call.
+constexpr const char* kHelpers = R"(#ifndef LC_BLOCK_HELPERS
+#define LC_BLOCK_HELPERS
+LC int lc_trit(int x, int n) { for (int i = 0; i < n; ++i) x *= 3; return (x & 255) * 3 >> 8; }
+LC int lc_even(int s) { const int x = s ^ s >> 4; return s | (27030 >> (x & 15) & 1) << 7; }
+LC int lc_signed(int v, int negative) { return negative ? -v : v; }
+LC float lc_e8m0_half(u32 e) { return lc_float(e < 2u ? 2097152u << e : (e - 1u) << 23); }
+LC float lc_e4m3_half(int c) {
+  const int e = c >> 3 & 15, m = c & 7;
+  if (c == 127) return 0.0f;
+  return e ? lc_float((u32)(e + 119) << 23 | (u32)m << 20) : (float)m * 0.0009765625f;
+}
+#endif
+)";
+std::string book_functions(const QuantBook& b) {
+  if (b.width == 0) return "";
+  std::string words[4],
+      t = "#ifndef LC_BOOK_" + std::string(b.name) + "\n#define LC_BOOK_" + std::string(b.name) + "\n";
+  for (int w = 0; w < 4; ++w) {
+    std::uint32_t v = 0;
+    for (int i = 0; i < 4; ++i) v |= static_cast<std::uint32_t>(b.levels[4 * w + i] & 255) << (8 * i);
+    words[w] = to_string(v) + "u";
+  }
+  std::string argument = "int c";
+  if (b.entries) {
+    const std::string grid = "lc_grid_" + std::string(b.name);
+    t += "LC_TABLE u16 " + grid + "[" + to_string(b.entries) + "] = {";
+    for (int e = 0; e < b.entries; ++e) t += (e ? "," : "") + to_string(b.grid[e]);
+    t += "};\n";
+    argument = "int entry, int k";
+    words[2] = grid + "[entry] >> k % " + to_string(b.width) + " * " + to_string(b.bits) + " & " +
+               to_string((1 << b.bits) - 1);
+    return t + "LC int " + book_of(b) + "(" + argument + ") {\n  const int c = " + words[2] +
+           ";\n  return (int)(signed char)((c < 4 ? " + words[0] + " : " + words[1] + ") >> c % 4 * 8);\n}\n#endif\n";
+  }
+  return t + "LC int " + book_of(b) + "(" + argument + ") {\n  return (int)(signed char)((c < 8 ? (c < 4 ? " +
+         words[0] + " : " + words[1] + ") : (c < 12 ? " + words[2] + " : " + words[3] +
+         ")) >> c % 4 * 8);\n}\n#endif\n";
+}
+
+// True if words() can read the codes of sixteen values: they have one shift and adjacent bytes, or a bit each.
+bool in_vectors(const QuantField& f) {
+  const BitPacking& w = f.packing;
+  if (w.bits == 0) return true;
+  return !w.trits && (w.values_per_step == 8 ? w.bits == 1 : w.values_per_step == 1 && w.values_per_shift % 16 == 0);
+}
+bool in_vectors(const QuantInfo& f) { return f.more.book.entries == 0 && in_vectors(f.q.low) && in_vectors(f.q.high); }
 
 // Fills four words NAME[4] whose bytes are this field's bits of the sixteen codes.
 void words(Writer& w, const Operand& s, const QuantField& f, const std::string& name, bool first) {
@@ -64,8 +154,8 @@ std::string value_function(QuantFormat format, bool repacked) {
   const BlockRest rest = repacked ? block_rest(format) : BlockRest{0, 0};
   Operand s;
   s.type = lowering::weight_type(format), s.repacked = repacked;
-  std::string v = half_at(s, f.d) + " * " + code(s, f.scale) + " * " + code(s, f.q);
-  if (f.d_min >= 0) v += " - " + half_at(s, f.d_min) + " * " + code(s, f.min);
+  std::string v = scale_text(s) + " * (float)" + number_text(s);
+  if (f.d_min >= 0) v += " - " + half_at(s, f.d_min) + " * (float)" + code(s, f.min);
   const std::string main = to_string(f.bytes - rest.bytes), last = rest.bytes ? "p + " + main + " * blocks + i / " +
                                                                                     to_string(f.elements) + " * " +
                                                                                     to_string(rest.bytes)
@@ -80,22 +170,15 @@ std::string value_function(QuantFormat format, bool repacked) {
 
 std::string block_functions(QuantFormat f) {
   const std::string name = "LC_VALUE_" + std::string(info(f).name);
-  return "#ifndef " + name + "\n#define " + name + "\n" + value_function(f, false) + value_function(f, true) +
-         "#endif\n";
+  return kHelpers + book_functions(info(f).more.book) + "#ifndef " + name + "\n#define " + name + "\n" +
+         value_function(f, false) + value_function(f, true) + "#endif\n";
 }
 
-BlockRest block_rest(QuantFormat f) {
-  switch (f) {
-    case QuantFormat::Q4_0:
-    case QuantFormat::Q8_0: return {0, 2};
-    case QuantFormat::Q4_1: return {0, 4};
-    case QuantFormat::Q5_0: return {0, 6};
-    case QuantFormat::Q5_1: return {0, 8};
-    case QuantFormat::Q2_K: return {80, 4};
-    case QuantFormat::Q3_K: return {96, 14};
-    case QuantFormat::Q6_K: return {208, 2};
-    default: return {0, 0};
-  }
+// What is over in a block of whole vectors: scales before or behind the codes.
+BlockRest block_rest(QuantFormat format) {
+  const QuantInfo& f = info(format);
+  const int over = in_vectors(f) ? f.bytes % 16 : 0;
+  return {f.d == 0 || over == 0 ? 0 : f.bytes - over, over};
 }
 
 bool reads_sixteen(const Operand& s) { return s.repacked || block_rest(format_of(s).format).bytes == 0; }
@@ -104,6 +187,11 @@ void read_sixteen(Writer& w, const Operand& s, const std::string& place, const s
   const QuantInfo& f = format_of(s);
   const BlockRest rest = s.repacked ? block_rest(f.format) : BlockRest{0, 0};
   w.line("float " + name + "[16];");
+  if (!in_vectors(f)) {
+    w.line("LC_UNROLL");
+    w.line("for (int e_ = 0; e_ < 16; ++e_) " + name + "[e_] = " + value(w, s, "in_b", "(" + place + ") + e_") + ";");
+    return;
+  }
   w.open("{");
   w.let("block", "(" + place + ") / " + to_string(f.elements));
   w.line("const int k = (int)((" + place + ") % " + to_string(f.elements) + ");");
@@ -111,8 +199,9 @@ void read_sixteen(Writer& w, const Operand& s, const std::string& place, const s
   if (rest.bytes)
     w.line("const LC_GLOBAL u8* rest = in_b + " + to_string(f.bytes - rest.bytes) + " * (long)" + w.number(s.blocks) +
            " + (long)block * " + to_string(rest.bytes) + ";");
-  w.line("const float scale = " + half_at(s, f.d) + " * " + code(s, f.scale) + ";");
-  w.line("const float least = " + (f.d_min >= 0 ? "-" + half_at(s, f.d_min) + " * " + code(s, f.min) : "0.0f") + ";");
+  w.line("const float scale = " + scale_text(s) + ";");
+  w.line("const float least = " + (f.d_min >= 0 ? "-" + half_at(s, f.d_min) + " * (float)" + code(s, f.min) : "0.0f") +
+         ";");
   w.line("u32 codes[4];");
   words(w, s, f.q.low, "codes", true);
   if (f.q.high.packing.bits) words(w, s, f.q.high, "codes", false);
@@ -120,9 +209,11 @@ void read_sixteen(Writer& w, const Operand& s, const std::string& place, const s
   const int bias = f.q.bias - (f.q.is_signed ? 128 : 0);
   const std::string sign = f.q.is_signed ? " ^ 2155905152u" : "";
   for (int e = 0; e < 16; ++e) {
-    const std::string word = "(codes[" + to_string(e / 4) + "]" + sign + ")";
-    w.line(name + "[" + to_string(e) + "] = lc_mul_add_f(scale, lc_float(1258291200u | (" + word + " >> " +
-           to_string(e % 4 * 8) + " & 255u)) - " + to_string(8388608 - bias) + ".0f, least);");
+    const std::string byte = "((codes[" + to_string(e / 4) + "]" + sign + ") >> " + to_string(e % 4 * 8) + " & 255u)";
+    const std::string number = f.more.book.width
+                                   ? "(float)" + book_of(f.more.book) + "((int)" + byte + ")"
+                                   : "lc_float(1258291200u | " + byte + ") - " + to_string(8388608 - bias) + ".0f";
+    w.line(name + "[" + to_string(e) + "] = lc_mul_add_f(scale, " + number + ", least);");
   }
   w.close();
 }

@@ -4,7 +4,8 @@
 //   plane 0    of every block the bytes from which codes are read: a multiple of 16 each
 //   plane 1    of every block the rest: scales of few bytes
 //
-// Q4_K and Q5_K have no rest: the file has this layout already.
+// Q4_K and Q5_K have no rest: the file has this layout already. Formats whose codes are no vectors of sixteen bytes, as
+// those with grids, stay as they are, too.
 #pragma once
 
 #include <string>
