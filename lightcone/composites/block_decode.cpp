@@ -60,9 +60,19 @@ struct Block {
       return (v ^ mask) + (mask & kOnes);
     }
   }
-  std::int8_t number(u32 k) const {
-    const int c = code<f.q>(k);
-    return static_cast<std::int8_t>(f.more.book.width ? f.more.book.levels[c] : c);
+  static std::int8_t level(int c) { return static_cast<std::int8_t>(f.more.book.width ? f.more.book.levels[c] : c); }
+  // True if eight values have adjacent bytes and one shift, so that the compiler can read them together.
+  static constexpr bool in_runs() {
+    constexpr BitPacking w = f.q.low.packing;
+    return f.q.high.packing.bits == 0 && w.one_byte() && w.values_per_step == 1 && w.byte_period % 8 == 0 &&
+           (w.shift_step == 0 || w.values_per_shift % 8 == 0);
+  }
+  void run(u32 k, std::int8_t* to) const {
+    const QuantBits<u32> first = quant_bits(f.q.low, k);
+    for (u32 i = 0; i < 8; ++i) {
+      const int v = (p[first.byte + i] >> first.shift & ((1 << first.width) - 1)) << first.place;
+      to[i] = level((f.q.is_signed && v > 127 ? v - 256 : v) + f.q.bias);
+    }
   }
   // Ternary digits, in runs of the same digit of many bytes.
   void digits(DecodedBlock& to) const {
@@ -87,8 +97,10 @@ struct Block {
       if constexpr (has_grid) {
         const u64 v = eight(k);
         std::memcpy(to.numbers + k, &v, 8);
+      } else if constexpr (in_runs()) {
+        run(k, to.numbers + k);
       } else {
-        for (u32 i = 0; i < 8; ++i) to.numbers[k + i] = number(k + i);
+        for (u32 i = 0; i < 8; ++i) to.numbers[k + i] = level(code<f.q>(k + i));
       }
     }
   }

@@ -4,9 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <random>
 
 #include "data.h"
+#include "gguf_writer.h"
 #include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/quants.h"
@@ -183,6 +185,26 @@ TEST(Gguf, BlocksOfAnyBytesHaveTheBitsOfGgml) {
       hash = (hash ^ (std::isnan(v) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(v))) * 1099511628211u;
     EXPECT_EQ(hash, want) << t.name;
   }
+}
+
+// Every number is a type that is read, one that ggml has removed, or an unknown one, and the Error names it.
+TEST(Gguf, TypesThatAreNotReadAreNamed) {
+  const TempDir dir;
+  Gguf g;
+  g.tensors["xyz"] = {{256}, std::vector<float>(4 * 256)};
+  std::string file = g.bytes();
+  const std::size_t at = file.find("xyz") + 3 + 4 + 8;
+  int known = 0;
+  for (std::uint32_t type = 0; type < 48; ++type) {
+    std::memcpy(file.data() + at, &type, sizeof type);
+    spit(dir / "x.gguf", file);
+    const std::string error = load_everything(dir / "x.gguf");
+    if (ggml_type(type)) EXPECT_EQ(error, "") << type;
+    else EXPECT_NE(error.find("type " + std::to_string(type)), std::string::npos) << error;
+    known += ggml_type(type) != nullptr;
+    EXPECT_EQ(error.find("has removed") != std::string::npos, was_ggml_type(type)) << error;
+  }
+  EXPECT_EQ(known, 8 + static_cast<int>(std::size(kQuantFormats)));
 }
 
 TEST(Gguf, DamagedFilesGiveErrors) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
+#include "lightcone/backends/cpu/products/weight_formats.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
@@ -49,7 +50,9 @@ void expect_same(nn::Storage s) {
   EXPECT_EQ(interpret(narrow, inputs).outputs.at("y").f, want);
 
   const Program program = compile(narrow, generic() | cpu({.threads = 1}));
-  EXPECT_EQ(fired(program.log(), "weight packed"), s.dtype == DType::F8E4M3FN ? 0 : 2);  // no kernel packs f8
+  const bool packed = s.quant ? backends::cpu::packed_layout(lowering::weight_type(*s.quant)).block > 0
+                              : s.dtype != DType::F8E4M3FN;
+  EXPECT_EQ(fired(program.log(), "weight packed"), packed ? 2 : 0);
   // The table is not among the values that are computed at load: they would be four bytes for each of its elements.
   EXPECT_LT(program.plan().prepared_bytes, static_cast<std::size_t>(4 * (kWidth * 512 + 512 * 8) + 65536));
   EXPECT_TRUE(program.resident("table.weight"));
@@ -63,8 +66,7 @@ TEST(Storage, HalvesAndFloatsOfEightBits) {
 }
 
 TEST(Storage, QuantisedBlocks) {
-  for (const QuantFormat f : {QuantFormat::Q8_0, QuantFormat::Q4_0, QuantFormat::Q4_K, QuantFormat::Q6_K})
-    expect_same({.quant = f});
+  for (const QuantInfo& q : kQuantFormats) expect_same({.quant = q.format});
 }
 
 TEST(Storage, OnlyF32IsTrained) {

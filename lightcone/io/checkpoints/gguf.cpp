@@ -119,6 +119,9 @@ GgufTensor Reader::tensor() {
   t.type = number<std::uint32_t>();
   t.offset = number<std::uint64_t>();
   const GgmlType* type = ggml_type(t.type);
+  if (!type && was_ggml_type(t.type))
+    throw file_error("load", path_, "tensor ", in_quotes(t.name), " has the type ", t.type,
+                     ", which ggml has removed: convert the model again");
   if (!type) fail("tensor ", in_quotes(t.name), " has the unknown type ", t.type);
   const auto row = static_cast<std::uint64_t>(rank ? t.shape.back() : 1);
   if (row % static_cast<std::uint64_t>(type->elements) != 0)

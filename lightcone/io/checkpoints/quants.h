@@ -18,6 +18,10 @@ struct GgmlType {  // a type stored in blocks of `elements` values in `bytes` by
   std::optional<QuantFormat> quant = {};  // set if graphs read the blocks in place
 };
 const GgmlType* ggml_type(std::uint32_t type);  // null if the number is unknown
+// True for numbers whose types ggml has removed: Q4_2 and Q4_3, and Q4_0 and IQ4_NL reordered for one processor.
+constexpr bool was_ggml_type(std::uint32_t type) {
+  return type == 4 || type == 5 || (type >= 31 && type <= 33) || (type >= 36 && type <= 38);
+}
 // Returns the name of a type, "?" if the number is unknown.
 std::string_view ggml_type_name(std::uint32_t type);
 
