@@ -115,7 +115,7 @@ class BlockDefinition {
     if (book.width == 0) return code;
     Tensor level = code;
     if (book.entries) {
-      const Tensor entry = gather(grid(), code, last_);
+      const Tensor entry = gather(grid(), cast(code, DType::I32), last_);
       level = floor_of(mul(entry, exp2(index(k_ % Dim(book.width) * Dim(-book.bits)))));
       level = mod(level, like(level, 1 << book.bits));
     }
