@@ -10,9 +10,8 @@
 namespace lc::io {
 namespace {
 
-constexpr std::string_view kTorch =
-    "torch.save(), whose pickle may run any program and is not read: safetensors.torch.save_file() writes what "
-    "torch.load(path, weights_only=True) gives again, as model.safetensors";
+// Weights::open() reads them before it asks for the name of a format; other readers do not.
+constexpr std::string_view kTorch = "torch.save(), which has weights: Weights::open() reads it";
 
 struct Magic {
   std::string_view bytes, sentence;
@@ -90,6 +89,8 @@ bool is_onnx(std::string_view bytes) {
 
 bool is_tflite(std::string_view bytes) { return bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3"; }
 
+bool is_tar(std::string_view bytes) { return bytes.size() >= 512 && bytes.substr(257, 5) == "ustar"; }
+
 // True for a pickle of protocol 2 or later. Files of llama2.c may begin with the same two bytes, but have a small third
 // one.
 bool is_pickle(std::string_view bytes) {
@@ -117,7 +118,13 @@ std::string foreign_format(std::span<const std::byte> file) {
   for (const Magic& m : kMagics)
     if (bytes.starts_with(m.bytes)) return std::string(m.sentence);
   if (bytes.starts_with("PK\x03\x04")) return of_zip(bytes);
-  if (is_pickle(bytes)) return str_cat("a pickle, as old versions of PyTorch wrote it: a file of ", kTorch);
+  if (is_pickle(bytes))
+    return "a pickle that torch.save() did not write, which could be any program: safetensors.numpy.save_file() writes "
+           "the arrays in it again, as model.safetensors";
+  if (is_tar(bytes))
+    return "an archive of tar. If PyTorch before 0.1.10 wrote it, torch.load() and torch.save() of a newer version "
+           "make a "
+           "file of it that is read; otherwise unpack it first";
   if (is_tflite(bytes)) return "a model of TensorFlow Lite, which is not read: start from the model it was made of";
   if (is_onnx(bytes))
     return "an ONNX model, whose graph is not read: safetensors.numpy.save_file() writes its weights again "

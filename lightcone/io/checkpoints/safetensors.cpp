@@ -2,7 +2,6 @@
 // at 0, are contiguous without holes or overlaps, and end with the file.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -18,7 +17,6 @@ namespace {
 
 using io::Json;
 using io::JsonDocument;
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 
@@ -140,40 +138,16 @@ void SafetensorsReader::add(const std::shared_ptr<const MappedFile>& file) {
     at = s.end;
   }
   if (at != bytes.size() - data) throw file_error("load", path, bytes.size() - data - at, " bytes belong to no tensor");
+  w_.format_ = "safetensors";
+  w_.files_.push_back(file);
 }
 
 namespace io {
 
 bool looks_like_safetensors(std::span<const std::byte> b) { return b.size() > 8 && b[8] == std::byte{'{'}; }
 
-std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
-                                                               Budget& budget) {
-  std::vector<std::shared_ptr<const MappedFile>> files;
-  SafetensorsReader reader(w, budget);
-  const auto add = [&](const std::string& p) {
-    files.push_back(map ? MappedFile::open(p) : MappedFile::read(p));
-    reader.add(files.back());
-  };
-  if (!path.ends_with(".json")) {
-    add(path);
-    return files;
-  }
-  const JsonDocument index = read_json(path, budget);
-  const Json places = index.root()["weight_map"];
-  if (!places.is(Json::Kind::Object)) throw file_error("load", path, "it has no weight_map");
-  std::set<std::string_view> shards;
-  for (const auto& [name, shard] : places) {
-    if (!shard.is(Json::Kind::String))
-      throw file_error("load", path, "the shard of ", in_quotes(name), " is not a file name");
-    const std::string_view file = shard.text();
-    if (file.empty() || file.find('\0') != file.npos || fs::path(file).filename() != file)  // never outside the folder
-      throw file_error("load", path, "the shard ", in_quotes(file), " is not a plain file name");
-    if (shards.insert(file).second) budget.take(64);
-  }
-  for (std::string_view s : shards) add((fs::path(path).parent_path() / s).string());
-  for (const auto& [name, shard] : places)
-    if (!w.find(name)) throw file_error("load", path, in_quotes(name), " is in no shard");
-  return files;
+void add_safetensors(Weights& w, const std::shared_ptr<const MappedFile>& file, Budget& budget) {
+  SafetensorsReader(w, budget).add(file);
 }
 
 }  // namespace io

@@ -9,6 +9,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/checkpoints/quants.h"
+#include "lightcone/io/checkpoints/torch/torch_file.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
 #include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
@@ -75,7 +76,8 @@ void Llama2cReader::read() {
                     heads > 0 && heads <= dim && kv_heads > 0 && heads % kv_heads == 0 && dim % heads == 0 &&
                     vocab > 0 && vocab <= 1 << 24 && context > 0 && context <= 1 << 24;
   if (!sane)
-    throw file_error("load", file_.path(), "not a checkpoint this library knows (GGUF, safetensors or llama2.c .bin)");
+    throw file_error("load", file_.path(),
+                     "not a checkpoint this library knows (GGUF, safetensors, PyTorch's or llama2.c .bin)");
   const std::int64_t kv = dim / heads * kv_heads;
   tensor("model.embed_tokens.weight", {vocab, dim});
   each_layer("input_layernorm", {dim});
@@ -154,21 +156,26 @@ namespace {
 
 // Returns the checkpoint file in a directory.
 std::string inside(const std::string& folder) {
-  constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors"};
-  constexpr std::string_view kForeign[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".onnx", ".h5", ".npz", ".tflite"};
+  constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors", "pytorch_model.bin.index.json",
+                                    "pytorch_model.bin"};
+  constexpr std::string_view kOthers[] = {".bin", ".pt",   ".pth", ".th",  ".ckpt",
+                                          ".pkl", ".onnx", ".h5",  ".npz", ".tflite"};
   if (std::string usual = io::first_in(folder, kUsual); !usual.empty()) return usual;
   std::set<std::string> found, others;
   std::error_code ec;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const fs::path& p = at->path();
     if (p.extension() == ".safetensors" || p.extension() == ".gguf") found.insert(io::first_gguf_part(p.string()));
-    else if (std::ranges::find(kForeign, p.extension()) != std::end(kForeign)) others.insert(p.string());
+    else if (std::ranges::find(kOthers, p.extension()) != std::end(kOthers)) others.insert(p.string());
   }
   if (ec) throw file_error("load", folder, "cannot list the folder: ", ec.message());
   if (found.size() == 1) return *found.begin();
-  if (found.empty() && others.size() == 1) return *others.begin();  // the Error of open() names its format
-  throw Error("load", printable(folder, 500) + (found.empty() ? " holds no model.safetensors, shard index or GGUF file"
-                                                              : " holds several checkpoints: name one of the files"));
+  if (found.empty() && others.size() == 1)
+    return *others.begin();  // PyTorch's, or the Error of open() names its format
+  throw Error("load",
+              printable(folder, 500) + (found.empty() && others.empty()
+                                            ? " holds no model.safetensors, pytorch_model.bin, shard index or GGUF file"
+                                            : " holds several checkpoints: name one of the files"));
 }
 
 }  // namespace
@@ -243,6 +250,10 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
     GgufWeightsReader(w, budget).read(file, on_disk);
     return w;
   }
+  if (io::looks_like_torch(bytes)) {
+    io::add_torch(w, file, budget);
+    return w;
+  }
   if (const std::string other = io::foreign_format(bytes); !other.empty()) throw file_error("load", w.path_, other);
   if (bytes.size() < 28) throw file_error("load", w.path_, "too short for a checkpoint (", bytes.size(), " bytes)");
   w.format_ = "llama2.c";
@@ -256,22 +267,31 @@ Weights Weights::open(const std::string& path, const ReadOptions& o) {
   if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", str_cat("there is no file ", in_quotes(path)));
   const std::string file = io::is_folder(path) ? inside(path) : io::first_gguf_part(path);
   Budget budget(o, path);
-  if (!file.ends_with(".json") && !file.ends_with(".safetensors")) {
-    auto bytes = o.map ? MappedFile::open(file) : MappedFile::read(file);
-    if (!io::looks_like_safetensors(bytes->bytes())) return open(std::move(bytes), o, budget, true);
-  }
   Weights w;
   w.options_ = o;
-  w.path_ = path;
-  w.format_ = "safetensors";
-  w.files_ = io::add_safetensors(w, file, o.map, budget);
-  constexpr const char* kConfig[] = {"config.json"};
-  if (const std::string config = io::first_in(fs::path(file).parent_path().string(), kConfig); !config.empty()) {
-    w.config_json_ = read_text_file(config);
-    budget.parsed(w.config_json_.size());
-    budget.take(w.config_json_.size());
+  if (file.ends_with(".json")) {
+    io::add_shards(w, file, budget);
+  } else {
+    auto bytes = o.map ? MappedFile::open(file) : MappedFile::read(file);
+    const bool torch = io::looks_like_torch(bytes->bytes());
+    if (!torch && !file.ends_with(".safetensors") && !io::looks_like_safetensors(bytes->bytes()))
+      return open(std::move(bytes), o, budget, true);
+    if (torch) io::add_torch(w, bytes, budget);
+    else io::add_safetensors(w, bytes, budget);
   }
+  w.path_ = path;
+  w.read_config(fs::path(file).parent_path().string(), budget);
   return w;
+}
+
+// These formats have the sizes of a model in a file beside them, where it is one of Hugging Face's.
+void Weights::read_config(const std::string& folder, Budget& budget) {
+  constexpr const char* kConfig[] = {"config.json"};
+  const std::string config = io::first_in(folder, kConfig);
+  if (config.empty()) return;
+  config_json_ = read_text_file(config);
+  budget.parsed(config_json_.size());
+  budget.take(config_json_.size());
 }
 
 const StoredTensor* Weights::find(std::string_view name) const {

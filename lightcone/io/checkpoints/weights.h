@@ -1,11 +1,18 @@
 // Weights: the tensors of a checkpoint as views of the mapped file. No bytes are copied (unless requested), and values
 // are converted only on demand.
 //
-// It reads safetensors (one file, a shard index, or a directory with either), GGUF (one file, or all parts of a model
-// of which one part is named: NAME-00001-of-00003.gguf), and llama2.c's .bin. For files of ONNX, torch.save(), Keras
-// and others it throws an Error that names the format and a way to convert it. Any bytes lead to weights or an Error: a
-// file cannot crash the reader, make it allocate more than ReadOptions::memory, or make it work longer than in
+// It reads safetensors and PyTorch's files (one file, a shard index, or a directory with either), GGUF (one file, or
+// all parts of a model of which one part is named: NAME-00001-of-00003.gguf), and llama2.c's .bin. For files of ONNX,
+// Keras and others it throws an Error that names the format and a way to convert it. Any bytes lead to weights or an
+// Error: a file cannot crash the reader, make it allocate more than ReadOptions::memory, or make it work longer than in
 // proportion to the size of the file.
+//
+// PyTorch's files (torch.save(): .pt, .pth, .bin, .th, .ckpt, since 2017) are read as by torch.load(), but nothing in
+// them is run. Names are paths: checkpoint["model"].layer[0].weight is model.layer.0.weight, and modules have the names
+// of their state_dict(). If exactly one of the outermost keys state_dict, model_state_dict, model, module, net,
+// network, params, params_ema, ema, model_ema, generator and weights has tensors, names leave it out; other keys
+// (optimizer, ...) stay. Objects of any class are read as their attributes. Where the pickle calls a function that is
+// not known to make tensors, containers or plain values, the file is an Error that names the function.
 #pragma once
 
 #include <cstddef>
@@ -49,14 +56,14 @@ struct StoredTensor {
 // An open checkpoint. Copies share the files, which stay open as long as any copy.
 class Weights {
  public:
-  // Opens a file, or a directory with config.json and safetensors.
+  // Opens a file, or a directory with config.json and safetensors or pytorch_model.bin.
   static Weights open(const std::string& path, const ReadOptions& o = {});
-  // Opens a GGUF or llama2.c checkpoint, which need no second file, from bytes in memory.
+  // Opens a GGUF, PyTorch or llama2.c checkpoint, which need no second file, from bytes in memory.
   static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
 
   const std::string& path() const { return path_; }        // the path of the checkpoint
   const ReadOptions& options() const { return options_; }  // the options it was opened with
-  const std::string& format() const { return format_; }    // "safetensors", "GGUF" or "llama2.c"
+  const std::string& format() const { return format_; }    // "safetensors", "PyTorch", "GGUF" or "llama2.c"
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }  // all tensors by name
   // Returns the tensor of this name, or null.
   const StoredTensor* find(std::string_view name) const;
@@ -73,7 +80,8 @@ class Weights {
   const GgufFile* gguf() const { return gguf_.get(); }
   // The seven integers of llama2.c's header; empty for other formats.
   std::span<const std::int32_t> llama2c() const { return llama2c_; }
-  // Metadata of safetensors files.
+  // Metadata of safetensors files. Of PyTorch's files: the values near the root that are no tensors, by their paths
+  // ("epoch", "model.names"); texts as they are, everything else as JSON, large ones cut off.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // Marks bytes of a tensor that will not be read soon: see MappedFile::release().
   void release(std::span<const std::byte> bytes) const;
@@ -82,9 +90,11 @@ class Weights {
 
  private:
   friend class SafetensorsReader;
+  friend class TorchReader;
   friend class Llama2cReader;
   friend class GgufWeightsReader;
   static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o, Budget& budget, bool on_disk);
+  void read_config(const std::string& folder, Budget& budget);
   std::string path_, format_, config_json_;
   ReadOptions options_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
@@ -93,6 +103,7 @@ class Weights {
   std::vector<std::int32_t> llama2c_;
   const MappedFile* file_of(std::span<const std::byte> bytes) const;
   std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::shared_ptr<const void>> owners_;  // they hold bytes that are in no file (strided tensors)
 };
 
 // Reads a file as text. Throws Error if it is missing, not a regular file, or longer than `limit` bytes.

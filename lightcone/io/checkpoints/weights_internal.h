@@ -27,9 +27,11 @@ std::string first_gguf_part(const std::string& path);
 // Returns the path of part `number` of the same model.
 std::string gguf_part(const std::string& path, std::int64_t number);
 std::int64_t parts_of_gguf(const std::string& path);  // number of parts according to the name; 1 for other names
-// Adds the tensors of one file, or of all shards of a *.index.json. Returns the files.
-std::vector<std::shared_ptr<const MappedFile>> add_safetensors(Weights& w, const std::string& path, bool map,
-                                                               Budget& budget);
+// Adds the tensors of one file.
+void add_safetensors(Weights& w, const std::shared_ptr<const MappedFile>& file, Budget& budget);
+void add_torch(Weights& w, const std::shared_ptr<const MappedFile>& file, Budget& budget);
+// Adds the tensors of all shards of a *.index.json: safetensors files, or PyTorch's.
+void add_shards(Weights& w, const std::string& index, Budget& budget);
 // Returns the path of the first of these names that exists in the folder, as any kind of file; "" if none does.
 std::string first_in(const std::string& folder, std::span<const char* const> names);
 bool is_folder(const std::string& path);

@@ -38,7 +38,7 @@ ChatTemplateSource find_chat_template(const Weights& w) {
     const auto text = w.gguf()->text("tokenizer.chat_template");
     return text ? ChatTemplateSource{*text, w.path()} : ChatTemplateSource{};
   }
-  if (w.format() != "safetensors") return {};
+  if (!w.llama2c().empty()) return {};
   const std::string folder =
       io::is_folder(w.path()) ? w.path() : std::filesystem::path(w.path()).parent_path().string();
   for (const char* name : {"chat_template.jinja", "chat_template.json", "tokenizer_config.json"}) {

@@ -225,9 +225,10 @@ LlamaConfig from_llama2c(const Weights& w) {
 }  // namespace
 
 LlamaConfig LlamaConfig::from(const Weights& w) {
-  if (w.format() == "safetensors" && w.config_json().empty())
-    throw file_error("load", w.path(), "a safetensors model needs its config.json beside it");
-  LlamaConfig c = w.gguf() ? from_gguf(w) : w.format() == "safetensors" ? from_json(w) : from_llama2c(w);
+  const bool described_beside = !w.gguf() && w.llama2c().empty();
+  if (described_beside && w.config_json().empty())
+    throw file_error("load", w.path(), "a ", w.format(), " model needs its config.json beside it");
+  LlamaConfig c = w.gguf() ? from_gguf(w) : described_beside ? from_json(w) : from_llama2c(w);
   if (c.heads % c.kv_heads != 0)
     throw file_error("load", w.path(), c.kv_heads, " key heads do not divide ", c.heads, " query heads");
   positive(c.eps, "the epsilon of the norms", w);

@@ -23,7 +23,7 @@ struct Pretrained {
   static std::optional<Pretrained> of(TrainConfig& c);
   // Returns the name of the result in the folder, for `lightcone generate`: model.gguf, or the folder model/ for a
   // checkpoint in a folder.
-  static const char* result_name(const Weights& w) { return w.format() == "safetensors" ? "model" : "model.gguf"; }
+  static const char* result_name(const Weights& w) { return !w.gguf() && w.llama2c().empty() ? "model" : "model.gguf"; }
   void save(const std::string& path, const llm::ParameterValues& values, DType type, const std::string& name) const;
 };
 
