@@ -159,17 +159,17 @@ Id Calls::persistent(Id id) {
   if (v_.text(a[0]) == "module") return a[1];  // old files have a class and the text of its program
   std::string_view type = v_.text(a[1]);
   type = type.substr(std::min(type.size(), type.rfind('.') + 1));
-  const std::optional<std::int64_t> n = a.size() >= 5 ? v_.whole(a[4]) : std::nullopt;
-  if (v_.text(a[0]) != "storage" || a.size() > 6 || !v_.is(a[2], Kind::Text) || !n || *n < 0)
+  const std::int64_t n = a.size() >= 5 ? v_.whole(a[4]).value_or(-1) : -1;
+  if (v_.text(a[0]) != "storage" || a.size() > 6 || !v_.is(a[2], Kind::Text) || n < 0)
     v_.wrong("damaged: its pickle refers to a storage in a way that is not known");
-  StorageRecord s{.type = type_of_storage(type), .key = v_.text(a[2]), .elements = *n};
+  StorageRecord s{.type = type_of_storage(type), .key = v_.text(a[2]), .elements = n};
   if (!s.type || !v_.text(a[1]).starts_with("torch."))
     v_.wrong(str_cat("a storage of the type ", in_quotes(v_.text(a[1])), " is not read"));
   if (a.size() == 6 && a[5] != Values::kNone) {  // a view of another storage: its key, where it begins, its size
     const auto view = v_.items(a[5]);
     const auto first = view.size() == 3 ? v_.whole(view[1]) : std::nullopt,
                size = view.size() == 3 ? v_.whole(view[2]) : std::nullopt;
-    if (!first || !size || *first < 0 || *size < 0 || *first > *n || *size > *n - *first)
+    if (!first || !size || *first < 0 || *size < 0 || *first > n || *size > n - *first)
       v_.wrong("damaged: a view of a storage lies outside of it");
     s.first = *first, s.elements = *size;
   }

@@ -104,10 +104,10 @@ class PlainValues {
           prefix + (c.name.empty() ? str_cat(c.place) : std::string(c.name.substr(0, kLongestText)));
       if (!has_tensor_[c.value]) {
         add(path, JsonText(v_, describe_).of(c.value));
-      } else if (steps < kStepsFromRoot) {
-        if (v_.is(c.value, Kind::Object)) add(path, str_cat("<", v_.text(v_[c.value].of), ">"));
-        below(c.value, path + ".", steps + 1);
+        continue;
       }
+      if (v_.is(c.value, Kind::Object)) add(path, str_cat("<", v_.text(v_[c.value].of), ">"));
+      if (steps < kStepsFromRoot) below(c.value, path + ".", steps + 1);
     }
   }
   void add(const std::string& path, std::string text) {
