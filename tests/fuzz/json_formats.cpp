@@ -267,29 +267,38 @@ Json tokenizer(Mutator& l) {
 
 }  // namespace
 
-Files make_safetensors(Mutator& l) {
+const std::pair<Shapes, Shapes>& tensors_of_a_llama() {
+  static const std::string layer = "model.layers.0.";
+  static const std::pair<Shapes, Shapes> both{{{"model.embed_tokens.weight", {8, 16}},
+                                               {layer + "input_layernorm.weight", {16}},
+                                               {layer + "self_attn.q_proj.weight", {16, 16}},
+                                               {layer + "self_attn.k_proj.weight", {8, 16}},
+                                               {layer + "self_attn.v_proj.weight", {8, 16}}},
+                                              {{layer + "self_attn.o_proj.weight", {16, 16}},
+                                               {layer + "post_attention_layernorm.weight", {16}},
+                                               {layer + "mlp.gate_proj.weight", {24, 16}},
+                                               {layer + "mlp.up_proj.weight", {24, 16}},
+                                               {layer + "mlp.down_proj.weight", {16, 24}},
+                                               {"model.norm.weight", {16}}}};
+  return both;
+}
+
+Files make_folder(Mutator& l, const std::string& name, const std::string& extension,
+                  std::string (*shard)(Mutator&, const Shapes&)) {
   Files f;
-  const std::string layer = "model.layers.0.";
-  const std::vector<std::pair<std::string, std::vector<int>>> first = {{"model.embed_tokens.weight", {8, 16}},
-                                                                       {layer + "input_layernorm.weight", {16}},
-                                                                       {layer + "self_attn.q_proj.weight", {16, 16}},
-                                                                       {layer + "self_attn.k_proj.weight", {8, 16}},
-                                                                       {layer + "self_attn.v_proj.weight", {8, 16}}};
-  std::vector<std::pair<std::string, std::vector<int>>> second = {
-      {layer + "self_attn.o_proj.weight", {16, 16}}, {layer + "post_attention_layernorm.weight", {16}},
-      {layer + "mlp.gate_proj.weight", {24, 16}},    {layer + "mlp.up_proj.weight", {24, 16}},
-      {layer + "mlp.down_proj.weight", {16, 24}},    {"model.norm.weight", {16}}};
+  const auto& [first, second] = tensors_of_a_llama();
   if (l.draw(2)) {
     Json places;
-    for (const auto& [name, shape] : first) places[name] = "model-1.safetensors";
-    for (const auto& [name, shape] : second) places[name] = "model-2.safetensors";
-    f.files.emplace_back("model.safetensors.index.json",
+    for (const auto& [tensor, shape] : first) places[tensor] = name + "-1" + extension;
+    for (const auto& [tensor, shape] : second) places[tensor] = name + "-2" + extension;
+    f.files.emplace_back(name + extension + ".index.json",
                          written(l, {{"metadata", {{"total_size", 1}}}, {"weight_map", places}}));
-    f.files.emplace_back("model-1.safetensors", shard(l, first));
-    f.files.emplace_back("model-2.safetensors", shard(l, second));
+    f.files.emplace_back(name + "-1" + extension, shard(l, first));
+    f.files.emplace_back(name + "-2" + extension, shard(l, second));
   } else {
-    second.insert(second.end(), first.begin(), first.end());
-    f.files.emplace_back("model.safetensors", shard(l, second));
+    Shapes all = second;
+    all.insert(all.end(), first.begin(), first.end());
+    f.files.emplace_back(name + extension, shard(l, all));
   }
   f.files.emplace_back("config.json", written(l, config(l)));
   f.files.emplace_back("tokenizer.json", written(l, tokenizer(l)));
@@ -302,6 +311,8 @@ Files make_safetensors(Mutator& l) {
                 {{"chat_template", {{{"name", "x"}, {"template", ""}}, {{"name", "default"}, {"template", chat}}}}}));
   return f;
 }
+
+Files make_safetensors(Mutator& l) { return make_folder(l, "model", ".safetensors", shard); }
 
 Files make_tokenizer_json(Mutator& l) {
   Files f{{{"tokenizer.json", written(l, tokenizer(l))}}};

@@ -82,6 +82,7 @@ std::string Mutator::other_word(const std::string& truth) {
 
 const std::vector<Format> kFormats = {{"gguf", make_gguf, true, true},
                                       {"safetensors", make_safetensors, true, true},
+                                      {"torch", make_torch, true, false},
                                       {"tokenizer-json", make_tokenizer_json, false, true},
                                       {"sentencepiece", make_sentencepiece, false, true},
                                       {"llama2c", make_llama2c, true, false},

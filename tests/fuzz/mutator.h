@@ -61,8 +61,13 @@ extern const std::vector<Format> kFormats;
 
 // A table of characters and their replacements of SentencePiece.
 std::string charsmap(Mutator&);
+using Shapes = std::vector<std::pair<std::string, std::vector<int>>>;
+// A folder of Hugging Face's with a small Llama, in one file or in two with an index; `shard` writes these tensors.
+Files make_folder(Mutator& l, const std::string& name, const std::string& extension,
+                  std::string (*shard)(Mutator&, const Shapes&));
 Files make_gguf(Mutator&);
 Files make_safetensors(Mutator&);
+Files make_torch(Mutator&);
 Files make_tokenizer_json(Mutator&);
 Files make_sentencepiece(Mutator&);
 Files make_llama2c(Mutator&);
