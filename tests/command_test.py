@@ -349,7 +349,7 @@ class Command(unittest.TestCase):
     def test_help_teaches(self):
         r = run("--help")
         self.assertEqual(r.returncode, 0)
-        for word in ["generate", "chat", "inspect", "view", "bench", "Once upon a time"]:
+        for word in ["generate", "chat", "inspect", "convert", "view", "bench", "Once upon a time"]:
             self.assertIn(word, r.stdout.decode())
         text = " ".join(run("generate", "--help").stdout.decode().split())
         for word in ["--repetition-penalty", "at most 4 for each", "above 0, at most 1", "0 to 1"]:
@@ -382,6 +382,55 @@ class Command(unittest.TestCase):
                 self.assertIn("0 in 0 tensors, 0 B", r.stdout.decode())
                 self.assertIn("cannot run", r.stdout.decode())
                 self.assertEqual(json.loads(run("inspect", d / name, "--json").stdout)["types"], {})
+
+    def tensors_of(self, path):
+        """The header of a safetensors file, and each tensor's bytes."""
+        raw = path.read_bytes()
+        size = struct.unpack("<Q", raw[:8])[0]
+        header = json.loads(raw[8:8 + size])
+        metadata = header.pop("__metadata__", {})
+        data = raw[8 + size:]
+        return metadata, {k: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])].hex()) for k, t in header.items()}
+
+    def test_convert_keeps_names_shapes_and_bits(self):
+        goldens = SOURCE / "tests/goldens/torch"
+        wanted = {}
+        for line in (goldens / "expected.txt").read_text().splitlines():
+            file, name, kind, shape, data = line.split("\t")
+            wanted.setdefault(file, {})[name] = (kind, [int(n) for n in shape.split(",") if n], data)
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            for file in ("zip_checkpoint.pt", "old_checkpoint.pt", "old_views.pt", "script.pt", "zip_module_4.pt"):
+                r = run("convert", goldens / file, d / "a.safetensors")
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertIn("%d tensors" % len(wanted[file]), r.stdout.decode())
+                metadata, tensors = self.tensors_of(d / "a.safetensors")
+                self.assertEqual(tensors, wanted[file], file)
+            run("convert", goldens / "zip_checkpoint.pt", d / "a.safetensors")
+            metadata, tensors = self.tensors_of(d / "a.safetensors")
+            self.assertEqual(metadata["epoch"], "3")
+            # through the other formats and back
+            self.assertEqual(run("convert", goldens / "zip_checkpoint.pt", d / "a.npz").returncode, 0)
+            self.assertEqual(run("convert", d / "a.npz", d / "b.safetensors").returncode, 0)
+            self.assertEqual(self.tensors_of(d / "b.safetensors")[1], tensors)
+            self.assertEqual(run("convert", d / "a.safetensors", d / "a.gguf").returncode, 0)
+            self.assertEqual(run("convert", d / "a.gguf", d / "c.safetensors").returncode, 0)
+            self.assertEqual({k: t[2] for k, t in self.tensors_of(d / "c.safetensors")[1].items()}, {k: t[2] for k, t in tensors.items()})
+            # halves of every floating tensor, and of them alone
+            self.assertEqual(run("convert", goldens / "zip_views.pt", d / "h.safetensors", "--type", "bf16").returncode, 0)
+            halves = self.tensors_of(d / "h.safetensors")[1]
+            self.assertEqual({t[0] for t in halves.values()}, {"BF16"})
+            self.assertEqual(halves["slice"][2][:8], "e0400041")  # 7 and 8
+            for words, args in ((["ends in none of .safetensors, .npz and .gguf"], [goldens / "zip_views.pt", d / "x.pt"]),
+                                (["is stored as C128, which cannot be converted"], [goldens / "zip_dtypes.pt", d / "x.npz"]),
+                                (["there is no file"], [d / "none.pt", d / "x.npz"]),
+                                (["'f64' is none of f32, f16, bf16"], [goldens / "zip_views.pt", d / "x.npz", "--type", "f64"])):
+                self.refuses(run("convert", *args), *words)
+            self.assertEqual(sorted(p.name for p in d.iterdir()), ["a.gguf", "a.npz", "a.safetensors", "b.safetensors", "c.safetensors", "h.safetensors"])
+            r = run("inspect", goldens / "zip_checkpoint.pt", "--tensors")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            for words in ("PyTorch", "epoch = 3", "conv.weight F32 [3,2,2,2]", "optimizer.state.0.exp_avg F32", "cannot run"):
+                self.assertIn(words, r.stdout.decode())
 
     def test_a_terminal_obeys_no_file(self):
         evil = b"\x1b]0;gone\x07\x1b[2J\r\xc2\x9b31m\xe2\x80\xae\xff" + b"y" * 20000

@@ -53,6 +53,12 @@ struct InspectOptions {
 void inspect_onnx(const InspectOptions& o);
 void inspect(const InspectOptions& o);
 
+struct ConvertOptions {
+  std::string model, out;
+  std::optional<DType> type;  // of floating tensors; nullopt: as they are stored
+};
+void convert(const ConvertOptions& o);
+
 struct ViewOptions {
   std::string model, out;
   DeviceChoice device;

@@ -227,7 +227,7 @@ void add_inspect(CLI::App& app) {
   c->footer(
       "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
       "the memory plan come from the header.");
-  c->add_option("MODEL", o->model, "GGUF, safetensors, llama2.c or ONNX file, or a folder, or 'builtin'")
+  c->add_option("MODEL", o->model, "GGUF, safetensors, PyTorch, llama2.c or ONNX file, or a folder, or 'builtin'")
       ->required()
       ->type_name("");
   c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
@@ -241,6 +241,27 @@ void add_inspect(CLI::App& app) {
   c->add_flag("--tensors", o->tensors, "list every tensor");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { inspect(*o); });
+}
+
+void add_convert(CLI::App& app) {
+  auto o = std::make_shared<ConvertOptions>();
+  CLI::App* c = app.add_subcommand("convert", "Write a checkpoint's tensors in another format");
+  c->footer(
+      "  lightcone convert best.pt model.safetensors\n"
+      "  lightcone convert llama-Q4_K.gguf model.npz --type f32\n"
+      "MODEL is a file of PyTorch (.pt, .pth, .bin, .th, .ckpt), of which nothing is run, safetensors, GGUF, llama2.c\n"
+      "or .npz, or a folder. FILE ends in .safetensors, .npz or .gguf. Names, shapes and bits stay as they are; of\n"
+      "strided tensors a copy in row-major order is written. Values of PyTorch's files that are no tensors, and short\n"
+      "ones of GGUF, become metadata. numpy has no bf16 and no 8-bit floats, and GGUF at most four axes and names of "
+      "63\n"
+      "bytes. A .gguf that is made here has no architecture: other programs read its tensors, but run no model of it.");
+  c->add_option("MODEL", o->model, "what is read")->required()->type_name("");
+  c->add_option("FILE", o->out, "what is written, whole or not at all")->required()->type_name("");
+  add_choice<std::optional<DType>>(*c, "--type", o->type,
+                                   {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}},
+                                   "f32, f16 or bf16 for all floating tensors and quantised ones; otherwise they stay")
+      ->type_name("TYPE");
+  c->callback([o] { convert(*o); });
 }
 
 void add_view(CLI::App& app) {
@@ -492,6 +513,7 @@ int run(int argc, char** argv) {
       "  lightcone chat llama.gguf                         questions and answers, as its chat template wants them\n"
       "  lightcone devices                                 GPUs here; --device cuda runs a model on one\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
+      "  lightcone convert best.pt model.safetensors       a checkpoint in another format\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
@@ -507,6 +529,7 @@ int run(int argc, char** argv) {
   add_chat(app, exit_code);
   add_devices(app);
   add_inspect(app);
+  add_convert(app);
   add_view(app);
   add_export(app);
   add_bench(app);
