@@ -55,7 +55,7 @@ void inspect(const InspectOptions& o);
 
 struct ConvertOptions {
   std::string model, out;
-  std::optional<DType> type;  // of floating tensors; nullopt: as they are stored
+  std::optional<DType> type;  // what floating tensors become; nullopt: they stay
 };
 void convert(const ConvertOptions& o);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "lightcone/io/checkpoints/torch/machine.h"
 #include "lightcone/io/data/byte_stream.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr std::string_view kPickle = "/data.pkl", kStorages = "/data/";
 constexpr int kNewest = 10;  // caffe2/serialize's kMaxSupportedFileFormatVersion
 constexpr std::size_t kLongestRecord = 64;
+// Bytes of the records at the end of an archive, and of all of them with a comment of any length.
+constexpr std::size_t kEnd = 22, kEnd64 = 56, kLongestEnd = 65536 + kEnd + 20 + kEnd64;
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -84,10 +87,19 @@ std::vector<std::byte> unpacked(const Part& part, const std::string& where, Budg
   return to;
 }
 
+// The first member is the pickle, except in TorchScript's files, whose directory is searched.
 bool looks_like_archive(std::span<const std::byte> file) {
-  const std::string_view bytes = as_text(file), first = bytes.substr(0, 4096),
-                         last = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 65536));
-  return bytes.starts_with("PK\x03\x04") && (first.find(kPickle) != first.npos || last.find(kPickle) != last.npos);
+  const std::string_view bytes = as_text(file);
+  if (!bytes.starts_with("PK\x03\x04")) return false;
+  if (const std::string_view first = bytes.substr(0, 4096); first.find(kPickle) != first.npos) return true;
+  const std::string_view last = bytes.substr(bytes.size() - std::min(bytes.size(), kLongestEnd));
+  const std::size_t end = last.rfind("PK\x05\x06"), end64 = last.rfind("PK\x06\x06");
+  if (end == last.npos || last.size() - end < kEnd) return last.find(kPickle) != last.npos;
+  std::uint64_t begin = 0;
+  std::memcpy(&begin, last.data() + end + 16, 4);
+  if (begin == 0xffffffff && end64 != last.npos && last.size() - end64 >= kEnd64)
+    std::memcpy(&begin, last.data() + end64 + 48, 8);
+  return begin < bytes.size() && bytes.find(kPickle, begin) != bytes.npos;
 }
 
 Opened open_archive(const MappedFile& file, Values& values) {

@@ -12,7 +12,8 @@ constexpr std::size_t kDeepest = 1000;  // Python's own limit of nested calls
 // Steps of the walk for each value of the arena: a value that several others have is visited once for each of its
 // paths.
 constexpr std::uint64_t kStepsEach = 64, kStepsAtLeast = 1u << 20;
-constexpr std::size_t kStepText = 16;  // bytes of a name that count as a step
+constexpr std::size_t kStepText = 16;      // bytes of a name that count as a step
+constexpr std::size_t kMostPassing = 256;  // names of buffers of one module that are not persistent
 
 // The keys below which a checkpoint has a model's weights; at most one of them is left out of names.
 constexpr std::string_view kWrappers[] = {"state_dict", "model_state_dict", "model",     "module",
@@ -31,63 +32,58 @@ bool is_module(const Values& v, Id attributes) {
   return v.is(v.at(attributes, "_parameters"), Kind::Dict) && v.is(v.at(attributes, "_modules"), Kind::Dict);
 }
 
-void append_pairs(const Values& v, std::span<const Id> pairs, std::vector<Child>& to) {
+bool visit_pairs(const Values& v, std::span<const Id> pairs, const Visitor& visit) {
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
-    const Id key = pairs[i];
-    const auto number = v.whole(key);
-    to.push_back({v.text(key), number.value_or(static_cast<std::int64_t>(i / 2)), pairs[i + 1]});
+    const auto place = v.whole(pairs[i]).value_or(static_cast<std::int64_t>(i / 2));
+    if (!visit({v.text(pairs[i]), place, pairs[i + 1]})) return false;
   }
+  return true;
 }
 
-void append_list(std::span<const Id> items, std::vector<Child>& to) {
-  for (std::size_t i = 0; i < items.size(); ++i) to.push_back({{}, static_cast<std::int64_t>(i), items[i]});
+bool visit_list(std::span<const Id> items, const Visitor& visit) {
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (!visit({{}, static_cast<std::int64_t>(i), items[i]})) return false;
+  return true;
 }
 
-void append_module(const Values& v, Id attributes, std::vector<Child>& to) {
-  append_pairs(v, v.items(v.at(attributes, "_parameters")), to);
-  std::vector<Child> buffers;
-  if (const Id all = v.at(attributes, "_buffers"); v.is(all, Kind::Dict)) append_pairs(v, v.items(all), buffers);
+bool visit_module(const Values& v, Id attributes, const Visitor& visit) {
   std::set<std::string_view> passing;
   if (const Id names = v.at(attributes, "_non_persistent_buffers_set"); v.is(names, Kind::Set))
-    for (Id name : v.items(names)) passing.insert(v.text(name));
-  for (const Child& b : buffers)
-    if (!passing.contains(b.name)) to.push_back(b);
-  append_pairs(v, v.items(v.at(attributes, "_modules")), to);
+    for (Id name : v.items(names).first(std::min(v.items(names).size(), kMostPassing))) passing.insert(v.text(name));
+  const Id buffers = v.at(attributes, "_buffers");
+  const auto persistent = [&](const Child& c) { return passing.contains(c.name) || visit(c); };
+  return visit_pairs(v, v.items(v.at(attributes, "_parameters")), visit) &&
+         (!v.is(buffers, Kind::Dict) || visit_pairs(v, v.items(buffers), persistent)) &&
+         visit_pairs(v, v.items(v.at(attributes, "_modules")), visit);
 }
 
-void append_object(const Values& v, Id object, bool whole, std::vector<Child>& to) {
-  const Id has = attributes(v, object);
-  const bool module = is_module(v, has);
-  if (module && !whole) return append_module(v, has, to);
-  const std::size_t before = to.size();
-  if (has != Values::kNoKey) append_pairs(v, v.items(has), to);
-  if (module) {  // what append_module() leaves out, without Python's own
-    to.erase(std::remove_if(to.begin() + static_cast<std::ptrdiff_t>(before), to.end(),
-                            [](const Child& c) { return c.name.starts_with('_'); }),
-             to.end());
-    return;
+bool visit_object(const Values& v, Id object, bool others, const Visitor& visit) {
+  const Id has = attributes(v, object), state = v.state(object);
+  if (is_module(v, has))
+    return others ? visit_pairs(v, v.items(has), [&](const Child& c) { return c.name.starts_with('_') || visit(c); })
+                  : visit_module(v, has, visit);
+  if (has != Values::kNoKey && !visit_pairs(v, v.items(has), visit)) return false;
+  const auto parts = v.items(state);
+  if (v.is(state, Kind::Tuple) && has != Values::kNoKey) {  // the second part has slots
+    if (v.is(parts[1], Kind::Dict) && !visit_pairs(v, v.items(parts[1]), visit)) return false;
+  } else if (v.is(state, Kind::Tuple) || v.is(state, Kind::List)) {
+    if (!visit_list(parts, visit)) return false;
+  } else if (v.is(state, Kind::Tensor) && !visit({"state", 0, state})) {
+    return false;
   }
-  if (const Id state = v.state(object); v.is(state, Kind::Tuple) || v.is(state, Kind::List)) {
-    const auto parts = v.items(state);
-    if (has != Values::kNoKey) append_pairs(v, v.is(parts[1], Kind::Dict) ? v.items(parts[1]) : parts.first(0), to);
-    else append_list(parts, to);
-  } else if (v.is(state, Kind::Tensor)) {
-    to.push_back({"state", 0, state});
-  }
-  append_list(v.items(v.arguments(object)), to);
-  append_pairs(v, v.items(object).subspan(2), to);
+  return visit_list(v.items(v.arguments(object)), visit) && visit_pairs(v, v.items(object).subspan(2), visit);
 }
 
 }  // namespace
 
-void append_children(const Values& v, Id of, bool whole, std::vector<Child>& to) {
+bool visit_children(const Values& v, Id of, bool others, const Visitor& visit) {
   switch (v[of].kind) {
-    case Kind::Dict: append_pairs(v, v.items(of), to); break;
+    case Kind::Dict: return visit_pairs(v, v.items(of), visit);
     case Kind::List:
     case Kind::Tuple:
-    case Kind::Set: append_list(v.items(of), to); break;
-    case Kind::Object: append_object(v, of, whole, to); break;
-    default: break;
+    case Kind::Set: return visit_list(v.items(of), visit);
+    case Kind::Object: return visit_object(v, of, others, visit);
+    default: return true;
   }
 }
 
@@ -126,10 +122,12 @@ void Walk::step(std::size_t n) {
 
 std::vector<Child> Walk::children(Id of) {
   std::vector<Child> all;
-  append_children(v_, of, false, all);
-  // a module's attributes are looked at as well
-  const std::size_t attributes = v_.is(of, Kind::Object) ? v_.items(v_.state(of)).size() : 0;
-  step(1 + all.size() + attributes);
+  visit_children(v_, of, false, [&](const Child& c) {
+    step(1);
+    all.push_back(c);
+    return true;
+  });
+  step(1);
   if (all.capacity() > widest_) {
     v_.budget().take(2 * (all.capacity() - widest_), sizeof(Child));
     widest_ = all.capacity();

@@ -20,10 +20,13 @@ struct Child {
   Id value;
 };
 
-// Appends the parts of a container or an object. A module (an object with _parameters and _modules) has its parameters,
-// its buffers except those that are not persistent, and its modules; other attributes are left out, as state_dict()
-// does. `whole` gives those others instead.
-void append_children(const Values& v, Id of, bool whole, std::vector<Child>& to);
+// Visits the parts of a container or an object, until a visitor returns false; then it returns false, too.
+//
+// A module (an object with _parameters and _modules) has its parameters, its buffers except those that are not
+// persistent, and its modules; other attributes are left out, as state_dict() does. With `others` a module has those
+// attributes instead, except Python's own.
+using Visitor = std::function<bool(const Child&)>;
+bool visit_children(const Values& v, Id of, bool others, const Visitor& visit);
 
 // A tensor's path and its number in the arena.
 using Path = std::pair<std::string, std::size_t>;

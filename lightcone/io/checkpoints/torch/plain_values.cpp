@@ -8,8 +8,10 @@ namespace {
 
 constexpr std::size_t kDeepestText = 16;     // nested containers of one text
 constexpr std::size_t kLongestText = 16384;  // bytes of one text
-constexpr std::size_t kMostTexts = 1000;
+constexpr std::size_t kLongestName = 1000;
 constexpr std::size_t kStepsFromRoot = 2;
+// More than that is left out: plain values are for people, and the tensors are what a file is read for.
+constexpr std::size_t kMostTexts = 1000, kMostBytes = 1u << 20, kMostVisited = 1u << 20;
 
 using DescribeTensor = std::function<std::string(std::size_t)>;
 
@@ -43,18 +45,16 @@ class JsonText {
     s_ += ": ";
   }
   void children(Id id, bool named, std::size_t depth, std::string_view first) {
-    std::vector<Child> all;
-    append_children(v_, id, true, all);
     s_ += named ? "{" : "[";
     s_ += first;
     bool begun = !first.empty();
-    for (const Child& c : all) {
-      if (full()) return;
+    visit_children(v_, id, true, [&](const Child& c) {
       if (begun) s_ += ", ";
       begun = true;
       key(c, named);
       write(c.value, depth + 1);
-    }
+      return !full();
+    });
     s_ += named ? "}" : "]";
   }
   void write(Id id, std::size_t depth) {
@@ -94,29 +94,30 @@ class PlainValues {
   PlainValues(Values& v, const std::vector<bool>& has_tensor, const DescribeTensor& describe)
       : v_(v), has_tensor_(has_tensor), describe_(describe) {}
   void below(Id id, const std::string& prefix, std::size_t steps) {
-    std::vector<Child> all;
-    append_children(v_, id, false, all);
-    if (v_.is(id, Kind::Object)) append_children(v_, id, true, all);
-    for (const Child& c : all) {
-      if (v_.is(c.value, Kind::Tensor) && has_tensor_[c.value]) continue;  // it is among the tensors
-      if (found_.size() == kMostTexts) return;
-      const std::string path =
-          prefix + (c.name.empty() ? str_cat(c.place) : std::string(c.name.substr(0, kLongestText)));
-      if (!has_tensor_[c.value]) {
-        add(path, JsonText(v_, describe_).of(c.value));
-        continue;
-      }
-      if (v_.is(c.value, Kind::Object)) add(path, str_cat("<", v_.text(v_[c.value].of), ">"));
-      if (steps < kStepsFromRoot) below(c.value, path + ".", steps + 1);
-    }
+    const auto visit = [&](const Child& c) {
+      if (bytes_ > kMostBytes || found_.size() == kMostTexts || ++visited_ > kMostVisited) return false;
+      if (!v_.is(c.value, Kind::Tensor) || !has_tensor_[c.value]) visit_one(c, prefix, steps);  // others are tensors
+      return true;
+    };
+    visit_children(v_, id, false, visit);
+    if (v_.is(id, Kind::Object)) visit_children(v_, id, true, visit);
   }
   void add(const std::string& path, std::string text) {
-    v_.budget().take(160 + path.size() + text.size());
+    const std::size_t bytes = 160 + path.size() + text.size();
+    v_.budget().take(bytes);
+    bytes_ += bytes;
     found_.try_emplace(path, std::move(text));
   }
   std::map<std::string, std::string> found_;
 
  private:
+  void visit_one(const Child& c, const std::string& prefix, std::size_t steps) {
+    const std::string path = prefix + (c.name.empty() ? str_cat(c.place) : std::string(c.name.substr(0, kLongestName)));
+    if (!has_tensor_[c.value]) return add(path, JsonText(v_, describe_).of(c.value));
+    if (v_.is(c.value, Kind::Object)) add(path, str_cat("<", v_.text(v_[c.value].of), ">"));
+    if (steps < kStepsFromRoot) below(c.value, path + ".", steps + 1);
+  }
+  std::size_t bytes_ = 0, visited_ = 0;
   Values& v_;
   const std::vector<bool>& has_tensor_;
   const DescribeTensor& describe_;

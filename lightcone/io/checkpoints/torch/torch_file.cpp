@@ -23,7 +23,7 @@ std::string described(const Values& v, std::size_t number, TensorReader& reader)
     for (std::int64_t extent : r.shape) shape += str_cat(shape.empty() ? "" : ", ", extent);
     return str_cat("\"<tensor ", r.type->name, " [", shape, "]>\"");
   }
-  const TorchTensor& t = reader.read(number, "of a plain value");
+  const TorchTensor& t = reader.read(number, "(a plain value)");
   std::string values;
   for (std::size_t i = 0; i < static_cast<std::size_t>(*n); ++i)
     values += str_cat(i ? ", " : "", load_f64(t.bytes.data(), *t.dtype, i));

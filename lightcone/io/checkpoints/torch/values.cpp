@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kSmallIntegers = 256;
 // A deque takes whole blocks and a pointer for each of them.
 constexpr std::size_t kInDeque = 8;
+constexpr std::size_t kKeysLookedAt = 256;  // a module has its own attributes among the first twenty
 
 constexpr ElementType kTypes[] = {
     {"F64", "float64", "DoubleStorage", 8, DType::F64},
@@ -156,8 +157,8 @@ std::optional<std::int64_t> Values::whole(Id id) const {
 Id Values::at(Id dict, std::string_view key) const {
   if (!is(dict, Kind::Dict)) return kNoKey;
   const auto all = items(dict);
-  for (std::size_t i = all.size(); i >= 2; i -= 2)
-    if (is(all[i - 2], Kind::Text) && text(all[i - 2]) == key) return all[i - 1];
+  for (std::size_t i = 0; i + 1 < std::min(all.size(), 2 * kKeysLookedAt); i += 2)
+    if (is(all[i], Kind::Text) && text(all[i]) == key) return all[i + 1];
   return kNoKey;
 }
 

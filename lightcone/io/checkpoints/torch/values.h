@@ -121,7 +121,7 @@ class Values {
   bool is(Id id, Kind kind) const { return values_[id].kind == kind; }
   double real_number(Id id) const;                 // a Real's value
   std::optional<std::int64_t> whole(Id id) const;  // nullopt: no Int or Bool
-  // The value of a key of a Dict, the last one if there are several; kNoKey: there is none.
+  // The value of a key of a Dict, if it is among the first few hundred; kNoKey: it is not.
   Id at(Id dict, std::string_view key) const;
   Id arguments(Id object) const { return items(object)[0]; }
   Id state(Id object) const { return items(object)[1]; }
