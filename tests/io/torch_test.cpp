@@ -390,6 +390,24 @@ TEST(Torch, DamagedPicklesAreErrors) {
               "two tensors are called '1'");
 }
 
+// Regression: the third part of a persistent id was looked at before the parts were counted.
+TEST(Torch, PersistentIdsOfAnyLengthAreErrors) {
+  const std::string parts[] = {pickled_text("storage"),
+                               pickled_name("torch", "FloatStorage"),
+                               pickled_text("0"),
+                               pickled_text("cpu"),
+                               pickled(6),
+                               "N",
+                               "N",
+                               "N"};
+  std::string id;
+  for (std::size_t n = 0; n <= std::size(parts); id += parts[n++]) {
+    const bool whole = n == 5 || n == 6;
+    EXPECT_EQ(refusal(file_of("(" + id + "tQ")).empty(), whole) << n;
+    if (n == std::size(parts)) break;
+  }
+}
+
 // Values nested 200,000 deep, in themselves, and each twice in the next: none recurses or takes long.
 TEST(Torch, NestedValuesTakeTimeInProportion) {
   const std::size_t deep = 200000;

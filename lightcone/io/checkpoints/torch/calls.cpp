@@ -160,7 +160,7 @@ Id Calls::persistent(Id id) {
   std::string_view type = v_.text(a[1]);
   type = type.substr(std::min(type.size(), type.rfind('.') + 1));
   const std::int64_t n = a.size() >= 5 ? v_.whole(a[4]).value_or(-1) : -1;
-  if (v_.text(a[0]) != "storage" || a.size() > 6 || !v_.is(a[2], Kind::Text) || n < 0)
+  if (v_.text(a[0]) != "storage" || a.size() > 6 || n < 0 || !v_.is(a[2], Kind::Text))
     v_.wrong("damaged: its pickle refers to a storage in a way that is not known");
   StorageRecord s{.type = type_of_storage(type), .key = v_.text(a[2]), .elements = n};
   if (!s.type || !v_.text(a[1]).starts_with("torch."))
