@@ -22,8 +22,9 @@ ROOMS = {
     "ops/linalg": ["core", "composites", "ops"],
     "ops/indexing": ["core", "composites", "ops"],
     "ops/special": ["core", "composites", "ops"],
-    "ops/vision": ["core", "composites", "ops"],
-    "ops/functional": ["core", "composites", "ops", "ops/indexing", "ops/linalg", "ops/special", "ops/vision"],
+    "ops/vision": ["core", "composites", "ops", "ops/conv"],
+    "ops/functional": [
+        "core", "composites", "ops", "ops/conv", "ops/indexing", "ops/linalg", "ops/special", "ops/vision"],
     "ops/complex": ["core", "ops", "ops/special"],
     "ops/audio": ["core", "ops", "ops/complex"],
     "optim": ["core", "ops"],

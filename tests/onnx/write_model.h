@@ -49,12 +49,15 @@ class Message {
 
 struct AttributeSpec {
   std::string name;
-  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, Message> value;
+  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, Message,
+               std::vector<std::string>>
+      value;
   AttributeSpec(std::string n, int v) : name(std::move(n)), value(std::int64_t{v}) {}
   AttributeSpec(std::string n, double v) : name(std::move(n)), value(static_cast<float>(v)) {}
   AttributeSpec(std::string n, const char* v) : name(std::move(n)), value(std::string(v)) {}
   AttributeSpec(std::string n, std::vector<std::int64_t> v) : name(std::move(n)), value(std::move(v)) {}
   AttributeSpec(std::string n, std::vector<float> v) : name(std::move(n)), value(std::move(v)) {}
+  AttributeSpec(std::string n, std::vector<std::string> v) : name(std::move(n)), value(std::move(v)) {}
   AttributeSpec(std::string n, Message graph) : name(std::move(n)), value(std::move(graph)) {}
 };
 
@@ -133,7 +136,10 @@ class ModelWriter {
       case 4:
         for (const float v : std::get<4>(a.value)) m.number(7, v);
         return m.integer(20, 6);
-      default: return m.message(6, std::get<5>(a.value)).integer(20, 5);
+      case 5: return m.message(6, std::get<5>(a.value)).integer(20, 5);
+      default:
+        for (const std::string& v : std::get<6>(a.value)) m.text(9, v);
+        return m.integer(20, 8);
     }
   }
 

@@ -177,7 +177,7 @@ TEST(Functional, Mistakes) {
       [&] {
         grid_sample(x, g.input("h", {2, 3, 3, 2}), "cubic");
       },
-      "grid_sample: mode is \"bilinear\" or \"nearest\", not \"cubic\"");
+      "grid_sample: mode is \"bilinear\", \"nearest\" or \"bicubic\", not \"cubic\"");
   expect([&] { embedding_bag(i, w); }, "embedding_bag: ids are [b, n], or [n] with offsets; not [3]");
   expect([&] { embedding_bag(i, w, i, {.mode = "min"}); },
          "embedding_bag: mode is \"sum\", \"mean\" or \"max\", not \"min\"");

@@ -1,6 +1,6 @@
 #include "lightcone/onnx/read/windows.h"
 
-#include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace lc::onnx {
@@ -20,14 +20,6 @@ Dim after_rounded_up(const Dim& n, int stride, std::int64_t reach, const Dim& be
   return max(after, (last - 1 + begins_inside) * Dim(stride) + reach - n - before);
 }
 
-void explicit_padding(Call& c, Windows& w) {
-  const std::size_t n = w.kernel.size();
-  const Integers pads = c.integers("pads", Integers(2 * n, 0));
-  if (pads.size() != 2 * n) c.refuse(str_cat("has ", pads.size(), " pads for ", n, " spatial axes"));
-  w.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(n));
-  w.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(n), pads.end());
-}
-
 }  // namespace
 
 std::vector<int> numbers_of_axes(Call& c, std::string_view attribute, int axes, int least, int otherwise) {
@@ -37,6 +29,15 @@ std::vector<int> numbers_of_axes(Call& c, std::string_view attribute, int axes, 
   for (const std::int64_t n : given)
     if (n < least || n > std::numeric_limits<int>::max()) c.refuse(str_cat("has ", n, " in ", attribute));
   return ints(given);
+}
+
+Integers pads_of(Call& c, int axes) {
+  const auto n = static_cast<std::size_t>(2 * axes);
+  Integers pads = c.integers("pads", Integers(n, 0));
+  if (pads.size() != n) c.refuse(str_cat("has ", pads.size(), " pads for ", axes, " spatial axes"));
+  for (const std::int64_t p : pads)
+    if (std::abs(p) > std::numeric_limits<int>::max()) c.refuse(str_cat("has a padding of ", p));
+  return pads;
 }
 
 Dim Windows::count(std::size_t k, const Shape& image) const {
@@ -54,7 +55,9 @@ Windows windows_of(Call& c, const Shape& image, const std::vector<int>& kernel, 
   w.stride = numbers_of_axes(c, "strides", n, 1, 1);
   w.dilation = numbers_of_axes(c, "dilations", n, 1, 1);
   const std::string_view mode = c.text("auto_pad", "NOTSET");
-  explicit_padding(c, w);
+  const Integers pads = pads_of(c, n);
+  w.before.assign(pads.begin(), pads.begin() + n);
+  w.after.assign(pads.begin() + n, pads.end());
   for (std::size_t k = 0; k < w.kernel.size(); ++k) {
     const Dim size = image[2 + k];
     const std::int64_t reach = w.reach(k);
@@ -63,12 +66,11 @@ Windows windows_of(Call& c, const Shape& image, const std::vector<int>& kernel, 
       const Dim total = total_padding(size, stride, reach);
       w.before[k] = (mode == "SAME_UPPER" ? total : total + 1) / Dim(2);
       w.after[k] = total - w.before[k];
-    } else if (mode == "VALID") {
-      w.before[k] = w.after[k] = 0;
-    } else if (mode != "NOTSET" && !mode.empty()) {
-      c.refuse("its auto_pad is not NOTSET, SAME_UPPER, SAME_LOWER or VALID");
-    } else if (rounds_up) {
-      w.after[k] = after_rounded_up(size, stride, reach, w.before[k], w.after[k]);
+    } else {
+      if (mode == "VALID") w.before[k] = w.after[k] = 0;
+      else if (mode != "NOTSET" && !mode.empty())
+        c.refuse("its auto_pad is not NOTSET, SAME_UPPER, SAME_LOWER or VALID");
+      if (rounds_up) w.after[k] = after_rounded_up(size, stride, reach, w.before[k], w.after[k]);
     }
     if ((size + w.before[k] + w.after[k]).bounds().hi < reach)
       c.refuse(str_cat("a window of ", reach, " elements does not fit into ", str(image), " with its padding"));

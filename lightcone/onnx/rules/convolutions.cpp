@@ -71,15 +71,14 @@ struct Cut {
   Dim before, after;
 };
 Cut cut_to(const Dim& whole, const Dim& size, bool upper) {
-  const Dim total = max(whole - size, 0), half = (upper ? total : total + 1) / Dim(2);
-  return {half, whole - size - half};
+  const Dim total = whole - size, before = (upper ? total : total + 1) / Dim(2);
+  return {before, total - before};
 }
 std::vector<Cut> cuts_of(Call& c, const std::vector<Dim>& image, const std::vector<Dim>& whole,
                          const std::vector<int>& stride, const std::vector<int>& extra) {
   const std::size_t n = image.size();
   const std::string_view mode = c.text("auto_pad", "NOTSET");
-  const Integers pads = c.integers("pads", Integers(2 * n, 0));
-  if (pads.size() != 2 * n) c.refuse(str_cat("has ", pads.size(), " pads for ", n, " spatial axes"));
+  const Integers pads = pads_of(c, static_cast<int>(n));
   const Integers sizes = c.integers("output_shape", {});
   if (!sizes.empty() && sizes.size() < n) c.refuse("its output_shape has fewer numbers than there are spatial axes");
   const bool upper = mode == "SAME_UPPER", same = upper || mode == "SAME_LOWER";

@@ -159,8 +159,7 @@ Values col2im(Call& c) {
   if (n < 1 || block.size() != image.size() || x.rank() != 3) c.refuse("its shapes do not fit together");
   const std::vector<int> stride = numbers_of_axes(c, "strides", n, 1, 1),
                          dilation = numbers_of_axes(c, "dilations", n, 1, 1);
-  const Integers pads = c.integers("pads", Integers(2 * image.size(), 0));
-  if (pads.size() != 2 * image.size()) c.refuse(str_cat("has ", pads.size(), " pads for ", n, " spatial axes"));
+  const Integers pads = pads_of(c, n);
   Dim area = 1, pixels = 1, windows = 1, at = 0, inside = 1;
   Shape parts{x.extent(0), 0}, to{x.extent(0), 0};
   for (std::size_t k = 0; k < image.size(); ++k) {

@@ -76,11 +76,15 @@ Values max_pool_(Call& c) {
 // asked for has zeros after them, as in ONNX's own test; ONNX Runtime takes positions in the larger one.
 Values max_unpool_(Call& c) {
   const Tensor x = c.x(0), at = c.x(1);
-  const Windows w = windows_of(c, x.shape(), {});
+  const int n = static_cast<int>(spatial_axes(c, x).size());
+  const std::vector<int> kernel = numbers_of_axes(c, "kernel_shape", n, 1, 1),
+                         stride = numbers_of_axes(c, "strides", n, 1, 1);
+  const Integers pads = pads_of(c, n);
   Shape covered{x.extent(0), x.extent(1)};
-  for (std::size_t k = 0; k < w.kernel.size(); ++k) {
-    const Dim n = x.extent(2 + static_cast<int>(k));
-    covered.push_back((n - 1) * Dim(w.stride[k]) + w.kernel[k] - w.before[k] - w.after[k]);
+  for (std::size_t k = 0; k < kernel.size(); ++k) {
+    const Dim count = x.extent(2 + static_cast<int>(k));
+    covered.push_back((count - 1) * Dim(stride[k]) + kernel[k] - pads[k] - pads[kernel.size() + k]);
+    if (covered.back().bounds().hi < 0) c.refuse("its pads are larger than its result");
   }
   const Tensor none = full(x.graph(), {product(covered)}, 0, x.dtype());
   Tensor y = scatter(none, 0, at.reshape({product(at.shape())}), x.reshape({product(x.shape())})).reshape(covered);

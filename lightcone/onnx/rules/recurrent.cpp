@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "lightcone/onnx/read/call.h"
@@ -12,26 +13,27 @@ namespace {
 
 // ---- activations ----------------------------------------------------------------------------------
 
-using Function = std::function<Tensor(const Tensor&)>;
+using CellFunction = std::function<Tensor(const Tensor&)>;
 
 Tensor zero_like(const Tensor& x) { return zeros_like(x); }
 
-// An activation and whether it takes an alpha and a beta, with their defaults.
+// An activation and whether it takes an alpha and a beta, with their defaults. NaN: there is none.
 struct Activation {
   std::string_view name;  // lower case
   bool has_alpha, has_beta;
   double alpha, beta;
   Tensor (*f)(const Tensor& x, double alpha, double beta);
 };
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 const Activation kActivations[] = {
     {"relu", false, false, 0, 0, [](const Tensor& x, double, double) { return relu(x); }},
     {"tanh", false, false, 0, 0, [](const Tensor& x, double, double) { return tanh(x); }},
     {"sigmoid", false, false, 0, 0, [](const Tensor& x, double, double) { return sigmoid(x); }},
-    {"affine", true, true, 1, 0, [](const Tensor& x, double a, double b) { return x * a + b; }},
+    {"affine", true, true, kNone, kNone, [](const Tensor& x, double a, double b) { return x * a + b; }},
     {"leakyrelu", true, false, 0.01, 0, [](const Tensor& x, double a, double) { return leaky_relu(x, a); }},
     {"thresholdedrelu", true, false, 1, 0,
      [](const Tensor& x, double a, double) { return where(x >= a, x, zero_like(x)); }},
-    {"scaledtanh", true, true, 1, 1, [](const Tensor& x, double a, double b) { return tanh(x * b) * a; }},
+    {"scaledtanh", true, true, kNone, kNone, [](const Tensor& x, double a, double b) { return tanh(x * b) * a; }},
     {"hardsigmoid", true, true, 0.2, 0.5,
      [](const Tensor& x, double a, double b) { return clamp(x * a + b, 0.0, 1.0); }},
     {"elu", true, false, 1, 0, [](const Tensor& x, double a, double) { return elu(x, a); }},
@@ -41,7 +43,7 @@ const Activation kActivations[] = {
 };
 
 // The functions of all directions. Those that take an alpha or a beta have the next number of the node's lists.
-std::vector<Function> activations_of(Call& c, std::vector<std::string_view> otherwise, std::size_t directions) {
+std::vector<CellFunction> activations_of(Call& c, std::vector<std::string_view> otherwise, std::size_t directions) {
   std::vector<std::string_view> names = c.texts("activations");
   const std::size_t each = otherwise.size();
   for (std::size_t k = names.empty() ? 0 : directions; k < directions; ++k)
@@ -49,7 +51,7 @@ std::vector<Function> activations_of(Call& c, std::vector<std::string_view> othe
   if (names.size() != each * directions) c.refuse(str_cat("has ", names.size(), " activations"));
   const std::vector<double> alphas = c.numbers("activation_alpha"), betas = c.numbers("activation_beta");
   std::size_t a = 0, b = 0;
-  std::vector<Function> r;
+  std::vector<CellFunction> r;
   for (const std::string_view name : names) {
     std::string lower(name);
     for (char& l : lower) l = l >= 'A' && l <= 'Z' ? static_cast<char>(l - 'A' + 'a') : l;
@@ -57,6 +59,7 @@ std::vector<Function> activations_of(Call& c, std::vector<std::string_view> othe
     if (f == std::end(kActivations)) c.refuse("has an activation that ONNX does not");
     const double alpha = f->has_alpha && a < alphas.size() ? alphas[a++] : f->alpha,
                  beta = f->has_beta && b < betas.size() ? betas[b++] : f->beta;
+    if (std::isnan(alpha) || std::isnan(beta)) c.refuse(str_cat("gives its activation ", f->name, " no alpha or beta"));
     r.push_back([f, alpha, beta](const Tensor& x) { return f->f(x, alpha, beta); });
   }
   return r;
@@ -65,39 +68,39 @@ std::vector<Function> activations_of(Call& c, std::vector<std::string_view> othe
 // ---- one direction --------------------------------------------------------------------------------
 
 // The weights of one direction, in the order of the file's gates; undefined ones are absent.
-struct Weights {
+struct CellWeights {
   Tensor input, hidden;            // [gates h, in], [gates h, h]
   Tensor input_bias, hidden_bias;  // [gates h]
   Tensor peepholes;                // [3 h]: of gates i, o and f
-  std::vector<Function> f;         // activations
-  double clip = 0;                 // limits what activations are given; 0: does not
+  std::vector<CellFunction> f;     // activations
+  double clip = 0;                 // the bound of what activations are given; 0: none
   bool input_forgets = false;      // the forget gate is 1 - the input gate
   bool linear_before_reset = false;
   Dim size = 0;  // h
 };
-using State = std::vector<Tensor>;
+using CellState = std::vector<Tensor>;
 // The next states from those before and W x of this step.
-using Step = State (*)(const Weights& w, const Tensor& x, const State& s);
+using CellStep = CellState (*)(const CellWeights& w, const Tensor& x, const CellState& s);
 
-Tensor clipped(const Weights& w, const Tensor& x) { return w.clip > 0 ? clamp(x, -w.clip, w.clip) : x; }
-Tensor gate(const Weights& w, const Tensor& t, int k) { return narrow(t, -1, Dim(k) * w.size, w.size); }
+Tensor clipped(const CellWeights& w, const Tensor& x) { return w.clip > 0 ? clamp(x, -w.clip, w.clip) : x; }
+Tensor gate_of(const CellWeights& w, const Tensor& t, int k) { return narrow(t, -1, Dim(k) * w.size, w.size); }
 
-State rnn_step(const Weights& w, const Tensor& x, const State& s) {
+CellState rnn_step(const CellWeights& w, const Tensor& x, const CellState& s) {
   return {w.f[0](clipped(w, x + linear(s[0], w.hidden)))};
 }
 
-State lstm_step(const Weights& w, const Tensor& x, const State& s) {  // gates i, o, f, c
+CellState lstm_step(const CellWeights& w, const Tensor& x, const CellState& s) {  // gates i, o, f, c
   const Tensor all = x + linear(s[0], w.hidden), before = s[1];
   const auto of = [&](int k, int peephole, const Tensor& cell) {
-    const Tensor t = gate(w, all, k);
-    return clipped(w, w.peepholes.defined() && peephole >= 0 ? t + gate(w, w.peepholes, peephole) * cell : t);
+    const Tensor t = gate_of(w, all, k);
+    return clipped(w, w.peepholes.defined() && peephole >= 0 ? t + gate_of(w, w.peepholes, peephole) * cell : t);
   };
   const Tensor i = w.f[0](of(0, 0, before)), f = w.input_forgets ? 1.0 - i : w.f[0](of(2, 2, before));
   const Tensor cell = f * before + i * w.f[1](of(3, -1, before));
   return {w.f[0](of(1, 1, cell)) * w.f[2](cell), cell};
 }
 
-State gru_step(const Weights& w, const Tensor& x, const State& s) {  // gates z, r, h
+CellState gru_step(const CellWeights& w, const Tensor& x, const CellState& s) {  // gates z, r, h
   const Tensor h = s[0];
   const auto rows = [&](const Tensor& t, int first, int count) {
     return narrow(t, 0, Dim(first) * w.size, Dim(count) * w.size);
@@ -105,37 +108,38 @@ State gru_step(const Weights& w, const Tensor& x, const State& s) {  // gates z,
   Tensor z, r, from_hidden;
   if (w.linear_before_reset) {
     const Tensor all = w.hidden_bias.defined() ? linear(h, w.hidden, w.hidden_bias) : linear(h, w.hidden);
-    z = w.f[0](clipped(w, gate(w, x, 0) + gate(w, all, 0)));
-    r = w.f[0](clipped(w, gate(w, x, 1) + gate(w, all, 1)));
-    from_hidden = r * gate(w, all, 2);
+    z = w.f[0](clipped(w, gate_of(w, x, 0) + gate_of(w, all, 0)));
+    r = w.f[0](clipped(w, gate_of(w, x, 1) + gate_of(w, all, 1)));
+    from_hidden = r * gate_of(w, all, 2);
   } else {
     const Tensor both = linear(h, rows(w.hidden, 0, 2));
-    z = w.f[0](clipped(w, gate(w, x, 0) + gate(w, both, 0)));
-    r = w.f[0](clipped(w, gate(w, x, 1) + gate(w, both, 1)));
+    z = w.f[0](clipped(w, gate_of(w, x, 0) + gate_of(w, both, 0)));
+    r = w.f[0](clipped(w, gate_of(w, x, 1) + gate_of(w, both, 1)));
     from_hidden = linear(r * h, rows(w.hidden, 2, 1));
   }
-  const Tensor n = w.f[1](clipped(w, gate(w, x, 2) + from_hidden));
+  const Tensor n = w.f[1](clipped(w, gate_of(w, x, 2) + from_hidden));
   return {(1.0 - z) * n + z * h};
 }
 
 // W x + the biases for all steps at once. A bias that a gate multiplies is left to the step.
-Tensor of_inputs(const Tensor& x, const Weights& w) {
+Tensor of_inputs(const Tensor& x, const CellWeights& w) {
   if (!w.input_bias.defined()) return linear(x, w.input);
   return linear(x, w.input, w.linear_before_reset ? w.input_bias : w.input_bias + w.hidden_bias);
 }
 
 struct Ran {
-  Tensor y;    // [steps, batch, h]
-  State last;  // [batch, h] each
+  Tensor y;        // [steps, batch, h]
+  CellState last;  // [batch, h] each
 };
 // Runs over x [steps, batch, in]. `inside`, bool [steps, batch, 1] or undefined, is false after the end of a sequence:
 // there states stay and results are 0.
-Ran run(Step step, const Weights& w, const Tensor& x, const State& initial, const Tensor& inside, bool reverse) {
+Ran run_cell(CellStep step, const CellWeights& w, const Tensor& x, const CellState& initial, const Tensor& inside,
+             bool reverse) {
   std::vector<Tensor> xs{of_inputs(x, w)};
   if (inside.defined()) xs.push_back(inside);
   const Scanned r = scan(
-      [&](const State& s, const std::vector<Tensor>& now) {
-        State next = step(w, now[0], s);
+      [&](const CellState& s, const std::vector<Tensor>& now) {
+        CellState next = step(w, now[0], s);
         if (now.size() == 1) return Scanned{next, {next[0]}};
         const Tensor y = where(now[1], next[0], 0.0);
         for (std::size_t k = 0; k < next.size(); ++k) next[k] = where(now[1], next[k], s[k]);
@@ -147,20 +151,22 @@ Ran run(Step step, const Weights& w, const Tensor& x, const State& initial, cons
 
 // ---- the operators --------------------------------------------------------------------------------
 
-struct Kind {
+struct CellKind {
   int gates;
   std::vector<std::string_view> activations;  // the defaults
-  Step step;
+  CellStep step;
   bool has_cell = false;
 };
 
-Tensor computed_in_f32(const Tensor& t) { return t.dtype() == DType::F16 || t.dtype() == DType::BF16 ? t.to(DType::F32) : t; }
+Tensor cell_input(const Tensor& t) {
+  return t.dtype() == DType::F16 || t.dtype() == DType::BF16 ? t.to(DType::F32) : t;
+}
 
 // Reads the weights of direction d: of W [directions, gates h, in], R [directions, gates h, h], B [directions, 2 gates
 // h] and P [directions, 3 h].
-Weights weights_of(Call& c, const Kind& kind, std::int64_t d, const Dim& size) {
-  const auto part = [&](std::size_t k) { return computed_in_f32(c.x(k)).select(0, d); };
-  Weights w;
+CellWeights weights_of(Call& c, const CellKind& kind, std::int64_t d, const Dim& size) {
+  const auto part = [&](std::size_t k) { return cell_input(c.x(k)).select(0, d); };
+  CellWeights w;
   w.size = size;
   w.input = part(1), w.hidden = part(2);
   const Dim rows = Dim(kind.gates) * size;
@@ -186,13 +192,13 @@ Tensor before_end(Call& c, const Tensor& x) {  // bool [steps, batch, 1], undefi
   return lt(both[0], both[1]).unsqueeze(-1);
 }
 
-Values recurrent(Call& c, const Kind& kind) {
+Values recurrent(Call& c, const CellKind& kind) {
   const DType type = c.x(0).dtype();
   const std::string_view direction = c.text("direction", "forward");
   const bool both = direction == "bidirectional", batch_first = c.flag("layout");
   if (!both && direction != "forward" && direction != "reverse") c.refuse("its direction is none that ONNX has");
   const std::size_t directions = both ? 2 : 1;
-  Tensor x = computed_in_f32(c.x(0));
+  Tensor x = cell_input(c.x(0));
   if (x.rank() != 3 || c.x(1).rank() != 3 || c.x(2).rank() != 3) c.refuse("needs operands with 3 axes");
   if (batch_first) x = x.transpose(0, 1);
   fixed(c, x.extent(0), "the number of steps");
@@ -203,7 +209,7 @@ Values recurrent(Call& c, const Kind& kind) {
     c.refuse("its hidden_size is not that of its weights");
   c.importer.same_extent(x.extent(2), c.x(1).extent(2));
   c.ignore("output_sequence");  // operator set 1: whether Y is wanted
-  const std::vector<Function> f = activations_of(c, kind.activations, directions);
+  const std::vector<CellFunction> f = activations_of(c, kind.activations, directions);
   const double clip = c.number("clip", 0);
   const bool input_forgets = kind.has_cell && c.flag("input_forget");
   const bool linear_before_reset = kind.gates == 3 && c.flag("linear_before_reset");
@@ -211,19 +217,19 @@ Values recurrent(Call& c, const Kind& kind) {
   std::vector<Tensor> ys, hs, cells;
   for (std::size_t d = 0; d < directions; ++d) {
     const auto index = static_cast<std::int64_t>(d);
-    Weights w = weights_of(c, kind, index, size);
+    CellWeights w = weights_of(c, kind, index, size);
     const auto each = static_cast<std::ptrdiff_t>(kind.activations.size()),
                first = each * static_cast<std::ptrdiff_t>(d);
     w.f.assign(f.begin() + first, f.begin() + first + each);
     w.clip = clip, w.input_forgets = input_forgets, w.linear_before_reset = linear_before_reset;
-    State initial;
+    CellState initial;
     for (std::size_t k = 5; k < (kind.has_cell ? 7 : 6); ++k) {
       const Tensor given = c.optional(k);
-      const Tensor s = given.defined() ? computed_in_f32(given).select(batch_first ? 1 : 0, index)
+      const Tensor s = given.defined() ? cell_input(given).select(batch_first ? 1 : 0, index)
                                        : full(x.graph(), {batch, size}, 0, x.dtype());
       initial.push_back(expand_to(c, s, {batch, size}));
     }
-    const Ran r = run(kind.step, w, x, initial, inside, d == 1 || direction == "reverse");
+    const Ran r = run_cell(kind.step, w, x, initial, inside, d == 1 || direction == "reverse");
     ys.push_back(r.y), hs.push_back(r.last[0]);
     if (kind.has_cell) cells.push_back(r.last[1]);
   }
@@ -269,7 +275,7 @@ Values linear_attention(Call& c) {
   if (corrects) xs.push_back(split(c.x(5), c.x(5).extent(2), 1, 1));
   const Tensor first = past.defined() ? past.to(DType::F32) : full(q.graph(), {batch, heads, dk, dv}, 0);
   const Scanned r = scan(
-      [&](const State& s, const std::vector<Tensor>& x) {
+      [&](const CellState& s, const std::vector<Tensor>& x) {
         Tensor state = decays ? s[0] * x[3] : s[0], value = x[2];
         if (corrects) value = (value - matmul(x[1], state)) * x.back();
         state = state + x[1].transpose(2, 3) * value;

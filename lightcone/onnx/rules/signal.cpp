@@ -17,7 +17,7 @@ Complex parts_of(Call& c, const Tensor& x) {
 }
 bool is_real(const Complex& z) { return !z.imag.defined(); }
 Complex with_imaginary(const Complex& z) { return is_real(z) ? Complex{z.real, zeros_like(z.real)} : z; }
-Tensor widened(const Tensor& x) { return x.dtype() == DType::F64 ? x : x.to(DType::F32); }
+Tensor as_f32_or_f64(const Tensor& x) { return x.dtype() == DType::F64 ? x : x.to(DType::F32); }
 
 Values dft(Call& c) {
   const Tensor x = c.x(0);
@@ -28,7 +28,7 @@ Values dft(Call& c) {
   std::optional<std::int64_t> length;
   if (c.has(1)) length = c.integer(1);
   if (length && *length < 1) c.refuse(str_cat("has a length of ", *length));
-  const Complex z = parts_of(c, widened(x));
+  const Complex z = parts_of(c, as_f32_or_f64(x));
   if (inverse && onesided) {
     if (is_real(z)) c.refuse("is one-sided and inverse, and its operand is real");
     return {fft::irfft(z, length, axis).unsqueeze(-1).to(x.dtype())};
@@ -49,7 +49,7 @@ Values stft_(Call& c) {  // [batch, samples, 1 or 2] -> [batch, frames, bins, 2]
                                                  : fixed(c, x.extent(1), "the length of the signal");
   if (step < 1 || length < 1) c.refuse(str_cat("has a step of ", step, " and a length of ", length));
   if (x.extent(1).bounds().hi < length) c.refuse(str_cat("a frame of ", length, " is longer than the signal"));
-  const Complex z = parts_of(c, widened(x));
+  const Complex z = parts_of(c, as_f32_or_f64(x));
   const bool onesided = c.flag("onesided", true);
   if (onesided && !is_real(z)) c.refuse("is one-sided, and its operand is complex");
   const auto framed = [&](const Tensor& t) {
@@ -76,7 +76,7 @@ Values hann(Call& c) { return window(c, 0.5, 0.5, 0); }
 Values hamming(Call& c) { return window(c, 25.0 / 46.0, 21.0 / 46.0, 0); }
 Values blackman(Call& c) { return window(c, 0.42, 0.5, 0.08); }
 
-double number(Call& c, std::size_t k) {
+double number_operand(Call& c, std::size_t k) {
   const std::vector<double> v = c.numbers(k);
   if (v.size() != 1 || !std::isfinite(v[0])) c.refuse(str_cat("operand ", k, " is not one number"));
   return v[0];
@@ -86,7 +86,8 @@ Values mel_weight_matrix(Call& c) {
   const std::int64_t bands = c.integer(0), length = c.integer(1), rate = c.integer(2);
   if (bands < 1 || length < 1 || rate < 1 || bands > 1 << 16) c.refuse("has sizes that are not 1 or more");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double low = mel(number(c, 3)), step = (mel(number(c, 4)) - low) / static_cast<double>(bands + 2);
+  const double low = mel(number_operand(c, 3)),
+               step = (mel(number_operand(c, 4)) - low) / static_cast<double>(bands + 2);
   const std::int64_t bins = length / 2 + 1;
   std::vector<Dim> corners;
   for (std::int64_t k = 0; k < bands + 2; ++k) {

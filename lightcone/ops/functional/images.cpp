@@ -2,10 +2,10 @@
 #include "lightcone/composites/composites.h"
 
 #include <cmath>
+#include "lightcone/ops/conv/sampling.h"
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/internal.h"
 #include "lightcone/ops/vision/resize.h"
-#include "lightcone/ops/vision/sampling.h"
 
 namespace lc {
 using namespace detail;

@@ -1,7 +1,7 @@
 #include "lightcone/ops/vision/regions.h"
 
+#include "lightcone/ops/conv/sampling.h"
 #include "lightcone/ops/internal.h"
-#include "lightcone/ops/vision/sampling.h"
 
 namespace lc {
 using namespace detail;
@@ -45,27 +45,27 @@ Samples samples_of(const Tensor& from, const Tensor& to, std::int64_t extent, in
   const Tensor begin = add(mul(from, o.spatial_scale), -shift), end = add(mul(to, o.spatial_scale), -shift);
   Tensor size = prim::add(end, neg(begin));
   if (!o.aligned) size = prim::maximum(size, full_like(size, 1));
-  const Tensor bin = mul(size, 1.0 / bins);
+  const Tensor bin = prim::div(size, full_like(size, bins));
   const Dim count = o.sampling_ratio > 0 ? Dim(o.sampling_ratio) : Dim(extent + 4);
   const Shape s{from.extent(0), bins, count};
   Graph& g = from.graph();
   const auto index = [&](int axis) { return g.index(s, Dim::index(axis, s[u(axis)]), from.dtype()); };
   const Tensor first = prim::add(down(begin, s), prim::mul(index(1), down(bin, s)));
   Samples r;
-  Tensor k = index(2), apart, exists;
-  if (o.sampling_ratio > 0) {
-    apart = mul(down(bin, s), 1.0 / o.sampling_ratio);
-  } else {
+  Tensor k = index(2), number = full_like(k, std::max(o.sampling_ratio, 1)), exists;
+  if (o.sampling_ratio == 0) {
     // Samples are at most one element apart, and no more than count of them lie in the image: the first ones before it
     // are skipped.
-    const Tensor number = prim::maximum(ceil(bin), full_like(bin, 0));
-    r.number = prim::maximum(number, full_like(bin, 1));
-    apart = prim::div(down(bin, s), down(r.number, s));
+    const Tensor wanted = ceil(bin);
+    r.number = prim::maximum(wanted, full_like(bin, 1));
+    number = down(r.number, s);
+    const Tensor apart = prim::div(down(bin, s), number);
     const Tensor before = floor(prim::div(add(neg(first), -1), prim::maximum(apart, full_like(apart, 1e-6))));
     k = prim::add(k, prim::maximum(add(before, -1), full_like(before, 0)));
-    exists = prim::less_than(k, down(number, s));
+    exists = prim::less_than(k, down(wanted, s));
   }
-  const Tensor at = prim::add(first, prim::mul(add(k, 0.5), apart));
+  // In this order of roundings, torchvision and ONNX Runtime agree on which samples at an edge are inside.
+  const Tensor at = prim::add(first, prim::div(prim::mul(add(k, 0.5), down(bin, s)), number));
   r.inside = logical_and(le(full_like(at, -1), at), le(at, full_like(at, last)));
   if (exists.defined()) r.inside = logical_and(r.inside, exists);
   r.at = clamp(at, 0, last - 1);
@@ -165,7 +165,7 @@ Tensor elements_of(const Tensor& from, const Tensor& to, std::int64_t extent, in
     return prim::mul(sign(s), floor(add(abs(s), 0.5)));
   };
   const Tensor begin = rounded(from), length = prim::add(rounded(to), neg(begin));
-  const Tensor bin = mul(prim::maximum(add(length, 1), full_like(length, 1)), 1.0 / bins);
+  const Tensor bin = prim::div(prim::maximum(add(length, 1), full_like(length, 1)), full_like(length, bins));
   const Shape s{from.extent(0), bins, extent};
   const auto index = [&](int axis) { return from.graph().index(s, Dim::index(axis, s[u(axis)]), from.dtype()); };
   const auto edge = [&](const Tensor& t) {

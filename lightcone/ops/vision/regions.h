@@ -7,8 +7,8 @@
 namespace lc {
 
 struct RoiAlignOptions {
-  int height = 1, width = 1;  // bins of the result
-  double spatial_scale = 1;   // from the coordinates of boxes to those of x
+  int height = 1, width = 1;  // how many bins the result has
+  double spatial_scale = 1;   // factor from the coordinates of boxes to those of x
   int sampling_ratio = 0;     // samples of a bin along each axis; 0: as many as its size in elements, rounded up
   bool aligned = false;       // the centre of the first element is at 0.5, not at 0
   // The largest product of a sample's four neighbours with their shares, instead of the mean of samples: ONNX's mode

@@ -31,13 +31,13 @@ ResizedAxis transformed(int axis, std::int64_t n, const Target& to, std::string_
   ResizedAxis a{axis, n, to.m, to.scale, 1, 0, to.scale, 0, false};
   const auto centred = [&] {
     if (to.whole) a.times = 2 * in, a.plus = in - out, a.over = 2 * out;
-    else a.plus = 0.5, a.last = -0.5;
+    else a.times = 2, a.plus = 1 - to.scale, a.over = 2 * to.scale;
   };
   if (by == "half_pixel") {
     centred();
   } else if (by == "half_pixel_symmetric") {
     centred();
-    if (!to.whole) a.last += in / 2 * (1 - out / width);
+    if (!to.whole) a.plus += width - out;
   } else if (by == "pytorch_half_pixel") {
     if (to.m > 1) centred();
     else a.times = 0, a.over = 1;

@@ -1,4 +1,4 @@
-#include "lightcone/ops/vision/sampling.h"
+#include "lightcone/ops/conv/sampling.h"
 
 #include "lightcone/composites/composites.h"
 #include "lightcone/ops/internal.h"

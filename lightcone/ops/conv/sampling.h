@@ -1,4 +1,4 @@
-// Interpolation at positions that are data, for the functions of this folder and ops/functional.
+// Interpolation at positions that are data, for the functions of ops/functional and ops/vision.
 #pragma once
 
 #include <vector>
