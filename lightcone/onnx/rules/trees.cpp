@@ -11,8 +11,8 @@
 namespace lc::onnx {
 namespace {
 
-constexpr int kMostSteps = 256;                             // depth of a tree
-constexpr std::int64_t kMostVotes = std::int64_t{1} << 22;  // of a table that is not much larger than the file's
+constexpr int kMostSteps = 256;                             // the deepest tree
+constexpr std::int64_t kMostVotes = std::int64_t{1} << 22;  // in a table that a file need not justify
 
 enum class Branch : std::uint8_t { Leq, Lt, Gte, Gt, Eq, Neq, Leaf };
 
@@ -22,7 +22,7 @@ struct Forest {
   std::vector<double> threshold = {};
   std::vector<Branch> branch = {};
   std::int64_t targets = 0;
-  std::vector<std::map<std::int64_t, double>> votes = {};  // of each node: targets and weights
+  std::vector<std::map<std::int64_t, double>> votes = {};  // targets and weights of each node
   std::int64_t nodes() const { return std::ssize(feature); }
 };
 
