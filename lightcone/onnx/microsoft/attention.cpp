@@ -202,9 +202,8 @@ Values group_query_attention(Call& c) {
     a.k = alone ? concat({past_k, a.k}, 2) : appended(past_k, a.k, begin, t);
     a.v = alone ? concat({past_v, a.v}, 2) : appended(past_v, a.v, begin, t);
   }
-  const std::int64_t keys = window < 0 ? -1 : window + 1;  // itself and those on its left
-  if (causal && (alone || past == Dim(0))) a.causal = true, a.offset = past, a.window = keys;
-  else if (causal) a.keep = frontier(begin, a, keys);
+  if (causal && (alone || past == Dim(0))) a.causal = true, a.offset = past, a.window = window;
+  else if (causal) a.keep = frontier(begin, a, window);
   else
     a.keep = c.graph().index({b, 1, 1, t}, Dim::index(3, t)) <=
              lengths.to(DType::I64).reshape({b, 1, 1, 1}).expand({b, 1, 1, t});

@@ -42,6 +42,7 @@ Value ClassLabels::choose(Call& c, const Tensor& classes) const {
 
 Tensor transformed(Call& c, const Tensor& scores, std::string_view transform) {
   if (transform.empty() || transform == "NONE") return scores;
+  if (scores.extent(-1) == Dim(1) && transform != "PROBIT") return scores;
   if (transform == "LOGISTIC") return sigmoid(scores);
   if (transform == "SOFTMAX") return softmax(scores, -1);
   if (transform == "PROBIT") return erfinv(scores * 2.0 - 1.0) * std::numbers::sqrt2;
@@ -54,7 +55,7 @@ Tensor transformed(Call& c, const Tensor& scores, std::string_view transform) {
 
 Tensor two_scores(Call& c, const Tensor& second, std::string_view transform, BinaryScores how) {
   if (transform == "PROBIT") return transformed(c, second, transform).unsqueeze(1);
-  if (transform == "LOGISTIC" && how == BinaryScores::Negative) return stack({sigmoid(-second), sigmoid(second)}, 1);
+  if (transform == "LOGISTIC") return stack({sigmoid(-second), sigmoid(second)}, 1);
   return stack({how == BinaryScores::Negative ? -second : 1.0 - second, second}, 1);
 }
 

@@ -110,7 +110,7 @@ Values label_encoder(Call& c) {
   s.push_back(n);
   const Tensor key = expand_to(c, keys.to(x.dtype()), s), each = x.unsqueeze(x.rank()).expand(s);
   Tensor hit = eq(each, key);
-  if (is_float(x.dtype())) hit = logical_or(hit, logical_and(isnan(each), isnan(key)));
+  if (is_float(x.dtype()) && c.opset >= 4) hit = logical_or(hit, logical_and(isnan(each), isnan(key)));
   // The last of equal keys counts.
   const Tensor place = c.graph().index(s, Dim::index(x.rank(), n));
   const Tensor at = amax(where(hit, place, full_like(place, -1)), {-1});

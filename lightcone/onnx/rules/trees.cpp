@@ -209,8 +209,15 @@ Values tree_regressor(Call& c) {
   const Forest f = forest_of(c, "target", c.integer("n_targets", 1), &wide);
   const Tensor x = tree_samples(c, wide);
   const Aggregate how = aggregate_of(c, c.text("aggregate_function", "SUM"));
-  const Tensor y =
-      with_base(c, joined_votes(c, f, leaves_of(c, f, x), how, x.dtype()), numbers_or_tensor(c, "base_values"));
+  const Tensor leaf = leaves_of(c, f, x), votes = joined_votes(c, f, leaf, how, x.dtype());
+  const std::vector<double> base = numbers_or_tensor(c, "base_values");
+  Tensor y = with_base(c, votes, base);
+  if (!base.empty() && f.targets > 1) {  // as in onnxruntime, a target without a vote stays 0
+    Forest present = f;
+    for (auto& of_leaf : present.votes)
+      for (auto& [target, weight] : of_leaf) weight = 1;
+    y = where(joined_votes(c, present, leaf, Aggregate::Max, x.dtype()) > 0, y, votes);
+  }
   return {transformed(c, y, c.text("post_transform", "NONE")).to(DType::F32)};
 }
 
@@ -226,13 +233,14 @@ Values tree_classifier(Call& c) {
   bool positive = true;
   for (const auto& votes : f.votes)
     for (const auto& [target, weight] : votes) voted[target] = true, positive = positive && weight >= 0;
-  if (l.count == 2 && voted.size() == 1) {  // one score tells the second class from the first
-    Tensor s = y.select(1, voted.begin()->first);
-    if (!base.empty()) s = s + base.back();
-    const Tensor second = (s > (positive ? 0.5 : 0.0)).to(DType::I64);
-    const auto how = positive && base.size() != 2 ? BinaryScores::Complement : BinaryScores::Negative;
-    return {l.choose(c, second), two_scores(c, s, transform, how).to(DType::F32)};
+  const bool one = l.count == 2 && voted.size() == 1;
+  const auto above = [&](const Tensor& score) { return (score > (positive ? 0.5 : 0.0)).to(DType::I64); };
+  if (one && voted.contains(0) && base.size() < 2) {  // one score, of the second class
+    const Tensor s = base.empty() ? y.select(1, 0) : y.select(1, 0) + base[0];
+    const auto how = positive ? BinaryScores::Complement : BinaryScores::Negative;
+    return {l.choose(c, above(s)), two_scores(c, s, transform, how).to(DType::F32)};
   }
+  if (one && base.empty()) return {l.choose(c, above(y.select(1, 1))), transformed(c, y, transform).to(DType::F32)};
   y = with_base(c, y, base);
   return {l.choose(c, argmax(y, 1)), transformed(c, y, transform).to(DType::F32)};
 }
