@@ -10,18 +10,33 @@ namespace {
 // The largest finite number of E5M2, to which ONNX saturates and PyTorch does not.
 constexpr double kMostE5M2 = 57344;
 
-struct PackedRange {
-  double least, most;
+struct IntegerRange {
+  std::int64_t least, most;
 };
-// The range of the packed integers; others are saturated by the conversion to their type.
-std::optional<PackedRange> packed_range(ElementType t) {
+IntegerRange range_of(ElementType t) {
   switch (t) {
-    case ElementType::Uint4: return PackedRange{0, 15};
-    case ElementType::Int4: return PackedRange{-8, 7};
-    case ElementType::Uint2: return PackedRange{0, 3};
-    case ElementType::Int2: return PackedRange{-2, 1};
-    default: return std::nullopt;
+    case ElementType::Uint4: return {0, 15};
+    case ElementType::Int4: return {-8, 7};
+    case ElementType::Uint2: return {0, 3};
+    case ElementType::Int2: return {-2, 1};
+    default: {
+      const DTypeInfo& d = info(*dtype_of(t));
+      return {d.lowest, static_cast<std::int64_t>(d.highest)};
+    }
   }
+}
+
+// The nearest integer as i32, ties to even, of numbers that are cut to 2^22 first; NaN gives 0. Without a division or
+// remainder, so that loops are vectors: the fraction that a cast cuts off is exact.
+Tensor nearest_whole(const Tensor& x) {
+  constexpr double kMost = 1 << 22;
+  const Tensor cut = minimum(maximum(x, full_like(x, -kMost)), full_like(x, kMost));
+  const Tensor whole = prim::cast(cut, DType::I32);
+  const Tensor rest = cut - prim::cast(whole, cut.dtype()), size = abs(rest);
+  const Tensor odd = eq(prim::bitwise_and(whole, full_like(whole, 1)), 1);
+  const Tensor away = logical_or(size > 0.5, logical_and(eq(size, 0.5), odd));
+  const Tensor next = whole + where(rest < 0, full_like(whole, -1), full_like(whole, 1));
+  return where(away, next, whole);
 }
 
 Tensor at_least_f32(const Tensor& t) { return t.dtype() == DType::F64 ? t : prim::cast(t, DType::F32); }
@@ -42,9 +57,12 @@ Tensor zero_of_signed(Call& c, const Tensor& zero, const Tensor& of) {
   if (known && (*known)[0] == Dim(128)) return {};
   return sub(prim::cast(zero, DType::I32), shift);
 }
+// The sum of bytes along an axis, which stays. It does not share the product's conversion to i32, which then need not
+// lie in memory; sums in f32 are exact up to 2^24.
 Tensor sum_of_bytes(const Tensor& bytes, int axis) {
   const int at = bytes.rank() + axis;
-  return prim::sum_reduce(prim::cast(bytes, DType::I32), at).unsqueeze(at);
+  const DType in = bytes.extent(at).bounds().hi <= (1 << 16) ? DType::F32 : DType::I64;
+  return prim::cast(prim::sum_reduce(prim::cast(bytes, in), at), DType::I32).unsqueeze(at);
 }
 // [1] as a scalar.
 Tensor scalar_if_one(const Tensor& t) { return t.shape() == Shape{1} ? t.reshape({}) : t; }
@@ -83,15 +101,19 @@ bool known_zero(Call& c, const Tensor& t) {
 Value saturated(Call& c, const Tensor& x, const Tensor& zero, ElementType type) {
   const auto to = dtype_of(type);
   if (!to) c.refuse(str_cat("quantises to ", name(type), ", which is not supported"));
-  Tensor y = is_float(*to) ? at_least_f32(x) : at_least_f32(lc::round(x));
-  if (zero.defined() && !known_zero(c, zero)) y = y + prim::cast(zero, y.dtype());
-  if (const auto range = packed_range(type)) {
-    Value v(clamp(y, range->least, range->most).to(*to));
-    v.packed = type;
-    return v;
+  const bool shifts = zero.defined() && !known_zero(c, zero);
+  if (is_float(*to)) {
+    Tensor y = at_least_f32(x);
+    if (shifts) y = y + prim::cast(zero, y.dtype());
+    if (type == ElementType::Float8E5M2) y = where(isnan(y), y, clamp(y, -kMostE5M2, kMostE5M2));
+    return {y.to(*to)};
   }
-  if (type == ElementType::Float8E5M2) y = where(isnan(y), y, clamp(y, -kMostE5M2, kMostE5M2));
-  return {y.to(*to)};
+  Tensor y = nearest_whole(at_least_f32(x));
+  if (shifts) y = y + prim::cast(zero, DType::I32);
+  const IntegerRange range = range_of(type);
+  Value v(prim::cast(minimum(maximum(y, full_like(y, range.least)), full_like(y, range.most)), *to));
+  if (is_packed(type)) v.packed = type;
+  return v;
 }
 Value quantized(Call& c, const Tensor& x, const Tensor& scale, const Tensor& zero, ElementType type) {
   return saturated(c, x.dtype() == scale.dtype() ? x / scale : at_least_f32(x) / at_least_f32(scale), zero, type);
