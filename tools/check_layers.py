@@ -97,7 +97,7 @@ ROOMS = {
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
-    "onnx/parts": ["onnx/read"],
+    "onnx/parts": ["ops/special", "onnx/read"],
     "onnx/rules": [
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
