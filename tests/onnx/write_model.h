@@ -113,6 +113,11 @@ class ModelWriter {
     graph_.message(1, n);
     return *this;
   }
+  // A node that is a message already, for attributes that AttributeSpec has not.
+  ModelWriter& add(const Message& node) {
+    graph_.message(1, node);
+    return *this;
+  }
   // The graph alone, as attributes of If, Loop and Scan have it.
   const Message& graph() const { return graph_; }
   std::string bytes() const {
