@@ -24,10 +24,10 @@ struct ClassLabels {
 };
 ClassLabels class_labels(Call& c, std::string_view name);
 
-// Applies NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT to scores [n, e]. As in onnxruntime, a single score is changed
-// by PROBIT alone.
+// Applies NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT to scores [n, e]. As in onnxruntime, a single score is
+// changed by PROBIT alone.
 Tensor transformed(Call& c, const Tensor& scores, std::string_view transform);
-// Scores [n, 2] of two classes from the one of the second class: 1 - s and s, or -s and s; probabilities with LOGISTIC.
+// Scores [n, 2] of two classes from the second class's: 1 - s and s, or -s and s; probabilities with LOGISTIC.
 // A softmax leaves them as they are, as onnxruntime does.
 enum class BinaryScores : std::uint8_t { Complement, Negative };
 Tensor two_scores(Call& c, const Tensor& second, std::string_view transform, BinaryScores how);

@@ -14,13 +14,14 @@ namespace {
 constexpr int kMostSteps = 256;                             // the deepest tree
 constexpr std::int64_t kMostVotes = std::int64_t{1} << 22;  // in a table that a file need not justify
 
-enum class Branch : std::uint8_t { Leq, Lt, Gte, Gt, Eq, Neq, Leaf };
+enum class Branch : std::uint8_t { Leq, Lt, Gte, Gt, Eq, Neq, Leaf, Member };
 
 // All trees in one list of nodes.
 struct Forest {
   Integers feature = {}, yes = {}, no = {}, missing = {}, roots = {};
   std::vector<double> threshold = {};
   std::vector<Branch> branch = {};
+  std::vector<std::vector<double>> sets = {};  // one for each Member, in their order
   std::int64_t targets = 0;
   std::vector<std::map<std::int64_t, double>> votes = {};  // targets and weights of each node
   std::int64_t nodes() const { return std::ssize(feature); }
@@ -56,6 +57,24 @@ Tensor decision(const Tensor& x, const Tensor& threshold, Branch b) {
   }
 }
 
+// Whether each value [n, trees] is a member of the set of its node `at`.
+Tensor is_member(Call& c, const Forest& f, const Tensor& value, const Tensor& at) {
+  std::size_t most = 1;
+  for (const auto& set : f.sets) most = std::max(most, set.size());
+  if (most * f.sets.size() > static_cast<std::size_t>(kMostVotes)) c.refuse("has sets that are too large");
+  std::vector<double> table(most * f.sets.size(), std::numeric_limits<double>::quiet_NaN());  // equals nothing
+  for (std::size_t k = 0; k < f.sets.size(); ++k)
+    std::ranges::copy(f.sets[k], table.begin() + static_cast<std::ptrdiff_t>(k * most));
+  Integers set_of_node;
+  std::int64_t next = 0;
+  for (const Branch b : f.branch) set_of_node.push_back(b == Branch::Member ? next++ : 0);
+  const Shape s = value.shape(), all{s[0], s[1], static_cast<std::int64_t>(most)};
+  const Tensor set = index_select(whole_numbers(c, set_of_node), 0, at.reshape({s[0] * s[1]}));
+  const Tensor members =
+      index_select(floats(c, table, {std::ssize(f.sets), static_cast<std::int64_t>(most)}, value.dtype()), 0, set);
+  return any(eq(members.reshape(all), value.unsqueeze(2).expand(all)), {2});
+}
+
 // The leaf that each sample of x [n, f] reaches in each tree: i64 [n, trees].
 Tensor leaves_of(Call& c, const Forest& f, const Tensor& x) {
   const int depth = depth_of(c, f);
@@ -76,7 +95,7 @@ Tensor leaves_of(Call& c, const Forest& f, const Tensor& x) {
     const Tensor value = gather(x, 1, of_node(feature)), limit = of_node(threshold);
     Tensor goes;
     for (const auto& [b, n] : kinds) {
-      const Tensor d = decision(value, limit, b);
+      const Tensor d = b == Branch::Member ? is_member(c, f, value, at) : decision(value, limit, b);
       if (!goes.defined()) goes = d;
       else goes = where(eq(of_node(whole_numbers(c, kind)), static_cast<std::int64_t>(b)), d, goes);
     }
@@ -266,9 +285,15 @@ Values tree_ensemble(Call& c) {
   };
   f.threshold = listed("nodes_splits");
   const std::vector<double> modes = listed("nodes_modes"), weight = listed("leaf_weights");
-  if (c.has_attribute("membership_values") && std::ranges::find(modes, 6.0) != modes.end())
-    c.refuse("tests whether numbers are members of sets");
-  c.ignore("membership_values");
+  if (c.has_attribute("membership_values")) {  // each set ends with NaN
+    f.sets.emplace_back();
+    for (const double v : listed("membership_values")) {
+      if (std::isnan(v)) f.sets.emplace_back();
+      else f.sets.back().push_back(v);
+    }
+    if (f.sets.back().empty()) f.sets.pop_back();
+  }
+  if (std::ranges::count(modes, 6.0) != std::ssize(f.sets)) c.refuse("has not one set for each test of membership");
   const std::size_t n = f.feature.size();
   f.missing.resize(f.missing.empty() ? n : f.missing.size(), 0);
   for (const std::size_t size :
@@ -281,8 +306,8 @@ Values tree_ensemble(Call& c) {
     return leaf ? to + count : to;
   };
   for (std::size_t k = 0; k < n; ++k) {
-    if (!(modes[k] >= 0 && modes[k] <= 5)) c.refuse("has a mode that is not 0 to 5");
-    f.branch.push_back(static_cast<Branch>(static_cast<int>(modes[k])));
+    if (!(modes[k] >= 0 && modes[k] <= 6)) c.refuse("has a mode that is not 0 to 6");
+    f.branch.push_back(modes[k] == 6 ? Branch::Member : static_cast<Branch>(static_cast<int>(modes[k])));
     f.yes[k] = child(f.yes[k], yes_leaf[k] != 0), f.no[k] = child(f.no[k], no_leaf[k] != 0);
   }
   f.votes.resize(n + target.size());
