@@ -117,16 +117,22 @@ struct Planner {
     return nullptr;
   }
 
-  // Returns an operand whose block the result can take over.
+  // Returns an operand whose block the result can take over. A kernel that reads it twice has to work in place on both:
+  // scatter(x, index, x) does not.
   std::optional<NodeId> reusable(NodeId id) const {
     const Node& n = g[id];
     if (n.op != Op::Kernel) return std::nullopt;
-    for (std::size_t k = 0; k < n.in.size(); ++k) {
-      const Placement& p = plan.nodes[n.in[k].node];
-      if (owner(n.in[k].node) != n.in[k].node || shared[n.in[k].node]) continue;
-      if (p.where == Placement::Where::Arena && last[n.in[k].node] == id && n.kernel->in_place(k) &&
+    const auto works_on = [&](NodeId read) {
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (owner(n.in[k].node) == read && (n.in[k].node != read || !n.kernel->in_place(k))) return false;
+      return true;
+    };
+    for (const Edge& e : n.in) {
+      const Placement& p = plan.nodes[e.node];
+      if (owner(e.node) != e.node || shared[e.node]) continue;
+      if (p.where == Placement::Where::Arena && last[e.node] == id && works_on(e.node) &&
           p.bytes == plan.nodes[id].bytes)
-        return n.in[k].node;
+        return e.node;
     }
     return std::nullopt;
   }

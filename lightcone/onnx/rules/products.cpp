@@ -23,21 +23,9 @@ Values matmul_(Call& c) {
   return {matmul(a, b)};
 }
 
-// alpha a b + beta c, where c broadcasts to the result.
-Tensor scaled_sum(Call& c, const Tensor& product, double alpha, double beta, const Tensor& more) {
-  const DType t = product.dtype();
-  const bool exact = is_float(t) || (alpha == 1 && beta == 1);
-  Tensor r = exact ? product : product.to(DType::F64);
-  if (alpha != 1) r = r * alpha;
-  if (more.defined() && beta != 0) {
-    const Tensor m = expand_to(c, exact ? more : more.to(DType::F64), r.shape());
-    r = r + (beta == 1 ? m : m * beta);
-  }
-  return r.to(t);
-}
+// alpha a b + beta c, where c broadcasts to the result. It is rounded once.
 Values gemm(Call& c) {
-  Tensor a = c.x(0), b = c.x(1);
-  const Tensor more = c.optional(2);
+  Tensor a = c.x(0), b = c.x(1), more = c.optional(2);
   const double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
   const bool flip_a = c.flag("transA"), flip_b = c.flag("transB");
   c.ignore("broadcast");  // up to operator set 6; the shapes say whether c is spread
@@ -46,9 +34,18 @@ Values gemm(Call& c) {
   if (more.defined()) same_type(c, a, more);
   if (flip_a) a = a.t();
   c.importer.same_extent(a.extent(1), b.extent(flip_b ? 1 : 0));
-  const bool is_bias = alpha == 1 && beta == 1 && more.defined() && more.rank() == 1 && is_float(a.dtype());
-  if (is_bias && more.extent(0) == b.extent(flip_b ? 0 : 1)) return {linear(a, flip_b ? b : b.t(), more)};
-  return {scaled_sum(c, matmul(a, flip_b ? b.t() : b), alpha, beta, more)};
+  const DType t = a.dtype();
+  const bool plain = alpha == 1 && beta == 1;
+  if (plain && more.defined() && more.rank() == 1 && is_float(t) && more.extent(0) == b.extent(flip_b ? 0 : 1))
+    return {linear(a, flip_b ? b : b.t(), more)};
+  const DType wide = is_narrow(t) ? DType::F32 : is_float(t) || plain ? t : DType::F64;
+  Tensor r = matmul(a.to(wide), (flip_b ? b.t() : b).to(wide));
+  if (alpha != 1) r = r * alpha;
+  if (more.defined() && beta != 0) {
+    more = expand_to(c, more.to(wide), r.shape());
+    r = r + (beta == 1 ? more : more * beta);
+  }
+  return {r.to(t)};
 }
 
 // ---- einsum ---------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ namespace {
 
 // Each draw has a stream of its own, which the seed of its node is a part of.
 std::string stream_of(Call& c) {
-  const double seed = c.number("seed", 0);
-  return c.importer.random_stream(c.has_attribute("seed") ? str_cat(seed) : "");
+  return c.importer.random_stream(c.has_attribute("seed") ? str_cat(c.number("seed", 0)) : "");
 }
 DType type_of(Call& c, DType otherwise) {
   return c.has_attribute("dtype") ? c.dtype("dtype", ElementType::Undefined) : otherwise;
@@ -67,7 +66,8 @@ Values dropout_(Call& c) {
     c.ignore("seed");
     return {x, full(x, x.shape(), 1, mask_type)};
   }
-  const Tensor kept = c.importer.random().bernoulli(x.shape(), 1 - ratio, stream_of(c));
+  const std::string stream = c.importer.random_stream(c.has_attribute("seed") ? str_cat(c.integer("seed")) : "");
+  const Tensor kept = c.importer.random().bernoulli(x.shape(), 1 - ratio, stream);
   return {where(kept, x * (1 / (1 - ratio)), zeros_like(x)), kept.to(mask_type)};
 }
 

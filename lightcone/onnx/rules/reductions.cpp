@@ -28,8 +28,11 @@ Values reduced(Call& c, const Tensor& x, const F& over) {
   return {(keeps ? r.reshape(kept) : r).to(c.x().dtype())};
 }
 
-// Integers are summed and multiplied as integers. What is no whole number is computed in f64 and cut.
-Tensor real(const Tensor& x) { return is_float(x.dtype()) ? x : x.to(DType::F64); }
+// Integers are summed and multiplied as integers. What is no whole number is computed in f64 and cut, and a function of
+// a sum of 16-bit floats in f32.
+Tensor real(const Tensor& x) {
+  return is_narrow(x.dtype()) ? x.to(DType::F32) : is_float(x.dtype()) ? x : x.to(DType::F64);
+}
 bool is_empty(const Tensor& x, const Axes& axes) {
   return std::ranges::any_of(axes, [&](int a) { return x.extent(a) == Dim(0); });
 }
@@ -83,7 +86,8 @@ Values reduce_log_sum_exp(Call& c) {
                  [](const Tensor& x, const Axes& axes) { return extreme(x, axes, logsumexp, -kInfinity, 0); });
 }
 Values reduce_sum_square(Call& c) {
-  return reduced(c, c.x(), [](const Tensor& x, const Axes& axes) { return sum(x * x, axes); });
+  const Tensor x = is_float(c.x().dtype()) ? real(c.x()) : c.x();
+  return reduced(c, x, [](const Tensor& x, const Axes& axes) { return sum(x * x, axes); });
 }
 Values reduce_max(Call& c) {
   return reduced(c, c.x(), [](const Tensor& x, const Axes& axes) {
