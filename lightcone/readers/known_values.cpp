@@ -213,7 +213,10 @@ KnownValues::Maybe KnownValues::compute(const Graph& g, const Node& n, const Ind
       return elementwise(n.op, g[n.in[0].node].dtype, n.dtype, in);
     }
     case Kind::Reduce: return reduce(g, n, index);
-    case Kind::Composite: return is(n, builtin::gather()) ? gathered(g, n, index) : std::nullopt;
+    case Kind::Composite:
+      if (is(n, builtin::index_in_range())) return at(g, n.in[0], index);
+      if (is(n, builtin::scatter())) return scattered(g, n, index);
+      return is(n, builtin::gather()) ? gathered(g, n, index) : std::nullopt;
     default: return std::nullopt;
   }
 }
@@ -247,6 +250,22 @@ KnownValues::Maybe KnownValues::gathered(const Graph& g, const Node& n, const In
   Index from = index;
   from[axis] = *k;
   return at(g, n.in[0], from);
+}
+
+// The last value that is written here, or the base's.
+KnownValues::Maybe KnownValues::scattered(const Graph& g, const Node& n, const Index& index) {
+  const auto axis = static_cast<std::size_t>(n.attributes.integer("axis"));
+  const auto length = constant(n.in[1].view.shape()[axis]);
+  if (!length || *length > kMostElements) return std::nullopt;
+  Index from = index;
+  for (std::int64_t k = *length; k-- > 0;) {
+    from[axis] = k;
+    const auto place = at(g, n.in[1], from);
+    const auto to = place ? constant(place->whole) : std::nullopt;
+    if (!to) return std::nullopt;
+    if (*to == index[axis]) return at(g, n.in[2], from);
+  }
+  return at(g, n.in[0], index);
 }
 
 KnownValues::Maybe KnownValues::input(const Node& n, const Index& index) const {

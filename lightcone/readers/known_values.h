@@ -49,6 +49,7 @@ class KnownValues {
   Maybe compute(const Graph& g, const Node& n, const Index& index);
   Maybe reduce(const Graph& g, const Node& n, const Index& index);
   Maybe gathered(const Graph& g, const Node& n, const Index& index);
+  Maybe scattered(const Graph& g, const Node& n, const Index& index);
   Maybe input(const Node& n, const Index& index) const;
 
   Data data_;

@@ -103,6 +103,34 @@ TEST(Indexing, SymbolicSizes) {
   }
 }
 
+// A scatter whose values are the base that it writes into: the inverse of a permutation, for instance. The result
+// cannot take over the base's memory.
+TEST(Indexing, AScatterMayReadItsBaseTwice) {
+  Graph g;
+  const Tensor x = g.input("x", {6}) + 1, i = g.input("i", {6}, DType::I64);
+  scatter(x, 0, i, x).retrieve("moved");
+  scatter_add(x, 0, i, x).retrieve("added");
+  std::map<std::string, Value> in{{"x", make_value(DType::F32, {6})}, {"i", make_value(DType::I64, {6})}};
+  in["x"].f = {0, 1, 2, 3, 4, 5}, in["i"].i = {1, 0, 3, 2, 5, 4};
+  const auto r = run_values(transform(g, generic() | test::device({.threads = 2})).graph, in, {}).outputs;
+  EXPECT_EQ(r.at("moved").f, (std::vector<double>{2, 1, 4, 3, 6, 5}));
+  EXPECT_EQ(r.at("added").f, (std::vector<double>{3, 3, 7, 7, 11, 11}));
+}
+
+// An axis behind the index that has one element when the program runs.
+TEST(Indexing, RowsMayHaveOneElement) {
+  Graph g;
+  const Dim d = Dim::symbol("d", 1, 100);
+  const Tensor x = g.input("x", {2, 3, d}), i = g.input("i", {2}, DType::I64);
+  index_select(x, 1, i).retrieve("y");
+  std::map<std::string, Value> in{{"x", make_value(DType::F32, {2, 3, 1})}, {"i", make_value(DType::I64, {2})}};
+  in["x"].f = {0, 1, 2, 3, 4, 5}, in["i"].i = {1, 2};
+  for (const bool compiler : {true, false}) {
+    const Graph p = transform(g, generic() | test::device({.threads = 1, .compiler = compiler})).graph;
+    EXPECT_EQ(run_values(p, in, {{"d", 1}}).outputs.at("y").f, (std::vector<double>{1, 2, 4, 5}));
+  }
+}
+
 TEST(Indexing, Mistakes) {
   Graph g;
   const Tensor a = g.input("a", {3, 4}), i = g.input("i", {2}, DType::I64), m = g.input("m", {3, 4}, DType::Bool);

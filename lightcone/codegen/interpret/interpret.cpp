@@ -221,7 +221,7 @@ void Run::gather(const Instr& i, const Offsets& o, int loop, int index, void* to
   const i64 n = lanes(loop);
   const auto within = [](i64 j, i64 extent) { return j >= 0 && j < extent; };
   const int home = layout_.home[static_cast<std::size_t>(i.a)];
-  if (home != loop && o.at.linear() && o.valid.constant() && o.valid.base != 0 && o.stride.constant() &&
+  if (lanes(home) < n && o.at.linear() && o.valid.constant() && o.valid.base != 0 && o.stride.constant() &&
       o.extent.constant()) {  // one index for many lanes
     const i64 each = n / lanes(home);
     indices_.runs(o.at, loop, home, 0, [&](i64 lane, i64 count, i64 at, i64 stride) {

@@ -85,7 +85,7 @@ Values group_normalization(Call& c) {
     const Tensor p = c.x(k);
     if (p.rank() != 1) c.refuse(str_cat("operand ", k, " has the shape ", str(p.shape()), ", not one axis"));
     c.importer.same_extent(p.extent(0), groups);
-    const Dim each = x.extent(1) / Dim(groups);
+    const Dim each = fixed(c, x.extent(1), "the number of channels") / groups;
     return p.reshape({groups, 1}).expand({groups, each}).reshape({each * Dim(groups)});
   };
   return {group_norm(x, static_cast<int>(groups), parameter(1), parameter(2), c.number("epsilon", 1e-5))};
