@@ -91,6 +91,20 @@ class ModelWriter {
     graph_.message(12, Message().text(1, name));
     return *this;
   }
+  // A constant with these numbers in this type.
+  ModelWriter& constant(const std::string& name, DType type, const std::vector<double>& v,
+                        const std::vector<std::int64_t>& shape) {
+    Message t;
+    for (const std::int64_t n : shape) t.integer(1, n);
+    t.integer(2, static_cast<int>(onnx::element_type_of(type))).text(8, name);
+    std::string raw(v.size() * size_of(type), '\0');
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      if (is_float(type)) store_f64(raw.data(), type, k, v[k]);
+      else store_i64(raw.data(), type, k, static_cast<std::int64_t>(v[k]));
+    }
+    graph_.message(5, t.text(9, raw));
+    return *this;
+  }
   // A constant whose elements have the type T.
   template <class T>
   ModelWriter& constant(const std::string& name, const std::vector<T>& v, const std::vector<std::int64_t>& shape) {

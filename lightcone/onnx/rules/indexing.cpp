@@ -106,8 +106,28 @@ Tensor positions(const Tensor& tuples, const Shape& extents) {
   return at.reshape({product(s)});
 }
 
+// Tuples of indices [n, k] whose number may depend on data: those of NonZero, transposed.
+struct Tuples {
+  Tensor at;
+  std::optional<Value::Count> count = {};
+  // A bool for each of them: whether it is one of the count.
+  Tensor valid() const {
+    const Dim n = at.extent(0);
+    return at.graph().index({n}, Dim::index(0, n)) < count->number;
+  }
+};
+Tuples tuples_of(Call& c, std::size_t operand) {
+  const Value& v = c.value(operand);
+  if (!v.count || v.count->axis != 0 || v.tensor.rank() != 2) return {c.x(operand)};
+  return {v.tensor, v.count};
+}
+
 Values scatter_nd(Call& c) {
-  const Tensor x = c.x(0), tuples = c.x(1), updates = c.x(2);
+  const Tuples all = tuples_of(c, 1);
+  const Tensor x = c.x(0), tuples = all.at;
+  // As many updates as indices, counted in the same way.
+  const bool counted = all.count && c.value(2).count && c.value(2).count->axis == 0;
+  const Tensor updates = counted ? c.value(2).tensor : c.x(2);
   if (tuples.rank() == 0) c.refuse("needs tuples of indices");
   const std::int64_t depth = fixed(c, tuples.extent(-1), "the length of its index tuples");
   if (depth < 1 || depth > x.rank()) c.refuse("has index tuples of another length than 1 to the number of axes");
@@ -118,7 +138,9 @@ Values scatter_nd(Call& c) {
   for (std::size_t k = 0; k < wanted.size(); ++k)
     c.importer.same_extent(updates.extent(static_cast<int>(k)), wanted[k]);
   const Shape outer(s.begin(), s.begin() + depth), inner(s.begin() + depth, s.end());
-  const Tensor base = x.reshape({product(outer), product(inner)}), at = positions(tuples, outer);
+  const Tensor base = x.reshape({product(outer), product(inner)});
+  Tensor at = positions(tuples, outer);
+  if (all.count) at = where(all.valid(), at, full_like(at, -1));  // -1 writes nothing
   const Tensor values = updates.reshape({at.extent(0), product(inner)});
   const std::string_view reduce = scatter_reduction(c);
   if (reduce.empty()) return {index_copy(base, 0, at, values).reshape(s)};
@@ -127,7 +149,8 @@ Values scatter_nd(Call& c) {
 }
 
 Values gather_nd(Call& c) {
-  const Tensor x = c.x(0), tuples = c.x(1);
+  const Tuples all = tuples_of(c, 1);
+  const Tensor x = c.x(0), tuples = all.at;
   const std::int64_t batch = c.integer("batch_dims", 0);
   if (batch < 0 || batch >= std::min(x.rank(), tuples.rank())) c.refuse(str_cat("has batch_dims of ", batch));
   for (int k = 0; k < batch; ++k) c.importer.same_extent(x.extent(k), tuples.extent(k));
@@ -137,6 +160,8 @@ Values gather_nd(Call& c) {
   const Shape batches(s.begin(), s.begin() + batch), inner(s.begin() + batch + depth, s.end());
   const Shape outer(s.begin() + batch, s.begin() + batch + depth);
   Tensor at = positions(tuples, outer);
+  if (all.count && batch > 0) c.refuse("has indices whose number depends on data, and batches");
+  if (all.count) at = where(all.valid(), at, full_like(at, 0));
   if (batch > 0) {  // all batches are one axis
     const Dim each = product(Shape(rows.begin() + batch, rows.end() - 1));
     at = at.reshape({product(batches), each});
@@ -145,8 +170,10 @@ Values gather_nd(Call& c) {
   Shape to(rows.begin(), rows.end() - 1);
   to.insert(to.end(), inner.begin(), inner.end());
   const Dim places = product(batches) * product(outer);
-  if (inner.empty()) return {take(x.reshape({places}), at).reshape(to)};
-  return {index_select(x.reshape({places, product(inner)}), 0, at).reshape(to)};
+  const Tensor r =
+      inner.empty() ? take(x.reshape({places}), at) : index_select(x.reshape({places, product(inner)}), 0, at);
+  if (all.count) return {Value(r.reshape(to), *all.count)};
+  return {r.reshape(to)};
 }
 
 // Writes `update` into a cache from write_indices[b] on, for each sample b.
@@ -240,31 +267,12 @@ Values compress(Call& c) {
   return {Value(index_select(x, axis, at), Value::Count{r.count, axis})};
 }
 
-// A number for each slice of an axis that orders them lexicographically: how many are less.
-Tensor order_of(const Tensor& x, int axis) {
-  std::vector<int> order = {axis};
-  for (int k = 0; k < x.rank(); ++k)
-    if (k != axis) order.push_back(k);
-  const Dim n = x.extent(axis);
-  Shape s = x.shape();
-  s.erase(s.begin() + axis);
-  const Dim m = product(s);
-  const Tensor rows = (x.dtype() == DType::Bool ? x.to(DType::U8) : x).permute(order).reshape({n, m});
-  const Tensor a = rows.unsqueeze(1).expand({n, n, m}), b = rows.unsqueeze(0).expand({n, n, m});
-  // The first difference of two rows has the largest number, which is odd if the first row is larger there.
-  const Tensor rank = x.graph().index({n, n, m}, (m - Dim::index(2, m)) * Dim(2));
-  const Tensor difference = where(ne(a, b), rank + (a > b).to(DType::I64), full_like(rank, 0));
-  if (m == Dim(0)) return full(x, {n}, 0, DType::I64);
-  return sum(remainder(amax(difference, {2}), 2), {1});
-}
-
 Values unique_(Call& c) {
   Tensor x = c.x();
   const bool sorted = c.flag("sorted", true), flat = !c.has_attribute("axis");
   if (flat) x = x.reshape({product(x.shape())});
   const int axis = flat ? 0 : c.axis("axis", 0, x.rank());
-  const Tensor keys = flat ? x : order_of(x, axis);
-  const Unique u = unique(keys);
+  const Unique u = flat ? unique(x) : unique_dim(x, axis);
   const Tensor at = place_on(u.inverse, 0), beyond = extent_at(at, at.extent(0));
   // The first occurrence of each is the last one written.
   Tensor first = scatter(beyond, 0, u.inverse.flip(0), at.flip(0)), counts = u.counts, inverse = u.inverse;

@@ -71,6 +71,38 @@ Unique unique(Operand a, std::optional<Dim> capacity) {
   const Tensor row = flat(a), order = prim::argsort(row, 0);
   return distinct(prim::gather(row, order, 0), order, a->shape(), room(row, capacity, "unique"));
 }
+namespace {
+// How many slices of an axis [n] are less than each, in lexicographic order: equal for equal ones.
+Tensor ranks(const Tensor& a, int axis) {
+  Axes order = {axis};
+  Shape others;
+  for (int k = 0; k < a.rank(); ++k)
+    if (k != axis) order.push_back(k), others.push_back(a.extent(k));
+  const Dim n = a.extent(axis), m = product(others);
+  const Tensor rows = (a.dtype() == DType::Bool ? prim::cast(a, DType::U8) : a).permute(order).reshape({n, m});
+  const Tensor x = rows.unsqueeze(1).expand({n, n, m}), y = rows.unsqueeze(0).expand({n, n, m});
+  const auto nan = [](const Tensor& t) { return is_float(t.dtype()) ? isnan(t) : full(t, t.shape(), 0, DType::Bool); };
+  const Tensor less = logical_or(y < x, logical_and(nan(x), logical_not(nan(y))));  // NaN is the largest
+  const Tensor differ = logical_and(ne(x, y), logical_not(logical_and(nan(x), nan(y))));
+  // The first difference of two slices has the largest number, which is odd if the second slice is less there.
+  const Tensor place = a.graph().index({n, n, m}, (m - Dim::index(2, m)) * Dim(2));
+  const Tensor number = prim::where(differ, prim::add(place, prim::cast(less, DType::I64)), full_like(place, 0));
+  return sum(remainder(prim::max_reduce(number.pad(2, 0, 1), 2), 2), {1});  // the element of 0 is for empty slices
+}
+}  // namespace
+
+Unique unique_dim(Operand a, int dim, std::optional<Dim> capacity) {
+  LC_SCOPE("unique_dim");
+  const int axis = wrap_axis(dim, a->rank(), a->shape(), "unique_dim");
+  const Unique u = unique(ranks(a, axis), capacity);
+  // Slices with one number are equal: the one that is written last is as good as any.
+  const Dim n = a->extent(axis);
+  Shape s(static_cast<std::size_t>(a->rank()), 1), to = a->shape();
+  s[static_cast<std::size_t>(axis)] = to[static_cast<std::size_t>(axis)] = u.values.extent(0);
+  const Tensor beyond = a->graph().index({u.values.extent(0)}, n);
+  const Tensor from = prim::scatter(beyond, u.inverse, place(u.inverse, 0), 0);
+  return {prim::gather(a, from.reshape(s).expand(to), axis), u.inverse, u.counts, u.count};
+}
 Unique unique_consecutive(Operand a, std::optional<Dim> capacity) {
   LC_SCOPE("unique_consecutive");
   const Tensor row = flat(a);

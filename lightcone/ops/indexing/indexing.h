@@ -81,6 +81,10 @@ struct Unique {
 };
 // The distinct elements of a, flattened, in ascending order. NaNs are distinct from each other and come last.
 Unique unique(Operand a, std::optional<Dim> capacity = {});
+// torch.unique(a, dim=dim): the distinct slices of an axis in lexicographic order, NaNs of equal places being equal:
+// values [.., n, ..] -> [.., capacity, ..], inverse i64 [n]; the capacity is n by default. Each slice is compared with
+// each other one, which takes n^2 times the elements of a slice.
+Unique unique_dim(Operand a, int dim, std::optional<Dim> capacity = {});
 // Keeps one element of each run of equal consecutive elements.
 Unique unique_consecutive(Operand a, std::optional<Dim> capacity = {});
 
