@@ -32,7 +32,7 @@ TEST(OnnxIndexing, Scatters) {
   for (const auto& [reduction, want] : {std::pair{"add", 32.}, {"mul", 400.}, {"max", 20.}, {"min", 2.}})
     expect_node({"ScatterElements", 18, {{"reduction", reduction}}}, {x, twice, f32({2}, {10, 20})}, {1, want, 3, 4, 5},
                 {5});
-  const OperandSpec m = f32({2, 2}, {1, 2, 3, 4}), row = typed(DType::I64, {1, 1}, {-1});
+  const OperandSpec m = f32({2, 2}, {1, 2, 3, 4}), row = constant(typed(DType::I64, {1, 1}, {-1}));
   expect_node({"ScatterND", 11}, {m, row, f32({1, 2}, {8, 9})}, {1, 2, 8, 9}, {2, 2});
   expect_node({"ScatterND", 18, {{"reduction", "max"}}}, {m, row, f32({1, 2}, {0, 9})}, {1, 2, 3, 9}, {2, 2});
   const OperandSpec cache = f32({1, 3, 1}, {1, 2, 3}), update = f32({1, 2, 1}, {8, 9});

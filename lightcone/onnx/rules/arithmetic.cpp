@@ -10,7 +10,7 @@ std::pair<Tensor, Tensor> pair(Call& c) {
   Tensor a = c.x(0), b = c.x(1);
   if (c.opset < 7 && c.node.domain.empty()) {
     const bool spread = c.flag("broadcast");
-    const int axis = c.axis("axis", a.rank() - b.rank(), std::max(a.rank(), 1));
+    const int axis = c.has_attribute("axis") ? c.axis("axis", 0, std::max(a.rank(), 1)) : a.rank() - b.rank();
     if (spread) {
       Shape s = b.shape();
       s.resize(static_cast<std::size_t>(std::max(a.rank() - axis, b.rank())), 1);

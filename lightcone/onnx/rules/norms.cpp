@@ -40,17 +40,14 @@ Values batch_normalization(Call& c) {
   if (x.rank() == 0) c.refuse("needs [batch, channels, ...]");
   if (x.rank() == 1) x = x.unsqueeze(1);
   std::vector<Tensor> p;
-  if (!spatial) {
-    const Shape s = x.shape();
-    x = x.reshape({s[0], product(Shape(s.begin() + 1, s.end()))});
-  }
   for (std::size_t k = 1; k <= 4; ++k) {
-    Tensor t = c.x(k);
-    if (!spatial) t = t.reshape({product(t.shape())});
-    if (t.rank() != 1) c.refuse(str_cat("operand ", k, " has the shape ", str(t.shape()), ", not one axis"));
-    c.importer.same_extent(t.extent(0), x.extent(1));
-    p.push_back(t);
+    const Tensor t = c.x(k);
+    if (t.rank() != (spatial ? 1 : x.rank() - 1))
+      c.refuse(str_cat("operand ", k, " has the shape ", str(t.shape()), ", which does not fit ", str(x.shape())));
+    for (int a = 0; a < t.rank(); ++a) c.importer.same_extent(t.extent(a), x.extent(a + 1));
+    p.push_back(t.reshape({product(t.shape())}));
   }
+  if (!spatial) x = x.reshape({x.extent(0), p[0].extent(0)});
   const Tensor &scale = p[0], &bias = p[1], &old_mean = p[2], &old_variance = p[3];
   const auto result = [&](const Tensor& mean, const Tensor& variance) {
     return batch_norm(x, mean, variance, scale, bias, false, 0, eps).to(given.dtype()).reshape(given.shape());
