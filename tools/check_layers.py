@@ -101,7 +101,7 @@ ROOMS = {
     "onnx/rules": [
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
-    "onnx/microsoft": ["composites", "ops/linalg", "onnx/parts"],
+    "onnx/microsoft": ["composites", "onnx/parts"],
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "lightcone/onnx/microsoft/microsoft.h"
-#include "lightcone/ops/linalg/linalg.h"
 
 namespace lc::onnx {
 namespace {
@@ -230,7 +229,6 @@ Values expand_dims(Call& c) {
   const std::int64_t axis = c.integer(1);
   return {c.x(0).unsqueeze(c.wrap(axis, c.x(0).rank() + 1))};
 }
-Values inverse(Call& c) { return {linalg::inv(c.x(0))}; }
 Values all_finite(Call& c) {
   const bool nan = c.flag("isnan_only"), inf = c.flag("isinf_only");
   Tensor all;
@@ -263,7 +261,6 @@ void add_microsoft_layers(Operators& t) {
       {kMicrosoft, "Gelu", 1, gelu_of_sum, "gelu"},
       {kMicrosoft, "GridSample", 1, same_as<kGridSample, 16>, "GridSample"},
       {kMicrosoft, "GroupNorm", 1, group_norm_, "group_norm, silu"},
-      {kMicrosoft, "Inverse", 1, inverse, "inv"},
       {kMicrosoft, "IsAllFinite", 1, all_finite, "isfinite of all elements"},
       {kMicrosoft, "NhwcConv", 1, nhwc_conv, "Conv between views"},
       {kMicrosoft, "NhwcMaxPool", 1, nhwc_max_pool, "MaxPool between views"},

@@ -15,12 +15,6 @@ Tensor by_feature(Call& c, const std::vector<double>& v, const Tensor& x, double
   return expand_to(c, floats(c, v, {static_cast<std::int64_t>(v.size())}), x.shape());
 }
 
-Values array_feature_extractor(Call& c) {
-  Tensor x = c.x(0);
-  const Tensor at = c.x(1).to(DType::I64);
-  if (x.rank() == 1) x = x.unsqueeze(0);
-  return {index_select(x, x.rank() - 1, at.reshape({product(at.shape())}))};
-}
 Values binarizer(Call& c) {
   const double threshold = c.number("threshold", 0);
   return {(c.x() > threshold).to(c.x().dtype())};
@@ -187,7 +181,6 @@ Values svm_regressor(Call& c) {
 void add_machine_learning(Operators& t) {
   const char* const texts = "it maps texts, which are not supported";
   const Operator rows[] = {
-      {kMl, "ArrayFeatureExtractor", 1, array_feature_extractor, "index_select"},
       {kMl, "Binarizer", 1, binarizer, "a comparison"},
       {kMl, "CastMap", 1, nullptr, "maps are not supported"},
       {kMl, "CategoryMapper", 1, nullptr, texts},
