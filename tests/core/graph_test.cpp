@@ -210,13 +210,14 @@ TEST(Primitives, CosOfTheSmallest) {
 
 TEST(Primitives, DequantizeIsExact) {
   for (const QuantInfo& q : kQuantFormats) {
+    const int rows = q.more.book.entries ? 1 : 3;  // a grid in primitives is a long sum
     Graph g;
-    const Tensor w = g.input("w", {3, 2 * q.bytes}, DType::U8);
+    const Tensor w = g.input("w", {rows, 2 * q.bytes}, DType::U8);
     g.output("v", prim::dequantize(w, q.format));
-    Value bytes = make_value(DType::U8, {3, 2 * q.bytes});
+    Value bytes = make_value(DType::U8, {rows, 2 * q.bytes});
     std::uint32_t seed = 7;
     for (auto& b : bytes.i) b = (seed = seed * 1664525 + 1013904223) >> 24;
-    for (int block = 0; block < 6; ++block)  // avoids scales that are infinite or NaN
+    for (int block = 0; block < 2 * rows; ++block)  // avoids scales that are infinite or NaN
       put_quant_scales(q.format, 0.37 + block,
                        [&](int i, int byte) { bytes.i[static_cast<std::size_t>(block * q.bytes + i)] = byte; });
     const Results want = interpret(g, {{"w", bytes}});

@@ -50,8 +50,8 @@ void expect_same(nn::Storage s) {
   EXPECT_EQ(interpret(narrow, inputs).outputs.at("y").f, want);
 
   const Program program = compile(narrow, generic() | cpu({.threads = 1}));
-  const bool packed = s.quant ? backends::cpu::packed_layout(lowering::weight_type(*s.quant)).block > 0
-                              : s.dtype != DType::F8E4M3FN;
+  const bool packed =
+      s.quant ? backends::cpu::packed_layout(lowering::weight_type(*s.quant)).block > 0 : s.dtype != DType::F8E4M3FN;
   EXPECT_EQ(fired(program.log(), "weight packed"), packed ? 2 : 0);
   // The table is not among the values that are computed at load: they would be four bytes for each of its elements.
   EXPECT_LT(program.plan().prepared_bytes, static_cast<std::size_t>(4 * (kWidth * 512 + 512 * 8) + 65536));
@@ -66,7 +66,9 @@ TEST(Storage, HalvesAndFloatsOfEightBits) {
 }
 
 TEST(Storage, QuantisedBlocks) {
-  for (const QuantInfo& q : kQuantFormats) expect_same({.quant = q.format});
+  using enum QuantFormat;  // the packed ones, and one of each kind of the others
+  for (const QuantFormat f : {Q8_0, Q4_0, Q4_K, Q6_K, Q8_K, TQ1_0, IQ4_XS, NVFP4, IQ1_M, IQ3_S})
+    expect_same({.quant = f});
 }
 
 TEST(Storage, OnlyF32IsTrained) {
