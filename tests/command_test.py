@@ -514,7 +514,7 @@ class Command(unittest.TestCase):
             self.assertIn("llama_graph.cpp:", r.stderr.decode())
             self.assertIn("of limit", r.stderr.decode())
             events = json.loads(trace.read_text())["traceEvents"]
-            self.assertTrue(any("softmax" in e["name"] for e in events))
+            self.assertTrue(any("scaled_dot_product_attention" in e["name"] for e in events))
             self.assertEqual(run("view", "builtin", "--memory", "-o", page).returncode, 0)
             self.assertEqual(page.read_text().count("<svg"), 1)
         self.assertIn("most in use", run("view", "builtin", "--memory", "--text").stdout.decode())
