@@ -134,6 +134,32 @@ TEST(OnnxRandom, TypesRangesAndDraws) {
   EXPECT_EQ(m.numbers, (std::vector<double>{1, 1, 1}));
 }
 
+// The steps of a loop that draws are written out, and a loop whose length depends on data is refused.
+TEST(OnnxRandom, EachStepOfALoopDrawsItsOwn) {
+  using onnx::ElementType;
+  const auto loop = [](const char* steps) {
+    ModelWriter body;
+    body.input("i", ElementType::Int64, {}).input("goes", ElementType::Bool, {});
+    body.node("RandomUniform", {}, {"r"}, {{"shape", std::vector<std::int64_t>{1}}});
+    body.node("Identity", {"goes"}, {"on"}).output("on").output("r");
+    ModelWriter m;
+    m.opset(17).input("n", ElementType::Int64, {}).constant("three", DType::I64, {3}, {});
+    m.constant("true", DType::Bool, {1}, {}).node("Loop", {steps, "true"}, {"y"}, {{"body", body.graph()}}).output("y");
+    const std::string bytes = m.bytes();
+    return read_onnx(std::as_bytes(std::span(bytes)));
+  };
+  Context c(compile(loop("three").graph, generic() | cpu({.threads = 1, .compiler = false})));
+  c.run();
+  const std::vector<float> y = c.get("y");
+  EXPECT_EQ(std::set<float>(y.begin(), y.end()).size(), 3u);
+  try {
+    loop("n");
+    ADD_FAILURE() << "each step would draw the same";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("draws random numbers in a loop"), std::string::npos) << e.what();
+  }
+}
+
 TEST(OnnxRandom, Dropout) {
   const OperandSpec x = f32({4}, {1, 2, 3, 4});
   const std::vector<Result> idle = run_node({"Dropout", 13, {}, 2}, {x, constant(f32({}, {.5}))});

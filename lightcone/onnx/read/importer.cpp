@@ -395,6 +395,7 @@ void Importer::same_extent(const Dim& a, const Dim& b) {
 }
 
 Random& Importer::random() {
+  if (loops_ > 0) throw Error("", "draws random numbers in a loop, and they would be the same in each step");
   if (!random_) random_.emplace(graph(), o_.seed, "onnx.random.step");
   return *random_;
 }

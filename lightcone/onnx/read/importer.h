@@ -40,9 +40,21 @@ class Importer {
   // the whole model, which is read again. Throws Error if they cannot be equal.
   void same_extent(const Dim& a, const Dim& b);
 
-  // The source of random numbers that all nodes share, and the name of a stream for one draw.
+  // The source of random numbers that all nodes share, and the name of a stream for one draw. Throws Error while a
+  // LoopBody exists: each step of the loop would draw the same numbers.
   Random& random();
   std::string random_stream(const std::string& seed) { return str_cat("onnx.", seed, ".", draws_++); }
+
+  class LoopBody {
+   public:
+    explicit LoopBody(Importer& i) : importer_(i) { ++importer_.loops_; }
+    LoopBody(const LoopBody&) = delete;
+    LoopBody& operator=(const LoopBody&) = delete;
+    ~LoopBody() { --importer_.loops_; }
+
+   private:
+    Importer& importer_;
+  };
 
   // The attribute of the function's caller that a function's node refers to, or null.
   const Attribute* bound(std::string_view reference) const;
@@ -92,7 +104,7 @@ class Importer {
   std::set<std::string> known_problems_;
   std::optional<Random> random_;
   std::int64_t nodes_read_ = 0, draws_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, loops_ = 0;
 };
 
 }  // namespace lc::onnx

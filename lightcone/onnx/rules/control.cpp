@@ -107,6 +107,7 @@ std::optional<Values> counted(Call& c, const LoopParts& loop) {
     return {tensors_of(c, r.carried), tensors_of(c, r.collected)};
   };
   const Tensor numbers = arange(c.graph(), Dim(*loop.steps), DType::I64);
+  const Importer::LoopBody in_loop(c.importer);
   const Scanned all = scan(step, tensors_of(c, loop.carried), {numbers});
   if (!always) return std::nullopt;
   Values r = values_of(all.state);
@@ -137,6 +138,7 @@ Values bounded(Call& c, const LoopParts& loop, const Tensor& steps, std::int64_t
     for (const Tensor& y : tensors_of(c, r.collected)) out.ys.push_back(kept(y, zeros_like(y)));
     return out;
   };
+  const Importer::LoopBody in_loop(c.importer);
   const Scanned all = scan(step, state, {}, {.length = most});
   Values r = values_of({all.state.begin() + 2, all.state.end()});
   for (const Tensor& y : all.ys) r.emplace_back(y, Value::Count{all.state[1], 0});
@@ -184,6 +186,7 @@ std::vector<Tensor> scan_once(Call& c, const GraphData& body, const ScanAxes& ax
     const auto split = out.begin() + static_cast<std::ptrdiff_t>(s.size());
     return {{out.begin(), split}, {split, out.end()}};
   };
+  const Importer::LoopBody in_loop(c.importer);
   const Scanned all = scan(step, state, xs);
   std::vector<Tensor> r = all.state;
   for (std::size_t k = 0; k < all.ys.size(); ++k) {
