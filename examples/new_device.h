@@ -13,8 +13,8 @@
 #include "lightcone/codegen/sizes.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/device/device.h"
-#include "lightcone/lowering/canonical.h"
 #include "lightcone/lowering/partition.h"
+#include "lightcone/passes/canonical.h"
 #include "lightcone/passes/composites.h"
 
 namespace example {
@@ -115,8 +115,7 @@ inline bool has_no_loop(const Graph&, const Node& n) { return n.op == Op::Compos
 inline Compiler new_device(std::shared_ptr<Device> device) {
   const auto define = [](const Graph& g, PassLog& log) { return inline_composites(g, log, has_no_loop); };
   return Compiler({"inline-composites", define, {}, true}) |
-         Compiler(
-             {"materialize-views", [](const Graph& g, PassLog&) { return lowering::make_contiguous(g); }, {}, true}) |
+         Compiler({"materialize-views", [](const Graph& g, PassLog&) { return make_contiguous(g); }, {}, true}) |
          Compiler({"new device", [device](const Graph& g, PassLog& log) { return lower(g, log, device); }, {}, true});
 }
 
