@@ -142,6 +142,7 @@ void add_sequences(Operators& t) {
       {"", "Optional", 15, make_optional, "its operand, or nothing; resolved while reading"},
       {"", "OptionalGetElement", 15, optional_element, "its operand"},
       {"", "OptionalHasElement", 15, optional_has, "a constant"},
+      {"", "RegexFullMatch", 20, nullptr, "tensors hold no texts"},
       {"", "SequenceAt", 11, sequence_at, "the element; the position is known while reading"},
       {"", "SequenceConstruct", 11, sequence_construct, "a list that is resolved while reading"},
       {"", "SequenceEmpty", 11, sequence_empty, "a list that is resolved while reading"},
@@ -150,6 +151,10 @@ void add_sequences(Operators& t) {
       {"", "SequenceLength", 11, sequence_length, "a constant"},
       {"", "SequenceMap", 17, sequence_map, "the body, once for each element"},
       {"", "SplitToSequence", 11, split_to_sequence, "narrow"},
+      {"", "StringConcat", 20, nullptr, "tensors hold no texts"},
+      {"", "StringNormalizer", 10, nullptr, "tensors hold no texts"},
+      {"", "StringSplit", 20, nullptr, "tensors hold no texts"},
+      {"", "TfIdfVectorizer", 9, nullptr, "counts of n-grams are not supported"},
   };
   t.insert(t.end(), std::begin(rows), std::end(rows));
 }
