@@ -114,8 +114,8 @@ Summary summary(const ArrayView& a) {
 // Prints how far an output is from the array of this name, and returns whether it is within the tolerance.
 bool compare(const ArrayView& got, const ArrayView& wanted, const std::string& name, double tolerance) {
   if (got.shape != wanted.shape) {
-    std::printf("%s: its shape is not the expected %s\n", name.c_str(),
-                str(Shape(wanted.shape.begin(), wanted.shape.end())).c_str());
+    write_stdout(str_cat(printable(name), ": its shape is not the expected ",
+                         str(Shape(wanted.shape.begin(), wanted.shape.end())), "\n"));
     return false;
   }
   double worst = 0, scale = 0;
@@ -126,9 +126,8 @@ bool compare(const ArrayView& got, const ArrayView& wanted, const std::string& n
       worst = std::max(worst, std::isnan(a - b) ? kInf : std::fabs(a - b));
   }
   const bool good = worst <= tolerance * std::max(scale, 1.0);
-  std::printf("%s: the largest difference is %s, of values up to %s%s\n", name.c_str(),
-              formatted("%.3g", worst).c_str(), formatted("%.4g", scale).c_str(),
-              good ? "" : ": more than --tolerance allows");
+  write_stdout(str_cat(printable(name), ": the largest difference is ", formatted("%.3g", worst), ", of values up to ",
+                       formatted("%.4g", scale), good ? "\n" : ": more than --tolerance allows\n"));
   return good;
 }
 
@@ -136,16 +135,15 @@ void print_outputs(const OnnxProgram& m, const Context& c) {
   for (const auto& port : m.outputs) {
     const ArrayView a{port.dtype, c.shape(port.name), c.bytes(port.name)};
     const Summary s = summary(a);
-    std::printf("%s: %s %s", port.name.c_str(), std::string(name(a.dtype)).c_str(),
-                str(Shape(a.shape.begin(), a.shape.end())).c_str());
+    std::string line =
+        str_cat(printable(port.name), ": ", name(a.dtype), " ", str(Shape(a.shape.begin(), a.shape.end())));
     if (!port.count.empty())
-      std::printf(", of which %lld along axis %d", static_cast<long long>(c.get_i64(port.count).at(0)),
-                  port.count_axis);
+      line += str_cat(", of which ", c.get_i64(port.count).at(0), " along axis ", port.count_axis);
     if (s.count > s.not_finite)
-      std::printf(", from %s to %s, mean %s", formatted("%.5g", s.least).c_str(), formatted("%.5g", s.most).c_str(),
-                  formatted("%.5g", s.sum / static_cast<double>(s.count - s.not_finite)).c_str());
-    if (s.not_finite) std::printf(", %zu not finite", s.not_finite);
-    std::printf("\n");
+      line += str_cat(", from ", formatted("%.5g", s.least), " to ", formatted("%.5g", s.most), ", mean ",
+                      formatted("%.5g", s.sum / static_cast<double>(s.count - s.not_finite)));
+    if (s.not_finite) line += str_cat(", ", s.not_finite, " not finite");
+    write_stdout(line + "\n");
   }
 }
 

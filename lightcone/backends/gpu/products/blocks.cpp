@@ -68,7 +68,7 @@ std::string scale_text(const Operand& s) {
   const QuantInfo& f = format_of(s);
   const std::string c = code(s, f.scale);
   return d_text(s, f.d) + " * " + (f.more.float_scale ? "lc_e4m3_half(" + c + ")" : "(float)" + c) +
-         (f.more.shift ? " * " + to_string(1.0 / (1 << f.more.shift)) + "f" : "");
+         (f.more.shift ? " * " + str_cat(1.0 / (1 << f.more.shift)) + "f" : "");
 }
 std::string number_text(const Operand& s) {
   const QuantInfo& f = format_of(s);
