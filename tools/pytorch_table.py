@@ -111,7 +111,7 @@ DIFFERS = {
     "squeeze": "the method `x.squeeze(axis)` is an Error for an extent that is not 1; the function leaves it, as torch does",
     "nonzero": "`capacity` rows and a count, because sizes are known before a run",
     "argwhere": "`capacity` rows and a count", "masked_select": "`capacity` elements and a count",
-    "unique": "`capacity` elements and a count; always sorted",
+    "unique": "`capacity` elements and a count; always sorted; with `dim`, `unique_dim`",
     "any": "u8 gives bool", "all": "u8 gives bool",
     "gather": "an index out of range reads 0; an Error in checked programs and in verify()",
     "index_add": "an index out of range writes nothing; an Error in checked programs",

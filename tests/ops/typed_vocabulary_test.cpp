@@ -162,6 +162,8 @@ TYPED_TEST(Vocabulary, Indexing) {
       KEPT(ty::masked_select(a, m).values), KEPT(ty::masked_select<2>(a, m).values),
       KEPT(ty::masked_select(a, m).count);
   const auto u = ty::unique(a);
+  const auto rows = ty::unique_dim<0>(a);
+  KEPT(rows.values), KEPT(rows.inverse), KEPT(rows.counts), KEPT(ty::unique_dim<-1, 1>(a).values);
   KEPT(u.values), KEPT(u.inverse), KEPT(u.counts), KEPT(u.count), KEPT(ty::unique_consecutive<5>(a).counts);
 }
 

@@ -200,6 +200,23 @@ struct Unique {
 LC_UNIQUE(unique)
 LC_UNIQUE(unique_consecutive)
 #undef LC_UNIQUE
+template <int Axis, int Capacity = kAll, class E, Dim... A>
+auto unique_dim(const Tensor<E, A...>& a, LC_AT) {
+  constexpr int rank = static_cast<int>(sizeof...(A)), axis = Axis < 0 ? Axis + rank : Axis;
+  static_assert(axis >= 0 && axis < rank, "unique_dim: there is no such axis");
+  constexpr Dim n = LC_S(E, A).d[axis], room = Capacity == kAll ? n : Dim(Capacity);
+  constexpr Shape s = [] {
+    Shape with_room = LC_S(E, A);
+    with_room.d[axis] = Capacity == kAll ? with_room.d[axis] : Dim(Capacity);
+    return with_room;
+  }();
+  using Rows = Tensor<std::int64_t, n>;
+  using Room = Tensor<std::int64_t, room>;
+  const lc::Unique u = lc::unique_dim(Operand(a, at), axis, capacity_of(Capacity));
+  return Unique<TensorOf<E, s>, Rows, Room>{
+      wrap_as<E, s>(u.values), wrap_as<std::int64_t, Rows::static_shape>(u.inverse),
+      wrap_as<std::int64_t, Room::static_shape>(u.counts), wrap_as<std::int64_t, Shape{}>(u.count)};
+}
 #undef LC_OUT
 #undef LC_S
 #undef LC_AT
