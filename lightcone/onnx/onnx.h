@@ -37,8 +37,8 @@ struct OnnxOptions {
   // The largest value of an extent that the file does not state. It is lowered, down to 256, until every tensor of the
   // model needs at most 8 TB of addresses, because memory is planned for the largest sizes.
   std::int64_t most_extent = 65536;
-  std::int64_t max_steps = 1000;     // the most that a Loop runs if their number depends on data
-  std::int64_t seed = 0;             // the seed of random numbers, which differ from run to run
+  std::int64_t max_steps = 1000;  // the most that a Loop runs if their number depends on data
+  std::int64_t seed = 0;          // the seed of random numbers, which differ from run to run
   ReadOptions read = {};
 };
 
