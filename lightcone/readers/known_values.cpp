@@ -13,8 +13,15 @@ namespace {
 
 using Maybe = std::optional<KnownElement>;
 
-constexpr std::int64_t kMostSteps = 1 << 20;  // elements that one question may evaluate
-constexpr int kDeepest = 2000;                // operations in a chain
+constexpr std::int64_t kMostOfQuestion = 1 << 18;  // elements that one question may evaluate
+constexpr std::size_t kMostKept = 1 << 17;         // elements that are remembered from question to question
+constexpr int kDeepest = 1000;                     // operations in a chain
+
+// A float as an integer; out of range it is unknown.
+Maybe whole_of(double v) {
+  if (!(std::fabs(v) < 0x1p62)) return std::nullopt;
+  return KnownElement{.whole = static_cast<std::int64_t>(v)};
+}
 
 double rounded(double v, DType t) {
   if (t == DType::F64) return v;
@@ -99,8 +106,7 @@ Maybe cast(const KnownElement& e, DType from, DType to) {
     return settled(e, to);
   }
   if (e.real) {
-    if (!(std::fabs(*e.real) < 0x1p62)) return std::nullopt;
-    return KnownElement{.whole = static_cast<std::int64_t>(*e.real)};
+    return whole_of(*e.real);
   }
   if (e.per == 1) return KnownElement{.whole = e.whole};
   if (e.whole.bounds().lo < 0) return std::nullopt;  // floats are cut towards zero
@@ -119,7 +125,7 @@ Maybe elementwise(Op op, DType from, DType to, std::span<const KnownElement> in)
     std::array<double, 3> v{};
     for (std::size_t k = 0; k < in.size(); ++k) v[k] = *in[k].real;
     const double r = f(v[0], v[1], v[2]);
-    if (!is_float(to)) return KnownElement{.whole = static_cast<std::int64_t>(r)};
+    if (!is_float(to)) return whole_of(r);
     return number(r, to);
   }
   if (!is_float(from) && std::ranges::all_of(in, [](const KnownElement& e) { return e.whole.is_constant(); })) {
@@ -169,7 +175,7 @@ KnownValues::Maybe KnownValues::at(const Graph& g, const Edge& e, const Index& i
 KnownValues::Maybe KnownValues::at(const Graph& g, NodeId id, const Index& index) {
   const auto [place, is_new] = known_.try_emplace({id, index});
   if (!is_new) return place->second;
-  if (--budget_ < 0 || depth_ >= kDeepest) {
+  if (++steps_; --budget_ < 0 || depth_ >= kDeepest) {
     known_.erase(place);
     return std::nullopt;
   }
@@ -187,7 +193,7 @@ KnownValues::Maybe KnownValues::compute(const Graph& g, const Node& n, const Ind
       if (n.op == Op::Input) return input(n, index);
       if (n.op == Op::Constant) {
         if (is_float(n.dtype)) return number(n.value, n.dtype);
-        return KnownElement{.whole = static_cast<std::int64_t>(n.value)};
+        return whole_of(n.value);
       } else {
         const Dim d = n.index.substitute([&](const std::string& symbol) -> std::optional<Dim> {
           for (std::size_t k = 0; k < index.size(); ++k)
@@ -290,8 +296,8 @@ std::optional<std::vector<KnownElement>> KnownValues::elements(const Tensor& t) 
     n *= *c;
     if (n > kMostElements) return std::nullopt;
   }
-  if (graph_ != &t.impl()) known_.clear(), graph_ = &t.impl();
-  budget_ = kMostSteps, depth_ = 0;
+  if (graph_ != &t.impl() || known_.size() > kMostKept) known_.clear(), graph_ = &t.impl();
+  budget_ = std::min(kMostOfQuestion, kMostSteps - steps_), depth_ = 0;
   std::vector<KnownElement> r;
   Index index(shape.size(), 0);
   for (std::int64_t k = 0; k < n; ++k) {

@@ -32,6 +32,10 @@ class KnownValues {
   explicit KnownValues(Data data) : data_(std::move(data)) {}
 
   static constexpr std::int64_t kMostElements = 4096;  // the most that a tensor may have
+  static constexpr std::int64_t kMostSteps = 1 << 20;
+
+  // How many elements were evaluated. After kMostSteps nothing more is known.
+  std::int64_t steps() const { return steps_; }
 
   // The elements of t in row-major order. nullopt: an extent of t is no number, t has more than kMostElements, or an
   // element depends on data.
@@ -55,7 +59,7 @@ class KnownValues {
   Data data_;
   const Graph::Impl* graph_ = nullptr;  // the graph that known_ is about
   std::map<std::pair<NodeId, Index>, Maybe> known_;
-  std::int64_t budget_ = 0;
+  std::int64_t budget_ = 0, steps_ = 0;
   int depth_ = 0;
 };
 

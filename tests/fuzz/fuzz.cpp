@@ -20,11 +20,15 @@
 #include <fstream>
 #include <map>
 
+#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama.h"
+#include "lightcone/onnx/onnx.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
 #include "memory.h"
 #include "mutator.h"
 #include "processor_time.h"
@@ -123,6 +127,7 @@ class Case {
       if (format_.weights) good = guarded([&] { weights(path); }) && good;
       if (format_.tokenizer) good = guarded([&] { tokenizer(path); }) && good;
       if (format_.chat) good = guarded([&] { chat(path); }) && good;
+      if (format_.onnx) good = guarded([&] { onnx(path); }) && good;
     });
     if (seconds > kSeconds) throw Failure{"it took " + std::to_string(seconds) + " seconds"};
     if (honest_ && options_.memory == 0 && !good) throw Failure{"a sound file was refused: " + refusal_};
@@ -147,14 +152,14 @@ class Case {
   }
   // Runs a reader and checks its peak memory.
   template <class F>
-  auto reading(const F& f) {
+  auto reading(const F& f, std::size_t more = 0) {
     counted::reset_most();
     const std::size_t before = counted::live();
     const auto check = [&] {
       // allowed in addition to the budget: the copy of a file that is not mapped, buffers, the message of an Error
       const std::size_t budget = options_.memory ? options_.memory : Budget::kFloor + Budget::kEachByte * 2 * size_,
                         most = counted::most() - std::min(before, counted::most());
-      if (most > budget + 2 * size_ + (64u << 10))
+      if (most > budget + more + 2 * size_ + (64u << 10))
         throw Failure{"it took " + std::to_string(most) + " bytes of memory, the budget is " + std::to_string(budget)};
     };
     try {
@@ -196,6 +201,16 @@ class Case {
         throw Failure{"an encoding with lists of unequal lengths"};
     });
     for (int id = -1; id < std::min(t->size() + 2, 100); ++id) t->piece(id), t->is_end(id);
+  }
+
+  // The graph is no part of the reader's account.
+  void onnx(const std::string& path) {
+    constexpr std::size_t kGraph = 32u << 20;
+    reading([&] { return describe_onnx(path, options_); });
+    const OnnxProgram m = reading([&] { return read_onnx(path, {.read = options_}); }, kGraph);
+    if (!run_model_) return;
+    Program p = compile(m.graph, generic() | cpu({.threads = 1, .compiler = false}));
+    m.load_weights(p);
   }
 
   // A template may create 16 MB of values plus 256 times the size of its input; growing texts take twice their size.

@@ -87,6 +87,7 @@ const std::vector<Format> kFormats = {{"gguf", make_gguf, true, true},
                                       {"sentencepiece", make_sentencepiece, false, true},
                                       {"llama2c", make_llama2c, true, false},
                                       {"llama2c-tokenizer", make_llama2c_tokenizer, false, true},
-                                      {"chat-template", make_chat_template, false, false, true}};
+                                      {"chat-template", make_chat_template, false, false, true},
+                                      {"onnx", make_onnx, false, false, false, true}};
 
 }  // namespace fuzz

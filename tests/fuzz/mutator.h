@@ -55,7 +55,7 @@ struct Files {
 struct Format {
   const char* name;
   Files (*make)(Mutator&);
-  bool weights, tokenizer, chat = false;  // which kinds of content the format has
+  bool weights, tokenizer, chat = false, onnx = false;  // which kinds of content the format has
 };
 extern const std::vector<Format> kFormats;
 
@@ -73,5 +73,6 @@ Files make_sentencepiece(Mutator&);
 Files make_llama2c(Mutator&);
 Files make_llama2c_tokenizer(Mutator&);
 Files make_chat_template(Mutator&);
+Files make_onnx(Mutator&);
 
 }  // namespace fuzz

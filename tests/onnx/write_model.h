@@ -47,10 +47,13 @@ class Message {
   std::string bytes_;
 };
 
+struct TensorMessage {
+  Message tensor;
+};
 struct AttributeSpec {
   std::string name;
   std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, Message,
-               std::vector<std::string>>
+               std::vector<std::string>, TensorMessage>
       value;
   AttributeSpec(std::string n, int v) : name(std::move(n)), value(std::int64_t{v}) {}
   AttributeSpec(std::string n, double v) : name(std::move(n)), value(static_cast<float>(v)) {}
@@ -156,9 +159,10 @@ class ModelWriter {
         for (const float v : std::get<4>(a.value)) m.number(7, v);
         return m.integer(20, 6);
       case 5: return m.message(6, std::get<5>(a.value)).integer(20, 5);
-      default:
+      case 6:
         for (const std::string& v : std::get<6>(a.value)) m.text(9, v);
         return m.integer(20, 8);
+      default: return m.message(5, std::get<7>(a.value).tensor).integer(20, 4);
     }
   }
 

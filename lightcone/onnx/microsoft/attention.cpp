@@ -13,7 +13,7 @@ double scale_of_heads(const Call& c, const Tensor& q) {
 }
 std::int64_t number_of_heads(const Call& c, std::string_view name = "num_heads") {
   const std::int64_t n = c.integer(name);
-  if (n < 1) c.refuse(str_cat("has ", n, " heads"));
+  if (n < 1 || n > INT32_MAX) c.refuse(str_cat("has ", n, " heads"));
   return n;
 }
 // Throws Error if the attribute asks for caches that are written in place.
@@ -245,7 +245,8 @@ Values joined_attention(Call& c, const Tensor& qkv, const Tensor& mask, const Te
   const std::int64_t heads = number_of_heads(c);
   const std::int64_t all = fixed(c, qkv.extent(2), "the number of columns of the projection");
   const Integers sizes = c.integers("qkv_hidden_sizes", {all / 3, all / 3, all / 3});
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != all) c.refuse("has qkv_hidden_sizes that do not fit");
+  if (sizes.size() != 3 || !(Dim(sizes[0]) + sizes[1] + sizes[2] == Dim(all)))
+    c.refuse("has qkv_hidden_sizes that do not fit");
   Attend a{.q = split_heads(narrow(qkv, 2, 0, sizes[0]), heads),
            .k = split_heads(narrow(qkv, 2, sizes[0], sizes[1]), heads),
            .v = split_heads(narrow(qkv, 2, sizes[0] + sizes[1], sizes[2]), heads)};

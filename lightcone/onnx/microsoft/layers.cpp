@@ -52,12 +52,13 @@ Values bias_softmax(Call& c) {
   const bool inner = c.flag("is_inner_broadcast", true);
   Shape s = bias.shape();
   if (inner && bias.rank() < x.rank()) {  // its leading axes are x's, and it is the same along those up to `axis`
+    if (bias.rank() < x.rank() - axis) c.refuse(str_cat("its bias ", str(s), " has too few axes"));
     const auto rest = s.end() - (x.rank() - axis);
     s.insert(rest, static_cast<std::size_t>(x.rank() - bias.rank()), 1);
   }
   const Tensor y = x + expand_to(c, bias.reshape(s), x.shape());
-  Shape flat(x.shape().begin(), x.shape().begin() + axis);
   const Shape all = x.shape();
+  Shape flat(all.begin(), all.begin() + axis);
   flat.push_back(product(Shape(all.begin() + axis, all.end())));
   return {softmax(y.reshape(flat), axis).reshape(all)};
 }
@@ -111,7 +112,7 @@ Tensor norm_of_groups(Call& c, Tensor x, const Tensor& gamma, const Tensor& beta
   const std::int64_t groups = c.integer("groups"), activation = c.integer("activation", 0);
   const double eps = c.number("epsilon", 1e-5F);
   if (x.rank() != 4) c.refuse("needs pictures with 4 axes");
-  if (groups < 1) c.refuse("has no groups");
+  if (groups < 1 || groups > INT32_MAX) c.refuse("has no groups, or too many");
   if (activation != 0 && activation != 1) c.refuse("has an activation that is not 0 or 1");
   const DType type = x.dtype();
   if (last) x = x.permute({0, 3, 1, 2});
@@ -201,8 +202,8 @@ Tensor channels_first(const Tensor& x) { return movedim(x, {-1}, {1}); }
 Tensor channels_last(const Tensor& x) { return movedim(x, {1}, {-1}); }
 Values nhwc_conv(Call& c) {
   Values in = c.in;
-  in.at(0) = channels_first(c.x(0));
-  in.at(1) = channels_first(c.x(1));
+  const Tensor x = channels_first(c.x(0)), w = channels_first(c.x(1));
+  in[0] = x, in[1] = w;
   return {channels_last(as_onnx(c, "Conv", 11, std::move(in)).at(0).tensor)};
 }
 Values nhwc_max_pool(Call& c) {

@@ -122,11 +122,12 @@ Values matmul_n_bits(Call& c) {
   const Tensor a = c.x(0), b = c.x(1);
   Blocks w{.n = c.integer("N"), .k = c.integer("K"), .size = c.integer("block_size"), .bits = c.integer("bits", 4)};
   if (w.bits != 2 && w.bits != 4 && w.bits != 8) c.refuse(str_cat("has weights of ", w.bits, " bits"));
-  if (w.size < 16 || w.n < 1 || w.k < 1 || w.size > (1 << 20)) c.refuse("has sizes that cannot be");
+  if (w.size < 16 || w.n < 1 || w.k < 1 || w.size > (1 << 20) || w.n > INT32_MAX || w.k > INT32_MAX)
+    c.refuse("has sizes that cannot be");
   if (c.flag("weight_prepacked")) c.refuse("has weights in the layout of one device");
   if (c.has(4)) c.refuse("has groups in an order of their own (g_idx)");
   const std::int64_t level = c.integer("accuracy_level", 0), blocks = (w.k + w.size - 1) / w.size;
-  if (b.dtype() != DType::U8 || product(b.shape()) != Dim(w.n * blocks * w.size * w.bits / 8))
+  if (b.dtype() != DType::U8 || product(b.shape()) != Dim(w.n) * Dim(blocks * w.size * w.bits / 8))
     c.refuse(str_cat("has weights ", str(b.shape()), " of ", name(b.dtype()), ", which its sizes do not fit"));
   w.codes = codes_of(b.reshape({w.n, blocks * w.size * w.bits / 8}), w.bits);
   w.scale = c.x(2).reshape({w.n, blocks});
@@ -144,9 +145,12 @@ Values gather_block_quantized(Call& c) {
   Tensor data = c.x(0), scale = c.x(2), zero = c.optional(3);
   const std::int64_t bits = c.integer("bits", 4), size = c.integer("block_size", 128);
   if (is_float(data.dtype())) c.refuse("has a table of 8-bit floats");
+  if (bits != 2 && bits != 4 && bits != 8) c.refuse(str_cat("has codes of ", bits, " bits"));
   if (size < 16 || size > (1 << 20)) c.refuse("has blocks of an impossible size");
   const bool packed = is_packed(c.value(0).packed);  // the file has 4 bits; here they are bytes
   const int gathered = c.axis("gather_axis", 0, data.rank()), blocked = c.axis("quantize_axis", 1, data.rank());
+  if (scale.rank() != data.rank() || (zero.defined() && zero.rank() != data.rank()))
+    c.refuse(str_cat("has scales ", str(scale.shape()), " for a table ", str(data.shape())));
   if (gathered == blocked) c.refuse("gathers along the axis of its blocks");
   const Tensor index = c.x(1).to(DType::I64);
   const Tensor at = where(index < 0, index + c.graph().index({}, data.extent(gathered)), index);

@@ -2,6 +2,7 @@
 // of tensors refer to the file, which the model keeps mapped.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -52,7 +53,8 @@ std::string_view name(ElementType t);  // "float16"
 // The element type of a graph's tensors for it; integers of 2 and 4 bits become those of 8. nullopt: not supported.
 std::optional<DType> dtype_of(ElementType t);
 ElementType element_type_of(DType t);
-bool is_packed(ElementType t);  // integers of 2 and 4 bits
+ElementType element_type_of(std::int64_t number);  // Undefined for a number that is not known
+bool is_packed(ElementType t);                     // integers of 2 and 4 bits
 
 // A constant. Elements of 2 and 4 bits were unpacked to whole bytes.
 struct TensorData {
@@ -137,6 +139,7 @@ struct Model {
   std::map<std::string_view, std::int64_t> opsets;  // by domain; "" is ai.onnx
   GraphData graph;
   std::vector<Function> functions;
+  std::map<std::array<std::string_view, 3>, std::size_t> function_index;  // by domain, name and overload
   std::map<std::string, std::string> metadata;
 };
 

@@ -10,6 +10,11 @@ namespace {
 constexpr int kDeepest = 64;  // nesting of graphs and types
 constexpr std::int64_t kNewestIr = 14;
 
+Attribute::Type attribute_type(std::int64_t number) {
+  const bool known = number > 0 && number <= static_cast<int>(Attribute::Type::TypeProtos);
+  return known ? static_cast<Attribute::Type>(number) : Attribute::Type::Undefined;
+}
+
 }  // namespace
 
 Parser::Parser(std::shared_ptr<const MappedFile> file, const ReadOptions& o)
@@ -70,7 +75,7 @@ TypeInfo Parser::type(std::span<const std::byte> message) {
   const auto tensor = [&](std::span<const std::byte> m, Kind kind) {
     t.kind = kind;
     for (auto f = fields(m); f.next();) {
-      if (f.field() == 1) t.element = static_cast<ElementType>(f.integer());
+      if (f.field() == 1) t.element = element_type_of(f.integer());
       else if (f.field() == 2) t.shape = shape(f.bytes());
       else f.unknown("the type of a tensor");
     }
@@ -121,14 +126,14 @@ Attribute Parser::attribute(std::span<const std::byte> message) {
       case 4: a.s = bytes_as_text(f.bytes()); break;
       case 5: a.tensors = {tensor(f.bytes())}; break;
       case 6: a.graphs = {std::make_shared<GraphData>(graph(f.bytes()))}; break;
-      case 7: f.append(a.floats); break;
-      case 8: f.append(a.ints); break;
+      case 7: append(f, a.floats); break;
+      case 8: append(f, a.ints); break;
       case 9: a.strings.push_back(bytes_as_text(f.bytes())); break;
       case 10: a.tensors.push_back(tensor(f.bytes())); break;
       case 11: a.graphs.push_back(std::make_shared<GraphData>(graph(f.bytes()))); break;
       case 13: break;  // a comment
       case 14: a.type_info = type(f.bytes()); break;
-      case 20: a.type = static_cast<Attribute::Type>(f.integer()), typed = true; break;
+      case 20: a.type = attribute_type(f.integer()), typed = true; break;
       case 21: a.reference = f.text(); break;
       case 15:
       case 22:
@@ -235,6 +240,10 @@ Model Parser::model() {
       case 26: break;  // devices that nodes can be divided among
       default: f.unknown("the model");
     }
+  }
+  for (std::size_t k = 0; k < m.functions.size(); ++k) {
+    const Function& f = m.functions[k];
+    m.function_index.try_emplace({f.domain, f.name, f.overload}, k);  // the first of two counts
   }
   if (!graph_seen) throw file_error("onnx", file_->path(), "is no ONNX model: it has no graph");
   if (m.ir_version > kNewestIr)

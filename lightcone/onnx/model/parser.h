@@ -23,6 +23,13 @@ class Parser {
  private:
   ProtobufFields fields(std::span<const std::byte> message) const;
   void deeper();
+  // Appends numbers of a field, and takes their memory.
+  template <class T>
+  void append(const ProtobufFields& f, std::vector<T>& to) {
+    const std::size_t before = to.size();
+    f.append(to);
+    budget_.take(to.size() - before, sizeof(T));
+  }
   std::pair<std::string_view, std::string_view> entry(std::span<const std::byte> message) const;
   void opset(std::span<const std::byte> message, std::map<std::string_view, std::int64_t>& to) const;
   std::vector<TypeInfo::Extent> shape(std::span<const std::byte> message);

@@ -79,6 +79,10 @@ std::vector<std::byte> listed(const TensorData& t, const Fields& f, int bits) {
 std::string_view name(ElementType t) { return info(t).name; }
 bool is_packed(ElementType t) { return info(t).dtype && info(t).bits < 8; }
 std::optional<DType> dtype_of(ElementType t) { return info(t).dtype; }
+ElementType element_type_of(std::int64_t number) {
+  const bool known = number >= 0 && number < static_cast<std::int64_t>(kElements.size());
+  return known ? static_cast<ElementType>(number) : ElementType::Undefined;
+}
 ElementType element_type_of(DType t) {
   for (std::size_t k = 0; k < kElements.size(); ++k)
     if (kElements[k].dtype == t && kElements[k].bits >= 8) return static_cast<ElementType>(k);
@@ -88,21 +92,23 @@ ElementType element_type_of(DType t) {
 TensorData Parser::tensor(std::span<const std::byte> message) {
   TensorData t;
   Fields data;
+  std::int64_t type = 0;
   std::map<std::string_view, std::string_view> where;
   for (auto f = fields(message); f.next();) {
     switch (f.field()) {
-      case 1: f.append(t.shape); break;
-      case 2: t.type = static_cast<ElementType>(f.integer()); break;
+      case 1: append(f, t.shape); break;
+      case 2: type = f.integer(), t.type = element_type_of(type); break;
       case 3: f.unknown("a tensor in segments");
-      case 4: f.append(data.floats); break;
+      case 4: append(f, data.floats); break;
       case 5:
       case 7:
-      case 11: f.append(data.integers); break;
+      case 11: append(f, data.integers); break;
       case 6: t.strings.push_back(bytes_as_text(f.bytes())); break;
       case 8: t.name = f.text(); break;
       case 9: data.raw = f.bytes(); break;
       case 10: {
         const auto b = f.bytes();
+        budget_.take(b.size());
         data.doubles.insert(data.doubles.end(), b.begin(), b.end());
         break;
       }
@@ -118,7 +124,7 @@ TensorData Parser::tensor(std::span<const std::byte> message) {
     return file_error("onnx", file_->path(), "tensor ", in_quotes(t.name), " ", why...);
   };
   const ElementInfo& e = info(t.type);
-  if (e.name == "undefined") throw wrong("has element type ", static_cast<int>(t.type), ", which is not known");
+  if (e.name == "undefined") throw wrong("has element type ", type, ", which is not known");
   std::int64_t n = 1;
   for (const std::int64_t d : t.shape) {
     if (d < 0 || (d > 0 && n > kMostElements / d)) throw wrong("has an impossible shape");

@@ -41,7 +41,7 @@ Tensor keys_for_heads(Call& c, const Tensor& k, const Dim& heads) {
   if (k.extent(1) == heads) return k;
   const std::int64_t group = fixed(c, heads / k.extent(1), "the number of query heads of a key head");
   if (!(k.extent(1) * Dim(group) == heads)) c.refuse(str_cat(k.extent(1), " key heads do not divide ", heads));
-  return repeat_interleave(k, static_cast<int>(group), 1);
+  return repeat_interleave(k, narrow_int(c, group, "the number of query heads of a key head"), 1);
 }
 
 // Weights of a softmax over the keys and one more score, [h], whose weight is dropped.

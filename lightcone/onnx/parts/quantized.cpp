@@ -171,6 +171,7 @@ Values quantized_conv(Call& c, bool channels_last) {
   if (channels_last) x = movedim(x, {-1}, {1});
   const auto by_filter = [&](const Tensor& t, int rank) {  // [m] as [m, 1, ...]
     if (!t.defined() || t.rank() == 0 || t.shape() == Shape{1}) return t.defined() ? t.reshape({}) : t;
+    if (rank < 1) c.refuse(str_cat("has ", str(t.shape()), " where one number is needed"));
     Shape s(static_cast<std::size_t>(rank), 1);
     s[0] = t.extent(0);
     return t.reshape(s);

@@ -1,6 +1,7 @@
 #include "lightcone/onnx/read/call.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lightcone/io/printable.h"
 #include "lightcone/onnx/read/extents.h"
@@ -60,6 +61,17 @@ std::vector<double> Call::numbers(std::size_t k) const {
 }
 std::int64_t Call::integer(std::size_t k) const {
   const Integers r = integers(k);
+  if (r.size() != 1) refuse(str_cat(operand(k), " has ", r.size(), " elements, not one"));
+  return r[0];
+}
+
+Dim Call::dim(std::size_t k) const {
+  const std::vector<Dim> r = dims(k);
+  if (r.size() != 1) refuse(str_cat(operand(k), " has ", r.size(), " elements, not one"));
+  return r[0];
+}
+double Call::number(std::size_t k) const {
+  const std::vector<double> r = numbers(k);
   if (r.size() != 1) refuse(str_cat(operand(k), " has ", r.size(), " elements, not one"));
   return r[0];
 }
@@ -129,8 +141,15 @@ const GraphData& Call::graph(std::string_view name) const {
   if (!a || a->graphs.empty()) refuse(str_cat("has no attribute ", name));
   return *a->graphs[0];
 }
+ElementType Call::element_type(std::string_view name, ElementType otherwise) const {
+  const std::int64_t number = integer(name, static_cast<int>(otherwise));
+  const ElementType type = element_type_of(number);
+  if (number != 0 && type == ElementType::Undefined)
+    refuse(str_cat("its attribute ", name, " is ", number, ", which is no element type that is known"));
+  return type;
+}
 DType Call::dtype(std::string_view name, ElementType otherwise) const {
-  const auto type = static_cast<ElementType>(integer(name, static_cast<int>(otherwise)));
+  const ElementType type = element_type(name, otherwise);
   const auto dtype = dtype_of(type);
   if (!dtype) refuse(str_cat("has elements of type ", onnx::name(type), ", which are not supported"));
   return *dtype;
@@ -183,6 +202,7 @@ Tensor expand_to(Call& c, const Tensor& t, const Shape& shape) {
   return from == shape && t.shape() == shape ? t : t.reshape(from).expand(shape);
 }
 Tensor tensor_of(Call& c, const std::vector<Dim>& dims, DType dtype) {
+  c.importer.spend(static_cast<std::int64_t>(dims.size() / 4));
   return value_tensor(c.graph(), dims, {Dim(static_cast<std::int64_t>(dims.size()))}, dtype);
 }
 std::vector<int> all_axes(int rank) {
@@ -197,13 +217,13 @@ std::int64_t fixed(const Call& c, const Dim& d, const char* what) {
 }
 std::vector<int> fixed(const Call& c, const Shape& s, const char* what) {
   std::vector<int> r;
-  for (const Dim& d : s) r.push_back(static_cast<int>(fixed(c, d, what)));
+  for (const Dim& d : s) r.push_back(narrow_int(c, fixed(c, d, what), what));
   return r;
 }
-std::vector<int> ints(const Integers& v) {
-  std::vector<int> r;
-  for (const std::int64_t n : v) r.push_back(static_cast<int>(n));
-  return r;
+int narrow_int(const Call& c, std::int64_t n, const char* what) {
+  if (n < std::numeric_limits<int>::min() || n > std::numeric_limits<int>::max())
+    c.refuse(str_cat(what, " is ", n, ", which is too large"));
+  return static_cast<int>(n);
 }
 
 }  // namespace lc::onnx

@@ -48,6 +48,8 @@ class Call {
   Integers integers(std::size_t k) const;                      // integers without symbols
   std::vector<double> numbers(std::size_t k) const;            // any numbers without symbols
   std::int64_t integer(std::size_t k) const;                   // a scalar, or a tensor of one element
+  Dim dim(std::size_t k) const;                                // the same, which may depend on the sizes of inputs
+  double number(std::size_t k) const;                          // the same, of any type
   std::optional<std::vector<Dim>> known(std::size_t k) const;  // nullopt: absent, or it depends on data
 
   // ---- attributes
@@ -60,10 +62,12 @@ class Call {
   Integers integers(std::string_view name) const;  // throws Error if it is missing
   Integers integers(std::string_view name, const Integers& otherwise) const;
   std::vector<double> numbers(std::string_view name, const std::vector<double>& otherwise = {}) const;
-  std::vector<std::string_view> texts(std::string_view name) const;         // empty if it is missing
-  const TensorData& tensor(std::string_view name) const;                    // throws Error if it is missing
-  const GraphData& graph(std::string_view name) const;                      // throws Error if it is missing
-  DType dtype(std::string_view name, ElementType otherwise) const;          // an ElementType as an integer
+  std::vector<std::string_view> texts(std::string_view name) const;  // empty if it is missing
+  const TensorData& tensor(std::string_view name) const;             // throws Error if it is missing
+  const GraphData& graph(std::string_view name) const;               // throws Error if it is missing
+  // A type as an integer; throws Error for one that is not known.
+  ElementType element_type(std::string_view name, ElementType otherwise = ElementType::Undefined) const;
+  DType dtype(std::string_view name, ElementType otherwise) const;          // the same; throws Error without a DType
   void ignore(std::string_view name) const { find(name); }                  // for an attribute that changes no value
   int axis(std::string_view name, std::int64_t otherwise, int rank) const;  // wrapped to [0, rank)
   int wrap(std::int64_t axis, int rank) const;                              // throws Error outside [-rank, rank)
@@ -88,7 +92,7 @@ Tensor expand_to(Call& c, const Tensor& t, const Shape& shape);  // as Expand do
 Tensor tensor_of(Call& c, const std::vector<Dim>& dims, DType dtype = DType::I64);
 std::vector<int> all_axes(int rank);
 std::int64_t fixed(const Call& c, const Dim& d, const char* what);  // throws Error for a symbol
-std::vector<int> ints(const Integers& v);
+int narrow_int(const Call& c, std::int64_t n, const char* what);    // throws Error if it does not fit into an int
 std::vector<int> fixed(const Call& c, const Shape& s, const char* what);
 
 }  // namespace lc::onnx

@@ -1,6 +1,7 @@
 #include "lightcone/onnx/read/describe.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
@@ -54,8 +55,11 @@ OnnxDescription::Port port(const ValueInfo& v) {
   return p;
 }
 
-bool is_initializer(const Model& m, std::string_view name) {
-  return std::ranges::find(m.graph.initializers, name, &TensorData::name) != m.graph.initializers.end();
+// Inputs with these names have a value in the file.
+std::set<std::string_view> initializers(const Model& m) {
+  std::set<std::string_view> names;
+  for (const TensorData& t : m.graph.initializers) names.insert(t.name);
+  return names;
 }
 
 void count_weights(const Model& m, OnnxDescription& d) {
@@ -77,9 +81,14 @@ void count_weights(const Model& m, OnnxDescription& d) {
 }  // namespace
 
 const Function* function_of(const Model& m, const NodeData& n) {
-  for (const Function& f : m.functions)
-    if (f.name == n.op && f.domain == n.domain && f.overload == n.overload) return &f;
-  return nullptr;
+  const auto f = m.function_index.find({n.domain, n.op, n.overload});
+  return f == m.function_index.end() ? nullptr : &m.functions[f->second];
+}
+
+std::int64_t count_nodes(const Model& m) {
+  std::int64_t n = 0;
+  each_node(m, [&](const NodeData&) { ++n; });
+  return n;
 }
 
 std::vector<std::string> unsupported(const Model& m) {
@@ -100,8 +109,9 @@ std::vector<std::string> unsupported(const Model& m) {
     for (std::size_t k = 0; k < std::min(where.size(), kMostNamed); ++k) line += (k ? ", " : "") + where[k];
     lines.push_back(line + (where.size() > kMostNamed ? ", ...)" : ")"));
   }
+  const auto given = initializers(m);
   for (const ValueInfo& v : m.graph.inputs) {
-    if (is_initializer(m, v.name)) continue;
+    if (given.contains(v.name)) continue;
     if (v.type.kind != TypeInfo::Kind::Tensor || !dtype_of(v.type.element))
       lines.push_back(
           str_cat("input ", in_quotes(v.name), " is a ", described(v.type), ": inputs are tensors of numbers"));
@@ -117,8 +127,9 @@ OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o) {
   using namespace onnx;
   const Model m = parse(o.map ? MappedFile::open(path) : MappedFile::read(path), o);
   OnnxDescription d;
+  const auto given = initializers(m);
   for (const ValueInfo& v : m.graph.inputs)
-    if (!is_initializer(m, v.name)) d.inputs.push_back(port(v));
+    if (!given.contains(v.name)) d.inputs.push_back(port(v));
   for (const ValueInfo& v : m.graph.outputs) d.outputs.push_back(port(v));
   for (const auto& [domain, version] : m.opsets) d.opsets[std::string(domain)] = version;
   each_node(m, [&](const NodeData& n) { ++d.operators[operator_name(n)]; });

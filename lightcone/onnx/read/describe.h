@@ -1,6 +1,7 @@
 // What a model says of itself, and what of it no rule reads.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@ namespace lc::onnx {
 
 // A line for each operator, element type and operator set that is not supported, with the names of nodes.
 std::vector<std::string> unsupported(const Model& m);
+// The number of nodes in the model, with those of functions and of graphs inside nodes.
+std::int64_t count_nodes(const Model& m);
 // The function of the model that a node calls, or null.
 const Function* function_of(const Model& m, const NodeData& n);
 

@@ -11,8 +11,12 @@
 namespace lc::onnx {
 namespace {
 
-constexpr std::int64_t kMostNodes = 1'000'000;  // after inlining functions and unrolling loops
-constexpr int kDeepest = 64;                    // nesting of functions and subgraphs
+// How often each node may be read: in loops that are unrolled, in functions that are inlined, and again where two
+// extents prove to be equal.
+constexpr std::int64_t kMostTimes = 300, kLeastWork = 20'000;
+constexpr std::int64_t kStepsOfNode = 16;    // elements of shape arithmetic that take as long as a node
+constexpr std::size_t kMostParts = 1 << 12;  // parts that the expression of an extent may have
+constexpr int kDeepest = 64;                 // nesting of functions and subgraphs
 constexpr std::size_t kMostProblems = 50;
 // Memory is planned for the largest sizes. A tensor that would need more bytes than this lowers the extents of the
 // model.
@@ -29,6 +33,15 @@ std::string named(const NodeData& n) {
 // A name with static storage for Location::op.
 const char* static_name(const Operator& row) { return row.name.data(); }
 
+// Extents that are long expressions make everything slow that looks at a shape.
+void require_short(const Value& v) {
+  if (!v.tensor.defined()) return;
+  for (const Dim& d : v.tensor.shape())
+    if (d.parts() > kMostParts)
+      throw Error("", str_cat("an extent of its result is an expression of ", d.parts(), " parts, and it may have ",
+                              kMostParts));
+}
+
 template <class F>
 class AtEnd {
  public:
@@ -44,7 +57,23 @@ class AtEnd {
 }  // namespace
 
 Importer::Importer(const Model& m, const OnnxOptions& o)
-    : m_(m), o_(o), limit_(o.most_extent), known_([this](const std::string& name) { return data_of(name); }) {}
+    : m_(m),
+      o_(o),
+      limit_(o.most_extent),
+      known_([this](const std::string& name) { return data_of(name); }),
+      most_work_(kLeastWork + kMostTimes * count_nodes(m)) {
+  for (const ValueInfo& v : m.graph.inputs)
+    if (v.type.shape)
+      for (const TypeInfo::Extent& e : *v.type.shape)
+        if (!e.value) plain_extents_.insert(e.parameter);
+}
+
+void Importer::spend(std::int64_t work) {
+  work_ += work;
+  if (work_ <= most_work_) return;
+  throw Error("read_onnx",
+              str_cat("loops, functions and sequences make more than ", most_work_, " nodes of the model's"));
+}
 
 std::optional<ArrayView> Importer::data_of(const std::string& parameter) const {
   const auto w = weight_of_.find(parameter);
@@ -66,6 +95,7 @@ OnnxProgram Importer::run() {
       if (!again_) throw;
     }
     again_ = false;
+    spend(known_.steps() / kStepsOfNode);
     if (++rounds > kMostRounds) throw Error("read_onnx", "extents of the model contradict each other");
   }
 }
@@ -89,7 +119,8 @@ OnnxProgram Importer::attempt() {
   program_ = OnnxProgram();
   known_ = readers::KnownValues([this](const std::string& name) { return data_of(name); });
   weight_of_.clear(), problems_.clear(), known_problems_.clear(), frames_.clear();
-  nodes_read_ = 0, draws_ = 0, depth_ = 0;
+  next_number_.clear();
+  draws_ = 0, depth_ = 0;
   random_.reset();
   Scope all;
   scope_ = &all;
@@ -131,10 +162,7 @@ Dim Importer::extent_of(const ValueInfo& v, int axis, const TypeInfo::Extent& e)
   const bool is_named = std::ranges::any_of(e.parameter, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
   if (!is_named) return symbol(str_cat(v.name, "_", axis));  // "?", "-1", ""
   const auto known = [&](std::string_view name) -> std::optional<Dim> {
-    for (const ValueInfo& other : m_.graph.inputs)
-      for (const TypeInfo::Extent& plain : other.type.shape.value_or(std::vector<TypeInfo::Extent>()))
-        if (!plain.value && plain.parameter == name) return symbol(std::string(name));
-    return std::nullopt;
+    return plain_extents_.contains(name) ? std::optional(symbol(std::string(name))) : std::nullopt;
   };
   if (const auto d = parse_extent(e.parameter, known)) return *d;
   return symbol(std::string(e.parameter));
@@ -251,8 +279,7 @@ void Importer::nodes(const std::vector<NodeData>& all) {
 }
 
 void Importer::node(const NodeData& n, std::size_t index) {
-  if (++nodes_read_ > kMostNodes)
-    throw Error("read_onnx", str_cat("the model has more than ", kMostNodes, " nodes when its functions are inlined"));
+  spend(1);
   Values in, out;
   bool failed = false;
   for (const std::string_view name : n.inputs) {
@@ -270,6 +297,7 @@ void Importer::node(const NodeData& n, std::size_t index) {
       if (row && std::ranges::none_of(n.attributes, [](const Attribute& a) { return !a.graphs.empty(); }))
         scope.emplace(Location{"node", static_cast<std::uint32_t>(index + 1), static_name(*row)});
       out = results_of(n, std::move(in));
+      for (const Value& v : out) require_short(v);
     } catch (const Error& e) {
       if (again_ || e.op() == "read_onnx") throw;
       problem(str_cat(named(n), ": ", e.problem()));
@@ -334,6 +362,7 @@ Values Importer::subgraph(const GraphData& g, std::span<const Value> arguments) 
   scope_ = &inner;
   ++depth_;
   const AtEnd leave([&] { scope_ = inner.outer, --depth_; });
+  spend(1 + static_cast<std::int64_t>(g.initializers.size()));
   for (const TensorData& t : g.initializers) define(t.name, constant(t, t.name));
   for (std::size_t k = 0; k < arguments.size(); ++k) define(g.inputs[k].name, arguments[k]);
   const std::size_t before = problems_.size();
@@ -350,14 +379,13 @@ Values Importer::subgraph(const GraphData& g, std::span<const Value> arguments) 
 }
 
 bool Importer::tries(const std::function<void()>& f) {
-  const auto problems = problems_;
-  const auto known = known_problems_;
+  const std::size_t before = problems_.size();
   try {
     f();
-    return problems_.size() == problems.size();
+    return problems_.size() == before;
   } catch (const Error&) {
-    if (again_) throw;
-    problems_ = problems, known_problems_ = known;
+    if (again_ || work_ > most_work_) throw;
+    for (; problems_.size() > before; problems_.pop_back()) known_problems_.erase(problems_.back());
     return false;
   }
 }
@@ -422,7 +450,12 @@ Value Importer::constant(const TensorData& t, std::string_view name) {
   const bool is_weight = is_float(*dtype) && !name.empty() && t.bytes.size() > size_of(*dtype);
   if (const Tensor regular = regular_tensor(graph(), view); regular.defined() && !is_weight) return typed(regular);
   std::string unique(name.empty() ? "constant" : name);
-  for (int k = 2; weight_of_.contains(unique); ++k) unique = str_cat(name.empty() ? "constant" : name, ".", k);
+  if (weight_of_.contains(unique)) {
+    const std::string plain = unique;
+    int& k = next_number_.try_emplace(plain, 2).first->second;
+    do unique = str_cat(plain, ".", k++);
+    while (weight_of_.contains(unique));
+  }
   weight_of_[unique] = program_.weights.size();
   std::shared_ptr<const void> owner = t.owner ? t.owner : m_.file;
   program_.weights.push_back({unique, view, std::move(owner)});

@@ -33,6 +33,9 @@ class Importer {
   Values subgraph(const GraphData& g, std::span<const Value> arguments);
   // Runs `f`. If it throws Error, forgets the problems that it reported and returns false.
   bool tries(const std::function<void()>& f);
+  // Counts work that a few bytes of the file may ask for many times over: nodes of functions and loops, elements of
+  // sequences. Throws Error if it is out of proportion to the number of nodes in the file.
+  void spend(std::int64_t work);
   // A constant as graph code if it is short or regular, else a parameter with these bytes.
   Value constant(const TensorData& t, std::string_view name);
 
@@ -103,7 +106,10 @@ class Importer {
   std::vector<std::string> problems_;
   std::set<std::string> known_problems_;
   std::optional<Random> random_;
-  std::int64_t nodes_read_ = 0, draws_ = 0;
+  std::map<std::string, int> next_number_;    // for parameters with the same name
+  std::set<std::string_view> plain_extents_;  // names of extents that are no expressions
+  std::int64_t most_work_, work_ = 0;         // in all rounds
+  std::int64_t draws_ = 0;
   int depth_ = 0, loops_ = 0;
 };
 

@@ -28,7 +28,7 @@ std::vector<int> numbers_of_axes(Call& c, std::string_view attribute, int axes, 
     c.refuse(str_cat("has ", given.size(), " numbers in ", attribute, " for ", axes, " spatial axes"));
   for (const std::int64_t n : given)
     if (n < least || n > std::numeric_limits<int>::max()) c.refuse(str_cat("has ", n, " in ", attribute));
-  return ints(given);
+  return {given.begin(), given.end()};
 }
 
 Integers pads_of(Call& c, int axes) {
@@ -85,7 +85,9 @@ Tensor surrounded(const Tensor& x, int axis, const Dim& before, const Dim& after
     const Dim begin = max(Dim(0) - before, 0), end = x.extent(axis) - max(Dim(0) - after, 0);
     return surrounded(x.slice(axis, begin, end), axis, max(before, 0), max(after, 0), value);
   }
-  if (b && a) return pad(x, axis, static_cast<int>(*b), static_cast<int>(*a), PadMode::Constant, value);
+  const auto fits = [](std::int64_t n) { return n <= std::numeric_limits<int>::max(); };
+  if (b && a && fits(*b) && fits(*a))
+    return pad(x, axis, static_cast<int>(*b), static_cast<int>(*a), PadMode::Constant, value);
   const Tensor wide = x.pad(axis, before, after);
   if (value.value == 0) return wide;
   const Tensor inside = full(x.graph(), x.shape(), 1, DType::Bool).pad(axis, before, after);

@@ -139,7 +139,7 @@ Values convert(Call& c, ElementType type) {
   }
   return {x.to(*to)};
 }
-Values cast_(Call& c) { return convert(c, static_cast<ElementType>(c.integer("to"))); }
+Values cast_(Call& c) { return convert(c, c.element_type("to")); }
 Values cast_like(Call& c) {
   const Value& like = c.value(1);
   return convert(c, is_packed(like.packed) ? like.packed : element_type_of(c.x(1).dtype()));

@@ -68,7 +68,7 @@ Values attention_(Call& c) {
       a.keep = valid;
     }
   }
-  const auto precision = static_cast<ElementType>(c.integer("softmax_precision", static_cast<int>(ElementType::Float)));
+  const auto precision = c.element_type("softmax_precision", ElementType::Float);
   a.double_softmax = precision == ElementType::Double && a.q.dtype() != DType::F64;
   const std::int64_t mode = c.integer("qk_matmul_output_mode", 0);
   const Attended r = attend(c, a, c.wants(3));
@@ -96,7 +96,7 @@ Values flex_attention(Call& c) {
   }
   const auto heads = [&](const Tensor& t) {
     const std::int64_t group = fixed(c, a.q.extent(1) / t.extent(1), "the number of query heads of a key head");
-    return group == 1 ? t : repeat_interleave(t, static_cast<int>(group), 1);
+    return group == 1 ? t : repeat_interleave(t, narrow_int(c, group, "the number of query heads of a key head"), 1);
   };
   const auto modified = [&](const char* name, const Tensor& t) {
     const Value v(t);

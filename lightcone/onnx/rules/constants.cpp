@@ -42,17 +42,17 @@ Values constant_of_shape(Call& c) {
 Values range(Call& c) {
   const Tensor start = c.x(0), step = c.x(2);
   if (is_float(start.dtype())) {
-    const double a = c.numbers(0).at(0), b = c.numbers(1).at(0), d = c.numbers(2).at(0);
+    const double a = c.number(0), b = c.number(1), d = c.number(2);
     if (d == 0) c.refuse("has a step of 0");
     const double n = std::max(std::ceil((b - a) / d), 0.0);
     if (!(n < 1e9)) c.refuse("has too many elements");
     const Tensor k = arange(c.graph(), Dim(static_cast<std::int64_t>(n)), start.dtype());
     return {k * step.reshape({}) + start.reshape({})};
   }
-  const Dim a = c.dims(0).at(0), b = c.dims(1).at(0);
+  const Dim a = c.dim(0), b = c.dim(1);
   const std::int64_t d = c.integer(2);
   if (d == 0) c.refuse("has a step of 0");
-  const Dim length = d > 0 ? (b - a + Dim(d - 1)) / Dim(d) : (a - b + Dim(-d - 1)) / Dim(-d);
+  const Dim length = d > 0 ? (b - a + Dim(d - 1)) / Dim(d) : (a - b - Dim(d) - 1) / (Dim(0) - Dim(d));
   const Dim n = length.bounds().lo >= 0 ? length : max(length, 0);
   return {prim::cast(c.graph().index({n}, a + Dim::index(0, n) * Dim(d), DType::I64), start.dtype())};
 }

@@ -92,7 +92,10 @@ Values unrolled(Call& c, const LoopParts& loop) {
   for (std::size_t k = 0; k + loop.carried.size() < c.results(); ++k) {
     if (collected.empty()) c.refuse("has no steps, so that the shapes of its results are not known");
     std::vector<Tensor> each;
-    for (const auto& step : collected) each.push_back(step[k]);
+    for (const auto& step : collected) {
+      if (k >= step.size()) c.refuse("has a body with too few results");
+      each.push_back(step[k]);
+    }
     carried.emplace_back(stack(each, 0));
   }
   return carried;

@@ -34,7 +34,7 @@ std::optional<std::vector<int>> padding_of_both_ends(const Windows& w) {
   std::vector<int> r;
   for (std::size_t k = 0; k < w.kernel.size(); ++k) {
     const auto n = w.before[k].constant();
-    if (!n || *n < 0 || !(w.before[k] == w.after[k])) return std::nullopt;
+    if (!n || *n < 0 || *n > std::numeric_limits<int>::max() || !(w.before[k] == w.after[k])) return std::nullopt;
     r.push_back(static_cast<int>(*n));
   }
   return r;
@@ -57,6 +57,7 @@ Values conv_(Call& c) { return {convolved(c, c.x(0), c.x(1), c.optional(2))}; }
 Tensor without_zero_point(Call& c, const Tensor& x, const Tensor& zero, int axis) {
   const Tensor wide = x.to(DType::I32);
   if (!zero.defined()) return wide;
+  if (axis >= x.rank()) c.refuse(str_cat("needs more axes than ", str(x.shape())));
   Shape s(static_cast<std::size_t>(x.rank()), 1);
   if (!(product(zero.shape()) == Dim(1))) s[static_cast<std::size_t>(axis)] = zero.extent(0);
   return wide - expand_to(c, zero.to(DType::I32).reshape(s), x.shape());
@@ -115,7 +116,8 @@ Values conv_transpose_(Call& c) {
     whole.push_back((image[k] - 1) * Dim(stride[k]) + reach);
     parts *= std::ceil(static_cast<double>(reach) / stride[k]);
   }
-  if (parts > kMostParts) c.refuse("its filter is too large for its strides");
+  if (!(parts <= kMostParts)) c.refuse("its filter is too large for its strides");
+  c.importer.spend(static_cast<std::int64_t>(parts));
   const std::vector<Cut> cuts = cuts_of(c, image, whole, stride, extra);
   Tensor y = conv_transpose(x, weight, {.stride = stride, .dilation = dilation, .groups = groups});
   for (std::size_t k = 0; k < cuts.size(); ++k)
@@ -130,7 +132,7 @@ Values causal_conv(Call& c) {
   if (x.rank() != 3 || weight.rank() != 3) c.refuse("needs [batch, channels, n] and [channels, 1, k]");
   const int k = extents_of_filter(c, weight)[0];
   c.importer.same_extent(x.extent(1), weight.extent(0));
-  const auto channels = static_cast<int>(fixed(c, weight.extent(0), "the number of channels"));
+  const int channels = narrow_int(c, fixed(c, weight.extent(0), "the number of channels"), "the number of channels");
   const Tensor whole = past.defined() ? concat({past, x}, 2) : x.pad(2, k - 1, 0);
   Tensor y = conv(whole, weight, c.optional(2), {.groups = channels});
   const std::string_view activation = c.text("activation", "none");

@@ -21,13 +21,13 @@ ScaleOperands scale_operands(Call& c, const Tensor& x) {
 
 Values quantize(Call& c) {
   const Tensor x = c.x();
-  auto type = static_cast<ElementType>(c.integer("output_dtype", 0));
+  ElementType type = c.element_type("output_dtype");
   if (c.has(2)) type = element_type(c.value(2));
   else if (type == ElementType::Undefined) type = ElementType::Uint8;
   if (!c.flag("saturate", true) && type == ElementType::Float8E4M3FN)
     c.refuse("saturate=0 gives NaN where this library's conversion saturates");
   const ScaleOperands s = scale_operands(c, x);
-  const auto precision = static_cast<ElementType>(c.integer("precision", 0));
+  const auto precision = c.element_type("precision");
   if (precision == ElementType::Undefined) return {quantized(c, x, s.scale, s.zero, type)};
   const DType in = c.dtype("precision", precision);
   return {quantized(c, x.to(in), s.scale.to(in), s.zero, type)};
@@ -35,7 +35,7 @@ Values quantize(Call& c) {
 Values dequantize_(Call& c) {
   const Tensor x = c.x();
   const ScaleOperands s = scale_operands(c, x);
-  const auto given = static_cast<ElementType>(c.integer("output_dtype", 0));
+  const auto given = c.element_type("output_dtype");
   const DType to = given == ElementType::Undefined ? s.scale.dtype() : c.dtype("output_dtype", given);
   return {dequantized(c, x, s.scale, s.zero, to)};
 }

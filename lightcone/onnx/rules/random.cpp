@@ -58,7 +58,7 @@ Values dropout_(Call& c) {
   const Tensor x = c.x();
   c.ignore("consumed_inputs");
   double ratio = c.number("ratio", 0.5);
-  if (c.has(1)) ratio = c.numbers(1).at(0);
+  if (c.has(1)) ratio = c.number(1);
   const bool training = c.opset < 7 ? !c.flag("is_test") : c.has(2) && c.integer(2) != 0;
   if (!(ratio >= 0 && ratio < 1)) c.refuse(str_cat("has a ratio of ", ratio));
   const DType mask_type = c.opset < 10 ? x.dtype() : DType::Bool;

@@ -64,7 +64,7 @@ Values deform_conv_(Call& c) {
   DeformConvOptions o{.stride = w.stride, .dilation = w.dilation};
   std::vector<int> before;
   for (std::size_t k = 0; k < w.kernel.size(); ++k) {
-    before.push_back(static_cast<int>(fixed(c, w.before[k], "a padding")));
+    before.push_back(narrow_int(c, fixed(c, w.before[k], "a padding"), "a padding"));
     c.importer.same_extent(offset.extent(2 + static_cast<int>(k)), w.count(k, x.shape()));
   }
   o.padding = before;

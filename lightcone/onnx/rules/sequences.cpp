@@ -11,7 +11,8 @@ const Values& sequence_operand(const Call& c, std::size_t k) {
   if (!v.sequence) c.refuse(str_cat("operand ", k, " is no sequence"));
   return *v.sequence;
 }
-Value sequence_of(Values elements) {
+Value sequence_of(Call& c, Values elements) {
+  c.importer.spend(static_cast<std::int64_t>(elements.size() / 8));
   Value v;
   v.sequence = std::make_shared<const Values>(std::move(elements));
   return v;
@@ -26,11 +27,11 @@ std::ptrdiff_t sequence_position(const Call& c, std::size_t operand, std::size_t
 
 Values sequence_construct(Call& c) {
   for (std::size_t k = 0; k < c.in.size(); ++k) c.value(k);
-  return {sequence_of(c.in)};
+  return {sequence_of(c, c.in)};
 }
 Values sequence_empty(Call& c) {
   c.ignore("dtype");
-  return {sequence_of({})};
+  return {sequence_of(c, {})};
 }
 Values sequence_at(Call& c) {
   const Values& s = sequence_operand(c, 0);
@@ -41,14 +42,14 @@ Values sequence_insert(Call& c) {
   Values s = sequence_operand(c, 0);
   const auto at = c.has(2) ? sequence_position(c, 2, s.size(), s.size()) : static_cast<std::ptrdiff_t>(s.size());
   s.insert(s.begin() + at, c.value(1));
-  return {sequence_of(std::move(s))};
+  return {sequence_of(c, std::move(s))};
 }
 Values sequence_erase(Call& c) {
   Values s = sequence_operand(c, 0);
   if (s.empty()) c.refuse("removes an element of an empty sequence");
   s.erase(s.begin() +
           (c.has(1) ? sequence_position(c, 1, s.size(), s.size() - 1) : static_cast<std::ptrdiff_t>(s.size()) - 1));
-  return {sequence_of(std::move(s))};
+  return {sequence_of(c, std::move(s))};
 }
 Values sequence_length(Call& c) {
   return {c.graph().constant(static_cast<std::int64_t>(sequence_operand(c, 0).size()), DType::I64)};
@@ -69,6 +70,7 @@ Values split_to_sequence(Call& c) {
     for (std::int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
   }
   Values parts;
+  c.importer.spend(static_cast<std::int64_t>(sizes.size() / 8));
   Dim at = 0;
   for (const Dim& n : sizes) {
     const Tensor part = narrow(x, axis, at, n);
@@ -76,7 +78,7 @@ Values split_to_sequence(Call& c) {
     at = at + n;
   }
   if (!(at == x.extent(axis))) c.importer.same_extent(at, x.extent(axis));
-  return {sequence_of(std::move(parts))};
+  return {sequence_of(c, std::move(parts))};
 }
 
 Values concat_from_sequence(Call& c) {
@@ -117,7 +119,7 @@ Values sequence_map(Call& c) {
     for (std::size_t i = 0; i < r.size(); ++i) results[i].push_back(std::move(r[i]));
   }
   Values out;
-  for (Values& v : results) out.push_back(sequence_of(std::move(v)));
+  for (Values& v : results) out.push_back(sequence_of(c, std::move(v)));
   return out;
 }
 

@@ -136,7 +136,7 @@ Values depth_to_space(Call& c) {
   const Tensor x = c.x();
   if (x.rank() != 4) c.refuse("needs [n, c, h, w]");
   const std::int64_t b = c.integer("blocksize");
-  if (b < 1) c.refuse("has no block size");
+  if (b < 1 || b > INT32_MAX) c.refuse("has no block size, or a large one");
   const std::string_view mode = c.text("mode", "DCR");
   const Dim n = x.extent(0), d = x.extent(1) / Dim(b * b), h = x.extent(2), w = x.extent(3);
   if (mode == "DCR")
@@ -149,7 +149,7 @@ Values space_to_depth(Call& c) {
   const Tensor x = c.x();
   if (x.rank() != 4) c.refuse("needs [n, c, h, w]");
   const std::int64_t b = c.integer("blocksize");
-  if (b < 1) c.refuse("has no block size");
+  if (b < 1 || b > INT32_MAX) c.refuse("has no block size, or a large one");
   if (c.text("mode", "DCR") != "DCR") c.refuse("has a mode that is not DCR");
   const Dim n = x.extent(0), d = x.extent(1), h = x.extent(2) / Dim(b), w = x.extent(3) / Dim(b);
   return {x.reshape({n, d, h, b, w, b}).permute({0, 3, 5, 1, 2, 4}).reshape({n, d * Dim(b * b), h, w})};

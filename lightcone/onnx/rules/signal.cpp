@@ -92,11 +92,12 @@ Values mel_weight_matrix(Call& c) {
   std::vector<Dim> corners;
   for (std::int64_t k = 0; k < bands + 2; ++k) {
     const double hertz = 700 * (std::pow(10, (low + step * static_cast<double>(k)) / 2595) - 1);
-    const double bin = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
+    const double bin = std::floor((static_cast<double>(length) + 1) * hertz / static_cast<double>(rate));
     if (!(bin >= 0 && bin < 0x1p40)) c.refuse("has an edge outside of the spectrum");
     corners.push_back(static_cast<std::int64_t>(bin));
   }
   const Shape s{bins, bands};
+  c.importer.spend(bands / 4);
   const Tensor all = tensor_of(c, corners, DType::F64), bin = c.graph().index(s, Dim::index(0, bins), DType::F64);
   const auto corner = [&](std::int64_t k) { return all.slice(0, k, k + bands).unsqueeze(0).expand(s); };
   const Tensor left = corner(0), middle = corner(1), right = corner(2);

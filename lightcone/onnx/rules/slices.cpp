@@ -35,7 +35,8 @@ Values split_(Call& c) {
     for (const std::int64_t n : c.integers("split")) sizes.push_back(n);
   const auto parts = static_cast<std::int64_t>(c.integer("num_outputs", static_cast<std::int64_t>(c.results())));
   if (sizes.empty()) {
-    if (parts < 1) c.refuse("has no results");
+    if (parts < 1 || parts != static_cast<std::int64_t>(c.results()))
+      c.refuse(str_cat("has ", c.results(), " results and num_outputs of ", parts));
     const Dim n = x.extent(axis), each = (n + Dim(parts - 1)) / Dim(parts);
     for (std::int64_t k = 0; k + 1 < parts; ++k) sizes.push_back(each);
     sizes.push_back(n - each * Dim(parts - 1));
@@ -149,7 +150,7 @@ Values pad_(Call& c) {
   double value = 0;
   if (c.opset >= 11) {
     pads = c.dims(1);
-    if (c.has(2)) value = c.numbers(2).at(0);
+    if (c.has(2)) value = c.number(2);
   } else {
     for (const std::int64_t v : c.integers(c.opset >= 2 ? "pads" : "paddings")) pads.push_back(v);
     value = c.number("value", 0);
@@ -172,7 +173,8 @@ Values pad_(Call& c) {
     if (mode != "constant") {
       const PadMode m = mode == "reflect" ? PadMode::Reflect : mode == "edge" ? PadMode::Replicate : PadMode::Circular;
       if (m == PadMode::Circular && mode != "wrap") c.refuse("has a mode that is not constant, reflect, edge or wrap");
-      x = pad(x, axis, static_cast<int>(fixed(c, before, "padding")), static_cast<int>(fixed(c, after, "padding")), m);
+      const auto n = [&](const Dim& d) { return narrow_int(c, fixed(c, d, "padding"), "padding"); };
+      x = pad(x, axis, n(before), n(after), m);
       continue;
     }
     const Tensor inside = full(x, x.shape(), 1, DType::Bool).pad(axis, before, after);
@@ -186,7 +188,7 @@ Values trilu(Call& c) {
   const Tensor x = c.x();
   if (x.rank() < 2) c.refuse("needs matrices");
   const bool upper = c.flag("upper", true);
-  const Dim k = c.has(1) ? c.dims(1).at(0) : Dim(0);
+  const Dim k = c.has(1) ? c.dim(1) : Dim(0);
   const int r = x.rank() - 2;
   const Dim i = Dim::index(r, x.extent(r)), j = Dim::index(r + 1, x.extent(r + 1));
   const Dim keep = upper ? Dim(1) - less(j, i + k) : Dim(1) - less(i + k, j);
