@@ -14,6 +14,7 @@ namespace {
 // How often each node may be read: in loops that are unrolled, in functions that are inlined, and again where two
 // extents prove to be equal.
 constexpr std::int64_t kMostTimes = 300, kLeastWork = 20'000;
+constexpr std::size_t kLeastKept = 1 << 17, kKeptOfNode = 64;  // elements of all sequences
 constexpr std::int64_t kStepsOfNode = 16;    // elements of shape arithmetic that take as long as a node
 constexpr std::size_t kMostParts = 1 << 12;  // parts that the expression of an extent may have
 constexpr int kDeepest = 64;                 // nesting of functions and subgraphs
@@ -68,6 +69,12 @@ Importer::Importer(const Model& m, const OnnxOptions& o)
         if (!e.value) plain_extents_.insert(e.parameter);
 }
 
+void Importer::keep(std::size_t elements) {
+  kept_ += elements;
+  spend(static_cast<std::int64_t>(elements / 8));
+  const std::size_t most = kLeastKept + kKeptOfNode * static_cast<std::size_t>((most_work_ - kLeastWork) / kMostTimes);
+  if (kept_ > most) throw Error("read_onnx", str_cat("sequences have more than ", most, " elements in all"));
+}
 void Importer::spend(std::int64_t work) {
   work_ += work;
   if (work_ <= most_work_) return;
@@ -120,7 +127,7 @@ OnnxProgram Importer::attempt() {
   known_ = readers::KnownValues([this](const std::string& name) { return data_of(name); });
   weight_of_.clear(), problems_.clear(), known_problems_.clear(), frames_.clear();
   next_number_.clear();
-  draws_ = 0, depth_ = 0;
+  kept_ = 0, draws_ = 0, depth_ = 0;
   random_.reset();
   Scope all;
   scope_ = &all;

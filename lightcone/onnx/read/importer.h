@@ -36,6 +36,8 @@ class Importer {
   // Counts work that a few bytes of the file may ask for many times over: nodes of functions and loops, elements of
   // sequences. Throws Error if it is out of proportion to the number of nodes in the file.
   void spend(std::int64_t work);
+  // Counts elements of sequences, each of which is a list of its own. Throws Error in the same way.
+  void keep(std::size_t elements);
   // A constant as graph code if it is short or regular, else a parameter with these bytes.
   Value constant(const TensorData& t, std::string_view name);
 
@@ -109,6 +111,7 @@ class Importer {
   std::map<std::string, int> next_number_;    // for parameters with the same name
   std::set<std::string_view> plain_extents_;  // names of extents that are no expressions
   std::int64_t most_work_, work_ = 0;         // in all rounds
+  std::size_t kept_ = 0;                      // elements of sequences, in this round
   std::int64_t draws_ = 0;
   int depth_ = 0, loops_ = 0;
 };

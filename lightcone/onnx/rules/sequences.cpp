@@ -12,7 +12,7 @@ const Values& sequence_operand(const Call& c, std::size_t k) {
   return *v.sequence;
 }
 Value sequence_of(Call& c, Values elements) {
-  c.importer.spend(static_cast<std::int64_t>(elements.size() / 8));
+  c.importer.keep(elements.size());
   Value v;
   v.sequence = std::make_shared<const Values>(std::move(elements));
   return v;
@@ -70,7 +70,7 @@ Values split_to_sequence(Call& c) {
     for (std::int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
   }
   Values parts;
-  c.importer.spend(static_cast<std::int64_t>(sizes.size() / 8));
+  c.importer.keep(sizes.size());
   Dim at = 0;
   for (const Dim& n : sizes) {
     const Tensor part = narrow(x, axis, at, n);

@@ -19,6 +19,12 @@ bool is_real(const Complex& z) { return !z.imag.defined(); }
 Complex with_imaginary(const Complex& z) { return is_real(z) ? Complex{z.real, zeros_like(z.real)} : z; }
 Tensor as_f32_or_f64(const Tensor& x) { return x.dtype() == DType::F64 ? x : x.to(DType::F32); }
 
+// Transforms pad to three times their length, which has to be an int.
+void require_length(const Call& c, const Dim& n) {
+  constexpr std::int64_t kLongest = 1 << 28;
+  if (n.bounds().lo > kLongest) c.refuse(str_cat("transforms ", n, " elements, and can ", kLongest));
+}
+
 Values dft(Call& c) {
   const Tensor x = c.x(0);
   const bool inverse = c.flag("inverse"), onesided = c.flag("onesided");
@@ -28,6 +34,7 @@ Values dft(Call& c) {
   std::optional<std::int64_t> length;
   if (c.has(1)) length = c.integer(1);
   if (length && *length < 1) c.refuse(str_cat("has a length of ", *length));
+  require_length(c, x.extent(axis)), require_length(c, length.value_or(1));
   const Complex z = parts_of(c, as_f32_or_f64(x));
   if (inverse && onesided) {
     if (is_real(z)) c.refuse("is one-sided and inverse, and its operand is real");
@@ -49,6 +56,7 @@ Values stft_(Call& c) {  // [batch, samples, 1 or 2] -> [batch, frames, bins, 2]
                                                  : fixed(c, x.extent(1), "the length of the signal");
   if (step < 1 || length < 1) c.refuse(str_cat("has a step of ", step, " and a length of ", length));
   if (x.extent(1).bounds().hi < length) c.refuse(str_cat("a frame of ", length, " is longer than the signal"));
+  require_length(c, length);
   const Complex z = parts_of(c, as_f32_or_f64(x));
   const bool onesided = c.flag("onesided", true);
   if (onesided && !is_real(z)) c.refuse("is one-sided, and its operand is complex");
