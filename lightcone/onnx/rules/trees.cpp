@@ -57,8 +57,12 @@ Tensor decision(const Tensor& x, const Tensor& threshold, Branch b) {
   }
 }
 
-// Whether each value [n, trees] is a member of the set of its node `at`.
-Tensor is_member(Call& c, const Forest& f, const Tensor& value, const Tensor& at) {
+// The sets of nodes that test membership: a row of `members` each, and for each node the number of its row.
+struct SetTables {
+  Tensor members, of_node;
+  std::int64_t most = 1;  // members of a row
+};
+SetTables set_tables(Call& c, const Forest& f, DType type) {
   std::size_t most = 1;
   for (const auto& set : f.sets) most = std::max(most, set.size());
   if (most * f.sets.size() > static_cast<std::size_t>(kMostVotes)) c.refuse("has sets that are too large");
@@ -68,11 +72,14 @@ Tensor is_member(Call& c, const Forest& f, const Tensor& value, const Tensor& at
   Integers set_of_node;
   std::int64_t next = 0;
   for (const Branch b : f.branch) set_of_node.push_back(b == Branch::Member ? next++ : 0);
-  const Shape s = value.shape(), all{s[0], s[1], static_cast<std::int64_t>(most)};
-  const Tensor set = index_select(whole_numbers(c, set_of_node), 0, at.reshape({s[0] * s[1]}));
-  const Tensor members =
-      index_select(floats(c, table, {std::ssize(f.sets), static_cast<std::int64_t>(most)}, value.dtype()), 0, set);
-  return any(eq(members.reshape(all), value.unsqueeze(2).expand(all)), {2});
+  const auto width = static_cast<std::int64_t>(most);
+  return {floats(c, table, {std::ssize(f.sets), width}, type), whole_numbers(c, set_of_node), width};
+}
+// Whether each value [n, trees] is a member of the set of its node `at`.
+Tensor is_member(const SetTables& sets, const Tensor& value, const Tensor& at) {
+  const Shape s = value.shape(), all{s[0], s[1], sets.most};
+  const Tensor set = index_select(sets.of_node, 0, at.reshape({s[0] * s[1]}));
+  return any(eq(index_select(sets.members, 0, set).reshape(all), value.unsqueeze(2).expand(all)), {2});
 }
 
 // The leaf that each sample of x [n, f] reaches in each tree: i64 [n, trees].
@@ -90,16 +97,20 @@ Tensor leaves_of(Call& c, const Forest& f, const Tensor& x) {
   for (const Branch b : f.branch) kind.push_back(static_cast<std::int64_t>(b));
   const Tensor feature = whole_numbers(c, f.feature), yes = whole_numbers(c, f.yes), no = whole_numbers(c, f.no),
                threshold = floats(c, f.threshold, {f.nodes()}, x.dtype());
+  const SetTables sets = kinds.contains(Branch::Member) ? set_tables(c, f, x.dtype()) : SetTables();
+  c.importer.spend(depth * std::ssize(kinds));
   const bool tracks = std::ranges::any_of(f.missing, [](std::int64_t v) { return v != 0; });
+  const Tensor mode = kinds.size() > 1 ? whole_numbers(c, kind) : Tensor(),
+               missing = tracks ? whole_numbers(c, f.missing) : Tensor();
   for (int k = 0; k < depth; ++k) {
     const Tensor value = gather(x, 1, of_node(feature)), limit = of_node(threshold);
     Tensor goes;
     for (const auto& [b, n] : kinds) {
-      const Tensor d = b == Branch::Member ? is_member(c, f, value, at) : decision(value, limit, b);
+      const Tensor d = b == Branch::Member ? is_member(sets, value, at) : decision(value, limit, b);
       if (!goes.defined()) goes = d;
-      else goes = where(eq(of_node(whole_numbers(c, kind)), static_cast<std::int64_t>(b)), d, goes);
+      else goes = where(eq(of_node(mode), static_cast<std::int64_t>(b)), d, goes);
     }
-    if (tracks) goes = logical_or(goes, logical_and(isnan(value), ne(of_node(whole_numbers(c, f.missing)), 0)));
+    if (tracks) goes = logical_or(goes, logical_and(isnan(value), ne(of_node(missing), 0)));
     at = where(goes, of_node(yes), of_node(no));
   }
   return at;
@@ -178,7 +189,7 @@ Forest forest_of(Call& c, const std::string& prefix, std::int64_t targets, bool*
   for (const std::size_t size :
        {id.size(), f.feature.size(), yes.size(), no.size(), f.threshold.size(), f.branch.size(), f.missing.size()})
     if (size != n) c.refuse("has attributes nodes_* of different lengths");
-  if (n == 0 || targets < 1) c.refuse("has no nodes or no targets");
+  if (n == 0 || targets < 1 || targets > kMostVotes) c.refuse("has no nodes, no targets, or too many");
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> at;
   for (std::size_t k = 0; k < n; ++k)
     if (!at.insert({{tree[k], id[k]}, static_cast<std::int64_t>(k)}).second) c.refuse("has a node twice");
@@ -299,7 +310,8 @@ Values tree_ensemble(Call& c) {
   for (const std::size_t size :
        {f.yes.size(), f.no.size(), yes_leaf.size(), no_leaf.size(), f.threshold.size(), modes.size(), f.missing.size()})
     if (size != n) c.refuse("has attributes nodes_* of different lengths");
-  if (target.size() != weight.size() || f.targets < 1) c.refuse("has attributes leaf_* of different lengths");
+  if (target.size() != weight.size() || f.targets < 1 || f.targets > kMostVotes)
+    c.refuse("has attributes leaf_* of different lengths, no targets, or too many");
   const auto count = static_cast<std::int64_t>(n), leaves = std::ssize(target);
   const auto child = [&](std::int64_t to, bool leaf) {
     if (to < 0 || to >= (leaf ? leaves : count)) c.refuse("has a node with a child that does not exist");
