@@ -220,6 +220,29 @@ Unsqueeze 2 1 axes:I
 Upsample 2 1 height_scale:f mode:s scales:F width_scale:f
 Where 3 1
 Xor 2 1 axis:i broadcast:i
+FeatureVectorizer 9 1 inputdimensions:I
+Imputer 1 1 imputed_value_floats:F imputed_value_int64s:I replaced_value_float:f replaced_value_int64:i
+LabelEncoder 1 1 default_float:f default_int64:i default_string:s default_tensor:t keys_floats:F keys_int64s:I
+  keys_tensor:t values_floats:F values_int64s:I values_tensor:t
+LinearClassifier 1 2 classlabels_ints:I coefficients:F intercepts:F multi_class:i post_transform:s
+LinearRegressor 1 1 coefficients:F intercepts:F post_transform:s targets:i
+Normalizer 1 1 norm:s
+OneHotEncoder 1 1 cats_int64s:I zeros:i
+SVMRegressor 1 1 coefficients:F kernel_params:F kernel_type:s n_supports:i one_class:i post_transform:s rho:F
+  support_vectors:F
+Scaler 1 1 offset:F scale:F
+TreeEnsemble 1 1 aggregate_function:i leaf_targetids:I leaf_weights:t membership_values:t n_targets:i
+  nodes_falseleafs:I nodes_falsenodeids:I nodes_featureids:I nodes_hitrates:t nodes_missing_value_tracks_true:I
+  nodes_modes:t nodes_splits:t nodes_trueleafs:I nodes_truenodeids:I post_transform:i tree_roots:I
+TreeEnsembleClassifier 1 2 base_values:F base_values_as_tensor:t class_ids:I class_nodeids:I class_treeids:I
+  class_weights:F class_weights_as_tensor:t classlabels_int64s:I nodes_falsenodeids:I nodes_featureids:I
+  nodes_hitrates:F nodes_hitrates_as_tensor:t nodes_missing_value_tracks_true:I nodes_nodeids:I nodes_treeids:I
+  nodes_truenodeids:I nodes_values:F nodes_values_as_tensor:t post_transform:s
+TreeEnsembleRegressor 1 1 aggregate_function:s base_values:F base_values_as_tensor:t n_targets:i
+  nodes_falsenodeids:I nodes_featureids:I nodes_hitrates:F nodes_hitrates_as_tensor:t
+  nodes_missing_value_tracks_true:I nodes_nodeids:I nodes_treeids:I nodes_truenodeids:I nodes_values:F
+  nodes_values_as_tensor:t post_transform:s target_ids:I target_nodeids:I target_treeids:I target_weights:F
+  target_weights_as_tensor:t
 * 9 4 num_heads:i kv_num_heads:i scale:f bits:i N:i K:i block_size:i axis:i alpha:f beta:f epsilon:f transA:i
   transB:i activation:s unidirectional:i do_rotary:i qkv_hidden_sizes:I rotary_embedding_dim:i interleaved:i
   channels_last:i gather_axis:i quantize_axis:i local_window_size:i opset:i group:i pads:I strides:I kernel_shape:I
