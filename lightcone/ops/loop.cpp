@@ -179,6 +179,14 @@ bool has_known_sizes(const LoopBody& b) {
   return std::ranges::all_of(b.graph.roots(), [&](const Root& r) { return known(r.edge.view.shape()); });
 }
 
+// A loop with open sizes is written out as soon as it is built.
+void require_few_steps(const LoopBody& b) {
+  constexpr std::int64_t kMostNodes = 1 << 18;
+  if (b.length > kMostNodes / std::max<std::int64_t>(static_cast<std::int64_t>(b.graph.size()), 1))
+    throw Error("scan", str_cat(b.length, " steps of ", b.graph.size(), " nodes with sizes that are open would be ",
+                                "written out, and at most ", kMostNodes, " nodes are: give the inputs fixed sizes"));
+}
+
 std::vector<Tensor> unrolled(const LoopBody& b, std::span<const Tensor> in) {
   Graph& g = in[0].graph();
   std::vector<Tensor> now(in.begin(), in.end());
@@ -269,6 +277,7 @@ Scanned scan(const ScanBody& f, std::vector<Tensor> state, std::vector<Tensor> x
   const std::shared_ptr<LoopBody>& body = loop.body;
   const bool known = has_known_sizes(*body);
   body->reverse = o.reverse, body->keeps = known && o.keep_states;
+  if (!known) require_few_steps(*body);
   const std::vector<Tensor> results =
       known ? call_loop(body, std::move(loop.operands)) : unrolled(*body, loop.operands);
   const auto after = [&](std::size_t k) { return results.begin() + static_cast<std::ptrdiff_t>(k); };

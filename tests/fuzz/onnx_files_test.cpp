@@ -175,6 +175,19 @@ TEST(HostileOnnx, WorkIsInProportionToTheFile) {
   EXPECT_NE(refused(loops, "w"), "");
 }
 
+// Sizes are open, so that the steps would be written out.
+TEST(HostileOnnx, LoopsOfAstronomicLength) {
+  for (const std::int64_t n : {std::int64_t{1} << 31, std::int64_t{1} << 48, INT64_MAX}) {
+    ModelWriter body;
+    body.input("i", ElementType::Int64, {}).input("c", ElementType::Bool, {}).input("v", ElementType::Float, {});
+    body.node("Relu", {"v"}, {"w"}).output("c").output("w").output("w");
+    ModelWriter w = base();
+    w.constant<std::int64_t>("steps", {n}, {});
+    w.node("Loop", {"steps", "", "x"}, {"last", "all"}, {{"body", body.graph()}});
+    EXPECT_NE(refused(w, "last"), "");
+  }
+}
+
 TEST(HostileOnnx, SequencesThatGrow) {
   ModelWriter w = base();
   w.node("SequenceEmpty", {}, {"s0"});
