@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "lightcone/io/printable.h"
 #include "lightcone/ops/ops.h"
 
 namespace lc::onnx {
@@ -82,7 +83,7 @@ class ExtentParser {
 }  // namespace
 
 std::string symbol_name(std::string_view parameter) {
-  std::string s(parameter);
+  std::string s = printable(parameter, 200);
   if (s.size() > 1 && s[0] == 'i' && s.find_first_not_of("0123456789", 1) == s.npos) s = "extent_" + s;
   return s;
 }

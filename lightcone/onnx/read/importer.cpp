@@ -150,7 +150,8 @@ OnnxProgram Importer::attempt() {
 }
 
 void Importer::problem(const std::string& what) {
-  if (known_problems_.insert(what).second) problems_.push_back(what);
+  const std::string line = printable(what, 2000);  // it may quote the file
+  if (known_problems_.insert(line).second) problems_.push_back(line);
 }
 
 // ---- inputs and outputs ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ namespace {
 using io::Json;
 
 constexpr std::int64_t kMostIds = std::numeric_limits<int>::max() - 1;
-constexpr std::int64_t kMostLength = 1 << 24;  // maximum length of padding
+constexpr std::int64_t kMostLength = 1 << 20;  // maximum length of padding, which takes time and memory for any text
 constexpr std::size_t kMostParts = 64;
 
 int token_id(const Fields& f, Json j) {
