@@ -42,7 +42,8 @@ ROOMS = {
     "stablehlo/text": ["base", "core", "stablehlo"],
     "stablehlo/bytecode": ["base", "core", "stablehlo"],
     "stablehlo/read": [
-        "base", "core", "composites", "reference", "ops", "ops/indexing", "ops/linalg", "ops/special", "stablehlo"],
+        "base", "core", "composites", "reference", "ops", "ops/indexing", "ops/linalg", "ops/special", "readers",
+        "stablehlo"],
     "stablehlo/read/types": ["core", "ops/complex", "ops/special", "stablehlo/read"],
     "stablehlo/write": ["base", "core", "composites", "random", "passes", "codegen", "lowering", "stablehlo"],
     "readers": ["core", "composites"],

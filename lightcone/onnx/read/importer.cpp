@@ -7,9 +7,12 @@
 #include "lightcone/onnx/read/call.h"
 #include "lightcone/onnx/read/describe.h"
 #include "lightcone/onnx/read/extents.h"
+#include "lightcone/readers/at_end.h"
 
 namespace lc::onnx {
 namespace {
+
+using readers::AtEnd;
 
 // How often each node may be read: in loops that are unrolled, in functions that are inlined, and again where two
 // extents prove to be equal.
@@ -42,18 +45,6 @@ void require_short(const Value& v) {
       throw Error("", str_cat("an extent of its result is an expression of ", d.parts(), " parts, and it may have ",
                               kMostParts));
 }
-
-template <class F>
-class AtEnd {
- public:
-  explicit AtEnd(F f) : f_(std::move(f)) {}
-  AtEnd(const AtEnd&) = delete;
-  AtEnd& operator=(const AtEnd&) = delete;
-  ~AtEnd() { f_(); }
-
- private:
-  F f_;
-};
 
 }  // namespace
 

@@ -6,10 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "lightcone/readers/at_end.h"
 #include "lightcone/reference/interpreter.h"
 
 namespace lc::stablehlo {
 namespace {
+
+using readers::AtEnd;
 
 constexpr std::int64_t kMostOperations = 1'000'000;  // operations after inlining every call
 constexpr std::int64_t kMostValues = 10'000'000;     // their operands and results
@@ -27,19 +30,6 @@ const Rules& rules() {
   }();
   return all;
 }
-
-// Runs a function at the end of a scope, also after an Error: problems are collected, and reading continues.
-template <class F>
-class AtEnd {
- public:
-  explicit AtEnd(F f) : f_(std::move(f)) {}
-  AtEnd(const AtEnd&) = delete;
-  AtEnd& operator=(const AtEnd&) = delete;
-  ~AtEnd() { f_(); }
-
- private:
-  F f_;
-};
 
 bool is_return(const Operation& op) { return op.name == "func.return" || op.name == "stablehlo.return"; }
 
