@@ -83,6 +83,17 @@ Node kernel_node(const Node& of, NamedKernel made, const std::vector<Tensor>& op
   return n;
 }
 
+// Returns every attention that is spelled out, by the node of its result.
+std::map<NodeId, Attention> match_attentions(const Graph& g) {
+  const std::vector<bool> live = g.live();
+  const std::vector<int> uses = g.uses();
+  std::map<NodeId, Attention> all;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (live[id])
+      if (auto match = match_attention(g, uses, id)) all.emplace(id, std::move(*match));
+  return all;
+}
+
 }  // namespace
 
 std::string describe(const Attention& a) {
@@ -115,22 +126,23 @@ Graph fuse_attention(const Graph& g, PassLog& log, const AttentionKernels& kerne
 }
 
 Graph fuse_matched_attention(const Graph& g, PassLog& log, const AttentionKernels& kernels) {
+  std::map<NodeId, Attention> matches = match_attentions(g);
+  if (matches.empty()) return g.clone();
   const std::vector<bool> live = g.live();
-  const std::vector<int> uses = g.uses();
   Graph out;
   std::vector<NodeId> to(g.size());
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!live[id]) continue;
     Node n = g[id];
-    auto match = match_attention(g, uses, id);
-    const std::vector<Edge> read = match ? match->operands : std::vector<Edge>();
-    NamedKernel made = match ? kernels(g, id, std::move(*match)) : NamedKernel{};
     for (Edge& e : n.in) e.node = to[e.node];
-    if (made.kernel) {
-      std::vector<Tensor> operands;
-      for (const Edge& e : read) operands.emplace_back(out, Edge{to[e.node], e.view});
-      n = kernel_node(n, std::move(made), operands);
-      ++log.fired["attention"];
+    if (const auto match = matches.find(id); match != matches.end()) {
+      const std::vector<Edge> read = match->second.operands;
+      if (NamedKernel made = kernels(g, id, std::move(match->second)); made.kernel) {
+        std::vector<Tensor> operands;
+        for (const Edge& e : read) operands.emplace_back(out, Edge{to[e.node], e.view});
+        n = kernel_node(n, std::move(made), operands);
+        ++log.fired["attention"];
+      }
     }
     to[id] = out.add(std::move(n));
   }

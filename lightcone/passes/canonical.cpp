@@ -45,7 +45,7 @@ Graph unroll_windows(const Graph& src, PassLog& log) {
 
 // Inserts the copies. Exceptions: gather reads strided views of its data, and slice_scatter copies only its base.
 Graph make_contiguous(const Graph& src) {
-  Graph g = copy_graph(src, [](Graph& dst, NodeId, Node n) {
+  const auto readable = [](Graph& dst, NodeId, Node n) {
     const bool gathers = is(n, builtin::gather()), updates = is(n, builtin::slice_scatter());
     const bool library = n.op == Op::Composite && !gathers && !updates;
     for (std::size_t k = 0; k < n.in.size(); ++k) {
@@ -56,29 +56,15 @@ Graph make_contiguous(const Graph& src) {
     }
     const NodeId id = dst.add(std::move(n));
     return Edge{id, View(dst[id].shape)};
-  });
-  const auto whole = [&](const Edge& e, bool copy_inputs) {
-    const OpScope scope(g[e.node].where);
-    const Op op = g[e.node].op;
-    if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
-    if (e.view.identity() && op == Op::Input && !copy_inputs) return e;
-    return prim::contiguous(Tensor(g, e)).edge();
   };
-  std::vector<Root> roots(g.roots().begin(), g.roots().end());
-  std::vector<Assignment> assignments(g.assignments().begin(), g.assignments().end());
-  for (Root& r : roots) r.edge = whole(r.edge, false);
-  for (Assignment& a : assignments) a.next = whole(a.next, true);
-  // Rebuild the graph with the same nodes and the new results.
-  Graph out;
-  std::vector<Edge> to(g.size());
-  for (NodeId id = 0; id < g.size(); ++id) {
-    Node n = g[id];
-    for (Edge& e : n.in) e.node = to[e.node].node;
-    to[id].node = out.add(std::move(n));
-  }
-  for (const Root& r : roots) out.root(r.name, {to[r.edge.node].node, r.edge.view});
-  for (const Assignment& a : assignments) out.assignment(to[a.state].node, {to[a.next.node].node, a.next.view});
-  return out;
+  const auto whole = [](Graph& dst, Edge e, ResultKind kind) {
+    const OpScope scope(dst[e.node].where);
+    const Op op = dst[e.node].op;
+    if (e.view.identity() && info(op).kind != Kind::Leaf) return e;
+    if (e.view.identity() && op == Op::Input && kind == ResultKind::Output) return e;
+    return prim::contiguous(Tensor(dst, e)).edge();
+  };
+  return copy_graph(src, readable, whole);
 }
 
 }  // namespace lc

@@ -30,6 +30,12 @@ void check_contract(const Pass& p, const Graph& before, const Graph& after) {
   if (p.extends ? a > b : a != b) broken("changed the number of assignments");
 }
 
+Graph run_once(const Compiler& c, const Graph& src, PassLog& log) {
+  Graph g = c.passes()[0].run(src, log);
+  for (const Pass& p : c.passes().subspan(1)) g = p.run(g, log);
+  return g;
+}
+
 }  // namespace
 
 Compiler operator|(Compiler a, const Compiler& b) {
@@ -44,15 +50,12 @@ Compiler repeat(const Compiler& c, int limit) {
     p.parts.insert(p.parts.end(), part.parts.begin(), part.parts.end());
   }
   p.run = [c, limit](const Graph& src, PassLog& log) {
-    Graph g = src.clone();
-    bool changed = !c.passes().empty();
-    for (int k = 0; changed && k < limit; ++k) {
+    if (c.passes().empty() || limit < 1) return src.clone();
+    Graph g = run_once(c, src, log);
+    bool changed = !(g == src);
+    for (int k = 1; changed && k < limit; ++k) {
       const Graph before = std::move(g);
-      const Graph* last = &before;
-      for (const Pass& part : c.passes()) {
-        g = part.run(*last, log);
-        last = &g;
-      }
+      g = run_once(c, before, log);
       changed = !(g == before);
     }
     return g;
@@ -75,6 +78,7 @@ void check_skipped(const Compiler& c, const CompileOptions& options) {
 Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& options) {
   check_skipped(c, options);
   Compiled result{g.clone(), {}};
+  std::size_t nodes = live_nodes(g);
   for (const Pass& p : c.passes()) {
     if (std::find(options.skip.begin(), options.skip.end(), p.name) != options.skip.end()) {
       if (p.required) throw Error("compile", "the pass '" + p.name + "' cannot be skipped: later ones need it");
@@ -84,7 +88,7 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
       throw Error("compile",
                   "the pass '" + p.name +
                       "' stands behind one that made kernels, as cpu() does, and would change nothing: put it before");
-    PassLog log{p.name, 0, live_nodes(result.graph), 0, {}};
+    PassLog log{p.name, 0, nodes, 0, {}};
     if (p.applies && !p.applies(result.graph)) {
       log.nodes_after = log.nodes_before;
       result.log.push_back(std::move(log));
@@ -93,7 +97,7 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
     const auto start = std::chrono::steady_clock::now();
     Graph next = p.run(result.graph, log);
     log.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    log.nodes_after = live_nodes(next);
+    log.nodes_after = nodes = live_nodes(next);
     check_contract(p, result.graph, next);
     if (options.observe) options.observe(p, result.graph, next);
     result.graph = std::move(next);
@@ -103,8 +107,12 @@ Compiled transform(const Graph& g, const Compiler& c, const CompileOptions& opti
 }
 
 bool any_node(const Graph& g, const std::function<bool(const Node&)>& is) {
-  for (NodeId id = 0; id < g.size(); ++id)
-    if (is(g[id])) return true;
+  std::vector<bool> live;  // asked only if a node fits, because most passes find none
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!is(g[id])) continue;
+    if (live.empty()) live = g.live();
+    if (live[id]) return true;
+  }
   return false;
 }
 
@@ -126,7 +134,8 @@ std::string report(std::span<const PassLog> log) {
   return s;
 }
 
-Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node)>& emit) {
+Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node)>& emit,
+                 const std::function<Edge(Graph&, Edge, ResultKind)>& result) {
   Graph dst;
   std::vector<Edge> to(src.size());
   const auto live = src.live();
@@ -144,10 +153,11 @@ Graph copy_graph(const Graph& src, const std::function<Edge(Graph&, NodeId, Node
                           "; a node keeps its shape and its element type, so cast back what replaces it"),
                   src[id].where);
   }
-  for (const Root& r : src.roots()) dst.root(r.name, moved(r.edge));
+  const auto last = [&](const Edge& e, ResultKind kind) { return result ? result(dst, moved(e), kind) : moved(e); };
+  for (const Root& r : src.roots()) dst.root(r.name, last(r.edge, ResultKind::Output));
   for (const Assignment& a : src.assignments()) {
     if (dst[to[a.state].node].op != Op::Input) throw Error("compile", "a pass replaced a state input");
-    dst.assignment(to[a.state].node, moved(a.next));
+    dst.assignment(to[a.state].node, last(a.next, ResultKind::State));
   }
   return dst;
 }

@@ -71,11 +71,15 @@ std::string report(std::span<const PassLog> log);  // a human-readable table
 // Returns how often a rule or a kernel matched, summed over all passes.
 int fired(std::span<const PassLog> log, const std::string& what);
 
+// Returns true if `is` holds for a node on which a result depends.
 bool any_node(const Graph& g, const std::function<bool(const Node&)>& is);
 
 // Copies the live part of `src` into a new graph. `emit` gets each node with its edges already in the new graph and
-// returns the edge that replaces it. Most passes need nothing else.
-Graph copy_graph(const Graph& src, const std::function<Edge(Graph& dst, NodeId id, Node n)>& emit);
+// returns the edge that replaces it. Most passes need nothing else. `result` gets each edge that becomes an output or
+// the next value of a state, and returns the edge to use.
+enum class ResultKind : std::uint8_t { Output, State };
+Graph copy_graph(const Graph& src, const std::function<Edge(Graph& dst, NodeId id, Node n)>& emit,
+                 const std::function<Edge(Graph& dst, Edge e, ResultKind kind)>& result = {});
 // Adds the results and assignments of `src` to `dst`, where to[id] is the node of `dst` that replaces node `id`.
 void copy_results(const Graph& src, std::span<const NodeId> to, Graph& dst);
 

@@ -5,7 +5,9 @@
 namespace lc {
 namespace {
 
-Graph sweep(const Graph& src, PassLog& log, const std::function<bool(const Graph&, const Node&)>& wanted, bool& again) {
+using Wanted = std::function<bool(const Graph&, const Node&)>;
+
+Graph sweep(const Graph& src, PassLog& log, const Wanted& wanted) {
   std::map<NodeId, std::vector<Tensor>> defined;  // results of replaced nodes; nothing reads the nodes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
     if (n.op == Op::Result)
@@ -13,7 +15,6 @@ Graph sweep(const Graph& src, PassLog& log, const std::function<bool(const Graph
         return it->second[static_cast<std::size_t>(n.axis)].edge();
     if (is_composite(n) && wanted(dst, n)) {
       ++log.fired[n.composite ? n.composite->name : std::string(info(n.op).name)];
-      again = true;
       std::vector<Tensor> in;
       for (const Edge& e : n.in) in.emplace_back(dst, e);
       std::vector<Tensor> results = define_all(n, in);
@@ -34,19 +35,21 @@ bool is_composite(const Node& n) {
   return op.kind == Kind::Composite || (op.kind == Kind::Elementwise && !op.has(kPrimitive));
 }
 
-Graph inline_composites(const Graph& g, PassLog& log, const std::function<bool(const Graph&, const Node&)>& wanted) {
-  Graph done = g.clone();
-  for (bool again = true; again;) {
-    again = false;
-    done = sweep(done, log, wanted, again);
-  }
+Graph inline_composites(const Graph& g, PassLog& log, const Wanted& wanted) {
+  const auto any_left = [&](const Graph& of) {
+    return any_node(of, [&](const Node& n) { return is_composite(n) && wanted(of, n); });
+  };
+  if (!any_left(g)) return g.clone();
+  Graph done = sweep(g, log, wanted);
+  while (any_left(done)) done = sweep(done, log, wanted);  // definitions contain composites
   return done;
 }
 
+bool is_transparent(const Node& n) { return n.composite && n.composite->transparent; }
+
 Graph inline_transparent(const Graph& g, PassLog& log, const CompositeRef& also) {
-  const auto wanted = [&](const Node& n) { return n.composite && (n.composite->transparent || n.composite == also); };
-  if (!any_node(g, wanted)) return g.clone();
-  return inline_composites(g, log, [&](const Graph&, const Node& n) { return wanted(n); });
+  return inline_composites(
+      g, log, [&](const Graph&, const Node& n) { return is_transparent(n) || (n.composite && n.composite == also); });
 }
 
 }  // namespace lc

@@ -13,6 +13,7 @@ Graph inline_composites(const Graph& g, PassLog& log, const std::function<bool(c
 // Replaces transparent composites, and `also` if it is given. Passes that rewrite the products of a graph need those of
 // attention written out, too.
 Graph inline_transparent(const Graph& g, PassLog& log, const CompositeRef& also = nullptr);
+bool is_transparent(const Node& n);
 // True for elementwise composites and for composites that are values.
 bool is_composite(const Node& n);
 

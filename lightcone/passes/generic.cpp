@@ -121,7 +121,9 @@ std::vector<Rule> generic_rules() { return make_rules(); }
 
 // Runs a pass on a graph in which the definitions of transparent composites stand.
 static void inline_before(Pass& p) {
-  p.run = [run = std::move(p.run)](const Graph& g, PassLog& log) { return run(inline_transparent(g, log), log); };
+  p.run = [run = std::move(p.run)](const Graph& g, PassLog& log) {
+    return any_node(g, is_transparent) ? run(inline_transparent(g, log), log) : run(g, log);
+  };
 }
 
 Compiler generic() {
