@@ -71,6 +71,10 @@ def judge(row, done, others, units):
             before = done["runs"][goal[1]]
             r = None if before["missing"] else ours["peak_rss"] / before["peak_rss"]
             out.append((words(goal), "unknown" if r is None else "%.3f" % r, None if r is None else r <= goal[2]))
+        elif kind in ("first", "grown"):
+            peer = done["runs"].get(goal[1])
+            r = None if peer is None or peer["missing"] else cost(kind, ours) / cost(kind, peer)
+            out.append((words(goal), "unknown" if r is None else "%.2f" % r, None if r is None else r <= goal[2]))
         elif kind == "linear":
             base = others.get(goal[1])
             if base is None or base["runs"]["lightcone"]["missing"]:
@@ -79,8 +83,13 @@ def judge(row, done, others, units):
             r = base["lightcone"] / done["lightcone"]
             out.append((words(goal), "%.2f" % r, r <= goal[2]))
     if done["used_by_others"] > BUSY:  # memory is what it is, times are not
-        out = [g if goal[0] in ("rss", "memory") else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(goals, out)]
+        out = [g if goal[0] in ("rss", "memory", "grown") else (g[0], g[1] + ", on a busy machine", None) for goal, g in zip(goals, out)]
     return out
+
+
+def cost(kind, run):
+    """What a model costs before it runs often: seconds to the first answer, or the bytes by which the process grew."""
+    return run["build_s"] + run["first_s"] if kind == "first" else run["peak_rss"] - run["facts"]["rss_before"]
 
 
 def words(goal):
@@ -88,6 +97,8 @@ def words(goal):
         "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", ", with %s" % goal[3] if len(goal) > 3 else ""),
         "limit": lambda: ">= %g %% of the limit" % (100 * goal[1]),
         "memory": lambda: "memory <= %gx %s" % (goal[2], goal[1]),
+        "first": lambda: "first answer <= %gx %s" % (goal[2], goal[1]),
+        "grown": lambda: "memory of the model <= %gx %s" % (goal[2], goal[1]),
         "rss": lambda: "memory <= %g of the plan" % goal[1],
         "linear": lambda: "a node <= %g of what it is in %s" % (goal[2], goal[1]),
     }[goal[0]]()

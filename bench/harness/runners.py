@@ -162,6 +162,14 @@ def install_state(peer):
     return reasons.get(peer, "run bench/setup-peers")
 
 
+def onnx_file(name):
+    """A published ONNX model, where bench/setup-peers onnx-models put it."""
+    path = peers_folder() / "onnx" / name
+    if not path.exists():
+        raise Gone("%s is not there: %s" % (name, install_state("onnx-models").replace("setup-peers", "setup-peers onnx-models", 1)))
+    return str(path)
+
+
 def model_file(spec):
     """The checkpoint a spec names, written the first time it is wanted (by Lightcone's runner, with numbers of no meaning)."""
     path = peers_folder() / "models" / ("%s-%s.gguf" % (spec["model"], spec["quant"]))

@@ -8,6 +8,8 @@ Goals are shares of what the same machine can do and ratios to who is fastest on
        ("than", PEER, RATIO)       at least RATIO times as fast as PEER ("best": the fastest that ran it)
        ("than", PEER, RATIO, UNIT) the same, only where the processor has this unit
        ("limit", SHARE)            at least this share of the measured limit
+       ("first", PEER, RATIO)      from the file to the end of the first run at most RATIO times as long as PEER
+       ("grown", PEER, RATIO)      what the process's peak grew by with the model, at most RATIO times as much as PEER's
        ("rss", RATIO)              peak memory over what the plan and the weights say
        ("linear", NAME, SLACK)     its rate is at least 1/SLACK of that of another row
 """
@@ -85,6 +87,36 @@ def nets():
         yield row(kind + "-block-bf16", spec, 1e3, "ms", ("bf16", flop), NETS, goals, 0.1, told=told)
 
 
+def published():
+    """Models that are published as ONNX files (bench/setup-peers onnx-models), read as they are by both sides."""
+    def tokens(batch, length, vocabulary=30522):
+        shape = [batch, length]
+        return [{"name": "input_ids", "shape": shape, "dtype": "i64", "below": vocabulary},
+                {"name": "attention_mask", "shape": shape, "dtype": "i64", "value": 1},
+                {"name": "token_type_ids", "shape": shape, "dtype": "i64"}]
+
+    def picture(name, size):
+        return [{"name": name, "shape": [1, 3, size, size]}]
+
+    for kind, tolerance in (("f32", 1e-3), ("int8", 5e-2)):
+        for batch in (1, 32):
+            yield "minilm-%s-b%d" % (kind, batch), "minilm-%s.onnx" % kind, {"inputs": tokens(batch, 128)}, tolerance
+    # its open height and width have to be multiples of 32, which the file does not say
+    yield "ppocr-detector", "ppocr-det.onnx", {"inputs": picture("x", 640), "fixed": True}, 5e-3
+    yield "yolov8n", "yolov8n.onnx", {"inputs": picture("images", 640)}, 5e-3
+    yield "resnet50", "resnet50.onnx", {"inputs": picture("x", 224)}, 5e-3
+    yield "mobilenet-v3", "mobilenet-v3.onnx", {"inputs": picture("x", 224)}, 5e-3
+    silero = [{"name": "input", "shape": [1, 576]}, {"name": "state", "shape": [2, 1, 128]},
+              {"name": "sr", "shape": [], "dtype": "i64", "value": 16000}]
+    yield "silero-vad", "silero-vad.onnx", {"inputs": silero, "feed": {"stateN": "state"}}, 5e-3
+
+
+def onnx():
+    for name, file, spec, tolerance in published():
+        goals = [("than", "onnxruntime", 1.0), ("first", "onnxruntime", 1.0), ("grown", "onnxruntime", 0.8)]
+        yield row("onnx-" + name, dict(spec, kind="onnx", file=file), 1e3, "ms", None, ["onnxruntime"], goals, tolerance)
+
+
 def fused():
     for op in ("gelu", "chain", "softmax", "layernorm", "ln_gelu_softmax"):
         spec = {"kind": "fused", "op": op, "rows": 4096, "columns": 4096}
@@ -138,7 +170,7 @@ def training():
             yield row("train-%s-bf16" % model, spec, 1e3, "ms", ("bf16", flop), ["torch", "torch.compile"], goals, 5e-3, flop=flop)
 
 
-TOPICS = {"decode": llamas, "products": products, "networks": nets, "rows": fused, "small": small, "training": training, "compile": compiles}
+TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "rows": fused, "small": small, "training": training, "compile": compiles}
 
 
 def workloads():

@@ -49,6 +49,7 @@ std::unique_ptr<Workload> make_net(const Json& w);      // mlp, scalar, vgg19, r
 std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
 std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
+std::unique_ptr<Workload> make_onnx(const Json& w);     // an ONNX file
 std::unique_ptr<Workload> make_limit(const Json& w);    // limits of the machine
 
 // Returns the limit of reading existing memory or, with `to`, copying it. A process's speed depends on the pages that
