@@ -106,9 +106,10 @@ def published():
     yield "yolov8n", "yolov8n.onnx", {"inputs": picture("images", 640)}, 5e-3
     yield "resnet50", "resnet50.onnx", {"inputs": picture("x", 224)}, 5e-3
     yield "mobilenet-v3", "mobilenet-v3.onnx", {"inputs": picture("x", 224)}, 5e-3
+    # who streams knows the size of a frame and the rate, and says so where that is possible
     silero = [{"name": "input", "shape": [1, 576]}, {"name": "state", "shape": [2, 1, 128]},
-              {"name": "sr", "shape": [], "dtype": "i64", "value": 16000}]
-    yield "silero-vad", "silero-vad.onnx", {"inputs": silero, "feed": {"stateN": "state"}}, 5e-3
+              {"name": "sr", "shape": [], "dtype": "i64", "value": 16000, "known": True}]
+    yield "silero-vad", "silero-vad.onnx", {"inputs": silero, "feed": {"stateN": "state"}, "fixed": True}, 5e-3
 
 
 def onnx():

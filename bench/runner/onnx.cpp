@@ -1,5 +1,5 @@
 // A published ONNX model as it is: read from its file, its sizes left open where the file leaves them open. With "fixed"
-// the reader is told the sizes of the inputs.
+// the reader is told the sizes of the inputs, and the value of an input that is "known".
 #include "lightcone/io/data/array.h"
 #include "lightcone/onnx/onnx.h"
 #include "workload.h"
@@ -23,13 +23,18 @@ class OnnxModel final : public Workload {
  public:
   explicit OnnxModel(const Json& w) : before_(peak_rss_bytes()) {
     OnnxOptions options;
-    if (w.value("fixed", false))
-      for (const Json& in : w.at("inputs")) options.shapes[in.at("name")] = in.at("shape").get<std::vector<std::int64_t>>();
+    std::vector<Array> known;
+    known.reserve(w.at("inputs").size());
+    for (const Json& in : w.at("inputs")) {
+      if (w.value("fixed", false)) options.shapes[in.at("name")] = in.at("shape").get<std::vector<std::int64_t>>();
+      if (in.value("known", false)) options.values[in.at("name")] = known.emplace_back(values_of(in));
+    }
     const OnnxProgram m = read_onnx(w.at("path").get<std::string>(), options);
     program_.emplace(compile(m.graph, generic() | cpu(cpu_options(w))));
     m.load_weights(*program_);
     context_.emplace(*program_);
-    for (const Json& in : w.at("inputs")) context_->set(in.at("name").get<std::string>(), values_of(in));
+    for (const Json& in : w.at("inputs"))
+      if (!in.value("known", false)) context_->set(in.at("name").get<std::string>(), values_of(in));
     answer_ = w.value("answer", m.outputs.at(0).name);
     const Json feed = w.value("feed", Json::object());
     for (const auto& [output, input] : feed.items()) feed_.emplace_back(output, input.get<std::string>());

@@ -25,6 +25,42 @@ bool is_whole(const View& v) {
   return product(v.shape()) == product(v.base()) && v == View(v.base()).reshape(v.shape());
 }
 
+bool pads(const View& v) {
+  return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Pad; });
+}
+
+// A value of at least this many operations is materialised if a concatenation reads it: every element of the result
+// would compute it.
+constexpr int kCostly = 8;
+// Returns true for a part of a concatenation: at least half as many elements again are padding.
+bool pads_far(const View& v) {
+  const auto shown = product(v.shape()).constant(), stored = product(v.base()).constant();
+  return pads(v) && shown && stored && *shown >= *stored + *stored / 2;
+}
+
+// Returns true if everything that reads the value is elementwise in its order and ends in one value, as x * sigmoid(x)
+// does: one loop computes it once.
+bool rejoins(const Graph& g, const std::vector<int>& uses, NodeId id) {
+  constexpr NodeId kNear = 32;  // the nodes of an activation follow each other
+  std::set<NodeId> inside{id};
+  int open = uses[id];  // reads of values inside that are not found yet
+  const NodeId end = static_cast<NodeId>(std::min<std::size_t>(g.size(), std::size_t{id} + kNear));
+  for (NodeId k = id + 1; k < end; ++k) {
+    int reads = 0;
+    for (const Edge& e : g[k].in) {
+      if (!inside.contains(e.node)) continue;
+      if (info(g[k].op).kind != Kind::Elementwise || !e.view.identity()) return false;
+      ++reads;
+    }
+    if (reads == 0 || uses[k] == 0) continue;
+    open -= reads;
+    if (open == 0) return true;
+    open += uses[k];
+    inside.insert(k);
+  }
+  return false;
+}
+
 // Returns true for a node that overwrites a part of its first operand; the values written are computed in a loop.
 bool updates(const Node& n) { return is(n, builtin::slice_scatter()); }
 
@@ -94,16 +130,31 @@ void Partition::choose_buffers() {
   for (const Root& r : g_.roots()) buffer_[r.edge.node] = true;
   for (const Assignment& a : g_.assignments()) buffer_[a.next.node] = true;
   std::vector<bool> behind(g_.size());  // elementwise after a convolution: free as its epilogue
+  std::vector<bool> after(g_.size());   // the same after a matrix product
   const std::vector<int> uses = g_.uses();
+  std::vector<int> cost(g_.size());  // operations that are fused into an elementwise node, and its own
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
-    for (const Edge& e : n.in)  // padded, repeated or sliced: not in the order in which it is made
+    for (const Edge& e : n.in) {
+      if (cost[e.node] >= kCostly && pads_far(e.view)) buffer_[e.node] = true;
+      // padded, repeated or sliced: not in the order in which it is made
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
-    behind[id] = info(n.op).kind == Kind::Elementwise && std::any_of(n.in.begin(), n.in.end(), [&](const Edge& e) {
-                   return get<Convolution>(e.node) || (behind[e.node] && !buffer_[e.node]);
-                 });
-    if (behind[id] && uses[id] > 1) buffer_[id] = true;  // computed once, and not in each reader
+      if (after[e.node] && pads(e.view)) buffer_[e.node] = true;
+    }
+    if (info(n.op).kind == Kind::Elementwise) {
+      cost[id] = info(n.op).cost;
+      for (const Edge& e : n.in)
+        if (!buffer_[e.node]) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
+    }
+    const auto follows = [&](const std::vector<bool>& those, auto is_product) {
+      return info(n.op).kind == Kind::Elementwise && std::ranges::any_of(n.in, [&](const Edge& e) {
+               return is_product(e.node) || (those[e.node] && !buffer_[e.node]);
+             });
+    };
+    behind[id] = follows(behind, [&](NodeId k) { return get<Convolution>(k) != nullptr; });
+    after[id] = follows(after, [&](NodeId k) { return get<Contraction>(k) != nullptr; });
+    if (behind[id] && uses[id] > 1 && !rejoins(g_, uses, id)) buffer_[id] = true;  // not computed in each reader
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)

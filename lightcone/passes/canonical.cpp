@@ -22,7 +22,7 @@ bool has_windows(const Graph& g) {
 // Unrolling makes the maximum elementwise: it is fused into its reader and vectorised along the row. A loop over three
 // elements would spend its time on loop overhead.
 Graph unroll_windows(const Graph& src, PassLog& log) {
-  constexpr std::int64_t kSmall = 4;
+  constexpr std::int64_t kSmall = 5;
   std::set<NodeId> unrolled;  // the inner maxima of a window over several axes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
     if (n.op == Op::MaxReduce && (reads_windows(n.in[0]) || unrolled.contains(n.in[0].node))) {

@@ -84,6 +84,11 @@ std::string CRenderer::dim(const Dim& anywhere) {
 // cannot see.
 std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
 
+Dim CRenderer::valid_here(const Instr& i) const {
+  const Dim valid = here(i.valid);
+  return std::ranges::find(certain_, valid) != certain_.end() ? Dim(1) : valid;
+}
+
 std::string CRenderer::expression(const Instr& i) {
   const std::string buffer = "in" + std::to_string(i.buffer);
   const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
@@ -92,14 +97,14 @@ std::string CRenderer::expression(const Instr& i) {
     case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
     case Code::Load: {
       const std::string v = loaded(buffer, i.dtype, dim(i.offset));
-      const Dim valid = here(i.valid);
+      const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
       return valid == Dim(1) ? v : "(" + condition(valid) + " ? " + v + " : " + zero() + ")";
     }
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
       std::string guard = "(" + j + " >= 0 && " + j + " < " + dim(i.extent) + ")";
-      const Dim valid = here(i.valid);
+      const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
       if (!(valid == Dim(1))) guard = "(" + condition(valid) + " && " + guard + ")";
       return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
@@ -316,7 +321,59 @@ void CRenderer::fill_tiles(int loop) {
   }
 }
 
+// Returns the conditions of loads in an innermost loop that are the same in all of its iterations.
+std::vector<Dim> CRenderer::uniform_conditions(int id) const {
+  constexpr std::size_t kMost = 100;  // instructions of a loop that is written twice
+  const Loop& l = loop_at(id);
+  std::vector<Dim> all;
+  if (has_loops(l.body) || l.body.items.size() > kMost) return all;
+  for (const int v : values_in(l.body)) {
+    const Instr& i = instr(v);
+    if (i.code != Code::Load && i.code != Code::GatherLoad) continue;
+    const Dim valid = valid_here(i);
+    if (!valid.is_constant() && !mentions(valid, l.symbol) && std::ranges::find(all, valid) == all.end())
+      all.push_back(valid);
+  }
+  return all;
+}
+
+// Returns the conditions that the loop reads as values, and that hold because those of its loads do.
+std::set<int> CRenderer::known_inside(int id) const {
+  std::vector<Dim> hold;
+  for (const Dim& valid : certain_) {
+    hold.push_back(valid);
+    if (valid.offset() != 0 || valid.terms().size() != 1 || valid.terms()[0].coefficient != 1) continue;
+    for (const Dim::Atom* factor : valid.terms()[0].factors) hold.push_back(Dim::from(factor));
+  }
+  const std::vector<int> inside = values_in(loop_at(id).body);
+  std::set<int> known;
+  for (const int v : inside)
+    for (const int read : {instr(v).a, instr(v).b, instr(v).c})
+      if (read >= 0 && std::ranges::find(inside, read) == inside.end() && instr(read).code == Code::Index &&
+          instr(read).dtype == DType::Bool && std::ranges::find(hold, here(instr(read).offset)) != hold.end())
+        known.insert(read);
+  return known;
+}
+
+// Where all conditions hold that do not change in the loop, as for the pixels of a pool that lie inside of the image,
+// a loop without them runs: its loads are vectors.
 void CRenderer::output_lanes(int id) {
+  const std::vector<Dim> conditions = uniform_conditions(id);
+  if (conditions.empty()) return lanes_of(id);
+  std::string all;
+  for (const Dim& valid : conditions) all += (all.empty() ? "" : " && ") + condition(valid);
+  open("if (" + all + ") {");
+  certain_ = conditions;
+  for (const int v : known_inside(id)) line("const int v" + std::to_string(v) + " = 1;");
+  lanes_of(id);
+  certain_.clear();
+  close("} else {");
+  ++indent_;
+  lanes_of(id);
+  close();
+}
+
+void CRenderer::lanes_of(int id) {
   const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) {

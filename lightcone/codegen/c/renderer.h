@@ -45,6 +45,10 @@ class CRenderer {
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
+  void lanes_of(int id);
+  std::vector<Dim> uniform_conditions(int id) const;
+  std::set<int> known_inside(int id) const;
+  Dim valid_here(const Instr& i) const;
   void by_whole_vectors(int id, const std::string& to);
   void store_vector(int id, const std::string& past);
   void store_singles(int id);
@@ -108,6 +112,7 @@ class CRenderer {
   int lane_loop_ = -1;       // the output loop whose lanes are being written
   std::string lane_base_;
   std::set<int> passed_;  // live_between_stages()
+  std::vector<Dim> certain_;  // conditions that hold where code is being written
   SymbolValues fixed_;    // current values of the symbols of unrolled loops
 };
 

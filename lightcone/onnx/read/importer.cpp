@@ -421,6 +421,26 @@ void Importer::same_extent(const Dim& a, const Dim& b) {
   throw Error("", "the model is read again");
 }
 
+void Importer::at_least(const Dim& extent, std::int64_t least) {
+  if (extent.bounds().lo >= least) return;
+  const std::map<std::string, Bounds> symbols = extent.symbols();
+  if (symbols.size() != 1) return;
+  const auto& [name, limits] = *symbols.begin();
+  const auto from = [&, &name = name, &limits = limits](std::int64_t lo) {
+    return extent.substitute([&](const std::string& s) {
+      return s == name ? std::optional(Dim::symbol(name, lo, limits.hi)) : std::nullopt;
+    });
+  };
+  if (from(limits.hi).bounds().lo < least) return;
+  std::int64_t low = limits.lo, high = limits.hi;  // `low` is too small, `high` is not
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (from(middle).bounds().lo < least ? low : high) = middle;
+  }
+  replace(name, Dim::symbol(name, high, limits.hi));
+  throw Error("", "the model is read again");
+}
+
 Random& Importer::random() {
   if (loops_ > 0) throw Error("", "draws random numbers in a loop, and they would be the same in each step");
   if (!random_) random_.emplace(graph(), o_.seed, "onnx.random.step");

@@ -45,6 +45,10 @@ class Importer {
   // the whole model, which is read again. Throws Error if they cannot be equal.
   void same_extent(const Dim& a, const Dim& b);
 
+  // Takes an extent to be at least `least`. Where its expression allows less, and has one symbol, the symbol's least
+  // value is raised in the whole model, which is read again.
+  void at_least(const Dim& extent, std::int64_t least);
+
   // The source of random numbers that all nodes share, and the name of a stream for one draw. Throws Error while a
   // LoopBody exists: each step of the loop would draw the same numbers.
   Random& random();

@@ -74,6 +74,7 @@ Windows windows_of(Call& c, const Shape& image, const std::vector<int>& kernel, 
     }
     if ((size + w.before[k] + w.after[k]).bounds().hi < reach)
       c.refuse(str_cat("a window of ", reach, " elements does not fit into ", str(image), " with its padding"));
+    c.importer.at_least(w.count(k, image), 0);
   }
   return w;
 }

@@ -44,12 +44,15 @@ struct Pool {
     for (std::size_t i = 0; i < padding.size(); ++i) s[2 + i] = s[2 + i] + 2 * padding[i];
     return str(s);
   }
-  Tensor over(Tensor t, double outside) const {
+  Tensor surrounded(Tensor t, double outside) const {
     for (int i = 0; i < n; ++i) {
       const auto k = static_cast<std::size_t>(i);
       if (padding[k] || beyond[k]) t = pad(t, 2 + i, padding[k], padding[k] + beyond[k], PadMode::Constant, outside);
     }
-    return windows(t, n, {kernel.begin(), kernel.end()}, stride, dilation);
+    return t;
+  }
+  Tensor over(const Tensor& t, double outside) const {
+    return windows(surrounded(t, outside), n, {kernel.begin(), kernel.end()}, stride, dilation);
   }
 };
 
@@ -58,11 +61,23 @@ struct Pool {
 Tensor max_pool(Operand x, IntList kernel, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
-  Tensor t = p.over(x, -kInf);
-  for (int i = 0; i < p.n; ++i) {  // ties: the first along the last axis, then along the axis before, ...
+  // ties: the first along the last axis, then along the axis before, ...
+  const auto largest = [](const Tensor& t) {
     const int last = t.rank() - 1;
-    t = with_vjp_of_first(prim::max_reduce(t, last), t, last);
+    return with_vjp_of_first(prim::max_reduce(t, last), t, last);
+  };
+  constexpr int kWide = 5;
+  if (std::ranges::any_of(p.kernel, [](int k) { return k >= kWide; })) {
+    // axis by axis: k + k comparisons an element, not k * k
+    Tensor t = p.surrounded(x, -kInf);
+    for (int i = p.n; i-- > 0;) {
+      const auto k = static_cast<std::size_t>(i);
+      t = largest(t.with(t.view().unfold(2 + i, p.kernel[k], p.stride[k], p.dilation[k])));
+    }
+    return t;
   }
+  Tensor t = p.over(x, -kInf);
+  for (int i = 0; i < p.n; ++i) t = largest(t);
   return t;
 }
 Tensor avg_pool(Operand x, IntList kernel, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad) {
