@@ -1,7 +1,7 @@
-// A published ONNX model as it is: read from its file, its sizes left open where the file leaves them open. With "fixed"
-// the reader is told the sizes of the inputs, and the value of an input that is "known".
-#include "lightcone/io/data/array.h"
+// A published ONNX model as it is: read from its file, its sizes left open where the file leaves them open. With
+// "fixed" the reader is told the sizes of the inputs, and the value of an input that is "known".
 #include "lightcone/onnx/onnx.h"
+#include "lightcone/io/data/array.h"
 #include "workload.h"
 
 namespace lc::bench {

@@ -93,13 +93,47 @@ std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
   return c;
 }
 
+namespace {
+
+// Products read narrow weights along the summed axis. Returns the weights, a matrix that is a parameter stored the
+// other way, as they are read from a transposed copy, which is made once, when the parameter is loaded.
+std::optional<Edge> transposed_weights(Graph& g, const Edge& e, const Dim& offset, const std::vector<Dim>& symbols) {
+  const Node& cast = g[e.node];
+  if (cast.op != Op::Contiguous || cast.dtype != DType::F32 || !cast.in[0].view.identity()) return std::nullopt;
+  const Node& stored = g[cast.in[0].node];
+  const bool narrow = is_half(stored.dtype) || stored.dtype == DType::I8;
+  if (!narrow || stored.op != Op::Input || !stored.parameter || stored.shape.size() != 2) return std::nullopt;
+  const auto strides = linear(offset, symbols);
+  if (!strides || strides->strides.back() == Dim(1) || !stored.shape[0].is_constant()) return std::nullopt;
+  const Tensor copy = prim::contiguous(Tensor(g, cast.in[0]).permute({1, 0}));
+  const Tensor same = prim::cast(copy, DType::F32).permute({1, 0});
+  return same.with(same.view().then(e.view)).edge();
+}
+
+// The same product with such weights transposed; nullopt if it has none.
+std::optional<Edge> with_transposed_weights(Graph& g, const Factors& f) {
+  for (const int side : {0, 1}) {
+    const auto edge = transposed_weights(g, f.edge[side], f.at[side].offset, f.symbols);
+    if (!edge) continue;
+    Node sum = g[f.sum], mul = g[sum.in[0].node];
+    mul.in[static_cast<std::size_t>(side)] = *edge;
+    sum.in[0].node = g.add(std::move(mul));
+    const NodeId id = g.add(std::move(sum));
+    return Edge{id, View(g[id].shape)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Graph prepare_contractions(const Graph& g, PassLog& log,
                            const std::function<bool(const Graph&, const Factors&)>& taken) {
   return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     const NodeId id = dst.add(n);
     const Edge made{id, View(dst[id].shape)};
     const auto s = factors(dst, id);
-    if (!s || taken(dst, *s) || match_contraction(dst, *s)) return made;
+    if (!s || taken(dst, *s)) return made;
+    if (match_contraction(dst, *s)) return with_transposed_weights(dst, *s).value_or(made);
     // Copy a factor that cannot be read by strides along the axes it depends on, then expand the copy.
     std::vector<Tensor> in;
     for (int side = 0; side < 2; ++side) {

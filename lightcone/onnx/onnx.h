@@ -26,6 +26,8 @@
 
 namespace lc {
 
+class MappedFile;
+
 struct OnnxOptions {
   // Shapes of inputs, by name, instead of what the file says of them. An extent of -1 keeps the file's.
   std::map<std::string, std::vector<std::int64_t>> shapes = {};
@@ -57,13 +59,19 @@ struct OnnxProgram {
   struct Weight {
     std::string name;
     ArrayView view;
-    std::shared_ptr<const void> owner;  // keeps the bytes
+    std::shared_ptr<const void> owner;            // keeps the bytes
+    std::shared_ptr<const MappedFile> file = {};  // the file that holds them; null: they are elsewhere
+    void release() const;                         // hints that the bytes will not be read soon
   };
   std::vector<Weight> weights = {};
-  // Loads all weights into a compiled program, without a copy where its kernels read them as they are stored.
+  // Loads all weights into a compiled program, without a copy where its kernels read them as they are stored. The
+  // system may reclaim the pages of the others, of which the program keeps another form.
   template <class Program>
   void load_weights(Program& p) const {
-    for (const Weight& w : weights) p.load(w.name, w.view, w.owner);
+    for (const Weight& w : weights) {
+      p.load(w.name, w.view, w.owner);
+      if (!p.resident(w.name)) w.release();
+    }
   }
 
   std::map<std::string, std::string> metadata = {};

@@ -4,6 +4,7 @@
 #include "lightcone/passes/composites.h"
 #include "lightcone/passes/gradient_marks.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/passes/scales.h"
 #include "lightcone/reference/interpreter.h"
 
 namespace lc {
@@ -106,6 +107,7 @@ std::vector<Rule> make_rules() {
       {"max of one", op(Op::MaxReduce, {x}), drop_max_of_one},
       {"mark", op(Op::Composite, {}), strip_gradient_markers},
   };
+  for (Rule& r : scale_rules()) rules.push_back(std::move(r));
   for (const OpInfo& row : kOps) {
     if (row.kind != Kind::Elementwise && row.kind != Kind::Copy) continue;
     std::vector<Pat> in;

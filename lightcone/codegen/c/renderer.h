@@ -111,9 +111,9 @@ class CRenderer {
   int rounded_later_ = -1;   // the result, if it is rounded when narrowed and has no other reader
   int lane_loop_ = -1;       // the output loop whose lanes are being written
   std::string lane_base_;
-  std::set<int> passed_;  // live_between_stages()
+  std::set<int> passed_;      // live_between_stages()
   std::vector<Dim> certain_;  // conditions that hold where code is being written
-  SymbolValues fixed_;    // current values of the symbols of unrolled loops
+  SymbolValues fixed_;        // current values of the symbols of unrolled loops
 };
 
 }  // namespace lc::codegen

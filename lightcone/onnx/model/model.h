@@ -61,9 +61,10 @@ struct TensorData {
   std::string_view name;
   ElementType type = ElementType::Undefined;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;            // little-endian, row-major; empty for strings
-  std::shared_ptr<const void> owner = {};      // keeps bytes that are not in the model's file
-  std::vector<std::string_view> strings = {};  // ElementType::String
+  std::span<const std::byte> bytes;             // little-endian, row-major; empty for strings
+  std::shared_ptr<const void> owner = {};       // keeps bytes that are not in the model's file
+  std::shared_ptr<const MappedFile> file = {};  // the other file that holds the bytes
+  std::vector<std::string_view> strings = {};   // ElementType::String
 };
 
 // The type of a graph's input or output.

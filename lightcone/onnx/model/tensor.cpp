@@ -209,7 +209,7 @@ void Parser::external(TensorData& t, const std::map<std::string_view, std::strin
     throw wrong("has its data at ", offset, " to ", offset + length, " of ", in_quotes(location), ", which has ", size,
                 " bytes");
   t.bytes = file->bytes().subspan(offset, length);
-  t.owner = file;
+  t.owner = t.file = file;
 }
 
 }  // namespace lc::onnx

@@ -477,13 +477,17 @@ Value Importer::constant(const TensorData& t, std::string_view name) {
   }
   weight_of_[unique] = program_.weights.size();
   std::shared_ptr<const void> owner = t.owner ? t.owner : m_.file;
-  program_.weights.push_back({unique, view, std::move(owner)});
+  program_.weights.push_back({unique, view, std::move(owner), t.owner ? t.file : m_.file});
   return typed(graph().parameter(unique, Shape(t.shape.begin(), t.shape.end()), *dtype));
 }
 
 }  // namespace lc::onnx
 
 namespace lc {
+
+void OnnxProgram::Weight::release() const {
+  if (file) file->release(view.bytes);
+}
 
 OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o) {
   const auto file = o.read.map ? MappedFile::open(path) : MappedFile::read(path);

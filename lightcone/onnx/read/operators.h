@@ -27,6 +27,13 @@ struct Value {
   std::shared_ptr<const std::vector<Value>> sequence = {};  // the elements of a sequence
   std::optional<Count> count = {};
   const TensorData* strings = nullptr;          // a constant of strings, which only attributes of operators can be
+  // The bytes of which `tensor` is (bytes - zero) * scale in f32. The scale and the zero point, which may be undefined,
+  // are scalars or have an element for each index of `axis`.
+  struct Codes {
+    Tensor bytes, scale, zero;
+    int axis = 0;
+  };
+  std::shared_ptr<const Codes> codes = {};
   ElementType packed = ElementType::Undefined;  // the type in the model of integers of 2 and 4 bits
   bool none = false;                            // an optional without a value
   bool failed = false;                          // the result of a node that could not be read

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lightcone/onnx/read/call.h"
+#include "lightcone/onnx/parts/quantized.h"
 #include "lightcone/ops/linalg/linalg.h"
 
 namespace lc::onnx {
@@ -13,6 +13,21 @@ void same_type(Call& c, const Tensor& a, const Tensor& b) {
     c.refuse(str_cat("its operands have the types ", name(a.dtype()), " and ", name(b.dtype())));
 }
 
+// The product of a and columns of bytes with their scale: the bytes are multiplied as they are stored, and the scale of
+// a column is a factor of the result. Undefined if b is something else.
+Tensor product_of_codes(Call& c, const Value& a, const Value& b) {
+  if (!b.codes || a.tensor.rank() == 0 || a.tensor.dtype() != DType::F32) return {};
+  const Value::Codes& w = *b.codes;
+  const bool columns = w.scale.rank() == 0 || (w.bytes.rank() == 2 && w.axis == 1);
+  if (!columns) return {};
+  if (a.codes && a.codes->scale.rank() == 0) {
+    const Tensor y = byte_product(c, a.codes->bytes, a.codes->zero, w.bytes, w.zero);
+    return prim::cast(y, DType::F32) * (a.codes->scale * w.scale);
+  }
+  if (w.bytes.dtype() != DType::I8 || w.zero.defined()) return {};
+  return matmul(a.tensor, prim::cast(w.bytes, DType::F32)) * w.scale;
+}
+
 Values matmul_(Call& c) {
   const Tensor a = c.x(0), b = c.x(1);
   same_type(c, a, b);
@@ -20,6 +35,7 @@ Values matmul_(Call& c) {
   c.importer.same_extent(a.extent(-1), b.extent(b.rank() == 1 ? 0 : -2));
   for (int k = 3; k <= std::min(a.rank(), b.rank()); ++k)
     if (const Dim n = a.extent(-k), m = b.extent(-k); !(n == Dim(1)) && !(m == Dim(1))) c.importer.same_extent(n, m);
+  if (const Tensor y = product_of_codes(c, c.value(0), c.value(1)); y.defined()) return {y};
   return {matmul(a, b)};
 }
 

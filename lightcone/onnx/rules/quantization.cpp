@@ -19,6 +19,18 @@ ScaleOperands scale_operands(Call& c, const Tensor& x) {
   return {spread_scale(c, scale, x.shape(), axis, blocks), zero};
 }
 
+// The bytes that a dequantised tensor is made of, or null for another type of numbers or blocks.
+std::shared_ptr<const Value::Codes> codes_of(Call& c, const Tensor& x, DType to) {
+  const bool bytes = (x.dtype() == DType::I8 || x.dtype() == DType::U8) && !is_packed(element_type(c.value(0)));
+  const Tensor scale = c.x(1), zero = c.optional(2);
+  if (!bytes || to != DType::F32 || scale.dtype() != DType::F32 || c.integer("block_size", 0) != 0) return nullptr;
+  const auto number = [](const Tensor& t) { return t.shape() == Shape{1} ? t.reshape({}) : t; };
+  if (number(scale).rank() > 1) return nullptr;
+  const Tensor shift = zero.defined() && !known_zero(c, zero) ? number(zero) : Tensor();
+  const int axis = number(scale).rank() == 0 ? 0 : c.wrap(x.rank() == 1 ? 0 : c.integer("axis", 1), x.rank());
+  return std::make_shared<const Value::Codes>(Value::Codes{x, number(scale), shift, axis});
+}
+
 Values quantize(Call& c) {
   const Tensor x = c.x();
   ElementType type = c.element_type("output_dtype");
@@ -37,7 +49,9 @@ Values dequantize_(Call& c) {
   const ScaleOperands s = scale_operands(c, x);
   const auto given = c.element_type("output_dtype");
   const DType to = given == ElementType::Undefined ? s.scale.dtype() : c.dtype("output_dtype", given);
-  return {dequantized(c, x, s.scale, s.zero, to)};
+  Value v(dequantized(c, x, s.scale, s.zero, to));
+  v.codes = codes_of(c, x, to);
+  return {v};
 }
 
 Values dynamic_quantize(Call& c) {

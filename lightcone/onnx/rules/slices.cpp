@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "lightcone/onnx/read/call.h"
+#include "lightcone/onnx/parts/quantized.h"
 #include "lightcone/ops/indexing/indexing.h"
 
 namespace lc::onnx {
@@ -131,12 +131,22 @@ Values gather_(Call& c) {
     }
   }
   const Tensor at = wrapped(c, index, n);
-  if (x.rank() == 2 && axis == 0) return {embedding(at, x)};
+  const auto codes = c.value(0).codes;
+  const bool by_codes = codes && codes->scale.rank() == 0;
+  if (x.rank() == 2 && axis == 0 && !by_codes) return {embedding(at, x)};
   const Shape s = x.shape(), rows = at.shape();
   Shape to(s.begin(), s.begin() + axis);
   to.insert(to.end(), rows.begin(), rows.end());
   to.insert(to.end(), s.begin() + axis + 1, s.end());
-  return {index_select(x, axis, at.reshape({product(rows)})).reshape(to)};
+  const auto selected = [&](const Tensor& of) {
+    return index_select(of, axis, at.reshape({product(rows)})).reshape(to);
+  };
+  if (!by_codes) return {selected(x)};
+  // rows of a quantised table are read as bytes, and only they become numbers
+  const Tensor bytes = selected(codes->bytes);
+  Value v(dequantized(c, bytes, codes->scale, codes->zero, x.dtype()));
+  v.codes = std::make_shared<const Value::Codes>(Value::Codes{bytes, codes->scale, codes->zero, 0});
+  return {v};
 }
 Values gather_elements(Call& c) {
   const Tensor x = c.x(0);
