@@ -58,10 +58,11 @@ struct OnnxProgram {
 
   struct Weight {
     std::string name;
-    ArrayView view;
+    ArrayView view;                               // its bytes may be at an address that is not aligned
     std::shared_ptr<const void> owner;            // keeps the bytes
     std::shared_ptr<const MappedFile> file = {};  // the file that holds them; null: they are elsewhere
-    void release() const;                         // hints that the bytes will not be read soon
+    Weight aligned() const;  // a copy in memory of its own if the file holds the bytes at an odd address
+    void release() const;    // hints that the bytes will not be read soon
   };
   std::vector<Weight> weights = {};
   // Loads all weights into a compiled program, without a copy where its kernels read them as they are stored. The
@@ -69,8 +70,9 @@ struct OnnxProgram {
   template <class Program>
   void load_weights(Program& p) const {
     for (const Weight& w : weights) {
-      p.load(w.name, w.view, w.owner);
-      if (!p.resident(w.name)) w.release();
+      const Weight read = w.aligned();
+      p.load(read.name, read.view, read.owner);
+      if (!p.resident(w.name) || read.owner != w.owner) w.release();
     }
   }
 

@@ -158,9 +158,6 @@ TensorData Parser::tensor(std::span<const std::byte> message) {
   }
   if (t.bytes.size() != bytes)
     throw wrong("has ", t.bytes.size(), " bytes, and its shape and type ", e.name, " need ", bytes);
-  const auto address = reinterpret_cast<std::uintptr_t>(t.bytes.data());
-  if (e.bits > 8 && address % (static_cast<std::uintptr_t>(e.bits) / 8) != 0)  // protocol buffers align nothing
-    hold(t, {t.bytes.begin(), t.bytes.end()});
   if (e.bits < 8) {
     budget_.parsed(bytes);
     budget_.take(count);

@@ -485,6 +485,13 @@ Value Importer::constant(const TensorData& t, std::string_view name) {
 
 namespace lc {
 
+// Protocol buffers align nothing.
+OnnxProgram::Weight OnnxProgram::Weight::aligned() const {
+  if (reinterpret_cast<std::uintptr_t>(view.bytes.data()) % size_of(view.dtype) == 0) return *this;
+  const auto copy = std::make_shared<const std::vector<std::byte>>(view.bytes.begin(), view.bytes.end());
+  return {.name = name, .view = {view.dtype, view.shape, *copy}, .owner = copy};
+}
+
 void OnnxProgram::Weight::release() const {
   if (file) file->release(view.bytes);
 }
