@@ -6,9 +6,18 @@ add_test(NAME stablehlo_conformance COMMAND stablehlo_conformance ${LIGHTCONE_DA
 set_tests_properties(stablehlo_conformance PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
 if(LIGHTCONE_IO)  # ONNX's own test cases
   add_executable(onnx_conformance ${CMAKE_CURRENT_SOURCE_DIR}/onnx/conformance.cpp ${CMAKE_CURRENT_SOURCE_DIR}/onnx/case_files.cpp)
-  target_link_libraries(onnx_conformance PRIVATE ${libraries} lightcone lightcone_options)
+  target_include_directories(onnx_conformance PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
+  target_link_libraries(onnx_conformance PRIVATE ${libraries} lightcone lightcone_options test_paths GTest::gtest)
   add_test(NAME onnx_conformance COMMAND onnx_conformance ${LIGHTCONE_DATA}/onnx/node --quiet --at-least 989)
   set_tests_properties(onnx_conformance PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
+  if(TARGET fake_cuda)  # some of them on simulated GPUs
+    add_dependencies(onnx_conformance fake_cuda fake_metal)
+    foreach(device cuda metal)
+      add_test(NAME onnx_conformance_on_${device} COMMAND onnx_conformance ${LIGHTCONE_DATA}/onnx/node --quiet --device --every 3 --at-least 320)
+      set_tests_properties(onnx_conformance_on_${device} PROPERTIES SKIP_RETURN_CODE 77 LABELS devices
+                           ENVIRONMENT "LIGHTCONE_MACHINE=default;LIGHTCONE_TEST_DEVICE=${device}")
+    endforeach()
+  endif()
   add_executable(onnx_table ${CMAKE_CURRENT_SOURCE_DIR}/onnx/operator_table.cpp)
   target_link_libraries(onnx_table PRIVATE ${libraries} lightcone lightcone_options)
   add_test(NAME onnx_table COMMAND onnx_table --check ${PROJECT_SOURCE_DIR}/docs/onnx.md ${CMAKE_CURRENT_SOURCE_DIR}/onnx/operators.txt)
