@@ -12,12 +12,12 @@ set(LIGHTCONE_API_HEADERS
     runtime/profile/timeline.h runtime/view/graph_view.h
     stablehlo/read.h stablehlo/write.h backends/pjrt/pjrt.h)
 set(LIGHTCONE_IO_API_HEADERS
-    io/checkpoints/gguf.h io/checkpoints/save.h io/checkpoints/weights.h io/audio/audio.h
+    io/checkpoints/gguf.h io/checkpoints/quantize.h io/checkpoints/save.h io/checkpoints/weights.h io/audio/audio.h
     io/images/draw.h io/images/images.h
     io/data/array.h io/data/csv.h io/data/loader.h io/data/readers.h io/data/seeded_random.h io/data/text.h
     io/text/chat_template.h io/text/tokenizer.h
     llm/adapters.h llm/chat.h llm/checkpoint.h llm/loss.h llm/sampler.h
-    onnx/onnx.h
+    inspection/inspect.h onnx/onnx.h
     models/llama/llama.h models/llama/llama_model.h models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
 
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from

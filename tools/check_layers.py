@@ -108,6 +108,9 @@ ROOMS = {
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/vgg": ["core", "nn"],
     "models/resnet": ["core", "nn"],
+    "inspection": [
+        "base", "core", "io", "io/audio", "io/checkpoints", "io/checkpoints/torch", "io/data", "io/images", "io/text", "onnx",
+        "stablehlo", "passes", "runtime", "models/llama"],
     "models/vision": ["core", "runtime", "io/data", "models/vgg", "models/resnet"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "llm"], "pcre2.h": ["io"], "utf8proc.h": ["io"], "zlib.h": ["io"],

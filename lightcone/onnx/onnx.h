@@ -86,8 +86,15 @@ struct OnnxDescription {
   struct Port {
     std::string name;
     DType dtype = DType::F32;
-    std::string type;  // "float [batch, 3, 224, 224]", as the file states it
-    int rank = -1;     // -1: the file does not state it
+    std::string type;                       // "float [batch, 3, 224, 224]", as the file states it
+    int rank = -1;                          // -1: the file does not state it
+    std::vector<std::string> extents = {};  // "batch", "3", "" for one that the file leaves open
+    bool supported = true;                  // false: it is no tensor of elements that graphs have
+  };
+  struct Weight {
+    std::string name, type;  // of the tensor in the file
+    std::vector<std::int64_t> shape;
+    std::int64_t bytes = 0;
   };
   std::vector<Port> inputs = {}, outputs = {};
   std::map<std::string, std::int64_t> opsets = {};     // by domain; "" is ai.onnx
@@ -95,15 +102,25 @@ struct OnnxDescription {
   std::vector<std::string> unsupported = {};           // a sentence each, with the names of nodes
   std::int64_t parameters = 0, weight_bytes = 0;
   std::map<std::string, std::int64_t> weight_types = {};  // bytes by element type
+  std::vector<Weight> weights = {};                       // the initializers of the model's graph
   std::string producer = {};
   std::map<std::string, std::string> metadata = {};
 };
 // Describes a model file without reading it as a graph. Throws Error for a damaged file.
 OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o = {});
 
+// Returns every sentence on what keeps a model from being read, all at once: OnnxDescription::unsupported, and
+// attributes, values of them, types and shapes that nodes have, with their names. Nothing is computed. Nodes whose
+// operands are results of unsupported ones are looked at as far as the file alone tells; the last sentence then counts
+// them. Empty for a model that read_onnx() reads with these options. Throws Error for a damaged file.
+std::vector<std::string> survey_onnx(const std::string& path, const OnnxOptions& o = {});
+
 // Reads a model file, and the files beside it that hold its weights. Throws Error for a file that is damaged, and an
 // Error that lists every node that is not supported.
 OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o = {});
+// Reads the initializers of a model's graph as they are stored, in the order of the file. Integers of 2 and 4 bits have
+// a byte each. Throws Error for strings and for types that graphs do not have.
+std::vector<OnnxProgram::Weight> read_onnx_weights(const std::string& path, const ReadOptions& o = {});
 // Reads a model from memory, which must outlive the program. It cannot refer to other files.
 OnnxProgram read_onnx(std::span<const std::byte> bytes, const OnnxOptions& o = {});
 

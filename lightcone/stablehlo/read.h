@@ -86,4 +86,9 @@ struct StableHloProgram {
 StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o = {});
 StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptions& o = {});
 
+// Returns every sentence on what of a module is not supported, with lines, all at once: what the Error of
+// read_stablehlo() lists in part. Empty for a module that is read with these options. Throws Error for what keeps it
+// from being examined at all: a function that it does not have, an argument whose extents are not given.
+std::vector<std::string> survey_stablehlo(const stablehlo::Module& m, const StableHloOptions& o = {});
+
 }  // namespace lc

@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "explain.h"
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/llm/sampler.h"
 
 namespace lc::tool {
@@ -43,19 +44,20 @@ struct DevicesOptions {
 };
 void devices(const DevicesOptions& o);
 
-struct InspectOptions {
+struct InspectCommand {
   std::string model;
   bool tensors = false, json = false;
   std::int64_t context = 0;
   DType kv_cache = DType::F32;
   std::vector<std::string> sizes;  // NAME=NUMBER, for an ONNX model
 };
-void inspect_onnx(const InspectOptions& o);
-void inspect(const InspectOptions& o);
+void inspect(const InspectCommand& o);
 
 struct ConvertOptions {
   std::string model, out;
-  std::optional<DType> type;  // what floating tensors become; nullopt: they stay
+  std::optional<DType> type;            // what floating tensors become; nullopt: they stay
+  std::optional<QuantFormat> blocks;    // what matrices become
+  std::vector<std::string> keep, also;  // parts of names: tensors that stay, embeddings and norms that become blocks
 };
 void convert(const ConvertOptions& o);
 
@@ -117,12 +119,30 @@ struct PredictOptions {
 };
 void predict(const PredictOptions& o);
 
+// How a picture becomes the input of a model.
+struct PictureOptions {
+  std::string fit = "letterbox", colour = "rgb", layout;  // layout "": as the shape of the input says
+  std::optional<double> scale;                            // of the bytes 0 to 255; unset: 1 / 255 for floats, 1 for u8
+  std::vector<double> mean, std;                          // after the scale: one for all channels, or one each
+  std::int64_t height = 0, width = 0;                     // for extents that the model leaves open
+  std::int64_t multiple = 1;                              // the same: rounded up to a multiple of it
+  bool antialias = false;
+};
+// What is made of the outputs of a model that takes a picture.
+struct DrawOptions {
+  std::string out, as, boxes, labels;  // "": as the shapes of the outputs say
+  double confidence = 0.35, overlap = 0.45;
+  std::size_t top = 0;  // classes to print; 0: five where the outputs are class scores, and something asks for them
+};
 struct RunOptions {
-  std::string model;
-  std::vector<std::string> inputs, sizes;  // NAME=FILE, NAME=NUMBER
+  std::string model, tokenizer;
+  std::vector<std::string> inputs, sizes;  // [NAME=]VALUE, NAME=NUMBER
   std::string output, compare;             // .npz files
   double tolerance = 1e-4;                 // relative to the largest value, at least 1
   int repeat = 0, threads = 0;
+  std::int64_t rate = 0;  // samples a second of a sound; 0: as the model's metadata says
+  PictureOptions picture;
+  DrawOptions draw;
   Precision precision = Precision::Highest;
   DeviceChoice device;
   bool quiet = false;

@@ -1,4 +1,4 @@
-// The command `lightcone`: its command line. No other file includes the parser, which takes long to compile.
+// The command `lightcone`: its command line.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,15 +12,12 @@
 #include <new>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
-
 #include "command.h"
 #include "commands.h"
-#include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
-#include "lightcone/base/numbers.h"
 #include "lightcone/composites/block_formats.h"
 #include "lightcone/io/printable.h"
+#include "options.h"
 #include "spelling.h"
 
 namespace lc::tool {
@@ -37,78 +34,6 @@ void complain(const char* what, const char* more = "") {
   std::fprintf(stderr, "lightcone: %s%s\n", lines.c_str(), more);
 }
 
-// Adds --threads. More threads than cores only wait for each other, and each needs memory of its own.
-void add_threads(CLI::App& command, int& threads) {
-  const int cores = backends::cpu::available_cores(), most = 4 * cores;
-  command.add_option("--threads", threads, str_cat("0: all cores (", cores, " here); at most 4 for each, ", most))
-      ->capture_default_str()
-      ->check([cores, most](const std::string& given) -> std::string {
-        const CLI::Range whole(0, most);
-        if (whole(given).empty()) return "";
-        return str_cat(given, " is not between 0 (all ", cores, " cores) and ", most, " (4 for each core)");
-      })
-      ->type_name("N");
-}
-
-void add_device(CLI::App& command, DeviceChoice& device) {
-  command
-      .add_option_function<std::string>(
-          "--device", [&device](const std::string& given) { read_device(given, device); },
-          "what runs the model: cpu (default), cuda, opencl or metal; cuda:1 is the second of its\n"
-          "kind. 'lightcone devices' lists them")
-      ->check([](const std::string& given) {
-        DeviceChoice ignored;
-        return read_device(given, ignored);
-      })
-      ->type_name("NAME");
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string all;
-  for (const std::string& w : words) all += (all.empty() ? "" : between) + w;
-  return all;
-}
-
-// Makes an option take one of a few words, in any case.
-CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
-  return option->transform(CLI::Validator(
-      [words](std::string& given) -> std::string {
-        std::string small = given;
-        std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
-        if (std::find(words.begin(), words.end(), small) != words.end()) return given = small, "";
-        return str_cat(in_quotes(given), " is none of ", joined(words, ", "), did_you_mean(small, words));
-      },
-      ""));
-}
-template <class T>
-CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
-                        const std::vector<std::pair<std::string, T>>& choices, const std::string& help) {
-  std::vector<std::string> words;
-  for (const auto& [word, meaning] : choices) words.push_back(word);
-  const auto set = [&value, choices](const std::string& given) {
-    for (const auto& [word, meaning] : choices)
-      if (word == given) value = meaning;
-  };
-  return one_of(command.add_option_function<std::string>(flag, set, help), words);
-}
-
-void add_precision(CLI::App& command, Precision& precision) {
-  add_choice<Precision>(command, "--precision", precision,
-                        {{"highest", Precision::Highest}, {"high", Precision::High}, {"medium", Precision::Medium}},
-                        "of matrix products: highest (f32, default), high, or medium (prompts and their\n"
-                        "attention in bf16; for quantised weights 8-bit activations: prompts several times as\n"
-                        "fast, tokens somewhat faster)")
-      ->type_name("NAME");
-}
-
-void add_kv_cache(CLI::App& command, DType& type) {
-  add_choice<DType>(command, "--kv-cache", type,
-                    {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8}},
-                    "how keys and values are kept: f32 (exact, default); f16 or bf16 (half the bytes; logits move by\n"
-                    "less than 0.1 or 0.5 %); i8 (a quarter, and 4 bytes for each head of a position; about 1 %)")
-      ->type_name("TYPE");
-}
-
 void add_explain(CLI::App& c, ExplainOptions& o) {
   c.add_flag("--explain", o.on, "also say where the time goes, kernel by kernel, and how the arena is used");
   c.add_option("--source", o.source, "with it, the C text of the kernel of this name")->type_name("KERNEL");
@@ -121,17 +46,6 @@ std::string whole_number(const std::string& given) {
   std::uint64_t n = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
   return error == std::errc() && end == given.data() + given.size() ? "" : given + " is no whole number below 2^64";
-}
-
-// Adds an option that is a real number. The parser itself would use the C locale.
-template <class T>
-CLI::Option* add_real(CLI::App& c, const char* flag, T& value, const std::string& help) {
-  const auto set = [&value](const CLI::results_t& given) {
-    const std::optional<T> v = real_of<T>(given.at(0));
-    if (v) value = *v;
-    return v.has_value();
-  };
-  return c.add_option(flag, set, help, true, [&value] { return str_cat(value); })->expected(1)->type_size(1);
 }
 
 // Adds the options that generate and chat share.
@@ -219,49 +133,6 @@ void add_devices(CLI::App& app) {
       "LIGHTCONE_NVRTC, LIGHTCONE_OPENCL and LIGHTCONE_METAL say. docs/guide/gpus.md says more.");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { devices(*o); });
-}
-
-void add_inspect(CLI::App& app) {
-  auto o = std::make_shared<InspectOptions>();
-  CLI::App* c = app.add_subcommand("inspect", "What a checkpoint holds, and the exact memory running it will take");
-  c->footer(
-      "Nothing is run and no weight is read but the few numbers of rope_freqs.weight: shapes, types and\n"
-      "the memory plan come from the header.");
-  c->add_option("MODEL", o->model, "GGUF, safetensors, PyTorch, llama2.c or ONNX file, or a folder, or 'builtin'")
-      ->required()
-      ->type_name("");
-  c->add_option("--context", o->context, "positions to plan the cache for; 0: the model's own, at most 4096")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24))
-      ->type_name("N");
-  add_kv_cache(*c, o->kv_cache);
-  c->add_option("--size", o->sizes, "of an ONNX model: the number behind an extent that it names")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N");
-  c->add_flag("--tensors", o->tensors, "list every tensor");
-  c->add_flag("--json", o->json, "for scripts");
-  c->callback([o] { inspect(*o); });
-}
-
-void add_convert(CLI::App& app) {
-  auto o = std::make_shared<ConvertOptions>();
-  CLI::App* c = app.add_subcommand("convert", "Write a checkpoint's tensors in another format");
-  c->footer(
-      "  lightcone convert best.pt model.safetensors\n"
-      "  lightcone convert llama-Q4_K.gguf model.npz --type f32\n"
-      "MODEL is a file of PyTorch (.pt, .pth, .bin, .th, .ckpt), of which nothing is run, safetensors, GGUF, llama2.c\n"
-      "or .npz, or a folder. FILE ends in .safetensors, .npz or .gguf. Names, shapes and bits stay as they are; of\n"
-      "strided tensors a copy in row-major order is written. Values of PyTorch's files that are no tensors, and short\n"
-      "ones of GGUF, become metadata. numpy has no bf16 and no 8-bit floats, and GGUF at most four axes and names of "
-      "63\n"
-      "bytes. A .gguf that is made here has no architecture: other programs read its tensors, but run no model of it.");
-  c->add_option("MODEL", o->model, "what is read")->required()->type_name("");
-  c->add_option("FILE", o->out, "what is written, whole or not at all")->required()->type_name("");
-  add_choice<std::optional<DType>>(*c, "--type", o->type,
-                                   {{"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}},
-                                   "f32, f16 or bf16 for all floating tensors and quantised ones; otherwise they stay")
-      ->type_name("TYPE");
-  c->callback([o] { convert(*o); });
 }
 
 void add_view(CLI::App& app) {
@@ -429,38 +300,6 @@ void add_predict(CLI::App& app) {
   c->callback([o] { predict(*o); });
 }
 
-void add_run(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<RunOptions>();
-  CLI::App* c = app.add_subcommand("run", "Run an ONNX model on arrays and pictures");
-  c->footer(
-      "  lightcone run model.onnx --input photo.jpg --output answers.npz --repeat 20\n"
-      "  lightcone run bert.onnx --input input_ids=ids.npy --input attention_mask=mask.npy\n"
-      "An input is a .npy file, a picture (JPEG, PNG: [1, 3, height, width], from 0 to 1), or an .npz file whose\n"
-      "members are named as the model's inputs. Each output gets a line: type, shape, least, largest and mean value.\n"
-      "--compare says how far the outputs are from the arrays of the same names in a file, and the exit code is 1\n"
-      "if that is more than --tolerance. lightcone inspect model.onnx says what a model takes and needs.");
-  c->add_option("MODEL", o->model, "an ONNX file")->required()->type_name("");
-  c->add_option("-i,--input", o->inputs, "may be repeated; without NAME: the next input of the model")
-      ->allow_extra_args(false)
-      ->type_name("[NAME=]FILE");
-  c->add_option("--size", o->sizes, "the number behind an extent that the model names")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N");
-  c->add_option("-o,--output", o->output, "write the outputs to this .npz file")->type_name("FILE");
-  c->add_option("--compare", o->compare, "an .npz file with the outputs as they should be")->type_name("FILE");
-  add_real(*c, "--tolerance", o->tolerance, "relative to the largest expected value, at least 1")
-      ->capture_default_str()
-      ->type_name("T");
-  c->add_option("--repeat", o->repeat, "run so many times more and print the median time")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("N");
-  add_precision(*c, o->precision);
-  add_device(*c, o->device);
-  add_threads(*c, o->threads);
-  c->add_flag("-q,--quiet", o->quiet, "no line of times");
-  c->callback([o, &exit_code] { exit_code = run_model(*o); });
-}
-
 std::vector<std::string> commands_of(CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* c : app.get_subcommands(nullptr)) names.push_back(c->get_name());
@@ -514,6 +353,8 @@ int run(int argc, char** argv) {
       "  lightcone devices                                 GPUs here; --device cuda runs a model on one\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone convert best.pt model.safetensors       a checkpoint in another format\n"
+      "  lightcone run model.onnx --input photo.jpg        an ONNX or StableHLO model on pictures, sounds, texts, "
+      "arrays\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"

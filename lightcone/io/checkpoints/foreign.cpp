@@ -73,20 +73,6 @@ class Fields {
   std::string_view rest_;
 };
 
-// True for ONNX's ModelProto: its version is the first field, and a graph (7) is among the fields.
-bool is_onnx(std::string_view bytes) {
-  if (bytes.size() < 8 || bytes[0] != '\x08' || bytes[1] < 1 || bytes[1] > 64) return false;
-  constexpr std::uint64_t kFields[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26};
-  bool graph = false;
-  Fields all(bytes);
-  for (int k = 0; k < 64 && !all.done(); ++k) {
-    const auto field = all.next();
-    if (!field || std::ranges::find(kFields, *field) == std::end(kFields)) return false;
-    graph = graph || *field == 7;
-  }
-  return graph;
-}
-
 bool is_tflite(std::string_view bytes) { return bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3"; }
 
 bool is_tar(std::string_view bytes) { return bytes.size() >= 512 && bytes.substr(257, 5) == "ustar"; }
@@ -113,6 +99,20 @@ std::string of_zip(std::string_view bytes) {
 
 }  // namespace
 
+bool looks_like_onnx(std::span<const std::byte> file) {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  if (bytes.size() < 8 || bytes[0] != '\x08' || bytes[1] < 1 || bytes[1] > 64) return false;
+  constexpr std::uint64_t kFields[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26};
+  bool graph = false;
+  Fields all(bytes);
+  for (int k = 0; k < 64 && !all.done(); ++k) {
+    const auto field = all.next();
+    if (!field || std::ranges::find(kFields, *field) == std::end(kFields)) return false;
+    graph = graph || *field == 7;
+  }
+  return graph;
+}
+
 std::string foreign_format(std::span<const std::byte> file) {
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
   for (const Magic& m : kMagics)
@@ -126,10 +126,10 @@ std::string foreign_format(std::span<const std::byte> file) {
            "make a "
            "file of it that is read; otherwise unpack it first";
   if (is_tflite(bytes)) return "a model of TensorFlow Lite, which is not read: start from the model it was made of";
-  if (is_onnx(bytes))
-    return "an ONNX model, whose graph is not read: safetensors.numpy.save_file() writes its weights again "
-           "(onnx.numpy_helper.to_array() of each of model.graph.initializer), or PyTorch and JAX export the model as "
-           "StableHLO, which read_stablehlo() reads";
+  if (looks_like_onnx(file))
+    return "an ONNX model, which is no checkpoint: read_onnx() reads its graph, 'lightcone run' runs it, and "
+           "'lightcone "
+           "convert' writes its weights as safetensors";
   return "";
 }
 

@@ -198,8 +198,10 @@ GgufFile io::read_gguf(std::shared_ptr<const MappedFile> file, Budget& budget) {
   const std::uint64_t tensors = r.count(24, "tensors"), values = r.count(13, "metadata values");
   for (std::uint64_t i = 0; i < values; ++i) {
     const std::string_view key = r.string(kMaxKey);
-    r.take(1, 160 + key.size());  // a node of the map
+    r.take(1, 224 + key.size());  // a node of the map, and an entry of the list
+    const std::size_t begin = r.at_byte();
     if (!g.metadata.emplace(key, r.value(r.number<std::uint32_t>())).second) r.fail(in_quotes(key), " is given twice");
+    g.stored.emplace_back(key, file->bytes().subspan(begin, r.at_byte() - begin));
   }
   std::set<std::string_view> names;
   for (std::uint64_t i = 0; i < tensors; ++i) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct GgufTensor {
 struct GgufFile {
   std::uint32_t version = 0;
   std::map<std::string, GgufValue, std::less<>> metadata;
+  // The same in the order of the file: each key, and its type and value as the file has them.
+  std::vector<std::pair<std::string_view, std::span<const std::byte>>> stored;
   std::vector<GgufTensor> tensors;
   std::size_t header_bytes = 0;  // size of metadata and table of tensors
   std::shared_ptr<const MappedFile> file;

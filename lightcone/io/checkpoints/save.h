@@ -13,12 +13,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
 
 namespace lc {
@@ -29,6 +31,9 @@ struct TensorToSave {
   DType dtype;
   std::vector<std::int64_t> shape;   // row-major, the last axis contiguous
   std::span<const std::byte> bytes;  // elements in row-major order, as many bytes as the shape needs
+  // Set: the bytes are blocks of this format (io/checkpoints/quantize.h makes them), and the last extent of `shape`,
+  // which counts numbers, is a multiple of a block's. `dtype` says nothing then. GGUF alone has blocks.
+  std::optional<QuantFormat> quant = {};
 };
 
 // Writes a safetensors file, byte for byte as safetensors.torch.save_file does: tensors in order of decreasing
@@ -43,15 +48,19 @@ void save_safetensors(const std::string& path, std::span<const TensorToSave> ten
 // if a name occurs twice, contains NUL or is too long, or for bf16 and f8, which numpy does not have.
 void save_npz(const std::string& path, std::span<const TensorToSave> tensors);
 
+// A value of GGUF metadata as another file has it, GgufFile::stored; it must stay valid during the call.
+struct GgufStored {
+  std::span<const std::byte> bytes;
+};
 // A value of GGUF metadata.
 using GgufField = std::variant<std::uint32_t, std::int32_t, float, bool, std::string, std::vector<std::string>,
-                               std::vector<float>, std::vector<std::int32_t>>;
+                               std::vector<float>, std::vector<std::int32_t>, GgufStored>;
 // The metadata of a GGUF file in the order to be written, with keys such as "general.architecture".
 using GgufFields = std::vector<std::pair<std::string, GgufField>>;
 
 // Writes a GGUF file of version 3 with the tensors in the given order at multiples of 32 bytes. The types are f32, f16,
-// bf16, f64, i8, i16, i32 and i64. Throws Error if bytes and shape disagree, if a name or key occurs twice, and for
-// anything that ggml cannot read: other types, names of more than 63 bytes, more than four axes.
+// bf16, f64, i8, i16, i32, i64 and all block formats. Throws Error if bytes and shape disagree, if a name or key occurs
+// twice, and for anything that ggml cannot read: other types, names of more than 63 bytes, more than four axes.
 void save_gguf(const std::string& path, std::span<const TensorToSave> tensors, const GgufFields& metadata);
 
 }  // namespace lc

@@ -28,8 +28,9 @@ constexpr std::uint32_t kind() {  // GGUF's number of a value type
   else return kString;
 }
 
-std::optional<std::uint32_t> ggml_number(DType d) {
-  switch (d) {
+std::optional<std::uint32_t> ggml_number(const TensorToSave& t) {
+  if (t.quant) return info(*t.quant).ggml;
+  switch (t.dtype) {
     case DType::F32: return 0;
     case DType::F16: return 1;
     case DType::I8: return 24;
@@ -64,15 +65,20 @@ class Header {
     put(key);
     std::visit(
         [this]<class T>(const T& v) {
-          constexpr bool single = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
-          put(single ? kind<T>() : kArray), put(v);
+          if constexpr (std::is_same_v<T, GgufStored>) {
+            bytes_.append(reinterpret_cast<const char*>(v.bytes.data()), v.bytes.size());
+            return;
+          } else {
+            constexpr bool single = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
+            put(single ? kind<T>() : kArray), put(v);
+          }
         },
         value);
   }
   void tensor(const TensorToSave& t, std::uint64_t offset) {
     put(t.name), put(static_cast<std::uint32_t>(t.shape.size()));
     for (auto axis = t.shape.rbegin(); axis != t.shape.rend(); ++axis) put(static_cast<std::uint64_t>(*axis));
-    put(*ggml_number(t.dtype)), put(offset);
+    put(*ggml_number(t)), put(offset);
   }
   std::string& bytes() { return bytes_; }
 
@@ -81,10 +87,9 @@ class Header {
 };
 
 void check_all(std::span<const TensorToSave> tensors, const GgufFields& metadata) {
-  io::check_tensors("save_gguf", tensors);
+  io::check_tensors("save_gguf", tensors, {}, true);
   for (const TensorToSave& t : tensors) {
-    if (!ggml_number(t.dtype))
-      throw Error("save_gguf", str_cat(in_quotes(t.name), ": GGUF has no type ", name(t.dtype)));
+    if (!ggml_number(t)) throw Error("save_gguf", str_cat(in_quotes(t.name), ": GGUF has no type ", name(t.dtype)));
     if (t.name.size() > kLongestName || t.shape.size() > kMostAxes)
       throw Error("save_gguf", str_cat(in_quotes(t.name), ": names have at most ", kLongestName,
                                        " bytes, tensors at most ", kMostAxes, " axes"));

@@ -75,12 +75,19 @@ std::string little_endian(std::uint64_t v) {
 }  // namespace
 
 void io::check_tensors(std::string_view op, std::span<const TensorToSave> tensors,
-                       std::span<const std::string_view> reserved) {
+                       std::span<const std::string_view> reserved, bool may_have_blocks) {
   std::set<std::string_view> names(reserved.begin(), reserved.end());
   for (const TensorToSave& t : tensors) {
     const std::optional<std::int64_t> n = io::elements_of(t.shape);
     std::uint64_t needs;
-    if (!n || __builtin_mul_overflow(static_cast<std::uint64_t>(*n), size_of(t.dtype), &needs))
+    if (t.quant && !may_have_blocks)
+      throw Error(op,
+                  str_cat(in_quotes(t.name), " is in blocks of ", info(*t.quant).ggml_name, ", which GGUF alone has"));
+    const std::int64_t each = t.quant ? info(*t.quant).elements : 1;
+    if (t.quant && (t.shape.empty() || t.shape.back() % each != 0))
+      throw Error(op, str_cat(in_quotes(t.name), " has rows that are no whole blocks of ", each));
+    const std::size_t size = t.quant ? static_cast<std::size_t>(info(*t.quant).bytes) : size_of(t.dtype);
+    if (!n || __builtin_mul_overflow(static_cast<std::uint64_t>(*n / each), size, &needs))
       throw Error(op, str_cat(in_quotes(t.name), " has a shape that no memory holds"));
     if (needs != t.bytes.size())
       throw Error(op, str_cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));

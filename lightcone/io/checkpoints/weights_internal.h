@@ -17,6 +17,8 @@ namespace lc::io {
 
 // Takes the memory of one entry of a table of tensors from the budget.
 void take_tensor(Budget& budget, std::size_t name, std::size_t rank);
+// True for ONNX's ModelProto: its version is the first field, and a graph (7) is among the fields.
+bool looks_like_onnx(std::span<const std::byte> file);
 bool looks_like_safetensors(std::span<const std::byte> bytes);
 // Describes a file of another format and how to convert it ("an ONNX model, ..."); "" if the format is unknown.
 std::string foreign_format(std::span<const std::byte> file);

@@ -6,6 +6,8 @@
 #include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/onnx/onnx.h"
+#include "lightcone/onnx/read/attributes.h"
+#include "lightcone/onnx/read/importer.h"
 #include "lightcone/onnx/read/operators.h"
 
 namespace lc::onnx {
@@ -50,8 +52,12 @@ std::string described(const TypeInfo& t) {
 
 OnnxDescription::Port port(const ValueInfo& v) {
   OnnxDescription::Port p{.name = std::string(v.name), .type = described(v.type)};
-  if (v.type.kind == TypeInfo::Kind::Tensor) p.dtype = dtype_of(v.type.element).value_or(DType::F32);
-  if (v.type.shape) p.rank = static_cast<int>(v.type.shape->size());
+  const auto dtype = v.type.kind == TypeInfo::Kind::Tensor ? dtype_of(v.type.element) : std::nullopt;
+  p.dtype = dtype.value_or(DType::F32), p.supported = dtype.has_value();
+  if (!v.type.shape) return p;
+  p.rank = static_cast<int>(v.type.shape->size());
+  for (const TypeInfo::Extent& e : *v.type.shape)
+    p.extents.push_back(e.value ? std::to_string(*e.value) : std::string(e.parameter));
   return p;
 }
 
@@ -70,7 +76,11 @@ void count_weights(const Model& m, OnnxDescription& d) {
     d.weight_bytes += static_cast<std::int64_t>(t.bytes.size());
     d.weight_types[std::string(name(t.type))] += static_cast<std::int64_t>(t.bytes.size());
   };
-  for (const TensorData& t : m.graph.initializers) count(t);
+  for (const TensorData& t : m.graph.initializers) {
+    count(t);
+    d.weights.push_back(
+        {std::string(t.name), std::string(name(t.type)), t.shape, static_cast<std::int64_t>(t.bytes.size())});
+  }
   each_node(m, [&](const NodeData& n) {
     if (n.op == "Constant" && n.domain.empty())
       for (const Attribute& a : n.attributes)
@@ -91,11 +101,22 @@ std::int64_t count_nodes(const Model& m) {
   return n;
 }
 
+std::string named(const NodeData& n) {
+  std::string s = n.name.empty() ? "" : in_quotes(n.name) + " ";
+  if (s.empty() && !n.outputs.empty()) s = "that makes " + in_quotes(n.outputs[0]) + " ";
+  return str_cat("node ", s, "(", n.domain.empty() ? "" : std::string(n.domain) + ".", printable(n.op, 100), ")");
+}
+
+bool is_supported(const Model& m, const NodeData& n) {
+  const Operator* row = find_operator(n.domain, n.op);
+  return (row && row->rule) || function_of(m, n);
+}
+
 std::vector<std::string> unsupported(const Model& m) {
   std::map<std::string, std::vector<std::string>> by_operator;
   each_node(m, [&](const NodeData& n) {
     const Operator* row = find_operator(n.domain, n.op);
-    if ((row && row->rule) || function_of(m, n)) return;
+    if (is_supported(m, n)) return;
     const std::string why = row ? std::string(row->how) : "it is not known";
     by_operator[str_cat(operator_name(n), ": ", why)].push_back(
         in_quotes(n.name.empty() && !n.outputs.empty() ? n.outputs[0] : n.name));
@@ -119,9 +140,43 @@ std::vector<std::string> unsupported(const Model& m) {
   return lines;
 }
 
+namespace {
+
+// Attributes that no version of an operator has, wherever the node is: behind an unsupported one, in a branch that is
+// not taken, in a function that nobody calls. Types that `to` and `dtype` name are looked at, too.
+void add_attributes(const Model& m, std::vector<std::string>& lines) {
+  each_node(m, [&](const NodeData& n) {
+    if (!is_supported(m, n) || function_of(m, n)) return;
+    const auto known = attributes_of(n.domain, n.op);
+    for (const Attribute& a : n.attributes) {
+      if (known && !has_word(*known, a.name))
+        lines.push_back(str_cat(named(n), ": its attribute ", in_quotes(a.name), " is not known"));
+      else if ((a.name == "to" || a.name == "dtype") && a.type == Attribute::Type::Int && a.i != 0 &&
+               !dtype_of(element_type_of(a.i)))
+        lines.push_back(str_cat(named(n), ": its attribute ", in_quotes(a.name), " is the type ",
+                                name(element_type_of(a.i)), " (", a.i, "), which is not supported"));
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> survey(const Model& m, const OnnxOptions& o) {
+  std::vector<std::string> lines = unsupported(m);
+  add_attributes(m, lines);
+  const std::set<std::string> known(lines.begin(), lines.end());
+  for (std::string& line : Importer(m, o).survey())
+    if (!known.contains(line)) lines.push_back(std::move(line));
+  return lines;
+}
+
 }  // namespace lc::onnx
 
 namespace lc {
+
+std::vector<std::string> survey_onnx(const std::string& path, const OnnxOptions& o) {
+  return onnx::survey(onnx::parse(o.read.map ? MappedFile::open(path) : MappedFile::read(path), o.read), o);
+}
 
 OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o) {
   using namespace onnx;
@@ -138,6 +193,19 @@ OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o) {
   d.producer = str_cat(m.producer, m.producer_version.empty() ? "" : " ", m.producer_version);
   d.metadata = m.metadata;
   return d;
+}
+
+std::vector<OnnxProgram::Weight> read_onnx_weights(const std::string& path, const ReadOptions& o) {
+  const onnx::Model m = onnx::parse(o.map ? MappedFile::open(path) : MappedFile::read(path), o);
+  std::vector<OnnxProgram::Weight> all;
+  for (const onnx::TensorData& t : m.graph.initializers) {
+    const auto dtype = onnx::dtype_of(t.type);
+    if (!dtype)
+      throw file_error("read_onnx", path, "initializer ", in_quotes(t.name), " has elements of type ", onnx::name(t.type),
+                       ", which are not supported");
+    all.push_back({std::string(t.name), {*dtype, t.shape, t.bytes}, t.owner ? t.owner : m.file});
+  }
+  return all;
 }
 
 }  // namespace lc

@@ -28,12 +28,6 @@ constexpr double kMostBytes = 0x1p43;
 constexpr std::int64_t kLeastLimit = 256;  // below it no extent is lowered
 constexpr int kMostRounds = 200;           // in each, one more extent is found to equal another
 
-// "node 17 'conv1' (Conv)", as every sentence about a node begins.
-std::string named(const NodeData& n) {
-  std::string s = n.name.empty() ? "" : in_quotes(n.name) + " ";
-  if (s.empty() && !n.outputs.empty()) s = "that makes " + in_quotes(n.outputs[0]) + " ";
-  return str_cat("node ", s, "(", n.domain.empty() ? "" : std::string(n.domain) + ".", printable(n.op, 100), ")");
-}
 // A name with static storage for Location::op.
 const char* static_name(const Operator& row) { return row.name.data(); }
 
@@ -113,12 +107,44 @@ bool Importer::lower_limit(const Graph& g) {
   return true;
 }
 
+std::vector<std::string> Importer::survey() {
+  surveys_ = true;
+  for (int rounds = 0; rounds <= kMostRounds; ++rounds) {
+    try {
+      read_all();
+    } catch (const Error& e) {
+      if (!again_) {
+        problem(e.problem());
+        break;
+      }
+    }
+    if (!again_) break;
+    again_ = false;
+    spend(known_.steps() / kStepsOfNode);
+  }
+  if (not_examined_)
+    problem(str_cat(not_examined_, not_examined_ == 1 ? " node" : " nodes",
+                    " behind these could be examined in part alone, because operands are missing"));
+  return std::move(problems_);
+}
+
 OnnxProgram Importer::attempt() {
+  read_all();
+  if (!problems_.empty()) {
+    std::string lines;
+    for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) lines += "\n  " + problems_[k];
+    if (problems_.size() > kMostProblems) lines += str_cat("\n  and ", problems_.size() - kMostProblems, " more");
+    throw Error("read_onnx", str_cat("not all of the model can be read:", lines));
+  }
+  return std::move(program_);
+}
+
+void Importer::read_all() {
   program_ = OnnxProgram();
   known_ = readers::KnownValues([this](const std::string& name) { return data_of(name); });
   weight_of_.clear(), problems_.clear(), known_problems_.clear(), frames_.clear();
   next_number_.clear();
-  kept_ = 0, draws_ = 0, depth_ = 0;
+  kept_ = 0, draws_ = 0, depth_ = 0, not_examined_ = 0;
   random_.reset();
   Scope all;
   scope_ = &all;
@@ -131,13 +157,6 @@ OnnxProgram Importer::attempt() {
   inputs();
   nodes(m_.graph.nodes);
   if (!again_) outputs();
-  if (!problems_.empty()) {
-    std::string lines;
-    for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) lines += "\n  " + problems_[k];
-    if (problems_.size() > kMostProblems) lines += str_cat("\n  and ", problems_.size() - kMostProblems, " more");
-    throw Error("read_onnx", str_cat("not all of the model can be read:", lines));
-  }
-  return std::move(program_);
 }
 
 void Importer::problem(const std::string& what) {
@@ -280,7 +299,7 @@ void Importer::nodes(const std::vector<NodeData>& all) {
 void Importer::node(const NodeData& n, std::size_t index) {
   spend(1);
   Values in, out;
-  bool failed = false;
+  bool failed = surveys_ && !is_supported(m_, n);  // a line of unsupported() names it
   for (const std::string_view name : n.inputs) {
     in.push_back(name.empty() ? Value() : lookup(name));
     failed = failed || in.back().failed;
@@ -289,6 +308,7 @@ void Importer::node(const NodeData& n, std::size_t index) {
       failed = true;
     }
   }
+  not_examined_ += std::ranges::any_of(in, [](const Value& v) { return v.failed; });
   if (!failed) {
     try {
       const Operator* row = find_operator(n.domain, n.op);

@@ -24,6 +24,9 @@ class Importer {
  public:
   Importer(const Model& m, const OnnxOptions& o);
   OnnxProgram run();
+  // Reads as much of the model as is supported, and returns what is not: the sentences of the Error of run(), and what
+  // lies beyond unsupported operators as far as their results are not needed.
+  std::vector<std::string> survey();
 
   Graph& graph() { return program_.graph; }
   readers::KnownValues& known() { return known_; }
@@ -80,6 +83,7 @@ class Importer {
   };
 
   OnnxProgram attempt();
+  void read_all();  // leaves problems_, and the graph in program_
   // Lowers the largest value of open extents if a tensor of the graph would be too large, and returns whether it did.
   bool lower_limit(const Graph& g);
   void inputs();
@@ -118,6 +122,8 @@ class Importer {
   std::size_t kept_ = 0;                      // elements of sequences, in this round
   std::int64_t draws_ = 0;
   int depth_ = 0, loops_ = 0;
+  bool surveys_ = false;           // unsupported operators are passed over
+  std::int64_t not_examined_ = 0;  // nodes whose operands could not be read
 };
 
 }  // namespace lc::onnx

@@ -88,7 +88,11 @@ Letterbox letterbox(Operand x, const LetterboxOptions& o) {
   };
   const std::int64_t high = bars(o.height, to_h), wide = bars(o.width, to_w);
   if (o.centred) l.top = high / 2, l.left = wide / 2;
-  Tensor t = resize(x, {.sizes = {to_h, to_w}, .axes = {-2, -1}, .mode = "linear"});
+  Tensor t = resize(x, {.sizes = {to_h, to_w},
+                        .axes = {-2, -1},
+                        .mode = "linear",
+                        .antialias = o.antialias,
+                        .exclude_outside = o.antialias});
   t = barred(t, t.rank() - 2, l.top, high - l.top, o.pad_value);
   l.picture = barred(t, t.rank() - 1, l.left, wide - l.left, o.pad_value);
   return l;

@@ -23,6 +23,7 @@ struct LetterboxOptions {
   std::int64_t stride = 0;  // > 0: bars only up to the next multiple of it, so that the result may be smaller
   bool scale_up = true;     // false: small pictures keep their size
   bool centred = true;      // false: bars at the right and the bottom alone
+  bool antialias = false;   // resizes as Pillow does: a picture that shrinks loses no pixel of it
 };
 struct Letterbox {
   Tensor picture;                      // [.., channels, height, width]
@@ -30,8 +31,8 @@ struct Letterbox {
   std::int64_t left = 0, top = 0;      // size of the bars
   std::int64_t height = 0, width = 0;  // size of the picture that was given
 };
-// Resizes a picture by one scale, bilinearly without antialiasing, so that it fits, and fills the rest with bars: what
-// YOLO networks expect (Ultralytics' LetterBox; its rounding of sizes and bars).
+// Resizes a picture by one scale, bilinearly (without antialiasing, as OpenCV), so that it fits, and fills the rest
+// with bars: what YOLO networks expect (Ultralytics' LetterBox; its rounding of sizes and bars).
 Letterbox letterbox(Operand x, const LetterboxOptions& o = {});
 // Maps boxes [.., 4] (x1, y1, x2, y2) from the letterbox to the picture that was given, and moves them into it.
 Tensor boxes_of_picture(Operand boxes, const Letterbox& l);

@@ -49,7 +49,7 @@ Rule Reader::rule(std::string_view name) {
   throw Error("", str_cat("there is no operation ", name));
 }
 
-Reader::Reader(const Module& m, const StableHloOptions& o) : m_(m), o_(o) {
+Reader::Reader(const Module& m, const StableHloOptions& o, Problems* surveyed) : m_(m), o_(o), surveyed_(surveyed) {
   for (const Function& f : m.functions) functions_.try_emplace(f.name, &f);
 }
 
@@ -106,7 +106,8 @@ void Reader::operation(const Operation& op) {
                                      " operands and results when its calls are inlined"));
   std::vector<Tensor> r(op.results.size());
   const bool known = std::ranges::all_of(op.operands, [&](ValueId v) { return value(v).defined(); });
-  // The results of an unsupported operation stay undefined, and so does everything that depends on them.
+  // Inputs stand for the floats that an unsupported operation gives, so that what follows is examined. Its integers
+  // stay undefined, and so does everything that depends on them: they may have to be known.
   if (known) {
     try {
       r = results_of(op);
@@ -114,10 +115,19 @@ void Reader::operation(const Operation& op) {
       const std::string_view all = e.what();
       if (all.starts_with("stablehlo: line") || all.starts_with("stablehlo: byte")) throw;
       problem(op.at, str_cat(op.name, ": ", e.problem()));
-      r.assign(op.results.size(), Tensor());
+      for (std::size_t k = 0; k < r.size(); ++k) r[k] = stand_in(op.results[k]);
     }
   }
   for (std::size_t k = 0; k < r.size(); ++k) values_[static_cast<std::size_t>(op.results[k])] = r[k];
+}
+
+Tensor Reader::stand_in(ValueId v) {
+  const Type& t = m_.values[static_cast<std::size_t>(v)].type;
+  const auto dtype = t.is_tensor ? dtype_of(t.element) : std::nullopt;
+  if (lifted_ || depth_ != static_cast<int>(calls_.size()) || !dtype || !is_float(*dtype) || too_large(t.shape))
+    return {};
+  if (std::ranges::find(t.shape, kDynamic) != t.shape.end()) return {};
+  return graph().input(str_cat("unsupported.", problems_.size(), ".", v), shape_of(t.shape), *dtype);
 }
 
 std::vector<Tensor> Reader::results_of(const Operation& op) {
@@ -189,6 +199,10 @@ StableHloProgram Reader::run() {
   for (const ValueId v : f->body.arguments) arguments.push_back(value(v));
   calls_.push_back(f->name);
   const std::vector<Tensor> results = block(f->body, arguments);
+  if (surveyed_) {
+    *surveyed_ = std::move(problems_);
+    return {};
+  }
   if (!problems_.empty()) {
     std::string all;
     for (std::size_t k = 0; k < std::min(problems_.size(), kMostProblems); ++k) all += "\n  " + problems_[k];
@@ -455,6 +469,32 @@ DType signed_of(DType t) {
   }
 }
 
+namespace {
+
+// Reads a module, or collects in `surveyed` what is not supported.
+StableHloProgram read(const Module& m, const StableHloOptions& o, Problems* surveyed) {
+  if (has_quantized(m) || has_narrow_integers(m)) {
+    Module whole = widen_integers(expand_quantized(m));
+    if (!has_quantized(whole)) return read(whole, o, surveyed);
+    return Reader(whole, o, surveyed).run();  // reports what is not supported
+  }
+  if (!has_complex(m)) return Reader(m, o, surveyed).run();
+  std::set<int> inputs, outputs;
+  StableHloOptions options = o;
+  if (const Function* f = m.function(o.function)) {
+    for (std::size_t k = 0; k < f->body.arguments.size(); ++k)
+      if (is_complex(m.values[static_cast<std::size_t>(f->body.arguments[k])].type)) inputs.insert(static_cast<int>(k));
+    for (std::size_t k = 0; k < f->results.size(); ++k)
+      if (is_complex(f->results[k])) outputs.insert(static_cast<int>(k));
+  }
+  for (auto& [k, shape] : options.shapes)
+    if (inputs.contains(k)) shape.push_back(2);
+  StableHloProgram p = Reader(split_complex(m, o.function), options, surveyed).run();
+  p.complex_inputs = std::move(inputs), p.complex_outputs = std::move(outputs);
+  return p;
+}
+
+}  // namespace
 }  // namespace lc::stablehlo
 
 namespace lc {
@@ -463,26 +503,12 @@ StableHloProgram read_stablehlo(std::string_view text, const StableHloOptions& o
   return read_stablehlo(stablehlo::parse(text), o);
 }
 StableHloProgram read_stablehlo(const stablehlo::Module& m, const StableHloOptions& o) {
-  if (stablehlo::has_quantized(m) || stablehlo::has_narrow_integers(m)) {
-    stablehlo::Module whole = stablehlo::widen_integers(stablehlo::expand_quantized(m));
-    if (!stablehlo::has_quantized(whole)) return read_stablehlo(whole, o);
-    return stablehlo::Reader(whole, o).run();  // reports what is not supported
-  }
-  if (!stablehlo::has_complex(m)) return stablehlo::Reader(m, o).run();
-  std::set<int> inputs, outputs;
-  StableHloOptions options = o;
-  if (const stablehlo::Function* f = m.function(o.function)) {
-    for (std::size_t k = 0; k < f->body.arguments.size(); ++k)
-      if (stablehlo::is_complex(m.values[static_cast<std::size_t>(f->body.arguments[k])].type))
-        inputs.insert(static_cast<int>(k));
-    for (std::size_t k = 0; k < f->results.size(); ++k)
-      if (stablehlo::is_complex(f->results[k])) outputs.insert(static_cast<int>(k));
-  }
-  for (auto& [k, shape] : options.shapes)
-    if (inputs.contains(k)) shape.push_back(2);
-  StableHloProgram p = stablehlo::Reader(stablehlo::split_complex(m, o.function), options).run();
-  p.complex_inputs = std::move(inputs), p.complex_outputs = std::move(outputs);
-  return p;
+  return stablehlo::read(m, o, nullptr);
+}
+std::vector<std::string> survey_stablehlo(const stablehlo::Module& m, const StableHloOptions& o) {
+  std::vector<std::string> problems;
+  stablehlo::read(m, o, &problems);
+  return problems;
 }
 
 }  // namespace lc

@@ -99,9 +99,12 @@ Module split_complex(Module m, std::string_view entry);  // `entry` is the funct
 // Operations that split_complex() creates: [.., 2] to two parts, and back.
 inline constexpr const char *kSplitComplex = "lightcone.split_complex", *kJoinComplex = "lightcone.join_complex";
 
+using Problems = std::vector<std::string>;
+
 class Reader {
  public:
-  Reader(const Module& m, const StableHloOptions& o);
+  // With `surveyed`, run() leaves in it what is not supported, and neither throws an Error of it nor returns a program.
+  Reader(const Module& m, const StableHloOptions& o, Problems* surveyed = nullptr);
   StableHloProgram run();
 
   Graph& graph() { return program_.graph; }
@@ -127,6 +130,7 @@ class Reader {
  private:
   void operation(const Operation& op);
   std::vector<Tensor> results_of(const Operation& op);
+  Tensor stand_in(ValueId result_of_an_unsupported_operation);
   void hold_against_types(const Operation& op, const std::vector<Tensor>& results) const;
   void problem(Place at, const std::string& what);
   void inputs(const Function& f);
@@ -139,7 +143,8 @@ class Reader {
   StableHloProgram program_;
   std::vector<Tensor> values_;
   std::map<std::string_view, const Function*> functions_;  // the first function of each name
-  std::vector<std::string> problems_;
+  Problems problems_;
+  Problems* surveyed_;
   std::set<std::string> known_problems_;
   std::vector<std::pair<Tensor, Tensor>> checked_;  // actual and expected values of program_.checks
   std::vector<std::string> calls_;                  // functions that are being inlined

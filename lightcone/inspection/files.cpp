@@ -1,0 +1,74 @@
+// Files that hold tensors or data: checkpoints, arrays, pictures, sounds, tokenizers.
+#include <algorithm>
+
+#include "lightcone/base/error.h"
+#include "lightcone/inspection/parts.h"
+#include "lightcone/io/audio/audio.h"
+#include "lightcone/io/checkpoints/gguf.h"
+#include "lightcone/io/data/readers.h"
+#include "lightcone/io/images/images.h"
+#include "lightcone/io/printable.h"
+#include "lightcone/io/text/tokenizer.h"
+#include "lightcone/models/llama/llama.h"
+
+namespace lc::inspection {
+namespace {
+
+constexpr std::size_t kLongest = 1000;  // bytes of one value of metadata
+
+std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
+
+// Adds figures of a model of the Llama family, or the reason why it is not one.
+void describe_llama(FileDescription& d, const Weights& w, const InspectOptions& o) {
+  try {
+    const Llama m = Llama::load(w, {.context = o.context, .kv_cache = o.kv_cache, .load_weights = false});
+    d.language_model = {m.config(), m.shape().context, size(m.converted_bytes()), m.has_tokenizer(),
+                        !m.chat_template().text.empty()};
+    const MemoryPlan& p = m.program().plan();
+    d.needs = {size(p.input_bytes + p.prepared_bytes), size(p.arena_bytes), size(p.state_bytes)};
+  } catch (const Error& e) {
+    d.not_runnable = e.what();
+  }
+}
+
+}  // namespace
+
+void describe_checkpoint(const Weights& w, FileDescription& d, const InspectOptions& o) {
+  for (const auto& [name, t] : w.tensors()) add_tensor(d, {name, t.type, t.shape, size(t.bytes.size())}, t.elements());
+  if (w.gguf())
+    for (const auto& [key, value] : w.gguf()->metadata) d.metadata[std::string(key)] = str(value);
+  for (const auto& [key, value] : w.metadata()) d.metadata[key] = printable(value, kLongest);
+  if (o.plan) describe_llama(d, w, o);
+}
+
+void describe_arrays(FileDescription& d, const InspectOptions& o) {
+  Arrays all;
+  if (d.format == FileFormat::Npy) all[""] = read_npy(d.path, o.read);
+  else all = read_npz(d.path, o.read);
+  for (const auto& [key, a] : all)
+    add_tensor(d, {key, std::string(name(a.dtype)), a.shape, size(a.bytes.size())}, a.elements());
+}
+
+void describe_picture(FileDescription& d, const InspectOptions& o) {
+  const Array a = read_image(d.path, o.read);
+  add_tensor(d, {"", "u8", a.shape, size(a.bytes.size())}, a.elements());
+}
+
+void describe_sound(FileDescription& d, const InspectOptions& o) {
+  const Audio a = read_audio(d.path, o.read);
+  add_tensor(d, {"", "f32", a.samples.shape, size(a.samples.bytes.size())}, a.samples.elements());
+  d.metadata["sample rate"] = str_cat(a.sample_rate);
+  const std::int64_t frames = a.samples.shape.back();
+  d.metadata["seconds"] = str_cat(static_cast<double>(frames) / static_cast<double>(a.sample_rate));
+}
+
+void describe_tokenizer(FileDescription& d, const InspectOptions& o) {
+  const auto t = load_tokenizer(d.path, 0, o.read);
+  constexpr const char* kKinds[] = {"SentencePiece BPE", "byte-level BPE", "WordPiece", "as its file says"};
+  d.metadata["algorithm"] = kKinds[static_cast<std::size_t>(t->vocabulary().kind)];
+  d.metadata["tokens"] = str_cat(t->size());
+  if (t->bos() >= 0) d.metadata["first token"] = str_cat(t->bos());
+  if (t->eos() >= 0) d.metadata["last token"] = str_cat(t->eos());
+}
+
+}  // namespace lc::inspection
