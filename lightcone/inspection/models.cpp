@@ -28,6 +28,26 @@ std::optional<std::vector<std::int64_t>> extents_of(const OnnxDescription::Port&
 
 }  // namespace
 
+namespace {
+
+// True if what the survey found is that open extents have no numbers: with some, nothing is found.
+bool needs_numbers(const FileDescription& d, OnnxOptions options) {
+  constexpr std::int64_t kSome = 64;
+  for (const FileDescription::Port& p : d.inputs) {
+    if (!p.shape) continue;
+    std::vector<std::int64_t> shape = *p.shape;
+    for (std::int64_t& e : shape) e = e < 0 ? kSome : e;
+    options.shapes[p.name] = std::move(shape);
+  }
+  try {
+    return survey_onnx(d.path, options).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void describe_onnx_file(FileDescription& d, const InspectOptions& o) {
   OnnxDescription m = describe_onnx(d.path, o.read);
   const auto ports = [&](const std::vector<OnnxDescription::Port>& all, std::vector<FileDescription::Port>& to) {
@@ -42,7 +62,13 @@ void describe_onnx_file(FileDescription& d, const InspectOptions& o) {
   OnnxOptions options;
   options.extents = o.extents, options.read = o.read;
   d.unsupported = o.plan ? survey_onnx(d.path, options) : std::move(m.unsupported);
-  if (!d.unsupported.empty() || !o.plan) return;
+  if (!o.plan) return;
+  if (!d.unsupported.empty()) {
+    if (!needs_numbers(d, options)) return;
+    d.not_runnable = "open extents need numbers (--size, InspectOptions::extents): " + d.unsupported[0];
+    d.unsupported.clear();
+    return;
+  }
   try {
     d.needs = needs_of(read_onnx(d.path, options).graph);
   } catch (const Error& e) {
