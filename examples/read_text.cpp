@@ -130,7 +130,7 @@ void read(const std::string& detector, const std::string& recogniser, const std:
   for (Box b : lines_of(map.values<float>(), height, width)) {
     b.right = std::min(b.right, picture.shape[2]), b.bottom = std::min(b.bottom, picture.shape[1]);
     if (b.right <= b.left || b.bottom <= b.top) continue;
-    constexpr std::int64_t kHeight = 48;  // of a line, as the recogniser wants it; blue before green and red, -1 to 1
+    constexpr std::int64_t kHeight = 48;  // a line's, as the recogniser wants it; blue before green and red, -1 to 1
     const std::int64_t w =
         std::max<std::int64_t>(8, std::lround(double(kHeight) * double(b.right - b.left) / double(b.bottom - b.top)));
     const Array scores = recognise(prepared(picture, [&](const Tensor& x) {

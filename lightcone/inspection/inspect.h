@@ -46,7 +46,7 @@ struct InspectOptions {
   std::map<std::string, std::int64_t> extents = {};
   bool plan =
       true;  // false: the graph is not read: no plan, and of what is not supported only what the file alone says
-  std::int64_t context = 0;  // of a language model: positions to plan its cache for; 0: its own, at most 4096
+  std::int64_t context = 0;  // positions that a language model's cache is planned for; 0: its own, at most 4096
   DType kv_cache = DType::F32;
   ReadOptions read = {};
 };
@@ -54,14 +54,14 @@ struct InspectOptions {
 struct FileDescription {
   std::string path;
   FileFormat format = FileFormat::Onnx;
-  std::string producer = {};  // of ONNX: what wrote the model
+  std::string producer = {};  // what wrote an ONNX model
 
   struct Port {
     std::string name, type;           // "float [batch, 3, 224, 224]", as the file states it
     std::optional<DType> dtype = {};  // the element type of the graph's input; nullopt: it is not supported
     std::optional<std::vector<std::int64_t>> shape = {};  // -1 for an extent without a number; nullopt: no rank
   };
-  std::vector<Port> inputs = {}, outputs = {};  // of ONNX and StableHLO
+  std::vector<Port> inputs = {}, outputs = {};  // what ONNX and StableHLO models take and give
 
   struct Stored {
     std::string name, type;  // the format's own name of the type: "BF16", "Q4_K"
@@ -69,11 +69,11 @@ struct FileDescription {
     std::int64_t bytes = 0;
   };
   std::vector<Stored> tensors = {};                // tensors, arrays, the picture or the sound, by name
-  std::int64_t parameters = 0, bytes = 0;          // of all tensors
+  std::int64_t parameters = 0, bytes = 0;          // sums over all tensors
   std::map<std::string, std::int64_t> types = {};  // bytes by element type
   std::map<std::string, std::string> metadata = {};
 
-  std::map<std::string, std::int64_t> opsets = {};     // of ONNX, by domain; "" is ai.onnx
+  std::map<std::string, std::int64_t> opsets = {};     // operator sets of ONNX by domain; "" is ai.onnx
   std::map<std::string, std::int64_t> operators = {};  // number of nodes by operator: "Conv", "stablehlo.add"
   // Every operator, attribute, type and shape that is not supported: a sentence each, with names of nodes or lines.
   std::vector<std::string> unsupported = {};
@@ -88,7 +88,7 @@ struct FileDescription {
   std::optional<Needs> needs = {};
   std::string not_runnable = {};  // why there are none; "" for a file that is no model and where no plan was wanted
 
-  // Of a checkpoint of the Llama family.
+  // What a checkpoint of the Llama family is.
   struct LanguageModel {
     LlamaConfig config;
     std::int64_t context = 0;           // positions that `needs` has a cache for

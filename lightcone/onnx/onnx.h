@@ -92,7 +92,7 @@ struct OnnxDescription {
     bool supported = true;                  // false: it is no tensor of elements that graphs have
   };
   struct Weight {
-    std::string name, type;  // of the tensor in the file
+    std::string name, type;  // its name and type in the file
     std::vector<std::int64_t> shape;
     std::int64_t bytes = 0;
   };

@@ -122,10 +122,10 @@ void predict(const PredictOptions& o);
 // How a picture becomes the input of a model.
 struct PictureOptions {
   std::string fit = "letterbox", colour = "rgb", layout;  // layout "": as the shape of the input says
-  std::optional<double> scale;                            // of the bytes 0 to 255; unset: 1 / 255 for floats, 1 for u8
-  std::vector<double> mean, std;                          // after the scale: one for all channels, or one each
-  std::int64_t height = 0, width = 0;                     // for extents that the model leaves open
-  std::int64_t multiple = 1;                              // the same: rounded up to a multiple of it
+  std::optional<double> scale;         // a factor for the bytes 0 to 255; unset: 1 / 255 for floats, 1 for u8
+  std::vector<double> mean, std;       // after the scale: one for all channels, or one each
+  std::int64_t height = 0, width = 0;  // for extents that the model leaves open
+  std::int64_t multiple = 1;           // the same: rounded up to a multiple of it
   bool antialias = false;
 };
 // What is made of the outputs of a model that takes a picture.

@@ -231,7 +231,7 @@ GgufFields Conversion::gguf_fields() const {
   }
   const int type = file_type(o_);
   for (const auto& [key, bytes] : weights_.gguf()->stored) {
-    if (key == "general.alignment" || key.starts_with("split.")) continue;  // of that file alone
+    if (key == "general.alignment" || key.starts_with("split.")) continue;  // that file's own
     if (type >= 0 && (key == "general.file_type" || key == "general.quantization_version")) continue;
     fields.emplace_back(std::string(key), GgufStored{bytes});
   }

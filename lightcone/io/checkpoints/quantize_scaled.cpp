@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kMostGroups = 16;
 constexpr float kLeastScale = 1e-30f;  // below it the inverse might be infinite
-constexpr int kMostValues = 32;        // of a group
-constexpr int kRounds = 4;             // of fitting a scale to codes and codes to the scale
-constexpr int kSteps = 5;              // that are tried on each side of the plain one
+constexpr int kMostValues = 32;        // in a group
+constexpr int kRounds = 4;             // fitting a scale to codes and codes to the scale
+constexpr int kSteps = 5;              // tries on each side of the plain one
 constexpr float kAffineStep = 0.2f, kStep = 0.15f, kLevelStep = 0.015f;  // in codes; of books, in shares of the range
 
 // What the numbers of a format are: whole ones from `least` to `most`, or the levels of a book.

@@ -201,8 +201,8 @@ std::vector<OnnxProgram::Weight> read_onnx_weights(const std::string& path, cons
   for (const onnx::TensorData& t : m.graph.initializers) {
     const auto dtype = onnx::dtype_of(t.type);
     if (!dtype)
-      throw file_error("read_onnx", path, "initializer ", in_quotes(t.name), " has elements of type ", onnx::name(t.type),
-                       ", which are not supported");
+      throw file_error("read_onnx", path, "initializer ", in_quotes(t.name), " has elements of type ",
+                       onnx::name(t.type), ", which are not supported");
     all.push_back({std::string(t.name), {*dtype, t.shape, t.bytes}, t.owner ? t.owner : m.file});
   }
   return all;

@@ -22,7 +22,7 @@ struct Drawing {
   const std::vector<NamedOutput>& outputs;
   const Placed* placed;  // null: no picture was given
   const DrawOptions& options;
-  std::vector<std::string> labels;  // of --labels, or of the model's metadata
+  std::vector<std::string> labels;  // from --labels or the model's metadata
   Array canvas = {};                // u8 [3, height, width]
   std::string assumed = {};         // in words
   bool reversed = false;            // the model takes blue before red

@@ -12,9 +12,9 @@ namespace lc::tool {
 // Where a picture lies in a model's input.
 struct Placed {
   Array picture;                       // u8 [3, height, width], as it was read
-  std::int64_t height = 0, width = 0;  // of the model's input
+  std::int64_t height = 0, width = 0;  // the size of the model's input
   double scale_x = 1, scale_y = 1;     // pixels of the input for one of the picture
-  double left = 0, top = 0;            // of the picture in the input
+  double left = 0, top = 0;            // the corner of the picture in the input
   double picture_x(double x) const { return (x - left) / scale_x; }
   double picture_y(double y) const { return (y - top) / scale_y; }
   std::int64_t picture_height() const { return picture.shape[1]; }
@@ -22,7 +22,7 @@ struct Placed {
 };
 
 struct PictureInput {
-  Array array;  // of the shape and type of the input
+  Array array;  // has the shape and type of the input
   Placed placed;
   std::string said;  // what was done, for the user
 };
