@@ -114,6 +114,8 @@ OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o = {}
 // operands are results of unsupported ones are looked at as far as the file alone tells; the last sentence then counts
 // them. Empty for a model that read_onnx() reads with these options. Throws Error for a damaged file.
 std::vector<std::string> survey_onnx(const std::string& path, const OnnxOptions& o = {});
+// The same for a model in memory.
+std::vector<std::string> survey_onnx(std::span<const std::byte> bytes, const OnnxOptions& o = {});
 
 // Reads a model file, and the files beside it that hold its weights. Throws Error for a file that is damaged, and an
 // Error that lists every node that is not supported.

@@ -47,6 +47,18 @@ std::string slurp(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// What survey_onnx() lists is nothing for a model that is read, and something, or its Error, for another one.
+void expect_survey(const std::string& model, bool is_read, double seconds) {
+  const double took = test::seconds([&] {
+    try {
+      EXPECT_EQ(survey_onnx(std::as_bytes(std::span(model))).empty(), is_read);
+    } catch (const Error& e) {
+      EXPECT_FALSE(is_read) << e.what();
+    }
+  });
+  EXPECT_LT(took, seconds);
+}
+
 // Reads a model and returns what is said against it, "" if nothing is. Anything but an Error fails the test.
 std::string refusal(const std::string& model, bool compiles = false, double seconds = kSeconds) {
   std::string why;
@@ -70,6 +82,7 @@ std::string refusal(const std::string& model, bool compiles = false, double seco
     EXPECT_LT(counted::most() - before, kMemory + kMemoryOfByte * model.size());
   }
   EXPECT_LT(why.size(), 20000u);
+  if (!compiles) expect_survey(model, why.empty(), seconds);
   return why;
 }
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }

@@ -195,6 +195,10 @@ OnnxDescription describe_onnx(const std::string& path, const ReadOptions& o) {
   return d;
 }
 
+std::vector<std::string> survey_onnx(std::span<const std::byte> bytes, const OnnxOptions& o) {
+  return onnx::survey(onnx::parse(MappedFile::view("model", bytes), o.read), o);
+}
+
 std::vector<OnnxProgram::Weight> read_onnx_weights(const std::string& path, const ReadOptions& o) {
   const onnx::Model m = onnx::parse(o.map ? MappedFile::open(path) : MappedFile::read(path), o);
   std::vector<OnnxProgram::Weight> all;

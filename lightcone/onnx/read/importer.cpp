@@ -120,7 +120,12 @@ std::vector<std::string> Importer::survey() {
     }
     if (!again_) break;
     again_ = false;
-    spend(known_.steps() / kStepsOfNode);
+    try {
+      spend(known_.steps() / kStepsOfNode);
+    } catch (const Error& e) {
+      problem(e.problem());
+      break;
+    }
   }
   if (not_examined_)
     problem(str_cat(not_examined_, not_examined_ == 1 ? " node" : " nodes",

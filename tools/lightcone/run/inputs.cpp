@@ -185,9 +185,13 @@ Array mono(const Audio& a, std::int64_t rate) {
 
 void Reader::sound(const std::string& name, const std::string& file) {
   const Port& p = name.empty() ? next(file) : *port(name);
-  const std::size_t rank = p.shape ? p.shape->size() : 0;
-  const bool wave = p.dtype && is_float(*p.dtype) && rank >= 1 && rank <= 3 &&
-                    std::all_of(p.shape->begin(), p.shape->end() - 1, [](std::int64_t e) { return e == 1 || e < 0; });
+  // the axis of the samples: the only one with a number above 1, else the last
+  const std::vector<std::int64_t> shape = p.shape.value_or(std::vector<std::int64_t>{});
+  const auto long_ones = std::ranges::count_if(shape, [](std::int64_t e) { return e > 1; });
+  const auto axis = long_ones == 1  ? std::ranges::find_if(shape, [](std::int64_t e) { return e > 1; })
+                    : shape.empty() ? shape.end()
+                                    : shape.end() - 1;
+  const bool wave = p.dtype && is_float(*p.dtype) && !shape.empty() && shape.size() <= 3 && long_ones <= 1;
   if (!wave)
     throw Error(
         "run", str_cat("a sound is for an input of samples, [.., n], and the input ", in_quotes(p.name), " is ", p.type,
@@ -199,13 +203,13 @@ void Reader::sound(const std::string& name, const std::string& file) {
                      " samples a second, and the model does not say how many it takes: --rate N decides (16000 for "
                      "most models of speech)");
   Array samples = mono(a, rate());
-  const std::int64_t n = samples.shape[0], wanted = p.shape->back();
+  const std::int64_t n = samples.shape[0], wanted = *axis;
   if (wanted >= 0 && n > wanted)
     throw file_error("run", file, "has ", n, " samples at ", rate(), " a second, and the input ", in_quotes(p.name),
                      " takes ", wanted, ": cut it");
-  samples.shape.assign(rank, 1);
-  samples.shape.back() = std::max(n, wanted);
-  samples.bytes.resize(static_cast<std::size_t>(samples.shape.back()) * 4);
+  samples.shape.assign(shape.size(), 1);
+  samples.shape[static_cast<std::size_t>(axis - shape.begin())] = std::max(n, wanted);
+  samples.bytes.resize(static_cast<std::size_t>(std::max(n, wanted)) * 4);
   in_.said.push_back(str_cat("input ", printable(p.name, 100), ": ", printable(file, 200), ", ", a.samples.shape[0],
                              a.samples.shape[0] == 1 ? " channel" : " channels", " of ", a.sample_rate,
                              " samples a second, as ", n, " samples at ", rate(), n < wanted ? ", then zeros" : ""));
@@ -269,12 +273,15 @@ void Reader::text(const std::string& name, const std::string& text) {
 
 void Reader::numbers(const std::string& name, const std::string& text, const std::vector<double>& all) {
   const Port& p = name.empty() ? next(text) : *port(name);
-  std::vector<std::int64_t> shape;
-  std::int64_t n = 1;
-  for (const std::int64_t e : p.shape.value_or(std::vector<std::int64_t>{})) {
-    shape.push_back(e < 0 ? (shape.empty() && p.shape->size() == 1 ? static_cast<std::int64_t>(all.size()) : 1) : e);
-    n *= shape.back();
+  // the last open extent is that of the numbers, and others are 1
+  std::vector<std::int64_t> shape = p.shape.value_or(std::vector<std::int64_t>{});
+  std::int64_t fixed = 1, *open = nullptr;
+  for (std::int64_t& e : shape) {
+    if (e >= 0) fixed *= e;
+    else e = 1, open = &e;
   }
+  if (open && fixed > 0) *open = static_cast<std::int64_t>(all.size()) / fixed;
+  const std::int64_t n = open ? fixed * *open : fixed;
   if (n != static_cast<std::int64_t>(all.size()))
     throw Error("run", str_cat(in_quotes(text), " is ", all.size(), all.size() == 1 ? " number" : " numbers",
                                ", and the input ", in_quotes(p.name), " is ", p.type));
