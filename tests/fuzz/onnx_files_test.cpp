@@ -51,7 +51,8 @@ std::string slurp(const fs::path& file) {
 void expect_survey(const std::string& model, bool is_read, double seconds) {
   const double took = test::seconds([&] {
     try {
-      EXPECT_EQ(survey_onnx(std::as_bytes(std::span(model))).empty(), is_read);
+      const auto lines = survey_onnx(std::as_bytes(std::span(model)));
+      EXPECT_EQ(lines.empty(), is_read) << (lines.empty() ? "" : lines[0]);
     } catch (const Error& e) {
       EXPECT_FALSE(is_read) << e.what();
     }

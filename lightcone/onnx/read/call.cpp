@@ -91,10 +91,10 @@ const Attribute* Call::find(std::string_view name, Attribute::Type type) const {
   if (a && a->type != type) refuse(str_cat("its attribute ", name, " has another type than expected"));
   return a;
 }
-std::string_view Call::unread() const {
+std::optional<std::string_view> Call::unread() const {
   for (const Attribute& a : node.attributes)
     if (!read_.contains(a.name)) return a.name;
-  return {};
+  return std::nullopt;
 }
 
 std::int64_t Call::integer(std::string_view name) const {

@@ -73,8 +73,8 @@ class Call {
   int wrap(std::int64_t axis, int rank) const;                              // throws Error outside [-rank, rank)
   std::vector<int> wrap(const Integers& axes, int rank) const;  // sorted; throws Error if one is named twice
 
-  // Names an attribute that the rule did not ask for, "" if there is none.
-  std::string_view unread() const;
+  // Names an attribute that the rule did not ask for; nullopt if there is none.
+  std::optional<std::string_view> unread() const;
 
  private:
   const Attribute* find(std::string_view name) const;

@@ -86,10 +86,15 @@ OnnxProgram Importer::run() {
     } catch (const Error&) {
       if (!again_) throw;
     }
-    again_ = false;
-    spend(known_.steps() / kStepsOfNode);
-    if (++rounds > kMostRounds) throw Error("read_onnx", "extents of the model contradict each other");
+    next_round(rounds);
   }
+}
+
+// The model is read again, because extents of it proved to be equal.
+void Importer::next_round(int& rounds) {
+  again_ = false;
+  spend(known_.steps() / kStepsOfNode);
+  if (++rounds > kMostRounds) throw Error("read_onnx", "extents of the model contradict each other");
 }
 
 bool Importer::lower_limit(const Graph& g) {
@@ -109,23 +114,18 @@ bool Importer::lower_limit(const Graph& g) {
 
 std::vector<std::string> Importer::survey() {
   surveys_ = true;
-  for (int rounds = 0; rounds <= kMostRounds; ++rounds) {
-    try {
-      read_all();
-    } catch (const Error& e) {
-      if (!again_) {
-        problem(e.problem());
-        break;
+  try {
+    for (int rounds = 0;;) {
+      try {
+        read_all();
+        if (!again_) break;
+      } catch (const Error&) {
+        if (!again_) throw;
       }
+      next_round(rounds);
     }
-    if (!again_) break;
-    again_ = false;
-    try {
-      spend(known_.steps() / kStepsOfNode);
-    } catch (const Error& e) {
-      problem(e.problem());
-      break;
-    }
+  } catch (const Error& e) {
+    problem(e.problem());
   }
   if (not_examined_)
     problem(str_cat(not_examined_, not_examined_ == 1 ? " node" : " nodes",
@@ -350,8 +350,7 @@ Values Importer::results_of(const NodeData& n, Values in) {
     throw Error("", str_cat("is read from operator set ", row->since, " on, and the model has ", version));
   Call c(*this, n, version, std::move(in));
   Values r = row->rule(c);
-  if (const std::string_view name = c.unread(); !name.empty())
-    throw Error("", str_cat("its attribute ", in_quotes(name), " is not known"));
+  if (const auto name = c.unread()) throw Error("", str_cat("its attribute ", in_quotes(*name), " is not known"));
   return r;
 }
 

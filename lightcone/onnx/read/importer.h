@@ -84,6 +84,7 @@ class Importer {
 
   OnnxProgram attempt();
   void read_all();  // leaves problems_, and the graph in program_
+  void next_round(int& rounds);
   // Lowers the largest value of open extents if a tensor of the graph would be too large, and returns whether it did.
   bool lower_limit(const Graph& g);
   void inputs();
