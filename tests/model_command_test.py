@@ -186,6 +186,9 @@ class Models(Case):
         r = run("run", two, "-i", "a=2,7", "-i", "b=0", "--compare", self.d / "y.npz", "-q")
         self.assertEqual(r.returncode, 1)
         self.assertIn("more than --tolerance allows", r.stdout.decode())
+        out, _ = self.good("run", self.identity("row.onnx", ["b", "n"], I64), "-i", "4,5,6", "-q")
+        self.assertEqual(out, "y: i64 [1, 3], from 4 to 6, mean 5\n")
+        self.refuses(run("run", self.identity("whole.onnx", [2], I64), "-i", "4,5.5"), "'x' is i64, which cannot hold 5.5")
         self.refuses(run("run", two, "-i", "b=1,2"), "'1,2' is 2 numbers, and the input 'b' is float []")
         self.refuses(run("run", two, "-i", "b=1"), "inputs are missing:", "'a', float [n]: --input a=VALUE")
         self.refuses(run("run", two, "-i", "c=%s" % (self.d / "a.npy")), "the model has no input 'c'; it has a, b")
@@ -231,6 +234,8 @@ class Models(Case):
         self.assertIn("y: f32 [1, 8]", out)
         known = self.identity("known.onnx", [1, 6], metadata=[("sample_rate", "8000")])
         self.assertIn("then zeros", self.good("run", known, "-i", self.d / "s.wav")[1])
+        out, _ = self.good("run", self.identity("window.onnx", ["b", 10, 1]), "-i", self.d / "s.wav", "--rate", "8000", "-q")
+        self.assertIn("y: f32 [1, 10, 1]", out)
         self.refuses(run("run", self.identity("mel.onnx", [1, 80, 3000]), "-i", self.d / "s.wav", "--rate", "16000"), "a sound is for an input of samples")
 
     def test_texts(self):
@@ -393,6 +398,11 @@ class Published(Case):
             out, _ = self.good("run", folder / "model.onnx", "-i", DATA / "images" / name, "--scale", "1", "--mean", "127", "--std", "128", "--fit", "stretch", "--antialias",
                                "--confidence", "0.7", "--overlap", "0.3", "--draw", self.d / "o.png")
             self.near(self.boxes(out), [(None, score, box) for score, box in wanted])
+
+    def test_squeezenet_sees_a_minibus(self):
+        out, _ = self.good("run", DATA / "vision/squeezenet1.1/model.onnx", "-i", DATA / "images/bus.jpg", "--fit", "crop", "--antialias", "--mean", ".485,.456,.406",
+                           "--std", ".229,.224,.225", "--top", "1")
+        self.assertRegex(out, r" \d\d\.\d\d % class 654\n")  # ImageNet's number of it
 
     def test_yunet_and_style(self):
         out, err = self.good("run", DATA / "vision/yunet_s_320/model.onnx", "-i", DATA / "images/zidane.jpg", "--scale", "1", "--colour", "bgr",

@@ -146,57 +146,83 @@ class Grid {
   std::vector<Cell> cells_;
 };
 
-// YOLO's heads: four numbers of a box, maybe that it is an object, then scores of classes (and coefficients of masks).
-bool yolo(Drawing& d, Detections& to) {
+// The only output that is rows of numbers, and the channels of masks' prototypes beside it, of which each row has as
+// many coefficients. Null if there are several.
+const NamedOutput* head_of(const Drawing& d, std::size_t& coefficients) {
   const NamedOutput* head = nullptr;
-  std::size_t coefficients = 0;
   for (const NamedOutput& o : d.outputs) {
     const auto& s = o.view.shape;
-    if (s.size() == 4) coefficients = static_cast<std::size_t>(s[1]);  // prototypes of masks
+    if (s.size() == 4) coefficients = static_cast<std::size_t>(s[1]);
     if (!is_float(o.view.dtype) || s.size() > 3 || !rows_of(o.view)) continue;
-    if (head) return false;
+    if (head) return nullptr;
     head = &o;
   }
+  return head;
+}
+
+void take_finished(Drawing& d, const NamedOutput& head, const Rows& r, Detections& to) {
+  const Boxes boxes(order_or(d, "xyxy"), range_of(r, 0, 4), d);
+  for (std::size_t k = 0; k < r.n; ++k) {
+    Detection b = boxes.corners(r.at(k, 0), r.at(k, 1), r.at(k, 2), r.at(k, 3));
+    b.score = r.at(k, 4), b.label = static_cast<std::int64_t>(r.at(k, 5));
+    if (b.score >= d.options.confidence) to.push_back(b);
+  }
+  d.assumed = str_cat(printable(head.name, 100), " [n, 6] is boxes ", boxes.said(), ", score, class");
+}
+
+// What the columns of a row are: a box, maybe that it is an object, scores of classes, maybe coefficients of masks.
+struct Columns {
+  std::size_t first_class = 4, classes = 0;
+  bool objectness = false, logits = false;
+};
+std::optional<Columns> columns_of(const Drawing& d, const Rows& r, std::size_t coefficients) {
+  const std::size_t without = r.columns - std::min(r.columns, 4 + coefficients);
+  Columns c;
+  c.objectness = !r.transposed && d.labels.size() != without;
+  if (c.objectness) c.first_class = 5;
+  if (r.n < r.columns || r.columns < c.first_class + 1 + coefficients) return std::nullopt;
+  c.classes = r.columns - c.first_class - coefficients;
+  const Range scores = range_of(r, 4, c.first_class + c.classes);
+  c.logits = scores.least < 0 || scores.most > 1 + 1e-3;
+  return c;
+}
+
+// The likeliest class of a row and its score.
+std::pair<std::size_t, double> best_class(const Rows& r, std::size_t row, const Columns& c) {
+  std::size_t best = 0;
+  for (std::size_t k = 1; k < c.classes; ++k)
+    if (r.at(row, c.first_class + k) > r.at(row, c.first_class + best)) best = k;
+  const auto score = [&](std::size_t column) { return c.logits ? sigmoid(r.at(row, column)) : r.at(row, column); };
+  return {best, (c.objectness ? score(4) : 1) * score(c.first_class + best)};
+}
+
+// YOLO's heads.
+bool yolo(Drawing& d, Detections& to) {
+  std::size_t coefficients = 0;
+  const NamedOutput* head = head_of(d, coefficients);
   if (!head) return false;
   Rows r = *rows_of(head->view);
   if (finished(r)) {
-    const Boxes boxes(order_or(d, "xyxy"), range_of(r, 0, 4), d);
-    for (std::size_t k = 0; k < r.n; ++k) {
-      Detection b = boxes.corners(r.at(k, 0), r.at(k, 1), r.at(k, 2), r.at(k, 3));
-      b.score = r.at(k, 4), b.label = static_cast<std::int64_t>(r.at(k, 5));
-      if (b.score >= d.options.confidence) to.push_back(b);
-    }
-    d.assumed = str_cat(printable(head->name, 100), " [n, 6] is boxes ", boxes.said(), ", score, class");
+    take_finished(d, *head, r, to);
     return true;
   }
-  const bool columns_first = r.n >= 5 && r.n < r.columns;
-  if (columns_first) r = transposed(r);
-  if (!columns_first) coefficients = 0;
-  const std::size_t classes_alone = r.columns - std::min(r.columns, 4 + coefficients);
-  const bool objectness = !columns_first && !(d.labels.size() == classes_alone);
-  const std::size_t first = objectness ? 5 : 4;
-  if (r.n < r.columns || r.columns < first + 1 + coefficients) return false;
-  const std::size_t classes = r.columns - first - coefficients;
-  const Range scores = range_of(r, 4, first + classes);
-  const bool logits = scores.least < 0 || scores.most > 1 + 1e-3;
-  const auto score = [&](double v) { return logits ? sigmoid(v) : v; };
+  if (r.n >= 5 && r.n < r.columns) r = transposed(r);
+  else coefficients = 0;
+  const auto columns = columns_of(d, r, coefficients);
+  if (!columns) return false;
   const Grid grid(r, d);
   const Boxes boxes(order_or(d, "cxcywh"), range_of(r, 0, 4), d);
   for (std::size_t k = 0; k < r.n; ++k) {
-    const double object = objectness ? score(r.at(k, 4)) : 1;
-    if (object < d.options.confidence) continue;
-    std::size_t best = 0;
-    for (std::size_t c = 1; c < classes; ++c)
-      if (r.at(k, first + c) > r.at(k, first + best)) best = c;
-    const double s = object * score(r.at(k, first + best));
-    if (s < d.options.confidence) continue;
+    const auto [best, score] = best_class(r, k, *columns);
+    if (score < d.options.confidence) continue;
     Detection b = grid.is_raw() ? grid.box(k, r) : boxes.corners(r.at(k, 0), r.at(k, 1), r.at(k, 2), r.at(k, 3));
-    b.score = s, b.label = static_cast<std::int64_t>(best);
+    b.score = score, b.label = static_cast<std::int64_t>(best);
     to.push_back(b);
   }
   d.assumed = str_cat(printable(head->name, 100), " is a YOLO head: ", r.n, " boxes ",
                       grid.is_raw() ? "as offsets and logarithms on grids of strides 8, 16, 32" : boxes.said(),
-                      objectness ? ", objectness" : "", ", ", classes, " classes", logits ? " as logits" : "");
+                      columns->objectness ? ", objectness" : "", ", ", columns->classes, " classes",
+                      columns->logits ? " as logits" : "");
   return true;
 }
 

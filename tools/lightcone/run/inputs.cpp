@@ -298,6 +298,8 @@ void Reader::numbers(const std::string& name, const std::string& text, const std
       throw Error("run", str_cat("input ", in_quotes(p.name), " is ", lc::name(dtype), ", which cannot hold ",
                                  formatted("%.17g", all[k])));
   }
+  in_.said.push_back(str_cat("input ", printable(p.name, 100), ": the ", all.size() == 1 ? "number " : "numbers ",
+                             printable(text, 100)));
   give(p.name, std::move(a));
 }
 
