@@ -293,6 +293,18 @@ class Models(Case):
         self.assertIn("shares of the input", err)
         self.assertIn("the first is the background's", err)
 
+    def test_boxes_in_the_picture(self):
+        detr = self.write("detr.onnx", model([("images", FLOAT, [1, 3, 64, 64]), ("orig_target_sizes", I64, [1, 2])],
+                                             [("labels", I64, [1, 1]), ("boxes", FLOAT, [1, 1, 4]), ("scores", FLOAT, [1, 1])],
+                                             [node("Identity", ["l"], ["labels"]), node("ReduceSum", ["images"], ["sum"], keepdims=0), node("Mul", ["sum", "zero"], ["none"]),
+                                              node("ReduceSum", ["orig_target_sizes"], ["size"], keepdims=0), node("Cast", ["size"], ["float"], to=FLOAT),
+                                              node("Mul", ["float", "zero"], ["nothing"]), node("Add", ["b", "none"], ["boxes"]), node("Add", ["s", "nothing"], ["scores"])],
+                                             [constant("zero", FLOAT, [], [0]), constant("l", I64, [1, 1], [1]), constant("b", FLOAT, [1, 1, 4], [3, 2, 30, 12]),
+                                              constant("s", FLOAT, [1, 1], [.75])]))
+        out, err = self.good("run", detr, "-i", "images=%s" % self.picture(), "-i", "orig_target_sizes=16,32", "--draw", self.d / "o.png")
+        self.assertIn("class 1 0.750 [3, 2, 30, 12]\n", out)
+        self.assertIn("in pixels of the picture", err)
+
     def test_masks_pictures_and_classes(self):
         half = [1.0] * (64 * 32) + [0.0] * (64 * 32)
         large = self.write("large.png", png(200, 200, lambda x, y: (10, 20, 30)))

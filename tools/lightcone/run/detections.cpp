@@ -65,7 +65,8 @@ Range range_of(const Rows& r, std::size_t from, std::size_t to) {
 class Boxes {
  public:
   Boxes(std::string order, const Range& values, const Drawing& d) : order_(std::move(order)) {
-    normalised_ = values.most <= kNormalised;
+    normalised_ = values.most <= kNormalised && !d.picture_pixels;
+    in_picture_ = d.picture_pixels;
     if (normalised_ && d.placed) w_ = static_cast<double>(d.placed->width), h_ = static_cast<double>(d.placed->height);
   }
   Detection corners(double a, double b, double c, double e) const {
@@ -75,12 +76,14 @@ class Boxes {
     return {a * w_, b * h_, c * w_, e * h_, 0, 0};
   }
   std::string said() const {
-    return str_cat(order_, normalised_ ? " as shares of the input" : " in pixels of the input");
+    return str_cat(order_, normalised_   ? " as shares of the input"
+                           : in_picture_ ? " in pixels of the picture"
+                                         : " in pixels of the input");
   }
 
  private:
   std::string order_;
-  bool normalised_ = false;
+  bool normalised_ = false, in_picture_ = false;
   double w_ = 1, h_ = 1;
 };
 std::string order_or(const Drawing& d, const char* otherwise) {
@@ -323,8 +326,9 @@ bool show_detections(Drawing& d) {
     if (d.placed) {
       const auto w = static_cast<double>(d.placed->picture_width()),
                  h = static_cast<double>(d.placed->picture_height());
-      b.x1 = std::clamp(d.placed->picture_x(b.x1), 0.0, w), b.x2 = std::clamp(d.placed->picture_x(b.x2), 0.0, w);
-      b.y1 = std::clamp(d.placed->picture_y(b.y1), 0.0, h), b.y2 = std::clamp(d.placed->picture_y(b.y2), 0.0, h);
+      const auto x = [&](double v) { return std::clamp(d.picture_pixels ? v : d.placed->picture_x(v), 0.0, w); };
+      const auto y = [&](double v) { return std::clamp(d.picture_pixels ? v : d.placed->picture_y(v), 0.0, h); };
+      b.x1 = x(b.x1), b.x2 = x(b.x2), b.y1 = y(b.y1), b.y2 = y(b.y2);
     }
     write_stdout(str_cat(d.label(b.label), " ", formatted("%.3f", b.score), " [", formatted("%.0f", b.x1), ", ",
                          formatted("%.0f", b.y1), ", ", formatted("%.0f", b.x2), ", ", formatted("%.0f", b.y2), "]\n"));

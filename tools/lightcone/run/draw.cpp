@@ -96,6 +96,8 @@ void show_meaning(const std::vector<NamedOutput>& outputs, const Inputs& given, 
   Drawing d{outputs, given.picture ? &*given.picture : nullptr, o.draw, read_labels(o.draw, m)};
   if (d.placed) d.canvas = d.placed->picture;
   d.reversed = o.picture.colour == "bgr";
+  for (const Port& p : m.inputs())
+    d.picture_pixels = d.picture_pixels || p.name.find("orig_target_size") != p.name.npos || p.name == "orig_size";
   const Kind* fits = nullptr;
   for (const Kind& k : kKinds) {
     if (!o.draw.as.empty() && o.draw.as != k.name) continue;

@@ -26,6 +26,7 @@ struct Drawing {
   Array canvas = {};                // u8 [3, height, width]
   std::string assumed = {};         // in words
   bool reversed = false;            // the model takes blue before red
+  bool picture_pixels = false;      // boxes are in the picture already: the model takes its size (RT-DETR)
   std::string label(std::int64_t number) const;
 };
 

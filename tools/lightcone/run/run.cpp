@@ -19,12 +19,10 @@ namespace {
 // Throws an Error that lists every input that is missing.
 void require_inputs(const ModelFile& m, const Inputs& given) {
   std::string missing;
-  for (const std::string& name : m.input_names()) {
-    if (given.arrays.contains(name)) continue;
-    const auto p = std::ranges::find(m.inputs(), name, &Port::name);
-    missing += str_cat("\n  ", in_quotes(name), p == m.inputs().end() ? "" : ", " + printable(p->type, 200),
-                       ": --input ", printable(name, 100), "=VALUE");
-  }
+  for (const Port& p : m.inputs())
+    if (!given.arrays.contains(p.name))
+      missing += str_cat("\n  ", in_quotes(p.name), ", ", printable(p.type, 200), ": --input ", printable(p.name, 100),
+                         "=VALUE");
   if (!missing.empty()) throw Error("run", "inputs are missing:" + missing);
 }
 
@@ -63,6 +61,7 @@ OnnxOptions onnx_options(const std::vector<std::string>& sizes) {
 int run_model(const RunOptions& o) {
   ModelFile m(o);
   const Inputs given = read_inputs(o, m);
+  require_inputs(m, given);
   if (!o.quiet)
     for (const std::string& line : given.said) std::fprintf(stderr, "%s\n", line.c_str());
   if (!o.draw.out.empty() && !given.picture)
@@ -80,7 +79,6 @@ int run_model(const RunOptions& o) {
   Program p = compile(m.graph(), compiler_for(device, {.threads = o.threads, .precision = o.precision}));
   m.load_weights(p);
   t.compiled = lap();
-  require_inputs(m, given);
   Context c(p);
   for (const std::string& name : m.input_names()) c.set(name, given.arrays.at(name));
   lap();
