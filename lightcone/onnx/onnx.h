@@ -121,7 +121,8 @@ std::vector<std::string> survey_onnx(std::span<const std::byte> bytes, const Onn
 // Error that lists every node that is not supported.
 OnnxProgram read_onnx(const std::string& path, const OnnxOptions& o = {});
 // Reads the initializers of a model's graph as they are stored, in the order of the file. Integers of 2 and 4 bits have
-// a byte each. Throws Error for strings and for types that graphs do not have.
+// a byte each. Bytes may be at an odd address (OnnxProgram::Weight::aligned()). Throws Error for strings and for types
+// that graphs do not have.
 std::vector<OnnxProgram::Weight> read_onnx_weights(const std::string& path, const ReadOptions& o = {});
 // Reads a model from memory, which must outlive the program. It cannot refer to other files.
 OnnxProgram read_onnx(std::span<const std::byte> bytes, const OnnxOptions& o = {});

@@ -200,7 +200,7 @@ void Conversion::read() {
             {name, {.shape = a.shape, .type = std::string(lc::name(a.dtype)), .bytes = a.bytes, .dtype = a.dtype}});
       break;
     case FileFormat::Onnx:
-      initializers_ = read_onnx_weights(o_.model);
+      for (const auto& w : read_onnx_weights(o_.model)) initializers_.push_back(w.aligned());
       for (const auto& w : initializers_)
         sources_.push_back({w.name,
                             {.shape = w.view.shape,
