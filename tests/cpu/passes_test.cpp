@@ -165,5 +165,36 @@ TEST(Passes, AreNamedWhenTheyAreBroken) {
   }
 }
 
+// x * sigmoid(x) reads the convolution several times, and a concatenation would compute it for each of its elements.
+TEST(Passes, AnActivationThatIsConcatenatedIsTheEpilogueOfItsConvolution) {
+  Graph g;
+  const Tensor x = g.input("x", {1, 8, 10, 10});
+  const Tensor y = silu(conv(x, parameter(g, "w", {8, 8, 3, 3}), parameter(g, "b", {8}), {.padding = {1}}));
+  g.output("z", concat({x, y, y + x}, 1));
+  const Compiled done = transform(g, generic() | cpu({.threads = 2}));
+  EXPECT_EQ(fired(done.log, "epilogue"), 1) << report(done.log);
+  EXPECT_EQ(fired(done.log, "loop"), 1) << report(done.log);
+  EXPECT_TRUE(right(g, done.graph));
+}
+
+// Weights that are bytes and a scale: neither the matrix nor the table is converted in a run.
+TEST(Passes, BytesAndTheirScalesAreMultipliedAndGatheredAsBytes) {
+  Graph g;
+  const Tensor x = g.input("x", {5, 32}), ids = g.input("ids", {7}, DType::I64);
+  const auto scaled = [&](const char* name, Shape shape, Shape scales) {
+    const Tensor bytes = g.parameter(name, shape, DType::I8);
+    return to(bytes, DType::F32) * parameter(g, str_cat(name, ".scale").c_str(), std::move(scales));
+  };
+  g.output("columns", matmul(x, scaled("columns", {32, 48}, {1, 48})));
+  g.output("rows", matmul(x, scaled("rows", {48, 32}, {48, 1}).t()));
+  g.output("all", matmul(x, scaled("all", {32, 48}, {1, 1})));
+  g.output("inputs", matmul(x, scaled("inputs", {32, 48}, {32, 1})));  // a scale of the summed axis stays inside
+  g.output("table", embedding(clamp(ids, 0, 99), scaled("table", {100, 16}, {100, 1})));
+  const Compiled done = transform(g, generic() | cpu({.threads = 2}));
+  EXPECT_EQ(fired(done.log, "scale after a sum"), 3) << report(done.log);
+  EXPECT_EQ(fired(done.log, "gather bytes"), 1) << report(done.log);
+  EXPECT_TRUE(right(g, done.graph));
+}
+
 }  // namespace
 }  // namespace lc

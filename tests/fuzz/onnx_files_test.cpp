@@ -1,7 +1,8 @@
 // ONNX models that are made at random, or whose fields are changed, give a graph or an Error, in time and within bounds
 // of memory. A part of the graphs is compiled.
 //
-// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones.
+// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones; LIGHTCONE_FUZZ_MODELS is a folder of models, of any
+// size, that are changed instead of those of the data.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -110,6 +111,11 @@ TEST(OnnxFiles, ChangedFields) {
     if (fs::exists(data / folder))
       for (const auto& e : fs::recursive_directory_iterator(data / folder))
         if (e.path().filename() == "model.onnx" && e.file_size() < 1 << 20) files.push_back(e.path());
+  if (const char* others = std::getenv("LIGHTCONE_FUZZ_MODELS")) {
+    files.clear();
+    for (const auto& e : fs::recursive_directory_iterator(others))
+      if (e.path().extension() == ".onnx") files.push_back(e.path());
+  }
   if (files.empty()) GTEST_SKIP() << "there are no models in " << data;
   std::ranges::sort(files);
   std::mt19937_64 random(kSeed);

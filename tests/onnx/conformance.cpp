@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     if (r.kind == Kind::Wrong || (r.kind == Kind::Refused && !quiet))
       std::printf("%s %s: %s\n", r.kind == Kind::Wrong ? "WRONG" : "refused", c.filename().c_str(), why.c_str());
   }
-  std::printf("%d cases: %d passed, %d refused, %d wrong\n", count[Kind::Pass] + count[Kind::Refused] + count[Kind::Wrong],
-              count[Kind::Pass], count[Kind::Refused], count[Kind::Wrong]);
+  std::printf("%d cases: %d passed, %d refused, %d wrong\n",
+              count[Kind::Pass] + count[Kind::Refused] + count[Kind::Wrong], count[Kind::Pass], count[Kind::Refused],
+              count[Kind::Wrong]);
   return count[Kind::Wrong] > 0 || count[Kind::Pass] < at_least;
 }

@@ -128,6 +128,20 @@ TEST(ReadOnnx, OpenExtentsAreLoweredUntilTheMemoryCanBePlanned) {
   EXPECT_NO_THROW(compiled(m));
 }
 
+// 8 elements are the least of which windows of 4, three times, leave something; kernels know then that sizes are no
+// less.
+TEST(ReadOnnx, WindowsThatHaveToFitBoundTheExtent) {
+  ModelWriter w;
+  w.opset(13).input("x", ElementType::Float, {1, 1, "n"}).constant<float>("w", std::vector<float>(4, 1.0f), {1, 1, 4});
+  w.node("Conv", {"x", "w"}, {"a"}).node("Conv", {"a", "w"}, {"b"}).node("Conv", {"b", "w"}, {"y"}).output("y");
+  const OnnxProgram m = read(w.bytes());
+  EXPECT_EQ(m.inputs[0].shape[2].bounds().lo, 9);
+  EXPECT_EQ(m.outputs[0].shape[2].bounds().lo, 0);
+  Context c(compiled(m));
+  c.set("x", floats({1, 1, 11}, std::vector<float>(11, 1.0f))).run();
+  EXPECT_EQ(c.get("y"), (std::vector<float>{64, 64}));
+}
+
 TEST(ReadOnnx, ABranchThatIsKnownIsTaken) {
   const auto branch = [](float v) { return ModelWriter().constant<float>("v", {v}, {}).output("v").graph(); };
   const auto model = [&](bool known) {

@@ -482,6 +482,8 @@ TEST(Ops, TwoWaysToTheSameResult) {
   }
   equal(avg_pool(x, {3}, {2}, {1}), sum(pad(pad(x, 2, 1, 1), 3, 1, 1).unfold(2, 3, 2).unfold(3, 3, 2), {4, 5}) / 9);
   equal(max_pool(x, {2}), amax(x.unfold(2, 2, 2).unfold(3, 2, 2), {4, 5}));
+  const auto beyond = [](const Tensor& t, int axis) { return pad(t, axis, 2, 2, PadMode::Constant, -kInf); };
+  equal(max_pool(x, {5}, {1}, {2}), amax(beyond(beyond(x, 2), 3).unfold(2, 5, 1).unfold(3, 5, 1), {4, 5}));
   equal(log(softmax(a, 1)), log_softmax(a, 1));
   equal(log(sum(exp(a), {2})), logsumexp(a, {2}));
   equal(cumsum(v, 0), matmul(tril(full(g, {40, 40}, 1)), v));
