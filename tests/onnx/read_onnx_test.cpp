@@ -134,10 +134,12 @@ TEST(ReadOnnx, WindowsThatHaveToFitBoundTheExtent) {
   ModelWriter w;
   w.opset(13).input("x", ElementType::Float, {1, 1, "n"}).constant<float>("w", std::vector<float>(4, 1.0f), {1, 1, 4});
   w.node("Conv", {"x", "w"}, {"a"}).node("Conv", {"a", "w"}, {"b"}).node("Conv", {"b", "w"}, {"y"}).output("y");
-  const OnnxProgram m = read(w.bytes());
+  const std::string model = w.bytes();
+  const OnnxProgram m = read(model);
   EXPECT_EQ(m.inputs[0].shape[2].bounds().lo, 9);
   EXPECT_EQ(m.outputs[0].shape[2].bounds().lo, 0);
-  Context c(compiled(m));
+  const Program p = compiled(m);
+  Context c(p);
   c.set("x", floats({1, 1, 11}, std::vector<float>(11, 1.0f))).run();
   EXPECT_EQ(c.get("y"), (std::vector<float>{64, 64}));
 }
