@@ -38,7 +38,7 @@ ROOMS = {
     "lowering": ["core", "device", "composites", "passes", "codegen"],
     "lowering/types": ["core", "composites", "passes", "codegen", "lowering"],
     "device": ["base", "core", "passes"],
-    "stablehlo": ["core", "passes"],
+    "stablehlo": ["base", "core", "passes"],
     "stablehlo/text": ["base", "core", "stablehlo"],
     "stablehlo/bytecode": ["base", "core", "stablehlo"],
     "stablehlo/read": [

@@ -75,6 +75,12 @@ struct OnnxProgram {
       if (!p.resident(w.name) || read.owner != w.owner) w.release();
     }
   }
+  // The weights by name, as export_onnx() takes them. They are valid as long as the program.
+  std::map<std::string, ArrayView, std::less<>> values() const {
+    std::map<std::string, ArrayView, std::less<>> all;
+    for (const Weight& w : weights) all.emplace(w.name, w.view);
+    return all;
+  }
 
   std::map<std::string, std::string> metadata = {};
   std::string producer = {};

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/core/dtype.h"
 
 namespace lc::stablehlo {
@@ -103,6 +104,7 @@ struct Operation {
   AttributeList attributes = {};
   std::vector<Block> regions;  // one block each; without "= {}", because clang would then need the complete type
   Place at = {};
+  Location where = {};  // the line of the program that built the graph; it is not printed
   const Attribute* find(std::string_view attribute) const;
 };
 

@@ -107,6 +107,7 @@ std::vector<ValueId> Builder::operation(std::string_view name, std::vector<Value
   for (Type& t : results) o.results.push_back(module_.value(std::move(t)));
   o.attributes = std::move(attributes);
   o.regions = std::move(regions);
+  o.where = OpScope::current();
   std::vector<ValueId> made = o.results;
   scope_.operations.push_back(std::move(o));
   return made;

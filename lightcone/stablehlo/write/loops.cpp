@@ -55,7 +55,7 @@ class LoopWriter {
         b_(w.builder()),
         n_(n),
         body_(*n.composite->loop),
-        g_(prepare(body_.graph, w.options().sizes, w.options().unbound)) {
+        g_(prepare(body_.graph, w.options())) {
     for (const NodeId input : body_.inputs) inputs_.push_back(input_named(body_.graph[input].name));
     ending_ = ending_of(body_, g_, inputs_);
   }

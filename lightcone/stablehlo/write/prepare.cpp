@@ -115,10 +115,14 @@ Graph with_sizes(const Graph& g, const Binder& binder) {
 
 }  // namespace
 
-Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound) {
+Graph prepare(const Graph& g, const WriteOptions& o) {
   PassLog log;
-  const auto by_definition = [](const Graph&, const Node& n) { return is_composite(n) && !is_written(n); };
-  return transform(inline_composites(with_sizes(g, Binder(sizes, unbound)), log, by_definition), generic()).graph;
+  const auto by_definition = [&](const Graph&, const Node& n) {
+    return is_composite(n) && !is_written(n) && !(o.named && o.named(n));
+  };
+  // generic() would replace named composites, too
+  const Compiler tidy = o.named ? repeat(rewrite("generic", generic_rules()), 3) : generic();
+  return transform(inline_composites(with_sizes(g, Binder(o.sizes, o.unbound)), log, by_definition), tidy).graph;
 }
 
 }  // namespace lc::stablehlo

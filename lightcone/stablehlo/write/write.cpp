@@ -111,9 +111,9 @@ class OpenSizes {
 
 }  // namespace
 
-StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products, UnboundSizes unbound) {
-  check_names(g, sizes);
-  const Graph ready = stablehlo::prepare(g, sizes, unbound);
+StableHloExport stablehlo::write_module(const Graph& g, const WriteOptions& options) {
+  check_names(g, options.sizes);
+  const Graph ready = prepare(g, options);
   StableHloExport e;
   e.module.name = "lightcone";
   e.arguments = arguments_of(ready);
@@ -128,7 +128,6 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
     e.results.push_back({ready[a.state].name, {ready[a.state].dtype, a.next.view.shape()}, true});
   }
   stablehlo::Builder b(e.module);
-  const stablehlo::WriteOptions options{sizes, products, unbound};
   stablehlo::Writer w(b, ready, options);
   const auto type_of = [&](const TensorType& t) {
     return stablehlo::Type{true, std::string(stablehlo::element_of(t.dtype)), b.sizes(t.shape)};
@@ -150,12 +149,16 @@ StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precisio
   };
   main.body = b.block_of(values, body, "func.return");
   const auto sealed = [&](stablehlo::Type t) {
-    return b.sizes().sealed(std::move(t), unbound == UnboundSizes::Bounded);
+    return b.sizes().sealed(std::move(t), options.unbound == UnboundSizes::Bounded);
   };
   for (const StableHloExport::Result& r : e.results) main.results.push_back(sealed(type_of(r.type)));
   for (stablehlo::Value& v : e.module.values) v.type = sealed(std::move(v.type));
   e.module.functions.push_back(std::move(main));
   return e;
+}
+
+StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products, UnboundSizes unbound) {
+  return stablehlo::write_module(g, {sizes, products, unbound});
 }
 
 }  // namespace lc

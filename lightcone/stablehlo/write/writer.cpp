@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lightcone/core/composite.h"
 #include "lightcone/stablehlo/write/index.h"
 
 namespace lc::stablehlo {
@@ -71,6 +72,7 @@ std::vector<ValueId> Writer::written(NodeId id) {
   if (const auto* reduction = std::get_if<Reduction>(&p)) return {write_reduction(*this, n, *reduction)};
   if (const auto* padding = std::get_if<Padding>(&p)) return {write_padding(*this, *padding)};
   if (const auto* joint = std::get_if<Joint>(&p)) return {write_joint(*this, *joint)};
+  if (options_.named && options_.named(n)) return write_named(*this, n);
   const Sizes shape = b_.sizes(n.shape);
   switch (info(n.op).kind) {
     case Kind::Leaf:
@@ -97,6 +99,29 @@ std::vector<ValueId> Writer::written(NodeId id) {
     case Kind::Kernel: break;
   }
   throw Error("export_stablehlo", str_cat(info(n.op).name, " has no counterpart in StableHLO"), n.where);
+}
+
+std::vector<ValueId> write_named(Writer& w, const Node& n) {
+  Builder& b = w.builder();
+  std::vector<ValueId> in;
+  for (const Edge& e : n.in) in.push_back(w.value(e));
+  const auto type_of = [&](const TensorType& t) {
+    return Type{true, std::string(element_of(t.dtype)), b.sizes(t.shape)};
+  };
+  std::vector<Type> types;
+  for (const TensorType& t : n.results) types.push_back(type_of(t));
+  if (types.empty()) types.push_back(type_of({n.dtype, n.shape}));
+  AttributeList attributes;
+  for (const Attributes::Entry& e : n.attributes.entries()) {
+    Attribute a;
+    if (const auto* i = std::get_if<std::int64_t>(&e.value)) a = whole(*i);
+    else if (const auto* r = std::get_if<double>(&e.value)) a.kind = Attribute::Kind::Real, a.real = *r;
+    else if (const auto* t = std::get_if<std::string>(&e.value)) a.kind = Attribute::Kind::String, a.text = *t;
+    else throw Error("export_stablehlo", str_cat("'", e.name, "' is a size, which a name cannot have"), n.where);
+    attributes.push_back({e.name, std::move(a)});
+  }
+  const std::string_view name = n.composite ? std::string_view(n.composite->name) : info(n.op).name;
+  return b.operation(str_cat(kNamed, name), std::move(in), std::move(types), std::move(attributes));
 }
 
 bool pads(const View& v) {

@@ -1,8 +1,10 @@
 // Writes the nodes of one graph into one block: @main, or the body of a loop.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,7 +21,12 @@ struct WriteOptions {
   const Bindings& sizes;
   Precision products;
   UnboundSizes unbound;
+  // Nodes that are written as operations of their own ("lightcone.layer_norm"), for writers of other formats, which
+  // have an operation for them. Null: everything is written in StableHLO's operations.
+  std::function<bool(const Node&)> named = {};
 };
+// The prefix of the operations that `named` asks for.
+inline constexpr std::string_view kNamed = "lightcone.";
 
 class Writer {
  public:
@@ -61,9 +68,13 @@ std::vector<ValueId> write_composite(Writer& w, NodeId id);
 ValueId write_random_bits(Builder& b, const Node& n, ValueId step);
 std::vector<ValueId> write_loop(Writer& w, const Node& n);
 
-// Returns the graph with these sizes bound and with composites that StableHLO lacks replaced by their definition.
-// Throws Error for sizes without a value unless they may stay open.
-Graph prepare(const Graph& g, const Bindings& sizes, UnboundSizes unbound);
+// Returns the graph with the sizes bound and with composites that are not written as themselves replaced by their
+// definition. Throws Error for sizes without a value unless they may stay open.
+Graph prepare(const Graph& g, const WriteOptions& options);
+// Writes a graph as export_stablehlo() does.
+StableHloExport write_module(const Graph& g, const WriteOptions& options);
+// Writes a node under its own name.
+std::vector<ValueId> write_named(Writer& w, const Node& n);
 // Returns true for composites that are written as themselves.
 bool is_written(const Node& n);
 
