@@ -17,7 +17,7 @@ set(LIGHTCONE_IO_API_HEADERS
     io/data/array.h io/data/csv.h io/data/loader.h io/data/readers.h io/data/seeded_random.h io/data/text.h
     io/text/chat_template.h io/text/tokenizer.h
     llm/adapters.h llm/chat.h llm/checkpoint.h llm/loss.h llm/sampler.h
-    inspection/inspect.h onnx/onnx.h
+    inspection/inspect.h onnx/export.h onnx/onnx.h
     models/llama/llama.h models/llama/llama_model.h models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
 
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from

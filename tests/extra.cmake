@@ -18,6 +18,12 @@ if(LIGHTCONE_IO)  # ONNX's own test cases
                            ENVIRONMENT "LIGHTCONE_MACHINE=default;LIGHTCONE_TEST_DEVICE=${device}")
     endforeach()
   endif()
+  # Exported models as ONNX's checker and onnxruntime see them, where they are here.
+  add_executable(onnx_export_cases ${CMAKE_CURRENT_SOURCE_DIR}/onnx/export_cases.cpp ${CMAKE_CURRENT_SOURCE_DIR}/onnx/case_files.cpp)
+  target_include_directories(onnx_export_cases PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
+  target_link_libraries(onnx_export_cases PRIVATE ${libraries} lightcone lightcone_options test_paths GTest::gtest)
+  add_test(NAME onnx_export COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/onnx/export_check.py --cases $<TARGET_FILE:onnx_export_cases>)
+  set_tests_properties(onnx_export PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT LIGHTCONE_MACHINE=default)
   add_executable(onnx_table ${CMAKE_CURRENT_SOURCE_DIR}/onnx/operator_table.cpp)
   target_link_libraries(onnx_table PRIVATE ${libraries} lightcone lightcone_options)
   add_test(NAME onnx_table COMMAND onnx_table --check ${PROJECT_SOURCE_DIR}/docs/onnx.md ${CMAKE_CURRENT_SOURCE_DIR}/onnx/operators.txt)

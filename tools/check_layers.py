@@ -97,6 +97,9 @@ ROOMS = {
     "io/text": ["base", "core", "io", "io/checkpoints", "io/jinja", "io/text/pieces", "io/text/steps"],
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
+    "onnx/write": [
+        "base", "core", "composites", "passes", "io", "io/checkpoints", "stablehlo", "stablehlo/write", "onnx",
+        "onnx/model"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
     "onnx/parts": ["ops/special", "onnx/read"],
     "onnx/rules": [

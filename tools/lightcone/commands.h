@@ -70,9 +70,9 @@ struct ViewOptions {
 void view(const ViewOptions& o);
 
 struct ExportOptions {
-  std::string model, out, arguments;
+  std::string model, out, arguments, weights;
   bool stablehlo = true, explain = false, train = false, open = false, bounds = false;
-  std::int64_t batch = 1, size = 224;
+  std::int64_t batch = 1, size = 224, opset = 21;
   double learning_rate = 0.01;
   std::vector<std::string> sizes;  // NAME=NUMBER
 };

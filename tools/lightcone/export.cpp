@@ -1,4 +1,4 @@
-// lightcone export: a network as one StableHLO module.
+// lightcone export: a network as one StableHLO module, or as an ONNX model with its weights.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -7,8 +7,10 @@
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
+#include "lightcone/llm/checkpoint.h"
 #include "lightcone/models/llama/llama.h"
 #include "lightcone/models/vision/vision.h"
+#include "lightcone/onnx/export.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/passes/symbols.h"
@@ -23,16 +25,21 @@ bool is_vision(const std::string& name) {
   return std::ranges::find(all, name) != all.end();
 }
 
+Tensor pictures_of(const ExportOptions& o, Graph& g) {
+  const Dim batch = o.open ? Dim::symbol("batch", 1, o.batch) : Dim(o.batch);
+  return g.input("pictures", {batch, 3, o.size, o.size});
+}
+
 // Builds a network from pictures to logits or, for training, the loss of a batch and one step of gradient descent.
 Graph vision_graph(const ExportOptions& o) {
   Graph g;
   nn::Model<VisionModel> net(g, vision_model(o.model));
-  const Dim batch = o.open ? Dim::symbol("batch", 1, o.batch) : Dim(o.batch);
-  const Tensor pictures = g.input("pictures", {batch, 3, o.size, o.size});
+  const Tensor pictures = pictures_of(o, g);
   if (!o.train) {
     net(pictures).retrieve("logits");
     return g;
   }
+  const Dim batch = pictures.extent(0);
   const Tensor labels = g.input("labels", {batch}, DType::I64);
   auto loss = trace(
       net, [](auto& n, const Tensor& x, const Tensor& y) { return cross_entropy(n(x), y); }, pictures, labels);
@@ -55,8 +62,7 @@ Graph language_graph(const ExportOptions& o) {
   return written;
 }
 
-// Returns numbers for the graph's symbolic extents, which must be all of them unless extents may stay open.
-Bindings bindings(const ExportOptions& o, const Graph& g) {
+Bindings given_sizes(const ExportOptions& o) {
   Bindings b;
   for (const std::string& each : o.sizes) {
     const std::size_t at = each.find('=');
@@ -66,6 +72,12 @@ Bindings bindings(const ExportOptions& o, const Graph& g) {
       throw Error("export", str_cat("--bind is NAME=NUMBER, not '", each, "'"));
     b[each.substr(0, at)] = n;
   }
+  return b;
+}
+
+// Returns numbers for the graph's symbolic extents, which must be all of them unless extents may stay open.
+Bindings bindings(const ExportOptions& o, const Graph& g) {
+  Bindings b = given_sizes(o);
   if (o.open) return b;
   std::string open, first;
   for (const auto& [name, bounds] : symbols_of(g)) {
@@ -126,9 +138,68 @@ std::string table_of_instructions(const ExportOptions& o, const stablehlo::Instr
   return s;
 }
 
+// Values of parameters, and what owns those that are in no file.
+struct Values {
+  OnnxValues of = {};
+  std::vector<std::shared_ptr<const void>> kept = {};
+  void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes,
+           std::shared_ptr<const void> owner) {
+    of[name] = {dtype, std::move(shape), bytes};
+    kept.push_back(std::move(owner));
+  }
+  void add(const std::string& name, const StoredTensor& t) {
+    if (t.dtype || t.quant) {
+      of[name] = t;
+      return;
+    }
+    const auto v = std::make_shared<const std::vector<float>>(Weights::read(t));
+    add(name, DType::F32, t.shape, std::as_bytes(std::span(*v)), v);
+  }
+};
+
+void vision_onnx(const ExportOptions& o) {
+  Graph g;
+  nn::Model<VisionModel> net(g, vision_model(o.model));
+  net(pictures_of(o, g)).retrieve("logits");
+  std::optional<Weights> file;
+  if (!o.weights.empty()) file = Weights::open(o.weights);
+  Values values;
+  for (const nn::Entry& e : net.entries()) {
+    if (file) {
+      if (const StoredTensor* t = file->find(e.name)) values.add(e.name, *t);
+      continue;
+    }
+    const auto first = nn::ModelBase::first_value(e, 0);
+    std::vector<std::int64_t> shape;
+    for (const Dim& d : e.tensor.shape()) shape.push_back(d.constant().value_or(0));
+    values.add(e.name, e.tensor.node().dtype, std::move(shape), first.bytes, first.owner);
+  }
+  export_onnx(g, values.of, o.out, {.opset = static_cast<int>(o.opset), .sizes = given_sizes(o)});
+  if (!file)
+    std::fprintf(stderr, "%s: the weights are first values for training; --weights gives others\n", o.out.c_str());
+}
+
+void language_onnx(const ExportOptions& o) {
+  const Graph g = language_graph(o);
+  const Weights file = open_model(o.model);
+  Values values;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].parameter)
+      if (const StoredTensor* t = file.find(llm::name_in_file(file, g[id].name))) values.add(g[id].name, *t);
+  const auto f = std::make_shared<const std::vector<double>>(LlamaConfig::from(file).rope_frequencies);
+  values.add("rope.frequencies", DType::F64, {std::ssize(*f)}, std::as_bytes(std::span(*f)), f);
+  export_onnx(g, values.of, o.out, {.opset = static_cast<int>(o.opset), .sizes = given_sizes(o)});
+}
+
 }  // namespace
 
 void export_model(const ExportOptions& o) {
+  if (o.out.ends_with(".onnx") && !o.explain) {
+    if (o.train) throw Error("export", "--train is for StableHLO: an ONNX model is for inference");
+    (is_vision(o.model) ? vision_onnx : language_onnx)(o);
+    return;
+  }
+  if (!o.weights.empty()) throw Error("export", "--weights is for ONNX, whose models have weights: -o FILE.onnx");
   const Graph g = is_vision(o.model) ? vision_graph(o) : language_graph(o);
   const Bindings sizes = bindings(o, g);
   const UnboundSizes unbound = o.bounds ? UnboundSizes::Bounded : o.open ? UnboundSizes::Open : UnboundSizes::Error;

@@ -64,6 +64,7 @@ class Decoder {
 }  // namespace
 
 Graph with_decoded_parameters(const Graph& g, std::map<std::string, Decoded>& decoded) {
+  if (!any_node(g, [](const Node& n) { return is(n, builtin::dequantize()); })) return g.clone();
   Decoder decoder(decoded);
   return copy_graph(g, [&](Graph& dst, NodeId, Node n) { return decoder.emit(dst, std::move(n)); });
 }

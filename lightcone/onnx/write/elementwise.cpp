@@ -12,6 +12,13 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-7 * std::abs(b); }
 
 bool is_whole_type(std::string_view element) { return is_integer(dtype_of_element(element)); }
 
+Ref everywhere(Emitter& e, std::int64_t v, const Type& type, Ref like) {
+  const DType d = dtype_of_element(type.element);
+  std::vector<std::byte> bytes(size_of(d));
+  store_i64(bytes.data(), d, 0, v);
+  return e.spread(e.splat({true, type.element, {}}, std::move(bytes)), {}, type, e.list_of(like));
+}
+
 void one_operation(Translator& t, const Operation& o, std::string_view op, OutAttributes attributes = {}) {
   std::vector<Ref> in;
   for (std::size_t k = 0; k < o.operands.size(); ++k) in.push_back(t.in(o, k));
@@ -62,11 +69,7 @@ void divide(Translator& t, const Operation& o, bool rest) {
     const Ref q = e.elementwise(op, {e.convert(x, "i64"), e.convert(y, "i64")}, wide, std::move(attributes));
     return t.result(o, e.convert(q, "i32"));
   }
-  const auto whole = [&](std::int64_t v) {
-    std::vector<std::byte> bytes(sizeof v);
-    store_i64(bytes.data(), DType::I64, 0, v);
-    return e.spread(e.splat({true, "i64", {}}, bytes), {}, type, e.list_of(y));
-  };
+  const auto whole = [&](std::int64_t v) { return everywhere(e, v, type, y); };
   Type mask = type;
   mask.element = "i1";
   const Ref traps = e.elementwise("Equal", {y, whole(-1)}, mask);
@@ -148,9 +151,42 @@ void log2(Translator& t, const Operation& o) {
   t.result(o, y);
 }
 
+// Pow of integers says nothing of overflow, so powers are products, by the bits of the exponent. A negative exponent
+// gives 0 unless the base is 1 or -1.
+void power_of_integers(Translator& t, const Operation& o) {
+  Emitter& e = t.emitter();
+  if (e.opset() < 18) throw Error("export_onnx", "a power of integers needs opset 18 (BitwiseAnd)");
+  const Type& result = t.result_type(o);
+  Type type = result, mask = result;
+  type.element = "i64", mask.element = "i1";
+  const DType d = dtype_of_element(result.element);
+  Ref base = e.convert(t.in(o, 0), "i64");
+  const Ref first = base, n = e.convert(t.in(o, 1), "i64");
+  const auto whole = [&](std::int64_t v) { return everywhere(e, v, type, n); };
+  const auto is_bit = [&](int k) {
+    const Ref bit = e.elementwise("BitwiseAnd", {n, whole(std::int64_t{1} << k)}, type);
+    return e.elementwise("Not", {e.elementwise("Equal", {bit, whole(0)}, mask)}, mask);
+  };
+  const int bits = static_cast<int>(8 * size_of(d)) - (is_unsigned(d) ? 0 : 1);
+  Ref all = whole(1);
+  for (int k = 0; k < bits; ++k) {
+    const Ref more = e.elementwise("Mul", {all, base}, type);
+    all = e.elementwise("Where", {is_bit(k), more, all}, type, {}, 1);
+    if (k + 1 < bits) base = e.elementwise("Mul", {base, base}, type);
+  }
+  if (!is_unsigned(d)) {
+    const Ref odd = e.elementwise("Where", {is_bit(0), whole(-1), whole(1)}, type, {}, 1);
+    const Ref is_one = e.elementwise("Equal", {first, whole(1)}, mask);
+    const Ref is_other = e.elementwise("Equal", {first, whole(-1)}, mask);
+    const Ref other = e.elementwise("Where", {is_other, odd, whole(0)}, type, {}, 1);
+    const Ref inverse = e.elementwise("Where", {is_one, whole(1), other}, type, {}, 1);
+    all = e.elementwise("Where", {e.elementwise("Less", {n, whole(0)}, mask), inverse, all}, type, {}, 1);
+  }
+  t.result(o, e.convert(all, result.element));
+}
+
 void power(Translator& t, const Operation& o) {
-  if (is_whole_type(t.result_type(o).element))
-    throw Error("export_onnx", "ONNX does not say what a power of integers is where it overflows");
+  if (is_whole_type(t.result_type(o).element)) return power_of_integers(t, o);
   one_operation(t, o, "Pow");
 }
 

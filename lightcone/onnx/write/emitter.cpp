@@ -289,6 +289,12 @@ std::string Emitter::extent(Ref r, std::size_t axis) {
               [&] { return node("Shape", {x}, {{"start", a}, {"end", a + 1}}); });
 }
 
+void Emitter::call(const std::string& name, const std::string& output) {
+  const std::string made = node("Identity", {name});
+  scopes_.back().graph->nodes.back().outputs = {output};
+  taken_.erase(made);
+}
+
 // ---- shapes ------------------------------------------------------------------------------------------------------
 
 std::string Emitter::reshape(const std::string& x, const Extents& to, const std::string& list_of_extents) {

@@ -44,20 +44,20 @@ class Exporter {
   Exporter(const Graph& g, const OnnxValues& values, const OnnxExportOptions& o) : values_(values), o_(o) {
     if (o.opset < kFirstOpset || o.opset > kLastOpset)
       throw Error("export_onnx", str_cat("opset ", o.opset, " is not written: 17 to 26 are"));
-    const Graph ready = onnx::with_decoded_parameters(g, decoded_);
-    module_ = as_module(ready);
+    module_ = as_module(g);
     write();
   }
   const OutGraph& graph() const { return out_; }
 
  private:
-  StableHloExport as_module(const Graph& g) const {
+  StableHloExport as_module(const Graph& g) {
     const stablehlo::WriteOptions options{
         o_.sizes, Precision::Highest, UnboundSizes::Open, [this](const Node& n) {
           return onnx::has_operator(n, o_.opset);
         }};
     try {
-      return stablehlo::write_module(g, options);
+      stablehlo::check_names(g, o_.sizes);
+      return stablehlo::write_module(onnx::with_decoded_parameters(g, decoded_), options);
     } catch (const Error& e) {
       std::string problem = e.problem();
       for (std::size_t at; (at = problem.find("StableHLO")) != std::string::npos;) problem.replace(at, 9, "ONNX");
@@ -125,16 +125,13 @@ class Exporter {
                                          ". Give the values of Session::parameters(), OnnxProgram::values() or "
                                          "onnx_values(checkpoint)"));
     for (const auto& r : module_.results) {
-      const std::string name = name_in_file(r.state ? r.name + ".next" : r.name);
+      const bool is_input = std::ranges::find(module_.arguments, r.name, &Argument::name) != module_.arguments.end();
+      const std::string name = name_in_file(r.state ? r.name + ".next" : is_input ? r.name + ".out" : r.name);
       out_.outputs.push_back({taken(e, name), r.type.dtype, r.type.shape});
     }
     const std::vector<onnx::Ref> results = t.block(main.body);
     t.require_all_said();
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const std::string from = e.name(results[k]);
-      e.node("Identity", {from});
-      out_.nodes.back().outputs = {out_.outputs[k].name};
-    }
+    for (std::size_t k = 0; k < results.size(); ++k) e.call(e.name(results[k]), out_.outputs[k].name);
     onnx::remove_unread(out_);
   }
 

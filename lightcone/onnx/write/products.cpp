@@ -32,11 +32,24 @@ std::vector<std::size_t> order(std::initializer_list<const Extents*> parts) {
   return all;
 }
 
+// A matrix times a vector, which takes the matrix as it is: v A is A^T v.
+std::optional<std::string> matrix_times_vector(Translator& t, const Operation& o, const Dot& d, std::string_view as) {
+  Emitter& e = t.emitter();
+  for (const std::size_t side : {0, 1}) {
+    if (d.summed[side].size() != 1 || d.free[side].size() != 1 || !d.batch[side].empty()) continue;
+    if (!d.free[1 - side].empty()) continue;
+    const auto name = [&](std::size_t k) { return e.cast(e.name(t.in(o, k)), e.element(t.in(o, k)), as); };
+    const std::string a = name(side), v = name(1 - side);
+    return e.node("MatMul", d.summed[side][0] == 1 ? std::vector{a, v} : std::vector{v, a});
+  }
+  return std::nullopt;
+}
+
 // [batch..., m..., k] times [batch..., k, n...], or nullopt if there are too many axes for it.
 std::optional<std::string> matmul(Translator& t, const Operation& o, const Dot& d, std::string_view as) {
   Emitter& e = t.emitter();
-  if (d.summed[0].size() != 1 || d.free[1].size() > 1) return std::nullopt;
-  if (!d.batch[0].empty() && (d.free[0].size() != 1 || d.free[1].size() != 1)) return std::nullopt;
+  if (d.summed[0].size() != 1 || d.free[1].size() != 1 || d.free[0].empty()) return std::nullopt;
+  if (!d.batch[0].empty() && d.free[0].size() != 1) return std::nullopt;
   const auto operand = [&](int side) {
     const Ref x = t.in(o, static_cast<std::size_t>(side));
     const auto p = side == 0 ? order({&d.batch[0], &d.free[0], &d.summed[0]})
@@ -76,7 +89,8 @@ void dot(Translator& t, const Operation& o) {
   const Type& type = t.result_type(o);
   const std::string& in = e.element(t.in(o, 0));
   std::string_view as = sums_as("MatMul", in, type.element);
-  auto y = matmul(t, o, d, as);
+  auto y = matrix_times_vector(t, o, d, as);
+  if (!y) y = matmul(t, o, d, as);
   if (!y) {
     as = sums_as("Einsum", in, type.element);
     y = einsum(t, o, d, as);

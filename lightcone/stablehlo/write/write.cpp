@@ -13,8 +13,9 @@ namespace {
 
 using ArgumentKind = StableHloExport::Argument::Kind;
 
-// Refuses a size that no extent uses: its name is probably misspelled.
-void check_names(const Graph& g, const Bindings& sizes) {
+}  // namespace
+
+void stablehlo::check_names(const Graph& g, const Bindings& sizes) {
   std::set<std::string> known;
   const auto look_at = [&](const Shape& s) {
     for (const Dim& d : s)
@@ -32,6 +33,8 @@ void check_names(const Graph& g, const Bindings& sizes) {
   for (const auto& [name, value] : sizes)
     if (!known.contains(name)) throw Error("export_stablehlo", str_cat("the graph has no size '", name, "'"));
 }
+
+namespace {
 
 // Returns the inputs that are needed, and the states.
 std::vector<StableHloExport::Argument> arguments_of(const Graph& g) {
@@ -112,7 +115,6 @@ class OpenSizes {
 }  // namespace
 
 StableHloExport stablehlo::write_module(const Graph& g, const WriteOptions& options) {
-  check_names(g, options.sizes);
   const Graph ready = prepare(g, options);
   StableHloExport e;
   e.module.name = "lightcone";
@@ -158,6 +160,7 @@ StableHloExport stablehlo::write_module(const Graph& g, const WriteOptions& opti
 }
 
 StableHloExport export_stablehlo(const Graph& g, const Bindings& sizes, Precision products, UnboundSizes unbound) {
+  stablehlo::check_names(g, sizes);
   return stablehlo::write_module(g, {sizes, products, unbound});
 }
 

@@ -71,6 +71,8 @@ std::vector<ValueId> write_loop(Writer& w, const Node& n);
 // Returns the graph with the sizes bound and with composites that are not written as themselves replaced by their
 // definition. Throws Error for sizes without a value unless they may stay open.
 Graph prepare(const Graph& g, const WriteOptions& options);
+// Throws Error for a size that no extent of the graph uses: its name is probably misspelled.
+void check_names(const Graph& g, const Bindings& sizes);
 // Writes a graph as export_stablehlo() does.
 StableHloExport write_module(const Graph& g, const WriteOptions& options);
 // Writes a node under its own name.
