@@ -8,7 +8,7 @@
 // parameters the types in which they are stored; blocks of a quantised format become the f32 numbers that they stand
 // for. Symbolic extents become extents of the same name, and one file answers for every size within their bounds. A
 // state is an input, and its next value is an output named "<state>.next". An output that has the name of an input is
-// named "<output>.out".
+// named "<output>.out", and a parameter with that of an output "<parameter>.parameter".
 //
 // Products and convolutions are written as MatMul, Einsum and Conv, pools as MaxPool and AveragePool, norms as the
 // operator that the opset has, loops as Loop. Where ONNX or onnxruntime's kernels for CPUs lack an element type, values

@@ -75,6 +75,11 @@ std::string run_set(const fs::path& folder, const fs::path& set, const Compiler&
 
 }  // namespace
 
+OnnxProgram read_case(const fs::path& folder) {
+  const fs::path model = folder / "model.onnx";
+  return read(model, onnx::parse(MappedFile::open(model.string())), arrays(folder / "test_data_set_0", "input_"));
+}
+
 CaseResult run_case(const fs::path& folder, const Compiler& compiler) {
   int sets = 0;
   try {

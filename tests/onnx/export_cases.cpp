@@ -6,15 +6,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "../stablehlo/graphs.h"
 #include "../stablehlo/npz.h"
+#include "case_files.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/models/vision/vision.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/onnx/export.h"
 #include "lightcone/onnx/onnx.h"
+#include "lightcone/passes/compiler.h"
 #include "lightcone/passes/symbols.h"
 #include "lightcone/verify/random_graph.h"
 #include "onnx_values.h"
@@ -176,7 +179,9 @@ int write_cases(const fs::path& folder, std::uint64_t first, std::uint64_t many)
   for (std::uint64_t k = first; k < first + many; ++k) {
     const Graph g = random_graph(k, {.nodes = 4 + static_cast<int>(k % 14)});
     const Bindings sizes = random_bindings(g, k);
-    const auto inputs = random_inputs(g, sizes, k, k % 3 == 0);
+    // onnxruntime's ReduceMax leaves NaN out.
+    const bool has_maxima = any_node(g, [](const Node& n) { return n.op == Op::MaxReduce; });
+    const auto inputs = random_inputs(g, sizes, k, k % 3 == 0 && !has_maxima);
     attempt(str_cat("random", k), [&] {
       write_case(folder / str_cat("random", k), g, sizes, {.opset = 26}, k % 2 == 1, inputs);
     });
@@ -192,7 +197,7 @@ int write_again(const fs::path& models, const fs::path& folder, int opset) {
     if (!fs::exists(from)) continue;
     OnnxProgram m;
     try {
-      m = read_onnx(from.string());
+      m = test::read_case(entry.path());
     } catch (const Error&) {
       ++unread;
       continue;
@@ -200,6 +205,9 @@ int write_again(const fs::path& models, const fs::path& folder, int opset) {
     try {
       fs::create_directories(to);
       export_onnx(m.graph, m.values(), (to / "model.onnx").string(), {.opset = opset});
+      std::ofstream counts(to / "counts.txt");  // outputs of which only a number of elements are valid
+      for (const auto& out : m.outputs)
+        if (!out.count.empty()) counts << out.name << '\t' << out.count << '\t' << out.count_axis << '\n';
       ++written;
     } catch (const Error& e) {
       fs::remove_all(to);

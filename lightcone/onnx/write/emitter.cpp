@@ -167,9 +167,10 @@ Emitter::Loose Emitter::loose(Ref r, std::string_view as) {
 
 std::string Emitter::cast(const std::string& name, std::string_view from, std::string_view to) {
   if (from == to) return name;
-  return once(str_cat("cast ", to, " ", name), [&] {
-    return node("Cast", {name}, {{"to", element_number(dtype_of_element(to))}});
-  });
+  OutAttributes attributes{{"to", element_number(dtype_of_element(to))}};
+  // Too large a number becomes an infinity, if the type has one.
+  if (is_f8(dtype_of_element(to))) attributes.push_back({"saturate", std::int64_t{0}});
+  return once(str_cat("cast ", to, " ", name), [&] { return node("Cast", {name}, attributes); });
 }
 
 // ---- nodes -------------------------------------------------------------------------------------------------------
@@ -287,12 +288,6 @@ std::string Emitter::extent(Ref r, std::size_t axis) {
   const auto a = static_cast<std::int64_t>(axis);
   return once(str_cat("extent ", axis, " of ", x),
               [&] { return node("Shape", {x}, {{"start", a}, {"end", a + 1}}); });
-}
-
-void Emitter::call(const std::string& name, const std::string& output) {
-  const std::string made = node("Identity", {name});
-  scopes_.back().graph->nodes.back().outputs = {output};
-  taken_.erase(made);
 }
 
 // ---- shapes ------------------------------------------------------------------------------------------------------

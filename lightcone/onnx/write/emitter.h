@@ -82,8 +82,6 @@ class Emitter {
   std::string extents(Ref r);
   std::string extent(Ref r, std::size_t axis);  // i64 [1]
 
-  // Gives a value another name, which is an output's.
-  void call(const std::string& name, const std::string& output);
 
   // ---- shapes ----
   // The name of x in this shape; at most one extent may be unknown, unless `list` names the extents.

@@ -69,7 +69,7 @@ class Exporter {
     const auto it = o_.names.find(name);
     return it == o_.names.end() ? name : it->second;
   }
-  // A name of an input or an output, which must be the only one.
+  // Notes a name of the file, which must be the only one.
   std::string taken(onnx::Emitter& e, const std::string& name) {
     if (!ports_.insert(name).second)
       throw Error("export_onnx", str_cat("two inputs, outputs or parameters of the file would be named '", name,
@@ -78,8 +78,14 @@ class Exporter {
     return name;
   }
 
-  OutTensor weight(const Argument& a) {
-    OutTensor t{a.name, a.type.dtype, numbers(a.type.shape)};
+  // Outputs keep their names, also if they have those of parameters.
+  std::string name_of_parameter(const std::string& name) const {
+    const auto is_it = [&](const StableHloExport::Result& r) { return !r.state && r.name == name; };
+    return std::ranges::any_of(module_.results, is_it) ? name + ".parameter" : name;
+  }
+
+  OutTensor weight(const Argument& a, const std::string& name) {
+    OutTensor t{name, a.type.dtype, numbers(a.type.shape)};
     const auto decoded = decoded_.find(a.name);
     const auto value = values_.find(decoded == decoded_.end() ? a.name : decoded->second.from);
     if (value == values_.end()) {
@@ -115,8 +121,9 @@ class Exporter {
     const stablehlo::Function& main = module_.module.functions.at(0);
     for (std::size_t k = 0; k < module_.arguments.size(); ++k) {
       const Argument& a = module_.arguments[k];
-      const std::string name = taken(e, a.kind == Argument::Kind::Parameter ? a.name : name_in_file(a.name));
-      if (a.kind == Argument::Kind::Parameter) out_.initializers.push_back(weight(a));
+      const bool is_parameter = a.kind == Argument::Kind::Parameter;
+      const std::string name = taken(e, is_parameter ? name_of_parameter(a.name) : name_in_file(a.name));
+      if (is_parameter) out_.initializers.push_back(weight(a, name));
       else out_.inputs.push_back({name, a.type.dtype, a.type.shape});
       t.give(main.body.arguments[k], e.value(name, t.type(main.body.arguments[k])));
     }
@@ -125,13 +132,17 @@ class Exporter {
                                          ". Give the values of Session::parameters(), OnnxProgram::values() or "
                                          "onnx_values(checkpoint)"));
     for (const auto& r : module_.results) {
-      const bool is_input = std::ranges::find(module_.arguments, r.name, &Argument::name) != module_.arguments.end();
+      const bool is_input = std::ranges::any_of(module_.arguments, [&](const Argument& a) {
+        return a.name == r.name && a.kind != Argument::Kind::Parameter;
+      });
       const std::string name = name_in_file(r.state ? r.name + ".next" : is_input ? r.name + ".out" : r.name);
       out_.outputs.push_back({taken(e, name), r.type.dtype, r.type.shape});
     }
     const std::vector<onnx::Ref> results = t.block(main.body);
     t.require_all_said();
-    for (std::size_t k = 0; k < results.size(); ++k) e.call(e.name(results[k]), out_.outputs[k].name);
+    std::vector<std::string> names;
+    for (const onnx::Ref r : results) names.push_back(e.name(r));
+    onnx::name_outputs(out_, names);
     onnx::remove_unread(out_);
   }
 

@@ -1,8 +1,10 @@
 #include "lightcone/onnx/write/nodes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "lightcone/base/error.h"
 #include "lightcone/onnx/model/model.h"
 
 namespace lc::onnx {
@@ -21,6 +23,21 @@ void prune(OutGraph& g, std::set<std::string>& read) {
   }
   std::ranges::reverse(kept);
   g.nodes = std::move(kept);
+}
+
+using Names = std::map<std::string, std::string>;
+
+void rename(OutGraph& g, const Names& names) {
+  const auto change = [&](std::string& name) {
+    if (const auto it = names.find(name); it != names.end()) name = it->second;
+  };
+  for (OutNode& n : g.nodes) {
+    for (std::string& s : n.inputs) change(s);
+    for (std::string& s : n.outputs) change(s);
+    for (OutAttribute& a : n.attributes)
+      if (auto* inner = std::get_if<std::shared_ptr<OutGraph>>(&a.value)) rename(**inner, names);
+  }
+  for (OutPort& p : g.outputs) change(p.name);
 }
 
 ProtobufWriter type_fields(DType dtype, const std::optional<Shape>& shape) {
@@ -84,6 +101,22 @@ std::uint64_t OutTensor::size() const {
 }
 
 std::int64_t element_number(DType t) { return static_cast<std::int64_t>(element_type_of(t)); }
+
+void name_outputs(OutGraph& g, const std::vector<std::string>& values) {
+  std::set<std::string> made;
+  for (const OutNode& n : g.nodes) made.insert(n.outputs.begin(), n.outputs.end());
+  Names names;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    if (made.contains(values[k])) names.emplace(values[k], g.outputs[k].name);
+  rename(g, names);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const auto it = names.find(values[k]);
+    const std::string& now = it == names.end() ? values[k] : it->second;
+    if (now == g.outputs[k].name) continue;
+    g.nodes.push_back({.op = "Identity", .name = str_cat("Identity_out_", k), .inputs = {now}});
+    g.nodes.back().outputs = {g.outputs[k].name};
+  }
+}
 
 void remove_unread(OutGraph& g) {
   std::set<std::string> read;

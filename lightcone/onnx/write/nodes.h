@@ -29,9 +29,9 @@ struct OutAttribute {
 using OutAttributes = std::vector<OutAttribute>;
 
 struct OutNode {
-  std::string op, name, comment;
-  std::vector<std::string> inputs, outputs;  // "" for an input that is absent
-  OutAttributes attributes;
+  std::string op, name, comment = {};
+  std::vector<std::string> inputs = {}, outputs = {};  // "" for an input that is absent
+  OutAttributes attributes = {};
 };
 // The type of an input or an output.
 struct OutPort {
@@ -56,6 +56,9 @@ struct OutGraph {
   std::vector<OutTensor> initializers = {};  // of the outermost graph only
 };
 
+// Gives values the names of the outputs, in their order. A value that is an input, a constant or several outputs is
+// copied.
+void name_outputs(OutGraph& g, const std::vector<std::string>& values);
 // Removes nodes whose results nobody reads, also in subgraphs, and initializers that no node reads.
 void remove_unread(OutGraph& g);
 
