@@ -45,6 +45,32 @@ std::optional<std::string> matrix_times_vector(Translator& t, const Operation& o
   return std::nullopt;
 }
 
+// Images times a matrix of channels: a convolution of one tap, which needs no transposed image.
+bool convolution_of_one(Translator& t, const Operation& o, const Dot& d) {
+  Emitter& e = t.emitter();
+  for (const std::size_t image : {0, 1}) {
+    const std::size_t filter = 1 - image, rank = t.type(o.operands[image]).shape.size();
+    if (rank < 3 || rank > 5 || t.type(o.operands[filter]).shape.size() != 2 || !d.batch[0].empty()) continue;
+    if (d.summed[image] != Extents{1} || d.summed[filter].size() != 1 || d.free[filter].size() != 1) continue;
+    if (e.element(t.in(o, image)) != "f32") continue;
+    Extents taps;
+    for (std::size_t i = 2; i < rank; ++i) taps.push_back(static_cast<std::int64_t>(i));
+    const bool is_first = d.free[filter][0] == 0;
+    const std::string matrix =
+        e.transpose(e.name(t.in(o, filter)), is_first ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1, 0});
+    const std::string y = e.node("Conv", {e.name(t.in(o, image)), e.unsqueeze(matrix, taps)});
+    std::vector<std::size_t> permutation{0};  // from [batch, out, places...]
+    for (std::size_t i = 2; i < rank; ++i) permutation.push_back(i);
+    permutation.insert(image == 0 ? permutation.end() : permutation.begin(), 1);
+    const Type& type = t.result_type(o);
+    Type made = type;
+    for (std::size_t i = 0; i < rank; ++i) made.shape[permutation[i]] = type.shape[i];
+    t.result(o, t.transpose(e.value(y, made), permutation, type));
+    return true;
+  }
+  return false;
+}
+
 // [batch..., m..., k] times [batch..., k, n...], or nullopt if there are too many axes for it.
 std::optional<std::string> matmul(Translator& t, const Operation& o, const Dot& d, std::string_view as) {
   Emitter& e = t.emitter();
@@ -86,6 +112,7 @@ std::string_view sums_as(std::string_view op, std::string_view in, std::string_v
 void dot(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   const Dot d = dot_of(t, o);
+  if (convolution_of_one(t, o, d)) return;
   const Type& type = t.result_type(o);
   const std::string& in = e.element(t.in(o, 0));
   std::string_view as = sums_as("MatMul", in, type.element);
@@ -123,6 +150,8 @@ std::string by_taps(Translator& t, const Operation& o, const Convolution& c, std
   const Extents &taps = e.shape(filter), &out = type.shape;
   std::int64_t count = 1;
   for (std::size_t k = 0; k < n; ++k) count *= taps[2 + k];
+  if (is_dynamic({out.begin() + 2, out.end()}))
+    throw Error("export_onnx", str_cat("a convolution of type ", type.element, " over an open axis has no kernel"));
   if (count > kMost || is_dynamic(taps))
     throw Error("export_onnx", str_cat("a convolution of ", count, " taps of type ", type.element,
                                        ", of which ONNX runtimes have no kernel, is too large"));
@@ -159,9 +188,7 @@ std::string by_taps(Translator& t, const Operation& o, const Convolution& c, std
         "Einsum", {part, row}, {{"equation", str_cat("bgi", letters, ",goi->bgo", letters)}});
     sum = sum.empty() ? y : e.node("Add", {sum, y});
   }
-  Extents whole = out;
-  whole[0] = out[0] == kDynamic ? kDynamic : out[0];
-  return e.reshape(sum, whole);
+  return e.reshape(sum, out);
 }
 
 void convolution(Translator& t, const Operation& o) {

@@ -54,6 +54,8 @@ Ref by_slices(Translator& t, const Operation& o, const Windows& w) {
   std::int64_t places = 1;
   for (std::size_t i = 0; i < w.size.size(); ++i)
     if (w.moves(i)) axes.push_back(static_cast<std::int64_t>(i)), places *= w.size[i];
+  if (is_dynamic(type.shape))
+    throw Error("export_onnx", str_cat("windows of type ", type.element, " over an open axis have no pool in ONNX"));
   if (places > kMost)
     throw Error("export_onnx", str_cat("a window of ", places, " elements of type ", type.element,
                                        ", of which ONNX has no pools, is too large"));
@@ -81,7 +83,7 @@ Ref by_slices(Translator& t, const Operation& o, const Windows& w) {
 }
 
 // Calls `pool` on x with the moving axes last, after exactly two others.
-std::string with_moving_last(Emitter& e, Ref x, const Windows& w, const Type& result,
+std::string with_moving_last(Emitter& e, Ref x, const Windows& w,
                              const std::function<std::string(const std::string&)>& pool) {
   std::vector<std::size_t> order, moving;
   for (std::size_t i = 0; i < w.size.size(); ++i) (w.moves(i) ? moving : order).push_back(i);
@@ -95,14 +97,13 @@ std::string with_moving_last(Emitter& e, Ref x, const Windows& w, const Type& re
   } else if (others == 2) {
     y = pool(y);
   } else {
-    Extents flat{1, kDynamic};
-    for (std::size_t k = others; k < order.size(); ++k) flat.push_back(e.shape(x)[order[k]]);
-    y = pool(e.reshape(y, flat));
-    std::vector<std::string> extents;
-    for (std::size_t k = 0; k < order.size(); ++k)
-      extents.push_back(k < others ? e.extent(x, order[k]) : e.list({result.shape[order[k]]}));
-    y = e.node("Reshape", {y, e.node("Concat", extents, {{"axis", std::int64_t{0}}})},
-               {{"allowzero", std::int64_t{1}}});
+    const OutAttributes joined{{"axis", std::int64_t{0}}};
+    std::vector<std::string> flat{e.list({1, kDynamic})}, extents;
+    for (std::size_t k = others; k < order.size(); ++k) flat.push_back(e.extent(x, order[k]));
+    y = pool(e.node("Reshape", {y, e.node("Concat", flat, joined)}));
+    for (std::size_t k = 0; k < others; ++k) extents.push_back(e.extent(x, order[k]));
+    extents.push_back(e.node("Shape", {y}, {{"start", std::int64_t{2}}}));
+    y = e.node("Reshape", {y, e.node("Concat", extents, joined)}, {{"allowzero", std::int64_t{1}}});
   }
   std::vector<std::size_t> back(order.size());
   for (std::size_t k = 0; k < order.size(); ++k) back[order[k]] = k;
@@ -122,7 +123,7 @@ void reduce_window(Translator& t, const Operation& o) {
     size.push_back(w.size[i]), stride.push_back(w.stride[i]), dilation.push_back(w.dilation[i]);
     pads.push_back(w.low[i]), after.push_back(w.high[i]);
     count *= w.size[i];
-    fits = fits && type.shape[i] != kDynamic && w.low[i] < w.size[i] && w.high[i] < w.size[i];
+    fits = fits && w.low[i] < w.size[i] && w.high[i] < w.size[i];
   }
   pads.insert(pads.end(), after.begin(), after.end());
   const bool dilated = std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; });
@@ -133,7 +134,7 @@ void reduce_window(Translator& t, const Operation& o) {
   OutAttributes attributes{{"kernel_shape", size}, {"strides", stride}, {"pads", pads}};
   if (dilated) attributes.push_back({"dilations", dilation});
   if (sums) attributes.push_back({"count_include_pad", std::int64_t{1}});
-  const std::string y = with_moving_last(e, t.in(o, 0), w, type, [&](const std::string& x) {
+  const std::string y = with_moving_last(e, t.in(o, 0), w, [&](const std::string& x) {
     return e.node(sums ? "AveragePool" : "MaxPool", {x}, attributes);
   });
   const Ref pooled = e.value(y, type);

@@ -33,7 +33,7 @@ void transpose(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   const Extents p = integers_of(o, "permutation");
   if (e.is_splat(t.in(o, 0)) && !is_dynamic(t.result_type(o).shape) && still_splat(t, o, -1)) return;
-  t.result(o, e.value(e.transpose(e.name(t.in(o, 0)), {p.begin(), p.end()}), t.result_type(o)));
+  t.result(o, t.transpose(t.in(o, 0), {p.begin(), p.end()}, t.result_type(o)));
 }
 
 void broadcast(Translator& t, const Operation& o) {

@@ -50,6 +50,17 @@ void Translator::operation(const Operation& o) {
   h->second(*this, o);
 }
 
+Ref Translator::transpose(Ref x, std::vector<std::size_t> permutation, const Type& type) {
+  if (const auto it = transposed.find(x); it != transposed.end()) {
+    for (std::size_t& p : permutation) p = it->second.permutation[p];
+    x = it->second.x;
+  }
+  if (std::ranges::is_sorted(permutation)) return x;
+  const Ref y = e_.value(e_.transpose(e_.name(x), permutation), type);
+  transposed[y] = {x, std::move(permutation)};
+  return y;
+}
+
 std::vector<Ref> Translator::block(const Block& b) {
   for (const Operation& o : b.operations) {
     if (&o == &b.operations.back()) break;

@@ -42,6 +42,13 @@ class Translator {
   std::map<Ref, Ref> log2_of = {};         // log2(x)
   std::map<Ref, Scaled> averages = {};     // a sum over windows: an average, times their size
   std::map<Ref, std::string> extents = {};  // the same extent as i64
+  struct Transposed {
+    Ref x;
+    std::vector<std::size_t> permutation;
+  };
+  std::map<Ref, Transposed> transposed = {};
+  // x with its axes in another order; `type` is that of the result.
+  Ref transpose(Ref x, std::vector<std::size_t> permutation, const Type& type);
 
  private:
   void operation(const Operation& o);

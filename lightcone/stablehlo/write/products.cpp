@@ -54,12 +54,13 @@ void lay_out(const Graph& g, const Factors& f, int side, Product& p, View::Posit
 }
 
 // Returns how an operand can be read: directly (no windows), through windows, or not at all (nullopt).
-std::optional<std::vector<Window>> windows(const Graph& g, const Factors& f, const Readings& r, int side) {
+std::optional<std::vector<Window>> windows(const SizeTable& sizes, const Graph& g, const Factors& f, const Readings& r,
+                                           int side) {
   const bool unfolded = unfolds(f.edge[side].view) || unfolds(g[f.sum].in[0].view);
   const std::size_t summed = f.symbols.size() - 1;
   const auto other = r.operands[static_cast<std::size_t>(1 - side)].loops();
   const auto own = [&](std::size_t place) { return std::ranges::find(other, place) == other.end(); };
-  auto all = windows_of(r.operands[static_cast<std::size_t>(side)], r.loops, summed,
+  auto all = windows_of(sizes, r.operands[static_cast<std::size_t>(side)], r.loops, summed,
                         [&](std::size_t place) { return unfolded && own(place); });
   if (all && !std::ranges::all_of(*all, own, &Window::place)) return std::nullopt;
   return all;
@@ -100,7 +101,7 @@ std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id
     };
     for (const int side : {0, 1}) {
       if (laid_out[static_cast<std::size_t>(side)] || !plain(1 - side)) continue;
-      auto w = windows(g, *f, p.readings, side);
+      auto w = windows(sizes, g, *f, p.readings, side);
       if (!w || w->empty()) continue;
       p.image = side, p.windows = std::move(*w);
       return p;

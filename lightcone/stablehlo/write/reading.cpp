@@ -173,6 +173,7 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   Sizes back;
   for (const i64 s : f.step) back.push_back(-s);
   for (AxisReading& a : r.axes) {
+    if (a.windows && a.step == f.step && a.lo <= 0 && a.offset == f.offset) return true;  // low padding
     if (is_open(a.extent)) continue;
     if (a.step == f.step) return a.lo = std::max(a.lo, a.offset - f.offset), true;
     if (a.step == back) return a.hi = std::min(a.hi, a.offset + f.offset + 1), true;
@@ -193,14 +194,23 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   return true;
 }
 
+// Whether f >= 0 says that an open axis ends: index < extent.
+bool ends_open_axis(const Dim& f, const View::Position& p, const Shape& base, const Reading& r) {
+  for (std::size_t i = 0; i < base.size(); ++i)
+    if (r.axes[i].windows && f == base[i] - p.index[i] - 1) return true;
+  return false;
+}
+
 // Adds the conditions of padding: a product of comparisons.
-bool bounds(const Dim& valid, const Loops& loops, Reading& r) {
+bool bounds(const View::Position& p, const Shape& base, const Loops& loops, Reading& r) {
+  const Dim& valid = p.valid;
   if (valid == Dim(1)) return true;
   if (valid == Dim(0)) return r.nothing = true;
   if (valid.offset() != 0 || valid.terms().size() != 1 || valid.terms()[0].coefficient != 1) return false;
   std::vector<Mask> masks;
   for (const Dim::Atom* a : valid.terms()[0].factors) {
     if (a->kind != Dim::Kind::Less) return false;
+    if (ends_open_axis(a->b - a->a - 1, p, base, r)) continue;
     const auto f = steps(a->b - a->a - 1, loops);
     if (!f || !bound(*f, loops, r, masks)) return false;
   }
@@ -225,6 +235,14 @@ bool reads_whole(SizeTable& sizes, const AxisReading& a, const Loops& loops) {
   return a.offset == 0 && reach == sizes.dim(a.extent);
 }
 
+// Whether an open axis is read at step * place + dilation * tap - padding.
+bool reads_windows(const SizeTable& sizes, const AxisReading& a, const Loops& loops) {
+  const auto by = a.loops();
+  if (!sizes.open_windows || by.size() != 2 || a.offset > 0) return false;
+  const auto open = std::ranges::count_if(by, [&](std::size_t k) { return is_open(loops.extents[k]); });
+  return open == 1 && a.step[by[0]] > 0 && a.step[by[1]] > 0;
+}
+
 std::optional<Reading> reading_of(SizeTable& sizes, const View::Position& p, const Shape& base, const Loops& loops) {
   Reading r;
   for (std::size_t i = 0; i < base.size(); ++i) {
@@ -232,12 +250,14 @@ std::optional<Reading> reading_of(SizeTable& sizes, const View::Position& p, con
     const auto s = steps(p.index[i], loops);
     if (!s) return std::nullopt;
     r.axes.push_back({extent, s->offset, s->step, 0, extent});
-    const AxisReading& a = r.axes.back();
+    AxisReading& a = r.axes.back();
     const bool open =
         is_open(extent) || std::ranges::any_of(a.loops(), [&](std::size_t k) { return is_open(loops.extents[k]); });
-    if (open && !reads_whole(sizes, a, loops)) return std::nullopt;
+    if (!open || reads_whole(sizes, a, loops)) continue;
+    a.windows = is_open(extent) && reads_windows(sizes, a, loops);
+    if (!a.windows) return std::nullopt;
   }
-  if (!bounds(p.valid, loops, r)) return std::nullopt;
+  if (!bounds(p, base, loops, r)) return std::nullopt;
   return r;
 }
 
@@ -273,7 +293,7 @@ std::optional<Readings> read_in_loops(SizeTable& sizes, const std::vector<Dim>& 
 
 bool is_plain(const AxisReading& axis, const Loops& loops) {
   const auto by = axis.loops();
-  if (is_open(axis.extent)) return true;  // it is read whole
+  if (is_open(axis.extent)) return !axis.windows;  // it is read whole
   for (std::size_t k = 0; k + 1 < by.size(); ++k) {
     const i64 outer = std::abs(axis.step[by[k]]), inner = std::abs(axis.step[by[k + 1]]);
     if (outer % inner != 0 || outer / inner < loops.extents[by[k + 1]]) return false;

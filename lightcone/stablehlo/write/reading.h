@@ -3,7 +3,7 @@
 // An index of a view is an expression over the loops, with / and % where axes were joined or split. Loops are split
 // into parts until every index is a sum of steps. An axis that follows one loop is then a slice, one that follows
 // several without overlap is a reshape, and one that follows two that overlap is a window of a convolution or a pool.
-// Open axes and loops (sizes.h) are read whole or not at all.
+// Open axes and loops (sizes.h) are read whole or not at all, or, if SizeTable::open_windows is set, through windows.
 #pragma once
 
 #include <optional>
@@ -27,6 +27,7 @@ struct AxisReading {
   std::int64_t offset = 0;
   Sizes step;                              // step of each loop
   std::int64_t lo = 0, hi = 0;             // zero is read unless lo <= index < hi
+  bool windows = false;                    // the axis is open and read through windows: in order, beginning at its start
   std::vector<std::size_t> loops() const;  // loops with a step, the longest step first
 };
 

@@ -231,12 +231,16 @@ Reduction match_reduction(SizeTable& sizes, const Graph& g, NodeId id, const std
   found.later = unfolded_later(found.readings, summed);
   const auto windows = [&](const Readings& of) {
     return windows_of(
-        of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
+        sizes, of.operands[0], of.loops, summed, [&](std::size_t) { return n.unfolded; }, found.later);
   };
   auto all = windows(found.readings);
   if (!all) return of_view(sizes, g, id);
   found.windows = std::move(*all);
   without_padding(sizes, g, g[id], found, windows);
+  for (const Window& w : found.windows) {  // an open axis cannot be padded with zeros that take part in a maximum
+    const bool padded = w.inside.low > 0 || w.inside.high > 0;
+    if (is_open(w.inside.end) && padded && g[id].op == Op::MaxReduce && !found.padded) return of_view(sizes, g, id);
+  }
   return found;
 }
 

@@ -21,6 +21,8 @@ bool is_empty(const Sizes& s);                                      // certainly
 
 class SizeTable {
  public:
+  // True if convolutions and pools may move along open axes. StableHLO's may not, as their types have to be inferred.
+  bool open_windows = false;
   std::int64_t of(const Dim& d);
   Sizes of(const Shape& s);
   Dim dim(std::int64_t size) const;

@@ -17,11 +17,13 @@ struct Window {
   Inside inside;  // the existing part of what the windows read
 };
 
+// The end of `inside` is open for an axis that is.
+
 // Returns the windows of a reading whose other axes are plain, or nullopt if an axis is neither or a loop moves along
 // two axes. Loops from number `summed` on (of those given to read_in_loops) are the taps. Windows that do not overlap,
 // which a reshape could make as well, count if `wanted` returns true for the loop over their places. Axes in `besides`
 // are ignored.
-std::optional<std::vector<Window>> windows_of(const Reading& r, const Loops& loops, std::size_t summed,
+std::optional<std::vector<Window>> windows_of(const SizeTable& sizes, const Reading& r, const Loops& loops, std::size_t summed,
                                               const std::function<bool(std::size_t place)>& wanted,
                                               std::span<const std::size_t> besides = {});
 // Returns true if a view makes windows.

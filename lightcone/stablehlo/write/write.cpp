@@ -130,6 +130,7 @@ StableHloExport stablehlo::write_module(const Graph& g, const WriteOptions& opti
     e.results.push_back({ready[a.state].name, {ready[a.state].dtype, a.next.view.shape()}, true});
   }
   stablehlo::Builder b(e.module);
+  b.sizes().open_windows = static_cast<bool>(options.named);
   stablehlo::Writer w(b, ready, options);
   const auto type_of = [&](const TensorType& t) {
     return stablehlo::Type{true, std::string(stablehlo::element_of(t.dtype)), b.sizes(t.shape)};
