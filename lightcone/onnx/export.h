@@ -42,8 +42,8 @@ struct OnnxExportOptions {
   // more than 1 GiB, because a file has at most 2.
   enum class WeightsIn : std::uint8_t { Automatic, File, FileBeside };
   WeightsIn weights = WeightsIn::Automatic;
-  Bindings sizes = {};                                // numbers for symbolic extents; the others stay open
-  std::map<std::string, std::string> names = {};      // names in the file of inputs and outputs, by those in the graph
+  Bindings sizes = {};                            // numbers for symbolic extents; the others stay open
+  std::map<std::string, std::string> names = {};  // names in the file of inputs and outputs, by those in the graph
   std::map<std::string, std::string> metadata = {};
 };
 

@@ -81,8 +81,8 @@ inline std::pair<ArrayView, std::vector<std::byte>> first_of(const ArrayView& a,
   return {r, std::move(bytes)};
 }
 
-// Reads the model of a folder for the inputs of its first set of data. Those on which sizes may depend become part of the
-// graph if it cannot be read otherwise.
+// Reads the model of a folder for the inputs of its first set of data. Those on which sizes may depend become part of
+// the graph if it cannot be read otherwise.
 OnnxProgram read_case(const std::filesystem::path& folder);
 // Runs the cases of a folder and compares their outputs.
 CaseResult run_case(const std::filesystem::path& folder, const Compiler& compiler);

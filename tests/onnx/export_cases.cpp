@@ -182,9 +182,8 @@ int write_cases(const fs::path& folder, std::uint64_t first, std::uint64_t many)
     // onnxruntime's ReduceMax leaves NaN out.
     const bool has_maxima = any_node(g, [](const Node& n) { return n.op == Op::MaxReduce; });
     const auto inputs = random_inputs(g, sizes, k, k % 3 == 0 && !has_maxima);
-    attempt(str_cat("random", k), [&] {
-      write_case(folder / str_cat("random", k), g, sizes, {.opset = 26}, k % 2 == 1, inputs);
-    });
+    attempt(str_cat("random", k),
+            [&] { write_case(folder / str_cat("random", k), g, sizes, {.opset = 26}, k % 2 == 1, inputs); });
   }
   std::printf("%d are refused\n", refused);
   return 0;

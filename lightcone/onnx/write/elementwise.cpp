@@ -81,8 +81,7 @@ void divide(Translator& t, const Operation& o, bool rest) {
 // A logical operation of bools, or one of the bits of integers.
 void of_bits(Translator& t, const Operation& o, std::string_view bools, std::string_view bits) {
   const bool of_bools = t.result_type(o).element == "i1";
-  if (!of_bools && t.emitter().opset() < 18)
-    throw Error("export_onnx", str_cat(bits, " of integers needs opset 18"));
+  if (!of_bools && t.emitter().opset() < 18) throw Error("export_onnx", str_cat(bits, " of integers needs opset 18"));
   one_operation(t, o, of_bools ? bools : bits);
 }
 
@@ -105,8 +104,8 @@ void select(Translator& t, const Operation& o) {
   }
   Type bytes = t.result_type(o);
   bytes.element = "ui8";
-  const Ref y = e.elementwise("Where", {t.in(o, 0), e.convert(t.in(o, 1), "ui8"), e.convert(t.in(o, 2), "ui8")}, bytes,
-                              {}, 1);
+  const Ref y =
+      e.elementwise("Where", {t.in(o, 0), e.convert(t.in(o, 1), "ui8"), e.convert(t.in(o, 2), "ui8")}, bytes, {}, 1);
   t.result(o, e.convert(y, "i1"));
 }
 
@@ -190,6 +189,14 @@ void power(Translator& t, const Operation& o) {
   one_operation(t, o, "Pow");
 }
 
+void maximum(Translator& t, const Operation& o) {
+  Emitter& e = t.emitter();
+  for (const std::size_t k : {0, 1})
+    if (e.number(t.in(o, k)) == 0.0 && is_float(dtype_of_element(t.result_type(o).element)))
+      return t.result(o, e.elementwise("Relu", {t.in(o, 1 - k)}, t.result_type(o)));
+  one_operation(t, o, "Max");
+}
+
 void clamp(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   t.result(o, e.elementwise("Clip", {t.in(o, 1), t.in(o, 0), t.in(o, 2)}, t.result_type(o)));
@@ -202,7 +209,7 @@ constexpr Entry kEntries[] = {
     {"stablehlo.multiply", multiply},
     {"stablehlo.divide", [](Translator& t, const Operation& o) { divide(t, o, false); }},
     {"stablehlo.remainder", [](Translator& t, const Operation& o) { divide(t, o, true); }},
-    {"stablehlo.maximum", [](Translator& t, const Operation& o) { one_operation(t, o, "Max"); }},
+    {"stablehlo.maximum", maximum},
     {"stablehlo.minimum", [](Translator& t, const Operation& o) { one_operation(t, o, "Min"); }},
     {"stablehlo.power", power},
     {"stablehlo.and", [](Translator& t, const Operation& o) { of_bits(t, o, "And", "BitwiseAnd"); }},
@@ -210,7 +217,9 @@ constexpr Entry kEntries[] = {
     {"stablehlo.xor", [](Translator& t, const Operation& o) { of_bits(t, o, "Xor", "BitwiseXor"); }},
     {"stablehlo.not", [](Translator& t, const Operation& o) { one_operation(t, o, "Not"); }},
     {"stablehlo.shift_right_logical",
-     [](Translator& t, const Operation& o) { one_operation(t, o, "BitShift", {{"direction", std::string("RIGHT")}}); }},
+     [](Translator& t, const Operation& o) {
+       one_operation(t, o, "BitShift", {{"direction", std::string("RIGHT")}});
+     }},
     {"stablehlo.sine", [](Translator& t, const Operation& o) { one_operation(t, o, "Sin"); }},
     {"stablehlo.cosine", [](Translator& t, const Operation& o) { one_operation(t, o, "Cos"); }},
     {"stablehlo.sqrt", [](Translator& t, const Operation& o) { one_operation(t, o, "Sqrt"); }},

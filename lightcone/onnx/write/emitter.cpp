@@ -13,8 +13,7 @@ struct Kernels {
   std::string_view ops, elements;
 };
 constexpr Kernels kKernels[] = {
-    {" Add Sub Mul Div Mod Less Equal GreaterOrEqual Greater ",
-     " f16 f32 f64 i8 i16 i32 i64 ui8 ui16 ui32 ui64 "},
+    {" Add Sub Mul Div Mod Less Equal GreaterOrEqual Greater ", " f16 f32 f64 i8 i16 i32 i64 ui8 ui16 ui32 ui64 "},
     {" And Or Xor Not ", " i1 "},
     {" BitwiseAnd BitwiseOr BitwiseXor BitShift ", " i8 i16 i32 i64 ui8 ui16 ui32 ui64 "},
     {" Max Min Clip ", " f16 f32 f64 i8 i32 i64 ui8 ui32 ui64 "},
@@ -25,7 +24,7 @@ constexpr Kernels kKernels[] = {
     {" MatMul ", " f16 f32 f64 i32 i64 ui32 ui64 "},
     {" TopK ", " f16 f32 f64 i8 i16 i32 i64 ui8 "},
     {" Pad ", " f16 f32 f64 i8 i32 i64 ui8 ui32 ui64 i1 "},
-    {" Sin Cos Sqrt Exp Log Reciprocal Round ", " f16 f32 f64 "},
+    {" Sin Cos Sqrt Exp Log Reciprocal Round Relu ", " f16 f32 f64 "},
     {" Conv AveragePool ", " f16 f32 "},
     {" MaxPool ", " f16 f32 f64 i8 ui8 "},
     {" Range ", " i16 i32 i64 f32 f64 "},
@@ -94,6 +93,27 @@ Ref Emitter::spread(Ref small, std::vector<std::size_t> axes, Type type, Ref lis
     held_.push_back({std::move(type), {}, {}, small, std::move(axes), list});
   }
   return static_cast<Ref>(held_.size()) - 1;
+}
+
+Ref Emitter::respread(Ref r, const Type& to, Ref list) {
+  const Held h = at(r);
+  if (h.small < 0) return -1;
+  std::vector<std::size_t> place(h.type.shape.size(), to.shape.size());
+  std::size_t j = 0;
+  for (std::size_t i = 0; i < h.type.shape.size(); ++i) {
+    if (h.type.shape[i] == 1) continue;
+    while (j < to.shape.size() && to.shape[j] == 1) ++j;
+    if (j == to.shape.size() || to.shape[j] != h.type.shape[i]) return -1;
+    place[i] = j++;
+  }
+  for (; j < to.shape.size(); ++j)
+    if (to.shape[j] != 1) return -1;
+  std::vector<std::size_t> axes;
+  for (const std::size_t a : h.axes) {
+    if (place[a] == to.shape.size()) return -1;  // an axis of extent 1, which has no place
+    axes.push_back(place[a]);
+  }
+  return spread(h.small, std::move(axes), to, list);
 }
 
 std::optional<double> Emitter::number(Ref r) const {
@@ -182,7 +202,7 @@ std::string Emitter::fresh() {
 
 std::vector<std::string> Emitter::nodes(std::string_view op, std::vector<std::string> inputs, std::size_t outputs,
                                         OutAttributes attributes) {
-  OutNode n{std::string(op), str_cat(op, "_", numbers_[std::string(op)]++), {}, std::move(inputs), {},
+  OutNode n{std::string(op),      str_cat(op, "_", numbers_[std::string(op)]++), {}, std::move(inputs), {},
             std::move(attributes)};
   if (const Location where = OpScope::current(); where.known())
     n.comment = str_cat(where.op, *where.op ? " at " : "", where.str());
@@ -286,8 +306,7 @@ std::string Emitter::extent(Ref r, std::size_t axis) {
   if (const std::int64_t n = shape(r)[axis]; n != stablehlo::kDynamic) return list({n});
   const std::string x = name(r);
   const auto a = static_cast<std::int64_t>(axis);
-  return once(str_cat("extent ", axis, " of ", x),
-              [&] { return node("Shape", {x}, {{"start", a}, {"end", a + 1}}); });
+  return once(str_cat("extent ", axis, " of ", x), [&] { return node("Shape", {x}, {{"start", a}, {"end", a + 1}}); });
 }
 
 // ---- shapes ------------------------------------------------------------------------------------------------------

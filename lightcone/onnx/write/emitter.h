@@ -48,6 +48,8 @@ class Emitter {
   // The element of a splat; empty if it has none.
   const std::vector<std::byte>& element_of_splat(Ref r) const { return *at(r).constant; }
   Ref list_of(Ref r) const { return at(r).list; }
+  // A spread in a shape that differs from its own only in axes of extent 1, or -1 if it is no such thing.
+  Ref respread(Ref r, const Type& to, Ref list);
 
   // The name of the whole value.
   std::string name(Ref r);
@@ -75,13 +77,12 @@ class Emitter {
             OutAttributes attributes = {});
 
   std::string constant(std::string_view element, const Extents& shape, std::vector<std::byte> bytes);
-  std::string list(const Extents& values);    // i64 [n]
-  std::string scalar(std::int64_t v);         // i64 []
+  std::string list(const Extents& values);                 // i64 [n]
+  std::string scalar(std::int64_t v);                      // i64 []
   std::string number(std::string_view element, double v);  // []
   // The extents of a value as i64 [n], computed if they are unknown.
   std::string extents(Ref r);
   std::string extent(Ref r, std::size_t axis);  // i64 [1]
-
 
   // ---- shapes ----
   // The name of x in this shape; at most one extent may be unknown, unless `list` names the extents.
@@ -103,9 +104,9 @@ class Emitter {
  private:
   struct Held {
     Type type;
-    std::string name;                                   // "": not written yet
+    std::string name;                                     // "": not written yet
     std::optional<std::vector<std::byte>> constant = {};  // of a splat: its element
-    Ref small = -1;                                     // of a spread
+    Ref small = -1;                                       // of a spread
     std::vector<std::size_t> axes = {};
     Ref list = -1;
   };

@@ -51,10 +51,8 @@ class Exporter {
 
  private:
   StableHloExport as_module(const Graph& g) {
-    const stablehlo::WriteOptions options{
-        o_.sizes, Precision::Highest, UnboundSizes::Open, [this](const Node& n) {
-          return onnx::has_operator(n, o_.opset);
-        }};
+    const stablehlo::WriteOptions options{o_.sizes, Precision::Highest, UnboundSizes::Open,
+                                          [this](const Node& n) { return onnx::has_operator(n, o_.opset); }};
     try {
       stablehlo::check_names(g, o_.sizes);
       return stablehlo::write_module(onnx::with_decoded_parameters(g, decoded_), options);
@@ -185,9 +183,8 @@ std::vector<std::byte> export_onnx(const Graph& g, const OnnxValues& values, con
     throw Error("export_onnx", "weights beside a model need a path");
   const Exporter e(g, values, o);
   std::vector<std::byte> all;
-  onnx::write_model(e.graph(), o, {}, [&](std::span<const std::byte> bytes) {
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  });
+  onnx::write_model(e.graph(), o, {},
+                    [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
   return all;
 }
 

@@ -72,9 +72,8 @@ void gather(Translator& t, const Operation& o) {
     const std::string full = repeated(e, index, others_of(type.shape.size(), offset), type.shape, data);
     return t.result(o, e.whole("GatherElements", data, type, {full}, {{"axis", axis}}));
   }
-  const std::int64_t vector = std::ranges::find(numbers.fields, "index_vector_dim", [](const auto& f) {
-                                return f.first;
-                              })->second.integer;
+  const std::int64_t vector =
+      std::ranges::find(numbers.fields, "index_vector_dim", [](const auto& f) { return f.first; })->second.integer;
   if (vector < std::ssize(e.shape(index)))  // the index is along an axis of its own
     index = e.value(e.squeeze(e.name(index), {vector}), {true, e.element(index), {}});
   const auto k = static_cast<std::int64_t>(e.shape(index).size());
@@ -109,16 +108,14 @@ void scatter(Translator& t, const Operation& o) {
   const Ref negative = e.elementwise("Less", {index, whole_number(e, places.element, 0)}, mask);
   index = e.elementwise("Where", {negative, n, index}, places, {}, 1);
   index = e.elementwise("Min", {index, n}, places);
-  const std::string full =
-      repeated(e, index, others_of(e.shape(updates).size(), windows), e.shape(updates), updates);
+  const std::string full = repeated(e, index, others_of(e.shape(updates).size(), windows), e.shape(updates), updates);
   const std::string_view as = computed_as("Pad", type.element);
   Extents pads(2 * type.shape.size(), 0);
   pads[type.shape.size() + at] = 1;
   const std::string rows = e.node("Pad", {e.cast(e.name(base), type.element, as), e.list(pads)});
   const bool adds = combiner(o) == "stablehlo.add";
-  const std::string written =
-      e.node("ScatterElements", {rows, full, e.cast(e.name(updates), type.element, as)},
-             {{"axis", axis}, {"reduction", std::string(adds ? "add" : "max")}});
+  const std::string written = e.node("ScatterElements", {rows, full, e.cast(e.name(updates), type.element, as)},
+                                     {{"axis", axis}, {"reduction", std::string(adds ? "add" : "max")}});
   t.result(o, e.value(e.cast(e.slice(written, {0}, {-1}, {axis}, {1}), as, type.element), type));
 }
 
@@ -144,9 +141,8 @@ void sort(Translator& t, const Operation& o) {
   }
   const std::string_view as = computed_as("TopK", e.element(key));
   const std::string count = e.extent(x, static_cast<std::size_t>(axis));
-  const auto both =
-      e.nodes("TopK", {e.cast(e.name(key), e.element(key), as), count}, 2,
-              {{"axis", axis}, {"largest", std::int64_t{descending}}, {"sorted", std::int64_t{1}}});
+  const auto both = e.nodes("TopK", {e.cast(e.name(key), e.element(key), as), count}, 2,
+                            {{"axis", axis}, {"largest", std::int64_t{descending}}, {"sorted", std::int64_t{1}}});
   t.give(o.results.at(1), e.value(both[1], t.result_type(o, 1)));
   t.give(o.results.at(0), e.whole("GatherElements", x, type, {both[1]}, {{"axis", axis}}));
 }
@@ -183,8 +179,8 @@ void dynamic_slice(Translator& t, const Operation& o) {
   const std::string begin = start_of(t, o, 1 + axis);
   const std::string at = e.list({static_cast<std::int64_t>(axis)});
   if (size[axis] == 1)
-    return t.result(o, e.whole("Gather", t.in(o, 0), t.result_type(o), {begin},
-                               {{"axis", static_cast<std::int64_t>(axis)}}));
+    return t.result(
+        o, e.whole("Gather", t.in(o, 0), t.result_type(o), {begin}, {{"axis", static_cast<std::int64_t>(axis)}}));
   const std::string end = e.node("Add", {begin, e.list({size[axis]})});
   t.result(o, e.whole("Slice", t.in(o, 0), t.result_type(o), {begin, end, at}));
 }
@@ -197,7 +193,8 @@ void dynamic_update_slice(Translator& t, const Operation& o) {
   const std::size_t axis = moving_axis(t, o, e.shape(piece), 2);
   const std::string begin = start_of(t, o, 2 + axis);
   const std::string_view as = computed_as("Slice", type.element);
-  const std::string whole = e.cast(e.name(t.in(o, 0)), type.element, as), at = e.list({static_cast<std::int64_t>(axis)});
+  const std::string whole = e.cast(e.name(t.in(o, 0)), type.element, as),
+                    at = e.list({static_cast<std::int64_t>(axis)});
   const std::string before = e.node("Slice", {whole, e.list({0}), begin, at});
   const std::string end = e.node("Add", {begin, e.extent(piece, axis)});
   const std::string after = e.node("Slice", {whole, end, e.list({kEnd}), at});

@@ -32,7 +32,8 @@ void last_axes_norm(Translator& t, const Operation& o, std::string_view op) {
   const std::int64_t axes = attribute(o, "axes").integer;
   const Extents last(type.shape.end() - axes, type.shape.end());
   const std::size_t given = o.operands.size() - 1;
-  t.result(o, e.value(e.node(op, with_weights(t, o, last, given < 1 ? 1 : given), {{"axis", -axes}, epsilon(o)}), type));
+  t.result(o,
+           e.value(e.node(op, with_weights(t, o, last, given < 1 ? 1 : given), {{"axis", -axes}, epsilon(o)}), type));
 }
 
 void group_norm(Translator& t, const Operation& o) {
@@ -53,8 +54,7 @@ void attention(Translator& t, const Operation& o) {
 }
 
 constexpr Entry kNamedEntries[] = {
-    {"lightcone.layer_norm",
-     [](Translator& t, const Operation& o) { last_axes_norm(t, o, "LayerNormalization"); }},
+    {"lightcone.layer_norm", [](Translator& t, const Operation& o) { last_axes_norm(t, o, "LayerNormalization"); }},
     {"lightcone.rms_norm", [](Translator& t, const Operation& o) { last_axes_norm(t, o, "RMSNormalization"); }},
     {"lightcone.group_norm", group_norm},
     {"lightcone.scaled_dot_product_attention", attention},

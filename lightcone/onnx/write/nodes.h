@@ -20,8 +20,7 @@
 namespace lc::onnx {
 
 struct OutGraph;
-using OutValue =
-    std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::shared_ptr<OutGraph>>;
+using OutValue = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::shared_ptr<OutGraph>>;
 struct OutAttribute {
   std::string name;
   OutValue value;

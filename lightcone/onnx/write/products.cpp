@@ -45,27 +45,41 @@ std::optional<std::string> matrix_times_vector(Translator& t, const Operation& o
   return std::nullopt;
 }
 
-// Images times a matrix of channels: a convolution of one tap, which needs no transposed image.
+// Images times a matrix of channels: a convolution of one tap, which needs no transposed image. A batch of one may be
+// missing from the image.
 bool convolution_of_one(Translator& t, const Operation& o, const Dot& d) {
   Emitter& e = t.emitter();
-  for (const std::size_t image : {0, 1}) {
-    const std::size_t filter = 1 - image, rank = t.type(o.operands[image]).shape.size();
-    if (rank < 3 || rank > 5 || t.type(o.operands[filter]).shape.size() != 2 || !d.batch[0].empty()) continue;
-    if (d.summed[image] != Extents{1} || d.summed[filter].size() != 1 || d.free[filter].size() != 1) continue;
-    if (e.element(t.in(o, image)) != "f32") continue;
+  for (const std::size_t side : {0, 1}) {
+    const std::size_t filter = 1 - side;
+    if (t.type(o.operands[filter]).shape.size() != 2 || !d.batch[0].empty()) continue;
+    if (d.summed[side].size() != 1 || d.summed[filter].size() != 1 || d.free[filter].size() != 1) continue;
+    Type image = t.type(o.operands[side]), type = t.result_type(o);
+    const bool alone = d.summed[side][0] == 0;
+    if (alone) image.shape.insert(image.shape.begin(), 1);
+    const std::size_t rank = image.shape.size();
+    if (d.summed[side][0] > 1 || rank < (alone ? 4 : 3) || rank > 5 || image.element != "f32") continue;
+    if (alone && is_dynamic(image.shape)) continue;
     Extents taps;
     for (std::size_t i = 2; i < rank; ++i) taps.push_back(static_cast<std::int64_t>(i));
     const bool is_first = d.free[filter][0] == 0;
-    const std::string matrix =
-        e.transpose(e.name(t.in(o, filter)), is_first ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1, 0});
-    const std::string y = e.node("Conv", {e.name(t.in(o, image)), e.unsqueeze(matrix, taps)});
-    std::vector<std::size_t> permutation{0};  // from [batch, out, places...]
+    const std::string matrix = e.transpose(e.name(t.in(o, filter)),
+                                           is_first ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1, 0});
+    const Ref x = alone ? t.reshape(t.in(o, side), image) : t.in(o, side);
+    const std::string y = e.node("Conv", {e.name(x), e.unsqueeze(matrix, taps)});
+    std::vector<std::size_t> permutation;  // from [batch, out, places...]
+    if (!alone) permutation.push_back(0);
     for (std::size_t i = 2; i < rank; ++i) permutation.push_back(i);
-    permutation.insert(image == 0 ? permutation.end() : permutation.begin(), 1);
-    const Type& type = t.result_type(o);
+    permutation.insert(side == 0 ? permutation.end() : permutation.begin(), 1);
     Type made = type;
-    for (std::size_t i = 0; i < rank; ++i) made.shape[permutation[i]] = type.shape[i];
-    t.result(o, t.transpose(e.value(y, made), permutation, type));
+    made.shape.assign(rank, 1);
+    for (std::size_t i = 0; i < permutation.size(); ++i) made.shape[permutation[i]] = type.shape[i];
+    Ref r = e.value(y, made);
+    if (alone) {
+      made.shape.erase(made.shape.begin());
+      for (std::size_t& p : permutation) --p;
+      r = t.reshape(r, made);
+    }
+    t.result(o, t.transpose(r, permutation, type));
     return true;
   }
   return false;
@@ -78,8 +92,8 @@ std::optional<std::string> matmul(Translator& t, const Operation& o, const Dot& 
   if (!d.batch[0].empty() && d.free[0].size() != 1) return std::nullopt;
   const auto operand = [&](int side) {
     const Ref x = t.in(o, static_cast<std::size_t>(side));
-    const auto p = side == 0 ? order({&d.batch[0], &d.free[0], &d.summed[0]})
-                             : order({&d.batch[1], &d.summed[1], &d.free[1]});
+    const auto p =
+        side == 0 ? order({&d.batch[0], &d.free[0], &d.summed[0]}) : order({&d.batch[1], &d.summed[1], &d.free[1]});
     return e.transpose(e.cast(e.name(x), e.element(x), as), p);
   };
   const std::string a = operand(0), b = operand(1);
@@ -90,8 +104,7 @@ std::string einsum(Translator& t, const Operation& o, const Dot& d, std::string_
   Emitter& e = t.emitter();
   std::string axes[2], result;
   char next = 'a';
-  for (const int side : {0, 1})
-    axes[side].resize(t.type(o.operands[static_cast<std::size_t>(side)]).shape.size());
+  for (const int side : {0, 1}) axes[side].resize(t.type(o.operands[static_cast<std::size_t>(side)]).shape.size());
   const auto at = [&](int side, std::int64_t axis) -> char& { return axes[side][static_cast<std::size_t>(axis)]; };
   for (std::size_t k = 0; k < d.batch[0].size(); ++k)
     at(0, d.batch[0][k]) = at(1, d.batch[1][k]) = next, result += next++;
@@ -133,10 +146,14 @@ struct Convolution {
 };
 
 Convolution convolution_of(const Operation& o) {
-  Convolution c{integers_of(o, "window_strides"), integers_of(o, "rhs_dilation"), {}, {},
+  Convolution c{integers_of(o, "window_strides"),
+                integers_of(o, "rhs_dilation"),
+                {},
+                {},
                 attribute(o, "feature_group_count").integer};
   const Extents padding = integers_of(o, "padding");
-  for (std::size_t k = 0; k < c.stride.size(); ++k) c.low.push_back(padding[2 * k]), c.high.push_back(padding[2 * k + 1]);
+  for (std::size_t k = 0; k < c.stride.size(); ++k)
+    c.low.push_back(padding[2 * k]), c.high.push_back(padding[2 * k + 1]);
   return c;
 }
 
@@ -163,8 +180,8 @@ std::string by_taps(Translator& t, const Operation& o, const Convolution& c, std
   // [batch, groups, channels, places...], and the filters as [groups, out, in, taps...]
   const std::string extents = e.node("Shape", {x}, {{"start", std::int64_t{2}}});
   const std::string batch = e.extent(image, 0);
-  x = e.node("Reshape", {x, e.node("Concat", {batch, e.list({c.groups, in_channels}), extents},
-                                   {{"axis", std::int64_t{0}}})});
+  x = e.node("Reshape",
+             {x, e.node("Concat", {batch, e.list({c.groups, in_channels}), extents}, {{"axis", std::int64_t{0}}})});
   Extents split{c.groups, out_channels, in_channels};
   split.insert(split.end(), taps.begin() + 2, taps.end());
   const std::string w = e.reshape(e.cast(e.name(filter), e.element(filter), as), split);
@@ -184,8 +201,7 @@ std::string by_taps(Translator& t, const Operation& o, const Convolution& c, std
     const std::string places(n, ' ');
     std::string letters;
     for (std::size_t k = 0; k < n; ++k) letters += static_cast<char>('p' + k);
-    const std::string y = e.node(
-        "Einsum", {part, row}, {{"equation", str_cat("bgi", letters, ",goi->bgo", letters)}});
+    const std::string y = e.node("Einsum", {part, row}, {{"equation", str_cat("bgi", letters, ",goi->bgo", letters)}});
     sum = sum.empty() ? y : e.node("Add", {sum, y});
   }
   return e.reshape(sum, out);
@@ -205,8 +221,7 @@ void convolution(Translator& t, const Operation& o) {
     Extents pads = c.low;
     pads.insert(pads.end(), c.high.begin(), c.high.end());
     const Extents& filter = e.shape(t.in(o, 1));
-    OutAttributes attributes{
-        {"strides", c.stride}, {"dilations", c.dilation}, {"pads", pads}, {"group", c.groups}};
+    OutAttributes attributes{{"strides", c.stride}, {"dilations", c.dilation}, {"pads", pads}, {"group", c.groups}};
     if (!is_dynamic(filter)) attributes.push_back({"kernel_shape", Extents(filter.begin() + 2, filter.end())});
     std::vector<std::string> operands;
     for (const std::size_t k : {0, 1}) operands.push_back(e.cast(e.name(t.in(o, k)), e.element(t.in(o, k)), as));

@@ -36,7 +36,9 @@ struct Windows {
 };
 
 Windows windows_of(const Operation& o) {
-  Windows w{integers_of(o, "window_dimensions"), integers_of(o, "window_strides"), integers_of(o, "window_dilations"),
+  Windows w{integers_of(o, "window_dimensions"),
+            integers_of(o, "window_strides"),
+            integers_of(o, "window_dilations"),
             {},
             {}};
   const Extents padding = integers_of(o, "padding");

@@ -20,13 +20,8 @@ bool still_splat(Translator& t, const Operation& o, Ref list) {
 }
 
 void reshape(Translator& t, const Operation& o) {
-  Emitter& e = t.emitter();
-  if (still_splat(t, o, o.operands.size() > 1 ? t.in(o, 1) : -1)) return;
-  const Type& to = t.result_type(o);
-  const auto open = std::ranges::count(to.shape, stablehlo::kDynamic);
-  const bool needs_list = open > 1 || (open == 1 && std::ranges::find(to.shape, 0) != to.shape.end());
-  const Ref x = t.in(o, 0);
-  t.result(o, e.value(e.reshape(e.name(x), to.shape, needs_list ? e.name(t.in(o, 1)) : std::string()), to));
+  const Ref list = o.operands.size() > 1 ? t.in(o, 1) : -1;
+  if (!still_splat(t, o, list)) t.result(o, t.reshape(t.in(o, 0), t.result_type(o), list));
 }
 
 void transpose(Translator& t, const Operation& o) {
@@ -111,8 +106,7 @@ void concatenate(Translator& t, const Operation& o) {
   const Type& type = t.result_type(o);
   const std::string_view as = computed_as("Concat", type.element);
   std::vector<std::string> parts;
-  for (std::size_t k = 0; k < o.operands.size(); ++k)
-    parts.push_back(e.cast(e.name(t.in(o, k)), type.element, as));
+  for (std::size_t k = 0; k < o.operands.size(); ++k) parts.push_back(e.cast(e.name(t.in(o, k)), type.element, as));
   const std::string y = e.node("Concat", std::move(parts), {{"axis", attribute(o, "dimension").integer}});
   t.result(o, e.value(e.cast(y, as, type.element), type));
 }
@@ -141,11 +135,10 @@ void iota(Translator& t, const Operation& o) {
                   : store_i64(bytes.data(), d, static_cast<std::size_t>(k), k);
     row = e.value(e.constant(type.element, {n}, std::move(bytes)), {true, type.element, {n}});
   } else {
-    const std::string count =
-        n != stablehlo::kDynamic
-            ? e.scalar(n)
-            : e.node("Gather", {e.name(t.in(o, 0)), e.scalar(static_cast<std::int64_t>(axis))},
-                     {{"axis", std::int64_t{0}}});
+    const std::string count = n != stablehlo::kDynamic
+                                  ? e.scalar(n)
+                                  : e.node("Gather", {e.name(t.in(o, 0)), e.scalar(static_cast<std::int64_t>(axis))},
+                                           {{"axis", std::int64_t{0}}});
     row = e.value(e.node("Range", {e.scalar(0), count, e.scalar(1)}), {true, "i64", {n}});
     row = e.convert(row, type.element);
   }

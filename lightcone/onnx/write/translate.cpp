@@ -50,6 +50,17 @@ void Translator::operation(const Operation& o) {
   h->second(*this, o);
 }
 
+Ref Translator::reshape(Ref x, const Type& type, Ref list) {
+  if (const Ref s = e_.respread(x, type, list); s >= 0) return s;
+  if (const auto it = reshaped.find(x); it != reshaped.end()) x = it->second;
+  if (e_.shape(x) == type.shape && std::ranges::count(type.shape, stablehlo::kDynamic) < 2) return x;
+  const auto open = std::ranges::count(type.shape, stablehlo::kDynamic);
+  const bool needs_list = open > 1 || (open == 1 && std::ranges::find(type.shape, 0) != type.shape.end());
+  const Ref y = e_.value(e_.reshape(e_.name(x), type.shape, needs_list ? e_.name(list) : std::string()), type);
+  reshaped[y] = x;
+  return y;
+}
+
 Ref Translator::transpose(Ref x, std::vector<std::size_t> permutation, const Type& type) {
   if (const auto it = transposed.find(x); it != transposed.end()) {
     for (std::size_t& p : permutation) p = it->second.permutation[p];

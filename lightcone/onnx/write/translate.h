@@ -38,16 +38,19 @@ class Translator {
     Ref x;
     double by;
   };
-  std::map<Ref, Scaled> scaled = {};       // x * by
-  std::map<Ref, Ref> log2_of = {};         // log2(x)
-  std::map<Ref, Scaled> averages = {};     // a sum over windows: an average, times their size
+  std::map<Ref, Scaled> scaled = {};        // x * by
+  std::map<Ref, Ref> log2_of = {};          // log2(x)
+  std::map<Ref, Scaled> averages = {};      // a sum over windows: an average, times their size
   std::map<Ref, std::string> extents = {};  // the same extent as i64
   struct Transposed {
     Ref x;
     std::vector<std::size_t> permutation;
   };
   std::map<Ref, Transposed> transposed = {};
-  // x with its axes in another order; `type` is that of the result.
+  std::map<Ref, Ref> reshaped = {};  // what a reshape was made of
+  // x in another shape, and x with its axes in another order; `type` is that of the result. `list`: the extents, needed
+  // if several are unknown.
+  Ref reshape(Ref x, const Type& type, Ref list = -1);
   Ref transpose(Ref x, std::vector<std::size_t> permutation, const Type& type);
 
  private:

@@ -51,11 +51,7 @@ std::optional<Ending> ending_of(const LoopBody& body, const Graph& g, const std:
 class LoopWriter {
  public:
   LoopWriter(Writer& w, const Node& n)
-      : w_(w),
-        b_(w.builder()),
-        n_(n),
-        body_(*n.composite->loop),
-        g_(prepare(body_.graph, w.options())) {
+      : w_(w), b_(w.builder()), n_(n), body_(*n.composite->loop), g_(prepare(body_.graph, w.options())) {
     for (const NodeId input : body_.inputs) inputs_.push_back(input_named(body_.graph[input].name));
     ending_ = ending_of(body_, g_, inputs_);
   }

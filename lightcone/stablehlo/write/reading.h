@@ -25,9 +25,9 @@ struct Loops {
 struct AxisReading {
   std::int64_t extent = 0;  // extent of the axis
   std::int64_t offset = 0;
-  Sizes step;                              // step of each loop
-  std::int64_t lo = 0, hi = 0;             // zero is read unless lo <= index < hi
-  bool windows = false;                    // the axis is open and read through windows: in order, beginning at its start
+  Sizes step;                   // step of each loop
+  std::int64_t lo = 0, hi = 0;  // zero is read unless lo <= index < hi
+  bool windows = false;         // the axis is open and read through windows: in order, beginning at its start
   std::vector<std::size_t> loops() const;  // loops with a step, the longest step first
 };
 

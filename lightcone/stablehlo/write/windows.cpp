@@ -40,8 +40,8 @@ std::optional<Window> window_of(const SizeTable& sizes, const Reading& r, std::s
 
 }  // namespace
 
-std::optional<std::vector<Window>> windows_of(const SizeTable& sizes, const Reading& r, const Loops& loops, std::size_t summed,
-                                              const std::function<bool(std::size_t place)>& wanted,
+std::optional<std::vector<Window>> windows_of(const SizeTable& sizes, const Reading& r, const Loops& loops,
+                                              std::size_t summed, const std::function<bool(std::size_t place)>& wanted,
                                               std::span<const std::size_t> besides) {
   std::vector<Window> all;
   for (std::size_t i = 0; i < r.axes.size(); ++i) {

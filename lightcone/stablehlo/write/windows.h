@@ -23,8 +23,8 @@ struct Window {
 // two axes. Loops from number `summed` on (of those given to read_in_loops) are the taps. Windows that do not overlap,
 // which a reshape could make as well, count if `wanted` returns true for the loop over their places. Axes in `besides`
 // are ignored.
-std::optional<std::vector<Window>> windows_of(const SizeTable& sizes, const Reading& r, const Loops& loops, std::size_t summed,
-                                              const std::function<bool(std::size_t place)>& wanted,
+std::optional<std::vector<Window>> windows_of(const SizeTable& sizes, const Reading& r, const Loops& loops,
+                                              std::size_t summed, const std::function<bool(std::size_t place)>& wanted,
                                               std::span<const std::size_t> besides = {});
 // Returns true if a view makes windows.
 bool unfolds(const View& v);
