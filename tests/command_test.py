@@ -117,6 +117,21 @@ class Command(unittest.TestCase):
         self.assertNotIn("bounds", story)
         self.refuses(run("export", "vgg20"), "vgg")
 
+    def test_export_onnx(self):
+        with tempfile.TemporaryDirectory() as folder:
+            d = pathlib.Path(folder)
+            ok = run("export", "resnet18", "--size", "64", "--open", "--batch", "8", "-o", d / "resnet.onnx")
+            self.assertEqual(ok.returncode, 0, ok.stderr)
+            self.assertIn(b"first values for training", ok.stderr)
+            said = run("inspect", d / "resnet.onnx").stdout.decode()
+            self.assertRegex(said, r"pictures.*\[batch, 3, 64, 64\]")
+            self.assertRegex(said, r"Conv +20|20 Conv|Conv 20|Conv x 20|20 x Conv")
+            ok = run("export", "builtin", "-o", d / "story.onnx")
+            self.assertEqual(ok.returncode, 0, ok.stderr)
+            self.assertIn("cache.0.key.next", run("inspect", d / "story.onnx").stdout.decode())
+            self.refuses(run("export", "resnet18", "--train", "-o", d / "t.onnx"), "--train is for StableHLO")
+            self.refuses(run("export", "resnet18", "--weights", d / "none"), "-o FILE.onnx")
+
     def test_full_disk(self):
         with open("/dev/full", "wb") as full:
             for args in [["generate", "builtin", "Once"], ["--help"], ["--version"], ["generate", "--help"]]:

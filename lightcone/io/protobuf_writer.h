@@ -17,7 +17,7 @@ class ProtobufWriter {
   void bytes(std::uint64_t field, std::span<const std::byte> v);
   void text(std::uint64_t field, std::string_view v) { bytes(field, std::as_bytes(std::span(v.data(), v.size()))); }
   void message(std::uint64_t field, const ProtobufWriter& m) { text(field, m.all_); }
-  void append(const ProtobufWriter& fields) { all_ += fields.all_; }  // of the same message
+  void append(const ProtobufWriter& fields) { all_ += fields.all_; }  // adds fields of the same message
   // Begins a field of `size` bytes, which the caller writes after it: for bytes that are not to be copied.
   void begin(std::uint64_t field, std::uint64_t size);
 

@@ -49,6 +49,8 @@ void multiply(Translator& t, const Operation& o) {
     t.scaled[t[o.results[0]]] = {x, *by};
     return;
   }
+  for (const std::size_t k : {0, 1})
+    if (const auto y = softmax(t, t.in(o, k), t.in(o, 1 - k), type)) return t.result(o, *y);
   one_operation(t, o, "Mul");
 }
 
@@ -126,12 +128,18 @@ void bitcast(Translator& t, const Operation& o) {
   t.result(o, e.convert(t.in(o, 0), to));
 }
 
+void exp(Translator& t, const Operation& o, Ref x) {
+  const Ref y = t.emitter().elementwise("Exp", {x}, t.result_type(o));
+  t.exp_of[y] = x;
+  t.result(o, y);
+}
+
 // 2^x, or e^y if x is y log2 e.
 void exp2(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   const Ref x = t.in(o, 0);
   if (const auto s = t.scaled.find(x); s != t.scaled.end() && near(s->second.by, std::numbers::log2e))
-    return t.result(o, e.elementwise("Exp", {s->second.x}, t.result_type(o)));
+    return exp(t, o, s->second.x);
   const DType d = dtype_of_element(e.element(x));
   std::vector<std::byte> two(size_of(d));
   store_f64(two.data(), d, 0, 2);
@@ -204,7 +212,11 @@ void clamp(Translator& t, const Operation& o) {
 
 constexpr Entry kEntries[] = {
     {"stablehlo.constant", constant},
-    {"stablehlo.add", [](Translator& t, const Operation& o) { one_operation(t, o, "Add"); }},
+    {"stablehlo.add",
+     [](Translator& t, const Operation& o) {
+       one_operation(t, o, "Add");
+       t.added[t[o.results[0]]] = {t.in(o, 0), t.in(o, 1)};
+     }},
     {"stablehlo.subtract", [](Translator& t, const Operation& o) { one_operation(t, o, "Sub"); }},
     {"stablehlo.multiply", multiply},
     {"stablehlo.divide", [](Translator& t, const Operation& o) { divide(t, o, false); }},
@@ -223,10 +235,14 @@ constexpr Entry kEntries[] = {
     {"stablehlo.sine", [](Translator& t, const Operation& o) { one_operation(t, o, "Sin"); }},
     {"stablehlo.cosine", [](Translator& t, const Operation& o) { one_operation(t, o, "Cos"); }},
     {"stablehlo.sqrt", [](Translator& t, const Operation& o) { one_operation(t, o, "Sqrt"); }},
-    {"stablehlo.exponential", [](Translator& t, const Operation& o) { one_operation(t, o, "Exp"); }},
+    {"stablehlo.exponential", [](Translator& t, const Operation& o) { exp(t, o, t.in(o, 0)); }},
     {"lightcone.exp2", exp2},
     {"lightcone.log2", log2},
-    {"lightcone.recip", [](Translator& t, const Operation& o) { one_operation(t, o, "Reciprocal"); }},
+    {"lightcone.recip",
+     [](Translator& t, const Operation& o) {
+       one_operation(t, o, "Reciprocal");
+       t.recip_of[t[o.results[0]]] = t.in(o, 0);
+     }},
     {"stablehlo.compare", compare},
     {"stablehlo.select", select},
     {"stablehlo.clamp", clamp},

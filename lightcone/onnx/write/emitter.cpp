@@ -24,12 +24,12 @@ constexpr Kernels kKernels[] = {
     {" MatMul ", " f16 f32 f64 i32 i64 ui32 ui64 "},
     {" TopK ", " f16 f32 f64 i8 i16 i32 i64 ui8 "},
     {" Pad ", " f16 f32 f64 i8 i32 i64 ui8 ui32 ui64 i1 "},
-    {" Sin Cos Sqrt Exp Log Reciprocal Round Relu ", " f16 f32 f64 "},
+    {" Sin Cos Sqrt Exp Log Reciprocal Round Relu Softmax ", " f16 f32 f64 "},
     {" Conv AveragePool ", " f16 f32 "},
     {" MaxPool ", " f16 f32 f64 i8 ui8 "},
     {" Range ", " i16 i32 i64 f32 f64 "},
 };
-// Of operations that only move elements.
+// What the other operations move.
 constexpr std::string_view kMoved = " f16 f32 f64 i8 i16 i32 i64 ui8 ui16 ui32 ui64 i1 ";
 
 bool lists(std::string_view list, std::string_view word) {
@@ -84,7 +84,7 @@ Ref Emitter::splat(Type type, std::vector<std::byte> element) {
 Ref Emitter::spread(Ref small, std::vector<std::size_t> axes, Type type, Ref list) {
   if (at(small).constant) {
     held_.push_back({std::move(type), {}, at(small).constant, -1, {}, list});
-  } else if (at(small).small >= 0) {  // of a spread
+  } else if (at(small).small >= 0) {  // what a spread repeats is one
     const Held inner = at(small);
     std::vector<std::size_t> through;
     for (const std::size_t a : inner.axes) through.push_back(axes[a]);
@@ -93,6 +93,17 @@ Ref Emitter::spread(Ref small, std::vector<std::size_t> axes, Type type, Ref lis
     held_.push_back({std::move(type), {}, {}, small, std::move(axes), list});
   }
   return static_cast<Ref>(held_.size()) - 1;
+}
+
+std::vector<std::size_t> Emitter::repeated_axes(Ref r) const {
+  const Held& h = at(r);
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < h.type.shape.size(); ++i) {
+    const auto k = std::ranges::find(h.axes, i);
+    const bool has = k != h.axes.end() && shape(h.small)[static_cast<std::size_t>(k - h.axes.begin())] != 1;
+    if (!has && h.type.shape[i] != 1) all.push_back(i);
+  }
+  return all;
 }
 
 Ref Emitter::respread(Ref r, const Type& to, Ref list) {

@@ -48,6 +48,9 @@ class Emitter {
   // The element of a splat; empty if it has none.
   const std::vector<std::byte>& element_of_splat(Ref r) const { return *at(r).constant; }
   Ref list_of(Ref r) const { return at(r).list; }
+  // What a spread repeats, and the axes along which it does; -1 for another value.
+  Ref small_of(Ref r) const { return at(r).small; }
+  std::vector<std::size_t> repeated_axes(Ref r) const;
   // A spread in a shape that differs from its own only in axes of extent 1, or -1 if it is no such thing.
   Ref respread(Ref r, const Type& to, Ref list);
 
@@ -105,8 +108,8 @@ class Emitter {
   struct Held {
     Type type;
     std::string name;                                     // "": not written yet
-    std::optional<std::vector<std::byte>> constant = {};  // of a splat: its element
-    Ref small = -1;                                       // of a spread
+    std::optional<std::vector<std::byte>> constant = {};  // a splat has its element
+    Ref small = -1;                                       // a spread repeats it
     std::vector<std::size_t> axes = {};
     Ref list = -1;
   };
@@ -125,7 +128,7 @@ class Emitter {
   std::set<std::string> taken_;
   std::map<std::string, std::string> constants_;
   int next_ = 0;
-  std::map<std::string, int> numbers_;  // of nodes, by operation
+  std::map<std::string, int> numbers_;  // counts nodes, by operation
 };
 
 DType dtype_of_element(std::string_view element);

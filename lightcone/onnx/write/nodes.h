@@ -52,7 +52,7 @@ struct OutGraph {
   std::string name = "lightcone";
   std::vector<OutNode> nodes = {};
   std::vector<OutPort> inputs = {}, outputs = {};
-  std::vector<OutTensor> initializers = {};  // of the outermost graph only
+  std::vector<OutTensor> initializers = {};  // only the outermost graph has them
 };
 
 // Gives values the names of the outputs, in their order. A value that is an input, a constant or several outputs is

@@ -25,6 +25,7 @@ void reduce(Translator& t, const Operation& o) {
   Type type = t.result_type(o);
   type.element = e.element(x);
   const Ref y = e.whole(op, x, type, std::move(more), std::move(attributes));
+  if (axes.size() == 1) (sums ? t.sum_of : t.max_of)[y] = {x, static_cast<std::size_t>(axes[0])};
   t.result(o, either ? e.convert(y, "i1") : y);
 }
 

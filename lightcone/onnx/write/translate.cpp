@@ -50,6 +50,11 @@ void Translator::operation(const Operation& o) {
   h->second(*this, o);
 }
 
+Ref Translator::origin(Ref x) const {
+  const auto it = reshaped.find(x);
+  return it == reshaped.end() ? x : it->second;
+}
+
 Ref Translator::reshape(Ref x, const Type& type, Ref list) {
   if (const Ref s = e_.respread(x, type, list); s >= 0) return s;
   if (const auto it = reshaped.find(x); it != reshaped.end()) x = it->second;

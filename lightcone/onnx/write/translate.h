@@ -42,6 +42,15 @@ class Translator {
   std::map<Ref, Ref> log2_of = {};          // log2(x)
   std::map<Ref, Scaled> averages = {};      // a sum over windows: an average, times their size
   std::map<Ref, std::string> extents = {};  // the same extent as i64
+  std::map<Ref, Ref> exp_of = {}, recip_of = {};
+  struct Reduced {
+    Ref x;
+    std::size_t axis;
+  };
+  std::map<Ref, Reduced> sum_of = {}, max_of = {};  // reductions of one axis
+  std::map<Ref, std::pair<Ref, Ref>> added = {};    // a + b
+  // The value of which x was made by reshapes.
+  Ref origin(Ref x) const;
   struct Transposed {
     Ref x;
     std::vector<std::size_t> permutation;
@@ -62,12 +71,15 @@ class Translator {
   std::vector<std::string> unsaid_;
 };
 
+// Returns the softmax that e * r is, if it is one: e = exp(d), and r are the reciprocals of its sums.
+std::optional<Ref> softmax(Translator& t, Ref e, Ref r, const Type& type);
+
 // ---- attributes ----
 const stablehlo::Attribute& attribute(const Operation& o, std::string_view name);
 Extents integers_of(const Operation& o, std::string_view name);
 // A list of numbers in a structure; empty if it is not there.
 Extents field_of(const stablehlo::Attribute& a, std::string_view name);
-std::string_view combiner(const Operation& o);  // of a reduction or a scatter: "stablehlo.add"
+std::string_view combiner(const Operation& o);  // what a reduction or a scatter does: "stablehlo.add"
 
 using Handler = void (*)(Translator& t, const Operation& o);
 struct Entry {
