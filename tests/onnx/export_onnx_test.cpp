@@ -241,9 +241,9 @@ TEST(ExportOnnx, WeightsOfSessionsAndNames) {
 // Large weights begin at pages of the file beside, and the model answers as with weights inside.
 TEST(ExportOnnx, WeightsBeside) {
   Graph g;
-  const Tensor x = g.input("x", {2, 300});
-  g.output("y",
-           linear(linear(x, g.parameter("a", {300, 300})), g.parameter("b", {2, 300})) + g.parameter("small", {2}));
+  const Tensor x = g.input("x", {2, 300}), a = g.parameter("a", {300, 300}), b = g.parameter("b", {2, 300}),
+               small = g.parameter("small", {2});
+  g.output("y", linear(linear(x, a), b) + small);
   const auto inputs = fitting_inputs(g, {}, 1, false);
   const test::OnnxInputs values(g, inputs);
   const std::string path = file("beside.onnx");

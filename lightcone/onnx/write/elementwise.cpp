@@ -128,6 +128,19 @@ void bitcast(Translator& t, const Operation& o) {
   t.result(o, e.convert(t.in(o, 0), to));
 }
 
+// a + b, or a - c if b is c times -1.
+void add(Translator& t, const Operation& o) {
+  const auto negated = [&](std::size_t k) {
+    const auto s = t.scaled.find(t.in(o, k));
+    return s != t.scaled.end() && s->second.by == -1 ? s->second.x : -1;
+  };
+  const std::size_t k = negated(1) >= 0 ? 1 : 0;
+  if (const Ref x = negated(k); x >= 0)
+    t.result(o, t.emitter().elementwise("Sub", {t.in(o, 1 - k), x}, t.result_type(o)));
+  else one_operation(t, o, "Add");
+  t.added[t[o.results[0]]] = {t.in(o, 0), t.in(o, 1)};
+}
+
 void exp(Translator& t, const Operation& o, Ref x) {
   const Ref y = t.emitter().elementwise("Exp", {x}, t.result_type(o));
   t.exp_of[y] = x;
@@ -212,11 +225,7 @@ void clamp(Translator& t, const Operation& o) {
 
 constexpr Entry kEntries[] = {
     {"stablehlo.constant", constant},
-    {"stablehlo.add",
-     [](Translator& t, const Operation& o) {
-       one_operation(t, o, "Add");
-       t.added[t[o.results[0]]] = {t.in(o, 0), t.in(o, 1)};
-     }},
+    {"stablehlo.add", add},
     {"stablehlo.subtract", [](Translator& t, const Operation& o) { one_operation(t, o, "Sub"); }},
     {"stablehlo.multiply", multiply},
     {"stablehlo.divide", [](Translator& t, const Operation& o) { divide(t, o, false); }},

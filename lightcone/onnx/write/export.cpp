@@ -102,6 +102,9 @@ class Exporter {
     if (v.shape != t.shape)
       throw Error("export_onnx", str_cat("the value of '", a.name, "' is ", str(Shape(v.shape.begin(), v.shape.end())),
                                          ", and the parameter ", str(a.type.shape)));
+    if (v.bytes.size() * size_of(t.dtype) != t.size() * size_of(v.dtype))
+      throw Error("export_onnx", str_cat("the value of '", a.name, "' has ", v.bytes.size(), " bytes, not those of ",
+                                         lc::name(v.dtype), str(a.type.shape)));
     if (v.dtype == t.dtype) {
       t.view = v.bytes;
     } else if (is_float(v.dtype) && is_float(t.dtype)) {

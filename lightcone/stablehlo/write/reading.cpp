@@ -173,7 +173,7 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   Sizes back;
   for (const i64 s : f.step) back.push_back(-s);
   for (AxisReading& a : r.axes) {
-    if (a.windows && a.step == f.step && a.lo <= 0 && a.offset == f.offset) return true;  // low padding
+    if (a.windows && a.step == f.step && a.offset <= f.offset) return true;  // low padding
     if (is_open(a.extent)) continue;
     if (a.step == f.step) return a.lo = std::max(a.lo, a.offset - f.offset), true;
     if (a.step == back) return a.hi = std::min(a.hi, a.offset + f.offset + 1), true;
@@ -194,10 +194,10 @@ bool bound(const Steps& f, const Loops& loops, Reading& r, std::vector<Mask>& ma
   return true;
 }
 
-// Whether f >= 0 says that an open axis ends: index < extent.
+// Whether f >= 0 says that an open axis ends, index < extent, or less than that.
 bool ends_open_axis(const Dim& f, const View::Position& p, const Shape& base, const Reading& r) {
   for (std::size_t i = 0; i < base.size(); ++i)
-    if (r.axes[i].windows && f == base[i] - p.index[i] - 1) return true;
+    if (r.axes[i].windows && (f - (base[i] - p.index[i] - 1)).constant().value_or(-1) >= 0) return true;
   return false;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/codegen/symbols.h"
+#include "lightcone/lowering/factors.h"
 #include "lightcone/stablehlo/write/concat.h"
 #include "lightcone/stablehlo/write/writer.h"
 
@@ -32,6 +33,7 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
     const Node& inner = g[e.node];
     n.operand = {e.node, View(inner.shape)};
     if (inner.op != r.op || !(n.at.valid == Dim(1)) || level == 8) return n;
+    if (lowering::factors_of_any_type(g, e.node)) return n;                 // a product is one by itself
     const bool pools = r.op == Op::MaxReduce && unfolds(inner.in[0].view);  // the gradient reads intermediate values
     if ((uses[e.node] > 1 && !pools) || product(inner.in[0].view.shape()) == Dim(0)) return n;
     id = e.node, index = n.at.index;
