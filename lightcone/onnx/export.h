@@ -28,7 +28,7 @@ namespace lc {
 
 class Weights;
 
-// Values of parameters by name.
+// Values of parameters by name. An input that has a value here is a constant of the model.
 using OnnxValues = std::map<std::string, ArrayView, std::less<>>;
 // The tensors of a checkpoint, which must live as long as the result. Those that only Weights::read() can read are left
 // out.

@@ -122,7 +122,8 @@ class Exporter {
     const stablehlo::Function& main = module_.module.functions.at(0);
     for (std::size_t k = 0; k < module_.arguments.size(); ++k) {
       const Argument& a = module_.arguments[k];
-      const bool is_parameter = a.kind == Argument::Kind::Parameter;
+      const bool is_parameter =
+          a.kind == Argument::Kind::Parameter || (a.kind == Argument::Kind::Input && values_.contains(a.name));
       const std::string name = taken(e, is_parameter ? name_of_parameter(a.name) : name_in_file(a.name));
       if (is_parameter) out_.initializers.push_back(weight(a, name));
       else out_.inputs.push_back({name, a.type.dtype, a.type.shape});
