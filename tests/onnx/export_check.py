@@ -10,6 +10,7 @@ With --again, each model of the folder, in the form of ONNX's own tests, is read
 inputs; its results are compared with the test's. Without onnx and onnxruntime (in this python, or in the one that
 LIGHTCONE_ONNXRUNTIME names) it exits with 77: skipped.
 """
+
 import argparse
 import os
 import pathlib
@@ -60,7 +61,8 @@ def difference(got, want, error):
     if good.all():
         return None
     k = np.argmin(good.reshape(-1))
-    return f"element {k} is {x.reshape(-1)[k]}, not {y.reshape(-1)[k]} within {np.broadcast_to(room, y.shape).reshape(-1)[k]}"
+    limit = np.broadcast_to(room, y.shape).reshape(-1)[k]
+    return f"element {k} is {x.reshape(-1)[k]}, not {y.reshape(-1)[k]} within {limit}"
 
 
 def run_case(folder):
@@ -85,9 +87,20 @@ def with_plain_types(path):
     from onnx import TensorProto, helper
 
     m = onnx.load(path)
-    plain = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.INT8,
-             TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
-             TensorProto.UINT32, TensorProto.UINT64}
+    plain = {
+        TensorProto.FLOAT,
+        TensorProto.FLOAT16,
+        TensorProto.DOUBLE,
+        TensorProto.BOOL,
+        TensorProto.INT8,
+        TensorProto.INT16,
+        TensorProto.INT32,
+        TensorProto.INT64,
+        TensorProto.UINT8,
+        TensorProto.UINT16,
+        TensorProto.UINT32,
+        TensorProto.UINT64,
+    }
     for ports, is_input in ((m.graph.input, True), (m.graph.output, False)):
         for port in ports:
             kind = port.type.tensor_type.elem_type
