@@ -20,7 +20,6 @@ if(LIGHTCONE_IO)  # ONNX's own test cases
   endif()
   # Exported models as ONNX's checker and onnxruntime see them, where they are here.
   add_executable(onnx_export_cases ${CMAKE_CURRENT_SOURCE_DIR}/onnx/export_cases.cpp ${CMAKE_CURRENT_SOURCE_DIR}/onnx/case_files.cpp)
-  add_executable(onnx_export_cases ${CMAKE_CURRENT_SOURCE_DIR}/onnx/export_cases.cpp ${CMAKE_CURRENT_SOURCE_DIR}/onnx/case_files.cpp)
   target_include_directories(onnx_export_cases PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
   target_link_libraries(onnx_export_cases PRIVATE ${libraries} lightcone lightcone_options test_paths GTest::gtest)
   add_test(NAME onnx_export COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/onnx/export_check.py --cases $<TARGET_FILE:onnx_export_cases>)
