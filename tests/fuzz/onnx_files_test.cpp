@@ -1,8 +1,8 @@
 // ONNX models that are made at random, or whose fields are changed, give a graph or an Error, in time and within bounds
 // of memory. A part of the graphs is compiled.
 //
-// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones; LIGHTCONE_FUZZ_MODELS is a folder of models, of any
-// size, that are changed instead of those of the data.
+// LIGHTCONE_FUZZ makes more of them, LIGHTCONE_FUZZ_SEED other ones. LIGHTCONE_FUZZ_MODELS is a folder of models of any
+// size, which are changed instead of those of the data.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
