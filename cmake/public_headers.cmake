@@ -24,15 +24,17 @@ set(LIGHTCONE_IO_API_HEADERS
 # one version to the next. A name without .h is a folder.
 set(LIGHTCONE_EXTENSION_HEADERS
     macros_off.h macros_on.h base core random nn
-    composites/block_formats.h composites/block_grids.h composites/composites.h composites/definitions.h
+    formats composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
     ops/linalg/linalg.h ops/loss.h ops/ops.h ops/shape.h ops/special/special.h ops/typed
     reference/access.h reference/interpreter.h reference/rule.h reference/samples.h
     passes verify lowering codegen device
     runtime/default_compiler.h runtime/program.h runtime/remat.h runtime/profile/profile.h
     stablehlo/module.h
-    backends/cpu/composite_kernel.h backends/cpu/cpu.h backends/cpu/jit/jit.h backends/cpu/target/isa.h
-    backends/cpu/target/target.h
+    backends/cpu/composite_kernel.h backends/cpu/cpu.h backends/cpu/jit/jit.h
+    backends/cpu/kernels/attention_abi.h backends/cpu/kernels/conv_abi.h backends/cpu/kernels/entry_points.h
+    backends/cpu/kernels/gemm_abi.h backends/cpu/kernels/random_abi.h backends/cpu/kernels/tables.h
+    backends/cpu/kernels/weight_formats.h backends/cpu/target/isa.h backends/cpu/target/target.h
     backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_product.h backends/gpu/gpu.h
     backends/metal/metal.h backends/opencl/opencl.h
     backends/pjrt/api.h backends/pjrt/client.h backends/pjrt/plugin.h)

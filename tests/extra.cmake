@@ -76,7 +76,7 @@ if(LIGHTCONE_IO AND TARGET lightcone_pjrt)
   add_executable(docs_driver ${CMAKE_CURRENT_SOURCE_DIR}/docs/driver.cpp)
   target_link_libraries(docs_driver PRIVATE lightcone_io lightcone lightcone_options)
   target_link_options(docs_driver PRIVATE
-    "SHELL:-Wl,--whole-archive $<TARGET_FILE:lightcone_io> $<TARGET_FILE:lightcone> -Wl,--no-whole-archive")
+    "SHELL:-Wl,--whole-archive $<TARGET_FILE:lightcone_io> $<TARGET_FILE:lightcone> $<TARGET_FILE:lightcone_kernels> -Wl,--no-whole-archive")
   set_target_properties(docs_driver PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/check.py ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} $<TARGET_FILE:docs_driver>)
   add_dependencies(docs_driver lightcone_pjrt)

@@ -4,8 +4,8 @@
 // its library.cpp.
 #pragma once
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/composite.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc {
 

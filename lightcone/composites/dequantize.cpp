@@ -1,8 +1,8 @@
 // dequantize: decodes ggml's quantised blocks to f32 (block_formats.h).
 #include <algorithm>
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/composites/internal.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace lc {
 
-void ProtobufFields::damaged(std::string_view why) const { throw file_error(op_, path_, "is damaged: ", why); }
+void ProtobufFields::damaged(std::string_view why) const { throw file_error(op_, path_, damage_, ": ", why); }
 void ProtobufFields::unknown(const char* message) const {
   throw file_error(op_, path_, message, " has a field ", field_, ", which is not known");
 }
@@ -71,10 +71,10 @@ std::span<const std::byte> ProtobufFields::bytes() const {
   if (type_ != kBytes) damaged("a message is expected");
   return bytes_;
 }
-std::string_view ProtobufFields::text() const {
+std::string_view ProtobufFields::text(const char* what) const {
   const auto b = bytes();
   const std::string_view s(reinterpret_cast<const char*>(b.data()), b.size());
-  require_utf8(s, "a text");
+  require_utf8(s, what);
   return s;
 }
 

@@ -12,13 +12,10 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
+#include "lightcone/formats/cache_type.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc::lowering {
-
-// Storage type of keys and values. I8 keys and values may come with one scale per key.
-enum class CacheType : std::uint8_t { F32, F16, BF16, I8 };
-constexpr std::int64_t cache_bytes(CacheType t) { return t == CacheType::F32 ? 4 : t == CacheType::I8 ? 1 : 2; }
 
 inline constexpr int kAttentionSteps = 4;  // most steps between the two products
 inline constexpr int kAttentionAxes = 8;   // most axes of the result

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "lightcone/formats/weight_type.h"
 #include "lightcone/lowering/factors.h"
-#include "lightcone/lowering/weight_type.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc::lowering {

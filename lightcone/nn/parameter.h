@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc::nn {
 

@@ -51,16 +51,6 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   return r;
 }
 
-Tensor expand_to(Tensor t, const Shape& shape) {
-  Shape s = t.shape();
-  if (s == shape) return t;
-  if (s.size() < shape.size()) {
-    s.insert(s.begin(), shape.size() - s.size(), 1);
-    t = t.reshape(s);
-  }
-  return t.expand(shape);
-}
-
 Tensor as_float(Tensor t) { return is_float(t.dtype()) ? t : prim::cast(t, DType::F32); }
 
 DType result_type(const Tensor& a, const Tensor& b) {

@@ -7,14 +7,18 @@
 #include "lightcone/core/composite.h"
 #include "lightcone/ops/ops.h"
 
+namespace lc::definitions {
+Tensor expand_to(Tensor t, const Shape& shape);  // composites/layers.h
+}  // namespace lc::definitions
+
 namespace lc::detail {
 
 Axes wrap_axes(Axes axes, const Operand& a, const char* op);  // sorted; all axes if none are given
 DType promote(DType a, DType b);
 DType result_type(const Tensor& a, const Tensor& b);  // torch.result_type
 Shape broadcast(const Shape& a, const Shape& b, const char* op);
-Tensor expand_to(Tensor t, const Shape& shape);  // right-aligned, unchecked
-Tensor as_float(Tensor t);                       // converts integers to f32
+using definitions::expand_to;
+Tensor as_float(Tensor t);  // converts integers to f32
 // Makes a function of several operations compute 16-bit floats in f32 and round once, as PyTorch does. Put it first in
 // a function of `a` that returns the type of `a`; `call` is the recursive call to return.
 #define LC_RETURN_IF_HALF(a, call)                        \

@@ -113,6 +113,14 @@ Maybe cast(const KnownElement& e, DType from, DType to) {
   return KnownElement{.whole = e.whole / Dim(e.per)};
 }
 
+// The same bits as a number of another type.
+Maybe same_bits(const KnownElement& e, DType from, DType to) {
+  const auto c = e.whole.constant();
+  if (!e.real && (!c || is_float(from))) return std::nullopt;
+  const Element r = bitcast({.f = e.real.value_or(0), .i = c.value_or(0)}, from, to);
+  return is_float(to) ? number(r.f, to) : KnownElement{.whole = r.i};
+}
+
 Maybe elementwise(Op op, DType from, DType to, std::span<const KnownElement> in) {
   if (op == Op::Where) {
     if (const auto c = in[0].whole.constant()) return in[*c ? 1 : 2];
@@ -207,7 +215,10 @@ KnownValues::Maybe KnownValues::compute(const Graph& g, const Node& n, const Ind
       return e ? cast(*e, g[n.in[0].node].dtype, n.dtype) : std::nullopt;
     }
     case Kind::Elementwise: {
-      if (n.op == Op::Bitcast) return std::nullopt;
+      if (n.op == Op::Bitcast) {
+        const auto e = at(g, n.in[0], index);
+        return e ? same_bits(*e, g[n.in[0].node].dtype, n.dtype) : std::nullopt;
+      }
       std::vector<KnownElement> in;
       for (const Edge& e : n.in) {
         const auto v = at(g, e, index);

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <random>
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/composites/composites.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/verify/random_graph.h"
 
 namespace lc {

@@ -39,6 +39,7 @@ configure() {
 configure all -DHEADERS="$work/headers.cpp" >/dev/null
 "$cmake" --build "$work/all" >"$work/log" || { cat "$work/log"; exit 1; }
 "$work/all/core"
+"$work/all/kernels"
 "$work/all/io"
 "$work/all/train"
 

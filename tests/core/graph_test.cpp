@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/tensor.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 

@@ -13,10 +13,10 @@
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/op.h"
 #include "lightcone/device/host_kernel.h"
+#include "lightcone/formats/block_formats.h"
 
 using namespace lc;
 using namespace lc::backends::cpu;
@@ -87,7 +87,7 @@ TEST(Gemm, EveryIsaEveryTypeEverySize) {
   std::normal_distribution<float> normal;
   const auto one = threads(1), two = threads(2);
   int checked = 0;
-  for (int kind = 0; kind < 2 * lowering::kBehindBlocks; ++kind)
+  for (int kind = 0; kind < 2 * kBehindBlocks; ++kind)
     for (const auto& [m, n, k] :
          {std::array{1, 1, 32}, std::array{1, 70, 64}, std::array{2, 33, 96}, std::array{3, 5, 320},
           std::array{4, 129, 32}, std::array{5, 31, 64}, std::array{13, 17, 288}, std::array{29, 64, 576},
@@ -186,7 +186,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
                        .zero = int8_format(t).zero,
                        .c = c[way].data(),
                        .c_m = n,
-                       .blocking = blocking(parallel.workers())};
+                       .caches = blocking(parallel.workers()).caches()};
           run(g, {}, parallel, detect_isa());
           ASSERT_EQ(std::memcmp(c[0].data(), c[way].data(), c[0].size() * 4), 0)
               << u->name << " " << name(t) << " way " << way << " " << m << "x" << n << "x" << k;
@@ -241,7 +241,7 @@ TEST(Gemm, LargerThanEveryBlock) {
                      .b_k = 1,
                      .c = c.data(),
                      .c_m = kN,
-                     .blocking = blocking(workers)};
+                     .caches = blocking(workers).caches()};
         run(g, {}, *threads(workers), isa);
         if (first.empty()) first = c;
         ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << name(isa) << workers << ready;
@@ -283,7 +283,7 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
         Gemm g{.m = kM, .n = kN, .k = kK, .a = a.data(), .a_m = kK, .a_k = 1, .type = t, .packed = workers > 0};
         g.b = workers > 0 ? packed.data() : w.bytes.data(), g.b_n = w.row, g.b_k = 1;
         g.unit = u, g.zero = int8_format(t).zero;
-        g.c = c.data(), g.c_m = kN, g.blocking = blocking(workers);
+        g.c = c.data(), g.c_m = kN, g.caches = blocking(workers).caches();
         run(g, {}, *threads(std::max(workers, 1)), detect_isa());
         if (first.empty()) first = c;
         ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0) << unit << " " << name(t) << " " << workers;
@@ -336,7 +336,8 @@ TEST(Gemm, NeighboursDoNotCount) {
           std::vector<float> c(static_cast<std::size_t>(rows * columns), NAN);
           Gemm g{.m = rows, .n = columns, .k = k, .a = a.data() + row * k, .a_m = k, .a_k = 1, .type = t};
           g.b = w.bytes.data() + column * w.row * (q ? 1 : 4), g.b_n = w.row, g.b_k = 1;
-          g.unit = u, g.zero = int8_format(t).zero, g.c = c.data(), g.c_m = columns, g.blocking = blocking(workers);
+          g.unit = u, g.zero = int8_format(t).zero, g.c = c.data(), g.c_m = columns,
+          g.caches = blocking(workers).caches();
           run(g, {}, *threads(workers), detect_isa());
           return c;
         };
@@ -432,7 +433,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
         std::memcpy(weights.data(), b.data(), b.size());
         const auto product = [&](std::int64_t m, const float* a, Parallel& parallel, Against side) {
           Gemm g{.m = m, .n = n, .k = k, .a_m = k, .a_k = 1, .type = t, .packed = true, .b = weights.data(), .b_n = 1};
-          g.unit = u, g.zero = int8_format(t).zero, g.blocking = blocking(parallel.workers());
+          g.unit = u, g.zero = int8_format(t).zero, g.caches = blocking(parallel.workers()).caches();
           Guarded rows(static_cast<std::size_t>(m * k) * 4, side), c(static_cast<std::size_t>(m * n) * 4, side),
               scratch(gemm_scratch_bytes(g, parallel.workers()), side);
           std::memcpy(rows.data(), a, static_cast<std::size_t>(m * k) * 4);
@@ -480,7 +481,7 @@ TEST(Gemm, LongSums) {
         for (const bool columns : {false, true}) {
           const auto pool = threads(workers);
           Gemm g{.m = m, .n = n, .k = k, .a = a.data(), .a_m = k, .a_k = 1, .type = WeightType::F32, .b = b.data()};
-          g.b_n = columns ? 1 : k, g.b_k = columns ? n : 1, g.blocking = blocking(workers);
+          g.b_n = columns ? 1 : k, g.b_k = columns ? n : 1, g.caches = blocking(workers).caches();
           Guarded scratch(gemm_scratch_bytes(g, workers), Against::Back);
           std::vector<float> c(static_cast<std::size_t>(m * n));
           g.c = c.data(), g.c_m = n;
@@ -590,7 +591,7 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
                .a_k = t ? m : 1,
                .type = WeightType::F32};
         g.b = b.data(), g.b_n = 1, g.b_k = n, g.c = c[t].data(), g.c_m = n, g.unit = u,
-        g.blocking = blocking(t ? 2 : 1);
+        g.caches = blocking(t ? 2 : 1).caches();
         run(g, {}, *threads(t ? 16 : 1), detect_isa());
       }
       EXPECT_EQ(0, std::memcmp(c[0].data(), c[1].data(), bytes(m * n))) << u->name << " " << m << "x" << n << "x" << k;

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"

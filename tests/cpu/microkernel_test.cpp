@@ -14,9 +14,9 @@
 #include "guarded.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/device/host_kernel.h"
+#include "lightcone/formats/block_formats.h"
 
 using namespace lc;
 using namespace lc::backends::cpu;
@@ -43,7 +43,7 @@ std::vector<float> multiply(const Microkernel& u, const Size& s, const float* a,
     Guarded packed_a(at(strips * u.a_bytes(depth) + 63) / 64 * 64, Against::Back);
     Guarded packed_b(at(groups * u.b_bytes(depth)), Against::Back);
     u.pack_a(a + k * a_k, a_m, a_k, s.m, depth, zero, packed_a.data());
-    u.pack_b(b, 0, s.n, k, depth, packed_b.data(), u.b_bytes(depth));
+    u.pack_b(&b, 0, s.n, k, depth, packed_b.data(), u.b_bytes(depth));
     if (u.begin) u.begin();
     for (i64 i = 0; i < s.m; i += u.mr)
       for (i64 j = 0; j < s.n; j += u.nr)
@@ -433,7 +433,7 @@ TEST(Microkernel, Bf16PanelsOfEveryForm) {
       for (const Microkernel* u : units(Arithmetic::Bf16)) {
         const i64 j0 = 16, group = u->b_bytes(depth);
         std::vector<std::uint16_t> panel(at(2 * group / 2));
-        u->pack_b(b, j0, n - j0, k0, depth, panel.data(), group);
+        u->pack_b(&b, j0, n - j0, k0, depth, panel.data(), group);
         // otherwise each value stands alone, as f32 bits, for a microkernel without the bf16 instruction
         const bool pairs = u->step > 1;
         for (i64 j = j0; j < n; ++j)

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/products/weight_formats.h"
+#include "lightcone/backends/cpu/kernels/weight_formats.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"
@@ -51,7 +51,7 @@ void expect_same(nn::Storage s) {
 
   const Program program = compile(narrow, generic() | cpu({.threads = 1}));
   const bool packed =
-      s.quant ? backends::cpu::packed_layout(lowering::weight_type(*s.quant)).block > 0 : s.dtype != DType::F8E4M3FN;
+      s.quant ? backends::cpu::packed_layout(weight_type(*s.quant)).block > 0 : s.dtype != DType::F8E4M3FN;
   EXPECT_EQ(fired(program.log(), "weight packed"), packed ? 2 : 0);
   // The table is not among the values that are computed at load: they would be four bytes for each of its elements.
   EXPECT_LT(program.plan().prepared_bytes, static_cast<std::size_t>(4 * (kWidth * 512 + 512 * 8) + 65536));

@@ -11,7 +11,7 @@
 
 #include "counted_calls.h"
 #include "error_of.h"
-#include "lightcone/backends/cpu/random/random_bits.h"
+#include "lightcone/backends/cpu/target/isa.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/random.h"
@@ -144,8 +144,8 @@ TEST(RandomBits, EveryInstructionSet) {
       for (std::size_t count = 0; count <= 150; ++count) {
         std::vector<std::int32_t> got(count + 1, -1);
         const Philox::Key key = Philox::key(static_cast<std::int64_t>(count), 1);
-        backends::cpu::random_table(isa).blocks({{key[0], key[1]}, kStep, first}, static_cast<std::int64_t>(count),
-                                                got.data());
+        const backends::cpu::RandomBlocks blocks{{key[0], key[1]}, kStep, first};
+        backends::cpu::kernel_tables(isa).random->blocks(&blocks, static_cast<std::int64_t>(count), got.data());
         for (std::size_t k = 0; k < count; ++k) {
           const auto want = Philox::words(Philox::counter(first + k / 4, kStep), key)[k % 4];
           ASSERT_EQ(static_cast<std::uint32_t>(got[k]), want)

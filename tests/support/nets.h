@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
 

@@ -8,7 +8,7 @@
 
 #include "device.h"
 #include "explain.h"
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/llm/sampler.h"
 
 namespace lc::tool {

@@ -15,7 +15,7 @@
 #include "command.h"
 #include "commands.h"
 #include "lightcone/base/error.h"
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/io/printable.h"
 #include "options.h"
 #include "spelling.h"

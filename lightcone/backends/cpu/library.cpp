@@ -7,10 +7,10 @@
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/lower.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/core/op_eval.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/ops/special/special.h"
 #include "lightcone/passes/barrier.h"
 
@@ -50,7 +50,8 @@ class ScatterKernel final : public LibraryKernel {
   using LibraryKernel::LibraryKernel;
   bool in_place(std::size_t k) const override { return k == 0; }
   void run(const HostLaunch& l) const override {
-    const i64 outer = l.sizes[0], length = l.sizes[1], inner = l.sizes[3];
+    const Sizes s = sizes_of(l);
+    const i64 outer = s.outer, length = s.length, inner = s.inner;
     if (l.out != l.in[0])
       std::memcpy(l.out, l.in[0], static_cast<std::size_t>(outer * length * inner) * size_of(dtype_));
     struct Job {
@@ -69,9 +70,14 @@ class ScatterKernel final : public LibraryKernel {
 
  private:
   static constexpr i64 kColumns = 64;
+  struct Sizes {
+    i64 outer, length, count, inner;
+  };
+  static Sizes sizes_of(const HostLaunch& l) { return {l.sizes[0], l.sizes[1], l.sizes[2], l.sizes[3]}; }
 
   void columns(const HostLaunch& l, i64 o, i64 begin) const {
-    const i64 length = l.sizes[1], count = l.sizes[2], inner = l.sizes[3], end = std::min(inner, begin + kColumns);
+    const Sizes s = sizes_of(l);
+    const i64 length = s.length, count = s.count, inner = s.inner, end = std::min(inner, begin + kColumns);
     for (i64 k = 0; k < count; ++k) {
       const i64 row = (o * count + k) * inner;
       const i64 first = load_i64(l.in[1], types_[1], static_cast<std::size_t>(row + begin));
@@ -155,7 +161,7 @@ class DequantizeKernel final : public LibraryKernel {
       const QuantInfo& q;
       const GemmTable& table;
     } j{static_cast<const unsigned char*>(l.in[0]), static_cast<float*>(l.out), l.sizes[0],
-        info(static_cast<QuantFormat>(attribute("format"))), gemm_table(isa_)};
+        info(static_cast<QuantFormat>(attribute("format"))), *kernel_tables(isa_).gemm};
     constexpr i64 kTask = 64;
     l.parallel.run(
         static_cast<int>((j.blocks + kTask - 1) / kTask),

@@ -202,11 +202,12 @@ void CublasLtProduct::describe(const gpu::MatrixProduct& p) {
   operand(a_, p.a, p.rows), operand(b_, p.b, p.columns);
   layout(to_, p.result, p.columns, p.rows, p.pitch, p.batch);
   must(lt.create_product(product_.to(), compute_of(p.precision), api::LtType::F32), "describe a product");
-  const auto turn = [&](api::LtProductAttribute which, bool yes) {
+  const auto set_transpose = [&](api::LtProductAttribute which, bool yes) {
     const api::LtTranspose t = yes ? api::LtTranspose::Yes : api::LtTranspose::No;
     must(lt.set_product(product_.get(), which, &t, sizeof t), "describe a product");
   };
-  turn(api::LtProductAttribute::TransposeA, p.b.along_sum), turn(api::LtProductAttribute::TransposeB, !p.a.along_sum);
+  set_transpose(api::LtProductAttribute::TransposeA, p.b.along_sum),
+      set_transpose(api::LtProductAttribute::TransposeB, !p.a.along_sum);
 }
 
 void CublasLtProduct::choose() {
@@ -234,7 +235,7 @@ void CublasLtProduct::choose() {
 
 std::size_t CublasLtProduct::scratch_bytes() const { return workspace_ ? workspace_ + kWorkspaceAlign : 0; }
 
-void CublasLtProduct::enqueue(api::Stream* stream, const Places& p) const {
+void CublasLtProduct::enqueue(api::Stream* stream, const Addresses& p) const {
   const float one = 1, zero = 0;
   const api::Address work = workspace_ ? (p.scratch + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign : 0;
   const api::LtStatus s = lt_->library_.api.multiply(lt_->handle_, product_.get(), &one, p.b + b_offset_, b_.get(),

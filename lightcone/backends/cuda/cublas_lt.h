@@ -74,11 +74,11 @@ class CublasLtProduct final : public gpu::LibraryProduct {
   CublasLt& lt() const { return *lt_; }
 
   // Addresses of the whole operands, of the result, and of scratch_bytes() of memory.
-  struct Places {
+  struct Addresses {
     api::Address a, b, to, scratch;
   };
   // Enqueues the product. Requires that the stream's context was entered. Throws Error if the library fails.
-  void enqueue(api::Stream* stream, const Places& p) const;
+  void enqueue(api::Stream* stream, const Addresses& p) const;
 
  private:
   void describe(const gpu::MatrixProduct& p);

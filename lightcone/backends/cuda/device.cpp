@@ -183,9 +183,9 @@ std::string CudaDevice::library_problem() const {
 void CudaDevice::multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
                           BufferSlice scratch) {
   const auto& product = static_cast<const CublasLtProduct&>(p);
-  const CublasLtProduct::Places places{address_of(a), address_of(b), address_of(to), address_of(scratch)};
+  const CublasLtProduct::Addresses addresses{address_of(a), address_of(b), address_of(to), address_of(scratch)};
   stream_->ask("multiply", [&](const api::Driver&, api::Stream* stream) {
-    product.enqueue(stream, places);
+    product.enqueue(stream, addresses);
     return api::Result::Success;
   });
 }

@@ -47,20 +47,20 @@ void AttentionGradientsKernel::enqueue(const Launch& l, GpuDevice& device) const
   const i64 heads = n[0], key_heads = n[1], queries = n[2], keys = n[3];
   const BufferSlice dq = l.out.offset_by(offsets_[0]), dk = l.out.offset_by(offsets_[1]),
                     dv = l.out.offset_by(offsets_[2]);
-  const auto run = [&](std::size_t function, std::span<const BufferSlice> places, i64 groups) {
-    launch_kernel(device, function, places, groups, tile_.threads(), arguments);
+  const auto run = [&](std::size_t function, std::span<const BufferSlice> buffers, i64 groups) {
+    launch_kernel(device, function, buffers, groups, tile_.threads(), arguments);
   };
   if (of_.causal) {
     const BufferSlice finite[] = {l.in[1], l.in[2], l.scratch};
     run(2, finite, key_heads * ceil_div(keys, tile_.others));
   }
   const std::size_t operands = l.in.size();
-  std::array<BufferSlice, 8> places;
-  std::copy(l.in.begin(), l.in.end(), places.begin());
-  places[operands] = dq, places[operands + 1] = l.scratch;
-  run(0, std::span(places).first(operands + 2), heads * ceil_div(queries, tile_.rows));
-  places[operands] = l.scratch, places[operands + 1] = dk, places[operands + 2] = dv;
-  run(1, std::span(places).first(operands + 3), key_heads * ceil_div(keys, tile_.rows));
+  std::array<BufferSlice, 8> buffers;
+  std::copy(l.in.begin(), l.in.end(), buffers.begin());
+  buffers[operands] = dq, buffers[operands + 1] = l.scratch;
+  run(0, std::span(buffers).first(operands + 2), heads * ceil_div(queries, tile_.rows));
+  buffers[operands] = l.scratch, buffers[operands + 1] = dk, buffers[operands + 2] = dv;
+  run(1, std::span(buffers).first(operands + 3), key_heads * ceil_div(keys, tile_.rows));
 }
 
 // Returns the mask's strides along the axes of [..., h, s, t], to which it is broadcast.

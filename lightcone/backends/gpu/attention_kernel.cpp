@@ -55,7 +55,7 @@ class TilesKernel final : public TextKernel {
       all[l.in.size()] = l.out;
       with.in = {all, l.in.size() + 1}, with.out = l.scratch;
     }
-    launch_kernel(device, Places(with), groups, tile_.threads(), run.arguments());
+    launch_kernel(device, LaunchBuffers(with), groups, tile_.threads(), run.arguments());
   }
   std::string text(std::string_view name) const override {
     return attention_text(plan_->match, plan_->sizes, tile_, plan_->target, splits_, name);
@@ -77,7 +77,7 @@ class JoinKernel final : public TextKernel {
     run.divide(1, before_->splits(run.keys));
     Launch with = l;
     with.in = {&l.scratch, 1};
-    launch_kernel(device, Places(with), run.batches * run.rows, join_threads(plan_->match, plan_->target),
+    launch_kernel(device, LaunchBuffers(with), run.batches * run.rows, join_threads(plan_->match, plan_->target),
                   run.arguments());
   }
   std::string text(std::string_view name) const override {

@@ -10,15 +10,15 @@ constexpr int kThreads = 256;
 }
 
 DequantizeKernel::DequantizeKernel(QuantFormat format, const Dim& elements, const Limits& limits)
-    : type_(lowering::weight_type(format)), elements_(elements), language_(limits.language) {}
+    : type_(weight_type(format)), elements_(elements), language_(limits.language) {}
 
 void DequantizeKernel::enqueue(const Launch& l, GpuDevice& device) const {
-  launch_kernel(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
+  launch_kernel(device, LaunchBuffers(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
 }
 
 std::string DequantizeKernel::text(std::string_view name) const {
-  const codegen::simt::Parameter places[] = {{"u8", "blocks"}, {"float", "out_", true}};
-  return value_functions(type_) + codegen::simt::begin_kernel(language_, name, kThreads, places, 1, "long") +
+  const codegen::simt::Parameter parameters[] = {{"u8", "blocks"}, {"float", "out_", true}};
+  return value_functions(type_) + codegen::simt::begin_kernel(language_, name, kThreads, parameters, 1, "long") +
          "  const long i = (long)LC_GROUP * " + std::to_string(kThreads) +
          " + LC_THREAD;\n  if (i < n0) out_[i] = " + value(type_, "blocks", "i") + ";\n}\n";
 }
@@ -27,7 +27,7 @@ RepackKernel::RepackKernel(QuantFormat format, const Dim& blocks, const Limits& 
     : format_(format), blocks_(blocks), language_(limits.language) {}
 
 void RepackKernel::enqueue(const Launch& l, GpuDevice& device) const {
-  launch_kernel(device, Places(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
+  launch_kernel(device, LaunchBuffers(l), (l.sizes[0] + kThreads - 1) / kThreads, kThreads, l.sizes);
 }
 
 std::string RepackKernel::text(std::string_view name) const { return repack_text(format_, name, kThreads, language_); }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "lightcone/backends/gpu/device/text_kernel.h"
-#include "lightcone/composites/block_formats.h"
-#include "lightcone/lowering/weight_type.h"
+#include "lightcone/formats/block_formats.h"
+#include "lightcone/formats/weight_type.h"
 
 namespace lc::backends::gpu {
 
@@ -18,7 +18,7 @@ class DequantizeKernel final : public TextKernel {
   std::string text(std::string_view name) const override;
 
  private:
-  lowering::WeightType type_;
+  WeightType type_;
   Dim elements_;
   codegen::simt::Language language_;
 };

@@ -23,7 +23,7 @@ constexpr int kElementThreads = 256;
 class ElementKernel : public TextKernel {
  public:
   struct Spec {
-    std::vector<codegen::simt::Parameter> places;  // buffers; the last one is the result
+    std::vector<codegen::simt::Parameter> parameters;  // buffers; the last one is the result
     std::vector<Dim> sizes;
     Dim threads;
     std::string body;
@@ -40,10 +40,10 @@ class ElementKernel : public TextKernel {
   void enqueue(const Launch& l, GpuDevice& device) const override {
     const std::size_t n = spec_.sizes.size();
     if (spec_.updates && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
-    launch_kernel(device, Places(l, spec_.updates ? 1 : 0), l.sizes[n], kElementThreads, l.sizes.first(n));
+    launch_kernel(device, LaunchBuffers(l, spec_.updates ? 1 : 0), l.sizes[n], kElementThreads, l.sizes.first(n));
   }
   std::string text(std::string_view name) const override {
-    return codegen::simt::begin_kernel(language_, name, kElementThreads, spec_.places, spec_.sizes.size(), "long") +
+    return codegen::simt::begin_kernel(language_, name, kElementThreads, spec_.parameters, spec_.sizes.size(), "long") +
            "  const long t = (long)LC_GROUP * " + std::to_string(kElementThreads) + " + LC_THREAD;\n" + spec_.body +
            "}\n";
   }

@@ -68,7 +68,7 @@ std::optional<Dim> LoopKernel::bytes_written() const {
 void LoopKernel::enqueue(const Launch& l, GpuDevice& device) const {
   const std::size_t n = ir_.sizes.size();
   if (update_ && !(l.in[0] == l.out)) device.copy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[n + 1]));
-  launch_kernel(device, Places(l, update_ ? 1 : 0), l.sizes[n], grid_.group_threads(), l.sizes.first(n));
+  launch_kernel(device, LaunchBuffers(l, update_ ? 1 : 0), l.sizes[n], grid_.group_threads(), l.sizes.first(n));
 }
 
 std::string LoopKernel::text(std::string_view name) const {

@@ -232,7 +232,7 @@ void GpuEmitter::choose_repacked() {
   }
   for (auto& [id, p] : matcher_.products) {
     const Node& b = g_[p.b.node];
-    const QuantInfo* f = lowering::block_format(p.b.type);
+    const QuantInfo* f = block_format(p.b.type);
     if (!f || b.op != Op::Input || !b.parameter || raw.contains(p.b.node)) continue;
     const Dim blocks = product(b.shape) / f->bytes;
     p.b.repacked = blocks.is_constant(), p.b.blocks = blocks;
@@ -242,7 +242,7 @@ void GpuEmitter::choose_repacked() {
 NodeId GpuEmitter::repacked(Graph& dst, Operand& s) {
   const auto [it, fresh] = repacked_.try_emplace(s.node, 0);
   if (!fresh) return it->second;
-  auto kernel = std::make_shared<RepackKernel>(*lowering::info(s.type).format, s.blocks, gpu_.limits());
+  auto kernel = std::make_shared<RepackKernel>(*info(s.type).format, s.blocks, gpu_.limits());
   text_kernels_.push_back(kernel);
   return it->second = add_packed(dst, s.node, DType::U8, product(g_[s.node].shape), std::move(kernel));
 }

@@ -140,14 +140,14 @@ class PrefixSumKernel final : public TextKernel {
   }
   std::string text(std::string_view name) const override {
     const std::string type(info(r_.type).c);
-    const codegen::simt::Parameter places[] = {{type, "in"}, {type, "totals", true}, {type, "out", true}};
+    const codegen::simt::Parameter parameters[] = {{type, "in"}, {type, "totals", true}, {type, "out", true}};
     const auto define = [](std::string_view what, const std::string& as) {
       return str_cat("#define ", what, " ", as, "\n");
     };
     return define("T", type) + define("IDENTITY", codegen::number(identity_of(r_.op, r_.type), r_.type)) +
            define("THREADS", to_string(kRunThreads)) + define("ITEMS", to_string(kItems)) +
            define("COMBINE(a, b)", codegen::spell(r_.op, r_.type, "a", "b", "")) +
-           codegen::simt::begin_kernel(language_, name, kRunThreads, places, 4, "long") +
+           codegen::simt::begin_kernel(language_, name, kRunThreads, parameters, 4, "long") +
            "  LC_SHARED(T, sums, THREADS);" + std::string(kText) +
            "#undef T\n#undef IDENTITY\n#undef THREADS\n#undef ITEMS\n#undef COMBINE\n";
   }
@@ -155,8 +155,8 @@ class PrefixSumKernel final : public TextKernel {
  private:
   void run(GpuDevice& device, BufferSlice in, BufferSlice totals, BufferSlice out, const std::array<i64, 4>& sizes,
            i64 groups) const {
-    const BufferSlice places[] = {in, totals, out};
-    launch_kernel(device, 0, places, groups, kRunThreads, sizes);
+    const BufferSlice buffers[] = {in, totals, out};
+    launch_kernel(device, 0, buffers, groups, kRunThreads, sizes);
   }
   PrefixSum r_;
   codegen::simt::Language language_;

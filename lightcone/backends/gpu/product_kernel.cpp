@@ -23,10 +23,9 @@ Cores choose_cores(const Product& p, const Limits& l, Precision precision) {
   if (capability(l) < 80) return Cores::None;
   if (p.exact) return Cores::I8;
   const auto all = [&](WeightType half) {
-    return (p.a.type == half || lowering::is_f8(p.a.type)) && (p.b.type == half || lowering::is_f8(p.b.type));
+    return (p.a.type == half || is_f8(p.a.type)) && (p.b.type == half || is_f8(p.b.type));
   };
-  if (lowering::is_f8(p.a.type) && lowering::is_f8(p.b.type) && precision == Precision::Medium && capability(l) >= 89)
-    return Cores::F8;
+  if (is_f8(p.a.type) && is_f8(p.b.type) && precision == Precision::Medium && capability(l) >= 89) return Cores::F8;
   if (all(WeightType::BF16)) return Cores::Bf16;
   if (all(WeightType::F16)) return Cores::F16;
   return precision == Precision::Medium ? Cores::Bf16 : precision == Precision::High ? Cores::Tf32 : Cores::None;
@@ -181,11 +180,11 @@ std::optional<Dim> ProductKernel::bytes_read(std::size_t operand) const {  // th
       if (!(strides[i] == Dim(0))) n = n * extents[i];
   };
   along(p_.batch, s.batch), along(operand == 0 ? p_.rows : p_.columns, s.own), along(p_.sum, s.sum);
-  if (const QuantInfo* f = lowering::block_format(s.type)) return n / f->elements * f->bytes;
-  return n * lowering::unit_bytes(s.type);
+  if (const QuantInfo* f = block_format(s.type)) return n / f->elements * f->bytes;
+  return n * unit_bytes(s.type);
 }
 
-void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> places,
+void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> buffers,
                         std::int64_t groups, const Split& s) const {
   const Function& f = functions_[function];
   std::array<std::int64_t, kMaxSizes> sizes{s.parts, s.depth};
@@ -195,8 +194,8 @@ void ProductKernel::run(const Launch& l, GpuDevice& device, std::size_t function
   std::array<TensorMap, 2> maps;
   std::size_t at = f.sizes + own;
   for (std::size_t m = 0; m < f.k.maps.size(); at += f.k.maps[m++].count())
-    maps[m] = tile_map(f.k.maps[m], places[f.k.maps[m].place], l.sizes.subspan(at));
-  launch_kernel(device, function, places, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
+    maps[m] = tile_map(f.k.maps[m], buffers[f.k.maps[m].buffer], l.sizes.subspan(at));
+  launch_kernel(device, function, buffers, groups, f.k.threads, {sizes.data(), kGivenSizes + own}, f.k.shared,
                 {maps.data(), f.k.maps.size()});
 }
 
@@ -212,19 +211,19 @@ void ProductKernel::enqueue_own(const Launch& l, GpuDevice& device) const {
   const Choice& c = choice(s);
   const KernelText& k = text_of(c);
   const Split split = this->split(s, k);
-  std::array<BufferSlice, kMaxBuffers> places;
+  std::array<BufferSlice, kMaxBuffers> buffers;
   const std::size_t count = l.in.size() + 1;
-  check(count <= places.size(), "a product with too many operands");
-  *std::copy(l.in.begin(), l.in.end(), places.begin()) = l.out;
+  check(count <= buffers.size(), "a product with too many operands");
+  *std::copy(l.in.begin(), l.in.end(), buffers.begin()) = l.out;
   if (split.parts == 1) {
     const std::size_t threads = functions_[*c.whole].sizes + k.sizes.size();
     const std::int64_t groups = c.variant.lines ? ceil_div(l.sizes[threads], k.threads) : this->groups(s, k);
-    return run(l, device, *c.whole, {places.data(), count}, groups, split);
+    return run(l, device, *c.whole, {buffers.data(), count}, groups, split);
   }
   const BufferSlice parts[] = {l.in[0], l.in[1], l.scratch};
   run(l, device, *c.parts, parts, groups(s, k) * split.parts, split);
-  places[1] = l.scratch;
-  run(l, device, *add_parts_, {places.data() + 1, count - 1}, ceil_div(results, functions_[*add_parts_].k.columns),
+  buffers[1] = l.scratch;
+  run(l, device, *add_parts_, {buffers.data() + 1, count - 1}, ceil_div(results, functions_[*add_parts_].k.columns),
       split);
 }
 

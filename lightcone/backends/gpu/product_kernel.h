@@ -70,7 +70,7 @@ class ProductKernel final : public TextKernel {
   std::int64_t groups(const Sizes& s, const KernelText& k) const;
   void add_ways();
   std::size_t add(KernelText k);
-  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> places,
+  void run(const Launch& l, GpuDevice& device, std::size_t function, std::span<const BufferSlice> buffers,
            std::int64_t groups, const Split& s) const;
 
   // The product by a library, which writes the result itself or writes f32 sums that our kernel finishes.

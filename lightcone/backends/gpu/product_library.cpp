@@ -77,14 +77,14 @@ void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
       library_->product->scratch_bytes() ? BufferSlice{l.scratch.buffer, l.scratch.offset + sums} : BufferSlice{};
   device.multiply(*library_->product, l.in[a], l.in[1 - a], to, scratch);
   if (library_->direct) return;
-  std::array<BufferSlice, kMaxBuffers> places;
-  check(l.in.size() <= places.size(), "a product with too many operands");
+  std::array<BufferSlice, kMaxBuffers> buffers;
+  check(l.in.size() <= buffers.size(), "a product with too many operands");
   std::size_t count = 0;
-  places[count++] = l.scratch;
-  for (std::size_t k = 2; k < l.in.size(); ++k) places[count++] = l.in[k];
-  places[count++] = l.out;
+  buffers[count++] = l.scratch;
+  for (std::size_t k = 2; k < l.in.size(); ++k) buffers[count++] = l.in[k];
+  buffers[count++] = l.out;
   const std::int64_t columns = functions_[*add_parts_].k.columns;
-  run(l, device, *add_parts_, {places.data(), count}, (*results_.constant() + columns - 1) / columns, {1, l.sizes[3]});
+  run(l, device, *add_parts_, {buffers.data(), count}, (*results_.constant() + columns - 1) / columns, {1, l.sizes[3]});
 }
 
 // Returns the fraction of our kernel's time that the library takes; nullopt if there is not enough memory.
@@ -92,19 +92,19 @@ std::optional<double> ProductKernel::measure(GpuDevice& device) const {
   try {
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::vector<BufferSlice> in;
-    const auto place = [&](std::int64_t bytes) {
+    const auto new_buffer = [&](std::int64_t bytes) {
       return BufferSlice{buffers.emplace_back(device.allocate(static_cast<std::size_t>(bytes))).get(), 0};
     };
     for (const Dim& bytes : library_->operand_bytes) {
-      in.push_back(place(*bytes.constant()));
+      in.push_back(new_buffer(*bytes.constant()));
       fill_with_numbers(device, in.back(), static_cast<std::size_t>(*bytes.constant()));
     }
-    const BufferSlice out = place(*results_.constant() * static_cast<std::int64_t>(size_of(epilogue_.result)));
+    const BufferSlice out = new_buffer(*results_.constant() * static_cast<std::int64_t>(size_of(epilogue_.result)));
     const std::int64_t own = *scratch_bytes(1).constant(),
                        theirs = sums_bytes() + static_cast<std::int64_t>(library_->product->scratch_bytes());
     std::vector<std::int64_t> sizes;
     for (const Dim& d : sizes_) sizes.push_back(*d.constant());
-    const Launch l{this, in, out, sizes, place(std::max(own, theirs)), false};
+    const Launch l{this, in, out, sizes, new_buffer(std::max(own, theirs)), false};
     const double ours = seconds(device, [&] { enqueue_own(l, device); });
     return seconds(device, [&] { enqueue_library(l, device); }) / std::max(ours, 1e-9);
   } catch (const Error&) {  // if the device is lost, the next call reports it

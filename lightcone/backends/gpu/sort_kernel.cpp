@@ -26,7 +26,7 @@ std::string SortingKernel::sort_text(std::string_view name) const {
 // Memory for keys and positions, twice: one copy is read while the other is written.
 Dim SortingKernel::sort_bytes(const Dim& elements) const {
   if (!merges_) return 0;
-  return elements * Dim(static_cast<i64>(2 * (key_bytes(sort_.type) + place_bytes(sort_.needs_64bit_index))));
+  return elements * Dim(static_cast<i64>(2 * (key_bytes(sort_.type) + position_bytes(sort_.needs_64bit_index))));
 }
 
 void SortingKernel::sort(GpuDevice& device, BufferSlice in, BufferSlice out, BufferSlice scratch,
@@ -34,22 +34,22 @@ void SortingKernel::sort(GpuDevice& device, BufferSlice in, BufferSlice out, Buf
   const i64 rows = s.outer * s.columns, tiles = ceil_div(s.length, sort_.span);
   if (rows == 0 || tiles == 0) return;
   // without merges keys and positions are never written, but their arguments must be valid
-  BufferSlice keys[2] = {out, out}, places[2] = {out, out};
+  BufferSlice keys[2] = {out, out}, positions[2] = {out, out};
   if (merges_) {
     const auto elements = static_cast<std::size_t>(rows * s.length);
     const std::size_t of_keys = elements * key_bytes(sort_.type),
-                      of_places = elements * place_bytes(sort_.needs_64bit_index);
+                      of_positions = elements * position_bytes(sort_.needs_64bit_index);
     keys[0] = scratch, keys[1] = scratch.offset_by(of_keys);
-    places[0] = scratch.offset_by(2 * of_keys), places[1] = scratch.offset_by(2 * of_keys + of_places);
+    positions[0] = scratch.offset_by(2 * of_keys), positions[1] = scratch.offset_by(2 * of_keys + of_positions);
   }
   const i64 rows_a_group = kSortTile / sort_.span;
   const i64 sizes[kTileSizes] = {s.outer, s.length, s.columns, s.input_columns, tiles == 1};
-  const BufferSlice of_tiles[] = {in, keys[0], places[0], out};
+  const BufferSlice of_tiles[] = {in, keys[0], positions[0], out};
   launch_kernel(device, 0, of_tiles, ceil_div(rows * tiles, rows_a_group), kSortThreads, sizes);
   int from = 0;
   for (i64 run = sort_.span; run < s.length; run *= 2, from = 1 - from) {
     const i64 of_run[kMergeSizes] = {s.outer, s.length, s.columns, run, 2 * run >= s.length};
-    const BufferSlice of_merge[] = {keys[from], places[from], keys[1 - from], places[1 - from], out};
+    const BufferSlice of_merge[] = {keys[from], positions[from], keys[1 - from], positions[1 - from], out};
     launch_kernel(device, 1, of_merge, rows * tiles, kSortThreads, of_run);
   }
 }
@@ -82,8 +82,8 @@ void SortedScatterKernel::enqueue(const Launch& l, GpuDevice& device) const {
                     rest = l.scratch.offset_by(static_cast<std::size_t>(outer * count * columns) * 8);
   if (inner == 0) return;
   sort(device, l.in[1], order, rest, {outer, count, columns, inner});
-  const BufferSlice places[] = {l.in[1], order, l.in[2], l.out};
-  launch_kernel(device, sort_functions(), places, ceil_div(outer * count * inner, kScatterThreads), kScatterThreads,
+  const BufferSlice buffers[] = {l.in[1], order, l.in[2], l.out};
+  launch_kernel(device, sort_functions(), buffers, ceil_div(outer * count * inner, kScatterThreads), kScatterThreads,
                 l.sizes.first(kScatterSizes));
 }
 

@@ -9,7 +9,7 @@
 namespace lc::backends::metal {
 namespace {
 
-constexpr std::size_t kPlaces = 30;                    // a kernel has 31 buffers, and the last is for the sizes
+constexpr std::size_t kMaxBuffers = 30;                // a kernel has 31 buffers, and the last is for the sizes
 constexpr std::size_t kInlineBytes = 4096;             // limit of setBytes:
 constexpr std::size_t kStage = std::size_t{32} << 20;  // bytes of a buffer between the host and the GPU's own memory
 enum Storage : unsigned long { kShared = 0, kPrivate = 2 << 4 };  // MTLResourceOptions
@@ -59,7 +59,7 @@ gpu::Limits read_limits(const Runtime& r, Id device) {
   l.multiprocessors = 8;  // Metal does not report it: the smallest of Apple's for computers has 7 or 8
   l.memory = r.send<unsigned long>(device, "recommendedMaxWorkingSetSize");
   l.max_grid_size = 0xffffffff / std::max(l.max_block_size, 1);  // threads are counted with 32 bits
-  l.max_buffers = kPlaces;
+  l.max_buffers = kMaxBuffers;
   l.f64 = false;
   return l;
 }
@@ -223,10 +223,10 @@ void MetalDevice::move(BufferSlice to, BufferSlice from, std::size_t bytes, std:
   const auto n = static_cast<std::int64_t>(bytes - by_blit);
   const std::int64_t groups = std::min((n + kByteThreads - 1) / kByteThreads, limits_.max_grid_size);
   const std::int64_t sizes[] = {n, groups * kByteThreads};
-  const BufferSlice places[] = {{from.buffer, from.offset + by_blit}, to};
+  const BufferSlice buffers[] = {{from.buffer, from.offset + by_blit}, to};
   gpu::KernelLaunch s;
   s.code = &byte_code(), s.function = from ? CopyBytes : ZeroBytes, s.grid_size = groups, s.block_size = kByteThreads;
-  s.buffers = std::span(places).subspan(from ? 0 : 1), s.sizes = sizes;
+  s.buffers = std::span(buffers).subspan(from ? 0 : 1), s.sizes = sizes;
   launch_kernel(s);
 }
 
@@ -298,7 +298,7 @@ void MetalDevice::launch_kernel(const gpu::KernelLaunch& s) {
     refuse(str_cat("has ", s.grid_size, " groups, and 0 to ", limits_.max_grid_size, " can be started at once"));
   if (s.block_size < 1 || static_cast<std::size_t>(s.block_size) > f.threads)
     refuse(str_cat("has groups of ", s.block_size, " threads, and 1 to ", f.threads, " can be started"));
-  if (s.buffers.size() > kPlaces) refuse(str_cat("takes ", s.buffers.size(), " places, more than ", kPlaces));
+  if (s.buffers.size() > kMaxBuffers) refuse(str_cat("takes ", s.buffers.size(), " buffers, more than ", kMaxBuffers));
   if (f.shared > limits_.shared || whole_words(s.shared) > limits_.shared - f.shared)
     refuse(str_cat("shares ", f.shared, " + ", s.shared, " bytes, and a group has ", limits_.shared));
   for (const BufferSlice& p : s.buffers) check_range(p, 0, "metal");

@@ -99,7 +99,7 @@ std::unique_ptr<Buffer> OpenClDevice::allocate(std::size_t bytes) {
 api::Memory* OpenClDevice::memory(const BufferSlice& p) const {
   const auto* buffer = dynamic_cast<const OpenClBuffer*>(p.buffer);
   if (!buffer || buffer->session() != session_.get())
-    throw Error("opencl", str_cat("a place is in no memory of ", name(), ": copy the values there first"));
+    throw Error("opencl", str_cat("a buffer is in no memory of ", name(), ": copy the values there first"));
   return buffer->memory();
 }
 
@@ -160,7 +160,7 @@ const OpenClCode::Function& OpenClDevice::function(const gpu::KernelLaunch& s, c
   const std::size_t given = 2 * s.buffers.size() + s.sizes.size() + (s.shared ? 1 : 0);
   if (given != f.arguments)
     throw Error("opencl", str_cat("the kernel '", f.name, "' has ", f.arguments, " arguments, and ", given,
-                                  " are given: two for a place, one for a size, one for shared memory"));
+                                  " are given: two for a buffer, one for a size, one for shared memory"));
   if (s.block_size < 1 || static_cast<std::size_t>(s.block_size) > f.threads || s.block_size > limits().max_block_size)
     throw Error("opencl",
                 str_cat("the kernel '", f.name, "' cannot run in groups of ", s.block_size, " threads on ", name(),

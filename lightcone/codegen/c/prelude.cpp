@@ -252,7 +252,7 @@ LC float lc_log2_f(float x) {
   const float special = x == 0.0f ? -__builtin_inff() : x < 0.0f ? __builtin_nanf("") : x;
   return (x > 0.0f) & (x < __builtin_inff()) ? r : special;
 }
-// Of the rest r of x to a multiple of pi, with the sign of an odd multiple turned.
+// The function of the rest r of x to a multiple of pi, negated for an odd multiple.
 LC float lc_wave(double r, int odd) {
   const double s = r * r;
   double p = -2.3888674620752786e-08;
@@ -383,7 +383,7 @@ LC void lc_store(void* to, const void* from, const long bytes, int stream) { __b
 LC void lc_stored(void) {}
 #endif
 
-// A piece of memory turned round, by blocks in registers: to[row * pitch + column] = from[column * stride + row].
+// A piece of memory transposed, by blocks in registers: to[row * pitch + column] = from[column * stride + row].
 #define LC_LOW1 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define LC_HIGH1 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define LC_LOW2 0, 8, 1, 9, 2, 10, 3, 11
@@ -402,7 +402,7 @@ LC void lc_stored(void) {}
 #endif
 #define LC_TURN(N, T) typedef T lc_block##N __attribute__((vector_size(16), may_alias, aligned(N))); \
 typedef T lc_any##N __attribute__((may_alias)); \
-LC void lc_turn_##N(void* to_, const long pitch, const void* from_, const long stride, const long rows, const long columns) { \
+LC void lc_transpose_##N(void* to_, const long pitch, const void* from_, const long stride, const long rows, const long columns) { \
   lc_any##N* const to = (lc_any##N*)to_; const lc_any##N* const from = (const lc_any##N*)from_; \
   enum { V = 16 / N }; \
   long c = 0; \

@@ -315,7 +315,7 @@ void CRenderer::fill_tiles(int loop) {
   for (std::size_t t = 0; t < k_.tiles.size(); ++t) {
     const Tile& tile = k_.tiles[t];
     if (tile.across != loop) continue;
-    line("lc_turn_" + std::to_string(size_of(tile.dtype)) + "(in" + std::to_string(k_.buffers.size() + t) + ", " +
+    line("lc_transpose_" + std::to_string(size_of(tile.dtype)) + "(in" + std::to_string(k_.buffers.size() + t) + ", " +
          std::to_string(tile.pitch) + ", in" + std::to_string(tile.buffer) + " + " + dim(tile.origin) + ", " +
          dim(tile.stride) + ", " + to(loop) + " - " + from(loop) + ", " + to(loop + 1) + " - " + from(loop + 1) + ");");
   }

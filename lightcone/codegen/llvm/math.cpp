@@ -161,8 +161,8 @@ Value wave(const Value& x, bool cosine) {
   const Value p = polynomial(s, {-2.3888674620752786e-08, 2.7525371392890543e-06, -0.00019840867961886158,
                                  0.0083333311067544259, -0.16666666626107082});
   const Value v = fma(r * s, p, r);
-  const Value turned = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
-  const Value y = text.cast("fptrunc", select(turned, text.number(v.type, -0.0) - v, v), Type::Float);
+  const Value negated = (to(n, Type::I32) & 1) != (cosine ? 1.0 : 0.0);
+  const Value y = text.cast("fptrunc", select(negated, text.number(v.type, -0.0) - v, v), Type::Float);
   const Value either = unless_far(small, y, [&] { return select(small, y, text.call(cosine ? "cos" : "sin", {x})); });
   return cosine ? either : select(x == 0.0, x, either);
 }

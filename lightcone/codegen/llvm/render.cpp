@@ -55,7 +55,7 @@ class Renderer {
   std::pair<Value, Value> range(int id);
   void fill(std::size_t tile);
   void turn_block(const Tile& tile, const std::string& to, const Value& row, const Value& column);
-  void copy_turned(const Tile& tile, const std::string& to, const Value& row, const Value& column);
+  void copy_transposed(const Tile& tile, const std::string& to, const Value& row, const Value& column);
   void update(int reduction);
   void end_block(int reduction);
   void end_block_after(int loop, const Value& step);
@@ -477,7 +477,7 @@ void Renderer::turn_block(const Tile& tile, const std::string& to, const Value& 
     t_.store_lanes(to, x[static_cast<std::size_t>(k)], (row + k) * integer(tile.pitch) + column, {});
 }
 
-void Renderer::copy_turned(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
+void Renderer::copy_transposed(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
   const Value v = t_.load(buffers_[static_cast<std::size_t>(tile.buffer)], llvm::stored_type(tile.dtype),
                           origin_ + column * stride_ + row, {});
   t_.store(to, v, row * integer(tile.pitch) + column);
@@ -494,11 +494,11 @@ void Renderer::fill(std::size_t t) {
   const Value column = count(integer(0), columns, side, [&](const Value& c) {
     const Value row = count(integer(0), rows, side, [&](const Value& r) { turn_block(tile, to, r, c); });
     count(row, rows, 1, [&](const Value& r) {
-      for (int k = 0; k < side; ++k) copy_turned(tile, to, r, c + k);
+      for (int k = 0; k < side; ++k) copy_transposed(tile, to, r, c + k);
     });
   });
   count(column, columns, 1,
-        [&](const Value& c) { count(integer(0), rows, 1, [&](const Value& r) { copy_turned(tile, to, r, c); }); });
+        [&](const Value& c) { count(integer(0), rows, 1, [&](const Value& r) { copy_transposed(tile, to, r, c); }); });
 }
 
 void Renderer::loop(int id) {

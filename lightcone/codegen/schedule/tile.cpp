@@ -26,7 +26,7 @@ class Tiler {
   Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
   Dim stride(const Instr& i);
   bool near(const Instr& i, int across);
-  bool turned(const Instr& i, int across);
+  bool is_transposed(const Instr& i, int across);
   bool too_short(const Loop& l, std::int64_t least) const { return l.extent.bounds().hi < (side_ > 0 ? 2 : least); }
   std::vector<int> loads(int across);
   std::int64_t side(const std::vector<int>& loads, int across);
@@ -49,7 +49,7 @@ Dim Tiler::stride(const Instr& i) {
   return first + step * symbol(l) == i.offset ? step : Dim(0);
 }
 
-bool Tiler::turned(const Instr& i, int across) {
+bool Tiler::is_transposed(const Instr& i, int across) {
   if (i.code != Code::Load || !(i.valid == Dim(1))) return false;
   const Loop& l = loop(across);
   if (coefficient(i.offset, l.symbol) != 1 || mentions(i.offset - symbol(l), l.symbol)) return false;
@@ -72,7 +72,7 @@ std::vector<int> Tiler::loads(int across) {
   std::vector<int> all;
   if (too_short(loop(across), kShortestTile)) return all;
   for (const Item& i : loop(along_).body.items)
-    if (const Instr& in = k_.instrs[static_cast<std::size_t>(i.id)]; turned(in, across) && !near(in, across))
+    if (const Instr& in = k_.instrs[static_cast<std::size_t>(i.id)]; is_transposed(in, across) && !near(in, across))
       all.push_back(i.id);
   return all;
 }

@@ -16,7 +16,7 @@ struct Dialect {
   std::string_view name;
   std::string_view head;     // types, address spaces, bit casts, mathematics, shuffles
   std::string_view start;    // begin of a kernel's definition; $THREADS: threads of a block, $LEAST: `resident`
-  std::string_view place;    // a memory parameter; $K: its number
+  std::string_view buffer;   // the parameter of a buffer; $K: its number
   std::string_view size;     // a size parameter; "": all sizes come in one array, n_
   std::string_view sizes;    // the parameter for that array
   std::string_view last;     // parameters after all others
@@ -37,7 +37,7 @@ struct Parameter {
   std::string type, name;
   bool written = false;
 };
-std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
+std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> parameters,
                          std::size_t sizes, std::string_view index, int resident = 1, std::string_view first = "");
 
 }  // namespace lc::codegen::simt

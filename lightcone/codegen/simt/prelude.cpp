@@ -342,19 +342,19 @@ std::string prelude(Language l) {
          std::string(f8_functions());
 }
 
-std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> places,
+std::string begin_kernel(Language l, std::string_view name, int threads, std::span<const Parameter> parameters,
                          std::size_t sizes, std::string_view index, int resident, std::string_view first) {
   const Dialect& d = dialect(l);
   std::string list(first), body(d.begin);
   const auto add = [&](std::string_view parameter) {
     if (!parameter.empty()) list += (list.empty() ? "" : ", ") + std::string(parameter);
   };
-  for (std::size_t k = 0; k < places.size(); ++k) {
-    const std::string kept = places[k].written ? "" : "const ";
-    const Names names = {{"K", std::to_string(k)}, {"T", std::string(places[k].type)}, {"C", kept}};
-    add(filled(d.place, names));
-    body +=
-        "  LC_GLOBAL " + kept + places[k].type + "* const " + places[k].name + " = " + filled(d.pointer, names) + ";\n";
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const std::string kept = parameters[k].written ? "" : "const ";
+    const Names names = {{"K", std::to_string(k)}, {"T", std::string(parameters[k].type)}, {"C", kept}};
+    add(filled(d.buffer, names));
+    body += "  LC_GLOBAL " + kept + parameters[k].type + "* const " + parameters[k].name + " = " +
+            filled(d.pointer, names) + ";\n";
   }
   for (std::size_t k = 0; k < sizes; ++k) {
     const std::string n = std::to_string(k);
@@ -362,7 +362,7 @@ std::string begin_kernel(Language l, std::string_view name, int threads, std::sp
     body += "  const " + std::string(index) + " n" + n + " = (" + std::string(index) + ")" +
             (d.size.empty() ? "n_[" + n + "]" : "n" + n + "_") + ";\n";
   }
-  if (sizes) add(filled(d.sizes, {{"K", std::to_string(places.size())}}));
+  if (sizes) add(filled(d.sizes, {{"K", std::to_string(parameters.size())}}));
   add(d.last);
   const std::string least = resident > 1 ? ", " + std::to_string(resident) : "";
   return filled(d.start, {{"THREADS", std::to_string(threads)}, {"LEAST", least}}) + " " + std::string(name) + "(" +

@@ -491,10 +491,10 @@ void Renderer::rest_of_row(int first) {
 }
 
 std::string Renderer::text(std::string_view name) {
-  std::vector<Parameter> places;
+  std::vector<Parameter> parameters;
   for (std::size_t k = 0; k < k_.buffers.size(); ++k)
-    places.push_back({memory_type(k_.buffers[k]), "in" + to_string(k)});
-  places.push_back({memory_type(k_.dtype), "out_", true});
+    parameters.push_back({memory_type(k_.buffers[k]), "in" + to_string(k)});
+  parameters.push_back({memory_type(k_.dtype), "out_", true});
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
     line("LC_SHARED(" + std::string(register_type(k_.rows[k].dtype)) + ", row" + to_string(k) + ", " +
          to_string(k_.rows[k].elements * g_.rows_a_group) + ");");
@@ -529,7 +529,7 @@ std::string Renderer::text(std::string_view name) {
   }
   const std::string body = std::move(out_);
   const int threads = g_.group_threads();
-  return begin_kernel(language_, name, threads, places, k_.sizes.size(), index_) + body + "}\n";
+  return begin_kernel(language_, name, threads, parameters, k_.sizes.size(), index_) + body + "}\n";
 }
 
 // Writes straight-line code in the caller's scope: the indices under the loops' names, then the values.

@@ -86,7 +86,7 @@ template <int DEPTH, int N> LC void lc_core_products(float (&s)[2][N], const u16
     }
   }
 }
-// Such sums, rounded to bf16, as weights of the other rows, which are turned round when they are loaded: added to `sums`,
+// Such sums, rounded to bf16, as weights of the other rows, which are transposed when they are loaded: added to `sums`,
 // of COLUMNS * 4 columns, as a thread has them.
 template <int N, int COLUMNS>
 LC void lc_core_weighted(float (&sums)[2][COLUMNS], const float (&s)[2][N], const u16* others, int pitch) {

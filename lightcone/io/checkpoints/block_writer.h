@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc::io {
 

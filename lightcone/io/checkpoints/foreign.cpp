@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights_internal.h"
 
 namespace lc::io {

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <span>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc {
 

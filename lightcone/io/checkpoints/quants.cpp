@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "lightcone/base/error.h"
-#include "lightcone/composites/block_decode.h"
 #include "lightcone/core/dtype.h"
+#include "lightcone/formats/block_decode.h"
 
-// Each function converts one block to floats. composites/block_formats.h describes the blocks.
+// Each function converts one block to floats. formats/block_formats.h describes the blocks.
 namespace lc {
 namespace {
 
@@ -54,7 +54,7 @@ constexpr Row kOthers[] = {
     {{26, "I32", 1, 4, DType::I32}, plain<std::int32_t>}, {{27, "I64", 1, 8, DType::I64}, plain<std::int64_t>},
     {{28, "F64", 1, 8, DType::F64}, plain<double>},       {{30, "BF16", 1, 2, DType::BF16}, bf16},
 };
-// Every type: these and the formats of composites/block_formats.h, sorted by ggml's number.
+// Every type: these and the formats of formats/block_formats.h, sorted by ggml's number.
 constexpr auto kTensorTypes = [] {
   constexpr std::size_t formats = std::size(kQuantFormats);
   std::array<Row, formats + std::size(kOthers)> all = {};

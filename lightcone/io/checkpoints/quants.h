@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc {
 

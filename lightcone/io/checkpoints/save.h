@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/core/dtype.h"
 
 namespace lc {

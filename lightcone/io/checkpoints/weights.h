@@ -26,9 +26,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lightcone/composites/block_formats.h"
 #include "lightcone/core/array_view.h"
 #include "lightcone/core/dtype.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/io/checkpoints/save.h"  // what it reads back
 #include "lightcone/io/read_options.h"
 

@@ -1,110 +1,45 @@
-// Reads sentencepiece_model.proto without a protocol buffers library.
+// Reads the messages of sentencepiece_model.proto.
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <span>
 
 #include "lightcone/io/printable.h"
+#include "lightcone/io/protobuf.h"
 #include "lightcone/io/text/sentencepiece.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
-#include "lightcone/io/utf8.h"
 
 namespace lc {
 namespace {
 
 using Type = Vocabulary::Type;
 
-// The part of the wire format of protocol buffers that ModelProto needs. Throws Error for a field of an unexpected
-// type.
-class Proto {
- public:
-  Proto(std::string_view b, const std::string& path) : b_(b), path_(path) {}
-  bool next() {  // advances to the next field
-    if (at_ >= b_.size()) return false;
-    const std::uint64_t key = varint();
-    field = key >> 3, type_ = static_cast<int>(key & 7);
-    switch (type_) {
-      case kVarint: number_ = varint(); break;
-      case kEight: bytes_ = take(8); break;
-      case kBytes: bytes_ = take(varint()); break;
-      case kFour: bytes_ = take(4); break;
-      default: fail();
-    }
-    return true;
-  }
-  float real() const {
-    float f;
-    if (type_ != kFour) fail();
-    std::memcpy(&f, bytes_.data(), 4);
-    return f;
-  }
-  std::uint64_t number() const {
-    if (type_ != kVarint) fail();
-    return number_;
-  }
-  bool flag() const { return number() != 0; }
-  std::string_view bytes() const {
-    if (type_ != kBytes) fail();
-    return bytes_;
-  }
-  // A text, which protocol buffers define as UTF-8.
-  std::string_view text(const char* what) const {
-    require_utf8(bytes(), what);
-    return bytes();
-  }
-  [[noreturn]] void unknown(const char* message) const {
-    throw file_error("tokenizer", path_, message, " has a field ", field, ", which is not known");
-  }
-  std::uint64_t field = 0;
-
- private:
-  enum { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
-  [[noreturn]] void fail() const {
-    throw file_error("tokenizer", path_, "not a SentencePiece model, or a damaged one");
-  }
-  std::uint64_t varint() {
-    std::uint64_t v = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= b_.size()) fail();
-      const auto byte = static_cast<unsigned char>(b_[at_++]);
-      v |= static_cast<std::uint64_t>(byte & 127) << shift;
-      if (byte < 128) return v;
-    }
-    fail();
-  }
-  std::string_view take(std::uint64_t n) {
-    if (n > b_.size() - at_) fail();
-    const std::string_view s = b_.substr(at_, n);
-    at_ += n;
-    return s;
-  }
-  std::string_view b_;
-  const std::string& path_;
-  std::size_t at_ = 0;
-  int type_ = 0;
-  std::uint64_t number_ = 0;
-  std::string_view bytes_;
+// The fields of a message of ModelProto.
+struct Fields : ProtobufFields {
+  Fields(std::span<const std::byte> message, const std::string& path)
+      : ProtobufFields(message, "tokenizer", path, "not a SentencePiece model, or a damaged one") {}
+  bool flag() const { return integer() != 0; }
+  std::string_view characters() const { return {reinterpret_cast<const char*>(bytes().data()), bytes().size()}; }
 };
 
 class ModelReader {
  public:
   ModelReader(const MappedFile& f, Budget& budget) : path_(f.path()), budget_(budget) {
-    const std::string_view bytes(reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size());
-    budget.parsed(bytes.size());
-    for (Proto p(bytes, path_); p.next();) {
-      if (p.field == 1) piece(p.bytes());
-      else if (p.field == 2) trainer(p.bytes());
-      else if (p.field == 3) rules(p.bytes(), m_.rules);
-      else if (p.field == 5) rules(p.bytes(), m_.back);
-      else if (p.field == 4) p.bytes();  // test cases of the library
+    budget.parsed(f.bytes().size());
+    for (Fields p(f.bytes(), path_); p.next();) {
+      if (p.field() == 1) piece(p.bytes());
+      else if (p.field() == 2) trainer(p.bytes());
+      else if (p.field() == 3) rules(p.bytes(), m_.rules);
+      else if (p.field() == 5) rules(p.bytes(), m_.back);
+      else if (p.field() == 4) p.bytes();  // test cases of the library
       else p.unknown("the model");
     }
   }
   std::shared_ptr<const Tokenizer> tokenizer();
 
  private:
-  void piece(std::string_view bytes);
-  void trainer(std::string_view bytes);
-  void rules(std::string_view bytes, SentencePieceRules& r);
+  void piece(std::span<const std::byte> bytes);
+  void trainer(std::span<const std::byte> bytes);
+  void rules(std::span<const std::byte> bytes, SentencePieceRules& r);
   int control(std::string_view name) const {
     for (std::size_t i = 0; i < v_.pieces.size(); ++i)
       if (v_.types[i] == Type::Control && v_.pieces[i] == name) return static_cast<int>(i);
@@ -117,14 +52,14 @@ class ModelReader {
   std::string bos_ = "<s>", eos_ = "</s>";
 };
 
-void ModelReader::piece(std::string_view bytes) {
+void ModelReader::piece(std::span<const std::byte> bytes) {
   std::string_view text;
   float score = 0;
-  std::uint64_t type = 1;
-  for (Proto p(bytes, path_); p.next();) {
-    if (p.field == 1) text = p.text("a piece");
-    else if (p.field == 2) score = p.real();
-    else if (p.field == 3) type = p.number();
+  std::int64_t type = 1;
+  for (Fields p(bytes, path_); p.next();) {
+    if (p.field() == 1) text = p.text("a piece");
+    else if (p.field() == 2) score = p.f32();
+    else if (p.field() == 3) type = p.integer();
     else p.unknown("a piece");
   }
   if (text.empty()) throw file_error("tokenizer", path_, "the piece ", v_.pieces.size(), " is empty");
@@ -137,39 +72,39 @@ void ModelReader::piece(std::string_view bytes) {
 }
 
 // Reads the fields that determine encoding. The others describe the training.
-void ModelReader::trainer(std::string_view bytes) {
+void ModelReader::trainer(std::span<const std::byte> bytes) {
   static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17,
                                                 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
                                                 40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54, 55};
-  for (Proto p(bytes, path_); p.next();) {
-    if (p.field == 3) {
-      if (p.number() < 1 || p.number() > 4)
-        throw file_error("tokenizer", path_, "a model of the type ", p.number(), " is not known");
-      m_.kind = static_cast<SentencePieceModel::Kind>(p.number());
-    } else if (p.field == 24) {
+  for (Fields p(bytes, path_); p.next();) {
+    if (p.field() == 3) {
+      if (p.integer() < 1 || p.integer() > 4)
+        throw file_error("tokenizer", path_, "a model of the type ", p.integer(), " is not known");
+      m_.kind = static_cast<SentencePieceModel::Kind>(p.integer());
+    } else if (p.field() == 24) {
       m_.whitespace_as_suffix = p.flag();
-    } else if (p.field == 35) {
+    } else if (p.field() == 35) {
       m_.byte_fallback = p.flag();
-    } else if (p.field == 44) {
+    } else if (p.field() == 44) {
       m_.unknown_surface = p.text("what an unknown token is decoded to");
       m_.unknown_surface.resize(std::min(m_.unknown_surface.size(), m_.unknown_surface.find('\0')));
-    } else if (p.field == 46) {
+    } else if (p.field() == 46) {
       bos_ = p.text("a piece");
-    } else if (p.field == 47) {
+    } else if (p.field() == 47) {
       eos_ = p.text("a piece");
-    } else if (std::find(std::begin(kTraining), std::end(kTraining), p.field) == std::end(kTraining)) {
+    } else if (std::find(std::begin(kTraining), std::end(kTraining), p.field()) == std::end(kTraining)) {
       p.unknown("trainer_spec");
     }
   }
 }
 
-void ModelReader::rules(std::string_view bytes, SentencePieceRules& r) {
-  for (Proto p(bytes, path_); p.next();) {
-    if (p.field == 2 && !p.bytes().empty()) budget_.take(2 * p.bytes().size()), r.map = CharsMap(p.bytes());
-    else if (p.field == 3) r.add_dummy_prefix = p.flag();
-    else if (p.field == 4) r.remove_extra_whitespaces = p.flag();
-    else if (p.field == 5) r.escape_whitespaces = p.flag();
-    else if (p.field != 1 && p.field != 2 && p.field != 6) p.unknown("normalizer_spec");  // name and source
+void ModelReader::rules(std::span<const std::byte> bytes, SentencePieceRules& r) {
+  for (Fields p(bytes, path_); p.next();) {
+    if (p.field() == 2 && !p.bytes().empty()) budget_.take(2 * p.bytes().size()), r.map = CharsMap(p.characters());
+    else if (p.field() == 3) r.add_dummy_prefix = p.flag();
+    else if (p.field() == 4) r.remove_extra_whitespaces = p.flag();
+    else if (p.field() == 5) r.escape_whitespaces = p.flag();
+    else if (p.field() != 1 && p.field() != 2 && p.field() != 6) p.unknown("normalizer_spec");  // name and source
   }
 }
 

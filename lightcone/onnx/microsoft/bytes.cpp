@@ -90,9 +90,11 @@ Values dynamic_quantize_matmul(Call& c) {
   return {scaled_product(c, p, a.scale, c.x(2), c.optional(4))};
 }
 Values qgemm(Call& c) {
-  const auto turned = [&](std::size_t k, const char* flag) { return c.flag(flag) ? c.x(k).transpose(0, 1) : c.x(k); };
+  const auto transposed = [&](std::size_t k, const char* flag) {
+    return c.flag(flag) ? c.x(k).transpose(0, 1) : c.x(k);
+  };
   const double alpha = c.number("alpha", 1);
-  Tensor p = byte_product(c, turned(0, "transA"), c.optional(2), turned(3, "transB"), c.optional(5));
+  Tensor p = byte_product(c, transposed(0, "transA"), c.optional(2), transposed(3, "transB"), c.optional(5));
   if (const Tensor bias = c.optional(6); bias.defined()) p = p + expand_to(c, bias, p.shape());
   Tensor scale = as_scalar(c.x(1)) * as_scalar(c.x(4));
   if (alpha != 1) scale = scale * alpha;

@@ -6,7 +6,7 @@ namespace lc::onnx {
 namespace {
 
 // Moves axis 0 before the last one, and swaps the last two, as the attributes say.
-Tensor turned(const Tensor& t, bool batch, bool swapped) {
+Tensor transposed(const Tensor& t, bool batch, bool swapped) {
   if (t.rank() < 2) return t;
   Tensor r = t;
   if (batch) r = movedim(r, {0}, {r.rank() - 2});
@@ -14,8 +14,8 @@ Tensor turned(const Tensor& t, bool batch, bool swapped) {
 }
 Tensor fused_product(Call& c) {
   const double alpha = c.number("alpha", 1);
-  const Tensor a = turned(c.x(0), c.flag("transBatchA"), c.flag("transA")),
-               b = turned(c.x(1), c.flag("transBatchB"), c.flag("transB"));
+  const Tensor a = transposed(c.x(0), c.flag("transBatchA"), c.flag("transA")),
+               b = transposed(c.x(1), c.flag("transBatchB"), c.flag("transB"));
   const Tensor y = matmul(a, b);
   return alpha == 1 ? y : y * alpha;
 }

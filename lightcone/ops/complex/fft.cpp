@@ -40,7 +40,7 @@ Complex direct(const Complex& x, std::int64_t n, double sign) {
 }
 
 Complex each(const Complex& x, const auto& f) { return {f(x.real), f(x.imag)}; }
-Complex turned(const Complex& x) {
+Complex transposed(const Complex& x) {
   return each(x, [](const Tensor& t) { return t.transpose(-1, -2); });
 }
 Shape with_end(const Shape& s, std::initializer_list<std::int64_t> end) {
@@ -78,10 +78,10 @@ Complex transform(const Complex& x, double sign) {
   const std::int64_t a = n / b;
   // With j = j1 b + j2 for x and k = k1 + a k2 for the result: transform over j1 for each j2, multiply by e^(sign 2 pi
   // i j2 k1 / n), transform over j2 for each k1.
-  const Complex rows = turned(each(x, [&](const Tensor& t) { return t.reshape(with_end(t.shape(), {a, b})); }));
+  const Complex rows = transposed(each(x, [&](const Tensor& t) { return t.reshape(with_end(t.shape(), {a, b})); }));
   const Dim t = Dim::index(0, b) * Dim::index(1, a) % Dim(n);
   const Complex twiddled = transform(rows, sign) * roots(x.real.graph(), {b, a}, t, n, sign * kTurn, x.dtype());
-  const Complex y = turned(direct(turned(twiddled), b, sign));
+  const Complex y = transposed(direct(transposed(twiddled), b, sign));
   return each(y, [&](const Tensor& u) { return u.reshape(with_end(x.shape(), {n})); });
 }
 

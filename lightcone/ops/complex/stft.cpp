@@ -82,8 +82,8 @@ Tensor istft(const Complex& z, const StftOptions& o, OptionalOperand window, std
     throw Error("istft", str_cat(str(z.shape()), " are not [.., ", o.onesided ? n / 2 + 1 : n,
                                  ", frames] for n_fft = ", n, o.onesided ? "" : " (not onesided)"));
   const Norm norm = o.normalized ? Norm::Ortho : Norm::Backward;
-  const Complex turned = z.transpose(-1, -2);
-  Tensor frames = irfft(turned, n, -1, norm);
+  const Complex transposed = z.transpose(-1, -2);
+  Tensor frames = irfft(transposed, n, -1, norm);
   const Tensor w = window.given() ? prim::cast(of_frame(*window, n, "istft"), frames.dtype())
                                   : full(frames.graph(), {n}, 1, frames.dtype());
   frames = frames * w;

@@ -72,7 +72,7 @@ std::vector<int> spatial(const std::vector<int>& v, int n) {
 }
 
 // Returns weight [g out, in, k...] as [g in, out, k...] with flipped filters, for the gradient of the input.
-Tensor turned(const Tensor& weight, int groups, int n) {
+Tensor transposed_filters(const Tensor& weight, int groups, int n) {
   Shape s = weight.shape();
   const Dim out = s[0] / Dim(groups), in = s[1];
   s[0] = out;
@@ -95,7 +95,7 @@ Tensor vjp_of_image(const Tensor& g, const Tensor& x, const Tensor& weight, cons
     if (around.bounds().lo < 0) t = t.slice(2 + i, around * -1, t.extent(2 + i) + around);
     else t = t.pad(2 + i, around, around);
   }
-  const Tensor d = conv(t, turned(weight, o.groups, n), {.dilation = o.dilation, .groups = o.groups});
+  const Tensor d = conv(t, transposed_filters(weight, o.groups, n), {.dilation = o.dilation, .groups = o.groups});
   check(d.shape() == x.shape(), "the cotangent of a convolution's image");
   return d;
 }

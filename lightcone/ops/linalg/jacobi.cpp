@@ -33,7 +33,7 @@ Rotation rotation(const Tensor& app, const Tensor& aqq, const Tensor& apq, const
 }
 
 // Rotates pairs of rows (axis 1) or columns (axis 2) of t [b, m, n] by r [b, half].
-Tensor turned(const Tensor& t, const Rotation& r, int axis) {
+Tensor rotated(const Tensor& t, const Rotation& r, int axis) {
   const Dim half = t.extent(axis) / 2;
   const Tensor p = t.slice(axis, 0, half), q = t.slice(axis, half, half * 2);
   const Tensor c = r.c.unsqueeze(3 - axis), s = r.s.unsqueeze(3 - axis);
@@ -95,8 +95,8 @@ Eigen eigen(const Tensor& a, std::int64_t n) {
     };
     const Tensor apq = block(0, half);
     const Rotation r = rotation(block(0, 0), block(half, half), apq, eq(apq, 0.0));
-    const Tensor next = turned(turned(s[0], r, 2), r, 1);
-    return {.state = {moved(moved(next, 1), 2), moved(turned(s[1], r, 2), 2)}, .ys = {}};
+    const Tensor next = rotated(rotated(s[0], r, 2), r, 1);
+    return {.state = {moved(moved(next, 1), 2), moved(rotated(s[1], r, 2), 2)}, .ys = {}};
   };
   const auto go_on = [&](const std::vector<Tensor>& s) {
     const Tensor on = mask(
@@ -127,7 +127,7 @@ Singular singular(const Tensor& a, std::int64_t m, std::int64_t n, bool full) {
     const Tensor pp = sum(p * p, {1}), qq = sum(q * q, {1}), pq = sum(p * q, {1});
     const Tensor angle = abs(pq) / maximum(sqrt(pp) * sqrt(qq), least.expand(pp.shape()));
     const Rotation r = rotation(pp, qq, pq, eq(pq, 0.0));
-    return {.state = {moved(turned(s[0], r, 2), 2), moved(turned(s[1], r, 2), 2), maximum(s[2], amax(angle, {1}))},
+    return {.state = {moved(rotated(s[0], r, 2), 2), moved(rotated(s[1], r, 2), 2), maximum(s[2], amax(angle, {1}))},
             .ys = {}};
   };
   const double enough = epsilon(a.dtype()) * std::sqrt(static_cast<double>(m));

@@ -172,7 +172,7 @@ Operation Reader::operation(Cursor& c, std::string_view ends) {
   op.operands = std::move(h.operands), op.results = std::move(h.results);
   for (const auto& [attribute, index] : h.attributes)
     op.attributes.emplace_back(attribute, values_.attribute(index, h.at));
-  arrange_attributes(op);
+  translate_attributes(op);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
     operations(inner, count, b, "stablehlo.return");
     op.regions.push_back(std::move(b));

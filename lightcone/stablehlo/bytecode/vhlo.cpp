@@ -215,7 +215,7 @@ std::string_view without_version(std::string_view versioned) {
   return numbered ? versioned.substr(0, v) : versioned;
 }
 
-void arrange_attributes(Operation& op) {
+void translate_attributes(Operation& op) {
   std::erase_if(op.attributes, says_nothing);
   for (auto& [name, a] : op.attributes) {
     if (op.name != "stablehlo.constant") to_list(a);

@@ -19,7 +19,7 @@ std::string_view without_version(std::string_view versioned);
 
 // Converts attributes to the form of StableHLO's text: numbers in lists, dimension numbers in structs, and no
 // attributes that have no effect. The caller pays for expanded lists of splats along known axes: see kLongestList.
-void arrange_attributes(Operation& op);
+void translate_attributes(Operation& op);
 
 inline constexpr std::int64_t kLongestList = 4096;
 

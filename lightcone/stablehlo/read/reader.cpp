@@ -2,12 +2,12 @@
 #include "lightcone/stablehlo/read/reader.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <set>
 #include <utility>
 
 #include "lightcone/readers/at_end.h"
-#include "lightcone/reference/interpreter.h"
 
 namespace lc::stablehlo {
 namespace {
@@ -277,38 +277,27 @@ Tensor Reader::constant(const Attribute& dense) {
   return graph().parameter(name, s, *dtype);
 }
 
-std::optional<Integers> Reader::known(const Tensor& t) const {
-  constexpr std::int64_t kMostNodes = 4000;
-  const auto n = product(t.shape()).constant();
-  if (!t.defined() || is_float(t.dtype()) || !n || *n > 4096) return std::nullopt;
-  const Graph& g = t.graph();
-  std::set<NodeId> seen;
-  std::vector<NodeId> open = {t.edge().node};
-  std::map<std::string, lc::Value> given;
-  while (!open.empty()) {
-    const NodeId id = open.back();
-    open.pop_back();
-    if (!seen.insert(id).second) continue;
-    const Node& node = g[id];
-    const auto size = product(node.shape).constant();
-    if (static_cast<std::int64_t>(seen.size()) > kMostNodes || !size || *size > 4096 || node.op == Op::Composite)
-      return std::nullopt;
-    if (node.op == Op::Input) {
-      const auto c = std::ranges::find(program_.constants, node.name, &StableHloProgram::Constant::name);
-      if (c == program_.constants.end()) return std::nullopt;
-      given[node.name] = read_value(c->bytes->data(), c->dtype, c->shape);
-    }
-    for (const Edge& e : node.in) open.push_back(e.node);
+// The data of a constant of the program, which constant() has named by its number.
+std::optional<ArrayView> Reader::constant_data(const std::string& name) const {
+  constexpr std::string_view kName = "constant";
+  std::size_t k = 0;
+  const char* end = name.data() + name.size();
+  if (!name.starts_with(kName) || std::from_chars(name.data() + kName.size(), end, k).ptr != end) return std::nullopt;
+  if (k >= program_.constants.size() || program_.constants[k].name != name) return std::nullopt;
+  const StableHloProgram::Constant& c = program_.constants[k];
+  return ArrayView{c.dtype, c.shape, *c.bytes};
+}
+
+std::optional<Integers> Reader::known(const Tensor& t) {
+  const auto elements = known_.integers(t);
+  if (!elements) return std::nullopt;
+  Integers r;
+  for (const Dim& d : *elements) {
+    const auto c = d.constant();
+    if (!c) return std::nullopt;
+    r.push_back(*c);
   }
-  Graph small;
-  std::map<NodeId, NodeId> to;
-  for (const NodeId id : seen) {
-    std::vector<Edge> in;
-    for (const Edge& e : g[id].in) in.push_back({to.at(e.node), e.view});
-    to[id] = small.adopt(g[id], std::move(in));
-  }
-  small.root("known", {to.at(t.edge().node), t.edge().view});
-  return interpret(small, given).outputs.at("known").i;
+  return r;
 }
 
 // ---- attributes -----------------------------------------------------------------------------------

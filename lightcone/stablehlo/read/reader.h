@@ -12,6 +12,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/ops/ops.h"
+#include "lightcone/readers/known_values.h"
 #include "lightcone/stablehlo/read.h"
 
 namespace lc::stablehlo {
@@ -123,11 +124,12 @@ class Reader {
 
   Tensor constant(const Attribute& dense);
   // Returns the elements of an integer tensor that depends on constants alone.
-  std::optional<Integers> known(const Tensor& t) const;
+  std::optional<Integers> known(const Tensor& t);
   void check(const Call& c, const Tensor& actual, const Tensor& expected, StableHloProgram::Check::Kind kind,
              double limit);
 
  private:
+  std::optional<ArrayView> constant_data(const std::string& name) const;
   void operation(const Operation& op);
   std::vector<Tensor> results_of(const Operation& op);
   Tensor stand_in(ValueId result_of_an_unsupported_operation);
@@ -145,6 +147,7 @@ class Reader {
   std::map<std::string_view, const Function*> functions_;  // the first function of each name
   Problems problems_;
   Problems* surveyed_;
+  readers::KnownValues known_{[this](const std::string& name) { return constant_data(name); }};
   std::set<std::string> known_problems_;
   std::vector<std::pair<Tensor, Tensor>> checked_;  // actual and expected values of program_.checks
   std::vector<std::string> calls_;                  // functions that are being inlined

@@ -17,11 +17,11 @@ std::string simple_reducer(const Block& b) {
   const Operation& op = b.operations[0];
   if (op.results.size() != 1 || op.results[0] != last.operands[0] || op.operands.size() != 2) return {};
   const bool in_order = op.operands[0] == b.arguments[0] && op.operands[1] == b.arguments[1];
-  const bool turned = op.operands[0] == b.arguments[1] && op.operands[1] == b.arguments[0];
+  const bool swapped = op.operands[0] == b.arguments[1] && op.operands[1] == b.arguments[0];
   constexpr std::array kCommute = {"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum",
                                    "stablehlo.and", "stablehlo.or",       "stablehlo.xor"};
   const bool commutes = std::ranges::find(kCommute, op.name) != kCommute.end();
-  return (in_order || turned) && commutes ? op.name : "";
+  return (in_order || swapped) && commutes ? op.name : "";
 }
 
 namespace {
@@ -36,7 +36,7 @@ Tensor over(const Tensor& t, const std::vector<int>& axes, Tensor (*f)(Operand, 
 Tensor product_over(Operand t, int axis) { return prim::cast(prod(t, axis), t->dtype()); }
 
 // Maps values so that their minimum becomes a maximum.
-Tensor turned(const Tensor& t) {
+Tensor reversed_order(const Tensor& t) {
   if (t.dtype() == DType::Bool) return logical_not(t);
   return is_float(t.dtype()) ? neg(t) : bitwise_not(t);
 }
@@ -50,7 +50,7 @@ Tensor reduced(const std::string& reducer, const Tensor& t, const std::vector<in
   }
   if (reducer == "stablehlo.maximum") return over(t, axes, prim::max_reduce);
   if (reducer == "stablehlo.minimum" || (is_bool && (reducer == "stablehlo.and" || reducer == "stablehlo.multiply")))
-    return turned(over(turned(t), axes, prim::max_reduce));
+    return reversed_order(over(reversed_order(t), axes, prim::max_reduce));
   if (reducer == "stablehlo.multiply")
     return over(is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t, axes, product_over);
   return {};

@@ -26,7 +26,7 @@ bool keeps_rows(const View& v) {
 
 class CountedLoop {
  public:
-  CountedLoop(const Reader& reader, const TracedLoop& loop, const Counter& counter);
+  CountedLoop(Reader& reader, const TracedLoop& loop, const Counter& counter);
   std::vector<Tensor> run();
 
  private:
@@ -39,7 +39,7 @@ class CountedLoop {
   const Edge& next(std::size_t state) const { return b_.graph.roots()[state].edge; }
   void find_uses();
   void find_steady();
-  Progressions places(const Reader& reader) const;
+  Progressions places(Reader& reader) const;
   std::optional<Row> row(NodeId node, const Progressions& places) const;
   std::optional<Row> written(std::size_t state, const Progressions& places) const;
   void find_reads(const Progressions& places);
@@ -61,7 +61,7 @@ class CountedLoop {
   bool reverse_ = false;
 };
 
-CountedLoop::CountedLoop(const Reader& reader, const TracedLoop& loop, const Counter& counter)
+CountedLoop::CountedLoop(Reader& reader, const TracedLoop& loop, const Counter& counter)
     : b_(*loop.body), counter_(counter), operands_(loop.operands), roles_(b_.inputs.size(), Role::Carried) {
   find_uses();
   find_steady();
@@ -101,7 +101,7 @@ void CountedLoop::find_steady() {
     if (k >= b_.states || (next(k).node == b_.inputs[k] && next(k).view.identity())) roles_[k] = Role::Steady;
 }
 
-Progressions CountedLoop::places(const Reader& reader) const {
+Progressions CountedLoop::places(Reader& reader) const {
   std::map<NodeId, Progression> given;
   for (std::size_t k = 0; k < b_.inputs.size(); ++k) {
     if (roles_[k] != Role::Steady || !(product(operands_[k].shape()) == Dim(1))) continue;
@@ -243,7 +243,7 @@ std::vector<Tensor> CountedLoop::run() {
 
 }  // namespace
 
-std::vector<Tensor> run_counted(const Reader& reader, const TracedLoop& loop, const Counter& counter) {
+std::vector<Tensor> run_counted(Reader& reader, const TracedLoop& loop, const Counter& counter) {
   return CountedLoop(reader, loop, counter).run();
 }
 

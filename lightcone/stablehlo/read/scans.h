@@ -19,6 +19,6 @@ struct Counter {
 //   - A state of which each step replaces only the next or the previous row, and reads no other, becomes a scan output
 //   (ys).
 //   - A counter with no other reader disappears.
-std::vector<Tensor> run_counted(const Reader& reader, const TracedLoop& loop, const Counter& counter);
+std::vector<Tensor> run_counted(Reader& reader, const TracedLoop& loop, const Counter& counter);
 
 }  // namespace lc::stablehlo

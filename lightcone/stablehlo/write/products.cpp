@@ -138,7 +138,7 @@ class ProductWriter {
     Items order;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (!is_summed(k)) order.push_back({false, k});
-    const ValueId out = b_.reshape(arrange(b_, y, order, loops_), b_.sizes(n_.shape));
+    const ValueId out = b_.reshape(permute_and_broadcast(b_, y, order, loops_), b_.sizes(n_.shape));
     return b_.convert(out, element_of(n_.dtype));
   }
 
@@ -171,7 +171,7 @@ class ProductWriter {
     Items order = x.items;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (is_summed(k) && !reads(side, k)) order.push_back({false, k});
-    return {arrange(b_, x, order, loops_), order};
+    return {permute_and_broadcast(b_, x, order, loops_), order};
   }
 
   Items free(const Placed& x, int other) const {
@@ -263,7 +263,7 @@ class ProductWriter {
       shape.push_back(empty ? w.inside.low : w.inside.end - w.inside.begin);
     }
     const Placed x = place(b_, operand(side), reading(side), loops_, kept);
-    return b_.reshape(arrange(b_, x, order, loops_), shape);
+    return b_.reshape(permute_and_broadcast(b_, x, order, loops_), shape);
   }
 
   ValueId filters_of(int side, const Items& groups, const Items& out, const Items& in) {
@@ -277,7 +277,7 @@ class ProductWriter {
       shape.push_back(loops_.extents[w.tap]);
     }
     const Placed f = place(b_, operand(side), reading(side), loops_);
-    return b_.reverse(b_.reshape(arrange(b_, f, order, loops_), shape), reversed);
+    return b_.reverse(b_.reshape(permute_and_broadcast(b_, f, order, loops_), shape), reversed);
   }
 
   AttributeList attributes(std::int64_t groups) const {

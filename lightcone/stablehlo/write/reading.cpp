@@ -422,7 +422,7 @@ Placed place(Builder& b, ValueId x, const Reading& r, const Loops& loops, std::s
   return p;
 }
 
-ValueId arrange(Builder& b, const Placed& p, const std::vector<Placed::Item>& order, const Loops& loops) {
+ValueId permute_and_broadcast(Builder& b, const Placed& p, const std::vector<Placed::Item>& order, const Loops& loops) {
   std::vector<std::size_t> permutation, axes;
   Sizes to;
   for (const Placed::Item& item : order) {

@@ -76,6 +76,6 @@ struct Placed {
 };
 Placed place(Builder& b, ValueId x, const Reading& r, const Loops& loops, std::span<const Kept> kept = {});
 // Transposes the axes to this order and broadcasts along loops that the operand does not depend on.
-ValueId arrange(Builder& b, const Placed& p, const std::vector<Placed::Item>& order, const Loops& loops);
+ValueId permute_and_broadcast(Builder& b, const Placed& p, const std::vector<Placed::Item>& order, const Loops& loops);
 
 }  // namespace lc::stablehlo

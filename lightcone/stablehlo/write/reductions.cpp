@@ -78,7 +78,7 @@ class ReductionWriter {
     Items order;
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (loops_.from[k] < summed_) order.push_back({false, k});
-    const ValueId y = b_.reshape(arrange(b_, x, order, loops_), b_.sizes(n_.shape));
+    const ValueId y = b_.reshape(permute_and_broadcast(b_, x, order, loops_), b_.sizes(n_.shape));
     return b_.convert(y, element_of(n_.dtype));
   }
 
@@ -101,7 +101,7 @@ class ReductionWriter {
     for (std::size_t k = 0; k < loops_.size(); ++k)
       if (loops_.from[k] >= summed_ && std::ranges::find(moving, k) == moving.end() && counts(k))
         order.push_back({false, k});
-    x = {arrange(b_, x, order, loops_), order};
+    x = {permute_and_broadcast(b_, x, order, loops_), order};
   }
 
   void reduce(Placed& x) {

@@ -18,7 +18,7 @@ std::optional<ValueId> at_once(Builder& b, ValueId x, const View& v) {
   if (!is_plain(reading, r->loops)) return std::nullopt;
   std::vector<Placed::Item> order;
   for (std::size_t k = 0; k < r->loops.size(); ++k) order.push_back({false, k});
-  return b.reshape(arrange(b, place(b, x, reading, r->loops), order, r->loops), b.sizes(v.shape()));
+  return b.reshape(permute_and_broadcast(b, place(b, x, reading, r->loops), order, r->loops), b.sizes(v.shape()));
 }
 
 // Writes windows as slices that begin at their first, second, ... element.

@@ -18,12 +18,7 @@ constexpr i64 kLeastKeys = 256;  // minimum keys per split
 
 const AttentionTable& table(const Target& target, Precision precision) {
   if (precision == Precision::Medium && bf16_dots_are_fast(target)) return kAttentionAvx512Bf16;
-  switch (target.isa) {
-    case Isa::Avx512: return kAttentionAvx512;
-    case Isa::Avx2: return kAttentionAvx2;
-    case Isa::Neon: return kAttentionNeon;
-    default: return kAttentionGeneric;
-  }
+  return *kernel_tables(target.isa).attention;
 }
 
 // A run of the kernel, with all sizes as numbers.
@@ -41,7 +36,7 @@ struct Job {
 
 struct Offsets {
   i64 q, k, v, k_scale, v_scale, out;
-  std::array<i64, kAttentionSteps> step;
+  std::array<i64, kScoreSteps> step;
 };
 // Adds the offsets of element `index` of axes [from, to) to `at`.
 void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
@@ -51,7 +46,7 @@ void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
     index /= a.extent;
     at.q += here * a.q, at.k += here * a.k, at.v += here * a.v, at.out += here * a.out;
     at.k_scale += here * a.k_scale, at.v_scale += here * a.v_scale;
-    for (std::size_t s = 0; s < kAttentionSteps; ++s) at.step[s] += here * a.step[s];
+    for (std::size_t s = 0; s < kScoreSteps; ++s) at.step[s] += here * a.step[s];
   }
 }
 
@@ -87,11 +82,11 @@ void attend(void* arg, int task, int worker) {
     b.q[r] = static_cast<const float*>(j.in[0]) + at.q;
     b.out[r] = j.out + at.out;
     for (std::size_t s = 0; s < static_cast<std::size_t>(j.problem.steps); ++s)
-      b.step[s][r] = operand(j, j.plan->operand[s], at.step[s], j.problem.step[s].kind == AttentionStep::Bias ? 4 : 1);
+      b.step[s][r] = operand(j, j.plan->operand[s], at.step[s], j.problem.step[s].kind == ScoreStep::Bias ? 4 : 1);
   }
   b.partial = j.splits > 1 ? partials(j, block, split) : nullptr;
   b.scratch = j.scratch + worker * j.worker_floats;
-  j.table->block(b);
+  j.table->block(&b);
 }
 
 // Combines the partial results of a block's splits.
@@ -119,6 +114,22 @@ void combine(void* arg, int task, int) {
     for (i64 c = 0; c < width; ++c) out[c] *= scale;
   }
 }
+
+// The types and steps of an attention, for the microkernels.
+AttentionProblem problem_of(const lowering::AttentionScores& s) {
+  AttentionProblem p;
+  p.k_type = s.k_type, p.v_type = s.v_type, p.scale = s.scale, p.exponent = s.exponent;
+  p.steps = s.steps, p.skips = s.skips;
+  for (std::size_t i = 0; i < s.step.size(); ++i) {
+    const lowering::AttentionStep& from = s.step[i];
+    p.step[i] = {static_cast<ScoreStep::Kind>(from.kind), from.value, from.keep, from.key};
+  }
+  return p;
+}
+static_assert(int{ScoreStep::Scale} == int{lowering::AttentionStep::Scale} &&
+              int{ScoreStep::Shift} == int{lowering::AttentionStep::Shift} &&
+              int{ScoreStep::Bias} == int{lowering::AttentionStep::Bias} &&
+              int{ScoreStep::Mask} == int{lowering::AttentionStep::Mask});
 
 class AttentionKernel final : public HostKernel {
  public:
@@ -153,7 +164,7 @@ void AttentionKernel::run(const HostLaunch& l) const {
   Job j{.table = &table_,
         .plan = &plan_,
         .layout = {},
-        .problem = {plan_.scores},
+        .problem = problem_of(plan_.scores),
         .in = l.in,
         .out = static_cast<float*>(l.out),
         .partial = nullptr,
@@ -174,7 +185,7 @@ void AttentionKernel::run(const HostLaunch& l) const {
   a.keys = n.keys, a.depth = n.depth, a.width = n.width, a.q_depth = n.q_depth;
   a.k_key = n.k_key, a.k_depth = n.k_depth, a.v_key = n.v_key, a.v_width = n.v_width;
   a.k_scale_key = n.k_scale_key, a.v_scale_key = n.v_scale_key;
-  for (std::size_t s = 0; s < kAttentionSteps; ++s) a.step[s].key = n.step_key[s];
+  for (std::size_t s = 0; s < kScoreSteps; ++s) a.step[s].key = n.step_key[s];
   j.blocks = (j.rows + table_.rows - 1) / table_.rows;
   const i64 units = j.batches * j.blocks;
   if (units < kBlocks) j.splits = std::max<i64>(1, std::min(n.keys / kLeastKeys, kBlocks / units));

@@ -18,17 +18,18 @@ constexpr i64 kMostQueries = 96, kMostKeys = 1 << 20;
 constexpr int kMaskAxes = 8;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-const AttentionGradientsTable& table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kAttentionGradientsAvx512;
-    case Isa::Avx2: return kAttentionGradientsAvx2;
-    default: return kAttentionGradientsGeneric;
+// The kernel's sizes: of T = Dim when it is made, of T = i64 in a run. each() visits all of them in one order. The
+// mask's axes follow.
+template <class T>
+struct NamedSizes {
+  T batch = 1, heads = 1, kv = 1, queries = 0, keys = 0, depth = 0, width = 0;
+  static constexpr std::size_t kCount = 7;
+  template <class F>
+  void each(const F& f) {
+    for (T* t : {&batch, &heads, &kv, &queries, &keys, &depth, &width}) f(*t);
   }
-}
-
-// The sizes of one run.
-struct Sizes {
-  i64 batch, heads, kv, queries, keys, depth, width;
+};
+struct Sizes : NamedSizes<i64> {
   i64 padded() const { return round_up(keys, 64); }
   i64 row() const { return padded() + 16; }  // stride of score rows; not a power of two
   i64 block(i64 mr) const { return std::clamp(kBlockScores / row(), mr, kMostQueries) / mr * mr; }
@@ -42,23 +43,21 @@ class AttentionGradientsKernel final : public HostKernel {
     const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
     const Shape &q = shape(0), &k = shape(1), &v = shape(2);
     const std::size_t rank = q.size();
-    Dim batch = 1;
-    for (std::size_t i = 0; i + 3 < rank; ++i) batch = batch * q[i];
-    const Dim heads = rank > 2 ? q[rank - 3] : Dim(1), kv = rank > 2 ? k[rank - 3] : Dim(1);
-    sizes_ = {batch, heads, kv, q[rank - 2], k[rank - 2], q[rank - 1], v[rank - 1]};
-    for (const Dim& d : sizes_) most_.push_back(d.bounds().hi);
+    NamedSizes<Dim> s;
+    for (std::size_t i = 0; i + 3 < rank; ++i) s.batch = s.batch * q[i];
+    if (rank > 2) s.heads = q[rank - 3], s.kv = k[rank - 3];
+    s.queries = q[rank - 2], s.keys = k[rank - 2], s.depth = q[rank - 1], s.width = v[rank - 1];
+    s.each([&](const Dim& d) { sizes_.push_back(d); });
+    most_.each([&, k = std::size_t{0}](i64& n) mutable { n = sizes_[k++].bounds().hi; });
     scale_ = static_cast<float>(n.attributes.real("scale")), causal_ = n.attributes.integer("causal") != 0;
     offsets_ = result_offsets(n.results);
-    flops_ = batch * heads * sizes_[3] * sizes_[4] * (Dim(6) * sizes_[5] + Dim(4) * sizes_[6]) / Dim(causal_ ? 2 : 1);
-    if (n.in.size() > 4) mask_axes(shape(4), q, sizes_[4]);
+    flops_ = s.batch * s.heads * s.queries * s.keys * (Dim(6) * s.depth + Dim(4) * s.width) / Dim(causal_ ? 2 : 1);
+    if (n.in.size() > 4) mask_axes(shape(4), q, s.keys);
   }
   std::string name() const override { return "attention_gradients"; }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim flops() const override { return flops_; }
-  Dim scratch_bytes(int workers) const override {
-    const Sizes s{most_[0], most_[1], most_[2], most_[3], most_[4], most_[5], most_[6]};
-    return workers * s.floats(t_.mr) * 4 + 64;
-  }
+  Dim scratch_bytes(int workers) const override { return workers * most_.floats(t_.mr) * 4 + 64; }
   void run(const HostLaunch& l) const override;
 
  private:
@@ -74,7 +73,7 @@ class AttentionGradientsKernel final : public HostKernel {
   struct Head {  // a query head and its key head
     const float *q, *k, *v, *g;
     float *dq, *dk, *dv;
-    const float *k_turned, *v_turned;
+    const float *k_transposed, *v_transposed;
     float *scores, *slopes;
     i64 index;  // among all heads, for the mask
   };
@@ -86,7 +85,8 @@ class AttentionGradientsKernel final : public HostKernel {
 
   const AttentionGradientsTable& t_;
   std::vector<Dim> sizes_;
-  std::vector<i64> most_, offsets_;
+  Sizes most_;  // by the bounds of the symbols
+  std::vector<i64> offsets_;
   std::size_t axes_ = 0;  // axes of the mask, those of [..., h, s, t]
   float scale_ = 1;
   bool causal_ = false;
@@ -147,9 +147,9 @@ bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64
       const i64 m = std::min(mr, rows - r), end = round_up(seen(first + r + m), vector);
       if (end <= panel) continue;
       const i64 columns = std::min<i64>(64, end - panel);
-      t_.products(h.q + (first + r) * n.depth, n.depth, 1, h.k_turned + panel * n.depth, 64, n.depth,
+      t_.products(h.q + (first + r) * n.depth, n.depth, 1, h.k_transposed + panel * n.depth, 64, n.depth,
                   h.scores + r * row + panel, row, m, columns, false);
-      t_.products(h.g + (first + r) * n.width, n.width, 1, h.v_turned + panel * n.width, 64, n.width,
+      t_.products(h.g + (first + r) * n.width, n.width, 1, h.v_transposed + panel * n.width, 64, n.width,
                   h.slopes + r * row + panel, row, m, columns, false);
     }
   bool good = true;
@@ -200,7 +200,7 @@ void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) cons
   Head h{};
   h.k = j.keys + task * keys, h.v = j.values + task * values;
   h.dk = j.dk + task * keys, h.dv = j.dv + task * values;
-  h.k_turned = scratch, h.v_turned = scratch + n.padded() * n.depth;
+  h.k_transposed = scratch, h.v_transposed = scratch + n.padded() * n.depth;
   h.scores = scratch + n.padded() * (n.depth + n.width), h.slopes = h.scores + n.block(t_.mr) * n.row();
   turn_round(h.k, n.keys, n.depth, scratch);
   turn_round(h.v, n.keys, n.width, scratch + n.padded() * n.depth);
@@ -221,18 +221,16 @@ void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) cons
 }
 
 void AttentionGradientsKernel::run(const HostLaunch& l) const {
-  const auto& s = l.sizes;
+  Sizes sizes;
+  sizes.each([next = l.sizes.data()](i64& n) mutable { n = *next++; });
   const auto in = [&](std::size_t k) { return static_cast<const float*>(l.in[k]); };
 
   const auto out = [&](std::size_t k) {
     return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[k]);
   };
-  Job j{*this,   {s[0], s[1], s[2], s[3], s[4], s[5], s[6]},
-        in(0),   in(1),
-        in(2),   in(3),
-        nullptr, s.subspan(7),
-        out(0),  out(1),
-        out(2),  reinterpret_cast<float*>(l.scratch),
+  Job j{*this,  sizes,  in(0),   in(1),
+        in(2),  in(3),  nullptr, l.sizes.subspan(Sizes::kCount),
+        out(0), out(1), out(2),  reinterpret_cast<float*>(l.scratch),
         0};
   if (axes_ > 0) j.mask = static_cast<const std::byte*>(l.in[4]);
   j.worker = j.n.floats(t_.mr);
@@ -261,7 +259,7 @@ std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n
   if (q.size() > kMaskAxes || n.in[1].view.shape()[q.size() - 2].bounds().hi > kMostKeys) return nullptr;
   for (const Dim& d : {q.back(), n.in[2].view.shape().back()})
     if (d.bounds().hi > kMostQueries * 64) return nullptr;
-  return std::make_shared<AttentionGradientsKernel>(n, table(isa));
+  return std::make_shared<AttentionGradientsKernel>(n, *kernel_tables(isa).attention_gradients);
 }
 
 }  // namespace lc::backends::cpu

@@ -82,15 +82,6 @@ double direct_cost(const ConvRun& run) {
   return 0.9 * (d(p.depth) * d(p.rows) * d(round_up(p.pixels, run.t->lanes)) * d(run.images()) / (2 * run.t->lanes));
 }
 
-const ConvTable& conv_table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kConvAvx512;
-    case Isa::Avx2: return kConvAvx2;
-    case Isa::Neon: return kConvNeon;
-    default: return kConvGeneric;
-  }
-}
-
 i64 depth_step(i64 depth) { return ceil_div(depth, std::max<i64>(1, ceil_div(depth, kDepth))); }
 
 i64 direct_pixels(const Blocking& b) {
@@ -107,14 +98,14 @@ void direct_part(const ConvRun& run, const Span* spans, std::size_t count, i64 r
     const i64 depth = std::min(step, base.depth - k);
     float* to = image;
     for (const Span* s = spans; s != spans + count; ++s) {
-      t.pack_image(s->p, s->begin, s->end - s->begin, k, depth, to);
+      t.pack_image(&s->p, s->begin, s->end - s->begin, k, depth, to);
       to += round_up(s->end - s->begin, t.nr) * depth;
     }
     for (i64 r = row; r < row + rows; r += t.mr) {
       const i64 height = std::min<i64>(t.mr, row + rows - r);
       const float* panel = weights;
       if (spans->p.packed) panel = spans->p.packed + r * base.depth + k * t.mr;
-      else t.pack_weights(spans->p, r, height, k, depth, weights);
+      else t.pack_weights(&spans->p, r, height, k, depth, weights);
       const float* from = image;
       for (const Span* s = spans; s != spans + count; ++s)
         for (i64 c = s->begin; c < s->end; c += t.nr, from += t.nr * depth)
@@ -235,7 +226,7 @@ class NchwKernel final : public ConvKernel {
       : ConvKernel(conv_sizes(c), std::move(epilogue)),
         c_(c),
         winograd_(winograd_refusal(c) ? UseWinograd::Never : winograd),
-        table_(&conv_table(target.isa)),
+        table_(kernel_tables(target.isa).conv),
         blocking_(blocking),
         largest_(largest_run(c_, winograd_, target, blocking)),
         taps_(round_up(std::max<i64>(largest_.base.depth, 1) * static_cast<i64>(sizeof(Tap)), 64)) {
@@ -305,7 +296,7 @@ ConvRun largest_run(const ConvPlan& c, UseWinograd winograd, const Target& targe
   conv_sizes(c).each([&](const Dim& d) { bounds.push_back(d.bounds().hi); });
   ConvSizes<i64> s = no_sizes(c);
   read_sizes(bounds.data(), s);
-  ConvRun r = sized_run(c, s, winograd, conv_table(target.isa), blocking);
+  ConvRun r = sized_run(c, s, winograd, *kernel_tables(target.isa).conv, blocking);
   r.room_to_slide = slide_floats(r, 1) > 0;
   return r;
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
 #include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/lowering/convolution.h"
 
@@ -25,10 +26,7 @@ namespace lc::backends::cpu {
 class Epilogue;
 struct ConvAlgorithm;
 struct NchwBf16;
-using lowering::kSpatial;
-
-// Winograd's F(4x4, 3x3): 4 x 4 results from products at 6 x 6 points.
-inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoints = kWinogradSide * kWinogradSide;
+static_assert(kSpatial == lowering::kSpatial && kConvFar == lowering::Convolution::kFar);
 
 // A convolution and the choices for computing it.
 struct ConvPlan : lowering::Convolution {
@@ -77,70 +75,6 @@ struct PackedParameter {
 PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, const Target& target);
 
 // ---- running -----------------------------------------------------------------------------------
-
-// A summed element of a window.
-struct Tap {
-  std::int64_t image, weight;    // offsets in elements
-  std::int64_t shift[kSpatial];  // added to the pixel's coordinates
-};
-
-// A matrix product: one group of one image.
-struct ConvProblem {
-  const float *image = nullptr, *weight = nullptr;
-  const float* packed = nullptr;  // the group's packed panels of weights, or null
-  float* out = nullptr;
-  std::int64_t rows = 1, weight_row = 0, out_row = 0;
-  std::int64_t pixels = 1;  // in total
-  std::int64_t extent[kSpatial], image_step[kSpatial], step[kSpatial], lo[kSpatial], hi[kSpatial];
-  const Tap* taps = nullptr;
-  std::int64_t depth = 0;
-  bool neighbours = false;  // the taps of a filter row are contiguous
-};
-
-// A tile of Winograd's algorithm: its addresses, and which of its pixels exist.
-struct WinogradTile {
-  const float* image;
-  float* out;
-  std::int64_t top, bottom, left, right;  // rows and columns of the 6x6 that may be read
-  std::int64_t down, across;              // rows and columns of the 4x4 that are written; 0 past the last tile
-};
-
-// Functions per instruction set.
-struct ConvTable {
-  int mr, nr;
-  // Packs weights [row, row + rows) x taps [k, k + depth) to [depth][mr].
-  void (*pack_weights)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
-                       float* to);
-  // Packs pixels [first, first + columns) x taps [k, k + depth) to strips [depth][nr].
-  void (*pack_image)(const ConvProblem& p, std::int64_t first, std::int64_t columns, std::int64_t k, std::int64_t depth,
-                     float* to);
-  // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr].
-  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
-               std::int64_t columns, bool add);
-  // As `tile`, over an image whose row for tap k begins at b + at[k]. Whole vectors are written, which may exceed the
-  // columns. `next` points to weights that are prefetched.
-  void (*slide)(const float* a, const float* next, const float* b, const std::int64_t* at, std::int64_t depth, float* c,
-                std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
-  // Copies n elements, `step` apart, with zeros outside [begin, end). Whole vectors are written.
-  void (*copy_row)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t n,
-                   float* to);
-  // Number of tiles that Winograd's transforms below process at once. Element i of their 36 results is at [i * stride].
-  int lanes;
-  // Transforms filters of rows [row, row + rows <= mr) and channels [first, first + depth) to [36][depth][mr]. Returns
-  // false if a number is infinite, NaN or too large for the transform.
-  bool (*weights_in)(const ConvProblem& p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
-                     float* to, std::int64_t stride);
-  // Transforms `lanes` tiles of the channel at `offset`, with the strides `down` and `across` between pixels. Returns
-  // false as weights_in does.
-  bool (*image_in)(const WinogradTile* at, std::int64_t offset, std::int64_t down, std::int64_t across, float* to,
-                   std::int64_t stride);
-  // Transforms `lanes` tiles of products back and writes them to the tiles' outputs at `offset`, with rows of `width`
-  // floats.
-  void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
-};
-extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512, kConvNeon;
-// The table of an instruction set.
-const ConvTable& conv_table(Isa isa);
 
 // A run of a convolution kernel, with all sizes as numbers.
 struct ConvRun {

@@ -128,7 +128,7 @@ class DepthwiseKernel final : public ConvKernel {
                   const Blocking& blocking)
       : ConvKernel(depthwise_sizes(c), std::move(epilogue)),
         d_(d),
-        table_(&depthwise_table(target.isa)),
+        table_(kernel_tables(target.isa).depthwise),
         near_(blocking.l1_budget_floats()),
         copy_(copy_of(d, table_->width, near_)),
         outer_(c.outer.size()) {
@@ -165,10 +165,10 @@ class DepthwiseKernel final : public ConvKernel {
   i64 near_;  // L1 budget, in floats
   Copy copy_;
   std::size_t outer_;
-  i64 group_ = 1;                             // bands copied before any is computed: loads of new data are slow
-  std::vector<i64> at_, weight_at_;           // offset of a tap across, in a row of the copy; weight offset of a tap
-  std::vector<DepthwiseTable::Rows> phases_;  // per phase, for rows inside the image
-  bool neighbours_ = true;                    // the weights of a filter are contiguous
+  i64 group_ = 1;                      // bands copied before any is computed: loads of new data are slow
+  std::vector<i64> at_, weight_at_;    // offset of a tap across, in a row of the copy; weight offset of a tap
+  std::vector<DepthwiseRows> phases_;  // per phase, for rows inside the image
+  bool neighbours_ = true;             // the weights of a filter are contiguous
 };
 
 void DepthwiseKernel::find_taps() {
@@ -211,10 +211,10 @@ void DepthwiseKernel::copy_rows(const Band& b, float* to) const {
   std::fill(to, to + (lo - first) * copy_.row, 0.0f);
   std::fill(to + (hi - first) * copy_.row, to + (end - first) * copy_.row, 0.0f);
   for (std::size_t p = 0; p < phases_.size(); ++p) {
-    DepthwiseTable::Rows rows = phases_[p];
+    DepthwiseRows rows = phases_[p];
     const i64 phase = static_cast<i64>(p);
     rows.from = b.image + lo * d_.y.unit + phase * d_.x.unit;
-    table_->copy(rows, hi - lo, to + (lo - first) * copy_.row + phase * copy_.phase);
+    table_->copy(&rows, hi - lo, to + (lo - first) * copy_.row + phase * copy_.phase);
   }
 }
 
@@ -223,13 +223,12 @@ void DepthwiseKernel::compute(const Band& b, const float* from, float* weights) 
   for (i64 f = 0; f < d_.filters; ++f) {
     const float* filter = b.weight + f * d_.weight_row;
     for (std::size_t t = 0; !neighbours_ && t < weight_at_.size(); ++t) weights[t] = filter[weight_at_[t]];
-    const DepthwiseTable::Window w{
-        neighbours_ ? filter : weights,   at_.data(), d_.y.taps, d_.x.taps, copy_.row, d_.y.step,
-        d_.y.taps > 1 ? d_.y.dilation : 1};
+    const DepthwiseWindow w{neighbours_ ? filter : weights,   at_.data(), d_.y.taps, d_.x.taps, copy_.row, d_.y.step,
+                            d_.y.taps > 1 ? d_.y.dilation : 1};
     float* out = b.out + f * d_.out_row + b.begin * d_.x.extent;
     for (i64 i = 0, r = 0, next = 0; i < tiles; ++i, r = next) {
       next = r + ceil_div(rows - r, tiles - i);
-      table_->rows(w, from + r * d_.y.step * copy_.row, out + r * d_.x.extent, next - r, d_.x.extent);
+      table_->rows(&w, from + r * d_.y.step * copy_.row, out + r * d_.x.extent, next - r, d_.x.extent);
     }
   }
 }
@@ -274,15 +273,6 @@ void DepthwiseKernel::run(const HostLaunch& l) const {
 }
 
 }  // namespace
-
-const DepthwiseTable& depthwise_table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kDepthwiseAvx512;
-    case Isa::Avx2: return kDepthwiseAvx2;
-    case Isa::Neon: return kDepthwiseNeon;
-    default: return kDepthwiseGeneric;
-  }
-}
 
 std::optional<Depthwise> depthwise_shape(const ConvPlan& c) {
   Depthwise d;

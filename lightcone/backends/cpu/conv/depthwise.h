@@ -43,33 +43,4 @@ std::optional<Depthwise> depthwise_nhwc_shape(const ConvPlan& c);
 std::shared_ptr<HostKernel> depthwise_nhwc_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                                   const Target& target);
 
-// Functions per instruction set.
-struct DepthwiseTable {
-  int width;        // lanes of a vector
-  int mr, last_mr;  // output rows at a time; channels-last: pixels at a time
-  // A window. Output rows that are computed together share rows of the image: from[(row * step + tap) * pitch].
-  struct Window {
-    const float* weights;    // [taps down][taps across]
-    const std::int64_t* at;  // offset of each tap across
-    std::int64_t down, across;
-    std::int64_t pitch, step, dilation;  // floats per image row; rows between pixels; rows between taps
-  };
-  // Computes n pixels of rows <= mr output rows, which are contiguous in `out`.
-  void (*rows)(const Window& w, const float* from, float* out, std::int64_t rows, std::int64_t n);
-  // Rows of n elements, `step` apart, with zeros outside [begin, end). Whole vectors are written.
-  struct Rows {
-    const float* from;
-    std::int64_t row, step, begin, end, n, to_row;  // row, to_row: floats between rows
-  };
-  // Copies `count` rows.
-  void (*copy)(const Rows& r, std::int64_t count, float* to);
-  // Computes `count` <= last_mr pixels of `channels` <= nr channels. Weights are [taps][nr].
-  // The address of tap t of pixel p is at[t * stride + p] + first.
-  void (*pixels)(const float* const* at, std::int64_t stride, std::int64_t first, const float* weights, std::int64_t nr,
-                 std::int64_t taps, float* out, std::int64_t out_row, std::int64_t count, std::int64_t channels);
-};
-extern const DepthwiseTable kDepthwiseGeneric, kDepthwiseAvx2, kDepthwiseAvx512, kDepthwiseNeon;
-// The table of an instruction set.
-const DepthwiseTable& depthwise_table(Isa isa);
-
 }  // namespace lc::backends::cpu

@@ -23,8 +23,8 @@ class DepthwiseNhwcKernel final : public ConvKernel {
       : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
         d_(d),
         batch_(*c.pixels[0].image.constant()),
-        table_(&depthwise_table(target.isa)),
-        nr_(nhwc_table(target.isa).nr),
+        table_(kernel_tables(target.isa).depthwise),
+        nr_(kernel_tables(target.isa).nhwc->nr),
         segment_(std::min(kSegment, kAddresses / d.taps())) {
     set_figures("conv_depthwise_nhwc", Dim(2 * d.taps() * d.pixels() * d.filters) * c.pixels[0].extent);
     set_scratch(d.filters * 4, 0);

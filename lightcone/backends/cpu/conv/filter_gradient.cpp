@@ -18,14 +18,6 @@ constexpr i64 kMostFilterTaps = 1 << 10;
 constexpr i64 kMostOfOne = 64;  // maximum taps for images with one channel
 constexpr i64 kTasksOfTiles = 48;
 
-const FilterGradientTable& table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kFilterGradientAvx512;
-    case Isa::Avx2: return kFilterGradientAvx2;
-    default: return kFilterGradientGeneric;
-  }
-}
-
 void move(FilterGradientShape::At& to, i64 steps, const FilterGradientShape::At& by) {
   to.rows += steps * by.rows, to.columns += steps * by.columns;
 }
@@ -286,7 +278,8 @@ std::string filter_gradient_refusal(const ConvPlan& c) {
 }
 
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target) {
-  return std::make_shared<FilterGradientKernel>(c, *filter_gradient_shape(c), table(target.isa));
+  return std::make_shared<FilterGradientKernel>(c, *filter_gradient_shape(c),
+                                                *kernel_tables(target.isa).filter_gradient);
 }
 
 }  // namespace lc::backends::cpu

@@ -12,20 +12,6 @@
 
 namespace lc::backends::cpu {
 
-// Offsets of a pixel in both factors, in floats from the first pixel of a block.
-struct PixelPair {
-  std::int32_t rows, columns;
-};
-
-// Functions per instruction set.
-struct FilterGradientTable {
-  int mr, nr;  // rows and columns of a tile
-  // C[rows <= mr, columns <= nr] (+)= sum over `count` pixels of a[rows] * b[columns].
-  void (*tile)(const float* a, const float* b, const PixelPair* pixels, std::int64_t count, float* c,
-               std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
-};
-extern const FilterGradientTable kFilterGradientGeneric, kFilterGradientAvx2, kFilterGradientAvx512;
-
 // Sizes of a filter gradient. The channels of one factor are the rows of the result, those of the other its columns;
 // either factor may be the image.
 struct FilterGradientShape {

@@ -71,9 +71,9 @@ void find_offsets(const std::vector<Sum>& sums, NchwBf16& p) {
   for (const Sum& s : sums) (s.axis ? taps : channels) *= s.extent;
   const i64 pairs = (channels + 1) / 2;
   p.row_words = p.y.phases * p.x.phases * p.x.length;
-  p.channels.assign(static_cast<std::size_t>(2 * pairs), NchwBf16::kNothing);
+  p.channels.assign(static_cast<std::size_t>(2 * pairs), kNoChannel);
   p.shift.resize(static_cast<std::size_t>(taps));
-  p.weights.assign(static_cast<std::size_t>(2 * pairs * taps), NchwBf16::kNothing);
+  p.weights.assign(static_cast<std::size_t>(2 * pairs * taps), kNoChannel);
   for (i64 k = 0; k < channels * taps; ++k) {
     i64 channel = 0, tap = 0, image = 0, weight = 0, d[kSpatial] = {};
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -129,7 +129,7 @@ class PackNchwBf16 final : public HostKernel {
         for (i64 i = 0; i < depth; ++i) {
           const i64 at = p.weights[static_cast<std::size_t>(k + i)];
           const i64 from = p.group_weight[static_cast<std::size_t>(group)] + (row + r) * p.weight_row + at;
-          numbers[r * depth + i] = at == NchwBf16::kNothing ? 0.0f
+          numbers[r * depth + i] = at == kNoChannel ? 0.0f
                                    : p.stored == WeightType::BF16
                                        ? bf16_to_f32(static_cast<const std::uint16_t*>(l.in[0])[from])
                                        : static_cast<const float*>(l.in[0])[from];
@@ -209,7 +209,7 @@ std::optional<std::string> nchw_bf16_refusal(const Graph& g, std::span<const int
   const auto pairs = make_nchw_bf16(c, stored.type, *microkernel(Arithmetic::Bf16, target));
   if (!pairs) return "a size other than the batch is symbolic, or windows reach too far";
   if (pairs->rows < kFewRows) return str_cat("there are fewer than ", kFewRows, " filters");
-  if (pairs->channels[1] == NchwBf16::kNothing) return "there is one channel, and bf16 products need pairs";
+  if (pairs->channels[1] == kNoChannel) return "there is one channel, and bf16 products need pairs";
   if (winograd && winograd_is_faster(c, *pairs)) return "Winograd in f32 is faster for so many pixels and channels";
   return std::nullopt;
 }

@@ -33,11 +33,10 @@ struct NchwBf16 {
   std::int64_t row_words = 0;              // words (pairs) of a plane's row, all phases included
   std::vector<std::int64_t> channels;      // offset of each channel in the image; an even count
   std::vector<std::int64_t> shift;         // offset of each tap in a plane
-  std::vector<std::int64_t> weights;       // offset in a filter of each pair, tap and half, or kNothing
+  std::vector<std::int64_t> weights;       // offset in a filter of each pair, tap and half, or kNoChannel
   std::vector<std::int64_t> group_weight;  // offset of each group's weights
   std::int64_t weight_row = 0;
 
-  static constexpr std::int64_t kNothing = INT64_MIN;  // missing half of the last pair (odd channel count)
   std::int64_t depth() const { return static_cast<std::int64_t>(weights.size()); }
   std::int64_t group_bytes() const { return (rows + unit->mr - 1) / unit->mr * unit->a_bytes(depth()); }
 };
@@ -57,20 +56,5 @@ std::shared_ptr<HostKernel> nchw_bf16_kernel(const ConvPlan& c, std::shared_ptr<
                                              const Blocking& blocking = Blocking());
 // Makes the kernel that packs filters as strips of A, [group][strip][all of k], in blocks of kTileDepth k.
 std::shared_ptr<HostKernel> pack_nchw_bf16_kernel(std::shared_ptr<const NchwBf16> pairs);
-
-// Functions per instruction set.
-struct NchwBf16Table {
-  // Rounds n pixels of each of `count` pairs of channels, at from[2 * i] and from[2 * i + 1].
-  // Column c of pair i is written at to[c / 16 * group + i * row + c % 16]; columns begin with `column`.
-  void (*round)(const float* image, const std::int64_t* from, std::int64_t count, std::int64_t step, std::int64_t n,
-                std::uint32_t* to, std::int64_t row, std::int64_t column, std::int64_t group);
-  // Copies n <= 16 consecutive words from each of `count` offsets to rows of 16 words.
-  void (*gather)(const std::uint32_t* from, const std::int64_t* at, std::int64_t count, std::int64_t n,
-                 std::uint32_t* to);
-  // Copies rows of n floats.
-  void (*move)(const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t n, float* to,
-               std::int64_t to_row);
-};
-extern const NchwBf16Table kNchwBf16Generic, kNchwBf16Avx512Bf16;
 
 }  // namespace lc::backends::cpu

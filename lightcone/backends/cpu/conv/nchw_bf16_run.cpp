@@ -239,7 +239,7 @@ class NchwBf16Kernel final : public ConvKernel {
     const bool fast = u == &kBf16Avx512Bf16 || u == &kDenseAmx[static_cast<int>(Arithmetic::Bf16)];
     table_ = fast ? &kNchwBf16Avx512Bf16 : &kNchwBf16Generic;
     i64 depth = 0;
-    for (const i64 w : p_->weights) depth += w != NchwBf16::kNothing;
+    for (const i64 w : p_->weights) depth += w != kNoChannel;
     Dim flops = 2 * depth * p_->rows * p_->pixels;
     for (const ConvPlan::Axis& a : outer_) flops = flops * a.extent;
     set_figures("conv_" + std::string(u->name), flops);

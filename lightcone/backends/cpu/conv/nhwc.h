@@ -11,31 +11,6 @@
 
 namespace lc::backends::cpu {
 
-// A run of taps that are contiguous both in the image and in the weights.
-struct TapRun {
-  std::int64_t offset, length;  // offset in the image; number of taps
-};
-
-// Functions per instruction set.
-struct NhwcTable {
-  int mr, nr;  // pixels and output channels of a tile
-  // C[rows <= mr, columns <= nr] (+)= image * weights. Run i of pixel r begins at pixels[r] + runs[i].offset; weights
-  // are [depth][nr]. `next` points to data to prefetch, a cache line per step of depth.
-  void (*tile)(const float* const* pixels, const TapRun* runs, std::int64_t count, const float* weights,
-               const float* next, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
-  // Transforms filters of `count` channels of a panel for Winograd's algorithm; their nine taps are `tap` apart. Writes
-  // 36 panels [count][nr], `stride` apart. Returns false if a number is infinite, NaN or too large for the transform.
-  bool (*filters_in)(const float* w, std::int64_t tap, std::int64_t count, float* to, std::int64_t stride);
-  // Transforms the 6x6 pixels of a tile, each with its channels, to 36 rows of channels, `stride` apart. Returns false
-  // as filters_in does.
-  bool (*image_in)(const float* const* at, std::int64_t channels, float* to, std::int64_t stride);
-  // Transforms 36 rows of channels back to the 4x4 pixels of a tile; addresses of missing pixels are null.
-  void (*pixels_out)(const float* from, std::int64_t stride, std::int64_t channels, float* const* at);
-};
-extern const NhwcTable kNhwcGeneric, kNhwcAvx2, kNhwcAvx512;
-// The table of an instruction set.
-const NhwcTable& nhwc_table(Isa isa);
-
 // Sizes of a channels-last convolution. Pixels and taps are read from the image itself if nothing is padded, else from
 // a copy with zeros around each image.
 struct NhwcShape {

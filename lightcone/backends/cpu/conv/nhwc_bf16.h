@@ -9,17 +9,6 @@
 
 namespace lc::backends::cpu {
 
-// Functions per instruction set.
-struct NhwcBf16Table {
-  const char* name;
-  int mr, nr;
-  // As NhwcTable::tile, with taps and offsets counted in words.
-  decltype(NhwcTable::tile) tile;
-  // Rounds `count` channels, `step` apart, of n pixels to words; the last word is padded with a zero.
-  void (*round)(const float* from, std::int64_t from_pixel, std::int64_t step, std::int64_t n, std::int64_t count,
-                std::uint32_t* to, std::int64_t to_pixel);
-};
-extern const NhwcBf16Table kNhwcBf16Generic, kNhwcBf16Avx512Bf16;
 // The table of a target.
 const NhwcBf16Table& nhwc_bf16_table(const Target& target);
 

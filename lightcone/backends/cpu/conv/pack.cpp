@@ -40,7 +40,7 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
 class PackWeights final : public HostKernel {
  public:
   PackWeights(const PackedFilters& f, const Target& target)
-      : f_(f), table_(conv_table(target.isa)), mr_(f.panel(target)) {}
+      : f_(f), table_(*kernel_tables(target.isa).conv), mr_(f.panel(target)) {}
   std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const HostLaunch& l) const override;
@@ -97,7 +97,7 @@ void PackWeights::run(const HostLaunch& l) const {
     of.weight += offset(j.k.f_.outer, group);
     const i64 rows = std::min(mr, of.rows - row);
     if (j.k.f_.channels_last) j.k.pack_last(j.l, of, row, rows, panel);
-    else j.k.table_.pack_weights(of, row, rows, 0, depth, panel);
+    else j.k.table_.pack_weights(&of, row, rows, 0, depth, panel);
     std::copy_n(panel, depth * mr, to + row * depth);
   };
   l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
@@ -108,7 +108,7 @@ void PackWeights::run(const HostLaunch& l) const {
 
 int PackedFilters::panel(const Target& target) const {
   if (bf16) return nhwc_bf16_table(target).nr;
-  return channels_last ? nhwc_table(target.isa).nr : conv_table(target.isa).mr;
+  return channels_last ? kernel_tables(target.isa).nhwc->nr : kernel_tables(target.isa).conv->mr;
 }
 
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target) {

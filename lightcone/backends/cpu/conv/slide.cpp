@@ -165,7 +165,7 @@ void part(const SlideJob& j, const ConvProblem& p, const float* planes, i64 row,
         panel = p.packed + r * depth + k * t.mr;
         next = k + step < depth || r + t.mr < row + rows ? panel + step * t.mr : panel;
       } else {
-        t.pack_weights(p, r, height, k, n, mine);
+        t.pack_weights(&p, r, height, k, n, mine);
       }
       for (i64 s = begin; s < end; s += t.nr)
         t.slide(panel, next, planes + s, j.at + k, n, sums + s - begin, width, height, std::min<i64>(t.nr, end - s),

@@ -168,7 +168,7 @@ void multiply(const WinogradJob& j, i64 group, i64 block, i64 pair, float* image
     const i64 depth = std::min(depth_step, n.channels - c);
     for (i64 h = 0; h < heights; ++h)
       good = good && (n.keep ? !j.bad_filters[pair * n.task_panels + h]
-                             : t.weights_in(p, row + h * t.mr, std::min<i64>(t.mr, rows - h * t.mr), c, depth,
+                             : t.weights_in(&p, row + h * t.mr, std::min<i64>(t.mr, rows - h * t.mr), c, depth,
                                             filters + h * panel, point));
     for (i64 q = 0; q < kWinogradPoints && good; ++q)
       for (i64 h = 0; h < heights; ++h)
@@ -188,8 +188,9 @@ void multiply(const WinogradJob& j, i64 group, i64 block, i64 pair, float* image
 void keep_task(void* arg, int task, int) {
   const WinogradJob& j = *static_cast<const WinogradJob*>(arg);
   const i64 mr = j.run->t->mr, panel = j.plan.channels * mr + kPad, row = task * mr;
-  j.bad_filters[task] = !j.run->t->weights_in(j.run->problem(j.group, 0), row, std::min(mr, j.plan.rows - row), 0,
-                                              j.plan.channels, j.kept + task * panel, j.plan.panels * panel);
+  const ConvProblem p = j.run->problem(j.group, 0);
+  j.bad_filters[task] = !j.run->t->weights_in(&p, row, std::min(mr, j.plan.rows - row), 0, j.plan.channels,
+                                              j.kept + task * panel, j.plan.panels * panel);
 }
 
 void whole_plane_task(void* arg, int block, int worker) {

@@ -1,16 +1,10 @@
 // Tables of the instruction sets that this build has no kernels for: another processor's, or with
 // LIGHTCONE_KERNELS=native the ones that this machine does not need. The generic tables replace them. CMakeLists.txt
 // defines LC_ABSENT_<file>.
-#include "lightcone/backends/cpu/attention/attention.h"
-#include "lightcone/backends/cpu/attention/gradients.h"
-#include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/backends/cpu/conv/depthwise.h"
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
-#include "lightcone/backends/cpu/conv/nchw_bf16.h"
-#include "lightcone/backends/cpu/conv/nhwc.h"
-#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
-#include "lightcone/backends/cpu/products/microkernel.h"
-#include "lightcone/backends/cpu/random/random_bits.h"
+#include "lightcone/backends/cpu/kernels/attention_abi.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/random_abi.h"
 
 namespace lc::backends::cpu {
 

@@ -9,6 +9,7 @@
 
 #include "lightcone/backends/cpu/kernels/attention_masks.inl.h"
 #include "lightcone/backends/cpu/kernels/attention_words.inl.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -162,8 +163,8 @@ i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
   constexpr i64 half = kTile / 2;
   const AttentionProblem& a = *b.problem;
   for (int i = a.skips; n > half && i < a.steps; ++i) {
-    const AttentionStep& s = a.step[static_cast<std::size_t>(i)];
-    if (s.kind != AttentionStep::Mask) continue;
+    const ScoreStep& s = a.step[i];
+    if (s.kind != ScoreStep::Mask) continue;
     i64 r = b.rows;
     while (r > 0 && count_unmasked(s, b.step[i][r - 1] + (j0 + half) * s.key, n - half) == 0) --r;
     if (r > 0 || !finite(widened(values_of(b), j0 + half, n - half, w.values), n - half, a.width)) continue;
@@ -529,6 +530,8 @@ void block(const AttentionBlock& b) { b.rows <= kFew ? few(b) : b.rows <= WIDTH 
 
 }  // namespace
 
-const AttentionTable TABLE = {kRows, kTile, block};
+extern "C" void LC_ENTRY(attention_block)(const AttentionBlock* b) { block(*b); }
+
+const AttentionTable TABLE = {kRows, kTile, LC_ENTRY(attention_block)};
 
 }  // namespace lc::backends::cpu

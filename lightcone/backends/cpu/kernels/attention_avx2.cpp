@@ -1,3 +1,4 @@
+#define ISA avx2
 #define WIDTH 8
 #define KEYS 6
 #define TABLE kAttentionAvx2

@@ -1,3 +1,4 @@
+#define ISA avx512
 #define WIDTH 16
 #define KEYS 8
 #define TABLE kAttentionAvx512

@@ -1,6 +1,7 @@
 // The parts of the attention gradients, compiled for each instruction set: products by tiles of MR rows and VECTORS
 // vectors, and the softmax of a row of scores with its derivative.
-#include "lightcone/backends/cpu/attention/gradients.h"
+#include "lightcone/backends/cpu/kernels/attention_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::backends::cpu {
@@ -87,6 +88,22 @@ void slopes(const float* p, float* slope, i64 n, float scale) {
 
 }  // namespace
 
-const AttentionGradientsTable TABLE = {MR, kNr, WIDTH, products, weigh, slopes};
+extern "C" {
+void LC_ENTRY(attention_gradients_products)(const float* a, i64 a_row, i64 a_step, const float* b, i64 b_row, i64 depth,
+                                            float* c, i64 c_row, i64 rows, i64 columns, bool add) {
+  products(a, a_row, a_step, b, b_row, depth, c, c_row, rows, columns, add);
+}
+float LC_ENTRY(attention_gradients_weigh)(float* scores, i64 n, float exponent) { return weigh(scores, n, exponent); }
+void LC_ENTRY(attention_gradients_slopes)(const float* p, float* slope, i64 n, float scale) {
+  slopes(p, slope, n, scale);
+}
+}
+
+const AttentionGradientsTable TABLE = {MR,
+                                       kNr,
+                                       WIDTH,
+                                       LC_ENTRY(attention_gradients_products),
+                                       LC_ENTRY(attention_gradients_weigh),
+                                       LC_ENTRY(attention_gradients_slopes)};
 
 }  // namespace lc::backends::cpu

@@ -1,3 +1,4 @@
+#define ISA avx2
 #define WIDTH 8
 #define MR 6
 #define VECTORS 2

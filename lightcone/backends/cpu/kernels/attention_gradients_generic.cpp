@@ -1,3 +1,4 @@
+#define ISA generic
 #define WIDTH 4
 #define MR 4
 #define VECTORS 2

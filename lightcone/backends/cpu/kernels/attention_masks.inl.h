@@ -1,7 +1,7 @@
 // The steps between the scores of a tile and the softmax: scales, shifts, biases and masks.
 #pragma once
 
-#include "lightcone/backends/cpu/attention/attention.h"
+#include "lightcone/backends/cpu/kernels/attention_abi.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
 namespace lc::backends::cpu {
@@ -15,7 +15,7 @@ struct Scores {
 
 // How many keys of a tile the masks keep for each row.
 struct Kept {
-  int keys[kAttentionSteps][kAttentionRows];
+  int keys[kScoreSteps][kAttentionRows];
   bool nothing;  // no row keeps a key, and no later step unmasks one
 };
 
@@ -39,7 +39,7 @@ int set_bytes(const std::byte* p, i64 n) {
   return set;
 }
 
-int count_unmasked(const AttentionStep& s, const std::byte* p, i64 n) {
+int count_unmasked(const ScoreStep& s, const std::byte* p, i64 n) {
   int set = 0;
   if (s.key == 1) set = set_bytes(p, n);
   else
@@ -50,8 +50,8 @@ int count_unmasked(const AttentionStep& s, const std::byte* p, i64 n) {
 void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
   k.nothing = false;
   for (int i = 0; i < b.problem->steps; ++i) {
-    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
-    if (s.kind != AttentionStep::Mask) continue;
+    const ScoreStep& s = b.problem->step[i];
+    if (s.kind != ScoreStep::Mask) continue;
     int all = 0;
     for (i64 r = 0; r < b.rows; ++r) {
       const bool again = r > 0 && b.step[i][r] == b.step[i][r - 1];  // heads of a group share a mask
@@ -62,7 +62,7 @@ void look_at_masks(const AttentionBlock& b, i64 j0, i64 n, Kept& k) {
   }
 }
 
-void mask_row(const AttentionStep& s, const std::byte* p, int keys, i64 n, float* to, i64 stride) {
+void mask_row(const ScoreStep& s, const std::byte* p, int keys, i64 n, float* to, i64 stride) {
   if (keys == n) return;
   i64 j = 0;
 #if WIDTH == 16
@@ -79,21 +79,21 @@ void mask_row(const AttentionStep& s, const std::byte* p, int keys, i64 n, float
 
 void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores at) {
   for (int i = 0; i < b.problem->steps; ++i) {
-    const AttentionStep& s = b.problem->step[static_cast<std::size_t>(i)];
+    const ScoreStep& s = b.problem->step[i];
     for (i64 r = 0; r < b.rows; ++r) {
       float* to = at.p + r * at.row;
       const std::byte* from = b.step[i][r];
       switch (s.kind) {
-        case AttentionStep::Scale:
+        case ScoreStep::Scale:
           for (i64 j = 0; j < n; ++j) to[j * at.key] *= s.value;
           break;
-        case AttentionStep::Shift:
+        case ScoreStep::Shift:
           for (i64 j = 0; j < n; ++j) to[j * at.key] += s.value;
           break;
-        case AttentionStep::Bias:
+        case ScoreStep::Bias:
           for (i64 j = 0; j < n; ++j) to[j * at.key] += reinterpret_cast<const float*>(from)[(j0 + j) * s.key];
           break;
-        case AttentionStep::Mask: mask_row(s, from + j0 * s.key, k.keys[i][r], n, to, at.key); break;
+        case ScoreStep::Mask: mask_row(s, from + j0 * s.key, k.keys[i][r], n, to, at.key); break;
       }
     }
   }

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/winograd.inl.h"
 
 namespace lc::backends::cpu {
@@ -113,8 +114,7 @@ void pack_rows(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, 
 
 void pack_image(const ConvProblem& p, i64 first, i64 columns, i64 k0, i64 depth, float* to) {
   bool rows = p.extent[0] == 1 && p.extent[1] == 1;
-  for (int j = 0; j < kSpatial; ++j)
-    rows = rows && p.step[j] == 0 && p.lo[j] <= -ConvPlan::kFar && p.hi[j] >= ConvPlan::kFar;
+  for (int j = 0; j < kSpatial; ++j) rows = rows && p.step[j] == 0 && p.lo[j] <= -kConvFar && p.hi[j] >= kConvFar;
   if (rows) return pack_rows(p, first, columns, k0, depth, to);
   Segment part[kNr];
   for (i64 j = 0; j < columns; j += kNr) {
@@ -352,6 +352,45 @@ void out(const float* tiles, i64 stride, const WinogradTile* at, i64 offset, i64
 
 }  // namespace
 
-const ConvTable TABLE = {MR, kNr, pack_weights, pack_image, tile, slide, copy_row, WIDTH, weights_in, image_in, out};
+extern "C" {
+void LC_ENTRY(conv_pack_weights)(const ConvProblem* p, i64 row, i64 rows, i64 k, i64 depth, float* to) {
+  pack_weights(*p, row, rows, k, depth, to);
+}
+void LC_ENTRY(conv_pack_image)(const ConvProblem* p, i64 first, i64 columns, i64 k, i64 depth, float* to) {
+  pack_image(*p, first, columns, k, depth, to);
+}
+void LC_ENTRY(conv_tile)(const float* a, const float* b, i64 depth, float* c, i64 c_row, i64 rows, i64 columns,
+                         bool add) {
+  tile(a, b, depth, c, c_row, rows, columns, add);
+}
+void LC_ENTRY(conv_slide)(const float* a, const float* next, const float* b, const i64* at, i64 depth, float* c,
+                          i64 c_row, i64 rows, i64 columns, bool add) {
+  slide(a, next, b, at, depth, c, c_row, rows, columns, add);
+}
+void LC_ENTRY(conv_copy_row)(const float* from, i64 step, i64 begin, i64 end, i64 n, float* to) {
+  copy_row(from, step, begin, end, n, to);
+}
+bool LC_ENTRY(conv_weights_in)(const ConvProblem* p, i64 row, i64 rows, i64 first, i64 depth, float* to, i64 stride) {
+  return weights_in(*p, row, rows, first, depth, to, stride);
+}
+bool LC_ENTRY(conv_image_in)(const WinogradTile* at, i64 offset, i64 down, i64 across, float* to, i64 stride) {
+  return image_in(at, offset, down, across, to, stride);
+}
+void LC_ENTRY(conv_out)(const float* tiles, i64 stride, const WinogradTile* at, i64 offset, i64 width) {
+  out(tiles, stride, at, offset, width);
+}
+}
+
+const ConvTable TABLE = {MR,
+                         kNr,
+                         LC_ENTRY(conv_pack_weights),
+                         LC_ENTRY(conv_pack_image),
+                         LC_ENTRY(conv_tile),
+                         LC_ENTRY(conv_slide),
+                         LC_ENTRY(conv_copy_row),
+                         WIDTH,
+                         LC_ENTRY(conv_weights_in),
+                         LC_ENTRY(conv_image_in),
+                         LC_ENTRY(conv_out)};
 
 }  // namespace lc::backends::cpu

@@ -1,8 +1,9 @@
 // Rounds an image to pairs of bf16, and gathers pairs.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -34,8 +35,8 @@ void round(const float* image, const i64* from, i64 count, i64 step, i64 n, std:
            i64 group) {
   for (i64 k = 0; k < count; ++k) {
     const i64 ahead = k + kAhead < count ? from[2 * kAhead] : from[0];
-    const float *even = image + *from++, *odd = image + (*from == NchwBf16::kNothing ? 0 : *from);
-    const bool both = *from++ != NchwBf16::kNothing;
+    const float *even = image + *from++, *odd = image + (*from == kNoChannel ? 0 : *from);
+    const bool both = *from++ != kNoChannel;
     const float* next = image + ahead;
     for (i64 i = 0, m = 0; i < n; i += m) {
       const i64 lane = (column + i) % WIDTH, c = column + i;
@@ -72,6 +73,20 @@ void move(const float* from, i64 from_row, i64 rows, i64 n, float* to, i64 to_ro
 
 }  // namespace
 
-const NchwBf16Table TABLE = {round, gather, move};
+extern "C" {
+void LC_ENTRY(conv_nchw_bf16_round)(const float* image, const i64* from, i64 count, i64 step, i64 n, std::uint32_t* to,
+                                    i64 row, i64 column, i64 group) {
+  round(image, from, count, step, n, to, row, column, group);
+}
+void LC_ENTRY(conv_nchw_bf16_gather)(const std::uint32_t* from, const i64* at, i64 count, i64 n, std::uint32_t* to) {
+  gather(from, at, count, n, to);
+}
+void LC_ENTRY(conv_nchw_bf16_move)(const float* from, i64 from_row, i64 rows, i64 n, float* to, i64 to_row) {
+  move(from, from_row, rows, n, to, to_row);
+}
+}
+
+const NchwBf16Table TABLE = {LC_ENTRY(conv_nchw_bf16_round), LC_ENTRY(conv_nchw_bf16_gather),
+                             LC_ENTRY(conv_nchw_bf16_move)};
 
 }  // namespace lc::backends::cpu

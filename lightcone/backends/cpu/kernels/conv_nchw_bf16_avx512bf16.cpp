@@ -1,3 +1,4 @@
+#define ISA avx512bf16
 #define WIDTH 16
 #define F32_TABLE kGemmAvx512
 #define TABLE kNchwBf16Avx512Bf16

@@ -1,3 +1,4 @@
+#define ISA generic
 #define WIDTH 4
 #define F32_TABLE kGemmGeneric
 #define TABLE kNchwBf16Generic

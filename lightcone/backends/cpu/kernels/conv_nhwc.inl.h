@@ -87,6 +87,27 @@ void pixels_out(const float* from, i64 stride, i64 channels, float* const* at) {
 
 }  // namespace
 
-const NhwcTable TABLE = {MR, kNr, last_tile<NumberTaps>, filters_in, image_in, pixels_out};
+extern "C" {
+void LC_ENTRY(conv_nhwc_tile)(const float* const* pixels, const TapRun* runs, i64 count, const float* weights,
+                              const float* next, float* c, i64 c_row, i64 rows, i64 columns, bool add) {
+  last_tile<NumberTaps>(pixels, runs, count, weights, next, c, c_row, rows, columns, add);
+}
+bool LC_ENTRY(conv_nhwc_filters_in)(const float* w, i64 tap, i64 count, float* to, i64 stride) {
+  return filters_in(w, tap, count, to, stride);
+}
+bool LC_ENTRY(conv_nhwc_image_in)(const float* const* at, i64 channels, float* to, i64 stride) {
+  return image_in(at, channels, to, stride);
+}
+void LC_ENTRY(conv_nhwc_pixels_out)(const float* from, i64 stride, i64 channels, float* const* at) {
+  pixels_out(from, stride, channels, at);
+}
+}
+
+const NhwcTable TABLE = {MR,
+                         kNr,
+                         LC_ENTRY(conv_nhwc_tile),
+                         LC_ENTRY(conv_nhwc_filters_in),
+                         LC_ENTRY(conv_nhwc_image_in),
+                         LC_ENTRY(conv_nhwc_pixels_out)};
 
 }  // namespace lc::backends::cpu

@@ -1,3 +1,4 @@
+#define ISA avx512
 #define WIDTH 16
 #define MR 6
 #define VECTORS 4

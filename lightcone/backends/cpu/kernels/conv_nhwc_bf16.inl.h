@@ -1,6 +1,6 @@
 // Channels-last convolutions over pairs of channels in bf16: the register tile of MR pixels x VECTORS vectors of output
 // channels, and rounding to pairs, by the CPU's own instructions or by multiply-adds of the rounded values.
-#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
 #include "lightcone/backends/cpu/kernels/nhwc_tile.inl.h"
 
 namespace lc::backends::cpu {
@@ -86,6 +86,17 @@ void round(const float* from, i64 from_pixel, i64 step, i64 n, i64 count, Word* 
 
 }  // namespace
 
-const NhwcBf16Table TABLE = {NAME, MR, kNr, last_tile<PairTaps>, round};
+extern "C" {
+void LC_ENTRY(conv_nhwc_bf16_tile)(const float* const* pixels, const TapRun* runs, i64 count, const float* weights,
+                                   const float* next, float* c, i64 c_row, i64 rows, i64 columns, bool add) {
+  last_tile<PairTaps>(pixels, runs, count, weights, next, c, c_row, rows, columns, add);
+}
+void LC_ENTRY(conv_nhwc_bf16_round)(const float* from, i64 from_pixel, i64 step, i64 n, i64 count, std::uint32_t* to,
+                                    i64 to_pixel) {
+  round(from, from_pixel, step, n, count, to, to_pixel);
+}
+}
+
+const NhwcBf16Table TABLE = {LC_ISA_NAME, MR, kNr, LC_ENTRY(conv_nhwc_bf16_tile), LC_ENTRY(conv_nhwc_bf16_round)};
 
 }  // namespace lc::backends::cpu

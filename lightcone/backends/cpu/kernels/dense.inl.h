@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
+#include "lightcone/backends/cpu/kernels/gemm_abi.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
-#include "lightcone/backends/cpu/products/microkernel.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -87,7 +88,7 @@ inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, c
   for (i64 j = 0; j < columns; j += kGroup)
     for (i64 k = 0; k < depth; k += kChunk) {
       const i64 d = std::min(kChunk, depth - k);
-      F32_TABLE.pack_b(g, j0 + j, std::min<i64>(kGroup, columns - j), k0 + k, d, buffer);
+      F32_TABLE.pack_b(&g, j0 + j, std::min<i64>(kGroup, columns - j), k0 + k, d, buffer);
       to(j / kGroup, k, d, buffer);
     }
 }

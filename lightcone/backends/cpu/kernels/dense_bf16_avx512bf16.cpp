@@ -1,4 +1,5 @@
 // bf16 products by AVX-512's dot-product instruction, summed in f32.
+#define ISA avx512bf16
 #define WIDTH 16
 #define MR 14
 #define GROUPS 2
@@ -66,16 +67,10 @@ struct TileOf {
 
 }  // namespace
 
-const Microkernel kBf16Avx512Bf16 = {"bf16_avx512bf16",
-                                     Arithmetic::Bf16,
-                                     MR,
-                                     GROUPS* kGroup,
-                                     2,
-                                     kAStep,
-                                     64,
-                                     kFetched,
-                                     pack_a,
-                                     pack_b_bf16<2>,
-                                     register_tile<TileOf, MR, GROUPS * kGroupVectors>};
+LC_MICROKERNEL_ENTRIES(bf16, pack_a, (pack_b_bf16<2>), (register_tile<TileOf, MR, GROUPS * kGroupVectors>))
+
+const Microkernel kBf16Avx512Bf16 = {
+    "bf16_" LC_ISA_NAME,   Arithmetic::Bf16,   MR, GROUPS* kGroup, 2, kAStep, 64, kFetched, LC_ENTRY(bf16_pack_a),
+    LC_ENTRY(bf16_pack_b), LC_ENTRY(bf16_tile)};
 
 }  // namespace lc::backends::cpu

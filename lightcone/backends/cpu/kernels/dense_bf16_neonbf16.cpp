@@ -1,4 +1,5 @@
 // bf16 products by Arm's bfmmla instruction, which multiplies two rows of A and two columns of B over four k.
+#define ISA neonbf16
 #define WIDTH 4
 #define NEON
 #define F32_TABLE kGemmNeon
@@ -87,7 +88,10 @@ void tile(const void* a, const void* b, i64, i64 depth, float* c, i64 c_m, i64 r
 
 }  // namespace
 
-const Microkernel kBf16NeonBf16 = {"bf16_neonbf16", Arithmetic::Bf16, kMr, kGroup, 2, kAStep, 64, kFetched,
-                                   pack_a,          pack_b_bf16<2>,   tile};
+LC_MICROKERNEL_ENTRIES(bf16, pack_a, (pack_b_bf16<2>), tile)
+
+const Microkernel kBf16NeonBf16 = {
+    "bf16_" LC_ISA_NAME,   Arithmetic::Bf16,   kMr, kGroup, 2, kAStep, 64, kFetched, LC_ENTRY(bf16_pack_a),
+    LC_ENTRY(bf16_pack_b), LC_ENTRY(bf16_tile)};
 
 }  // namespace lc::backends::cpu

@@ -36,14 +36,14 @@ inline void products(const std::int8_t* a, const u8* b, vi (&sums)[MR][kAcross])
 constexpr int kVectorBytes = 32;  // bytes of B per vector of columns: two words of each
 
 template <int Step>
-inline void arrange_rows(std::int8_t (&codes)[MR][Step]) {
+inline void interleave_rows(std::int8_t (&codes)[MR][Step]) {
   std::int8_t order[Step / 8][MR][8];
   for (int k = 0; k < Step / 8; ++k)
     for (int i = 0; i < MR; ++i) std::memcpy(order[k][i], codes[i] + 8 * k, 8);
   std::memcpy(codes, order, sizeof codes);
 }
 template <int Step>
-inline void arrange_columns(std::uint32_t* codes) {
+inline void interleave_columns(std::uint32_t* codes) {
   for (int k = 0; k < Step / 4; k += 2, codes += 2 * kGroup) {
     uint32x4x2_t all[kGroup / 4];
     for (int c = 0; c < kGroup / 4; ++c) all[c] = {vld1q_u32(codes + 4 * c), vld1q_u32(codes + kGroup + 4 * c)};
@@ -52,9 +52,9 @@ inline void arrange_columns(std::uint32_t* codes) {
 }
 #else
 template <int Step>
-inline void arrange_rows(std::int8_t (&)[MR][Step]) {}
+inline void interleave_rows(std::int8_t (&)[MR][Step]) {}
 template <int Step>
-inline void arrange_columns(std::uint32_t* codes) {
+inline void interleave_columns(std::uint32_t* codes) {
   for (int k = 0; k < Step / 4 * kGroup; k += 4)
     vst1q_u32(codes + k, veorq_u32(vld1q_u32(codes + k), vdupq_n_u32(0x80808080u)));
 }
@@ -132,7 +132,7 @@ template <int Step, bool Min>
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, void* to) {
   quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero - kOffset, to);
   auto* x = static_cast<Quantised<MR, Step, Min>*>(to);
-  for (i64 s = (rows + MR - 1) / MR * ((depth + Step - 1) / Step); s > 0; --s, ++x) arrange_rows(x->codes);
+  for (i64 s = (rows + MR - 1) / MR * ((depth + Step - 1) / Step); s > 0; --s, ++x) interleave_rows(x->codes);
 }
 template <int Step, bool Min>
 void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
@@ -140,7 +140,7 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
   pack_b_int8(g, j0, columns, k0, depth, to, b_group);
   for (i64 j = 0; j < columns; j += kGroup, to = static_cast<std::byte*>(to) + b_group)
     for (i64 s = 0; s < (depth + kStep - 1) / kStep * (kStep / Step); ++s)
-      arrange_columns<Step>(Panel{static_cast<std::byte*>(to) + s * Panel::bytes}.codes());
+      interleave_columns<Step>(Panel{static_cast<std::byte*>(to) + s * Panel::bytes}.codes());
 }
 
 constexpr int kUnitColumns = kGroup;

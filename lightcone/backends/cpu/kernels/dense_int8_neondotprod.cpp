@@ -1,3 +1,4 @@
+#define ISA neondotprod
 #define WIDTH 4
 #define NEON
 #define DOTPROD
@@ -5,5 +6,4 @@
 #define GROUPS 1
 #define F32_TABLE kGemmNeon
 #define UNITS kInt8NeonDotprod
-#define UNIT_NAME "int8_neondotprod"
 #include "lightcone/backends/cpu/kernels/dense_int8_neon.inl.h"

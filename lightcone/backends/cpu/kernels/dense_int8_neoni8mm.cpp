@@ -1,3 +1,4 @@
+#define ISA neoni8mm
 #define WIDTH 4
 #define NEON
 #define I8MM
@@ -5,5 +6,4 @@
 #define GROUPS 1
 #define F32_TABLE kGemmNeon
 #define UNITS kInt8NeonI8mm
-#define UNIT_NAME "int8_neoni8mm"
 #include "lightcone/backends/cpu/kernels/dense_int8_neon.inl.h"

@@ -1,4 +1,4 @@
-// Panels of int8 products, from every block format as stored and as packed by packed_weights.h.
+// Panels of int8 products, from every block format as stored and as packed by weight_formats.h.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
@@ -38,7 +38,7 @@ inline void code_bytes(const u8* block, int sub, int i, u8* to) {
   const vi code = (Codec<T>::codes(block, sub, i) + bias) & mask;
 #if WIDTH == 16
   auto v = reinterpret_cast<vb>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(code)));
-  if constexpr (arranged(T)) put_lanes(v, v, v, [](int i) { return i % 4 * 4 + i / 4; });
+  if constexpr (is_reordered(T)) put_lanes(v, v, v, [](int i) { return i % 4 * 4 + i / 4; });
 #else
   const vb v = __builtin_convertvector(code, vb);
 #endif
@@ -47,7 +47,7 @@ inline void code_bytes(const u8* block, int sub, int i, u8* to) {
 
 // Transposes 16 rows of `Words` words to words of 16 rows.
 template <int Words>
-inline void turn(const std::uint32_t (&from)[kGroup][Words], std::uint32_t* to) {
+inline void transpose_words(const std::uint32_t (&from)[kGroup][Words], std::uint32_t* to) {
   constexpr int across = Words < WIDTH ? Words : WIDTH;
   for (int r = 0; r < kGroup; r += WIDTH)
     for (int w = 0; w < Words; w += across) {
@@ -79,7 +79,7 @@ void panel_from_blocks(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, std::
       for (int i = 0; i < kStep; i += WIDTH) code_bytes<T>(block, sub, i, reinterpret_cast<u8*>(rows[r]) + i);
     }
     alignas(64) std::uint32_t words[8 * kGroup];
-    turn(rows, words);
+    transpose_words(rows, words);
     for (int p = 0; p < parts; ++p, to += Panel::bytes) {
       const Panel panel{to};
       std::memcpy(panel.at, Panel::of_halves ? static_cast<const void*>(d) : a[p], Panel::scale_bytes);

@@ -249,57 +249,50 @@ void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums[i], row_bytes);
 }
 
-template <int Bytes>
-void begin() {
-  TILES::begin({Bytes});
-}
-template <int Parts>
-constexpr Microkernel split_unit(const char* name, Arithmetic a) {
-  return {name,
-          a,
-          kSide,
-          kSide,
-          kStepOfSplit,
-          split_bytes(2 * Parts),
-          split_bytes(Parts),
-          0,
-          split_a<Parts>,
-          split_b<Parts>,
-          tile_split<Parts>,
-          begin<64>,
-          TILES::end};
-}
-template <int Step, bool Min>
-constexpr Microkernel int8_unit(const char* name, Arithmetic a) {
-  return {name,
-          a,
-          kSide,
-          kSide,
-          Step,
-          sizeof(Quantised<kSide, Step, Min>),
-          PanelStep<Step, Min>::bytes,
-          0,
-          quantise<kSide, Step, Min>,
-          pack_b_int8,
-          tile_int8<Step, Min>,
-          begin<Step>,
-          TILES::end,
-          kArrangeInt8<Step, Min>,
-          kGemvInt8<Step, Min>};
-}
-
 }  // namespace
 
+extern "C" {
+void LC_ENTRY(tiles_begin16)() { TILES::begin({16}); }
+void LC_ENTRY(tiles_begin32)() { TILES::begin({32}); }
+void LC_ENTRY(tiles_begin64)() { TILES::begin({64}); }
+void LC_ENTRY(tiles_end)() { TILES::end(); }
+}
+LC_MICROKERNEL_ENTRIES(bf16, pack_a_bf16, (pack_b_bf16<32>), tile_bf16)
+LC_MICROKERNEL_ENTRIES(split2, split_a<2>, split_b<2>, tile_split<2>)
+LC_MICROKERNEL_ENTRIES(split3, split_a<3>, split_b<3>, tile_split<3>)
+LC_MICROKERNEL_ENTRIES(int8_step32, (quantise<kSide, 32, false>), pack_b_int8, (tile_int8<32, false>))
+LC_MICROKERNEL_ENTRIES(int8_step32_min, (quantise<kSide, 32, true>), pack_b_int8, (tile_int8<32, true>))
+LC_MICROKERNEL_ENTRIES(int8_step16, (quantise<kSide, 16, false>), pack_b_int8, (tile_int8<16, false>))
+LC_MICROKERNEL_ENTRIES(int8_step16_min, (quantise<kSide, 16, true>), pack_b_int8, (tile_int8<16, true>))
+LC_MICROKERNEL_ENTRIES(int8_exact, pack_a_exact, pack_exact_b, tile_exact)
+// Formats with steps of 16 and minima have no packed layout, and thus no gemv.
+LC_GEMV_ENTRIES(int8_step32, (pack_rows_int8<32, false>), (gemv_int8<32, false>))
+LC_GEMV_ENTRIES(int8_step32_min, (pack_rows_int8<32, true>), (gemv_int8<32, true>))
+LC_GEMV_ENTRIES(int8_step16, (pack_rows_int8<16, false>), (gemv_int8<16, false>))
+
+// A row of the table: `rows` bytes of a row of A in a tile register.
+#define LC_UNIT(text, arithmetic, entry, step, a_step, b_step, rows, PACK_ROWS, GEMV)                                  \
+  {                                                                                                                    \
+    text "_" LC_ISA_NAME, arithmetic, kSide, kSide, step, a_step, b_step, 0, LC_ENTRY(entry##_pack_a),                 \
+        LC_ENTRY(entry##_pack_b), LC_ENTRY(entry##_tile), LC_ENTRY(tiles_begin##rows), LC_ENTRY(tiles_end), PACK_ROWS, \
+        GEMV                                                                                                           \
+  }
+#define LC_INT8_UNIT(text, arithmetic, entry, Step, Min, PACK_ROWS, GEMV)                                            \
+  LC_UNIT("int8_" text, arithmetic, entry, Step, sizeof(Quantised<kSide, Step, Min>), (PanelStep<Step, Min>::bytes), \
+          Step, PACK_ROWS, GEMV)
+
 const Microkernel UNITS[8] = {
-    {UNIT_NAME("bf16"), Arithmetic::Bf16, kSide, kSide, 32, 2 * kTileBytes, kTileBytes, 0, pack_a_bf16, pack_b_bf16<32>,
-     tile_bf16, begin<64>, TILES::end},
-    split_unit<2>(UNIT_NAME("split2"), Arithmetic::Split2),
-    split_unit<3>(UNIT_NAME("split3"), Arithmetic::Split3),
-    int8_unit<32, false>(UNIT_NAME("int8_32"), Arithmetic::Int8Step32),
-    int8_unit<32, true>(UNIT_NAME("int8_32_min"), Arithmetic::Int8Step32Min),
-    int8_unit<16, false>(UNIT_NAME("int8_16"), Arithmetic::Int8Step16),
-    int8_unit<16, true>(UNIT_NAME("int8_16_min"), Arithmetic::Int8Step16Min),
-    {UNIT_NAME("int8_exact"), Arithmetic::Int8Exact, kSide, kSide, kExactStep, sizeof(ExactRows), kExactBytes, 0,
-     pack_a_exact, pack_exact_b, tile_exact, begin<64>, TILES::end}};
+    LC_UNIT("bf16", Arithmetic::Bf16, bf16, 32, 2 * kTileBytes, kTileBytes, 64, nullptr, nullptr),
+    LC_UNIT("split2", Arithmetic::Split2, split2, kStepOfSplit, split_bytes(4), split_bytes(2), 64, nullptr, nullptr),
+    LC_UNIT("split3", Arithmetic::Split3, split3, kStepOfSplit, split_bytes(6), split_bytes(3), 64, nullptr, nullptr),
+    LC_INT8_UNIT("32", Arithmetic::Int8Step32, int8_step32, 32, false, LC_ENTRY(int8_step32_pack_rows),
+                 LC_ENTRY(int8_step32_gemv)),
+    LC_INT8_UNIT("32_min", Arithmetic::Int8Step32Min, int8_step32_min, 32, true, LC_ENTRY(int8_step32_min_pack_rows),
+                 LC_ENTRY(int8_step32_min_gemv)),
+    LC_INT8_UNIT("16", Arithmetic::Int8Step16, int8_step16, 16, false, LC_ENTRY(int8_step16_pack_rows),
+                 LC_ENTRY(int8_step16_gemv)),
+    LC_INT8_UNIT("16_min", Arithmetic::Int8Step16Min, int8_step16_min, 16, true, nullptr, nullptr),
+    LC_UNIT("int8_exact", Arithmetic::Int8Exact, int8_exact, kExactStep, sizeof(ExactRows), kExactBytes, 64, nullptr,
+            nullptr)};
 
 }  // namespace lc::backends::cpu

@@ -3,13 +3,14 @@
 #include <array>
 #include <utility>
 
-#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
 
 namespace lc::backends::cpu {
 namespace {
 
-using Window = DepthwiseTable::Window;
+using Window = DepthwiseWindow;
 constexpr int kRows = 8;      // output rows at a time
 constexpr int kDown = 3;      // rows of taps at a time: their weights are in registers
 constexpr int kTogether = 4;  // pixels at a time, channels-last
@@ -114,7 +115,7 @@ inline i64 copy_even(const float* from, i64 n, float* to) {
 }
 #endif
 
-void copy(const DepthwiseTable::Rows& r, i64 count, float* to) {
+void copy(const DepthwiseRows& r, i64 count, float* to) {
   const float* from = r.from;
 #if WIDTH == 16
   for (; count > 0; --count, from += r.row, to += r.to_row)
@@ -210,6 +211,18 @@ void pixels(const float* const* at, i64 stride, i64 first, const float* w, i64 n
 
 }  // namespace
 
-const DepthwiseTable TABLE = {WIDTH, kRows, kTogether, rows, copy, pixels};
+extern "C" {
+void LC_ENTRY(depthwise_rows)(const DepthwiseWindow* w, const float* from, float* out, i64 count, i64 n) {
+  rows(*w, from, out, count, n);
+}
+void LC_ENTRY(depthwise_copy)(const DepthwiseRows* r, i64 count, float* to) { copy(*r, count, to); }
+void LC_ENTRY(depthwise_pixels)(const float* const* at, i64 stride, i64 first, const float* weights, i64 nr, i64 taps,
+                                float* out, i64 out_row, i64 count, i64 channels) {
+  pixels(at, stride, first, weights, nr, taps, out, out_row, count, channels);
+}
+}
+
+const DepthwiseTable TABLE = {
+    WIDTH, kRows, kTogether, LC_ENTRY(depthwise_rows), LC_ENTRY(depthwise_copy), LC_ENTRY(depthwise_pixels)};
 
 }  // namespace lc::backends::cpu

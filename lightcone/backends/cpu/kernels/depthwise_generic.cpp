@@ -1,3 +1,4 @@
+#define ISA generic
 #define WIDTH 4
 #define TABLE kDepthwiseGeneric
 #include "lightcone/backends/cpu/kernels/depthwise.inl.h"

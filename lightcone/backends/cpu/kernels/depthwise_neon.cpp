@@ -1,3 +1,4 @@
+#define ISA neon
 #define WIDTH 4
 #define NEON
 #define TABLE kDepthwiseNeon

@@ -3,7 +3,7 @@
 
 #include "lightcone/backends/cpu/kernels/dense.inl.h"
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
-#include "lightcone/backends/cpu/products/packed_weights.h"
+#include "lightcone/backends/cpu/kernels/weight_formats.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -63,7 +63,7 @@ void pack_exact_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, vo
                            depth, out);
 }
 
-// Packs B, bytes as stored or as packed_weights.h describes, to u8 [k / 4][16][4].
+// Packs B, bytes as stored or as weight_formats.h describes, to u8 [k / 4][16][4].
 void pack_exact_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   const i64 padded = (depth + kExactStep - 1) / kExactStep * kExactStep;
   auto* out = static_cast<u8*>(to);

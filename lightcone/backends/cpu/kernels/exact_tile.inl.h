@@ -60,19 +60,5 @@ struct ExactTile {
   }
 };
 
-constexpr Microkernel exact_unit(const char* name) {
-  return {name,
-          Arithmetic::Int8Exact,
-          kExactRows,
-          GROUPS * kGroup,
-          kExactStep,
-          kExactStepBytes<kExactRows>,
-          kExactBytes,
-          kFetched * kExactStep / 4,
-          pack_exact_a<kExactRows>,
-          pack_exact_b,
-          register_tile<ExactTile, kExactRows, GROUPS * kGroupVectors>};
-}
-
 }  // namespace
 }  // namespace lc::backends::cpu

@@ -2,7 +2,8 @@
 // pixel.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::backends::cpu {
@@ -56,6 +57,11 @@ void any_tile(const float* a, const float* b, const PixelPair* pixels, i64 count
 
 }  // namespace
 
-const FilterGradientTable TABLE = {MR, kNr, any_tile};
+extern "C" void LC_ENTRY(filter_gradient_tile)(const float* a, const float* b, const PixelPair* pixels, i64 count,
+                                               float* c, i64 c_row, i64 rows, i64 columns, bool add) {
+  any_tile(a, b, pixels, count, c, c_row, rows, columns, add);
+}
+
+const FilterGradientTable TABLE = {MR, kNr, LC_ENTRY(filter_gradient_tile)};
 
 }  // namespace lc::backends::cpu

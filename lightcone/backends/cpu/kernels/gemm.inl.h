@@ -1,10 +1,11 @@
 // The dense f32 microkernel, compiled for each instruction set: WIDTH floats per vector, MR x kNr accumulators.
 #include <algorithm>
 
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
+#include "lightcone/backends/cpu/kernels/gemm_abi.h"
 #include "lightcone/backends/cpu/kernels/gemv.inl.h"
 #include "lightcone/backends/cpu/kernels/packed.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
-#include "lightcone/backends/cpu/products/microkernel.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -121,7 +122,7 @@ void pack_rows(const Gemm& g, i64 n, i64 count, i64 k0, i64 depth, float* to) {
           const typename C::Scale s = C::scales(block);
           for (int i = 0; i < kStep; i += WIDTH) {
             const vf v = values<T>(block, s, static_cast<int>(at % C::elements / kStep), i);
-            store(t[r] + i, arranged(T) ? arranged_order(v) : v);
+            store(t[r] + i, is_reordered(T) ? reordered(v) : v);
           }
         } else {
           const std::byte* p = row + ((n + c + r) * g.b_n + (k0 + k) * g.b_k) * Plain<T>::bytes;
@@ -198,16 +199,33 @@ struct TileOf {
   }
 };
 
-constexpr Microkernel unit(const char* name, Arithmetic a, decltype(Microkernel::pack_a) rows,
-                           decltype(Microkernel::pack_b) groups) {
-  return {name, a, MR, kNr, 1, MR * 4, kGroup * 4, kFetched, rows, groups, register_tile<TileOf, MR, kVectors>};
-}
-
 }  // namespace
 
-const GemmTable TABLE = {arrange, gemv, step_sums, gemv_packed, axpy, pack_b, dequantize};
-const Microkernel UNIT = unit("f32_" ISA_NAME, Arithmetic::F32, pack_a, pack_groups);
+extern "C" {
+bool LC_ENTRY(gemm_reorder_rows)(const Gemm* g, float* to) { return reorder_rows(*g, to); }
+void LC_ENTRY(gemm_gemv)(const Gemm* g, i64 row_begin, i64 row_end) { gemv(*g, row_begin, row_end); }
+void LC_ENTRY(gemm_step_sums)(const Gemm* g, float* to) { step_sums(*g, to); }
+void LC_ENTRY(gemm_gemv_packed)(const Gemm* g, const float* sums, i64 group_begin, i64 group_end) {
+  gemv_packed(*g, sums, group_begin, group_end);
+}
+void LC_ENTRY(gemm_axpy)(const Gemm* g, i64 begin, i64 end) { axpy(*g, begin, end); }
+void LC_ENTRY(gemm_pack_b)(const Gemm* g, i64 j0, i64 columns, i64 k0, i64 depth, float* to) {
+  pack_b(*g, j0, columns, k0, depth, to);
+}
+bool LC_ENTRY(gemm_dequantize)(WeightType t, const void* block, float* to) { return dequantize(t, block, to); }
+}
+LC_MICROKERNEL_ENTRIES(f32, pack_a, pack_groups, (register_tile<TileOf, MR, kVectors>))
+LC_MICROKERNEL_ENTRIES(bf16, pack_rounded_a, pack_rounded_groups, (register_tile<TileOf, MR, kVectors>))
+
+const GemmTable TABLE = {LC_ENTRY(gemm_reorder_rows), LC_ENTRY(gemm_gemv), LC_ENTRY(gemm_step_sums),
+                         LC_ENTRY(gemm_gemv_packed),  LC_ENTRY(gemm_axpy), LC_ENTRY(gemm_pack_b),
+                         LC_ENTRY(gemm_dequantize)};
+const Microkernel UNIT = {
+    "f32_" LC_ISA_NAME,   Arithmetic::F32,   MR, kNr, 1, MR * 4, kGroup * 4, kFetched, LC_ENTRY(f32_pack_a),
+    LC_ENTRY(f32_pack_b), LC_ENTRY(f32_tile)};
 // Without bf16 instructions, a bf16 product is an f32 product of rounded numbers.
-const Microkernel BF16_UNIT = unit("bf16_" ISA_NAME, Arithmetic::Bf16, pack_rounded_a, pack_rounded_groups);
+const Microkernel BF16_UNIT = {
+    "bf16_" LC_ISA_NAME,   Arithmetic::Bf16,   MR, kNr, 1, MR * 4, kGroup * 4, kFetched, LC_ENTRY(bf16_pack_a),
+    LC_ENTRY(bf16_pack_b), LC_ENTRY(bf16_tile)};
 
 }  // namespace lc::backends::cpu

@@ -121,10 +121,10 @@ void gemv_m(const Gemm& g, i64 begin, i64 end, i64 m0) {
 }
 
 // Writes the rows of A to `to` in the order that gemv needs for the type of B. Returns false if they can stay in place.
-bool arrange(const Gemm& g, float* to) {
-  if (!arranged(g.type)) return false;
+bool reorder_rows(const Gemm& g, float* to) {
+  if (!is_reordered(g.type)) return false;
   for (i64 m = 0; m < g.m; ++m)
-    for (i64 k = 0; k < g.k; k += WIDTH) store(to + m * g.k + k, arranged_order(load(g.a + m * g.a_m + k)));
+    for (i64 k = 0; k < g.k; k += WIDTH) store(to + m * g.k + k, reordered(load(g.a + m * g.a_m + k)));
   return true;
 }
 
@@ -140,7 +140,7 @@ bool dequantize_block(const u8* block, float* to) {
     if constexpr (C::format.q.bias != 0)  // as a product, for the sign of zeros
       v = as_float((C::codes(block, k / kStep, k % kStep) & ((1 << C::bits) - 1)) + C::format.q.bias) *
           splat(s.a[k / C::scaled]);
-    store(to + k, arranged(T) ? arranged_order(v) : v);
+    store(to + k, is_reordered(T) ? reordered(v) : v);
   }
   return true;
 }

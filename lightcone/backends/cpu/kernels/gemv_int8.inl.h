@@ -6,7 +6,7 @@
 #include <array>
 
 #include "lightcone/backends/cpu/kernels/int8_sums.inl.h"
-#include "lightcone/backends/cpu/products/long_sums.h"
+#include "lightcone/backends/cpu/kernels/long_sums.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -36,7 +36,7 @@ template <WeightType T>
 constexpr int kCodesOffset = T == WeightType::Q8_0 ? kCodeOffset : 0;
 
 template <WeightType T>
-void arrange_steps(const Gemm& g, void* to) {
+void pack_steps(const Gemm& g, void* to) {
   using Row = RowStep<T>;
   static_assert(sizeof(Row) <= 4 * Row::step, "no longer than the f32 it is made of: gemm.cpp counts on it");
   auto* const out = static_cast<Row*>(to);
@@ -53,14 +53,14 @@ void arrange_steps(const Gemm& g, void* to) {
             Row& o = row(s);
             o.start = kWholeBits - (g.zero - kCodesOffset<T>)*sum;
             if constexpr (packed_has_minima(T)) o.sum[0] = o.scale * static_cast<float>(sum);
-            const auto arrange = [&]<int W>() {
+            const auto interleave = [&]<int W>() {
               const auto order = [](int i) { return Row::place(W + i / 4, i % 4); };
               Bytes<Row::step> ordered;
               put_lanes(ordered, codes[s], codes[s], order);
               std::memcpy(o.codes + 4 * W, &ordered, sizeof ordered);
             };
-            arrange.template operator()<0>();
-            if constexpr (Row::words > Row::plain) arrange.template operator()<Row::plain>();
+            interleave.template operator()<0>();
+            if constexpr (Row::words > Row::plain) interleave.template operator()<Row::plain>();
           });
     }
 }
@@ -137,7 +137,7 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[V]
 constexpr int kSideBySide = 4;
 template <class F>
 inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
-  const i64 each = g.m == 1 && g.blocking.streams() > 1 ? (end - begin) / kSideBySide : 0;
+  const i64 each = g.m == 1 && g.caches.streams > 1 ? (end - begin) / kSideBySide : 0;
   for (i64 i = begin; i < begin + each; ++i) {
     std::array<i64, kSideBySide> groups;
     for (int q = 0; q < kSideBySide; ++q) groups[q] = i + q * each;
@@ -146,7 +146,7 @@ inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
   for (i64 i = begin + kSideBySide * each; i < end; ++i) f(std::array<i64, 1>{i});
 }
 
-// k per turn of a stream: the range of k that one decoding of scales serves.
+// k per stretch of a stream: the range of k that one decoding of scales serves.
 template <WeightType T>
 constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;
 
@@ -160,7 +160,7 @@ inline void fetch_step(const u8* step, bool second_level) {
     for (int line = 0; line < layout.step_bytes(); line += 64) __builtin_prefetch(step + line, 0, 3);
 }
 
-// Processes the steps of a turn, beginning with `first`, and advances x past them.
+// Processes the steps of a stretch, beginning with `first`, and advances x past them.
 template <WeightType T, int M, int V>
 inline void int8_turn(const PackedStep<T>& first, const RowStep<T>*& x, vf (&acc)[V][M], i64 ahead, bool second_level) {
   using Step = PackedStep<T>;
@@ -197,7 +197,7 @@ void int8_rows(const Gemm& g, const RowStep<T>* x, const std::array<i64, G>& gro
   static_assert(kTileDepth % kTogether<T> == 0 && layout.block % kTogether<T> == 0);
   constexpr i64 kTogetherInC = kSumsOfTiles * kTileDepth;
   static_assert(kTogetherInC == kLongSum);
-  const bool second_level = g.blocking.into_second_level();
+  const bool second_level = g.caches.fetch_into_l2;
   const u8* b[G];
   for (std::size_t q = 0; q < G; ++q) b[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
   vf total[G][V][M] = {}, all[G][V][M] = {}, lost[G][V][M] = {};
@@ -252,8 +252,8 @@ inline void with_int8_type(WeightType t, const F& f) {
   });
 }
 template <int Step, bool Min>
-void arrange_int8(const Gemm& g, void* to) {
-  with_int8_type<Step, Min>(g.type, [&]<WeightType T>() { arrange_steps<T>(g, to); });
+void pack_rows_int8(const Gemm& g, void* to) {
+  with_int8_type<Step, Min>(g.type, [&]<WeightType T>() { pack_steps<T>(g, to); });
 }
 template <int Step, bool Min>
 void gemv_int8(const Gemm& g, const void* a, i64 begin, i64 end) {
@@ -266,12 +266,6 @@ void gemv_int8(const Gemm& g, const void* a, i64 begin, i64 end) {
     }
   });
 }
-
-// Formats with steps of 16 and minima have no packed layout.
-template <int Step, bool Min>
-constexpr auto kArrangeInt8 = Step == 16 && Min ? nullptr : &arrange_int8<Step, Min>;
-template <int Step, bool Min>
-constexpr auto kGemvInt8 = Step == 16 && Min ? nullptr : &gemv_int8<Step, Min>;
 
 }  // namespace
 }  // namespace lc::backends::cpu

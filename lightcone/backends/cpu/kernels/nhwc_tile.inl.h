@@ -2,7 +2,8 @@
 // template parameter Taps loads a vector of weights, broadcasts a pixel's tap, and adds their product.
 #pragma once
 
-#include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/register_tile.inl.h"
 
 namespace lc::backends::cpu {

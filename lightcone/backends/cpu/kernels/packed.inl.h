@@ -1,10 +1,10 @@
-// Packed weights (packed_weights.h): a vector of WIDTH rows for every k.
+// Packed weights (weight_formats.h): a vector of WIDTH rows for every k.
 #pragma once
 
 #include <algorithm>
 
+#include "lightcone/backends/cpu/kernels/weight_formats.h"
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
-#include "lightcone/backends/cpu/products/packed_weights.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -16,7 +16,7 @@ inline vi words(const u8* p) {
   return v;
 }
 // Rotates each lane right.
-inline vi turned(vi v, int bits) {
+inline vi rotated(vi v, int bits) {
 #if WIDTH == 16
   return reinterpret_cast<vi>(
       _mm512_rorv_epi32(reinterpret_cast<__m512i>(v), _mm512_set1_epi32(static_cast<int>(bits & 31))));
@@ -74,7 +74,7 @@ struct PackedStep {
   // A word with the code's upper bits at bit 4.
   vi high(int k) const {
     const u8* p = step + layout.scales + layout.codes + 4 * lane;
-    return T == WeightType::Q5_K ? turned(words(p), k - 4) : turned(words(p + k / 16 * 64), k % 16 * 2 - 4);
+    return T == WeightType::Q5_K ? rotated(words(p), k - 4) : rotated(words(p + k / 16 * 64), k % 16 * 2 - 4);
   }
   // Converts a byte by placing it in the low bits of 2^23 and subtracting 2^23 + 128, which is cheaper than a
   // conversion.
@@ -180,18 +180,18 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
 // Adds products [from, to) of k, a whole number of unrolled steps, to the sums of V vectors. Several vectors alternate
-// in short turns, so that memory is read evenly.
+// in short stretches, so that memory is read evenly.
 template <WeightType T, int M, int V, int kChains>
 inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from, i64 to, int lane,
                                vf (&acc)[V][M][kChains]) {
   constexpr PackedLayout layout = packed_layout(T);
   constexpr int kUnroll = kUnrolledPlain;
-  const i64 turn = V == 1 ? to - from : 16;
-  for (i64 k0 = from; k0 < to; k0 += turn)
+  const i64 stretch = V == 1 ? to - from : 16;
+  for (i64 k0 = from; k0 < to; k0 += stretch)
     for (int v = 0; v < V; ++v) {
       vf sum[M][kChains];
       std::memcpy(sum, acc[v], sizeof sum);
-      for (i64 k = k0; k < std::min(to, k0 + turn); k += kUnroll) {
+      for (i64 k = k0; k < std::min(to, k0 + stretch); k += kUnroll) {
         const u8* at = p + layout.group_bytes(k);
         for (int line = 64 * v; line < layout.group_bytes(kUnroll); line += 64 * V)  // each its share, no bursts
           __builtin_prefetch(at + kAhead + line, 0, 3);

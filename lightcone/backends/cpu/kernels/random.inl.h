@@ -3,7 +3,9 @@
 // halves are shifted down where they are needed.
 #include <cstring>
 
-#include "lightcone/backends/cpu/random/random_bits.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
+#include "lightcone/backends/cpu/kernels/random_abi.h"
+#include "lightcone/random/random_bits.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(NEON)
@@ -85,6 +87,10 @@ void blocks(const RandomBlocks& r, std::int64_t words, std::int32_t* to) {
 
 }  // namespace
 
-const RandomTable TABLE = {blocks};
+extern "C" void LC_ENTRY(random_blocks)(const RandomBlocks* r, std::int64_t words, std::int32_t* to) {
+  blocks(*r, words, to);
+}
+
+const RandomTable TABLE = {LC_ENTRY(random_blocks)};
 
 }  // namespace lc::backends::cpu

@@ -1,3 +1,4 @@
+#define ISA neon
 #define LANES 2
 #define NEON
 #define TABLE kRandomNeon

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "lightcone/backends/cpu/products/gemm.h"
 #include "lightcone/core/dtype.h"
 #if defined(__AVX2__)
 #include <immintrin.h>

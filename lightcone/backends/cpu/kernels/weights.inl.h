@@ -1,15 +1,15 @@
 // Reading weights: 32 values of a row at a time, in every storage type.
 //
 // A block format has codes and, for every 16 or 32 of them, two numbers: value = code * a + b, rounded once, as
-// composites/block_formats.h defines it.
+// formats/block_formats.h defines it.
 //
-// With AVX-512, one shift distributes 16 packed codes over a vector, in the order of a 4 x 4 transposition (kArranged),
-// and a lookup in a table of all values, which ignores the bits above the code, converts them. `arrange` permutes the
-// operands to that order once.
+// With AVX-512, one shift distributes 16 packed codes over a vector, in the order of a 4 x 4 transposition
+// (kReordered), and a lookup in a table of all values, which ignores the bits above the code, converts them.
+// `reorder_rows` permutes the operands to that order once.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
-#include "lightcone/backends/cpu/products/weight_formats.h"
+#include "lightcone/backends/cpu/kernels/weight_formats.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -29,12 +29,13 @@ inline vi joined(vi low, int n, vi high) {
   return (low & mask) | (high & ~mask);
 }
 #if WIDTH == 16
-constexpr bool arranged(WeightType t) { return has_codec(t) && t != WeightType::Q8_0; }
+constexpr bool is_reordered(WeightType t) { return has_codec(t) && t != WeightType::Q8_0; }
 typedef std::uint32_t vu32 __attribute__((vector_size(64)));
 typedef std::uint64_t vu64 __attribute__((vector_size(64)));
-constexpr vu32 kArranged = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};  // the value in each lane
-inline vf arranged_order(vf v) {                                                    // its own inverse
-  return reinterpret_cast<vf>(_mm512_permutexvar_ps(reinterpret_cast<__m512i>(kArranged), reinterpret_cast<__m512>(v)));
+constexpr vu32 kReordered = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};  // the value in each lane
+inline vf reordered(vf v) {                                                          // its own inverse
+  return reinterpret_cast<vf>(
+      _mm512_permutexvar_ps(reinterpret_cast<__m512i>(kReordered), reinterpret_cast<__m512>(v)));
 }
 // 16 bytes, one per lane, rotated right by `shift`. The bits above the first 8 - shift belong to other bytes.
 inline vi field(const u8* p, int i, int shift) {
@@ -43,8 +44,8 @@ inline vi field(const u8* p, int i, int shift) {
   return reinterpret_cast<vi>(_mm512_rorv_epi64(all, reinterpret_cast<__m512i>(by)));
 }
 #else
-constexpr bool arranged(WeightType) { return false; }
-inline vf arranged_order(vf v) { return v; }
+constexpr bool is_reordered(WeightType) { return false; }
+inline vf reordered(vf v) { return v; }
 inline vi field(const u8* p, int i, int shift) { return shift < 0 ? bytes(p + i) << -shift : bytes(p + i) >> shift; }
 #endif
 
@@ -55,7 +56,7 @@ struct Scales {
 };
 
 // The decoder of a format: the bits of a code, the number of values per scale, the scales of a block, and WIDTH codes
-// beginning at value i of step `sub`. Sizes and offsets are from composites/block_formats.h.
+// beginning at value i of step `sub`. Sizes and offsets are from formats/block_formats.h.
 template <WeightType T>
 struct Codec;
 
@@ -70,8 +71,8 @@ inline vi nibbles(const u8* p, int i) { return field(p, i % 16, i / 16 * 4); }
 // Fifth bits of 32 values from one word, at bit 4. The bits above are arbitrary.
 inline vi fifth_bits(const u8* p, int i) {
 #if WIDTH == 16
-  constexpr std::uint32_t turn = 32 - 4;
-  const vu32 by = (kArranged + static_cast<std::uint32_t>(i) + turn) % 32u;
+  constexpr std::uint32_t left = 32 - 4;  // a rotation to the left by 4
+  const vu32 by = (kReordered + static_cast<std::uint32_t>(i) + left) % 32u;
   return reinterpret_cast<vi>(
       _mm512_rorv_epi32(_mm512_set1_epi32(static_cast<int>(word(p))), reinterpret_cast<__m512i>(by)));
 #else

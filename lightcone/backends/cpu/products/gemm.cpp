@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "lightcone/backends/cpu/products/long_sums.h"
+#include "lightcone/backends/cpu/kernels/long_sums.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/products/rounding.h"
@@ -24,9 +24,9 @@ constexpr i64 kPiece = 16;               // k packed at a time of each of these 
 constexpr i64 kGroup = PackedLayout::rows;
 
 // Limits for one task, so that its part of C stays in the cache: rows of A and columns of B.
-i64 most_rows(const Gemm& g) { return g.blocking.rows(kTileDepth); }
-i64 most_columns(const Gemm& g) { return g.blocking.columns(most_rows(g)); }
-i64 packed_a(const Gemm& g) { return g.blocking.llc_bytes(4); }  // in bytes
+i64 most_rows(const Gemm& g) { return Blocking(g.caches).rows(kTileDepth); }
+i64 most_columns(const Gemm& g) { return Blocking(g.caches).columns(most_rows(g)); }
+i64 packed_a(const Gemm& g) { return Blocking(g.caches).llc_bytes(4); }  // in bytes
 const Microkernel& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *microkernel(Arithmetic::F32, isa); }
 
 // Returns whether packed B already has the microkernel's layout. The sizes are compared because the step of bf16 tiles
@@ -124,7 +124,7 @@ StealingRanges shares(const Gemm& g, int workers) {
   for (const Gemm* p = g.next_in_group; p; p = p->next_in_group) (wide ? bytes : groups) += wide ? one : groups_of(*p);
   // If the workers' L2 caches hold all of B, each worker takes its whole share at once, so it reads the same data every
   // time.
-  const i64 even = groups * bytes <= workers * g.blocking.l2() ? (groups + workers - 1) / workers : 1;
+  const i64 even = groups * bytes <= workers * g.caches.l2 ? (groups + workers - 1) / workers : 1;
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
 
@@ -170,9 +170,9 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
 void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
   if (first >= last) return;
   const i64 begin = first * kGroup, end = std::min(g.n, last * kGroup);
-  if (j.u) j.u->gemv(g, j.panel, first, last);
-  else if (g.packed) j.t->gemv_packed(g, reinterpret_cast<const float*>(j.panel), first, last);
-  else j.t->gemv(g, begin, end);
+  if (j.u) j.u->gemv(&g, j.panel, first, last);
+  else if (g.packed) j.t->gemv_packed(&g, reinterpret_cast<const float*>(j.panel), first, last);
+  else j.t->gemv(&g, begin, end);
   finish(g, 0, g.m, begin, end);
 }
 // Streams groups [first, last) of a product and of the others in its group.
@@ -192,7 +192,7 @@ void stream(void* arg, int, int worker) {
 void stream_columns(void* arg, int task, int) {
   const Job& j = *static_cast<Job*>(arg);
   const i64 begin = task * kColumns, end = std::min(j.g->n, begin + kColumns);
-  j.t->axpy(*j.g, begin, end);
+  j.t->axpy(j.g, begin, end);
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
@@ -232,7 +232,7 @@ void pack(void* arg, int task, int worker) {
   const Microkernel& u = *j.u;
   if (task < j.groups) {
     const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
-    return u.pack_b(g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
+    return u.pack_b(&g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
   }
   const i64 first = j.bundles.begin(task - j.groups), last = j.bundles.begin(task - j.groups + 1);
   float* made = nullptr;
@@ -293,7 +293,7 @@ void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float
                   stored_bytes(j, depth),
                   std::min<i64>(u.nr, c1 - next + kGroup - 1) / kGroup,
                   u.steps(depth) * u.fetched};
-      if (j.unpacks) u.pack_b(g, j.j0 + c, std::min<i64>(u.nr, c1 - c), k, depth, unpacked, group);
+      if (j.unpacks) u.pack_b(&g, j.j0 + c, std::min<i64>(u.nr, c1 - c), k, depth, unpacked, group);
       const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
       for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
         rows = j.i0 + j.strips.begin(s + 1) - i;
@@ -387,11 +387,11 @@ void skinny_gemm(const Gemm& g, Parallel& parallel, std::byte* scratch, const Ge
   const bool own = g.packed && u.gemv;  // otherwise computed in f32, whatever the microkernel
   StealingRanges all = shares(g, parallel.workers());
   Job j{.g = &g, .t = &t, .u = own ? &u : nullptr, .panel = scratch, .shares = &all};
-  Gemm arranged = g;
+  Gemm reordered = g;
   float* to = reinterpret_cast<float*>(scratch);
-  if (own) u.arrange(g, scratch);
-  else if (g.packed && packed_has_minima(g.type)) t.step_sums(g, to);
-  else if (!g.packed && t.arrange(g, to)) arranged.a = to, arranged.a_m = g.k, j.g = &arranged;
+  if (own) u.pack_rows(&g, scratch);
+  else if (g.packed && packed_has_minima(g.type)) t.step_sums(&g, to);
+  else if (!g.packed && t.reorder_rows(&g, to)) reordered.a = to, reordered.a_m = g.k, j.g = &reordered;
   parallel.run(all.parts(), stream, &j);
 }
 
@@ -461,15 +461,6 @@ void one_of_batch(void* arg, int task, int worker) {
 
 }  // namespace
 
-const GemmTable& gemm_table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kGemmAvx512;
-    case Isa::Avx2: return kGemmAvx2;
-    case Isa::Neon: return kGemmNeon;
-    default: return kGemmGeneric;
-  }
-}
-
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
   i64 shared = 0, alone = 0, rows = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
@@ -478,14 +469,14 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
         std::max(alone, scratch_bytes(g, unit(g, isa), 1));  // it may be more: one worker packs its own rows earlier
     rows = std::max(rows, rows_bytes(g, unit(g, isa)));
   }
-  return static_cast<std::size_t>(std::max(shared + workers * rows, workers * std::min(alone, g.blocking.l2())));
+  return static_cast<std::size_t>(std::max(shared + workers * rows, workers * std::min(alone, g.caches.l2)));
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
   const Microkernel& u = unit(g, isa);
-  BatchJob j{g, batch, &gemm_table(isa), &u, scratch, scratch_bytes(g, u, 1)};
+  BatchJob j{g, batch, kernel_tables(isa).gemm, &u, scratch, scratch_bytes(g, u, 1)};
   // Small products are distributed whole; each worker has its own scratch.
-  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.blocking.l2())
+  if (batch.count > 1 && g.m * g.n * g.k < (i64{1} << 22) && j.bytes <= g.caches.l2)
     return parallel.run(static_cast<int>(batch.count), one_of_batch, &j);
   for (i64 b = 0; b < batch.count; ++b) product(at(j, b), parallel, j.scratch, *j.t, u);
 }

@@ -213,7 +213,7 @@ Dim MatmulKernel::scratch_bytes(int workers) const {
                        .packed = c_.packed,
                        .unit = c_.unit,
                        .rows = rows_.loop ? FusedPrologue::run : nullptr,
-                       .blocking = blocking_};
+                       .caches = blocking_.caches()};
     most = std::max(most, gemm_scratch_bytes(largest, workers));
   }
   const i64 few = few_bytes(std::min(kFewRows, rows.bounds().hi), c_.k.extent.bounds().hi);
@@ -255,7 +255,7 @@ struct EpilogueCallback {
 Gemm MatmulKernel::product(const MatmulSizes<i64>& s) const {
   const MatmulSizes<i64>::Axis& columns = s.axes[s.axis_count - 1];
   Gemm g;
-  g.blocking = blocking_;
+  g.caches = blocking_.caches();
   g.m = 1, g.n = g.c_m = columns.extent;
   g.k = s.k, g.a_k = s.a_k, g.b_k = s.b_k, g.b_n = columns.b;
   g.type = c_.packed ? c_.stored_type() : c_.type, g.packed = c_.packed;

@@ -16,7 +16,7 @@ class Epilogue;
 // A contraction and the choices for computing it.
 struct MatmulPlan : lowering::Contraction {
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
-  bool packed = false;                // b_node is packed as packed_weights.h describes
+  bool packed = false;                // b_node is packed as kernels/weight_formats.h describes
   // The type B is packed in: bf16 if an f32 B is multiplied in bf16, else its own.
   WeightType stored_type() const;
 };

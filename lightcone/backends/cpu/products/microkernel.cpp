@@ -40,7 +40,7 @@ bool tiles_work() {
         return v.data() + (64 - reinterpret_cast<std::uintptr_t>(v.data()) % 64) % 64;
       };
       u.pack_a(a.data(), kDepth, 1, kSize, kDepth, int8_format(g.type).zero, aligned(x));
-      u.pack_b(g, 0, kSize, 0, kDepth, aligned(y), u.b_bytes(kDepth));
+      u.pack_b(&g, 0, kSize, 0, kDepth, aligned(y), u.b_bytes(kDepth));
       c[real].resize(kSize * kSize);
       u.begin();
       u.tile(aligned(x), aligned(y), u.b_bytes(kDepth), kDepth, c[real].data(), kSize, kSize, kSize, false, aligned(y));
@@ -95,12 +95,11 @@ bool on_tiles(const Microkernel& u) {
 
 const Microkernel* microkernel(Arithmetic a, const Target& t) {
   if (t.isa == Isa::Neon) return neon_unit(a, t);
-  if (a == Arithmetic::F32) return t.isa == Isa::Avx512 ? &kF32Avx512 : t.isa == Isa::Avx2 ? &kF32Avx2 : &kF32Generic;
+  if (a == Arithmetic::F32) return kernel_tables(t.isa).f32;
   if (has_tiles(t)) return tiles() + static_cast<int>(a);
   switch (a) {
     case Arithmetic::Bf16:
-      if (t.isa == Isa::Avx512) return bf16_is_fast(t) ? &kBf16Avx512Bf16 : &kBf16Avx512;
-      return t.isa == Isa::Avx2 ? &kBf16Avx2 : &kBf16Generic;
+      return t.isa == Isa::Avx512 && bf16_is_fast(t) ? &kBf16Avx512Bf16 : kernel_tables(t.isa).bf16;
     case Arithmetic::Split2:
     case Arithmetic::Split3: return nullptr;
     default: break;

@@ -1,75 +1,12 @@
-// Microkernels: C = A * B in one arithmetic. A microkernel defines how the operands are packed and how a tile of C is
-// computed from them. The blocked loops around it, in gemm.cpp, are the same for all.
-//
-// A is packed in strips of mr rows, in a layout private to the microkernel. B is packed in groups of 16 columns (16
-// rows of a weight W[N, K]), each contiguous along k. A tile reads nr / 16 groups:
-//
-//   f32    f32 [k][16]
-//   bf16   u16 [k / 2][16][2]; without bf16 instructions f32 [k][16], each number rounded
-//   int8   per step of 32 or 16 k: scale[16], f32 or, for steps of 32 without minima, f16; with minima f32 min[16];
-//          u8 codes[step / 4][16][4]
-//          B = scale * (code - zero) - min, where zero is a constant of the format
-//   exact  u8 [k / 4][16][4]: signed bytes + 128, padded to a multiple of 64 k
-//   split  per step of 32 k: a header of 64 bytes; u16 [parts][16][16][2], x = hi + mid (+ lo)
-//
-// int8 products quantize activations to signed bytes with one scale per row and step. All int8 microkernels give the
-// same bits: per step, in the order of k, c = fma(sum of products, a's scale * b's scale, c), then with minima
-// c = fma(-min, a's scale * a's sum of codes, c). A step of A that holds a NaN or an infinity becomes NaN.
-// Exact products take both operands as signed bytes and compute C in int32.
+// The choice among the microkernels of dense products, which kernels/gemm_abi.h describes.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "lightcone/backends/cpu/products/gemm.h"
-#include "lightcone/backends/cpu/products/weight_formats.h"
+#include "lightcone/backends/cpu/kernels/gemm_abi.h"
 #include "lightcone/backends/cpu/target/target.h"
 
 namespace lc::backends::cpu {
-
-// kTileDepth is the k of one `tile` call if a gemv must give the same bits. Other microkernels take the k for which a
-// group of B has kPanelDepth bytes.
-constexpr std::int64_t kTileDepth = 512, kPanelDepth = 32 << 10;
-
-// Functions and layout constants of one microkernel.
-struct Microkernel {
-  const char* name;
-  Arithmetic arithmetic;
-  int mr, nr;          // size of a tile; nr is a multiple of 16
-  int step;            // k of one packed step; the last step is padded with zeros
-  int a_step, b_step;  // bytes of one step: of a strip of A, and of a group of 16 columns of B
-  int fetched;         // bytes that `tile` prefetches per step
-
-  bool exact() const { return arithmetic == Arithmetic::Int8Exact; }
-  std::int64_t steps(std::int64_t depth) const { return (depth + step - 1) / step; }
-  std::int64_t a_bytes(std::int64_t depth) const { return steps(depth) * a_step; }
-  std::int64_t b_bytes(std::int64_t depth) const { return steps(depth) * b_step; }
-
-  // Packs rows of A (f32, or bytes for exact products) with any strides into strips, a_bytes(depth) apart, at `to`,
-  // which is 64-byte aligned. `zero` is the zero point of B's format, for int8.
-  void (*pack_a)(const float* a, std::int64_t a_m, std::int64_t a_k, std::int64_t rows, std::int64_t depth, int zero,
-                 void* to);
-  // Packs columns [j0, j0 + columns) of g's B from k0 on into groups, b_group bytes apart; missing columns become
-  // zeros. j0 is a multiple of 16 if B is packed, and k0 is a multiple of 32 for block formats. int8 microkernels
-  // accept only block formats of their own arithmetic. Packed bf16 weights with an even k already have the layout of a
-  // microkernel with step 2.
-  void (*pack_b)(const Gemm& g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
-                 std::int64_t b_group);
-  // C[rows, columns] (+)= one strip of A * the groups at `b`; only groups with needed columns are read. `soon` points
-  // to data of later calls, of which steps(depth) * fetched bytes are prefetched.
-  void (*tile)(const void* a, const void* b, std::int64_t b_group, std::int64_t depth, float* c, std::int64_t c_m,
-               std::int64_t rows, std::int64_t columns, bool add, const void* soon);
-  // Called before and after a thread's calls of `tile` (to configure tiles, for example); may be null.
-  void (*begin)() = nullptr;
-  void (*end)() = nullptr;
-  // Packs up to kFewRows rows of A, contiguous along k, for gemv, into at most the bytes they have in f32. Null if
-  // there is no gemv.
-  void (*arrange)(const Gemm& g, void* to) = nullptr;
-  // Multiplies arranged rows of A by packed weights in their stored layout, groups [group_begin, group_end) of 16 rows.
-  // The bits equal those of `tile` calls with kTileDepth k each. Null if there is none.
-  void (*gemv)(const Gemm& g, const void* a, std::int64_t group_begin, std::int64_t group_end) = nullptr;
-  bool q8_as_packed = false;  // its groups have the layout of packed Q8_0 weights
-};
 
 // The fastest microkernel for arithmetic `a` on `t`. Returns null for splits without bf16 tiles, because they are
 // faster than f32 only with tiles. If this processor has tiles and `a` is not F32, this requests them from the system
@@ -85,12 +22,5 @@ bool bf16_may_be_fast(const Target& t);
 bool on_tiles(const Microkernel& u);
 // All microkernels but f32 that this CPU can run, for tests; AMX microkernels also as an emulation.
 std::vector<const Microkernel*> microkernels();
-
-// The microkernels, one source file per instruction set. Arrays of five hold the int8 arithmetics in enum order.
-extern const Microkernel kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;
-extern const Microkernel kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16, kBf16Neon, kBf16NeonBf16;
-extern const Microkernel kInt8Generic[5], kInt8Avx2[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
-extern const Microkernel kInt8Neon[5], kInt8NeonDotprod[5], kInt8NeonI8mm[5];
-extern const Microkernel kDenseAmx[8], kDenseEmulated[8];  // for every Arithmetic except F32
 
 }  // namespace lc::backends::cpu

@@ -1,23 +1,13 @@
-// Weights repacked for streaming: 16 rows are interleaved, so that a vector lane is a row.
+// Kernels that repack weights for streaming: kernels/weight_formats.h describes the layout.
 //
 // A product then reads one stream per thread and needs no horizontal sums. Packing happens once, when a parameter is
-// loaded. The layout of every 16 rows, along k:
-//
-//   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], u32[3][16] the file's scales and minima
-//                  step of 32 k:  Q6_K: scales, two i8[16]; low nibbles u32[4][16], nibble j of word v for k = 8 v + j;
-//                  Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
-//                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of int8 dot-product instructions
-//   bf16           [k / 2][16][2]: the order of bf16 dot-product instructions; an odd k is padded with zeros
-//   i8             codes + 128 as u8[k / 4][16][4], padded to a multiple of 64 k
-//   f16, f32       [k][16]; f32 microkernels read f32 in this layout
-//
-// Missing rows of the last group have zeros as scales or weights. weight_formats.h has the sizes.
+// loaded.
 #pragma once
 
 #include <memory>
 
+#include "lightcone/backends/cpu/kernels/weight_formats.h"
 #include "lightcone/backends/cpu/products/gemm.h"
-#include "lightcone/backends/cpu/products/weight_formats.h"
 
 namespace lc {
 class HostKernel;

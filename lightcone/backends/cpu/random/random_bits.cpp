@@ -13,7 +13,7 @@ class RandomBitsKernel final : public HostKernel {
   RandomBitsKernel(const Node& n, Isa isa)
       : key_(Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"))),
         elements_(product(n.shape)),
-        table_(random_table(isa)) {}
+        table_(*kernel_tables(isa).random) {}
   std::string name() const override { return "random_bits"; }
   std::vector<Dim> sizes() const override { return {elements_}; }
   Dim flops() const override { return elements_; }
@@ -27,7 +27,8 @@ class RandomBitsKernel final : public HostKernel {
           const Philox::Key& key = j.kernel.key_;
           const i64 first = task * kTask;
           const auto step = static_cast<std::uint64_t>(j.step), block = static_cast<std::uint64_t>(first / 4);
-          j.kernel.table_.blocks({{key[0], key[1]}, step, block}, std::min(kTask, j.words - first), j.out + first);
+          const RandomBlocks blocks{{key[0], key[1]}, step, block};
+          j.kernel.table_.blocks(&blocks, std::min(kTask, j.words - first), j.out + first);
         },
         &job);
   }
@@ -48,15 +49,6 @@ class RandomBitsKernel final : public HostKernel {
 
 std::shared_ptr<HostKernel> random_bits_kernel(const Node& n, Isa isa) {
   return std::make_shared<RandomBitsKernel>(n, isa);
-}
-
-const RandomTable& random_table(Isa isa) {
-  switch (isa) {
-    case Isa::Avx512: return kRandomAvx512;
-    case Isa::Avx2: return kRandomAvx2;
-    case Isa::Neon: return kRandomNeon;
-    default: return kRandomGeneric;
-  }
 }
 
 }  // namespace lc::backends::cpu

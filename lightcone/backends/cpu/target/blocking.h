@@ -9,45 +9,42 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lightcone/backends/cpu/kernels/gemm_abi.h"
 #include "lightcone/codegen/machine.h"
 
 namespace lc::backends::cpu {
 
-// Block sizes for one machine.
+// Block sizes for one machine, whose caches are clamped to plausible sizes.
 class Blocking {
  public:
   explicit constexpr Blocking(const Machine& m = {})
-      : l1_(std::clamp<std::int64_t>(m.l1, 8 << 10, 256 << 10)),
-        l2_(std::clamp<std::int64_t>(m.l2, 64 << 10, 8 << 20)),
-        streams_(m.streams),
-        second_level_(m.fetch_level == 2) {}
+      : caches_{std::clamp<std::int64_t>(m.l1, 8 << 10, 256 << 10), std::clamp<std::int64_t>(m.l2, 64 << 10, 8 << 20),
+                m.streams, m.fetch_level == 2} {}
+  explicit constexpr Blocking(const CacheSizes& clamped) : caches_(clamped) {}
 
-  // Bytes of a core's L2, clamped to a plausible range.
-  std::int64_t l2() const { return l2_; }
+  const CacheSizes& caches() const { return caches_; }
+  // Bytes of a core's L2.
+  std::int64_t l2() const { return caches_.l2; }
 
   // A task of a product multiplies `rows` rows of A, `depth` of k at a time, by `columns` columns of B, strip by strip.
   // A third of L2 holds the block of A, a third holds C, which accumulates depth by depth, and the rest holds two
   // strips of B, the current and the next.
-  std::int64_t rows(std::int64_t depth) const { return l2_ / 3 / (4 * depth); }
-  std::int64_t columns(std::int64_t rows) const { return std::max<std::int64_t>(16, l2_ / 3 / (4 * rows) / 16 * 16); }
+  std::int64_t rows(std::int64_t depth) const { return caches_.l2 / 3 / (4 * depth); }
+  std::int64_t columns(std::int64_t rows) const {
+    return std::max<std::int64_t>(16, caches_.l2 / 3 / (4 * rows) / 16 * 16);
+  }
 
   // Half of L2, in floats: what a worker keeps while other data streams past.
-  std::int64_t l2_budget_floats() const { return l2_ / 2 / 4; }
+  std::int64_t l2_budget_floats() const { return caches_.l2 / 2 / 4; }
   // A share of the last-level cache for data that all workers use, as a multiple of a worker's L2.
-  std::int64_t llc_bytes(std::int64_t times) const { return times * l2_; }
+  std::int64_t llc_bytes(std::int64_t times) const { return times * caches_.l2; }
   // Half of L1, in floats: data that stays there while as much again passes through.
-  std::int64_t l1_budget_floats() const { return l1_ / 2 / 4; }
-
-  // Number of streams in which a worker reads the weights of a one-row product.
-  std::int64_t streams() const { return streams_; }
-  // Whether weights with 8-bit codes are prefetched into L2 instead of L1.
-  bool into_second_level() const { return second_level_; }
+  std::int64_t l1_budget_floats() const { return caches_.l1 / 2 / 4; }
 
   friend bool operator==(const Blocking&, const Blocking&) = default;
 
  private:
-  std::int64_t l1_, l2_, streams_;
-  bool second_level_;
+  CacheSizes caches_;
 };
 
 }  // namespace lc::backends::cpu

@@ -35,7 +35,7 @@ class GradientsText {
  private:
   std::string size(const Dim& d) const;
   std::string ours(std::string_view text) const;
-  std::string begin(std::string_view name, const std::vector<codegen::simt::Parameter>& places) const;
+  std::string begin(std::string_view name, const std::vector<codegen::simt::Parameter>& parameters) const;
   std::string stage(const Matrix& m, int count, const std::string& d0, int columns, int pitch,
                     const std::string& at) const;
   std::string products(const std::string& sum, const Matrix& own, const Matrix& others) const;
@@ -48,7 +48,7 @@ class GradientsText {
   // Returns the text that stores all weights.
   std::string keep(const std::string& from) const;
   std::string score(bool of_queries) const;
-  std::string place_mask() const;
+  std::string locate_mask() const;
   std::string odd_numbers(const std::string& name, int head) const;
   std::vector<codegen::simt::Parameter> operands() const;
 
@@ -73,7 +73,7 @@ std::string GradientsText::ours(std::string_view text) const {
                        {"EXPONENT", codegen::number(std::numbers::log2e_v<float>, DType::F32)}});
 }
 
-std::string GradientsText::begin(std::string_view name, const std::vector<codegen::simt::Parameter>& places) const {
+std::string GradientsText::begin(std::string_view name, const std::vector<codegen::simt::Parameter>& parameters) const {
   std::string all;
   for (const auto& [n, v] :
        std::initializer_list<std::pair<const char*, int>>{{"ROWS", tile_.rows},
@@ -90,7 +90,7 @@ std::string GradientsText::begin(std::string_view name, const std::vector<codege
                                                           {"WEIGHTS_PITCH", tile_.weights_pitch()}})
     all += (all.empty() ? "" : ", ") + std::string(n) + " = " + to_string(v);
   return std::string(tile_.cores ? codegen::simt::tensor_primitives() : "") + "\n" +
-         codegen::simt::begin_kernel(language_, name, tile_.threads(), places, symbolic_.size(), "long",
+         codegen::simt::begin_kernel(language_, name, tile_.threads(), parameters, symbolic_.size(), "long",
                                      tile_.resident) +
          "  enum { " + all + " };\n";
 }
@@ -207,7 +207,7 @@ std::string GradientsText::score(bool of_queries) const {
                                            {"SCALE", codegen::number(a_.scale, DType::F32)}});
 }
 
-std::string GradientsText::place_mask() const {
+std::string GradientsText::locate_mask() const {
   std::string rest = "head", sum = "0";
   for (std::size_t i = a_.mask.size(); i-- > 2;) {
     const AttentionGradients::MaskAxis& axis = a_.mask[i - 2];
@@ -226,9 +226,9 @@ std::string GradientsText::odd_numbers(const std::string& name, int head) const 
 }
 
 std::vector<codegen::simt::Parameter> GradientsText::operands() const {
-  std::vector<codegen::simt::Parameter> places = {{"float", "q"}, {"float", "k"}, {"float", "v"}, {"float", "g"}};
-  if (!a_.mask.empty()) places.push_back({"u8", "mask"});
-  return places;
+  std::vector<codegen::simt::Parameter> parameters = {{"float", "q"}, {"float", "k"}, {"float", "v"}, {"float", "g"}};
+  if (!a_.mask.empty()) parameters.push_back({"u8", "mask"});
+  return parameters;
 }
 
 std::string GradientsText::finite(std::string_view name) const {
@@ -241,8 +241,8 @@ std::string GradientsText::finite(std::string_view name) const {
 }
 
 std::string GradientsText::queries(std::string_view name) const {
-  std::vector<codegen::simt::Parameter> places = operands();
-  places.push_back({"float", "dq", true}), places.push_back({"float", "scratch", true});
+  std::vector<codegen::simt::Parameter> parameters = operands();
+  parameters.push_back({"float", "dq", true}), parameters.push_back({"float", "scratch", true});
   const std::string queries = size(a_.queries), keys = size(a_.keys);
   const Matrix q{"q_head", "first", queries, a_.depth}, k{"k_head", "o0", keys, a_.depth};
   const Matrix g{"g_head", "first", queries, a_.width}, v{"v_head", "o0", keys, a_.width};
@@ -255,7 +255,7 @@ std::string GradientsText::queries(std::string_view name) const {
                                {"SLOPE", kept("slope")}});
   };
   std::string out =
-      begin(name, places) + shared() + filled(ours(gradients_pieces::kQueriesBegin), {{"MASK", place_mask()}});
+      begin(name, parameters) + shared() + filled(ours(gradients_pieces::kQueriesBegin), {{"MASK", locate_mask()}});
   if (a_.causal)
     out += filled(ours(gradients_pieces::kQueriesCausal),
                   {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
@@ -265,19 +265,19 @@ std::string GradientsText::queries(std::string_view name) const {
 }
 
 std::string GradientsText::keys(std::string_view name) const {
-  std::vector<codegen::simt::Parameter> places = operands();
-  places.push_back({"float", "scratch"}), places.push_back({"float", "dk", true}),
-      places.push_back({"float", "dv", true});
+  std::vector<codegen::simt::Parameter> parameters = operands();
+  parameters.push_back({"float", "scratch"}), parameters.push_back({"float", "dk", true}),
+      parameters.push_back({"float", "dv", true});
   const std::string queries = size(a_.queries), keys = size(a_.keys);
   const Matrix q{"q_head", "o0", queries, a_.depth}, k{"k_head", "first", keys, a_.depth};
   const Matrix g{"g_head", "o0", queries, a_.width}, v{"v_head", "first", keys, a_.width};
-  std::string out = begin(name, places) + shared() + ours(gradients_pieces::kKeysBegin);
+  std::string out = begin(name, parameters) + shared() + ours(gradients_pieces::kKeysBegin);
   // With PoCL 3.1 dK was wrong if a vote decides where the walk begins, so OpenCL skips nothing.
   if (a_.causal && language_ != codegen::simt::Language::OpenCl)
     out += filled(ours(gradients_pieces::kKeysCausal),
                   {{"VOTE", filled(gradients_pieces::kVoteOfBlock, {{"SAYS", "hidden != 0.0f"}})}});
   out += zeros("of_keys", a_.depth) + zeros("of_values", a_.width);
-  out += filled(ours(gradients_pieces::kSlopesOfKeys), {{"MASK", place_mask()},
+  out += filled(ours(gradients_pieces::kSlopesOfKeys), {{"MASK", locate_mask()},
                                                         {"SCORES", products("s", k, q)},
                                                         {"SLOPES", products("slope", v, g)},
                                                         {"SCORE", score(false)},

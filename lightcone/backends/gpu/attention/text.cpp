@@ -18,7 +18,6 @@ namespace {
 using codegen::simt::filled;
 using lowering::Attention;
 using lowering::AttentionStep;
-using lowering::CacheType;
 using std::to_string;
 
 std::string_view stored_type(CacheType t, codegen::simt::Language l) {
@@ -55,8 +54,8 @@ class Text {
   void constants(const AttentionTile& t);
   void locate(const std::string& indent, const std::string& index, int from, int to,
               const std::vector<Offset>& offsets);
-  void place_batch();
-  void place_rows();
+  void locate_batch();
+  void locate_rows();
   void masks();
   std::string vote(const std::string& says) const { return filled(pieces::kVote, {{"SAYS", says}}); }
   std::string scale(bool keys) const;
@@ -139,7 +138,7 @@ void Text::locate(const std::string& indent, const std::string& index, int from,
   for (std::size_t k = 0; k < offsets.size(); ++k) line(indent + offsets[k].name + " = " + sums[k] + ";");
 }
 
-void Text::place_batch() {
+void Text::locate_batch() {
   std::vector<Offset> all = {{"const long k_first", l_.k_at, [](const Axis& x) { return x.k; }},
                              {"const long v_first", l_.v_at, [](const Axis& x) { return x.v; }}};
   if (a_.k_scale) all.push_back({"const long k_scale_first", l_.k_scale_at, [](const Axis& x) { return x.k_scale; }});
@@ -148,7 +147,7 @@ void Text::place_batch() {
 }
 
 // Fills tables in shared memory of the offsets at which rows begin.
-void Text::place_rows() {
+void Text::locate_rows() {
   std::vector<Offset> own = {{"query_at[r]", 0, [](const Axis& x) { return x.q; }},
                              {"out_at[r]", 0, [](const Axis& x) { return x.out; }}};
   std::vector<Offset> common = {{"const long query_batch", l_.q_at, own[0].stride},
@@ -314,24 +313,24 @@ void Text::fold(const std::string& v, const std::string& joined) {
 
 std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view name) {
   tile_ = tile;
-  std::vector<codegen::simt::Parameter> places(a_.operands.size());
-  places[0] = {"float", "q"}, places[1] = {std::string(stored_type(a_.scores.k_type, target_.language)), "k"};
-  places[2] = {std::string(stored_type(a_.scores.v_type, target_.language)), "v"};
-  if (a_.k_scale) places[static_cast<std::size_t>(a_.k_scale)] = {"float", "k_scale"};
-  if (a_.v_scale) places[static_cast<std::size_t>(a_.v_scale)] = {"float", "v_scale"};
+  std::vector<codegen::simt::Parameter> parameters(a_.operands.size());
+  parameters[0] = {"float", "q"}, parameters[1] = {std::string(stored_type(a_.scores.k_type, target_.language)), "k"};
+  parameters[2] = {std::string(stored_type(a_.scores.v_type, target_.language)), "v"};
+  if (a_.k_scale) parameters[static_cast<std::size_t>(a_.k_scale)] = {"float", "k_scale"};
+  if (a_.v_scale) parameters[static_cast<std::size_t>(a_.v_scale)] = {"float", "v_scale"};
   std::string aliases;
   for (int s = 0; s < a_.scores.steps; ++s) {
     if (!reads(s)) continue;
     const auto k = static_cast<std::size_t>(a_.operand[static_cast<std::size_t>(s)]);
     const std::string n = "step" + to_string(s);
-    if (places[k].name.empty()) places[k] = {is_mask(s) ? "u8" : "float", n};
-    else aliases += "  LC_GLOBAL const " + places[k].type + "* const " + n + " = " + places[k].name + ";\n";
+    if (parameters[k].name.empty()) parameters[k] = {is_mask(s) ? "u8" : "float", n};
+    else aliases += "  LC_GLOBAL const " + parameters[k].type + "* const " + n + " = " + parameters[k].name + ";\n";
     aliases += "  const long " + n + "_key = " + size(l_.step_key[static_cast<std::size_t>(s)]) + ";\n";
   }
-  places.push_back({"float", "out", true});
-  if (splits) places.push_back({"float", "partial", true});
+  parameters.push_back({"float", "out", true});
+  if (splits) parameters.push_back({"float", "partial", true});
   out_ = "\n" +
-         codegen::simt::begin_kernel(target_.language, name, tile.threads(), places, sizes_.count(), "long",
+         codegen::simt::begin_kernel(target_.language, name, tile.threads(), parameters, sizes_.count(), "long",
                                      tile.resident()) +
          aliases;
   constants(tile);
@@ -346,8 +345,8 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
   if (a_.v_scale) line("  const long v_scale_key = " + size(l_.v_scale_key) + ";");
   out_ += filled(ours(pieces::kBegin), {{"ARRAYS", std::string(tile.cores ? pieces::kCoreArrays : pieces::kArrays)},
                                         {"MINE", tile.cores ? "t / 32 * 16 + t % 32 / 4" : "t / LANES * MY_ROWS"}});
-  place_batch();
-  place_rows();
+  locate_batch();
+  locate_rows();
   out_ += filled(ours(pieces::kQueries), {{"KEEP_QUERY", tile.cores ? "queries[r * KEY_PITCH + d] = lc_f32_to_bf16(x)"
                                                                     : "queries[d * ROWS + r] = x"}});
   masks();
@@ -374,7 +373,7 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
 constexpr std::string_view kJoin = R"(
   const int t = LC_THREAD;
   const long group = (long)LC_GROUP, batch = group / $ROWS, row = group % $ROWS;
-$PLACE  LC_GLOBAL const float* const mine = partial + group * $SPLITS * ($WIDTH + 2);
+$LOCATE  LC_GLOBAL const float* const mine = partial + group * $SPLITS * ($WIDTH + 2);
   float top = -__builtin_inff(), total = 0.0f;
   for (long s = 0; s < $SPLITS; ++s) top = lc_max_f(top, mine[s * ($WIDTH + 2) + $WIDTH]);
   const float base = top == -__builtin_inff() ? 0.0f : top;
@@ -394,16 +393,16 @@ $PLACE  LC_GLOBAL const float* const mine = partial + group * $SPLITS * ($WIDTH 
 )";
 
 std::string Text::join(std::string_view name) {
-  const codegen::simt::Parameter places[] = {{"float", "partial"}, {"float", "out", true}};
+  const codegen::simt::Parameter parameters[] = {{"float", "partial"}, {"float", "out", true}};
   const auto out = [](const Axis& x) { return x.out; };
   locate("  ", "batch", 0, a_.batches, {{"const long at_batch", 0, out}});
   locate("  ", "row", a_.batches, a_.axes, {{"const long at_row", 0, out}});
   line("  const long at = at_batch + at_row;");
-  const std::string place = std::exchange(out_, {});
+  const std::string located = std::exchange(out_, {});
   const int threads = join_threads(a_, target_);
-  return "\n" + codegen::simt::begin_kernel(target_.language, name, threads, places, sizes_.count(), "long") +
+  return "\n" + codegen::simt::begin_kernel(target_.language, name, threads, parameters, sizes_.count(), "long") +
          filled(ours(kJoin),
-                {{"PLACE", place}, {"WIDTH", to_string(*l_.width.constant())}, {"THREADS", to_string(threads)}});
+                {{"LOCATE", located}, {"WIDTH", to_string(*l_.width.constant())}, {"THREADS", to_string(threads)}});
 }
 
 }  // namespace

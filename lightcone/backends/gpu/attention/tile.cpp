@@ -52,13 +52,13 @@ std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& t
 int key_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.depth, Dim(t.step), a.layout.k_at, a.layout.k_key};
   for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].k);
-  return vector_width(16 / lowering::cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
+  return vector_width(16 / cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
 }
 
 int value_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.width, Dim(t.columns * t.lanes), a.layout.v_at, a.layout.v_key};
   for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].v);
-  return vector_width(16 / lowering::cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
+  return vector_width(16 / cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
 }
 
 int mask_vector(const Attention& a, std::size_t step) {

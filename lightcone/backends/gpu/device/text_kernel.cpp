@@ -11,10 +11,10 @@
 
 namespace lc::backends::gpu {
 
-TextKernel::Places::Places(const Launch& l, std::size_t first) {
+TextKernel::LaunchBuffers::LaunchBuffers(const Launch& l, std::size_t first) {
   check(l.in.size() + 1 - first <= kMaxBuffers, "a kernel of a GPU with too many operands");
-  for (std::size_t k = first; k < l.in.size(); ++k) places_[count_++] = l.in[k];
-  places_[count_++] = l.out;
+  for (std::size_t k = first; k < l.in.size(); ++k) buffers_[count_++] = l.in[k];
+  buffers_[count_++] = l.out;
 }
 
 namespace {
@@ -58,23 +58,23 @@ void compile_all(std::vector<Unit>& units, GpuDevice& device) {
 
 void compile(std::span<const std::shared_ptr<TextKernel>> kernels, GpuDevice& device, PassLog& log) {
   codegen::KernelNames names;
-  std::map<std::string, std::pair<std::size_t, std::size_t>> place;  // (unit, function) by name
+  std::map<std::string, std::pair<std::size_t, std::size_t>> found;  // (unit, function) by name
   std::vector<Unit> units;
   for (const auto& k : kernels) {
     k->rename(names.of(k->text("@")));
-    if (place.contains(k->name())) continue;
+    if (found.contains(k->name())) continue;
     if (units.empty() || units.back().names.size() >= kUnit)
       units.push_back({codegen::simt::prelude(device.limits().language), {}, {}});
-    place[k->name()] = {units.size() - 1, units.back().names.size()};
+    found[k->name()] = {units.size() - 1, units.back().names.size()};
     units.back().text += k->text(k->name());
     for (std::size_t f = 0; f < k->functions(); ++f) units.back().names.push_back(function_name(k->name(), f));
   }
   compile_all(units, device);
   for (const auto& k : kernels) {
-    const auto [unit, function] = place.at(k->name());
+    const auto [unit, function] = found.at(k->name());
     k->install(units[unit].code, function);
   }
-  if (!place.empty()) log.fired["kernels compiled"] = static_cast<int>(place.size());
+  if (!found.empty()) log.fired["kernels compiled"] = static_cast<int>(found.size());
 }
 
 }  // namespace lc::backends::gpu

@@ -28,23 +28,23 @@ class TextKernel : public GpuKernel {
 
  protected:
   // The buffers of a launch as arguments: its operands from index `first` on, and then the result.
-  class Places {
+  class LaunchBuffers {
    public:
-    Places(const Launch& l, std::size_t first = 0);
-    std::span<const BufferSlice> all() const { return {places_, count_}; }
+    LaunchBuffers(const Launch& l, std::size_t first = 0);
+    std::span<const BufferSlice> all() const { return {buffers_, count_}; }
 
    private:
-    BufferSlice places_[kMaxBuffers];
+    BufferSlice buffers_[kMaxBuffers];
     std::size_t count_ = 0;
   };
-  void launch_kernel(GpuDevice& device, const Places& places, std::int64_t groups, int threads,
+  void launch_kernel(GpuDevice& device, const LaunchBuffers& buffers, std::int64_t groups, int threads,
                      std::span<const std::int64_t> sizes, std::size_t shared = 0) const {
-    launch_kernel(device, 0, places.all(), groups, threads, sizes, shared);
+    launch_kernel(device, 0, buffers.all(), groups, threads, sizes, shared);
   }
-  void launch_kernel(GpuDevice& device, std::size_t function, std::span<const BufferSlice> places, std::int64_t groups,
+  void launch_kernel(GpuDevice& device, std::size_t function, std::span<const BufferSlice> buffers, std::int64_t groups,
                      int threads, std::span<const std::int64_t> sizes, std::size_t shared = 0,
                      std::span<const TensorMap> maps = {}) const {
-    device.launch_kernel({code_.get(), function_ + function, groups, threads, shared, places, sizes, maps});
+    device.launch_kernel({code_.get(), function_ + function, groups, threads, shared, buffers, sizes, maps});
   }
 
  private:

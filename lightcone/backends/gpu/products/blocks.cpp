@@ -8,7 +8,7 @@ using std::to_string;
 
 namespace {
 
-const QuantInfo& format_of(const Operand& s) { return *lowering::block_format(s.type); }
+const QuantInfo& format_of(const Operand& s) { return *block_format(s.type); }
 
 // Returns the expression of byte `at` of a block.
 std::string byte_at(const Operand& s, int at, const std::string& more = "") {
@@ -24,7 +24,7 @@ std::string shift_of(const BitPacking& w) {
   return "(k / " + to_string(w.values_per_shift) + " % " + to_string(w.shifts) + " * " + to_string(w.shift_step) +
          " + " + to_string(w.first_shift) + ")";
 }
-std::string place_of(const BitPacking& w) {
+std::string first_byte_of(const BitPacking& w) {
   return "k / " + to_string(w.values_per_step) + " % " + to_string(w.byte_period) + " + k / " +
          to_string(w.block_values) + " * " + to_string(w.block_stride);
 }
@@ -33,12 +33,15 @@ std::string bits(const Operand& s, const QuantField& f) {
   if (w.trits)  // 160 values in 32 bytes, 80 in 16, 16 in 4
     return "lc_trit(" + byte_at(s, f.at, "(k < 160 ? k % 32 : k < 240 ? k % 16 + 32 : k % 4 + 48)") +
            ", k < 160 ? k / 32 : k < 240 ? k / 16 - 10 : k / 4 - 60)";
-  const std::string mask = to_string((1 << w.bits) - 1), place = to_string(f.place);
+  const std::string mask = to_string((1 << w.bits) - 1), low_bit = to_string(f.place);
   if (w.one_byte())
-    return "(((int)" + byte_at(s, f.at, place_of(w)) + " >> " + shift_of(w) + " & " + mask + ") << " + place + ")";
-  const auto byte = [&](const std::string& shift) { return byte_at(s, f.at, place_of(w) + " + " + shift + " / 8"); };
+    return "(((int)" + byte_at(s, f.at, first_byte_of(w)) + " >> " + shift_of(w) + " & " + mask + ") << " + low_bit +
+           ")";
+  const auto byte = [&](const std::string& shift) {
+    return byte_at(s, f.at, first_byte_of(w) + " + " + shift + " / 8");
+  };
   return "(((int)(" + byte(shift_of(w)) + " | " + byte("(" + shift_of(w) + " + " + to_string(w.bits - 1) + ")") +
-         " << 8) >> " + shift_of(w) + " % 8 & " + mask + ") << " + place + ")";
+         " << 8) >> " + shift_of(w) + " % 8 & " + mask + ") << " + low_bit + ")";
 }
 std::string code(const Operand& s, const QuantSum<QuantField>& c) {
   std::string t;
@@ -142,7 +145,7 @@ void words(Writer& w, const Operand& s, const QuantField& f, const std::string& 
              "((x | x << 7 | x << 14 | x << 21) & 16843009u) << " + to_string(f.place) + "; }");
     return;
   }
-  w.line("{ LC_LOADV(u32, 4, v_, (const LC_GLOBAL u32*)&" + byte_at(s, f.at, place_of(f.packing)) + ");");
+  w.line("{ LC_LOADV(u32, 4, v_, (const LC_GLOBAL u32*)&" + byte_at(s, f.at, first_byte_of(f.packing)) + ");");
   for (int t = 0; t < 4; ++t)
     w.line("  " + name + "[" + to_string(t) + "]" + put + "(LC_AT(v_, " + to_string(t) + ") >> " + shift_of(f.packing) +
            " & " + mask + ") << " + to_string(f.place) + ";");
@@ -153,7 +156,7 @@ std::string value_function(QuantFormat format, bool repacked) {
   const QuantInfo& f = info(format);
   const BlockRest rest = repacked ? block_rest(format) : BlockRest{0, 0};
   Operand s;
-  s.type = lowering::weight_type(format), s.repacked = repacked;
+  s.type = weight_type(format), s.repacked = repacked;
   std::string v = scale_text(s) + " * (float)" + number_text(s);
   if (f.d_min >= 0) v += " - " + half_at(s, f.d_min) + " * (float)" + code(s, f.min);
   const std::string main = to_string(f.bytes - rest.bytes), last = rest.bytes ? "p + " + main + " * blocks + i / " +
@@ -183,18 +186,18 @@ BlockRest block_rest(QuantFormat format) {
 
 bool reads_sixteen(const Operand& s) { return s.repacked || block_rest(format_of(s).format).bytes == 0; }
 
-void read_sixteen(Writer& w, const Operand& s, const std::string& place, const std::string& name) {
+void read_sixteen(Writer& w, const Operand& s, const std::string& index, const std::string& name) {
   const QuantInfo& f = format_of(s);
   const BlockRest rest = s.repacked ? block_rest(f.format) : BlockRest{0, 0};
   w.line("float " + name + "[16];");
   if (!in_vectors(f)) {
     w.line("LC_UNROLL");
-    w.line("for (int e_ = 0; e_ < 16; ++e_) " + name + "[e_] = " + value(w, s, "in_b", "(" + place + ") + e_") + ";");
+    w.line("for (int e_ = 0; e_ < 16; ++e_) " + name + "[e_] = " + value(w, s, "in_b", "(" + index + ") + e_") + ";");
     return;
   }
   w.open("{");
-  w.let("block", "(" + place + ") / " + to_string(f.elements));
-  w.line("const int k = (int)((" + place + ") % " + to_string(f.elements) + ");");
+  w.let("block", "(" + index + ") / " + to_string(f.elements));
+  w.line("const int k = (int)((" + index + ") % " + to_string(f.elements) + ");");
   w.line("const LC_GLOBAL u8* main = in_b + (long)block * " + to_string(f.bytes - rest.bytes) + ";");
   if (rest.bytes)
     w.line("const LC_GLOBAL u8* rest = in_b + " + to_string(f.bytes - rest.bytes) + " * (long)" + w.number(s.blocks) +
@@ -222,11 +225,11 @@ std::string repack_text(QuantFormat format, std::string_view name, int threads, 
   const QuantInfo& f = info(format);
   const BlockRest rest = block_rest(format);
   const int main = f.bytes - rest.bytes;
-  const codegen::simt::Parameter places[] = {{"u8", "blocks"}, {"u8", "planes", true}};
+  const codegen::simt::Parameter parameters[] = {{"u8", "blocks"}, {"u8", "planes", true}};
   const auto copy = [](const std::string& to, const std::string& from, int bytes) {
     return bytes ? "  for (int i = 0; i < " + to_string(bytes) + "; ++i) " + to + " = " + from + ";\n" : std::string();
   };
-  return codegen::simt::begin_kernel(language, name, threads, places, 1, "long") +
+  return codegen::simt::begin_kernel(language, name, threads, parameters, 1, "long") +
          "  const long b = (long)LC_GROUP * " + to_string(threads) + " + LC_THREAD;\n  if (b >= n0) return;\n" +
          copy("planes[b * " + to_string(main) + " + i]", "blocks[b * " + to_string(f.bytes) + " + i]", rest.first) +
          copy("planes[b * " + to_string(main) + " + " + to_string(rest.first) + " + i]",

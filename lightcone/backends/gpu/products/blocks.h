@@ -13,7 +13,7 @@
 #include "lightcone/backends/gpu/products/product.h"
 #include "lightcone/backends/gpu/products/writer.h"
 #include "lightcone/codegen/simt/dialect.h"
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc::backends::gpu {
 
@@ -31,7 +31,7 @@ std::string block_functions(QuantFormat f);
 
 // Returns true if sixteen adjacent elements can be read at once: the operand is repacked, or the file has that layout.
 bool reads_sixteen(const Operand& s);
-// Defines NAME[16], the numbers from element `place` on, which is a multiple of sixteen.
-void read_sixteen(Writer& w, const Operand& s, const std::string& place, const std::string& name);
+// Defines NAME[16], the numbers from element `index` on, which is a multiple of sixteen.
+void read_sixteen(Writer& w, const Operand& s, const std::string& index, const std::string& name);
 
 }  // namespace lc::backends::gpu

@@ -21,7 +21,7 @@ bool Epilogue::only_rounds() const {
   return i->code == codegen::Code::Load && i->dtype == DType::F32;
 }
 
-std::vector<codegen::simt::Parameter> Epilogue::places() const {
+std::vector<codegen::simt::Parameter> Epilogue::parameters() const {
   std::vector<codegen::simt::Parameter> all;
   if (loop)
     for (std::size_t k = 0; k < loop->operands.size(); ++k)
@@ -30,15 +30,15 @@ std::vector<codegen::simt::Parameter> Epilogue::places() const {
   return all;
 }
 
-codegen::simt::InlinedLines Epilogue::at(Writer& w, const Product& p, const std::string& place, const std::string& sum,
+codegen::simt::InlinedLines Epilogue::at(Writer& w, const Product& p, const std::string& index, const std::string& sum,
                                          codegen::simt::Language language) const {
   if (!loop) return {"", p.exact && p.to_f32 ? "(float)(" + sum + ")" : sum};
   const codegen::Kernel& k = loop->kernel;
   const std::vector<Dim> sizes = codegen::size_symbols(k);
   codegen::simt::Inlined in;
   const std::string row = w.number(p.row);
-  in.row = p.row == p.results() ? "0" : "(" + place + ") / " + row;
-  in.column = p.row == p.results() ? place : "(" + place + ") % " + row;
+  in.row = p.row == p.results() ? "0" : "(" + index + ") / " + row;
+  in.column = p.row == p.results() ? index : "(" + index + ") % " + row;
   for (std::size_t i = 0; i < loop->operands.size(); ++i)
     if (loop->operands[i] == loop->producer) in.made = static_cast<int>(i);
   in.value = p.exact && p.to_f32 ? "(float)(" + sum + ")" : sum;

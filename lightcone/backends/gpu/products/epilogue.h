@@ -20,9 +20,9 @@ struct Epilogue {
   std::vector<NodeId> operands() const;
   // Returns true if the result is the sum, rounded to the result's type, and nothing else.
   bool only_rounds() const;
-  std::vector<codegen::simt::Parameter> places() const;
-  // Returns lines that compute the result's element at index `place` from `sum`, and the expression that memory stores.
-  codegen::simt::InlinedLines at(Writer& w, const Product& p, const std::string& place, const std::string& sum,
+  std::vector<codegen::simt::Parameter> parameters() const;
+  // Returns lines that compute the result's element at index `index` from `sum`, and the expression that memory stores.
+  codegen::simt::InlinedLines at(Writer& w, const Product& p, const std::string& index, const std::string& sum,
                                  codegen::simt::Language language) const;
 };
 

@@ -8,13 +8,13 @@ namespace lc::backends::gpu {
 
 using std::to_string;
 
-std::vector<codegen::simt::Parameter> ProductTexts::places() const {
+std::vector<codegen::simt::Parameter> ProductTexts::parameters() const {
   std::vector<codegen::simt::Parameter> all{{element_type(p.a.type), "in_a"}, {element_type(p.b.type), "in_b"}};
   if (parts) {
     all.push_back({sum_type(), "out_", true});
     return all;
   }
-  for (const codegen::simt::Parameter& more : epilogue.places()) all.push_back(more);
+  for (const codegen::simt::Parameter& more : epilogue.parameters()) all.push_back(more);
   all.push_back({std::string(info(epilogue.result).c), "out_", true});
   return all;
 }
@@ -26,14 +26,14 @@ std::string ProductTexts::functions() const {
 
 std::string ProductTexts::finished(Writer& w, int threads, std::string_view first, int resident) const {
   return functions() +
-         codegen::simt::begin_kernel(language, "@", threads, places(), kGivenSizes + w.sizes().size(), w.index(),
+         codegen::simt::begin_kernel(language, "@", threads, parameters(), kGivenSizes + w.sizes().size(), w.index(),
                                      resident, first) +
          w.text() + "}\n";
 }
 
-void ProductTexts::store(Writer& w, const std::string& place, const std::string& sum) const {
-  if (parts) return w.line("out_[part * " + w.number(p.results()) + " + " + place + "] = " + sum + ";");
-  w.let("c_at", place);
+void ProductTexts::store(Writer& w, const std::string& index, const std::string& sum) const {
+  if (parts) return w.line("out_[part * " + w.number(p.results()) + " + " + index + "] = " + sum + ";");
+  w.let("c_at", index);
   const codegen::simt::InlinedLines lines = epilogue.at(w, p, "c_at", sum, language);
   w.raw(lines.text);
   w.line("out_[c_at] = " + lines.result + ";");
@@ -47,11 +47,11 @@ bool ProductTexts::pairs() const {
          even(p.c_batch);
 }
 
-void ProductTexts::store_two(Writer& w, const std::string& place, const std::string& first,
+void ProductTexts::store_two(Writer& w, const std::string& index, const std::string& first,
                              const std::string& second) const {
   const std::string type = parts ? sum_type() : std::string(info(epilogue.result).c);
   w.line("LC_VECTOR(" + type + ", 2, two_);");
-  w.let("two_at", parts ? "part * " + w.number(p.results()) + " + " + place : place);
+  w.let("two_at", parts ? "part * " + w.number(p.results()) + " + " + index : index);
   for (int e = 0; e < 2; ++e) {
     const std::string& sum = e ? second : first;
     w.open("{");
@@ -82,7 +82,7 @@ void ProductTexts::store_neighbours(Writer& w, const std::string& column,
     w.let("column", column + (e ? " + 1" : ""));
     w.open("if (column < " + columns + ") {");
     const auto in = w.indices(p.columns, "column", "q");
-    store(w, w.place("c_row", in, p.c_columns), sum(e));
+    store(w, w.offset("c_row", in, p.c_columns), sum(e));
     w.close();
     w.close();
   }
@@ -106,9 +106,9 @@ std::vector<std::string> ProductTexts::locate(Writer& w, int rows, int columns) 
   const std::string k = w.number(product(p.sum));
   w.let("k_end", "k_begin + n1 < " + k + " ? k_begin + n1 : " + k);
   std::vector<std::string> batch = w.indices(p.batch, "batch", "b");
-  w.let("a_base", w.place(w.number(p.a.offset), batch, p.a.batch));
-  w.let("b_base", w.place(w.number(p.b.offset), batch, p.b.batch));
-  w.let("c_base", w.place("0", batch, p.c_batch));
+  w.let("a_base", w.offset(w.number(p.a.offset), batch, p.a.batch));
+  w.let("b_base", w.offset(w.number(p.b.offset), batch, p.b.batch));
+  w.let("c_base", w.offset("0", batch, p.c_batch));
   return batch;
 }
 
@@ -123,7 +123,7 @@ KernelText ProductTexts::add_parts() const {
   w.line("for (" + w.index() + " s = 1; s < n0; ++s) sum = sum + in_part[s * " + results + " + at];");
   store(w, "at", "sum");
   std::vector<codegen::simt::Parameter> all{{sum_type(), "in_part"}};
-  for (const codegen::simt::Parameter& more : epilogue.places()) all.push_back(more);
+  for (const codegen::simt::Parameter& more : epilogue.parameters()) all.push_back(more);
   all.push_back({std::string(info(epilogue.result).c), "out_", true});
   KernelText t{"", kThreads, w.sizes()};
   t.text = codegen::simt::begin_kernel(language, "@", kThreads, all, kGivenSizes + w.sizes().size(), w.index()) +

@@ -44,17 +44,17 @@ struct ProductTexts {
   KernelText add_parts() const;
 
   // ---- what they share
-  std::vector<codegen::simt::Parameter> places() const;
+  std::vector<codegen::simt::Parameter> parameters() const;
   std::string functions() const;
   // Returns the whole kernel around the lines written so far, with the parameters `first` before the buffers.
   std::string finished(Writer& w, int threads, std::string_view first = "", int resident = 1) const;
-  // Stores `sum` as the result at index `place`. The lines need a scope of their own, which the caller opens.
-  void store(Writer& w, const std::string& place, const std::string& sum) const;
+  // Stores `sum` as the result at index `index`. The lines need a scope of their own, which the caller opens.
+  void store(Writer& w, const std::string& index, const std::string& sum) const;
   // Returns true if two adjacent columns that begin at an even one are always contiguous in the result, aligned to
   // their size, and both inside or both outside of it.
   bool pairs() const;
-  // Requires pairs(). Stores the results at `place` and `place` + 1 at once.
-  void store_two(Writer& w, const std::string& place, const std::string& first, const std::string& second) const;
+  // Requires pairs(). Stores the results at `index` and `index` + 1 at once.
+  void store_two(Writer& w, const std::string& index, const std::string& first, const std::string& second) const;
   // Stores a thread's sums of two adjacent columns: `sum(e)`, for e of 0 and 1, is the one of `column` + e in the row
   // that begins at c_row. `column` is even.
   void store_neighbours(Writer& w, const std::string& column, const std::function<std::string(int e)>& sum) const;

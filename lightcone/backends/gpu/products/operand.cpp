@@ -20,7 +20,7 @@ std::string element_type(WeightType t) {
 }
 
 std::string value_functions(WeightType t) {
-  const auto format = lowering::info(t).format;
+  const auto format = info(t).format;
   return format ? block_functions(*format) : "";
 }
 
@@ -29,20 +29,19 @@ std::string widened(WeightType t, const std::string& v) {
          : t == WeightType::BF16  ? "lc_bf16_to_f32(" + v + ")"
          : t == WeightType::I8    ? "(int)" + v
          : t == WeightType::Bytes ? "(float)" + v
-         : lowering::is_f8(t)     ? "lc_" + std::string(lowering::name(t)) + "_to_f32(" + v + ")"
+         : is_f8(t)               ? "lc_" + std::string(name(t)) + "_to_f32(" + v + ")"
                                   : v;
 }
 
-std::string value(WeightType t, const std::string& pointer, const std::string& place) {
-  if (lowering::block_format(t))
-    return "lc_value_" + std::string(lowering::name(t)) + "(" + pointer + ", " + place + ")";
-  return widened(t, pointer + "[" + place + "]");
+std::string value(WeightType t, const std::string& pointer, const std::string& index) {
+  if (block_format(t)) return "lc_value_" + std::string(name(t)) + "(" + pointer + ", " + index + ")";
+  return widened(t, pointer + "[" + index + "]");
 }
 
-std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& place) {
-  if (!s.repacked) return value(s.type, pointer, place);
-  return "lc_value_" + std::string(lowering::name(s.type)) + "_planes(" + pointer + ", " + place + ", " +
-         w.number(s.blocks) + ")";
+std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& index) {
+  if (!s.repacked) return value(s.type, pointer, index);
+  return "lc_value_" + std::string(name(s.type)) + "_planes(" + pointer + ", " + index + ", " + w.number(s.blocks) +
+         ")";
 }
 
 TileReader::TileReader(const Product& p, bool is_b, int own, int depth, int threads, std::string name, int width)
@@ -63,7 +62,7 @@ TileReader::TileReader(const Product& p, bool is_b, int own, int depth, int thre
 // Returns true if `width_` adjacent elements are always contiguous, aligned to their size, and all inside or all
 // outside.
 bool TileReader::fits_vectors() const {
-  if (lowering::block_format(s_.type)) return false;
+  if (block_format(s_.type)) return false;
   const std::vector<Dim>& along = along_sum_ ? s_.sum : s_.own;
   const std::vector<Dim>& extents = along_sum_ ? p_.sum : extents_;
   if (along.empty() || !(along.back() == Dim(1)) || !multiple(extents.back(), width_) || !multiple(s_.offset, width_))
@@ -79,12 +78,12 @@ bool TileReader::fits_vectors() const {
                      [&](const Operand::Bound& b) { return (along_sum_ ? b.sum : b.own).back() == 0; });
 }
 
-std::string TileReader::place_own(int v) const {
+std::string TileReader::index_own(int v) const {
   const std::string q = "(LC_THREAD" + (v ? " + " + to_string(v * threads_) : "") + ")";
   return along_sum_ ? q + " / " + to_string(depth_ / width_)
                     : q + " % " + to_string(own_ / width_) + " * " + to_string(width_);
 }
-std::string TileReader::place_sum(int v) const {
+std::string TileReader::index_sum(int v) const {
   const std::string q = "(LC_THREAD" + (v ? " + " + to_string(v * threads_) : "") + ")";
   return along_sum_ ? q + " % " + to_string(depth_ / width_) + " * " + to_string(width_)
                     : q + " / " + to_string(own_ / width_);
@@ -96,24 +95,24 @@ void TileReader::prepare(Writer& w, const std::string& first) {
   for (int v = 0; v < vectors(); ++v)
     for (int e = 0; e < (along_sum_ || vector_ ? 1 : width_); ++e) {
       const std::string at = n_ + to_string(v * width_ + e);
-      w.let(at + "_i", first + " + " + place_own(v) + (e ? " + " + to_string(e) : ""));
+      w.let(at + "_i", first + " + " + index_own(v) + (e ? " + " + to_string(e) : ""));
       w.line("const int " + at + "_in = " + at + "_i < " + w.number(all) + ";");
       const auto index = w.indices(extents_, at + "_i", at + "_x");
-      w.let(at + "_p", w.place(n_ + "_base", index, s_.own));
+      w.let(at + "_p", w.offset(n_ + "_base", index, s_.own));
       for (std::size_t j = 0; j < s_.bounds.size(); ++j) {
         std::vector<Dim> steps(s_.bounds[j].own.begin(), s_.bounds[j].own.end());
-        w.let(at + "_c" + to_string(j), w.place("", index, steps));
+        w.let(at + "_c" + to_string(j), w.offset("", index, steps));
       }
     }
 }
 
 // Computes the offset of contracted index `k`, and how far it moves the coordinates.
-void TileReader::sum_place(Writer& w, const std::string& k, const std::string& name) const {
+void TileReader::sum_offset(Writer& w, const std::string& k, const std::string& name) const {
   const auto index = w.indices(p_.sum, k, name + "_x");
-  w.let(name + "_p", w.place("", index, s_.sum));
+  w.let(name + "_p", w.offset("", index, s_.sum));
   for (std::size_t j = 0; j < s_.bounds.size(); ++j) {
     std::vector<Dim> steps(s_.bounds[j].sum.begin(), s_.bounds[j].sum.end());
-    w.let(name + "_c" + to_string(j), w.place("", index, steps));
+    w.let(name + "_c" + to_string(j), w.offset("", index, steps));
   }
 }
 
@@ -149,8 +148,8 @@ void TileReader::read(Writer& w, const std::string& k, const std::string& end) c
     for (int e = 0; e < width_; ++e) {
       const std::string s = "s" + to_string(along_sum_ ? e : 0), at = n_ + to_string(v * width_ + (along_sum_ ? 0 : e));
       if (e == 0 || along_sum_) {
-        w.let(s, k + " + " + place_sum(v) + (e ? " + " + to_string(e) : ""));
-        sum_place(w, s, s);
+        w.let(s, k + " + " + index_sum(v) + (e ? " + " + to_string(e) : ""));
+        sum_offset(w, s, s);
       }
       w.line(r(v, e) + " = " + inside(w, at, s, end) + " ? " + value(w, s_, pointer, at + "_p + " + s + "_p") + " : " +
              zero + ";");
@@ -165,8 +164,8 @@ void TileReader::each(Writer& w, const std::string& k, const std::string& end,
   for (int v = 0; v < vectors(); ++v) {
     const std::string at = n_ + to_string(v * width_);
     w.open("{");
-    w.let("s0", k + " + " + place_sum(v));
-    sum_place(w, "s0", "s0");
+    w.let("s0", k + " + " + index_sum(v));
+    sum_offset(w, "s0", "s0");
     w.open("if (" + inside(w, at, "s0", end) + ") {");
     in(v, "in_" + n_ + " + " + at + "_p + s0_p");
     w.close();
@@ -181,7 +180,7 @@ void TileReader::keep(Writer& w, const std::string& tile, int pitch) const {
   const std::string type = p_.exact ? "int" : "float";
   for (int v = 0; v < vectors(); ++v) {
     const auto r = [&](int e) { return n_ + "_r[" + to_string(v * width_ + e) + "]"; };
-    const std::string own = place_own(v), sum = "(" + place_sum(v);
+    const std::string own = index_own(v), sum = "(" + index_sum(v);
     if (!along_sum_) {
       w.line("{ LC_VECTOR(" + type + ", " + to_string(width_) + ", v_);");
       for (int e = 0; e < width_; ++e) w.line("  LC_AT(v_, " + to_string(e) + ") = " + r(e) + ";");

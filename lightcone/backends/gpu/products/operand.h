@@ -16,10 +16,10 @@ std::string element_type(WeightType t);
 std::string value_functions(WeightType t);
 // Returns the number that `v`, read from memory, stands for. Only for plain types.
 std::string widened(WeightType t, const std::string& v);
-// Returns the expression of an element; `place` counts elements.
-std::string value(WeightType t, const std::string& pointer, const std::string& place);
+// Returns the expression of an element; `index` counts elements.
+std::string value(WeightType t, const std::string& pointer, const std::string& index);
 // Returns the same of an operand, which may be repacked.
-std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& place);
+std::string value(Writer& w, const Operand& s, const std::string& pointer, const std::string& index);
 
 class TileReader {
  public:
@@ -43,13 +43,13 @@ class TileReader {
   bool whole_vectors() const { return vector_; }
   int elements() const { return own_ * depth_ / threads_; }
   int vectors() const { return elements() / width_; }
-  std::string place_own(int v) const;  // free index of the v-th vector, within the tile
-  std::string place_sum(int v) const;
+  std::string index_own(int v) const;  // free index of the v-th vector, within the tile
+  std::string index_sum(int v) const;
 
  private:
   bool fits_vectors() const;
   std::string inside(Writer& w, const std::string& own, const std::string& sum, const std::string& end) const;
-  void sum_place(Writer& w, const std::string& k, const std::string& name) const;
+  void sum_offset(Writer& w, const std::string& k, const std::string& name) const;
 
   const Product& p_;
   const Operand& s_;

@@ -24,10 +24,10 @@ std::optional<OperandMap> operand_map(const Product& p, bool is_b, int own) {
   const Operand& s = is_b ? p.b : p.a;
   const std::vector<Dim>& extents = is_b ? p.columns : p.rows;
   const bool halves = s.type == WeightType::F16 || s.type == WeightType::BF16;
-  if ((!halves && s.type != WeightType::I8 && !lowering::is_f8(s.type)) || !s.bounds.empty() || s.repacked) return {};
+  if ((!halves && s.type != WeightType::I8 && !is_f8(s.type)) || !s.bounds.empty() || s.repacked) return {};
   if (p.sum.size() != 1 || extents.size() != 1) return {};
   OperandMap m;
-  m.place = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;
+  m.buffer = is_b, m.bytes = halves ? 2 : 1, m.offset = s.offset;
   m.along_sum = s.sum[0] == Dim(1);
   // the instructions transpose only elements of 16 bits
   if (!m.along_sum && (!halves || !(s.own[0] == Dim(1)))) return {};

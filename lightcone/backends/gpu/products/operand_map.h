@@ -12,9 +12,9 @@ namespace lc::backends::gpu {
 inline constexpr int kMapRowBytes = 128;  // bytes of a box's innermost axis, whose chunks the copies permute
 
 struct OperandMap {
-  std::size_t place = 0;  // index of the kernel's buffer
-  int bytes = 2;          // bytes of an element
-  bool along_sum = true;  // the innermost axis is the contracted one and the second the free one, or vice versa
+  std::size_t buffer = 0;  // index of the kernel's buffer
+  int bytes = 2;           // bytes of an element
+  bool along_sum = true;   // the innermost axis is the contracted one and the second the free one, or vice versa
   std::vector<std::size_t> batch;  // the batch axes of the product that are the other axes
   Dim offset;
   std::vector<Dim> extents, strides;  // innermost first, in elements; the first axis has no stride

@@ -12,8 +12,6 @@
 
 namespace lc::backends::gpu {
 
-using lowering::WeightType;
-
 // An operand: its strides, in elements, along the axes of the product.
 struct Operand {
   NodeId node = 0;

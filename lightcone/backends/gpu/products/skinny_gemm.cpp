@@ -41,7 +41,7 @@ class FewRows {
   KernelText along_columns();
 
  private:
-  void row_places();
+  void row_offsets();
   std::string sum(int j, int r) const { return "c_[" + to_string(j * rows_ + r) + "]"; }
   void add(const std::string& to, const std::string& x, const std::string& y) {
     w_.line(to + " = " + (p_.exact ? to + " + " + x + " * " + y : "lc_mul_add_f(" + x + ", " + y + ", " + to + ")") +
@@ -62,14 +62,14 @@ class FewRows {
 };
 
 // Rows beyond the last repeat the last one and are not stored.
-void FewRows::row_places() {
+void FewRows::row_offsets() {
   const std::string m = w_.number(product(p_.rows));
   for (int r = 0; r < rows_; ++r) {
     const std::string n = to_string(r), row = "row" + n;
     w_.let(row, rows_ == 1 ? "0" : n + " < " + m + " ? " + n + " : " + m + " - 1");
     const auto at = w_.indices(p_.rows, row, row + "x");
-    w_.let("a" + n + "_p", w_.place("a_base", at, p_.a.own));
-    w_.let("c" + n + "_p", w_.place("c_base", at, p_.c_rows));
+    w_.let("a" + n + "_p", w_.offset("a_base", at, p_.a.own));
+    w_.let("c" + n + "_p", w_.offset("c_base", at, p_.c_rows));
   }
   w_.line(type_ + " c_[" + to_string(rows_ * columns_) + "];");
   w_.line("LC_UNROLL");
@@ -79,10 +79,10 @@ void FewRows::row_places() {
 
 // Reads the numbers of column j from k<u> on into registers b<j>_<u>.
 void FewRows::read_column(int j, int u) {
-  const std::string n = to_string(j) + "_" + to_string(u), place = "b" + to_string(j) + "_p + k" + to_string(u);
-  if (lowering::block_format(p_.b.type) && vector_ > 1) return read_sixteen(w_, p_.b, place, "b" + n);
+  const std::string n = to_string(j) + "_" + to_string(u), index = "b" + to_string(j) + "_p + k" + to_string(u);
+  if (block_format(p_.b.type) && vector_ > 1) return read_sixteen(w_, p_.b, index, "b" + n);
   if (vector_ > 1)
-    return w_.line("LC_LOADV(" + element_type(p_.b.type) + ", " + to_string(vector_) + ", b" + n + ", in_b + " + place +
+    return w_.line("LC_LOADV(" + element_type(p_.b.type) + ", " + to_string(vector_) + ", b" + n + ", in_b + " + index +
                    ");");
   w_.line("const " + type_ + " b" + n + " = " +
           value(w_, p_.b, "in_b", "b" + to_string(j) + "_p + " + w_.times("k" + to_string(u), p_.b.sum[0])) + ";");
@@ -93,7 +93,7 @@ void FewRows::multiply(int u) {
   const auto number = [&](int j, int e) -> std::string {
     const std::string n = "b" + to_string(j) + "_" + to_string(u);
     if (vector_ == 1) return n;
-    if (lowering::block_format(p_.b.type)) return n + "[" + to_string(e) + "]";
+    if (block_format(p_.b.type)) return n + "[" + to_string(e) + "]";
     return widened(p_.b.type, "LC_AT(" + n + ", " + to_string(e) + ")");
   };
   for (int r = 0; r < rows_; ++r) {
@@ -142,7 +142,7 @@ void FewRows::store_sums() {
       w_.open("if (lane == " + to_string((j * rows_ + r) % kLanes) + " && " + to_string(r) + " < " + m +
               " && which_column + " + to_string(j) + " < " + n + ") {");
       const auto at = w_.indices(p_.columns, column, "q");
-      t_.store(w_, w_.place("c" + to_string(r) + "_p", at, p_.c_columns), sum(j, r));
+      t_.store(w_, w_.offset("c" + to_string(r) + "_p", at, p_.c_columns), sum(j, r));
       w_.close();
     }
 }
@@ -154,8 +154,8 @@ KernelText FewRows::done(int columns, int depth, int resident) {
 }
 
 KernelText FewRows::along_sum() {
-  const bool blocks = lowering::block_format(p_.b.type) != nullptr;
-  const bool bytes = lowering::unit_bytes(p_.b.type) == 1 && !blocks;
+  const bool blocks = block_format(p_.b.type) != nullptr;
+  const bool bytes = unit_bytes(p_.b.type) == 1 && !blocks;
   const int wide = p_.b.type == WeightType::F32 ? 4 : bytes || blocks ? 16 : 8;
   const auto fits = [&](const Operand& s, int v) {
     return s.sum[0] == Dim(1) && multiple(s.offset, v) && multiples(s.batch, v, 0) && multiples(s.own, v, 0) &&
@@ -168,13 +168,13 @@ KernelText FewRows::along_sum() {
   if (t_.warp < kLanes) w_.line("LC_SHARED(" + type_ + ", fold, " + to_string(kThreads) + ");");
   w_.line("const int lane = LC_THREAD % " + to_string(kLanes) + ", which = LC_THREAD / " + to_string(kLanes) + ";");
   t_.locate(w_, rows_, kWarps * columns_);
-  row_places();
+  row_offsets();
   const std::string n = w_.number(product(p_.columns));
   w_.let("which_column", "(tile_n * " + to_string(kWarps) + " + which) * " + to_string(columns_));
   for (int j = 0; j < columns_; ++j) {
     const std::string c = "column" + to_string(j);
     w_.let(c, "which_column + " + to_string(j) + " < " + n + " ? which_column + " + to_string(j) + " : " + n + " - 1");
-    w_.let("b" + to_string(j) + "_p", w_.place("b_base", w_.indices(p_.columns, c, c + "x"), p_.b.own));
+    w_.let("b" + to_string(j) + "_p", w_.offset("b_base", w_.indices(p_.columns, c, c + "x"), p_.b.own));
   }
   w_.line(w_.index() + " k = k_begin + lane * " + to_string(vector_) + ";");
   const auto pass = [&](int count, const std::string& loop) {
@@ -206,11 +206,11 @@ KernelText FewRows::along_columns() {
   w_.line("LC_SHARED(" + type_ + ", fold, " + to_string(kWarps * side) + ");");
   w_.line("const int lane = LC_THREAD % " + to_string(kLanes) + ", which = LC_THREAD / " + to_string(kLanes) + ";");
   t_.locate(w_, rows_, side);
-  row_places();
+  row_offsets();
   const std::string n = w_.number(product(p_.columns)), m = w_.number(product(p_.rows));
   w_.let("mine", "tile_n * " + to_string(side) + " + lane * " + to_string(columns_));
   w_.let("column0", "mine < " + n + " ? mine : 0");
-  w_.let("b_p", w_.place("b_base", w_.indices(p_.columns, "column0", "x"), b.own));
+  w_.let("b_p", w_.offset("b_base", w_.indices(p_.columns, "column0", "x"), b.own));
   w_.line(w_.index() + " k = k_begin + which;");
   const auto pass = [&](int count, const std::string& loop) {
     w_.open(loop);
@@ -254,7 +254,7 @@ KernelText FewRows::along_columns() {
   const auto at = w_.indices(p_.columns, "column", "q");
   for (int r = 0; r < rows_; ++r) {
     w_.open("if (" + to_string(r) + " < " + m + ") {");
-    t_.store(w_, w_.place("c" + to_string(r) + "_p", at, p_.c_columns), "total" + to_string(r));
+    t_.store(w_, w_.offset("c" + to_string(r) + "_p", at, p_.c_columns), "total" + to_string(r));
     w_.close();
   }
   w_.close();

@@ -50,7 +50,7 @@ class Ring {
         stored_((is_b ? t.p.b : t.p.a).type) {
     copies_ = stored_ == taken(cores, stored_) && direct_.whole_vectors() && (direct_.along_sum() || bytes_ == 2);
     // ldmatrix transposes only elements of 16 bits
-    turned_ = !reader().along_sum() && bytes_ == 2;
+    transposed_ = !reader().along_sum() && bytes_ == 2;
   }
   bool copies() const { return copies_; }
   int tile_bytes() const { return side_ * kRowBytes; }
@@ -74,24 +74,22 @@ class Ring {
 
  private:
   const TileReader& reader() const { return copies_ ? direct_ : converted_; }
-  std::string row_place(const std::string& row, const std::string& byte) const {  // in a tile along the sum
+  std::string row_offset(const std::string& row, const std::string& byte) const {  // in a tile along the sum
     return "(" + row + ") * " + to_string(kRowBytes) + " + (((" + byte + ") / 16 ^ (((" + row +
            ") / 2) & 3)) * 16) + (" + byte + ") % 16";
   }
-  std::string turned_place(const std::string& sum, const std::string& own) const {
+  std::string transposed_offset(const std::string& sum, const std::string& own) const {
     return "(" + sum + ") * " + to_string(side_ * 2) + " + (((" + own + ") / 8 ^ ((" + sum + ") & 7)) * 16) + (" + own +
            ") % 8 * 2";
   }
   // Returns a register in the tile's type, for an operand whose elements are not of 16 bits.
   std::string kept(const std::string& number) const {
     if (bytes_ == 4) return number;
-    return "(signed char)" + (lowering::is_f8(stored_)
-                                  ? "lc_f32_to_" + std::string(lowering::name(stored_)) + "(" + number + ")"
-                                  : number);
+    return "(signed char)" + (is_f8(stored_) ? "lc_f32_to_" + std::string(name(stored_)) + "(" + number + ")" : number);
   }
   std::string chunk_of(const TileReader& r, int v) const {
-    return turned_ ? turned_place(r.place_sum(v), r.place_own(v))
-                   : row_place(r.place_own(v), "(" + r.place_sum(v) + ") * " + to_string(bytes_));
+    return transposed_ ? transposed_offset(r.index_sum(v), r.index_own(v))
+                       : row_offset(r.index_own(v), "(" + r.index_sum(v) + ") * " + to_string(bytes_));
   }
 
   Cores cores_;
@@ -99,7 +97,7 @@ class Ring {
   std::string name_;
   TileReader direct_, converted_;
   WeightType stored_;
-  bool copies_ = false, turned_ = false;
+  bool copies_ = false, transposed_ = false;
 };
 
 void Ring::keep(Writer& w, const std::string& tile) const {
@@ -117,10 +115,10 @@ void Ring::keep(Writer& w, const std::string& tile) const {
     }
     for (int e = 0; e < 4; ++e) {
       const std::string more = e ? " + " + to_string(e) : "";
-      const std::string own = converted_.place_own(v) + (converted_.along_sum() ? "" : more),
-                        sum = converted_.place_sum(v) + (converted_.along_sum() ? more : "");
+      const std::string own = converted_.index_own(v) + (converted_.along_sum() ? "" : more),
+                        sum = converted_.index_sum(v) + (converted_.along_sum() ? more : "");
       w.line("*(" + std::string(bytes_ == 4 ? "float" : "signed char") + "*)(" + tile + " + " +
-             row_place(own, "(" + sum + ") * " + to_string(bytes_)) + ") = " + kept(number(v, e)) + ";");
+             row_offset(own, "(" + sum + ") * " + to_string(bytes_)) + ") = " + kept(number(v, e)) + ";");
     }
   }
 }
@@ -128,14 +126,15 @@ void Ring::keep(Writer& w, const std::string& tile) const {
 void Ring::fragments(Writer& w, const std::string& own, int depth, bool sums_first, const std::string& r) const {
   // matrix i of four: its eight free indices, and its half of the instruction's depth
   const std::string low = "(lane / 8 & 1)", high = "(lane / 16)";
-  const std::string place = sums_first ? high : low, half = sums_first ? low : high;
+  const std::string octet = sums_first ? high : low, half = sums_first ? low : high;
   const std::string tile = "ring_" + name_ + " + at_" + name_ + " + ";
-  if (turned_)
+  if (transposed_)
     w.line("lc_ldmatrix4_trans(" + r + ", " + tile +
-           turned_place(to_string(depth / 2) + " + " + half + " * 8 + lane % 8", own + " + " + place + " * 8") + ");");
+           transposed_offset(to_string(depth / 2) + " + " + half + " * 8 + lane % 8", own + " + " + octet + " * 8") +
+           ");");
   else
     w.line("lc_ldmatrix4(" + r + ", " + tile +
-           row_place(own + " + " + place + " * 8 + lane % 8", to_string(depth) + " + " + half + " * 16") + ");");
+           row_offset(own + " + " + octet + " * 8 + lane % 8", to_string(depth) + " + " + half + " * 16") + ");");
 }
 
 class TensorTile {
@@ -208,7 +207,7 @@ void TensorTile::store() {
       w_.open("{");
       w_.let("row", "tile_m * " + to_string(side_) + " + warp_m + " + to_string(16 * i + 8 * half) + " + lane / 4");
       w_.open("if (row < " + rows + ") {");
-      w_.let("c_row", w_.place("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
+      w_.let("c_row", w_.offset("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
       w_.line("LC_UNROLL");
       w_.open("for (int j = 0; j < " + to_string(kColumns / 8) + "; ++j) {");
       t_.store_neighbours(w_, "tile_n * " + to_string(side_) + " + warp_n + j * 8 + lane % 4 * 2", [&](int e) {

@@ -70,13 +70,13 @@ void Tile::store() {
     w.let("row", "tile_m * " + to_string(side) + " + " + spread("ty", i));
     w.open("if (row < " + rows + ") {");
     const auto at = w.indices(p.rows, "row", "r");
-    w.let("c_row", w.place("c_base", at, p.c_rows));
+    w.let("c_row", w.offset("c_base", at, p.c_rows));
     w.line("LC_UNROLL");
     w.open("for (int j = 0; j < " + to_string(each) + "; ++j) {");
     w.let("column", "tile_n * " + to_string(side) + " + tx * 4 + j / 4 * " + to_string(4 * kThreadsOfRow) + " + j % 4");
     w.open("if (column < " + columns + ") {");
     const auto in = w.indices(p.columns, "column", "q");
-    t.store(w, w.place("c_row", in, p.c_columns), "c_[" + to_string(i * each) + " + j]");
+    t.store(w, w.offset("c_row", in, p.c_columns), "c_[" + to_string(i * each) + " + j]");
     for (int n = 0; n < 4; ++n) w.close();
   }
 }

@@ -78,9 +78,10 @@ void WarpgroupTile::copy(const OperandMap& m, const std::string& name, const std
   std::string more;
   for (const std::size_t i : m.batch) more += ", (int)" + batch[i];
   for (int at = 0; at < rows; at += wide) {
-    const std::string place = at ? own + " + " + to_string(at) : own;
+    const std::string free_index = at ? own + " + " + to_string(at) : own;
     w_.line("lc_tile_copy_" + to_string(m.extents.size()) + "(to + " + to_string(offset + at * kMapRowBytes) +
-            ", &map_" + name + ", full + stage, " + (m.along_sum ? "k, " + place : place + ", k") + more + ");");
+            ", &map_" + name + ", full + stage, " + (m.along_sum ? "k, " + free_index : free_index + ", k") + more +
+            ");");
   }
 }
 
@@ -150,7 +151,7 @@ void WarpgroupTile::store() {
     w_.open("{");
     w_.let("row", "tile_m * " + to_string(kWarpgroupRows) + " + warp * 16 + " + to_string(8 * half) + " + lane / 4");
     w_.open("if (row < " + rows + ") {");
-    w_.let("c_row", w_.place("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
+    w_.let("c_row", w_.offset("c_base", w_.indices(p.rows, "row", "r"), p.c_rows));
     w_.line("LC_UNROLL");
     w_.open("for (int j = 0; j < " + to_string(columns_ / 8) + "; ++j) {");
     t_.store_neighbours(w_, "tile_n * " + to_string(columns_) + " + j * 8 + lane % 4 * 2",

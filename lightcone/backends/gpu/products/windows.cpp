@@ -27,7 +27,7 @@ constexpr i64 kMostTaps = 49;
 constexpr i64 kNear = 16;  // taps closer than this share a line
 
 bool is_plain(WeightType t) {
-  return t == WeightType::F32 || t == WeightType::F16 || t == WeightType::BF16 || lowering::is_f8(t);
+  return t == WeightType::F32 || t == WeightType::F16 || t == WeightType::BF16 || is_f8(t);
 }
 bool is_finite(const Dim& d) {
   return !(d == Dim(-lowering::Convolution::kFar)) && !(d == Dim(lowering::Convolution::kFar));
@@ -135,7 +135,7 @@ class Text {
 
  private:
   struct Line {  // a line of the image
-    Dim place;
+    Dim offset;
     std::vector<i64> coords;
     int first;  // the first line of results that reads it
   };
@@ -144,7 +144,7 @@ class Text {
     std::size_t tap;
   };
   struct Numbers {  // adjacent in memory, in registers NAME_0, NAME_1, ...
-    std::string name, pointer, place;
+    std::string name, pointer, offset;
     WeightType type;
     std::map<i64, i64> wanted;  // offset: the first of the adjacent results that needs it
     int vector = 1, shift = 0;  // width of the vectors read; the first offset that is a multiple of it
@@ -185,8 +185,8 @@ void Text::find_lines() {
     for (std::size_t t = 0; t < s_.taps.size(); ++t) {
       Line line{Dim(r) * s_.next().image + s_.taps[t].image, s_.taps[t].coords, r};
       for (std::size_t j = 0; j < line.coords.size(); ++j) line.coords[j] += r * s_.next().steps[j];
-      const auto at =
-          std::ranges::find_if(image_, [&](const Line& x) { return x.place == line.place && x.coords == line.coords; });
+      const auto at = std::ranges::find_if(
+          image_, [&](const Line& x) { return x.offset == line.offset && x.coords == line.coords; });
       uses_.push_back({static_cast<int>(at - image_.begin()), r, t});
       if (at == image_.end()) image_.push_back(std::move(line));
     }
@@ -210,13 +210,13 @@ void Text::locate() {
     for (const Windows::Axis& x : s_.axes) strides.push_back(x.*stride);
     return strides;
   };
-  w_.let("image_p", w_.place(w_.number(s_.image->offset), at, along(&Windows::Axis::image)));
-  w_.let("filter_p", w_.place(w_.number(s_.weight->offset), at, along(&Windows::Axis::weight)));
-  w_.let("result_p", w_.place("0", at, along(&Windows::Axis::out)));
+  w_.let("image_p", w_.offset(w_.number(s_.image->offset), at, along(&Windows::Axis::image)));
+  w_.let("filter_p", w_.offset(w_.number(s_.weight->offset), at, along(&Windows::Axis::weight)));
+  w_.let("result_p", w_.offset("0", at, along(&Windows::Axis::out)));
   for (std::size_t j = 0; j < s_.image->bounds.size(); ++j) {
     std::vector<Dim> steps;
     for (const Windows::Axis& x : s_.axes) steps.emplace_back(x.steps[j]);
-    w_.let(coordinate(j), w_.place("", at, steps));
+    w_.let(coordinate(j), w_.offset("", at, steps));
   }
 }
 
@@ -234,7 +234,7 @@ void Text::choose_vector(Numbers& numbers, bool image) const {
     if (!aligned(s, stride, n, shift)) return false;
     if (!image) return true;
     for (const Line& line : image_)
-      if (!multiple(line.place, n)) return false;
+      if (!multiple(line.offset, n)) return false;
     if (s_.bound < 0) return true;
     const Operand::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
     return (!is_finite(b.lo) || multiple(b.lo - Dim(shift), n)) && (!is_finite(b.hi) || multiple(b.hi - Dim(shift), n));
@@ -282,14 +282,14 @@ void Text::read(const Numbers& n, const std::string& condition, bool image) {
       w_.line("float " + number(n.name, offset) + " = 0.0f;");
       continue;
     }
-    const std::string value = widened(n.type, n.pointer + "[" + n.place + " + " + w_.number(offset) + "]");
+    const std::string value = widened(n.type, n.pointer + "[" + n.offset + " + " + w_.number(offset) + "]");
     const std::string t = test(offset), guarded = t.empty() ? value : t + " ? " + value + " : 0.0f";
     w_.line("const float " + number(n.name, offset) + " = " + guarded + ";");
   }
   for (const i64 from : vectors) {
     const std::string t = test(from);
     w_.open(t.empty() ? "{" : "if (" + t + ") {");
-    w_.line("LC_LOADV(" + element_type(n.type) + ", " + to_string(n.vector) + ", v_, " + n.pointer + " + " + n.place +
+    w_.line("LC_LOADV(" + element_type(n.type) + ", " + to_string(n.vector) + ", v_, " + n.pointer + " + " + n.offset +
             " + " + w_.number(from) + ");");
     for (int l = 0; l < n.vector; ++l)
       if (n.wanted.contains(from + l))
@@ -324,7 +324,7 @@ void Text::add_line(int line) {
     if (is_finite(b.hi)) also(c + " < " + w_.number(b.hi));
   }
   w_.open("{");
-  w_.let("line_p", "image_p + " + w_.number(at.place));
+  w_.let("line_p", "image_p + " + w_.number(at.offset));
   if (!test.empty()) w_.line("const int there = " + test + ";");
   read(n, test.empty() ? "" : "there", true);
   for (const Use& use : uses_)
@@ -343,7 +343,7 @@ void Text::store(int result) {
   w_.open(partial ? "if (next + " + to_string(result) + " < " + extent(s_.next()) + ") {" : "{");
   w_.let("side_p", "result_p + " + w_.times(to_string(result), s_.next().out));
   const auto sum = [&](int v) { return "c_[" + to_string(result * kSide + v) + "]"; };
-  const auto place = [](int v) { return "side_p + " + to_string(v); };
+  const auto result_at = [](int v) { return "side_p + " + to_string(v); };
   const bool vector =
       whole(s_.last(), kSide) && size_of(t_.epilogue.result) <= 4 &&
       std::all_of(s_.axes.begin(), s_.axes.end() - 1, [](const Windows::Axis& x) { return multiple(x.out, kSide); });
@@ -353,12 +353,12 @@ void Text::store(int result) {
     const bool sure = v == 0 || whole(s_.last(), kSide);
     w_.open(sure ? "{" : "if (last + " + to_string(v) + " < " + extent(s_.last()) + ") {");
     if (vector) {
-      w_.let("c_at", place(v));
+      w_.let("c_at", result_at(v));
       const codegen::simt::InlinedLines lines = t_.epilogue.at(w_, p_, "c_at", sum(v), t_.language);
       w_.raw(lines.text);
       w_.line("LC_AT(side_, " + to_string(v) + ") = " + lines.result + ";");
     } else {
-      t_.store(w_, place(v), sum(v));
+      t_.store(w_, result_at(v), sum(v));
     }
     w_.close();
   }

@@ -21,8 +21,8 @@ std::vector<std::string> Writer::indices(const std::vector<Dim>& extents, const 
   return names;
 }
 
-std::string Writer::place(const std::string& base, const std::vector<std::string>& at,
-                          const std::vector<Dim>& strides) {
+std::string Writer::offset(const std::string& base, const std::vector<std::string>& at,
+                           const std::vector<Dim>& strides) {
   std::string s = base;
   for (std::size_t i = 0; i < at.size(); ++i) {
     const std::string part = times(at[i], strides[i]);

@@ -44,7 +44,7 @@ class Writer {
   // names.
   std::vector<std::string> indices(const std::vector<Dim>& extents, const std::string& flat, const std::string& prefix);
   // Returns base + the sum of index * stride.
-  std::string place(const std::string& base, const std::vector<std::string>& at, const std::vector<Dim>& strides);
+  std::string offset(const std::string& base, const std::vector<std::string>& at, const std::vector<Dim>& strides);
 
  private:
   std::string suffix() const { return index_ == "long" ? "L" : ""; }

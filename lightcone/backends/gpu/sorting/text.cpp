@@ -16,7 +16,7 @@ using std::to_string;
 constexpr int kItems = kSortTile / kSortThreads;  // elements of a thread
 
 std::string key_type(DType t) { return key_bytes(t) == 8 ? "u64" : "u32"; }
-std::string place_type(const Sort& s) { return s.needs_64bit_index ? "u64" : "u32"; }
+std::string position_type(const Sort& s) { return s.needs_64bit_index ? "u64" : "u32"; }
 std::string stored_type(DType t) { return std::string(info(t).c); }
 
 // Returns the statement that stores the key of register `x` in key[u].
@@ -49,12 +49,12 @@ constexpr std::string_view kSearch = R"(
 
 constexpr std::string_view kTiles = R"(
   LC_SHARED($KEY, keys, $TILE);
-  LC_SHARED(u16, places, $TILE);
+  LC_SHARED(u16, positions, $TILE);
   const int t = LC_THREAD;
   const long tiles = (n1 + $SPAN - 1) / $SPAN;
   const int longest = n1 < $SPAN ? (int)n1 : $SPAN;
   $KEY key[$ITEMS];
-  int place[$ITEMS], to[$ITEMS], count[$ITEMS];
+  int position[$ITEMS], to[$ITEMS], count[$ITEMS];
   LC_UNROLL
   for (int u = 0; u < $ITEMS; ++u) {
     const int s = u * $THREADS + t, p = s % $SPAN;
@@ -64,7 +64,7 @@ constexpr std::string_view kTiles = R"(
       const $REGISTER x = $LOADED;
       $MAKE_KEY
       keys[s] = key[u];
-      places[s] = (u16)p;
+      positions[s] = (u16)p;
     }
   }
   for (int width = 1; width < longest; width *= 2) {
@@ -75,7 +75,7 @@ constexpr std::string_view kTiles = R"(
       const bool second = other < run;
       if (p >= count[u]) continue;
       key[u] = keys[s];
-      place[u] = places[s];
+      position[u] = positions[s];
       const int begin = s - p + (other < count[u] ? other : count[u]);
       const int end = s - p + (other + width < count[u] ? other + width : count[u]);
       int low = begin, high = end;$SEARCH
@@ -86,7 +86,7 @@ constexpr std::string_view kTiles = R"(
     for (int u = 0; u < $ITEMS; ++u)
       if ((u * $THREADS + t) % $SPAN < count[u]) {
         keys[to[u]] = key[u];
-        places[to[u]] = (u16)place[u];
+        positions[to[u]] = (u16)position[u];
       }
   }
   LC_BARRIER;
@@ -96,10 +96,10 @@ constexpr std::string_view kTiles = R"(
     if (p >= count[u]) continue;
     const long tile = (long)LC_GROUP * ($TILE / $SPAN) + s / $SPAN, row = tile / tiles, first = tile % tiles * $SPAN;
     if (n4) {
-      out[(row / n2 * n1 + p) * n2 + row % n2] = places[s];
+      out[(row / n2 * n1 + p) * n2 + row % n2] = positions[s];
     } else {
       keys_to[row * n1 + first + p] = keys[s];
-      places_to[row * n1 + first + p] = ($PLACE)first + places[s];
+      positions_to[row * n1 + first + p] = ($POSITION)first + positions[s];
     }
   }
 }
@@ -130,14 +130,14 @@ constexpr std::string_view kMerge = R"(
   const long from_a = cut[0], from_b = first - begin - from_a;
   const int count = (int)(until - (first - begin)), of_a = (int)(cut[1] - from_a);
   $KEY key[$ITEMS];
-  $PLACE place[$ITEMS];
+  $POSITION position[$ITEMS];
   LC_UNROLL
   for (int u = 0; u < $ITEMS; ++u) {
     const int s = u * $THREADS + t;
     if (s < count) {
       const long from = row * n1 + begin + (s < of_a ? from_a + s : left + from_b + (s - of_a));
       keys[s] = key[u] = keys_from[from];
-      place[u] = places_from[from];
+      position[u] = positions_from[from];
     }
   }
   LC_BARRIER;
@@ -149,10 +149,10 @@ constexpr std::string_view kMerge = R"(
       int low = second ? 0 : of_a, high = second ? of_a : count;$SEARCH
       const long p = first + s + low - of_a;
       if (n4) {
-        out[(row / n2 * n1 + p) * n2 + row % n2] = (long)place[u];
+        out[(row / n2 * n1 + p) * n2 + row % n2] = (long)position[u];
       } else {
         keys_to[row * n1 + p] = key[u];
-        places_to[row * n1 + p] = place[u];
+        positions_to[row * n1 + p] = position[u];
       }
     }
   }
@@ -190,17 +190,17 @@ int sort_span(std::int64_t longest) {
 std::size_t key_bytes(DType t) { return size_of(t) == 8 ? 8 : 4; }
 
 std::string sort_tiles_text(const Sort& s, std::string_view name, codegen::simt::Language language) {
-  const codegen::simt::Parameter places[] = {{stored_type(s.type), "in"},
-                                             {key_type(s.type), "keys_to", true},
-                                             {place_type(s), "places_to", true},
-                                             {"long", "out", true}};
-  return codegen::simt::begin_kernel(language, name, kSortThreads, places, kTileSizes, "long") +
+  const codegen::simt::Parameter parameters[] = {{stored_type(s.type), "in"},
+                                                 {key_type(s.type), "keys_to", true},
+                                                 {position_type(s), "positions_to", true},
+                                                 {"long", "out", true}};
+  return codegen::simt::begin_kernel(language, name, kSortThreads, parameters, kTileSizes, "long") +
          filled(kTiles, {{"MAKE_KEY", make_key(s)},
                          {"LOADED", codegen::loaded_as(s.type, "in[(row / n2 * n1 + first + p) * n3 + row % n2]")},
                          {"REGISTER", std::string(codegen::register_type(s.type))},
                          {"SEARCH", search(s.type)},
                          {"KEY", key_type(s.type)},
-                         {"PLACE", place_type(s)},
+                         {"POSITION", position_type(s)},
                          {"TILE", to_string(kSortTile)},
                          {"SPAN", to_string(s.span)},
                          {"ITEMS", to_string(kItems)},
@@ -208,15 +208,15 @@ std::string sort_tiles_text(const Sort& s, std::string_view name, codegen::simt:
 }
 
 std::string merge_text(const Sort& s, std::string_view name, codegen::simt::Language language) {
-  const codegen::simt::Parameter places[] = {{key_type(s.type), "keys_from"},
-                                             {place_type(s), "places_from"},
-                                             {key_type(s.type), "keys_to", true},
-                                             {place_type(s), "places_to", true},
-                                             {"long", "out", true}};
-  return codegen::simt::begin_kernel(language, name, kSortThreads, places, kMergeSizes, "long") +
+  const codegen::simt::Parameter parameters[] = {{key_type(s.type), "keys_from"},
+                                                 {position_type(s), "positions_from"},
+                                                 {key_type(s.type), "keys_to", true},
+                                                 {position_type(s), "positions_to", true},
+                                                 {"long", "out", true}};
+  return codegen::simt::begin_kernel(language, name, kSortThreads, parameters, kMergeSizes, "long") +
          filled(kMerge, {{"SEARCH", search(s.type)},
                          {"KEY", key_type(s.type)},
-                         {"PLACE", place_type(s)},
+                         {"POSITION", position_type(s)},
                          {"TILE", to_string(kSortTile)},
                          {"ITEMS", to_string(kItems)},
                          {"THREADS", to_string(kSortThreads)}});
@@ -224,12 +224,12 @@ std::string merge_text(const Sort& s, std::string_view name, codegen::simt::Lang
 
 std::string scatter_text(const Scatter& s, std::string_view name, codegen::simt::Language language) {
   const DType t = s.type;
-  const codegen::simt::Parameter places[] = {
+  const codegen::simt::Parameter parameters[] = {
       {stored_type(s.index), "index"}, {"long", "order"}, {stored_type(t), "from"}, {stored_type(t), "out", true}};
   const std::string to = "out[(o * n1 + j) * n3 + i]", next = "from[(o * n2 + k) * n3 + i]";
   // a value that replaces another is not converted, so its bits are kept
   const auto read = [&](const std::string& v) { return s.adds ? codegen::loaded_as(t, v) : v; };
-  return codegen::simt::begin_kernel(language, name, kScatterThreads, places, kScatterSizes, "long") +
+  return codegen::simt::begin_kernel(language, name, kScatterThreads, parameters, kScatterSizes, "long") +
          filled(kScatter,
                 {{"INDEX", stored_type(s.index)},
                  {"REGISTER", s.adds ? std::string(codegen::register_type(t)) : stored_type(t)},

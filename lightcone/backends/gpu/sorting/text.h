@@ -30,7 +30,7 @@ inline constexpr int kSortThreads = 256, kSortTile = 1024;
 // Returns the span for rows of at most `longest` elements.
 int sort_span(std::int64_t longest);
 std::size_t key_bytes(DType t);
-inline std::size_t place_bytes(bool needs_64bit_index) { return needs_64bit_index ? 8 : 4; }
+inline std::size_t position_bytes(bool needs_64bit_index) { return needs_64bit_index ? 8 : 4; }
 
 // Buffers: the input, keys and positions of sorted tiles, the result (i64). Sizes: outer, length, columns, columns of
 // the input, and 1 if a row is one tile: then the result is written instead of keys and positions.

@@ -1,4 +1,4 @@
-#include "lightcone/composites/block_decode.h"
+#include "lightcone/formats/block_decode.h"
 
 #include <array>
 #include <cstring>

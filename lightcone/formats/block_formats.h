@@ -16,10 +16,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "lightcone/base/error.h"
-#include "lightcone/composites/block_grids.h"
 #include "lightcone/core/dtype.h"
-#include "lightcone/core/op.h"
+#include "lightcone/formats/block_grids.h"
 
 namespace lc {
 

@@ -1,6 +1,6 @@
 // The grids of the IQ formats, an entry a number: number j of an entry has bits [j * bits, (j + 1) * bits), and names
 // one of the levels in block_grids.h.
-#include "lightcone/composites/block_grids.h"
+#include "lightcone/formats/block_grids.h"
 
 namespace lc {
 namespace quant {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string_view>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 
-namespace lc::lowering {
+namespace lc {
 
 // Plain types; every block format, numbered as QuantFormat is; signed bytes: I8 for exact products with other bytes,
 // Bytes for products with f32. The 8-bit floats come last: GPU kernels read them directly, and the CPU widens them
@@ -63,10 +63,10 @@ constexpr const WeightInfo& info(WeightType t) { return kWeightTypes[static_cast
 // that an address is not null (PR 71962).
 constexpr bool is_quantised(WeightType t) { return info(t).format.has_value(); }
 constexpr const QuantInfo* block_format(WeightType t) {  // null for a plain type
-  return info(t).format ? &lc::info(*info(t).format) : nullptr;
+  return info(t).format ? &info(*info(t).format) : nullptr;
 }
 constexpr bool is_f8(WeightType t) { return t == WeightType::F8E4M3FN || t == WeightType::F8E5M2; }
 constexpr std::int64_t unit_bytes(WeightType t) { return info(t).unit_bytes; }
 constexpr std::string_view name(WeightType t) { return info(t).name; }
 
-}  // namespace lc::lowering
+}  // namespace lc

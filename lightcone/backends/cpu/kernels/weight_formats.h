@@ -1,20 +1,28 @@
 // CPU properties of weight formats: the packed layout for streaming, and the arithmetic of int8 products. There is one
 // row per type, also for types without a packed layout or int8 products. The rows of block formats derive from
-// composites/block_formats.h.
+// formats/block_formats.h.
+//
+// Packed weights interleave 16 rows, so that a vector lane is a row. The layout of every 16 rows, along k:
+//
+//   block formats  block:  d f16[16]; Q4_K, Q5_K: d_min f16[16], u32[3][16] the file's scales and minima
+//                  step of 32 k:  Q6_K: scales, two i8[16]; low nibbles u32[4][16], nibble j of word v for k = 8 v + j;
+//                  Q5_K: the fifth bits u32[16]; Q6_K: upper bit pairs u32[2][16]
+//                  Q8_0: codes + 128 as u8[8][16][4], k = 4 v + j: the order of int8 dot-product instructions
+//   bf16           [k / 2][16][2]: the order of bf16 dot-product instructions; an odd k is padded with zeros
+//   i8             codes + 128 as u8[k / 4][16][4], padded to a multiple of 64 k
+//   f16, f32       [k][16]; f32 microkernels read f32 in this layout
+//
+// Missing rows of the last group have zeros as scales or weights.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-#include "lightcone/composites/block_decode.h"
-#include "lightcone/lowering/weight_type.h"
+#include "lightcone/formats/block_decode.h"
+#include "lightcone/formats/weight_type.h"
 
 namespace lc::backends::cpu {
-
-using lowering::block_format;
-using lowering::is_quantised;
-using lowering::WeightType;
 
 // Arithmetic of a product. Split2 and Split3 split f32 into two or three bf16 parts; Int8Step* quantize A per step of
 // 32 or 16 k, with or without minima of B; Int8Exact multiplies bytes exactly.
@@ -30,7 +38,7 @@ enum class Arithmetic : std::uint8_t {
   F32
 };
 
-// Sizes of the packed layout of 16 interleaved rows, which packed_weights.h describes.
+// Sizes of the packed layout of 16 interleaved rows.
 struct PackedLayout {
   int block = 0;                                    // k per header; 0: the type is not packed
   int header = 0, scales = 0, codes = 0, high = 0;  // in bytes: header per block, the others per step

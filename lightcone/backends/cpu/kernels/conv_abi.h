@@ -1,0 +1,175 @@
+// The interface of the microkernels of convolutions. The algorithms around them are in conv/.
+#pragma once
+
+#include <cstdint>
+
+namespace lc::backends::cpu {
+
+inline constexpr int kSpatial = 3;  // axes of a window, at most
+
+// A coordinate that no image reaches: bounds of an axis without padding.
+inline constexpr std::int64_t kConvFar = std::int64_t{1} << 40;
+
+// Winograd's F(4x4, 3x3): 4 x 4 results from products at 6 x 6 points.
+inline constexpr std::int64_t kWinogradOut = 4, kWinogradSide = 6, kWinogradPoints = kWinogradSide * kWinogradSide;
+
+// A summed element of a window.
+struct Tap {
+  std::int64_t image, weight;    // offsets in elements
+  std::int64_t shift[kSpatial];  // added to the pixel's coordinates
+};
+
+// A matrix product: one group of one image.
+struct ConvProblem {
+  const float *image = nullptr, *weight = nullptr;
+  const float* packed = nullptr;  // the group's packed panels of weights, or null
+  float* out = nullptr;
+  std::int64_t rows = 1, weight_row = 0, out_row = 0;
+  std::int64_t pixels = 1;  // in total
+  std::int64_t extent[kSpatial], image_step[kSpatial], step[kSpatial], lo[kSpatial], hi[kSpatial];
+  const Tap* taps = nullptr;
+  std::int64_t depth = 0;
+  bool neighbours = false;  // the taps of a filter row are contiguous
+};
+
+// A tile of Winograd's algorithm: its addresses, and which of its pixels exist.
+struct WinogradTile {
+  const float* image;
+  float* out;
+  std::int64_t top, bottom, left, right;  // rows and columns of the 6x6 that may be read
+  std::int64_t down, across;              // rows and columns of the 4x4 that are written; 0 past the last tile
+};
+
+// Convolutions with contiguous pixels: functions per instruction set.
+struct ConvTable {
+  int mr, nr;
+  // Packs weights [row, row + rows) x taps [k, k + depth) to [depth][mr].
+  void (*pack_weights)(const ConvProblem* p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth,
+                       float* to);
+  // Packs pixels [first, first + columns) x taps [k, k + depth) to strips [depth][nr].
+  void (*pack_image)(const ConvProblem* p, std::int64_t first, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                     float* to);
+  // C[rows <= mr, columns <= nr] (+)= packed weights [depth][mr] * packed image [depth][nr].
+  void (*tile)(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t c_row, std::int64_t rows,
+               std::int64_t columns, bool add);
+  // As `tile`, over an image whose row for tap k begins at b + at[k]. Whole vectors are written, which may exceed the
+  // columns. `next` points to weights that are prefetched.
+  void (*slide)(const float* a, const float* next, const float* b, const std::int64_t* at, std::int64_t depth, float* c,
+                std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
+  // Copies n elements, `step` apart, with zeros outside [begin, end). Whole vectors are written.
+  void (*copy_row)(const float* from, std::int64_t step, std::int64_t begin, std::int64_t end, std::int64_t n,
+                   float* to);
+  // Number of tiles that Winograd's transforms below process at once. Element i of their 36 results is at [i * stride].
+  int lanes;
+  // Transforms filters of rows [row, row + rows <= mr) and channels [first, first + depth) to [36][depth][mr]. Returns
+  // false if a number is infinite, NaN or too large for the transform.
+  bool (*weights_in)(const ConvProblem* p, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t depth,
+                     float* to, std::int64_t stride);
+  // Transforms `lanes` tiles of the channel at `offset`, with the strides `down` and `across` between pixels. Returns
+  // false as weights_in does.
+  bool (*image_in)(const WinogradTile* at, std::int64_t offset, std::int64_t down, std::int64_t across, float* to,
+                   std::int64_t stride);
+  // Transforms `lanes` tiles of products back and writes them to the tiles' outputs at `offset`, with rows of `width`
+  // floats.
+  void (*out)(const float* tiles, std::int64_t stride, const WinogradTile* at, std::int64_t offset, std::int64_t width);
+};
+extern const ConvTable kConvGeneric, kConvAvx2, kConvAvx512, kConvNeon;
+
+// A run of taps that are contiguous both in the image and in the weights.
+struct TapRun {
+  std::int64_t offset, length;  // offset in the image; number of taps
+};
+
+// Channels-last convolutions: functions per instruction set.
+struct NhwcTable {
+  int mr, nr;  // pixels and output channels of a tile
+  // C[rows <= mr, columns <= nr] (+)= image * weights. Run i of pixel r begins at pixels[r] + runs[i].offset; weights
+  // are [depth][nr]. `next` points to data to prefetch, a cache line per step of depth.
+  void (*tile)(const float* const* pixels, const TapRun* runs, std::int64_t count, const float* weights,
+               const float* next, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
+  // Transforms filters of `count` channels of a panel for Winograd's algorithm; their nine taps are `tap` apart. Writes
+  // 36 panels [count][nr], `stride` apart. Returns false if a number is infinite, NaN or too large for the transform.
+  bool (*filters_in)(const float* w, std::int64_t tap, std::int64_t count, float* to, std::int64_t stride);
+  // Transforms the 6x6 pixels of a tile, each with its channels, to 36 rows of channels, `stride` apart. Returns false
+  // as filters_in does.
+  bool (*image_in)(const float* const* at, std::int64_t channels, float* to, std::int64_t stride);
+  // Transforms 36 rows of channels back to the 4x4 pixels of a tile; addresses of missing pixels are null.
+  void (*pixels_out)(const float* from, std::int64_t stride, std::int64_t channels, float* const* at);
+};
+extern const NhwcTable kNhwcGeneric, kNhwcAvx2, kNhwcAvx512;
+
+// Channels-last convolutions in bf16: functions per instruction set.
+struct NhwcBf16Table {
+  const char* name;
+  int mr, nr;
+  // As NhwcTable::tile, with taps and offsets counted in words.
+  decltype(NhwcTable::tile) tile;
+  // Rounds `count` channels, `step` apart, of n pixels to words; the last word is padded with a zero.
+  void (*round)(const float* from, std::int64_t from_pixel, std::int64_t step, std::int64_t n, std::int64_t count,
+                std::uint32_t* to, std::int64_t to_pixel);
+};
+extern const NhwcBf16Table kNhwcBf16Generic, kNhwcBf16Avx512Bf16;
+
+// The offset of the missing half of the last pair of an odd number of channels.
+inline constexpr std::int64_t kNoChannel = INT64_MIN;
+
+// Convolutions in bf16 with contiguous pixels, whose products are those of a Microkernel: functions per instruction
+// set.
+struct NchwBf16Table {
+  // Rounds n pixels of each of `count` pairs of channels, at from[2 * i] and from[2 * i + 1], which may be kNoChannel.
+  // Column c of pair i is written at to[c / 16 * group + i * row + c % 16]; columns begin with `column`.
+  void (*round)(const float* image, const std::int64_t* from, std::int64_t count, std::int64_t step, std::int64_t n,
+                std::uint32_t* to, std::int64_t row, std::int64_t column, std::int64_t group);
+  // Copies n <= 16 consecutive words from each of `count` offsets to rows of 16 words.
+  void (*gather)(const std::uint32_t* from, const std::int64_t* at, std::int64_t count, std::int64_t n,
+                 std::uint32_t* to);
+  // Copies rows of n floats.
+  void (*move)(const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t n, float* to,
+               std::int64_t to_row);
+};
+extern const NchwBf16Table kNchwBf16Generic, kNchwBf16Avx512Bf16;
+
+// A window of a depthwise convolution. Output rows that are computed together share rows of the image: from[(row * step
+// + tap) * pitch].
+struct DepthwiseWindow {
+  const float* weights;    // [taps down][taps across]
+  const std::int64_t* at;  // offset of each tap across
+  std::int64_t down, across;
+  std::int64_t pitch, step, dilation;  // floats per image row; rows between pixels; rows between taps
+};
+// Rows of a depthwise convolution, of n elements, `step` apart, with zeros outside [begin, end). Whole vectors are
+// written.
+struct DepthwiseRows {
+  const float* from;
+  std::int64_t row, step, begin, end, n, to_row;  // row, to_row: floats between rows
+};
+// Convolutions with few taps: functions per instruction set.
+struct DepthwiseTable {
+  int width;        // lanes of a vector
+  int mr, last_mr;  // output rows at a time; channels-last: pixels at a time
+  // Computes n pixels of rows <= mr output rows, which are contiguous in `out`.
+  void (*rows)(const DepthwiseWindow* w, const float* from, float* out, std::int64_t rows, std::int64_t n);
+  // Copies `count` rows.
+  void (*copy)(const DepthwiseRows* r, std::int64_t count, float* to);
+  // Computes `count` <= last_mr pixels of `channels` <= nr channels. Weights are [taps][nr].
+  // The address of tap t of pixel p is at[t * stride + p] + first.
+  void (*pixels)(const float* const* at, std::int64_t stride, std::int64_t first, const float* weights, std::int64_t nr,
+                 std::int64_t taps, float* out, std::int64_t out_row, std::int64_t count, std::int64_t channels);
+};
+extern const DepthwiseTable kDepthwiseGeneric, kDepthwiseAvx2, kDepthwiseAvx512, kDepthwiseNeon;
+
+// Offsets of a pixel in both factors, in floats from the first pixel of a block.
+struct PixelPair {
+  std::int32_t rows, columns;
+};
+
+// Gradients of filters: functions per instruction set.
+struct FilterGradientTable {
+  int mr, nr;  // rows and columns of a tile
+  // C[rows <= mr, columns <= nr] (+)= sum over `count` pixels of a[rows] * b[columns].
+  void (*tile)(const float* a, const float* b, const PixelPair* pixels, std::int64_t count, float* c,
+               std::int64_t c_row, std::int64_t rows, std::int64_t columns, bool add);
+};
+extern const FilterGradientTable kFilterGradientGeneric, kFilterGradientAvx2, kFilterGradientAvx512;
+
+}  // namespace lc::backends::cpu
