@@ -7,7 +7,7 @@ namespace {
 
 Tensor unpermute(const Move& m, const Tensor& g) {
   std::vector<int> back(m.axes.size());
-  for (std::size_t i = 0; i < back.size(); ++i) back[static_cast<std::size_t>(m.axes[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < back.size(); ++i) back[m.axes[i]] = static_cast<int>(i);
   return g.permute(back);
 }
 
@@ -34,12 +34,12 @@ Tensor unexpand(const Shape& from, const Move& m, const Tensor& g) {
 Tensor spread(Tensor g, int axis, const Dim& before, std::int64_t step, const Dim& length) {
   if (step == 1) return g.pad(axis, before, length - before - g.extent(axis));
   Shape s = g.shape();
-  const Dim n = s[static_cast<std::size_t>(axis)];
+  const Dim n = s[axis];
   s.insert(s.begin() + axis + 1, 1);
   g = g.reshape(s).pad(axis + 1, 0, step - 1);
   s = g.shape();
   s.erase(s.begin() + axis + 1);
-  s[static_cast<std::size_t>(axis)] = n * Dim(step);
+  s[axis] = n * Dim(step);
   // the zeros after the last element may extend past the end
   return g.reshape(s).pad(axis, before, length - before - n * Dim(step) + step).slice(axis, 0, length);
 }
@@ -74,8 +74,8 @@ Tensor join_windows(const Shape& from, int axis, std::int64_t stride, const Tens
   }
   const Tensor apart = g.permute(order).pad(axis + 1, 0, Dim(stride) - size);
   Shape s = from;
-  s[static_cast<std::size_t>(axis)] = windows * Dim(stride);
-  const Dim length = from[static_cast<std::size_t>(axis)];
+  s[axis] = windows * Dim(stride);
+  const Dim length = from[axis];
   const Dim more = length - windows * Dim(stride);  // elements after the last window; may be negative
   return apart.reshape(s).pad(axis, 0, more + stride).slice(axis, 0, length);
 }
@@ -85,8 +85,7 @@ Tensor add_windows(const Shape& from, const Move& m, const Tensor& g, std::int64
   const int axis = m.axes[0], last = g.rank() - 1;
   Tensor sum;
   for (std::int64_t k = 0; k < size; ++k) {
-    const Tensor at = spread(g.slice(last, k, k + 1).squeeze(last), axis, k * m.step[1], m.step[0],
-                             from[static_cast<std::size_t>(axis)]);
+    const Tensor at = spread(g.slice(last, k, k + 1).squeeze(last), axis, k * m.step[1], m.step[0], from[axis]);
     sum = sum.defined() ? prim::add(sum, at) : at;
   }
   return sum;
@@ -96,7 +95,7 @@ Tensor add_windows(const Shape& from, const Move& m, const Tensor& g, std::int64
 // than their stride when read back, so that each row is shifted a little further; one reduction adds them.
 Tensor add_shifted_rows(const Shape& from, const Move& m, Tensor g) {
   const int axis = m.axes[0];
-  const Dim size = g.extent(-1), dilation = m.step[1], length = from[static_cast<std::size_t>(axis)];
+  const Dim size = g.extent(-1), dilation = m.step[1], length = from[axis];
   std::vector<int> order;
   for (int i = 0; i + 1 < g.rank(); ++i) {
     if (i == axis) order.push_back(g.rank() - 1);
@@ -107,10 +106,10 @@ Tensor add_shifted_rows(const Shape& from, const Move& m, Tensor g) {
   g = spread(g, axis + 1, 0, m.step[0], reach);
   Shape flat = g.shape();
   flat.erase(flat.begin() + axis);
-  flat[static_cast<std::size_t>(axis)] = size * reach;
+  flat[axis] = size * reach;
   const Dim row = reach - dilation;
   g = g.reshape(flat).slice(axis, 0, size * row);
-  flat[static_cast<std::size_t>(axis)] = size;
+  flat[axis] = size;
   flat.insert(flat.begin() + axis + 1, row);
   return prim::sum_reduce(g.reshape(flat).slice(axis + 1, 0, length), axis);
 }

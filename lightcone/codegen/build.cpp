@@ -186,8 +186,7 @@ class Builder {
   }
   double again(const std::vector<Dim>& index, const Dim& guard, int depth) const;
   Block& block_at(int depth) {
-    return depth == 0 ? kernel_.top
-                      : kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(depth) - 1])].body;
+    return depth == 0 ? kernel_.top : kernel_.loops[path_[static_cast<std::size_t>(depth) - 1]].body;
   }
   void choose_lanes();
 
@@ -227,7 +226,7 @@ double Builder::again(const std::vector<Dim>& index, const Dim& guard, int depth
   each_symbol(guard, use);
   double times = 1;
   for (int k = 0; k < depth; ++k) {
-    const Loop& l = kernel_.loops[static_cast<std::size_t>(path_[static_cast<std::size_t>(k)])];
+    const Loop& l = kernel_.loops[path_[static_cast<std::size_t>(k)]];
     if (!used.contains(l.symbol)) times *= static_cast<double>(std::max<std::int64_t>(l.extent.bounds().hi, 1));
   }
   return times;
@@ -255,7 +254,7 @@ int Builder::add(Instr in, int depth) {
     throw TooBig{};
   }
   for (int k : {in.a, in.b, in.c})
-    if (k >= 0) depth = std::max(depth, depth_[static_cast<std::size_t>(k)]);
+    if (k >= 0) depth = std::max(depth, depth_[k]);
   const int id = static_cast<int>(kernel_.instrs.size());
   kernel_.instrs.push_back(std::move(in));
   depth_.push_back(depth);
@@ -278,7 +277,7 @@ int Builder::load(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
   look_for_splits(offset);
   look_for_splits(guard);
   const int b = buffer(id);
-  if (!(offset == kernel_.store_offset)) same_index_[static_cast<std::size_t>(b)] = false;
+  if (!(offset == kernel_.store_offset)) same_index_[b] = false;
   return add({.code = Code::Load, .dtype = g_[id].dtype, .offset = offset, .valid = guard, .buffer = b},
              std::max(depth_of(offset), depth_of(guard)));
 }
@@ -290,7 +289,7 @@ int Builder::read(const Edge& e, const std::vector<Dim>& index, const Dim& guard
   const Dim both = guard * at.valid;
   if (at.valid == Dim(0)) return zero_of(g_[e.node].dtype);
   const int v = value(e.node, operand_index(at, s, both), both);
-  const Code code = kernel_.instrs[static_cast<std::size_t>(v)].code;
+  const Code code = kernel_.instrs[v].code;
   if (at.valid == Dim(1) || ((code == Code::Load || code == Code::GatherLoad) && region_.is_buffer(e.node))) return v;
   return guarded(v, at.valid, g_[e.node].dtype);
 }
@@ -327,7 +326,7 @@ int Builder::gather(NodeId id, const std::vector<Dim>& index, const Dim& guard) 
   }
   look_for_splits(rest);
   const int b = buffer(n.in[0].node);
-  same_index_[static_cast<std::size_t>(b)] = false;
+  same_index_[b] = false;
   return add({.code = Code::GatherLoad,
               .dtype = n.dtype,
               .offset = rest,
@@ -351,8 +350,7 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   const std::vector<int> saved(path_.begin() + depth, path_.end());
   path_.resize(static_cast<std::size_t>(depth));
   std::vector<Dim>& extents =
-      splits_.reduce.try_emplace(id, std::vector<Dim>{n.in[0].view.shape()[static_cast<std::size_t>(n.axis)]})
-          .first->second;
+      splits_.reduce.try_emplace(id, std::vector<Dim>{n.in[0].view.shape()[n.axis]}).first->second;
   std::vector<Dim> symbols;
   const int r = static_cast<int>(kernel_.reductions.size());
   kernel_.reductions.push_back({n.op, accumulated(n.dtype), -1, -1, -1});
@@ -371,11 +369,10 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   std::vector<Dim> inner = index;
   inner.insert(inner.begin() + n.axis, ravel(symbols, extents));
   const int v = read(n.in[0], inner, guard);
-  kernel_.reductions[static_cast<std::size_t>(r)].outer_loop = loops.front();
-  kernel_.reductions[static_cast<std::size_t>(r)].inner_loop = loops.back();
-  kernel_.reductions[static_cast<std::size_t>(r)].value = v;
-  for (std::size_t k = loops.size(); k-- > 1;)
-    kernel_.loops[static_cast<std::size_t>(loops[k - 1])].body.items.push_back({true, loops[k]});
+  kernel_.reductions[r].outer_loop = loops.front();
+  kernel_.reductions[r].inner_loop = loops.back();
+  kernel_.reductions[r].value = v;
+  for (std::size_t k = loops.size(); k-- > 1;) kernel_.loops[loops[k - 1]].body.items.push_back({true, loops[k]});
   path_.resize(static_cast<std::size_t>(depth));
   block_at(depth).items.push_back({true, loops.front()});
   path_.insert(path_.end(), saved.begin(), saved.end());
@@ -395,10 +392,8 @@ int Builder::applied(NodeId id, const int (&in)[3], const std::vector<Dim>& inde
       {.code = copy ? Code::Convert : Code::Apply, .dtype = n.dtype, .op = n.op, .a = in[0], .b = in[1], .c = in[2]},
       0);
   const bool shift = n.op == Op::Div && is_integer(n.dtype) &&  // or a multiplication: compilers divide by constants so
-                     kernel_.instrs[static_cast<std::size_t>(in[1])].code == Code::Constant;
-  if (expensive(n.op) && !shift && id != region_.root &&
-      again(index, 1, depth_[static_cast<std::size_t>(v)]) >= kTooMuchAgain)
-    offend(id);
+                     kernel_.instrs[in[1]].code == Code::Constant;
+  if (expensive(n.op) && !shift && id != region_.root && again(index, 1, depth_[v]) >= kTooMuchAgain) offend(id);
   return v;
 }
 
@@ -449,10 +444,10 @@ void Builder::choose_lanes() {
   int along_reduce = 0, along_output = 0;
   bool reduces_inside = false;
   for (const Reduction& r : kernel_.reductions) {
-    const Loop& outer = kernel_.loops[static_cast<std::size_t>(r.outer_loop)];
+    const Loop& outer = kernel_.loops[r.outer_loop];
     if (outer.depth < outputs || outputs == 0) continue;
     reduces_inside = true;
-    const std::string& s = kernel_.loops[static_cast<std::size_t>(r.inner_loop)].symbol;
+    const std::string& s = kernel_.loops[r.inner_loop].symbol;
     for (const Instr& i : kernel_.instrs)
       if (i.code == Code::Load) {
         along_reduce += coefficient(i.offset, s) == 1;
@@ -462,9 +457,9 @@ void Builder::choose_lanes() {
   const bool lanes_on_output = outputs > 0 && (!reduces_inside || along_output > along_reduce);
   if (lanes_on_output) kernel_.loops[static_cast<std::size_t>(outputs) - 1].lanes = true;
   for (const Reduction& r : kernel_.reductions) {
-    Loop& l = kernel_.loops[static_cast<std::size_t>(r.inner_loop)];
+    Loop& l = kernel_.loops[r.inner_loop];
     l.lanes = std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& i) { return i.is_loop; });
-    for (int up = l.parent; up >= 0; up = kernel_.loops[static_cast<std::size_t>(up)].parent)
+    for (int up = l.parent; up >= 0; up = kernel_.loops[up].parent)
       if (lanes_on_output && up == outputs - 1) l.lanes = false;
   }
 }
@@ -492,7 +487,7 @@ Built Builder::build() {
     const Node& s = *region_.scatter;
     index = unravel(flat, s.in[1].view.shape());
     std::vector<Dim> to = index;
-    Dim& along = to[static_cast<std::size_t>(s.attributes.integer("axis"))];
+    Dim& along = to[s.attributes.integer("axis")];
     along = along + s.attributes.dim("start");
     kernel_.store_offset = ravel(to, s.shape);
     look_for_splits(kernel_.store_offset);
@@ -515,9 +510,8 @@ Built Builder::build() {
   if (region_.keep_rows) keep_rows(kernel_, kept_bytes(machine_));
   kernel_.work = static_cast<double>(kernel_.instrs.size());
   for (const Reduction& r : kernel_.reductions)
-    if (kernel_.loops[static_cast<std::size_t>(r.outer_loop)].depth >= kernel_.output_loops)
-      kernel_.work *= static_cast<double>(
-          std::max<std::int64_t>(kernel_.loops[static_cast<std::size_t>(r.inner_loop)].extent.bounds().hi, 1));
+    if (kernel_.loops[r.outer_loop].depth >= kernel_.output_loops)
+      kernel_.work *= static_cast<double>(std::max<std::int64_t>(kernel_.loops[r.inner_loop].extent.bounds().hi, 1));
   std::set<std::string> sizes;
   const auto collect = [&](const Dim& d) {
     each_symbol(d, [&](const Dim::Atom& s) {

@@ -90,7 +90,7 @@ Value evaluate_argsort(const Evaluation& e) {
         return in.f[p] < in.f[q];
       };
       std::stable_sort(order.begin(), order.end(), less);
-      for (i64 k = 0; k < rows.length; ++k) out.i[rows.at(o, k, i)] = order[static_cast<std::size_t>(k)];
+      for (i64 k = 0; k < rows.length; ++k) out.i[rows.at(o, k, i)] = order[k];
       if (!in.shift.empty()) mark_ties(in, rows, o, i, order, descending, out);
     }
   return out;

@@ -37,7 +37,7 @@ bool broadcasts_to(const Shape& s, const Shape& to) {
 Tensor sum_to(Tensor t, const Shape& shape) {
   while (t.rank() > static_cast<int>(shape.size())) t = sum_reduce(t, 0);
   for (int axis = 0; axis < t.rank(); ++axis)
-    if (!(t.extent(axis) == shape[static_cast<std::size_t>(axis)])) t = sum_reduce(t, axis).unsqueeze(axis);
+    if (!(t.extent(axis) == shape[axis])) t = sum_reduce(t, axis).unsqueeze(axis);
   return t;
 }
 
@@ -49,7 +49,7 @@ Tensor mean_of_last(const Tensor& t, int axes) {
     const int axis = t.rank() - 1 - k;
     s = sum_reduce(s, axis);
     n = n * t.extent(axis);
-    kept[static_cast<std::size_t>(axis)] = 1;
+    kept[axis] = 1;
   }
   s = s.reshape(kept);
   return div(s, number(s, n));

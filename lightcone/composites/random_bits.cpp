@@ -99,7 +99,7 @@ std::vector<Tensor> define_random_bits(const Attributes& a, std::span<const Tens
   }
   const Tensor which = g.index(shape, element % Dim(4), DType::I64);
   Tensor chosen = c[0];
-  for (int i = 1; i < 4; ++i) chosen = where(equal(which, like(which, i)), c[static_cast<std::size_t>(i)], chosen);
+  for (int i = 1; i < 4; ++i) chosen = where(equal(which, like(which, i)), c[i], chosen);
   const Tensor negative = cast(less_than(like(chosen, kWord / 2 - 1), chosen), DType::I64);
   return {cast(add(chosen, times(negative, -kWord)), DType::I32)};
 }

@@ -130,7 +130,7 @@ void infer_result(Node& n, const Graph& g) {
   const std::vector<TensorType>& of = g[n.in[0].node].results;
   if (n.axis < 0 || n.axis >= static_cast<int>(of.size()) || !n.in[0].view.identity())
     refuse(n, str_cat("there is no result ", n.axis, " of ", of.size()));
-  n.dtype = of[static_cast<std::size_t>(n.axis)].dtype, n.shape = of[static_cast<std::size_t>(n.axis)].shape;
+  n.dtype = of[n.axis].dtype, n.shape = of[n.axis].shape;
 }
 
 }  // namespace

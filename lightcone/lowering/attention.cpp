@@ -98,7 +98,7 @@ std::map<NodeId, Attention> match_attentions(const Graph& g) {
 
 std::string describe(const Attention& a) {
   Shape queries;
-  for (int i = 0; i < a.axes; ++i) queries.push_back(a.layout.axis[static_cast<std::size_t>(i)].extent);
+  for (int i = 0; i < a.axes; ++i) queries.push_back(a.layout.axis[i].extent);
   queries.push_back(a.layout.depth);
   return str_cat("attention ", str(queries), " over ", a.layout.keys);
 }

@@ -40,7 +40,7 @@ std::optional<double> Matcher::constant(const Coordinate& p, std::size_t k) cons
 std::optional<AttentionOperands::Coordinate> Matcher::reduced(const Coordinate& p, Op op) const {
   if (!is(p, op)) return std::nullopt;
   const Node& n = node(p);
-  if (!(n.in[0].view.shape()[static_cast<std::size_t>(n.axis)] == keys_)) return std::nullopt;
+  if (!(n.in[0].view.shape()[n.axis] == keys_)) return std::nullopt;
   for (const Dim& d : p.index)
     if (mentions(d, key_)) return std::nullopt;
   Index index = p.index;
@@ -154,7 +154,7 @@ bool Matcher::step(const Coordinate& p, std::size_t chained, Step s, std::option
 
 bool Matcher::dot(const Coordinate& p) {
   const Node& n = node(p);
-  add_depth(n.in[0].view.shape()[static_cast<std::size_t>(n.axis)]);
+  add_depth(n.in[0].view.shape()[n.axis]);
   Index index = p.index;
   index.insert(index.begin() + n.axis, depth_symbol());
   const auto mul = pull(n.in[0], index);
@@ -187,7 +187,7 @@ std::optional<Attention> Matcher::match(const std::vector<int>& uses) {
   const auto weighs = [&](const Edge& e) { return g_[e.node].op == Op::Mul || g_[e.node].op == Op::Div; };
   if (mul.op != Op::Mul || !std::any_of(mul.in.begin(), mul.in.end(), weighs)) return std::nullopt;
   make_axes();
-  if (!add_keys(n.in[0].view.shape()[static_cast<std::size_t>(n.axis)])) return std::nullopt;
+  if (!add_keys(n.in[0].view.shape()[n.axis])) return std::nullopt;
   Index index = index_;
   index.insert(index.begin() + n.axis, key_);
   const auto at = pull(n.in[0], index);

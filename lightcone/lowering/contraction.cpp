@@ -10,7 +10,7 @@ namespace lc::lowering {
 using i64 = std::int64_t;
 
 namespace {
-Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[static_cast<std::size_t>(g[id].axis)]; }
+Dim sum_extent(const Graph& g, NodeId id) { return g[id].in[0].view.shape()[g[id].axis]; }
 
 // The operand as it is stored. A cast or dequantisation is skipped if the kernel can read the narrow type.
 struct Stored {

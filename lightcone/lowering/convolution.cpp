@@ -49,7 +49,7 @@ std::optional<Split> split(const Graph& g, const Factors& s) {
   std::set<i64> divisors;
   for (const auto& p : s.at) collect(p.offset, k, divisors), collect(p.valid, k, divisors);
   r.symbols.pop_back();
-  Dim whole = 0, extent = sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)];
+  Dim whole = 0, extent = sum.in[0].view.shape()[sum.axis];
   std::vector<i64> cuts(divisors.rbegin(), divisors.rend());
   cuts.push_back(1);
   for (std::size_t i = 0; i < cuts.size(); ++i) {

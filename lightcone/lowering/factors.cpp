@@ -95,8 +95,7 @@ std::optional<Factors> before_rounding(const Graph& g, const Factors& f, DType t
 bool exact_bytes(const Graph& g, const Node& sum) {
   constexpr i64 kMost = i64{1} << 16;
   const Node& mul = g[sum.in[0].node];
-  return of_bytes(g, mul.in[0]) && of_bytes(g, mul.in[1]) &&
-         sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)].bounds().hi <= kMost;
+  return of_bytes(g, mul.in[0]) && of_bytes(g, mul.in[1]) && sum.in[0].view.shape()[sum.axis].bounds().hi <= kMost;
 }
 
 std::optional<Factors> factors(const Graph& g, NodeId id) {
@@ -114,7 +113,7 @@ std::optional<Factors> factors_of_any_type(const Graph& g, NodeId id) {
   if (mul.op != Op::Mul) return std::nullopt;
   Factors s{.sum = id, .symbols = {}, .at = {}, .edge = {}};
   s.symbols = index_symbols(sum.shape);
-  const Dim k = Dim::index(codegen::kSummed[0], sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)]);
+  const Dim k = Dim::index(codegen::kSummed[0], sum.in[0].view.shape()[sum.axis]);
   std::vector<Dim> index = s.symbols;
   index.insert(index.begin() + sum.axis, k);
   s.symbols.push_back(k);
@@ -122,7 +121,7 @@ std::optional<Factors> factors_of_any_type(const Graph& g, NodeId id) {
   if (!(inner.valid == Dim(1))) return std::nullopt;
   const std::vector<Dim> mul_index = unravel(inner.offset, mul.shape);
   for (int side = 0; side < 2; ++side) {
-    s.edge[side] = mul.in[static_cast<std::size_t>(side)];
+    s.edge[side] = mul.in[side];
     s.at[side] = s.edge[side].view.locate(mul_index);
   }
   if (!worthwhile(s)) return std::nullopt;

@@ -25,7 +25,7 @@ std::int64_t parts(std::int64_t length, std::int64_t most) {
 // Returns the number of parts that a reduction is split into.
 std::int64_t wanted_parts(const Node& n, const SplitRules& r) {
   const Shape& from = n.in[0].view.shape();
-  const auto length = from[static_cast<std::size_t>(n.axis)].constant();
+  const auto length = from[n.axis].constant();
   const std::int64_t results = std::max<std::int64_t>(product(n.shape).bounds().hi, 1);
   if (!length || *length <= 0) return 1;
   const bool row = static_cast<std::size_t>(n.axis) + 1 == from.size();

@@ -173,8 +173,7 @@ Values dirac(const Extents& shape, std::int64_t groups) {
   if (v.empty()) return v;
   const i64 outputs = shape[0] / groups;
   for (i64 g = 0; g < groups; ++g)
-    for (i64 k = 0; k < std::min(outputs, shape[1]); ++k)
-      v[static_cast<std::size_t>(((g * outputs + k) * shape[1] + k) * taps + centre)] = 1;
+    for (i64 k = 0; k < std::min(outputs, shape[1]); ++k) v[((g * outputs + k) * shape[1] + k) * taps + centre] = 1;
   return v;
 }
 

@@ -153,7 +153,7 @@ Recurrent::Result Recurrent::run(Operand operand, const RecurrentStart& given, R
       const int k = layer * directions() + d;
       const auto of_layer = [k](const lc::Tensor& t) { return t.slice(0, k, k + 1).squeeze(0); };
       const RecurrentState begin = lstm ? RecurrentState(of_layer(h_0), of_layer(c_0)) : of_layer(h_0);
-      const Ran r = ran(kind_, o_.nonlinearity, x, begin, weights[static_cast<std::size_t>(k)], before_end, d == 1);
+      const Ran r = ran(kind_, o_.nonlinearity, x, begin, weights[k], before_end, d == 1);
       sides.push_back(r.output);
       h_n.push_back(r.last.h);
       if (lstm) c_n.push_back(r.last.c);

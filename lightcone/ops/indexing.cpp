@@ -30,7 +30,7 @@ Tensor index_select(Operand a, int axis, Operand index) {
   axis = wrap_axis(axis, a->rank(), a->shape(), "index_select");
   if (index->rank() != 1) throw Error("index_select", "the index has rank 1, not " + str(index->shape()));
   Shape s(static_cast<std::size_t>(a->rank()), 1), wide = a->shape();
-  s[static_cast<std::size_t>(axis)] = wide[static_cast<std::size_t>(axis)] = index->extent(0);
+  s[axis] = wide[axis] = index->extent(0);
   return prim::gather(a, in_range(index, a->extent(axis)).reshape(s).expand(wide), axis);
 }
 namespace {
@@ -118,7 +118,7 @@ Tensor along(const Operand& a, int& axis, const Operand& index, const Operand& s
     throw Error(op, str_cat("a source ", str(src->shape()), " does not fit ", index->extent(0), " places of axis ",
                             axis, " of ", str(a->shape())));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
-  s[static_cast<std::size_t>(axis)] = index->extent(0);
+  s[axis] = index->extent(0);
   return index->reshape(s).expand(src->shape());
 }
 }  // namespace

@@ -196,8 +196,8 @@ std::vector<Tensor> unrolled(const LoopBody& b, std::span<const Tensor> in) {
     const std::int64_t at = b.slice_of(step);
     for (std::size_t k = b.states; k < b.states + b.slices; ++k) now[k] = in[k].slice(0, at, at + 1).squeeze(0);
     const std::vector<Tensor> out = instantiate(b, now, g);
-    for (std::size_t k = 0; k < b.ys; ++k) rows[k][static_cast<std::size_t>(at)] = out[b.states + k];
-    for (std::size_t k = b.ys; k < rows.size(); ++k) rows[k][static_cast<std::size_t>(at)] = now[k - b.ys];
+    for (std::size_t k = 0; k < b.ys; ++k) rows[k][at] = out[b.states + k];
+    for (std::size_t k = b.ys; k < rows.size(); ++k) rows[k][at] = now[k - b.ys];
     std::copy_n(out.begin(), b.states, now.begin());
   }
   std::vector<Tensor> results(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(b.states));

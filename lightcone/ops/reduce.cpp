@@ -9,7 +9,7 @@ Tensor reduce(Op op, Tensor t, const Axes& axes, bool keepdim) {
   Shape kept = t.shape();
   for (std::size_t k = axes.size(); k-- > 0;) {
     t = op == Op::SumReduce ? prim::sum_reduce(t, axes[k]) : prim::max_reduce(t, axes[k]);
-    kept[static_cast<std::size_t>(axes[k])] = 1;
+    kept[axes[k]] = 1;
   }
   return keepdim ? t.reshape(kept) : t;
 }
@@ -38,7 +38,7 @@ void not_empty(const Tensor& t, const Axes& axes, const char* op) {
 }
 // keep() restores reduced axes of a shape with extent 1; spread() also expands them.
 Tensor keep(const Tensor& t, const Axes& axes, Shape from) {
-  for (const int x : axes) from[static_cast<std::size_t>(x)] = 1;
+  for (const int x : axes) from[x] = 1;
   return t.reshape(from);
 }
 Tensor spread(const Tensor& t, const Axes& axes, const Shape& to) { return keep(t, axes, to).expand(to); }
@@ -155,7 +155,7 @@ Tensor prod(Operand a, int axis, bool keepdim) {
   }
   if (n == Dim(0)) {
     Shape s = t.shape();
-    s[static_cast<std::size_t>(axis)] = 1;
+    s[axis] = 1;
     t = full(t.graph(), s, 1, t.dtype());
   }
   t = is_float(t.dtype()) ? number(pairwise<Scaled>(scaled(t), axis)) : pairwise<Tensor>(t, axis);

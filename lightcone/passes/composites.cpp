@@ -11,8 +11,7 @@ Graph sweep(const Graph& src, PassLog& log, const Wanted& wanted) {
   std::map<NodeId, std::vector<Tensor>> defined;  // results of replaced nodes; nothing reads the nodes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
     if (n.op == Op::Result)
-      if (const auto it = defined.find(n.in[0].node); it != defined.end())
-        return it->second[static_cast<std::size_t>(n.axis)].edge();
+      if (const auto it = defined.find(n.in[0].node); it != defined.end()) return it->second[n.axis].edge();
     if (is_composite(n) && wanted(dst, n)) {
       ++log.fired[n.composite ? n.composite->name : std::string(info(n.op).name)];
       std::vector<Tensor> in;

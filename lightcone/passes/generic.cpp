@@ -64,7 +64,7 @@ std::optional<Tensor> drop_round_trip(const Match& m) {
 std::optional<Tensor> drop_max_of_one(const Match& m) {
   const Node& n = m.root.node();
   const Shape& s = n.in[0].view.shape();
-  if (!(s[static_cast<std::size_t>(n.axis)] == Dim(1))) return std::nullopt;
+  if (!(s[n.axis] == Dim(1))) return std::nullopt;
   return Tensor(m.graph, n.in[0]).reshape(n.shape);
 }
 

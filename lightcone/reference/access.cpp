@@ -120,7 +120,7 @@ void Access::apply(const Move& m, const Bindings& env) {
 void Access::permute(const Move& m) {
   for (Term& t : terms_) {
     std::vector<IntList> along;
-    for (const int a : m.axes) along.push_back(t.along[static_cast<std::size_t>(a)]);
+    for (const int a : m.axes) along.push_back(t.along[a]);
     t.along = std::move(along);
   }
 }
@@ -134,8 +134,7 @@ void Access::slice(const Move& m, const IntList& before, const IntList& to) {
     for (Term& t : terms_) {
       if (t.along[a].empty()) continue;
       IntList next(static_cast<std::size_t>(to[a]));
-      for (std::size_t i = 0; i < next.size(); ++i)
-        next[i] = t.along[a][static_cast<std::size_t>(before[a] + static_cast<i64>(i) * m.step[a])];
+      for (std::size_t i = 0; i < next.size(); ++i) next[i] = t.along[a][before[a] + static_cast<i64>(i) * m.step[a]];
       t.along[a] = std::move(next);
     }
   }
@@ -146,13 +145,12 @@ void Access::pad(const IntList& before, const IntList& to) {
     if (before[a] == 0 && to[a] == shape_[a]) continue;
     Term outside{{0, kOutside}, std::vector<IntList>(to.size())};
     outside.along[a].resize(static_cast<std::size_t>(to[a]));
-    for (i64 i = 0; i < to[a]; ++i)
-      outside.along[a][static_cast<std::size_t>(i)] = i < before[a] || i - before[a] >= shape_[a];
+    for (i64 i = 0; i < to[a]; ++i) outside.along[a][i] = i < before[a] || i - before[a] >= shape_[a];
     for (Term& t : terms_) {
       if (t.along[a].empty()) continue;
       IntList next(static_cast<std::size_t>(to[a]), t.along[a][0]);
       for (i64 i = std::max<i64>(before[a], 0); i < std::min(to[a], shape_[a] + before[a]); ++i)
-        next[static_cast<std::size_t>(i)] = t.along[a][static_cast<std::size_t>(i - before[a])];
+        next[i] = t.along[a][i - before[a]];
       t.along[a] = std::move(next);
     }
     terms_.push_back(std::move(outside));
@@ -172,9 +170,7 @@ void Access::unfold(const Move& m, const IntList& to) {
   const auto is_sum = [&](const IntList& g) {
     for (i64 i = 0; i < windows; ++i)
       for (i64 j = 0; j < size; ++j)
-        if (g[static_cast<std::size_t>(i * stride + j * dilation)] !=
-            g[static_cast<std::size_t>(i * stride)] + g[static_cast<std::size_t>(j * dilation)] - g[0])
-          return false;
+        if (g[i * stride + j * dilation] != g[i * stride] + g[j * dilation] - g[0]) return false;
     return true;
   };
   for (Term& t : terms_) {
@@ -184,7 +180,7 @@ void Access::unfold(const Move& m, const IntList& to) {
       return unfold(m, to);
     }
     IntList table;
-    for (i64 g : t.along[axis]) table.push_back(t.table[static_cast<std::size_t>(t.start + g)]);
+    for (i64 g : t.along[axis]) table.push_back(t.table[t.start + g]);
     t = {std::move(table), std::vector<IntList>(shape_.size())};
     t.along[axis] = counted(shape_[axis]);
   }
@@ -192,9 +188,9 @@ void Access::unfold(const Move& m, const IntList& to) {
     IntList& inside = t.along.emplace_back();
     IntList& along = t.along[axis];
     if (along.empty()) continue;
-    for (i64 j = 0; j < size; ++j) inside.push_back(along[static_cast<std::size_t>(j * dilation)] - along[0]);
+    for (i64 j = 0; j < size; ++j) inside.push_back(along[j * dilation] - along[0]);
     IntList next;
-    for (i64 i = 0; i < windows; ++i) next.push_back(along[static_cast<std::size_t>(i * stride)]);
+    for (i64 i = 0; i < windows; ++i) next.push_back(along[i * stride]);
     along = std::move(next);
   }
 }
@@ -249,7 +245,7 @@ std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) co
     if (!parts) {
       if (!alone) return std::nullopt;
       next.table.clear();
-      for (i64 m : all) next.table.push_back(t.table[static_cast<std::size_t>(t.start + m)]);
+      for (i64 m : all) next.table.push_back(t.table[t.start + m]);
       next.start = 0;
       parts = split(counted(static_cast<i64>(all.size())), extents);
     } else {
@@ -274,12 +270,11 @@ void Access::fold() {
     if (n > 1) {
       shared.push_back(std::move(t));
     } else if (n == 0) {
-      if (count(shape_) > 0) offset_ += t.table[static_cast<std::size_t>(t.start)];
+      if (count(shape_) > 0) offset_ += t.table[t.start];
     } else {
       const auto a = static_cast<std::size_t>(std::find_if(t.along.begin(), t.along.end(), matters) - t.along.begin());
       axes[a].resize(t.along[a].size(), 0);
-      for (std::size_t i = 0; i < axes[a].size(); ++i)
-        axes[a][i] += t.table[static_cast<std::size_t>(t.start + t.along[a][i])];
+      for (std::size_t i = 0; i < axes[a].size(); ++i) axes[a][i] += t.table[t.start + t.along[a][i]];
     }
   }
   for (std::size_t a = 0; a < axes.size(); ++a) {
@@ -315,7 +310,7 @@ IntList Access::positions() const {
   if (p.empty()) return p;
   if (shape_.empty()) {
     p[0] = offset_;
-    for (const Term& t : terms_) p[0] += t.table[static_cast<std::size_t>(t.start)];
+    for (const Term& t : terms_) p[0] += t.table[t.start];
     return p;
   }
   const std::size_t last = shape_.size() - 1;
@@ -337,7 +332,7 @@ void Access::plane(std::span<const i64> index, std::size_t a, std::size_t b, i64
   for (const Term& t : terms_) {
     i64 at = t.start;
     for (std::size_t i = 0; i < shape_.size(); ++i)
-      if (i != a && i != b && !t.along[i].empty()) at += t.along[i][static_cast<std::size_t>(index[i])];
+      if (i != a && i != b && !t.along[i].empty()) at += t.along[i][index[i]];
     const i64* down = t.along[a].empty() ? nullptr : t.along[a].data();
     const i64* across = b == kNone || t.along[b].empty() ? nullptr : t.along[b].data() + from;
     const i64* table = t.table.data() + at;

@@ -56,10 +56,9 @@ void read(const Factor& f, const IntList& index, std::size_t summed, const Colum
     for (std::size_t j = 0; j < columns; ++j) {
       const i64 from = at[k * columns + j];
       if (from < 0) continue;
-      p.x[k * width + j] = f.value->f[static_cast<std::size_t>(from)];
+      p.x[k * width + j] = f.value->f[from];
       if (!samples) continue;
-      for (std::size_t l = 0; l < kSamples; ++l)
-        p.s[l][k * width + j] = f.value->shift[static_cast<std::size_t>(from)][l];
+      for (std::size_t l = 0; l < kSamples; ++l) p.s[l][k * width + j] = f.value->shift[from][l];
     }
   if (rounds) round_factors(at, width, columns, config, side, p);
 }
@@ -280,7 +279,7 @@ class Product {
     for (std::size_t o = 0; o < out_.size(); ++o) {
       if (static_cast<i64>(o) / step % n != 0) continue;
       const auto at = [&](i64 i) { return o + static_cast<std::size_t>(i * step); };
-      for (i64 i = 0; i < n; ++i) line[static_cast<std::size_t>(i)] = magnitude_[at(i)];
+      for (i64 i = 0; i < n; ++i) line[i] = magnitude_[at(i)];
       for (i64 i = 0; i < n; ++i)
         magnitude_[at(i)] =
             *std::max_element(line.begin() + std::max<i64>(0, i - kNear), line.begin() + std::min(n, i + kNear + 1));

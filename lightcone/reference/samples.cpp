@@ -31,7 +31,7 @@ bool heads(std::uint64_t bits, int sample) { return kHalves[(bits >> 32) * kHalv
 
 Deviations either(double a, double b, double y, std::uint64_t bits) {
   Deviations s;
-  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? a : b, y);
+  for (int k = 0; k < kSamples; ++k) s[k] = deviation(heads(bits, k) ? a : b, y);
   return s;
 }
 
@@ -94,7 +94,7 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     constexpr std::array<double, kSamples> kSizes{1, 1, 0, 1, 0.7, 1, 1, 0.3};
     for (int k = 0; k < kSamples; ++k) {
       const double size = kSizes[(static_cast<std::size_t>(k) + (bits & 7)) % kSamples];
-      s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? size : -size, y);
+      s[k] = deviation(heads(bits, k) ? size : -size, y);
     }
     return true;
   }
@@ -150,7 +150,7 @@ static Deviations carried_bits(DType from, DType to, const Sampled& x, double y,
   if (is_float(from) && (x.x == 0 || std::isnan(x.x))) return kUnknown;
   Deviations s;
   for (int k = 0; k < kSamples; ++k) {
-    double& d = s[static_cast<std::size_t>(k)];
+    double& d = s[k];
     if (unknown(x, k)) {
       d = kNaN;
       continue;
@@ -178,7 +178,7 @@ Deviations carried(const Node& n, DType operands, std::span<const Sampled> x, do
     if (jumps(n, x, y, bits, s)) return s;
   }
   for (int k = 0; k < kSamples; ++k) {
-    double& to = s[static_cast<std::size_t>(k)];
+    double& to = s[k];
     if (n.op == Op::Where) {  // the operand not chosen does not matter
       const Sampled& chosen = unknown(x[0], k) ? x[0] : whole_sample(x[0], k) != 0 ? x[1] : x[2];
       if (unknown(chosen, k)) to = kNaN;
@@ -203,7 +203,7 @@ static void stray_over(DType t, double y, std::uint64_t bits, Deviations& s) {
     if (std::isfinite(d)) far = std::max(far, std::fabs(d));
   if (!std::isfinite(y) || !overflows(t, std::fabs(y) + kReach * far)) return;
   for (int k = 0; k < kSamples; ++k)
-    if (double& d = s[static_cast<std::size_t>(k)]; std::isfinite(d) && heads(bits, k)) d = std::copysign(kInf, d);
+    if (double& d = s[k]; std::isfinite(d) && heads(bits, k)) d = std::copysign(kInf, d);
 }
 
 Deviations converted(DType from, DType to, const Sampled& x, double y, i64 i, std::uint64_t bits) {
@@ -213,7 +213,7 @@ Deviations converted(DType from, DType to, const Sampled& x, double y, i64 i, st
     const bool zero = to == DType::Bool && least <= 0 && most >= 0;
     const i64 low = zero ? 0 : whole(to, least), high = zero ? 1 : whole(to, most);
     if (low != high) {
-      for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] = deviation(heads(bits, k) ? low : high, i);
+      for (int k = 0; k < kSamples; ++k) s[k] = deviation(heads(bits, k) ? low : high, i);
       return s;
     }
   }
@@ -223,7 +223,7 @@ Deviations converted(DType from, DType to, const Sampled& x, double y, i64 i, st
     return low == high ? kNoDeviation : either(low, high, y, bits);
   }
   for (int k = 0; k < kSamples; ++k) {
-    double& d = s[static_cast<std::size_t>(k)];
+    double& d = s[k];
     if (unknown(x, k)) d = kNaN;
     else if (is_float(to)) d = deviation(is_float(from) ? sample(x, k) : to_f64(whole_sample(x, k), from), y);
     else d = deviation(is_float(from) ? whole(to, sample(x, k)) : wrapped(to, whole_sample(x, k)), i);
@@ -237,7 +237,7 @@ void round_samples(DType t, double unit, double y, double magnitude, std::uint64
   const double size = unit * magnitude + smallest(t);
   const bool over = overflows(t, magnitude);
   for (int k = 0; k < kSamples; ++k) {
-    double& d = s[static_cast<std::size_t>(k)];
+    double& d = s[k];
     d += size * part(bits, k);
     if (!over || std::isnan(d)) continue;
     // a sum whose terms overflow before they cancel may have any value
@@ -253,7 +253,7 @@ void reread(DType t, double x, std::uint64_t bits, Deviations& s) {
 }
 
 void perturb(double size, std::uint64_t bits, Deviations& s) {
-  for (int k = 0; k < kSamples; ++k) s[static_cast<std::size_t>(k)] += size * part(bits, k);
+  for (int k = 0; k < kSamples; ++k) s[k] += size * part(bits, k);
 }
 
 }  // namespace lc

@@ -120,7 +120,7 @@ void Context::Impl::interpret_node(NodeId id) {
   };
   if (n.op == Op::Result) {  // it is a part of the value that holds all results
     const NodeId all = n.in[0].node;
-    const auto at = result_offsets(graph()[all].results)[static_cast<std::size_t>(n.axis)];
+    const auto at = result_offsets(graph()[all].results)[n.axis];
     return device->copy(place(id), behind(place(all), at), bytes_now(id));
   }
   std::vector<Value> in;

@@ -26,7 +26,7 @@ class Generator {
   T one_of(std::initializer_list<T> v) {
     return v.begin()[below(static_cast<int>(v.size()))];
   }
-  Tensor any() { return pool_[static_cast<std::size_t>(below(static_cast<int>(pool_.size())))]; }
+  Tensor any() { return pool_[below(static_cast<int>(pool_.size()))]; }
   bool fits(const Shape& s) const { return product(s).bounds().hi <= o_.elements; }
   std::string fresh() { return str_cat("x", names_++); }
 
@@ -79,7 +79,7 @@ Shape Generator::shape() {
     const int rank = one_of({0, 1, 1, 2, 2, 2, 3, 3, 4});
     for (int i = 0; i < rank; ++i)
       s.push_back(o_.symbols && chance(12) ? n_ : Dim(one_of({1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33})));
-    if (chance(2) && !s.empty()) s[static_cast<std::size_t>(below(rank))] = 0;
+    if (chance(2) && !s.empty()) s[below(rank)] = 0;
     if (fits(s)) return s;
   }
 }
@@ -105,11 +105,11 @@ Tensor Generator::like(Tensor a, DType t) {
   std::vector<Tensor> fitting;
   for (const Tensor& x : pool_)
     if (x.shape() == a.shape() && x.dtype() == t) fitting.push_back(x);
-  if (!fitting.empty() && chance(60)) return fitting[static_cast<std::size_t>(below(static_cast<int>(fitting.size())))];
+  if (!fitting.empty() && chance(60)) return fitting[below(static_cast<int>(fitting.size()))];
   if (chance(20)) return full_like(prim::cast(a, t), one_of({0.0, 1.0, -1.0, 2.0, 3.0}));
   if (chance(30) && !a.shape().empty()) {  // broadcasts along an axis
     Shape s = a.shape();
-    s[static_cast<std::size_t>(below(a.rank()))] = 1;
+    s[below(a.rank())] = 1;
     return input(s, t).expand(a.shape());
   }
   return chance(30) ? prim::cast(a, t) : input(a.shape(), t);
@@ -169,7 +169,7 @@ Tensor Generator::bits_of(Tensor a) {
   std::vector<DType> same_size;
   for (const DTypeInfo& t : kDTypes)
     if (t.dtype != DType::Bool && t.bytes == size_of(a.dtype())) same_size.push_back(t.dtype);
-  return prim::bitcast(a, same_size[static_cast<std::size_t>(below(static_cast<int>(same_size.size())))]);
+  return prim::bitcast(a, same_size[below(static_cast<int>(same_size.size()))]);
 }
 
 Tensor Generator::elementwise() {
@@ -218,7 +218,7 @@ Tensor Generator::reduce(Tensor a) {
 // Returns a view of a new input with this shape: transposed, sliced, reversed, expanded or padded.
 Tensor Generator::seen(Shape s, DType t) {
   const int axis = below(static_cast<int>(s.size()));
-  Dim& d = s[static_cast<std::size_t>(axis)];
+  Dim& d = s[axis];
   const auto extent = d.constant();
   switch (below(6)) {
     case 0: std::swap(s[s.size() - 1], s[s.size() - 2]); return input(s, t).transpose(-1, -2);
@@ -422,7 +422,7 @@ Tensor Generator::structured() {
   const int axis = below(a.rank());
   const auto index = [&](Dim count) {
     Shape s = a.shape();
-    s[static_cast<std::size_t>(axis)] = count;
+    s[axis] = count;
     return input(s, chance(70) ? DType::I64 : DType::I32);
   };
   const auto source = [&](Tensor i) { return input(i.shape(), a.dtype()); };
@@ -442,7 +442,7 @@ Tensor Generator::structured() {
       if (!extent || *extent < 1) return a;
       const int size = 1 + below(static_cast<int>(*extent));
       Shape s = a.shape();
-      s[static_cast<std::size_t>(axis)] = size;
+      s[axis] = size;
       return prim::slice_scatter(a, input(s, a.dtype()), axis, below(static_cast<int>(*extent) - size + 1));
     }
     default: return prim::argsort(a, axis, chance(40));

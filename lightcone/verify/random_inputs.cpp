@@ -58,7 +58,7 @@ class Uses {
       if (const NodeId in = input_of(blocks); in != kNone)
         uses_[in].format = static_cast<int>(n.attributes.integer("format"));
     } else if (n.op == Op::SumReduce && g_[n.in[0].node].op == Op::Mul) {
-      const auto terms = numbers(n.in[0].view.shape(), env_)[static_cast<std::size_t>(n.axis)];
+      const auto terms = numbers(n.in[0].view.shape(), env_)[n.axis];
       scale_factors(g_[n.in[0].node], static_cast<double>(std::max<std::int64_t>(1, terms)));
     }
   }

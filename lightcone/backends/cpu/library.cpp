@@ -37,8 +37,8 @@ class LibraryKernel : public HostKernel {
 
 struct AxisView {  // an axis as outer x length x inner
   Dim outer = 1, length, inner = 1;
-  AxisView(const Shape& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
-    for (int i = 0; i < axis; ++i) outer = outer * s[static_cast<std::size_t>(i)];
+  AxisView(const Shape& s, int axis) : length(s[axis]) {
+    for (int i = 0; i < axis; ++i) outer = outer * s[i];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner = inner * s[i];
   }
 };
@@ -214,7 +214,7 @@ struct Call {
 
 std::shared_ptr<Kernel> make_scatter(const Call& c) {
   const AxisView base(c.first(), c.axis());
-  const Dim count = c.n.in[1].view.shape()[static_cast<std::size_t>(c.axis())];
+  const Dim count = c.n.in[1].view.shape()[c.axis()];
   return std::make_shared<ScatterKernel>(c.n, c.types(), std::vector<Dim>{base.outer, base.length, count, base.inner});
 }
 std::shared_ptr<Kernel> make_argsort(const Call& c) {

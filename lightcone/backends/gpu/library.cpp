@@ -78,7 +78,7 @@ ElementKernel::Spec scatter_few(const Graph& g, const Node& n) {
   const DType index = g[n.in[1].node].dtype;
   const auto axis = static_cast<int>(n.attributes.integer("axis"));
   const AxisView base(n.in[0].view.shape(), axis);
-  const Dim count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
+  const Dim count = n.in[1].view.shape()[axis];
   const std::string to = "out[(o * n1 + j) * n3 + i]", from = "from[(o * n2 + k) * n3 + i]";
   const auto read = [&](const std::string& v) { return codegen::loaded_as(n.dtype, v); };
   std::string put = to + " = " + from;
@@ -112,7 +112,7 @@ std::shared_ptr<Kernel> scatter_many(const Graph& g, const Node& n, codegen::sim
                   .type = n.dtype,
                   .adds = !is(n, builtin::scatter()),
                   .same_columns = same_in_all_columns(g, n, axis)};
-  const Dim& count = n.in[1].view.shape()[static_cast<std::size_t>(axis)];
+  const Dim& count = n.in[1].view.shape()[axis];
   return std::make_shared<SortedScatterKernel>(s, AxisView(n.in[0].view.shape(), axis), count, language);
 }
 
@@ -159,7 +159,7 @@ std::shared_ptr<Kernel> element_kernel(const Call& c, ElementKernel::Spec spec) 
   return std::make_shared<ElementKernel>(c.limits.language, std::move(spec), c.bytes());
 }
 std::shared_ptr<Kernel> make_scatter(const Call& c) {
-  const Dim count = c.n.in[1].view.shape()[static_cast<std::size_t>(c.axis())];
+  const Dim count = c.n.in[1].view.shape()[c.axis()];
   if (count.bounds().hi <= kFewIndices) return element_kernel(c, scatter_few(c.g, c.n));
   return scatter_many(c.g, c.n, c.limits.language);
 }
@@ -217,8 +217,7 @@ bool has_kernel(const Graph& g, const Node& n, const GpuDevice& device) {
 
 std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const GpuDevice& device, Precision precision) {
   const Call call{g, n, device.limits(), precision};
-  if (n.op == Op::Result)
-    return part_kernel(result_offsets(g[n.in[0].node].results)[static_cast<std::size_t>(n.axis)], call.bytes());
+  if (n.op == Op::Result) return part_kernel(result_offsets(g[n.in[0].node].results)[n.axis], call.bytes());
   const Entry* e = entry_of(n);
   auto kernel = e && e->make ? e->make(call) : kernel_of(g, n, device);
   check(kernel != nullptr, "a composite that this device has no kernel for");

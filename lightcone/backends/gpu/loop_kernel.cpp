@@ -31,13 +31,12 @@ Dim LoopKernel::flops() const {
   const auto count = [&](const auto& self, const codegen::Block& b, const Dim& times) -> void {
     for (const codegen::Item& i : b.items) {
       if (!i.is_loop) {
-        const codegen::Code code = ir_.instrs[static_cast<std::size_t>(i.id)].code;
+        const codegen::Code code = ir_.instrs[i.id].code;
         if (code == codegen::Code::Apply || code == codegen::Code::MulAdd) all = all + times;
         continue;
       }
-      const codegen::Loop& l = ir_.loops[static_cast<std::size_t>(i.id)];
-      if (l.reduction >= 0 && ir_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id)
-        all = all + times * l.extent;
+      const codegen::Loop& l = ir_.loops[i.id];
+      if (l.reduction >= 0 && ir_.reductions[l.reduction].inner_loop == i.id) all = all + times * l.extent;
       self(self, l.body, times * l.extent);
     }
   };
@@ -47,7 +46,7 @@ Dim LoopKernel::flops() const {
 
 Dim LoopKernel::results() const {
   Dim all = 1;
-  for (int l = 0; l < ir_.output_loops; ++l) all = all * ir_.loops[static_cast<std::size_t>(l)].extent;
+  for (int l = 0; l < ir_.output_loops; ++l) all = all * ir_.loops[l].extent;
   return all;
 }
 
@@ -58,7 +57,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   bool picked = ir_.reductions.empty();
   for (const codegen::Instr& i : ir_.instrs) picked = picked && (i.code != codegen::Code::Load || i.buffer != buffer);
   if (!picked) return std::nullopt;
-  return results() * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[static_cast<std::size_t>(buffer)])));
+  return results() * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[buffer])));
 }
 
 std::optional<Dim> LoopKernel::bytes_written() const {

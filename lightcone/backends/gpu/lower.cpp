@@ -28,11 +28,11 @@ std::vector<NodeId> too_narrow(const codegen::Built& b) {
   const codegen::Kernel& k = *b.kernel;
   std::vector<NodeId> found;
   for (std::size_t r = 0; r < k.reductions.size(); ++r) {
-    const int depth = k.loops[static_cast<std::size_t>(k.reductions[r].outer_loop)].depth;
+    const int depth = k.loops[k.reductions[r].outer_loop].depth;
     if (depth >= k.output_loops) continue;
     Dim rows = 1, written = 1;
     for (int l = 0; l < k.output_loops; ++l)
-      (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[static_cast<std::size_t>(l)].extent;
+      (l < depth ? rows : written) = (l < depth ? rows : written) * k.loops[l].extent;
     if (rows.bounds().hi < kFewLoopRows && written.bounds().hi > kMuchWritten) found.push_back(b.reductions[r]);
   }
   return found;

@@ -57,8 +57,8 @@ std::optional<PrefixSum> match(const Graph& g, const Node& last) {
   if ((last.op != Op::Add && last.op != Op::Mul && last.op != Op::Maximum) || last.shape.empty()) return std::nullopt;
   if (is_narrow(last.dtype) || last.dtype == DType::Bool) return std::nullopt;
   int axis = static_cast<int>(last.shape.size()) - 1;
-  while (axis > 0 && last.shape[static_cast<std::size_t>(axis)] == Dim(1)) --axis;
-  const Dim length = last.shape[static_cast<std::size_t>(axis)];
+  while (axis > 0 && last.shape[axis] == Dim(1)) --axis;
+  const Dim length = last.shape[axis];
   if (length.bounds().hi < kShortestRun) return std::nullopt;
   i64 steps = 1;
   while (steps < length.bounds().hi && steps < (i64{1} << 61)) steps *= 2;
@@ -72,7 +72,7 @@ std::optional<PrefixSum> match(const Graph& g, const Node& last) {
     if (step > 1 && (n->op != last.op || !x.view.identity())) return std::nullopt;
   }
   Dim rows = 1;
-  for (int i = 0; i < axis; ++i) rows = rows * last.shape[static_cast<std::size_t>(i)];
+  for (int i = 0; i < axis; ++i) rows = rows * last.shape[i];
   return PrefixSum{last.op, last.dtype, rows, length, x};
 }
 

@@ -70,7 +70,7 @@ ProductKernel::ProductKernel(Product p, Epilogue epilogue, const Limits& limits,
 
 ProductKernel::Variant ProductKernel::choose(const Sizes& s) const {
   if (lines_) return {0, 0, s.rows * s.columns * s.batch >= kManyResults ? lines_ : 1};
-  if (s.rows <= kFewProductRows && reads_side_by_side(p_)) return {s.rows <= 1 ? 1 : static_cast<int>(few_), 0};
+  if (s.rows <= kFewProductRows && skinny_gemm_reads(p_)) return {s.rows <= 1 ? 1 : static_cast<int>(few_), 0};
   const auto many = [&](std::int64_t columns) {
     return ceil_div(s.rows, 128) * ceil_div(s.columns, columns) * s.batch >= kManyGroups;
   };

@@ -95,7 +95,7 @@ std::shared_ptr<gpu::GpuDevice> open_device(const MetalOptions& options) {
   std::vector<Ref> found = find_devices(r);
   if (options.device < 0 || static_cast<std::size_t>(options.device) >= found.size())
     throw Error("metal", str_cat("there is no device ", options.device, ": Metal finds ", found.size(), ", from 0 on"));
-  return std::make_shared<MetalDevice>(r, std::move(found[static_cast<std::size_t>(options.device)]));
+  return std::make_shared<MetalDevice>(r, std::move(found[options.device]));
 }
 
 MetalDevice::Selectors::Selectors(const Runtime& r)

@@ -27,7 +27,7 @@ std::shared_ptr<gpu::GpuDevice> open_device(const OpenClOptions& options) {
                                       "pocl-opencl-icd); the loader looks for drivers in /etc/OpenCL/vendors"
                                     : ", counted from 0"));
   }
-  session->found = all[static_cast<std::size_t>(options.device)];
+  session->found = all[options.device];
   const DeviceInfo& info = session->found.info;
   if (!info.unusable.empty())
     throw Error("opencl", str_cat("the device ", options.device, " ('", session->name(), "' of ", info.platform,

@@ -222,7 +222,7 @@ api::Device* Client::device_at(int index) const {
   if (index < 0 || static_cast<std::size_t>(index) >= devices_.size())
     throw Error("pjrt", str_cat("there is no device ", index, ": '", plugin_->name(), "' has ", devices_.size(),
                                 ", counted from 0"));
-  return devices_[static_cast<std::size_t>(index)];
+  return devices_[index];
 }
 
 DeviceInfo Client::device(int index) const {

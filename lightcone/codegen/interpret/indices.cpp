@@ -91,7 +91,7 @@ Offset Indices::known(const Dim& d) const {
     }
     if (rest.factors.empty()) o.base = eval::add(o.base, rest.coefficient);
     else if (rest.factors.size() == 1 && rest.factors[0]->kind == Dim::Kind::Symbol)
-      o.along[static_cast<std::size_t>(loop_of(*rest.factors[0]))] += rest.coefficient;
+      o.along[loop_of(*rest.factors[0])] += rest.coefficient;
     else o.rest.push_back(std::move(rest));
   }
   return o;
@@ -99,7 +99,7 @@ Offset Indices::known(const Dim& d) const {
 
 i64 Indices::first(const Offset& o, int loop) const {
   i64 v = o.base;
-  for (int l = o.constant() ? -1 : loop; l >= 0; l = place_.loops[static_cast<std::size_t>(l)].parent) {
+  for (int l = o.constant() ? -1 : loop; l >= 0; l = place_.loops[l].parent) {
     const auto n = static_cast<std::size_t>(l);
     v = eval::add(v, eval::mul(o.along[n], place_.loops[n].first));
   }
@@ -110,9 +110,9 @@ int Indices::axes_of(const Offset& o, int loop, int apart, i64 more, Axis* axes)
   const int depth = place_.depth(loop);
   check(depth < kMaxDepth, "a nest of more than 63 loops");
   int at = depth, border = -1;
-  for (int l = loop; l >= 0; l = place_.loops[static_cast<std::size_t>(l)].parent) {
-    const LoopPositions::At& p = place_.loops[static_cast<std::size_t>(l)];
-    axes[--at] = {p.chunk, o.constant() ? 0 : o.along[static_cast<std::size_t>(l)]};
+  for (int l = loop; l >= 0; l = place_.loops[l].parent) {
+    const LoopPositions::At& p = place_.loops[l];
+    axes[--at] = {p.chunk, o.constant() ? 0 : o.along[l]};
     if (l == apart) border = at;
     if (border < 0) continue;
     axes[at].step += more;

@@ -33,10 +33,10 @@ class Run {
     Offset at, valid, stride, extent;
   };
   i64 lanes(int loop) const { return layout_.place.lanes(loop); }
-  LoopPositions::At& place(int loop) { return layout_.place.loops[static_cast<std::size_t>(loop)]; }
-  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
-  DType type(int value) const { return k_.instrs[static_cast<std::size_t>(value)].dtype; }
-  void* slot(int s) { return s < 0 ? nullptr : slots_[static_cast<std::size_t>(s)]; }
+  LoopPositions::At& place(int loop) { return layout_.place.loops[loop]; }
+  const Loop& loop_at(int id) const { return k_.loops[id]; }
+  DType type(int value) const { return k_.instrs[value].dtype; }
+  void* slot(int s) { return s < 0 ? nullptr : slots_[s]; }
   i64 one(const Dim& d, int loop);
 
   void find_offsets();
@@ -140,8 +140,8 @@ i64 Run::one(const Dim& d, int loop) {
 }
 
 void Run::import(int loop, bool again) {
-  for (const Import& i : layout_.imports[static_cast<std::size_t>(loop)]) {
-    const i64 n = lanes(layout_.home[static_cast<std::size_t>(i.value)]);
+  for (const Import& i : layout_.imports[loop]) {
+    const i64 n = lanes(layout_.home[i.value]);
     const auto s = static_cast<std::size_t>(i.slot);
     const i64 all = i.once ? layout_.most_lanes(loop) : lanes(loop);
     if (i.once ? !imported_[s] : again) vectors::repeat(type(i.value), slot(i.value), n, all / n, slot(i.slot));
@@ -184,15 +184,14 @@ void Run::step(int id) {
       break;
   }
   for (const CachedValue* keep : layout_.cached_values[v])
-    row(keep->row, kept_at_[static_cast<std::size_t>(keep - k_.cached_values.data())], at,
-        [&](i64 lane, i64 count, std::byte* into, i64 stride) {
-          vectors::store(as_held(i.dtype), vectors::behind(to, i.dtype, lane), count, into, 0, stride);
-        });
+    row(keep->row, kept_at_[keep - k_.cached_values.data()], at, [&](i64 lane, i64 count, std::byte* into, i64 stride) {
+      vectors::store(as_held(i.dtype), vectors::behind(to, i.dtype, lane), count, into, 0, stride);
+    });
   indices_.release();
 }
 
 void Run::load(const Instr& i, const Offsets& o, int loop, void* to) {
-  const void* buffer = in_[static_cast<std::size_t>(i.buffer)];
+  const void* buffer = in_[i.buffer];
   const i64 n = lanes(loop);
   const i64* valid = nullptr;
   if (!o.valid.constant() || o.valid.base == 0) {
@@ -217,10 +216,10 @@ void Run::load(const Instr& i, const Offsets& o, int loop, void* to) {
 }
 
 void Run::gather(const Instr& i, const Offsets& o, int loop, int index, void* to) {
-  const void* buffer = in_[static_cast<std::size_t>(i.buffer)];
+  const void* buffer = in_[i.buffer];
   const i64 n = lanes(loop);
   const auto within = [](i64 j, i64 extent) { return j >= 0 && j < extent; };
-  const int home = layout_.home[static_cast<std::size_t>(i.a)];
+  const int home = layout_.home[i.a];
   if (lanes(home) < n && o.at.linear() && o.valid.constant() && o.valid.base != 0 && o.stride.constant() &&
       o.extent.constant()) {  // one index for many lanes
     const i64 each = n / lanes(home);
@@ -238,8 +237,8 @@ void Run::gather(const Instr& i, const Offsets& o, int loop, int index, void* to
   for (i64 l = 0; l < n; ++l) {
     const i64 j = vectors::element(type(i.a), slot(index), l).i;
     const bool read = valid[l] != 0 && within(j, extent[l]);
-    there[static_cast<std::size_t>(l)] = read;
-    offsets[static_cast<std::size_t>(l)] = read ? at[l] + j * stride[l] : 0;
+    there[l] = read;
+    offsets[l] = read ? at[l] + j * stride[l] : 0;
   }
   vectors::gather(i.dtype, buffer, offsets.data(), there.data(), n, to);
 }
@@ -264,9 +263,9 @@ void Run::accumulated(const Instr& i, int loop, void* to) {
 // its own copy.
 template <class F>
 void Run::row(int r, const Offset& at, int loop, const F& f) {
-  const Row& w = k_.rows[static_cast<std::size_t>(r)];
-  const int owner = layout_.owner[static_cast<std::size_t>(r)];
-  std::byte* memory = rows_[static_cast<std::size_t>(r)];
+  const Row& w = k_.rows[r];
+  const int owner = layout_.owner[r];
+  std::byte* memory = rows_[r];
   if (w.copies > 1) memory = vectors::behind(memory, w.dtype, place(k_.pipelined).first % w.copies * w.elements);
   const i64 own = w.elements * w.copies;
   if (at.linear())
@@ -299,7 +298,7 @@ std::pair<i64, i64> Run::range(int id) {
 }
 
 void Run::start(int reduction) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(reduction)];
+  const Reduction& r = k_.reductions[reduction];
   const auto n = static_cast<std::size_t>(reduction);
   const i64 sums = lanes(layout_.parent(r.outer_loop));
   vectors::start(r.op, r.dtype, sums, sums_[n]);
@@ -332,7 +331,7 @@ void Run::fill(std::size_t t) {
   const int outside = layout_.parent(tile.across);
   const i64 origin = one(tile.origin, outside), stride = one(tile.stride, outside);
   const std::size_t size = size_of(tile.dtype);
-  const auto* from = static_cast<const std::byte*>(in_[static_cast<std::size_t>(tile.buffer)]);
+  const auto* from = static_cast<const std::byte*>(in_[tile.buffer]);
   for (i64 row = 0; row < a_end - a; ++row)
     for (i64 column = 0; column < b_end - b; ++column)
       std::memcpy(tiles_[t].data() + static_cast<std::size_t>(row * tile.pitch + column) * size,
@@ -344,7 +343,7 @@ void Run::loop(int id) {
   for (std::size_t t = 0; t < k_.tiles.size(); ++t)
     if (k_.tiles[t].across == id) fill(t);
   const Loop& l = loop_at(id);
-  if (l.reduction >= 0 && id == k_.reductions[static_cast<std::size_t>(l.reduction)].outer_loop) start(l.reduction);
+  if (l.reduction >= 0 && id == k_.reductions[l.reduction].outer_loop) start(l.reduction);
   const auto [from, to] = range(id);
   run(id, from, to);
 }
@@ -352,8 +351,8 @@ void Run::loop(int id) {
 void Run::run(int id, i64 from, i64 to) {
   const Loop& l = loop_at(id);
   LoopPositions::At& p = place(id);
-  const i64 outside = lanes(p.parent), most = layout_.most[static_cast<std::size_t>(id)];
-  const bool feeds = l.reduction >= 0 && id == k_.reductions[static_cast<std::size_t>(l.reduction)].inner_loop;
+  const i64 outside = lanes(p.parent), most = layout_.most[id];
+  const bool feeds = l.reduction >= 0 && id == k_.reductions[l.reduction].inner_loop;
   i64 before = 0;
   for (i64 v = from; v<to; v += l.step> 1 ? l.step : p.chunk) {
     p.first = v, p.chunk = l.step > 1 ? 1 : std::min(most, to - v), p.lanes = outside * p.chunk;
@@ -375,18 +374,17 @@ void Run::for_row(i64 row, const F& f) {
   p.first = row, p.chunk = p.lanes = 1;
   std::vector<Element>& own = passed_[static_cast<std::size_t>(row) % passed_.size()];
   for (const Stage& part : stages_)
-    for (const int v : part.values) vectors::put(type(v), slot(v), 0, own[static_cast<std::size_t>(v)]);
+    for (const int v : part.values) vectors::put(type(v), slot(v), 0, own[v]);
   import(k_.pipelined, true);
   f(own);
 }
 
 void Run::pipelined_rows(int id) {
   const auto last = static_cast<i64>(stages_.size()) - 1;
-  const auto part = [&](i64 n) -> const Stage& { return stages_[static_cast<std::size_t>(n)]; };
+  const auto part = [&](i64 n) -> const Stage& { return stages_[n]; };
   const auto once_a_row = [&](i64 n, i64 row) {
     for_row(row, [&](std::vector<Element>& own) {
-      for (const int v : part(n).values)
-        step(v), own[static_cast<std::size_t>(v)] = vectors::element(type(v), slot(v), 0);
+      for (const int v : part(n).values) step(v), own[v] = vectors::element(type(v), slot(v), 0);
     });
   };
   const auto [from, to] = range(id);

@@ -31,11 +31,11 @@ Layout::Layout(const Kernel& kernel)
   for (const Reduction& r : k.reductions) fed.push_back(slot(r.value, r.inner_loop));
   stored = slot(k.result, k.output_loops - 1);
   const auto used = [&](int row, int value) {
-    int& o = owner[static_cast<std::size_t>(row)];
-    o = o == kNowhere ? home[static_cast<std::size_t>(value)] : common(o, home[static_cast<std::size_t>(value)]);
+    int& o = owner[row];
+    o = o == kNowhere ? home[value] : common(o, home[value]);
   };
   for (const CachedValue& keep : k.cached_values) {
-    cached_values[static_cast<std::size_t>(keep.value)].push_back(&keep);
+    cached_values[keep.value].push_back(&keep);
     used(keep.row, keep.value);
   }
   for (std::size_t v = 0; v < home.size(); ++v)
@@ -46,22 +46,22 @@ Layout::Layout(const Kernel& kernel)
 void Layout::walk(const Block& b, int loop, int depth) {
   for (const Item& i : b.items) {
     if (!i.is_loop) {
-      home[static_cast<std::size_t>(i.id)] = loop;
+      home[i.id] = loop;
       continue;
     }
-    LoopPositions::At& p = place.loops[static_cast<std::size_t>(i.id)];
+    LoopPositions::At& p = place.loops[i.id];
     p.parent = loop, p.depth = depth + 1;
-    walk(k.loops[static_cast<std::size_t>(i.id)].body, i.id, depth + 1);
+    walk(k.loops[i.id].body, i.id, depth + 1);
   }
 }
 
 int Layout::slot(int value, int loop) {
-  if (value < 0 || home[static_cast<std::size_t>(value)] == loop) return value;
-  std::vector<Import>& there = imports[static_cast<std::size_t>(loop)];
+  if (value < 0 || home[value] == loop) return value;
+  std::vector<Import>& there = imports[loop];
   for (const Import& i : there)
     if (i.value == value) return i.slot;
-  there.push_back({value, static_cast<int>(slots.size()), home[static_cast<std::size_t>(value)] < 0});
-  slots.push_back({k.instrs[static_cast<std::size_t>(value)].dtype, loop});
+  there.push_back({value, static_cast<int>(slots.size()), home[value] < 0});
+  slots.push_back({k.instrs[value].dtype, loop});
   return there.back().slot;
 }
 
@@ -77,7 +77,7 @@ int Layout::common(int a, int b) const {
 // rows.
 void Layout::keep_single() {
   const auto all_around = [&](int loop) {
-    for (; loop >= 0; loop = parent(loop)) single_[static_cast<std::size_t>(loop)] = true;
+    for (; loop >= 0; loop = parent(loop)) single_[loop] = true;
   };
   for (std::size_t l = 0; l < k.loops.size(); ++l)
     if (k.loops[l].step > 1) single_[l] = true;
@@ -87,33 +87,32 @@ void Layout::keep_single() {
 
 i64 Layout::most_lanes(int loop) const {
   i64 n = 1;
-  for (; loop >= 0; loop = parent(loop)) n *= most[static_cast<std::size_t>(loop)];
+  for (; loop >= 0; loop = parent(loop)) n *= most[loop];
   return n;
 }
 
 // Returns the iterations of the loops within a loop, as far as it is worth running them at once.
 i64 Layout::within(int loop) const {
   i64 n = 1;
-  for (const Item& i : k.loops[static_cast<std::size_t>(loop)].body.items)
-    if (i.is_loop) n = std::max(n, std::min(kChunk, extent[static_cast<std::size_t>(i.id)] * within(i.id)));
+  for (const Item& i : k.loops[loop].body.items)
+    if (i.is_loop) n = std::max(n, std::min(kChunk, extent[i.id] * within(i.id)));
   return n;
 }
 
 i64 Layout::wanted(int loop, i64 room) const {
-  const Loop& l = k.loops[static_cast<std::size_t>(loop)];
+  const Loop& l = k.loops[loop];
   if (l.reduction >= 0) {
     // Accumulation is in order: if an outer loop runs in chunks, its inner loops must run completely.
     i64 inner = 1;
-    for (int in = k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop; in != loop; in = parent(in))
-      inner = std::min(kChunk + 1, inner * extent[static_cast<std::size_t>(in)]);
+    for (int in = k.reductions[l.reduction].inner_loop; in != loop; in = parent(in))
+      inner = std::min(kChunk + 1, inner * extent[in]);
     // Blocks of an inner loop end within an iteration of an outer one.
-    if (loop != k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop && blocked(k, l.reduction)) return 1;
+    if (loop != k.reductions[l.reduction].inner_loop && blocked(k, l.reduction)) return 1;
     return room / inner;
   }
   if (l.lanes) return room;
-  const bool reduces = std::any_of(l.body.items.begin(), l.body.items.end(), [&](const Item& i) {
-    return i.is_loop && k.loops[static_cast<std::size_t>(i.id)].reduction >= 0;
-  });
+  const bool reduces = std::any_of(l.body.items.begin(), l.body.items.end(),
+                                   [&](const Item& i) { return i.is_loop && k.loops[i.id].reduction >= 0; });
   return std::max(room / within(loop), reduces ? i64{4} : i64{1});  // see join()
 }
 
@@ -122,7 +121,7 @@ void Layout::choose_chunks(const Indices& sizes, i64 begin, i64 end) {
   for (std::size_t l = 0; l < k.loops.size(); ++l) {
     const Loop& loop = k.loops[l];
     extent[l] = std::max<i64>(sizes.number(loop.extent), 0);
-    if (loop.tile >= 0) extent[l] = std::min(extent[l], k.loops[static_cast<std::size_t>(loop.tile)].step);
+    if (loop.tile >= 0) extent[l] = std::min(extent[l], k.loops[loop.tile].step);
     if (l == 0 && loop.reduction < 0 && loop.tile < 0) extent[l] = std::max<i64>(end - begin, 0);
     order.push_back(static_cast<int>(l));
   }

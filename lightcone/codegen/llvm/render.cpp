@@ -23,7 +23,7 @@ class Renderer {
 
  private:
   using Body = std::function<void()>;
-  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
+  const Loop& loop_at(int id) const { return k_.loops[id]; }
   const Value& value(int id) const { return values_.at(id); }
   Value integer(std::int64_t v) { return t_.integer(Type::I64, v); }
   Value dim(const Dim& d);
@@ -170,7 +170,7 @@ Value both(const Value& a, const Value& b) { return !a.known() ? b : !b.known() 
 
 // Loads the element at the instruction's offset plus `row`, or 0 if not `valid`.
 Value Renderer::fetch(const Instr& i, const Value& row, const Value& valid) {
-  const std::string& base = buffers_[static_cast<std::size_t>(i.buffer)];
+  const std::string& base = buffers_[i.buffer];
   const Type type = llvm::stored_type(i.dtype);
   const auto moved = [&](const Value& v) { return row.known() ? v + row : v; };
   if (is_contiguous_along(i.offset) && row.lanes == 1)
@@ -183,7 +183,7 @@ Value Renderer::fetch(const Instr& i, const Value& row, const Value& valid) {
 
 Value Renderer::expression(const Instr& i) {
   const auto v = [&](int id) { return id >= 0 ? value(id) : Value(); };
-  const auto type = [&](int id) { return k_.instrs[static_cast<std::size_t>(id)].dtype; };
+  const auto type = [&](int id) { return k_.instrs[id].dtype; };
   switch (i.code) {
     case Code::Constant: return llvm::constant(t_, i.value, i.dtype);
     case Code::Index: return llvm::convert(dim(i.offset), DType::I64, i.dtype);
@@ -199,11 +199,11 @@ Value Renderer::expression(const Instr& i) {
     case Code::MulAdd: return llvm::mul_add(v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);
     case Code::Accumulator: {
-      const DType sum = k_.reductions[static_cast<std::size_t>(i.buffer)].dtype;
+      const DType sum = k_.reductions[i.buffer].dtype;
       return llvm::convert(accumulators_.at(i.buffer).total, sum, i.dtype);
     }
     case Code::CachedRow: {
-      const std::string& row = rows_[static_cast<std::size_t>(i.buffer)];
+      const std::string& row = rows_[i.buffer];
       const Type t = llvm::register_type(i.dtype);
       if (is_contiguous_along(i.offset)) return t_.load_lanes(row, t, at_first_lane(i.offset), kLanes, mask_);
       return t_.load(row, t, dim(i.offset), {});
@@ -280,10 +280,10 @@ Value Renderer::join(const Reduction& r, const Value& a, const Value& b) {
 
 // Writes accumulator = op(accumulator, value) for the valid lanes.
 void Renderer::update(int reduction) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(reduction)];
+  const Reduction& r = k_.reductions[reduction];
   const Accumulator& a = accumulators_.at(reduction);
   const Value before = t_.get(a.variable, a.type, a.lanes);
-  const Instr& v = k_.instrs[static_cast<std::size_t>(r.value)];
+  const Instr& v = k_.instrs[r.value];
   const bool product = r.op == Op::SumReduce && v.code == Code::Apply && v.op == Op::Mul && v.dtype == r.dtype &&
                        (r.dtype == DType::F32 || r.dtype == DType::F64);
   const Value more = keyed(r) ? llvm::key(value(r.value)) : value(r.value);
@@ -295,8 +295,7 @@ void Renderer::fetch_ahead(int loop) {
   if (mask_.known()) return;
   for (const Prefetch& p : k_.ahead)
     if (p.loop == loop)
-      t_.prefetch(buffers_[static_cast<std::size_t>(p.buffer)],
-                  llvm::stored_type(k_.buffers[static_cast<std::size_t>(p.buffer)]), at_first_lane(p.offset), p.level);
+      t_.prefetch(buffers_[p.buffer], llvm::stored_type(k_.buffers[p.buffer]), at_first_lane(p.offset), p.level);
 }
 
 // The same steps as lc_block in the C text.
@@ -318,7 +317,7 @@ void Renderer::end_block_after(int loop, const Value& step) {
 }
 
 void Renderer::begin_sum(int id) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
+  const Reduction& r = k_.reductions[loop_at(id).reduction];
   const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
   Accumulator& a = accumulators_[loop_at(id).reduction];
   a.type = keyed(r) ? Type::I32 : llvm::register_type(r.dtype);
@@ -333,7 +332,7 @@ void Renderer::begin_sum(int id) {
   }
 }
 void Renderer::finish_sum(int id) {
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(loop_at(id).reduction)];
+  const Reduction& r = k_.reductions[loop_at(id).reduction];
   const bool lanes = loop_at(r.inner_loop).lanes && lane_.empty();
   Accumulator& a = accumulators_.at(loop_at(id).reduction);
   if (!a.blocks.empty()) end_block(loop_at(id).reduction);
@@ -345,7 +344,7 @@ void Renderer::finish_sum(int id) {
 
 void Renderer::reduction_loop(int id) {
   const Loop& l = loop_at(id);
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Reduction& r = k_.reductions[l.reduction];
   if (id == r.outer_loop) begin_sum(id);
   const Value extent = dim(l.extent);
   if (id == r.inner_loop && loop_at(r.inner_loop).lanes && lane_.empty()) {
@@ -378,8 +377,8 @@ void Renderer::in_row(std::size_t behind) {
   const Value row = row_ - static_cast<double>(behind);
   symbols_[loop_at(k_.pipelined).symbol] = row;
   for (const auto& [id, memory] : passed_)
-    values_[id] = t_.load(memory, llvm::register_type(k_.instrs[static_cast<std::size_t>(id)].dtype),
-                          t_.binary("urem", row, integer(ring_size(k_))), {});
+    values_[id] =
+        t_.load(memory, llvm::register_type(k_.instrs[id].dtype), t_.binary("urem", row, integer(ring_size(k_))), {});
   for (std::size_t r = 0; r < k_.rows.size(); ++r)
     if (const Row& w = k_.rows[r]; w.copies > 1)
       rows_[r] = t_.address(copies_[r], llvm::register_type(w.dtype),
@@ -388,7 +387,7 @@ void Renderer::in_row(std::size_t behind) {
 }
 void Renderer::once_a_row(const std::vector<int>& values) {
   for (const int id : values) {
-    const Value v = values_[id] = expression(k_.instrs[static_cast<std::size_t>(id)]);
+    const Value v = values_[id] = expression(k_.instrs[id]);
     if (const auto kept = passed_.find(id); kept != passed_.end())
       t_.store(kept->second, v, t_.binary("urem", symbols_.at(loop_at(k_.pipelined).symbol), integer(ring_size(k_))));
   }
@@ -440,7 +439,7 @@ void Renderer::run_stages(const std::vector<Stage>& body, const Value& from, con
 void Renderer::pipelined_rows(int id) {
   const std::vector<Stage> body = stages(k_);
   for (const int v : live_between_stages(k_))
-    passed_[v] = t_.array(llvm::register_type(k_.instrs[static_cast<std::size_t>(v)].dtype), ring_size(k_));
+    passed_[v] = t_.array(llvm::register_type(k_.instrs[v].dtype), ring_size(k_));
   for (const Stage& p : body) cursor_[p.loop] = t_.variable(Type::I64, 1);
   copies_ = rows_;
   const auto [from, to] = range(id);
@@ -465,21 +464,18 @@ void Renderer::turn_block(const Tile& tile, const std::string& to, const Value& 
   const int side = 16 / static_cast<int>(size_of(tile.dtype));
   std::vector<Value> x;
   for (int k = 0; k < side; ++k)
-    x.push_back(t_.load_lanes(buffers_[static_cast<std::size_t>(tile.buffer)], type,
-                              origin_ + (column + k) * stride_ + row, side, {}));
+    x.push_back(t_.load_lanes(buffers_[tile.buffer], type, origin_ + (column + k) * stride_ + row, side, {}));
   for (int s = 1; s < side; s *= 2) {
     std::vector<Value> y;
     for (std::size_t k = 0; k < x.size() / 2; ++k)
       for (const bool upper : {false, true}) y.push_back(t_.interleaved(x[k], x[k + x.size() / 2], upper));
     x = std::move(y);
   }
-  for (int k = 0; k < side; ++k)
-    t_.store_lanes(to, x[static_cast<std::size_t>(k)], (row + k) * integer(tile.pitch) + column, {});
+  for (int k = 0; k < side; ++k) t_.store_lanes(to, x[k], (row + k) * integer(tile.pitch) + column, {});
 }
 
 void Renderer::copy_transposed(const Tile& tile, const std::string& to, const Value& row, const Value& column) {
-  const Value v = t_.load(buffers_[static_cast<std::size_t>(tile.buffer)], llvm::stored_type(tile.dtype),
-                          origin_ + column * stride_ + row, {});
+  const Value v = t_.load(buffers_[tile.buffer], llvm::stored_type(tile.dtype), origin_ + column * stride_ + row, {});
   t_.store(to, v, row * integer(tile.pitch) + column);
 }
 
@@ -531,10 +527,9 @@ void Renderer::block(const Block& b) {
       loop(i.id);
       continue;
     }
-    const Value v = values_[i.id] = expression(k_.instrs[static_cast<std::size_t>(i.id)]);
+    const Value v = values_[i.id] = expression(k_.instrs[i.id]);
     for (const CachedValue& keep : k_.cached_values)
-      if (keep.value == i.id)
-        t_.store_lanes(rows_[static_cast<std::size_t>(keep.row)], t_.spread(v, kLanes), at_first_lane(keep.at), mask_);
+      if (keep.value == i.id) t_.store_lanes(rows_[keep.row], t_.spread(v, kLanes), at_first_lane(keep.at), mask_);
   }
 }
 

@@ -22,8 +22,8 @@ void block_sums(Kernel& k) {
   for (const Reduction& r : k.reductions) {
     if (r.op != Op::SumReduce || r.dtype != DType::F32) continue;
     std::int64_t added = 1;
-    for (int id = r.inner_loop;; id = k.loops[static_cast<std::size_t>(id)].parent) {
-      Loop& l = k.loops[static_cast<std::size_t>(id)];
+    for (int id = r.inner_loop;; id = k.loops[id].parent) {
+      Loop& l = k.loops[id];
       const std::int64_t most = l.extent.bounds().hi, lanes = l.lanes ? kLanes : 1;
       l.block = block_of(most / lanes + (most % lanes != 0), added);
       if (id == r.outer_loop) break;

@@ -13,7 +13,7 @@
 namespace lc::codegen {
 namespace {
 
-const Loop& loop(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
+const Loop& loop(const Kernel& k, int id) { return k.loops[id]; }
 
 // Returns the loops over a row that form the body of the loop around the output loop, or none.
 std::vector<int> loops_over_row(const Kernel& k) {
@@ -25,7 +25,7 @@ std::vector<int> loops_over_row(const Kernel& k) {
     const Loop& l = loop(k, i.id);
     const bool alone = std::none_of(l.body.items.begin(), l.body.items.end(), [](const Item& x) { return x.is_loop; });
     if (!l.lanes || !alone || !(l.extent == loop(k, out).extent)) return {};
-    if (i.id != out && k.reductions[static_cast<std::size_t>(l.reduction)].outer_loop != i.id) return {};
+    if (i.id != out && k.reductions[l.reduction].outer_loop != i.id) return {};
     all.push_back(i.id);
   }
   const auto& items = loop(k, out - 1).body.items;
@@ -41,7 +41,7 @@ int copies(const Kernel& k, const std::vector<int>& loops, int row) {
   std::size_t written = loops.size(), read = 0;
   for (std::size_t n = 0; n < loops.size(); ++n)
     for (const Item& i : loop(k, loops[n]).body.items) {
-      const Instr& in = k.instrs[static_cast<std::size_t>(i.id)];
+      const Instr& in = k.instrs[i.id];
       if (std::any_of(k.cached_values.begin(), k.cached_values.end(),
                       [&](const CachedValue& keep) { return keep.value == i.id && keep.row == row; }))
         written = std::min(written, n);
@@ -64,7 +64,7 @@ std::optional<std::vector<Read>> reads(const Kernel& k, const std::vector<int>& 
   std::vector<Read> all;
   for (std::size_t n = 0; n < loops.size(); ++n)
     for (const Item& item : loop(k, loops[n]).body.items) {
-      const Instr& i = k.instrs[static_cast<std::size_t>(item.id)];
+      const Instr& i = k.instrs[item.id];
       if (i.code == Code::GatherLoad) return std::nullopt;
       const std::string& along = loop(k, loops[n]).symbol;
       if (i.code != Code::Load || !mentions(i.offset, along)) continue;
@@ -138,10 +138,10 @@ std::set<int> live_between_stages(const Kernel& k) {
     for (const Stage& other : body) {
       std::vector<int> readers = values_of(other);
       const int r = loop(k, other.loop).reduction;
-      std::set<int> read{r < 0 ? k.result : k.reductions[static_cast<std::size_t>(r)].value};
+      std::set<int> read{r < 0 ? k.result : k.reductions[r].value};
       if (&other != &p) readers.insert(readers.end(), other.values.begin(), other.values.end());
       for (const int id : readers) {
-        const Instr& i = k.instrs[static_cast<std::size_t>(id)];
+        const Instr& i = k.instrs[id];
         read.insert({i.a, i.b, i.c});
       }
       for (const int id : p.values)

@@ -12,7 +12,7 @@ bool reads(const Kernel& k, int id, int of) {
   std::vector<int> open{id};
   for (std::size_t at = 0; at < open.size() && at < 64; ++at) {
     if (open[at] == of) return true;
-    const Instr& i = k.instrs[static_cast<std::size_t>(open[at])];
+    const Instr& i = k.instrs[open[at]];
     if (open[at] < of || (i.code != Code::Apply && i.code != Code::MulAdd)) continue;
     for (const int operand : {i.a, i.b, i.c})
       if (operand >= 0) open.push_back(operand);
@@ -24,7 +24,7 @@ bool reads(const Kernel& k, int id, int of) {
 
 void fuse_products(Kernel& k) {
   const auto product = [&](int id, DType t) {
-    const Instr& i = k.instrs[static_cast<std::size_t>(id)];
+    const Instr& i = k.instrs[id];
     return i.code == Code::Apply && i.op == Op::Mul && i.dtype == t && id != k.result;  // the stored value is rounded
   };
   for (Instr& i : k.instrs) {
@@ -32,7 +32,7 @@ void fuse_products(Kernel& k) {
     const bool first = product(i.a, i.dtype);
     if (!first && !product(i.b, i.dtype)) continue;
     if (reads(k, first ? i.b : i.a, first ? i.a : i.b)) continue;
-    const Instr& p = k.instrs[static_cast<std::size_t>(first ? i.a : i.b)];
+    const Instr& p = k.instrs[first ? i.a : i.b];
     i.c = first ? i.b : i.a;
     i.a = p.a, i.b = p.b;
     i.code = Code::MulAdd;

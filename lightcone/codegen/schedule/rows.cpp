@@ -50,8 +50,8 @@ class RowCache {
     std::size_t from, to;      // first and last loop that use it
     std::vector<int> readers;  // instructions of loop `to` that read it
   };
-  Instr& at(int id) { return k_.instrs[static_cast<std::size_t>(id)]; }
-  Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
+  Instr& at(int id) { return k_.instrs[id]; }
+  Loop& loop(int id) { return k_.loops[id]; }
   bool over_row(int id);
   void find_groups(const Block& b);
   void number();
@@ -77,7 +77,7 @@ bool RowCache::over_row(int id) {
   if (const auto n = l.extent.constant(); n && *n < kLanes) return false;
   if (l.extent.bounds().hi > most_) return false;  // also if unbounded
   if (l.reduction < 0) return id == k_.output_loops - 1;
-  const Reduction& r = k_.reductions[static_cast<std::size_t>(l.reduction)];
+  const Reduction& r = k_.reductions[l.reduction];
   return r.outer_loop == r.inner_loop;
 }
 
@@ -109,12 +109,12 @@ void RowCache::number() {
     Instr i = k_.instrs[id];
     for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = in_first(*d);
     for (int* operand : {&i.a, &i.b, &i.c})
-      if (*operand >= 0) *operand = same_as_[static_cast<std::size_t>(*operand)];
+      if (*operand >= 0) *operand = same_as_[*operand];
     const std::size_t h = hash(i);
     int first = static_cast<int>(id);
     const auto [begin, end] = by_hash.equal_range(h);
     for (auto it = begin; it != end; ++it)
-      if (same(known[static_cast<std::size_t>(it->second)], i)) first = it->second;
+      if (same(known[it->second], i)) first = it->second;
     if (first == static_cast<int>(id)) by_hash.emplace(h, first);
     same_as_.push_back(first);
     known.push_back(std::move(i));
@@ -124,7 +124,7 @@ void RowCache::number() {
 // Returns the cost of the value in the current loop.
 int RowCache::work(int id, std::set<int>& seen) const {
   if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return 0;
-  const Instr& i = k_.instrs[static_cast<std::size_t>(id)];
+  const Instr& i = k_.instrs[id];
   return cost(i) + work(i.a, seen) + work(i.b, seen) + work(i.c, seen);
 }
 
@@ -137,7 +137,7 @@ void RowCache::look_at(const Group& g) {
     std::set<int> seen;
     const auto visit = [&](auto& self, int id) -> void {
       if (id < 0 || !inside_.contains(id) || !seen.insert(id).second) return;
-      const int what = same_as_[static_cast<std::size_t>(id)];
+      const int what = same_as_[id];
       const auto [known, fresh] = computed.try_emplace(what, id, n);
       std::set<int> counted;
       if (!fresh && known->second.second < n && is_float(at(id).dtype) && work(id, counted) >= kMinRecomputeCost) {
@@ -157,7 +157,7 @@ void RowCache::look_at(const Group& g) {
       }
       for (int operand : {at(id).a, at(id).b, at(id).c}) self(self, operand);
     };
-    visit(visit, l.reduction >= 0 ? k_.reductions[static_cast<std::size_t>(l.reduction)].value : k_.result);
+    visit(visit, l.reduction >= 0 ? k_.reductions[l.reduction].value : k_.result);
   }
 }
 
@@ -192,7 +192,7 @@ void RowCache::place(const Group& g) {
 void RowCache::drop_unused() {
   std::vector<bool> used(k_.instrs.size(), false);
   const auto use = [&](int id) {
-    if (id >= 0) used[static_cast<std::size_t>(id)] = true;
+    if (id >= 0) used[id] = true;
   };
   use(k_.result);
   for (const Reduction& r : k_.reductions) use(r.value);
@@ -201,7 +201,7 @@ void RowCache::drop_unused() {
     if (used[id])
       for (int operand : {k_.instrs[id].a, k_.instrs[id].b, k_.instrs[id].c}) use(operand);
   const auto clean = [&](Block& b) {
-    std::erase_if(b.items, [&](const Item& i) { return !i.is_loop && !used[static_cast<std::size_t>(i.id)]; });
+    std::erase_if(b.items, [&](const Item& i) { return !i.is_loop && !used[i.id]; });
   };
   clean(k_.top);
   for (Loop& l : k_.loops) clean(l.body);

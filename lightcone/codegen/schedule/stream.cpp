@@ -21,7 +21,7 @@ std::int64_t longest_row(const Machine& m) { return m.l2 / 16; }
 //     is stored. When fetching into L2, all loops over the row issue them.
 //   - Operands of the output loop alone are fetched by it, one page ahead.
 std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
-  const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
+  const auto loop = [&](int id) -> const Loop& { return k.loops[id]; };
   const Loop* rows = loop(out).parent >= 0 ? &loop(loop(out).parent) : nullptr;
   std::vector<int> over_row;
   if (rows)
@@ -35,7 +35,7 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
   for (const int id : over_row)
     for (const Item& item : loop(id).body.items) {
       if (item.is_loop) break;
-      const Instr& i = k.instrs[static_cast<std::size_t>(item.id)];
+      const Instr& i = k.instrs[item.id];
       if (i.code != Code::Load || coefficient(i.offset, loop(id).symbol) != 1) continue;
       const auto from = [&](int other) { return renamed(i.offset, loop(id).symbol, symbol(loop(other))); };
       const std::int64_t row = rows ? coefficient(i.offset, rows->symbol) : 0;
@@ -56,7 +56,7 @@ std::vector<Prefetch> ahead(const Kernel& k, int out, const Machine& m) {
 // b) prefetches (b, a) of the transposed square: each line that is written fetches one line. The target is L2, because
 // rows at power-of-two distances collide in L1.
 std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
-  const auto loop = [&](int id) -> const Loop& { return k.loops[static_cast<std::size_t>(id)]; };
+  const auto loop = [&](int id) -> const Loop& { return k.loops[id]; };
   const Loop &along = loop(out), &across = loop(out - 1);
   int next = out - 2;  // the loop that steps to the next tile
   while (next > 0 && loop(next).extent.bounds().hi <= loop(next).step) --next;
@@ -70,7 +70,7 @@ std::vector<Prefetch> ahead_of_tiles(const Kernel& k, int out) {
     }
   const Loop& through = across.tile == next ? across : along.tile == next ? along : loop(next);
   for (const Item& item : along.body.items) {
-    const Instr& i = k.instrs[static_cast<std::size_t>(item.id)];
+    const Instr& i = k.instrs[item.id];
     if (i.code != Code::Load || i.buffer >= static_cast<int>(k.buffers.size())) continue;
     if (coefficient(i.offset, along.symbol) == 1 && mentions(i.offset, through.symbol))
       all.push_back({out, i.buffer, later(i.offset, through), 2});
@@ -85,7 +85,7 @@ void stream_result(Kernel& k, const Machine& m) {
   if (k.output_loops == 0 || size_of(k.dtype) == 1) return;
   const Loop& out = k.loops[static_cast<std::size_t>(k.output_loops) - 1];
   Dim all = 1;
-  for (int l = 0; l < k.output_loops; ++l) all = all * times(k.loops[static_cast<std::size_t>(l)]);
+  for (int l = 0; l < k.output_loops; ++l) all = all * times(k.loops[l]);
   const auto has_loops = [](const Block& b) {
     return std::any_of(b.items.begin(), b.items.end(), [](const Item& i) { return i.is_loop; });
   };

@@ -23,7 +23,7 @@ class Tiler {
   void run();
 
  private:
-  Loop& loop(int id) { return k_.loops[static_cast<std::size_t>(id)]; }
+  Loop& loop(int id) { return k_.loops[id]; }
   Dim stride(const Instr& i);
   bool near(const Instr& i, int across);
   bool is_transposed(const Instr& i, int across);
@@ -72,15 +72,13 @@ std::vector<int> Tiler::loads(int across) {
   std::vector<int> all;
   if (too_short(loop(across), kShortestTile)) return all;
   for (const Item& i : loop(along_).body.items)
-    if (const Instr& in = k_.instrs[static_cast<std::size_t>(i.id)]; is_transposed(in, across) && !near(in, across))
-      all.push_back(i.id);
+    if (const Instr& in = k_.instrs[i.id]; is_transposed(in, across) && !near(in, across)) all.push_back(i.id);
   return all;
 }
 
 std::int64_t Tiler::bytes(const std::vector<int>& loads, std::int64_t side) {
   std::int64_t all = 0;
-  for (int id : loads)
-    all += side * (side * static_cast<std::int64_t>(size_of(k_.instrs[static_cast<std::size_t>(id)].dtype)) + kLine);
+  for (int id : loads) all += side * (side * static_cast<std::int64_t>(size_of(k_.instrs[id].dtype)) + kLine);
   return all;
 }
 
@@ -97,14 +95,14 @@ std::int64_t Tiler::side(const std::vector<int>& loads, int across) {
 // move into the last but one. Threads divide the outermost loop, so a long loop is put there.
 void Tiler::nest(int across, std::int64_t side) {
   const std::vector<Loop> old = std::move(k_.loops);
-  const auto at = [&](int id) -> const Loop& { return old[static_cast<std::size_t>(id)]; };
+  const auto at = [&](int id) -> const Loop& { return old[id]; };
   const auto longest = [&](int id) { return at(id).extent.bounds().hi; };
   const int between = along_ - across - 1;
   const bool first = across == 0 && (between == 0 || longest(1) < kFewRounds);
   const bool turn = first && longest(along_) > longest(across);
   std::vector<Loop> all(old.begin(), old.begin() + across);
   const auto origins = [&](int id) {
-    Loop l = loop_over(kTileOrigins[static_cast<std::size_t>(id)], at(id).extent);
+    Loop l = loop_over(kTileOrigins[id], at(id).extent);
     l.step = side;
     all.push_back(std::move(l));
     return static_cast<int>(all.size()) - 1;
@@ -127,7 +125,7 @@ void Tiler::nest(int across, std::int64_t side) {
   all.push_back(at(along_));
   all.back().tile = tile_along;
   for (int id = 0; id < static_cast<int>(all.size()); ++id) {
-    Loop& l = all[static_cast<std::size_t>(id)];
+    Loop& l = all[id];
     l.depth = id, l.parent = id - 1;
     if (id > across) all[static_cast<std::size_t>(id) - 1].body.items.push_back({true, id});
   }
@@ -163,7 +161,7 @@ void Tiler::run() {
   if (across < 0) return;
   while (side_ == 0 && bytes(best, 2 * kLanes) > most_) best.pop_back();  // the others are read without a tile
   nest(across, side(best, across));
-  for (int id : best) read_tile(k_.instrs[static_cast<std::size_t>(id)]);
+  for (int id : best) read_tile(k_.instrs[id]);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ bool narrow(const Dim& d) {
 
 bool needs_wide(const Kernel& k) {
   Dim all = 1;
-  for (int i = 0; i < k.output_loops; ++i) all = all * k.loops[static_cast<std::size_t>(i)].extent;
+  for (int i = 0; i < k.output_loops; ++i) all = all * k.loops[i].extent;
   if (!narrow(all + Dim(2048)) || !narrow(k.store_offset)) return true;
   for (const Loop& l : k.loops)
     if (!narrow(l.extent + Dim(8192))) return true;
@@ -45,7 +45,7 @@ bool needs_wide(const Kernel& k) {
   });
 }
 
-const Loop& loop_at(const Kernel& k, int id) { return k.loops[static_cast<std::size_t>(id)]; }
+const Loop& loop_at(const Kernel& k, int id) { return k.loops[id]; }
 
 bool has_loops(const Block& b) {
   return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; });
@@ -74,7 +74,7 @@ Neighbours neighbours(const Kernel& k, const Loop& l, std::int64_t n) {
     found.aligned = found.aligned && multiple(offset, l.symbol, n);
   };
   for (const Item& i : l.body.items) {
-    const Instr& in = k.instrs[static_cast<std::size_t>(i.id)];
+    const Instr& in = k.instrs[i.id];
     if (!i.is_loop && in.code == Code::Load && in.valid == Dim(1)) see(in.offset, in.dtype);
   }
   if (l.reduction < 0) see(k.store_offset, k.dtype);

@@ -25,9 +25,9 @@ class Renderer {
   InlinedLines inlined(const Inlined& at);
 
  private:
-  const Loop& loop_at(int id) const { return k_.loops[static_cast<std::size_t>(id)]; }
-  const Instr& instr(int id) const { return k_.instrs[static_cast<std::size_t>(id)]; }
-  const Reduction& reduction(int id) const { return k_.reductions[static_cast<std::size_t>(id)]; }
+  const Loop& loop_at(int id) const { return k_.loops[id]; }
+  const Instr& instr(int id) const { return k_.instrs[id]; }
+  const Reduction& reduction(int id) const { return k_.reductions[id]; }
   bool together() const { return g_.threads > 1; }
 
   std::string dim(const Dim& d);
@@ -67,7 +67,7 @@ class Renderer {
     return std::ranges::any_of(b.items, [](const Item& i) { return i.is_loop; });
   }
   std::string row_element(int row, const Dim& at) {
-    const auto n = to_string(k_.rows[static_cast<std::size_t>(row)].elements);
+    const auto n = to_string(k_.rows[row].elements);
     return "row" + to_string(row) + "[" + (g_.rows_a_group > 1 ? "which_ * " + n + " + " : "") + dim(at) + "]";
   }
   void line(const std::string& s) { out_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + s + "\n"; }

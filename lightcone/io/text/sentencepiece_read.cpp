@@ -14,8 +14,8 @@ namespace {
 using Type = Vocabulary::Type;
 
 // The fields of a message of ModelProto.
-struct Fields : ProtobufFields {
-  Fields(std::span<const std::byte> message, const std::string& path)
+struct ModelFields : ProtobufFields {
+  ModelFields(std::span<const std::byte> message, const std::string& path)
       : ProtobufFields(message, "tokenizer", path, "not a SentencePiece model, or a damaged one") {}
   bool flag() const { return integer() != 0; }
   std::string_view characters() const { return {reinterpret_cast<const char*>(bytes().data()), bytes().size()}; }
@@ -25,7 +25,7 @@ class ModelReader {
  public:
   ModelReader(const MappedFile& f, Budget& budget) : path_(f.path()), budget_(budget) {
     budget.parsed(f.bytes().size());
-    for (Fields p(f.bytes(), path_); p.next();) {
+    for (ModelFields p(f.bytes(), path_); p.next();) {
       if (p.field() == 1) piece(p.bytes());
       else if (p.field() == 2) trainer(p.bytes());
       else if (p.field() == 3) rules(p.bytes(), m_.rules);
@@ -56,7 +56,7 @@ void ModelReader::piece(std::span<const std::byte> bytes) {
   std::string_view text;
   float score = 0;
   std::int64_t type = 1;
-  for (Fields p(bytes, path_); p.next();) {
+  for (ModelFields p(bytes, path_); p.next();) {
     if (p.field() == 1) text = p.text("a piece");
     else if (p.field() == 2) score = p.f32();
     else if (p.field() == 3) type = p.integer();
@@ -76,7 +76,7 @@ void ModelReader::trainer(std::span<const std::byte> bytes) {
   static constexpr std::uint64_t kTraining[] = {1,  2,  4,  5,  6,  7,  10, 11, 12, 13, 14, 15, 16, 17,
                                                 18, 19, 20, 21, 22, 23, 25, 26, 30, 31, 32, 33, 34, 36,
                                                 40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54, 55};
-  for (Fields p(bytes, path_); p.next();) {
+  for (ModelFields p(bytes, path_); p.next();) {
     if (p.field() == 3) {
       if (p.integer() < 1 || p.integer() > 4)
         throw file_error("tokenizer", path_, "a model of the type ", p.integer(), " is not known");
@@ -99,7 +99,7 @@ void ModelReader::trainer(std::span<const std::byte> bytes) {
 }
 
 void ModelReader::rules(std::span<const std::byte> bytes, SentencePieceRules& r) {
-  for (Fields p(bytes, path_); p.next();) {
+  for (ModelFields p(bytes, path_); p.next();) {
     if (p.field() == 2 && !p.bytes().empty()) budget_.take(2 * p.bytes().size()), r.map = CharsMap(p.characters());
     else if (p.field() == 3) r.add_dummy_prefix = p.flag();
     else if (p.field() == 4) r.remove_extra_whitespaces = p.flag();

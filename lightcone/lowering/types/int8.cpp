@@ -44,7 +44,7 @@ bool reads_rows(const Graph& g, const Weighted& w) {
     ++axes;
   }
   const Node& sum = g[w.factors.sum];
-  return axes == 1 && sum.in[0].view.shape()[static_cast<std::size_t>(sum.axis)] == n.shape[1];
+  return axes == 1 && sum.in[0].view.shape()[sum.axis] == n.shape[1];
 }
 
 std::optional<Weighted> weighted(const Graph& g, NodeId sum, const std::set<std::string, std::less<>>& loaded) {
@@ -181,7 +181,7 @@ void InBytes::check_names() const {
 
 bool InBytes::wanted(NodeId sum, const Weighted& w) const {
   if (options_.leave.contains(w.parameter) || (!options_.convolutions && is_filter(g_, w))) return false;
-  const Dim k = g_[sum].in[0].view.shape()[static_cast<std::size_t>(g_[sum].axis)];
+  const Dim k = g_[sum].in[0].view.shape()[g_[sum].axis];
   if (options_.group && !(k % Dim(options_.group) == Dim(0)))
     throw Error("int8",
                 str_cat("'", w.parameter, "' is summed along ", k.str(), " numbers, which groups of ", options_.group,

@@ -24,9 +24,7 @@ std::vector<int> per_axis(std::vector<int> v, int n, const char* op, const char*
 // Makes windows over every spatial axis; the last n axes run inside the window.
 Tensor windows(Tensor x, int n, const std::vector<Dim>& kernel, const std::vector<int>& stride,
                const std::vector<int>& dilation) {
-  for (int i = 0; i < n; ++i)
-    x = x.unfold(2 + i, kernel[static_cast<std::size_t>(i)], stride[static_cast<std::size_t>(i)],
-                 dilation[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < n; ++i) x = x.unfold(2 + i, kernel[i], stride[i], dilation[i]);
   return x;
 }
 
@@ -177,9 +175,9 @@ Tensor conv(Operand x, Operand weight, const ConvOptions& o) {
   Tensor t = x;
   std::vector<Dim> kernel;
   for (int i = 0; i < n; ++i) {
-    t = t.pad(2 + i, padding[static_cast<std::size_t>(i)], padding[static_cast<std::size_t>(i)]);
+    t = t.pad(2 + i, padding[i], padding[i]);
     kernel.push_back(weight->extent(2 + i));
-    const Dim reach = (kernel.back() - 1) * Dim(dilation[static_cast<std::size_t>(i)]) + 1;
+    const Dim reach = (kernel.back() - 1) * Dim(dilation[i]) + 1;
     if (provably_below(t.extent(2 + i), reach))
       throw Error(op, str_cat("filter ", str(weight->shape()), " is larger than the padded image ", str(t.shape())));
   }
@@ -274,7 +272,7 @@ Tensor fold(Tensor y, int n, const std::vector<int>& stride, const std::vector<i
   Shape joined{sum.extent(0), sum.extent(1)};
   for (int i = 0; i < n; ++i) {
     order.insert(order.end(), {2 + n + i, 2 + i});
-    joined.push_back(sum.extent(2 + n + i) * Dim(stride[static_cast<std::size_t>(i)]));
+    joined.push_back(sum.extent(2 + n + i) * Dim(stride[i]));
   }
   return sum.permute(order).reshape(joined);
 }

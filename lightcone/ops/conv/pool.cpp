@@ -113,11 +113,11 @@ Tensor adaptive(const Operand& x, const char* op, std::vector<int> output, doubl
   Tensor t = x;
   for (int axis = 2; axis < n + 2; ++axis) {
     const auto len = t.extent(axis).constant();
-    const int m = output[static_cast<std::size_t>(axis - 2)];
+    const int m = output[axis - 2];
     if (!len || m < 1) throw Error(op, "needs known extents and outputs of 1 or more");
     Tensor wide = t.unsqueeze(axis);
     Shape s = wide.shape();
-    s[static_cast<std::size_t>(axis)] = m;
+    s[axis] = m;
     wide = wide.expand(s);
     const Dim j = Dim::index(axis, m), k = Dim::index(axis + 1, *len);
     const Dim from = j * Dim(*len) / Dim(m), to = (j * Dim(*len) + (*len + m - 1)) / Dim(m);
@@ -153,11 +153,11 @@ Tensor interpolate(Operand x, std::vector<int> size, Interpolation mode, bool al
     const int axis = 2 + i;
     const auto len = t.extent(axis).constant();
     if (!len) throw Error("interpolate", "needs known extents");
-    const int m = size[static_cast<std::size_t>(i)];
+    const int m = size[i];
     if (m < 1 || *len < 1) throw Error("interpolate", str_cat(str(x->shape()), " to a size of ", m));
     if (m == *len) continue;  // no interpolation needed, and 0 times a neighbour may be NaN
     Shape s = t.shape();
-    s[static_cast<std::size_t>(axis)] = m;
+    s[axis] = m;
     const Dim j = Dim::index(axis, m);
     if (mode == Interpolation::Nearest) {
       t = prim::gather(t, t.graph().index(s, j * Dim(*len) / Dim(m)), axis);

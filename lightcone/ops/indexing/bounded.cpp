@@ -35,7 +35,7 @@ Nonzero nonzero(Operand a, std::optional<Dim> capacity) {
   for (int i = a->rank() - 1; i >= 0; --i) {
     const Tensor extent = rest.graph().index(rest.shape(), a->extent(i));
     const Tensor own = prim::mod(rest, extent);
-    columns[static_cast<std::size_t>(i)] = prim::where(inside, own, extent);
+    columns[i] = prim::where(inside, own, extent);
     rest = prim::div(prim::add(rest, neg(own)), extent);
   }
   if (columns.empty()) return {full(a->graph(), {n, 0}, 0, DType::I64), count_of(mask)};
@@ -98,7 +98,7 @@ Unique unique_dim(Operand a, int dim, std::optional<Dim> capacity) {
   // Slices with one number are equal: the one that is written last is as good as any.
   const Dim n = a->extent(axis);
   Shape s(static_cast<std::size_t>(a->rank()), 1), to = a->shape();
-  s[static_cast<std::size_t>(axis)] = to[static_cast<std::size_t>(axis)] = u.values.extent(0);
+  s[axis] = to[axis] = u.values.extent(0);
   const Tensor beyond = a->graph().index({u.values.extent(0)}, n);
   const Tensor from = prim::scatter(beyond, u.inverse, place(u.inverse, 0), 0);
   return {prim::gather(a, from.reshape(s).expand(to), axis), u.inverse, u.counts, u.count};

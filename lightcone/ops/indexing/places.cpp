@@ -82,7 +82,7 @@ Tensor index_fill(Operand a, int axis, Operand index, Scalar value) {
   if (index->rank() > 1) throw Error("index_fill", "the index has rank 1, not " + str(index->shape()));
   const Tensor i = flat(from_start(index, a->extent(axis), "index_fill"));
   Shape wide = a->shape(), s(wide.size(), 1);
-  wide[static_cast<std::size_t>(axis)] = s[static_cast<std::size_t>(axis)] = i.extent(0);
+  wide[axis] = s[axis] = i.extent(0);
   return prim::scatter(a, i.reshape(s).expand(wide), full(a->graph(), wide, value, a->dtype()), axis);
 }
 Tensor take(Operand a, Operand index) {
@@ -216,7 +216,7 @@ Tensor slice_scatter(Operand a, Operand src, int axis, std::int64_t start, std::
   const auto bound = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + *n : i, 0, *n); };
   const std::int64_t from = bound(start), to = std::max(from, bound(end)), count = (to - from + step - 1) / step;
   Shape want = a->shape();
-  want[static_cast<std::size_t>(axis)] = count;
+  want[axis] = count;
   if (src->shape() != want) throw Error("slice_scatter", str_cat("a source ", str(src->shape()), ", not ", str(want)));
   if (count == 0) return a;
   if (step == 1) return prim::slice_scatter(a, src, axis, from);

@@ -148,7 +148,7 @@ Tensor index_reduce(Operand a, int axis, Operand index, Operand source, std::str
     throw Error("index_reduce", str_cat("a source ", str(source->shape()), " does not fit ", index->extent(0),
                                         " places of axis ", axis, " of ", str(a->shape())));
   Shape s(static_cast<std::size_t>(a->rank()), 1);
-  s[static_cast<std::size_t>(axis)] = index->extent(0);
+  s[axis] = index->extent(0);
   return scatter_reduce(a, axis, index->reshape(s).expand(source->shape()), source, reduce, include_self);
 }
 

@@ -40,7 +40,7 @@ Blocks::Blocks(std::int64_t n)
       count(std::max<std::int64_t>(1, (n + size - 1) / size)) {}
 
 Tensor place(const Tensor& t, int axis, const Shape& shape) {
-  return t.graph().index(shape, Dim::index(axis, shape[static_cast<std::size_t>(axis)]), DType::I32);
+  return t.graph().index(shape, Dim::index(axis, shape[axis]), DType::I32);
 }
 Tensor whole_of(const Tensor& number, const Shape& shape) {
   return number.reshape(Shape(shape.size(), 1)).expand(shape);

@@ -33,7 +33,7 @@ Tensor class_weights(const Tensor& weight, const Tensor& x, int axis, const char
 }
 Tensor along_classes(const Tensor& weight, const Tensor& x, int axis) {
   Shape s(static_cast<std::size_t>(x.rank()), 1);
-  s[static_cast<std::size_t>(axis)] = weight.extent(0);
+  s[axis] = weight.extent(0);
   return weight.reshape(s).expand(x.shape());
 }
 // Looks up the weight of each class in `index`.

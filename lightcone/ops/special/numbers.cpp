@@ -189,7 +189,7 @@ Tensor areas(const Operand& y, const Operand* x, double dx, int& axis, const cha
     if (!(at.extent(0) == y->extent(axis)))
       throw Error(op, str_cat(at.extent(0), " points for axis ", axis, " of ", str(y->shape())));
     Shape s(static_cast<std::size_t>(y->rank()), 1);
-    s[static_cast<std::size_t>(axis)] = at.extent(0);
+    s[axis] = at.extent(0);
     at = at.reshape(s);
   }
   const int own = axis - y->rank() + at.rank();

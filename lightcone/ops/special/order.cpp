@@ -80,7 +80,7 @@ Extreme kthvalue(Operand a, std::int64_t k, int axis, bool keepdim) {
     throw Error("kthvalue",
                 str_cat("k is ", k, ", axis ", axis, " of ", str(a->shape()), " has ", a->extent(axis), " elements"));
   Shape s = a->shape();
-  s[static_cast<std::size_t>(axis)] = 1;
+  s[axis] = 1;
   const Tensor at = full(a->graph(), s, static_cast<double>(k - 1), DType::I64);
   return at_rank(a, axis, prim::argsort(a, axis), at, keepdim);
 }

@@ -75,7 +75,7 @@ lc::Tensor check_as(lc::Tensor t, const Shape& to, DType dtype, const At& at) {
   const lc::Shape have = t.shape();
   bool ok = static_cast<int>(have.size()) == to.rank;
   for (int i = 0; i < to.rank && ok; ++i) {
-    const lc::Dim& d = have[static_cast<std::size_t>(i)];
+    const lc::Dim& d = have[i];
     if (to.d[i].number()) ok = d == lc::Dim(to.d[i].n);
     if (to.d[i].named()) ok = d.name() == to.d[i].name;
   }
@@ -123,7 +123,7 @@ lc::Shape reshape_to(lc::Tensor t, const Shape& s) {
   if (open < 0) return shape;
   const lc::Dim rest = product(shape);
   if (rest == lc::Dim(0)) throw Error("reshape", lc::str_cat("the open extent of ", text(s), " could be anything"));
-  shape[static_cast<std::size_t>(open)] = product(t.shape()) / rest;
+  shape[open] = product(t.shape()) / rest;
   return shape;
 }
 

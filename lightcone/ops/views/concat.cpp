@@ -160,7 +160,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, Scalar valu
     if (before > n.bounds().hi || after > n.bounds().hi)
       throw Error("pad", str_cat("wrapping ", std::max(before, after), " elements around needs as many, not ", n));
     Shape s = a->shape();
-    s[static_cast<std::size_t>(axis)] = total;
+    s[axis] = total;
     return prim::gather(a, a->graph().index(s, (i - before) % n), axis);
   }
   if (mode == PadMode::Constant) {
@@ -179,7 +179,7 @@ Tensor pad(Operand a, int axis, int before, int after, PadMode mode, Scalar valu
                          ? min(max(from, 0), n - 1)
                          : (n - 1) - max((n - 1) - max(from, Dim(0) - from), max(from, Dim(0) - from) - (n - 1));
   Shape s = a->shape();
-  s[static_cast<std::size_t>(axis)] = total;
+  s[axis] = total;
   return prim::gather(a, a->graph().index(s, source), axis);
 }
 Tensor pad(Operand a, const IntList& pads, PadMode mode, Scalar value) {
@@ -244,7 +244,7 @@ Tensor repeat_interleave(Operand a, int times, std::optional<int> dim) {
   Tensor t = a->unsqueeze(axis + 1);
   Shape wide = t.shape();
   wide[static_cast<std::size_t>(axis) + 1] = times;
-  s[static_cast<std::size_t>(axis)] = s[static_cast<std::size_t>(axis)] * Dim(times);
+  s[axis] = s[axis] * Dim(times);
   return t.expand(wide).reshape(s);
 }
 Tensor fliplr(Operand a) {

@@ -66,7 +66,7 @@ Tensor picked(Tensor t, std::vector<Picked> by) {
   out.insert(out.end(), common.begin(), common.end());
   out.insert(out.end(), behind, s.end());
   Shape row(joined.size(), 1), wide = joined;
-  row[static_cast<std::size_t>(place)] = wide[static_cast<std::size_t>(place)] = product(common);
+  row[place] = wide[place] = product(common);
   return prim::gather(t.reshape(joined), flat.reshape(row).expand(wide), place).reshape(out);
 }
 

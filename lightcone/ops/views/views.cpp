@@ -101,13 +101,13 @@ Tensor movedim(Operand a, const IntList& source, const IntList& destination) {
   std::vector<bool> moved(order.size());
   for (std::size_t k = 0; k < source.size(); ++k) {
     const int from = wrap_axis(source[k], a->rank(), a->shape(), "movedim");
-    order[static_cast<std::size_t>(wrap_axis(destination[k], a->rank(), a->shape(), "movedim"))] = from;
-    moved[static_cast<std::size_t>(from)] = true;
+    order[wrap_axis(destination[k], a->rank(), a->shape(), "movedim")] = from;
+    moved[from] = true;
   }
   int next = 0;
   for (int& x : order) {
     if (x >= 0) continue;
-    while (moved[static_cast<std::size_t>(next)]) ++next;
+    while (moved[next]) ++next;
     x = next++;
   }
   return a->permute(order);

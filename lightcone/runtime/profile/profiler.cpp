@@ -132,7 +132,7 @@ void Profiler::run(int tasks, void (*task)(void*, int, int), void* arg) {
       tasks,
       [](void* self, int t, int worker) {
         auto& p = *static_cast<Profiler*>(self);
-        Worker& w = p.workers_[static_cast<std::size_t>(worker)];
+        Worker& w = p.workers_[worker];
         const double begin = now();
         p.task_(p.arg_, t, worker);
         w.end = now();

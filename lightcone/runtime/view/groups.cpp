@@ -301,7 +301,7 @@ std::vector<Nodes> Grouper::convex(const Nodes& nodes, const Nodes& level) const
     if (inside || k >= 0) piece[*at] = k;
     if (!inside) continue;
     pieces.resize(std::max(pieces.size(), static_cast<std::size_t>(k) + 1));
-    pieces[static_cast<std::size_t>(k)].push_back(*at);
+    pieces[k].push_back(*at);
   }
   std::erase_if(pieces, [](const Nodes& p) { return p.empty(); });
   return pieces;
@@ -330,7 +330,7 @@ std::vector<std::vector<int>> Grouper::readers(const std::vector<Item>& items) c
     for (const NodeId id : items[i].nodes)
       for (const Edge& e : g_[id].in)
         if (const int from = item_of_[e.node]; from >= 0 && from != static_cast<int>(i))
-          to[static_cast<std::size_t>(from)].push_back(static_cast<int>(i));
+          to[from].push_back(static_cast<int>(i));
   for (const Item& item : items)
     for (const NodeId id : item.nodes) item_of_[id] = -1;
   for (auto& r : to) {
@@ -345,16 +345,16 @@ void Grouper::sort(std::vector<Item>& items) const {
   const auto to = readers(items);
   std::vector<int> waits(items.size(), 0);
   for (const auto& r : to)
-    for (const int i : r) ++waits[static_cast<std::size_t>(i)];
+    for (const int i : r) ++waits[i];
   std::set<std::pair<NodeId, int>> ready;
-  const auto free = [&](int i) { ready.insert({items[static_cast<std::size_t>(i)].nodes.front(), i}); };
+  const auto free = [&](int i) { ready.insert({items[i].nodes.front(), i}); };
   for (std::size_t i = 0; i < items.size(); ++i)
     if (waits[i] == 0) free(static_cast<int>(i));
   std::vector<Item> sorted;
   while (!ready.empty()) {
     const auto i = static_cast<std::size_t>(ready.extract(ready.begin()).value().second);
     for (const int next : to[i])
-      if (--waits[static_cast<std::size_t>(next)] == 0) free(next);
+      if (--waits[next] == 0) free(next);
     sorted.push_back(std::move(items[i]));
   }
   items = std::move(sorted);
@@ -365,12 +365,12 @@ std::vector<bool> Grouper::in_circles(const std::vector<Item>& items) const {
   const auto to = readers(items);
   std::vector<std::vector<int>> from(items.size());
   for (std::size_t i = 0; i < items.size(); ++i)
-    for (const int r : to[i]) from[static_cast<std::size_t>(r)].push_back(static_cast<int>(i));
+    for (const int r : to[i]) from[r].push_back(static_cast<int>(i));
   std::vector<bool> left(items.size(), true);
   const auto peel = [&](const auto& before, const auto& behind) {
     std::vector<int> waits(items.size(), 0), ready;
     for (std::size_t i = 0; i < items.size(); ++i) {
-      for (const int k : before[i]) waits[i] += left[static_cast<std::size_t>(k)];
+      for (const int k : before[i]) waits[i] += left[k];
       if (left[i] && waits[i] == 0) ready.push_back(static_cast<int>(i));
     }
     while (!ready.empty()) {
@@ -378,7 +378,7 @@ std::vector<bool> Grouper::in_circles(const std::vector<Item>& items) const {
       ready.pop_back();
       left[i] = false;
       for (const int k : behind[i])
-        if (--waits[static_cast<std::size_t>(k)] == 0 && left[static_cast<std::size_t>(k)]) ready.push_back(k);
+        if (--waits[k] == 0 && left[k]) ready.push_back(k);
     }
   };
   peel(from, to);
@@ -489,9 +489,9 @@ void Grouper::name_numbers() {
   for (Group& k : out_.groups) {
     if (k.name.empty() || !std::isdigit(static_cast<unsigned char>(k.name[0]))) continue;
     int around = k.parent;
-    while (parts_.contains(around)) around = out_.groups[static_cast<std::size_t>(around)].parent;
+    while (parts_.contains(around)) around = out_.groups[around].parent;
     if (around < 0) continue;
-    const std::string& name = out_.groups[static_cast<std::size_t>(around)].name;
+    const std::string& name = out_.groups[around].name;
     k.name = name.substr(name.rfind('.') + 1) + "." + k.name;
   }
 }

@@ -117,7 +117,7 @@ void Reader::function(Cursor& c) {
   set_function_attributes(f, h);
   regions(c, h, [&](Cursor& inner, std::size_t count, Block& b) {
     for (std::size_t k = 0; k < b.arguments.size(); ++k)  // named as in text; a file has no names of values
-      m_.values[static_cast<std::size_t>(b.arguments[k])].name = str_cat("arg", k);
+      m_.values[b.arguments[k]].name = str_cat("arg", k);
     operations(inner, count, b, "func.return");
     f.body = std::move(b);
   });

@@ -81,8 +81,8 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   Shape pieces;  // extents of the moving axes that a piece keeps
   std::vector<int> kept_moving, kept_whole;
   for (int a = 0, kept = 0; a < rank; ++a) {
-    const Dim full = operand_[static_cast<std::size_t>(a)];
-    const std::int64_t size = piece[static_cast<std::size_t>(a)];
+    const Dim full = operand_[a];
+    const std::int64_t size = piece[a];
     if (size < 0 || size > *full.constant())
       c.refuse(str_cat("a piece of ", size, " does not fit axis ", a, " of ", lc::str(operand_)));
     const bool gone = contains(n_.collapsed, a) || contains(n_.operand_batch, a);
@@ -107,8 +107,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
   Tensor row = lc::full(c.graph(), all, 0, DType::I64), inside;
   auto next = static_cast<int>(batch_.size());
   for (const int a : moving_) {
-    const std::int64_t extent = *operand_[static_cast<std::size_t>(a)].constant(),
-                       size = piece[static_cast<std::size_t>(a)];
+    const std::int64_t extent = *operand_[a].constant(), size = piece[a];
     Tensor at = start(a);
     if (clamped) at = prim::minimum(prim::maximum(at, full_like(at, 0)), full_like(at, extent - size));
     at = spread(at);
@@ -122,7 +121,7 @@ Places::Places(const Call& c, const Tensor& operand, const Tensor& indices, Numb
     row = prim::add(prim::mul(row, full_like(row, extent)), at);
   }
   Dim rows = 1;
-  for (const int a : moving_) rows = rows * operand_[static_cast<std::size_t>(a)];
+  for (const int a : moving_) rows = rows * operand_[a];
   // The index after the last row, because scatter_reduce() counts negative indices from the end.
   rows_ = inside.defined() ? prim::where(inside, row, full_like(row, *rows.constant())) : row;
 
@@ -156,7 +155,7 @@ Tensor Places::start(std::int64_t axis) const {
   if (const auto it = std::ranges::find(n_.start_map, axis); it != n_.start_map.end())
     return index_.select(index_.rank() - 1, it - n_.start_map.begin());
   if (const auto it = std::ranges::find(n_.operand_batch, axis); it != n_.operand_batch.end()) {
-    std::int64_t a = n_.indices_batch[static_cast<std::size_t>(it - n_.operand_batch.begin())];
+    std::int64_t a = n_.indices_batch[it - n_.operand_batch.begin()];
     if (a > n_.vector_axis) --a;
     if (a < 0 || a >= static_cast<std::int64_t>(batch_.size())) c_.refuse("its batching axes do not fit");
     return index_along(c_.graph(), batch_, static_cast<int>(a));
@@ -168,7 +167,7 @@ Tensor Places::to_rows(const Tensor& operand) const {
   std::vector<int> order = moving_;
   order.insert(order.end(), whole_.begin(), whole_.end());
   Dim rows = 1;
-  for (const int a : moving_) rows = rows * operand_[static_cast<std::size_t>(a)];
+  for (const int a : moving_) rows = rows * operand_[a];
   return operand.permute(order).reshape({rows, product(whole_shape_)});
 }
 
@@ -177,9 +176,7 @@ Tensor Places::from_rows(const Tensor& rows) const {
   order.insert(order.end(), whole_.begin(), whole_.end());
   Shape s;
   std::vector<int> back(order.size());
-  for (std::size_t k = 0; k < order.size(); ++k)
-    s.push_back(operand_[static_cast<std::size_t>(order[k])]),
-        back[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
+  for (std::size_t k = 0; k < order.size(); ++k) s.push_back(operand_[order[k]]), back[order[k]] = static_cast<int>(k);
   return rows.reshape(s).permute(back);
 }
 
@@ -266,7 +263,7 @@ std::vector<Tensor> scatter(const Call& c) {
   if (product(x.shape()) == Dim(0) || product(updates.shape()) == Dim(0)) return {x};
   const Places p(c, x, indices, n, piece, false);
   std::vector<int> back(p.order().size());
-  for (std::size_t k = 0; k < back.size(); ++k) back[static_cast<std::size_t>(p.order()[k])] = static_cast<int>(k);
+  for (std::size_t k = 0; k < back.size(); ++k) back[p.order()[k]] = static_cast<int>(k);
   Shape s = p.rows().shape();
   s.insert(s.end(), p.whole().begin(), p.whole().end());
   if (updates.rank() != static_cast<int>(back.size()) || !(updates.permute(back).shape() == s))

@@ -30,7 +30,7 @@ class BatchNorm {
   Tensor mean_of(const Tensor& x) const { return mean(x, others_); }
   Tensor along(const Tensor& feature, const Tensor& x) const {  // broadcasts a number per feature to the shape of x
     Shape s(static_cast<std::size_t>(x.rank()), Dim(1));
-    s[static_cast<std::size_t>(axis_)] = x.extent(axis_);
+    s[axis_] = x.extent(axis_);
     return feature.reshape(s).expand(x.shape());
   }
   Tensor inverse_deviation(const Tensor& variance) const { return rsqrt(variance + epsilon_); }

@@ -169,7 +169,7 @@ std::vector<Tensor> convolution_with(const Call& c, const Integers& padding) {
   const Tensor y = none ? full(c.graph(), empty, 0, c.dtype()) : convolved(x, kernel, stride, dilation, all_groups);
   std::vector<int> back(static_cast<std::size_t>(y.rank()));
   const std::vector<int> order = out.order();
-  for (std::size_t a = 0; a < order.size(); ++a) back[static_cast<std::size_t>(order[a])] = static_cast<int>(a);
+  for (std::size_t a = 0; a < order.size(); ++a) back[order[a]] = static_cast<int>(a);
   return {y.permute(back)};
 }
 std::vector<Tensor> convolution(const Call& c) {

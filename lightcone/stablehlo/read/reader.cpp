@@ -62,7 +62,7 @@ std::vector<Tensor> Reader::block(const Block& b, std::span<const Tensor> argume
   if (++depth_ > kDeepest)
     throw Error("stablehlo", str_cat(b.operations.empty() ? "line ?" : str(b.operations[0].at),
                                      ": calls and regions are nested more than ", kDeepest, " deep"));
-  for (std::size_t k = 0; k < arguments.size(); ++k) values_[static_cast<std::size_t>(b.arguments[k])] = arguments[k];
+  for (std::size_t k = 0; k < arguments.size(); ++k) values_[b.arguments[k]] = arguments[k];
   for (const Operation& op : b.operations) {
     if (is_return(op)) {
       std::vector<Tensor> r;
@@ -118,7 +118,7 @@ void Reader::operation(const Operation& op) {
       for (std::size_t k = 0; k < r.size(); ++k) r[k] = stand_in(op.results[k]);
     }
   }
-  for (std::size_t k = 0; k < r.size(); ++k) values_[static_cast<std::size_t>(op.results[k])] = r[k];
+  for (std::size_t k = 0; k < r.size(); ++k) values_[op.results[k]] = r[k];
 }
 
 Tensor Reader::stand_in(ValueId v) {
@@ -137,9 +137,9 @@ std::vector<Tensor> Reader::results_of(const Operation& op) {
   for (const ValueId v : op.operands) {
     const Tensor t = value(v);
     c.in.push_back(widened_ && is_narrow(t.dtype()) ? prim::cast(t, DType::F32) : t);
-    c.types.push_back(m_.values[static_cast<std::size_t>(v)].type);
+    c.types.push_back(m_.values[v].type);
   }
-  for (const ValueId v : op.results) c.results.push_back(m_.values[static_cast<std::size_t>(v)].type);
+  for (const ValueId v : op.results) c.results.push_back(m_.values[v].type);
   for (const Type& t : c.results)
     if (t.is_tensor && (!dtype_of(t.element) || too_large(t.shape)))
       throw Error("", str_cat(str(t), dtype_of(t.element) ? " has too many elements"
@@ -158,13 +158,13 @@ void Reader::hold_against_types(const Operation& op, const std::vector<Tensor>& 
   if (r.size() != op.results.size())
     throw Error("", str_cat("gives ", r.size(), " results, and ", op.results.size(), " are named"));
   for (std::size_t k = 0; k < r.size(); ++k) {
-    const Type& t = m_.values[static_cast<std::size_t>(op.results[k])].type;
+    const Type& t = m_.values[op.results[k]].type;
     if (!r[k].defined() || !t.is_tensor) continue;
     const bool same_shape = [&] {
       if (lifted_ && t.shape.empty()) return true;
       if (r[k].rank() != static_cast<int>(t.shape.size())) return false;
       for (int a = 0; a < r[k].rank(); ++a) {
-        const std::int64_t n = t.shape[static_cast<std::size_t>(a)];
+        const std::int64_t n = t.shape[a];
         if (n != kDynamic && !(r[k].extent(a) == Dim(n))) return false;
       }
       return true;
@@ -445,9 +445,7 @@ Tensor to_shape(const Tensor& t, const Shape& s) {
   return t.reshape(Shape(s.size(), 1)).expand(s);
 }
 Tensor scalar_like(const Tensor& t, double v) { return full_like(t, v); }
-Tensor index_along(Graph& g, const Shape& s, int axis) {
-  return g.index(s, Dim::index(axis, s[static_cast<std::size_t>(axis)]), DType::I64);
-}
+Tensor index_along(Graph& g, const Shape& s, int axis) { return g.index(s, Dim::index(axis, s[axis]), DType::I64); }
 
 DType signed_of(DType t) {
   switch (size_of(t)) {

@@ -78,7 +78,7 @@ std::vector<Tensor> fold_axis(Reader& r, const Block& body, std::vector<Tensor> 
   while (whole < n) whole *= 2;
   const auto row = [&](const Tensor& scalar, const Tensor& like, std::int64_t length) {
     Shape s = like.shape();
-    s[static_cast<std::size_t>(axis)] = length;
+    s[axis] = length;
     return to_shape(scalar, s);
   };
   // The start value has no effect on the result, so it pads the length to a power of two.

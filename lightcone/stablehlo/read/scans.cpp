@@ -119,8 +119,8 @@ std::optional<Row> CountedLoop::row(NodeId node, const Progressions& places) con
   const auto axis = static_cast<int>(n.attributes.integer("axis"));
   const Shape& array = n.in[0].view.shape();
   Shape one = array;
-  one[static_cast<std::size_t>(axis)] = 1;
-  const auto extent = array[static_cast<std::size_t>(axis)].constant();
+  one[axis] = 1;
+  const auto extent = array[axis].constant();
   const auto at = places.of(n.in[1]);
   if (!at || !extent || !(n.in[1].view.shape() == one)) return std::nullopt;
   if (std::min(at->first, at->last) < 0 || std::max(at->first, at->last) >= *extent) return std::nullopt;

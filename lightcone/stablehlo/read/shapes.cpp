@@ -32,18 +32,18 @@ std::vector<Tensor> broadcast_to_shape(const Call& c, const Integers& shape) {
   if (static_cast<int>(dims.size()) != x.rank()) c.refuse("has not one broadcast dimension for each axis");
   std::vector<int> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](int k) { return dims[static_cast<std::size_t>(k)]; });
+  std::ranges::sort(order, {}, [&](int k) { return dims[k]; });
   Shape between(shape.size(), 1);
   std::int64_t before = -1;
   for (const int k : order) {
-    const std::int64_t d = dims[static_cast<std::size_t>(k)];
+    const std::int64_t d = dims[k];
     if (d <= before || d >= static_cast<std::int64_t>(shape.size()))
       c.refuse("broadcast dimensions are not different axes of the result");
     before = d;
     const Dim n = x.extent(k);
-    if (!(n == Dim(1)) && !(n == Dim(shape[static_cast<std::size_t>(d)])))
+    if (!(n == Dim(1)) && !(n == Dim(shape[d])))
       c.refuse(str_cat("axis ", k, " of ", lc::str(x.shape()), " does not fit axis ", d, " of the result"));
-    between[static_cast<std::size_t>(d)] = n;
+    between[d] = n;
   }
   return {x.permute(order).reshape(between).expand(shape_of(shape))};
 }
@@ -121,13 +121,13 @@ std::vector<Tensor> dynamic_iota(const Call& c) { return iota_of(c, result_shape
 
 std::vector<Tensor> dimension_size(const Call& c) {
   const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
-  return {full(c.graph(), {}, extents(c.x())[static_cast<std::size_t>(axis)], DType::I32)};
+  return {full(c.graph(), {}, extents(c.x())[axis], DType::I32)};
 }
 // Returns the front of an axis; the elements after it are no longer part of the tensor.
 std::vector<Tensor> set_dimension_size(const Call& c) {
   const int axis = axis_of(c, c.integer("dimension", 0), c.x().rank());
   const Integers size = told(c, 1);
-  const std::int64_t extent = extents(c.x())[static_cast<std::size_t>(axis)];
+  const std::int64_t extent = extents(c.x())[axis];
   if (size.size() != 1 || size[0] < 0 || size[0] > extent)
     c.refuse(str_cat("axis ", axis, " of ", extent, " elements cannot have a size outside of 0 to ", extent));
   return {c.x().slice(axis, 0, size[0])};

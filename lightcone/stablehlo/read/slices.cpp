@@ -78,7 +78,7 @@ Tensor updated(const Tensor& x, const Tensor& u, const std::vector<Start>& start
   for (; axis < x.rank() && x.extent(axis) == u.extent(axis); ++axis) {
   }
   if (axis == x.rank()) return u;
-  const Start& at = start[static_cast<std::size_t>(axis)];
+  const Start& at = start[axis];
   const std::int64_t size = *u.extent(axis).constant();
   if (at.known) {
     const Tensor piece = updated(x.slice(axis, *at.known, *at.known + size), u, start, axis + 1);

@@ -64,7 +64,7 @@ std::vector<Tensor> reduce_window(const Call& c) {
   }
   std::vector<int> axes;  // axes of more than one element
   for (int a = 0; a < rank; ++a)
-    if (w.size[static_cast<std::size_t>(a)] > 1) axes.push_back(rank + a);
+    if (w.size[a] > 1) axes.push_back(rank + a);
   const auto squeezed = [&](Tensor t) {
     while (t.rank() > rank) t = t.squeeze(rank);
     return t;

@@ -157,8 +157,7 @@ class Reader {
     }
     if (static_cast<std::int64_t>(raw.size()) != (wanted_ + 7) / 8)
       s_.fail(str_cat(raw.size(), " bytes are not the bits of ", str(t_)));
-    for (std::int64_t k = 0; k < wanted_; ++k)
-      data_.push_back(raw[static_cast<std::size_t>(k / 8)] >> (k % 8) & std::byte{1});
+    for (std::int64_t k = 0; k < wanted_; ++k) data_.push_back(raw[k / 8] >> (k % 8) & std::byte{1});
   }
 
   Scanner& s_;

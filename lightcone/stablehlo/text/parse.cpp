@@ -280,7 +280,7 @@ ValueId Parser::operand() {
       const auto& values = it->second.values;
       if (which < 0 || which >= static_cast<std::int64_t>(values.size()))
         Scanner::fail_at(at, str_cat("%", name, " has ", values.size(), " values, and no number ", which));
-      return values[static_cast<std::size_t>(which)];
+      return values[which];
     }
   Scanner::fail_at(at, str_cat("%", name, " is not defined"));
 }
@@ -303,7 +303,7 @@ void Parser::define(Operation& op, const std::vector<Result>& left, const std::v
   for (const Result& r : left) {
     std::vector<ValueId> values;
     for (std::int64_t k = 0; k < r.count; ++k) values.push_back(op.results[next++]);
-    m_.values[static_cast<std::size_t>(values[0])].name = r.name;
+    m_.values[values[0]].name = r.name;
     define(r.name, std::move(values), at);
   }
 }
@@ -315,7 +315,7 @@ void Parser::check_types(const Operation& op, const std::vector<Type>& types, Pl
   for (std::size_t k = 0; k < types.size(); ++k) check_type(op.operands[k], types[k], at);
 }
 void Parser::check_type(ValueId operand, const Type& t, Place at) const {
-  const Value& v = m_.values[static_cast<std::size_t>(operand)];
+  const Value& v = m_.values[operand];
   if (!(v.type == t)) Scanner::fail_at(at, str_cat("%", v.name, " is ", str(v.type), ", not ", str(t)));
 }
 

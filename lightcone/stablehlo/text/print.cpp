@@ -151,7 +151,7 @@ std::string axes_of(const Attribute& a, const std::string& operand, const std::s
   const auto set = [&](std::int64_t at, std::string word) {
     if (at < 0 || at > 64) throw Error("print", str_cat("axis ", at, " of a convolution"));
     if (axes.size() <= static_cast<std::size_t>(at)) axes.resize(static_cast<std::size_t>(at) + 1);
-    axes[static_cast<std::size_t>(at)] = std::move(word);
+    axes[at] = std::move(word);
   };
   for (const auto& [name, value] : a.fields) {
     if (name == operand + "_" + first + "_dimension") set(value.integer, std::string(1, first_letter));
@@ -234,13 +234,12 @@ class Printer {
   void define(ValueId v) {
     const std::string& wanted = m_.values.at(static_cast<std::size_t>(v)).name;
     const bool kept = is_word(wanted) && taken_.insert(wanted).second;
-    names_[static_cast<std::size_t>(v)] = '%' + (kept ? wanted : std::to_string(next_++));
+    names_[v] = '%' + (kept ? wanted : std::to_string(next_++));
   }
   void define(const std::vector<ValueId>& results) {
     if (results.size() == 1) return define(results[0]);
     const std::string all = '%' + std::to_string(next_++);
-    for (std::size_t k = 0; k < results.size(); ++k)
-      names_[static_cast<std::size_t>(results[k])] = str_cat(all, '#', k);
+    for (std::size_t k = 0; k < results.size(); ++k) names_[results[k]] = str_cat(all, '#', k);
   }
   std::string arguments(const std::vector<ValueId>& all, const std::vector<AttributeList>& attributes) {
     std::size_t k = 0;

@@ -58,10 +58,10 @@ std::optional<std::vector<Window>> windows(const SizeTable& sizes, const Graph& 
                                            int side) {
   const bool unfolded = unfolds(f.edge[side].view) || unfolds(g[f.sum].in[0].view);
   const std::size_t summed = f.symbols.size() - 1;
-  const auto other = r.operands[static_cast<std::size_t>(1 - side)].loops();
+  const auto other = r.operands[1 - side].loops();
   const auto own = [&](std::size_t place) { return std::ranges::find(other, place) == other.end(); };
-  auto all = windows_of(sizes, r.operands[static_cast<std::size_t>(side)], r.loops, summed,
-                        [&](std::size_t place) { return unfolded && own(place); });
+  auto all =
+      windows_of(sizes, r.operands[side], r.loops, summed, [&](std::size_t place) { return unfolded && own(place); });
   if (all && !std::ranges::all_of(*all, own, &Window::place)) return std::nullopt;
   return all;
 }
@@ -81,26 +81,22 @@ std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id
   }
   std::array<bool, 2> laid_out{};
   const auto lay_out_side = [&](int side) {
-    lay_out(g, *f, side, p, at[static_cast<std::size_t>(side)]);
-    laid_out[static_cast<std::size_t>(side)] = true;
+    lay_out(g, *f, side, p, at[side]);
+    laid_out[side] = true;
   };
   for (;;) {
     auto r = read_in_loops(sizes, f->symbols, at, p.shape);
     if (!r) {
       int side = laid_out[0] ? 1 : 0;
       for (int k = 0; k < 2; ++k)
-        if (!laid_out[static_cast<std::size_t>(k)] &&
-            !read_in_loops(sizes, f->symbols, {at[static_cast<std::size_t>(k)]}, {&p.shape[k], 1}))
-          side = k;
+        if (!laid_out[k] && !read_in_loops(sizes, f->symbols, {at[k]}, {&p.shape[k], 1})) side = k;
       lay_out_side(side);
       continue;
     }
     p.readings = std::move(*r);
-    const auto plain = [&](int side) {
-      return is_plain(p.readings.operands[static_cast<std::size_t>(side)], p.readings.loops);
-    };
+    const auto plain = [&](int side) { return is_plain(p.readings.operands[side], p.readings.loops); };
     for (const int side : {0, 1}) {
-      if (laid_out[static_cast<std::size_t>(side)] || !plain(1 - side)) continue;
+      if (laid_out[side] || !plain(1 - side)) continue;
       auto w = windows(sizes, g, *f, p.readings, side);
       if (!w || w->empty()) continue;
       p.image = side, p.windows = std::move(*w);
@@ -143,7 +139,7 @@ class ProductWriter {
   }
 
  private:
-  const Reading& reading(int side) const { return p_.readings.operands[static_cast<std::size_t>(side)]; }
+  const Reading& reading(int side) const { return p_.readings.operands[side]; }
   bool is_summed(std::size_t loop) const { return loops_.from[loop] >= summed_; }
   bool reads(int side, std::size_t loop) const {
     const auto all = reading(side).loops();

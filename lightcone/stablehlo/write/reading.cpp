@@ -55,7 +55,7 @@ class Cutter {
         if (!(outer % Dim(unit) == Dim(0)) || made >= codegen::kExportParts.count) return std::nullopt;
         const Dim extent = outer / Dim(unit);
         all.extents.push_back(sizes_.of(extent));
-        all.symbols.push_back(Dim::index(codegen::kExportParts[static_cast<std::size_t>(made++)], extent));
+        all.symbols.push_back(Dim::index(codegen::kExportParts[made++], extent));
         all.from.push_back(loops_.from[k]);
         whole = whole + all.symbols.back() * Dim(unit);
         outer = unit;

@@ -26,7 +26,7 @@ Nest nest_of(const Graph& g, NodeId id, const std::vector<int>& uses) {
   for (std::size_t level = 0;; ++level) {
     const Node& r = g[id];
     const Edge& e = r.in[0];
-    n.symbols.push_back(Dim::index(codegen::kReduceLoops[level], e.view.shape()[static_cast<std::size_t>(r.axis)]));
+    n.symbols.push_back(Dim::index(codegen::kReduceLoops[level], e.view.shape()[r.axis]));
     index.insert(index.begin() + r.axis, n.symbols.back());
     n.at = e.view.locate(index);
     n.unfolded = n.unfolded || unfolds(e.view);
@@ -45,7 +45,7 @@ Reduction of_view(SizeTable& sizes, const Graph& g, NodeId id) {
   const Node& n = g[id];
   std::vector<Dim> symbols = index_symbols(n.shape), index = symbols;
   const Shape& seen = n.in[0].view.shape();
-  symbols.push_back(Dim::index(codegen::kReduceLoops[0], seen[static_cast<std::size_t>(n.axis)]));
+  symbols.push_back(Dim::index(codegen::kReduceLoops[0], seen[n.axis]));
   index.insert(index.begin() + n.axis, symbols.back());
   auto r = read_in_loops(sizes, symbols, {View(seen).locate(index)}, {&seen, 1});
   check(r.has_value(), "the axes of a tensor are loops");

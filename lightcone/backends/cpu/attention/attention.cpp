@@ -41,7 +41,7 @@ struct Offsets {
 // Adds the offsets of element `index` of axes [from, to) to `at`.
 void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
   for (int i = to; i-- > from;) {
-    const auto& a = j.layout.axis[static_cast<std::size_t>(i)];
+    const auto& a = j.layout.axis[i];
     const i64 here = index % a.extent;
     index /= a.extent;
     at.q += here * a.q, at.k += here * a.k, at.v += here * a.v, at.out += here * a.out;
@@ -51,10 +51,10 @@ void locate(const Job& j, i64 index, int from, int to, Offsets& at) {
 }
 
 const std::byte* operand(const Job& j, int k, i64 elements, i64 size) {
-  return static_cast<const std::byte*>(j.in[static_cast<std::size_t>(k)]) + elements * size;
+  return static_cast<const std::byte*>(j.in[k]) + elements * size;
 }
 const float* scales(const Job& j, int k, i64 elements) {
-  return k ? static_cast<const float*>(j.in[static_cast<std::size_t>(k)]) + elements : nullptr;
+  return k ? static_cast<const float*>(j.in[k]) + elements : nullptr;
 }
 
 i64 rows_of(const Job& j, i64 block) { return std::min<i64>(j.table->rows, j.rows - block * j.table->rows); }
@@ -141,7 +141,7 @@ class AttentionKernel final : public HostKernel {
   Dim scratch_bytes(int workers) const override { return (workers * worker_floats() + partial_floats()) * 4; }
   Dim flops() const override {
     Dim rows = 2;
-    for (int i = 0; i < plan_.axes; ++i) rows = rows * plan_.layout.axis[static_cast<std::size_t>(i)].extent;
+    for (int i = 0; i < plan_.axes; ++i) rows = rows * plan_.layout.axis[i].extent;
     return rows * plan_.layout.keys * (plan_.layout.depth + plan_.layout.width);
   }
   void run(const HostLaunch& l) const override;
@@ -178,8 +178,7 @@ void AttentionKernel::run(const HostLaunch& l) const {
   std::size_t next = 0;
   lowering::AttentionLayout<i64>& n = j.layout;
   n.each([&](i64& v) { v = l.sizes[next++]; });
-  for (int i = 0; i < plan_.axes; ++i)
-    (i < plan_.batches ? j.batches : j.rows) *= n.axis[static_cast<std::size_t>(i)].extent;
+  for (int i = 0; i < plan_.axes; ++i) (i < plan_.batches ? j.batches : j.rows) *= n.axis[i].extent;
   if (j.batches * j.rows * n.width == 0) return;
   AttentionProblem& a = j.problem;
   a.keys = n.keys, a.depth = n.depth, a.width = n.width, a.q_depth = n.q_depth;

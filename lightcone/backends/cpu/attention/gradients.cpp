@@ -48,7 +48,8 @@ class AttentionGradientsKernel final : public HostKernel {
     if (rank > 2) s.heads = q[rank - 3], s.kv = k[rank - 3];
     s.queries = q[rank - 2], s.keys = k[rank - 2], s.depth = q[rank - 1], s.width = v[rank - 1];
     s.each([&](const Dim& d) { sizes_.push_back(d); });
-    most_.each([&, k = std::size_t{0}](i64& n) mutable { n = sizes_[k++].bounds().hi; });
+    std::size_t next = 0;
+    most_.each([&](i64& most) { most = sizes_[next++].bounds().hi; });
     scale_ = static_cast<float>(n.attributes.real("scale")), causal_ = n.attributes.integer("causal") != 0;
     offsets_ = result_offsets(n.results);
     flops_ = s.batch * s.heads * s.queries * s.keys * (Dim(6) * s.depth + Dim(4) * s.width) / Dim(causal_ ? 2 : 1);
@@ -222,7 +223,8 @@ void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) cons
 
 void AttentionGradientsKernel::run(const HostLaunch& l) const {
   Sizes sizes;
-  sizes.each([next = l.sizes.data()](i64& n) mutable { n = *next++; });
+  const i64* next = l.sizes.data();
+  sizes.each([&](i64& n) { n = *next++; });
   const auto in = [&](std::size_t k) { return static_cast<const float*>(l.in[k]); };
 
   const auto out = [&](std::size_t k) {

@@ -28,7 +28,7 @@ std::vector<int> behind(std::size_t rank, int axis) {
 
 std::vector<int> inverse(const std::vector<int>& order) {
   std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int>(i);
   return back;
 }
 
@@ -105,7 +105,7 @@ std::optional<Edge> reduced(Graph& g, const Node& n, const std::set<NodeId>& las
   permuted.in[0] = Tensor(g, n.in[0]).permute(order).edge();
   permuted.axis = n.axis - (*axis < n.axis ? 1 : 0);
   const std::vector<int> kept = behind(n.shape.size(), *axis - (n.axis < *axis ? 1 : 0));
-  for (std::size_t i = 0; i < kept.size(); ++i) permuted.shape[i] = n.shape[static_cast<std::size_t>(kept[i])];
+  for (std::size_t i = 0; i < kept.size(); ++i) permuted.shape[i] = n.shape[kept[i]];
   const NodeId id = g.add(std::move(permuted));
   return Tensor(g, {id, View(g[id].shape)}).permute(inverse(kept)).edge();
 }
@@ -131,7 +131,7 @@ std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& t
         const std::vector<int> order = behind(n.shape.size(), *axis);
         for (Edge& e : n.in) e = Tensor(dst, e).permute(order).edge();
         Shape shape;
-        for (int i : order) shape.push_back(n.shape[static_cast<std::size_t>(i)]);
+        for (int i : order) shape.push_back(n.shape[i]);
         n.shape = shape;
         const NodeId id = dst.add(std::move(n));
         last.insert(id);

@@ -28,7 +28,7 @@ bool find_windows(const ConvPlan& c, int (&sum_of)[kSpatial]) {
   std::vector<int> unknown;
   std::fill(std::begin(sum_of), std::end(sum_of), -1);
   for (int i = 0; i < static_cast<int>(c.sums.size()); ++i) {
-    const auto& s = c.sums[static_cast<std::size_t>(i)];
+    const auto& s = c.sums[i];
     const auto extent = s.extent.constant();
     if (!extent || *extent < 1 || s.dilation[0] != 0 || (s.dilation[1] != 0 && s.dilation[2] != 0)) return false;
     if (*extent == 1) continue;
@@ -41,7 +41,7 @@ bool find_windows(const ConvPlan& c, int (&sum_of)[kSpatial]) {
   if (unknown.size() == 2 && free(1) && free(2)) {
     sum_of[1] = unknown[0], sum_of[2] = unknown[1];
   } else if (unknown.size() == 1) {
-    const auto& s = c.sums[static_cast<std::size_t>(unknown[0])];
+    const auto& s = c.sums[unknown[0]];
     const auto stride = s.image.constant(), row = c.pixels[1].image.constant();
     if (!stride || !row) return false;
     const bool in_row = free(2) && (!free(1) || c.pixels[1].extent == Dim(1) || *stride < *row);
@@ -84,7 +84,7 @@ bool find_axis(const ConvPlan::Pixel& p, const ConvPlan::Sum* s, int j, Depthwis
 bool find_axes(const ConvPlan& c, Depthwise& d) {
   int sum_of[kSpatial];
   if (!find_windows(c, sum_of)) return false;
-  const auto sum = [&](int j) { return sum_of[j] < 0 ? nullptr : &c.sums[static_cast<std::size_t>(sum_of[j])]; };
+  const auto sum = [&](int j) { return sum_of[j] < 0 ? nullptr : &c.sums[sum_of[j]]; };
   return find_axis(c.pixels[1], sum(1), 1, d.y) && find_axis(c.pixels[2], sum(2), 2, d.x) && d.taps() <= kMostTaps;
 }
 

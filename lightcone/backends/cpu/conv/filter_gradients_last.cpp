@@ -41,13 +41,13 @@ std::optional<Tensor> with_axis_last(Graph& g, const Edge& e, const Dim& step) {
   std::vector<int> order, back(shape.size());
   int axis = -1;
   Dim along = 1;
-  for (int i = static_cast<int>(shape.size()); i-- > 0; along = along * shape[static_cast<std::size_t>(i)])
+  for (int i = static_cast<int>(shape.size()); i-- > 0; along = along * shape[i])
     if (axis < 0 && along == step) axis = i;
   if (axis < 0) return std::nullopt;
   for (int i = 0; i < static_cast<int>(shape.size()); ++i)
     if (i != axis) order.push_back(i);
   order.push_back(axis);
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int>(i);
   const Tensor copy = prim::contiguous(Tensor(g, {e.node, View(shape)}).permute(order)).permute(back);
   return copy.with(copy.view().then(e.view));
 }
@@ -61,10 +61,10 @@ struct Roles {
 constexpr int kOrders[][kRank] = {{0, 1, 2, 3, 4}, {0, 1, 4, 2, 3}, {4, 0, 1, 2, 3}};
 std::optional<Roles> roles(const Factors& f) {
   const auto moves = [&](int side, int axis) {
-    const auto name = f.symbols[static_cast<std::size_t>(axis)].name();
+    const auto name = f.symbols[axis].name();
     return name && f.at[side].offset.symbols().contains(*name);
   };
-  const auto named = [&](int axis) { return f.symbols[static_cast<std::size_t>(axis)].name().has_value(); };
+  const auto named = [&](int axis) { return f.symbols[axis].name().has_value(); };
   for (const auto& [in, groups, out, down, across] : kOrders)
     for (const int image : {0, 1}) {
       const auto only = [&](int side, int axis) {
@@ -89,7 +89,7 @@ std::optional<Edge> written_last(Graph& g, NodeId id) {
   if (!x || !dy) return std::nullopt;
   const std::vector<int> order{r->groups, r->in, r->down, r->across, r->out, kRank};
   std::vector<int> back(kRank);
-  for (int i = 0; i < kRank; ++i) back[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = i;
+  for (int i = 0; i < kRank; ++i) back[order[static_cast<std::size_t>(i)]] = i;
   const Tensor made = prim::sum_reduce(prim::mul(x->permute(order), dy->permute(order)), kRank);
   const auto t = factors(g, made.edge().node);
   const auto last = t ? lowering::match_convolution(g, *t) : std::nullopt;

@@ -84,9 +84,9 @@ void find_offsets(const std::vector<Sum>& sums, NchwBf16& p) {
       else image += index[i] * s.image;
     }
     const i64 at = channel / 2 * taps + tap, phase = d[1] % p.y.step * p.x.phases + d[2] % p.x.step;
-    p.channels[static_cast<std::size_t>(channel)] = image;
-    p.shift[static_cast<std::size_t>(tap)] = d[1] / p.y.step * p.row_words + phase * p.x.length + d[2] / p.x.step;
-    p.weights[static_cast<std::size_t>(2 * at + channel % 2)] = weight;
+    p.channels[channel] = image;
+    p.shift[tap] = d[1] / p.y.step * p.row_words + phase * p.x.length + d[2] / p.x.step;
+    p.weights[2 * at + channel % 2] = weight;
     for (std::size_t i = sums.size(); i-- > 0 && ++index[i] == sums[i].extent;) index[i] = 0;
   }
 }
@@ -127,8 +127,8 @@ class PackNchwBf16 final : public HostKernel {
       const i64 depth = std::min(kTileDepth, p.depth() - k);
       for (i64 r = 0; r < rows; ++r)
         for (i64 i = 0; i < depth; ++i) {
-          const i64 at = p.weights[static_cast<std::size_t>(k + i)];
-          const i64 from = p.group_weight[static_cast<std::size_t>(group)] + (row + r) * p.weight_row + at;
+          const i64 at = p.weights[k + i];
+          const i64 from = p.group_weight[group] + (row + r) * p.weight_row + at;
           numbers[r * depth + i] = at == kNoChannel ? 0.0f
                                    : p.stored == WeightType::BF16
                                        ? bf16_to_f32(static_cast<const std::uint16_t*>(l.in[0])[from])

@@ -116,8 +116,7 @@ void from_planes(const Job& j, const Panel& to, Word* planes) {
   i64 words = 0, at[kBlock];
   for_images(p, to.begin, to.end, [&](i64, i64 pixel, i64 n, i64) { words += rows(pixel, n) * p.row_words; });
   const i64 plane = plane_words(words);
-  for (i64 i = 0; i < to.count; ++i)
-    at[i] = ((to.k + i) / taps - first) * plane + p.shift[static_cast<std::size_t>((to.k + i) % taps)];
+  for (i64 i = 0; i < to.count; ++i) at[i] = ((to.k + i) / taps - first) * plane + p.shift[(to.k + i) % taps];
   for_images(p, to.begin, to.end, [&](i64 image, i64 pixel, i64 n, i64 c) {
     const float* from = j.run->problem(to.group, image).image;
     const i64 top = pixel / p.x.extent;

@@ -14,7 +14,7 @@ LoopKernel::LoopKernel(codegen::Kernel k, std::vector<bool> same_index, Dim upda
       update_(!(update_bytes == Dim(0))),
       work_(ir_.work) {
   Dim all = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[static_cast<std::size_t>(k)]);
+  for (int k = 0; k < ir_.output_loops; ++k) all = all * times(ir_.loops[k]);
   sizes_.push_back(ir_.streams ? less(Dim(ir_.stream / static_cast<std::int64_t>(size_of(ir_.dtype))), all) : Dim(0));
   sizes_.push_back(ir_.output_loops ? ir_.loops[0].extent : Dim(1));
   sizes_.push_back(all);
@@ -31,10 +31,10 @@ void count(const codegen::Kernel& k, const codegen::Block& block, const Dim& tim
       see(i.id, times);
       continue;
     }
-    const codegen::Loop& l = k.loops[static_cast<std::size_t>(i.id)];
+    const codegen::Loop& l = k.loops[i.id];
     const Dim inside = times * codegen::times(l);
     count(k, l.body, inside, see);
-    if (l.reduction >= 0 && k.reductions[static_cast<std::size_t>(l.reduction)].inner_loop == i.id) see(-1, inside);
+    if (l.reduction >= 0 && k.reductions[l.reduction].inner_loop == i.id) see(-1, inside);
   }
 }
 
@@ -43,7 +43,7 @@ void count(const codegen::Kernel& k, const codegen::Block& block, const Dim& tim
 Dim LoopKernel::flops() const {
   Dim all = 0;
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
-    const auto code = id < 0 ? codegen::Code::Apply : ir_.instrs[static_cast<std::size_t>(id)].code;
+    const auto code = id < 0 ? codegen::Code::Apply : ir_.instrs[id].code;
     if (code == codegen::Code::Apply || code == codegen::Code::MulAdd) all = all + times;
   });
   return all;
@@ -58,7 +58,7 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
   Dim elements = 0;
   count(ir_, ir_.top, 1, [&](int id, const Dim& times) {
     if (id < 0) return;
-    const codegen::Instr& i = ir_.instrs[static_cast<std::size_t>(id)];
+    const codegen::Instr& i = ir_.instrs[id];
     if (i.code != codegen::Code::Load && i.code != codegen::Code::GatherLoad) return;
     const std::size_t tile = static_cast<std::size_t>(i.buffer) - ir_.buffers.size();
     const bool tiled = tile < ir_.tiles.size();
@@ -79,13 +79,13 @@ std::optional<Dim> LoopKernel::bytes_read(std::size_t k) const {
     const bool known = b.lo > -huge && b.hi < huge;
     elements = elements + (known ? min(places, Dim(b.hi - b.lo + 1)) : places);
   });
-  return elements * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[static_cast<std::size_t>(buffer)])));
+  return elements * Dim(static_cast<std::int64_t>(size_of(ir_.buffers[buffer])));
 }
 
 std::optional<Dim> LoopKernel::bytes_written() const {
   if (!update_) return std::nullopt;
   Dim elements = 1;
-  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * times(ir_.loops[static_cast<std::size_t>(k)]);
+  for (int k = 0; k < ir_.output_loops; ++k) elements = elements * times(ir_.loops[k]);
   return elements * Dim(static_cast<std::int64_t>(size_of(ir_.dtype)));
 }
 

@@ -137,7 +137,7 @@ class MatmulKernel final : public HostKernel {
     if (rows_.loop) rows_sizes_ = add_block(rows_.loop->sizes());
   }
   std::string name() const override {
-    std::string s = "matmul_" + std::string(cpu::name(c_.type)) + (c_.packed ? "_packed" : "") +
+    std::string s = "matmul_" + std::string(lc::name(c_.type)) + (c_.packed ? "_packed" : "") +
                     (c_.unit ? "_" + std::string(c_.unit->name) : "");
     if (parts_.size() > 1) s += "_x" + std::to_string(parts_.size());
     if (rows_.loop) s += "_of_" + rows_.loop->name();
@@ -315,7 +315,7 @@ void MatmulKernel::run(const HostLaunch& l) const {
     f.step = columns > 0 ? part[p].c_m / columns : 1;
     const auto& from = parts_[p].operands;
     for (std::size_t k = 0; k < from.size(); ++k)
-      f.in[k] = from[k] < 0 ? result(l, static_cast<std::size_t>(~from[k])) : l.in[static_cast<std::size_t>(from[k])];
+      f.in[k] = from[k] < 0 ? result(l, static_cast<std::size_t>(~from[k])) : l.in[from[k]];
     part[p].finish = EpilogueCallback::run, part[p].finish_self = &f;
   }
   i64 index[kMaxAxes] = {};

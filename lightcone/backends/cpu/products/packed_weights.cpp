@@ -141,7 +141,7 @@ class PackKernel final : public HostKernel {
  public:
   PackKernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed)
       : type_(from), to_(to), n_(n), k_(k), transposed_(transposed) {}
-  std::string name() const override { return "pack_" + std::string(cpu::name(to_)); }
+  std::string name() const override { return "pack_" + std::string(lc::name(to_)); }
   void run(const HostLaunch& l) const override {
     struct Job {
       const PackKernel& k;

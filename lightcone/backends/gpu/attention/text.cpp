@@ -68,10 +68,8 @@ class Text {
   std::string stage_values() const;
   std::string steps() const;
   void fold(const std::string& v, const std::string& joined);
-  bool is_mask(int s) const { return a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Mask; }
-  bool reads(int s) const {
-    return is_mask(s) || a_.scores.step[static_cast<std::size_t>(s)].kind == AttentionStep::Bias;
-  }
+  bool is_mask(int s) const { return a_.scores.step[s].kind == AttentionStep::Mask; }
+  bool reads(int s) const { return is_mask(s) || a_.scores.step[s].kind == AttentionStep::Bias; }
 
   const Attention& a_;
   const lowering::AttentionLayout<Dim>& l_;
@@ -128,7 +126,7 @@ void Text::locate(const std::string& indent, const std::string& index, int from,
   std::vector<std::string> sums;
   for (const Offset& o : offsets) sums.push_back(size(o.first));
   for (int i = to; i-- > from;) {
-    const Axis& axis = l_.axis[static_cast<std::size_t>(i)];
+    const Axis& axis = l_.axis[i];
     const std::string here = i > from ? rest + " % " + size(axis.extent) : rest;
     for (std::size_t k = 0; k < offsets.size(); ++k)
       if (const Dim stride = offsets[k].stride(axis); !(stride == Dim(0)))
@@ -179,11 +177,9 @@ void Text::masks() {
     const std::string k = to_string(s);
     const int n = mask_vector(a_, static_cast<std::size_t>(s));
     line("    u32 kept" + k + " = 0;");
-    out_ += filled(n > 1 ? pieces::kWideMask : pieces::kNarrowMask,
-                   {{"KEEP", a_.scores.step[static_cast<std::size_t>(s)].keep ? "!= 0" : "== 0"},
-                    {"K", k},
-                    {"N", to_string(n)},
-                    {"ROWS", sizes_.rows()}});
+    out_ += filled(
+        n > 1 ? pieces::kWideMask : pieces::kNarrowMask,
+        {{"KEEP", a_.scores.step[s].keep ? "!= 0" : "== 0"}, {"K", k}, {"N", to_string(n)}, {"ROWS", sizes_.rows()}});
     if (s >= a_.scores.skips) seen += (seen.empty() ? "" : " & ") + ("kept" + k);
   }
   if (seen.empty()) return;
@@ -267,7 +263,7 @@ std::string Text::stage_values() const {
 std::string Text::steps() const {
   std::string s;
   for (int k = 0; k < a_.scores.steps; ++k) {
-    const AttentionStep& step = a_.scores.step[static_cast<std::size_t>(k)];
+    const AttentionStep& step = a_.scores.step[k];
     const std::string n = to_string(k);
     switch (step.kind) {
       case AttentionStep::Scale: s += "          x = x * " + codegen::number(step.value, DType::F32) + ";\n"; break;
@@ -316,16 +312,16 @@ std::string Text::tiles(const AttentionTile& tile, bool splits, std::string_view
   std::vector<codegen::simt::Parameter> parameters(a_.operands.size());
   parameters[0] = {"float", "q"}, parameters[1] = {std::string(stored_type(a_.scores.k_type, target_.language)), "k"};
   parameters[2] = {std::string(stored_type(a_.scores.v_type, target_.language)), "v"};
-  if (a_.k_scale) parameters[static_cast<std::size_t>(a_.k_scale)] = {"float", "k_scale"};
-  if (a_.v_scale) parameters[static_cast<std::size_t>(a_.v_scale)] = {"float", "v_scale"};
+  if (a_.k_scale) parameters[a_.k_scale] = {"float", "k_scale"};
+  if (a_.v_scale) parameters[a_.v_scale] = {"float", "v_scale"};
   std::string aliases;
   for (int s = 0; s < a_.scores.steps; ++s) {
     if (!reads(s)) continue;
-    const auto k = static_cast<std::size_t>(a_.operand[static_cast<std::size_t>(s)]);
+    const auto k = static_cast<std::size_t>(a_.operand[s]);
     const std::string n = "step" + to_string(s);
     if (parameters[k].name.empty()) parameters[k] = {is_mask(s) ? "u8" : "float", n};
     else aliases += "  LC_GLOBAL const " + parameters[k].type + "* const " + n + " = " + parameters[k].name + ";\n";
-    aliases += "  const long " + n + "_key = " + size(l_.step_key[static_cast<std::size_t>(s)]) + ";\n";
+    aliases += "  const long " + n + "_key = " + size(l_.step_key[s]) + ";\n";
   }
   parameters.push_back({"float", "out", true});
   if (splits) parameters.push_back({"float", "partial", true});

@@ -51,13 +51,13 @@ std::optional<AttentionTile> fitted(const Attention& a, const AttentionTarget& t
 
 int key_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.depth, Dim(t.step), a.layout.k_at, a.layout.k_key};
-  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].k);
+  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[i].k);
   return vector_width(16 / cache_bytes(a.scores.k_type), a.layout.k_depth, multiples);
 }
 
 int value_vector(const Attention& a, const AttentionTile& t) {
   std::vector<Dim> multiples = {a.layout.width, Dim(t.columns * t.lanes), a.layout.v_at, a.layout.v_key};
-  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[static_cast<std::size_t>(i)].v);
+  for (int i = 0; i < a.batches; ++i) multiples.push_back(a.layout.axis[i].v);
   return vector_width(16 / cache_bytes(a.scores.v_type), a.layout.v_width, multiples);
 }
 
@@ -109,12 +109,12 @@ std::optional<AttentionTile> tile_of_few_rows(const Attention& a, const Attentio
 
 Dim rows_of(const Attention& a) {
   Dim n = 1;
-  for (int i = a.batches; i < a.axes; ++i) n = n * a.layout.axis[static_cast<std::size_t>(i)].extent;
+  for (int i = a.batches; i < a.axes; ++i) n = n * a.layout.axis[i].extent;
   return n;
 }
 Dim batches_of(const Attention& a) {
   Dim n = 1;
-  for (int i = 0; i < a.batches; ++i) n = n * a.layout.axis[static_cast<std::size_t>(i)].extent;
+  for (int i = 0; i < a.batches; ++i) n = n * a.layout.axis[i].extent;
   return n;
 }
 

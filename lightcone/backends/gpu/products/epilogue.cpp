@@ -16,8 +16,8 @@ bool Epilogue::only_rounds() const {
   if (!loop) return true;
   const codegen::Kernel& k = loop->kernel;
   if (k.result < 0 || loop->operands.size() != 1) return false;
-  const codegen::Instr* i = &k.instrs[static_cast<std::size_t>(k.result)];
-  while (i->code == codegen::Code::Convert && i->dtype == result) i = &k.instrs[static_cast<std::size_t>(i->a)];
+  const codegen::Instr* i = &k.instrs[k.result];
+  while (i->code == codegen::Code::Convert && i->dtype == result) i = &k.instrs[i->a];
   return i->code == codegen::Code::Load && i->dtype == DType::F32;
 }
 

@@ -65,6 +65,6 @@ struct ProductTexts {
 };
 
 // Returns true if skinny_gemm() can read B.
-bool reads_side_by_side(const Product& p);
+bool skinny_gemm_reads(const Product& p);
 
 }  // namespace lc::backends::gpu

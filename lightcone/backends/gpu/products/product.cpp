@@ -145,14 +145,13 @@ Product make_product(const Graph& g, const Convolution& c) {
   const std::size_t before = pixels.size();  // axes of images: they move no coordinate
   Dim stride = c.channels_last ? c.rows.extent : Dim(1);
   std::array<Dim, lowering::kSpatial> out;
-  for (int j = lowering::kSpatial; j-- > 0;)
-    out[static_cast<std::size_t>(j)] = stride, stride = stride * c.pixels[j].extent;
+  for (int j = lowering::kSpatial; j-- > 0;) out[j] = stride, stride = stride * c.pixels[j].extent;
   std::vector<int> spatial;  // spatial axis of each axis that follows
   for (int j = 0; j < lowering::kSpatial; ++j) {
     const Convolution::Pixel& x = c.pixels[j];
     if (x.extent == Dim(1)) continue;
     pixels.push_back(x.extent);
-    (c.channels_last ? p.c_rows : p.c_columns).push_back(out[static_cast<std::size_t>(j)]);
+    (c.channels_last ? p.c_rows : p.c_columns).push_back(out[j]);
     seen.own.push_back(x.image);
     spatial.push_back(j);
   }

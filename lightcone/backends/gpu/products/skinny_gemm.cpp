@@ -263,7 +263,7 @@ KernelText FewRows::along_columns() {
 
 }  // namespace
 
-bool reads_side_by_side(const Product& p) { return p.sum.size() == 1 && p.a.bounds.empty() && p.b.bounds.empty(); }
+bool skinny_gemm_reads(const Product& p) { return p.sum.size() == 1 && p.a.bounds.empty() && p.b.bounds.empty(); }
 
 KernelText ProductTexts::skinny_gemm(int rows) const {
   const Operand& b = p.b;

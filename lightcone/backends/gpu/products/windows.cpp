@@ -75,7 +75,7 @@ bool add_taps(Windows& w, const std::vector<Dim>& sum) {
     bool is_near = w.weight_step == 0 && std::abs(*stride) < kNear;
     for (std::size_t j = 0; j < s.bounds.size() && is_near; ++j)
       is_near = s.bounds[j].sum[t] == (static_cast<int>(j) == w.bound ? *stride : 0);
-    if (!is_near && w.bound >= 0 && s.bounds[static_cast<std::size_t>(w.bound)].sum[t] != 0) return false;
+    if (!is_near && w.bound >= 0 && s.bounds[w.bound].sum[t] != 0) return false;
     near.push_back(is_near);
   }
   for (i64 flat = 0; flat < count; ++flat) {
@@ -98,7 +98,7 @@ bool add_taps(Windows& w, const std::vector<Dim>& sum) {
 std::optional<Windows> windows_of(const Product& p) {
   const bool pixels_last = p.rows.empty() && !p.columns.empty();
   if (!pixels_last && !(p.columns.empty() && !p.rows.empty())) return std::nullopt;
-  if (p.batch.empty() || p.exact || reads_side_by_side(p)) return std::nullopt;
+  if (p.batch.empty() || p.exact || skinny_gemm_reads(p)) return std::nullopt;
   Windows w{pixels_last ? &p.b : &p.a, pixels_last ? &p.a : &p.b, pixels_last};
   if (!is_plain(p.a.type) || !is_plain(p.b.type) || !w.weight->bounds.empty()) return std::nullopt;
   const auto add_batch = [&] {
@@ -236,14 +236,14 @@ void Text::choose_vector(Numbers& numbers, bool image) const {
     for (const Line& line : image_)
       if (!multiple(line.offset, n)) return false;
     if (s_.bound < 0) return true;
-    const Operand::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
+    const Operand::Bound& b = s.bounds[s_.bound];
     return (!is_finite(b.lo) || multiple(b.lo - Dim(shift), n)) && (!is_finite(b.hi) || multiple(b.hi - Dim(shift), n));
   };
   for (int n = kSide; n > 1; n /= 2)
     for (int shift = 0; shift < n; ++shift)
       if (numbers.vector == 1 && fits(n, shift)) numbers.vector = n, numbers.shift = shift;
   if (!image || s_.bound < 0) return;
-  const Operand::Bound& b = s.bounds[static_cast<std::size_t>(s_.bound)];
+  const Operand::Bound& b = s.bounds[s_.bound];
   numbers.beyond = is_finite(b.lo) && is_finite(b.hi);
 }
 
@@ -308,7 +308,7 @@ void Text::read_filter() {
 
 // Reads a line of the image and adds it to each result.
 void Text::add_line(int line) {
-  const Line& at = image_[static_cast<std::size_t>(line)];
+  const Line& at = image_[line];
   Numbers n{"x", s_.image_is_b ? "in_b" : "in_a", "line_p", s_.image->type, {}};
   for (const Use& use : uses_)
     for (int v = 0; v < kSide && use.line == line; ++v) want(n, v * s_.step + s_.taps[use.tap].near, v);

@@ -59,7 +59,7 @@ class Splitter {
 
  private:
   bool split(ValueId v) const { return static_cast<std::size_t>(v) < imaginary_.size() && imaginary(v) >= 0; }
-  ValueId imaginary(ValueId v) const { return imaginary_[static_cast<std::size_t>(v)]; }
+  ValueId imaginary(ValueId v) const { return imaginary_[v]; }
   std::vector<ValueId> both(const std::vector<ValueId>& values) const {
     std::vector<ValueId> r;
     for (const ValueId v : values) {
@@ -96,7 +96,7 @@ class Splitter {
     std::vector<Operation> made;
     for (ValueId& a : arguments) {
       if (!split(a)) continue;
-      const Value& v = m_.values[static_cast<std::size_t>(a)];
+      const Value& v = m_.values[a];
       const ValueId whole = m_.value(with_parts(v.type), v.name);
       made.push_back({.name = kSplitComplex,
                       .operands = {whole},
@@ -185,7 +185,7 @@ class Splitter {
     op.operands = both(op.operands), op.results = both(op.results);
     made.push_back(std::move(op));
   }
-  const Type& type(ValueId v) const { return m_.values[static_cast<std::size_t>(v)].type; }
+  const Type& type(ValueId v) const { return m_.values[v].type; }
   bool same_bits(const Operation& op) const {
     return (op.name == "stablehlo.bitcast_convert" || op.name == "stablehlo.convert") && op.operands.size() == 1 &&
            op.results.size() == 1 && split(op.operands[0]) && split(op.results[0]) &&

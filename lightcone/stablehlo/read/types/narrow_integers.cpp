@@ -44,9 +44,7 @@ class Widener {
   static void widen(Type& t) {
     if (bits(t)) t.element = byte(t);
   }
-  int bits_of(ValueId v) const {
-    return static_cast<std::size_t>(v) < bits_.size() ? bits_[static_cast<std::size_t>(v)] : 0;
-  }
+  int bits_of(ValueId v) const { return static_cast<std::size_t>(v) < bits_.size() ? bits_[v] : 0; }
   void block(Block& b) {
     std::vector<Operation> made;
     for (Operation& op : b.operations) operation(std::move(op), made);
@@ -61,7 +59,7 @@ class Widener {
     std::vector<Operation> behind;
     for (ValueId& v : op.results) {
       if (!narrow(v) || stays_within(op)) continue;
-      const Type t = m_.values[static_cast<std::size_t>(v)].type;
+      const Type t = m_.values[v].type;
       const ValueId wide = m_.value(t);
       Attribute width;
       width.kind = Attribute::Kind::Integer;

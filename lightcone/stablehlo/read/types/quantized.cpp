@@ -84,7 +84,7 @@ class Expander {
     std::ranges::move(behind, std::back_inserter(made));
   }
   Type expressed(ValueId v) const {
-    Type t = m_.values[static_cast<std::size_t>(v)].type;
+    Type t = m_.values[v].type;
     try {
       if (const auto q = quantization_of(spelling(v))) t.element = q->expressed;
     } catch (const Error&) {  // reported by the step itself
