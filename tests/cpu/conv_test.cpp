@@ -151,8 +151,8 @@ void every_way(const Shapes& s, const Inputs* given = nullptr) {
 }
 
 // Does the same with channels last, for every instruction set. The image has channels last, or it is transposed while
-// it is padded. `to_be_turned` is false if the shape is not eligible and so keeps the whole graph as it is.
-void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = nullptr, bool to_be_turned = true) {
+// it is padded. `rewrites` is false if the shape is not eligible and so keeps the whole graph as it is.
+void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = nullptr, bool rewrites = true) {
   const Graph g = make(s);
   const Inputs in = given ? *given : random_values(g, 11);
   const Results want = interpret(g, in, {}, Rounding::Wide, true);
@@ -168,7 +168,7 @@ void channels_last_way(const Shapes& s, bool image_last, const Inputs* given = n
   h.output("z", conv(h.input("large", {1, 4, 300, 300}), parameter(h, "v", {64, 4, 7, 7}), {.padding = {1}}));
   PassLog log;
   const std::optional<Graph> all = channels_last(transform(h, generic()).graph, log, this_target());
-  ASSERT_EQ(all.has_value(), to_be_turned);
+  ASSERT_EQ(all.has_value(), rewrites);
   if (!all) return;
   const Graph& turned = *all;
   std::optional<ConvPlan> c;

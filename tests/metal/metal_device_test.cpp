@@ -307,7 +307,8 @@ TEST_F(MetalDevice, StartsThatCannotBeAreRefused) {
   EXPECT_EQ(has(start([](backends::gpu::KernelLaunch& s) { s.code = nullptr; }), "was not compiled for this device"),
             "");
   const std::vector<BufferSlice> many(31, places[0]);
-  EXPECT_EQ(has(start([&](backends::gpu::KernelLaunch& s) { s.buffers = many; }), "takes 31 places, more than 30"), "");
+  EXPECT_EQ(has(start([&](backends::gpu::KernelLaunch& s) { s.buffers = many; }), "takes 31 buffers, more than 30"),
+            "");
   const BufferSlice behind[] = {{y.get(), 65}};
   EXPECT_EQ(has(start([&](backends::gpu::KernelLaunch& s) { s.buffers = behind; }), "not within a buffer of 64 bytes"),
             "");

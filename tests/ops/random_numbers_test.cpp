@@ -16,6 +16,7 @@
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/random.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/random/random_bits.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/verify.h"
 #include "on_device.h"
