@@ -45,7 +45,8 @@ std::size_t tiles(const Graph& g) {
   std::size_t n = 0;
   for (const backends::cpu::LoopKernel* k : loops(g)) {
     const std::string text = k->source();
-    for (std::size_t at = text.find("lc_transpose_"); at != std::string::npos; at = text.find("lc_transpose_", at + 1)) ++n;
+    for (std::size_t at = text.find("lc_transpose_"); at != std::string::npos; at = text.find("lc_transpose_", at + 1))
+      ++n;
   }
   return n;
 }

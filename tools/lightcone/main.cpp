@@ -159,7 +159,8 @@ void add_view(CLI::App& app) {
 
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportOptions>();
-  CLI::App* c = app.add_subcommand("export", "Write a network as an ONNX model, or as one StableHLO module for XLA and its like");
+  CLI::App* c =
+      app.add_subcommand("export", "Write a network as an ONNX model, or as one StableHLO module for XLA and its like");
   c->footer(
       "FILE.onnx is an ONNX model with its weights: a checkpoint's, those of --weights, or first values for training.\n"
       "Sizes without a number stay open in it. Anything else is one module with one function @main, in MLIR's\n"
@@ -169,7 +170,8 @@ void add_export(CLI::App& app) {
       "vgg11 ... vgg19_bn, resnet18 ... resnet152, resnext50_32x4d, wide_resnet50_2, ...");
   c->add_option("MODEL", o->model, "a checkpoint, 'builtin', or the name of a network")->required()->type_name("");
   c->add_flag("--stablehlo", o->stablehlo, "the format, unless FILE ends in .onnx");
-  c->add_option("-o,--output", o->out, "ends in .onnx for ONNX; default: StableHLO on the standard output")->type_name("FILE");
+  c->add_option("-o,--output", o->out, "ends in .onnx for ONNX; default: StableHLO on the standard output")
+      ->type_name("FILE");
   c->add_option("--arguments", o->arguments, "a table of arguments and results: kind, type, name")->type_name("FILE");
   c->add_option("--weights", o->weights, "of a network of pictures in ONNX: a checkpoint with torchvision's names")
       ->type_name("FILE");

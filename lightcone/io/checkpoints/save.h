@@ -20,8 +20,8 @@
 #include <variant>
 #include <vector>
 
-#include "lightcone/formats/block_formats.h"
 #include "lightcone/core/dtype.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc {
 

@@ -26,7 +26,7 @@ struct Value {
   Tensor tensor = {};
   std::shared_ptr<const std::vector<Value>> sequence = {};  // the elements of a sequence
   std::optional<Count> count = {};
-  const TensorData* strings = nullptr;          // a constant of strings, which only attributes of operators can be
+  const TensorData* strings = nullptr;  // a constant of strings, which only attributes of operators can be
   // The bytes of which `tensor` is (bytes - zero) * scale in f32. The scale and the zero point, which may be undefined,
   // are scalars or have an element for each index of `axis`.
   struct Codes {
