@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lightcone/composites/block_formats.h"
+#include "lightcone/formats/block_formats.h"
 #include "lightcone/core/graph.h"
 
 namespace lc::onnx {
