@@ -102,7 +102,7 @@ ROOMS = {
     "onnx": ["core", "io"],
     "onnx/model": ["core", "io"],
     "onnx/write": [
-        "base", "core", "composites", "passes", "io", "io/checkpoints", "stablehlo", "stablehlo/write", "onnx",
+        "base", "core", "formats", "composites", "passes", "io", "io/checkpoints", "stablehlo", "stablehlo/write", "onnx",
         "onnx/model"],
     "onnx/read": ["base", "core", "ops", "readers", "io", "onnx", "onnx/model"],
     "onnx/parts": ["ops/special", "onnx/read"],
