@@ -6,6 +6,7 @@
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
+#include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/passes/precision.h"
 
