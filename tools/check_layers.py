@@ -113,6 +113,13 @@ ROOMS = {
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
+    "models/files": ["core", "io", "io/checkpoints", "runtime", "nn", "train"],
+    "models/blocks": ["core", "ops", "runtime", "nn"],
+    "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
+    "models/load": ["io", "runtime", "models/files", "models/encoder"],
+    "models/sentence": [
+        "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
+        "models/blocks", "models/load"],
     "models/vgg": ["core", "nn"],
     "models/resnet": ["core", "nn"],
     "inspection": [

@@ -75,4 +75,9 @@ std::string names_near(std::string_view wanted, std::vector<std::string_view> ha
   return near.size() > shown ? str_cat(s, " and ", near.size() - shown, " more") : s;
 }
 
+std::string_view nearest_name(std::string_view wanted, const std::vector<std::string_view>& have) {
+  const auto near = std::ranges::min_element(have, {}, [&](std::string_view name) { return distance(wanted, name); });
+  return near == have.end() ? std::string_view() : *near;
+}
+
 }  // namespace lc

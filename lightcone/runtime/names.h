@@ -11,6 +11,9 @@ namespace lc {
 // if there are no names.
 std::string names_near(std::string_view wanted, std::vector<std::string_view> have);
 
+// Returns the name nearest to `wanted` in spelling, the first of several; "" if there are none.
+std::string_view nearest_name(std::string_view wanted, const std::vector<std::string_view>& have);
+
 // Returns "a, b and 4 more": at most five names, shortened, with unprintable characters replaced because they may come
 // from a file.
 std::string listed(const std::vector<std::string>& names);

@@ -24,14 +24,16 @@ ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>
 
 using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 
-// `owner` keeps the bytes alive. `source` names the tensors in an Error.
+// `owner` keeps the bytes alive. `source` names the tensors in an Error. With `partly`, parameters without a tensor
+// stay as they are.
 void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
-          bool strict) {
+          bool strict, bool partly = false) {
   std::vector<std::string> missing, unknown;
   std::map<std::string, DType, std::less<>> parameters;
   const Graph& g = program.graph();
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].op == Op::Input && g[id].parameter) parameters.emplace(g[id].name, g[id].dtype);
+  if (partly) std::erase_if(parameters, [&](const auto& p) { return !tensors.contains(p.first); });
   for (const auto& [name, dtype] : parameters)
     if (!tensors.contains(name)) missing.push_back(name);
   // A parameter that no result needs is not in the compiled graph, but load() accepts its name.
@@ -65,6 +67,10 @@ void load(Program& program, const Tensors& tensors, const std::shared_ptr<const 
 
 void load(Program& program, const Weights& file, bool strict) {
   load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict);
+}
+
+void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors) {
+  load(program, tensors, std::make_shared<const Weights>(file), file.path(), true, true);
 }
 
 nn::StorageOf stored_as(const Weights& file) {

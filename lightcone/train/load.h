@@ -1,6 +1,9 @@
 // Loads checkpoints into programs: every parameter by its name (torch.nn.Module.load_state_dict).
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/nn/parameter.h"
@@ -13,6 +16,9 @@ namespace lc {
 // if a tensor is missing, has another shape or cannot be converted, or, unless `strict` is false, if a tensor of the
 // file is not a parameter.
 void load(Program& program, const Weights& file, bool strict = true);
+// The same for tensors of the file under other names than its own. Each of them is a parameter of the program; other
+// parameters stay as they are.
+void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors);
 // The same for arrays in memory: load(program, read_npz("weights.npz")). The program keeps the arrays.
 void load(Program& program, Arrays arrays, bool strict = true);
 

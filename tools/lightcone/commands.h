@@ -39,6 +39,19 @@ struct ChatCommand : SpeakOptions {
 };
 int chat(const ChatCommand& o);
 
+struct EmbedOptions {
+  std::string model, input, output, tokenizer;  // input "": the standard input; output: a .npy file
+  std::string pooling, prompt, prompt_name;     // pooling "": as the model's files say
+  std::optional<bool> normalize;
+  std::int64_t length = 0, batch = 32;
+  std::vector<std::string> ignore;
+  bool similarity = false;
+  int threads = 0;
+  Precision precision = Precision::Highest;
+  DeviceChoice device;
+};
+void embed(const EmbedOptions& o);
+
 struct DevicesOptions {
   bool json = false;
 };

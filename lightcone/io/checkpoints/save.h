@@ -48,6 +48,9 @@ void save_safetensors(const std::string& path, std::span<const TensorToSave> ten
 // if a name occurs twice, contains NUL or is too long, or for bf16 and f8, which numpy does not have.
 void save_npz(const std::string& path, std::span<const TensorToSave> tensors);
 
+// Writes one array as numpy.save(path, array) does. The name is not written. Throws Error as save_npz().
+void save_npy(const std::string& path, const TensorToSave& tensor);
+
 // A value of GGUF metadata as another file has it, GgufFile::stored; it must stay valid during the call.
 struct GgufStored {
   std::span<const std::byte> bytes;

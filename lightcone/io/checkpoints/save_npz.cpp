@@ -154,4 +154,13 @@ void save_npz(const std::string& path, std::span<const TensorToSave> tensors) {
   file.commit();
 }
 
+void save_npy(const std::string& path, const TensorToSave& tensor) {
+  io::check_tensors("save_npy", std::span(&tensor, 1));
+  const std::string header = npy_header(tensor);
+  io::AtomicFile file("save_npy", path);
+  file.write(header);
+  file.write(tensor.bytes);
+  file.commit();
+}
+
 }  // namespace lc

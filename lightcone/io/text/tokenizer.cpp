@@ -6,6 +6,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/text/pieces/longest_match.h"
+#include "lightcone/io/text/steps/post_processor.h"
 #include "lightcone/io/text/tokenizer_kinds.h"
 #include "lightcone/io/utf8.h"
 
@@ -53,6 +54,29 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   require_utf8(second, "the second text");
   const std::string_view both[] = {first, second};
   return encoding_of(both, specials, parse_control);
+}
+
+Encoding Tokenizer::encode_within(std::span<const std::string_view> texts, std::size_t most) const {
+  if (texts.empty() || texts.size() > 2) throw Error("tokenizer", str_cat(texts.size(), " texts, and not one or two"));
+  for (const std::string_view text : texts) require_utf8(text, "the text");
+  return encoding_within(texts, most);
+}
+
+Encoding Tokenizer::encoding_within(std::span<const std::string_view> texts, std::size_t most) const {
+  const bool first = v_.add_bos && v_.bos >= 0, last = v_.add_eos && v_.eos >= 0;
+  const bool once = first && v_.kind == Vocabulary::Kind::WordPiece;  // BERT's first token stands before the first text
+  std::vector<std::vector<int>> all;
+  for (const std::string_view text : texts) all.push_back(ids_of(text, false, false));
+  Truncation(most).apply(all, (once ? 1 : first ? texts.size() : 0) + (last ? texts.size() : 0));
+  Encoding e;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (first && !(once && i > 0)) e.ids.push_back(v_.bos);
+    e.ids.insert(e.ids.end(), all[i].begin(), all[i].end());
+    if (last) e.ids.push_back(v_.eos);
+    e.type_ids.resize(e.ids.size(), static_cast<int>(i));
+  }
+  e.attention_mask.assign(e.ids.size(), 1);
+  return e;
 }
 
 Encoding Tokenizer::encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const {

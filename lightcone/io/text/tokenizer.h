@@ -71,6 +71,10 @@ class Tokenizer {
   // the file states. A tokenizer.json may truncate or pad. Throws Error as encode().
   Encoding encode_pair(std::string_view first, std::string_view second, bool specials = true,
                        bool parse_control = false) const;
+  // Encodes a text, or two as one input, with the tokens that the model expects around them. The ids are cut to `most`,
+  // of two texts from the longer one, and not padded, whatever the file says of both (transformers: truncation=True,
+  // max_length=most). Throws Error as encode(), and if `most` leaves no room for a text.
+  Encoding encode_within(std::span<const std::string_view> texts, std::size_t most) const;
   // Returns the text of ids without control tokens. Invalid UTF-8 is kept, except for a tokenizer.json or
   // tokenizer.model, where it becomes U+FFFD as in their libraries. Throws Error if an id is outside the vocabulary.
   std::string decode(std::span<const int> ids) const;
@@ -89,6 +93,7 @@ class Tokenizer {
   virtual std::vector<int> ids_of(std::string_view text, bool specials, bool parse_control) const = 0;  // valid UTF-8
   // The encoding of one text or of two. By default each text has the tokens that `specials` adds to one.
   virtual Encoding encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const;
+  virtual Encoding encoding_within(std::span<const std::string_view> texts, std::size_t most) const;
   virtual std::string text_of(std::span<const int> ids) const = 0;  // ids are in the vocabulary
   virtual std::string bytes_of(int id) const = 0;                   // id is in the vocabulary
   Vocabulary::Type type(int id) const;

@@ -50,6 +50,7 @@ class PipelineTokenizer final : public Tokenizer {
     return encoding_of(std::span(&text, 1), specials, parse_control).ids;
   }
   Encoding encoding_of(std::span<const std::string_view> texts, bool specials, bool parse_control) const override;
+  Encoding encoding_within(std::span<const std::string_view> texts, std::size_t most) const override;
   std::vector<int> plain_ids(std::string_view text, bool parse_control) const;
   std::string text_of(std::span<const int> ids) const override;
   std::string bytes_of(int id) const override { return hidden(id) ? "" : p_.decoder.within(spelled(id)); }
@@ -73,6 +74,15 @@ Encoding PipelineTokenizer::encoding_of(std::span<const std::string_view> texts,
   std::vector<int> mask(t.ids.size(), 1);
   const std::size_t padded = p_.padding.apply(t);
   mask.insert(p_.padding.left() ? mask.begin() : mask.end(), padded, 0);
+  return {std::move(t.ids), std::move(t.types), std::move(mask)};
+}
+
+Encoding PipelineTokenizer::encoding_within(std::span<const std::string_view> texts, std::size_t most) const {
+  std::vector<std::vector<int>> ids;
+  for (const std::string_view text : texts) ids.push_back(plain_ids(text, false));
+  Truncation(most).apply(ids, p_.post_processor.added(texts.size() > 1));
+  TypedIds t = p_.post_processor.apply(typed(std::move(ids)), true);
+  std::vector<int> mask(t.ids.size(), 1);
   return {std::move(t.ids), std::move(t.types), std::move(mask)};
 }
 

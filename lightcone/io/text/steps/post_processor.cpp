@@ -186,6 +186,9 @@ void Truncation::cut(std::vector<int>& ids, std::size_t most) const {
 }
 
 void Truncation::apply(std::vector<std::vector<int>>& texts, std::size_t added) const {
+  if (strict_ && added >= most_)
+    throw Error("tokenizer",
+                str_cat("a length of ", most_, " has no room for a text beside the ", added, " tokens around it"));
   if (!any_ || added > most_) return;  // the reference's unsigned difference wraps around: nothing is truncated
   const std::size_t most = most_ - added;
   std::size_t total = 0;

@@ -54,11 +54,14 @@ class Truncation {
  public:
   Truncation() = default;
   explicit Truncation(io::Json truncation);
+  // Of the longer text first, at its end.
+  explicit Truncation(std::size_t most) : strict_(true), any_(true), most_(most) {}
   // Truncates the ids of one text or of two. `added` is the number of tokens that will be added around them.
   void apply(std::vector<std::vector<int>>& texts, std::size_t added) const;
 
  private:
   void cut(std::vector<int>& ids, std::size_t most) const;
+  bool strict_ = false;  // refuses a length without room for the tokens around a text
   bool any_ = false, left_ = false;
   int strategy_ = 0;  // 0: longest first, 1: only the first, 2: only the second
   std::size_t most_ = 0, stride_ = 0;

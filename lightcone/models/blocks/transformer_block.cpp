@@ -1,0 +1,47 @@
+#include "lightcone/models/blocks/transformer_block.h"
+
+#include "lightcone/models/blocks/activation.h"
+
+namespace lc {
+
+TransformerBlock::TransformerBlock(const TransformerBlockOptions& o)
+    : o_(o),
+      query_(o.width, o.width, {.bias = o.query_key_value_bias}),
+      key_(o.width, o.width, {.bias = o.query_key_value_bias}),
+      value_(o.width, o.width, {.bias = o.query_key_value_bias}),
+      output_(o.width, o.width),
+      attention_norm_(o.width, {.eps = o.eps}),
+      up_(o.width, o.inner),
+      down_(o.inner, o.width),
+      feed_forward_norm_(o.width, {.eps = o.eps}) {
+  if (o.heads < 1 || o.width % o.heads != 0)
+    throw Error("TransformerBlock", str_cat(o.heads, " heads do not divide a width of ", o.width));
+}
+
+void TransformerBlock::visit(nn::Visitor& v) {
+  v("query", query_)("key", key_)("value", value_)("output", output_)("attention_norm", attention_norm_);
+  v("up", up_)("down", down_)("feed_forward_norm", feed_forward_norm_);
+}
+
+Tensor TransformerBlock::heads(const Tensor& x) const {
+  return x.reshape({x.extent(0), x.extent(1), o_.heads, o_.width / o_.heads}).permute({0, 2, 1, 3});
+}
+
+Tensor TransformerBlock::attend(const Tensor& x, const AttentionOptions& attention) const {
+  const Tensor y = scaled_dot_product_attention(heads(query_(x)), heads(key_(x)), heads(value_(x)), attention);
+  return output_(y.permute({0, 2, 1, 3}).reshape({x.extent(0), x.extent(1), o_.width}));
+}
+
+Tensor TransformerBlock::feed_forward(const Tensor& x) const { return down_(activate(o_.activation, up_(x))); }
+
+Tensor TransformerBlock::operator()(const Tensor& x, const AttentionOptions& attention, const nn::At& at) const {
+  const OpScope scope("TransformerBlock", at);
+  if (o_.norm_first) {
+    const Tensor h = x + attend(attention_norm_(x), attention);
+    return h + feed_forward(feed_forward_norm_(h));
+  }
+  const Tensor h = attention_norm_(x + attend(x, attention));
+  return feed_forward_norm_(h + feed_forward(h));
+}
+
+}  // namespace lc

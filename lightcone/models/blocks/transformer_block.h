@@ -1,0 +1,48 @@
+// TransformerBlock: attention and a feed-forward network with residual sums, as encoders of texts and pictures have
+// them (A. Vaswani et al., "Attention is all you need", 2017). Each projection is a parameter of its own, so that each
+// can be stored in its own type.
+//
+// Parameters: query, key, value, output, attention_norm, up, down, feed_forward_norm; each has .weight and .bias.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lightcone/nn/linear.h"
+#include "lightcone/nn/norm.h"
+#include "lightcone/ops/ops.h"
+
+namespace lc {
+
+// The sizes and the kind of a TransformerBlock.
+struct TransformerBlockOptions {
+  std::int64_t width = 0, heads = 0;  // heads divide the width
+  std::int64_t inner = 0;             // width between the two products of the feed-forward network
+  double eps = 1e-5;                  // of the norms
+  std::string activation = "gelu";    // of activation_names()
+  bool norm_first = false;            // norms before attention and network (ViT), not after the sums (BERT)
+  bool query_key_value_bias = true;
+};
+
+// One layer as a module: x [batch, length, width] -> the same shape.
+class TransformerBlock {
+ public:
+  explicit TransformerBlock(const TransformerBlockOptions& o);
+  void visit(nn::Visitor& v);
+  // A mask of `attention` broadcasts to [batch, heads, length, length]; true: attend.
+  Tensor operator()(const Tensor& x, const AttentionOptions& attention = {},
+                    const nn::At& at = nn::At::current()) const;
+
+ private:
+  Tensor attend(const Tensor& x, const AttentionOptions& attention) const;
+  Tensor feed_forward(const Tensor& x) const;
+  Tensor heads(const Tensor& x) const;  // [batch, length, width] -> [batch, heads, length, head]
+
+  TransformerBlockOptions o_;
+  nn::Linear<> query_, key_, value_, output_;
+  nn::LayerNorm<> attention_norm_;
+  nn::Linear<> up_, down_;
+  nn::LayerNorm<> feed_forward_norm_;
+};
+
+}  // namespace lc

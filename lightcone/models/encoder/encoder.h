@@ -1,0 +1,58 @@
+// Encoders of text of BERT's family as a module and as a loaded model.
+//
+// Inputs, all i64 [batch, length]: "input_ids"; "attention_mask", 1 for a token and 0 for padding; and
+// "token_type_ids" if the model has more than one kind of them. An input whose mask is 0 everywhere gives NaN.
+// Outputs: "hidden" [batch, length, width]; "pooled" [batch, width], the tanh layer on the first token, if the file has
+// it; "logits", of a classifier [batch, labels], for each token [batch, length, labels], for answers [batch, length, 2]
+// (begin and end), of a masked language model [batch, length, vocab]; and "next_sentence" [batch, 2].
+// Symbols: "batch" and "length".
+//
+// J. Devlin et al., "BERT", 2018; Y. Liu et al., "RoBERTa", 2019; A. Conneau et al., "XLM-R", 2019; V. Sanh et al.,
+// "DistilBERT", 2019.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lightcone/models/blocks/transformer_block.h"
+#include "lightcone/models/encoder/encoder_config.h"
+#include "lightcone/models/files/loaded_model.h"
+
+namespace lc {
+
+// An encoder with its head as a module.
+class Encoder {
+ public:
+  explicit Encoder(EncoderConfig c);
+  void visit(nn::Visitor& v);
+  // Ids, mask and kinds are i64 [batch, length]; the kinds are not read unless the model has more than one. Returns the
+  // outputs by name, as above.
+  std::map<std::string, Tensor> operator()(const Tensor& ids, const Tensor& mask, const Tensor& types = {},
+                                           const nn::At& at = nn::At::current()) const;
+  const EncoderConfig& config() const { return c_; }
+
+ private:
+  Tensor embed(const Tensor& ids, const Tensor& types) const;
+  Tensor positions(const Tensor& ids) const;
+  Tensor classified(const Tensor& hidden, const Tensor& pooled) const;
+  Tensor words(const Tensor& hidden) const;
+  bool has_head_dense() const;
+  bool predicts_words() const { return c_.head == EncoderHead::MaskedLM || c_.head == EncoderHead::PreTraining; }
+  std::string head_activation() const;
+
+  EncoderConfig c_;
+  nn::Embedding<> tokens_, positions_, types_;
+  nn::LayerNorm<> embedding_norm_;
+  std::vector<TransformerBlock> layers_;
+  nn::Linear<> pooler_, next_sentence_;
+  nn::Linear<> dense_, out_;  // of the head
+  nn::LayerNorm<> norm_;
+  Tensor out_bias_;  // of a masked language model whose head is the table of tokens
+};
+
+// Makes the loaded model of an opened checkpoint. Throws Error for the reasons of load_model().
+LoadedModel load_encoder(const Weights& w, const ConfigFile& config, const LoadModelOptions& o);
+
+}  // namespace lc

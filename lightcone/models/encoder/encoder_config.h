@@ -1,0 +1,46 @@
+// The hyperparameters of encoders of text of BERT's family: BERT (with E5, BGE, MiniLM and others that are BERTs),
+// RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lightcone/models/files/config_file.h"
+#include "lightcone/models/files/weight_table.h"
+
+namespace lc {
+
+// The three layouts of the family.
+enum class EncoderKind : std::uint8_t { Bert, Roberta, DistilBert };
+// What stands on top of an encoder.
+enum class EncoderHead : std::uint8_t { None, Sequence, Tokens, Answer, MaskedLM, PreTraining, NextSentence };
+
+// Hyperparameters of one encoder.
+struct EncoderConfig {
+  EncoderKind kind = EncoderKind::Bert;
+  std::int64_t vocab = 0, width = 0, layers = 0, heads = 0, inner = 0;
+  std::int64_t positions = 0;  // rows of the table of positions
+  std::int64_t types = 0;      // kinds of tokens (token_type_ids); 0: the model has no table of them
+  std::int64_t padding =
+      0;  // RoBERTa: the id that pads; positions count the tokens that are not it, and begin after it
+  double eps = 1e-12;
+  std::string activation = "gelu";
+  EncoderHead head = EncoderHead::None;
+  std::vector<std::string> labels = {};
+  bool tied = true;     // the head of a masked language model is the table of tokens
+  bool pooler = false;  // a layer with tanh on the first token
+  std::string architecture = {};
+
+  // The longest input.
+  std::int64_t length() const { return kind == EncoderKind::Roberta ? positions - padding - 1 : positions; }
+  // Reads config.json. Throws Error that names a key which is missing, wrong, not supported or not known.
+  static EncoderConfig from(const ConfigFile& c);
+};
+
+// The names of the weights in Hugging Face's checkpoints, and what may stand before them.
+std::span<const WeightName> encoder_weight_names(EncoderKind kind);
+std::span<const std::string_view> encoder_prefixes();
+
+}  // namespace lc

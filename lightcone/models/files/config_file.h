@@ -1,0 +1,85 @@
+// ConfigFile: the config.json of a checkpoint, of which every key is accounted for. A key that a model neither reads
+// nor declares neutral is an Error, because it may change what the model computes.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/io/checkpoints/weights.h"
+#include "lightcone/io/json_internal.h"
+
+namespace lc {
+
+// An object of a JSON file about a model. Copies share the file and the record of the keys that were read.
+class ConfigFile {
+ public:
+  // The config.json of a checkpoint. Keys in `ignore` are taken for neutral. Throws Error if there is none, or if it is
+  // not an object.
+  explicit ConfigFile(const Weights& w, std::vector<std::string> ignore = {});
+  // Another JSON file that holds an object.
+  ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore = {});
+
+  bool has(std::string_view key) const;  // present and not null
+  // A whole number from 1 to 10^9. Throws Error if the key is missing.
+  std::int64_t size(std::string_view key) const;
+  std::int64_t size(std::string_view key, std::int64_t otherwise) const;
+  // A whole number from 0 to 10^9: the id of a token.
+  std::int64_t id(std::string_view key, std::int64_t otherwise) const;
+  double number(std::string_view key, double otherwise) const;
+  std::string text(std::string_view key, std::string_view otherwise = "") const;
+  bool flag(std::string_view key, bool otherwise) const;
+  // A list of texts; empty if the key is missing.
+  std::vector<std::string> texts(std::string_view key) const;
+  // The values of an object whose values are texts, with their keys in the order of the file; empty if it is missing.
+  std::vector<std::pair<std::string, std::string>> map(std::string_view key) const;
+  // The names of the classes by num_labels and id2label: LABEL_0, LABEL_1, ... where the file has no names. As in
+  // transformers there are two if the file says nothing.
+  std::vector<std::string> labels() const;
+  // An object within this one. Throws Error if the key is missing.
+  ConfigFile section(std::string_view key) const;
+
+  // Declares keys that change nothing of what the model computes.
+  void neutral(std::initializer_list<std::string_view> keys) const;
+  // Declares a feature that the model lacks. Throws Error if the file turns it on.
+  void lacks(std::initializer_list<std::string_view> flags) const;
+  // Declares a feature of which the model has one kind. Throws Error for another.
+  void only(std::string_view key, std::string_view value) const;
+  // Throws Error that names a key with a value which nothing above read or declared, and the known key nearest to it in
+  // spelling. Keys that begin with "_", and values that are null, false or empty, say nothing. `model` is what the
+  // Error calls the model.
+  void require_all_known(std::string_view model) const;
+
+  const std::string& path() const { return shared_->path; }  // of the file, for Errors
+  // Throws Error about this file.
+  template <class... Ts>
+  [[noreturn]] void fail(const Ts&... what) const {
+    refuse(str_cat(what...));
+  }
+
+ private:
+  struct Shared {
+    Shared(std::string where, std::string_view text, const ReadOptions& o)
+        : path(std::move(where)), budget(counted(path, text, o)), document(text, path, budget) {}
+    static Budget counted(const std::string& path, std::string_view text, const ReadOptions& o);
+    std::string path;
+    Budget budget;
+    io::JsonDocument document;
+    std::vector<std::string> ignore = {};
+  };
+  ConfigFile(std::shared_ptr<Shared> shared, io::Json root, std::string within);
+  [[noreturn]] void refuse(const std::string& what) const;
+  io::Json get(std::string_view key) const;  // and records that the key is known
+  double whole(std::string_view key, const io::Json& j, double least) const;
+
+  std::shared_ptr<Shared> shared_;
+  io::Json root_;
+  std::string within_;  // "text_config." of a section
+  std::shared_ptr<std::set<std::string, std::less<>>> known_ = std::make_shared<std::set<std::string, std::less<>>>();
+};
+
+}  // namespace lc

@@ -1,0 +1,107 @@
+// Encoders of BERT's family that load_model() reads compute what transformers computed of the same files.
+#include "lightcone/models/encoder/encoder.h"
+
+#include "error_of.h"
+#include "tiny_models.h"
+
+using namespace lc;
+
+namespace {
+
+using test::AllGiven;
+using test::by_cpu;
+using test::by_reference;
+using test::numbers_of;
+
+// Compares an output with what is expected, within 1e-5 by the reference and 1e-4 by cpu().
+void expect_output(const LoadedModel& m, const AllGiven& given, const std::string& output,
+                   const std::vector<double>& want) {
+  const auto& shape = given.at("input_ids").shape;
+  const std::map<std::string, std::int64_t> sizes{{"batch", shape[0]}, {"length", shape[1]}};
+  EXPECT_LT(test::farthest(by_reference(m, given, {sizes.begin(), sizes.end()}).at(output), want), 1e-5)
+      << m.architecture << " " << output << " by the reference";
+  EXPECT_LT(test::farthest(by_cpu(m, given, sizes).at(output), want), 1e-4) << m.architecture << " " << output;
+}
+
+AllGiven inputs_of(const LoadedModel& m, const nlohmann::json& answers) {
+  const std::vector<double> ids = numbers_of(answers["sequences"]);
+  const std::int64_t rows = std::ssize(answers["sequences"]), length = std::ssize(ids) / rows;
+  AllGiven given{{"input_ids", {{rows, length}, ids}},
+                 {"attention_mask", {{rows, length}, std::vector<double>(ids.size(), 1)}}};
+  if (m.inputs.contains("token_type_ids"))
+    given["token_type_ids"] = {{rows, length}, numbers_of(answers["token_types"])};
+  return given;
+}
+
+TEST(Encoder, HiddenStatesAndPoolers) {
+  NEEDS_DATA(test::kTiny + "bert.safetensors");
+  for (const char* name : {"bert", "distilbert", "xlmroberta"}) {
+    const test::TinyFolder folder(name);
+    const nlohmann::json answers = test::tiny_answers(str_cat(name, "_hidden"));
+    const LoadedModel m = load_model(folder.path());
+    const AllGiven given = inputs_of(m, answers);
+    expect_output(m, given, "hidden", numbers_of(answers["hidden"]));
+    EXPECT_EQ(m.outputs.contains("pooled"), std::string_view(name) != "distilbert");
+    if (m.outputs.contains("pooled")) expect_output(m, given, "pooled", numbers_of(answers["pooler"]));
+  }
+}
+
+TEST(Encoder, Classifiers) {
+  NEEDS_DATA(test::kTiny + "bert_seqcls.safetensors");
+  for (const char* name : {"bert_seqcls", "distilbert_seqcls"}) {
+    const test::TinyFolder folder(name);
+    const nlohmann::json answers = test::tiny_answers(str_cat(name, "_logits"));
+    const LoadedModel m = load_model(folder.path());
+    EXPECT_EQ(m.labels, (std::vector<std::string>{"neg", "neu", "pos"}));
+    expect_output(m, inputs_of(m, answers), "logits", numbers_of(answers["logits"]));
+  }
+}
+
+// A cross-encoder: one logit for a pair of texts, with padding that changes nothing.
+TEST(Encoder, Reranker) {
+  NEEDS_DATA(test::kTiny + "bert_reranker.safetensors");
+  const test::TinyFolder folder("bert_reranker");
+  const nlohmann::json answers = test::tiny_answers("bert_reranker_logits");
+  const LoadedModel m = load_model(folder.path());
+  const auto length = std::ssize(answers["input_ids"]);
+  std::vector<double> mask(static_cast<std::size_t>(length), 0);
+  std::fill_n(mask.begin(), answers["real_tokens"].get<int>(), 1);
+  AllGiven given{{"input_ids", {{1, length}, numbers_of(answers["input_ids"])}},
+                 {"attention_mask", {{1, length}, mask}},
+                 {"token_type_ids", {{1, length}, numbers_of(answers["token_type_ids"])}}};
+  expect_output(m, given, "logits", {answers["logit"].get<double>()});
+  for (double& type : given["token_type_ids"].values) type = 0;
+  expect_output(m, given, "logits", {answers["logit_all_seg0"].get<double>()});
+}
+
+// E5 is a BERT whose vectors of tokens are averaged and then made of length 1; here the test does that.
+TEST(Encoder, MeansOfTokensAreE5s) {
+  NEEDS_DATA(test::kTiny + "e5.safetensors");
+  const test::TinyFolder folder("e5");
+  const nlohmann::json answers = test::tiny_answers("e5_embed");
+  const LoadedModel m = load_model(folder.path());
+  const std::vector<double> ids = numbers_of(answers["sequences"]);
+  const std::size_t rows = answers["sequences"].size(), length = ids.size() / rows;
+  const std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(length)};
+  std::vector<double> mask(ids.size(), 0);
+  for (std::size_t r = 0; r < rows; ++r)
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(r * length), answers["real_tokens"][r].get<int>(), 1);
+  const AllGiven given{{"input_ids", {shape, ids}},
+                       {"attention_mask", {shape, mask}},
+                       {"token_type_ids", {shape, std::vector<double>(ids.size(), 0)}}};
+  const std::vector<double> hidden = by_reference(m, given, {{"batch", shape[0]}, {"length", shape[1]}}).at("hidden");
+  const std::size_t width = hidden.size() / ids.size();
+  std::vector<double> means(rows * width);
+  for (std::size_t r = 0; r < rows; ++r) {
+    double norm = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+      double& mean = means[r * width + k];
+      for (std::size_t t = 0; t < length; ++t) mean += hidden[(r * length + t) * width + k] * mask[r * length + t];
+      norm += mean * mean;
+    }
+    for (std::size_t k = 0; k < width; ++k) means[r * width + k] /= std::sqrt(norm);
+  }
+  EXPECT_LT(test::farthest(means, numbers_of(answers["embeddings"])), 1e-5);
+}
+
+}  // namespace

@@ -1,0 +1,103 @@
+// The tiny checkpoints of ../shared/data/models/tiny with what other programs computed of them, and small checkpoints
+// of the tests' own, as folders that load_model() reads.
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "data.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/models/load/load_model.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/reference/interpreter.h"
+
+namespace lc::test {
+
+inline const std::string kTiny = "models/tiny/tiny_";
+
+// A folder with model.safetensors and config.json of one tiny checkpoint.
+struct TinyFolder {
+  TempDir folder;
+  explicit TinyFolder(const std::string& name) {
+    std::filesystem::copy_file(data(kTiny + name + ".safetensors"), folder / "model.safetensors");
+    std::filesystem::copy_file(data(kTiny + name + "_config.json"), folder / "config.json");
+  }
+  std::string path() const { return folder.path.string(); }
+};
+inline nlohmann::json tiny_answers(const std::string& name) {
+  return nlohmann::json::parse(slurp(data(kTiny + name + ".json")));
+}
+
+// All numbers of nested lists.
+inline void append_numbers(const nlohmann::json& j, std::vector<double>& to) {
+  if (j.is_number()) to.push_back(j.get<double>());
+  else
+    for (const auto& e : j) append_numbers(e, to);
+}
+inline std::vector<double> numbers_of(const nlohmann::json& j) {
+  std::vector<double> all;
+  append_numbers(j, all);
+  return all;
+}
+
+// An input of a model.
+struct Given {
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;
+};
+using AllGiven = std::map<std::string, Given>;
+
+// The outputs of a model by the reference interpreter in f64, from the weights as they are stored.
+inline std::map<std::string, std::vector<double>> by_reference(const LoadedModel& m, const AllGiven& given,
+                                                               const Bindings& sizes) {
+  std::map<std::string, Value> inputs;
+  const Graph& g = m.graph();
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g[id].op != Op::Input) continue;
+    if (const auto at = given.find(g[id].name); at != given.end()) {
+      Value v = make_value(g[id].dtype, at->second.shape);
+      for (std::size_t k = 0; k < v.size(); ++k)
+        if (is_float(v.dtype)) v.f[k] = at->second.values[k];
+        else v.i[k] = static_cast<std::int64_t>(at->second.values[k]);
+      inputs.emplace(g[id].name, std::move(v));
+    } else if (const StoredTensor* t = m.weights.find(g[id].name)) {
+      const ArrayView a = *t;
+      inputs.emplace(g[id].name, read_value(a.bytes.data(), a.dtype, a.shape));
+    }
+  }
+  std::map<std::string, std::vector<double>> out;
+  for (const auto& [name, v] : interpret(g, inputs, sizes).outputs) out[name] = v.f;
+  return out;
+}
+
+// The same by cpu().
+inline std::map<std::string, std::vector<double>> by_cpu(const LoadedModel& m, const AllGiven& given,
+                                                         const std::map<std::string, std::int64_t>& sizes) {
+  const Program p = m.program(generic() | cpu({.threads = 2}));
+  Context run(p);
+  for (const auto& [name, n] : sizes) run.bind(name, n);
+  for (const auto& [name, x] : given)
+    if (m.inputs.at(name).dtype() == DType::I64)
+      run.set(name, std::vector<std::int64_t>(x.values.begin(), x.values.end()));
+    else run.set(name, std::vector<float>(x.values.begin(), x.values.end()));
+  run.run();
+  std::map<std::string, std::vector<double>> out;
+  for (const std::string& name : p.outputs()) out[name] = run.get_f64(name);
+  return out;
+}
+
+inline double farthest(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double most = 0;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    most = std::fmax(most, std::isnan(a[k]) ? INFINITY : std::fabs(a[k] - b[k]));
+  return most;
+}
+
+}  // namespace lc::test
