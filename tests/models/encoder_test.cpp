@@ -57,15 +57,14 @@ TEST(Encoder, Classifiers) {
   }
 }
 
-// A cross-encoder: one logit for a pair of texts, with padding that changes nothing.
+// A cross-encoder: one logit for a pair of texts. What the file expects was computed without a mask: padding is seen.
 TEST(Encoder, Reranker) {
   NEEDS_DATA(test::kTiny + "bert_reranker.safetensors");
   const test::TinyFolder folder("bert_reranker");
   const nlohmann::json answers = test::tiny_answers("bert_reranker_logits");
   const LoadedModel m = load_model(folder.path());
   const auto length = std::ssize(answers["input_ids"]);
-  std::vector<double> mask(static_cast<std::size_t>(length), 0);
-  std::fill_n(mask.begin(), answers["real_tokens"].get<int>(), 1);
+  const std::vector<double> mask(static_cast<std::size_t>(length), 1);
   AllGiven given{{"input_ids", {{1, length}, numbers_of(answers["input_ids"])}},
                  {"attention_mask", {{1, length}, mask}},
                  {"token_type_ids", {{1, length}, numbers_of(answers["token_type_ids"])}}};
@@ -74,7 +73,8 @@ TEST(Encoder, Reranker) {
   expect_output(m, given, "logits", {answers["logit_all_seg0"].get<double>()});
 }
 
-// E5 is a BERT whose vectors of tokens are averaged and then made of length 1; here the test does that.
+// E5 is a BERT whose vectors of tokens are averaged and then made of length 1; here the test does that. In what the
+// file expects, attention sees the padding and the means do not.
 TEST(Encoder, MeansOfTokensAreE5s) {
   NEEDS_DATA(test::kTiny + "e5.safetensors");
   const test::TinyFolder folder("e5");
@@ -87,7 +87,7 @@ TEST(Encoder, MeansOfTokensAreE5s) {
   for (std::size_t r = 0; r < rows; ++r)
     std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(r * length), answers["real_tokens"][r].get<int>(), 1);
   const AllGiven given{{"input_ids", {shape, ids}},
-                       {"attention_mask", {shape, mask}},
+                       {"attention_mask", {shape, std::vector<double>(ids.size(), 1)}},
                        {"token_type_ids", {shape, std::vector<double>(ids.size(), 0)}}};
   const std::vector<double> hidden = by_reference(m, given, {{"batch", shape[0]}, {"length", shape[1]}}).at("hidden");
   const std::size_t width = hidden.size() / ids.size();
@@ -102,6 +102,33 @@ TEST(Encoder, MeansOfTokensAreE5s) {
     for (std::size_t k = 0; k < width; ++k) means[r * width + k] /= std::sqrt(norm);
   }
   EXPECT_LT(test::farthest(means, numbers_of(answers["embeddings"])), 1e-5);
+}
+
+// Small encoders with weights by a formula, of which tools/make_encoder_goldens.py asked transformers in f64.
+TEST(Encoder, HeadsAreTransformers) {
+  const auto cases = nlohmann::json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/encoders.json"));
+  for (const auto& c : cases) {
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const LoadedModel m = load_model(folder.path());
+    EXPECT_EQ(m.architecture, c["config"]["architectures"][0].get<std::string>());
+    const std::vector<double> mask{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0};
+    AllGiven given{{"input_ids", {{2, 7}, numbers_of(c["ids"])}}, {"attention_mask", {{2, 7}, mask}}};
+    if (m.inputs.contains("token_type_ids"))
+      given["token_type_ids"] = {{2, 7}, {0, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0}};
+    const auto exact = by_reference(m, given, {{"batch", 2}, {"length", 7}});
+    const auto fast = by_cpu(m, given, {{"batch", 2}, {"length", 7}});
+    for (const auto& [output, values] : c["outputs"].items()) {
+      const std::vector<double> want = numbers_of(values);
+      const bool of_tokens = want.size() % 14 == 0;
+      const auto masked = [&](std::vector<double> v) {  // rows of padding mean nothing
+        if (of_tokens)
+          for (std::size_t k = 0; k < v.size(); ++k) v[k] *= mask[k / (v.size() / 14)];
+        return v;
+      };
+      EXPECT_LT(test::farthest(masked(exact.at(output)), want), 1e-5) << m.architecture << " " << output;
+      EXPECT_LT(test::farthest(masked(fast.at(output)), want), 1e-4) << m.architecture << " " << output;
+    }
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "data.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/io/checkpoints/save.h"
 #include "lightcone/models/load/load_model.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
@@ -45,6 +46,38 @@ inline std::vector<double> numbers_of(const nlohmann::json& j) {
   append_numbers(j, all);
   return all;
 }
+
+// A folder of a model with the weights that tools/make_encoder_goldens.py gives: of tensor i and element k 0.4 sin(1.3
+// i
+// + 0.7 k + 0.1), and 1 more in the weight of a norm. `tensors` is a list of names and shapes.
+struct FormulaFolder {
+  TempDir folder;
+  FormulaFolder(const nlohmann::json& config, const nlohmann::json& tensors) {
+    spit(folder / "config.json", config.dump());
+    write(tensors);
+  }
+  void write(const nlohmann::json& tensors) const {
+    std::vector<std::vector<float>> values;
+    std::vector<TensorToSave> all;
+    for (const auto& t : tensors) {
+      const std::string name = t[0];
+      const bool norm =
+          name.ends_with("weight") && (name.find("LayerNorm") != name.npos || name.find("layer_norm") != name.npos);
+      std::vector<std::int64_t> shape = t[1];
+      std::int64_t n = 1;
+      for (const std::int64_t d : shape) n *= d;
+      std::vector<float>& v = values.emplace_back();
+      for (std::int64_t k = 0; k < n; ++k)
+        v.push_back(static_cast<float>(
+            0.4 * std::sin(1.3 * static_cast<double>(all.size()) + 0.7 * static_cast<double>(k) + 0.1) +
+            (norm ? 1 : 0)));
+      all.push_back({name, DType::F32, shape, {}});
+    }
+    for (std::size_t k = 0; k < all.size(); ++k) all[k].bytes = std::as_bytes(std::span(values[k]));
+    save_safetensors(folder / "model.safetensors", all);
+  }
+  std::string path() const { return folder.path.string(); }
+};
 
 // An input of a model.
 struct Given {

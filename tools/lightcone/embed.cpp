@@ -16,13 +16,13 @@
 namespace lc::tool {
 namespace {
 
-constexpr std::size_t kLinesAtOnce = 4096;     // of one call; lines of similar lengths among them are computed together
+constexpr std::size_t kLinesAtOnce = 4096;     // lines of one call: those of similar lengths are computed together
 constexpr std::size_t kMostCosines = 1 << 13;  // lines whose cosines are printed
 
 // The lines of the standard input, or of a file.
-class Lines {
+class LineReader {
  public:
-  explicit Lines(const std::string& path) : path_(path.empty() ? "the standard input" : path) {
+  explicit LineReader(const std::string& path) : path_(path.empty() ? "the standard input" : path) {
     if (path.empty()) return;
     file_.open(path, std::ios::binary);
     if (!file_) throw file_error("embed", path, "it cannot be read");
@@ -44,10 +44,10 @@ class Lines {
   std::ifstream file_;
 };
 
-// One line of JSON: the shortest numbers that are read back as the same floats.
-std::string line_of(std::span<const float> v) {
+// One line of JSON: with as many digits as tell all floats apart.
+std::string json_line(std::span<const float> v) {
   std::string s = "[";
-  for (std::size_t k = 0; k < v.size(); ++k) s += str_cat(k ? ", " : "", v[k]);
+  for (std::size_t k = 0; k < v.size(); ++k) s += str_cat(k ? ", " : "", formatted("%.9g", static_cast<double>(v[k])));
   return s + "]\n";
 }
 
@@ -60,7 +60,7 @@ std::string matrix_of(const std::vector<double>& c, std::size_t n) {
   return s;
 }
 
-SentenceEncoder open(const EmbedOptions& o) {
+SentenceEncoder open_encoder(const EmbedOptions& o) {
   SentenceOptions s{.normalize = o.normalize,
                     .length = o.length,
                     .batch = o.batch,
@@ -76,12 +76,12 @@ SentenceEncoder open(const EmbedOptions& o) {
 void embed(const EmbedOptions& o) {
   if (!o.output.empty() && !o.output.ends_with(".npy"))
     throw Error("embed", str_cat(in_quotes(o.output), " does not end in .npy, which says what it is to be"));
-  const SentenceEncoder model = open(o);
+  const SentenceEncoder model = open_encoder(o);
   print_notes(model.program());
-  const std::string named = o.prompt_name.empty() ? model.config().prompt : o.prompt_name;
+  const std::string& named = o.prompt_name.empty() ? model.config().prompt : o.prompt_name;
   const std::string before = named.empty() ? o.prompt : model.prompt(named) + o.prompt;
   const bool whole = o.similarity || !o.output.empty();
-  Lines lines(o.input);
+  LineReader lines(o.input);
   Progress progress;
   std::vector<float> all;
   std::size_t count = 0;
@@ -97,8 +97,8 @@ void embed(const EmbedOptions& o) {
     if (whole) all.insert(all.end(), v.begin(), v.end());
     else
       for (std::size_t k = 0; k < texts.size(); ++k)
-        write_stdout(line_of(std::span(v).subspan(k * static_cast<std::size_t>(model.width()),
-                                                  static_cast<std::size_t>(model.width()))));
+        write_stdout(json_line(std::span(v).subspan(k * static_cast<std::size_t>(model.width()),
+                                                    static_cast<std::size_t>(model.width()))));
   }
   if (!o.output.empty())
     save_npy(o.output, {.name = "embeddings",

@@ -59,8 +59,8 @@ void Encoder::visit(nn::Visitor& v) {
 // The rows of the table of positions: [length, width], or of RoBERTa, where padding has none, [batch, length, width].
 Tensor Encoder::positions(const Tensor& ids) const {
   if (c_.kind != EncoderKind::Roberta) return positions_(arange(ids.graph(), ids.extent(1)));
-  const Tensor counted = to(ne(ids, static_cast<double>(c_.padding)), DType::I64);
-  return positions_(cumsum(counted, 1) * counted + static_cast<double>(c_.padding));
+  const Tensor counted = to(ne(ids, c_.padding), DType::I64);
+  return positions_(cumsum(counted, 1) * counted + c_.padding);
 }
 
 Tensor Encoder::embed(const Tensor& ids, const Tensor& types) const {

@@ -24,10 +24,10 @@ constexpr std::string_view kNeutral[] = {
     // dropout acts in training only
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "classifier_dropout_prob", "dropout",
     "attention_dropout", "activation_dropout", "hidden_dropout",
-    // of tokens
+    // these are ids of tokens
     "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id", "unk_token_id", "pad_token_id",
     "decoder_start_token_id",
-    // of generation
+    // these steer generation
     "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
     "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
     "length_penalty", "max_length", "min_length", "no_repeat_ngram_size", "num_beam_groups", "num_beams",

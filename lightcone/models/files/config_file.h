@@ -54,7 +54,7 @@ class ConfigFile {
   // Error calls the model.
   void require_all_known(std::string_view model) const;
 
-  const std::string& path() const { return shared_->path; }  // of the file, for Errors
+  const std::string& path() const { return shared_->path; }  // the file's name, for Errors
   // Throws Error about this file.
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... what) const {

@@ -75,8 +75,9 @@ void WeightTable::add(Shared& s, const std::string& name, std::string_view plain
     const auto ours = rewritten(now, row.theirs, row.ours);
     if (!ours) continue;
     if (row.ours.empty()) return;  // a constant that the model makes itself
-    const auto [at, added] = s.tensors.try_emplace(*ours, Row{name, t, row.optional});
-    if (!added && !same(at->second.tensor, t))
+    const auto [at, added] = s.tensors.try_emplace(*ours, Row{name, t, row.optional, row.yields});
+    if (!added && at->second.yields) at->second = Row{name, t, row.optional, row.yields};
+    else if (!added && !row.yields && !same(at->second.tensor, t))
       throw file_error("load_model", s.weights.path(), in_quotes(name), " and ", in_quotes(at->second.theirs),
                        " are one weight of the model, and they differ");
     return;

@@ -22,6 +22,7 @@ namespace lc {
 struct WeightName {
   std::string_view theirs, ours;
   bool optional = false;  // the file may have it without the model reading it: a head for another task
+  bool yields = false;    // another tensor of the same name for the model counts in place of it
 };
 
 // The weights of one file. Copies share it and the record of the weights that were used.
@@ -48,7 +49,7 @@ class WeightTable {
   struct Row {
     std::string theirs;
     StoredTensor tensor;
-    bool optional;
+    bool optional, yields;
   };
   struct Shared {
     Weights weights;

@@ -10,7 +10,7 @@
 namespace lc {
 namespace {
 
-constexpr double kSmallest = 1e-9;  // of a count of tokens, as in sentence-transformers
+constexpr double kSmallest = 1e-9;  // the least count of tokens, as in sentence-transformers
 
 // The sum of the tokens with weights [batch, length].
 Tensor weighted_sum(const Tensor& hidden, const Tensor& weights) { return sum(hidden * weights.unsqueeze(2), {1}); }

@@ -30,7 +30,7 @@ struct SentenceDense {
   std::string folder;  // its weights are there
   std::int64_t in = 0, out = 0;
   bool bias = true;
-  std::string activation;  // of activation_names()
+  std::string activation;  // one of activation_names()
 };
 
 // The modules behind the encoder, in their order: pooling, dense layers, normalisation.
