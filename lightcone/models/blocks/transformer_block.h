@@ -18,8 +18,8 @@ namespace lc {
 struct TransformerBlockOptions {
   std::int64_t width = 0, heads = 0;  // heads divide the width
   std::int64_t inner = 0;             // width between the two products of the feed-forward network
-  double eps = 1e-5;                  // of the norms
-  std::string activation = "gelu";    // of activation_names()
+  double eps = 1e-5;                  // epsilon of the norms
+  std::string activation = "gelu";    // one of activation_names()
   bool norm_first = false;            // norms before attention and network (ViT), not after the sums (BERT)
   bool query_key_value_bias = true;
 };

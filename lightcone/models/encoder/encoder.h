@@ -47,9 +47,9 @@ class Encoder {
   nn::LayerNorm<> embedding_norm_;
   std::vector<TransformerBlock> layers_;
   nn::Linear<> pooler_, next_sentence_;
-  nn::Linear<> dense_, out_;  // of the head
+  nn::Linear<> dense_, out_;  // they belong to the head
   nn::LayerNorm<> norm_;
-  Tensor out_bias_;  // of a masked language model whose head is the table of tokens
+  Tensor out_bias_;  // its bias, of a masked language model whose head is the table of tokens
 };
 
 // Makes the loaded model of an opened checkpoint. Throws Error for the reasons of load_model().

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/runtime/names.h"
 
@@ -10,7 +11,7 @@ namespace lc {
 namespace {
 
 using io::Json;
-constexpr double kMost = 1e9;               // of a size or an id
+constexpr double kMost = 1e9;               // the largest size or id
 constexpr std::int64_t kClasses = 1 << 16;  // most classes
 
 // What transformers writes into any config.json, and what training, generation and tokenizers read there.
@@ -67,39 +68,49 @@ std::int64_t index_of(std::string_view text) {
 
 }  // namespace
 
-Budget ConfigFile::Shared::counted(const std::string& path, std::string_view text, const ReadOptions& o) {
-  Budget budget(o, path);
-  budget.parsed(text.size());
-  return budget;
-}
+struct ConfigFile::Shared {
+  Shared(std::string where, std::string_view text, const ReadOptions& o, std::vector<std::string> neutral)
+      : path(std::move(where)),
+        budget(counted(path, text, o)),
+        document(text, path, budget),
+        ignore(std::move(neutral)) {}
+  static Budget counted(const std::string& path, std::string_view text, const ReadOptions& o) {
+    Budget budget(o, path);
+    budget.parsed(text.size());
+    return budget;
+  }
+  std::string path;
+  Budget budget;
+  io::JsonDocument document;
+  std::vector<std::string> ignore;
+};
 
-ConfigFile::ConfigFile(std::shared_ptr<Shared> shared, Json root, std::string within)
-    : shared_(std::move(shared)), root_(root), within_(std::move(within)) {
-  if (!root_.is(Json::Kind::Object)) refuse("it is not an object");
+ConfigFile::ConfigFile(std::shared_ptr<Shared> shared, const Json& root, std::string within)
+    : shared_(std::move(shared)), root_(std::make_shared<const Json>(root)), within_(std::move(within)) {
+  if (!root_->is(Json::Kind::Object)) refuse("it is not an object");
 }
 ConfigFile::ConfigFile(const Weights& w, std::vector<std::string> ignore) {
   if (w.config_json().empty())
     throw file_error("load_model", w.path(), "there is no config.json beside it, which says what model it is");
-  shared_ = std::make_shared<Shared>(w.path() + ": config.json", w.config_json(), w.options());
-  shared_->ignore = std::move(ignore);
-  root_ = shared_->document.root();
-  if (!root_.is(Json::Kind::Object)) refuse("it is not an object");
+  const auto shared =
+      std::make_shared<Shared>(w.path() + ": config.json", w.config_json(), w.options(), std::move(ignore));
+  *this = ConfigFile(shared, shared->document.root(), "");
 }
-ConfigFile::ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore)
-    : shared_(std::make_shared<Shared>(file, read_text_file(file), o)) {
-  shared_->ignore = std::move(ignore);
-  root_ = shared_->document.root();
-  if (!root_.is(Json::Kind::Object)) refuse("it is not an object");
+ConfigFile::ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore) {
+  const auto shared = std::make_shared<Shared>(file, read_text_file(file), o, std::move(ignore));
+  *this = ConfigFile(shared, shared->document.root(), "");
 }
+
+const std::string& ConfigFile::path() const { return shared_->path; }
 
 void ConfigFile::refuse(const std::string& what) const { throw file_error("load_model", shared_->path, what); }
 
 Json ConfigFile::get(std::string_view key) const {
   known_->emplace(key);
-  return root_[key];
+  return (*root_)[key];
 }
 
-bool ConfigFile::has(std::string_view key) const { return !root_[key].absent(); }
+bool ConfigFile::has(std::string_view key) const { return !(*root_)[key].absent(); }
 
 double ConfigFile::whole(std::string_view key, const Json& j, double least) const {
   const auto n = j.number();
@@ -111,7 +122,7 @@ std::int64_t ConfigFile::size(std::string_view key) const {
   const Json j = get(key);
   if (j.absent()) {
     std::vector<std::string_view> keys;
-    for (const auto& [name, value] : root_)
+    for (const auto& [name, value] : *root_)
       if (value.number()) keys.push_back(name);
     const std::string_view near = nearest_name(key, keys);
     refuse(str_cat("there is no ", within_, key, near.empty() ? "" : "; the number nearest to it is ",
@@ -201,7 +212,7 @@ void ConfigFile::only(std::string_view key, std::string_view value) const {
 }
 
 void ConfigFile::require_all_known(std::string_view model) const {
-  for (const auto& [key, value] : root_) {
+  for (const auto& [key, value] : *root_) {
     if (known_->contains(key) || key.starts_with('_') || says_nothing(value)) continue;
     if (std::ranges::find(kNeutral, key) != std::end(kNeutral)) continue;
     const std::string name = str_cat(within_, key);

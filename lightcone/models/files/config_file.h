@@ -8,12 +8,16 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lightcone/io/checkpoints/weights.h"
-#include "lightcone/io/json_internal.h"
 
 namespace lc {
+
+namespace io {
+class Json;
+}
 
 // An object of a JSON file about a model. Copies share the file and the record of the keys that were read.
 class ConfigFile {
@@ -54,7 +58,7 @@ class ConfigFile {
   // Error calls the model.
   void require_all_known(std::string_view model) const;
 
-  const std::string& path() const { return shared_->path; }  // the file's name, for Errors
+  const std::string& path() const;  // the file's name, for Errors
   // Throws Error about this file.
   template <class... Ts>
   [[noreturn]] void fail(const Ts&... what) const {
@@ -62,22 +66,14 @@ class ConfigFile {
   }
 
  private:
-  struct Shared {
-    Shared(std::string where, std::string_view text, const ReadOptions& o)
-        : path(std::move(where)), budget(counted(path, text, o)), document(text, path, budget) {}
-    static Budget counted(const std::string& path, std::string_view text, const ReadOptions& o);
-    std::string path;
-    Budget budget;
-    io::JsonDocument document;
-    std::vector<std::string> ignore = {};
-  };
-  ConfigFile(std::shared_ptr<Shared> shared, io::Json root, std::string within);
+  struct Shared;
+  ConfigFile(std::shared_ptr<Shared> shared, const io::Json& root, std::string within);
   [[noreturn]] void refuse(const std::string& what) const;
   io::Json get(std::string_view key) const;  // and records that the key is known
   double whole(std::string_view key, const io::Json& j, double least) const;
 
   std::shared_ptr<Shared> shared_;
-  io::Json root_;
+  std::shared_ptr<const io::Json> root_;
   std::string within_;  // "text_config." of a section
   std::shared_ptr<std::set<std::string, std::less<>>> known_ = std::make_shared<std::set<std::string, std::less<>>>();
 };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lightcone/models/files/config_file.h"
+#include "lightcone/io/read_options.h"
 #include "lightcone/models/files/weight_table.h"
 #include "lightcone/nn/module.h"
 

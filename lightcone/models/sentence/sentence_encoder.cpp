@@ -109,7 +109,7 @@ void SentenceEncoder::Loaded::run(Context& c, std::span<const std::size_t> texts
     std::ranges::copy(e.type_ids, kinds.begin() + to);
     std::fill_n(mask.begin() + to, e.ids.size(), 1);
   }
-  c.bind("batch", std::ssize(texts));
+  if (program.has_symbol("batch")) c.bind("batch", std::ssize(texts));  // otherwise one text at once is a constant
   if (program.has_symbol("length")) c.bind("length", static_cast<std::int64_t>(longest));
   c.set("input_ids", ids).set("attention_mask", mask);
   if (types) c.set("token_type_ids", kinds);

@@ -54,7 +54,7 @@ class Truncation {
  public:
   Truncation() = default;
   explicit Truncation(io::Json truncation);
-  // Of the longer text first, at its end.
+  // It cuts the longer text first, at its end.
   explicit Truncation(std::size_t most) : strict_(true), any_(true), most_(most) {}
   // Truncates the ids of one text or of two. `added` is the number of tokens that will be added around them.
   void apply(std::vector<std::vector<int>>& texts, std::size_t added) const;
