@@ -140,8 +140,7 @@ TEST(LoadModel, AttentionIsAComposite) {
   const test::FormulaFolder folder(c.config, c.tensors);
   const LoadedModel m = load_model(folder.path());
   std::size_t found = 0;
-  for (NodeId id = 0; id < m.graph().size(); ++id)
-    found += is(m.graph()[id], builtin::attention());
+  for (NodeId id = 0; id < m.graph().size(); ++id) found += is(m.graph()[id], builtin::attention());
   EXPECT_EQ(found, 2u);
 }
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "lightcone/formats/block_formats.h"
 #include "lightcone/core/graph.h"
+#include "lightcone/formats/block_formats.h"
 
 namespace lc::onnx {
 
