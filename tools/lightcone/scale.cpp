@@ -4,8 +4,10 @@
 #include <array>
 
 #include "lightcone/base/error.h"
+#include "lightcone/composites/composites.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/ops/ops.h"
+#include "lightcone/passes/composites.h"
 
 namespace lc::tool {
 namespace {
@@ -92,9 +94,15 @@ Graph llama_layers(int layers) {
   });
 }
 
+// The nodes of a Llama whose attention, norms and rotations are written out, as compilers see them.
+std::size_t written_out(int layers) {
+  PassLog log;
+  return inline_transparent(llama_layers(layers), log, builtin::attention()).size();
+}
+
 // A Llama with as many layers as the nodes require.
 Graph llama(std::size_t nodes) {
-  const std::size_t one = llama_layers(1).size(), two = llama_layers(2).size();
+  const std::size_t one = written_out(1), two = written_out(2);
   return llama_layers(static_cast<int>(1 + (nodes - std::min(nodes, one)) / (two - one)));
 }
 
