@@ -113,7 +113,7 @@ ROOMS = {
     "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
-    "models/files": ["core", "io", "io/checkpoints", "runtime", "nn", "train"],
+    "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/blocks": ["core", "ops", "runtime", "nn"],
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
     "models/load": ["io", "runtime", "models/files", "models/encoder"],

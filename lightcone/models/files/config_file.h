@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/weights.h"
 
 namespace lc {
