@@ -86,8 +86,8 @@ template <int DEPTH, int N> LC void lc_core_products(float (&s)[2][N], const u16
     }
   }
 }
-// Such sums, rounded to bf16, as weights of the other rows, which are transposed when they are loaded: added to `sums`,
-// of COLUMNS * 4 columns, as a thread has them.
+// Adds to `sums` the other rows, of COLUMNS * 4 columns, weighted by `s`: sums as lc_core_products() leaves them in the
+// threads, rounded to bf16. The rows are transposed when they are loaded.
 template <int N, int COLUMNS>
 LC void lc_core_weighted(float (&sums)[2][COLUMNS], const float (&s)[2][N], const u16* others, int pitch) {
   const int t = LC_THREAD % 32;

@@ -1,5 +1,8 @@
 #include "lightcone/models/encoder/encoder_config.h"
 
+#include <span>
+#include <vector>
+
 #include "lightcone/io/printable.h"
 #include "lightcone/models/blocks/activation.h"
 #include "lightcone/runtime/names.h"
@@ -72,7 +75,8 @@ void read_distilbert(const ConfigFile& c, EncoderConfig& e) {
   c.neutral({"sinusoidal_pos_embds", "tie_weights_", "qa_dropout", "seq_classif_dropout"});
 }
 
-constexpr WeightName kBertNames[] = {
+// The names that BERT and RoBERTa share, and those of their heads.
+constexpr WeightName kBertBody[] = {
     {"embeddings.position_ids", ""},
     {"embeddings.token_type_ids", ""},
     {"embeddings.word_embeddings", "tokens"},
@@ -88,6 +92,8 @@ constexpr WeightName kBertNames[] = {
     {"encoder.layer.#.output.dense", "layers.#.down"},
     {"encoder.layer.#.output.LayerNorm", "layers.#.feed_forward_norm"},
     {"pooler.dense", "pooler", true},
+};
+constexpr WeightName kBertHeads[] = {
     {"cls.predictions.transform.dense", "head.dense", true},
     {"cls.predictions.transform.LayerNorm", "head.norm", true},
     {"cls.predictions.bias", "head.out.bias", true, true},
@@ -96,22 +102,7 @@ constexpr WeightName kBertNames[] = {
     {"qa_outputs", "head.out", true},
     {"classifier", "head.out", true},
 };
-constexpr WeightName kRobertaNames[] = {
-    {"embeddings.position_ids", ""},
-    {"embeddings.token_type_ids", ""},
-    {"embeddings.word_embeddings", "tokens"},
-    {"embeddings.position_embeddings", "positions"},
-    {"embeddings.token_type_embeddings", "types"},
-    {"embeddings.LayerNorm", "embedding_norm"},
-    {"encoder.layer.#.attention.self.query", "layers.#.query"},
-    {"encoder.layer.#.attention.self.key", "layers.#.key"},
-    {"encoder.layer.#.attention.self.value", "layers.#.value"},
-    {"encoder.layer.#.attention.output.dense", "layers.#.output"},
-    {"encoder.layer.#.attention.output.LayerNorm", "layers.#.attention_norm"},
-    {"encoder.layer.#.intermediate.dense", "layers.#.up"},
-    {"encoder.layer.#.output.dense", "layers.#.down"},
-    {"encoder.layer.#.output.LayerNorm", "layers.#.feed_forward_norm"},
-    {"pooler.dense", "pooler", true},
+constexpr WeightName kRobertaHeads[] = {
     {"lm_head.dense", "head.dense", true},
     {"lm_head.layer_norm", "head.norm", true},
     {"lm_head.bias", "head.out.bias", true, true},
@@ -121,6 +112,11 @@ constexpr WeightName kRobertaNames[] = {
     {"classifier.out_proj", "head.out", true},
     {"classifier", "head.out", true},
 };
+std::vector<WeightName> joined(std::span<const WeightName> body, std::span<const WeightName> heads) {
+  std::vector<WeightName> all(body.begin(), body.end());
+  all.insert(all.end(), heads.begin(), heads.end());
+  return all;
+}
 constexpr WeightName kDistilBertNames[] = {
     {"embeddings.position_ids", ""},
     {"embeddings.word_embeddings", "tokens"},
@@ -171,9 +167,9 @@ EncoderConfig EncoderConfig::from(const ConfigFile& c) {
 }
 
 std::span<const WeightName> encoder_weight_names(EncoderKind kind) {
-  if (kind == EncoderKind::Roberta) return kRobertaNames;
+  static const std::vector<WeightName> bert = joined(kBertBody, kBertHeads), roberta = joined(kBertBody, kRobertaHeads);
   if (kind == EncoderKind::DistilBert) return kDistilBertNames;
-  return kBertNames;
+  return kind == EncoderKind::Roberta ? roberta : bert;
 }
 std::span<const std::string_view> encoder_prefixes() { return kPrefixes; }
 
