@@ -123,11 +123,11 @@ void Reader::operation(const Operation& op) {
 
 Tensor Reader::stand_in(ValueId v) {
   const Type& t = m_.values[static_cast<std::size_t>(v)].type;
-  const auto dtype = t.is_tensor ? dtype_of(t.element) : std::nullopt;
-  if (lifted_ || depth_ != static_cast<int>(calls_.size()) || !dtype || !is_float(*dtype) || too_large(t.shape))
-    return {};
+  const auto known = t.is_tensor ? dtype_of(t.element) : std::nullopt;
+  const DType dtype = known.value_or(DType::Bool);  // which is no float, either
+  if (lifted_ || depth_ != static_cast<int>(calls_.size()) || !is_float(dtype) || too_large(t.shape)) return {};
   if (std::ranges::find(t.shape, kDynamic) != t.shape.end()) return {};
-  return graph().input(str_cat("unsupported.", problems_.size(), ".", v), shape_of(t.shape), *dtype);
+  return graph().input(str_cat("unsupported.", problems_.size(), ".", v), shape_of(t.shape), dtype);
 }
 
 std::vector<Tensor> Reader::results_of(const Operation& op) {
