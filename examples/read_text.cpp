@@ -121,10 +121,11 @@ void read(const std::string& detector, const std::string& recogniser, const std:
   const Array picture = read_image(file);
   // Extents are rounded up to multiples of 32, by which the detector divides them.
   const std::int64_t height = (picture.shape[1] + 31) / 32 * 32, width = (picture.shape[2] + 31) / 32 * 32;
+  const int below = int(height - picture.shape[1]), right = int(width - picture.shape[2]);
   const Network find(detector, {1, 3, height, width}), recognise(recogniser, {1, 3, 48, -1});
   const std::vector<std::string> alphabet = alphabet_of(recognise.model());
   const Array map = find(prepared(picture, [&](const Tensor& x) {
-    const Tensor whole = pad(x, {0, width - picture.shape[2], 0, height - picture.shape[1]}, PadMode::Replicate);
+    const Tensor whole = pad(x, {0, right, 0, below}, PadMode::Replicate);
     return normalize_picture(whole, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
   }));
   for (Box b : lines_of(map.values<float>(), height, width)) {
