@@ -4,6 +4,8 @@
 // its library.cpp.
 #pragma once
 
+#include <optional>
+
 #include "lightcone/core/composite.h"
 #include "lightcone/formats/block_formats.h"
 
@@ -17,6 +19,10 @@ const CompositeRef& scatter_add();    // axis
 const CompositeRef& slice_scatter();  // axis, start
 const CompositeRef& argsort();        // axis, descending
 const CompositeRef& dequantize();     // format
+// Rows x [n, k] times the matrices [count, m, k] that an index [n] chooses, transposed: y[i] = W[index[i]] x[i],
+// [n, m], as a mixture of experts multiplies. Matrices are floating numbers or, with a format of block_formats.h, u8
+// blocks along the last axis. A row whose index is out of range is zero.
+const CompositeRef& gather_mm();  // format: a QuantFormat, or -1
 // Identity on an index that must lie in [0, below); passes/index_checks.h makes programs check it.
 const CompositeRef& index_in_range();  // below
 // Maps a step (i64 scalar), the integer attributes "seed" and "stream" and the extents of a shape, in order, to i32 of
@@ -55,6 +61,9 @@ Tensor scatter_add(Operand base, Operand index, Operand src, int axis);
 Tensor slice_scatter(Operand base, Operand src, int axis, Dim start);
 // i64 indices that sort an axis; the sort is stable and NaN is largest.
 Tensor argsort(Operand a, int axis, bool descending = false);
+// Each row of x [n, k] times the matrix of [count, m, k] that index [n] chooses, transposed: [n, m]. Matrices with a
+// format are u8 blocks along the last axis.
+Tensor gather_mm(Operand x, Operand matrices, Operand index, std::optional<QuantFormat> format = {});
 // Decodes u8 [..., blocks * bytes per block] to f32 [..., blocks * elements per block].
 Tensor dequantize(Operand bytes, QuantFormat format);
 }  // namespace prim

@@ -56,6 +56,7 @@ class Generator {
   Tensor composed_norm(const Tensor& a);
   Tensor structured();
   Tensor quantised();
+  Tensor chosen_products();
 
   RandomGraphOptions o_;
   std::mt19937_64 random_;
@@ -415,8 +416,22 @@ Tensor Generator::quantised() {
   return product_of(x, rows_of.transpose(0, 1));
 }
 
+// Rows by matrices that an index chooses, floating or quantised.
+Tensor Generator::chosen_products() {
+  const int n = 1 + below(6), count = 1 + below(4), m = 1 + below(20);
+  const bool blocks = chance(40);
+  const QuantFormat f = kQuantFormats[below(static_cast<int>(std::size(kQuantFormats)))].format;
+  const int k = blocks ? info(f).elements : 1 + below(9);
+  const DType floats = chance(70) ? DType::F32 : chance(50) ? DType::F16 : DType::BF16;
+  const Tensor w = blocks ? input({count, m, info(f).bytes}, DType::U8) : input({count, m, k}, floats);
+  const Tensor x = chance(40) ? seen({n, k}, DType::F32) : input({n, k}, DType::F32);
+  return prim::gather_mm(x, w, input({n}, chance(70) ? DType::I64 : DType::I32),
+                         blocks ? std::optional<QuantFormat>(f) : std::nullopt);
+}
+
 Tensor Generator::structured() {
   if (chance(20)) return quantised();
+  if (chance(15)) return chosen_products();
   Tensor a = any();
   if (a.rank() == 0) a = a.unsqueeze(0);
   const int axis = below(a.rank());

@@ -52,6 +52,10 @@ class Uses {
       const auto axis = static_cast<std::size_t>(n.attributes.integer("axis"));
       const auto places = numbers(n.in[0].view.shape(), env_)[axis];
       if (in != kNone) uses_[in].places = places;
+    } else if (is(n, builtin::gather_mm())) {
+      const NodeId index = input_of(n.in[2].node), matrices = input_of(n.in[1].node);
+      if (index != kNone) uses_[index].places = numbers(n.in[1].view.shape(), env_)[0];
+      if (matrices != kNone) uses_[matrices].format = static_cast<int>(n.attributes.integer("format"));
     } else if (is(n, builtin::dequantize())) {
       NodeId blocks = n.in[0].node;
       while (is(g_[blocks], builtin::gather())) blocks = g_[blocks].in[0].node;  // rows of an embedding

@@ -6,6 +6,7 @@
 #include "lightcone/backends/cpu/attention/gradients.h"
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/lower.h"
+#include "lightcone/backends/cpu/products/gather_mm.h"
 #include "lightcone/backends/cpu/random/random_bits.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/core/op_eval.h"
@@ -230,6 +231,12 @@ std::shared_ptr<Kernel> make_barrier(const Call& c) {
   if (c.g[c.n.in[0].node].op != Op::Input) return part_kernel(0, bytes);  // shares its operand's memory
   return std::make_shared<CopyKernel>(c.n, c.types(), std::vector<Dim>{bytes});
 }
+// The emitter makes this kernel with the device's precision and packed matrices; here it is only asked whether there is
+// one.
+std::shared_ptr<Kernel> make_gather_mm(const Call& c) {
+  const auto plan = plan_gather_mm(c.g, c.n, Precision::Highest, Target());
+  return plan ? gather_mm_kernel(*plan, c.isa, Blocking()) : nullptr;
+}
 std::shared_ptr<Kernel> make_attention_gradients(const Call& c) { return attention_gradients_kernel(c.g, c.n, c.isa); }
 
 struct Entry {
@@ -247,6 +254,7 @@ const Entry* entry_of(const Node& n) {
       {builtin::argsort(), make_argsort},
       {builtin::dequantize(), make_dequantize},
       {builtin::random_bits(), [](const Call& c) -> std::shared_ptr<Kernel> { return random_bits_kernel(c.n, c.isa); }},
+      {builtin::gather_mm(), make_gather_mm, false},
       {barrier(), make_barrier},
       {builtin::attention_gradients(), make_attention_gradients, false},
   };

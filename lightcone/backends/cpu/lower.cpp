@@ -47,10 +47,16 @@ void CpuEmitter::choose_packed() {
     } else if (const auto v = matcher_.convolutions.find(id); v != matcher_.convolutions.end()) {
       raw.insert(v->second.image_node);
       if (!packed_filters(g_, v->second, *options_.target)) raw.insert(v->second.weight_node);
+    } else if (is(g_[id], builtin::gather_mm())) {
+      const GatherMmPlan& p =
+          gathers_.emplace(id, *plan_gather_mm(g_, g_[id], options_.precision, *options_.target)).first->second;
+      for (std::size_t k = 0; k < 3; ++k)
+        if (k != 1 || !packable(g_, g_[id], p)) raw.insert(g_[id].in[k].node);
     } else {
       for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
   }
+  for (auto& [id, p] : gathers_) p.packed = !raw.contains(g_[id].in[1].node);
   for (auto& [id, c] : matcher_.matmuls) c.packed = packable(g_, c) && !raw.contains(c.b_node);
   for (auto& [id, c] : matcher_.convolutions) {
     const FilterLayout filters = c.algorithm->filters;
@@ -74,6 +80,24 @@ NodeId CpuEmitter::packed(Graph& dst, const ConvPlan& c) {
   if (!fresh) return it->second;
   PackedParameter p = packed_parameter(c, f, *options_.target);
   return it->second = add_packed(dst, c.weight_node, p.dtype, p.elements, std::move(p.kernel));
+}
+
+// Makes the kernel of products with chosen matrices, and adds its operands to the draft.
+std::shared_ptr<Kernel> CpuEmitter::read_gather_mm(Graph& dst, Draft& d, NodeId id, const GatherMmPlan& p) {
+  const Node& n = g_[id];
+  read(d, dst, n.in[0].node);
+  const NodeId matrices = n.in[1].node;
+  if (p.packed) {
+    const auto [it, fresh] = packed_.try_emplace({matrices, p.type}, 0);
+    if (fresh)
+      it->second = add_packed(dst, matrices, DType::U8, packed_bytes(p.stored_type(), p.count * p.m, p.k),
+                              pack_kernel(p.type, p.stored_type(), p.count * p.m, p.k, false));
+    read_from(d, dst, it->second, matrices);
+  } else {
+    read(d, dst, matrices);
+  }
+  read(d, dst, n.in[2].node);
+  return gather_mm_kernel(p, options_.target->isa, Blocking(machine_));
 }
 
 void CpuEmitter::fuse_epilogues() {
@@ -148,6 +172,11 @@ void CpuEmitter::emit_node(Graph& dst, NodeId id) {
         finish(dst, std::move(d), std::move(kernel), kind, id, {{v->first, lowering::shapes_of(g_, v->second)}});
     return;
   }
+  if (const auto p = gathers_.find(id); p != gathers_.end()) {
+    auto kernel = read_gather_mm(dst, d, id, p->second);
+    new_id_[id] = finish(dst, std::move(d), std::move(kernel), "gather_mm", id);
+    return;
+  }
   for (NodeId k : partition_.operands(id)) read(d, dst, k);
   if (n.kernel) {  // an earlier pass chose it
     d.node.name = n.name, d.node.kernel = n.kernel;
@@ -176,6 +205,7 @@ void CpuEmitter::note_tiles() {
   int on = 0;
   const auto see = [&](const Microkernel* u) { on += u && on_tiles(*u); };
   for (const auto& [id, c] : matcher_.matmuls) see(c.unit);
+  for (const auto& [id, p] : gathers_) see(p.unit);
   for (const auto& [id, c] : matcher_.convolutions) see(c.nchw_bf16 ? c.nchw_bf16->unit : nullptr);
   if (on > 0) log_.fired["product on tiles"] = on;
   if (!this_target().amx || !options_.target->amx) return;

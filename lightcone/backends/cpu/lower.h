@@ -11,6 +11,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/loops/epilogue.h"
 #include "lightcone/backends/cpu/matcher.h"
+#include "lightcone/backends/cpu/products/gather_mm.h"
 #include "lightcone/codegen/kernel_names.h"
 #include "lightcone/device/device.h"
 #include "lightcone/lowering/attention.h"
@@ -51,6 +52,7 @@ class CpuEmitter final : public lowering::Emitter {
   void choose_packed();
   NodeId packed(Graph& dst, const MatmulPlan& c);
   NodeId packed(Graph& dst, const ConvPlan& c);
+  std::shared_ptr<Kernel> read_gather_mm(Graph& dst, Draft& d, NodeId id, const GatherMmPlan& p);
   void fuse_epilogues();
   std::shared_ptr<Epilogue> behind(const Fused& f);
   void name_loop(LoopKernel& k);
@@ -74,6 +76,7 @@ class CpuEmitter final : public lowering::Emitter {
   codegen::KernelNames& names_;
   Matcher matcher_;
   lowering::Partition partition_;
+  std::map<NodeId, GatherMmPlan> gathers_;        // products whose matrices are chosen by indices
   std::map<NodeId, Fused> fused_;                 // by consumer
   std::map<NodeId, std::vector<NodeId>> groups_;  // products of the same rows of A, by the first result
   std::set<NodeId> prologues_;                    // loops that may run inside the products that read them
