@@ -129,6 +129,18 @@ TEST(GatherMm, UnchosenMatricesAndIndicesOutOfRange) {
   EXPECT_TRUE(run(p, 0, {}, {}).empty());
 }
 
+// Matrices that a file has one by one are joined and packed when they are loaded.
+TEST(GatherMm, StackedParametersArePacked) {
+  Graph g;
+  std::vector<Tensor> each;
+  for (int i = 0; i < 3; ++i) each.push_back(g.parameter(str_cat("w", i), {32, 24}, DType::BF16));
+  g.output("y", prim::gather_mm(g.input("x", {7, 24}), stack(each), g.input("index", {7}, DType::I64)));
+  const Compiler c = generic() | cpu({.threads = 2, .compiler = false});
+  EXPECT_EQ(kernels(compile(g, c), "gather_mm_bf16_packed"), 1);
+  const VerifyReport r = verify(g, c, {.trials = 2});
+  EXPECT_TRUE(r.ok()) << r.str();
+}
+
 TEST(GatherMm, DerivativesAgreeWithDifferences) {
   Graph g;
   const Tensor x = g.input("x", {5, 3}, DType::F64), w = g.input("w", {3, 4, 3}, DType::F64);

@@ -50,8 +50,10 @@ void CpuEmitter::choose_packed() {
     } else if (is(g_[id], builtin::gather_mm())) {
       const GatherMmPlan& p =
           gathers_.emplace(id, *plan_gather_mm(g_, g_[id], options_.precision, *options_.target)).first->second;
-      for (std::size_t k = 0; k < 3; ++k)
-        if (k != 1 || !packable(g_, g_[id], p)) raw.insert(g_[id].in[k].node);
+      for (std::size_t k = 0; k < 3; ++k) {
+        const NodeId operand = g_[id].in[k].node;
+        if (k != 1 || partition_.varies(operand) || !packable(g_[id], p)) raw.insert(operand);
+      }
     } else {
       for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
@@ -88,6 +90,7 @@ std::shared_ptr<Kernel> CpuEmitter::read_gather_mm(Graph& dst, Draft& d, NodeId 
   read(d, dst, n.in[0].node);
   const NodeId matrices = n.in[1].node;
   if (p.packed) {
+    if (new_id_[matrices] == kNone) emit_node(dst, matrices);
     const auto [it, fresh] = packed_.try_emplace({matrices, p.type}, 0);
     if (fresh)
       it->second = add_packed(dst, matrices, DType::U8, packed_bytes(p.stored_type(), p.count * p.m, p.k),

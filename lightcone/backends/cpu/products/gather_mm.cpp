@@ -165,10 +165,8 @@ std::optional<GatherMmPlan> plan_gather_mm(const Graph& g, const Node& n, Precis
   return plan;
 }
 
-bool packable(const Graph& g, const Node& n, const GatherMmPlan& plan) {
-  const Node& w = g[n.in[1].node];
-  return packed_layout(plan.type).block != 0 && w.op == Op::Input && w.parameter && n.in[1].view.identity() &&
-         plan.m % PackedLayout::rows == 0;
+bool packable(const Node& n, const GatherMmPlan& plan) {
+  return packed_layout(plan.type).block != 0 && n.in[1].view.identity() && plan.m % PackedLayout::rows == 0;
 }
 
 std::shared_ptr<HostKernel> gather_mm_kernel(const GatherMmPlan& plan, Isa isa, const Blocking& blocking) {

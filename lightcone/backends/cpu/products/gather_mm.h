@@ -30,8 +30,8 @@ struct GatherMmPlan {
 // Returns nullopt if this CPU has no kernel for the node, as for matrices of 8-bit floats and for extents that are not
 // constant.
 std::optional<GatherMmPlan> plan_gather_mm(const Graph& g, const Node& n, Precision p, const Target& target);
-// Returns whether the matrices are a whole parameter in a format that is worth packing.
-bool packable(const Graph& g, const Node& n, const GatherMmPlan& plan);
+// Returns whether the matrices, if no run changes them, are in a format that is worth packing.
+bool packable(const Node& n, const GatherMmPlan& plan);
 // Makes the kernel. Its operands are those of the node; the matrices may be packed.
 std::shared_ptr<HostKernel> gather_mm_kernel(const GatherMmPlan& plan, Isa isa, const Blocking& blocking);
 
