@@ -170,6 +170,14 @@ def onnx_file(name):
     return str(path)
 
 
+def model_folder(name):
+    """A model's folder, where bench/setup-peers hf-models put it."""
+    path = peers_folder() / "hf" / name
+    if not (path / "config.json").exists():
+        raise Gone("%s is not there: %s" % (name, install_state("hf-models").replace("setup-peers", "setup-peers hf-models", 1)))
+    return str(path)
+
+
 def model_file(spec):
     """The checkpoint a spec names, written the first time it is wanted (by Lightcone's runner, with numbers of no meaning)."""
     path = peers_folder() / "models" / ("%s-%s.gguf" % (spec["model"], spec["quant"]))

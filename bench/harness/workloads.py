@@ -118,6 +118,32 @@ def onnx():
         yield row("onnx-" + name, dict(spec, kind="onnx", file=file), 1e3, "ms", None, ["onnxruntime"], goals, tolerance)
 
 
+def folders():
+    """Models as transformers and diffusers publish them (bench/setup-peers hf-models), opened by load_model() on our side and as
+    an export on onnxruntime's."""
+    def tokens(batch, length):
+        shape = [batch, length]
+        return [{"name": "input_ids", "shape": shape, "dtype": "i64", "below": 30522},
+                {"name": "attention_mask", "shape": shape, "dtype": "i64", "value": 1},
+                {"name": "token_type_ids", "shape": shape, "dtype": "i64"}]
+
+    for batch in (1, 8):
+        yield "bert-base-b%d" % batch, "bert-base", tokens(batch, 128), "hidden", 1.2
+    yield "vit-b", "vit-b-16", [{"name": "pixel_values", "shape": [1, 3, 224, 224]}], "logits", 1.2
+    for size in ("tiny", "base"):
+        yield "whisper-%s-encoder" % size, "whisper-" + size, [{"name": "input_features", "shape": [1, 80, 3000]}], "encoder_hidden", 1.3
+    step = [{"name": "sample", "shape": [2, 4, 64, 64]}, {"name": "timestep", "shape": [2]}, {"name": "encoder_hidden_states", "shape": [2, 77, 768]}]
+    yield "sd-unet-step", "sd-unet", step, "sample", 1.3
+
+
+def models():
+    for name, folder, inputs, answer, ratio in folders():
+        spec = {"kind": "model", "folder": folder, "inputs": inputs, "answer": answer}
+        heavy = name.startswith("sd-")
+        goals = [("than", "best", ratio)] + ([("grown", "onnxruntime", 0.7)] if heavy else [])
+        yield row("model-" + name, spec, 1e3, "ms", None, ["torch", "torch.compile", "onnxruntime"], goals, 5e-3, heavy=heavy)
+
+
 def fused():
     for op in ("gelu", "chain", "softmax", "layernorm", "ln_gelu_softmax"):
         spec = {"kind": "fused", "op": op, "rows": 4096, "columns": 4096}
@@ -171,7 +197,7 @@ def training():
             yield row("train-%s-bf16" % model, spec, 1e3, "ms", ("bf16", flop), ["torch", "torch.compile"], goals, 5e-3, flop=flop)
 
 
-TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "rows": fused, "small": small, "training": training, "compile": compiles}
+TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "models": models, "rows": fused, "small": small, "training": training, "compile": compiles}
 
 
 def workloads():

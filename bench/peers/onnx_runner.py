@@ -179,7 +179,8 @@ def published(w):
     options = ort.SessionOptions()
     options.intra_op_num_threads = w["threads"]
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = ort.InferenceSession(w["path"], options, providers=["CPUExecutionProvider"])
+    path = w["path"] + "/model.onnx" if w["kind"] == "model" else w["path"]
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
     values = [ort.OrtValue.ortvalue_from_numpy(values_of(i)) for i in w["inputs"]]
     for given, value in zip(w["inputs"], values):
@@ -207,7 +208,7 @@ def published(w):
 
 def make(w):
     m, kind = Model(), w["kind"]
-    if kind == "onnx":
+    if kind in ("onnx", "model"):
         return published(w)
     if kind == "gemm":
         return gemm(w, m)

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import data
+import hf_torch
 import nets_torch
 import train_torch
 
@@ -26,6 +27,8 @@ def make(w):
         return nets_torch.compile_llama(w, compiled)
     if kind == "train":
         return train_torch.make(w, compiled)
+    if kind == "model":
+        return published(w, compiled)
     f, args = nets_torch.build(w)
     if compiled:
         f = torch.compile(f, dynamic=False)
@@ -37,6 +40,19 @@ def make(w):
             return f(*args)
 
     return {"call": call, "answer": lambda: y.float().contiguous().numpy()}
+
+
+def published(w, compiled):
+    before = data.peak_rss()
+    model, run = hf_torch.build(w)
+    f = torch.compile(model, dynamic=False) if compiled else model
+
+    def call():
+        with torch.inference_mode():
+            return run(f)
+
+    y = call()
+    return {"call": call, "answer": lambda: y.float().contiguous().numpy(), "facts": {"rss_before": before}}
 
 
 def gemm(n, dtype, compiled):

@@ -5,9 +5,7 @@
 #include "workload.h"
 
 namespace lc::bench {
-namespace {
 
-// The values of an input: those of input_values(), whole numbers below a bound, or one number everywhere.
 Array values_of(const Json& in) {
   const auto name = in.at("name").get<std::string>();
   const auto shape = in.at("shape").get<std::vector<std::int64_t>>();
@@ -18,6 +16,8 @@ Array values_of(const Json& in) {
   if (in.contains("below")) whole = class_values(name, count, in.at("below").get<std::int64_t>());
   return Array::of<std::int64_t>(shape, whole);
 }
+
+namespace {
 
 class OnnxModel final : public Workload {
  public:

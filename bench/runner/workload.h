@@ -7,6 +7,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/device/memory.h"
+#include "lightcone/io/data/array.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -42,6 +43,10 @@ class Net {
   std::vector<Given> given_;
 };
 
+// The values of an input of a model file: those of input_values(), whole numbers below a bound, or one number
+// everywhere.
+Array values_of(const Json& in);
+
 // ---- one for each kind of workload ----------------------------------------------------------------------------
 std::unique_ptr<Workload> make_gemm(const Json& w);
 std::unique_ptr<Workload> make_fused(const Json& w);
@@ -50,6 +55,7 @@ std::unique_ptr<Workload> make_llama(const Json& w);    // decode, prompt
 std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp, gpt, llama, resnet18
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
 std::unique_ptr<Workload> make_onnx(const Json& w);     // an ONNX file
+std::unique_ptr<Workload> make_model(const Json& w);    // a folder that load_model() opens
 std::unique_ptr<Workload> make_limit(const Json& w);    // limits of the machine
 
 // Returns the limit of reading existing memory or, with `to`, copying it. A process's speed depends on the pages that

@@ -1,0 +1,39 @@
+"""A model's folder as transformers and diffusers open it."""
+import json
+import pathlib
+
+import torch
+
+import data
+
+# The result of each class that a row asks for.
+RESULTS = {"hidden": "last_hidden_state", "encoder_hidden": "last_hidden_state", "logits": "logits", "sample": "sample"}
+
+
+def open_model(path):
+    config = json.loads((pathlib.Path(path) / "config.json").read_text())
+    if "_class_name" in config:
+        import diffusers
+
+        return getattr(diffusers, config["_class_name"]).from_pretrained(path)
+    import transformers
+
+    return getattr(transformers, config["architectures"][0]).from_pretrained(path)
+
+
+def values_of(given):
+    """An input, as bench/runner/onnx.cpp has it."""
+    if given.get("dtype", "f32") == "f32":
+        return torch.from_numpy(data.inputs(given["name"], given["shape"]))
+    if "below" in given:
+        return torch.from_numpy(data.classes(given["name"], given["shape"], given["below"]).astype("int64"))
+    return torch.full(given["shape"], given.get("value", 0), dtype=torch.long)
+
+
+def build(w):
+    model = open_model(w["path"]).eval()
+    if w["answer"] == "encoder_hidden":
+        model = model.get_encoder()
+    inputs = {i["name"]: values_of(i) for i in w["inputs"]}
+    result = RESULTS[w["answer"]]
+    return model, lambda net: net(**inputs, return_dict=True)[result]
