@@ -116,7 +116,9 @@ ROOMS = {
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/blocks": ["core", "ops", "runtime", "nn"],
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
-    "models/load": ["io", "runtime", "models/files", "models/encoder"],
+    "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
+    "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
+    "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -154,6 +154,26 @@ bool ConfigFile::flag(std::string_view key, bool otherwise) const {
   if (!j.absent() && !j.flag()) refuse(str_cat(within_, key, " is ", shown(j), ", and not true or false"));
   return j.flag().value_or(otherwise);
 }
+std::vector<std::int64_t> ConfigFile::sizes(std::string_view key) const {
+  const Json j = get(key);
+  std::vector<std::int64_t> all;
+  if (j.absent()) return all;
+  if (!j.is(Json::Kind::Array)) return {static_cast<std::int64_t>(whole(key, j, 1))};
+  for (const auto& [unnamed, value] : j) all.push_back(static_cast<std::int64_t>(whole(key, value, 1)));
+  return all;
+}
+std::vector<double> ConfigFile::numbers(std::string_view key) const {
+  const Json j = get(key);
+  std::vector<double> all;
+  if (j.absent()) return all;
+  if (!j.is(Json::Kind::Array)) return {number(key, 0)};
+  for (const auto& [unnamed, value] : j) {
+    if (!value.number() || !std::isfinite(*value.number()))
+      refuse(str_cat(within_, key, " holds ", shown(value), ", and not numbers"));
+    all.push_back(*value.number());
+  }
+  return all;
+}
 std::vector<std::string> ConfigFile::texts(std::string_view key) const {
   const Json j = get(key);
   if (!j.absent() && !j.is(Json::Kind::Array)) refuse(str_cat(within_, key, " is ", shown(j), ", and not a list"));

@@ -38,6 +38,10 @@ class ConfigFile {
   double number(std::string_view key, double otherwise) const;
   std::string text(std::string_view key, std::string_view otherwise = "") const;
   bool flag(std::string_view key, bool otherwise) const;
+  // A list of whole numbers from 1 to 10^9, or of numbers; a number by itself is a list of one. Empty if the key is
+  // missing.
+  std::vector<std::int64_t> sizes(std::string_view key) const;
+  std::vector<double> numbers(std::string_view key) const;
   // A list of texts; empty if the key is missing.
   std::vector<std::string> texts(std::string_view key) const;
   // The values of an object whose values are texts, with their keys in the order of the file; empty if it is missing.

@@ -1,6 +1,10 @@
 #include "lightcone/models/load/load_model.h"
 
 #include "lightcone/io/printable.h"
+#include "lightcone/models/diffusion/autoencoder_tiny.h"
+#include "lightcone/models/diffusion/dit.h"
+#include "lightcone/models/diffusion/mmdit.h"
+#include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
 #include "lightcone/runtime/names.h"
 
@@ -9,10 +13,20 @@ namespace {
 
 using Loader = LoadedModel (*)(const Weights&, const ConfigFile&, const LoadModelOptions&);
 
-// A new architecture is a row here.
+// A new architecture is a row here. Names are values of model_type, or of _class_name in diffusers' files.
 constexpr std::pair<std::string_view, Loader> kTypes[] = {
-    {"bert", load_encoder},      {"roberta", load_encoder},    {"xlm-roberta", load_encoder},
-    {"camembert", load_encoder}, {"distilbert", load_encoder},
+    {"bert", load_encoder},
+    {"roberta", load_encoder},
+    {"xlm-roberta", load_encoder},
+    {"camembert", load_encoder},
+    {"distilbert", load_encoder},
+    {"UNet2DConditionModel", diffusion::load_unet},
+    {"ControlNetModel", diffusion::load_controlnet},
+    {"AutoencoderKL", diffusion::load_autoencoder_kl},
+    {"AutoencoderTiny", diffusion::load_autoencoder_tiny},
+    {"DiT", diffusion::load_dit},
+    {"DiTTransformer2DModel", diffusion::load_dit},
+    {"SD3Transformer2DModel", diffusion::load_mmdit},
 };
 
 }  // namespace
@@ -32,8 +46,9 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
 
 LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
+  if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
   const ConfigFile config(w, o.ignore);
-  const std::string type = config.text("model_type");
+  const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
   for (const auto& [known, load] : kTypes)
     if (known == type) return load(w, config, o);
   const std::string_view near = nearest_name(type, loadable_model_types());
