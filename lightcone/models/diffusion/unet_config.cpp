@@ -45,8 +45,9 @@ std::string known_activation(const ConfigFile& c, std::string_view key, std::str
   return name;
 }
 
-// The number of heads of each level. diffusers' attention_head_dim is that number, whatever it is called; files of the
-// dialect that has latent_size, a key that diffusers does not write, mean the width of a head by it.
+// The number of heads of each level. diffusers' attention_head_dim is that number, whatever it is called. Files of the
+// dialect that has latent_size, a key that diffusers does not write, mean the width of a head by it: of each level's
+// heads, or, by one number for all, of the first level's, of which the others have as many.
 std::vector<std::int64_t> heads_of(const ConfigFile& c, const std::vector<std::int64_t>& channels) {
   const std::size_t levels = channels.size();
   if (c.has("num_attention_heads")) {
@@ -55,10 +56,12 @@ std::vector<std::int64_t> heads_of(const ConfigFile& c, const std::vector<std::i
   }
   std::vector<std::int64_t> heads = per_level(c, "attention_head_dim", levels, 8);
   if (!c.has("latent_size")) return heads;
+  const bool one_number = c.sizes("attention_head_dim").size() == 1;
   for (std::size_t k = 0; k < levels; ++k) {
-    if (channels[k] % heads[k] != 0)
-      c.fail("heads of ", heads[k], " numbers (attention_head_dim) do not divide ", channels[k], " channels");
-    heads[k] = channels[k] / heads[k];
+    const std::int64_t width = channels[one_number ? 0 : k];
+    if (width % heads[k] != 0)
+      c.fail("heads of ", heads[k], " numbers (attention_head_dim) do not divide ", width, " channels");
+    heads[k] = width / heads[k];
   }
   return heads;
 }

@@ -1,0 +1,136 @@
+// Networks of diffusion models that load_model() reads compute what diffusers, or the makers of tiny checkpoints,
+// computed of the same files.
+#include "lightcone/models/diffusion/unet.h"
+
+#include "error_of.h"
+#include "lightcone/io/data/readers.h"
+#include "tiny_models.h"
+
+using namespace lc;
+
+namespace {
+
+using nlohmann::json;
+using test::AllGiven;
+using test::by_cpu;
+using test::by_reference;
+using test::Given;
+using test::numbers_of;
+
+// Lists within lists as an array with a batch axis of 1 before the others.
+Given one_of(const json& lists) {
+  Given g{{1}, numbers_of(lists)};
+  for (const json* j = &lists; j->is_array(); j = &j->front()) g.shape.push_back(std::ssize(*j));
+  return g;
+}
+
+struct Sizes {
+  std::map<std::string, std::int64_t> by_name;
+  Bindings bindings() const { return {by_name.begin(), by_name.end()}; }
+};
+
+// Compares the outputs `want`, within 1e-5 by the reference and 1e-4 by cpu().
+void expect_outputs(const LoadedModel& m, const AllGiven& given, const Sizes& sizes,
+                    const std::map<std::string, std::vector<double>>& want) {
+  const auto exact = by_reference(m, given, sizes.bindings());
+  const auto fast = by_cpu(m, given, sizes.by_name);
+  for (const auto& [name, values] : want) {
+    EXPECT_LT(test::farthest(exact.at(name), values), 1e-5) << m.architecture << " " << name << " by the reference";
+    EXPECT_LT(test::farthest(fast.at(name), values), 1e-4) << m.architecture << " " << name << " by cpu()";
+  }
+}
+
+AllGiven unet_inputs_of(const json& io) {
+  return {{"sample", one_of(io["latent"])},
+          {"timestep", {{1}, {io["timestep"].get<double>()}}},
+          {"encoder_hidden_states", one_of(io["encoder_hidden_states"])}};
+}
+
+// The two tiny UNets say latent_size, and mean the width of a head by attention_head_dim.
+TEST(Diffusion, TinyUNets) {
+  NEEDS_DATA(test::kTiny + "sd_unet.safetensors");
+  for (const char* name : {"sd_unet", "sd_unet_pbheads"}) {
+    const json io = test::tiny_answers(str_cat(name, "_io"));
+    const LoadedModel m = load_model(test::TinyFolder(name).path());
+    expect_outputs(m, unet_inputs_of(io), {{{"batch", 1}, {"height", 8}, {"width", 8}, {"length", 5}}},
+                   {{"prediction", numbers_of(io["noise"])}});
+  }
+}
+
+TEST(Diffusion, TinyAutoencoders) {
+  NEEDS_DATA(test::kTiny + "vae_encoder.safetensors");
+  const json encoded = test::tiny_answers("vae_encoder_io"), decoded = test::tiny_answers("vae_decoder_io");
+  const LoadedModel encoder = load_model(test::TinyFolder("vae_encoder").path());
+  EXPECT_FALSE(encoder.outputs.contains("decoded"));
+  expect_outputs(encoder, {{"image", one_of(encoded["image"])}},
+                 {{{"batch", 1}, {"image_height", 16}, {"image_width", 16}}},
+                 {{"mean", numbers_of(encoded["mean"])},
+                  {"logvar", numbers_of(encoded["logvar"])},
+                  {"encoded", numbers_of(encoded["latent"])}});
+  const LoadedModel decoder = load_model(test::TinyFolder("vae_decoder").path());
+  EXPECT_FALSE(decoder.outputs.contains("encoded"));
+  expect_outputs(decoder, {{"latent", one_of(decoded["latent"])}}, {{{"batch", 1}, {"height", 8}, {"width", 8}}},
+                 {{"decoded", numbers_of(decoded["image"])}});
+}
+
+TEST(Diffusion, TinyControlNet) {
+  NEEDS_DATA(test::kTiny + "controlnet.safetensors");
+  const json io = test::tiny_answers("controlnet_io");
+  const LoadedModel m = load_model(test::TinyFolder("controlnet").path());
+  AllGiven given = unet_inputs_of(io);
+  given["controlnet_cond"] = one_of(io["controlnet_cond"]);
+  std::map<std::string, std::vector<double>> want{{"mid_block_res_sample", numbers_of(io["mid_block_res_sample"])}};
+  for (std::size_t k = 0; k < io["down_block_res_samples"].size(); ++k)
+    want[str_cat("down_block_res_samples.", k)] = numbers_of(io["down_block_res_samples"][k]);
+  EXPECT_EQ(want.size(), m.outputs.size());
+  expect_outputs(m, given, {{{"batch", 1}, {"height", 8}, {"width", 8}, {"length", 5}}}, want);
+}
+
+TEST(Diffusion, TinyTransformers) {
+  NEEDS_DATA(test::kTiny + "dit.safetensors");
+  const LoadedModel dit = load_model(test::TinyFolder("dit").path());
+  for (const json& c : test::tiny_answers("dit_io")["cases"])
+    expect_outputs(dit,
+                   {{"sample", {{1, 4, 6, 6}, numbers_of(c["latent"])}},
+                    {"timestep", {{1}, {c["t"].get<double>()}}},
+                    {"class_labels", {{1}, {c["y"].get<double>()}}}},
+                   {{{"batch", 1}}}, {{"prediction", numbers_of(c["output"])}});
+  const LoadedModel block = load_model(test::TinyFolder("mmdit").path());
+  for (const json& c : test::tiny_answers("mmdit_io")["cases"])
+    expect_outputs(block,
+                   {{"hidden_states", {{1, 5, 16}, numbers_of(c["img"])}},
+                    {"encoder_hidden_states", {{1, 3, 16}, numbers_of(c["txt"])}},
+                    {"temb", {{1, 16}, numbers_of(c["c"])}}},
+                   {{{"batch", 1}, {"image_length", 5}, {"length", 3}}},
+                   {{"hidden", numbers_of(c["out_img"])}, {"encoder_hidden", numbers_of(c["out_txt"])}});
+}
+
+// The tiny autoencoder of FLUX.2 gives the picture that onnxruntime made of it, at 34 dB from the one it began with.
+TEST(Diffusion, Taef2) {
+  NEEDS_DATA("models/taef2/taef2_encoder.pth");
+  const Arrays expected = read_npz(data("models/taef2/expected.npz"));
+  const auto numbers = [&](const char* name) {
+    const Array& a = expected.at(name);
+    const ArrayView view = a;
+    return read_value(view.bytes.data(), view.dtype, view.shape).f;
+  };
+  const std::vector<double> x = numbers("x"), z = numbers("z"), y = numbers("y");
+  std::vector<double> planes(x.size());
+  constexpr std::size_t kPixels = 256 * 384;
+  for (std::size_t p = 0; p < kPixels; ++p)
+    for (std::size_t c = 0; c < 3; ++c) planes[c * kPixels + p] = x[3 * p + c];
+  const LoadedModel encoder = load_model(data("models/taef2/taef2_encoder.pth"));
+  const auto latent = by_cpu(encoder, {{"image", {{1, 3, 256, 384}, planes}}},
+                             {{"batch", 1}, {"image_height", 256}, {"image_width", 384}});
+  EXPECT_LT(test::farthest(latent.at("encoded"), z), 1e-4);
+  const LoadedModel decoder = load_model(data("models/taef2/taef2_decoder.pth"));
+  const auto picture =
+      by_cpu(decoder, {{"latent", {{1, 32, 32, 48}, z}}}, {{"batch", 1}, {"height", 32}, {"width", 48}});
+  EXPECT_LT(test::farthest(picture.at("decoded"), y), 6e-4);  // they are stored as halves
+  double error = 0;
+  for (std::size_t k = 0; k < planes.size(); ++k)
+    error += std::pow(std::fmin(std::fmax(picture.at("decoded")[k], 0), 1) - planes[k], 2);
+  EXPECT_GT(-10 * std::log10(error / static_cast<double>(planes.size())), 34.0);
+}
+
+}  // namespace
