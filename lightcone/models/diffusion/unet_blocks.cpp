@@ -52,14 +52,14 @@ Tensor DownBlock::operator()(Tensor x, const Tensor& time, const Tensor& context
 
 MiddleBlock::MiddleBlock(const UNetConfig& u) {
   const UNetLevel& level = u.levels.back();
-  for (int n = 0; n < 2; ++n) resnets_.push_back(resnet(u, level.channels, level.channels, u.mid_scale));
+  const int resnets = u.mid == MidBlock::CrossAttention ? 2 : 1;
+  for (int n = 0; n < resnets; ++n) resnets_.push_back(resnet(u, level.channels, level.channels, u.mid_scale));
   if (u.mid == MidBlock::CrossAttention) attentions_.push_back(transformer(u, level, false));
 }
 void MiddleBlock::visit(nn::Visitor& v) { v("resnets", resnets_)("attentions", attentions_); }
 Tensor MiddleBlock::operator()(const Tensor& x, const Tensor& time, const Tensor& context) const {
-  Tensor h = resnets_[0](x, time);
-  if (!attentions_.empty()) h = attentions_[0](h, context);
-  return resnets_[1](h, time);
+  const Tensor h = resnets_[0](x, time);
+  return attentions_.empty() ? h : resnets_[1](attentions_[0](h, context), time);
 }
 
 UpBlock::UpBlock(const UNetConfig& u, std::size_t k, std::int64_t in) {

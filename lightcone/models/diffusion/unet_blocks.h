@@ -25,7 +25,7 @@ class DownBlock {
   std::optional<Downsample> down_;
 };
 
-// UNetMidBlock2DCrossAttn, and UNetMidBlock2D without attention.
+// UNetMidBlock2DCrossAttn; of UNetMidBlock2D a UNet has one residual block alone.
 class MiddleBlock {
  public:
   explicit MiddleBlock(const UNetConfig& u);

@@ -11,7 +11,7 @@ namespace lc::diffusion {
 
 // What class labels add to the time embedding.
 enum class ClassEmbedding : std::uint8_t { None, Table, Timestep, Projection, SimpleProjection, Identity };
-enum class MidBlock : std::uint8_t { None, Resnets, CrossAttention };
+enum class MidBlock : std::uint8_t { Resnets, CrossAttention };
 
 // One level of a UNet: what its blocks on the way down and up have in common.
 struct UNetLevel {

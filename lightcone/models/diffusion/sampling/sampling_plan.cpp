@@ -118,7 +118,7 @@ Levels levels_by_sigmas(const SchedulerConfig& c, std::size_t n, const std::vect
 NoiseLevel level_before(const SchedulerConfig& c, const std::vector<double>& alphas, double t, double ratio) {
   const double before = t - ratio;
   if (before >= 0) return of_alpha(alphas[static_cast<std::size_t>(before)]);
-  return c.solver == Solver::Ddpm || c.last_alpha_is_one ? NoiseLevel{1, 0} : of_alpha(alphas.front());
+  return c.last_alpha_is_one ? NoiseLevel{1, 0} : of_alpha(alphas.front());
 }
 const double& alpha_at(const std::vector<double>& alphas, double t) { return alphas[static_cast<std::size_t>(t)]; }
 
@@ -136,11 +136,8 @@ SamplingStep ddpm_step(const SchedulerConfig& c, double timestep, double now, do
 SamplingPlan plan_ddpm(const SchedulerConfig& c, std::size_t n, std::size_t begin, const std::vector<double>& alphas) {
   const std::vector<double> t = timesteps_of(c, n, false, true);
   SamplingPlan p;
-  const double ratio = std::floor(static_cast<double>(c.train_steps) / static_cast<double>(n));
-  for (std::size_t i = begin; i < n; ++i) {
-    const double before = t[i] - ratio;
-    p.steps.push_back(ddpm_step(c, t[i], alpha_at(alphas, t[i]), before >= 0 ? alpha_at(alphas, before) : 1));
-  }
+  for (std::size_t i = begin; i < n; ++i)
+    p.steps.push_back(ddpm_step(c, t[i], alpha_at(alphas, t[i]), i + 1 < n ? alpha_at(alphas, t[i + 1]) : 1));
   return p;
 }
 

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Writes tests/goldens/diffusion.json: what diffusers computes in f64 of small networks whose weights and inputs are formulas, and the
+noise levels, timesteps and ends of its schedulers.
+
+    python3 tools/make_diffusion_goldens.py          needs torch and diffusers
+
+A network's case has config.json, the names and shapes of its weights in the order of the file, the shapes of the inputs and the
+outputs. Element k of weight i is 0.4 sin(1.3 i + 0.7 k + 0.1), that of input i sin(0.9 k + 0.3 i); classes are 1, 0, ...
+A scheduler's case has its settings, the timesteps and the sample at the end of a run from sin(k), k below 6, in which the model
+gives sin(t / 100) times the sample that it is shown, and fresh noise is cos(k + 1) in each step."""
+import json
+import math
+import pathlib
+
+import diffusers
+import numpy as np
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+UNET = dict(in_channels=4, out_channels=4, layers_per_block=1, norm_num_groups=2, cross_attention_dim=6)
+DOWN, CROSS_DOWN, UP, CROSS_UP = "DownBlock2D", "CrossAttnDownBlock2D", "UpBlock2D", "CrossAttnUpBlock2D"
+TEXT = (2, 3, 6)
+UNETS = [  # Stable Diffusion 1.5, at an odd size; 2.1; XL; everything else
+    (dict(UNET, block_out_channels=[4, 8, 8], attention_head_dim=2, down_block_types=[CROSS_DOWN, CROSS_DOWN, DOWN],
+          up_block_types=[UP, CROSS_UP, CROSS_UP]), dict(sample=(2, 4, 5, 6), timestep=(2,), encoder_hidden_states=TEXT)),
+    (dict(UNET, block_out_channels=[4, 8], attention_head_dim=[1, 4], down_block_types=[CROSS_DOWN] * 2, up_block_types=[CROSS_UP] * 2,
+          use_linear_projection=True, layers_per_block=2, in_channels=9), dict(sample=(2, 9, 4, 4), timestep=(2,), encoder_hidden_states=TEXT)),
+    (dict(UNET, block_out_channels=[4, 8], attention_head_dim=[1, 2], down_block_types=[DOWN, CROSS_DOWN], up_block_types=[CROSS_UP, UP],
+          use_linear_projection=True, transformer_layers_per_block=[1, 2], addition_embed_type="text_time", addition_time_embed_dim=4,
+          projection_class_embeddings_input_dim=29),
+     dict(sample=(2, 4, 4, 4), timestep=(2,), encoder_hidden_states=TEXT, text_embeds=(2, 5), time_ids=(2, 6))),
+    (dict(UNET, block_out_channels=[4, 8], attention_head_dim=2, down_block_types=[CROSS_DOWN, DOWN], up_block_types=[UP, CROSS_UP],
+          num_class_embeds=3, resnet_time_scale_shift="scale_shift", only_cross_attention=True, time_cond_proj_dim=3,
+          encoder_hid_dim=7, downsample_padding=0, act_fn="gelu", timestep_post_act="silu", mid_block_scale_factor=2.0,
+          conv_in_kernel=1, freq_shift=1, flip_sin_to_cos=False, center_input_sample=True, norm_eps=1e-3),
+     dict(sample=(2, 4, 4, 4), timestep=(2,), encoder_hidden_states=(2, 3, 7), class_labels=(2,), timestep_cond=(2, 3))),
+    (dict(UNET, block_out_channels=[4, 8], attention_head_dim=2, down_block_types=[CROSS_DOWN, DOWN], up_block_types=[UP, CROSS_UP],
+          class_embed_type="projection", projection_class_embeddings_input_dim=5, class_embeddings_concat=True,
+          mid_block_type="UNetMidBlock2D", time_embedding_act_fn="silu"),
+     dict(sample=(2, 4, 4, 4), timestep=(2,), encoder_hidden_states=TEXT, class_labels=(2, 5))),
+]
+CONTROL = (dict(in_channels=4, layers_per_block=1, norm_num_groups=2, cross_attention_dim=6, block_out_channels=[4, 8], attention_head_dim=2,
+                down_block_types=[CROSS_DOWN, DOWN], conditioning_embedding_out_channels=[2, 4], controlnet_conditioning_channel_order="bgr"),
+           dict(sample=(2, 4, 4, 4), timestep=(2,), encoder_hidden_states=TEXT, controlnet_cond=(2, 3, 8, 8)))
+VAE = dict(block_out_channels=[4, 8], norm_num_groups=2, latent_channels=3, down_block_types=["DownEncoderBlock2D"] * 2,
+           up_block_types=["UpDecoderBlock2D"] * 2, layers_per_block=1)
+VAES = [(dict(VAE), False), (dict(VAE, use_quant_conv=False, use_post_quant_conv=False, shift_factor=0.06, scaling_factor=1.5,
+                                  mid_block_add_attention=False), False), (dict(VAE), True)]
+TINY = dict(encoder_block_out_channels=[4, 4], decoder_block_out_channels=[4, 4], num_encoder_blocks=[1, 1], num_decoder_blocks=[1, 1],
+            latent_channels=3, scaling_factor=0.5, shift_factor=0.25)
+DIT = dict(num_attention_heads=2, attention_head_dim=4, in_channels=4, out_channels=8, num_layers=2, sample_size=4, patch_size=2,
+           num_embeds_ada_norm=3, norm_num_groups=32)
+SD3 = dict(sample_size=8, patch_size=2, in_channels=4, num_layers=3, attention_head_dim=4, num_attention_heads=2, joint_attention_dim=6,
+           caption_projection_dim=8, pooled_projection_dim=5, out_channels=4, pos_embed_max_size=4, dual_attention_layers=[0],
+           qk_norm="rms_norm")
+
+
+def formula(i, shape):
+    k = np.arange(int(np.prod(shape)), dtype=np.float64)
+    return (0.4 * np.sin(1.3 * i + 0.7 * k + 0.1)).astype(np.float32).reshape(shape)
+
+
+def filled(model):
+    state = model.state_dict()
+    names = sorted(state)
+    model.load_state_dict({n: torch.from_numpy(formula(i, tuple(state[n].shape))) for i, n in enumerate(names)})
+    return model.double().eval(), [[n, list(state[n].shape)] for n in names]
+
+
+def given(shapes):
+    inputs = {}
+    for i, (name, shape) in enumerate(sorted(shapes.items())):
+        k = torch.arange(math.prod(shape), dtype=torch.float64)
+        inputs[name] = torch.sin(0.9 * k + 0.3 * i).to(torch.float32).double().reshape(shape)
+    if shapes.get("class_labels") == (2,):
+        inputs["class_labels"] = torch.tensor([1, 0])
+    if "timestep" in shapes:
+        inputs["timestep"] = torch.tensor([7.0, 981.0])
+    return inputs
+
+
+def numbers(t):
+    return [float("%.9g" % v) for v in t.flatten().tolist()]
+
+
+def case(kind, config, tensors, shapes, outputs):
+    return {"config": dict(config, _class_name=kind), "tensors": tensors, "inputs": shapes,
+            "outputs": {k: numbers(v) for k, v in outputs.items()}}
+
+
+def conditions(x):
+    added = {k: x[k] for k in ("text_embeds", "time_ids") if k in x}
+    more = {k: x[k] for k in ("class_labels", "timestep_cond") if k in x}
+    return dict(more, added_cond_kwargs=added or None)
+
+
+def networks():
+    with torch.no_grad():
+        for config, shapes in UNETS:
+            model, tensors = filled(diffusers.UNet2DConditionModel(**config))
+            x = given(shapes)
+            y = model(x["sample"], x["timestep"], x["encoder_hidden_states"], **conditions(x)).sample
+            yield case("UNet2DConditionModel", config, tensors, shapes, {"prediction": y})
+        config, shapes = CONTROL
+        model, tensors = filled(diffusers.ControlNetModel(**config))
+        x = given(shapes)
+        y = model(x["sample"], x["timestep"], x["encoder_hidden_states"], x["controlnet_cond"])
+        out = {"down_block_res_samples.%d" % k: v for k, v in enumerate(y.down_block_res_samples)}
+        yield case("ControlNetModel", config, tensors, shapes, dict(out, mid_block_res_sample=y.mid_block_res_sample))
+        for config, old in VAES:
+            model, tensors = filled(diffusers.AutoencoderKL(**config))
+            shapes = dict(image=(2, 3, 6, 8), latent=(2, 3, 3, 4))
+            x = given(shapes)
+            scale, shift = config.get("scaling_factor", 0.18215), config.get("shift_factor", 0)
+            d = model.encode(x["image"]).latent_dist
+            out = {"mean": d.mean, "logvar": d.logvar, "encoded": (d.mean - shift) * scale,
+                   "decoded": model.decode(x["latent"] / scale + shift).sample}
+            if old:  # names of 2022
+                for t in tensors:
+                    for now, then in (("to_q", "query"), ("to_k", "key"), ("to_v", "value"), ("to_out.0", "proj_attn")):
+                        t[0] = t[0].replace("attentions.0." + now, "attentions.0." + then)
+            yield case("AutoencoderKL", config, tensors, shapes, out)
+        model, tensors = filled(diffusers.AutoencoderTiny(**TINY))
+        shapes = dict(image=(2, 3, 6, 8), latent=(2, 3, 3, 4))
+        x = given(shapes)
+        out = {"encoded": (model.encode(x["image"]).latents - 0.25) * 0.5, "decoded": model.decode(x["latent"] / 0.5 + 0.25).sample}
+        yield case("AutoencoderTiny", TINY, tensors, shapes, out)
+        model, tensors = filled(diffusers.DiTTransformer2DModel(**DIT))
+        shapes = dict(sample=(2, 4, 4, 4), timestep=(2,), class_labels=(2,))
+        x = given(shapes)
+        y = model(x["sample"], x["timestep"], x["class_labels"]).sample
+        yield case("DiTTransformer2DModel", DIT, tensors, shapes, {"prediction": y})
+        model, tensors = filled(diffusers.SD3Transformer2DModel(**SD3))
+        shapes = dict(sample=(2, 4, 4, 6), timestep=(2,), encoder_hidden_states=TEXT, pooled_projections=(2, 5))
+        x = given(shapes)
+        y = model(x["sample"], x["encoder_hidden_states"], x["pooled_projections"], x["timestep"]).sample
+        yield case("SD3Transformer2DModel", SD3, tensors, shapes, {"prediction": y})
+
+
+SD = dict(beta_schedule="scaled_linear", beta_start=0.00085, beta_end=0.012)
+SCHEDULERS = [
+    ("DDIMScheduler", dict(SD, clip_sample=False, set_alpha_to_one=False, steps_offset=1), 7, 0),
+    ("DDIMScheduler", dict(beta_schedule="squaredcos_cap_v2", timestep_spacing="trailing", prediction_type="sample"), 5, 0),
+    ("DDIMScheduler", dict(SD, clip_sample=False, prediction_type="v_prediction", rescale_betas_zero_snr=True, timestep_spacing="trailing"), 6, 0.5),
+    ("DDPMScheduler", dict(), 6, 0),
+    ("DDPMScheduler", dict(SD, clip_sample=False, timestep_spacing="linspace", prediction_type="v_prediction"), 5, 0),
+    ("PNDMScheduler", dict(SD, skip_prk_steps=True, steps_offset=1), 8, 0),
+    ("PNDMScheduler", dict(SD, skip_prk_steps=True, steps_offset=1, prediction_type="v_prediction", set_alpha_to_one=True), 6, 0),
+    ("EulerDiscreteScheduler", dict(SD, timestep_spacing="leading", steps_offset=1), 6, 0),
+    ("EulerDiscreteScheduler", dict(SD, use_karras_sigmas=True, prediction_type="v_prediction"), 6, 0),
+    ("EulerDiscreteScheduler", dict(SD, use_exponential_sigmas=True, final_sigmas_type="sigma_min"), 5, 0),
+    ("EulerAncestralDiscreteScheduler", dict(SD, timestep_spacing="trailing"), 6, 0),
+    ("HeunDiscreteScheduler", dict(SD), 5, 0),
+    ("HeunDiscreteScheduler", dict(SD, use_karras_sigmas=True, prediction_type="v_prediction"), 5, 0),
+    ("DPMSolverMultistepScheduler", dict(SD), 7, 0),
+    ("DPMSolverMultistepScheduler", dict(SD, use_karras_sigmas=True, timestep_spacing="leading", steps_offset=1), 20, 0),
+    ("DPMSolverMultistepScheduler", dict(SD, solver_order=3, solver_type="heun", timestep_spacing="trailing"), 9, 0),
+    ("DPMSolverMultistepScheduler", dict(SD, algorithm_type="sde-dpmsolver++", solver_type="heun", final_sigmas_type="sigma_min"), 6, 0),
+    ("DPMSolverMultistepScheduler", dict(SD, solver_order=1, prediction_type="v_prediction"), 4, 0),
+    ("UniPCMultistepScheduler", dict(SD), 7, 0),
+    ("UniPCMultistepScheduler", dict(SD, solver_order=3, solver_type="bh1", use_karras_sigmas=True, final_sigmas_type="sigma_min"), 8, 0),
+    ("UniPCMultistepScheduler", dict(SD, timestep_spacing="leading", steps_offset=1, prediction_type="v_prediction"), 20, 0),
+    ("FlowMatchEulerDiscreteScheduler", dict(shift=3.0), 6, 0),
+    ("FlowMatchEulerDiscreteScheduler", dict(), 4, 0),
+]
+
+
+def run(kind, settings, steps, eta):
+    fresh = torch.cos(torch.arange(6, dtype=torch.float64) + 1).reshape(1, 1, 1, 6)
+    module = __import__(getattr(diffusers, kind).__module__, fromlist=["x"])
+    if hasattr(module, "randn_tensor"):
+        module.randn_tensor = lambda *a, **k: fresh
+    s = getattr(diffusers, kind)(**settings)
+    s.set_timesteps(steps)
+    first = getattr(s, "init_noise_sigma", 1.0)
+    x = torch.sin(torch.arange(6, dtype=torch.float64)).reshape(1, 1, 1, 6) * float(first)
+    times = [float(t) for t in s.timesteps]
+    more = {"eta": eta} if kind == "DDIMScheduler" else {}
+    for t in s.timesteps:
+        shown = s.scale_model_input(x, t) if hasattr(s, "scale_model_input") else x
+        y = math.sin(float(t) / 100) * shown
+        x = s.step(y, t, x, **more).prev_sample.double()
+    return {"config": dict(settings, _class_name=kind), "steps": steps, "eta": eta, "first_scale": float("%.9g" % float(first)),
+            "timesteps": [float("%.9g" % t) for t in times], "last": numbers(x)}
+
+
+if __name__ == "__main__":
+    cases = {"networks": list(networks()), "schedulers": [run(*s) for s in SCHEDULERS]}
+    lines = ['"%s": [\n%s\n]' % (k, ",\n".join(json.dumps(c, separators=(",", ":")) for c in v)) for k, v in cases.items()]
+    (ROOT / "tests/goldens/diffusion.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
