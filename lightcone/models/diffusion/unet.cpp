@@ -156,7 +156,8 @@ Residuals ControlNet::operator()(const Conditions& given, const nn::At& at) cons
   return r;
 }
 
-Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptions& o, const UNetSizes& sizes) {
+Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptions& o, const UNetSizes& sizes,
+                       bool sample) {
   const auto extent = [&](const char* name, std::int64_t size, std::int64_t most) {
     if (size > 0) return Dim(size);
     m.limits[name] = most;
@@ -167,7 +168,7 @@ Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptio
   const auto add = [&](const char* name, const Shape& shape, DType type = DType::F32) {
     m.inputs[name] = m.graph().input(name, shape, type);
   };
-  add("sample", {batch, u.in_channels, height, width});
+  if (sample) add("sample", {batch, u.in_channels, height, width});
   add("timestep", {batch});
   add("encoder_hidden_states", {batch, length, u.context()});
   if (u.time_condition > 0) add("timestep_cond", {batch, u.time_condition});

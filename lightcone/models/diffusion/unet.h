@@ -18,6 +18,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -109,8 +110,9 @@ class ControlNet {
 struct UNetSizes {
   std::int64_t batch = 0, height = 0, width = 0, length = 0;
 };
-// Adds the inputs of a UNet or a ControlNet to a loaded model.
-Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptions& o, const UNetSizes& sizes);
+// Adds the inputs of a UNet or a ControlNet to a loaded model; "sample" only if `sample` is true.
+Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptions& o, const UNetSizes& sizes,
+                       bool sample = true);
 
 // The names of the weights in diffusers' files.
 std::span<const WeightName> unet_weight_names();

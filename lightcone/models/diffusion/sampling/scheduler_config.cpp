@@ -79,7 +79,8 @@ void read_betas(const ConfigFile& c, SchedulerConfig& s) {
 
 void read_steps(const ConfigFile& c, const Class& k, SchedulerConfig& s) {
   s.spacing = k.spacing;
-  if (c.has("timestep_spacing"))
+  s.spacing_given = c.has("timestep_spacing");
+  if (s.spacing_given)
     s.spacing = one_of<Spacing>(
         c, "timestep_spacing", "",
         {{"linspace", Spacing::Linspace}, {"leading", Spacing::Leading}, {"trailing", Spacing::Trailing}});
@@ -205,6 +206,7 @@ SchedulerConfig SchedulerConfig::with(std::string_view name) const {
   SchedulerConfig s = *this;
   s.solver = at->solver, s.sigmas = at->sigmas, s.stochastic = at->stochastic;
   s.order = 2, s.clip = 0;
+  if (!s.spacing_given) s.spacing = std::ranges::find(kClasses, s.solver, &Class::solver)->spacing;
   return s;
 }
 

@@ -35,6 +35,7 @@ struct SchedulerConfig {
   Solver solver = Solver::Ddim;
   Prediction prediction = Prediction::Noise;
   Spacing spacing = Spacing::Leading;
+  bool spacing_given = false;  // the file says it; otherwise each method has its own
   Sigmas sigmas = Sigmas::OfTimesteps;
   std::int64_t train_steps = 1000;
   std::string beta_schedule = "linear";  // or scaled_linear, squaredcos_cap_v2
