@@ -36,16 +36,22 @@ std::int64_t id_of(const io::Json& vocab, std::string_view token, const std::str
 
 // CLIP's tokenizer.json, from the two files that its authors' class reads: a pattern that splits texts, bytes as
 // letters, and pairs of pieces in the order in which they merge.
-std::string written_as_json(const std::string& folder, const io::Json& vocab, const std::string& vocab_text) {
+std::string written_as_json(const std::string& folder, const io::Json& vocab, const std::string& vocab_text,
+                            const std::string& padding) {
   const std::string merges = read_text_file((fs::path(folder) / "merges.txt").string());
   const std::string begin = std::to_string(id_of(vocab, kBegin, folder)),
                     end = std::to_string(id_of(vocab, kEnd, folder));
-  const auto added = [](std::string_view token, const std::string& id) {
-    return R"({"id":)" + id + R"(,"content":")" + std::string(token) +
-           R"(","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":true})";
+  const auto added = [](std::string_view token, const std::string& id, bool special) {
+    return R"({"id":)" + id + R"(,"content":)" + quoted(token) +
+           R"(,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":)" +
+           (special ? "true}" : "false}");
   };
-  std::string s = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added(kBegin, begin) + ',' +
-                  added(kEnd, end) + "],";
+  std::string s = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added(kBegin, begin, true) +
+                  ',' + added(kEnd, end, true);
+  // A padding token of its own, as "!" of SDXL's second tokenizer, is found in texts, too.
+  if (!padding.empty() && padding != kEnd && padding != kBegin && vocab[padding].integer())
+    s += ',' + added(padding, std::to_string(id_of(vocab, padding, folder)), false);
+  s += "],";
   s += R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},)"
        R"({"type":"Replace","pattern":{"Regex":"\\s+"},"content":" "},{"type":"Lowercase"}]},)";
   s += R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)"
@@ -87,29 +93,29 @@ PromptTokenizer PromptTokenizer::load(const std::string& folder, std::int64_t le
   t.length_ = length;
   const auto path = [&](const char* name) { return (fs::path(folder) / name).string(); };
   Budget budget(o, folder);
+  std::string padding;
+  for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"})
+    if (fs::exists(path(name))) {
+      const io::JsonDocument settings(read_text_file(path(name)), path(name), budget);
+      if (std::string token = token_in(settings.root(), "pad_token"); !token.empty()) padding = std::move(token);
+    }
   if (fs::exists(path("vocab.json"))) {
     const std::string vocab_text = read_text_file(path("vocab.json"));
     budget.parsed(vocab_text.size());
     const io::JsonDocument vocab(vocab_text, path("vocab.json"), budget);
-    const std::string text = written_as_json(folder, vocab.root(), vocab_text);
+    const std::string text = written_as_json(folder, vocab.root(), vocab_text, padding);
     const auto file = MappedFile::view(path("vocab.json"), std::as_bytes(std::span(text)));
     t.tokenizer_ = tokenizer_from_json(*file, budget);
-    t.padding_ = id_of(vocab.root(), kEnd, folder);
   } else {
     t.tokenizer_ = load_tokenizer(folder, 0, o);
-    t.padding_ = t.tokenizer_->encode("").empty() ? 0 : t.tokenizer_->encode("").back();
   }
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
-    if (fs::exists(path(name))) {
-      const io::JsonDocument settings(read_text_file(path(name)), path(name), budget);
-      const std::string padding = token_in(settings.root(), "pad_token");
-      const auto& pieces = t.tokenizer_->vocabulary().pieces;
-      if (const auto at = std::ranges::find(pieces, padding); !padding.empty() && at != pieces.end())
-        t.padding_ = at - pieces.begin();
-    }
-  if (t.tokenizer_->encode("").size() != 2 || length < 2)
-    throw file_error("tokenizer", folder, "it is not CLIP's: an empty text has ", t.tokenizer_->encode("").size(),
+  const std::vector<int> empty = t.tokenizer_->encode("");
+  if (empty.size() != 2 || length < 2)
+    throw file_error("tokenizer", folder, "it is not CLIP's: an empty text has ", empty.size(),
                      " tokens, and not a beginning and an end");
+  const auto& pieces = t.tokenizer_->vocabulary().pieces;
+  const auto at = std::ranges::find(pieces, padding);
+  t.padding_ = at == pieces.end() ? empty.back() : at - pieces.begin();
   return t;
 }
 
