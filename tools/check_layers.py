@@ -118,6 +118,9 @@ ROOMS = {
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
+    "models/diffusion/pipeline": [
+        "base", "core", "ops", "passes", "io", "io/checkpoints", "io/data", "io/images", "io/text", "runtime", "nn",
+        "models/files", "models/blocks", "models/diffusion", "models/diffusion/sampling"],
     "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",

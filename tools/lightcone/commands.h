@@ -52,6 +52,18 @@ struct EmbedOptions {
 };
 void embed(const EmbedOptions& o);
 
+struct ImagineOptions {
+  std::string model, prompt, negative, output, size, scheduler;  // size "": as the model was trained
+  std::string init, mask, controlnet, control, noise;            // files
+  std::vector<std::string> loras, ignore;                        // FILE or FILE:SCALE
+  std::int64_t steps = 30, seed = 0;
+  double guidance = 7.5, strength = 0.8, control_scale = 1, eta = 0;
+  int threads = 0;
+  Precision precision = Precision::Highest;
+  DeviceChoice device;
+};
+void imagine(const ImagineOptions& o);
+
 struct DevicesOptions {
   bool json = false;
 };

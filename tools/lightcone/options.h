@@ -50,6 +50,7 @@ CLI::Option* add_real(CLI::App& c, const char* flag, T& value, const std::string
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_embed(CLI::App& app);
+void add_imagine(CLI::App& app);
 void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace lc::tool

@@ -13,7 +13,7 @@ namespace lc::diffusion {
 
 // The sizes for which a denoiser is compiled.
 struct DenoiserSizes {
-  std::int64_t height = 0, width = 0;  // of latents
+  std::int64_t height = 0, width = 0;  // that latents have
   std::int64_t length = 77;            // tokens of a text
   bool guided = true;                  // the model runs on two texts, the negative one first
 };

@@ -33,11 +33,12 @@ struct LoraFile {
 
 // Options of StableDiffusion::load().
 struct StableDiffusionOptions {
-  std::int64_t height = 0, width = 0;    // of pictures, multiples of the autoencoder's scale (8); 0: what the files say
-  std::string scheduler = {};            // one of scheduler_names(); "": what the files say
-  std::string controlnet = {};           // folder of a ControlNetModel
-  std::vector<LoraFile> loras = {};      // merged into the weights, one after the other
-  std::vector<std::string> ignore = {};  // keys of JSON files, see LoadModelOptions
+  std::int64_t height = 0,
+               width = 0;       // that pictures have, multiples of the autoencoder's scale (8); 0: what the files say
+  std::string scheduler = {};   // one of scheduler_names(); "": what the files say
+  std::string controlnet = {};  // folder of a ControlNetModel
+  std::vector<LoraFile> loras = {};       // merged into the weights, one after the other
+  std::vector<std::string> ignore = {};   // keys of JSON files, see LoadModelOptions
   std::optional<Compiler> compiler = {};  // unset: default_compiler({threads, precision})
   int threads = 0;                        // threads of the default compiler; 0: all cores this process may use
   Precision precision = Precision::Highest;
@@ -74,7 +75,7 @@ class StableDiffusion {
   // The same as numbers before they are rounded, f32 [3, height, width], mostly from -1 to 1.
   std::vector<float> generate_f32(const ImageRequest& r, const std::function<void(double part)>& progress = {}) const;
 
-  std::int64_t height() const;  // of pictures
+  std::int64_t height() const;  // that pictures have
   std::int64_t width() const;
   const SchedulerConfig& scheduler() const;
   // Sentences about prompts that are longer than the model takes; their ends are cut off.
