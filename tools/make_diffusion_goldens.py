@@ -5,16 +5,21 @@ noise levels, timesteps and ends of its schedulers.
     python3 tools/make_diffusion_goldens.py          needs torch and diffusers
 
 A network's case has config.json, the names and shapes of its weights in the order of the file, the shapes of the inputs and the
-outputs. Element k of weight i is 0.4 sin(1.3 i + 0.7 k + 0.1), that of input i sin(0.9 k + 0.3 i); classes are 1, 0, ...
+outputs. Element k of weight i is 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in a layer_norm's weight; that of input i sin(0.9 k + 0.3 i); classes are 1, 0, ...
 A scheduler's case has its settings, the timesteps and the sample at the end of a run from sin(k), k below 6, in which the model
-gives sin(t / 100) times the sample that it is shown, and fresh noise is cos(k + 1) in each step."""
+gives sin(t / 100) times the sample that it is shown, and fresh noise is cos(k + 1) in each step. A pipeline's case has its parts and
+the pictures of several runs, from -1 to 1 and clamped."""
+import importlib
 import json
 import math
 import pathlib
+import tempfile
 
 import diffusers
 import numpy as np
+import PIL.Image
 import torch
+import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNET = dict(in_channels=4, out_channels=4, layers_per_block=1, norm_num_groups=2, cross_attention_dim=6)
@@ -55,15 +60,19 @@ SD3 = dict(sample_size=8, patch_size=2, in_channels=4, num_layers=3, attention_h
            qk_norm="rms_norm")
 
 
-def formula(i, shape):
+def formula(i, shape, norm=0):
     k = np.arange(int(np.prod(shape)), dtype=np.float64)
-    return (0.4 * np.sin(1.3 * i + 0.7 * k + 0.1)).astype(np.float32).reshape(shape)
+    return (0.4 * np.sin(1.3 * i + 0.7 * k + 0.1) + norm).astype(np.float32).reshape(shape)
+
+
+def is_norm(name):
+    return name.endswith("weight") and "layer_norm" in name
 
 
 def filled(model):
     state = model.state_dict()
     names = sorted(state)
-    model.load_state_dict({n: torch.from_numpy(formula(i, tuple(state[n].shape))) for i, n in enumerate(names)})
+    model.load_state_dict({n: torch.from_numpy(formula(i, tuple(state[n].shape), is_norm(n))) for i, n in enumerate(names)})
     return model.double().eval(), [[n, list(state[n].shape)] for n in names]
 
 
@@ -184,7 +193,93 @@ def run(kind, settings, steps, eta):
             "timesteps": [float("%.9g" % t) for t in times], "last": numbers(x)}
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz!"
+MERGES = ["a t</w>", "c at</w>", "t h", "th e</w>"]
+PROMPT, NEGATIVE = "A cat, the red zebra!", "fog"
+
+
+def vocabulary():
+    names = list(LETTERS) + [c + "</w>" for c in LETTERS] + [m.replace(" ", "") for m in MERGES]
+    return {n: i for i, n in enumerate(names + ["<|startoftext|>", "<|endoftext|>"])}
+
+
+def write_tokenizer(folder, padding):
+    folder.mkdir()
+    (folder / "vocab.json").write_text(json.dumps(vocabulary()))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(MERGES) + "\n")
+    names = dict(bos_token="<|startoftext|>", eos_token="<|endoftext|>", unk_token="<|endoftext|>", pad_token=padding)
+    (folder / "tokenizer_config.json").write_text(json.dumps(dict(names, model_max_length=12, tokenizer_class="CLIPTokenizer")))
+    return transformers.CLIPTokenizer.from_pretrained(folder)
+
+
+def encoder(kind, width, projection=8):
+    n = len(vocabulary())
+    config = dict(vocab_size=n, hidden_size=width, intermediate_size=12, num_hidden_layers=2, num_attention_heads=2,
+                  max_position_embeddings=12, projection_dim=projection, bos_token_id=n - 2, eos_token_id=n - 1, pad_token_id=n - 1)
+    model, tensors = filled(getattr(transformers, kind)(transformers.CLIPTextConfig(**config)))
+    tensors = [[n if n.startswith("text_") else "text_model." + n, s] for n, s in tensors]
+    return model, {"config": dict(config, model_type="clip_text_model", architectures=[kind]), "tensors": tensors}
+
+
+def part(model, config):
+    model, tensors = filled(model)
+    return model, {"config": dict(config, _class_name=type(model).__name__), "tensors": tensors}
+
+
+def pipelines():
+    """Whole runs of Stable Diffusion 1 and XL; noise is that of given(), latents are 4 x 4 and pictures 8 x 8."""
+    SDVAE = dict(VAE, latent_channels=4, sample_size=8)
+    config = dict(UNET, block_out_channels=[4, 8], attention_head_dim=2, down_block_types=[CROSS_DOWN, DOWN],
+                  up_block_types=[UP, CROSS_UP], cross_attention_dim=8, sample_size=4)
+    xl = dict(UNET, block_out_channels=[4, 8], attention_head_dim=[1, 2], down_block_types=[DOWN, CROSS_DOWN],
+              up_block_types=[CROSS_UP, UP], cross_attention_dim=12, sample_size=4, use_linear_projection=True,
+              addition_embed_type="text_time", addition_time_embed_dim=4, projection_class_embeddings_input_dim=30)
+    noise = given(dict(noise=(1, 4, 4, 4)))["noise"]
+    pixels = ((np.arange(192) * 37) % 256).astype(np.uint8).reshape(3, 8, 8)
+    photo = PIL.Image.fromarray(pixels.transpose(1, 2, 0))
+    mask = np.zeros((8, 8), np.uint8)
+    mask[2:6, 4:] = 255
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        folder = pathlib.Path(folder)
+        tokenizer, second = write_tokenizer(folder / "1", "<|endoftext|>"), write_tokenizer(folder / "2", "!")
+        vae, parts_vae = part(diffusers.AutoencoderKL(**SDVAE), SDVAE)
+        text, parts_text = encoder("CLIPTextModel", 8)
+        unet, parts_unet = part(diffusers.UNet2DConditionModel(**config), config)
+        ddim = dict(SD, clip_sample=False, set_alpha_to_one=False, steps_offset=1)
+        shared = dict(vae=vae, text_encoder=text, tokenizer=tokenizer, unet=unet, scheduler=diffusers.DDIMScheduler(**ddim),
+                      safety_checker=None, feature_extractor=None, requires_safety_checker=False)
+        asked = dict(prompt=PROMPT, negative_prompt=NEGATIVE, guidance_scale=3.0, output_type="pt")
+        numbers_of = lambda y: numbers(y.images[0] * 2 - 1)
+        runs = {"text": numbers_of(diffusers.StableDiffusionPipeline(**shared)(**asked, num_inference_steps=4, latents=noise.clone()))}
+        for name in ("img2img", "inpaint"):
+            module = importlib.import_module("diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion_" + name)
+            module.randn_tensor = lambda *a, **k: noise.clone()
+        diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample = lambda self, generator=None: self.mean
+        begun = dict(asked, image=photo, strength=0.6, num_inference_steps=6)
+        runs["picture"] = numbers_of(diffusers.StableDiffusionImg2ImgPipeline(**shared)(**begun))
+        inpaint = diffusers.StableDiffusionInpaintPipeline(**shared)
+        runs["mask"] = numbers_of(inpaint(**begun, mask_image=PIL.Image.fromarray(mask), height=8, width=8))
+        name = "down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q.weight"  # a LoRA of rank 2, alpha 4, half of which counts
+        down, up = torch.from_numpy(formula(0, (2, 4))).double(), torch.from_numpy(formula(1, (4, 2))).double()
+        unet.get_parameter(name).add_(0.5 * (4 / 2) * up @ down)
+        runs["lora"] = numbers_of(diffusers.StableDiffusionPipeline(**shared)(**asked, num_inference_steps=4, latents=noise.clone()))
+        parts = {"unet": parts_unet, "vae": parts_vae, "text_encoder": parts_text}
+        yield {"parts": parts, "scheduler": dict(ddim, _class_name="DDIMScheduler"), "runs": runs}
+        first, parts_first = encoder("CLIPTextModel", 8)
+        other, parts_other = encoder("CLIPTextModelWithProjection", 4, 6)
+        unet, parts_unet = part(diffusers.UNet2DConditionModel(**xl), xl)
+        euler = dict(SD, timestep_spacing="leading", steps_offset=1)
+        pipe = diffusers.StableDiffusionXLPipeline(
+            vae=vae, text_encoder=first, text_encoder_2=other, tokenizer=tokenizer, tokenizer_2=second, unet=unet,
+            scheduler=diffusers.EulerDiscreteScheduler(**euler), force_zeros_for_empty_prompt=True, add_watermarker=False)
+        runs = {"text": numbers_of(pipe(**asked, num_inference_steps=4, latents=noise.clone()))}
+        asked.pop("negative_prompt")
+        runs["empty"] = numbers_of(pipe(**asked, num_inference_steps=4, latents=noise.clone()))
+        parts = {"unet": parts_unet, "vae": parts_vae, "text_encoder": parts_first, "text_encoder_2": parts_other}
+        yield {"parts": parts, "scheduler": dict(euler, _class_name="EulerDiscreteScheduler"), "runs": runs}
+
+
 if __name__ == "__main__":
-    cases = {"networks": list(networks()), "schedulers": [run(*s) for s in SCHEDULERS]}
+    cases = {"networks": list(networks()), "schedulers": [run(*s) for s in SCHEDULERS], "pipelines": list(pipelines())}
     lines = ['"%s": [\n%s\n]' % (k, ",\n".join(json.dumps(c, separators=(",", ":")) for c in v)) for k, v in cases.items()]
     (ROOT / "tests/goldens/diffusion.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
