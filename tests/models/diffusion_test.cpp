@@ -4,6 +4,7 @@
 
 #include "error_of.h"
 #include "lightcone/io/data/readers.h"
+#include "lightcone/models/diffusion/pipeline/denoiser.h"
 #include "tiny_models.h"
 
 using namespace lc;
@@ -109,6 +110,36 @@ TEST(Diffusion, TinyTransformers) {
                    {{"hidden", numbers_of(c["out_img"])}, {"encoder_hidden", numbers_of(c["out_txt"])}});
 }
 
+TEST(Diffusion, TinyUpscaler) {
+  NEEDS_DATA(test::kTiny + "rrdbnet.safetensors");
+  const json io = test::tiny_answers("rrdbnet_io");
+  const LoadedModel m = load_model(test::TinyFolder("rrdbnet").path());
+  expect_outputs(m, {{"image", one_of(io["input"])}}, {{{"batch", 1}, {"rows", 6}, {"columns", 6}}},
+                 {{"image_upscaled", numbers_of(io["image"])}});
+}
+
+// A UNet and a ControlNet in one graph, as a denoiser has them.
+TEST(Diffusion, TinyControlNetWithItsUNet) {
+  NEEDS_DATA(test::kTiny + "controlnet.safetensors");
+  const json io = test::tiny_answers("controlnet_combined_io");
+  const test::TinyFolder unet("sd_unet"), control("controlnet");
+  diffusion::DenoiserSizes sizes{.height = 8, .width = 8, .length = 5, .guided = false};
+  const LoadedModel m = diffusion::load_denoiser(Weights::open(unet.path()), Weights::open(control.path()), {}, sizes);
+  std::vector<double> update(diffusion::kRows * diffusion::kColumns);
+  update[diffusion::kOutput] = 1;  // the next sample is the model's output
+  const std::vector<double> latent = numbers_of(io["latent"]);
+  AllGiven given{{"sample", one_of(io["latent"])},
+                 {"noise", one_of(io["latent"])},
+                 {"memory", {{4, 4, 8, 8}, std::vector<double>(4 * latent.size())}},
+                 {"timestep", {{1}, {io["timestep"].get<double>()}}},
+                 {"step", {{4}, {1, 0, 1, 3e38}}},
+                 {"update", {{5, 8}, update}},
+                 {"encoder_hidden_states", one_of(io["encoder_hidden_states"])},
+                 {"controlnet_cond", one_of(io["controlnet_cond"])},
+                 {"control_scale", {{1}, {1}}}};
+  EXPECT_LT(test::farthest(by_cpu(m, given, {}).at("next"), numbers_of(io["noise"])), 1e-4);
+}
+
 json goldens() { return json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/diffusion.json")); }
 
 // The inputs of tools/make_diffusion_goldens.py: element k of input i is sin(0.9 k + 0.3 i).
@@ -154,6 +185,30 @@ TEST(Diffusion, NetworksAreDiffusers) {
     for (const auto& [name, values] : c["outputs"].items()) want[name] = numbers_of(values);
     EXPECT_EQ(want.size(), m.outputs.size()) << m.architecture;
     expect_outputs(m, given, sizes_of(m, given), want);
+  }
+}
+
+// The same bits for one thread and for two.
+TEST(Diffusion, ThreadsChangeNothing) {
+  const json all = goldens();
+  for (const json& c : all["networks"]) {
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const LoadedModel m = load_model(folder.path());
+    const AllGiven given = formula_inputs(c["inputs"]);
+    const auto run = [&](int threads) {
+      const Program p = m.program(generic() | cpu({.threads = threads}));
+      Context context(p);
+      for (const auto& [name, n] : sizes_of(m, given).by_name) context.bind(name, n);
+      for (const auto& [name, x] : given)
+        if (m.inputs.at(name).dtype() == DType::I64)
+          context.set(name, std::vector<std::int64_t>(x.values.begin(), x.values.end()));
+        else context.set(name, std::vector<float>(x.values.begin(), x.values.end()));
+      context.run();
+      std::vector<std::vector<double>> out;
+      for (const std::string& name : p.outputs()) out.push_back(context.get_f64(name));
+      return out;
+    };
+    EXPECT_EQ(run(1), run(2)) << m.architecture;
   }
 }
 

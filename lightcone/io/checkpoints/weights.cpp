@@ -156,8 +156,12 @@ namespace {
 
 // Returns the checkpoint file in a directory.
 std::string inside(const std::string& folder) {
-  constexpr const char* kUsual[] = {"model.safetensors.index.json", "model.safetensors", "pytorch_model.bin.index.json",
-                                    "pytorch_model.bin"};
+  constexpr const char* kUsual[] = {"model.safetensors.index.json",
+                                    "model.safetensors",
+                                    "pytorch_model.bin.index.json",
+                                    "pytorch_model.bin",
+                                    "diffusion_pytorch_model.safetensors.index.json",
+                                    "diffusion_pytorch_model.safetensors"};
   constexpr std::string_view kOthers[] = {".bin", ".pt",   ".pth", ".th",  ".ckpt",
                                           ".pkl", ".onnx", ".h5",  ".npz", ".tflite"};
   if (std::string usual = io::first_in(folder, kUsual); !usual.empty()) return usual;

@@ -1,9 +1,12 @@
 #include "lightcone/models/load/load_model.h"
 
+#include <filesystem>
+
 #include "lightcone/io/printable.h"
 #include "lightcone/models/diffusion/autoencoder_tiny.h"
 #include "lightcone/models/diffusion/dit.h"
 #include "lightcone/models/diffusion/mmdit.h"
+#include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
 #include "lightcone/runtime/names.h"
@@ -27,6 +30,7 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"DiT", diffusion::load_dit},
     {"DiTTransformer2DModel", diffusion::load_dit},
     {"SD3Transformer2DModel", diffusion::load_mmdit},
+    {"rrdbnet", diffusion::load_rrdbnet},
 };
 
 }  // namespace
@@ -41,6 +45,10 @@ const std::vector<std::string_view>& loadable_model_types() {
 }
 
 LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
+  std::error_code ec;
+  if (std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ec))
+    throw file_error("load_model", path, "it is a whole pipeline of diffusers, which diffusion::StableDiffusion and ",
+                     "`lightcone imagine` open; load_model() opens one of its parts, such as the folder unet in it");
   return load_model(Weights::open(path, o.read), o);
 }
 
