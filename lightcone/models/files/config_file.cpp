@@ -66,6 +66,13 @@ std::int64_t index_of(std::string_view text) {
   return n;
 }
 
+// Python writes -Infinity, which JSON has not, for a bound that is none: it becomes null, of the same length.
+std::string without_infinities(std::string text) {
+  constexpr std::string_view kNone = ": -Infinity";
+  for (std::size_t at = 0; (at = text.find(kNone, at)) != text.npos;) text.replace(at, kNone.size(), ":       null");
+  return text;
+}
+
 }  // namespace
 
 struct ConfigFile::Shared {
@@ -97,7 +104,7 @@ ConfigFile::ConfigFile(const Weights& w, std::vector<std::string> ignore) {
   *this = ConfigFile(shared, shared->document.root(), "");
 }
 ConfigFile::ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore) {
-  const auto shared = std::make_shared<Shared>(file, read_text_file(file), o, std::move(ignore));
+  const auto shared = std::make_shared<Shared>(file, without_infinities(read_text_file(file)), o, std::move(ignore));
   *this = ConfigFile(shared, shared->document.root(), "");
 }
 

@@ -125,8 +125,8 @@ void read_multistep(const ConfigFile& c, SchedulerConfig& s) {
   if (s.order > 3) c.fail("solver_order is ", s.order, ", and at most 3 is supported");
   s.lower_order_final = c.flag("lower_order_final", true);
   c.lacks({"use_flow_sigmas", "use_lu_lambdas", "use_dynamic_shifting", "variance_type", "shift_terminal",
-           "disable_corrector", "solver_p"});
-  c.neutral({"flow_shift", "time_shift_type", "sigma_min", "sigma_max", "lambda_min_clipped"});
+           "disable_corrector", "solver_p", "lambda_min_clipped"});
+  c.neutral({"flow_shift", "time_shift_type", "sigma_min", "sigma_max"});
   if (s.solver == Solver::DpmSolver) {
     s.heun_form =
         one_of<bool>(c, "solver_type", "midpoint",
