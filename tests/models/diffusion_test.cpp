@@ -240,4 +240,31 @@ TEST(Diffusion, Taef2) {
   EXPECT_GT(-10 * std::log10(error / static_cast<double>(planes.size())), 34.0);
 }
 
+TEST(Diffusion, MistakesAreNamed) {
+  const json all = goldens();
+  const auto error = [&](std::size_t network, const char* key, const json& value) {
+    json config = all["networks"][network]["config"];
+    config[key] = value;
+    const test::FormulaFolder folder(config, all["networks"][network]["tensors"]);
+    return error_of([&] { load_model(folder.path()); });
+  };
+  EXPECT_PRED2(contains, error(0, "down_block_types", {"CrossAttnDownBlock2D", "AttnDownBlock2D", "DownBlock2D"}),
+               "down_block_types has 'AttnDownBlock2D'; supported are CrossAttnDownBlock2D and DownBlock2D");
+  EXPECT_PRED2(contains, error(0, "norm_num_group", 2), "norm_num_group is 2, and no key of this name is known");
+  EXPECT_PRED2(contains, error(0, "layers_per_block", 1000000000), "layers, and the file has 324 weights");
+  EXPECT_PRED2(contains, error(0, "attention_head_dim", {2, 2}), "attention_head_dim has 2 numbers");
+  EXPECT_PRED2(contains, error(0, "attention_head_dim", 99), "99 heads for 8 channels");
+  EXPECT_PRED2(contains, error(0, "norm_num_groups", 3), "3 groups (norm_num_groups) do not divide 8 channels");
+  EXPECT_PRED2(contains, error(0, "dual_cross_attention", true), "dual_cross_attention is true");
+  EXPECT_PRED2(contains, error(0, "cross_attention_dim", 7), "config.json wants [4, 7]");
+  EXPECT_PRED2(contains, error(0, "addition_embed_type", "image"), "only text_time (SDXL) is supported");
+  EXPECT_PRED2(contains, error(6, "latents_mean", {0.5}), "latents_mean is [...], which is not supported");
+  EXPECT_PRED2(contains, error(6, "layers_per_block", 2), "there is no weight 'encoder.down_blocks.0.resnets.1");
+  EXPECT_PRED2(contains, error(11, "qk_norm", "layer_norm"), "qk_norm is 'layer_norm'");
+  EXPECT_PRED2(contains, error(0, "_class_name", "UNet2DConditionModle"), "the nearest is UNet2DConditionModel");
+  const TempDir folder;
+  spit(folder / "model_index.json", "{}");
+  EXPECT_PRED2(contains, error_of([&] { load_model(folder.path.string()); }), "a whole pipeline of diffusers");
+}
+
 }  // namespace

@@ -47,7 +47,9 @@ std::int64_t extent_in(const Weights& w, std::string_view name, std::size_t axis
 
 void read_authors(const ConfigFile& c, const Weights& w, DiTConfig& d) {
   d.width = c.size("hidden_size", 1152), d.layers = c.size("depth", 28), d.heads = c.size("num_heads", 16);
-  d.inner = static_cast<std::int64_t>(static_cast<double>(d.width) * c.number("mlp_ratio", 4));
+  const double inner = static_cast<double>(d.width) * c.number("mlp_ratio", 4);
+  if (!(inner >= 1 && inner <= 1e12)) c.fail("mlp_ratio gives feed-forward networks of a width of ", inner);
+  d.inner = static_cast<std::int64_t>(inner);
   d.patch = c.size("patch_size", 2), d.in_channels = c.size("in_channels", 4), d.size = c.size("input_size", 32);
   d.out_channels = c.flag("learn_sigma", true) ? 2 * d.in_channels : d.in_channels;
   const std::int64_t classes = c.size("num_classes", 1000);

@@ -26,6 +26,7 @@ void read_model(const ConfigFile& c, std::size_t weights, MMDiTConfig& m) {
   if (m.layers > static_cast<std::int64_t>(weights)) c.fail(m.layers, " layers, and ", weights, " weights");
   m.inner = 4 * m.width();
   m.patch = c.size("patch_size", 2), m.in_channels = c.size("in_channels", 16);
+  if (m.patch > 1024) c.fail("patch_size is ", m.patch, ", and at most 1024 is supported");
   m.out_channels = c.size("out_channels", m.in_channels);
   m.context = c.size("joint_attention_dim", 4096), m.pooled = c.size("pooled_projection_dim", 2048);
   m.most_patches = c.size("pos_embed_max_size", 96);
