@@ -70,6 +70,10 @@ struct StableDiffusion::Loaded {
   Prompts prompts(const ImageRequest& r, bool guided) const;
   std::vector<float> encoded(const std::vector<float>& picture);
   std::size_t latents() const { return static_cast<std::size_t>(channels * height * width); }
+  void set_conditions(Context& c, const ImageRequest& r, bool guided) const;
+  std::vector<float> beside_of(const Array& picture, const std::vector<float>& keep);
+  static void run_step(Context& c, const SamplingStep& s, const std::vector<float>& fresh, bool guided,
+                       std::vector<float>& x, std::vector<float>& memory);
   std::vector<float> denoised(const ImageRequest& r, const std::function<void(double)>& progress);
   void check(const ImageRequest& r) const;
   std::vector<float> pixels_of(const Array& picture, std::int64_t h, std::int64_t w) const;
@@ -242,71 +246,82 @@ std::vector<float> StableDiffusion::Loaded::encoded(const std::vector<float>& pi
   return c.get("encoded");
 }
 
+// The inputs of the denoiser that stay the same in all steps.
+void StableDiffusion::Loaded::set_conditions(Context& c, const ImageRequest& r, bool guided) const {
+  const Prompts p = prompts(r, guided);
+  c.set("encoder_hidden_states", p.states);
+  const std::int64_t h = height * scale, w = width * scale;
+  if (!p.embeds.empty()) {
+    std::vector<float> ids;
+    for (std::int64_t k = 0; k < p.texts; ++k)
+      for (const std::int64_t n : {h, w, std::int64_t{0}, std::int64_t{0}, h, w}) ids.push_back(static_cast<float>(n));
+    c.set("text_embeds", p.embeds).set("time_ids", ids);
+  }
+  if (guided) c.set("guidance", std::vector{static_cast<float>(r.guidance)});
+  if (!r.control) return;
+  std::vector<float> hint = pixels_of(*r.control, h, w);
+  for (float& x : hint) x = x / 2 + 0.5f;
+  const std::vector<float> one = hint;
+  if (guided) hint.insert(hint.end(), one.begin(), one.end());
+  c.set("controlnet_cond", hint).set("control_scale", std::vector{static_cast<float>(r.control_scale)});
+}
+
+// What a UNet for inpainting reads beside the sample: the mask, and the latents of the picture in which all that is
+// made anew is grey.
+std::vector<float> StableDiffusion::Loaded::beside_of(const Array& picture, const std::vector<float>& keep) {
+  const auto w = static_cast<std::size_t>(width * scale), size = static_cast<std::size_t>(height * scale) * w,
+             by = static_cast<std::size_t>(scale);
+  std::vector<float> hidden = pixels_of(picture, height * scale, width * scale), shown = keep;
+  for (std::size_t k = 0; k < hidden.size(); ++k) {
+    const std::size_t y = k % size / w / by, x = k % w / by;
+    if (keep[y * static_cast<std::size_t>(width) + x] > 0.5f) hidden[k] = 0;
+  }
+  const std::vector<float> masked = encoded(hidden);
+  shown.insert(shown.end(), masked.begin(), masked.end());
+  return shown;
+}
+
+// Runs the denoiser once; the sample and the memories become the next ones.
+void StableDiffusion::Loaded::run_step(Context& c, const SamplingStep& s, const std::vector<float>& fresh, bool guided,
+                                       std::vector<float>& x, std::vector<float>& memory) {
+  std::vector<double> update;
+  for (const auto& row : s.update) update.insert(update.end(), row.begin(), row.end());
+  const double limit = s.limit > 0 ? s.limit : 3e38;
+  c.set("sample", x).set("memory", memory).set("update", as_floats(update)).set("noise", fresh);
+  c.set("step", as_floats({s.input_scale, s.from_sample, s.from_output, limit}));
+  c.set("timestep", std::vector<float>(guided ? 2 : 1, static_cast<float>(s.timestep))).run();
+  x = c.get("next"), memory = c.get("next_memory");
+}
+
 std::vector<float> StableDiffusion::Loaded::denoised(const ImageRequest& r,
                                                      const std::function<void(double)>& progress) {
   check(r);
-  const bool guided = r.guidance > 1;
+  const bool guided = r.guidance > 1, begins = r.picture && beside == 0;
   const SamplingPlan plan =
-      sampling_plan(scheduler, {.steps = r.steps, .strength = r.picture && beside == 0 ? r.strength : 1, .eta = r.eta});
-  const Prompts texts_of = prompts(r, guided);
+      sampling_plan(scheduler, {.steps = r.steps, .strength = begins ? r.strength : 1, .eta = r.eta});
   Context c(denoiser(guided));
-  c.set("encoder_hidden_states", texts_of.states);
-  const std::int64_t h = height * scale, w = width * scale;
-  if (!texts_of.embeds.empty()) {
-    std::vector<float> ids;
-    for (std::int64_t k = 0; k < texts_of.texts; ++k)
-      for (const std::int64_t n : {h, w, std::int64_t{0}, std::int64_t{0}, h, w}) ids.push_back(static_cast<float>(n));
-    c.set("text_embeds", texts_of.embeds).set("time_ids", ids);
-  }
-  if (guided) c.set("guidance", std::vector{static_cast<float>(r.guidance)});
-  if (r.control) {
-    std::vector<float> hint = pixels_of(*r.control, h, w);
-    for (float& x : hint) x = x / 2 + 0.5f;
-    const std::vector<float> one = hint;
-    if (guided) hint.insert(hint.end(), one.begin(), one.end());
-    c.set("controlnet_cond", hint).set("control_scale", std::vector{static_cast<float>(r.control_scale)});
-  }
+  set_conditions(c, r, guided);
   const std::vector<float> noise = r.noise.empty() ? normal_numbers(latents(), r.seed, "noise") : r.noise;
-  std::vector<float> begun, keep, x(latents());
-  if (r.picture) begun = encoded(pixels_of(*r.picture, h, w));
+  std::vector<float> begun, keep, x(latents()), memory(kMemories * x.size());
   if (r.mask) keep = mask_of(*r.mask);
-  if (beside > 0) {
-    std::vector<float> hidden = pixels_of(*r.picture, h, w), shown = keep;
-    for (std::size_t k = 0; k < hidden.size(); ++k) {  // what is made anew is grey
-      const std::size_t p = k % static_cast<std::size_t>(h * w),
-                        y = p / static_cast<std::size_t>(w) / static_cast<std::size_t>(scale),
-                        z = p % static_cast<std::size_t>(w) / static_cast<std::size_t>(scale);
-      if (keep[y * static_cast<std::size_t>(width) + z] > 0.5f) hidden[k] = 0;
-    }
-    const std::vector<float> masked = encoded(hidden);
-    shown.insert(shown.end(), masked.begin(), masked.end());
-    c.set("beside", shown);
-  }
+  if (beside > 0) c.set("beside", beside_of(*r.picture, keep));
+  if (begins) begun = encoded(pixels_of(*r.picture, height * scale, width * scale));
   const auto noised = [&](const NoiseLevel& level, std::size_t k) {
     return static_cast<float>(level.alpha * static_cast<double>(begun[k]) +
                               level.sigma * static_cast<double>(noise[k]));
   };
   for (std::size_t k = 0; k < x.size(); ++k)
-    x[k] = r.picture && beside == 0 ? noised(plan.steps.front().level, k)
-                                    : static_cast<float>(plan.first_scale * static_cast<double>(noise[k]));
-  std::vector<float> memory(kMemories * x.size());
+    x[k] = begins ? noised(plan.steps.front().level, k)
+                  : static_cast<float>(plan.first_scale * static_cast<double>(noise[k]));
   for (std::size_t n = 0; n < plan.steps.size(); ++n) {
-    const SamplingStep& s = plan.steps[n];
     if (progress) progress(static_cast<double>(n) / static_cast<double>(plan.steps.size()));
-    std::vector<double> update;
-    for (const auto& row : s.update) update.insert(update.end(), row.begin(), row.end());
-    const double limit = s.limit > 0 ? s.limit : 3e38;
-    c.set("sample", x).set("memory", memory).set("update", as_floats(update));
-    c.set("step", as_floats({s.input_scale, s.from_sample, s.from_output, limit}));
-    c.set("timestep", std::vector<float>(static_cast<std::size_t>(texts_of.texts), static_cast<float>(s.timestep)));
-    c.set("noise", s.draws() ? normal_numbers(x.size(), r.seed, str_cat("noise.", n)) : std::vector<float>(x.size()));
-    c.run();
-    x = c.get("next"), memory = c.get("next_memory");
-    if (!keep.empty() && beside == 0) {
-      const NoiseLevel level = n + 1 < plan.steps.size() ? plan.steps[n + 1].level : NoiseLevel{1, 0};
-      for (std::size_t k = 0; k < x.size(); ++k)
-        if (keep[k % keep.size()] < 0.5f) x[k] = noised(level, k);
-    }
+    const std::vector<float> fresh =
+        plan.steps[n].draws() ? normal_numbers(x.size(), r.seed, str_cat("noise.", n)) : std::vector<float>(x.size());
+    run_step(c, plan.steps[n], fresh, guided, x, memory);
+    if (!begins || keep.empty()) continue;
+    const NoiseLevel level = n + 1 < plan.steps.size() ? plan.steps[n + 1].level : NoiseLevel{1, 0};
+    for (std::size_t k = 0; k < x.size(); ++k)
+      if (keep[k % keep.size()] < 0.5f) x[k] = noised(level, k);
   }
   return x;
 }
