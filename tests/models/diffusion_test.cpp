@@ -191,7 +191,8 @@ TEST(Diffusion, NetworksAreDiffusers) {
 // The same bits for one thread and for two.
 TEST(Diffusion, ThreadsChangeNothing) {
   const json all = goldens();
-  for (const json& c : all["networks"]) {
+  for (const std::size_t network : {std::size_t{2}, std::size_t{6}, std::size_t{11}}) {  // SDXL, a VAE, an MMDiT
+    const json& c = all["networks"].at(network);
     const test::FormulaFolder folder(c["config"], c["tensors"]);
     const LoadedModel m = load_model(folder.path());
     const AllGiven given = formula_inputs(c["inputs"]);

@@ -130,6 +130,15 @@ TEST(StableDiffusion, Lora) {
     const StableDiffusion model = StableDiffusion::load(folder.path(), {.loras = {{file, 0.5}}, .threads = 2});
     expect_picture(model.generate_f32(r), all[0]["runs"]["lora"], name);
   }
+  // A LoRA of the text encoder changes the picture.
+  const std::string text = folder.folder / "text.safetensors",
+                    layer = "lora_te_text_model_encoder_layers_1_self_attn_q_proj";
+  save_safetensors(
+      text, std::vector<TensorToSave>{{layer + ".lora_down.weight", DType::F32, {1, 8}, std::as_bytes(std::span(down))},
+                                      {layer + ".lora_up.weight", DType::F32, {8, 1}, std::as_bytes(std::span(up))}});
+  const auto plain = StableDiffusion::load(folder.path(), {.threads = 2}).generate_f32(r);
+  EXPECT_NE(StableDiffusion::load(folder.path(), {.loras = {{text, 9}}, .threads = 2}).generate_f32(r), plain);
+  EXPECT_EQ(StableDiffusion::load(folder.path(), {.loras = {{text, 0}}, .threads = 2}).generate_f32(r), plain);
   const std::string other = folder.folder / "other.safetensors";
   save_safetensors(other,
                    std::vector<TensorToSave>{
