@@ -366,9 +366,4 @@ std::vector<std::string> StableDiffusion::notes(const ImageRequest& r) const {
   return all;
 }
 
-bool is_pipeline(const std::string& folder) {
-  std::error_code ec;
-  return std::filesystem::exists(std::filesystem::path(folder) / "model_index.json", ec);
-}
-
 }  // namespace lc::diffusion

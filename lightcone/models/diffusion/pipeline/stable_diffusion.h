@@ -28,15 +28,15 @@ namespace lc::diffusion {
 // A file of LoRA weights and how much of it counts.
 struct LoraFile {
   std::string path;
-  double scale = 1;
+  double scale = 1;  // 1: all of it
 };
 
 // Options of StableDiffusion::load().
 struct StableDiffusionOptions {
-  std::int64_t height = 0,
-               width = 0;       // that pictures have, multiples of the autoencoder's scale (8); 0: what the files say
-  std::string scheduler = {};   // one of scheduler_names(); "": what the files say
-  std::string controlnet = {};  // folder of a ControlNetModel
+  // The size of pictures, multiples of the autoencoder's scale (8); 0: what the files say.
+  std::int64_t height = 0, width = 0;
+  std::string scheduler = {};             // one of scheduler_names(); "": what the files say
+  std::string controlnet = {};            // folder of a ControlNetModel
   std::vector<LoraFile> loras = {};       // merged into the weights, one after the other
   std::vector<std::string> ignore = {};   // keys of JSON files, see LoadModelOptions
   std::optional<Compiler> compiler = {};  // unset: default_compiler({threads, precision})
@@ -47,7 +47,7 @@ struct StableDiffusionOptions {
 
 // What a picture is to be.
 struct ImageRequest {
-  std::string prompt;
+  std::string prompt;         // what the picture shows
   std::string negative = {};  // what it is not to be
   std::int64_t steps = 30;    // more take longer and are finer
   double guidance = 7.5;      // how closely the prompt is followed; 1 or less: without guidance, in half the time
@@ -56,8 +56,8 @@ struct ImageRequest {
   double strength = 0.8;              // with a picture: how much of it is made anew, above 0 and at most 1
   std::optional<Array> mask = {};     // u8 [1 or 3, h, w], with a picture: white is made anew, black is kept
   std::optional<Array> control = {};  // u8 [3, h, w], what a ControlNet looks at: edges, poses, depths
-  double control_scale = 1;
-  double eta = 0;  // DDIM's: 1 adds as much noise as DDPM
+  double control_scale = 1;           // how much of what the ControlNet says counts
+  double eta = 0;                     // DDIM's: 1 adds as much noise as DDPM
   // The noise to begin with, f32 [channels, height / scale, width / scale], in place of the seed's.
   std::vector<float> noise = {};
 };
@@ -75,9 +75,9 @@ class StableDiffusion {
   // The same as numbers before they are rounded, f32 [3, height, width], mostly from -1 to 1.
   std::vector<float> generate_f32(const ImageRequest& r, const std::function<void(double part)>& progress = {}) const;
 
-  std::int64_t height() const;  // that pictures have
-  std::int64_t width() const;
-  const SchedulerConfig& scheduler() const;
+  std::int64_t height() const;               // that pictures have, in pixels
+  std::int64_t width() const;                // the same
+  const SchedulerConfig& scheduler() const;  // what the files said, or the options
   // Sentences about prompts that are longer than the model takes; their ends are cut off.
   std::vector<std::string> notes(const ImageRequest& r) const;
 
@@ -86,8 +86,5 @@ class StableDiffusion {
   explicit StableDiffusion(std::shared_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
   std::shared_ptr<Loaded> loaded_;
 };
-
-// True for a folder with model_index.json.
-bool is_pipeline(const std::string& folder);
 
 }  // namespace lc::diffusion
