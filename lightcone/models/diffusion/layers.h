@@ -14,7 +14,7 @@
 
 namespace lc::diffusion {
 
-constexpr std::size_t kMostLevels = 16;           // that a network may have; each halves the picture
+constexpr std::size_t kMostLevels = 16;          // that a network may have; each halves the picture
 constexpr std::int64_t kLargestLatent = 1 << 8;  // largest open height and width of latents
 
 // Group normalisation with a number of groups that a file states (torch.nn.GroupNorm). Parameters: weight, bias.
