@@ -114,7 +114,7 @@ ROOMS = {
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
-    "models/blocks": ["core", "ops", "runtime", "nn"],
+    "models/blocks": ["core", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
@@ -122,6 +122,11 @@ ROOMS = {
         "base", "core", "ops", "passes", "io", "io/checkpoints", "io/data", "io/images", "io/text", "runtime", "nn",
         "models/files", "models/blocks", "models/diffusion", "models/diffusion/sampling"],
     "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
+    "models/vision_transformer": [
+        "ops", "ops/indexing", "io", "runtime", "models/files", "models/blocks"],
+    "models/convnet": ["ops", "io", "nn", "models/files", "models/blocks"],
+    "models/load": [
+        "io", "runtime", "models/files", "models/encoder", "models/vision_transformer", "models/convnet"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -25,6 +25,7 @@ void TorchReader::add(const std::shared_ptr<const MappedFile>& file) {
       throw file_error("load", file->path(), "tensor ", in_quotes(name), " is in another shard, too");
   }
   w_.metadata_.merge(read.metadata);
+  w_.modules_.merge(read.modules);
   w_.owners_.insert(w_.owners_.end(), read.owners.begin(), read.owners.end());
   w_.format_ = "PyTorch";
   w_.files_.push_back(file);

@@ -30,6 +30,7 @@
 #include "lightcone/core/dtype.h"
 #include "lightcone/formats/block_formats.h"
 #include "lightcone/io/checkpoints/save.h"  // what it reads back
+#include "lightcone/io/pickled_module.h"
 #include "lightcone/io/read_options.h"
 
 namespace lc {
@@ -83,6 +84,8 @@ class Weights {
   // Metadata of safetensors files. Of PyTorch's files: the values near the root that are no tensors, by their paths
   // ("epoch", "model.names"); texts as they are, everything else as JSON, large ones cut off.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The modules of a model that PyTorch pickled whole, by paths as those of their tensors; empty for other files.
+  const std::map<std::string, PickledModule, std::less<>>& modules() const { return modules_; }
   // Marks bytes of a tensor that will not be read soon: see MappedFile::release().
   void release(std::span<const std::byte> bytes) const;
   // Marks bytes of a tensor that will be read soon: see MappedFile::prefetch().
@@ -99,6 +102,7 @@ class Weights {
   ReadOptions options_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::map<std::string, PickledModule, std::less<>> modules_;
   std::shared_ptr<const GgufFile> gguf_;
   std::vector<std::int32_t> llama2c_;
   const MappedFile* file_of(std::span<const std::byte> bytes) const;

@@ -28,6 +28,10 @@ constexpr std::pair<std::string_view, Function> kActivations[] = {
     {"mish", [](const Tensor& x) { return mish(x); }},
     {"tanh", [](const Tensor& x) { return tanh(x); }},
     {"sigmoid", [](const Tensor& x) { return sigmoid(x); }},
+    {"hardswish", [](const Tensor& x) { return hardswish(x); }},
+    {"hardsigmoid", [](const Tensor& x) { return hardsigmoid(x); }},
+    {"leaky_relu", [](const Tensor& x) { return leaky_relu(x); }},
+    {"elu", [](const Tensor& x) { return elu(x); }},
     {"linear", [](const Tensor& x) { return x; }},
 };
 

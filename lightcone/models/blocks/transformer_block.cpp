@@ -11,6 +11,7 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& o)
       value_(o.width, o.width, {.bias = o.query_key_value_bias}),
       output_(o.width, o.width),
       attention_norm_(o.width, {.eps = o.eps}),
+      gate_(o.width, o.inner),
       up_(o.width, o.inner),
       down_(o.inner, o.width),
       feed_forward_norm_(o.width, {.eps = o.eps}) {
@@ -21,6 +22,10 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& o)
 void TransformerBlock::visit(nn::Visitor& v) {
   v("query", query_)("key", key_)("value", value_)("output", output_)("attention_norm", attention_norm_);
   v("up", up_)("down", down_)("feed_forward_norm", feed_forward_norm_);
+  if (o_.gated) v("gate", gate_);
+  if (!o_.layer_scale) return;
+  v.parameter("attention_scale", attention_scale_, {o_.width}, nn::constant_init(1));
+  v.parameter("feed_forward_scale", feed_forward_scale_, {o_.width}, nn::constant_init(1));
 }
 
 Tensor TransformerBlock::heads(const Tensor& x) const {
@@ -29,10 +34,15 @@ Tensor TransformerBlock::heads(const Tensor& x) const {
 
 Tensor TransformerBlock::attend(const Tensor& x, const AttentionOptions& attention) const {
   const Tensor y = scaled_dot_product_attention(heads(query_(x)), heads(key_(x)), heads(value_(x)), attention);
-  return output_(y.permute({0, 2, 1, 3}).reshape({x.extent(0), x.extent(1), o_.width}));
+  const Tensor out = output_(y.permute({0, 2, 1, 3}).reshape({x.extent(0), x.extent(1), o_.width}));
+  return o_.layer_scale ? out * attention_scale_ : out;
 }
 
-Tensor TransformerBlock::feed_forward(const Tensor& x) const { return down_(activate(o_.activation, up_(x))); }
+Tensor TransformerBlock::feed_forward(const Tensor& x) const {
+  const Tensor inner = o_.gated ? activate(o_.activation, gate_(x)) * up_(x) : activate(o_.activation, up_(x));
+  const Tensor out = down_(inner);
+  return o_.layer_scale ? out * feed_forward_scale_ : out;
+}
 
 Tensor TransformerBlock::operator()(const Tensor& x, const AttentionOptions& attention, const nn::At& at) const {
   const OpScope scope("TransformerBlock", at);

@@ -2,7 +2,8 @@
 // them (A. Vaswani et al., "Attention is all you need", 2017). Each projection is a parameter of its own, so that each
 // can be stored in its own type.
 //
-// Parameters: query, key, value, output, attention_norm, up, down, feed_forward_norm; each has .weight and .bias.
+// Parameters: query, key, value, output, attention_norm, up, down, feed_forward_norm; each has .weight and .bias. With
+// a layer scale also attention_scale and feed_forward_scale [width].
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ struct TransformerBlockOptions {
   std::string activation = "gelu";    // one of activation_names()
   bool norm_first = false;            // norms before attention and network (ViT), not after the sums (BERT)
   bool query_key_value_bias = true;
+  bool gated = false;        // a SwiGLU: activation(gate(x)) * up(x) goes down; a parameter "gate" more
+  bool layer_scale = false;  // attention and network are scaled, each channel by a parameter, before they are added
 };
 
 // One layer as a module: x [batch, length, width] -> the same shape.
@@ -41,8 +44,9 @@ class TransformerBlock {
   TransformerBlockOptions o_;
   nn::Linear<> query_, key_, value_, output_;
   nn::LayerNorm<> attention_norm_;
-  nn::Linear<> up_, down_;
+  nn::Linear<> gate_, up_, down_;
   nn::LayerNorm<> feed_forward_norm_;
+  Tensor attention_scale_, feed_forward_scale_;
 };
 
 }  // namespace lc

@@ -225,6 +225,15 @@ ConfigFile ConfigFile::section(std::string_view key) const {
   return {shared_, j, str_cat(within_, key, ".")};
 }
 
+std::vector<ConfigFile> ConfigFile::sections(std::string_view key) const {
+  const Json j = get(key);
+  std::vector<ConfigFile> all;
+  if (j.absent()) return all;
+  if (!j.is(Json::Kind::Array)) refuse(str_cat(within_, key, " is ", shown(j), ", and not a list"));
+  for (const auto& [unnamed, value] : j) all.push_back({shared_, value, str_cat(within_, key, ".", all.size(), ".")});
+  return all;
+}
+
 void ConfigFile::neutral(std::initializer_list<std::string_view> keys) const {
   for (const std::string_view key : keys) known_->emplace(key);
 }

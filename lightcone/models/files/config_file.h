@@ -51,6 +51,8 @@ class ConfigFile {
   std::vector<std::string> labels() const;
   // An object within this one. Throws Error if the key is missing.
   ConfigFile section(std::string_view key) const;
+  // The objects of a list; empty if the key is missing.
+  std::vector<ConfigFile> sections(std::string_view key) const;
 
   // Declares keys that change nothing of what the model computes.
   void neutral(std::initializer_list<std::string_view> keys) const;

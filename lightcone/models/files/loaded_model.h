@@ -22,6 +22,10 @@ struct LoadModelOptions {
   std::int64_t batch = 64;  // largest number of samples at once, the bound of the symbol "batch"
   // The outputs that a run computes; unset: all. Others stay in LoadedModel::outputs, to compute more from.
   std::optional<std::vector<std::string>> outputs = {};
+  // Models of pictures: the size of a picture; 0: what config.json says. A table of positions for another size is an
+  // Error, unless it is to be resized (transformers' argument of the same name).
+  std::int64_t height = 0, width = 0;
+  bool interpolate_pos_encoding = false;
   ReadOptions read = {};
 };
 

@@ -70,6 +70,7 @@ WeightTable::WeightTable(const Weights& w, std::span<const std::string_view> pre
 }
 
 void WeightTable::add(Shared& s, const std::string& name, std::string_view plain, const StoredTensor& t) {
+  if (plain.ends_with(".num_batches_tracked")) return;  // batch norms count with it while they train
   const std::string now = modern(std::string(plain));
   for (const WeightName& row : s.names) {
     const auto ours = rewritten(now, row.theirs, row.ours);

@@ -8,7 +8,11 @@
 #include "lightcone/models/diffusion/mmdit.h"
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
+#include "lightcone/models/convnet/classifiers.h"
+#include "lightcone/models/convnet/convnext.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/vision_transformer/clip.h"
+#include "lightcone/models/vision_transformer/vit.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
@@ -31,6 +35,23 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"DiTTransformer2DModel", diffusion::load_dit},
     {"SD3Transformer2DModel", diffusion::load_mmdit},
     {"rrdbnet", diffusion::load_rrdbnet},
+    {"vit", load_vit},
+    {"deit", load_vit},
+    {"dinov2", load_vit},
+    {"dinov2_with_registers", load_vit},
+    {"clip", load_clip},
+    {"clip_vision_model", load_clip},
+    {"clip_text_model", load_clip},
+    {"siglip", load_clip},
+    {"siglip_vision_model", load_clip},
+    {"siglip_text_model", load_clip},
+    {"convnext", load_convnext},
+    {"convnextv2", load_convnext},
+    {"resnet", load_residual},
+    {"regnet", load_residual},
+    {"vgg", load_vgg},
+    {"mobilenet_v3", load_inverted_residual},
+    {"efficientnet", load_inverted_residual},
 };
 
 }  // namespace
@@ -55,6 +76,7 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
 LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
   if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
+  if (w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
   const ConfigFile config(w, o.ignore);
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
   for (const auto& [known, load] : kTypes)

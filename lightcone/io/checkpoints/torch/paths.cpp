@@ -199,28 +199,29 @@ Paths Walk::run(Id root) {
       frames_.pop_back();
     }
   }
-  return {std::move(found_), std::move(useful_)};
+  return {std::move(found_), std::move(useful_), {}};
 }
 
 bool is_below(std::string_view path, std::string_view key) {
   return path.size() > key.size() && path.starts_with(key) && path[key.size()] == '.';
 }
 
-// Leaves the one key out that only says that these are the weights.
-void unwrap(const Values& v, Id root, std::vector<Path>& paths) {
-  if (!v.is(root, Kind::Dict)) return;
+// Leaves the one key out that only says that these are the weights, and returns it; "": there is none.
+std::string unwrap(const Values& v, Id root, std::vector<Path>& paths) {
+  if (!v.is(root, Kind::Dict)) return "";
   std::set<std::string_view> wrappers, names;
   for (const std::string_view key : kWrappers) {
     const Id below = v.at(root, key);
     if (below == Values::kNoKey || v.is(below, Kind::Tensor)) continue;
     if (std::ranges::any_of(paths, [&](const Path& p) { return is_below(p.first, key); })) wrappers.insert(key);
   }
-  if (wrappers.size() != 1) return;
+  if (wrappers.size() != 1) return "";
   const std::string_view key = *wrappers.begin();
   for (const Path& p : paths)
-    if (!names.insert(std::string_view(p.first).substr(is_below(p.first, key) ? key.size() + 1 : 0)).second) return;
+    if (!names.insert(std::string_view(p.first).substr(is_below(p.first, key) ? key.size() + 1 : 0)).second) return "";
   for (Path& p : paths)
     if (is_below(p.first, key)) p.first.erase(0, key.size() + 1);
+  return std::string(key);
 }
 
 }  // namespace
@@ -232,7 +233,7 @@ Paths paths_of_tensors(Values& v, Id root) {
   for (std::size_t i = 1; i < paths.size(); ++i)
     if (paths[i].first == paths[i - 1].first) v.wrong(str_cat("two tensors are called ", in_quotes(paths[i].first)));
   v.budget().take(paths.size(), 64);
-  unwrap(v, root, paths);
+  all.left_out = unwrap(v, root, paths);
   return all;
 }
 

@@ -33,6 +33,7 @@ using Path = std::pair<std::string, std::size_t>;
 struct Paths {
   std::vector<Path> tensors;     // by name
   std::vector<bool> has_tensor;  // for each value of the arena: a tensor is reached from it
+  std::string left_out;          // the outermost key that names leave out; "": none
 };
 // Finds all tensors below the root. Throws Error where there are more paths, or longer ones, than a file of this size
 // should have, or where two tensors have the same path.

@@ -2,6 +2,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/checkpoints/torch/archive.h"
+#include "lightcone/io/checkpoints/torch/modules.h"
 #include "lightcone/io/checkpoints/torch/paths.h"
 #include "lightcone/io/checkpoints/torch/tensors.h"
 #include "lightcone/io/checkpoints/torch/values.h"
@@ -47,6 +48,7 @@ TorchFile read_torch(const MappedFile& file, Budget& budget) {
   }
   result.metadata = plain_values(values, opened.root, paths.has_tensor,
                                  [&](std::size_t number) { return described(values, number, reader); });
+  result.modules = modules_below(values, opened.root, paths.left_out);
   return result;
 }
 
