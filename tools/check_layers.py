@@ -125,8 +125,12 @@ ROOMS = {
     "models/vision_transformer": [
         "ops", "ops/indexing", "io", "runtime", "models/files", "models/blocks"],
     "models/convnet": ["ops", "io", "nn", "models/files", "models/blocks"],
+    "models/yolo": [
+        "base", "core", "ops", "ops/functional", "io", "io/checkpoints", "nn", "models/files", "models/blocks"],
+    "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
     "models/load": [
-        "io", "runtime", "models/files", "models/encoder", "models/vision_transformer", "models/convnet"],
+        "io", "runtime", "models/files", "models/encoder", "models/vision_transformer", "models/convnet",
+        "models/yolo", "models/detr"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],
@@ -135,7 +139,10 @@ ROOMS = {
     "inspection": [
         "base", "core", "io", "io/audio", "io/checkpoints", "io/checkpoints/torch", "io/data", "io/images", "io/text", "onnx",
         "stablehlo", "passes", "runtime", "models/llama"],
-    "models/vision": ["core", "runtime", "io/data", "models/vgg", "models/resnet"],
+    "models/vision": [
+        "core", "ops", "ops/vision", "io", "io/data", "runtime", "models/files", "models/vgg", "models/resnet"],
+    "models/detect": [
+        "base", "core", "ops", "ops/vision", "passes", "io", "io/data", "runtime", "models/files", "models/load"],
 }
 THIRD_PARTY = {"nlohmann": ["io", "llm"], "pcre2.h": ["io"], "utf8proc.h": ["io"], "zlib.h": ["io"],
                "turbojpeg.h": ["io"], "png.h": ["io"], "FLAC": ["io"]}

@@ -58,11 +58,19 @@ struct ImagineOptions {
   std::vector<std::string> loras, ignore;                        // FILE or FILE:SCALE
   std::int64_t steps = 30, seed = 0;
   double guidance = 7.5, strength = 0.8, control_scale = 1, eta = 0;
+struct DetectOptions {
+  std::string model, draw;                   // draw "": nothing is drawn; a file, or a folder for several pictures
+  std::vector<std::string> inputs, classes;  // files and folders; classes empty: all
+  double confidence = 0.25, overlap = 0.45;
+  std::int64_t most = 300, height = 640, width = 640;
+  bool across_classes = false, json = false;
+  std::vector<std::string> ignore;
   int threads = 0;
   Precision precision = Precision::Highest;
   DeviceChoice device;
 };
 void imagine(const ImagineOptions& o);
+void detect(const DetectOptions& o);
 
 struct DevicesOptions {
   bool json = false;

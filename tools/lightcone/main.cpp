@@ -364,6 +364,7 @@ int run(int argc, char** argv) {
       "arrays\n"
       "  lightcone embed MiniLM --similarity < lines       vectors of texts, and how alike they are\n"
       "  lightcone imagine sd \"a red fox\" -o fox.png      a picture from a text, with Stable Diffusion\n"
+      "  lightcone detect photo.jpg --model yolo11n.pt     objects in pictures, with boxes\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
@@ -382,6 +383,7 @@ int run(int argc, char** argv) {
   add_convert(app);
   add_embed(app);
   add_imagine(app);
+  add_detect(app);
   add_view(app);
   add_export(app);
   add_bench(app);

@@ -51,6 +51,7 @@ void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_imagine(CLI::App& app);
+void add_detect(CLI::App& app);
 void add_run(CLI::App& app, int& exit_code);
 
 }  // namespace lc::tool

@@ -3,15 +3,6 @@
 #include "lightcone/models/blocks/activation.h"
 
 namespace lc {
-namespace {
-
-// Visits parts under a name; an empty name adds nothing.
-struct Part {
-  const std::function<void(nn::Visitor&)> parts;
-  void visit(nn::Visitor& v) { parts(v); }
-};
-
-}  // namespace
 
 void FrozenBatchNorm::visit(nn::Visitor& v) {
   const nn::Init zero = nn::constant_init(0), one = nn::constant_init(1);
@@ -34,12 +25,9 @@ ConvNorm::ConvNorm(const ConvNormOptions& o) : o_(o), norm_(o.out, o.eps) {
 }
 
 void ConvNorm::visit(nn::Visitor& v) {
-  Part conv{[this](nn::Visitor& w) {
-    const nn::Init init = nn::conv_init(o_.in / o_.groups, o_.kernel);
-    w.parameter("weight", weight_, {o_.out, o_.in / o_.groups, o_.kernel[0], o_.kernel[1]}, init);
-    if (o_.bias) w.parameter("bias", bias_, {o_.out}, init);
-  }};
-  v(o_.names.conv, conv);
+  const nn::Init init = nn::conv_init(o_.in / o_.groups, o_.kernel);
+  v.parameter(o_.names.conv + ".weight", weight_, {o_.out, o_.in / o_.groups, o_.kernel[0], o_.kernel[1]}, init);
+  if (o_.bias) v.parameter(o_.names.conv + ".bias", bias_, {o_.out}, init);
   if (o_.norm) v(o_.names.norm, norm_);
 }
 

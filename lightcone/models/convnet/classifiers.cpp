@@ -53,7 +53,7 @@ LoadedModel torchvision_residual(const Weights& w, ResidualOptions options, cons
 
 constexpr WeightName kResidualNames[] = {
     {"embedder.embedder", "embedder"}, {"encoder.stages", "stages"}, {"classifier.1", "classifier"}};
-constexpr std::string_view kPrefixes[] = {"resnet.", "regnet."};
+constexpr std::string_view kResidualPrefixes[] = {"resnet.", "regnet."};
 
 // Throws Error if config.json says something else than the weights.
 void require_same(const ConfigFile& file, std::string_view key, const std::vector<std::int64_t>& weights) {
@@ -146,7 +146,7 @@ LoadedModel load_residual(const Weights& w, const ConfigFile& config, const Load
   const PictureSize size = picture_size(config, o, trained_size(config, kPicture));
   const std::vector<std::string> labels = classifies ? config.labels() : std::vector<std::string>{};
   config.require_all_known(config.text("model_type"));
-  LoadedModel m(config.text("model_type"), WeightTable(w, kPrefixes, kResidualNames));
+  LoadedModel m(config.text("model_type"), WeightTable(w, kResidualPrefixes, kResidualNames));
   m.architecture = str_cat(m.type == "resnet" ? "ResNet" : "RegNet", classifies ? "ForImageClassification" : "Model");
   m.labels = labels;
   return residual(options, std::ssize(labels), std::move(m), size, o);
@@ -176,7 +176,7 @@ bool is_torchvision(const Weights& w) {
 }
 
 LoadedModel load_torchvision(const Weights& w, const LoadModelOptions& o) {
-  const PictureSize size = picture_size(w, o, {kPicture, kPicture});
+  const PictureSize size = picture_size(w.path(), o, {kPicture, kPicture});
   const auto classes = [&](const char* name) {
     const StoredTensor& t = w.at(name);
     constexpr std::int64_t kMost = 1 << 16;

@@ -5,6 +5,7 @@
 // w]; "pooled" [batch, width], their means; and of a classifier "logits" [batch, labels]. Symbol: "batch".
 #pragma once
 
+#include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/loaded_model.h"
 
 namespace lc {

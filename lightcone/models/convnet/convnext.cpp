@@ -10,9 +10,9 @@
 namespace lc {
 namespace {
 
-constexpr double kEps = 1e-6;  // of the norms within the network, whatever the file says about the last one
+constexpr double kNormEps = 1e-6;  // of the norms within the network, whatever the file says about the last one
 
-struct Config {
+struct ConvNextConfig {
   std::vector<std::int64_t> depths, widths;
   std::int64_t patch = 4, channels = 3;
   std::string activation = "gelu";
@@ -28,11 +28,11 @@ Tensor over_channels(const nn::LayerNorm<>& norm, const Tensor& x) {
 
 class Layer {
  public:
-  Layer(const Config& c, std::int64_t width)
+  Layer(const ConvNextConfig& c, std::int64_t width)
       : c_(c),
         width_(width),
         depthwise_(width, width, 7, {.padding = {3}, .groups = static_cast<int>(width)}),
-        norm_(width, {.eps = kEps}),
+        norm_(width, {.eps = kNormEps}),
         up_(width, 4 * width),
         down_(4 * width, width) {}
   void visit(nn::Visitor& v) {
@@ -54,10 +54,10 @@ class Layer {
   // Global response normalisation of V2: channels compete by their norms over the picture.
   Tensor responses(const Tensor& x) const {
     const Tensor norms = sqrt(sum(x * x, {1, 2}, true));
-    return response_weight_ * (x * (norms / (mean(norms, {3}, true) + kEps))) + response_bias_ + x;
+    return response_weight_ * (x * (norms / (mean(norms, {3}, true) + kNormEps))) + response_bias_ + x;
   }
 
-  Config c_;
+  ConvNextConfig c_;
   std::int64_t width_;
   nn::Conv2d<> depthwise_;
   nn::LayerNorm<> norm_;
@@ -81,16 +81,16 @@ struct Stage {
 
 class ConvNext {
  public:
-  explicit ConvNext(const Config& c)
+  explicit ConvNext(const ConvNextConfig& c)
       : c_(c),
         patches_(c.channels, c.widths[0], c.patch, {.stride = {static_cast<int>(c.patch)}}),
-        patch_norm_(c.widths[0], {.eps = kEps}),
+        patch_norm_(c.widths[0], {.eps = kNormEps}),
         norm_(c.widths.back(), {.eps = c.eps}),
         classifier_(c.widths.back(), c.classes) {
     for (std::size_t k = 0; k < c.depths.size(); ++k) {
       Stage& s = stages_.emplace_back();
       if (k > 0)
-        s.downsampling.emplace(nn::LayerNorm<>(c.widths[k - 1], {.eps = kEps}),
+        s.downsampling.emplace(nn::LayerNorm<>(c.widths[k - 1], {.eps = kNormEps}),
                                nn::Conv2d<>(c.widths[k - 1], c.widths[k], 2, {.stride = {2}}));
       s.layers.assign(static_cast<std::size_t>(c.depths[k]), Layer(c, c.widths[k]));
     }
@@ -110,7 +110,7 @@ class ConvNext {
   }
 
  private:
-  Config c_;
+  ConvNextConfig c_;
   nn::Conv2d<> patches_;
   nn::LayerNorm<> patch_norm_;
   std::vector<Stage> stages_;
@@ -118,8 +118,8 @@ class ConvNext {
   nn::Linear<> classifier_;
 };
 
-Config read_config(const ConfigFile& file, const Weights& w) {
-  Config c;
+ConvNextConfig read_convnext(const ConfigFile& file, const Weights& w) {
+  ConvNextConfig c;
   c.second = file.text("model_type") == "convnextv2";
   c.depths = file.sizes("depths"), c.widths = file.sizes("hidden_sizes");
   if (c.depths.empty()) c.depths = {3, 3, 9, 3};
@@ -137,16 +137,16 @@ Config read_config(const ConfigFile& file, const Weights& w) {
   return c;
 }
 
-constexpr WeightName kNames[] = {
+constexpr WeightName kConvNextNames[] = {
     {"embeddings", "embeddings"}, {"encoder", "encoder"}, {"layernorm", "layernorm"}, {"classifier", "classifier"}};
-constexpr std::string_view kPrefixes[] = {"convnext.", "convnextv2."};
+constexpr std::string_view kConvNextPrefixes[] = {"convnext.", "convnextv2."};
 
 }  // namespace
 
 LoadedModel load_convnext(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
-  const Config c = read_config(config, w);
+  const ConvNextConfig c = read_convnext(config, w);
   const PictureSize size = picture_size(config, o, trained_size(config, 224));
-  LoadedModel m(config.text("model_type"), WeightTable(w, kPrefixes, kNames));
+  LoadedModel m(config.text("model_type"), WeightTable(w, kConvNextPrefixes, kConvNextNames));
   m.architecture = str_cat(c.second ? "ConvNextV2" : "ConvNext", c.classes > 0 ? "ForImageClassification" : "Model");
   if (c.classes > 0) m.labels = config.labels();
   const ConvNext& net = m.add(ConvNext(c));

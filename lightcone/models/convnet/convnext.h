@@ -7,6 +7,7 @@
 // Z. Liu et al., "A ConvNet for the 2020s", 2022; S. Woo et al., "ConvNeXt V2", 2023.
 #pragma once
 
+#include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/loaded_model.h"
 
 namespace lc {

@@ -200,9 +200,9 @@ Layout read_transformers(const ConfigFile& file, const Weights& w, std::int64_t 
   return l;
 }
 
-constexpr WeightName kNames[] = {
+constexpr WeightName kMobileNames[] = {
     {"features", "features"}, {"classifier", "classifier"}, {"embeddings", "embeddings"}, {"encoder", "encoder"}};
-constexpr std::string_view kPrefixes[] = {"efficientnet."};
+constexpr std::string_view kMobilePrefixes[] = {"efficientnet."};
 
 }  // namespace
 
@@ -214,7 +214,7 @@ LoadedModel load_inverted_residual(const Weights& w, const ConfigFile& config, c
       numbered ? read_numbered(config, std::ssize(labels)) : read_transformers(config, w, std::ssize(labels));
   const PictureSize size = picture_size(config, o, trained_size(config, numbered ? 224 : 600));
   config.require_all_known(config.text("model_type"));
-  LoadedModel m(config.text("model_type"), WeightTable(w, kPrefixes, kNames));
+  LoadedModel m(config.text("model_type"), WeightTable(w, kMobilePrefixes, kMobileNames));
   m.architecture = numbered ? m.type : str_cat("EfficientNet", classifies ? "ForImageClassification" : "Model");
   m.labels = labels;
   const MobileNet& net = m.add(MobileNet(l));

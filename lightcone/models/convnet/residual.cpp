@@ -7,7 +7,7 @@
 namespace lc {
 namespace {
 
-const ConvNormNames kNames{"convolution", "normalization"};
+const ConvNormNames kParts{"convolution", "normalization"};
 
 }  // namespace
 
@@ -19,7 +19,7 @@ ResidualNet::ResidualNet(const ResidualOptions& o)
              .stride = 2,
              .eps = o.eps,
              .activation = o.activation,
-             .names = kNames}) {
+             .names = kParts}) {
   if (o.stages.empty()) throw Error("ResidualNet", "there are no stages");
   std::int64_t in = o.stem;
   for (const ResidualStage& s : o.stages) {
@@ -39,7 +39,7 @@ ResidualNet::Layer ResidualNet::layer(std::int64_t in, const ResidualStage& s, i
                      .groups = groups,
                      .eps = o_.eps,
                      .activation = last ? "linear" : o_.activation,
-                     .names = kNames});
+                     .names = kParts});
   };
   if (o_.bottleneck) {
     l.body.push_back(conv(in, s.inner, 1, o_.stride_first ? stride : 1, 1, false));

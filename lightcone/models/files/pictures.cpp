@@ -1,5 +1,7 @@
 #include "lightcone/models/files/pictures.h"
 
+#include "lightcone/io/printable.h"
+
 namespace lc {
 namespace {
 

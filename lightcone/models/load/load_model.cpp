@@ -10,9 +10,11 @@
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/convnet/classifiers.h"
 #include "lightcone/models/convnet/convnext.h"
+#include "lightcone/models/detr/detr.h"
 #include "lightcone/models/encoder/encoder.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
+#include "lightcone/models/yolo/yolo.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
@@ -50,6 +52,8 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"resnet", load_residual},
     {"regnet", load_residual},
     {"vgg", load_vgg},
+    {"yolov8", load_yolo_v8},
+    {"detr", load_detr},
     {"mobilenet_v3", load_inverted_residual},
     {"efficientnet", load_inverted_residual},
 };
@@ -76,6 +80,7 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
 LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
   if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
+  if (w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
   if (w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
   const ConfigFile config(w, o.ignore);
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");

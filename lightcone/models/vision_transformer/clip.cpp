@@ -3,6 +3,7 @@
 #include "lightcone/io/printable.h"
 #include "lightcone/models/vision_transformer/clip_towers.h"
 #include "lightcone/ops/shape.h"
+#include "lightcone/runtime/names.h"
 
 namespace lc {
 namespace {
@@ -134,6 +135,7 @@ class Pair {
       text = class_.projects ? text_projection_(o.pooled) : o.pooled;
     }
     if (vision_ && text_) {
+      give("image_features", image), give("text_features", text);
       image = unit(image), text = unit(text);
       Tensor logits = matmul(text, image.t()) * exp(scale_);
       if (bias_.defined()) logits = logits + bias_;

@@ -4,15 +4,17 @@
 //
 // Inputs: "pixel_values" f32 [batch, channels, height, width]; "input_ids" and "attention_mask" i64 [texts, length]; 1
 // in the mask is a token and 0 is padding. SigLIP was trained on texts padded to the full length with a mask of ones.
-// Outputs: "image_embeds" [batch, dim] and "text_embeds" [texts, dim], of length 1 in a pair; "logits_per_image"
-// [batch, texts] and "logits_per_text" [texts, batch]; "image_hidden" [batch, tokens, width] and "image_pooled" [batch,
-// width], "text_hidden" [texts, length, width] and "text_pooled" [texts, width]; "logits" [batch, labels] of a
-// classifier. A program for some of them alone needs LoadModelOptions::outputs. Symbols: "batch", "texts", "length".
+// Outputs: "image_embeds" [batch, dim] and "text_embeds" [texts, dim], of length 1 in a pair, which also gives them as
+// they were before, "image_features" and "text_features"; "logits_per_image" [batch, texts] and "logits_per_text"
+// [texts, batch]; "image_hidden" [batch, tokens, width] and "image_pooled" [batch, width], "text_hidden" [texts,
+// length, width] and "text_pooled" [texts, width]; "logits" [batch, labels] of a classifier. A program for some of them
+// alone needs LoadModelOptions::outputs. Symbols: "batch", "texts", "length".
 //
 // A. Radford et al., "Learning transferable visual models from natural language supervision", 2021; X. Zhai et al.,
 // "Sigmoid loss for language image pre-training", 2023.
 #pragma once
 
+#include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/loaded_model.h"
 
 namespace lc {

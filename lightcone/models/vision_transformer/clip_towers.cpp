@@ -17,7 +17,7 @@ ClipTowerConfig read_clip_tower(const ConfigFile& c, ClipKind kind, bool texts, 
                                                           .inner = clip && texts ? 2048 : 3072,
                                                           .eps = clip ? 1e-5 : 1e-6,
                                                           .activation = clip ? "quick_gelu" : "gelu_pytorch_tanh"},
-                                                .patches = {.height = 224, .patch_height = clip ? 32 : 16}});
+                                                .patches = {.patch_height = clip ? 32 : 16, .height = 224}});
   if (texts) {
     t.vocab = c.size("vocab_size", clip ? 49408 : 32000);
     t.positions = c.size("max_position_embeddings", clip ? 77 : 64);

@@ -57,7 +57,7 @@ Config read_config(const ConfigFile& file, const Weights& w, const LoadModelOpti
   const bool dino = v.family.dino;
   static_cast<TowerConfig&>(v) =
       read_tower(file, {.block = {.width = 768, .heads = 12, .inner = dino ? -1 : 3072, .eps = dino ? 1e-6 : 1e-12},
-                        .patches = {.height = 224, .patch_height = dino ? 14 : 16}});
+                        .patches = {.patch_height = dino ? 14 : 16, .height = 224}});
   v.patches.class_tokens = v.family.class_tokens;
   v.block.query_key_value_bias = file.flag("qkv_bias", true);
   if (dino) {

@@ -10,6 +10,7 @@
 // transformers", 2020; M. Oquab et al., "DINOv2", 2023; T. Darcet et al., "Vision transformers need registers", 2023.
 #pragma once
 
+#include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/loaded_model.h"
 
 namespace lc {

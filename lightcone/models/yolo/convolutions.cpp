@@ -15,8 +15,8 @@ constexpr double kEps = 1e-3;  // of batch norms in all of Ultralytics' files
 // The activation of a Conv by the class of its part "act".
 std::string activation_of(const YoloSource& s, const std::string& path, const char* otherwise) {
   constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
-      {"SiLU", "silu"}, {"Identity", "linear"}, {"ReLU", "relu"}, {"ReLU6", "relu6"}, {"Hardswish", "hardswish"},
-      {"Mish", "mish"}, {"GELU", "gelu"}, {"Sigmoid", "sigmoid"}};
+      {"SiLU", "silu"},           {"Identity", "linear"}, {"ReLU", "relu"}, {"ReLU6", "relu6"},
+      {"Hardswish", "hardswish"}, {"Mish", "mish"},       {"GELU", "gelu"}, {"Sigmoid", "sigmoid"}};
   const std::string type = s.type(path);
   if (type.empty()) return otherwise;
   for (const auto& [name, ours] : kClasses)
@@ -42,8 +42,12 @@ ConvNormOptions sizes_of(const YoloSource& s, const std::string& path, std::int6
     s.refuse(str_cat(in_quotes(path + ".weight"), " takes groups of ", w[1], " channels, and there are ", in));
   if (const std::string mode = s.text(path, "padding_mode", "zeros"); mode != "zeros")
     s.refuse(str_cat(in_quotes(path), ": padding_mode ", in_quotes(mode), " is not supported"));
-  ConvNormOptions o{.in = in, .out = w[0], .kernel = {w[2], w[3]}, .stride = one(s, path, "stride", stride, 1),
-                    .groups = static_cast<int>(in / w[1]), .dilation = one(s, path, "dilation", 1, 1)};
+  ConvNormOptions o{.in = in,
+                    .out = w[0],
+                    .kernel = {w[2], w[3]},
+                    .stride = one(s, path, "stride", stride, 1),
+                    .groups = static_cast<int>(in / w[1]),
+                    .dilation = one(s, path, "dilation", 1, 1)};
   if (s.type(path).empty() && w[2] == 6) o.padding = 2;  // YOLOv5's first layer
   else o.padding = one(s, path, "padding", o.dilation * (static_cast<int>(w[2]) - 1) / 2, 0);
   if (w[2] != w[3]) s.refuse(str_cat(in_quotes(path + ".weight"), " is not square"));
@@ -78,7 +82,8 @@ class Conv : public YoloPart {
 // A convolution without norm and activation: the last ones of heads.
 class Plain : public YoloPart {
  public:
-  Plain(const YoloSource& s, const std::string& path, std::int64_t in, int stride) : Plain(sizes_of(s, path, in, stride)) {}
+  Plain(const YoloSource& s, const std::string& path, std::int64_t in, int stride)
+      : Plain(sizes_of(s, path, in, stride)) {}
   void visit(nn::Visitor& v) override { conv_.visit(v); }
   Tensor operator()(const Tensor& x) const override { return conv_(x); }
 

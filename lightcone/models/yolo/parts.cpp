@@ -19,14 +19,14 @@ struct Builder {
   YoloPartHints hints;
   std::string at(const std::string& name) const { return path + "." + name; }
   YoloPartPtr conv(const std::string& name, std::int64_t in, int stride = 1) const {
-    return yolo_part(s, at(name), in, {.stride = stride, .shortcut = hints.shortcut});
+    return yolo_part(s, at(name), in, {"", stride, hints.shortcut});
   }
   // The parts name.0, name.1, ..., each of which keeps the channels.
   std::vector<std::pair<std::string, YoloPartPtr>> list(const std::string& name, std::int64_t in) const {
     std::vector<std::pair<std::string, YoloPartPtr>> all;
     for (std::int64_t k = 0, n = s.parts(at(name)); k < n; ++k) {
       const std::string part = str_cat(name, ".", k);
-      all.emplace_back(part, yolo_part(s, at(part), in, {.shortcut = hints.shortcut}));
+      all.emplace_back(part, yolo_part(s, at(part), in, {"", 1, hints.shortcut}));
       in = all.back().second->out;
     }
     return all;
@@ -72,7 +72,7 @@ class Sequence : public Whole {
  public:
   Sequence(const Builder& b, std::int64_t in) {
     for (std::int64_t k = 0, n = b.s.parts(b.path); k < n; ++k) {
-      parts_.push_back(add(str_cat(k), yolo_part(b.s, b.at(str_cat(k)), in, {.shortcut = b.hints.shortcut})));
+      parts_.push_back(add(str_cat(k), yolo_part(b.s, b.at(str_cat(k)), in, {"", 1, b.hints.shortcut})));
       in = parts_.back()->out;
     }
     out = in;
@@ -243,7 +243,9 @@ class ADown : public Whole {
 class PictureAttention : public Whole {
  public:
   PictureAttention(const Builder& b, std::int64_t in)
-      : qkv_(add("qkv", b.conv("qkv", in))), project_(add("proj", b.conv("proj", in))), place_(add("pe", b.conv("pe", in))) {
+      : qkv_(add("qkv", b.conv("qkv", in))),
+        project_(add("proj", b.conv("proj", in))),
+        place_(add("pe", b.conv("pe", in))) {
     constexpr int kHead = 64;  // channels of a head, where the file does not say how many there are
     out = in;
     heads_ = b.s.wholes(b.path, "num_heads", {std::max(1, static_cast<int>(in / kHead))}).at(0);
@@ -257,8 +259,8 @@ class PictureAttention : public Whole {
     const std::int64_t value = out / heads_;
     const Tensor all = (*qkv_)(x).reshape({batch, heads_, 2 * key_ + value, h * w}).permute({0, 1, 3, 2});
     const Tensor v = narrow(all, 3, 2 * key_, value);
-    const Tensor y = scaled_dot_product_attention(narrow(all, 3, 0, key_), narrow(all, 3, key_, key_), v,
-                                                  AttentionOptions{});
+    const Tensor y =
+        scaled_dot_product_attention(narrow(all, 3, 0, key_), narrow(all, 3, key_, key_), v, AttentionOptions{});
     const auto picture = [&](const Tensor& t) { return t.permute({0, 1, 3, 2}).reshape({batch, out, h, w}); };
     return (*project_)(picture(y) + (*place_)(picture(v)));
   }
@@ -326,10 +328,22 @@ YoloPartPtr made(const Builder& b, std::int64_t in) {
 }
 using Maker = YoloPartPtr (*)(const Builder&, std::int64_t);
 constexpr std::pair<std::string_view, Maker> kParts[] = {
-    {"Sequential", made<Sequence>}, {"Bottleneck", made<Bottleneck>}, {"RepBottleneck", made<Bottleneck>},
-    {"RepNBottleneck", made<Bottleneck>}, {"C2f", made<C2f>}, {"C3k2", made<C2f>}, {"C3", made<C3>}, {"C3k", made<C3>},
-    {"RepCSP", made<C3>}, {"RepNCSP", made<C3>}, {"RepNCSPELAN4", made<Elan>}, {"ELAN1", made<Elan>},
-    {"AConv", made<AConv>}, {"ADown", made<ADown>}, {"C2PSA", made<C2PSA>}, {"PSABlock", made<AttentionBlock>},
+    {"Sequential", made<Sequence>},
+    {"Bottleneck", made<Bottleneck>},
+    {"RepBottleneck", made<Bottleneck>},
+    {"RepNBottleneck", made<Bottleneck>},
+    {"C2f", made<C2f>},
+    {"C3k2", made<C2f>},
+    {"C3", made<C3>},
+    {"C3k", made<C3>},
+    {"RepCSP", made<C3>},
+    {"RepNCSP", made<C3>},
+    {"RepNCSPELAN4", made<Elan>},
+    {"ELAN1", made<Elan>},
+    {"AConv", made<AConv>},
+    {"ADown", made<ADown>},
+    {"C2PSA", made<C2PSA>},
+    {"PSABlock", made<AttentionBlock>},
 };
 
 }  // namespace

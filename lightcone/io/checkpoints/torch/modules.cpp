@@ -9,7 +9,7 @@
 namespace lc::io::torch {
 namespace {
 
-constexpr std::size_t kMostModules = 1u << 16, kDeepest = 64, kMostChildren = 1u << 16;
+constexpr std::size_t kMostModules = 1u << 16, kDeepestModule = 64, kMostChildren = 1u << 16;
 constexpr std::size_t kLongest = 256;       // bytes of one attribute
 constexpr std::size_t kMostAttributes = 64;  // of one module
 constexpr std::size_t kMostItems = 32;       // of a list
@@ -41,7 +41,7 @@ class Finder {
   }
   void module(Id value, const std::string& path, std::size_t depth) {
     const Id modules = modules_of(value);
-    if (modules == Values::kNoKey || depth == kDeepest || found.size() == kMostModules || !open_.insert(value).second)
+    if (modules == Values::kNoKey || depth == kDeepestModule || found.size() == kMostModules || !open_.insert(value).second)
       return;
     describe(value, path);
     visit_children(v_, modules, false, [&](const Child& c) {
