@@ -59,7 +59,6 @@ Detector::Detector(DetectorOptions o, LoadedModel m)
   g.output("detected.classes", d.classes), g.output("detected.count", d.count);
   network_ = model_->program(compiler_of(o_));
   run_ = std::make_shared<Context>(network_);
-  run_->bind("batch", 1);
 }
 
 Detector Detector::load(const std::string& path, const DetectorOptions& o) {

@@ -103,6 +103,11 @@ void YoloNet::visit(nn::Visitor& v) {
 
 Tensor YoloNet::run(const Layer& l, const std::vector<Tensor>& in) const {
   if (l.part) return (*l.part)(in[0]);
+  for (const Tensor& x : in)
+    if (!(x.extent(2) == in[0].extent(2) && x.extent(3) == in[0].extent(3)))
+      throw Error("YoloNet",
+                  str_cat("maps of ", str(in[0].shape()), " and ", str(x.shape()), " do not fit: the height and ",
+                          "width of a picture are multiples of the largest stride, 32 for most models"));
   if (l.spec.type == "Concat") return cat(in, 1);
   if (l.scale == 1) return in[0];
   const auto scale = static_cast<double>(l.scale);

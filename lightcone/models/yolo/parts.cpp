@@ -148,6 +148,7 @@ class Pyramid : public Whole {
   Pyramid(const Builder& b, std::int64_t in, std::vector<int> windows, bool chained, const char* last)
       : windows_(std::move(windows)),
         chained_(chained),
+        zeros_(b.s.zero_pools),
         first_(add("cv1", b.conv("cv1", in))),
         last_(add(last, b.conv(last, first_->out * (1 + std::ssize(windows_))))) {
     out = last_->out;
@@ -155,14 +156,18 @@ class Pyramid : public Whole {
   }
   Tensor operator()(const Tensor& x) const override {
     std::vector<Tensor> all{(*first_)(x)};
-    for (const int k : windows_) all.push_back(max_pool(chained_ ? all.back() : all.front(), k, 1, k / 2));
+    for (const int k : windows_) {
+      const Tensor& from = chained_ ? all.back() : all.front();
+      all.push_back(zeros_ ? max_pool(from.pad(2, k / 2, k / 2).pad(3, k / 2, k / 2), k, 1)
+                           : max_pool(from, k, 1, k / 2));
+    }
     const Tensor y = (*last_)(cat(all, 1));
     return shortcut_ ? y + x : y;
   }
 
  private:
   std::vector<int> windows_;
-  bool chained_, shortcut_;
+  bool chained_, zeros_, shortcut_;
   YoloPartPtr first_, last_;
 };
 

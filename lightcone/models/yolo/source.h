@@ -18,6 +18,7 @@ class YoloSource {
  public:
   // `root` is the path of the list of layers: "model" or "ema.model".
   YoloSource(const Weights& w, std::string root) : w_(&w), root_(std::move(root)) {}
+  bool zero_pools = false;  // pools see zeros around a picture, as those of the library neural-api; else nothing
 
   bool has(const std::string& weight) const { return w_->find(full(weight)) != nullptr; }
   // The shape of a weight, without extents below 1.

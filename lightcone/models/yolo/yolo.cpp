@@ -87,7 +87,8 @@ LoadedModel load_yolo(const Weights& w, const LoadModelOptions& o) {
 }
 
 LoadedModel load_yolo_v8(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
-  const YoloSource source(w, "model");
+  YoloSource source(w, "model");
+  source.zero_pools = config.flag("cai_maxpool", true);
   const YoloNet net(source, yolo_v8_layers());
   std::vector<std::string> labels = config.labels();
   const std::int64_t classes = config.size("num_classes", std::ssize(labels));

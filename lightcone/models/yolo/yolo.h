@@ -20,7 +20,8 @@ namespace lc {
 bool is_yolo(const Weights& w);
 // Makes the loaded model of such a file. Throws Error for the reasons of load_model().
 LoadedModel load_yolo(const Weights& w, const LoadModelOptions& o);
-// The same of a YOLOv8 with config.json.
+// The same of a YOLOv8 with config.json, a form that only the library neural-api writes. Its pools see zeros around a
+// picture, unless the file says "cai_maxpool": false.
 LoadedModel load_yolo_v8(const Weights& w, const ConfigFile& config, const LoadModelOptions& o);
 
 }  // namespace lc
