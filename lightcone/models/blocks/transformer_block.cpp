@@ -1,6 +1,7 @@
 #include "lightcone/models/blocks/transformer_block.h"
 
 #include "lightcone/models/blocks/activation.h"
+#include "lightcone/ops/shape.h"
 
 namespace lc {
 
@@ -11,8 +12,7 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& o)
       value_(o.width, o.width, {.bias = o.query_key_value_bias}),
       output_(o.width, o.width),
       attention_norm_(o.width, {.eps = o.eps}),
-      gate_(o.width, o.inner),
-      up_(o.width, o.inner),
+      up_(o.width, o.gated ? 2 * o.inner : o.inner),
       down_(o.inner, o.width),
       feed_forward_norm_(o.width, {.eps = o.eps}) {
   if (o.heads < 1 || o.width % o.heads != 0)
@@ -22,7 +22,6 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& o)
 void TransformerBlock::visit(nn::Visitor& v) {
   v("query", query_)("key", key_)("value", value_)("output", output_)("attention_norm", attention_norm_);
   v("up", up_)("down", down_)("feed_forward_norm", feed_forward_norm_);
-  if (o_.gated) v("gate", gate_);
   if (!o_.layer_scale) return;
   v.parameter("attention_scale", attention_scale_, {o_.width}, nn::constant_init(1));
   v.parameter("feed_forward_scale", feed_forward_scale_, {o_.width}, nn::constant_init(1));
@@ -39,7 +38,9 @@ Tensor TransformerBlock::attend(const Tensor& x, const AttentionOptions& attenti
 }
 
 Tensor TransformerBlock::feed_forward(const Tensor& x) const {
-  const Tensor inner = o_.gated ? activate(o_.activation, gate_(x)) * up_(x) : activate(o_.activation, up_(x));
+  const Tensor up = up_(x);
+  const auto half = [&](int k) { return narrow(up, 2, k * o_.inner, o_.inner); };
+  const Tensor inner = o_.gated ? activate(o_.activation, half(0)) * half(1) : activate(o_.activation, up);
   const Tensor out = down_(inner);
   return o_.layer_scale ? out * feed_forward_scale_ : out;
 }

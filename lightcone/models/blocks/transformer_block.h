@@ -23,7 +23,7 @@ struct TransformerBlockOptions {
   std::string activation = "gelu";    // one of activation_names()
   bool norm_first = false;            // norms before attention and network (ViT), not after the sums (BERT)
   bool query_key_value_bias = true;
-  bool gated = false;        // a SwiGLU: activation(gate(x)) * up(x) goes down; a parameter "gate" more
+  bool gated = false;        // "up" gives 2 x inner, of which the first half, activated, scales the second (SwiGLU)
   bool layer_scale = false;  // attention and network are scaled, each channel by a parameter, before they are added
 };
 
@@ -44,7 +44,7 @@ class TransformerBlock {
   TransformerBlockOptions o_;
   nn::Linear<> query_, key_, value_, output_;
   nn::LayerNorm<> attention_norm_;
-  nn::Linear<> gate_, up_, down_;
+  nn::Linear<> up_, down_;
   nn::LayerNorm<> feed_forward_norm_;
   Tensor attention_scale_, feed_forward_scale_;
 };

@@ -12,6 +12,7 @@
 #include "lightcone/models/convnet/convnext.h"
 #include "lightcone/models/detr/detr.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/segformer/segformer.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
 #include "lightcone/models/yolo/yolo.h"
@@ -54,6 +55,7 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"vgg", load_vgg},
     {"yolov8", load_yolo_v8},
     {"detr", load_detr},
+    {"segformer", load_segformer},
     {"mobilenet_v3", load_inverted_residual},
     {"efficientnet", load_inverted_residual},
 };

@@ -106,9 +106,8 @@ constexpr WeightName kNames[] = {
     {"encoder.layer.#.layer_scale2.lambda1", "layers.#.feed_forward_scale"},
     {"encoder.layer.#.mlp.fc1", "layers.#.up"},
     {"encoder.layer.#.mlp.fc2", "layers.#.down"},
-    {"encoder.layer.#.mlp.gate_proj", "layers.#.gate"},
-    {"encoder.layer.#.mlp.up_proj", "layers.#.up"},
-    {"encoder.layer.#.mlp.down_proj", "layers.#.down"},
+    {"encoder.layer.#.mlp.weights_in", "layers.#.up"},
+    {"encoder.layer.#.mlp.weights_out", "layers.#.down"},
     // transformers 5 has other names
     {"layers.#.attention.q_proj", "layers.#.query"},
     {"layers.#.attention.k_proj", "layers.#.key"},

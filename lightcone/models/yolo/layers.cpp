@@ -59,7 +59,7 @@ YoloNet::YoloNet(const YoloSource& s, std::vector<YoloLayerSpec> layers) {
     YoloLayerSpec& l = layers[k];
     std::vector<std::int64_t> in;
     for (int& from : l.from) {
-      if (from == -1) from = static_cast<int>(k) - 1;
+      if (from < 0) from += static_cast<int>(k);  // -1 is the one before
       if (from >= static_cast<int>(k) || from < (k == 0 ? -1 : 0))
         s.refuse(str_cat("layer ", k, " reads layer ", from, ", which is not before it"));
       in.push_back(from < 0 ? channels_ : out[static_cast<std::size_t>(from)]);

@@ -12,7 +12,7 @@ namespace lc {
 // A layer as a file or a table describes it.
 struct YoloLayerSpec {
   std::string type;       // "C2f"
-  std::vector<int> from;  // numbers of layers; -1: the one before
+  std::vector<int> from;  // numbers of layers; -1: the one before, and so on
   int stride = 1;         // of a Conv of a table
   bool shortcut = true;   // of the bottlenecks of a table
 };
