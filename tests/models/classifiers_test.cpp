@@ -77,4 +77,50 @@ TEST(Classifiers, ClipComparesPicturesAndTexts) {
   }
 }
 
+// Small models with weights by a formula, of which tools/make_picture_model_goldens.py asked transformers in f64.
+TEST(Classifiers, VariantsAreTransformers) {
+  const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/picture_models.json"));
+  ASSERT_GE(cases.size(), 19u);
+  for (const json& c : cases) {
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const std::int64_t h = c["size"][0], w = c["size"][1];
+    const LoadedModel m = load_model(folder.path(), {.height = h, .width = w, .interpolate_pos_encoding = true});
+    AllGiven given = pictures_of(m, json::object());
+    std::map<std::string, std::int64_t> sizes{{"batch", 1}};
+    if (!c["ids"].empty()) {
+      given["input_ids"] = {{2, 6}, numbers_of(c["ids"])};
+      given["attention_mask"] = {{2, 6}, std::vector<double>(12, 1)};
+      sizes["texts"] = 2, sizes["length"] = 6;
+    }
+    for (const auto& [output, values] : c["outputs"].items())
+      expect_output(m, given, sizes, output, numbers_of(values));
+  }
+}
+
+// A table of positions is for one size of pictures, unless it is to be resized; what is not known is named.
+TEST(Classifiers, Mistakes) {
+  const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/picture_models.json"));
+  const auto error = [&](std::size_t k, const char* key, const json& value, const LoadModelOptions& o = {}) {
+    json config = cases[k]["config"];
+    if (*key) config[key] = value;
+    const test::FormulaFolder folder(config, cases[k]["tensors"]);
+    return error_of([&] { load_model(folder.path(), o); });
+  };
+  EXPECT_EQ(error(0, "", {}), "no error");
+  EXPECT_PRED2(contains, error(0, "", {}, {.height = 24}), "takes pictures of 16 x 16, and 24 x 16 are asked for");
+  EXPECT_PRED2(contains, error(0, "", {}, {.height = 1 << 20}), "sides from 1 to 16384 are supported");
+  EXPECT_PRED2(contains, error(0, "hidden_akt", "relu"),
+               "hidden_akt is 'relu', and no key of this name is known of vit");
+  EXPECT_PRED2(contains, error(0, "hidden_act", "relo"), "the activation 'relo' is not known; the nearest is relu");
+  EXPECT_PRED2(contains, error(0, "num_attention_heads", 3), "3 attention heads do not divide a width of 8");
+  EXPECT_PRED2(contains, error(0, "num_hidden_layers", 1'000'000'000), "1000000000 layers, and ");
+  EXPECT_PRED2(contains, error(0, "num_hidden_layers", 1), "is no part of a ViTForImageClassification of these sizes");
+  EXPECT_PRED2(contains, error(0, "patch_size", 17), "has no patch of 17");
+  EXPECT_PRED2(contains, error(0, "architectures", {"ViTForMaskedImageModeling"}), "is not known for model_type 'vit'");
+  EXPECT_PRED2(contains, error(12, "depths", {1}), "there are 1 depths and 2 hidden_sizes");
+  EXPECT_PRED2(contains, error(12, "depths", {1, 1'000'000'000}), " layers, and ");
+  EXPECT_PRED2(contains, error(12, "layer_type", "thick"), "only 'bottleneck' and 'basic' are supported");
+  EXPECT_PRED2(contains, error(15, "pooling_type", "max"), "only 'mean' is supported");
+}
+
 }  // namespace

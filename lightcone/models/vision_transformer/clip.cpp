@@ -79,6 +79,16 @@ const Class& class_of(const ConfigFile& c) {
          listed(known));
 }
 
+// The names of its weights; files of one tower may leave out which one it is.
+std::vector<WeightName> names_of(const Class& k) {
+  std::vector<WeightName> names(std::begin(kClipNames), std::end(kClipNames));
+  if (k.pictures && k.texts) return names;
+  const std::string_view tower = k.pictures ? "vision_model." : "text_model.";
+  for (const WeightName& n : kClipNames)
+    if (n.theirs.starts_with(tower)) names.push_back({n.theirs.substr(tower.size()), n.ours});
+  return names;
+}
+
 // The section of a tower in the file of a pair. Files of 2022 have a second one, which counts.
 ConfigFile section_of(const ConfigFile& c, const char* key, const char* dict) {
   c.neutral({key, dict});
@@ -176,7 +186,7 @@ LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadMode
       config.fail("vectors of pictures have ", made.vision_->config().width(), " numbers, and those of texts ",
                   made.text_->config().projection);
   }
-  LoadedModel m(std::string(k.type), WeightTable(w, {}, kClipNames));
+  LoadedModel m(std::string(k.type), WeightTable(w, {}, names_of(k)));
   m.architecture = k.name;
   if (k.classifies) m.labels = config.labels();
   const Pair& towers = m.add(std::move(made));
