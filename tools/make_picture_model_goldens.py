@@ -5,7 +5,9 @@
 
 A case has config.json, the names and shapes of the weights as transformers saves them, in the order of the file, and the outputs.
 Element k of weight i is 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm and in a variance. Element k of the picture
-is ((5 k) mod 17 - 8) / 8; ids of texts stand in the file."""
+is ((5 k) mod 17 - 8) / 8; ids of texts stand in the file.
+
+tests/goldens/image_processors.json has what the image processors that use Pillow make of one picture."""
 import json
 import pathlib
 import tempfile
@@ -102,7 +104,36 @@ def case(name, settings, size, wanted):
             "outputs": kept}
 
 
+# Image processors, and their settings; the picture is 37 x 53.
+MEAN, STD = [0.48, 0.45, 0.4], [0.26, 0.25, 0.27]
+PROCESSORS = [
+    ("CLIPImageProcessor", dict(size={"shortest_edge": 9}, crop_size={"height": 8, "width": 8}, image_mean=MEAN, image_std=STD)),
+    ("CLIPImageProcessor", dict(size={"shortest_edge": 6}, crop_size={"height": 8, "width": 11}, image_mean=MEAN, image_std=STD)),
+    ("ViTImageProcessor", dict(size={"height": 8, "width": 6}, image_mean=[0.5] * 3, image_std=[0.5] * 3)),
+    ("ViTImageProcessor", dict(size={"height": 45, "width": 60}, resample=3, do_normalize=False, do_rescale=False)),
+    ("ViTImageProcessor", dict(size={"height": 9, "width": 8}, resample=0, do_normalize=False)),
+    ("ConvNextImageProcessor", dict(size={"shortest_edge": 8}, crop_pct=0.8, image_mean=MEAN, image_std=STD)),
+    ("BitImageProcessor", dict(size={"shortest_edge": 10}, crop_size={"height": 7, "width": 7}, image_mean=MEAN, image_std=STD)),
+    ("DetrImageProcessor", dict(size={"shortest_edge": 8, "longest_edge": 10}, image_mean=MEAN, image_std=STD)),
+    ("DetrImageProcessor", dict(size={"shortest_edge": 8, "longest_edge": 100}, image_mean=MEAN, image_std=STD)),
+]
+
+
+def picture():
+    y, x, c = np.meshgrid(np.arange(37), np.arange(53), np.arange(3), indexing="ij")
+    return ((7 * y + 13 * x + 29 * c + x * y % 11 * 9) % 256).astype(np.uint8)
+
+
+def processed(name, settings):
+    made = getattr(transformers, name + "Pil")(**settings)
+    out = np.asarray(made(picture(), return_tensors="np")["pixel_values"])[0]
+    return {"config": dict(settings, image_processor_type=name), "shape": list(out.shape), "pixels": [float("%.6g" % v) for v in out.flatten()]}
+
+
 if __name__ == "__main__":
+    cases = [processed(*p) for p in PROCESSORS]
+    text = "[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n"
+    (ROOT / "tests/goldens/image_processors.json").write_text(text)
     cases = [case(*c) for c in CASES]
     text = "[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n"
     (ROOT / "tests/goldens/picture_models.json").write_text(text)

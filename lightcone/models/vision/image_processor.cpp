@@ -29,8 +29,8 @@ struct Preset {
 constexpr Preset kPresets[] = {
     {"ViT", 2, 224, false, false},       {"CLIP", 3, 224, true, true},
     {"Siglip", 3, 224, false, false},    {"DeiT", 3, 256, false, true},
-    {"Bit", 3, 224, true, true},         {"ConvNext", 2, 384, true, false},
-    {"Segformer", 2, 512, false, false}, {"EfficientNet", 0, 346, false, false},
+    {"Bit", 3, 224, true, true},         {"ConvNext", 3, 384, true, false},
+    {"Segformer", 2, 512, false, false}, {"EfficientNet", 3, 346, false, false},
     {"MobileNetV2", 2, 256, true, true}, {"MobileNetV1", 2, 256, true, true},
     {"Detr", 2, 800, true, false},
 };
@@ -63,6 +63,7 @@ void read_size(const ConfigFile& file, const Preset* kind, Config& c) {
   if (!file.has("size")) {
     if (!kind) file.fail("there is no size");
     c.size = {kind->size, kind->size};
+    if (kind->name == "Detr") c.longest = 1333;
     return;
   }
   if (!file.is_object("size")) {
