@@ -80,6 +80,31 @@ TEST(Classifiers, ClipComparesPicturesAndTexts) {
   }
 }
 
+// The files' numbers are in rows of pixels with the channels last; each has two pictures.
+TEST(Classifiers, TinyDetrAndSegformer) {
+  NEEDS_DATA(test::kTiny + "detr.safetensors");
+  for (const char* name : {"detr", "segformer"}) {
+    const test::TinyFolder folder(name);
+    const json answers = test::tiny_answers(str_cat(name, "_io"));
+    const LoadedModel m = load_model(folder.path());
+    const Shape shape = m.inputs.at("pixel_values").shape();
+    const std::int64_t side = *shape[2].constant();
+    const auto channels_first = [](const std::vector<double>& v, std::size_t channels) {
+      std::vector<double> out(v.size());
+      for (std::size_t k = 0; k < v.size(); ++k) out[k % channels * (v.size() / channels) + k / channels] = v[k];
+      return out;
+    };
+    for (const json& c : answers["cases"]) {
+      const AllGiven given{{"pixel_values", {{1, 3, side, side}, channels_first(numbers_of(c["input"]), 3)}}};
+      if (c.contains("output"))
+        expect_outputs(m, given, {{"batch", 1}}, {{"logits", channels_first(numbers_of(c["output"]), 5)}});
+      else
+        expect_outputs(m, given, {{"batch", 1}},
+                       {{"logits", numbers_of(c["logits"])}, {"pred_boxes", numbers_of(c["boxes"])}});
+    }
+  }
+}
+
 // Small models with weights by a formula, of which tools/make_picture_model_goldens.py asked transformers in f64.
 TEST(Classifiers, VariantsAreTransformers) {
   const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/picture_models.json"));

@@ -81,7 +81,7 @@ TEST(Yolo, DetectorFindsWhatUltralyticsFinds) {
   }
 }
 
-// Of boxes that overlap the better one stays, in each class; boxes below the confidence are left out.
+// The better of two boxes that overlap stays, in each class; boxes below the confidence are left out.
 TEST(Yolo, DetectionsOfBoxes) {
   Graph g;
   const Tensor boxes = g.input("boxes", {5, 4}), scores = g.input("scores", {5, 2});

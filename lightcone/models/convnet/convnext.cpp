@@ -10,7 +10,7 @@
 namespace lc {
 namespace {
 
-constexpr double kNormEps = 1e-6;  // of the norms within the network, whatever the file says about the last one
+constexpr double kNormEps = 1e-6;  // the norms within the network have it, whatever the file says about the last one
 
 struct ConvNextConfig {
   std::vector<std::int64_t> depths, widths;

@@ -41,7 +41,7 @@ class ResidualNet {
   explicit ResidualNet(const ResidualOptions& o);
   void visit(nn::Visitor& v);
   std::vector<Tensor> operator()(const Tensor& pictures) const;
-  std::int64_t width() const { return o_.stages.back().width; }  // of the last stage
+  std::int64_t width() const { return o_.stages.back().width; }  // the last stage has it
 
  private:
   struct Layer {

@@ -8,7 +8,7 @@
 namespace lc {
 namespace {
 
-constexpr std::int64_t kMostLayers = 4096;  // of a stage, far above the 36 of ResNet-152
+constexpr std::int64_t kMostLayers = 4096;  // a stage of ResNet-152 has 36
 
 [[noreturn]] void refuse(const Weights& w, const std::string& what) { throw file_error("load_model", w.path(), what); }
 

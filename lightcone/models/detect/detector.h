@@ -28,7 +28,7 @@ struct Detection {
 // Options of Detector.
 struct DetectorOptions {
   DetectionOptions choose = {};
-  std::int64_t height = 640, width = 640;  // of the input of the network, into which a picture is fitted
+  std::int64_t height = 640, width = 640;  // the input of the network has this size; pictures are fitted into it
   std::optional<Compiler> compiler = {};   // unset: default_compiler({threads})
   int threads = 0;                         // 0: all cores
   std::vector<std::string> ignore = {};    // keys of config.json (LoadModelOptions)
@@ -59,7 +59,7 @@ class Detector {
   std::shared_ptr<LoadedModel> model_;
   Program network_;
   std::shared_ptr<Context> run_;
-  std::shared_ptr<Fitting> fitting_;  // of the last size
+  std::shared_ptr<Fitting> fitting_;  // the one that was used last
 };
 
 }  // namespace lc

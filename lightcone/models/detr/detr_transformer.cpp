@@ -22,7 +22,7 @@ Tensor waves(Graph& g, std::int64_t n, std::int64_t width) {
   return stack({sin(angle), cos(angle)}, 2).reshape({n, width});
 }
 
-// Of a grid: half of the channels tell the row, the others the column, [1, h w, width].
+// The positions of a grid: half of the channels tell the row, the others the column, [1, h w, width].
 Tensor grid_positions(Graph& g, std::int64_t h, std::int64_t w, std::int64_t width) {
   const std::int64_t half = width / 2;
   const Tensor rows = waves(g, h, half).reshape({h, 1, half}).expand({h, w, half});

@@ -15,7 +15,7 @@ namespace lc {
 // The sizes of a stage.
 struct MixStage {
   std::int64_t in = 0, width = 0, layers = 0, heads = 1, inner = 0;
-  int patch = 3, stride = 2;  // of the convolution before the blocks; its patches overlap
+  int patch = 3, stride = 2;  // the convolution before the blocks has them; patches overlap
   int reduction = 1;          // keys and values are of a map that is so many times smaller along each axis
   std::string activation = "gelu";
 };

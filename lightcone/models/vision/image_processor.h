@@ -26,7 +26,7 @@ struct ImageProcessorConfig {
   Filter filter = Filter::Bilinear;
   PictureSize crop = {};                    // 0: none
   double rescale = 1;                       // a factor for the bytes
-  std::vector<double> mean = {}, std = {};  // of each channel; empty: not normalised
+  std::vector<double> mean = {}, std = {};  // for each channel; empty: not normalised
   bool twice = false;                       // EfficientNet: divided by the deviations once more
 };
 

@@ -15,8 +15,8 @@ namespace lc {
 struct TowerConfig {
   std::int64_t layers = 12;
   TransformerBlockOptions block = {};
-  PatchEmbeddingOptions patches = {};     // of a tower of pictures
-  std::int64_t vocab = 0, positions = 0;  // of a tower of texts
+  PatchEmbeddingOptions patches = {};     // towers of pictures have them
+  std::int64_t vocab = 0, positions = 0;  // towers of texts have them
   std::int64_t width() const { return block.width; }
 };
 

@@ -10,7 +10,7 @@
 namespace lc {
 namespace {
 
-constexpr double kEps = 1e-3;  // of batch norms in all of Ultralytics' files
+constexpr double kEps = 1e-3;  // batch norms have it in all of Ultralytics' files
 
 // The activation of a Conv by the class of its part "act".
 std::string activation_of(const YoloSource& s, const std::string& path, const char* otherwise) {

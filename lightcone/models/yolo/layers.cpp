@@ -21,7 +21,7 @@ std::vector<YoloLayerSpec> yolo_layers(const YoloSource& s) {
 std::vector<YoloLayerSpec> yolo_v8_layers() {
   const YoloLayerSpec halve{"Conv", {-1}, 2}, csp{"C2f", {-1}}, up{"Upsample", {-1}};
   const auto fused = [](int with) { return YoloLayerSpec{"Concat", {-1, with}}; };
-  YoloLayerSpec neck = csp;  // whose bottlenecks have no shortcuts
+  YoloLayerSpec neck = csp;  // its bottlenecks have no shortcuts
   neck.shortcut = false;
   return {halve,
           halve,

@@ -13,8 +13,8 @@ namespace lc {
 struct YoloLayerSpec {
   std::string type;       // "C2f"
   std::vector<int> from;  // numbers of layers; -1: the one before, and so on
-  int stride = 1;         // of a Conv of a table
-  bool shortcut = true;   // of the bottlenecks of a table
+  int stride = 1;         // the stride of a Conv, in a table
+  bool shortcut = true;   // bottlenecks have one, in a table
 };
 // The layers that the modules of a file are.
 std::vector<YoloLayerSpec> yolo_layers(const YoloSource& s);
@@ -36,7 +36,7 @@ class YoloNet {
   struct Layer {
     YoloLayerSpec spec;
     YoloPartPtr part;  // null: a layer without weights
-    int scale = 1;     // of an upsampling
+    int scale = 1;     // an upsampling has it
   };
   Tensor run(const Layer& l, const std::vector<Tensor>& in) const;
 

@@ -29,8 +29,8 @@ using YoloPartPtr = std::shared_ptr<YoloPart>;
 // What a file without modules does not say of a part.
 struct YoloPartHints {
   std::string type;      // "C2f"; "": as its weights look, a Conv, a Conv2d, a Bottleneck, a C3k or a sequence
-  int stride = 1;        // of a convolution
-  bool shortcut = true;  // of its bottlenecks
+  int stride = 1;        // a convolution has it
+  bool shortcut = true;  // its bottlenecks have one
 };
 
 // Builds the part at `path` for `in` channels. Throws Error for a class that is not known, and for weights that do not

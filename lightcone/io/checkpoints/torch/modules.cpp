@@ -10,9 +10,9 @@ namespace lc::io::torch {
 namespace {
 
 constexpr std::size_t kMostModules = 1u << 16, kDeepestModule = 64, kMostChildren = 1u << 16;
-constexpr std::size_t kLongest = 256;       // bytes of one attribute
-constexpr std::size_t kMostAttributes = 64;  // of one module
-constexpr std::size_t kMostItems = 32;       // of a list
+constexpr std::size_t kLongest = 256;        // one attribute has fewer bytes
+constexpr std::size_t kMostAttributes = 64;  // one module has at most so many
+constexpr std::size_t kMostItems = 32;       // a list has at most so many
 
 class Finder {
  public:
@@ -41,7 +41,8 @@ class Finder {
   }
   void module(Id value, const std::string& path, std::size_t depth) {
     const Id modules = modules_of(value);
-    if (modules == Values::kNoKey || depth == kDeepestModule || found.size() == kMostModules || !open_.insert(value).second)
+    if (modules == Values::kNoKey || depth == kDeepestModule || found.size() == kMostModules ||
+        !open_.insert(value).second)
       return;
     describe(value, path);
     visit_children(v_, modules, false, [&](const Child& c) {

@@ -42,7 +42,7 @@ struct TorchFile {
   std::vector<std::pair<std::string, TorchTensor>> tensors;  // by name
   // Plain values near the root, by path: text as it is, everything else as JSON, objects as "<class>".
   std::map<std::string, std::string> metadata;
-  std::map<std::string, PickledModule, std::less<>> modules;  // those of a pickled model, by path
+  std::map<std::string, PickledModule, std::less<>> modules;  // what a pickled model consists of, by path
   std::vector<std::shared_ptr<const void>> owners;  // they hold bytes that are not the file's
 };
 
