@@ -279,11 +279,14 @@ void add_train(CLI::App& app, int& exit_code) {
 
 void add_predict(CLI::App& app) {
   auto o = std::make_shared<PredictOptions>();
-  CLI::App* c = app.add_subcommand("predict", "What a model that 'train' made says of rows and pictures");
+  CLI::App* c = app.add_subcommand("predict", "What a model says of rows and pictures");
   c->footer(
       "  lightcone predict mlp.run flowers.csv\n"
       "  lightcone predict images.run/best.safetensors photo.jpg holiday/ --top 3 --format csv -o answers.csv\n"
-      "MODEL is best.safetensors of 'lightcone train', or the folder that it lies in. Nothing else is needed: the\n"
+      "  lightcone predict vit-base-patch16-224 photo.jpg --top 5\n"
+      "MODEL is best.safetensors of 'lightcone train', or the folder that it lies in; or a folder of Hugging Face's "
+      "with\n"
+      "a classifier of pictures and its preprocessor_config.json (docs/models.md). Nothing else is needed: the\n"
       "network, the names of classes and columns, and what was done to the inputs stand in the file.\n"
       "INPUT: CSV with the columns of the training by their names, others are passed over and the label may be\n"
       "missing; pictures (JPEG, PNG) and folders of them; .npy whose first axis counts samples, or IDX where the\n"

@@ -1,4 +1,5 @@
-// lightcone predict: the predictions of a model of `lightcone train` for rows, pictures and arrays.
+// lightcone predict: the predictions of a model of `lightcone train` for rows, pictures and arrays, and of a classifier
+// of Hugging Face's for pictures.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +20,8 @@
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
+#include "lightcone/models/load/load_model.h"
+#include "lightcone/models/vision/image_processor.h"
 #include "lightcone/train/load.h"
 #include "train/data.h"
 #include "train/description.h"
@@ -277,9 +280,68 @@ std::string file_of(const std::string& model) {
   return fs::is_directory(model, none) && fs::exists(best, none) ? best.string() : model;
 }
 
+// A folder of Hugging Face's with a classifier of pictures: what its preprocessor_config.json says is done with them.
+bool is_picture_classifier(const std::string& model) {
+  std::error_code none;
+  return fs::exists(fs::path(model) / "config.json", none) &&
+         fs::exists(fs::path(model) / "preprocessor_config.json", none);
+}
+
+// Such a classifier for pictures of one prepared size.
+class PictureClassifier {
+ public:
+  PictureClassifier(const PredictOptions& o, const PictureSize& size)
+      : size_(size),
+        model_(load_model(o.model, {.batch = 1,
+                                    .outputs = std::vector<std::string>{},
+                                    .height = size.height,
+                                    .width = size.width,
+                                    .read = kOwnFiles})) {
+    const auto logits = model_.outputs.find("logits");
+    if (logits == model_.outputs.end() || logits->second.rank() != 2)
+      throw file_error("predict", o.model, "a ", model_.architecture, " gives no logits of classes for a picture");
+    softmax(logits->second, 1).retrieve("probabilities");
+    program_ = model_.program(compiler_for(open_device(o.device), {.threads = o.threads}));
+    run_.emplace(program_);
+  }
+  const PictureSize& size() const { return size_; }
+  const std::vector<std::string>& labels() const { return model_.labels; }
+  std::vector<float> probabilities(const Array& pixels) {
+    return run_->set("pixel_values", pixels).run().get("probabilities");
+  }
+
+ private:
+  PictureSize size_;
+  LoadedModel model_;
+  Program program_;
+  std::optional<Context> run_;
+};
+
+void predict_pictures(const PredictOptions& o) {
+  const ImageProcessor prepare = ImageProcessor::load(o.model, kOwnFiles);
+  std::optional<PictureClassifier> net;
+  ModelDescription d;
+  std::optional<Answers> answers;
+  for (const std::string& input : o.inputs) {
+    std::error_code none;
+    const bool folder = fs::is_directory(input, none);
+    for (const std::string& file : folder ? find_images(input, kOwnFiles).files : std::vector<std::string>{input}) {
+      const Array picture = read_image(file, kOwnFiles);
+      const PictureSize size = prepare.size_of({picture.shape[1], picture.shape[2]});
+      if (!net || net->size().height != size.height || net->size().width != size.width) net.emplace(o, size);
+      if (!answers) d.classes = net->labels(), answers.emplace(d, o);
+      answers->add({file, {}}, net->probabilities(prepare.apply(picture)));
+    }
+  }
+  if (!answers) throw Error("predict", "there are no .jpg and .png files in what was given");
+  if (o.output.empty()) write_stdout(answers->finished());
+  else write_file(o.output, answers->finished());
+}
+
 }  // namespace
 
 void predict(const PredictOptions& o) {
+  if (is_picture_classifier(o.model)) return predict_pictures(o);
   const Weights weights = Weights::open(file_of(o.model));
   const ModelDescription d = ModelDescription::of(weights);
   const Inputs inputs(d, o.inputs);
