@@ -292,11 +292,11 @@ class PictureClassifier {
  public:
   PictureClassifier(const PredictOptions& o, const PictureSize& size)
       : size_(size),
-        model_(load_model(o.model, {.batch = 1,
-                                    .outputs = std::vector<std::string>{},
-                                    .height = size.height,
-                                    .width = size.width,
-                                    .read = kOwnFiles})) {
+        model_(lc::load_model(o.model, {.batch = 1,
+                                        .outputs = std::vector<std::string>{},
+                                        .height = size.height,
+                                        .width = size.width,
+                                        .read = kOwnFiles})) {
     const auto logits = model_.outputs.find("logits");
     if (logits == model_.outputs.end() || logits->second.rank() != 2)
       throw file_error("predict", o.model, "a ", model_.architecture, " gives no logits of classes for a picture");
