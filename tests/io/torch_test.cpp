@@ -217,6 +217,30 @@ TEST(Torch, TensorsThatAreNotDenseAreRefusedByName) {
   EXPECT_SAYS(error_of([&] { Weights::read(w.at("q")); }), "values of type QINT8 cannot be read yet");
 }
 
+// The classes and plain attributes of pickled modules, by the paths of their tensors: what a model is built from.
+TEST(Torch, ModulesHaveClassesAndAttributes) {
+  const auto module = [](const char* name, Pairs attributes, const Pairs& tensors, const Pairs& modules) {
+    attributes.push_back({"_parameters", pickled_dict(tensors)});
+    attributes.push_back({"_modules", pickled_dict(modules)});
+    return pickled_object("a.b", name, pickled_dict(attributes));
+  };
+  const std::string conv =
+      module("Conv", {{"stride", pickled_tuple({2, 1})}, {"add", "\x88"}, {"eps", "G?PbM\xd2\xf1\xa9\xfc"}},
+             {{"weight", plain_six()}}, {{"act", module("SiLU", {{"name", pickled_text("x y")}}, {}, {})}});
+  const Weights w =
+      opened(file_of({{"model", module("Net", {{"f", pickled(-1)}, {"_private", pickled(1)}}, {}, {{"0", conv}})},
+                      {"epoch", pickled(3)}}));
+  EXPECT_EQ(names(w), Names{"0.weight"});
+  ASSERT_EQ(w.modules().size(), 3u);  // the key "model" is left out, as in the names of tensors
+  EXPECT_EQ(w.modules().at("").class_name, "a.b.Net");
+  EXPECT_EQ(w.modules().at("").attributes, (std::map<std::string, std::string>{{"f", "-1"}}));
+  EXPECT_EQ(w.modules().at("0").class_name, "a.b.Conv");
+  EXPECT_EQ(w.modules().at("0").attributes,
+            (std::map<std::string, std::string>{{"add", "true"}, {"eps", "0.001"}, {"stride", "[2, 1]"}}));
+  EXPECT_EQ(w.modules().at("0.act").attributes, (std::map<std::string, std::string>{{"name", "\"x y\""}}));
+  EXPECT_TRUE(opened(file_of({{"a", plain_six()}})).modules().empty());
+}
+
 TEST(Torch, ObjectsGiveTheirTensorsByPath) {
   const std::string module = pickled_object(
       "a.b", "Net",
