@@ -287,7 +287,7 @@ bool is_picture_classifier(const std::string& model) {
          fs::exists(fs::path(model) / "preprocessor_config.json", none);
 }
 
-// Such a classifier for pictures of one prepared size.
+// The classifier for pictures of one prepared size.
 class PictureClassifier {
  public:
   PictureClassifier(const PredictOptions& o, const PictureSize& size)

@@ -43,7 +43,7 @@ struct TorchFile {
   // Plain values near the root, by path: text as it is, everything else as JSON, objects as "<class>".
   std::map<std::string, std::string> metadata;
   std::map<std::string, PickledModule, std::less<>> modules;  // what a pickled model consists of, by path
-  std::vector<std::shared_ptr<const void>> owners;  // they hold bytes that are not the file's
+  std::vector<std::shared_ptr<const void>> owners;            // they hold bytes that are not the file's
 };
 
 // True for both forms. It looks at the first and the last bytes only.
