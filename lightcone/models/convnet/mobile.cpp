@@ -1,5 +1,6 @@
 // Networks of inverted residuals: torchvision's MobileNetV3 and EfficientNet with a list of blocks, and transformers'
 // EfficientNet.
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/io/printable.h"
@@ -132,6 +133,9 @@ Layout read_transformers(const ConfigFile& file, const Weights& w, std::int64_t 
   };
   const double wide = file.number("width_coefficient", 2), deep = file.number("depth_coefficient", 3.1);
   const std::int64_t divisor = file.size("depth_divisor", 8);
+  constexpr double kMost = 1000;
+  for (const double c : {wide, deep})
+    if (!(c > 0 && c <= kMost)) file.fail("width_coefficient and depth_coefficient are above 0 and at most ", kMost);
   const auto kernels = list("kernel_sizes", {3, 3, 5, 3, 5, 5, 3}),
              ins = list("in_channels", {32, 16, 24, 40, 80, 112, 192}),
              outs = list("out_channels", {16, 24, 40, 80, 112, 192, 320}),
@@ -142,7 +146,8 @@ Layout read_transformers(const ConfigFile& file, const Weights& w, std::int64_t 
   for (const auto* each : {&ins, &outs, &strides, &repeats, &expand})
     if (each->size() != kernels.size())
       file.fail("the lists of stages have ", each->size(), " and ", kernels.size(), " numbers");
-  const double squeeze = file.number("squeeze_expansion_ratio", 0.25), eps = file.number("batch_norm_eps", 1e-3);
+  const double squeeze = std::clamp(file.number("squeeze_expansion_ratio", 0.25), 0.0, kMost),
+               eps = file.number("batch_norm_eps", 1e-3);
   const std::string activation = known_activation(file, "hidden_act", "swish");
   file.only("pooling_type", "mean");
   Layout l;

@@ -202,6 +202,9 @@ Tensor ImageProcessor::operator()(const Tensor& picture) const {
     throw Error("ImageProcessor", str_cat("needs a picture u8 [3, height, width], not ", str(picture.shape())));
   Tensor x = unsqueeze(to(picture, DType::F32), 0);
   const PictureSize size = resized({h, w});
+  if (constexpr std::int64_t kMostPixels = 1 << 28; size.height * size.width > kMostPixels)
+    throw Error("ImageProcessor", str_cat("a picture of ", h, " x ", w, " becomes one of ", size.height, " x ",
+                                          size.width, ", which is more than is supported"));
   x = resized_axis(resized_axis(x, 3, size.width, c_.filter), 2, size.height, c_.filter);
   if (c_.crop.height > 0) x = cropped_axis(cropped_axis(x, 2, c_.crop.height), 3, c_.crop.width);
   if (c_.rescale != 1) x = x * c_.rescale;

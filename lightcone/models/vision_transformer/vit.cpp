@@ -62,7 +62,9 @@ Config read_config(const ConfigFile& file, const Weights& w, const LoadModelOpti
   v.block.query_key_value_bias = file.flag("qkv_bias", true);
   if (dino) {
     v.block.layer_scale = true, v.block.gated = file.flag("use_swiglu_ffn", false);
-    v.block.inner = static_cast<std::int64_t>(static_cast<double>(v.width()) * file.number("mlp_ratio", 4));
+    const double ratio = file.number("mlp_ratio", 4);
+    if (constexpr double kMost = 1000; !(ratio > 0 && ratio <= kMost)) file.fail("mlp_ratio is ", ratio);
+    v.block.inner = static_cast<std::int64_t>(static_cast<double>(v.width()) * ratio);
     if (v.block.gated) {
       v.block.activation = "silu";
       v.block.inner = (v.block.inner * 2 / 3 + 7) / 8 * 8;  // a multiple of 8, as transformers rounds

@@ -1,6 +1,7 @@
 #include "lightcone/models/yolo/layers.h"
 
 #include "lightcone/io/printable.h"
+#include "lightcone/models/blocks/patch_embedding.h"
 #include "lightcone/ops/functional/functional.h"
 #include "lightcone/ops/shape.h"
 
@@ -53,6 +54,8 @@ YoloNet::YoloNet(const YoloSource& s, std::vector<YoloLayerSpec> layers) {
     s.refuse(layers.empty() ? std::string("there are no layers")
                             : str_cat("the last layer is a ", in_quotes(layers.back().type),
                                       ", and detectors end with Detect: other tasks are not supported"));
+  if (constexpr std::size_t kMostLayers = 1024; layers.size() > kMostLayers)
+    s.refuse(str_cat(layers.size(), " layers, more than the ", kMostLayers, " that are supported"));
   channels_ = s.shape("0.conv.weight", 4)[1];
   std::vector<std::int64_t> out;  // channels of each layer
   for (std::size_t k = 0; k < layers.size(); ++k) {
@@ -110,6 +113,9 @@ Tensor YoloNet::run(const Layer& l, const std::vector<Tensor>& in) const {
                           "width of a picture are multiples of the largest stride, 32 for most models"));
   if (l.spec.type == "Concat") return cat(in, 1);
   if (l.scale == 1) return in[0];
+  constexpr std::int64_t kLargestMap = 1 << 16;  // along one side
+  if (number_of(in[0], 2, "YoloNet") * l.scale > kLargestMap || number_of(in[0], 3, "YoloNet") * l.scale > kLargestMap)
+    throw Error("YoloNet", str_cat("a map of ", str(in[0].shape()), " cannot be made ", l.scale, " times as large"));
   const auto scale = static_cast<double>(l.scale);
   return interpolate(in[0], InterpolateOptions{.scale_factor = {scale, scale}, .mode = "nearest"});
 }

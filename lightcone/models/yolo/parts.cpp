@@ -253,7 +253,8 @@ class PictureAttention : public Whole {
         place_(add("pe", b.conv("pe", in))) {
     constexpr int kHead = 64;  // channels of a head, where the file does not say how many there are
     out = in;
-    heads_ = b.s.wholes(b.path, "num_heads", {std::max(1, static_cast<int>(in / kHead))}).at(0);
+    const std::vector<int> heads = b.s.wholes(b.path, "num_heads", {std::max(1, static_cast<int>(in / kHead))});
+    heads_ = heads.empty() ? 0 : heads[0];
     const std::int64_t keys = qkv_->out - in;
     if (heads_ < 1 || in % heads_ != 0 || keys < 2 * heads_ || keys % (2 * heads_) != 0 || project_->out != in)
       b.s.refuse(str_cat(in_quotes(b.path), " has ", heads_, " heads for ", in, " channels and ", keys, " of keys"));
