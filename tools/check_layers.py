@@ -127,11 +127,12 @@ ROOMS = {
     "models/convnet": ["ops", "io", "nn", "models/files", "models/blocks"],
     "models/yolo": [
         "base", "core", "ops", "ops/functional", "io", "io/checkpoints", "nn", "models/files", "models/blocks"],
+    "models/swin": ["ops", "nn", "models/files", "models/blocks"],
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
     "models/load": [
         "io", "runtime", "models/files", "models/encoder", "models/vision_transformer", "models/convnet",
-        "models/yolo", "models/detr", "models/segformer"],
+        "models/yolo", "models/detr", "models/segformer", "models/swin"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -30,6 +30,7 @@ EFFICIENT = dict(image_size=32, width_coefficient=0.25, depth_coefficient=1.0, d
                  squeeze_expansion_ratio=0.25, hidden_dim=320, num_labels=3)
 SEGMENTS = dict(hidden_sizes=[4, 8], num_encoder_blocks=2, depths=[1, 1], num_attention_heads=[1, 2], sr_ratios=[2, 1],
                 patch_sizes=[7, 3], strides=[4, 2], mlp_ratios=[2, 2], decoder_hidden_size=6, num_labels=3)
+SWIN = dict(image_size=32, patch_size=4, embed_dim=4, depths=[2, 2], num_heads=[1, 2], window_size=2, mlp_ratio=2.0, num_labels=3)
 
 
 def detr():
@@ -59,6 +60,8 @@ CASES = [
     ("EfficientNetForImageClassification", EFFICIENT, None, ["logits"]),
     ("SegformerForSemanticSegmentation", SEGMENTS, (32, 48), ["logits"]),
     ("SegformerForImageClassification", SEGMENTS, (32, 48), ["logits"]),
+    ("SwinForImageClassification", SWIN, None, ["logits"]),
+    ("SwinModel", dict(SWIN, qkv_bias=False), (32, 48), ["last_hidden_state", "pooler_output"]),
     ("DetrForObjectDetection", detr(), (32, 48), ["logits", "pred_boxes"]),
 ]
 OURS = {"last_hidden_state": "hidden", "pooler_output": "pooled"}

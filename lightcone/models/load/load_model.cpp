@@ -13,6 +13,7 @@
 #include "lightcone/models/detr/detr.h"
 #include "lightcone/models/encoder/encoder.h"
 #include "lightcone/models/segformer/segformer.h"
+#include "lightcone/models/swin/swin.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
 #include "lightcone/models/yolo/yolo.h"
@@ -56,6 +57,7 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"yolov8", load_yolo_v8},
     {"detr", load_detr},
     {"segformer", load_segformer},
+    {"swin", load_swin},
     {"mobilenet_v3", load_inverted_residual},
     {"efficientnet", load_inverted_residual},
 };
