@@ -121,7 +121,6 @@ ROOMS = {
     "models/diffusion/pipeline": [
         "base", "core", "ops", "passes", "io", "io/checkpoints", "io/data", "io/images", "io/text", "runtime", "nn",
         "models/files", "models/blocks", "models/diffusion", "models/diffusion/sampling"],
-    "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
     "models/vision_transformer": [
         "ops", "ops/indexing", "io", "runtime", "models/files", "models/blocks"],
     "models/convnet": ["ops", "io", "nn", "models/files", "models/blocks"],
@@ -131,7 +130,7 @@ ROOMS = {
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
     "models/load": [
-        "io", "runtime", "models/files", "models/encoder", "models/vision_transformer", "models/convnet",
+        "io", "runtime", "models/files", "models/encoder", "models/diffusion", "models/vision_transformer", "models/convnet",
         "models/yolo", "models/detr", "models/segformer", "models/swin"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",

@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "lightcone/io/printable.h"
+#include "lightcone/models/convnet/classifiers.h"
+#include "lightcone/models/convnet/convnext.h"
+#include "lightcone/models/detr/detr.h"
 #include "lightcone/models/diffusion/autoencoder_tiny.h"
 #include "lightcone/models/diffusion/dit.h"
 #include "lightcone/models/diffusion/mmdit.h"
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
-#include "lightcone/models/convnet/classifiers.h"
-#include "lightcone/models/convnet/convnext.h"
-#include "lightcone/models/detr/detr.h"
 #include "lightcone/models/encoder/encoder.h"
 #include "lightcone/models/segformer/segformer.h"
 #include "lightcone/models/swin/swin.h"
