@@ -122,6 +122,12 @@ ROOMS = {
         "base", "core", "ops", "passes", "io", "io/checkpoints", "io/data", "io/images", "io/text", "runtime", "nn",
         "models/files", "models/blocks", "models/diffusion", "models/diffusion/sampling"],
     "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
+    "models/language": [
+        "base", "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
+        "models/blocks", "models/language/architectures"],
+    "models/language/architectures": [
+        "io", "models/files", "models/blocks", "models/language/language_config.h", "models/language/rope_config.h"],
+    "models/load": ["io", "runtime", "models/files", "models/encoder", "models/language"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -1,0 +1,80 @@
+// Decoder-only language models that load_model() reads compute what transformers computed of the same files.
+#include "lightcone/models/language/load_language.h"
+
+#include "error_of.h"
+#include "tiny_models.h"
+
+using namespace lc;
+
+namespace {
+
+using test::AllGiven;
+using test::by_cpu;
+using test::by_reference;
+using test::numbers_of;
+
+AllGiven texts_of(const nlohmann::json& sequences) {
+  const std::vector<double> ids = numbers_of(sequences);
+  const std::int64_t rows = std::ssize(sequences), length = std::ssize(ids) / rows;
+  return {{"input_ids", {{rows, length}, ids}},
+          {"attention_mask", {{rows, length}, std::vector<double>(ids.size(), 1)}}};
+}
+
+// Compares logits with what is expected, within 1e-5 by the reference and 1e-4 by cpu().
+void expect_logits(const LoadedModel& m, const AllGiven& given, const std::vector<double>& want,
+                   const std::string& what) {
+  const auto& shape = given.at("input_ids").shape;
+  const std::map<std::string, std::int64_t> sizes{{"batch", shape[0]}, {"length", shape[1]}};
+  EXPECT_LT(test::farthest(by_reference(m, given, {sizes.begin(), sizes.end()}).at("logits"), want), 1e-5) << what;
+  EXPECT_LT(test::farthest(by_cpu(m, given, sizes).at("logits"), want), 1e-4) << what;
+}
+
+constexpr const char* kTinyModels[] = {"gptneox", "gptj",       "opt",   "falcon_mq", "starcoder2", "phi",   "phi3",
+                                       "llama",   "mistral",    "qwen2", "qwen3",     "smollm2",    "gemma", "gemma3",
+                                       "granite", "granitemoe", "olmo2", "mixtral",   "deepseek_v2"};
+
+TEST(Language, TinyModels) {
+  NEEDS_DATA(test::kTiny + "gptneox.safetensors");
+  for (const char* name : kTinyModels) {
+    const test::TinyFolder folder(name);
+    const nlohmann::json answers = test::tiny_answers(str_cat(name, "_logits"));
+    try {
+      const LoadedModel m = load_model(folder.path());
+      expect_logits(m, texts_of(answers["sequences"]), numbers_of(answers["logits"]), name);
+    } catch (const Error& e) {
+      ADD_FAILURE() << name << ": " << e.what();
+    }
+  }
+}
+
+// GPT-2 as safetensors, as PyTorch's file, and as two of these with an index.
+TEST(Language, Gpt2InEveryFormat) {
+  NEEDS_DATA(test::kTiny + "gpt2.safetensors");
+  const nlohmann::json answers = test::tiny_answers("gpt2_logits");
+  const std::vector<std::vector<std::pair<std::string, std::string>>> formats{
+      {{"gpt2.safetensors", "model.safetensors"}},
+      {{"gpt2.bin", "pytorch_model.bin"}},
+      {{"gpt2-00001-of-00002.bin", "tiny_gpt2-00001-of-00002.bin"},
+       {"gpt2-00002-of-00002.bin", "tiny_gpt2-00002-of-00002.bin"},
+       {"gpt2.bin.index.json", "pytorch_model.bin.index.json"}}};
+  for (const auto& files : formats) {
+    const TempDir folder;
+    for (const auto& [from, to] : files) std::filesystem::copy_file(data(test::kTiny + from), folder / to);
+    spit(folder / "config.json",
+         R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 8,
+             "n_positions": 16, "vocab_size": 11})");
+    const LoadedModel m = load_model(folder.path.string());
+    expect_logits(m, texts_of(answers["sequences"]), numbers_of(answers["logits"]), files.front().first);
+  }
+}
+
+TEST(Language, Classifier) {
+  NEEDS_DATA(test::kTiny + "gpt2_seqcls.safetensors");
+  const test::TinyFolder folder("gpt2_seqcls");
+  const nlohmann::json answers = test::tiny_answers("gpt2_seqcls_logits");
+  const LoadedModel m = load_model(folder.path());
+  EXPECT_EQ(m.labels, (std::vector<std::string>{"neg", "neu", "pos"}));
+  expect_logits(m, texts_of(answers["sequences"]), numbers_of(answers["logits"]), "gpt2_seqcls");
+}
+
+}  // namespace
