@@ -1,5 +1,5 @@
 // Decoder-only language models that load_model() reads compute what transformers computed of the same files.
-#include "lightcone/models/language/load_language.h"
+#include "lightcone/models/language/language_model.h"
 
 #include "error_of.h"
 #include "tiny_models.h"
@@ -44,6 +44,33 @@ TEST(Language, TinyModels) {
     } catch (const Error& e) {
       ADD_FAILURE() << name << ": " << e.what();
     }
+  }
+}
+
+// The model with a cache has the logits of the whole graph, fed token by token and in chunks of two sizes.
+TEST(Language, CachesChangeNothing) {
+  NEEDS_DATA(test::kTiny + "gptneox.safetensors");
+  for (const char* name : kTinyModels) {
+    const test::TinyFolder folder(name);
+    const nlohmann::json answers = test::tiny_answers(str_cat(name, "_logits"));
+    const std::vector<int> text = answers["sequences"][0].get<std::vector<int>>();
+    const std::vector<double> want = numbers_of(answers["logits"][0]);
+    const LanguageModel m = LanguageModel::load(
+        folder.path(), {.chunk = 5, .all_logits = true, .compiler = generic() | cpu({.threads = 1})});
+    for (const std::size_t step : {std::size_t{1}, std::size_t{3}, text.size()}) {
+      const auto session = m.session();
+      std::vector<double> got;
+      for (std::size_t at = 0; at < text.size(); at += step) {
+        const auto now = std::span(text).subspan(at, std::min(step, text.size() - at));
+        for (const float x : session->feed(now)) got.push_back(x);
+      }
+      EXPECT_LT(test::farthest(got, want), 1e-4) << name << " by " << step;
+    }
+    const LanguageModel last = LanguageModel::load(folder.path(), {.compiler = generic() | cpu({.threads = 1})});
+    const auto session = last.session();
+    const auto logits = session->feed(text);
+    const std::vector<double> end(want.end() - std::ssize(logits), want.end());
+    EXPECT_LT(test::farthest({logits.begin(), logits.end()}, end), 1e-4) << name;
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lightcone/models/blocks/projection.h"
-#include "lightcone/models/language/language_config.h"
+#include "lightcone/models/language/config/language_config.h"
 #include "lightcone/nn/parameter.h"
 
 namespace lc {

@@ -8,7 +8,7 @@
 namespace lc {
 namespace {
 
-constexpr double kLatentEps = 1e-6;  // of the norms of short vectors, whatever config.json says of the others
+constexpr double kLatentEps = 1e-6;  // norms of short vectors have it, whatever config.json says of the others
 
 NormOptions latent_norm() { return {.kind = NormKind::Rms, .eps = kLatentEps}; }
 

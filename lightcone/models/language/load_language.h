@@ -11,7 +11,7 @@
 #pragma once
 
 #include "lightcone/models/files/loaded_model.h"
-#include "lightcone/models/language/language_config.h"
+#include "lightcone/models/language/config/language_config.h"
 
 namespace lc {
 

@@ -1,7 +1,7 @@
 // Positions: which positions a graph computes, which of them see which, and the angles by which they are rotated.
 #pragma once
 
-#include "lightcone/models/language/language_config.h"
+#include "lightcone/models/language/config/language_config.h"
 
 namespace lc {
 

@@ -8,7 +8,7 @@
 
 #include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/weight_table.h"
-#include "lightcone/models/language/language_config.h"
+#include "lightcone/models/language/config/language_config.h"
 
 namespace lc {
 

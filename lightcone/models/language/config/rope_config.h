@@ -12,9 +12,9 @@ namespace lc {
 // One kind of rotation.
 struct RopeConfig {
   std::vector<double> frequencies = {};       // radians per position of each pair; twice as many elements are rotated
-  std::vector<double> long_frequencies = {};  // those of texts longer than `original` (longrope); empty: the same
+  std::vector<double> long_frequencies = {};  // for texts longer than `original` (longrope); empty: the same
   std::int64_t original = 0;
-  double factor = 1;         // of sine and cosine (YaRN, longrope)
+  double factor = 1;         // multiplies sine and cosine (YaRN, longrope)
   bool interleaved = false;  // pairs are neighbours (2i, 2i + 1), not (i, i + n / 2)
 };
 
