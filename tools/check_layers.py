@@ -125,8 +125,8 @@ ROOMS = {
     "models/language/config": ["core", "io", "models/files", "models/blocks"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
-        "base", "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
-        "models/blocks", "models/language/config", "models/language/architectures"],
+        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/blocks",
+        "models/language/config", "models/language/architectures"],
     "models/load": [
         "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures"],
     "models/sentence": [

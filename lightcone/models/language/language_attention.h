@@ -24,7 +24,7 @@ class AttentionLayer {
   Heads projected(const Tensor& x) const;
   Heads split(const Tensor& x) const;
   Tensor heads(const Tensor& x, std::int64_t count) const;
-  std::int64_t rows() const;  // of the joined matrix
+  std::int64_t rows() const;  // how many the joined matrix has
   Tensor joined(const Tensor& y) const;
 
   LanguageAttention a_;

@@ -85,7 +85,7 @@ struct LanguageLayerKind {
   std::int64_t window = 0;               // positions visible to a position, itself included; 0: all before it
   std::int64_t chunk = 0;                // 0, or: only positions of the same chunk of this length
   std::optional<std::size_t> rope = {};  // which of LanguageConfig::ropes; unset: no rotation
-  double scale = 0;                      // of the scores; 0: 1 / sqrt(elements of a head)
+  double scale = 0;                      // factor of the scores; 0: 1 / sqrt(elements of a head)
   bool experts = false;                  // routed experts in place of the network
 };
 
@@ -105,7 +105,7 @@ struct LanguageConfig {
   NormOptions norm = {};
   NormPlace place = NormPlace::Before;
   bool parallel = false;     // attention and network read the same row, and both are added to it
-  bool shared_norm = false;  // of a parallel layer: one norm for both
+  bool shared_norm = false;  // a parallel layer has one norm for both
   bool final_norm = true;
   double residual_scale = 1;  // factor of what attention and network add
   bool transposed = false;    // matrices of layers are [in, out] (GPT-2)
