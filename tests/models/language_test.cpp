@@ -95,6 +95,73 @@ TEST(Language, Gpt2InEveryFormat) {
   }
 }
 
+// Small models of every architecture and of most of its variants, with weights by a formula, of which
+// tools/make_language_goldens.py asked transformers in f64: windows shorter than the text, stretched rotations, routers,
+// layouts, heads, and padding on both sides. Those that continue texts do so with a cache, too.
+class LanguageGoldens : public testing::Test {
+ protected:
+  static nlohmann::json cases() {
+    return nlohmann::json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/languages.json"));
+  }
+  static std::string name_of(const nlohmann::json& c, std::size_t k) {
+    return str_cat(c["config"]["architectures"][0].get<std::string>(), " of case ", k);
+  }
+};
+
+const std::vector<double> kTexts{2, 7, 11, 4, 16, 5, 9, 3, 8, 6, 12, 0, 0, 0, 0, 0, 13, 1, 15, 10, 4};
+
+TEST_F(LanguageGoldens, WholeTexts) {
+  std::size_t k = 0;
+  for (const auto& c : cases()) {
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const std::string what = name_of(c, k++);
+    const std::vector<double> shown = numbers_of(c["mask"]);
+    const AllGiven given{{"input_ids", {{3, 7}, kTexts}}, {"attention_mask", {{3, 7}, shown}}};
+    try {
+      const LoadedModel m = load_model(folder.path());
+      const std::string output = m.outputs.contains("logits") ? "logits" : "hidden";
+      const std::vector<double> want = numbers_of(c["logits"]);
+      const auto masked = [&](std::vector<double> v) {  // rows of padding mean nothing
+        if (v.size() % shown.size() == 0)
+          for (std::size_t i = 0; i < v.size(); ++i) v[i] *= shown[i / (v.size() / shown.size())];
+        return v;
+      };
+      const auto exact = by_reference(m, given, {{"batch", 3}, {"length", 7}});
+      EXPECT_LT(test::farthest(masked(exact.at(output)), want), 1e-5) << what << " by the reference";
+      const auto fast = by_cpu(m, given, {{"batch", 3}, {"length", 7}});
+      EXPECT_LT(test::farthest(masked(fast.at(output)), want), 1e-4) << what;
+    } catch (const Error& e) {
+      ADD_FAILURE() << what << ": " << e.what();
+    }
+  }
+}
+
+// The first text by a decoder: one token, then two at a time.
+TEST_F(LanguageGoldens, WithCaches) {
+  std::size_t k = 0;
+  for (const auto& c : cases()) {
+    const std::string what = name_of(c, k++);
+    const std::size_t vocab = c["config"]["vocab_size"], length = 7;
+    if (c["logits"].size() != kTexts.size() * vocab) continue;  // classifiers continue nothing
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const std::vector<double> all = numbers_of(c["logits"]);
+    const std::vector<double> want(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length * vocab));
+    const auto original = c["config"].value("original_max_position_embeddings", 16);  // LongRoPE looks at the context
+    const LanguageModel m = LanguageModel::load(folder.path(), {.context = original < 7 ? 16 : std::min(original, 12),
+                                                                .chunk = 2,
+                                                                .all_logits = true,
+                                                                .compiler = generic() | cpu({.threads = 1})});
+    const auto session = m.session();
+    std::vector<double> got;
+    for (std::size_t at = 0; at < length; at += at == 0 ? 1 : 3) {
+      const std::vector<int> now(kTexts.begin() + static_cast<std::ptrdiff_t>(at),
+                                 kTexts.begin() + static_cast<std::ptrdiff_t>(std::min(length, at == 0 ? 1 : at + 3)));
+      for (const float x : session->feed(now)) got.push_back(x);
+    }
+    EXPECT_LT(test::farthest(got, want), 1e-4) << what;
+  }
+}
+
 TEST(Language, Classifier) {
   NEEDS_DATA(test::kTiny + "gpt2_seqcls.safetensors");
   const test::TinyFolder folder("gpt2_seqcls");

@@ -47,9 +47,9 @@ inline std::vector<double> numbers_of(const nlohmann::json& j) {
   return all;
 }
 
-// A folder of a model with the weights that tools/make_encoder_goldens.py gives: of tensor i and element k 0.4 sin(1.3
-// i
-// + 0.7 k + 0.1), and 1 more in the weight of a norm. `tensors` is a list of names and shapes.
+// A folder of a model with the weights that tools/make_encoder_goldens.py and make_language_goldens.py give: of tensor i
+// and element k 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm, which has one axis. `tensors` is a
+// list of names and shapes.
 struct FormulaFolder {
   TempDir folder;
   FormulaFolder(const nlohmann::json& config, const nlohmann::json& tensors) {
@@ -61,9 +61,8 @@ struct FormulaFolder {
     std::vector<TensorToSave> all;
     for (const auto& t : tensors) {
       const std::string name = t[0];
-      const bool norm =
-          name.ends_with("weight") && (name.find("LayerNorm") != name.npos || name.find("layer_norm") != name.npos);
       std::vector<std::int64_t> shape = t[1];
+      const bool norm = name.ends_with("weight") && shape.size() == 1;
       std::int64_t n = 1;
       for (const std::int64_t d : shape) n *= d;
       std::vector<float>& v = values.emplace_back();

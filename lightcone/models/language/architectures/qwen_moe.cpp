@@ -24,7 +24,7 @@ void read_qwen2_moe(const ConfigFile& c, LanguageConfig& l) {
   l.experts.normalized = c.flag("norm_topk_prob", false);
   l.experts.shared = c.size("shared_expert_intermediate_size", 5632), l.experts.shared_gate = true;
   read_sparse_layers(c, l);
-  const std::int64_t window = c.size("sliding_window", 4096), below = c.id("max_window_layers", 28);
+  const std::int64_t window = c.id("sliding_window", 4096), below = c.id("max_window_layers", 28);
   std::vector<bool> slides;
   for (std::size_t i = 0; i < l.layers.size(); ++i)
     slides.push_back(i % 2 == 0 && static_cast<std::int64_t>(i) < below);
