@@ -12,14 +12,15 @@ ProgramDecoder::ProgramDecoder(const Program& program, const DecoderSizes& sizes
       owner_(std::move(owner)),
       context_(program),
       compiled_(program.interpreted() == 0),
-      open_(program.has_symbol("seq")) {
+      open_(program.has_symbol("seq")),
+      placed_(program.has_symbol("past")) {
   ids_.reserve(static_cast<std::size_t>(sizes.step));
 }
 
 std::span<const float> ProgramDecoder::step(std::span<const int> tokens, std::int64_t past) {
   ids_.assign(tokens.begin(), tokens.end());
   if (open_) context_.bind("seq", static_cast<std::int64_t>(tokens.size()));
-  context_.bind("past", past);
+  if (placed_) context_.bind("past", past);
   context_.set("tokens", ids_).run();
   std::span<const float> logits;
   if (compiled_) {

@@ -2,7 +2,8 @@
 // architecture. Llama (models/llama/llama.h) and LanguageModel (models/language/language_model.h) are such.
 //
 // The program has the input "tokens" i64 [seq], the symbols "seq" (unless it runs one token at a time) and "past", the
-// number of positions in its states, and the output "logits", f32 [vocabulary] of the last token or [seq, vocabulary].
+// number of positions in its states (unless they have none), and the output "logits", f32 [vocabulary] of the last
+// token or [seq, vocabulary].
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ class ProgramDecoder : public Decoder {
  private:
   std::shared_ptr<const void> owner_;
   Context context_;
-  bool compiled_, open_;  // open_: seq is a symbol
+  bool compiled_, open_, placed_;  // open_: seq is a symbol; placed_: past is one
   std::vector<std::int64_t> ids_;
   std::vector<float> logits_;
 };

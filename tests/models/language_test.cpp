@@ -1,6 +1,8 @@
 // Decoder-only language models that load_model() reads compute what transformers computed of the same files.
 #include "lightcone/models/language/language_model.h"
 
+#include <list>
+
 #include "error_of.h"
 #include "tiny_models.h"
 
@@ -29,9 +31,9 @@ void expect_logits(const LoadedModel& m, const AllGiven& given, const std::vecto
   EXPECT_LT(test::farthest(by_cpu(m, given, sizes).at("logits"), want), 1e-4) << what;
 }
 
-constexpr const char* kTinyModels[] = {"gptneox", "gptj",       "opt",   "falcon_mq", "starcoder2", "phi",   "phi3",
-                                       "llama",   "mistral",    "qwen2", "qwen3",     "smollm2",    "gemma", "gemma3",
-                                       "granite", "granitemoe", "olmo2", "mixtral",   "deepseek_v2"};
+constexpr const char* kTinyModels[] = {"gptneox", "gptj",       "opt",   "falcon_mq", "starcoder2",  "phi",   "phi3",
+                                       "llama",   "mistral",    "qwen2", "qwen3",     "smollm2",     "gemma", "gemma3",
+                                       "granite", "granitemoe", "olmo2", "mixtral",   "deepseek_v2", "mamba"};
 
 TEST(Language, TinyModels) {
   NEEDS_DATA(test::kTiny + "gptneox.safetensors");
@@ -74,6 +76,22 @@ TEST(Language, CachesChangeNothing) {
   }
 }
 
+// Tokens that were dropped have no influence, though the states of Mamba hold them.
+TEST(Language, DroppedTokensAreForgotten) {
+  NEEDS_DATA(test::kTiny + "mamba.safetensors");
+  for (const char* name : {"mamba", "gptj"}) {
+    const test::TinyFolder folder(name);
+    const LanguageModel m =
+        LanguageModel::load(folder.path(), {.chunk = 2, .compiler = generic() | cpu({.threads = 1})});
+    const auto one = m.session(), other = m.session();
+    one->feed(std::vector<int>{1, 6, 10, 4, 9, 2, 7});
+    one->truncate(3);
+    one->feed(5);
+    const auto got = one->feed(8), want = other->feed(std::vector<int>{1, 6, 10, 5, 8});
+    EXPECT_LT(test::farthest({got.begin(), got.end()}, {want.begin(), want.end()}), 1e-5) << name;
+  }
+}
+
 // GPT-2 as safetensors, as PyTorch's file, and as two of these with an index.
 TEST(Language, Gpt2InEveryFormat) {
   NEEDS_DATA(test::kTiny + "gpt2.safetensors");
@@ -96,8 +114,8 @@ TEST(Language, Gpt2InEveryFormat) {
 }
 
 // Small models of every architecture and of most of its variants, with weights by a formula, of which
-// tools/make_language_goldens.py asked transformers in f64: windows shorter than the text, stretched rotations, routers,
-// layouts, heads, and padding on both sides. Those that continue texts do so with a cache, too.
+// tools/make_language_goldens.py asked transformers in f64: windows shorter than the text, stretched rotations,
+// routers, layouts, heads, and padding on both sides. Those that continue texts do so with a cache, too.
 class LanguageGoldens : public testing::Test {
  protected:
   static nlohmann::json cases() {
@@ -160,6 +178,83 @@ TEST_F(LanguageGoldens, WithCaches) {
     }
     EXPECT_LT(test::farthest(got, want), 1e-4) << what;
   }
+}
+
+// GPT-OSS stores its experts as MXFP4: floats of 4 bits (E2M1), two in a byte, with a power of two for 32 of them (Open
+// Compute Project, "Microscaling formats", 2023). The same numbers as floats give the same logits.
+TEST(Language, ExpertsInFourBits) {
+  const std::int64_t experts = 3, width = 32, inner = 32;
+  const nlohmann::json config{{"architectures", {"GptOssForCausalLM"}},
+                              {"model_type", "gpt_oss"},
+                              {"vocab_size", 11},
+                              {"hidden_size", width},
+                              {"intermediate_size", inner},
+                              {"num_hidden_layers", 1},
+                              {"num_attention_heads", 2},
+                              {"num_key_value_heads", 1},
+                              {"head_dim", 16},
+                              {"num_local_experts", experts},
+                              {"num_experts_per_tok", 2},
+                              {"max_position_embeddings", 16},
+                              {"rope_scaling", {{"rope_type", "default"}}},
+                              {"quantization_config", {{"quant_method", "mxfp4"}}}};
+  const auto layer = [](const std::string& name) { return "model.layers.0." + name; };
+  nlohmann::json tensors;
+  const auto add = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    tensors.push_back(nlohmann::json::array({name, shape}));
+  };
+  add("model.embed_tokens.weight", {11, width}), add("lm_head.weight", {11, width}), add("model.norm.weight", {width});
+  add(layer("input_layernorm.weight"), {width}), add(layer("post_attention_layernorm.weight"), {width});
+  add(layer("self_attn.sinks"), {2});
+  add(layer("mlp.router.weight"), {experts, width}), add(layer("mlp.router.bias"), {experts});
+  add(layer("mlp.experts.gate_up_proj_bias"), {experts, 2 * inner});
+  add(layer("mlp.experts.down_proj_bias"), {experts, width});
+  for (const auto& [part, rows] : {std::pair{"q", 32}, {"k", 16}, {"v", 16}, {"o", 32}}) {
+    add(layer(str_cat("self_attn.", part, "_proj.weight")), {rows, width});
+    add(layer(str_cat("self_attn.", part, "_proj.bias")), {rows});
+  }
+  const test::FormulaFolder floats(config, tensors), blocks(config, tensors);
+  const Weights common = Weights::open(floats.path());
+  std::vector<TensorToSave> plain, narrow;
+  for (const auto& [name, t] : common.tensors()) {
+    plain.push_back({name, DType::F32, t.shape, t.bytes});
+    narrow.push_back(plain.back());
+  }
+  constexpr float kFp4[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  std::list<std::vector<std::byte>> bytes;
+  std::list<std::vector<float>> values;
+  for (const auto& [part, out, in] : {std::tuple{"gate_up_proj", 2 * inner, width}, {"down_proj", width, inner}}) {
+    auto& b = bytes.emplace_back();
+    auto& s = bytes.emplace_back();
+    auto& v = values.emplace_back(static_cast<std::size_t>(experts * in * out));
+    for (std::int64_t e = 0; e < experts; ++e)
+      for (std::int64_t o = 0; o < out; ++o)
+        for (std::int64_t block = 0; block < in / 32; ++block) {
+          const int scale = 123 + static_cast<int>((e + o + block) % 3);
+          s.push_back(static_cast<std::byte>(scale));
+          for (std::int64_t j = 0; j < 32; ++j) {
+            const int code = static_cast<int>((7 * e + 3 * o + 5 * j + o * j) % 16);
+            if (j % 2 == 0) b.push_back(static_cast<std::byte>(code));
+            else b.back() |= static_cast<std::byte>(code << 4);
+            const float x = std::ldexp(kFp4[code % 8] * (code < 8 ? 1.0F : -1.0F), scale - 127);
+            v[static_cast<std::size_t>((e * in + block * 32 + j) * out + o)] = x;  // [experts, in, out]
+          }
+        }
+    const std::string name = layer(str_cat("mlp.experts.", part));
+    narrow.push_back({name + "_blocks", DType::U8, {experts, out, in / 32, 16}, b});
+    narrow.push_back({name + "_scales", DType::U8, {experts, out, in / 32}, s});
+    plain.push_back({name, DType::F32, {experts, in, out}, std::as_bytes(std::span(v))});
+  }
+  save_safetensors(blocks.folder / "model.safetensors", narrow);
+  save_safetensors(blocks.folder / "plain.safetensors", plain);
+  const TempDir whole;
+  std::filesystem::copy_file(blocks.folder / "plain.safetensors", whole / "model.safetensors");
+  std::filesystem::copy_file(blocks.folder / "config.json", whole / "config.json");
+  std::filesystem::remove(blocks.folder / "plain.safetensors");
+  const AllGiven given{{"input_ids", {{1, 5}, {3, 1, 4, 1, 10}}}, {"attention_mask", {{1, 5}, {1, 1, 1, 1, 1}}}};
+  const std::vector<double> want =
+      by_reference(load_model(whole.path.string()), given, {{"batch", 1}, {"length", 5}}).at("logits");
+  expect_logits(load_model(blocks.path()), given, want, "mxfp4");
 }
 
 TEST(Language, Classifier) {

@@ -47,8 +47,8 @@ inline std::vector<double> numbers_of(const nlohmann::json& j) {
   return all;
 }
 
-// A folder of a model with the weights that tools/make_encoder_goldens.py and make_language_goldens.py give: of tensor i
-// and element k 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm, which has one axis. `tensors` is a
+// A folder of a model with the weights that tools/make_encoder_goldens.py and make_language_goldens.py give: element k
+// of tensor i is 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm, which has one axis. `tensors` is a
 // list of names and shapes.
 struct FormulaFolder {
   TempDir folder;

@@ -41,4 +41,14 @@ nn::Parameter stacked_parameter(const std::vector<Tensor>& values) {
   return {stack(stored), all.front().quant};
 }
 
+nn::Parameter mxfp4_parameter(const Tensor& blocks, const Tensor& scales) {
+  const Tensor both = prim::cast(blocks, DType::I32), low = both % 16, high = floor_divide(both, 16);
+  Shape s = blocks.shape();
+  s.back() = kMxfp4Block;
+  const Tensor elements = stack({low, high}, -1).reshape(s);
+  const Tensor bytes = elements.slice(-1, 0, kMxfp4Block / 2) + elements.slice(-1, kMxfp4Block / 2, kMxfp4Block) * 16;
+  const Tensor all = cat({scales.unsqueeze(-1), prim::cast(bytes, DType::U8)}, -1);
+  return {all.reshape({s[0], s[1], s[2] * all.extent(-1)}), QuantFormat::MXFP4};
+}
+
 }  // namespace lc

@@ -17,4 +17,11 @@ nn::Parameter stored_parameter(const Tensor& value, bool transposed = false);
 // One parameter [n, ...] of n f32 values of parameters of one shape. If all are stored in one type, so is it.
 nn::Parameter stacked_parameter(const std::vector<Tensor>& values);
 
+inline constexpr std::int64_t kMxfp4Block = 32;  // elements that share a scale
+// Weights [experts, out, in] of two tensors of bytes as GPT-OSS stores them: `blocks` u8 [experts, out, in / 32, 16],
+// of which byte j holds the elements 2j (low bits) and 2j + 1 as floats of 4 bits (E2M1), and `scales` u8 [experts,
+// out, in / 32], powers of two with a bias of 127 (E8M0). The bytes are put into the order of ggml's format when a file
+// is loaded.
+nn::Parameter mxfp4_parameter(const Tensor& blocks, const Tensor& scales);
+
 }  // namespace lc

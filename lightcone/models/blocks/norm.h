@@ -15,7 +15,7 @@ struct NormOptions {
   NormKind kind = NormKind::Layer;
   double eps = 1e-5;
   bool affine = true;  // there is a weight
-  bool bias = true;    // of a LayerNorm with a weight
+  bool bias = true;    // a LayerNorm with a weight has one, too
 };
 
 // Normalises x over its last axes: [..., width], or [..., rows, width] with a weight for each row. Parameters: weight,

@@ -240,6 +240,7 @@ std::vector<std::string> ConfigFile::repeated_texts(std::string_view key) const 
   return all;
 }
 bool ConfigFile::is_object(std::string_view key) const { return (*root_)[key].is(Json::Kind::Object); }
+bool ConfigFile::is_text(std::string_view key) const { return (*root_)[key].is(Json::Kind::String); }
 bool ConfigFile::is_null(std::string_view key) const { return get(key).is(Json::Kind::Null); }
 
 void ConfigFile::neutral(std::initializer_list<std::string_view> keys) const {

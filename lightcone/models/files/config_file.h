@@ -55,6 +55,7 @@ class ConfigFile {
   // The value of each key of a list of lists: [[["global", "local"], 12]] is 12 times global, local (GPT-Neo).
   std::vector<std::string> repeated_texts(std::string_view key) const;
   bool is_object(std::string_view key) const;
+  bool is_text(std::string_view key) const;
   bool is_null(std::string_view key) const;  // there, and null: the feature is off, where a missing key means a default
 
   // Declares keys that change nothing of what the model computes.

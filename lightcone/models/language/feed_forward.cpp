@@ -49,22 +49,33 @@ ExpertsLayer::ExpertsLayer(std::int64_t width, const LanguageExperts& e)
                       .joined = e.network.joined}),
       each_(static_cast<std::size_t>(e.stacked ? 0 : e.count), NetworkLayer(width, e.network)) {}
 
+void ExpertsLayer::visit_stacked(nn::Visitor& v) {
+  const std::int64_t inner = e_.network.inner;
+  const nn::Init init = nn::uniform_init(1 / std::sqrt(static_cast<double>(width_)));
+  const auto matrix = [&](std::int64_t out, std::int64_t in) {
+    return e_.stacked_transposed ? Shape{e_.count, in, out} : Shape{e_.count, out, in};
+  };
+  const auto blocks = [&](const std::string& name, Tensor& bytes, Tensor& scales, std::int64_t out, std::int64_t in) {
+    const std::int64_t n = in / kMxfp4Block;
+    v.buffer(name + "_blocks", bytes, {e_.count, out, n, kMxfp4Block / 2}, nn::constant_init(0), DType::U8);
+    v.buffer(name + "_scales", scales, {e_.count, out, n}, nn::constant_init(0), DType::U8);
+  };
+  if (e_.mxfp4) {
+    blocks("gate_up", gate_up_blocks_, gate_up_scales_, 2 * inner, width_);
+    blocks("down", down_blocks_, down_scales_, width_, inner);
+  } else {
+    v.parameter("gate_up", gate_up_, matrix(2 * inner, width_), init);
+    v.parameter("down", down_, matrix(width_, inner), init);
+  }
+  if (e_.network.up_bias) v.parameter("gate_up_bias", gate_up_bias_, {e_.count, 2 * inner}, nn::constant_init(0));
+  if (e_.network.down_bias) v.parameter("down_bias", down_bias_, {e_.count, width_}, nn::constant_init(0));
+}
+
 void ExpertsLayer::visit(nn::Visitor& v) {
   v("router", router_);
   if (e_.choice_bias) v.parameter("choice_bias", choice_bias_, {e_.count}, nn::constant_init(0));
-  const std::int64_t inner = e_.network.inner;
-  if (e_.stacked) {
-    const nn::Init init = nn::uniform_init(1 / std::sqrt(static_cast<double>(width_)));
-    const auto matrix = [&](std::int64_t out, std::int64_t in) {
-      return e_.stacked_transposed ? Shape{e_.count, in, out} : Shape{e_.count, out, in};
-    };
-    v.parameter("gate_up", gate_up_, matrix(2 * inner, width_), init)
-        .parameter("down", down_, matrix(width_, inner), init);
-    if (e_.network.up_bias) v.parameter("gate_up_bias", gate_up_bias_, {e_.count, 2 * inner}, nn::constant_init(0));
-    if (e_.network.down_bias) v.parameter("down_bias", down_bias_, {e_.count, width_}, nn::constant_init(0));
-  } else {
-    v("", each_);
-  }
+  if (e_.stacked) visit_stacked(v);
+  else v("", each_);
   if (e_.shared > 0) v("shared", shared_);
   if (e_.shared_gate) v("shared_gate", shared_gate_);
 }
@@ -101,6 +112,10 @@ nn::Parameter ExpertsLayer::gathered(Tensor Projection::*part, Projection Networ
   return stacked_parameter(all);
 }
 
+nn::Parameter ExpertsLayer::stacked(const Tensor& whole, const Tensor& blocks, const Tensor& scales) const {
+  return e_.mxfp4 ? mxfp4_parameter(blocks, scales) : stored_parameter(whole, e_.stacked_transposed);
+}
+
 // What the second matrix of an expert reads: [tokens, inner].
 Tensor ExpertsLayer::inner(const Tensor& x, const Tensor& experts) const {
   const std::int64_t n = e_.network.inner;
@@ -109,7 +124,7 @@ Tensor ExpertsLayer::inner(const Tensor& x, const Tensor& experts) const {
     const Tensor gate = expert_linear(x, experts, gathered(&Projection::weight, &NetworkLayer::gate_));
     return activate(e_.network.activation, gate) * up;
   }
-  Tensor both = expert_linear(x, experts, stored_parameter(gate_up_, e_.stacked_transposed));
+  Tensor both = expert_linear(x, experts, stacked(gate_up_, gate_up_blocks_, gate_up_scales_));
   if (e_.network.up_bias) both = both + nn::rows(gate_up_bias_, experts);
   auto [gate, up] =
       e_.alternating ? std::pair(both.slice(-1, 0, 2 * n, 2), both.slice(-1, 1, 2 * n, 2)) : halves(both, n);
@@ -122,7 +137,7 @@ Tensor ExpertsLayer::inner(const Tensor& x, const Tensor& experts) const {
 Tensor ExpertsLayer::apart(const Tensor& x, const Tensor& experts) const {
   const Tensor h = inner(x, experts);
   if (!e_.stacked) return expert_linear(h, experts, gathered(&Projection::weight, &NetworkLayer::down_));
-  const Tensor y = expert_linear(h, experts, stored_parameter(down_, e_.stacked_transposed));
+  const Tensor y = expert_linear(h, experts, stacked(down_, down_blocks_, down_scales_));
   return e_.network.down_bias ? y + nn::rows(down_bias_, experts) : y;
 }
 

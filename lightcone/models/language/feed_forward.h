@@ -2,7 +2,7 @@
 //
 // Parameters of a network: up and down; gate, or gate_up in place of gate and up. Of experts: router, choice_bias
 // [experts]; of each expert N N.gate, N.up and N.down, or of all of them gate_up, gate, up, down [experts, ...] and
-// their biases; shared (a network), shared_gate.
+// their biases, or in place of gate_up and down their _blocks and _scales of MXFP4; shared (a network), shared_gate.
 #pragma once
 
 #include <vector>
@@ -41,6 +41,8 @@ class ExpertsLayer {
   Tensor allowed(const Tensor& scores) const;
   Tensor apart(const Tensor& x, const Tensor& experts) const;
   Tensor inner(const Tensor& x, const Tensor& experts) const;
+  void visit_stacked(nn::Visitor& v);
+  nn::Parameter stacked(const Tensor& whole, const Tensor& blocks, const Tensor& scales) const;
   nn::Parameter gathered(Tensor Projection::*part, Projection NetworkLayer::*of) const;
 
   std::int64_t width_;
@@ -49,6 +51,7 @@ class ExpertsLayer {
   NetworkLayer shared_;
   std::vector<NetworkLayer> each_;
   Tensor choice_bias_, gate_up_, gate_up_bias_, down_, down_bias_;
+  Tensor gate_up_blocks_, gate_up_scales_, down_blocks_, down_scales_;
 };
 
 }  // namespace lc

@@ -10,17 +10,23 @@ LanguageLayer::LanguageLayer(const LanguageConfig& c, const LanguageLayerKind& k
       shared_norm_(c.shared_norm),
       latent_(c.attention.latent.has_value()),
       routed_(kind.experts),
+      mixes_(c.state_space.has_value()),
       residual_scale_(c.residual_scale),
       attention_(c, kind),
       latent_attention_(c, kind),
       network_(c.width, c.network, c.transposed),
       experts_(c.width, kind.experts ? c.experts : LanguageExperts{}),
+      mixer_(c.width, c.state_space.value_or(StateSpace{})),
       attention_norm_(c.width, c.norm),
       network_norm_(c.width, c.norm),
       attention_output_norm_(c.width, c.norm),
       network_output_norm_(c.width, c.norm) {}
 
 void LanguageLayer::visit(nn::Visitor& v) {
+  if (mixes_) {
+    v("mixer", mixer_)("mixer_norm", attention_norm_);
+    return;
+  }
   if (latent_) v("attention", latent_attention_);
   else v("attention", attention_);
   if (routed_) v("experts", experts_);
@@ -45,6 +51,7 @@ Tensor LanguageLayer::plus(const Tensor& x, const Tensor& more) const {
 }
 
 Tensor LanguageLayer::operator()(const Tensor& x, const Positions& at, const DecoderStates& states) const {
+  if (mixes_) return plus(x, mixer_(attention_norm_(x), at.shown(), states));
   if (place_ == NormPlace::Sum) {
     const Tensor h = attention_norm_(plus(x, attend(x, at, states)));
     return network_norm_(plus(h, network(h)));

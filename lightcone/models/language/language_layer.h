@@ -1,11 +1,12 @@
 // A layer of a decoder-only language model: attention and a network with norms and residual sums.
 //
 // Parameters: attention (latent or not), network or experts, and the norms attention_norm, network_norm,
-// attention_output_norm and network_output_norm, as far as NormPlace has them.
+// attention_output_norm and network_output_norm, as far as NormPlace has them. Of a state space: mixer, mixer_norm.
 #pragma once
 
 #include "lightcone/models/language/feed_forward.h"
 #include "lightcone/models/language/language_attention.h"
+#include "lightcone/models/language/state_space.h"
 
 namespace lc {
 
@@ -24,12 +25,13 @@ class LanguageLayer {
   bool output() const { return place_ == NormPlace::Output || place_ == NormPlace::Both; }
 
   NormPlace place_;
-  bool parallel_, shared_norm_, latent_, routed_;
+  bool parallel_, shared_norm_, latent_, routed_, mixes_;
   double residual_scale_;
   AttentionLayer attention_;
   LatentAttentionLayer latent_attention_;
   NetworkLayer network_;
   ExpertsLayer experts_;
+  StateSpaceLayer mixer_;
   Norm attention_norm_, network_norm_, attention_output_norm_, network_output_norm_;
 };
 

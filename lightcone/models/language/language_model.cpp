@@ -45,6 +45,36 @@ void require_memory(const Program& p, std::int64_t context, std::size_t limit) {
                                 " MB: ask for a smaller context"));
 }
 
+// A decoder whose states hold the tokens so far as a whole, not by position. When tokens were dropped, it reads the
+// kept ones again.
+class RecurrentDecoder final : public llm::ProgramDecoder {
+ public:
+  RecurrentDecoder(const Program& program, const llm::DecoderSizes& sizes, std::shared_ptr<const void> owner)
+      : ProgramDecoder(program, sizes, std::move(owner)), step_(static_cast<std::size_t>(sizes.step)) {}
+
+ protected:
+  std::span<const float> step(std::span<const int> tokens, std::int64_t past) override {
+    if (held_ != past) {
+      ProgramDecoder::clear();
+      const auto kept = this->tokens().first(static_cast<std::size_t>(past));
+      for (std::size_t at = 0; at < kept.size(); at += step_)
+        ProgramDecoder::step(kept.subspan(at, std::min(step_, kept.size() - at)), static_cast<std::int64_t>(at));
+    }
+    held_ = -1;  // unknown, if this throws
+    const std::span<const float> logits = ProgramDecoder::step(tokens, past);
+    held_ = past + std::ssize(tokens);
+    return logits;
+  }
+  void clear() override {
+    ProgramDecoder::clear();
+    held_ = 0;
+  }
+
+ private:
+  std::size_t step_;
+  std::int64_t held_ = 0;  // tokens in the states
+};
+
 }  // namespace
 
 LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& o) {
@@ -66,15 +96,18 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
   if (c.positions > 0 && context > c.length)
     throw Error("load", str_cat("a context of ", context, " positions, and the model has ", c.length));
   fix_frequencies(c, context);
+  constexpr std::int64_t kRecurrentChunk = 16;  // the work of a state space grows with its square
+  const std::int64_t chunk = c.state_space ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
   model->sizes = {.vocabulary = c.vocab,
                   .context = context,
-                  .step = std::clamp<std::int64_t>(o.chunk, 1, context),
+                  .step = std::clamp<std::int64_t>(chunk, 1, context),
                   .all_logits = o.all_logits};
   model->tokenizer = llm::model_tokenizer(weights, c.vocab, c.ends, o.tokenizer);
   model->chat_template = find_chat_template(weights);
 
   Graph g;
   const nn::Model<nn::Stored<LanguageNet>> net(g, nn::Stored<LanguageNet>(LanguageNet(c), opened.weights.storage()));
+  take_blocks(c, opened.weights);
   opened.weights.require_all_used(str_cat("a ", c.architecture));
   const Tensor tokens = g.input("tokens", {Dim::symbol("seq", 1, model->sizes.step)}, DType::I64);
   const DecoderStates states{
@@ -103,6 +136,7 @@ bool LanguageModel::ends(int token) const {
 }
 
 std::unique_ptr<llm::ProgramDecoder> LanguageModel::session() const {
+  if (config().state_space) return std::make_unique<RecurrentDecoder>(model_->program, model_->sizes, model_);
   return std::make_unique<llm::ProgramDecoder>(model_->program, model_->sizes, model_);
 }
 

@@ -23,7 +23,8 @@ constexpr Task kTasks[] = {{"ForCausalLM", LanguageHead::Words},
                            {"TextForSequenceClassification", LanguageHead::Sequence},
                            {"ForTokenClassification", LanguageHead::Tokens},
                            {"ForQuestionAnswering", LanguageHead::Answer}};
-constexpr std::string_view kPrefixes[] = {"transformer.", "model.decoder.", "model.", "gpt_neox.", "decoder."};
+constexpr std::string_view kPrefixes[] = {"transformer.", "model.decoder.", "model.",
+                                          "gpt_neox.",    "decoder.",       "backbone."};
 
 // Sets the head by the class in `architectures`; a language model if the file names none.
 void read_head(const ConfigFile& c, const LanguageArchitecture& a, LanguageConfig& l) {
@@ -53,7 +54,8 @@ void read_ids(const ConfigFile& c, LanguageConfig& l) {
 
 void check(const ConfigFile& c, const LanguageConfig& l) {
   const auto& known = activation_names();
-  for (const std::string& name : {l.network.activation, l.experts.network.activation})
+  for (const std::string& name :
+       {l.network.activation, l.experts.network.activation, l.state_space ? l.state_space->activation : "silu"})
     if (std::ranges::find(known, name) == known.end())
       c.fail("the activation ", in_quotes(name), " is not known; the nearest is ", nearest_name(name, known));
   if (!(l.norm.eps > 0)) c.fail("the epsilon of the norms is ", l.norm.eps, ", and not above 0");
@@ -72,7 +74,10 @@ std::vector<WeightName> names_of(const LanguageArchitecture& a) {
 void find_stacked_experts(const ConfigFile& c, LanguageConfig& l, const WeightTable& w, std::size_t tensors) {
   for (std::size_t i = 0; i < l.layers.size(); ++i) {
     if (!l.layers[i].experts) continue;
-    l.experts.stacked |= w.has(str_cat("layers.", i, ".experts.gate_up"));
+    l.experts.mxfp4 = w.has(str_cat("layers.", i, ".experts.gate_up_blocks"));
+    l.experts.stacked |= l.experts.mxfp4 || w.has(str_cat("layers.", i, ".experts.gate_up"));
+    if (l.experts.mxfp4 && (l.width % kMxfp4Block != 0 || l.experts.network.inner % kMxfp4Block != 0))
+      c.fail("widths of ", l.width, " and ", l.experts.network.inner, " are not whole blocks of ", kMxfp4Block);
     if (!l.experts.stacked && l.experts.count > static_cast<std::int64_t>(tensors))
       c.fail(l.experts.count, " experts, and ", tensors, " weights");
     return;
@@ -80,6 +85,20 @@ void find_stacked_experts(const ConfigFile& c, LanguageConfig& l, const WeightTa
 }
 
 }  // namespace
+
+void take_blocks(const LanguageConfig& c, const WeightTable& w) {
+  for (std::size_t i = 0; i < c.layers.size(); ++i) {
+    if (!c.layers[i].experts || !c.experts.mxfp4) continue;
+    const auto take = [&](const char* part, std::int64_t out, std::int64_t in) {
+      const std::string path = str_cat("layers.", i, ".experts.", part);
+      const std::int64_t blocks = in / kMxfp4Block;
+      w.take(path + "_blocks", {c.experts.count, out, blocks, kMxfp4Block / 2}, DType::U8);
+      w.take(path + "_scales", {c.experts.count, out, blocks}, DType::U8);
+    };
+    take("gate_up", 2 * c.experts.network.inner, c.width);
+    take("down", c.width, c.experts.network.inner);
+  }
+}
 
 LanguageFile open_language(const Weights& w, const ConfigFile& config) {
   const std::string type = config.text("model_type");
@@ -107,6 +126,7 @@ LoadedModel load_language(const Weights& w, const ConfigFile& config, const Load
   m.architecture = c.architecture, m.labels = c.labels, m.padding = c.padding.value_or(0);
   m.limits = {{"batch", o.batch}, {"length", c.length}};
   const LanguageNet& net = m.add(LanguageNet(c));
+  take_blocks(c, m.weights);
   m.weights.require_all_used(str_cat("a ", c.architecture));
   const Shape shape{Dim::symbol("batch", 1, o.batch), Dim::symbol("length", 1, c.length)};
   for (const char* name : {"input_ids", "attention_mask"}) m.inputs[name] = m.graph().input(name, shape, DType::I64);

@@ -25,5 +25,7 @@ struct LanguageFile {
 };
 // Reads config.json and the names of the weights. Throws Error for the reasons of load_model().
 LanguageFile open_language(const Weights& w, const ConfigFile& config);
+// Takes the tensors that a LanguageNet reads as whole numbers.
+void take_blocks(const LanguageConfig& c, const WeightTable& w);
 
 }  // namespace lc

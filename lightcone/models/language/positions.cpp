@@ -58,6 +58,8 @@ Tensor Positions::shown_numbers() const {
   return cumsum(counted, 1) * counted - 1;
 }
 
+Tensor Positions::shown() const { return shown_.defined() ? shown_.unsqueeze(-1) : shown_; }
+
 Tensor rotated(const Tensor& x, const Positions::Angles& a, bool interleaved) {
   const Dim turned = a.cos.extent(-1) * Dim(2), all = x.extent(-1);
   if (turned == all) return rope(x, a.cos, a.sin, interleaved);

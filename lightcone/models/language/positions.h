@@ -26,8 +26,7 @@ class Positions {
   // i64: the positions [rows], or [batch, rows] of a count of the shown ones only, from 0.
   Tensor numbers() const;
   Tensor shown_numbers() const;
-  const Dim& rows() const { return rows_; }
-  const Dim& past() const { return past_; }
+  Tensor shown() const;  // bool [batch, rows, 1], or undefined
 
  private:
   Tensor row(const Shape& shape) const;

@@ -8,7 +8,7 @@ constexpr const LanguageArchitecture* kAll[] = {
     &kGpt2,       &kGptBigcode, &kGptNeox,    &kGptJ,       &kGptNeo,           &kOpt,   &kFalcon, &kBloom,
     &kStarcoder2, &kPhi,        &kPhi3,       &kLlama,      &kMistral,          &kQwen2, &kQwen3,  &kGemma,
     &kGemma2,     &kGemma3,     &kGranite,    &kGraniteMoe, &kGraniteMoeShared, &kOlmo2, &kOlmoe,  &kMixtral,
-    &kQwen2Moe,   &kQwen3Moe,   &kDeepseekV2, &kDeepseekV3, &kGptOss,
+    &kQwen2Moe,   &kQwen3Moe,   &kDeepseekV2, &kDeepseekV3, &kGptOss,           &kMamba,
 };
 
 }  // namespace

@@ -50,8 +50,8 @@ void read_deepseek_keys(const ConfigFile& c, LanguageConfig& l) {
   }
   e.shared = c.size("n_shared_experts", 1) * e.network.inner;
   e.scale = c.number("routed_scaling_factor", 1);
-  c.neutral({"pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux", "num_nextn_predict_layers", "num_mtp_layers", "qk_head_dim",
-             "head_dim"});
+  c.neutral({"pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux", "num_nextn_predict_layers", "num_mtp_layers",
+             "qk_head_dim", "head_dim"});
 }
 
 void read_groups(const ConfigFile& c, LanguageExperts& e, std::int64_t groups, std::int64_t chosen) {

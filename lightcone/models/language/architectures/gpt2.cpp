@@ -35,7 +35,7 @@ void read_gpt2(const ConfigFile& c, LanguageConfig& l) {
       const double scale = l.layers[i].scale != 0 ? 1 : 1 / std::sqrt(static_cast<double>(l.attention.head));
       l.layers[i].scale = scale / static_cast<double>(i + 1);
     }
-  c.neutral({"reorder_and_upcast_attn"});  // of f16 alone
+  c.neutral({"reorder_and_upcast_attn"});  // it matters in f16 alone
 }
 
 void read_bigcode(const ConfigFile& c, LanguageConfig& l) {

@@ -19,6 +19,12 @@ void read_gpt_oss(const ConfigFile& c, LanguageConfig& l) {
   e.network.up_bias = e.network.down_bias = true;
   e.router = RouterKind::SoftmaxOfChosen;
   e.limit = c.number("swiglu_limit", 7), e.gate_slope = c.number("swiglu_alpha", 1.702);
+  if (c.is_object("quantization_config")) {
+    const ConfigFile stored = c.section("quantization_config");
+    stored.only("quant_method", "mxfp4");
+    stored.neutral({"modules_to_not_convert", "dequantize"});
+    stored.require_all_known("gpt_oss");
+  }
   c.neutral({"experts_per_token", "initial_context_length"});
 }
 

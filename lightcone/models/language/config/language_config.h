@@ -66,7 +66,8 @@ struct LanguageExperts {
   LanguageNetwork network = {};
   bool stacked = false;             // the file has one tensor [experts, out, in] for all experts, not one for each
   bool stacked_transposed = false;  // [experts, in, out]
-  bool alternating = false;         // of gate and up in one tensor the rows alternate
+  bool mxfp4 = false;               // stacked as blocks of 4-bit floats and scales (GPT-OSS)
+  bool alternating = false;         // rows of gate and up alternate in one tensor
   double limit = 0;                 // GPT-OSS: gate and up are limited to this magnitude, and up + 1 counts
   double gate_slope = 1;            // GPT-OSS: the gate is x sigmoid(slope x)
   RouterKind router = RouterKind::Softmax;
@@ -78,6 +79,15 @@ struct LanguageExperts {
   std::int64_t group_best = 1;                 // so many of its best experts score a group
   std::int64_t shared = 0;                     // width of a network that every token runs; 0: there is none
   bool shared_gate = false;                    // a factor between 0 and 1 for it
+};
+
+// A selective state space in place of attention and network (Mamba).
+struct StateSpace {
+  std::int64_t inner = 0, state = 0;  // channels, and numbers that each of them keeps
+  std::int64_t rank = 0;              // width of the vector that steps are made of
+  std::int64_t kernel = 0;            // rows of the convolution
+  bool conv_bias = false, bias = false;
+  std::string activation = "silu";
 };
 
 // One layer.
@@ -112,6 +122,7 @@ struct LanguageConfig {
   LanguageAttention attention = {};
   LanguageNetwork network = {};
   LanguageExperts experts = {};
+  std::optional<StateSpace> state_space = {};  // it makes up every layer, without attention and network
   std::vector<RopeConfig> ropes = {};
   std::vector<LanguageLayerKind> layers = {};
   bool tied = true;  // the head is the table of tokens
