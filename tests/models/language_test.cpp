@@ -154,6 +154,37 @@ TEST_F(LanguageGoldens, WholeTexts) {
   }
 }
 
+// What config.json says and the model does not do is an Error that names it; sizes cannot ask for more than the file
+// has.
+TEST_F(LanguageGoldens, WhatIsNotKnownIsNamed) {
+  nlohmann::json llama, deepseek;
+  for (const auto& c : cases()) {
+    if (c["config"]["model_type"] == "llama" && llama.is_null()) llama = c;
+    if (c["config"]["model_type"] == "deepseek_v3") deepseek = c;
+  }
+  const auto with = [](nlohmann::json c, const char* key, const nlohmann::json& value) {
+    c["config"][key] = value;
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    return error_of([&] { load_model(folder.path()); });
+  };
+  EXPECT_EQ(with(llama, "use_cache", true), "no error");
+  EXPECT_PRED2(contains, with(llama, "rms_norm_epz", 1e-5), "(the nearest is rms_norm_eps)");
+  EXPECT_PRED2(contains, with(llama, "rope_parameters", {{"rope_type", "spiral"}}), "'spiral' is not known");
+  EXPECT_PRED2(contains, with(llama, "rope_parameters", {{"rope_type", "linear"}, {"factor", 2}, {"turns", 3}}),
+               "rope_parameters.turns is 3");
+  EXPECT_PRED2(contains, with(llama, "hidden_act", "sillu"), "the nearest is silu");
+  EXPECT_PRED2(contains, with(llama, "num_key_value_heads", 3), "3 heads of keys do not divide 4 heads");
+  EXPECT_PRED2(contains, with(llama, "num_hidden_layers", 3), "there is no weight 'model.layers.2.");
+  EXPECT_PRED2(contains, with(llama, "num_hidden_layers", 1), "is no part of a LlamaForCausalLM");
+  EXPECT_PRED2(contains, with(llama, "attention_bias", false),
+               "self_attn.k_proj.bias' is no part of a LlamaForCausalLM");
+  EXPECT_PRED2(contains, with(llama, "head_dim", 1000000000), "more than the 65536 that are supported");
+  EXPECT_PRED2(contains, with(llama, "architectures", {"LlamaForCausalLN"}), "the nearest is LlamaForCausalLM");
+  EXPECT_PRED2(contains, with(deepseek, "n_routed_experts", 1000000000), "1000000000 experts, and");
+  EXPECT_PRED2(contains, with(deepseek, "scoring_func", "softmax"), "only 'sigmoid' is supported");
+  EXPECT_PRED2(contains, with(deepseek, "topk_group", 9), "9 of 4 groups of 8 experts cannot be chosen");
+}
+
 // The first text by a decoder: one token, then two at a time.
 TEST_F(LanguageGoldens, WithCaches) {
   std::size_t k = 0;

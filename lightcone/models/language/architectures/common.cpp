@@ -10,17 +10,24 @@ std::int64_t size_by(const ConfigFile& c, const std::vector<std::string_view>& k
   return otherwise > 0 ? otherwise : c.size(keys.front());
 }
 
-void read_sizes(const ConfigFile& c, LanguageConfig& l, const SizeKeys& keys, std::int64_t default_length) {
+void read_layer_count(const ConfigFile& c, LanguageConfig& l, const std::vector<std::string_view>& keys) {
   constexpr std::int64_t kMostLayers = 1 << 14;
-  l.vocab = c.size("vocab_size"), l.width = size_by(c, keys.width), l.length = size_by(c, keys.length, default_length);
-  const std::int64_t layers = size_by(c, keys.layers);
+  const std::int64_t layers = size_by(c, keys);
   if (layers > kMostLayers) c.fail(layers, " layers are more than the ", kMostLayers, " that are supported");
   l.layers.resize(static_cast<std::size_t>(layers));
+}
+
+void read_sizes(const ConfigFile& c, LanguageConfig& l, const SizeKeys& keys, std::int64_t default_length) {
+  constexpr std::int64_t kMostHeads = 1 << 16, kMostElements = 1 << 16;
+  l.vocab = c.size("vocab_size"), l.width = size_by(c, keys.width), l.length = size_by(c, keys.length, default_length);
+  read_layer_count(c, l, keys.layers);
   LanguageAttention& a = l.attention;
   a.heads = size_by(c, keys.heads), a.kv_heads = size_by(c, keys.kv_heads, a.heads);
   a.head = c.size("head_dim", keys.head > 0 ? keys.head : std::max<std::int64_t>(l.width / a.heads, 1));
   if (!c.has("head_dim") && keys.head == 0 && l.width % a.heads != 0)
     c.fail(a.heads, " attention heads do not divide a width of ", l.width);
+  if (a.heads > kMostHeads || a.head > kMostElements)
+    c.fail(a.heads, " heads of ", a.head, " elements are more than the ", kMostHeads, " that are supported");
   if (a.heads % a.kv_heads != 0) c.fail(a.kv_heads, " heads of keys do not divide ", a.heads, " heads of queries");
 }
 

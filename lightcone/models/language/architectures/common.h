@@ -22,6 +22,9 @@ struct SizeKeys {
 };
 void read_sizes(const ConfigFile& c, LanguageConfig& l, const SizeKeys& keys = {}, std::int64_t default_length = 2048);
 
+// Reads the number of layers, which become plain ones.
+void read_layer_count(const ConfigFile& c, LanguageConfig& l, const std::vector<std::string_view>& keys);
+
 // Reads the rotation and gives it to every layer.
 void read_one_rope(const ConfigFile& c, LanguageConfig& l, RopeKeys keys = {});
 // Reads layer_types ("full_attention" or "sliding_attention"): the layers of the second kind get the

@@ -7,7 +7,7 @@ namespace {
 void read_mamba(const ConfigFile& c, LanguageConfig& l) {
   constexpr std::int64_t kMambaLength = 2048;  // it was trained on these; the state has no limit
   l.vocab = c.size("vocab_size"), l.width = c.size("hidden_size"), l.length = kMambaLength;
-  l.layers.resize(static_cast<std::size_t>(c.size("num_hidden_layers")));
+  read_layer_count(c, l, {"num_hidden_layers", "n_layer"});
   l.norm = {.kind = NormKind::Rms, .eps = c.number("layer_norm_epsilon", 1e-5)};
   StateSpace& s = l.state_space.emplace();
   s.inner = c.size("intermediate_size", c.size("expand", 2) * l.width);
@@ -18,8 +18,7 @@ void read_mamba(const ConfigFile& c, LanguageConfig& l) {
   l.tied = c.flag("tie_word_embeddings", true);
   c.neutral({"time_step_rank", "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme",
              "time_step_floor", "rescale_prenorm_residual", "residual_in_fp32", "use_mambapy", "use_associative_scan",
-             "fused_add_norm", "rms_norm", "d_model", "d_inner", "n_layer", "ssm_cfg", "pad_vocab_size_multiple",
-             "layer_types"});
+             "fused_add_norm", "rms_norm", "d_model", "d_inner", "ssm_cfg", "pad_vocab_size_multiple", "layer_types"});
 }
 
 constexpr WeightName kMambaNames[] = {

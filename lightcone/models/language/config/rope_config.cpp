@@ -131,6 +131,7 @@ RopeConfig plain_rope(std::int64_t rotated, double theta, bool interleaved) {
 }
 
 RopeConfig read_rope(const ConfigFile& c, const RopeKeys& keys, std::string_view kind) {
+  constexpr std::int64_t kMostElements = 1 << 16;
   const std::optional<ConfigFile> within = scaling_of(c, keys, kind);
   const auto number = [&](std::string_view key, std::string_view inner, double otherwise) {
     const double outside = c.number(key, otherwise);
@@ -140,7 +141,7 @@ RopeConfig read_rope(const ConfigFile& c, const RopeKeys& keys, std::string_view
   const double part = number(keys.partial_key, "partial_rotary_factor", keys.partial);
   const auto rotated = static_cast<std::int64_t>(static_cast<double>(keys.head) * part);
   if (!(theta > 0 && std::isfinite(theta))) c.fail("the base of RoPE is ", theta, ", and not above 0");
-  if (!(part > 0 && part <= 1) || rotated < 2 || rotated % 2 != 0)
+  if (!(part > 0 && part <= 1) || keys.head > kMostElements || rotated < 2 || rotated % 2 != 0)
     c.fail("a part of ", part, " of heads of ", keys.head, " elements cannot be rotated");
   RopeConfig r = plain_rope(rotated, theta, keys.interleaved);
   if (within) scale(c, *within, keys, theta, r);
