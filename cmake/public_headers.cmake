@@ -21,6 +21,8 @@ set(LIGHTCONE_IO_API_HEADERS
     models/llama/llama.h models/llama/llama_model.h models/diffusion/pipeline/stable_diffusion.h models/load/load_model.h models/sentence/sentence_encoder.h
     models/llama/llama.h models/llama/llama_model.h models/load/load_model.h models/sentence/sentence_encoder.h
     models/detect/detector.h models/vision/image_processor.h
+    models/language/language_model.h models/llama/llama.h models/llama/llama_model.h models/load/load_model.h
+    models/sentence/sentence_encoder.h
     models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
 
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from
@@ -44,4 +46,5 @@ set(LIGHTCONE_EXTENSION_HEADERS
 set(LIGHTCONE_IO_EXTENSION_HEADERS
     models io/mapped_file.h io/pickled_module.h io/printable.h io/read_options.h io/utf8.h
     io/checkpoints/quants.h io/data/dataset.h io/data/transforms.h io/text/train_bpe.h
-    llm/decoder.h llm/generate.h llm/gguf.h llm/model.h llm/model_tokenizer.h llm/parameters.h)
+    llm/decoder.h llm/generate.h llm/gguf.h llm/model.h llm/model_tokenizer.h llm/parameters.h
+    llm/program_model.h)

@@ -110,11 +110,12 @@ ROOMS = {
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
     "onnx/microsoft": ["composites", "onnx/parts"],
-    "llm": ["base", "core", "ops", "nn", "io", "io/checkpoints", "io/text"],
+    "llm": ["base", "core", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/blocks": ["core", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
+    "models/blocks": ["core", "composites", "ops", "runtime", "nn"],
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
@@ -132,6 +133,14 @@ ROOMS = {
     "models/load": [
         "io", "runtime", "models/files", "models/encoder", "models/diffusion", "models/vision_transformer", "models/convnet",
         "models/yolo", "models/detr", "models/segformer", "models/swin"],
+    "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
+    "models/language/config": ["core", "io", "models/files", "models/blocks"],
+    "models/language/architectures": ["io", "models/files", "models/language/config"],
+    "models/language": [
+        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/blocks",
+        "models/language/config", "models/language/architectures"],
+    "models/load": [
+        "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

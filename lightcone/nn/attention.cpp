@@ -29,12 +29,12 @@ lc::Tensor lower(Graph& g, const Dim& queries, const Dim& keys, const Dim& past 
 }  // namespace
 
 KeyValueCache::KeyValueCache(Graph& g, const std::string& keys, const std::string& values, const Shape& shape,
-                             const Dim& past, DType stored)
+                             const Dim& past, DType stored, const std::optional<Shape>& value_shape)
     : past_(past) {
   if (stored != DType::F32 && stored != DType::F16 && stored != DType::BF16 && stored != DType::I8)
     throw Error("KeyValueCache", str_cat("a cache of ", name(stored), ": it can be f32, f16, bf16 or i8"));
   if (shape.size() < 3) throw Error("KeyValueCache", str(shape) + " is not [..., kv_heads, capacity, head]");
-  keys_ = state(g, keys, shape, stored), values_ = state(g, values, shape, stored);
+  keys_ = state(g, keys, shape, stored), values_ = state(g, values, value_shape.value_or(shape), stored);
 }
 
 KeyValueCache::State KeyValueCache::state(Graph& g, const std::string& name, const Shape& shape, DType stored) const {

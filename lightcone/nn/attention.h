@@ -24,7 +24,7 @@ struct AttentionMasks {
 };
 
 // Keys and values of the positions so far, in states of a graph: any decoder appends those of new positions and attends
-// to all. The states have one shape, [..., kv_heads, capacity, head], and are initially 0. In f16 and bf16 a position
+// to all. The states have the shape [..., kv_heads, capacity, head], and are initially 0. In f16 and bf16 a position
 // is rounded. In i8 it is integers from -127 to 127 times one scale per head and position, and the states of the
 // scales, f32 [..., kv_heads, capacity, 1], are called as the others with ".scale" behind.
 class KeyValueCache {
@@ -32,9 +32,10 @@ class KeyValueCache {
   // Undefined: it may only be assigned to.
   KeyValueCache() = default;
   // Adds the states `keys` and `values` to a graph. `past`, the number of positions in the cache, is an extent that is
-  // bound before each run: Dim::symbol("past", 0, capacity - 1). Throws Error unless `stored` is F32, F16, BF16 or I8.
+  // bound before each run: Dim::symbol("past", 0, capacity - 1). `value_shape` is the shape of the values if it is
+  // another one. Throws Error unless `stored` is F32, F16, BF16 or I8.
   KeyValueCache(Graph& g, const std::string& keys, const std::string& values, const Shape& shape, const Dim& past,
-                DType stored = DType::F32);
+                DType stored = DType::F32, const std::optional<Shape>& value_shape = {});
 
   // Keys or values of all positions so far: [..., kv_heads, past + n, head], f32.
   struct All {

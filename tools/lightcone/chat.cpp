@@ -66,16 +66,16 @@ std::string as_json(const std::vector<std::string>& variables) {
 
 class Conversation {
  public:
-  Conversation(const ChatCommand& o, const Llama& model)
+  Conversation(const ChatCommand& o, const std::shared_ptr<const llm::ProgramModel>& model)
       : o_(o),
-        model_(model),
+        model_(*model),
         terminal_(::isatty(STDIN_FILENO) == 1),
         sampler_(seeded(o)),
-        chat_(model, options(model)) {}
+        chat_(model, options(*model)) {}
   int run();
 
  private:
-  llm::ChatOptions options(const Llama& model) const;
+  llm::ChatOptions options(const llm::ProgramModel& model) const;
   std::optional<std::string> question();
   bool command(const std::string& line);
   bool ask(const std::string& words);
@@ -85,7 +85,7 @@ class Conversation {
   }
 
   const ChatCommand& o_;
-  const Llama& model_;
+  const llm::ProgramModel& model_;
   const bool terminal_;
   const llm::SamplerOptions sampler_;
   llm::Chat chat_;
@@ -94,7 +94,7 @@ class Conversation {
   bool over_ = false;
 };
 
-llm::ChatOptions Conversation::options(const Llama& model) const {
+llm::ChatOptions Conversation::options(const llm::ProgramModel& model) const {
   llm::ChatOptions c{
       .system = o_.system, .sampler = sampler_, .max_tokens = o_.max_tokens, .variables = as_json(o_.variables)};
   if (!o_.chat_template.empty()) c.chat_template = read_chat_template(o_.chat_template);
@@ -193,7 +193,7 @@ int Conversation::run() {
 }  // namespace
 
 int chat(const ChatCommand& o) {
-  const Llama model = load_model(o);
+  const std::shared_ptr<const llm::ProgramModel> model = load_model(o);
   return Conversation(o, model).run();
 }
 

@@ -9,7 +9,6 @@
 #include "lightcone/base/error.h"
 #include "lightcone/io/utf8.h"
 #include "lightcone/llm/generate.h"
-#include "lightcone/models/llama/llama.h"
 #include "speak.h"
 
 namespace lc::tool {
@@ -44,9 +43,11 @@ int generate(const GenerateOptions& o) {
   const llm::SamplerOptions s = seeded(o);
   llm::Sampler pick(s);
   const std::string prompt = read_prompt(o.prompt);
-  const Llama model = load_model(o);
+  const std::shared_ptr<const llm::ProgramModel> loaded = load_model(o);
+  const llm::ProgramModel& model = *loaded;
   const std::vector<int> ids = begin_text(model, prompt);
-  LlamaSession session(model);
+  const std::unique_ptr<llm::ProgramDecoder> decoder = model.session();
+  llm::ProgramDecoder& session = *decoder;
   Timing t;
   t.prompt_tokens = ids.size();
   catch_signals();

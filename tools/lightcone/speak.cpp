@@ -15,27 +15,55 @@
 #include "lightcone/base/numbers.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
+#include "lightcone/models/files/config_file.h"
+#include "lightcone/models/language/language_model.h"
+#include "lightcone/models/llama/llama.h"
 
 namespace lc::tool {
 
-Llama load_model(const SpeakOptions& o) {
+namespace {
+
+// True for a checkpoint that Llama opens: one without a config.json, or of its family with a rotation that it has.
+bool is_llama(const Weights& w) {
+  if (w.gguf() || !w.llama2c().empty() || w.config_json().empty()) return true;
+  const ConfigFile config(w);
+  const std::string type = config.text("model_type");
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!config.is_object(key)) continue;
+    const ConfigFile scaling = config.section(key);
+    const std::string kind = scaling.text("rope_type", scaling.text("type", "default"));
+    if (kind != "default" && kind != "linear" && kind != "llama3") return false;
+  }
+  if (config.flag("use_sliding_window", false)) return false;  // windows of some layers
+  return type.empty() || type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3";
+}
+
+std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, Progress& progress) {
   const std::shared_ptr<backends::gpu::GpuDevice> device = open_device(o.device);
+  const Weights weights = open_model(o.model, !o.copy);
+  const auto with = [&](auto load) {
+    load.context = o.context, load.kv_cache = o.kv_cache, load.threads = o.threads, load.precision = o.precision;
+    load.compiler = compiler_for(device, {.threads = o.threads, .precision = o.precision});
+    load.memory_limit = device ? device->limits().memory : physical_memory();
+    load.tokenizer = o.tokenizer;
+    load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
+    return load;
+  };
+  if (is_llama(weights)) return std::make_shared<const Llama>(Llama::load(weights, with(LlamaOptions())));
+  return std::make_shared<const LanguageModel>(LanguageModel::load(weights, with(LanguageModelOptions())));
+}
+
+}  // namespace
+
+std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o) {
   Progress progress;
-  LlamaOptions load{.context = o.context,
-                    .kv_cache = o.kv_cache,
-                    .compiler = compiler_for(device, {.threads = o.threads, .precision = o.precision}),
-                    .threads = o.threads,
-                    .precision = o.precision,
-                    .memory_limit = device ? device->limits().memory : physical_memory(),
-                    .tokenizer = o.tokenizer};
-  load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
-  Llama model = Llama::load(open_model(o.model, !o.copy), load);
+  std::shared_ptr<const llm::ProgramModel> model = opened(o, progress);
   progress.clear();
-  print_notes(model.program());
-  if (o.context > model.config().context)
-    note(str_cat("--context ", o.context, " is beyond the ", model.config().context,
+  print_notes(model->program());
+  if (o.context > model->trained_length())
+    note(str_cat("--context ", o.context, " is beyond the ", model->trained_length(),
                  " positions that the model was trained for: behind them it says what nobody taught it"));
-  if (!model.has_tokenizer())
+  if (!model->has_tokenizer())
     throw Error("tokenizer",
                 "the checkpoint holds no tokenizer and none lies beside it: name one with --tokenizer FILE");
   return model;
@@ -91,7 +119,7 @@ double program_bytes(const std::string& model) {
 
 }  // namespace
 
-void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed) {
+void report(const llm::ProgramModel& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed) {
   const double rss = peak_rss_bytes(), program = program_bytes(o.model);
   const std::string planned = human_bytes(static_cast<double>(m.program().plan().total_bytes()));
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "commands.h"
-#include "lightcone/models/llama/llama.h"
+#include "lightcone/llm/program_model.h"
 
 namespace lc::tool {
 
-// Loads the model and shows progress. Throws Error, which names --tokenizer, if the model has none.
-Llama load_model(const SpeakOptions& o);
+// Loads the model and shows progress: files of GGUF and llama2.c and the Llama family as Llama, any other language
+// model with a config.json as LanguageModel. Throws Error, which names --tokenizer, if the model has none.
+std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o);
 llm::SamplerOptions seeded(const SpeakOptions& o);  // with a random seed if none was given
 // Prints a sentence on the standard error.
 void note(const std::string& what);
@@ -35,6 +37,6 @@ struct Timing {
   std::size_t prompt_tokens = 0, decoded = 0;
 };
 // Prints one line: the speed, on the CPU relative to the memory's limit, and the memory used: the plan's, and the rest.
-void report(const Llama& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed);
+void report(const llm::ProgramModel& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed);
 
 }  // namespace lc::tool

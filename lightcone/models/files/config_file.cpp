@@ -235,6 +235,23 @@ std::vector<ConfigFile> ConfigFile::sections(std::string_view key) const {
   for (const auto& [unnamed, value] : j) all.push_back({shared_, value, str_cat(within_, key, ".", all.size(), ".")});
   return all;
 }
+std::vector<std::string> ConfigFile::repeated_texts(std::string_view key) const {
+  constexpr std::size_t kLongest = 1 << 16;
+  std::vector<std::string> all;
+  for (const auto& [unnamed, part] : get(key)) {
+    const Json pattern = part[std::size_t{0}], times = part[std::size_t{1}];
+    const auto n = times.integer();
+    if (part.size() != 2 || !pattern.is(Json::Kind::Array) || !n || *n < 0 || *n > (1 << 16) ||
+        static_cast<std::size_t>(*n) * pattern.size() > kLongest)
+      refuse(str_cat(within_, key, " is no list of pairs of a list and how often it is repeated"));
+    for (std::int64_t k = 0; k < *n; ++k)
+      for (const auto& [also_unnamed, value] : pattern) all.emplace_back(value.text());
+  }
+  return all;
+}
+bool ConfigFile::is_object(std::string_view key) const { return (*root_)[key].is(Json::Kind::Object); }
+bool ConfigFile::is_text(std::string_view key) const { return (*root_)[key].is(Json::Kind::String); }
+bool ConfigFile::is_null(std::string_view key) const { return get(key).is(Json::Kind::Null); }
 
 void ConfigFile::neutral(std::initializer_list<std::string_view> keys) const {
   for (const std::string_view key : keys) known_->emplace(key);

@@ -55,6 +55,12 @@ class ConfigFile {
   // The objects of a list; empty if the key is missing.
   std::vector<ConfigFile> sections(std::string_view key) const;
 
+  // The value of each key of a list of lists: [[["global", "local"], 12]] is 12 times global, local (GPT-Neo).
+  std::vector<std::string> repeated_texts(std::string_view key) const;
+  bool is_object(std::string_view key) const;
+  bool is_text(std::string_view key) const;
+  bool is_null(std::string_view key) const;  // there, and null: the feature is off, where a missing key means a default
+
   // Declares keys that change nothing of what the model computes.
   void neutral(std::initializer_list<std::string_view> keys) const;
   // Declares a feature that the model lacks. Throws Error if the file turns it on.

@@ -99,7 +99,8 @@ const StoredTensor* WeightTable::find(std::string_view ours) const {
   return at == shared_->tensors.end() ? nullptr : &at->second.tensor;
 }
 
-nn::Storage WeightTable::storage_of(Shared& s, std::string_view path, const Shape& shape) {
+// The tensor of a parameter, which the file must have in this shape.
+const WeightTable::Row& WeightTable::row_of(const Shared& s, std::string_view path, const Shape& shape) {
   const auto at = s.tensors.find(path);
   if (at == s.tensors.end()) {
     const std::string wanted = theirs(s, path);
@@ -114,12 +115,26 @@ nn::Storage WeightTable::storage_of(Shared& s, std::string_view path, const Shap
   if (have != shape)
     throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " has the shape ", str(have),
                      ", and config.json wants ", str(shape));
+  return row;
+}
+
+nn::Storage WeightTable::storage_of(Shared& s, std::string_view path, const Shape& shape) {
+  const Row& row = row_of(s, path, shape);
   if (row.tensor.dtype && !is_float(*row.tensor.dtype))
     throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " holds whole numbers (", row.tensor.type,
                      "), not weights; scales of quantised weights in tensors of their own are not supported");
   s.used.emplace(path);
   if (row.tensor.quant) return {DType::U8, row.tensor.quant};
   return {row.tensor.dtype.value_or(DType::F32), {}};
+}
+
+void WeightTable::take(std::string_view ours, const Shape& shape, DType type) const {
+  Shared& s = *shared_;
+  const Row& row = row_of(s, ours, shape);
+  if (row.tensor.dtype != type)
+    throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " holds ", row.tensor.type, ", and not ",
+                     name(type));
+  s.used.emplace(ours);
 }
 
 nn::StorageOf WeightTable::storage() const {

@@ -40,6 +40,9 @@ class WeightTable {
   // For nn::Stored: the type in which the file stores each parameter. It throws Error for a parameter that the file
   // lacks and for one of another shape, by the file's name of it.
   nn::StorageOf storage() const;
+  // Takes a tensor that is no weight by itself: whole numbers that the model makes weights of, in an input of this
+  // name. Throws Error if the file lacks it, or has another shape or type.
+  void take(std::string_view ours, const Shape& shape, DType type) const;
   // Throws Error that names a weight of the file which no parameter took, and the known name nearest to it in spelling.
   void require_all_used(std::string_view model) const;
   // Loads the parameters that storage() was asked for into a program.
@@ -61,6 +64,7 @@ class WeightTable {
   };
   static void add(Shared& s, const std::string& name, std::string_view plain, const StoredTensor& t);
   static std::string theirs(const Shared& s, std::string_view ours);
+  static const Row& row_of(const Shared& s, std::string_view path, const Shape& shape);
   static nn::Storage storage_of(Shared& s, std::string_view path, const Shape& shape);
 
   std::shared_ptr<Shared> shared_;

@@ -5,7 +5,6 @@
 #include "lightcone/llm/checkpoint.h"
 #include "lightcone/llm/model_tokenizer.h"
 #include "lightcone/runtime/default_compiler.h"
-#include "lightcone/runtime/nan.h"
 
 namespace lc {
 namespace {
@@ -147,38 +146,14 @@ bool Llama::ends(int token) const {
   return std::find(eos.begin(), eos.end(), token) != eos.end() || (has_tokenizer() && tokenizer().is_end(token));
 }
 
-std::unique_ptr<llm::Decoder> Llama::decoder() const { return std::make_unique<LlamaSession>(*this); }
+std::unique_ptr<llm::ProgramDecoder> Llama::session() const { return std::make_unique<LlamaSession>(*this); }
 
-LlamaSession::LlamaSession(Llama model)
-    : Decoder({.vocabulary = model.config().vocab,
-               .context = model.shape().context,
-               .step = model.shape().chunk,
-               .all_logits = model.shape().all_logits}),
-      model_(std::move(model)),
-      context_(model_.program()),
-      compiled_(model_.program().interpreted() == 0) {
-  ids_.reserve(static_cast<std::size_t>(model_.shape().chunk));
-}
-
-std::span<const float> LlamaSession::step(std::span<const int> tokens, std::int64_t past) {
-  ids_.assign(tokens.begin(), tokens.end());
-  if (model_.program().has_symbol("seq"))
-    context_.bind("seq", static_cast<std::int64_t>(tokens.size()));  // otherwise chunk is 1 and seq is a constant
-  context_.bind("past", past);
-  context_.set("tokens", ids_).run();
-  std::span<const float> logits;
-  if (compiled_) {
-    const auto bytes = context_.bytes("logits");
-    logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-  } else {
-    step_logits_ = context_.get("logits");
-    logits = step_logits_;
-  }
-  if (holds_nan(logits.data(), DType::F32, logits.size())) {
-    context_.run_checked();  // throws with the operation of the first NaN; it rewrites the same positions of the caches
-    throw Error("feed", "there is NaN among the logits, but not when the step was run again: this machine errs");
-  }
-  return logits;
-}
+LlamaSession::LlamaSession(const Llama& model)
+    : ProgramDecoder(model.program(),
+                     {.vocabulary = model.config().vocab,
+                      .context = model.shape().context,
+                      .step = model.shape().chunk,
+                      .all_logits = model.shape().all_logits},
+                     model.model_) {}
 
 }  // namespace lc

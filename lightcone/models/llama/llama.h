@@ -18,8 +18,7 @@
 
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
-#include "lightcone/llm/decoder.h"
-#include "lightcone/llm/model.h"
+#include "lightcone/llm/program_model.h"
 #include "lightcone/models/llama/llama_config.h"
 #include "lightcone/models/llama/llama_graph.h"
 #include "lightcone/passes/compiler.h"
@@ -55,7 +54,7 @@ struct LlamaOptions {
 
 // A handle to a compiled model. Copies and sessions share the model, which lives as long as any of them. There is no
 // move: a moved Llama is copied, so that every Llama has a model.
-class Llama final : public llm::Model {
+class Llama final : public llm::ProgramModel {
  public:
   // Opens and compiles a checkpoint (GGUF, a folder of safetensors, or llama2.c) and loads its weights. Throws Error if
   // the file is invalid, is not of the Llama family, or exceeds the memory limit.
@@ -68,20 +67,22 @@ class Llama final : public llm::Model {
 
   const LlamaConfig& config() const { return model_->config; }  // the hyperparameters
   const LlamaShape& shape() const { return model_->shape; }     // the sizes of the cache and of a run
-  const Program& program() const { return model_->program; }    // the compiled program
+  const Program& program() const override { return model_->program; }
   // Throws Error if there is none.
   const Tokenizer& tokenizer() const override;
-  bool has_tokenizer() const { return model_->tokenizer != nullptr; }  // true if the checkpoint has a tokenizer
+  bool has_tokenizer() const override { return model_->tokenizer != nullptr; }
   // Its text is "" if the checkpoint has none. llm::Chat uses it for conversations.
   const ChatTemplateSource& chat_template() const override { return model_->chat_template; }
   bool ends(int token) const override;                                            // true for an end-of-text token
   std::int64_t context_length() const override { return model_->shape.context; }  // positions of the cache
-  std::unique_ptr<llm::Decoder> decoder() const override;                         // a LlamaSession
-  std::size_t weight_bytes() const { return model_->weight_bytes; }        // bytes of all weights, stored or unpacked
-  std::size_t bytes_per_token() const { return model_->bytes_per_token; }  // bytes of the weights read per token
+  std::int64_t trained_length() const override { return model_->config.context; }
+  std::unique_ptr<llm::ProgramDecoder> session() const override;     // a LlamaSession
+  std::size_t weight_bytes() const { return model_->weight_bytes; }  // bytes of all weights, stored or unpacked
+  std::size_t bytes_per_token() const override { return model_->bytes_per_token; }
   std::size_t converted_bytes() const { return model_->converted_bytes; }  // bytes unpacked into memory at load
 
  private:
+  friend class LlamaSession;
   struct Loaded {
     LlamaConfig config;
     LlamaShape shape;
@@ -97,22 +98,10 @@ class Llama final : public llm::Model {
 
 // The KV cache and the tokens of one conversation; llm::Decoder has its functions. A logit that is NaN is an Error of
 // feed(), which names the layer of the first NaN. A session is for one thread at a time.
-class LlamaSession final : public llm::Decoder {
+class LlamaSession final : public llm::ProgramDecoder {
  public:
   // Begins an empty conversation.
-  explicit LlamaSession(Llama model);
-  Context& context() { return context_; }  // the context of the model's program
-
- protected:
-  std::span<const float> step(std::span<const int> tokens, std::int64_t past) override;
-  void clear() override { context_.clear_states(); }
-
- private:
-  Llama model_;
-  Context context_;
-  bool compiled_;
-  std::vector<std::int64_t> ids_;
-  std::vector<float> step_logits_;
+  explicit LlamaSession(const Llama& model);
 };
 
 }  // namespace lc

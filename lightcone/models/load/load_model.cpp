@@ -17,6 +17,8 @@
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
 #include "lightcone/models/yolo/yolo.h"
+#include "lightcone/models/language/architectures/architectures.h"
+#include "lightcone/models/language/load_language.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
@@ -68,6 +70,7 @@ const std::vector<std::string_view>& loadable_model_types() {
   static const std::vector<std::string_view> types = [] {
     std::vector<std::string_view> all;
     for (const auto& [type, load] : kTypes) all.push_back(type);
+    all.insert(all.end(), language_model_types().begin(), language_model_types().end());
     return all;
   }();
   return types;
@@ -90,6 +93,7 @@ LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
   for (const auto& [known, load] : kTypes)
     if (known == type) return load(w, config, o);
+  if (language_architecture(type)) return load_language(w, config, o);
   const std::string_view near = nearest_name(type, loadable_model_types());
   config.fail(
       type.empty() ? std::string("there is no model_type") : str_cat("model_type ", in_quotes(type), " is not known"),

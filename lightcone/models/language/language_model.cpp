@@ -1,0 +1,143 @@
+#include "lightcone/models/language/language_model.h"
+
+#include <algorithm>
+
+#include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/models/language/language_net.h"
+#include "lightcone/models/language/load_language.h"
+#include "lightcone/runtime/default_compiler.h"
+
+namespace lc {
+namespace {
+
+// A decoder rotates by the frequencies of its context from the first token on, whatever the length of the text.
+void fix_frequencies(LanguageConfig& c, std::int64_t context) {
+  for (RopeConfig& r : c.ropes) {
+    if (!r.long_frequencies.empty() && context > r.original) r.frequencies = r.long_frequencies;
+    r.long_frequencies.clear();
+  }
+}
+
+// The bytes that a token reads: all weights, of experts those of the chosen ones, and of the table of tokens one row
+// unless it is the head, too.
+std::size_t bytes_read(const LanguageConfig& c, const Graph& g, const WeightTable& weights) {
+  double all = 0;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!g[id].parameter) continue;
+    const StoredTensor* t = weights.find(g[id].name);
+    const bool expert = g[id].name.find(".experts.") != std::string::npos &&
+                        g[id].name.find(".shared") == std::string::npos && !g[id].name.ends_with("router.weight");
+    if (!t || (g[id].name == "tokens.weight" && !c.tied)) continue;
+    const double part = expert ? static_cast<double>(c.experts.chosen) / static_cast<double>(c.experts.count) : 1;
+    all += part * static_cast<double>(t->bytes.size());
+  }
+  return static_cast<std::size_t>(all);
+}
+
+void require_memory(const Program& p, std::int64_t context, std::size_t limit) {
+  constexpr std::size_t kMega = 1000000;
+  const MemoryPlan& plan = p.plan();
+  const std::size_t needs = plan.state_bytes + plan.arena_bytes + plan.prepared_bytes;
+  if (limit > 0 && needs > limit)
+    throw Error("load", str_cat("a context of ", context, " positions takes ", needs / kMega, " MB (cache ",
+                                plan.state_bytes / kMega, ", working memory ", plan.arena_bytes / kMega,
+                                ", weights packed ", plan.prepared_bytes / kMega, "), and there are ", limit / kMega,
+                                " MB: ask for a smaller context"));
+}
+
+// A decoder whose states hold the tokens so far as a whole, not by position. When tokens were dropped, it reads the
+// kept ones again.
+class RecurrentDecoder final : public llm::ProgramDecoder {
+ public:
+  RecurrentDecoder(const Program& program, const llm::DecoderSizes& sizes, std::shared_ptr<const void> owner)
+      : ProgramDecoder(program, sizes, std::move(owner)), step_(static_cast<std::size_t>(sizes.step)) {}
+
+ protected:
+  std::span<const float> step(std::span<const int> tokens, std::int64_t past) override {
+    if (held_ != past) {
+      ProgramDecoder::clear();
+      const auto kept = this->tokens().first(static_cast<std::size_t>(past));
+      for (std::size_t at = 0; at < kept.size(); at += step_)
+        ProgramDecoder::step(kept.subspan(at, std::min(step_, kept.size() - at)), static_cast<std::int64_t>(at));
+    }
+    held_ = -1;  // unknown, if this throws
+    const std::span<const float> logits = ProgramDecoder::step(tokens, past);
+    held_ = past + std::ssize(tokens);
+    return logits;
+  }
+  void clear() override {
+    ProgramDecoder::clear();
+    held_ = 0;
+  }
+
+ private:
+  std::size_t step_;
+  std::int64_t held_ = 0;  // tokens in the states
+};
+
+}  // namespace
+
+LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& o) {
+  if (o.progress) o.progress("reading", 0);
+  return load(Weights::open(path), o);
+}
+
+LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOptions& o) {
+  const auto progress = [&](std::string_view stage, double part) {
+    if (o.progress) o.progress(stage, part);
+  };
+  const ConfigFile file(weights, o.ignore);
+  LanguageFile opened = open_language(weights, file);
+  const auto model = std::make_shared<Loaded>();
+  LanguageConfig& c = model->config;
+  c = std::move(opened.config);
+  if (c.top != LanguageHead::Words) file.fail("a ", c.architecture, " has no head for words, and continues no text");
+  const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(c.length, 4096);
+  if (c.positions > 0 && context > c.length)
+    throw Error("load", str_cat("a context of ", context, " positions, and the model has ", c.length));
+  fix_frequencies(c, context);
+  constexpr std::int64_t kRecurrentChunk = 16;  // the work of a state space grows with its square
+  const std::int64_t chunk = c.state_space ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
+  model->sizes = {.vocabulary = c.vocab,
+                  .context = context,
+                  .step = std::clamp<std::int64_t>(chunk, 1, context),
+                  .all_logits = o.all_logits};
+  model->tokenizer = llm::model_tokenizer(weights, c.vocab, c.ends, o.tokenizer);
+  model->chat_template = find_chat_template(weights);
+
+  Graph g;
+  const nn::Model<nn::Stored<LanguageNet>> net(g, nn::Stored<LanguageNet>(LanguageNet(c), opened.weights.storage()));
+  take_blocks(c, opened.weights);
+  opened.weights.require_all_used(str_cat("a ", c.architecture));
+  const Tensor tokens = g.input("tokens", {Dim::symbol("seq", 1, model->sizes.step)}, DType::I64);
+  const DecoderStates states{
+      .graph = &g, .context = context, .past = Dim::symbol("past", 0, context - 1), .type = o.kv_cache};
+  g.output("logits", net.module().module.decode(tokens, states, !o.all_logits));
+  progress("compiling", 0);
+  model->program =
+      compile(g, o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision}));
+  require_memory(model->program, context, o.memory_limit);
+  model->bytes_per_token = bytes_read(c, g, opened.weights);
+  progress("loading", 0);
+  opened.weights.load(model->program);
+  progress("loading", 1);
+  return LanguageModel(model);
+}
+
+const Tokenizer& LanguageModel::tokenizer() const {
+  if (!model_->tokenizer)
+    throw Error("tokenizer", "no tokenizer lies beside the checkpoint: name a file in LanguageModelOptions::tokenizer");
+  return *model_->tokenizer;
+}
+
+bool LanguageModel::ends(int token) const {
+  const std::vector<int>& eos = config().ends;
+  return std::ranges::find(eos, token) != eos.end() || (has_tokenizer() && tokenizer().is_end(token));
+}
+
+std::unique_ptr<llm::ProgramDecoder> LanguageModel::session() const {
+  if (config().state_space) return std::make_unique<RecurrentDecoder>(model_->program, model_->sizes, model_);
+  return std::make_unique<llm::ProgramDecoder>(model_->program, model_->sizes, model_);
+}
+
+}  // namespace lc
