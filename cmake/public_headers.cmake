@@ -18,11 +18,9 @@ set(LIGHTCONE_IO_API_HEADERS
     io/text/chat_template.h io/text/tokenizer.h
     llm/adapters.h llm/chat.h llm/checkpoint.h llm/loss.h llm/sampler.h
     inspection/inspect.h onnx/export.h onnx/onnx.h
-    models/llama/llama.h models/llama/llama_model.h models/diffusion/pipeline/stable_diffusion.h models/load/load_model.h models/sentence/sentence_encoder.h
+    models/detect/detector.h models/diffusion/pipeline/stable_diffusion.h models/language/language_model.h
     models/llama/llama.h models/llama/llama_model.h models/load/load_model.h models/sentence/sentence_encoder.h
-    models/detect/detector.h models/vision/image_processor.h
-    models/language/language_model.h models/llama/llama.h models/llama/llama_model.h models/load/load_model.h
-    models/sentence/sentence_encoder.h
+    models/vision/image_processor.h
     models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
 
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from

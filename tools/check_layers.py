@@ -114,8 +114,7 @@ ROOMS = {
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
-    "models/blocks": ["core", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
-    "models/blocks": ["core", "composites", "ops", "runtime", "nn"],
+    "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
     "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
@@ -130,17 +129,15 @@ ROOMS = {
     "models/swin": ["ops", "nn", "models/files", "models/blocks"],
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
-    "models/load": [
-        "io", "runtime", "models/files", "models/encoder", "models/diffusion", "models/vision_transformer", "models/convnet",
-        "models/yolo", "models/detr", "models/segformer", "models/swin"],
-    "models/load": ["io", "runtime", "models/files", "models/encoder", "models/diffusion"],
     "models/language/config": ["core", "io", "models/files", "models/blocks"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
         "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/blocks",
         "models/language/config", "models/language/architectures"],
     "models/load": [
-        "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures"],
+        "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures",
+        "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/segformer",
+        "models/swin"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -131,7 +131,7 @@ const std::vector<double> kTexts{2, 7, 11, 4, 16, 5, 9, 3, 8, 6, 12, 0, 0, 0, 0,
 TEST_F(LanguageGoldens, WholeTexts) {
   std::size_t k = 0;
   for (const auto& c : cases()) {
-    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
     const std::string what = name_of(c, k++);
     const std::vector<double> shown = numbers_of(c["mask"]);
     const AllGiven given{{"input_ids", {{3, 7}, kTexts}}, {"attention_mask", {{3, 7}, shown}}};
@@ -164,7 +164,7 @@ TEST_F(LanguageGoldens, WhatIsNotKnownIsNamed) {
   }
   const auto with = [](nlohmann::json c, const char* key, const nlohmann::json& value) {
     c["config"][key] = value;
-    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
     return error_of([&] { load_model(folder.path()); });
   };
   EXPECT_EQ(with(llama, "use_cache", true), "no error");
@@ -192,7 +192,7 @@ TEST_F(LanguageGoldens, WithCaches) {
     const std::string what = name_of(c, k++);
     const std::size_t vocab = c["config"]["vocab_size"], length = 7;
     if (c["logits"].size() != kTexts.size() * vocab) continue;  // classifiers continue nothing
-    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
     const std::vector<double> all = numbers_of(c["logits"]);
     const std::vector<double> want(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length * vocab));
     const auto original = c["config"].value("original_max_position_embeddings", 16);  // LongRoPE looks at the context
@@ -244,7 +244,8 @@ TEST(Language, ExpertsInFourBits) {
     add(layer(str_cat("self_attn.", part, "_proj.weight")), {rows, width});
     add(layer(str_cat("self_attn.", part, "_proj.bias")), {rows});
   }
-  const test::FormulaFolder floats(config, tensors), blocks(config, tensors);
+  const test::FormulaFolder floats(config, tensors, test::NormWeights::OneAxis),
+      blocks(config, tensors, test::NormWeights::OneAxis);
   const Weights common = Weights::open(floats.path());
   std::vector<TensorToSave> plain, narrow;
   for (const auto& [name, t] : common.tensors()) {

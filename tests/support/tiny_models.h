@@ -47,15 +47,17 @@ inline std::vector<double> numbers_of(const nlohmann::json& j) {
   return all;
 }
 
-// A folder of a model with the weights that tools/make_encoder_goldens.py gives: of tensor i and element k 0.4 sin(1.3
-// i
-// + 0.7 k + 0.1), and 1 more in the weight of a norm and in a variance. `tensors` is a list of names and shapes.
-// A folder of a model with the weights that tools/make_encoder_goldens.py and make_language_goldens.py give: element k
-// of tensor i is 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm, which has one axis. `tensors` is a
-// list of names and shapes.
+// Which weights of a FormulaFolder are those of a norm: by their names, or all that have one axis.
+enum class NormWeights { ByName, OneAxis };
+
+// A folder of a model with the weights that tools/make_*_goldens.py give: element k of tensor i is
+// 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm and in a variance. `tensors` is a list of names and
+// shapes.
 struct FormulaFolder {
   TempDir folder;
-  FormulaFolder(const nlohmann::json& config, const nlohmann::json& tensors) {
+  NormWeights norms;
+  FormulaFolder(const nlohmann::json& config, const nlohmann::json& tensors, NormWeights norms = NormWeights::ByName)
+      : norms(norms) {
     spit(folder / "config.json", config.dump());
     write(tensors);
   }
@@ -64,11 +66,10 @@ struct FormulaFolder {
     std::vector<TensorToSave> all;
     for (const auto& t : tensors) {
       const std::string name = t[0];
-      const bool norm =
-          name.ends_with("running_var") ||
-          (name.ends_with("weight") && (name.find("LayerNorm") != name.npos || name.find("layer_norm") != name.npos));
       std::vector<std::int64_t> shape = t[1];
-      const bool norm = name.ends_with("weight") && shape.size() == 1;
+      const bool by_name = name.find("LayerNorm") != name.npos || name.find("layer_norm") != name.npos;
+      const bool of_norm = norms == NormWeights::ByName ? by_name : shape.size() == 1;
+      const bool norm = name.ends_with("running_var") || (name.ends_with("weight") && of_norm);
       std::int64_t n = 1;
       for (const std::int64_t d : shape) n *= d;
       std::vector<float>& v = values.emplace_back();

@@ -10,9 +10,7 @@ namespace lc {
 
 Tensor expert_linear(Operand x, const Tensor& experts, const nn::Parameter& weights) {
   const OpScope scope("expert_linear", x.at);
-  const Tensor picked = index_select(weights.stored, 0, experts);  // [tokens, out, in]
-  const Tensor own = weights.quant ? prim::dequantize(picked, *weights.quant) : prim::cast(picked, DType::F32);
-  return matmul(own, x->unsqueeze(-1)).squeeze(-1);
+  return prim::gather_mm(x, weights.stored, experts, weights.quant);
 }
 
 nn::Parameter stored_parameter(const Tensor& value, bool transposed) {
