@@ -119,8 +119,6 @@ Json ConfigFile::get(std::string_view key) const {
 
 bool ConfigFile::has(std::string_view key) const { return !(*root_)[key].absent(); }
 
-bool ConfigFile::is_object(std::string_view key) const { return (*root_)[key].is(Json::Kind::Object); }
-
 double ConfigFile::whole(std::string_view key, const Json& j, double least) const {
   const auto n = j.number();
   if (!n || !(*n >= least && *n <= kMost) || *n != std::floor(*n))

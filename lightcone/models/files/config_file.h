@@ -30,7 +30,6 @@ class ConfigFile {
   ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore = {});
 
   bool has(std::string_view key) const;  // present and not null
-  bool is_object(std::string_view key) const;
   // A whole number from 1 to 10^9. Throws Error if the key is missing.
   std::int64_t size(std::string_view key) const;
   std::int64_t size(std::string_view key, std::int64_t otherwise) const;
