@@ -20,6 +20,7 @@ set(LIGHTCONE_IO_API_HEADERS
     inspection/inspect.h onnx/export.h onnx/onnx.h
     models/detect/detector.h models/diffusion/pipeline/stable_diffusion.h models/language/language_model.h
     models/llama/llama.h models/llama/llama_model.h models/load/load_model.h models/sentence/sentence_encoder.h
+    models/seq2seq/seq2seq.h models/whisper/subtitles.h models/whisper/whisper.h
     models/vision/image_processor.h
     models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
 

@@ -134,10 +134,15 @@ ROOMS = {
     "models/language": [
         "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/blocks",
         "models/language/config", "models/language/architectures"],
+    "models/seq2seq": [
+        "core", "composites", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
+    "models/whisper": [
+        "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "runtime", "llm",
+        "models/seq2seq"],
     "models/load": [
         "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures",
         "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/segformer",
-        "models/swin"],
+        "models/swin", "models/seq2seq"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],

@@ -33,6 +33,11 @@ struct GenerateOptions : SpeakOptions {
 // Returns the exit code: 0, or 128 and the signal that stopped it.
 int generate(const GenerateOptions& o);
 
+// True for a folder with an encoder-decoder, which makes a text of another one.
+bool is_seq2seq(const std::string& model);
+// Prints what it makes of the prompt, by the search that its files ask for. Returns the exit code as generate().
+int answer(const GenerateOptions& o, const std::string& prompt);
+
 struct ChatCommand : SpeakOptions {
   std::string system, chat_template;   // a file instead of the model's
   std::vector<std::string> variables;  // variables of the template: NAME=VALUE
@@ -71,6 +76,20 @@ struct ImagineOptions {
   };
   void imagine(const ImagineOptions& o);
   void detect(const DetectOptions& o);
+struct TranscribeCommand {
+  std::string sound, model, tokenizer;
+  std::string language, prompt, format = "text";  // text, srt, vtt or json
+  bool translate = false, words = false, detect = false, context = true;
+  std::int64_t beams = 5;
+  std::uint64_t seed = 0;
+  std::vector<std::string> ignore;
+  int threads = 0;
+  Precision precision = Precision::Highest;
+  DeviceChoice device;
+};
+void imagine(const ImagineOptions& o);
+// Returns the exit code: 0, or 128 and the signal that stopped it.
+int transcribe(const TranscribeCommand& o);
 
   struct DevicesOptions {
     bool json = false;

@@ -43,6 +43,7 @@ int generate(const GenerateOptions& o) {
   const llm::SamplerOptions s = seeded(o);
   llm::Sampler pick(s);
   const std::string prompt = read_prompt(o.prompt);
+  if (is_seq2seq(o.model)) return answer(o, prompt);
   const std::shared_ptr<const llm::ProgramModel> loaded = load_model(o);
   const llm::ProgramModel& model = *loaded;
   const std::vector<int> ids = begin_text(model, prompt);

@@ -87,7 +87,9 @@ void add_generate(CLI::App& app, int& exit_code) {
   c->footer(
       "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
       "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
-      "standard error. --temperature 0 always picks the likeliest token. Ctrl-C ends the text.");
+      "standard error. --temperature 0 always picks the likeliest token. Ctrl-C ends the text.\n"
+      "A T5, BART, Marian, PEGASUS or M2M100 (a folder with config.json) makes another text of PROMPT: a\n"
+      "translation, a summary, an answer. It searches as its generation_config.json says, and draws nothing.");
   c->add_option("MODEL", o->model, "checkpoint, or 'builtin'")->required()->type_name("");
   c->add_option("PROMPT", o->prompt, "how the text begins; '-' reads it from the standard input")->type_name("");
   c->add_option("-n,--max-tokens", o->max_tokens, "stop after this many")
@@ -368,6 +370,7 @@ int run(int argc, char** argv) {
       "  lightcone embed MiniLM --similarity < lines       vectors of texts, and how alike they are\n"
       "  lightcone imagine sd \"a red fox\" -o fox.png      a picture from a text, with Stable Diffusion\n"
       "  lightcone detect photo.jpg --model yolo11n.pt     objects in pictures, with boxes\n"
+      "  lightcone transcribe talk.wav --model whisper     what is said in a sound, as text or subtitles\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
@@ -387,6 +390,7 @@ int run(int argc, char** argv) {
   add_embed(app);
   add_imagine(app);
   add_detect(app);
+  add_transcribe(app, exit_code);
   add_view(app);
   add_export(app);
   add_bench(app);

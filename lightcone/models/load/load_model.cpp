@@ -12,13 +12,14 @@
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/language/architectures/architectures.h"
+#include "lightcone/models/language/load_language.h"
 #include "lightcone/models/segformer/segformer.h"
+#include "lightcone/models/seq2seq/seq2seq_model.h"
 #include "lightcone/models/swin/swin.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
 #include "lightcone/models/yolo/yolo.h"
-#include "lightcone/models/language/architectures/architectures.h"
-#include "lightcone/models/language/load_language.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
@@ -62,6 +63,15 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"swin", load_swin},
     {"mobilenet_v3", load_inverted_residual},
     {"efficientnet", load_inverted_residual},
+    {"t5", load_seq2seq},
+    {"mt5", load_seq2seq},
+    {"umt5", load_seq2seq},
+    {"bart", load_seq2seq},
+    {"mbart", load_seq2seq},
+    {"marian", load_seq2seq},
+    {"pegasus", load_seq2seq},
+    {"m2m_100", load_seq2seq},
+    {"whisper", load_seq2seq},
 };
 
 }  // namespace
