@@ -140,8 +140,8 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME model_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/model_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME read_text COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/read_text_test.py $<TARGET_FILE:read_text> ${LIGHTCONE_DATA})
   set_tests_properties(read_text PROPERTIES SKIP_RETURN_CODE 77)
-  set_tests_properties(train_command predict_command seq2seq_command embed_command imagine_command model_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
-  set_tests_properties(train_command predict_command embed_command detect_command model_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  set_tests_properties(train_command predict_command embed_command imagine_command detect_command seq2seq_command model_command
+                       PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   add_test(NAME llama_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/llama_peers_check.py $<TARGET_FILE:lightcone_command>
            ${PROJECT_SOURCE_DIR}/models/story/story.gguf)
   set_tests_properties(llama_peers PROPERTIES SKIP_RETURN_CODE 77)
