@@ -115,7 +115,7 @@ ROOMS = {
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
-    "models/encoder": ["core", "ops", "io", "runtime", "models/files", "models/blocks"],
+    "models/encoder": ["core", "ops", "io", "runtime", "llm", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
     "models/diffusion/pipeline": [

@@ -41,10 +41,13 @@ const ParameterInfo& find_parameter(std::span<const ParameterInfo> all, std::str
 class PeftFiles {
  public:
   PeftFiles(std::span<const ParameterInfo> parameters, std::span<const nn::Adapter> adapters,
-            const ParameterValues& values)
-      : parameters_(parameters), adapters_(adapters) {
+            const ParameterValues& values, const PeftTask& task)
+      : parameters_(parameters), adapters_(adapters), task_(task) {
     tied_ = std::ranges::none_of(parameters_, [](const auto& p) { return p.path == "lm_head.weight"; });
     for (const nn::Adapter& each : adapters) add(each, values(each.a), values(each.b));
+    for (const std::string& module : task.trained)
+      for (const ParameterInfo& p : parameters)
+        if (p.path.starts_with(module + ".")) matrices_.push_back({p.path, p.shape, values(p.path)});
   }
 
   void write(const std::string& folder, const std::string& base) const {
@@ -100,17 +103,19 @@ class PeftFiles {
 
   nlohmann::json config(const std::string& base) const {
     const double alpha = scale_ * static_cast<double>(rank_);
-    nlohmann::json j{{"peft_type", "LORA"}, {"task_type", "CAUSAL_LM"}, {"r", rank_},
-                     {"lora_alpha", alpha}, {"lora_dropout", 0.0},      {"target_modules", targets()},
-                     {"bias", "none"},      {"fan_in_fan_out", false},  {"inference_mode", true}};
+    nlohmann::json j{{"peft_type", "LORA"}, {"task_type", task_.type}, {"r", rank_},
+                     {"lora_alpha", alpha}, {"lora_dropout", 0.0},     {"target_modules", targets()},
+                     {"bias", "none"},      {"fan_in_fan_out", false}, {"inference_mode", true}};
     if (alpha == std::nearbyint(alpha)) j["lora_alpha"] = static_cast<std::int64_t>(alpha);
     if (ties_) j["ensure_weight_tying"] = true;
+    for (const std::string& module : task_.trained) j["modules_to_save"].push_back(module);
     if (!base.empty()) j["base_model_name_or_path"] = base;
     return j;
   }
 
   std::span<const ParameterInfo> parameters_;
   std::span<const nn::Adapter> adapters_;
+  const PeftTask& task_;
   std::vector<Matrix> matrices_;
   std::int64_t rank_ = 0;
   double scale_ = 1;
@@ -200,9 +205,10 @@ std::map<std::string, std::vector<float>> load_adapters(const std::string& folde
 }
 
 void save_adapters(const std::string& folder, std::span<const ParameterInfo> parameters,
-                   std::span<const nn::Adapter> adapters, const ParameterValues& values, const std::string& base) {
+                   std::span<const nn::Adapter> adapters, const ParameterValues& values, const std::string& base,
+                   const PeftTask& task) {
   if (adapters.empty()) throw Error("save_adapters", "there are no adapters: nn::Lora goes around the model");
-  const PeftFiles files(parameters, adapters, values);
+  const PeftFiles files(parameters, adapters, values, task);
   std::error_code wrong;
   std::filesystem::create_directories(folder, wrong);
   if (wrong) throw file_error("save_adapters", folder, "it cannot be made: ", wrong.message());

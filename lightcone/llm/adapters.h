@@ -13,10 +13,17 @@
 
 namespace lc::llm {
 
+// What peft is told about the model beside its adapters.
+struct PeftTask {
+  std::string type = "CAUSAL_LM";         // task_type
+  std::vector<std::string> trained = {};  // modules that are trained as a whole and saved, too (modules_to_save)
+};
+
 // Writes the adapters of a model with these parameters. `base` is the name of the base model on a hub, or its path.
 // Throws Error if there are no adapters, or if one belongs to another model.
 void save_adapters(const std::string& folder, std::span<const ParameterInfo> parameters,
-                   std::span<const nn::Adapter> adapters, const ParameterValues& values, const std::string& base = "");
+                   std::span<const nn::Adapter> adapters, const ParameterValues& values, const std::string& base = "",
+                   const PeftTask& task = {});
 // Reads adapters that save_adapters() or peft wrote for the model: the values by the names of the parameters, in the
 // row order of this model. Throws Error for adapters of other layers, ranks or scales, and for features beyond LoRA.
 //   for (const auto& [name, v] : llm::load_adapters("adapter", model.parameters(), trainer.adapters()))

@@ -102,18 +102,29 @@ constexpr std::string_view kConfig = "config.json";
 constexpr const char* kBeside[] = {
     "config.json",     "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
     "tokenizer.model", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
-    "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin"};
+    "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin",
+    "vocab.txt",       "sentencepiece.bpe.model"};
+
+void classify(nlohmann::ordered_json& j, const ClassifierConfig& c) {
+  auto names = nlohmann::ordered_json::object(), numbers = names;
+  for (std::size_t k = 0; k < c.labels.size(); ++k) names[std::to_string(k)] = c.labels[k], numbers[c.labels[k]] = k;
+  j["architectures"] = nlohmann::ordered_json::array({c.architecture});
+  j["id2label"] = names, j["label2id"] = numbers;
+  j.erase("num_labels");  // transformers counts id2label
+  j["problem_type"] = "single_label_classification";
+}
 
 // Updates the dtype in config.json: transformers converts the numbers to that type, whatever type they are stored as.
-std::string config_with(std::span<const std::byte> text, DType type) {
+std::string config_with(std::span<const std::byte> text, DType type, const ClassifierConfig* classifier) {
   const auto* begin = reinterpret_cast<const char*>(text.data());
   auto j = nlohmann::ordered_json::parse(begin, begin + text.size());  // parsed before, as a model
   const char* key = j.contains("dtype") ? "dtype" : "torch_dtype";
   j[key] = type == DType::F32 ? "float32" : type == DType::F16 ? "float16" : "bfloat16";
+  if (classifier) classify(j, *classifier);
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void copy_beside(const Weights& like, const std::string& folder, DType type) {
+void copy_beside(const Weights& like, const std::string& folder, DType type, const ClassifierConfig* classifier) {
   const fs::path from = fs::is_directory(like.path()) ? fs::path(like.path()) : fs::path(like.path()).parent_path();
   std::error_code wrong;
   fs::create_directories(folder, wrong);
@@ -124,7 +135,7 @@ void copy_beside(const Weights& like, const std::string& folder, DType type) {
     if (!fs::is_regular_file(from / name, wrong)) continue;
     const auto file = MappedFile::open((from / name).string());
     io::AtomicFile copy("save_like", (fs::path(folder) / name).string());
-    if (name == kConfig) copy.write(config_with(file->bytes(), type));
+    if (name == kConfig) copy.write(config_with(file->bytes(), type, classifier));
     else copy.write(file->bytes());
     copy.commit();
   }
@@ -164,8 +175,23 @@ void save_like(const Weights& like, const std::string& path, std::span<const Par
                      "a llama2.c file has no place for types of weights; save_llama() writes a GGUF file");
   const Tensors tensors(like, parameters, values, type, name);
   if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), gguf_vocabulary(like), type));
-  copy_beside(like, path, type);
+  copy_beside(like, path, type, nullptr);
   save_safetensors((fs::path(path) / "model.safetensors").string(), tensors.all, {{"format", "pt"}});
+}
+
+void save_classifier(const Weights& like, const std::string& folder, const ClassifierConfig& classifier,
+                     std::span<const ParameterInfo> parameters, const ParameterValues& values, DType type,
+                     std::map<std::string, std::string> metadata) {
+  require_stored_type("save_classifier", type);
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorToSave> tensors;
+  for (const ParameterInfo& p : parameters) {
+    bytes.push_back(stored_as(values(p.path), type));
+    tensors.push_back({p.path, type, p.shape, bytes.back()});
+  }
+  copy_beside(like, folder, type, &classifier);
+  metadata.emplace("format", "pt");
+  save_safetensors((fs::path(folder) / "model.safetensors").string(), tensors, metadata);
 }
 
 }  // namespace lc::llm

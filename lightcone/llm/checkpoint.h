@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lightcone/core/dtype.h"
 #include "lightcone/io/checkpoints/weights.h"
@@ -27,5 +29,17 @@ using NameInFile = std::function<std::string(const Weights& w, const std::string
 // another type and for a llama2.c file, which cannot store types of weights.
 void save_like(const Weights& like, const std::string& path, std::span<const ParameterInfo> parameters,
                const ParameterValues& values, DType type = DType::BF16, const NameInFile& name = name_in_file);
+
+// What config.json says of a classifier.
+struct ClassifierConfig {
+  std::string architecture;         // the class of transformers
+  std::vector<std::string> labels;  // names of the classes by number
+};
+// Writes a classifier as a folder of Hugging Face's, all parameters stored as `type`: model.safetensors with
+// `metadata`, the config.json of the folder `like` with the architecture and the labels (id2label, label2id, for one
+// class a sample), and its tokenizer. Further tensors of `like` are left out. Throws Error as save_like().
+void save_classifier(const Weights& like, const std::string& folder, const ClassifierConfig& classifier,
+                     std::span<const ParameterInfo> parameters, const ParameterValues& values, DType type,
+                     std::map<std::string, std::string> metadata = {});
 
 }  // namespace lc::llm

@@ -167,8 +167,9 @@ struct TrainOptions {
 int train(const TrainOptions& o);
 
 struct PredictOptions {
-  std::string model;                // best.safetensors, or the folder of a run
-  std::vector<std::string> inputs;  // files and folders
+  std::string model;                // best.safetensors, the folder of a run, or a folder of Hugging Face's
+  std::vector<std::string> inputs;  // files and folders; of texts, none: the standard input
+  std::string text, text_pair;      // columns of texts in place of those of the training
   std::string format = "text", output;
   std::size_t top = 1;
   int threads = 0;

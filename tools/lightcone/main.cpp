@@ -251,10 +251,12 @@ void add_tune(CLI::App& app) {
 
 void add_train(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<TrainOptions>();
-  CLI::App* c = app.add_subcommand("train", "Train a model: a classifier, an image network or a language model");
+  CLI::App* c =
+      app.add_subcommand("train", "Train a model: a classifier of numbers, pictures or texts, or a language model");
   c->footer(
       "CONFIG is a JSON file with comments. The quickest way to one is a complete example:\n"
       "  lightcone train --example mlp > mlp.json      mlp (csv, npy), vgg and resnet (IDX, CIFAR, npz),\n"
+      "                                                 texts (BERT and its relatives learn to classify csv, jsonl),\n"
       "                                                 images (folders of them, from torchvision's weights), llama "
       "(text)\n"
       "  lightcone train mlp.json\n"
@@ -263,11 +265,12 @@ void add_train(CLI::App& app, int& exit_code) {
       "the story model inside this program is trained again (--example stories).\n"
       "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
       "folder gets best.safetensors (PyTorch's names; for lightcone predict), run.safetensors (to --resume, with\n"
-      "the same bits as without a stop), loss.html, log.jsonl, log.csv, and of a language model model.gguf, for\n"
-      "lightcone generate. Ctrl-C saves and stops. docs/training/command.md says more.");
+      "the same bits as without a stop), loss.html, log.jsonl, log.csv, of a language model model.gguf, for\n"
+      "lightcone generate, and of an encoder model/, for transformers and lightcone predict. Ctrl-C saves and stops. "
+      "docs/training/command.md says more.");
   c->add_option("CONFIG", o->config, "the configuration")->type_name("");
   c->add_option("--example", o->example,
-                "print a complete configuration: mlp, vgg, resnet, images, llama, finetune or stories")
+                "print a complete configuration: mlp, vgg, resnet, images, texts, llama, finetune or stories")
       ->type_name("NAME");
   c->add_option("-o,--output", o->output, "a folder for the results, in place of save.folder")->type_name("FOLDER");
   c->add_flag("--resume", o->resume, "go on from the last checkpoint, where there is one");
@@ -281,24 +284,32 @@ void add_train(CLI::App& app, int& exit_code) {
 
 void add_predict(CLI::App& app) {
   auto o = std::make_shared<PredictOptions>();
-  CLI::App* c = app.add_subcommand("predict", "What a model says of rows and pictures");
+  CLI::App* c = app.add_subcommand("predict", "What a classifier or a regression says of rows, pictures and texts");
   c->footer(
       "  lightcone predict mlp.run flowers.csv\n"
       "  lightcone predict images.run/best.safetensors photo.jpg holiday/ --top 3 --format csv -o answers.csv\n"
       "  lightcone predict vit-base-patch16-224 photo.jpg --top 5\n"
+      "  lightcone predict texts.run reviews.csv --text review     or lines of the standard input\n"
       "MODEL is best.safetensors of 'lightcone train', or the folder that it lies in; or a folder of Hugging Face's "
       "with\n"
-      "a classifier of pictures and its preprocessor_config.json (docs/models.md). Nothing else is needed: the\n"
+      "a classifier of pictures and its preprocessor_config.json, or of texts and its tokenizer. Nothing else is "
+      "needed: the\n"
       "network, the names of classes and columns, and what was done to the inputs stand in the file.\n"
       "INPUT: CSV with the columns of the training by their names, others are passed over and the label may be\n"
       "missing; pictures (JPEG, PNG) and folders of them; .npy whose first axis counts samples, or IDX where the\n"
-      "training had it. Each sample gets a line: its file, [row] where it has several (from 0), then classes with\n"
+      "training had it; of texts CSV, lines of JSON (.jsonl), or any other file with a text a line. Each sample gets a "
+      "line: its file, [row] where it has several (from 0), then classes with\n"
       "their probabilities, or of a regression the number.\n"
       "--format csv has the columns input, row, rank, class, probability, or input, row, value; --format json is a\n"
       "list of objects, one a line. A wrong input is an Error, and nothing is written. docs/training/predict.md says "
       "more.");
-  c->add_option("MODEL", o->model, "best.safetensors, or the folder of a run")->required()->type_name("");
-  c->add_option("INPUT", o->inputs, "files and folders")->required()->type_name("");
+  c->add_option("MODEL", o->model, "best.safetensors, the folder of a run, or a folder of Hugging Face's")
+      ->required()
+      ->type_name("");
+  c->add_option("INPUT", o->inputs, "files and folders; of texts, default: the standard input")->type_name("");
+  c->add_option("--text", o->text, "the column of the texts; default: that of the training, or text")
+      ->type_name("NAME");
+  c->add_option("--text-pair", o->text_pair, "the column of second texts")->type_name("NAME");
   c->add_option("--top", o->top, "so many classes of each, the likeliest first; all where there are fewer")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24))

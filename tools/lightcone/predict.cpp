@@ -6,23 +6,21 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <span>
 
-#include <nlohmann/json.hpp>
-
+#include "answers.h"
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
 #include "lightcone/base/error.h"
-#include "lightcone/base/numbers.h"
 #include "lightcone/io/data/readers.h"
 #include "lightcone/io/images/images.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/load/load_model.h"
 #include "lightcone/models/vision/image_processor.h"
 #include "lightcone/train/load.h"
+#include "texts/predict.h"
 #include "train/data.h"
 #include "train/description.h"
 #include "train/nets.h"
@@ -33,11 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The origin of a sample: a picture's file, or a row of a table or an array.
-struct Source {
-  std::string input;
-  std::optional<i64> row;  // from 0
-};
 using Take = std::function<void(const Array& sample, Source)>;
 
 // Samples of files, as the network's inputs were before their preparation.
@@ -206,73 +199,6 @@ class Network {
   std::vector<float> values_;
 };
 
-// Writes answers as text, CSV or JSON.
-class Answers {
- public:
-  Answers(const ModelDescription& d, const PredictOptions& o)
-      : d_(d), o_(o), top_(std::min<std::size_t>(o.top, d.classes.size())) {
-    if (o.format == "json") text_ = "[";
-    if (o.format == "csv") text_ = d.data.regression ? "input,row,value\n" : "input,row,rank,class,probability\n";
-  }
-  void add(const Source& from, std::span<const float> out) {
-    if (!std::ranges::all_of(out, [](float v) { return std::isfinite(v); }))
-      throw file_error("predict", from.input, from.row ? str_cat("row ", *from.row, ": ") : "",
-                       "what the model says is no number: what it was given, or its parameters, are too large for it");
-    if (d_.data.regression) return number(from, static_cast<double>(out[0]) * d_.target_std + d_.target_mean);
-    std::vector<std::size_t> best(out.size());
-    std::iota(best.begin(), best.end(), std::size_t{0});
-    std::ranges::stable_sort(best, [&](std::size_t a, std::size_t b) { return out[a] > out[b]; });
-    best.resize(top_);
-    classes(from, out, best);
-  }
-  std::string finished() { return o_.format == "json" ? text_ + "\n]\n" : text_; }
-
- private:
-  static std::string json(const std::string& s) {
-    return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-  static std::string cell(const std::string& s) {
-    if (s.find_first_of(",\"\r\n") == s.npos && !s.starts_with(' ') && !s.ends_with(' ')) return s;
-    std::string quoted = "\"";
-    for (const char c : s) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + '"';
-  }
-  static std::string digits(double v) { return formatted("%.9g", v); }  // enough digits to distinguish all floats
-  std::string begin(const Source& from) const {
-    if (o_.format == "csv") return str_cat(cell(from.input), ",", from.row ? std::to_string(*from.row) : "", ",");
-    if (o_.format == "json")
-      return str_cat(text_.size() > 1 ? ",\n" : "\n", "{\"input\": ", json(from.input),
-                     from.row ? str_cat(", \"row\": ", *from.row) : "");
-    return str_cat(printable(from.input, 500), from.row ? str_cat("[", *from.row, "]") : "", "  ");
-  }
-  void number(const Source& from, double value) {
-    const std::string first = begin(from);
-    if (o_.format == "json") text_ += str_cat(first, ", \"value\": ", digits(value), "}");
-    else text_ += str_cat(first, digits(value), "\n");
-  }
-  void classes(const Source& from, std::span<const float> out, const std::vector<std::size_t>& best) {
-    const std::string first = begin(from);
-    std::string rest;
-    for (std::size_t k = 0; k < best.size(); ++k) {
-      const std::string& name = d_.classes[best[k]];
-      const auto p = static_cast<double>(out[best[k]]);
-      if (o_.format == "csv") text_ += str_cat(first, k + 1, ",", cell(name), ",", digits(p), "\n");
-      else if (o_.format == "json")
-        rest += str_cat(k ? ", " : "", "{\"class\": ", json(name), ", \"probability\": ", digits(p), "}");
-      else rest += str_cat(k ? ", " : "", printable(name, 200), formatted(" %.2f %%", 100 * p));
-    }
-    if (o_.format == "text") text_ += first + rest + "\n";
-    if (o_.format == "json")
-      text_ += str_cat(first, ", \"class\": ", json(d_.classes[best[0]]),
-                       ", \"probability\": ", digits(static_cast<double>(out[best[0]])), ", \"top\": [", rest, "]}");
-  }
-
-  const ModelDescription& d_;
-  const PredictOptions& o_;
-  std::size_t top_;
-  std::string text_;
-};
-
 // Returns the parameters' file: for a folder of `lightcone train`, its best parameters.
 std::string file_of(const std::string& model) {
   const fs::path best = fs::path(model) / "best.safetensors";
@@ -320,7 +246,6 @@ class PictureClassifier {
 void predict_pictures(const PredictOptions& o) {
   const ImageProcessor prepare = ImageProcessor::load(o.model, kOwnFiles);
   std::optional<PictureClassifier> net;
-  ModelDescription d;
   std::optional<Answers> answers;
   for (const std::string& input : o.inputs) {
     std::error_code none;
@@ -329,24 +254,28 @@ void predict_pictures(const PredictOptions& o) {
       const Array picture = read_image(file, kOwnFiles);
       const PictureSize size = prepare.size_of({picture.shape[1], picture.shape[2]});
       if (!net || net->size().height != size.height || net->size().width != size.width) net.emplace(o, size);
-      if (!answers) d.classes = net->labels(), answers.emplace(d, o);
+      if (!answers) answers.emplace(Outputs{.classes = net->labels()}, o);
       answers->add({file, {}}, net->probabilities(prepare.apply(picture)));
     }
   }
   if (!answers) throw Error("predict", "there are no .jpg and .png files in what was given");
-  if (o.output.empty()) write_stdout(answers->finished());
-  else write_file(o.output, answers->finished());
+  answers->write();
 }
 
 }  // namespace
 
 void predict(const PredictOptions& o) {
+  if (const std::string folder = text_classifier_folder(o.model); !folder.empty()) return predict_texts(folder, o);
+  if (!o.text.empty() || !o.text_pair.empty())
+    throw file_error("predict", o.model, "--text and --text-pair are for classifiers of texts");
+  if (o.inputs.empty()) throw Error("predict", "INPUT is required: files or folders");
   if (is_picture_classifier(o.model)) return predict_pictures(o);
   const Weights weights = Weights::open(file_of(o.model));
   const ModelDescription d = ModelDescription::of(weights);
   const Inputs inputs(d, o.inputs);
   Network net(d, weights, inputs.batch(), compiler_for(open_device(o.device), {.threads = o.threads}));
-  Answers answers(d, o);
+  Answers answers({.classes = d.classes, .regression = d.data.regression, .mean = d.target_mean, .std = d.target_std},
+                  o);
   std::vector<Source> waiting;
   const auto answer = [&] {
     const auto rows = net.run();
@@ -358,8 +287,7 @@ void predict(const PredictOptions& o) {
     if (net.add(sample)) answer();
   });
   if (!waiting.empty()) answer();
-  if (o.output.empty()) write_stdout(answers.finished());
-  else write_file(o.output, answers.finished());
+  answers.write();
 }
 
 }  // namespace lc::tool

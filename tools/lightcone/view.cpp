@@ -41,7 +41,8 @@ void give(const ViewOptions& o, const Stages& stages, const Program& p) {
 void view_training(const ViewOptions& o) {
   TrainConfig config = read_train_config(o.model);
   const std::optional<Pretrained> first = Pretrained::of(config);
-  const Task task(config, first ? &*first : nullptr, 0, o.device, false);
+  const std::unique_ptr<PretrainedClassifier> classifier = PretrainedClassifier::of(config);
+  const Task task(config, first ? &*first : nullptr, classifier.get(), 0, o.device, false);
   const Program& step = task.trainer().program();
   Stages stages;
   stages.emplace_back("as written", task.graph().clone());

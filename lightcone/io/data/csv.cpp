@@ -194,7 +194,7 @@ class Columns {
     const std::size_t text = place(o_.texts), number = place(o_.columns);
     if (text < o_.texts.size() || number < o_.columns.size()) seen_.push_back(name);
     if (text < o_.texts.size()) return {Column::Kind::Text, text};
-    if (o_.columns.empty()) return {Column::Kind::Number, numbers_++};
+    if (o_.columns.empty() && o_.numbers) return {Column::Kind::Number, numbers_++};
     if (number < o_.columns.size()) return {Column::Kind::Number, number};
     return {Column::Kind::Skipped, 0};
   }
@@ -226,6 +226,7 @@ std::vector<std::string> header(CsvReader& in, Budget& budget) {
 
 // Returns the names of the columns of numbers in the order of the values.
 std::vector<std::string> numbers_of(const std::vector<std::string>& names, const CsvOptions& o) {
+  if (!o.numbers) return {};
   if (!o.columns.empty()) return names.empty() ? names : o.columns;
   std::vector<std::string> kept;
   for (const std::string& name : names)

@@ -25,6 +25,7 @@ struct CsvOptions {
   // header, columns are called "0", "1", ... here and in `texts`.
   std::vector<std::string> columns = {};
   std::vector<std::string> texts = {};  // columns of words
+  bool numbers = true;                  // false: no column of numbers is read, and `columns` is empty
 };
 
 // The contents of a CSV file.

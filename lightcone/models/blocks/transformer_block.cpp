@@ -45,14 +45,18 @@ Tensor TransformerBlock::feed_forward(const Tensor& x) const {
   return o_.layer_scale ? out * feed_forward_scale_ : out;
 }
 
-Tensor TransformerBlock::operator()(const Tensor& x, const AttentionOptions& attention, const nn::At& at) const {
+Tensor TransformerBlock::operator()(const Tensor& x, const AttentionOptions& attention, const ResidualDropout& dropout,
+                                    const nn::At& at) const {
   const OpScope scope("TransformerBlock", at);
+  const auto drop = [&](const Tensor& y, double p) {
+    return dropout.random && p > 0 ? dropout.random->dropout(y, p) : y;
+  };
   if (o_.norm_first) {
-    const Tensor h = x + attend(attention_norm_(x), attention);
-    return h + feed_forward(feed_forward_norm_(h));
+    const Tensor h = x + drop(attend(attention_norm_(x), attention), dropout.attention);
+    return h + drop(feed_forward(feed_forward_norm_(h)), dropout.feed_forward);
   }
-  const Tensor h = attention_norm_(x + attend(x, attention));
-  return feed_forward_norm_(h + feed_forward(h));
+  const Tensor h = attention_norm_(x + drop(attend(x, attention), dropout.attention));
+  return feed_forward_norm_(h + drop(feed_forward(h), dropout.feed_forward));
 }
 
 }  // namespace lc

@@ -27,6 +27,12 @@ struct TransformerBlockOptions {
   bool layer_scale = false;  // attention and network are scaled, each channel by a parameter, before they are added
 };
 
+// Dropout of a layer in training, beside that of the attention weights (AttentionOptions).
+struct ResidualDropout {
+  Random* random = nullptr;                // null: no dropout
+  double attention = 0, feed_forward = 0;  // probabilities for what is added to the residual stream
+};
+
 // One layer as a module: x [batch, length, width] -> the same shape.
 class TransformerBlock {
  public:
@@ -34,6 +40,11 @@ class TransformerBlock {
   void visit(nn::Visitor& v);
   // A mask of `attention` broadcasts to [batch, heads, length, length]; true: attend.
   Tensor operator()(const Tensor& x, const AttentionOptions& attention = {},
+                    const nn::At& at = nn::At::current()) const {
+    return (*this)(x, attention, ResidualDropout(), at);
+  }
+  // The same in training.
+  Tensor operator()(const Tensor& x, const AttentionOptions& attention, const ResidualDropout& dropout,
                     const nn::At& at = nn::At::current()) const;
 
  private:

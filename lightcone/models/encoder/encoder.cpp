@@ -45,10 +45,19 @@ std::string Encoder::head_activation() const {
 }
 
 void Encoder::visit(nn::Visitor& v) {
+  visit_body(v);
+  visit_pooler(v);
+  visit_head(v);
+}
+void Encoder::visit_body(nn::Visitor& v) {
   v("tokens", tokens_)("positions", positions_);
   if (c_.types > 0) v("types", types_);
   v("embedding_norm", embedding_norm_)("layers", layers_);
+}
+void Encoder::visit_pooler(nn::Visitor& v) {
   if (c_.pooler) v("pooler", pooler_);
+}
+void Encoder::visit_head(nn::Visitor& v) {
   if (has_head_dense()) v("head.dense", dense_);
   if (predicts_words()) v("head.norm", norm_);
   if (predicts_words() && c_.tied) v.parameter("head.out.bias", out_bias_, {c_.vocab}, nn::constant_init(0));
@@ -75,23 +84,30 @@ Tensor Encoder::words(const Tensor& hidden) const {
   return c_.tied ? linear(h, tokens_.weight, out_bias_) : out_(h);
 }
 
-Tensor Encoder::classified(const Tensor& hidden, const Tensor& pooled) const {
-  if (c_.head != EncoderHead::Sequence) return out_(hidden);
-  if (!has_head_dense()) return out_(pooled);
-  return out_(activate(head_activation(), dense_(first_token(hidden))));
+Tensor Encoder::classified(const Tensor& hidden, const Tensor& pooled, Random* random) const {
+  const auto drop_in = [&](const Tensor& x) { return drop(x, random, c_.dropout.head); };
+  if (c_.head != EncoderHead::Sequence) return out_(drop_in(hidden));
+  if (!has_head_dense()) return out_(drop_in(pooled));
+  const Tensor first = first_token(hidden);
+  return out_(drop_in(activate(head_activation(), dense_(c_.kind == EncoderKind::Roberta ? drop_in(first) : first))));
 }
 
-std::map<std::string, Tensor> Encoder::operator()(const Tensor& ids, const Tensor& mask, const Tensor& types,
-                                                  const nn::At& at) const {
+std::map<std::string, Tensor> Encoder::run(const Tensor& ids, const Tensor& mask, const Tensor& types, Random* random,
+                                           const nn::At& at) const {
   const OpScope scope("Encoder", at);
   const Tensor seen = ne(mask, 0).unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
-  Tensor x = embed(ids, types);
-  for (const TransformerBlock& layer : layers_) x = layer(x, {.attn_mask = seen});
+  const EncoderDropout& p = c_.dropout;
+  // DistilBERT drops nothing of what attention adds
+  const ResidualDropout residual{random, c_.kind == EncoderKind::DistilBert ? 0 : p.hidden, p.hidden};
+  const AttentionOptions attention{.attn_mask = seen, .dropout_p = random ? p.attention : 0, .random = random};
+  Tensor x = drop(embed(ids, types), random, p.hidden);
+  for (const TransformerBlock& layer : layers_) x = layer(x, attention, residual);
   std::map<std::string, Tensor> out{{"hidden", x}};
   Tensor pooled;
   if (c_.pooler) out["pooled"] = pooled = tanh(pooler_(first_token(x)));
   if (predicts_words()) out["logits"] = words(x);
-  else if (c_.head != EncoderHead::None && c_.head != EncoderHead::NextSentence) out["logits"] = classified(x, pooled);
+  else if (c_.head != EncoderHead::None && c_.head != EncoderHead::NextSentence)
+    out["logits"] = classified(x, pooled, random);
   if (c_.head == EncoderHead::PreTraining || c_.head == EncoderHead::NextSentence)
     out["next_sentence"] = next_sentence_(pooled);
   return out;

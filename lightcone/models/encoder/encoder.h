@@ -27,16 +27,26 @@ class Encoder {
  public:
   explicit Encoder(EncoderConfig c);
   void visit(nn::Visitor& v);
+  // The three parts of visit(), for models that train them in different ways.
+  void visit_body(nn::Visitor& v);
+  void visit_pooler(nn::Visitor& v);
+  void visit_head(nn::Visitor& v);
   // Ids, mask and kinds are i64 [batch, length]; the kinds are not read unless the model has more than one. Returns the
   // outputs by name, as above.
   std::map<std::string, Tensor> operator()(const Tensor& ids, const Tensor& mask, const Tensor& types = {},
-                                           const nn::At& at = nn::At::current()) const;
+                                           const nn::At& at = nn::At::current()) const {
+    return run(ids, mask, types, nullptr, at);
+  }
+  // The same in training, with the dropout of the configuration; without `random` there is none.
+  std::map<std::string, Tensor> run(const Tensor& ids, const Tensor& mask, const Tensor& types, Random* random,
+                                    const nn::At& at = nn::At::current()) const;
   const EncoderConfig& config() const { return c_; }
 
  private:
   Tensor embed(const Tensor& ids, const Tensor& types) const;
+  static Tensor drop(const Tensor& x, Random* random, double p) { return random && p > 0 ? random->dropout(x, p) : x; }
   Tensor positions(const Tensor& ids) const;
-  Tensor classified(const Tensor& hidden, const Tensor& pooled) const;
+  Tensor classified(const Tensor& hidden, const Tensor& pooled, Random* random) const;
   Tensor words(const Tensor& hidden) const;
   bool has_head_dense() const;
   bool predicts_words() const { return c_.head == EncoderHead::MaskedLM || c_.head == EncoderHead::PreTraining; }

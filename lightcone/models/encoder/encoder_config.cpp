@@ -54,12 +54,21 @@ EncoderHead head_of(const ConfigFile& c, const Family& f, std::string& architect
          "; the nearest is ", nearest_name(architecture, {known.begin(), known.end()}));
 }
 
+// A probability of dropout.
+double share(const ConfigFile& c, std::string_view key, double otherwise) {
+  const double p = c.number(key, otherwise);
+  if (!(p >= 0 && p < 1)) c.fail(key, " is ", p, ", and not from 0 to below 1");
+  return p;
+}
+
 void read_bert(const ConfigFile& c, EncoderConfig& e) {
   const bool roberta = e.kind == EncoderKind::Roberta;
   e.width = c.size("hidden_size"), e.layers = c.size("num_hidden_layers"), e.heads = c.size("num_attention_heads");
   e.inner = c.size("intermediate_size"), e.types = c.size("type_vocab_size", 2);
   e.eps = c.number("layer_norm_eps", 1e-12);
   e.activation = c.text("hidden_act", "gelu");
+  e.dropout = {share(c, "hidden_dropout_prob", 0.1), share(c, "attention_probs_dropout_prob", 0.1), 0};
+  e.dropout.head = share(c, "classifier_dropout", e.dropout.hidden);
   if (roberta) e.padding = c.id("pad_token_id", 1);
   c.only("position_embedding_type", "absolute");
   c.lacks({"is_decoder", "add_cross_attention"});
@@ -71,8 +80,9 @@ void read_bert(const ConfigFile& c, EncoderConfig& e) {
 void read_distilbert(const ConfigFile& c, EncoderConfig& e) {
   e.width = c.size("dim"), e.layers = c.size("n_layers"), e.heads = c.size("n_heads"), e.inner = c.size("hidden_dim");
   e.activation = c.text("activation", "gelu");
+  e.dropout = {share(c, "dropout", 0.1), share(c, "attention_dropout", 0.1), share(c, "seq_classif_dropout", 0.2)};
   // the table of positions is in the file, whatever it was computed by
-  c.neutral({"sinusoidal_pos_embds", "tie_weights_", "qa_dropout", "seq_classif_dropout"});
+  c.neutral({"sinusoidal_pos_embds", "tie_weights_", "qa_dropout"});
 }
 
 // The names that BERT and RoBERTa share, and those of their heads.
@@ -137,6 +147,7 @@ constexpr WeightName kDistilBertNames[] = {
     {"pre_classifier", "head.dense", true},
     {"classifier", "head.out", true},
 };
+// the first three in the order of EncoderKind
 constexpr std::string_view kPrefixes[] = {"bert.", "roberta.", "distilbert.", "0.auto_model."};
 
 }  // namespace
@@ -164,6 +175,24 @@ EncoderConfig EncoderConfig::from(const ConfigFile& c) {
            nearest_name(e.activation, known));
   c.require_all_known(family.type);
   return e;
+}
+
+void EncoderConfig::become_classifier(const ConfigFile& c, std::vector<std::string> names) {
+  head = EncoderHead::Sequence, labels = std::move(names);
+  pooler = kind == EncoderKind::Bert;
+  architecture = str_cat(family_of(c).class_name, "ForSequenceClassification");
+}
+
+std::string classifier_name(EncoderKind kind, std::string_view ours) {
+  constexpr std::string_view dense = "head.dense", out = "head.out";
+  const bool roberta = kind == EncoderKind::Roberta;
+  if (const auto name = rewritten(ours, dense, roberta ? "classifier.dense" : "pre_classifier")) return *name;
+  if (const auto name = rewritten(ours, out, roberta ? "classifier.out_proj" : "classifier")) return *name;
+  const auto prefix = kPrefixes[static_cast<std::size_t>(kind)];
+  for (const WeightName& row : encoder_weight_names(kind))
+    if (const auto name = row.ours.empty() ? std::nullopt : rewritten(ours, row.ours, row.theirs))
+      return str_cat(prefix, *name);
+  throw Error("encoder", str_cat("no parameter is called ", in_quotes(ours)));
 }
 
 std::span<const WeightName> encoder_weight_names(EncoderKind kind) {

@@ -17,6 +17,12 @@ enum class EncoderKind : std::uint8_t { Bert, Roberta, DistilBert };
 // What stands on top of an encoder.
 enum class EncoderHead : std::uint8_t { None, Sequence, Tokens, Answer, MaskedLM, PreTraining, NextSentence };
 
+// Probabilities of dropout in training, as config.json states them.
+struct EncoderDropout {
+  double hidden = 0, attention = 0;  // what embeddings and layers give, and attention weights
+  double head = 0;                   // what a classifier's layers take
+};
+
 // Hyperparameters of one encoder.
 struct EncoderConfig {
   EncoderKind kind = EncoderKind::Bert;
@@ -31,16 +37,21 @@ struct EncoderConfig {
   std::vector<std::string> labels = {};
   bool tied = true;     // the head of a masked language model is the table of tokens
   bool pooler = false;  // a layer with tanh on the first token
+  EncoderDropout dropout = {};
   std::string architecture = {};
 
   // The longest input.
   std::int64_t length() const { return kind == EncoderKind::Roberta ? positions - padding - 1 : positions; }
   // Reads config.json. Throws Error that names a key which is missing, wrong, not supported or not known.
   static EncoderConfig from(const ConfigFile& c);
+  // Gives the encoder, whatever its head was, the head of a classifier of texts: transformers' class for sequences.
+  void become_classifier(const ConfigFile& c, std::vector<std::string> names);
 };
 
 // The names of the weights in Hugging Face's checkpoints, and what may stand before them.
 std::span<const WeightName> encoder_weight_names(EncoderKind kind);
 std::span<const std::string_view> encoder_prefixes();
+// The name that transformers' classifier of sequences gives a parameter of Encoder.
+std::string classifier_name(EncoderKind kind, std::string_view ours);
 
 }  // namespace lc

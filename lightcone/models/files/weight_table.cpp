@@ -12,8 +12,20 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Matches the beginning of a name, up to its end or a '.', with a pattern, and writes the numbers and the rest into
-// `to`.
+// Older files call the two parameters of a norm gamma and beta.
+std::string modern(std::string name) {
+  for (const auto& [old, now] :
+       {std::pair<std::string_view, std::string_view>{".gamma", ".weight"}, {".beta", ".bias"}})
+    if (name.ends_with(old)) name.replace(name.size() - old.size(), old.size(), now);
+  return name;
+}
+
+bool same(const StoredTensor& a, const StoredTensor& b) {
+  return a.type == b.type && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
+}
+
+}  // namespace
+
 std::optional<std::string> rewritten(std::string_view name, std::string_view from, std::string_view to) {
   std::vector<std::string_view> numbers;
   std::size_t at = 0;
@@ -37,20 +49,6 @@ std::optional<std::string> rewritten(std::string_view name, std::string_view fro
   }
   return out + std::string(name.substr(at));
 }
-
-// Older files call the two parameters of a norm gamma and beta.
-std::string modern(std::string name) {
-  for (const auto& [old, now] :
-       {std::pair<std::string_view, std::string_view>{".gamma", ".weight"}, {".beta", ".bias"}})
-    if (name.ends_with(old)) name.replace(name.size() - old.size(), old.size(), now);
-  return name;
-}
-
-bool same(const StoredTensor& a, const StoredTensor& b) {
-  return a.type == b.type && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
-}
-
-}  // namespace
 
 WeightTable::WeightTable(const Weights& w, std::span<const std::string_view> prefixes,
                          std::span<const WeightName> names)
@@ -97,6 +95,11 @@ std::string WeightTable::theirs(const Shared& s, std::string_view ours) {
 const StoredTensor* WeightTable::find(std::string_view ours) const {
   const auto at = shared_->tensors.find(ours);
   return at == shared_->tensors.end() ? nullptr : &at->second.tensor;
+}
+
+std::string WeightTable::name_in_file(std::string_view ours) const {
+  const auto at = shared_->tensors.find(ours);
+  return at == shared_->tensors.end() ? std::string() : at->second.theirs;
 }
 
 // The tensor of a parameter, which the file must have in this shape.

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,6 +26,10 @@ struct WeightName {
   bool yields = false;    // another tensor of the same name for the model counts in place of it
 };
 
+// Returns `name` with its beginning, which matches `from` up to the end or a '.', replaced by `to`; nullopt if it does
+// not match. '#' in `to` stands for the numbers that '#' of `from` stood for.
+std::optional<std::string> rewritten(std::string_view name, std::string_view from, std::string_view to);
+
 // The weights of one file. Copies share it and the record of the weights that were used.
 class WeightTable {
  public:
@@ -37,6 +42,8 @@ class WeightTable {
   WeightTable below(const std::string& path) const;
   // Returns the tensor of a parameter, or null.
   const StoredTensor* find(std::string_view ours) const;
+  // The file's own name of a parameter that it has, or "".
+  std::string name_in_file(std::string_view ours) const;
   // For nn::Stored: the type in which the file stores each parameter. It throws Error for a parameter that the file
   // lacks and for one of another shape, by the file's name of it.
   nn::StorageOf storage() const;

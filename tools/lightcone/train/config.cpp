@@ -15,10 +15,28 @@ namespace {
 // Returns true for the name of a network of torchvision.
 bool is_vision_model(const std::string& kind) { return std::ranges::count(vision_model_names(), kind) > 0; }
 
+void read_lora(Section& s, ModelConfig& m) {
+  s.whole("lora_rank", m.lora_rank, 1);
+  s.number("lora_alpha", m.lora_alpha, 1e-6, 1e6), s.texts("lora_targets", m.lora_targets);
+  if (m.lora_rank == 0 && (s.has("lora_alpha") || s.has("lora_targets")))
+    s.fail("model.lora_alpha and model.lora_targets say how adapters are trained: model.lora_rank is missing");
+  if (s.has("lora_targets") && m.lora_targets.empty()) s.fail("model.lora_targets is empty: no layer gets an adapter");
+}
+
+void read_encoder(Section& s, ModelConfig& m) {
+  s.file("weights", m.weights);
+  if (m.weights.empty()) s.fail("model.weights is missing: an encoder begins from a folder of Hugging Face's");
+  s.whole("length", m.length, 1);
+  double dropout = -1;
+  s.number("dropout", dropout, 0, 0.99);
+  if (s.has("dropout")) m.own_dropout = dropout;
+  read_lora(s, m);
+}
+
 }  // namespace
 
 void read_model(Section s, ModelConfig& m) {
-  std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama"};
+  std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama", "encoder"};
   kinds.insert(kinds.end(), vision_model_names().begin(), vision_model_names().end());
   s.one_of("kind", m.kind, kinds, true);
   if (m.kind == "mlp") s.wholes("hidden", m.hidden, 100);
@@ -30,17 +48,17 @@ void read_model(Section s, ModelConfig& m) {
     s.fail("model.depth is ", m.depth, ", a ResNet for small pictures has 6 n + 2 layers: 8, 14, 20, 32, 44, 56, ...");
   if (m.kind == "vgg" && m.depth > 5) s.fail("model.depth is ", m.depth, ", a VGG has at most 5 blocks");
   if (is_vision_model(m.kind)) s.whole("width_divisor", m.width_divisor, 1);
-  if (m.kind != "llama") {
+  if (m.kind == "encoder") read_encoder(s, m);
+  if (m.kind != "llama" && m.kind != "encoder") {
     s.file("weights", m.weights), s.texts("reinitialize", m.reinitialize);
     if (m.weights.empty() && !m.reinitialize.empty())
       s.fail("model.reinitialize names layers that do not take their values from model.weights, which is missing");
   }
   if (m.kind == "llama") s.file("weights", m.weights);
   if (m.kind == "llama" && !m.weights.empty()) {
-    s.whole("context", m.context, 1), s.whole("lora_rank", m.lora_rank, 1);
-    s.number("lora_alpha", m.lora_alpha, 1e-6, 1e6), s.texts("lora_targets", m.lora_targets);
-    if (m.lora_rank == 0 && (s.has("lora_alpha") || s.has("lora_targets")))
-      s.fail("model.lora_alpha and model.lora_targets say how adapters are trained: model.lora_rank is missing");
+    m.lora_targets = {"q_proj", "v_proj"};
+    s.whole("context", m.context, 1);
+    read_lora(s, m);
   }
   if (m.kind == "llama" && m.weights.empty()) {
     s.whole("layers", m.layers, 1, true), s.whole("width", m.width, 2, true), s.whole("heads", m.heads, 1, true);
@@ -123,10 +141,20 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
     s.fail("data.train and data.test must be one file each for ", d.format);
 }
 
+void read_labelled_texts(Section& s, DataConfig& d) {
+  s.text("text", d.text), s.text("text_pair", d.text_pair), s.text("label", d.label);
+  for (const std::string& column : {d.text, d.label})
+    if (column.empty()) s.fail("data.text and data.label must name a column each");
+  if (d.text == d.label || d.text == d.text_pair || d.label == d.text_pair)
+    s.fail("data.text, data.text_pair and data.label must name different columns");
+  if (d.train.size() != 1 || d.test.size() > 1) s.fail("data.train and data.test must be one file each for an encoder");
+}
+
 void read_data(Section s, const ModelConfig& m, DataConfig& d) {
-  const bool language = m.kind == "llama";
+  const bool language = m.kind == "llama", encoder = m.kind == "encoder";
   if (language && m.weights.empty()) s.one_of("format", d.format, {"text", "stories"}, true);
   else if (language) s.one_of("format", d.format, {"text", "jsonl"}, true);
+  else if (encoder) s.one_of("format", d.format, {"csv", "jsonl"}, true);
   else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100", "images"}, true);
   if (d.format != "stories") {
     s.files("train", d.train, true);
@@ -134,8 +162,9 @@ void read_data(Section s, const ModelConfig& m, DataConfig& d) {
     if (d.test.empty()) s.number("held_out", d.held_out, 1e-6, 0.9);
   }
   if (d.format == "text") s.text("separator", d.separator);
-  if (d.format == "jsonl") s.flag("packing", d.packing);
-  if (!language) read_samples(s, m, d);
+  if (language && d.format == "jsonl") s.flag("packing", d.packing);
+  if (encoder) read_labelled_texts(s, d);
+  else if (!language) read_samples(s, m, d);
   s.finish();
 }
 
@@ -164,7 +193,8 @@ void read_rest(const std::string& path, const Json& j, TrainConfig& c) {
   Section s(path, j, "save", false, nullptr);
   c.save_every = c.evaluate_every;
   s.text("folder", c.folder), s.whole("every", c.save_every, 1);
-  if (c.language()) s.one_of("weights", c.weights, {"f32", "f16", "bf16"});
+  if (c.encoder()) c.weights = "f32";
+  if (c.language() || c.encoder()) s.one_of("weights", c.weights, {"f32", "f16", "bf16"});
   s.finish();
   Section l(path, j, "log", false, nullptr);
   c.log_every = std::max<i64>(1, c.train.steps / 200);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@ namespace lc::tool {
 using i64 = std::int64_t;
 
 struct ModelConfig {
-  std::string kind;          // mlp, vgg, resnet, llama, or the name of a network in torchvision
+  std::string kind;          // mlp, vgg, resnet, llama, encoder, or the name of a network in torchvision
   std::vector<i64> hidden;   // mlp: widths between features and classes
   double dropout = 0;        // mlp, vgg
   i64 depth = 0, width = 0;  // vgg: blocks of two convolutions; resnet: 6 n + 2 layers. width: first channels
@@ -23,8 +24,10 @@ struct ModelConfig {
   std::vector<std::string> reinitialize;  // not llama: layers that have new ones instead
   i64 lora_rank = 0;                      // llama with weights: above 0 only adapters are trained
   double lora_alpha = 16;
-  std::vector<std::string> lora_targets = {"q_proj", "v_proj"};
-  i64 width_divisor = 1;  // torchvision's: divides all widths
+  std::vector<std::string> lora_targets;  // llama: queries and values by default; encoder: the same if it is empty
+  i64 length = 0;                         // encoder: longer texts are cut to so many tokens; 0: 128, or the model's
+  std::optional<double> own_dropout;      // encoder: in place of what config.json says
+  i64 width_divisor = 1;                  // torchvision's: divides all widths
 };
 
 struct DataConfig {
@@ -47,9 +50,10 @@ struct DataConfig {
   i64 resize = 0;                      // images: the shorter side, before the middle is cut out
   std::vector<double> mean, std;       // for each channel or column: subtracted and divided by after `scale`
   bool rows() const { return shape.size() == 1; }
-  bool augment = false;   // pictures: shifted by up to 4 pixels and mirrored
-  std::string separator;  // text: separator of documents
-  bool packing = false;   // jsonl: several examples in one row
+  bool augment = false;                  // pictures: shifted by up to 4 pixels and mirrored
+  std::string text = "text", text_pair;  // encoder: the columns of the text and, "" for none, of a second one
+  std::string separator;                 // text: separator of documents
+  bool packing = false;                  // jsonl: several examples in one row
 };
 
 struct StepsConfig {
@@ -66,10 +70,11 @@ struct TrainConfig {
   StepsConfig train;
   i64 evaluate_every = 0, held_out_samples = 0, patience = 0;
   i64 save_every = 0, log_every = 0;
-  std::string weights = "bf16";  // type of model.gguf
+  std::string weights = "bf16";  // type of the language model or the encoder that is written
   // Settings that decide about the run's bits, "section.key = value" each; --resume compares them.
   std::vector<std::string> decisive;
   bool language() const { return model.kind == "llama"; }
+  bool encoder() const { return model.kind == "encoder"; }  // a classifier of texts
   // Returns the name, in the log, of the measure besides the loss.
   std::string measure() const { return language() ? "perplexity" : data.regression ? "r2" : "accuracy"; }
   bool pretrained() const { return language() && !model.weights.empty(); }
@@ -81,8 +86,8 @@ TrainConfig read_train_config(const std::string& path);
 // Returns the configuration with which the story model was trained.
 TrainConfig story_config();
 
-// Returns a complete configuration: mlp, vgg, resnet, images, llama, finetune or stories. Throws Error for another
-// name.
+// Returns a complete configuration: mlp, vgg, resnet, images, texts, llama, finetune or stories. Throws Error for
+// another name.
 std::string_view example_config(const std::string& name);
 std::string example_names();
 

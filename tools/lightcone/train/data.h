@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "config.h"
 #include "description.h"
@@ -25,6 +26,10 @@ class TrainingData {
   virtual const ModelDescription* description() const { return nullptr; }  // null for language models
   virtual const Tokenizer* tokenizer() const { return nullptr; }           // null for other models
 };
+
+// Splits off the share data.held_out of the samples, in an order that train.seed decides: what is learned from, and
+// what is held out. Throws Error if too few samples are left.
+std::pair<Dataset, Dataset> held_out_apart(const Dataset& all, const TrainConfig& c);
 
 // Returns bytes as they are, and numbers of any type as f32.
 Array as_inputs(const Array& a);

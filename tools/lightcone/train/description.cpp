@@ -148,9 +148,10 @@ Json parsed(const std::string& text, const std::string& path) {
 ModelDescription ModelDescription::of(const Weights& file) {
   const auto found = file.metadata().find(kKey);
   if (found == file.metadata().end())
-    throw file_error("predict", file.path(), "it does not say what it was trained on (no \"", kKey,
-                     "\" in its metadata): `lightcone train` writes that into best.safetensors of classifiers and ",
-                     "regressions; language models are for `lightcone generate`");
+    throw file_error(
+        "predict", file.path(), "it does not say what it was trained on (no \"", kKey,
+        "\" in its metadata): `lightcone train` writes that into best.safetensors of classifiers and ",
+        "regressions; language models are for `lightcone generate`, and a classifier of texts is a folder");
   const Json j = parsed(found->second, file.path());
   if (!j.is_object() || !j.contains("version") || j.at("version") != kVersion)
     throw file_error("predict", file.path(), "its metadata \"", kKey, "\" are not of version ", kVersion,
@@ -158,7 +159,7 @@ ModelDescription ModelDescription::of(const Weights& file) {
   ModelDescription d;
   const std::string name = file.path() + " (metadata)";
   read_model(Section(name, j, "model", true, nullptr), d.model);
-  if (d.model.kind == "llama" || d.model.depth > 10'000)
+  if (d.model.kind == "llama" || d.model.kind == "encoder" || d.model.depth > 10'000)
     throw file_error("predict", file.path(), "its metadata \"", kKey, "\" describe no network of classes or numbers");
   read_inputs(Section(name, j, "inputs", true, nullptr), d);
   read_outputs(Section(name, j, "outputs", true, nullptr), d);

@@ -114,6 +114,37 @@ constexpr Example kExamples[] = {
   "log": {"every": 5}
 }
 )"},
+    {"texts",
+     R"(// A classifier of texts from a published encoder: a folder of Hugging Face's with a BERT, RoBERTa, XLM-RoBERTa,
+// CamemBERT or DistilBERT and its tokenizer. The result is the folder model/, for transformers and lightcone predict.
+{
+  "model": {
+    "kind": "encoder",
+    "weights": "bert-base-uncased",  // the folder; a head for the same classes is kept, another one begins anew
+    // Adapters and the head alone learn (LoRA), in a fraction of the memory; the folder adapter/ is for peft, the model
+    // has them added:
+    // "lora_rank": 8, "lora_alpha": 16, "lora_targets": ["query", "value"],   // of DistilBERT q_lin, v_lin
+    // "dropout": 0.1,               // in place of what its config.json says
+    "length": 128                    // longer texts are cut to so many tokens (max_seq_length)
+  },
+  "data": {
+    "format": "csv",                 // or "jsonl": lines {"text": ..., "label": ...}
+    "train": "train.csv",            // relative to this file
+    // "test": "test.csv",           // held out; without it a part of the training data is,
+    "held_out": 0.1,                 // so much of it
+    "text": "text",                  // the column of the text
+    // "text_pair": "text2",         // that of a second one: pairs are compared
+    "label": "label"                 // words or numbers; they become id2label and label2id of config.json
+  },
+  "train": {
+    "steps": 1000, "batch": 16, "optimizer": "adamw", "lr": 2e-5, "weight_decay": 0.01,   // with adapters "lr": 2e-4
+    "schedule": "linear", "warmup": 100, "clip": 1.0, "seed": 1
+  },
+  "evaluate": {"every": 100, "patience": 3},
+  "save": {"folder": "texts.run", "every": 100, "weights": "f32"},   // or f16, bf16
+  "log": {"every": 10}
+}
+)"},
     {"llama", R"(// A language model of the Llama family on a text; model.gguf, which is written whenever the held-out
 // loss is better than ever, is for `lightcone generate`.
 {

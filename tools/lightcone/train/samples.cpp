@@ -184,11 +184,7 @@ class Samples final : public TrainingData {
     if (!c.data.test.empty()) {
       learn = std::move(all), hold = read_checked(c.data.test, c.data, said_);
     } else {
-      const auto n = static_cast<std::size_t>(all.size());
-      const auto out = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * c.data.held_out));
-      if (out >= n) throw file_error("train", c.data.train[0], n, " samples are too few to hold some of them out");
-      const auto order = random_permutation(all.size(), SeededRandom({seed, 0x5EED}));
-      learn = picked(all, order, 0, n - out), hold = picked(all, order, n - out, out);
+      std::tie(learn, hold) = held_out_apart(all, c);
     }
     if (c.held_out_samples > 0 && hold->size() > c.held_out_samples) hold = hold->part(0, c.held_out_samples);
     describe(*learn);
@@ -308,6 +304,14 @@ class Samples final : public TrainingData {
 };
 
 }  // namespace
+
+std::pair<Dataset, Dataset> held_out_apart(const Dataset& all, const TrainConfig& c) {
+  const auto n = static_cast<std::size_t>(all.size());
+  const auto out = static_cast<std::size_t>(std::ceil(static_cast<double>(n) * c.data.held_out));
+  if (out >= n) throw file_error("train", c.data.train[0], n, " samples are too few to hold some of them out");
+  const auto order = random_permutation(all.size(), SeededRandom({static_cast<std::uint64_t>(c.train.seed), 0x5EED}));
+  return {picked(all, order, 0, n - out), picked(all, order, n - out, out)};
+}
 
 std::unique_ptr<TrainingData> read_samples(const TrainConfig& c) { return std::make_unique<Samples>(c); }
 

@@ -134,8 +134,9 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   other_model_ = std::move(other);
 }
 
-Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const DeviceChoice& device, bool checked)
-    : c_(c), first_(first) {
+Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
+           const DeviceChoice& device, bool checked)
+    : c_(c), first_(first), classifier_(classifier) {
   const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
   const i64 batch = c.train.batch;
   if (c.language()) {
@@ -149,6 +150,11 @@ Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const Dev
     return;
   }
   Shape x{batch};
+  if (classifier) {
+    for (const Dim& d : classifier->sample()) x.push_back(d);
+    build(classifier->module(), x, classifier->sample_type(), {batch}, DType::I64, compiler, checked);
+    return;
+  }
   for (const i64 d : c.data.shape) x.push_back(d);
   const DType targets = c.data.regression ? DType::F32 : DType::I64;
   with_network(c.model, c.data,
@@ -157,6 +163,7 @@ Task::Task(const TrainConfig& c, const Pretrained* first, int threads, const Dev
 
 std::string Task::load_weights() try {
   const ModelConfig& m = c_.model;
+  if (classifier_) return classifier_->load(*trainer_);
   if (first_) {
     const auto name_in_file = [&](const std::string& path) { return llm::name_in_file(first_->weights, path); };
     std::vector<std::string> adapters;
@@ -170,7 +177,7 @@ std::string Task::load_weights() try {
   for (const std::string& layer : m.reinitialize) anew += (anew.empty() ? ", but new ones for " : ", ") + layer;
   return str_cat("weights     from ", in_quotes(m.weights), printable(anew, 500), "\n");
 } catch (const Error& e) {
-  if (first_) throw;
+  if (first_ || classifier_) throw;
   throw Error("train", str_cat(e.what(),
                                ". Layers that shall begin with new values are named by model.reinitialize: "
                                "[\"fc\"] is the last one of a ResNet"));
@@ -230,6 +237,7 @@ Measured Task::end_evaluation() const {
 
 void Task::save_adapters(const std::string& folder) const {
   if (trainer_->adapters().empty()) return;
+  if (classifier_) return classifier_->save_adapters(*trainer_, folder);
   std::string base = c_.model.weights;  // peft looks it up from any folder
   if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal().string();
   while (base.size() > 1 && base.ends_with('/')) base.pop_back();

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "../device.h"
+#include "classifier.h"
 #include "config.h"
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/models/llama/llama_model.h"
@@ -21,8 +22,10 @@ struct Measured {
 
 class Task {
  public:
-  // Compiles; reads no data. `checked` checks every value. `first`: the checkpoint of a language model, or null.
-  Task(const TrainConfig& c, const Pretrained* first, int threads, const DeviceChoice& device, bool checked);
+  // Compiles; reads no data. `checked` checks every value. `first`: the checkpoint of a language model, or null;
+  // `classifier`: that of a classifier.
+  Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
+       const DeviceChoice& device, bool checked);
 
   // Returns parameters, exact memory and arithmetic, as lines for people.
   std::string known_beforehand() const;
@@ -40,11 +43,13 @@ class Task {
   Trainer& trainer() const { return *trainer_; }
   const Graph& graph() const { return *graph_; }  // the graph of a step, as it was written
   i64 rows_of_a_sample() const { return rows_; }  // tokens, or 1
-  // Writes the language model's adapters as a folder for Hugging Face's peft. Does nothing if it has none.
+  // Writes the adapters of a model from a checkpoint as a folder for Hugging Face's peft. Does nothing if it has none.
   void save_adapters(const std::string& folder) const;
   // Writes a language model with its current values; those of adapters are added to the weights.
   void save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
                            const std::string& name) const;
+  // Writes a classifier that began from a checkpoint as a folder of the checkpoint's kind.
+  void save_classifier(const std::string& folder, DType type) const { classifier_->save(*trainer_, folder, type); }
 
  private:
   template <class M>
@@ -52,6 +57,7 @@ class Task {
              bool checked);
   const TrainConfig& c_;
   const Pretrained* first_;
+  const PretrainedClassifier* classifier_;
   i64 rows_ = 1;
   std::unique_ptr<Graph> graph_, other_graph_;
   std::unique_ptr<nn::ModelBase> model_, other_model_;

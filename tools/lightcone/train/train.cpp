@@ -45,7 +45,7 @@ struct Progressed {
 
 class Run {
  public:
-  Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o);
+  Run(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, const TrainOptions& o);
   int go();
 
  private:
@@ -81,14 +81,15 @@ class Run {
   i64 first_step_ = 0;
 };
 
-Run::Run(const TrainConfig& c, const Pretrained* first, const TrainOptions& o)
-    : c_(c), first_(first), o_(o), task_(c, first, o.threads, o.device, o.checked) {
+Run::Run(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, const TrainOptions& o)
+    : c_(c), first_(first), o_(o), task_(c, first, classifier, o.threads, o.device, o.checked) {
   facts_ = str_cat("model       ", c.model.kind, "\n", task_.known_beforehand());
   write_stdout(facts_);
   print_notes(task_.trainer().program());
   if (o.plan) return;
   refuse_another_run();
-  if (c.data.format == "jsonl") data_ = read_chats(c, first->tokenizer, find_chat_template(first->weights));
+  if (classifier) data_ = classifier->data();
+  else if (c.data.format == "jsonl") data_ = read_chats(c, first->tokenizer, find_chat_template(first->weights));
   else data_ = c.language() ? read_texts(c, first ? first->tokenizer : nullptr) : read_samples(c);
   const std::string summary = str_cat("data        ", data_->summary(), "\n");
   facts_ += summary;
@@ -215,9 +216,10 @@ void Run::show_progress(float loss) {
 void Run::keep_best() {
   const ModelDescription* what = data_->description();
   task_.trainer().save_parameters(path("best.safetensors"), what ? what->metadata() : decltype(what->metadata())());
-  if (!c_.language()) return;
+  if (!c_.language() && !c_.encoder()) return;
   const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
   task_.save_adapters(path("adapter"));
+  if (c_.encoder()) return task_.save_classifier(path("model"), type);
   task_.save_language_model(path(spoken_name()), data_->tokenizer()->vocabulary(), type, c_.name);
 }
 
@@ -279,7 +281,9 @@ int Run::finished(const std::string& why) {
   write_stdout(str_cat(
       why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
       shortened(at_.best), " at step ", at_.best_step, "\nresults     ", printable(c_.folder, 500),
-      c_.language() ? str_cat(": ", spoken_name(), " (lightcone generate), ") : ": ",
+      c_.language()  ? str_cat(": ", spoken_name(), " (lightcone generate), ")
+      : c_.encoder() ? ": model (lightcone predict, transformers), "
+                     : ": ",
       task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
       data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
@@ -290,7 +294,7 @@ int Run::go() {
   catch_signals();       // a step in progress is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
-  if (first_ && task_.trainer().steps() == 0) {  // the loss before training, which may stay the best
+  if ((first_ || c_.encoder()) && task_.trainer().steps() == 0) {  // the loss before training, which may stay the best
     LogLine line;
     evaluate(line);
     log_->add(line);
@@ -320,7 +324,8 @@ int train(const TrainOptions& o) {
   TrainConfig c = o.config.empty() ? story_config() : read_train_config(o.config);
   if (!o.output.empty()) c.folder = o.output;
   const std::optional<Pretrained> first = Pretrained::of(c);
-  Run run(c, first ? &*first : nullptr, o);
+  const std::unique_ptr<PretrainedClassifier> classifier = PretrainedClassifier::of(c);
+  Run run(c, first ? &*first : nullptr, classifier.get(), o);
   return run.go();
 }
 
