@@ -1,6 +1,8 @@
 // The hyperparameters of UNets and ControlNets from diffusers' config.json.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -62,3 +64,4 @@ struct UNetConfig {
 };
 
 }  // namespace lc::diffusion
+#include "lightcone/macros_on.h"

@@ -2,6 +2,8 @@
 // RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -55,3 +57,4 @@ std::span<const std::string_view> encoder_prefixes();
 std::string classifier_name(EncoderKind kind, std::string_view ours);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -4,6 +4,8 @@
 //   const Array pixels = prepare.apply(read_image("photo.jpg"));   // f32 [1, 3, 224, 224]
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -54,3 +56,4 @@ class ImageProcessor {
 };
 
 }  // namespace lc
+#include "lightcone/macros_on.h"

@@ -2,6 +2,8 @@
 // architecture (models/language/architectures) sets them from its config.json; the layers read nothing else.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -133,3 +135,4 @@ struct LanguageConfig {
 };
 
 }  // namespace lc
+#include "lightcone/macros_on.h"
