@@ -5,7 +5,6 @@
 """
 import csv
 import json
-import math
 import os
 import pathlib
 import random
@@ -16,7 +15,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import xml.etree.ElementTree
 import zlib

@@ -1,6 +1,5 @@
 """ONNX Runtime: models written operation by operation, all optimisations, weights as initialisers (so it packs them)."""
 import numpy as np
-import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 

@@ -6,9 +6,7 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "eager"
 if MODE == "compile":
     os.environ["TORCHINDUCTOR_FREEZING"] = "1"
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 
 import data
 import hf_torch
