@@ -39,7 +39,7 @@ def bert(target):
     names = ["input_ids", "attention_mask", "token_type_ids"]
     ids = torch.zeros(2, 16, dtype=torch.long)
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=512)}
-    export(Part(model, names, "last_hidden_state"), target, (ids, ids + 1, ids), names, "hidden", ((axes, axes, axes),))
+    export(Part(model, names, "last_hidden_state"), target, (ids, ids + 1, ids.clone()), names, "hidden", ((axes, axes, axes),))
 
 
 def vit(target):

@@ -51,7 +51,7 @@ def minilm(target):
     ids = torch.zeros(2, 16, dtype=torch.long)
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=512)}
     names = ["input_ids", "attention_mask", "token_type_ids"]
-    export(model, target, (ids, ids + 1, ids), names, ["hidden"], (axes, axes, axes))
+    export(model, target, (ids, ids + 1, ids.clone()), names, ["hidden"], (axes, axes, axes))
 
 
 def classifier(kind):
