@@ -62,6 +62,15 @@ TEST(GatherMm, AgreesWithTheReferenceForEveryStoredType) {
     }
 }
 
+// Matrices without a kernel, such as 8-bit floats, are computed by the definition.
+TEST(GatherMm, TheDefinitionAnswersForOtherTypes) {
+  const Graph g = products({DType::F8E4M3FN}, 9, 3, 16, 2);
+  const Compiler c = generic() | cpu({.threads = 2, .compiler = false});
+  EXPECT_EQ(kernels(compile(g, c), "gather_mm"), 0);
+  const VerifyReport r = verify(g, c, {.trials = 2, .wild = false});
+  EXPECT_TRUE(r.ok()) << r.str();
+}
+
 TEST(GatherMm, MediumRoundsNoMoreThanItMay) {
   for (const Matrices& kind : kinds()) {
     const Graph g = products(kind, 24, 3, 32, 2);

@@ -1,6 +1,7 @@
 #include "lightcone/models/language/load_language.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lightcone/io/printable.h"
 #include "lightcone/models/blocks/activation.h"
@@ -63,10 +64,19 @@ void check(const ConfigFile& c, const LanguageConfig& l) {
   c.neutral({"pad_token_id", "tie_word_embeddings"});
 }
 
+// What stands on top has the same names in every architecture: the head for words, and the heads of classifiers.
+constexpr WeightName kHeadNames[] = {
+    {"lm_head", "head", true},
+    {"score", "head", true},
+    {"classifier", "head", true},
+    {"qa_outputs", "head", true},
+};
+
 std::vector<WeightName> names_of(const LanguageArchitecture& a) {
   std::vector<WeightName> all(a.names.begin(), a.names.end());
   all.insert(all.end(), a.more.begin(), a.more.end());
   all.insert(all.end(), a.still_more.begin(), a.still_more.end());
+  all.insert(all.end(), std::begin(kHeadNames), std::end(kHeadNames));
   return all;
 }
 

@@ -32,10 +32,6 @@ constexpr WeightName kBloomNames[] = {
     {"h.#.mlp.dense_h_to_4h", "layers.#.network.up"},
     {"h.#.mlp.dense_4h_to_h", "layers.#.network.down"},
     {"ln_f", "norm"},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"classifier", "head", true},
-    {"qa_outputs", "head", true},
 };
 
 }  // namespace

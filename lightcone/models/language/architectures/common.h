@@ -62,9 +62,6 @@ inline constexpr WeightName kLlamaNames[] = {
     {"layers.#.mlp.up_proj", "layers.#.network.up"},
     {"layers.#.mlp.down_proj", "layers.#.network.down"},
     {"norm", "norm"},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"qa_outputs", "head", true},
 };
 // Experts as Qwen's, OLMoE's and DeepSeek's files call them.
 inline constexpr WeightName kExpertNames[] = {

@@ -59,10 +59,6 @@ constexpr WeightName kGpt2Names[] = {
     {"h.#.mlp.c_fc", "layers.#.network.up"},
     {"h.#.mlp.c_proj", "layers.#.network.down"},
     {"ln_f", "norm"},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"classifier", "head", true},
-    {"qa_outputs", "head", true},
 };
 
 }  // namespace

@@ -41,9 +41,6 @@ constexpr WeightName kGptJNames[] = {
     {"h.#.mlp.fc_in", "layers.#.network.up"},
     {"h.#.mlp.fc_out", "layers.#.network.down"},
     {"ln_f", "norm"},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"qa_outputs", "head", true},
 };
 
 }  // namespace

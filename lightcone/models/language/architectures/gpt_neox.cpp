@@ -33,10 +33,6 @@ constexpr WeightName kNeoxNames[] = {
     {"layers.#.mlp.dense_4h_to_h", "layers.#.network.down"},
     {"final_layer_norm", "norm"},
     {"embed_out", "head", true},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"classifier", "head", true},
-    {"qa_outputs", "head", true},
 };
 
 }  // namespace

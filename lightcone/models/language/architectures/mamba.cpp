@@ -33,7 +33,6 @@ constexpr WeightName kMambaNames[] = {
     {"layers.#.mixer.D", "layers.#.mixer.skip"},
     {"layers.#.mixer.out_proj", "layers.#.mixer.output"},
     {"norm_f", "norm"},
-    {"lm_head", "head", true},
 };
 
 }  // namespace

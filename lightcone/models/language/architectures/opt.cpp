@@ -38,9 +38,6 @@ constexpr WeightName kOptNames[] = {
     {"layers.#.fc2", "layers.#.network.down"},
     {"final_layer_norm", "norm"},
     {"layer_norm", "norm"},
-    {"lm_head", "head", true},
-    {"score", "head", true},
-    {"qa_outputs", "head", true},
 };
 
 }  // namespace
