@@ -249,12 +249,12 @@ Context& Context::set(const Tensor& input, std::span<const float> values) {
   return set(std::string_view(input.node().name), values);
 }
 Context& Context::set(std::string_view input, const ArrayView& array) {
-  if (const std::optional<NodeId> id = impl_->given_id("set", input)) {
-    const Node& n = impl_->graph()[*id];
-    check_array("set", n, array);
-    for (std::size_t k = 0; k < array.shape.size(); ++k)
-      if (const auto symbol = n.shape[k].name()) bind(*symbol, array.shape[k]);
-  }
+  const std::optional<NodeId> id = impl_->given_id("set", input);
+  // An input that no computed value reads tells its sizes, too.
+  const Node& n = id ? impl_->graph()[*id] : impl_->program->known.find(input)->second;
+  check_array("set", n, array);
+  for (std::size_t k = 0; k < array.shape.size(); ++k)
+    if (const auto symbol = n.shape[k].name()) bind(*symbol, array.shape[k]);
   return set_bytes(input, array.bytes.data(), array.bytes.size());
 }
 Context& Context::set(const Tensor& input, const ArrayView& array) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 
@@ -51,7 +52,7 @@ void Program::Impl::remember_names(const Graph& users) {
   };
   for (NodeId id = 0; id < users.size(); ++id) {
     const Node& n = users[id];
-    if (n.op == Op::Input) known.insert(n.name);
+    if (n.op == Op::Input) known.emplace(n.name, n);
     for (const Dim& d : n.shape) look(d);
     look(n.index);
     for (const Dim& d : extents(n.attributes)) look(d);
@@ -215,7 +216,8 @@ std::optional<NodeId> Program::Impl::find_input(const char* op, std::string_view
   const auto it = inputs.find(name);
   if (it != inputs.end()) return it->second;
   if (known.contains(name)) return std::nullopt;
-  const std::string names = names_near(name, {known.begin(), known.end()});
+  const auto keys = std::views::keys(known);
+  const std::string names = names_near(name, {keys.begin(), keys.end()});
   throw Error(op, str_cat("the graph has no input '", name, "'; ", names.empty() ? "it has none" : names));
 }
 

@@ -187,6 +187,21 @@ TEST(Program, ResultsOfSizesThatDoNotFitAreRefused) {
   }
 }
 
+TEST(Program, AnInputThatNothingReadsTellsItsSizes) {
+  Graph g;
+  const Dim n = Dim::symbol("n", 1, 8);
+  const Tensor x = g.input("x", {n, 0});
+  g.output("y", full(g, {n}, 2.0) + sum(x, 1));
+  const Program p = compile(g, generic() | cpu({.threads = 1, .compiler = false}));
+  Context c(p);
+  c.set("x", ArrayView{DType::F32, {3, 0}, {}});
+  EXPECT_EQ(c.run().get("y"), (std::vector<float>{2, 2, 2}));
+  EXPECT_NE(error_of([&] {
+              c.set("x", ArrayView{DType::F32, {3, 1}, {}});
+            }).find("which is f32 [n, 0]"),
+            std::string::npos);
+}
+
 // A name that the graph never had is an Error; a name that no result needs is not.
 TEST(Program, ASliceOfAnArrayIsLoaded) {
   const std::vector<float> all = [] {

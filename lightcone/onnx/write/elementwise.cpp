@@ -122,7 +122,7 @@ void convert(Translator& t, const Operation& o) {
 void bitcast(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   const std::string from = e.element(t.in(o, 0)), to = t.result_type(o).element;
-  if (e.opset() >= 26) return one_operation(t, o, "BitCast", {{"to", element_number(dtype_of_element(to))}});
+  if (e.opset() >= 26) return t.result(o, e.bitcast(t.in(o, 0), to));
   if (!is_whole_type(from) || !is_whole_type(to))
     throw Error("export_onnx", "the bits of a floating number need opset 26 (BitCast)");
   t.result(o, e.convert(t.in(o, 0), to));

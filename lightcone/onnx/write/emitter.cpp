@@ -199,8 +199,8 @@ Emitter::Loose Emitter::loose(Ref r, std::string_view as) {
 std::string Emitter::cast(const std::string& name, std::string_view from, std::string_view to) {
   if (from == to) return name;
   OutAttributes attributes{{"to", element_number(dtype_of_element(to))}};
-  // Too large a number becomes an infinity, if the type has one.
-  if (is_f8(dtype_of_element(to))) attributes.push_back({"saturate", std::int64_t{0}});
+  // prim::cast() turns too large numbers into infinities of E5M2; E4M3FN has none, and saturates.
+  if (dtype_of_element(to) == DType::F8E5M2) attributes.push_back({"saturate", std::int64_t{0}});
   return once(str_cat("cast ", to, " ", name), [&] { return node("Cast", {name}, attributes); });
 }
 
@@ -267,6 +267,15 @@ Ref Emitter::convert(Ref x, std::string_view to) {
   if (to_narrow) x = convert(x, "f32");
   const Loose l = loose(x, element(x));
   return broadcast(cast(l.name, element(x), to), l.shape, result, list_of(x));
+}
+
+Ref Emitter::bitcast(Ref x, std::string_view to) {
+  if (element(x) == to) return x;
+  Type result = type(x);
+  result.element = to;
+  const Loose l = loose(x, element(x));  // as it is: a wider type has other bits
+  return broadcast(node("BitCast", {l.name}, {{"to", element_number(dtype_of_element(to))}}), l.shape, result,
+                   list_of(x));
 }
 
 Ref Emitter::whole(std::string_view op, Ref x, const Type& result, std::vector<std::string> more,

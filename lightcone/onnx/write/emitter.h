@@ -75,6 +75,7 @@ class Emitter {
   // The value of type `result` that `name`, of the right-aligned `shape`, broadcasts to.
   Ref broadcast(const std::string& name, Extents shape, const Type& result, Ref list);
   Ref convert(Ref x, std::string_view to);
+  Ref bitcast(Ref x, std::string_view to);  // BitCast of opset 26
   // Applies an operation to a whole value, in a type that has a kernel.
   Ref whole(std::string_view op, Ref x, const Type& result, std::vector<std::string> more = {},
             OutAttributes attributes = {});
