@@ -151,6 +151,23 @@ TEST(ExportOnnx, OfRandomGraphs) {
   EXPECT_GT(decided.values, decided.all * 6 / 10) << decided.values << " of " << decided.all;
 }
 
+// NaN sorts as larger than an infinity, and zeros of padding times NaN are NaN.
+TEST(ExportOnnx, NotANumberKeepsItsPlace) {
+  Graph g;
+  const Tensor x = g.input("x", {1, 4}), none = g.input("none", {2, 0});
+  g.output("order", argsort(x, 1, true));
+  g.output("product", matmul(none.pad(1, 0, 1), x));
+  const OnnxProgram m = read_onnx(export_onnx(g, {}, newest()));
+  Context c(compile(m.graph, interpreted()));
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values{inf, 1, nan, -inf};
+  c.set("x", values).run();
+  EXPECT_EQ(c.get("order"), (std::vector<float>{2, 0, 1, 3}));
+  const auto product = c.get("product");
+  ASSERT_EQ(product.size(), 8u);
+  for (std::size_t k = 0; k < 8; ++k) EXPECT_EQ(std::isnan(product[k]), k % 4 != 1) << k;
+}
+
 // ---- what is written ---------------------------------------------------------------------------------------------
 
 std::string file(const std::string& name) {

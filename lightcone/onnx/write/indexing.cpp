@@ -119,7 +119,28 @@ void scatter(Translator& t, const Operation& o) {
   t.result(o, e.value(e.cast(e.slice(written, {0}, {-1}, {axis}, {1}), as, type.element), type));
 }
 
-// Values and indices in order. NaN takes part as an infinity.
+// The keys of a sort of floats. TopK leaves the place of NaN open, so that NaN takes part as an infinity, and
+// infinities as the largest number of a wider type. Doubles have none: their infinities tie with the largest double.
+Ref sort_keys(Emitter& e, Ref x) {
+  const DType stored = dtype_of_element(e.type(x).element);
+  if (!is_float(stored)) return x;
+  const Ref key = e.convert(x, is_narrow(stored) ? "f32" : "f64");
+  const Type wide = e.type(key);
+  Type mask = wide;
+  mask.element = "i1";
+  const DType d = dtype_of_element(wide.element);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto number = [&](double v) {
+    std::vector<std::byte> bytes(size_of(d));
+    store_f64(bytes.data(), d, 0, v);
+    return e.splat({true, wide.element, {}}, bytes);
+  };
+  const double largest = d == DType::F32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  const Ref finite = e.elementwise("Min", {key, number(largest)}, wide);
+  return e.elementwise("Where", {e.elementwise("IsNaN", {key}, mask), number(infinity), finite}, wide, {}, 1);
+}
+
+// Values and indices in order.
 void sort(Translator& t, const Operation& o) {
   Emitter& e = t.emitter();
   const std::int64_t axis = attribute(o, "dimension").integer;
@@ -127,18 +148,8 @@ void sort(Translator& t, const Operation& o) {
   const bool descending = body.operations.at(0).operands.at(0) == body.arguments.at(1);
   const Ref x = t.in(o, 0);
   const Type type = e.type(x);
-  Ref key = x;
   if (type.element == "ui64") throw Error("export_onnx", "numbers of type u64 cannot be sorted in ONNX");
-  if (is_float(dtype_of_element(type.element))) {
-    if (is_narrow(dtype_of_element(type.element))) key = e.convert(x, "f32");
-    Type wide = e.type(key), mask = wide;
-    mask.element = "i1";
-    const DType d = dtype_of_element(wide.element);
-    std::vector<std::byte> infinity(size_of(d));
-    store_f64(infinity.data(), d, 0, std::numeric_limits<double>::infinity());
-    const Ref nan = e.elementwise("IsNaN", {key}, mask);
-    key = e.elementwise("Where", {nan, e.splat({true, wide.element, {}}, infinity), key}, wide, {}, 1);
-  }
+  const Ref key = sort_keys(e, x);
   const std::string_view as = computed_as("TopK", e.element(key));
   const std::string count = e.extent(x, static_cast<std::size_t>(axis));
   const auto both = e.nodes("TopK", {e.cast(e.name(key), e.element(key), as), count}, 2,

@@ -94,6 +94,9 @@ std::optional<Product> match_product(SizeTable& sizes, const Graph& g, NodeId id
       continue;
     }
     p.readings = std::move(*r);
+    // Padding times NaN is NaN: it is written out.
+    if (is_float(g[id].dtype) && (p.readings.operands[0].nothing || p.readings.operands[1].nothing))
+      return std::nullopt;
     const auto plain = [&](int side) { return is_plain(p.readings.operands[side], p.readings.loops); };
     for (const int side : {0, 1}) {
       if (laid_out[side] || !plain(1 - side)) continue;
