@@ -99,13 +99,15 @@ void Importer::next_round(int& rounds) {
 
 bool Importer::lower_limit(const Graph& g) {
   double most = 0;
-  const std::vector<bool> live = g.live();
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (!live[id]) continue;
-    double bytes = static_cast<double>(size_of(g[id].dtype));
-    for (const Dim& d : g[id].shape) bytes *= static_cast<double>(d.bounds().hi);
+  const auto look = [&](const Shape& shape, DType type) {
+    double bytes = static_cast<double>(size_of(type));
+    for (const Dim& d : shape) bytes *= static_cast<double>(d.bounds().hi);
     most = std::max(most, bytes);
-  }
+  };
+  const std::vector<bool> live = g.live();
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (live[id]) look(g[id].shape, g[id].dtype);
+  for (const Root& r : g.roots()) look(r.edge.view.shape(), g[r.edge.node].dtype);  // an output may be broadcast
   if (most <= kMostBytes || limit_ <= kLeastLimit) return false;
   limit_ /= 2;
   replaced_.clear();  // its symbols have the old limit
