@@ -51,6 +51,7 @@ ROOMS = {
     "runtime": ["base", "core", "composites", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
+    "distributed": ["base", "core", "composites", "reference", "passes", "device"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],
     # A library of its own, below the planners: its interface is plain structs, and it links nothing of the rest.
     "backends/cpu/kernels": ["core/dtype.h", "formats", "random"],

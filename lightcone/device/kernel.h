@@ -41,6 +41,10 @@ class Kernel {
   // neither memory nor a run unless it has to be stored elsewhere.
   virtual std::optional<std::int64_t> part() const { return std::nullopt; }
 
+  // Returns false if the result depends on more than the operands, such as what other ranks send. It is then computed
+  // in every run, even if its operands are parameters.
+  virtual bool same_every_run() const { return true; }
+
   // Returns true if ranges of iterations can be run separately, so that the kernel may share a fork (fork.h). Such a
   // kernel has no scratch memory.
   virtual bool divisible() const { return false; }

@@ -34,7 +34,8 @@ Prepared find_prepared(const Graph& g) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (!live[id] || n.op == Op::Input) continue;
-    if (n.op == Op::Kernel && !n.in.empty() && constant(n.shape) && constant(n.kernel->sizes()))
+    if (n.op == Op::Kernel && !n.in.empty() && n.kernel->same_every_run() && constant(n.shape) &&
+        constant(n.kernel->sizes()))
       p.node[id] = fixed[id] =
           std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return fixed[e.node]; }) && worth_keeping(g, n);
     if (p.node[id]) made[id] = made[n.in[0].node];

@@ -1,0 +1,32 @@
+// Rules of sharding: which axes of an operation's operands and results belong together (the factors of Shardy).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lightcone/core/graph.h"
+
+namespace lc::distributed {
+
+// What happens to an axis that operands and results share under one label.
+enum class LabelKind : std::uint8_t {
+  Parallel,  // each element of the axis is computed by itself
+  Sum,       // the result is the sum over the axis
+  Max,       // the maximum
+  Whole,     // the operation needs the whole axis
+  Indexed,   // an operand's index chooses along the axis; what lies outside of a part counts nothing
+};
+
+struct ShardingRule {
+  std::vector<LabelKind> labels;
+  // The label of each axis of each operand, and of each result; -1: whole.
+  std::vector<std::vector<int>> operands, results;
+  // Whether the operation, as a function of these operands together, passes sums of parts on.
+  std::vector<bool> linear = {};
+  int index = -1;  // the operand that chooses along the axis of the label Indexed
+};
+
+// Returns the rule of a node; nullopt if every rank has to compute all of it.
+std::optional<ShardingRule> sharding_rule(const Graph& g, const Node& n);
+
+}  // namespace lc::distributed

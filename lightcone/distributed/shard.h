@@ -1,0 +1,49 @@
+// shard(): a compiler that makes the graph of one rank from the graph of the whole.
+//
+//   const Mesh mesh({{"data", 2}, {"model", 2}});
+//   const Collectives ranks(mesh, communicator);
+//   const ShardSpecs specs{{"x", {"data"}}, {"*.up.weight", {"model", ""}}, {"*.down.weight", {"", "model"}}};
+//   const Program program = compile(graph, shard(ranks, specs) | generic() | cpu());
+//
+// A few inputs, parameters and states are given; everything else follows (GSPMD, Xu et al., arXiv 2105.04663): each
+// operation is computed where its operands lie, and what does not fit is exchanged. Put it behind autograd and in
+// front of all that lowers the graph. Outputs are whole on every rank; inputs and states are the rank's part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lightcone/core/array_view.h"
+#include "lightcone/distributed/collectives.h"
+#include "lightcone/passes/compiler.h"
+
+namespace lc {
+
+// How the inputs and states of these names are spread: for each axis the mesh axis along which it is divided, several
+// joined by "+", or "" for an axis that every rank has whole. Axes that are left out are whole, too. In names * stands
+// for any text. The first spec that fits a name is taken; what none fits is whole on every rank, but the memory that an
+// optimiser has of a parameter ("<parameter>.exp_avg") is spread as the parameter is.
+struct ShardSpec {
+  std::string name;
+  std::vector<std::string> axes;
+};
+using ShardSpecs = std::vector<ShardSpec>;
+
+// Throws Error, when it runs, for specs that fit no input, name no axis of the mesh, use an axis twice, or divide an
+// extent that the number of ranks does not divide.
+Compiler shard(const Collectives& ranks, ShardSpecs specs);
+
+// The array of one rank.
+struct ArrayPart {
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+  ArrayView view() const { return {dtype, shape, bytes}; }
+};
+// Cuts a rank's part out of a whole array.
+ArrayPart part_of(const Mesh& mesh, int rank, const ShardSpecs& specs, std::string_view name, const ArrayView& whole);
+
+}  // namespace lc

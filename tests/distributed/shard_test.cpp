@@ -1,0 +1,110 @@
+// shard(): the ranks' graphs compute what the whole graph does, on random graphs and in training.
+#include "lightcone/distributed/shard.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/random_graph.h"
+#include "ranks.h"
+
+namespace lc {
+namespace {
+
+using Floats = std::vector<float>;
+using test::run_ranks;
+
+// Divides axes of the inputs at random wherever an extent allows it.
+ShardSpecs random_specs(const Graph& g, const Mesh& mesh, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  ShardSpecs specs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input) continue;
+    ShardSpec s{n.name, std::vector<std::string>(n.shape.size())};
+    for (const MeshAxis& a : mesh.axes()) {
+      std::vector<std::size_t> fits;
+      for (std::size_t i = 0; i < n.shape.size(); ++i)
+        if (s.axes[i].empty() && n.shape[i].is_constant() && *n.shape[i].constant() % a.size == 0) fits.push_back(i);
+      if (!fits.empty() && random() % 4 != 0) s.axes[fits[random() % fits.size()]] = a.name;
+    }
+    specs.push_back(std::move(s));
+  }
+  return specs;
+}
+
+Value part_of_value(const Mesh& mesh, int rank, const ShardSpecs& specs, const std::string& name, const Value& v) {
+  std::vector<std::byte> bytes(v.size() * size_of(v.dtype));
+  write_value(v, bytes.data());
+  const ArrayPart part = part_of(mesh, rank, specs, name, ArrayView{v.dtype, v.shape, bytes});
+  return read_value(part.bytes.data(), v.dtype, part.shape);
+}
+
+void expect_close(const Value& got, const Value& want, const std::string& what) {
+  ASSERT_EQ(got.shape, want.shape) << what;
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    const double x = got.at(k), y = want.at(k), room = 4 * want.error_at(k);
+    const bool both_nan = std::isnan(x) && std::isnan(y);
+    const double tiny = is_float(want.dtype) ? std::abs(y) * 1e-6 + 1e-38 : 0;
+    ASSERT_TRUE(std::isinf(room) || both_nan || x == y || std::abs(x - y) <= room + tiny)
+        << what << ": element " << k << " is " << x << ", not " << y << " within " << room;
+  }
+}
+
+// Random graphs with random shardings, by the reference over all ranks.
+TEST(Shard, RandomGraphs) {
+  const char* given = std::getenv("LIGHTCONE_SEED");
+  const std::uint64_t first = given ? std::strtoull(given, nullptr, 10) * 10000 : 0;
+  const Mesh meshes[] = {Mesh({{"data", 2}}), Mesh({{"data", 3}}), Mesh({{"data", 2}, {"model", 2}}),
+                         Mesh({{"model", 4}})};
+  std::map<std::string, int> fired;
+  std::mutex mutex;
+  int divided = 0;
+  for (std::uint64_t k = first; k < first + 2000 && !::testing::Test::HasFailure(); ++k) {
+    const Graph g = random_graph(k, {.nodes = 3 + static_cast<int>(k % 14), .elements = 400});
+    const Mesh& mesh = meshes[k % std::size(meshes)];
+    const Bindings sizes = random_bindings(g, k);
+    const auto inputs = random_inputs(g, sizes, k, k % 3 == 0);
+    const ShardSpecs specs = random_specs(g, mesh, k);
+    const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
+    const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
+      const Compiled made = transform(g, shard(c, specs));
+      std::map<std::string, Value> mine;
+      for (const auto& [name, v] : inputs) mine[name] = part_of_value(mesh, c.rank(), specs, name, v);
+      const Results got = interpret(made.graph, mine, sizes);
+      const std::lock_guard lock(mutex);
+      for (const auto& [name, v] : want.outputs)
+        expect_close(got.outputs.at(name), v, str_cat("random graph ", k, ", rank ", c.rank(), ", ", name));
+      for (const auto& [name, v] : want.states) {
+        Value part = part_of_value(mesh, c.rank(), specs, name, v);
+        Value error = v;  // the bounds are cut as the values are
+        if (!v.error.empty() && is_float(v.dtype)) {
+          error.dtype = DType::F64, error.f = v.error;
+          part.error = part_of_value(mesh, c.rank(), specs, name, error).f;
+        }
+        if (is_float(v.dtype) || v.error.empty())
+          expect_close(got.states.at(name), part, str_cat("random graph ", k, ", rank ", c.rank(), ", state ", name));
+      }
+      for (const auto& [name, n] : made.log[0].fired) fired[name] += n;
+    });
+    for (std::size_t r = 0; r < thrown.size(); ++r) ASSERT_EQ(thrown[r], "") << "random graph " << k << ", rank " << r;
+    divided += std::ranges::any_of(specs, [](const ShardSpec& s) {
+      return std::ranges::any_of(s.axes, [](const std::string& a) { return !a.empty(); });
+    });
+  }
+  EXPECT_GT(divided, 1000);
+  EXPECT_GT(fired["all_reduce"], 100);
+  EXPECT_GT(fired["all_gather"], 100);
+  EXPECT_GT(fired["reduce_scatter"], 2);  // training has more of them
+}
+
+}  // namespace
+}  // namespace lc

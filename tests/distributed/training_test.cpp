@@ -1,0 +1,242 @@
+// Training on several ranks: losses and parameters are those of one rank, memory is what was planned.
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/strategies.h"
+#include "lightcone/ops/loss.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/optim/optim.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "ranks.h"
+
+namespace lc {
+namespace {
+
+using Floats = std::vector<float>;
+
+// A training step with the initial values of its parameters and the inputs of each step.
+struct Job {
+  Graph graph;
+  std::map<std::string, Floats> parameters;
+  std::map<std::string, std::vector<Floats>> inputs;  // by name: a value for each step
+  std::vector<Tensor> trained;
+
+  Tensor parameter(const std::string& name, const Shape& shape, double scale) {
+    std::mt19937 random(static_cast<unsigned>(parameters.size() + 1));
+    std::normal_distribution<float> normal(0, static_cast<float>(scale));
+    Floats& v = parameters[name];
+    v.resize(static_cast<std::size_t>(*product(shape).constant()));
+    for (float& x : v) x = scale == 0 ? 1 : normal(random);
+    trained.push_back(graph.parameter(name, shape));
+    return trained.back();
+  }
+  void train(const Tensor& loss) {
+    graph.output("loss", loss);
+    std::vector<optim::Update> updates;
+    const auto d = gradients(loss, trained);
+    for (std::size_t k = 0; k < trained.size(); ++k) updates.push_back({trained[k], d[k]});
+    const auto clipped = optim::clip_grad_norm(updates, 1.0);
+    graph.output("norm", clipped.norm);
+    optim::step(optim::AdamW{.lr = 1e-2}, clipped.updates);
+  }
+};
+
+constexpr int kSteps = 12;
+
+Job mlp() {
+  Job j;
+  const Tensor x = j.graph.input("x", {8, 12}), labels = j.graph.input("labels", {8}, DType::I64);
+  const Tensor up = j.parameter("up.weight", {16, 12}, 0.3), bias = j.parameter("up.bias", {16}, 0.3),
+               down = j.parameter("down.weight", {4, 16}, 0.3);
+  j.train(cross_entropy(linear(relu(linear(x, up, bias)), down), labels));
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (int k = 0; k < kSteps; ++k) {
+    Floats a(96), b(8);
+    for (float& v : a) v = normal(random);
+    for (std::size_t i = 0; i < b.size(); ++i)
+      b[i] = static_cast<float>(std::max_element(&a[i * 12], &a[i * 12 + 4]) - &a[i * 12]);
+    j.inputs["x"].push_back(k < 2 ? a : j.inputs["x"][static_cast<std::size_t>(k) % 2]);
+    j.inputs["labels"].push_back(k < 2 ? b : j.inputs["labels"][static_cast<std::size_t>(k) % 2]);
+  }
+  return j;
+}
+
+// Two layers of a GPT: 4 texts of 6 tokens, 4 heads of 4, a vocabulary of 24 whose table is read and multiplied with.
+Job gpt() {
+  Job j;
+  constexpr std::int64_t kTexts = 4, kLength = 6, kWidth = 16, kHeads = 4, kWords = 24;
+  const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
+               next = j.graph.input("next", {kTexts * kLength}, DType::I64);
+  const Tensor table = j.parameter("wte.weight", {kWords, kWidth}, 0.3),
+               place = j.parameter("wpe", {kLength, kWidth}, 0.1);
+  Tensor x = add(embedding(ids, table), place);
+  const auto heads = [&](const Tensor& t) {
+    return t.reshape({kTexts, kLength, kHeads, kWidth / kHeads}).transpose(1, 2);
+  };
+  for (int k = 0; k < 2; ++k) {
+    const std::string at = str_cat("h.", k, ".");
+    const auto w = [&](const char* name, std::int64_t m, std::int64_t n) {
+      return j.parameter(at + name, {m, n}, 0.25);
+    };
+    const Tensor h = layer_norm(x, {kWidth}, j.parameter(at + "ln_1.weight", {kWidth}, 0));
+    const Tensor q = linear(h, w("attn.q.weight", kWidth, kWidth)), key = linear(h, w("attn.k.weight", kWidth, kWidth)),
+                 v = linear(h, w("attn.v.weight", kWidth, kWidth));
+    const Tensor a = scaled_dot_product_attention(heads(q), heads(key), heads(v), {.is_causal = true});
+    x = add(x, linear(a.transpose(1, 2).reshape({kTexts, kLength, kWidth}), w("attn.o.weight", kWidth, kWidth)));
+    const Tensor g = layer_norm(x, {kWidth}, j.parameter(at + "ln_2.weight", {kWidth}, 0));
+    x = add(x,
+            linear(gelu(linear(g, w("mlp.up.weight", 4 * kWidth, kWidth))), w("mlp.down.weight", kWidth, 4 * kWidth)));
+  }
+  j.train(cross_entropy(linear(x, table).reshape({kTexts * kLength, kWords}), next));
+  std::mt19937 random(9);
+  for (int k = 0; k < kSteps; ++k) {
+    Floats a(kTexts * kLength), b(kTexts * kLength);
+    for (float& v : a) v = static_cast<float>(random() % kWords);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>((static_cast<int>(a[i]) * 5 + 1) % kWords);
+    j.inputs["ids"].push_back(a), j.inputs["next"].push_back(b);
+  }
+  return j;
+}
+
+struct Trained {
+  Floats losses, norms;
+  std::map<std::string, Floats> parameters;
+  std::size_t state_bytes = 0;
+  std::map<std::string, int> fired;
+};
+
+ArrayView floats(const Floats& v, std::vector<std::int64_t> shape) {
+  return {DType::F32, std::move(shape), std::as_bytes(std::span(v))};
+}
+std::vector<std::int64_t> shape_of(const Graph& g, const std::string& name) {
+  std::vector<std::int64_t> s;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input && g[id].name == name)
+      for (const Dim& d : g[id].shape) s.push_back(*d.constant());
+  return s;
+}
+
+// Trains one rank's part.
+Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, int rank, const ShardSpecs& specs) {
+  const Program p = compile(j.graph, compiler);
+  Context c(p);
+  const auto part = [&](const std::string& name, const Floats& all) {
+    const ArrayPart a = part_of(mesh, rank, specs, name, floats(all, shape_of(j.graph, name)));
+    Floats mine(a.bytes.size() / sizeof(float));
+    std::memcpy(mine.data(), a.bytes.data(), a.bytes.size());
+    return mine;
+  };
+  for (const auto& [name, all] : j.parameters) c.set(name, part(name, all));
+  Trained t;
+  for (int k = 0; k < kSteps; ++k) {
+    for (const auto& [name, all] : j.inputs) c.set(name, part(name, all[static_cast<std::size_t>(k)]));
+    c.run();
+    t.losses.push_back(static_cast<float>(c.scalar("loss")));
+    t.norms.push_back(static_cast<float>(c.scalar("norm")));
+  }
+  for (const auto& [name, all] : j.parameters) t.parameters[name] = c.get(name);
+  t.state_bytes = p.plan().state_bytes;
+  for (const PassLog& l : p.log())
+    if (l.pass == "shard") t.fired = l.fired;
+  return t;
+}
+
+Compiler device() { return generic() | cpu({.threads = 1, .compiler = false}); }
+
+void expect_near(const Floats& got, const Floats& want, double room, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t k = 0; k < got.size(); ++k) ASSERT_NEAR(got[k], want[k], room) << what << ", element " << k;
+}
+
+std::vector<Trained> on_ranks(const Job& j, const Mesh& mesh, const ShardSpecs& specs) {
+  std::vector<Trained> all(static_cast<std::size_t>(mesh.size()));
+  const auto thrown = test::run_ranks(mesh, [&](const Collectives& c) {
+    all[static_cast<std::size_t>(c.rank())] = train(j, shard(c, specs) | device(), mesh, c.rank(), specs);
+  });
+  for (const std::string& what : thrown) EXPECT_EQ(what, "");
+  return all;
+}
+
+// Ranks agree with one another to the bit, with one rank within rounding, and with themselves from run to run.
+std::vector<Trained> expect_as_one_rank(const Job& j, const Mesh& mesh, const ShardSpecs& specs,
+                                        const std::string& what) {
+  const Trained one = train(j, device(), Mesh(), 0, {});
+  const auto all = on_ranks(j, mesh, specs), again = on_ranks(j, mesh, specs);
+  EXPECT_LT(one.losses.back(), one.losses.front()) << what;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const std::string at = str_cat(what, " on ", mesh, ", rank ", r);
+    // AdamW divides by the root of small squares: rounding grows from step to step.
+    expect_near(all[r].losses, one.losses, 2e-4, at + ", losses");
+    expect_near(all[r].norms, one.norms, 2e-3, at + ", norms");
+    EXPECT_EQ(all[r].losses, all[0].losses) << at;
+    EXPECT_EQ(all[r].parameters, again[r].parameters) << at;
+    for (const auto& [name, v] : one.parameters) {
+      const ArrayPart a = part_of(mesh, static_cast<int>(r), specs, name, floats(v, shape_of(j.graph, name)));
+      Floats mine(a.bytes.size() / sizeof(float));
+      std::memcpy(mine.data(), a.bytes.data(), a.bytes.size());
+      expect_near(all[r].parameters.at(name), mine, 2e-3, at + ", " + name);
+    }
+  }
+  return all;
+}
+
+const std::vector<ShardSpec> kMegatron{{"*.q.weight", {"model"}},  {"*.k.weight", {"model"}},
+                                       {"*.v.weight", {"model"}},  {"*.o.weight", {"", "model"}},
+                                       {"*.up.weight", {"model"}}, {"*.down.weight", {"", "model"}},
+                                       {"wte.weight", {"model"}}};
+
+TEST(DistributedTraining, MlpInParallel) {
+  const Job j = mlp();
+  const ShardSpecs tensor{{"up.weight", {"model"}}, {"up.bias", {"model"}}, {"down.weight", {"", "model"}}};
+  for (const int n : {1, 2, 4, 8})
+    expect_as_one_rank(j, Mesh({{"data", n}}), data_parallel(j.graph, "data", n), "data parallel");
+  for (const int n : {2, 4, 8}) expect_as_one_rank(j, Mesh({{"model", n}}), tensor, "tensor parallel");
+  const Mesh both({{"data", 2}, {"model", 2}});
+  const auto all = expect_as_one_rank(j, both, joined(data_parallel(j.graph, "data", 2), tensor), "both");
+  EXPECT_EQ(all[0].fired.count("all_gather"), 0u);
+}
+
+TEST(DistributedTraining, GptInParallel) {
+  const Job j = gpt();
+  for (const int n : {2, 4}) {
+    const auto all = expect_as_one_rank(j, Mesh({{"data", n}}), data_parallel(j.graph, "data", n), "data parallel");
+    EXPECT_EQ(all[0].fired.count("all_gather"), 0u);
+  }
+  for (const int n : {2, 4}) expect_as_one_rank(j, Mesh({{"model", n}}), kMegatron, "tensor parallel");
+  expect_as_one_rank(j, Mesh({{"data", 2}, {"model", 2}}), joined(data_parallel(j.graph, "data", 2), kMegatron),
+                     "both");
+  expect_as_one_rank(j, Mesh({{"data", 2}, {"model", 4}}), joined(data_parallel(j.graph, "data", 2), kMegatron),
+                     "both");
+}
+
+TEST(DistributedTraining, ShardedStates) {
+  const Job j = gpt();
+  const Trained one = train(j, device(), Mesh(), 0, {});
+  for (const int n : {2, 4}) {
+    const Mesh mesh({{"data", n}});
+    const ShardSpecs batch = data_parallel(j.graph, "data", n);
+    const auto moments =
+        expect_as_one_rank(j, mesh, joined(batch, fully_sharded(j.graph, "data", n, ShardedState::Moments)), "ZeRO 1");
+    EXPECT_GT(moments[0].fired.at("reduce_scatter"), 0);
+    const auto all = expect_as_one_rank(j, mesh, joined(batch, fully_sharded(j.graph, "data", n)), "ZeRO 3");
+    EXPECT_GT(all[0].fired.at("reduce_scatter"), 0);
+    EXPECT_GT(all[0].fired.at("all_gather"), 0);
+    EXPECT_LE(static_cast<double>(all[0].state_bytes), 1.2 / n * static_cast<double>(one.state_bytes));
+  }
+  const Mesh mesh({{"data", 2}, {"model", 2}});
+  expect_as_one_rank(j, mesh,
+                     joined(joined(data_parallel(j.graph, "data", 2), kMegatron), fully_sharded(j.graph, "data", 2)),
+                     "ZeRO 3 and tensor parallel");
+}
+
+}  // namespace
+}  // namespace lc
