@@ -12,6 +12,7 @@
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/architectures/architectures.h"
 #include "lightcone/models/language/load_language.h"
 #include "lightcone/models/segformer/segformer.h"
@@ -97,9 +98,9 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
 LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
   if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
-  if (w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
-  if (w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
-  const ConfigFile config(w, o.ignore);
+  if (!w.gguf() && w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
+  if (!w.gguf() && w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
+  const ConfigFile config = config_of(w, o.ignore);
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
   for (const auto& [known, load] : kTypes)
     if (known == type) return load(w, config, o);
