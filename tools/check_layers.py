@@ -138,12 +138,12 @@ ROOMS = {
     "models/seq2seq": [
         "core", "composites", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
     "models/whisper": [
-        "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "runtime", "llm",
-        "models/seq2seq"],
+        "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "io/text/pieces", "runtime", "llm",
+        "models/files", "models/gguf", "models/seq2seq"],
     "models/load": [
         "io", "runtime", "models/files", "models/gguf", "models/encoder", "models/language", "models/language/architectures",
         "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/segformer",
-        "models/swin", "models/seq2seq"],
+        "models/swin", "models/seq2seq", "models/whisper"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],
@@ -151,7 +151,7 @@ ROOMS = {
     "models/resnet": ["core", "nn"],
     "inspection": [
         "base", "core", "io", "io/audio", "io/checkpoints", "io/checkpoints/torch", "io/data", "io/images", "io/text", "onnx",
-        "stablehlo", "passes", "runtime", "models/llama"],
+        "stablehlo", "passes", "runtime", "models/llama", "models/load"],
     "models/vision": [
         "core", "ops", "ops/vision", "io", "io/data", "runtime", "models/files", "models/vgg", "models/resnet"],
     "models/detect": [

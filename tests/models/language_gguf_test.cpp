@@ -476,7 +476,8 @@ bool fit_for_gguf(Json& c) {
   const std::string type = c["model_type"];
   if (type == "gpt2")
     c["activation_function"] = "gelu_new", c["scale_attn_by_inverse_layer_idx"] = false, c["scale_attn_weights"] = true;
-  if (type == "qwen2") c["use_sliding_window"] = false, c["layer_types"] = nullptr;
+  if (type == "qwen2") c["use_sliding_window"] = false, c["layer_types"] = nullptr, c["sliding_window"] = nullptr;
+  if (type == "phi") c["qk_layernorm"] = false;
   if (type == "gemma2") c["query_pre_attn_scalar"] = 6;  // what llama.cpp makes of it: the width of a head
   if (type == "gemma3_text") c["query_pre_attn_scalar"] = 6;
   if (type == "qwen2_moe") c["norm_topk_prob"] = false;
@@ -506,9 +507,15 @@ TEST(LanguageGguf, EveryArchitecture) {
     const std::string what = str_cat(c["config"]["architectures"][0].get<std::string>(), " of case ", k++);
     if (!has_gguf(c)) continue;
     const bool differs = fit_for_gguf(c["config"]);
-    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+    auto& tensors = c["tensors"];
+    for (std::size_t t = tensors.size(); t-- > 0;)  // llama.cpp has no norms of Phi's heads
+      if (tensors[t][0].get<std::string>().find("self_attn.") != std::string::npos &&
+          tensors[t][0].get<std::string>().find("_layernorm.") != std::string::npos &&
+          c["config"]["model_type"] == "phi")
+        tensors.erase(t);
+    const test::FormulaFolder folder(c["config"], tensors, test::NormWeights::OneAxis);
     const TempDir to;
-    const std::string path = (to / "model.gguf").string();
+    const std::string path = to / "model.gguf";
     try {
       Converter(c["config"], folder.path()).write(path);
       const std::vector<double> ones(kTexts.size(), 1);

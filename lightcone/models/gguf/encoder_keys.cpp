@@ -30,7 +30,7 @@ void write_bert(const GgufMetadata& m, ConfigText& c) {
     write_distilbert(m, c);
     m.neutral({"attention.layer_norm_epsilon"});
   }
-  m.neutral({"context_length", "vocab_size", "attention.head_count_kv"});
+  m.neutral({"context_length", "vocab_size", "attention.head_count_kv", "pooling_type"});
 }
 
 }  // namespace

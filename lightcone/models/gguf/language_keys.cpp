@@ -11,7 +11,9 @@ namespace {
 void begin(const GgufMetadata& m, ConfigText& c, std::string_view type, std::string_view architecture) {
   c.set("model_type", type).set("architectures", std::vector<std::string>{std::string(architecture)});
   c.set("vocab_size", m.extent("token_embd.weight", 0));
-  m.neutral({"vocab_size", "attention.causal"});
+  m.neutral({"vocab_size", "pooling_type"});
+  if (!m.flag("attention.causal", true))
+    m.fail("attention.causal is false, which is not supported of a language model");
 }
 
 double layer_norm_eps(const GgufMetadata& m) { return m.number("attention.layer_norm_epsilon", 1e-5); }

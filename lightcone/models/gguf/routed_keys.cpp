@@ -13,7 +13,7 @@ enum class Gating : std::uint8_t { Own = 0, Softmax = 1, Sigmoid = 2, SoftmaxOfC
 void begin_routed(const GgufMetadata& m, ConfigText& c, std::string_view type, std::string_view architecture) {
   c.set("model_type", type).set("architectures", std::vector<std::string>{std::string(architecture)});
   c.set("vocab_size", m.extent("token_embd.weight", 0));
-  m.neutral({"vocab_size", "attention.causal"});
+  m.neutral({"vocab_size", "pooling_type"});
 }
 
 // What each architecture does and no config.json of it may say otherwise.
@@ -57,7 +57,8 @@ void write_qwen2moe(const GgufMetadata& m, ConfigText& c) {
   write_experts(m, c, "num_experts");
   c.set("moe_intermediate_size", expert_width(m));
   c.set("shared_expert_intermediate_size",
-        m.size("expert_shared_feed_forward_length", m.extent(str_cat("blk.", first_routed(m), ".ffn_down_shexp.weight"), 1)));
+        m.size("expert_shared_feed_forward_length",
+               m.extent(str_cat("blk.", first_routed(m), ".ffn_down_shexp.weight"), 1)));
   write_norm(m, c, false);
   only_gating(m, Gating::Softmax), only_plain_choice(m);
   m.neutral({"expert_shared_count"});

@@ -20,6 +20,7 @@
 #include "lightcone/models/swin/swin.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
+#include "lightcone/models/whisper/ggml_file.h"
 #include "lightcone/models/yolo/yolo.h"
 #include "lightcone/runtime/names.h"
 
@@ -92,6 +93,7 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
   if (std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ec))
     throw file_error("load_model", path, "it is a whole pipeline of diffusers, which diffusion::StableDiffusion and ",
                      "`lightcone imagine` open; load_model() opens one of its parts, such as the folder unet in it");
+  if (is_ggml_whisper(path)) return load_model(read_ggml_whisper(path, o.read).weights, o);
   return load_model(Weights::open(path, o.read), o);
 }
 
