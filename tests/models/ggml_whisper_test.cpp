@@ -130,7 +130,9 @@ struct Both {
       ++i;
       const bool matrix = p.shape.size() == 2 && p.openai.ends_with("weight");
       if (matrix && format) {
-        const std::vector<std::byte> blocks = quantize(*format, v);
+        std::vector<std::byte> blocks(v.size() / static_cast<std::size_t>(info(*format).elements) *
+                                      static_cast<std::size_t>(info(*format).bytes));
+        quantize(*format, v, blocks);
         f.tensor(p.openai, p.shape, static_cast<std::int32_t>(ggml_number(*format)), blocks);
         v = dequantized(*format, blocks, v.size());
       } else {

@@ -1,13 +1,9 @@
 // GGUF files of every architecture compute what the folders of transformers compute that they were made of.
 #include "lightcone/models/language/language_model.h"
 
-#include <cmath>
-#include <list>
-
 #include "error_of.h"
-#include "lightcone/models/files/weight_table.h"
+#include "gguf_converter.h"
 #include "lightcone/models/gguf/gguf_config.h"
-#include "tiny_models.h"
 
 using namespace lc;
 
@@ -16,454 +12,9 @@ namespace {
 using test::AllGiven;
 using test::by_cpu;
 using test::by_reference;
+using test::Converter;
+using test::Json;
 using test::numbers_of;
-using Json = nlohmann::json;
-using Names = std::vector<std::pair<std::string, std::string>>;
-
-struct Matrix {
-  std::vector<std::int64_t> shape;
-  std::vector<float> values;
-  std::int64_t rows() const { return shape[0]; }
-  std::int64_t row() const { return std::ssize(values) / shape[0]; }
-};
-
-// What llama.cpp's converter (conversion/ of ggml-org/llama.cpp) does with the weights of a folder, written down again.
-class Converter {
- public:
-  Converter(Json config, const std::string& folder) : c_(std::move(config)) {
-    const Weights w = Weights::open(folder);
-    for (const auto& [name, t] : w.tensors()) hf_[name] = {t.shape, Weights::read(t)};
-    type_ = c_["model_type"];
-  }
-  void write(const std::string& path, bool apart = true);
-  GgufFields fields = {};
-  std::string arch = {};
-
- private:
-  std::int64_t number(const char* key, const char* other = "") const {
-    return c_.contains(key) && c_[key].is_number() ? c_[key].get<std::int64_t>() : *other != 0 ? number(other) : 0;
-  }
-  void whole(const std::string& key, std::int64_t n) {
-    fields.emplace_back(arch + "." + key, static_cast<std::uint32_t>(n));
-  }
-  void real(const std::string& key, double x) { fields.emplace_back(arch + "." + key, static_cast<float>(x)); }
-  void sizes();
-  void rotation();
-  void experts();
-  void features();
-  void put(std::string name, Matrix m);
-  void stacked(bool apart);
-  Matrix changed(const std::string& name, Matrix m) const;
-  Matrix permuted(const Matrix& m, std::int64_t heads) const;
-  Matrix joined(const Matrix& m, std::int64_t kv, std::int64_t heads) const;
-  void latent(const std::string& prefix);
-  Json c_;
-  std::string type_;
-  std::map<std::string, Matrix> hf_;
-  std::list<Matrix> kept_;
-  std::vector<TensorToSave> tensors_;
-};
-
-const std::map<std::string, std::string> kArchitectures{{"gpt2", "gpt2"},
-                                                        {"gpt_bigcode", "starcoder"},
-                                                        {"gpt_neox", "gptneox"},
-                                                        {"gptj", "gptj"},
-                                                        {"falcon", "falcon"},
-                                                        {"bloom", "bloom"},
-                                                        {"starcoder2", "starcoder2"},
-                                                        {"phi", "phi2"},
-                                                        {"phi3", "phi3"},
-                                                        {"llama", "llama"},
-                                                        {"mistral", "llama"},
-                                                        {"qwen2", "qwen2"},
-                                                        {"qwen3", "qwen3"},
-                                                        {"gemma", "gemma"},
-                                                        {"gemma2", "gemma2"},
-                                                        {"gemma3_text", "gemma3"},
-                                                        {"granite", "granite"},
-                                                        {"granitemoe", "granitemoe"},
-                                                        {"granitemoeshared", "granitemoe"},
-                                                        {"olmo2", "olmo2"},
-                                                        {"olmoe", "olmoe"},
-                                                        {"mixtral", "llama"},
-                                                        {"qwen2_moe", "qwen2moe"},
-                                                        {"qwen3_moe", "qwen3moe"},
-                                                        {"deepseek_v2", "deepseek2"},
-                                                        {"deepseek_v3", "deepseek2"},
-                                                        {"gpt_oss", "gpt-oss"},
-                                                        {"mamba", "mamba"}};
-
-// The converter's names (gguf-py/gguf/tensor_mapping.py), longer ones first.
-const Names kNames{{"transformer.wte", "token_embd"},
-                   {"transformer.wpe", "position_embd"},
-                   {"transformer.ln_f", "output_norm"},
-                   {"transformer.word_embeddings", "token_embd"},
-                   {"transformer.word_embeddings_layernorm", "token_embd_norm"},
-                   {"gpt_neox.embed_in", "token_embd"},
-                   {"embed_out", "output"},
-                   {"gpt_neox.final_layer_norm", "output_norm"},
-                   {"backbone.embeddings", "token_embd"},
-                   {"backbone.norm_f", "output_norm"},
-                   {"model.embed_tokens", "token_embd"},
-                   {"model.norm", "output_norm"},
-                   {"model.final_layernorm", "output_norm"},
-                   {"lm_head", "output"},
-                   {"B.ln_1", "blk.#.attn_norm"},
-                   {"B.ln_2", "blk.#.ffn_norm"},
-                   {"B.attn.c_attn", "blk.#.attn_qkv"},
-                   {"B.attn.c_proj", "blk.#.attn_output"},
-                   {"B.attn.q_proj", "blk.#.attn_q"},
-                   {"B.attn.k_proj", "blk.#.attn_k"},
-                   {"B.attn.v_proj", "blk.#.attn_v"},
-                   {"B.attn.out_proj", "blk.#.attn_output"},
-                   {"B.mlp.fc_in", "blk.#.ffn_up"},
-                   {"B.mlp.fc_out", "blk.#.ffn_down"},
-                   {"B.mlp.c_fc", "blk.#.ffn_up"},
-                   {"B.mlp.c_proj", "blk.#.ffn_down"},
-                   {"B.mlp.fc1", "blk.#.ffn_up"},
-                   {"B.mlp.fc2", "blk.#.ffn_down"},
-                   {"B.mlp.dense_h_to_4h", "blk.#.ffn_up"},
-                   {"B.mlp.dense_4h_to_h", "blk.#.ffn_down"},
-                   {"B.input_layernorm", "blk.#.attn_norm"},
-                   {"B.ln_attn", "blk.#.attn_norm_2"},
-                   {"B.ln_mlp", "blk.#.attn_norm"},
-                   {"B.self_attention.query_key_value", "blk.#.attn_qkv"},
-                   {"B.attention.query_key_value", "blk.#.attn_qkv"},
-                   {"B.self_attention.dense", "blk.#.attn_output"},
-                   {"B.attention.dense", "blk.#.attn_output"},
-                   {"B.self_attn.q_proj", "blk.#.attn_q"},
-                   {"B.self_attn.k_proj", "blk.#.attn_k"},
-                   {"B.self_attn.v_proj", "blk.#.attn_v"},
-                   {"B.self_attn.o_proj", "blk.#.attn_output"},
-                   {"B.self_attn.dense", "blk.#.attn_output"},
-                   {"B.self_attn.qkv_proj", "blk.#.attn_qkv"},
-                   {"B.self_attn.q_norm", "blk.#.attn_q_norm"},
-                   {"B.self_attn.k_norm", "blk.#.attn_k_norm"},
-                   {"B.self_attn.q_layernorm", "blk.#.attn_q_norm"},
-                   {"B.self_attn.k_layernorm", "blk.#.attn_k_norm"},
-                   {"B.self_attn.sinks", "blk.#.attn_sinks.weight"},
-                   {"B.self_attn.q_a_proj", "blk.#.attn_q_a"},
-                   {"B.self_attn.q_a_layernorm", "blk.#.attn_q_a_norm"},
-                   {"B.self_attn.q_b_proj", "blk.#.attn_q_b"},
-                   {"B.self_attn.kv_a_proj_with_mqa", "blk.#.attn_kv_a_mqa"},
-                   {"B.self_attn.kv_a_layernorm", "blk.#.attn_kv_a_norm"},
-                   {"B.self_attn.kv_b_proj", "blk.#.attn_kv_b"},
-                   {"B.mlp.gate_up_proj", "blk.#.ffn_up"},
-                   {"B.mlp.gate_proj", "blk.#.ffn_gate"},
-                   {"B.mlp.up_proj", "blk.#.ffn_up"},
-                   {"B.mlp.down_proj", "blk.#.ffn_down"},
-                   {"B.mlp.gate.e_score_correction_bias", "blk.#.exp_probs_b.bias"},
-                   {"B.mlp.gate", "blk.#.ffn_gate_inp"},
-                   {"B.mlp.router", "blk.#.ffn_gate_inp"},
-                   {"B.block_sparse_moe.gate", "blk.#.ffn_gate_inp"},
-                   {"B.block_sparse_moe.router.layer", "blk.#.ffn_gate_inp"},
-                   {"B.block_sparse_moe.router", "blk.#.ffn_gate_inp"},
-                   {"B.mlp.shared_expert_gate", "blk.#.ffn_gate_inp_shexp"},
-                   {"B.mlp.shared_expert.gate_proj", "blk.#.ffn_gate_shexp"},
-                   {"B.mlp.shared_expert.up_proj", "blk.#.ffn_up_shexp"},
-                   {"B.mlp.shared_expert.down_proj", "blk.#.ffn_down_shexp"},
-                   {"B.mlp.shared_experts.gate_proj", "blk.#.ffn_gate_shexp"},
-                   {"B.mlp.shared_experts.up_proj", "blk.#.ffn_up_shexp"},
-                   {"B.mlp.shared_experts.down_proj", "blk.#.ffn_down_shexp"},
-                   {"B.shared_mlp.output_linear", "blk.#.ffn_down_shexp"},
-                   {"B.pre_feedforward_layernorm", "blk.#.ffn_norm"},
-                   {"B.post_feedforward_layernorm", "blk.#.post_ffw_norm"},
-                   {"B.norm", "blk.#.attn_norm"},
-                   {"B.mixer.in_proj", "blk.#.ssm_in"},
-                   {"B.mixer.conv1d", "blk.#.ssm_conv1d"},
-                   {"B.mixer.x_proj", "blk.#.ssm_x"},
-                   {"B.mixer.dt_proj", "blk.#.ssm_dt"},
-                   {"B.mixer.A_log", "blk.#.ssm_a"},
-                   {"B.mixer.D", "blk.#.ssm_d"},
-                   {"B.mixer.out_proj", "blk.#.ssm_out"}};
-
-std::string gguf_name(const std::string& type, const std::string& name) {
-  const bool both = type == "gemma2" || type == "gemma3_text" || type == "olmo2" || type == "gpt_oss";
-  for (const char* block : {"transformer.h.#", "gpt_neox.layers.#", "model.layers.#", "backbone.layers.#"}) {
-    if (const auto n = rewritten(name, str_cat(block, ".post_attention_layernorm"),
-                                 both ? "blk.#.post_attention_norm" : "blk.#.ffn_norm"))
-      return *n;
-    for (const auto& [theirs, ours] : kNames)
-      if (theirs.starts_with("B."))
-        if (const auto n = rewritten(name, block + theirs.substr(1), ours)) return *n;
-  }
-  for (const auto& [theirs, ours] : kNames)
-    if (const auto n = rewritten(name, theirs, ours)) return *n;
-  throw Error("test", "no name for " + name);
-}
-
-void Converter::sizes() {
-  if (type_ == "mamba") {
-    whole("embedding_length", number("hidden_size")), whole("block_count", number("num_hidden_layers"));
-    whole("context_length", 1 << 20), whole("feed_forward_length", 0), whole("attention.head_count", 0);
-    whole("ssm.conv_kernel", number("conv_kernel")), whole("ssm.state_size", number("state_size"));
-    whole("ssm.inner_size", number("intermediate_size")), whole("ssm.time_step_rank", number("time_step_rank"));
-    real("attention.layer_norm_rms_epsilon", c_["layer_norm_epsilon"]);
-    return;
-  }
-  const std::int64_t width = number("hidden_size", "n_embd"), heads = number("num_attention_heads", "n_head");
-  whole("context_length", type_ == "bloom" ? 32 : number("max_position_embeddings", "n_positions"));
-  whole("embedding_length", width), whole("block_count", number("num_hidden_layers", "n_layer"));
-  const std::int64_t inner = number(type_ == "falcon" ? "ffn_hidden_size" : "intermediate_size", "n_inner");
-  whole("feed_forward_length", inner > 0 ? inner : 4 * width);
-  whole("attention.head_count", heads);
-  if (type_ == "falcon") whole("attention.head_count_kv", c_["new_decoder_architecture"] ? number("num_kv_heads") : 1);
-  else if (type_ == "gpt_bigcode") whole("attention.head_count_kv", 1);
-  else if (type_.starts_with("deepseek")) whole("attention.head_count_kv", 1);
-  else if (number("num_key_value_heads") > 0) whole("attention.head_count_kv", number("num_key_value_heads"));
-  if (number("head_dim") > 0 && !type_.starts_with("deepseek"))
-    whole("attention.key_length", number("head_dim")), whole("attention.value_length", number("head_dim"));
-  for (const char* key : {"layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"})
-    if (c_.contains(key)) real("attention.layer_norm_epsilon", c_[key]);
-  if (c_.contains("rms_norm_eps")) real("attention.layer_norm_rms_epsilon", c_["rms_norm_eps"]);
-}
-
-void Converter::rotation() {
-  if (type_ == "gptj") whole("rope.dimension_count", number("rotary_dim"));
-  if (!c_.contains("rope_parameters")) return;
-  const Json all = c_["rope_parameters"], r = all.contains("full_attention") ? all["full_attention"] : all;
-  real("rope.freq_base", r["rope_theta"]);
-  const std::int64_t head =
-      number("head_dim") > 0 ? number("head_dim") : number("hidden_size") / number("num_attention_heads");
-  if (type_.starts_with("deepseek")) whole("rope.dimension_count", number("qk_rope_head_dim"));
-  else
-    whole("rope.dimension_count",
-          static_cast<std::int64_t>(r.value("partial_rotary_factor", 1.0) * static_cast<double>(head)));
-  const std::string kind = r["rope_type"];
-  if (kind == "linear")
-    fields.emplace_back(arch + ".rope.scaling.type", kind), real("rope.scaling.factor", r["factor"]);
-  if (kind == "yarn") {
-    fields.emplace_back(arch + ".rope.scaling.type", kind);
-    real("rope.scaling.factor", r["factor"]);
-    whole("rope.scaling.original_context_length", r["original_max_position_embeddings"]);
-    if (r.contains("mscale_all_dim")) real("rope.scaling.yarn_log_multiplier", 0.1 * r["mscale_all_dim"].get<double>());
-    if (r.contains("beta_fast")) real("rope.scaling.yarn_beta_fast", r["beta_fast"]);
-    if (r.contains("attention_factor")) real("rope.scaling.yarn_attn_factor", r["attention_factor"]);
-  }
-  if (kind == "longrope") {
-    whole("rope.scaling.original_context_length", r["original_max_position_embeddings"]);
-    fields.emplace_back(arch + ".rope.scaling.type", kind);
-    for (const char* length : {"short", "long"}) {
-      const std::vector<double> by = r[str_cat(length, "_factor")].get<std::vector<double>>();
-      put(str_cat("rope_factors_", length, ".weight"), {{std::ssize(by)}, {by.begin(), by.end()}});
-    }
-  }
-  if (kind == "llama3") {  // divisors of the frequencies, as the converter computes them
-    const double factor = r["factor"], low = r["low_freq_factor"], high = r["high_freq_factor"];
-    const double old = r["original_max_position_embeddings"], theta = r["rope_theta"];
-    Matrix by{{head / 2}, {}};
-    for (std::int64_t k = 0; k < head / 2; ++k) {
-      const double wave = 2 * M_PI * std::pow(theta, 2.0 * static_cast<double>(k) / static_cast<double>(head));
-      const double smooth = (old / wave - low) / (high - low);
-      by.values.push_back(static_cast<float>(wave < old / high  ? 1
-                                             : wave > old / low ? factor
-                                                                : 1 / ((1 - smooth) / factor + smooth)));
-    }
-    put("rope_freqs.weight", by);
-  }
-}
-
-void Converter::experts() {
-  const std::int64_t n = number("num_local_experts", "num_experts") + number("n_routed_experts");
-  if (n == 0) return;
-  whole("expert_count", n), whole("expert_used_count", number("num_experts_per_tok"));
-  if (const std::int64_t w = number("moe_intermediate_size"); w > 0) whole("expert_feed_forward_length", w);
-  if (type_ == "gpt_oss") whole("expert_feed_forward_length", number("intermediate_size"));
-  if (const std::int64_t w = number("shared_expert_intermediate_size", "shared_intermediate_size"); w > 0)
-    whole("expert_shared_feed_forward_length", w);
-  if (!type_.starts_with("deepseek")) return;
-  whole("expert_group_count", number("n_group")), whole("expert_group_used_count", number("topk_group"));
-  whole("expert_shared_count", number("n_shared_experts"));
-  whole("leading_dense_block_count", number("first_k_dense_replace"));
-  real("expert_weights_scale", c_["routed_scaling_factor"]);
-  whole("expert_gating_func", type_ == "deepseek_v3" ? 2 : 1);
-  if (type_ == "deepseek_v3") fields.emplace_back(arch + ".expert_weights_norm", true);
-  const std::int64_t rank = number("kv_lora_rank"), turned = number("qk_rope_head_dim");
-  if (number("q_lora_rank") > 0) whole("attention.q_lora_rank", number("q_lora_rank"));
-  whole("attention.kv_lora_rank", rank), whole("attention.key_length", rank + turned);
-  whole("attention.value_length", rank);
-  whole("attention.key_length_mla", number("qk_nope_head_dim") + turned);
-  whole("attention.value_length_mla", number("v_head_dim"));
-}
-
-void Converter::features() {
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
-    if (c_.contains(key) && c_[key].is_number()) real(key, c_[key]);
-  if (number("sliding_window") > 0) whole("attention.sliding_window", number("sliding_window"));
-  if (type_ == "gemma3_text") {
-    std::vector<std::int32_t> slides;
-    for (const auto& kind : c_["layer_types"]) slides.push_back(kind == "sliding_attention" ? 1 : 0);
-    fields.emplace_back(arch + ".attention.sliding_window_pattern", slides);
-  }
-  if (type_ == "gpt_neox")
-    fields.emplace_back(arch + ".use_parallel_residual", c_["use_parallel_residual"].get<bool>());
-  if (type_ == "falcon") fields.emplace_back(arch + ".tensor_data_layout", std::string("jploski"));
-  for (const auto& [theirs, ours] : Names{{"embedding_multiplier", "embedding_scale"},
-                                          {"residual_multiplier", "residual_scale"},
-                                          {"attention_multiplier", "attention.scale"},
-                                          {"logits_scaling", "logit_scale"}})
-    if (c_.contains(theirs)) real(ours, c_[theirs]);
-}
-
-void Converter::put(std::string name, Matrix m) {
-  std::erase(m.shape, 1);  // the converter squeezes everything
-  if (m.shape.empty()) m.shape = {1};
-  Matrix& k = kept_.emplace_back(std::move(m));
-  tensors_.push_back({std::move(name), DType::F32, k.shape, std::as_bytes(std::span(k.values))});
-}
-
-// Rows of a head in the order in which neighbours turn together.
-Matrix Converter::permuted(const Matrix& m, std::int64_t heads) const {
-  Matrix out = m;
-  const std::int64_t head = m.rows() / heads, n = m.row();
-  for (std::int64_t r = 0; r < m.rows(); ++r) {
-    const std::int64_t h = r / head, k = r % head, from = h * head + (k % 2) * (head / 2) + k / 2;
-    std::copy_n(m.values.begin() + from * n, n, out.values.begin() + r * n);
-  }
-  return out;
-}
-
-// Queries, keys and values of each head of keys in turn -> all queries, all keys, all values.
-Matrix Converter::joined(const Matrix& m, std::int64_t kv, std::int64_t heads) const {
-  Matrix out{m.shape, {}};
-  const std::int64_t group = heads / kv, head = m.rows() / (heads + 2 * kv), n = m.row();
-  const auto add = [&](std::int64_t g, std::int64_t first, std::int64_t count) {
-    const auto at = m.values.begin() + (g * (group + 2) + first) * head * n;
-    out.values.insert(out.values.end(), at, at + count * head * n);
-  };
-  for (std::int64_t g = 0; g < kv; ++g) add(g, 0, group);
-  for (std::int64_t g = 0; g < kv; ++g) add(g, group, 1);
-  for (std::int64_t g = 0; g < kv; ++g) add(g, group + 1, 1);
-  return out;
-}
-
-Matrix Converter::changed(const std::string& name, Matrix m) const {
-  const std::int64_t heads = number("num_attention_heads", "n_head");
-  const bool is_qkv = name.find("query_key_value") != name.npos;
-  if (type_ == "gpt2" && m.shape.size() == 2 && name.find(".h.") != name.npos) {
-    Matrix t{{m.shape[1], m.shape[0]}, {}};
-    for (std::int64_t r = 0; r < m.shape[1]; ++r)
-      for (std::int64_t c = 0; c < m.shape[0]; ++c)
-        t.values.push_back(m.values[static_cast<std::size_t>(c * m.shape[1] + r)]);
-    return t;
-  }
-  if (is_qkv && (type_ == "gpt_neox" || type_ == "bloom")) return joined(m, heads, heads);
-  if (is_qkv && type_ == "falcon" && c_["new_decoder_architecture"]) return joined(m, number("num_kv_heads"), heads);
-  if (arch == "llama" || arch == "granite" || arch == "granitemoe") {
-    if (name.find("q_proj") != name.npos) return permuted(m, heads);
-    if (name.find("k_proj") != name.npos) return permuted(m, number("num_key_value_heads"));
-  }
-  if (type_.starts_with("gemma") && name.ends_with("norm.weight"))
-    for (float& x : m.values) x += 1;
-  if (name.ends_with("A_log"))
-    for (float& x : m.values) x = -std::exp(x);
-  return m;
-}
-
-// kv_b_proj becomes a matrix of keys, transposed, and one of values for each head.
-void Converter::latent(const std::string& name) {
-  const Matrix m = hf_.at(name);
-  const std::int64_t heads = number("num_attention_heads"), plain = number("qk_nope_head_dim"),
-                     value = number("v_head_dim"), rank = number("kv_lora_rank");
-  Matrix k{{heads, rank, plain}, {}}, v{{heads, value, rank}, {}};
-  const auto at = [&](std::int64_t h, std::int64_t row, std::int64_t col) {
-    return m.values[static_cast<std::size_t>((h * (plain + value) + row) * rank + col)];
-  };
-  for (std::int64_t h = 0; h < heads; ++h) {
-    for (std::int64_t r = 0; r < rank; ++r)
-      for (std::int64_t p = 0; p < plain; ++p) k.values.push_back(at(h, p, r));
-    for (std::int64_t r = 0; r < value; ++r)
-      for (std::int64_t c = 0; c < rank; ++c) v.values.push_back(at(h, plain + r, c));
-  }
-  put(*rewritten(name, "model.layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_k_b.weight"), k);
-  put(*rewritten(name, "model.layers.#.self_attn.kv_b_proj.weight", "blk.#.attn_v_b.weight"), v);
-}
-
-// Experts become one tensor for each of gate, up and down; removes them from the rest.
-void Converter::stacked(bool) {
-  std::map<std::string, Matrix> all;
-  const std::int64_t n = number("num_local_experts", "num_experts") + number("n_routed_experts");
-  const auto append = [&](const std::string& to, const Matrix& m) {
-    Matrix& s = all[to];
-    s.shape = {n, m.shape[0], m.shape[1]};
-    s.values.insert(s.values.end(), m.values.begin(), m.values.end());
-  };
-  // in the order of their numbers
-  for (std::int64_t layer = 0; layer < number("num_hidden_layers"); ++layer)
-    for (std::int64_t e = 0; e < n; ++e)
-      for (const auto& [theirs, ours] : Names{{"mlp.experts.#.gate_proj", "gate"},
-                                              {"mlp.experts.#.up_proj", "up"},
-                                              {"mlp.experts.#.down_proj", "down"},
-                                              {"block_sparse_moe.experts.#.w1", "gate"},
-                                              {"block_sparse_moe.experts.#.w3", "up"},
-                                              {"block_sparse_moe.experts.#.w2", "down"}}) {
-        std::string name = str_cat("model.layers.", layer, ".", theirs, ".weight");
-        name.replace(name.find('#'), 1, std::to_string(e));
-        if (const auto it = hf_.find(name); it != hf_.end())
-          append(str_cat("blk.", layer, ".ffn_", ours, "_exps.weight"), it->second), hf_.erase(it);
-      }
-  // stacked already: a part of every row, of each `step`-th from `first` on; transposed where the file has [in, out]
-  const auto part = [&](const Matrix& m, std::int64_t first, std::int64_t step, std::int64_t count, bool transposed) {
-    const bool bias = m.shape.size() == 2;
-    const std::int64_t out = transposed || bias ? m.shape.back() : m.shape[1], in = bias         ? 1
-                                                                                    : transposed ? m.shape[1]
-                                                                                                 : m.shape[2];
-    Matrix p{bias ? std::vector<std::int64_t>{n, count} : std::vector<std::int64_t>{n, count, in}, {}};
-    for (std::int64_t e = 0; e < n; ++e)
-      for (std::int64_t k = 0; k < count; ++k)
-        for (std::int64_t i = 0; i < in; ++i) {
-          const std::int64_t row = first + k * step, at = transposed ? i * out + row : row * in + i;
-          p.values.push_back(m.values[static_cast<std::size_t>(e * in * out + at)]);
-        }
-    return p;
-  };
-  for (auto it = hf_.begin(); it != hf_.end();) {
-    const std::string name = it->first;
-    const Matrix& m = it->second;
-    bool taken = true;
-    const auto to = [&](const std::string& from, const std::string& ours) {
-      return rewritten(name, "model.layers.#." + from, "blk.#." + ours);
-    };
-    const std::int64_t inner = number("intermediate_size"), shared = number("shared_intermediate_size");
-    if (const auto up = to("block_sparse_moe.input_linear.weight", "ffn_")) {
-      put(*up + "gate_exps.weight", part(m, 0, 1, inner, false)),
-          put(*up + "up_exps.weight", part(m, inner, 1, inner, false));
-    } else if (const auto down = to("block_sparse_moe.output_linear.weight", "ffn_down_exps.weight")) {
-      put(*down, m);
-    } else if (const auto both = to("shared_mlp.input_linear.weight", "ffn_")) {
-      Matrix half{{shared, m.shape[1]}, {m.values.begin(), m.values.begin() + shared * m.shape[1]}};
-      put(*both + "gate_shexp.weight", half);
-      half.values.assign(m.values.begin() + shared * m.shape[1], m.values.end());
-      put(*both + "up_shexp.weight", half);
-    } else if (const auto w = to("mlp.experts.gate_up_proj", "ffn_")) {
-      const bool t = type_ == "gpt_oss";
-      const std::int64_t width = number("moe_intermediate_size") > 0 ? number("moe_intermediate_size") : inner;
-      put(*w + "gate_exps.weight", part(m, 0, t ? 2 : 1, width, t)),
-          put(*w + "up_exps.weight", part(m, t ? 1 : width, t ? 2 : 1, width, t));
-    } else if (const auto b = to("mlp.experts.gate_up_proj_bias", "ffn_")) {
-      put(*b + "gate_exps.bias", part(m, 0, 2, inner, false)), put(*b + "up_exps.bias", part(m, 1, 2, inner, false));
-    } else if (const auto d = to("mlp.experts.down_proj", "ffn_down_exps.weight")) {
-      put(*d, type_ == "gpt_oss" ? part(m, 0, 1, number("hidden_size"), true) : m);
-    } else if (const auto db = to("mlp.experts.down_proj_bias", "ffn_down_exps.bias")) {
-      put(*db, m);
-    } else {
-      taken = false;
-    }
-    it = taken ? hf_.erase(it) : std::next(it);
-  }
-  for (const auto& [name, m] : all) put(name, m);
-}
-
-void Converter::write(const std::string& path, bool apart) {
-  arch = kArchitectures.at(type_);
-  fields.insert(fields.begin(), {"general.architecture", arch});
-  sizes(), rotation(), experts(), features(), stacked(apart);
-  for (const auto& [name, m] : hf_) {
-    if (name.ends_with("kv_b_proj.weight") && apart) latent(name);
-    else put(gguf_name(type_, name), changed(name, m));
-  }
-  save_gguf(path, tensors_, fields);
-}
 
 const std::vector<double> kTexts{2, 7, 11, 4, 16, 5, 9, 3, 8, 6, 12, 0, 0, 0, 0, 0, 13, 1, 15, 10, 4};
 const Bindings kSizes{{"batch", 3}, {"length", 7}};
@@ -498,7 +49,7 @@ bool has_gguf(const Json& c) {
   const std::string name = c["config"]["architectures"][0];
   const bool words = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
   const bool alibi = c["config"].value("alibi", false), all_heads = c["config"].value("multi_query", true) == false;
-  return words && kArchitectures.contains(c["config"]["model_type"]) && !alibi && !all_heads;
+  return words && test::kArchitectures.contains(c["config"]["model_type"]) && !alibi && !all_heads;
 }
 
 TEST(LanguageGguf, EveryArchitecture) {
@@ -538,6 +89,184 @@ TEST(LanguageGguf, EveryArchitecture) {
     }
   }
   EXPECT_GE(equal, 20u);  // as many are held against transformers itself
+}
+
+// Configurations of transformers' classes of which tools/make_language_goldens.py has no case.
+Json mamba() {
+  return {{"config",
+           {{"architectures", {"MambaForCausalLM"}},
+            {"model_type", "mamba"},
+            {"vocab_size", 17},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"state_size", 3},
+            {"time_step_rank", 2},
+            {"expand", 2},
+            {"conv_kernel", 4},
+            {"layer_norm_epsilon", 1e-5}}},
+          {"tensors", [] {
+             Json all;
+             const auto add = [&](const std::string& name, const std::vector<int>& shape) {
+               all.push_back({name, shape});
+             };
+             add("backbone.embeddings.weight", {17, 8}), add("backbone.norm_f.weight", {8});
+             for (const std::string l : {"backbone.layers.0.", "backbone.layers.1."}) {
+               add(l + "norm.weight", {8}), add(l + "mixer.in_proj.weight", {32, 8});
+               add(l + "mixer.conv1d.weight", {16, 1, 4}), add(l + "mixer.conv1d.bias", {16});
+               add(l + "mixer.x_proj.weight", {8, 16}), add(l + "mixer.dt_proj.weight", {16, 2});
+               add(l + "mixer.dt_proj.bias", {16}), add(l + "mixer.A_log", {16, 3}), add(l + "mixer.D", {16});
+               add(l + "mixer.out_proj.weight", {8, 16});
+             }
+             return all;
+           }()}};
+}
+
+// A Mixtral of which every row is whole blocks of 256.
+Json wide_mixtral() {
+  Json all;
+  const auto add = [&](const std::string& name, const std::vector<int>& shape) { all.push_back({name, shape}); };
+  add("model.embed_tokens.weight", {17, 256}), add("model.norm.weight", {256}), add("lm_head.weight", {17, 256});
+  const std::string l = "model.layers.0.", e = l + "block_sparse_moe.experts.";
+  add(l + "input_layernorm.weight", {256}), add(l + "post_attention_layernorm.weight", {256});
+  add(l + "self_attn.q_proj.weight", {64, 256}), add(l + "self_attn.k_proj.weight", {32, 256});
+  add(l + "self_attn.v_proj.weight", {32, 256}), add(l + "self_attn.o_proj.weight", {256, 64});
+  add(l + "block_sparse_moe.gate.weight", {3, 256});
+  for (int k = 0; k < 3; ++k)
+    for (const char* part : {".w1.weight", ".w2.weight", ".w3.weight"}) add(e + std::to_string(k) + part, {256, 256});
+  return {{"config",
+           {{"architectures", {"MixtralForCausalLM"}},
+            {"model_type", "mixtral"},
+            {"vocab_size", 17},
+            {"hidden_size", 256},
+            {"intermediate_size", 256},
+            {"num_hidden_layers", 1},
+            {"num_attention_heads", 4},
+            {"num_key_value_heads", 2},
+            {"head_dim", 16},
+            {"max_position_embeddings", 16},
+            {"rms_norm_eps", 1e-5},
+            {"num_local_experts", 3},
+            {"num_experts_per_tok", 2},
+            {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}},
+          {"tensors", all}};
+}
+
+// The tensors of a file as floats under their own names, in a second file.
+void write_floats(const std::string& from, const std::string& to) {
+  const Weights w = Weights::open(from);
+  std::list<std::vector<float>> kept;
+  std::vector<TensorToSave> tensors;
+  GgufFields fields;
+  for (const auto& [key, value] : w.gguf()->stored) fields.emplace_back(std::string(key), GgufStored{value});
+  for (const auto& [name, t] : w.tensors())
+    tensors.push_back({name, DType::F32, t.shape, std::as_bytes(std::span(kept.emplace_back(Weights::read(t))))});
+  save_gguf(to, tensors, fields);
+}
+
+const AllGiven kThree{{"input_ids", {{3, 7}, kTexts}}, {"attention_mask", {{3, 7}, std::vector<double>(21, 1)}}};
+
+TEST(LanguageGguf, Mamba) {
+  const Json c = mamba();
+  const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+  const std::string path = folder.folder / "model.gguf";
+  Converter(c["config"], folder.path()).write(path);
+  const auto want = by_reference(load_model(folder.folder / "model.safetensors"), kThree, kSizes).at("logits");
+  EXPECT_LT(test::farthest(by_reference(load_model(path), kThree, kSizes).at("logits"), want), 1e-5);
+}
+
+// Blocks stay as they are stored, in experts, too: the logits are those of the numbers that the blocks hold.
+TEST(LanguageGguf, QuantisedExperts) {
+  const Json c = wide_mixtral();
+  const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+  for (const QuantInfo& f : kQuantFormats) {
+    const QuantFormat format = f.format;
+    if (!can_quantize(format)) continue;
+    const std::string path = folder.folder / "blocks.gguf", floats = folder.folder / "floats.gguf";
+    Converter(c["config"], folder.path()).write(path, true, format);
+    write_floats(path, floats);
+    const LoadedModel m = load_model(path);
+    const StoredTensor* experts = m.weights.find("layers.0.experts.gate");
+    ASSERT_TRUE(experts && experts->quant == format);
+    const std::map<std::string, std::int64_t> sizes{{"batch", 3}, {"length", 7}};
+    const auto want = by_cpu(load_model(floats), kThree, sizes).at("logits");
+    double largest = 0;
+    for (const double x : want) largest = std::fmax(largest, std::fabs(x));
+    EXPECT_LT(test::farthest(by_cpu(m, kThree, sizes).at("logits"), want), 1e-4 * std::fmax(1, largest))
+        << info(format).name;
+    bool stored = false;  // the graph's own input for the experts are the blocks
+    for (NodeId id = 0; id < m.graph().size(); ++id)
+      stored |= m.graph()[id].name == "layers.0.experts.gate" && m.graph()[id].dtype == DType::U8;
+    EXPECT_TRUE(stored);
+  }
+}
+
+// Old layouts: a tensor for each expert, and one matrix for keys and values of latent attention; a cache gives what
+// the whole graph gives.
+TEST(LanguageGguf, OlderFilesAndCaches) {
+  for (auto& c : cases()) {
+    const std::string type = c["config"]["model_type"];
+    if (!has_gguf(c) || (!type.starts_with("deepseek") && type != "mixtral" && type != "falcon" && type != "gpt_oss"))
+      continue;
+    fit_for_gguf(c["config"]);
+    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+    const std::string path = folder.folder / "new.gguf", old = folder.folder / "old.gguf";
+    Converter(c["config"], folder.path()).write(path);
+    Converter(c["config"], folder.path()).write(old, false);
+    const auto want = by_reference(load_model(path), kThree, kSizes).at("logits");
+    EXPECT_LT(test::farthest(by_reference(load_model(old), kThree, kSizes).at("logits"), want), 1e-6) << type;
+    const LanguageModel m = LanguageModel::load(
+        path, {.context = 12, .chunk = 2, .all_logits = true, .compiler = generic() | cpu({.threads = 1})});
+    const auto session = m.session();
+    std::vector<double> got;
+    for (std::size_t at = 0; at < 7; ++at)
+      for (const float x : session->feed(static_cast<int>(kTexts[at]))) got.push_back(x);
+    EXPECT_LT(test::farthest(got, {want.begin(), want.begin() + std::ssize(got)}), 1e-4) << type;
+  }
+}
+
+// The tiny checkpoints that transformers made, as GGUF files.
+TEST(LanguageGguf, TinyModels) {
+  NEEDS_DATA(test::kTiny + "gptneox.safetensors");
+  for (const char* name :
+       {"gptneox", "gptj", "falcon_mq", "starcoder2", "phi", "phi3", "llama", "qwen2", "qwen3", "smollm2", "gemma",
+        "gemma3", "granite", "granitemoe", "olmo2", "mixtral", "deepseek_v2", "mamba", "mistral"}) {
+    const test::TinyFolder folder(name);
+    const Json answers = test::tiny_answers(str_cat(name, "_logits")),
+               config = Json::parse(slurp(folder.folder / "config.json"));
+    const std::string path = folder.folder / "model.gguf";
+    try {
+      Converter(config, folder.folder / "model.safetensors").write(path);
+      const std::vector<double> ids = numbers_of(answers["sequences"]);
+      const std::int64_t rows = std::ssize(answers["sequences"]), length = std::ssize(ids) / rows;
+      const AllGiven given{{"input_ids", {{rows, length}, ids}},
+                           {"attention_mask", {{rows, length}, std::vector<double>(ids.size(), 1)}}};
+      const auto got = by_reference(load_model(path), given, {{"batch", rows}, {"length", length}}).at("logits");
+      EXPECT_LT(test::farthest(got, numbers_of(answers["logits"])), 1e-5) << name;
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << name << ": " << e.what();
+    }
+  }
+}
+
+// What a file says and no model does is named, with the nearest that is known.
+TEST(LanguageGguf, WhatIsNotKnownIsNamed) {
+  Json c;
+  for (const auto& each : cases())
+    if (each["config"]["model_type"] == "mixtral") c = each;
+  const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+  const auto with = [&](const std::string& key, const GgufField& value) {
+    Converter made(c["config"], folder.path());
+    made.fields.emplace_back(key, value);
+    const std::string path = folder.folder / "changed.gguf";
+    made.write(path);
+    return error_of([&] { load_model(path); });
+  };
+  EXPECT_EQ(with("general.name", std::string("any")), "no error");
+  EXPECT_PRED2(contains, with("llama.rope.freq_bass", 1.0F), "the nearest is llama.rope.freq_base)");
+  EXPECT_PRED2(contains, with("llama.attn_logit_softcapping", 30.0F), "supported without it alone");
+  EXPECT_PRED2(contains, with("general.type", std::string("adapter")), "general.type is 'adapter'");
+  EXPECT_PRED2(contains, with("llama.rope.scaling.type", std::string("spiral")), "'spiral' is not supported");
+  EXPECT_PRED2(contains, with("llama.expert_weights_scale", 2.0F), "no key of this name is known of llama");
 }
 
 }  // namespace

@@ -278,6 +278,14 @@ Weights Weights::of(std::shared_ptr<const MappedFile> file, const std::string& f
   return w;
 }
 
+Weights Weights::with(std::map<std::string, StoredTensor, std::less<>> tensors,
+                      std::vector<std::shared_ptr<const void>> owners) const {
+  Weights w = *this;
+  w.tensors_ = std::move(tensors);
+  w.owners_.insert(w.owners_.end(), owners.begin(), owners.end());
+  return w;
+}
+
 Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
   if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", str_cat("there is no file ", in_quotes(path)));

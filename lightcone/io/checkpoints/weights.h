@@ -67,6 +67,10 @@ class Weights {
                     std::map<std::string, StoredTensor, std::less<>> tensors,
                     std::vector<std::shared_ptr<const void>> owners = {}, const ReadOptions& o = {});
 
+  // A copy with other tensors, whose bytes lie in the same files or in what `owners` keep.
+  Weights with(std::map<std::string, StoredTensor, std::less<>> tensors,
+               std::vector<std::shared_ptr<const void>> owners) const;
+
   const std::string& path() const { return path_; }        // the path of the checkpoint
   const ReadOptions& options() const { return options_; }  // the options it was opened with
   const std::string& format() const { return format_; }    // "safetensors", "PyTorch", "GGUF", "llama2.c", ...

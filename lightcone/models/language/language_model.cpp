@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/models/files/scaled_weights.h"
 #include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/language_net.h"
 #include "lightcone/models/language/load_language.h"
@@ -88,7 +89,7 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
     if (o.progress) o.progress(stage, part);
   };
   const ConfigFile file = config_of(weights, o.ignore);
-  LanguageFile opened = open_language(weights, file);
+  LanguageFile opened = open_language(scaled_weights(weights, file), file);
   const auto model = std::make_shared<Loaded>();
   LanguageConfig& c = model->config;
   c = std::move(opened.config);

@@ -12,6 +12,7 @@
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/files/scaled_weights.h"
 #include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/architectures/architectures.h"
 #include "lightcone/models/language/load_language.h"
@@ -88,6 +89,22 @@ const std::vector<std::string_view>& loadable_model_types() {
   return types;
 }
 
+namespace {
+
+LoadedModel load_by_config(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
+  const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
+  for (const auto& [known, load] : kTypes)
+    if (known == type) return load(w, config, o);
+  if (language_architecture(type)) return load_language(w, config, o);
+  const std::string_view near = nearest_name(type, loadable_model_types());
+  config.fail(
+      type.empty() ? std::string("there is no model_type") : str_cat("model_type ", in_quotes(type), " is not known"),
+      "; ", type.empty() ? "" : str_cat("the nearest is ", near, ", and "), "known are ",
+      listed({loadable_model_types().begin(), loadable_model_types().end()}));
+}
+
+}  // namespace
+
 LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
   std::error_code ec;
   if (std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ec))
@@ -103,15 +120,7 @@ LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
   if (!w.gguf() && w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
   if (!w.gguf() && w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
   const ConfigFile config = config_of(w, o.ignore);
-  const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
-  for (const auto& [known, load] : kTypes)
-    if (known == type) return load(w, config, o);
-  if (language_architecture(type)) return load_language(w, config, o);
-  const std::string_view near = nearest_name(type, loadable_model_types());
-  config.fail(
-      type.empty() ? std::string("there is no model_type") : str_cat("model_type ", in_quotes(type), " is not known"),
-      "; ", type.empty() ? "" : str_cat("the nearest is ", near, ", and "), "known are ",
-      listed({loadable_model_types().begin(), loadable_model_types().end()}));
+  return load_by_config(scaled_weights(w, config), config, o);
 }
 
 }  // namespace lc

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lightcone/io/checkpoints/quants.h"
+#include "lightcone/io/mapped_file.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/files/weight_table.h"
 #include "lightcone/models/gguf/config_text.h"
