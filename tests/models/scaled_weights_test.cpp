@@ -96,14 +96,19 @@ TEST(ScaledWeights, PublishedFormats) {
        0,
        1.0 / 127},
       {compressed("int", "int-quantized"), DType::I8, "weight_scale", column, 1, 0},
-      {compressed("float", "float-quantized"), DType::F8E4M3, "weight_scale", one, 0, 0},
+      {compressed("float", "float-quantized"), DType::F8E4M3FN, "weight_scale", one, 0, 0},
       {{{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"fmt", "e4m3"}, {"weight_block_size", {5, 7}}},
-       DType::F8E4M3,
+       DType::F8E4M3FN,
        "weight_scale_inv",
        blocks,
        5,
        7},
-      {{{"quant_method", "fbgemm_fp8"}, {"activation_scale_ub", 1200.0}}, DType::F8E4M3, "weight_scale", column, 1, 0},
+      {{{"quant_method", "fbgemm_fp8"}, {"activation_scale_ub", 1200.0}},
+       DType::F8E4M3FN,
+       "weight_scale",
+       column,
+       1,
+       0},
   };
   const test::AllGiven given{{"input_ids", {{1, 5}, {3, 1, 4, 1, 10}}}, {"attention_mask", {{1, 5}, {1, 1, 1, 1, 1}}}};
   for (const Format& f : all) {

@@ -124,7 +124,8 @@ void write_deepseek_experts(const GgufMetadata& m, ConfigText& c, bool sigmoid) 
   c.set("n_shared_experts", m.size("expert_shared_count"));
   const std::int64_t plain = m.size("leading_dense_block_count", 0);
   c.set("first_k_dense_replace", plain);
-  c.set("routed_scaling_factor", m.number("expert_weights_scale", 1));
+  const double scale = m.number("expert_weights_scale", 1);
+  c.set("routed_scaling_factor", scale == 0 ? 1 : scale);  // 0 stands for none
   const std::int64_t groups = m.size("expert_group_count", 1), chosen = m.size("expert_group_used_count", 1);
   c.set("n_group", groups).set("topk_group", chosen);
   const bool normalized = m.flag("expert_weights_norm", sigmoid);

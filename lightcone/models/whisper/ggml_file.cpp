@@ -18,7 +18,7 @@ namespace lc {
 namespace {
 
 constexpr std::string_view kMagic = "lmgg";  // the letters of ggml as a little-endian number
-constexpr std::int32_t kBins = 201;          // of a spectrum of 400 samples
+constexpr std::int32_t kBins = 201;          // a spectrum of 400 samples has them
 
 // OpenAI's names, and those of transformers.
 constexpr WeightName kOpenAiNames[] = {

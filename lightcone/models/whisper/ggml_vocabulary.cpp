@@ -31,20 +31,24 @@ using Ranks = std::unordered_map<std::string_view, int>;
 // The two parts that are joined last to make a token, if pairs with the smallest ids are joined first.
 std::optional<std::pair<std::string_view, std::string_view>> last_pair(std::string_view token, const Ranks& ranks,
                                                                        int rank) {
-  std::vector<std::string_view> parts;
-  for (std::size_t i = 0; i < token.size(); ++i) parts.push_back(token.substr(i, 1));
-  while (parts.size() > 2) {
-    std::size_t best = parts.size();
-    int smallest = rank;
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      const std::string_view both(parts[i].data(), parts[i].size() + parts[i + 1].size());
-      if (const auto at = ranks.find(both); at != ranks.end() && at->second < smallest) smallest = at->second, best = i;
-    }
-    if (best == parts.size()) return {};
-    parts[best] = {parts[best].data(), parts[best].size() + parts[best + 1].size()};
-    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i <= token.size(); ++i) begins.push_back(i);
+  const auto id_of = [&](std::size_t i) {  // parts i and i + 1 together; `rank` if they are no earlier token
+    const auto at = ranks.find(token.substr(begins[i], begins[i + 2] - begins[i]));
+    return at == ranks.end() ? rank : std::min(at->second, rank);
+  };
+  std::vector<int> ids;
+  for (std::size_t i = 0; i + 2 < begins.size(); ++i) ids.push_back(id_of(i));
+  while (ids.size() > 1) {
+    const auto best = std::ranges::min_element(ids);
+    if (*best == rank) return {};
+    const auto i = best - ids.begin();
+    begins.erase(begins.begin() + i + 1);
+    ids.erase(best);
+    if (i > 0) ids[static_cast<std::size_t>(i) - 1] = id_of(static_cast<std::size_t>(i) - 1);
+    if (i < std::ssize(ids)) ids[static_cast<std::size_t>(i)] = id_of(static_cast<std::size_t>(i));
   }
-  return parts.size() == 2 ? std::optional(std::pair(parts[0], parts[1])) : std::nullopt;
+  return std::pair(token.substr(0, begins[1]), token.substr(begins[1]));
 }
 
 std::string spelled(std::string_view bytes) {
