@@ -182,7 +182,8 @@ TEST(GgmlWhisper, ComputesWhatTheFolderDoes) {
     const auto want = test::by_cpu(load_model(both.folder.path.string()), sounds(), sizes).at("logits");
     const LoadedModel m = load_model(both.file);
     EXPECT_LT(test::farthest(test::by_cpu(m, sounds(), sizes).at("logits"), want), 1e-4);
-    if (format) EXPECT_TRUE(m.weights.find("tokens")->quant || m.weights.find("tokens.weight")->quant);
+    ASSERT_TRUE(m.weights.find("tokens.weight"));
+    EXPECT_EQ(m.weights.find("tokens.weight")->quant, format);  // as stored
   }
 }
 
@@ -194,9 +195,12 @@ TEST(GgmlWhisper, Vocabulary) {
   EXPECT_EQ(w.tokenizer->encode(" the", false), (std::vector<int>{258}));
   EXPECT_EQ(w.tokenizer->encode("thx", false), (std::vector<int>{256, 'x'}));
   const std::vector<std::string>& pieces = w.tokenizer->vocabulary().pieces;
-  EXPECT_EQ(pieces[50256], "<|endoftext|>"), EXPECT_EQ(pieces[50257], "<|startoftranscript|>");
-  EXPECT_EQ(pieces[50357], "<|translate|>"), EXPECT_EQ(pieces[50362], "<|notimestamps|>");
-  EXPECT_EQ(pieces[50363], "<|0.00|>"), EXPECT_EQ(pieces[51863], "<|30.00|>");
+  EXPECT_EQ(pieces[50256], "<|endoftext|>");
+  EXPECT_EQ(pieces[50257], "<|startoftranscript|>");
+  EXPECT_EQ(pieces[50357], "<|translate|>");
+  EXPECT_EQ(pieces[50362], "<|notimestamps|>");
+  EXPECT_EQ(pieces[50363], "<|0.00|>");
+  EXPECT_EQ(pieces[51863], "<|30.00|>");
   const Whisper model = Whisper::load(both.file, {.beams = 1});
   const auto& silent = model.tokens().suppressed;
   for (const int id : {static_cast<int>('"'), 259, 50257, 50361})
@@ -217,15 +221,16 @@ TEST(GgmlWhisper, DamageIsAnError) {
   std::vector<std::size_t> numbers = head.numbers;
   for (std::size_t at = head.bytes.size(); numbers.size() < 40; at += 4) numbers.push_back(at);  // the first tensors
   for (const std::size_t at : numbers)
-    for (const std::int32_t n : {-1, 0, 0x7fffffff, -0x7fffffff, 1 << 20}) {
+    for (const std::int32_t n : {-1, 0x7fffffff, 1 << 20}) {
       std::string bytes = whole;
       std::memcpy(bytes.data() + at, &n, sizeof n);
       open(std::move(bytes));  // some are other models, and the rest Errors
     }
-  for (std::size_t cut = 0; cut < whole.size(); cut += 1 + cut / 5)
+  for (std::size_t cut = 0; cut < whole.size(); cut += 1 + cut / 3)
     EXPECT_NE(open(whole.substr(0, cut)), "no error") << cut;
   std::string other = whole;
-  other[head.numbers[12] + 4 + 40] ^= 0x40;
+  const float half = 0.5F;
+  std::memcpy(other.data() + head.numbers[12] + 4 + 40, &half, sizeof half);
   EXPECT_PRED2(contains, open(other), "mel filters");
   EXPECT_PRED2(contains, open(head.bytes + std::string(3, '\0')), "truncated");
   GgmlFile stranger = head;

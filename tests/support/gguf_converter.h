@@ -31,6 +31,7 @@ class Converter {
     const Weights w = Weights::open(folder);
     for (const auto& [name, t] : w.tensors()) hf_[name] = {t.shape, Weights::read(t)};
     type_ = c_["model_type"];
+    std::erase_if(hf_, [](const auto& t) { return t.first.ends_with(".rotary_emb.inv_freq"); });
     for (const auto& [theirs, ours] : Names{{"rotary_emb_base", "rope_theta"}, {"rotary_pct", "partial_rotary_factor"}})
       if (c_.contains(theirs)) c_[ours] = c_[theirs];
     if (!c_.contains("rope_parameters") && c_.contains("rope_theta"))  // files before transformers 5
