@@ -200,6 +200,7 @@ inline std::string gguf_name(const std::string& type, const std::string& name) {
 }
 
 inline void Converter::sizes() {
+  whole("vocab_size", number("vocab_size"));
   if (type_ == "mamba") {
     whole("embedding_length", number("hidden_size")), whole("block_count", number("num_hidden_layers"));
     whole("context_length", 1 << 20), whole("feed_forward_length", 0), whole("attention.head_count", 0);
