@@ -1,9 +1,12 @@
 // GGUF files of every architecture compute what the folders of transformers compute that they were made of.
 #include "lightcone/models/language/language_model.h"
 
+#include <cstring>
+#include <set>
+
 #include "error_of.h"
 #include "gguf_converter.h"
-#include "lightcone/models/gguf/gguf_config.h"
+#include "lightcone/io/checkpoints/gguf.h"
 
 using namespace lc;
 
@@ -267,6 +270,33 @@ TEST(LanguageGguf, WhatIsNotKnownIsNamed) {
   EXPECT_PRED2(contains, with("general.type", std::string("adapter")), "general.type is 'adapter'");
   EXPECT_PRED2(contains, with("llama.rope.scaling.type", std::string("spiral")), "'spiral' is not supported");
   EXPECT_PRED2(contains, with("llama.expert_weights_scale", 2.0F), "no key of this name is known of llama");
+}
+
+// Every number of the metadata may be any other: the file is another model or an Error, and asks for no more memory or
+// time than its size justifies.
+TEST(LanguageGguf, AnyNumberIsAModelOrAnError) {
+  std::set<std::string> seen;
+  std::size_t errors = 0;
+  for (auto& c : cases()) {
+    if (!has_gguf(c) || !seen.insert(c["config"]["model_type"]).second) continue;
+    fit_for_gguf(c["config"]);
+    const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+    const std::string path = folder.folder / "model.gguf";
+    Converter made(c["config"], folder.path());
+    made.write(path);
+    const std::string whole = slurp(path);
+    for (const auto& [key, value] : made.fields) {
+      if (!std::holds_alternative<std::uint32_t>(value) && !std::holds_alternative<float>(value)) continue;
+      const std::size_t at = whole.find(key) + key.size() + sizeof(std::uint32_t);  // behind the type
+      for (const std::uint32_t n : {0U, 1U, 65536U, 999999999U, 0xffffffffU}) {
+        std::string changed = whole;
+        std::memcpy(changed.data() + at, &n, sizeof n);
+        const auto file = MappedFile::view("x.gguf", std::as_bytes(std::span(changed)));
+        errors += error_of([&] { load_model(Weights::open(file)); }) == "no error" ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(errors, 500u);
 }
 
 }  // namespace
