@@ -115,6 +115,7 @@ ROOMS = {
     "models/llama": [
         "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
+    "models/gguf": ["base", "io", "io/checkpoints", "runtime", "models/files"],
     "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
     "models/encoder": ["core", "ops", "io", "runtime", "llm", "models/files", "models/blocks"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
@@ -133,17 +134,17 @@ ROOMS = {
     "models/language/config": ["core", "io", "models/files", "models/blocks"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
-        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/blocks",
-        "models/language/config", "models/language/architectures"],
+        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
+        "models/blocks", "models/language/config", "models/language/architectures"],
     "models/seq2seq": [
         "core", "composites", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
     "models/whisper": [
-        "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "runtime", "llm",
-        "models/seq2seq"],
+        "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "io/text/pieces", "runtime", "llm",
+        "models/files", "models/gguf", "models/seq2seq"],
     "models/load": [
-        "io", "runtime", "models/files", "models/encoder", "models/language", "models/language/architectures",
+        "io", "runtime", "models/files", "models/gguf", "models/encoder", "models/language", "models/language/architectures",
         "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/segformer",
-        "models/swin", "models/seq2seq"],
+        "models/swin", "models/seq2seq", "models/whisper"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],
@@ -151,7 +152,7 @@ ROOMS = {
     "models/resnet": ["core", "nn"],
     "inspection": [
         "base", "core", "io", "io/audio", "io/checkpoints", "io/checkpoints/torch", "io/data", "io/images", "io/text", "onnx",
-        "stablehlo", "passes", "runtime", "models/llama"],
+        "stablehlo", "passes", "runtime", "models/llama", "models/load"],
     "models/vision": [
         "core", "ops", "ops/vision", "io", "io/data", "runtime", "models/files", "models/vgg", "models/resnet"],
     "models/detect": [

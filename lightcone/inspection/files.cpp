@@ -10,6 +10,7 @@
 #include "lightcone/io/printable.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/models/llama/llama.h"
+#include "lightcone/models/load/load_model.h"
 
 namespace lc::inspection {
 namespace {
@@ -17,6 +18,23 @@ namespace {
 constexpr std::size_t kLongest = 1000;  // bytes of one value of metadata
 
 std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
+
+bool is_llamas(const Weights& w) {
+  if (!w.gguf()) return true;
+  const std::string type = w.gguf()->text("general.architecture").value_or("");
+  return (type == "llama" && !w.gguf()->metadata.contains("llama.expert_count")) || type == "mistral" ||
+         type == "qwen2" || type == "qwen3";
+}
+
+// Adds what a graph of whole texts needs, of a GGUF file of another family, or the reason why there is none.
+void describe_gguf(FileDescription& d, const Weights& w) {
+  try {
+    const LoadedModel m = load_model(w, {.batch = 1});
+    d.metadata["architecture"] = m.architecture;
+  } catch (const Error& e) {
+    d.not_runnable = e.what();
+  }
+}
 
 // Adds figures of a model of the Llama family, or the reason why it is not one.
 void describe_llama(FileDescription& d, const Weights& w, const InspectOptions& o) {
@@ -38,7 +56,8 @@ void describe_checkpoint(const Weights& w, FileDescription& d, const InspectOpti
   if (w.gguf())
     for (const auto& [key, value] : w.gguf()->metadata) d.metadata[std::string(key)] = str(value);
   for (const auto& [key, value] : w.metadata()) d.metadata[key] = printable(value, kLongest);
-  if (o.plan) describe_llama(d, w, o);
+  if (o.plan && is_llamas(w)) describe_llama(d, w, o);
+  else if (o.plan) describe_gguf(d, w);
 }
 
 void describe_arrays(FileDescription& d, const InspectOptions& o) {

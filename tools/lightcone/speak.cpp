@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
+#include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/io/utf8.h"
 #include "lightcone/models/files/config_file.h"
@@ -23,9 +24,18 @@ namespace lc::tool {
 
 namespace {
 
+// True for a GGUF file of Llama's family with a rotation that it has, and without experts.
+bool is_llama(const GgufFile& g) {
+  const std::string type = g.text("general.architecture").value_or("");
+  const std::string scaling = g.text(type + ".rope.scaling.type").value_or("none");
+  if (g.metadata.contains(type + ".expert_count") || (scaling != "none" && scaling != "linear")) return false;
+  return type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3";
+}
+
 // True for a checkpoint that Llama opens: one without a config.json, or of its family with a rotation that it has.
 bool is_llama(const Weights& w) {
-  if (w.gguf() || !w.llama2c().empty() || w.config_json().empty()) return true;
+  if (w.gguf()) return is_llama(*w.gguf());
+  if (!w.llama2c().empty() || w.config_json().empty()) return true;
   const ConfigFile config(w);
   const std::string type = config.text("model_type");
   for (const char* key : {"rope_scaling", "rope_parameters"}) {

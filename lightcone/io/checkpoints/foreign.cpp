@@ -23,7 +23,9 @@ constexpr Magic kMagics[] = {
      "reads from it again, as model.safetensors"},
     {"\x93NUMPY", "one array of NumPy's: read_npy() reads it, and a checkpoint has tensors with names"},
     {"version https://git-lfs", "a pointer of Git LFS, which stands for the file: 'git lfs pull' fetches that"},
-    {"lmgg", "a file from before GGUF (GGML): whisper.cpp's and llama.cpp's scripts make GGUF of the original model"},
+    {"lmgg",
+     "a file from before GGUF (GGML): Whisper::load() and `lightcone transcribe` read those of whisper.cpp, and "
+     "llama.cpp's scripts make GGUF of the original of others"},
     {"fmgg", "a file from before GGUF (GGMF): llama.cpp's scripts make GGUF of the original model"},
     {"tjgg", "a file from before GGUF (GGJT): llama.cpp's scripts make GGUF of the original model"},
     {"\x1f\x8b\x08", "compressed by gzip: gunzip unpacks it"},

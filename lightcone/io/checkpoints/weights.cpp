@@ -266,6 +266,26 @@ Weights Weights::open(std::shared_ptr<const MappedFile> file, const ReadOptions&
   return w;
 }
 
+Weights Weights::of(std::shared_ptr<const MappedFile> file, const std::string& format, std::string config_json,
+                    std::map<std::string, StoredTensor, std::less<>> tensors,
+                    std::vector<std::shared_ptr<const void>> owners, const ReadOptions& o) {
+  Weights w;
+  w.options_ = o, w.path_ = file->path(), w.format_ = format, w.config_json_ = std::move(config_json);
+  Budget budget(o, w.path_);
+  for (const auto& [name, t] : tensors) io::take_tensor(budget, name.size(), t.shape.size());
+  w.tensors_ = std::move(tensors), w.owners_ = std::move(owners);
+  w.files_ = {std::move(file)};
+  return w;
+}
+
+Weights Weights::with(std::map<std::string, StoredTensor, std::less<>> tensors,
+                      std::vector<std::shared_ptr<const void>> owners) const {
+  Weights w = *this;
+  w.tensors_ = std::move(tensors);
+  w.owners_.insert(w.owners_.end(), owners.begin(), owners.end());
+  return w;
+}
+
 Weights Weights::open(const std::string& path, const ReadOptions& o) {
   std::error_code ec;
   if (!fs::exists(fs::symlink_status(path, ec))) throw Error("load", str_cat("there is no file ", in_quotes(path)));

@@ -61,10 +61,19 @@ class Weights {
   static Weights open(const std::string& path, const ReadOptions& o = {});
   // Opens a GGUF, PyTorch or llama2.c checkpoint, which need no second file, from bytes in memory.
   static Weights open(std::shared_ptr<const MappedFile> file, const ReadOptions& o = {});
+  // A checkpoint that another reader found in a file: tensors whose bytes lie in it or in what `owners` keep, and what
+  // stands for config.json. It takes the memory of the table of tensors from the options' bound.
+  static Weights of(std::shared_ptr<const MappedFile> file, const std::string& format, std::string config_json,
+                    std::map<std::string, StoredTensor, std::less<>> tensors,
+                    std::vector<std::shared_ptr<const void>> owners = {}, const ReadOptions& o = {});
+
+  // A copy with other tensors, whose bytes lie in the same files or in what `owners` keep.
+  Weights with(std::map<std::string, StoredTensor, std::less<>> tensors,
+               std::vector<std::shared_ptr<const void>> owners) const;
 
   const std::string& path() const { return path_; }        // the path of the checkpoint
   const ReadOptions& options() const { return options_; }  // the options it was opened with
-  const std::string& format() const { return format_; }    // "safetensors", "PyTorch", "GGUF" or "llama2.c"
+  const std::string& format() const { return format_; }    // "safetensors", "PyTorch", "GGUF", "llama2.c", ...
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }  // all tensors by name
   // Returns the tensor of this name, or null.
   const StoredTensor* find(std::string_view name) const;

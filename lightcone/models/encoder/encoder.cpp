@@ -115,7 +115,10 @@ std::map<std::string, Tensor> Encoder::run(const Tensor& ids, const Tensor& mask
 
 LoadedModel load_encoder(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   EncoderConfig c = EncoderConfig::from(config);
-  LoadedModel m(config.text("model_type"), WeightTable(w, encoder_prefixes(), encoder_weight_names(c.kind)));
+  const bool gguf = w.gguf() != nullptr;
+  LoadedModel m(config.text("model_type"),
+                WeightTable(w, gguf ? std::span<const std::string_view>() : encoder_prefixes(),
+                            gguf ? encoder_gguf_names() : encoder_weight_names(c.kind)));
   if (c.layers > std::ssize(w.tensors())) config.fail(c.layers, " layers, and ", w.tensors().size(), " weights");
   const bool needs_pooler =
       c.kind == EncoderKind::Bert &&

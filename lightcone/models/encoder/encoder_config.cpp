@@ -147,6 +147,20 @@ constexpr WeightName kDistilBertNames[] = {
     {"pre_classifier", "head.dense", true},
     {"classifier", "head.out", true},
 };
+constexpr WeightName kGgufEncoder[] = {
+    {"token_embd", "tokens"},
+    {"position_embd", "positions"},
+    {"token_types", "types"},
+    {"token_embd_norm", "embedding_norm"},
+    {"blk.#.attn_q", "layers.#.query"},
+    {"blk.#.attn_k", "layers.#.key"},
+    {"blk.#.attn_v", "layers.#.value"},
+    {"blk.#.attn_output", "layers.#.output"},
+    {"blk.#.attn_output_norm", "layers.#.attention_norm"},
+    {"blk.#.ffn_up", "layers.#.up"},
+    {"blk.#.ffn_down", "layers.#.down"},
+    {"blk.#.layer_output_norm", "layers.#.feed_forward_norm"},
+};
 // the first three in the order of EncoderKind
 constexpr std::string_view kPrefixes[] = {"bert.", "roberta.", "distilbert.", "0.auto_model."};
 
@@ -201,5 +215,6 @@ std::span<const WeightName> encoder_weight_names(EncoderKind kind) {
   return kind == EncoderKind::Roberta ? roberta : bert;
 }
 std::span<const std::string_view> encoder_prefixes() { return kPrefixes; }
+std::span<const WeightName> encoder_gguf_names() { return kGgufEncoder; }
 
 }  // namespace lc

@@ -53,6 +53,8 @@ struct EncoderConfig {
 // The names of the weights in Hugging Face's checkpoints, and what may stand before them.
 std::span<const WeightName> encoder_weight_names(EncoderKind kind);
 std::span<const std::string_view> encoder_prefixes();
+// The names of the weights in GGUF files of architecture "bert".
+std::span<const WeightName> encoder_gguf_names();
 // The name that transformers' classifier of sequences gives a parameter of Encoder.
 std::string classifier_name(EncoderKind kind, std::string_view ours);
 

@@ -107,6 +107,11 @@ ConfigFile::ConfigFile(const std::string& file, const ReadOptions& o, std::vecto
   const auto shared = std::make_shared<Shared>(file, without_infinities(read_text_file(file)), o, std::move(ignore));
   *this = ConfigFile(shared, shared->document.root(), "");
 }
+ConfigFile ConfigFile::from_text(const std::string& where, const std::string& text, const ReadOptions& o,
+                                 std::vector<std::string> ignore) {
+  const auto shared = std::make_shared<Shared>(where, text, o, std::move(ignore));
+  return {shared, shared->document.root(), ""};
+}
 
 const std::string& ConfigFile::path() const { return shared_->path; }
 

@@ -26,6 +26,9 @@ class ConfigFile {
   // The config.json of a checkpoint. Keys in `ignore` are taken for neutral. Throws Error if there is none, or if it is
   // not an object.
   explicit ConfigFile(const Weights& w, std::vector<std::string> ignore = {});
+  // A text that stands for config.json, such as what a file says of itself in other words. `where` is for Errors.
+  static ConfigFile from_text(const std::string& where, const std::string& text, const ReadOptions& o,
+                              std::vector<std::string> ignore = {});
   // Another JSON file that holds an object.
   ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore = {});
 

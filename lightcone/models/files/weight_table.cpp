@@ -20,6 +20,17 @@ std::string modern(std::string name) {
   return name;
 }
 
+Shape without_ones(Shape s) {
+  std::erase_if(s, [](const Dim& d) { return d == Dim(1); });
+  return s;
+}
+
+// Gives a tensor the axes of one that a model has.
+void fit(StoredTensor& t, const Shape& shape) {
+  t.shape.clear();
+  for (const Dim& d : shape) t.shape.push_back(d.constant().value_or(0));
+}
+
 bool same(const StoredTensor& a, const StoredTensor& b) {
   return a.type == b.type && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
 }
@@ -115,14 +126,16 @@ const WeightTable::Row& WeightTable::row_of(const Shared& s, std::string_view pa
   }
   const Row& row = at->second;
   const Shape have(row.tensor.shape.begin(), row.tensor.shape.end());
-  if (have != shape)
-    throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " has the shape ", str(have),
-                     ", and config.json wants ", str(shape));
+  // GGUF's writers leave out axes of one
+  if (have != shape && !(s.weights.gguf() && without_ones(have) == without_ones(shape)))
+    throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " has the shape ", str(have), ", and ",
+                     s.weights.gguf() ? "its metadata want " : "config.json wants ", str(shape));
   return row;
 }
 
 nn::Storage WeightTable::storage_of(Shared& s, std::string_view path, const Shape& shape) {
   const Row& row = row_of(s, path, shape);
+  if (std::ssize(row.tensor.shape) != std::ssize(shape)) fit(s.tensors.find(path)->second.tensor, shape);
   if (row.tensor.dtype && !is_float(*row.tensor.dtype))
     throw file_error("load_model", s.weights.path(), in_quotes(row.theirs), " holds whole numbers (", row.tensor.type,
                      "), not weights; scales of quantised weights in tensors of their own are not supported");

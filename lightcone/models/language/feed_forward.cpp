@@ -60,14 +60,22 @@ void ExpertsLayer::visit_stacked(nn::Visitor& v) {
     v.buffer(name + "_blocks", bytes, {e_.count, out, n, kMxfp4Block / 2}, nn::constant_init(0), DType::U8);
     v.buffer(name + "_scales", scales, {e_.count, out, n}, nn::constant_init(0), DType::U8);
   };
+  const auto bias = [&](const char* name, Tensor& b, std::int64_t n) {
+    if (e_.network.up_bias) v.parameter(name, b, {e_.count, n}, nn::constant_init(0));
+  };
   if (e_.mxfp4) {
     blocks("gate_up", gate_up_blocks_, gate_up_scales_, 2 * inner, width_);
     blocks("down", down_blocks_, down_scales_, width_, inner);
+  } else if (e_.apart) {
+    v.parameter("gate", gate_, matrix(inner, width_), init);
+    v.parameter("up", up_, matrix(inner, width_), init);
+    v.parameter("down", down_, matrix(width_, inner), init);
   } else {
     v.parameter("gate_up", gate_up_, matrix(2 * inner, width_), init);
     v.parameter("down", down_, matrix(width_, inner), init);
   }
-  if (e_.network.up_bias) v.parameter("gate_up_bias", gate_up_bias_, {e_.count, 2 * inner}, nn::constant_init(0));
+  if (e_.apart) bias("gate_bias", gate_bias_, inner), bias("up_bias", up_bias_, inner);
+  else bias("gate_up_bias", gate_up_bias_, 2 * inner);
   if (e_.network.down_bias) v.parameter("down_bias", down_bias_, {e_.count, width_}, nn::constant_init(0));
 }
 
@@ -116,18 +124,26 @@ nn::Parameter ExpertsLayer::stacked(const Tensor& whole, const Tensor& blocks, c
   return e_.mxfp4 ? mxfp4_parameter(blocks, scales) : stored_parameter(whole, e_.stacked_transposed);
 }
 
-// What the second matrix of an expert reads: [tokens, inner].
-Tensor ExpertsLayer::inner(const Tensor& x, const Tensor& experts) const {
+// The products with the first two matrices of an expert, each [tokens, inner].
+std::pair<Tensor, Tensor> ExpertsLayer::gate_and_up(const Tensor& x, const Tensor& experts) const {
   const std::int64_t n = e_.network.inner;
-  if (!e_.stacked) {
-    const Tensor up = expert_linear(x, experts, gathered(&Projection::weight, &NetworkLayer::up_));
-    const Tensor gate = expert_linear(x, experts, gathered(&Projection::weight, &NetworkLayer::gate_));
-    return activate(e_.network.activation, gate) * up;
-  }
-  Tensor both = expert_linear(x, experts, stacked(gate_up_, gate_up_blocks_, gate_up_scales_));
-  if (e_.network.up_bias) both = both + nn::rows(gate_up_bias_, experts);
-  auto [gate, up] =
-      e_.alternating ? std::pair(both.slice(-1, 0, 2 * n, 2), both.slice(-1, 1, 2 * n, 2)) : halves(both, n);
+  if (!e_.stacked)
+    return {expert_linear(x, experts, gathered(&Projection::weight, &NetworkLayer::gate_)),
+            expert_linear(x, experts, gathered(&Projection::weight, &NetworkLayer::up_))};
+  const auto with = [&](const Tensor& y, const Tensor& bias) {
+    return e_.network.up_bias ? y + nn::rows(bias, experts) : y;
+  };
+  if (e_.apart)
+    return {with(expert_linear(x, experts, stored_parameter(gate_, e_.stacked_transposed)), gate_bias_),
+            with(expert_linear(x, experts, stored_parameter(up_, e_.stacked_transposed)), up_bias_)};
+  const Tensor both =
+      with(expert_linear(x, experts, stacked(gate_up_, gate_up_blocks_, gate_up_scales_)), gate_up_bias_);
+  return e_.alternating ? std::pair(both.slice(-1, 0, 2 * n, 2), both.slice(-1, 1, 2 * n, 2)) : halves(both, n);
+}
+
+// What the last matrix of an expert reads: [tokens, inner].
+Tensor ExpertsLayer::inner(const Tensor& x, const Tensor& experts) const {
+  auto [gate, up] = gate_and_up(x, experts);
   if (e_.limit == 0) return activate(e_.network.activation, gate) * up;
   gate = clamp_max(gate, e_.limit), up = clamp(up, -e_.limit, e_.limit);
   return (up + 1.0) * gate * sigmoid(gate * e_.gate_slope);

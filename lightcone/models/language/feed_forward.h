@@ -1,10 +1,12 @@
 // The networks of decoder-only language models: one for all tokens, or experts of which a router chooses some.
 //
 // Parameters of a network: up and down; gate, or gate_up in place of gate and up. Of experts: router, choice_bias
-// [experts]; of each expert N N.gate, N.up and N.down, or of all of them gate_up, gate, up, down [experts, ...] and
-// their biases, or in place of gate_up and down their _blocks and _scales of MXFP4; shared (a network), shared_gate.
+// [experts]; of each expert N N.gate, N.up and N.down, or of all of them gate_up (or gate and up) and down [experts,
+// ...] and their biases (gate_up_bias, ...), or in place of gate_up and down their _blocks and _scales of MXFP4; shared
+// (a network), shared_gate.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lightcone/models/blocks/projection.h"
@@ -40,6 +42,7 @@ class ExpertsLayer {
   Choice choose(const Tensor& x) const;
   Tensor allowed(const Tensor& scores) const;
   Tensor apart(const Tensor& x, const Tensor& experts) const;
+  std::pair<Tensor, Tensor> gate_and_up(const Tensor& x, const Tensor& experts) const;
   Tensor inner(const Tensor& x, const Tensor& experts) const;
   void visit_stacked(nn::Visitor& v);
   nn::Parameter stacked(const Tensor& whole, const Tensor& blocks, const Tensor& scales) const;
@@ -51,6 +54,7 @@ class ExpertsLayer {
   NetworkLayer shared_;
   std::vector<NetworkLayer> each_;
   Tensor choice_bias_, gate_up_, gate_up_bias_, down_, down_bias_;
+  Tensor gate_, gate_bias_, up_, up_bias_;
   Tensor gate_up_blocks_, gate_up_scales_, down_blocks_, down_scales_;
 };
 

@@ -1,7 +1,8 @@
 // Attention of decoder-only language models, with every way that LanguageAttention knows.
 //
 // Parameters: query, key and value, or query_key_value; query_norm and key_norm; output; sinks [heads]. Of latent
-// attention: query, or query_down, query_down_norm and query_up; latent_down, latent_norm, latent_up; output.
+// attention: query, or query_down, query_down_norm and query_up; latent_down, latent_norm, latent_up, or in place of it
+// key_up [heads, rank, plain] and value_up [heads, value, rank]; output.
 #pragma once
 
 #include "lightcone/models/blocks/projection.h"
@@ -49,6 +50,8 @@ class LatentAttentionLayer {
   Tensor absorbed(const Tensor& plain, const Tensor& turned, const Tensor& latent, const Tensor& key,
                   const Positions& at, const DecoderStates& states) const;
   AttentionOptions options(const Positions& at) const;
+  Tensor key_matrices() const;
+  Tensor value_matrices() const;
 
   LatentAttention l_;
   std::int64_t heads_;
@@ -56,6 +59,7 @@ class LatentAttentionLayer {
   std::optional<RopeConfig> rope_;
   Projection query_, query_down_, query_up_, latent_down_, latent_up_, output_;
   Norm query_down_norm_, latent_norm_;
+  Tensor key_up_, value_up_;
 };
 
 // Attention with all that a composite has no name for: q [..., heads, rows, head], k and v [..., kv_heads, positions,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/models/files/scaled_weights.h"
+#include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/language_net.h"
 #include "lightcone/models/language/load_language.h"
 #include "lightcone/runtime/default_compiler.h"
@@ -86,8 +88,8 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
   const auto progress = [&](std::string_view stage, double part) {
     if (o.progress) o.progress(stage, part);
   };
-  const ConfigFile file(weights, o.ignore);
-  LanguageFile opened = open_language(weights, file);
+  const ConfigFile file = config_of(weights, o.ignore);
+  LanguageFile opened = open_language(scaled_weights(weights, file), file);
   const auto model = std::make_shared<Loaded>();
   LanguageConfig& c = model->config;
   c = std::move(opened.config);

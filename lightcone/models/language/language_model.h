@@ -5,7 +5,7 @@
 //   llm::Sampler pick({.temperature = 0.8, .seed = 1});
 //   auto logits = session->feed(model.tokenizer().encode("Once upon a time"));
 //
-// Llama (models/llama/llama.h) opens GGUF and llama2.c files of its family, and trains.
+// Llama (models/llama/llama.h) opens llama2.c files, trains, and saves.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ struct LanguageModelOptions {
 // A handle to a compiled model. Copies and sessions share the model, which lives as long as any of them.
 class LanguageModel final : public llm::ProgramModel {
  public:
-  // Opens and compiles a checkpoint with a config.json and loads its weights. Throws Error for the reasons of
-  // load_model(), for a model without a head for words, for a context that its positions do not have, and beyond the
-  // memory limit.
+  // Opens and compiles a checkpoint with a config.json, or a GGUF file, and loads its weights. Throws Error for the
+  // reasons of load_model(), for a model without a head for words, for a context that its positions do not have, and
+  // beyond the memory limit.
   static LanguageModel load(const std::string& path, const LanguageModelOptions& o = {});
   // The same for an open checkpoint.
   static LanguageModel load(const Weights& weights, const LanguageModelOptions& o = {});

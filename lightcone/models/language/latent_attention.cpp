@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "lightcone/models/language/language_attention.h"
@@ -48,7 +49,27 @@ LatentAttentionLayer::LatentAttentionLayer(const LanguageConfig& c, const Langua
 void LatentAttentionLayer::visit(nn::Visitor& v) {
   if (l_.query_rank == 0) v("query", query_);
   else v("query_down", query_down_)("query_down_norm", query_down_norm_)("query_up", query_up_);
-  v("latent_down", latent_down_)("latent_norm", latent_norm_)("latent_up", latent_up_)("output", output_);
+  v("latent_down", latent_down_)("latent_norm", latent_norm_);
+  const nn::Init init = nn::uniform_init(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(l_.rank, 1))));
+  if (l_.apart) {
+    v.parameter("key_up", key_up_, {heads_, l_.rank, l_.plain}, init);
+    v.parameter("value_up", value_up_, {heads_, l_.value, l_.rank}, init);
+  } else {
+    v("latent_up", latent_up_);
+  }
+  v("output", output_);
+}
+
+// The matrices by which the heads make keys of the short vectors: [heads, plain, rank].
+Tensor LatentAttentionLayer::key_matrices() const {
+  if (l_.apart) return key_up_.transpose(-1, -2);
+  return latent_up_.weight.reshape({heads_, l_.plain + l_.value, l_.rank}).slice(1, 0, l_.plain);
+}
+
+// And values: [heads, value, rank].
+Tensor LatentAttentionLayer::value_matrices() const {
+  if (l_.apart) return value_up_;
+  return latent_up_.weight.reshape({heads_, l_.plain + l_.value, l_.rank}).slice(1, l_.plain, l_.plain + l_.value);
 }
 
 AttentionOptions LatentAttentionLayer::options(const Positions& at) const {
@@ -59,9 +80,15 @@ AttentionOptions LatentAttentionLayer::options(const Positions& at) const {
 // Each head makes its keys and values of the short vectors.
 Tensor LatentAttentionLayer::expanded(const Tensor& plain, const Tensor& turned, const Tensor& latent,
                                       const Tensor& key, const Positions& at) const {
-  const Tensor all = in_heads(latent_up_(latent), heads_, l_.plain + l_.value);
-  const Tensor k = cat({all.slice(-1, 0, l_.plain), for_each_head(key, heads_)}, -1);
-  const Tensor v = all.slice(-1, l_.plain, l_.plain + l_.value);
+  Tensor keys, v;
+  if (l_.apart) {
+    const Tensor shared = latent.unsqueeze(-3);
+    keys = matmul(shared, key_matrices().transpose(-1, -2)), v = matmul(shared, value_matrices().transpose(-1, -2));
+  } else {
+    const Tensor all = in_heads(latent_up_(latent), heads_, l_.plain + l_.value);
+    keys = all.slice(-1, 0, l_.plain), v = all.slice(-1, l_.plain, l_.plain + l_.value);
+  }
+  const Tensor k = cat({keys, for_each_head(key, heads_)}, -1);
   return scaled_dot_product_attention(cat({plain, turned}, -1), k, v, options(at));
 }
 
@@ -73,10 +100,9 @@ Tensor LatentAttentionLayer::absorbed(const Tensor& plain, const Tensor& turned,
                                {1, states.context, l_.rotated}, states.past, states.type,
                                Shape{1, states.context, l_.rank});
   const auto [keys, latents] = held.append(key, latent.unsqueeze(-3));
-  const Tensor up = latent_up_.weight.reshape({heads_, l_.plain + l_.value, l_.rank});
-  const Tensor q = cat({matmul(plain, up.slice(1, 0, l_.plain)), turned}, -1);
+  const Tensor q = cat({matmul(plain, key_matrices()), turned}, -1);
   const Tensor y = scaled_dot_product_attention(q, cat({latents, keys}, -1), latents, options(at));
-  return matmul(y, up.slice(1, l_.plain, l_.plain + l_.value).transpose(-1, -2));
+  return matmul(y, value_matrices().transpose(-1, -2));
 }
 
 Tensor LatentAttentionLayer::operator()(const Tensor& x, const Positions& at, const DecoderStates& states) const {

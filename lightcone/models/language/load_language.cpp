@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/blocks/activation.h"
 #include "lightcone/models/language/architectures/architectures.h"
+#include "lightcone/models/language/gguf_layout.h"
 #include "lightcone/models/language/language_net.h"
 #include "lightcone/runtime/names.h"
 
@@ -80,6 +82,11 @@ std::vector<WeightName> names_of(const LanguageArchitecture& a) {
   return all;
 }
 
+void require_each_expert(const ConfigFile& c, const LanguageConfig& l, std::size_t tensors) {
+  if (!l.experts.stacked && l.experts.count > static_cast<std::int64_t>(tensors))
+    c.fail(l.experts.count, " experts, and ", tensors, " weights");
+}
+
 // Whether the file has one tensor for all experts of a layer depends on the version that wrote it.
 void find_stacked_experts(const ConfigFile& c, LanguageConfig& l, const WeightTable& w, std::size_t tensors) {
   for (std::size_t i = 0; i < l.layers.size(); ++i) {
@@ -88,8 +95,7 @@ void find_stacked_experts(const ConfigFile& c, LanguageConfig& l, const WeightTa
     l.experts.stacked |= l.experts.mxfp4 || w.has(str_cat("layers.", i, ".experts.gate_up"));
     if (l.experts.mxfp4 && (l.width % kMxfp4Block != 0 || l.experts.network.inner % kMxfp4Block != 0))
       c.fail("widths of ", l.width, " and ", l.experts.network.inner, " are not whole blocks of ", kMxfp4Block);
-    if (!l.experts.stacked && l.experts.count > static_cast<std::int64_t>(tensors))
-      c.fail(l.experts.count, " experts, and ", tensors, " weights");
+    require_each_expert(c, l, tensors);
     return;
   }
 }
@@ -120,10 +126,16 @@ LanguageFile open_language(const Weights& w, const ConfigFile& config) {
   read_head(config, *a, l);
   read_ids(config, l);
   a->read(config, l);
+  const std::string gguf = w.gguf() ? w.gguf()->text("general.architecture").value_or("") : "";
+  if (w.gguf()) use_gguf_layout(w, gguf, l);
   check(config, l);
   config.require_all_known(type);
   const std::size_t tensors = w.tensors().size();
   if (l.layers.size() > tensors) config.fail(l.layers.size(), " layers, and ", tensors, " weights");
+  if (w.gguf()) {
+    require_each_expert(config, l, tensors);
+    return {std::move(l), WeightTable(w, {}, gguf_names(w, gguf))};
+  }
   WeightTable table(w, kPrefixes, names_of(*a));
   find_stacked_experts(config, l, table, tensors);
   return {std::move(l), std::move(table)};

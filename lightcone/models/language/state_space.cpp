@@ -42,14 +42,14 @@ Tensor StateSpaceLayer::convolved(const Tensor& x, const DecoderStates& states) 
   return s_.conv_bias ? y + conv_bias_ : y;
 }
 
-// h_t = exp(rate step_t) h_(t-1) + step_t in_t x_t and y_t = out_t h_t, where the rate is -exp(decay). With T_t, the
-// sum of the steps up to t, h_t is the sum over s <= t of exp(rate (T_t - T_s)) step_s in_s x_s, and of what is left of
-// the state before. x and step are [..., rows, inner], in and out [..., rows, state].
+// h_t = exp(rate step_t) h_(t-1) + step_t in_t x_t and y_t = out_t h_t, where the rate is -exp(decay) or as stored.
+// With T_t, the sum of the steps up to t, h_t is the sum over s <= t of exp(rate (T_t - T_s)) step_s in_s x_s, and of
+// what is left of the state before. x and step are [..., rows, inner], in and out [..., rows, state].
 Tensor StateSpaceLayer::recurrence(const Tensor& x, const Tensor& step, const Tensor& in, const Tensor& out,
                                    const DecoderStates& states) const {
   const Dim rows = x.extent(-2);
-  const Tensor rate = -exp(decay_);                 // [inner, state]
-  const Tensor total = cumsum(step, x.rank() - 2);  // [..., rows, inner]
+  const Tensor rate = s_.rates ? decay_ : -exp(decay_);  // [inner, state]
+  const Tensor total = cumsum(step, x.rank() - 2);       // [..., rows, inner]
   // [..., rows t, rows s, inner, state]
   const Tensor apart = (total.unsqueeze(-2) - total.unsqueeze(-3)).unsqueeze(-1);
   const Tensor t = x.graph().index({rows, rows, 1, 1}, Dim::index(0, rows));

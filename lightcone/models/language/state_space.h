@@ -2,7 +2,7 @@
 // depends on the token.
 //
 // Parameters: in [2 inner, width], conv.weight [inner, 1, kernel] and conv.bias, select [rank + 2 state, inner],
-// step.weight [inner, rank] and step.bias, decay [inner, state] (log of the rate), skip [inner], output.
+// step.weight [inner, rank] and step.bias, decay [inner, state] (log(-rate), or the rate), skip [inner], output.
 #pragma once
 
 #include "lightcone/models/blocks/projection.h"

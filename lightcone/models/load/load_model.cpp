@@ -12,6 +12,8 @@
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
 #include "lightcone/models/encoder/encoder.h"
+#include "lightcone/models/files/scaled_weights.h"
+#include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/architectures/architectures.h"
 #include "lightcone/models/language/load_language.h"
 #include "lightcone/models/segformer/segformer.h"
@@ -19,6 +21,7 @@
 #include "lightcone/models/swin/swin.h"
 #include "lightcone/models/vision_transformer/clip.h"
 #include "lightcone/models/vision_transformer/vit.h"
+#include "lightcone/models/whisper/ggml_file.h"
 #include "lightcone/models/yolo/yolo.h"
 #include "lightcone/runtime/names.h"
 
@@ -86,20 +89,9 @@ const std::vector<std::string_view>& loadable_model_types() {
   return types;
 }
 
-LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
-  std::error_code ec;
-  if (std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ec))
-    throw file_error("load_model", path, "it is a whole pipeline of diffusers, which diffusion::StableDiffusion and ",
-                     "`lightcone imagine` open; load_model() opens one of its parts, such as the folder unet in it");
-  return load_model(Weights::open(path, o.read), o);
-}
+namespace {
 
-LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
-  if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
-  if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
-  if (w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
-  if (w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
-  const ConfigFile config(w, o.ignore);
+LoadedModel load_by_config(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
   for (const auto& [known, load] : kTypes)
     if (known == type) return load(w, config, o);
@@ -109,6 +101,26 @@ LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
       type.empty() ? std::string("there is no model_type") : str_cat("model_type ", in_quotes(type), " is not known"),
       "; ", type.empty() ? "" : str_cat("the nearest is ", near, ", and "), "known are ",
       listed({loadable_model_types().begin(), loadable_model_types().end()}));
+}
+
+}  // namespace
+
+LoadedModel load_model(const std::string& path, const LoadModelOptions& o) {
+  std::error_code ec;
+  if (std::filesystem::exists(std::filesystem::path(path) / "model_index.json", ec))
+    throw file_error("load_model", path, "it is a whole pipeline of diffusers, which diffusion::StableDiffusion and ",
+                     "`lightcone imagine` open; load_model() opens one of its parts, such as the folder unet in it");
+  if (is_ggml_whisper(path)) return load_model(read_ggml_whisper(path, o.read).weights, o);
+  return load_model(Weights::open(path, o.read), o);
+}
+
+LoadedModel load_model(const Weights& w, const LoadModelOptions& o) {
+  if (o.batch < 1) throw Error("load_model", str_cat("LoadModelOptions::batch is ", o.batch, ", and not 1 or more"));
+  if (diffusion::is_taesd(w)) return diffusion::load_taesd(w, o);
+  if (!w.gguf() && w.config_json().empty() && is_yolo(w)) return load_yolo(w, o);
+  if (!w.gguf() && w.config_json().empty() && is_torchvision(w)) return load_torchvision(w, o);
+  const ConfigFile config = config_of(w, o.ignore);
+  return load_by_config(scaled_weights(w, config), config, o);
 }
 
 }  // namespace lc

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/llm/model_tokenizer.h"
@@ -40,6 +41,18 @@ std::string weights_of(const std::string& folder) {
   throw file_error("load_model", folder, "there is no model.safetensors and no pytorch_model.bin in it");
 }
 
+// llama.cpp's number of a pooling; a file that asks for none gets the mean.
+Pooling pooling_of(const Weights& w) {
+  const std::string type = w.gguf()->text("general.architecture").value_or("");
+  switch (const double n = w.gguf()->number(type + ".pooling_type").value_or(0); static_cast<int>(n)) {
+    case 0:
+    case 1: return Pooling::Mean;
+    case 2: return Pooling::Cls;
+    case 3: return Pooling::Last;
+    default: throw file_error("load_model", w.path(), type, ".pooling_type is ", n, ", and only 0 to 3 give vectors");
+  }
+}
+
 std::int64_t rows_of_tokens(const LoadedModel& m) {
   const StoredTensor* t = m.weights.find("tokens.weight");
   return t && !t->shape.empty() ? t->shape.front() : 0;
@@ -64,16 +77,20 @@ SentenceEncoder SentenceEncoder::load(const std::string& path, const SentenceOpt
   Loaded& l = *loaded;
   std::error_code wrong;
   const std::string folder = fs::is_directory(path, wrong) ? path : fs::path(path).parent_path().string();
-  l.config = SentenceConfig::from(folder, o.ignore, {});
+  const bool beside = folder == path || !path.ends_with(".gguf");  // what lies beside a GGUF file says nothing of it
+  if (beside) l.config = SentenceConfig::from(folder, o.ignore, {});
+  const Weights weights = Weights::open(folder == path ? l.config.encoder : path);
+  if (weights.gguf()) l.config.pooling = {pooling_of(weights)};
   if (o.pooling) l.config.pooling = {*o.pooling};
   if (o.normalize) l.config.normalize = *o.normalize;
-  const Weights weights = Weights::open(folder == path ? l.config.encoder : path);
   LoadedModel m = load_model(weights, {.ignore = o.ignore, .batch = o.batch, .outputs = std::vector<std::string>()});
   if (!m.outputs.contains("hidden") || !m.inputs.contains("attention_mask"))
     throw file_error("load_model", path, "a ", m.architecture, " gives no vectors of tokens");
   l.batch = o.batch, l.padding = m.padding, l.types = m.inputs.contains("token_type_ids");
   const std::int64_t most = m.limits.at("length");
-  l.length = l.config.length > 0 ? l.config.length : tokenizer_length(l.config.encoder, most, {});
+  l.length = l.config.length > 0 ? l.config.length
+             : weights.gguf()    ? most
+                                 : tokenizer_length(l.config.encoder, most, {});
   if (o.length > 0) l.length = o.length;
   l.length = std::min(l.length, most);
   l.tokenizer = llm::model_tokenizer(weights, rows_of_tokens(m), {}, o.tokenizer);

@@ -5,14 +5,21 @@
 
 #include "lightcone/io/printable.h"
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/models/whisper/ggml_file.h"
 #include "lightcone/models/whisper/transcriber.h"
 #include "lightcone/runtime/default_compiler.h"
 
 namespace lc {
 
-Whisper Whisper::load(const std::string& path, const WhisperOptions& o) { return load(Weights::open(path), o); }
+Whisper Whisper::load(const std::string& path, const WhisperOptions& o) {
+  if (!is_ggml_whisper(path)) return load(Weights::open(path), o);
+  const GgmlWhisper file = read_ggml_whisper(path);
+  return load(file.weights, o.tokenizer.empty() ? file.tokenizer : nullptr, o);
+}
 
-Whisper Whisper::load(const Weights& w, const WhisperOptions& o) {
+Whisper Whisper::load(const Weights& w, const WhisperOptions& o) { return load(w, nullptr, o); }
+
+Whisper Whisper::load(const Weights& w, const std::shared_ptr<const Tokenizer>& own, const WhisperOptions& o) {
   if (o.beams < 1 || o.beams > 64) throw Error("whisper", str_cat(o.beams, " beams: there are 1 to 64"));
   const ConfigFile config(w, o.ignore);
   if (const std::string type = config.text("model_type"); type != "whisper")
@@ -22,7 +29,7 @@ Whisper Whisper::load(const Weights& w, const WhisperOptions& o) {
   const Compiler compiler =
       o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision});
   const auto loaded = std::make_shared<LoadedWhisper>();
-  loaded->tokenizer = llm::model_tokenizer(w, c.vocab, {}, o.tokenizer);
+  loaded->tokenizer = own ? own : llm::model_tokenizer(w, c.vocab, {}, o.tokenizer);
   if (!loaded->tokenizer)
     throw file_error("load_model", w.path(),
                      "there is no tokenizer.json beside it: name a file in WhisperOptions::tokenizer");

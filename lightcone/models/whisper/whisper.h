@@ -82,8 +82,9 @@ struct LoadedWhisper;
 // A compiled Whisper with its tokenizer. It is immutable: any number of threads may use it at once. Copies share it.
 class Whisper {
  public:
-  // Opens a folder with config.json, weights (safetensors or PyTorch's) and tokenizer.json. Throws Error for the
-  // reasons of load_model(), and if there is no tokenizer or not Whisper's.
+  // Opens a folder with config.json, weights (safetensors or PyTorch's) and tokenizer.json, or a file of whisper.cpp
+  // (ggml-small-q5_1.bin), which has all of it. Throws Error for the reasons of load_model(), and if there is no
+  // tokenizer or not Whisper's.
   static Whisper load(const std::string& path, const WhisperOptions& o = {});
   static Whisper load(const Weights& w, const WhisperOptions& o = {});
 
@@ -101,6 +102,7 @@ class Whisper {
 
  private:
   explicit Whisper(std::shared_ptr<const LoadedWhisper> loaded) : loaded_(std::move(loaded)) {}
+  static Whisper load(const Weights& w, const std::shared_ptr<const Tokenizer>& own, const WhisperOptions& o);
   std::shared_ptr<const LoadedWhisper> loaded_;
 };
 

@@ -90,7 +90,7 @@ WhisperTokens WhisperTokens::from(const Weights& w, const Tokenizer& tokenizer, 
   const fs::path file = folder / "generation_config.json";
   Budget budget(w.options(), file.string());
   std::error_code wrong;
-  const bool own = fs::is_regular_file(file, wrong);
+  const bool own = w.format() != "ggml" && fs::is_regular_file(file, wrong);
   const io::JsonDocument document = own ? io::read_json(file.string(), budget)
                                         : io::JsonDocument(w.config_json(), w.path() + ": config.json", budget);
   read({own ? file.string() : w.path() + ": config.json", document.root()}, vocabulary, layers, heads, t);

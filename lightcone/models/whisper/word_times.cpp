@@ -11,10 +11,10 @@
 namespace lc {
 namespace {
 
-constexpr double kSecondsAStep = 0.02;  // from one position of the encoder to the next
-constexpr std::int64_t kFilter = 7;     // positions of the median
-constexpr double kLongestMedian = 0.7;  // seconds of a word, where half of them are longer
-constexpr double kApart = 0.5;          // so much may a word reach beyond its segment
+constexpr double kSecondsAPosition = 0.02;  // from one position of the encoder to the next
+constexpr std::int64_t kFilter = 7;         // positions of the median
+constexpr double kLongestMedian = 0.7;      // seconds of a word, where half of them are longer
+constexpr double kApart = 0.5;              // so much may a word reach beyond its segment
 
 struct Word {
   std::string text;
@@ -231,8 +231,8 @@ void add_words(std::vector<TranscriptSegment>& segments, CachedDecoder& decoder,
     double probability = 0;
     for (std::size_t k = at; k < at + n; ++k)
       probability += static_cast<double>(w.probabilities[before + 1 + k]) / static_cast<double>(n);
-    words.push_back({std::move(s.text), n, static_cast<double>(first[at]) * kSecondsAStep,
-                     static_cast<double>(first[at + n]) * kSecondsAStep, probability});
+    words.push_back({std::move(s.text), n, static_cast<double>(first[at]) * kSecondsAPosition,
+                     static_cast<double>(first[at + n]) * kSecondsAPosition, probability});
     at += n;
   }
   const double median = median_duration(words);

@@ -33,6 +33,7 @@ struct LatentAttention {
   std::int64_t plain = 0;       // elements of a head that no position rotates
   std::int64_t rotated = 0;     // elements that RoPE rotates; their keys are shared by all heads
   std::int64_t value = 0;       // elements of a head of values
+  bool apart = false;           // the matrices of keys and of values are tensors of their own, a matrix a head
 };
 
 // Attention of all layers.
@@ -68,6 +69,7 @@ struct LanguageExperts {
   LanguageNetwork network = {};
   bool stacked = false;             // the file has one tensor [experts, out, in] for all experts, not one for each
   bool stacked_transposed = false;  // [experts, in, out]
+  bool apart = false;               // stacked, and gate and up are tensors of their own
   bool mxfp4 = false;               // stacked as blocks of 4-bit floats and scales (GPT-OSS)
   bool alternating = false;         // rows of gate and up alternate in one tensor
   double limit = 0;                 // GPT-OSS: gate and up are limited to this magnitude, and up + 1 counts
@@ -89,6 +91,7 @@ struct StateSpace {
   std::int64_t rank = 0;              // width of the vector that steps are made of
   std::int64_t kernel = 0;            // rows of the convolution
   bool conv_bias = false, bias = false;
+  bool rates = false;  // the file has the rates of decay themselves, and not log(-rate)
   std::string activation = "silu";
 };
 
