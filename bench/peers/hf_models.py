@@ -72,8 +72,8 @@ def unet(target):
     model = UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8).eval()
     model.save_pretrained(target)
     names = ["sample", "timestep", "encoder_hidden_states"]
-    example = (torch.zeros(2, 4, 64, 64), torch.zeros(2), torch.zeros(2, 77, 768))
-    export(Part(model, names, "sample"), target, example, names, "sample")
+    example = (torch.zeros(1, 4, 64, 64), torch.zeros(1), torch.zeros(1, 77, 768))
+    export(Part(model, names, "sample"), target, example, names, "prediction")
 
 
 MODELS = {"bert-base": bert, "vit-b-16": vit, "whisper-tiny": whisper("tiny"), "whisper-base": whisper("base"), "sd-unet": unet}

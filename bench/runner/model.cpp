@@ -1,5 +1,6 @@
 // A model as its makers publish it: a folder with config.json and weights, opened by load_model().
 #include "lightcone/io/data/array.h"
+#include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/models/load/load_model.h"
 #include "workload.h"
 
@@ -11,9 +12,14 @@ class FolderModel final : public Workload {
   explicit FolderModel(const Json& w) : before_(peak_rss_bytes()), answer_(w.at("answer").get<std::string>()) {
     LoadModelOptions options;
     options.outputs = {answer_};
-    options.batch = w.at("inputs").at(0).at("shape").at(0).get<std::int64_t>();
+    const Json& shape = w.at("inputs").at(0).at("shape");
+    options.batch = shape.at(0).get<std::int64_t>();
+    if (w.value("fixed", false))  // the size of pictures or latents, for which the export is made, too
+      options.height = shape.at(2).get<std::int64_t>(), options.width = shape.at(3).get<std::int64_t>();
     const LoadedModel model = load_model(w.at("path").get<std::string>(), options);
-    program_.emplace(model.program(generic() | cpu(cpu_options(w))));
+    const Compiler device = cpu(cpu_options(w));
+    const bool narrow = w.value("dtype", "f32") == "bf16";
+    program_.emplace(model.program(narrow ? generic() | half(DType::BF16) | device : generic() | device));
     context_.emplace(*program_);
     for (const Json& in : w.at("inputs")) context_->set(in.at("name").get<std::string>(), values_of(in));
   }

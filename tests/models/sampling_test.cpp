@@ -50,7 +50,10 @@ TEST(Sampling, SchedulersAreDiffusers) {
   const json goldens = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/diffusion.json"));
   for (const json& c : goldens["schedulers"]) {
     const SchedulerConfig config = config_of(c["config"]);
-    const SamplingPlan p = sampling_plan(config, {.steps = c["steps"], .eta = c["eta"]});
+    const SamplingPlan p = sampling_plan(config, {.steps = c["steps"],
+                                                  .eta = c["eta"],
+                                                  .length = c.value("length", std::int64_t{0}),
+                                                  .evenly = c.value("evenly", false)});
     const std::string name = c["config"].dump();
     std::vector<double> timesteps;
     for (const SamplingStep& s : p.steps) timesteps.push_back(s.timestep);

@@ -9,6 +9,15 @@
 
 namespace lc::diffusion {
 
+Dim extent_of_input(LoadedModel& m, const char* name, std::int64_t size, std::int64_t least, std::int64_t most) {
+  constexpr std::int64_t kLargest = 1 << 15;
+  if (size < 0 || size > kLargest)
+    throw Error("load_model", str_cat(name, " is ", size, "; 1 to ", kLargest, " is possible, and 0 for an open size"));
+  if (size > 0) return Dim(size);
+  m.limits[name] = most;
+  return Dim::symbol(name, least, most);
+}
+
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, double eps)
     : groups_(groups), channels_(channels), eps_(eps) {
   if (groups < 1 || channels % groups != 0)

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lightcone/models/files/loaded_model.h"
 #include "lightcone/nn/conv.h"
 #include "lightcone/nn/linear.h"
 #include "lightcone/nn/module.h"
@@ -16,6 +17,10 @@ namespace lc::diffusion {
 
 constexpr std::size_t kMostLevels = 16;          // that a network may have; each halves the picture
 constexpr std::int64_t kLargestLatent = 1 << 8;  // largest open height and width of latents
+
+// The extent of an input of a loaded model: `size`, or, if it is 0, an open one of this name from `least` to `most`.
+// Throws Error for a size below 0 and for one above 2^15.
+Dim extent_of_input(LoadedModel& m, const char* name, std::int64_t size, std::int64_t least, std::int64_t most);
 
 // Group normalisation with a number of groups that a file states (torch.nn.GroupNorm). Parameters: weight, bias.
 class GroupNorm {
