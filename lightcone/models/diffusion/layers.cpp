@@ -31,6 +31,14 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   return group_norm(x, static_cast<int>(groups_), weight_, bias_, eps_);
 }
 
+Tensor GroupNorm::by_means(const Tensor& x) const {
+  const Tensor grouped = x.reshape({x.extent(0), groups_, channels_ / groups_, x.extent(2), x.extent(3)});
+  const Tensor centred = grouped - mean(grouped, {2, 3, 4}, true);
+  const Tensor variance = mean(centred * centred, {2, 3, 4}, true);
+  const auto of_channels = [&](const Tensor& t) { return t.reshape({1, groups_, channels_ / groups_, 1, 1}); };
+  return (centred / sqrt(variance + eps_) * of_channels(weight_) + of_channels(bias_)).reshape(x.shape());
+}
+
 Tensor sinusoids(const Tensor& timesteps, const SinusoidOptions& o) {
   const std::int64_t half = o.width / 2;
   const double step = -std::log(o.max_period) / (static_cast<double>(half) - o.shift);
@@ -89,7 +97,10 @@ Tensor Downsample::operator()(const Tensor& x) const { return conv_(padding_ == 
 
 Tensor repeat_pixels(const Tensor& x, std::int64_t times) {
   const Dim b = x.extent(0), c = x.extent(1), h = x.extent(2), w = x.extent(3);
-  return x.reshape({b, c, h, 1, w, 1}).expand({b, c, h, times, w, times}).reshape({b, c, h * times, w * times});
+  const Tensor row = x.reshape({b, c, h, 1, w, 1}).expand({b, c, h, 1, w, times}).reshape({b, c, h, 1, w * times});
+  // cat() writes the rows into memory, as convolutions want to find them: they would make a matrix of all windows of a
+  // view that repeats, nine times as large.
+  return cat(std::vector<Tensor>(static_cast<std::size_t>(times), row), 3).reshape({b, c, h * times, w * times});
 }
 
 Tensor Upsample::operator()(const Tensor& x, const Tensor& like) const {

@@ -29,6 +29,10 @@ class GroupNorm {
   GroupNorm(std::int64_t groups, std::int64_t channels, double eps);
   void visit(nn::Visitor& v);
   Tensor operator()(const Tensor& x) const;  // [batch, channels, ...] -> the same shape
+  // The same of [batch, channels, h, w], in means over the axes of a group. It is for a sum that nothing else reads, of
+  // values that lie in different orders, as a spatial transformer gives: the norm by its name would add anew for every
+  // element.
+  Tensor by_means(const Tensor& x) const;
 
  private:
   std::int64_t groups_, channels_;

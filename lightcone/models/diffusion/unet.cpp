@@ -113,7 +113,8 @@ Tensor UNet::operator()(const Conditions& given, const std::optional<Residuals>&
     s.x = s.x + control->middle;
   }
   for (const UpBlock& block : up_blocks_) s.x = block(s.x, s.time, s.context, s.skips);
-  return conv_out_(activate(config().activation, conv_norm_out_(s.x)));
+  const bool summed = config().levels.front().attends_up;  // a spatial transformer made the last value
+  return conv_out_(activate(config().activation, summed ? conv_norm_out_.by_means(s.x) : conv_norm_out_(s.x)));
 }
 
 ControlNet::Hint::Hint(const UNetConfig& u)

@@ -96,8 +96,8 @@ LoadedModel load_flux_denoiser(const Weights& w, const LoadModelOptions& o, cons
                              .states = add("encoder_hidden_states", {texts, sizes.length, c.context}),
                              .pooled = add("pooled_projections", {texts, c.pooled}),
                              .timestep = add("timestep", {texts}) / kFluxSteps,
-                             .picture_places = places_of_pixels(m.graph(), rows, columns)};
-  in.text_places = zeros(m.graph(), {sizes.length, 3});
+                             .picture_places = places_of_pixels(m.graph(), rows, columns),
+                             .text_places = zeros(m.graph(), {sizes.length, 3})};
   if (c.guidance) in.guidance = add("guidance", {1});
   sampler.finish(unpacked_latents(net(in), rows, columns));
   return m;
