@@ -125,7 +125,7 @@ TEST(Diffusion, TinyControlNetWithItsUNet) {
   const test::TinyFolder unet("sd_unet"), control("controlnet");
   diffusion::DenoiserSizes sizes{.height = 8, .width = 8, .length = 5, .guided = false};
   const LoadedModel m = diffusion::load_denoiser(diffusion::Family::StableDiffusion, Weights::open(unet.path()),
-                                                   Weights::open(control.path()), {}, sizes);
+                                                 Weights::open(control.path()), {}, sizes);
   std::vector<double> update(diffusion::kRows * diffusion::kColumns);
   update[diffusion::kOutput] = 1;  // the next sample is the model's output
   const std::vector<double> latent = numbers_of(io["latent"]);
@@ -153,7 +153,9 @@ AllGiven formula_inputs(const json& shapes) {
     for (std::int64_t k = 0; k < n; ++k)
       g.values.push_back(
           static_cast<float>(std::sin(0.9 * static_cast<double>(k) + 0.3 * static_cast<double>(given.size()))));
-    if (name == "timestep" && !shapes.contains("img_ids")) g.values = {7, 981};  // FLUX counts from 0 to 1
+    const bool flux = shapes.contains("img_ids");  // which counts from 0 to 1
+    if (name == "timestep") g.values = flux ? std::vector<double>{0.5, 0.125} : std::vector<double>{7, 981};
+    if (name == "guidance") g.values = {0.75, 0.25};
     if (name == "class_labels" && g.shape.size() == 1) g.values = {1, 0};
     given[name] = g;
   }

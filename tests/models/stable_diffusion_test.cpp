@@ -158,7 +158,8 @@ TEST(StableDiffusion, Flux) {
                  "a negative prompt, which FluxPipeline cannot take");
     const StableDiffusion large = StableDiffusion::load(folder.path(), {.text_length = 10});
     EXPECT_EQ(large.height(), 256);  // 128 latents, which the autoencoder doubles
-    fs::copy(folder.folder / "text_encoder", folder.folder / "text_encoder_2", fs::copy_options::overwrite_existing);
+    fs::copy(folder.folder / "text_encoder", folder.folder / "text_encoder_2",
+             fs::copy_options::overwrite_existing | fs::copy_options::recursive);
     EXPECT_PRED2(contains, error_of([&] { StableDiffusion::load(folder.path()); }), "which is a T5");
   }
 }
