@@ -145,8 +145,8 @@ def models():
         goals = [("than", "best", ratio)] + ([("grown", "onnxruntime", 0.7)] if heavy else [])
         yield row("model-" + name, spec, 1e3, "ms", None, ["torch", "torch.compile", "onnxruntime"], goals, 5e-3, heavy=heavy)
         if heavy:  # ONNX Runtime has no bf16 kernels for CPUs: its f32 is what it offers
-            told = {"onnxruntime": {"dtype": "f32"}}
-            spec = dict(spec, dtype="bf16", precision="medium")
+            told = {"onnxruntime": {"folder": folder}}
+            spec = dict(spec, folder=folder + "-bf16", dtype="bf16", precision="medium")
             yield row("model-%s-bf16" % name, spec, 1e3, "ms", None, ["torch", "torch.compile", "onnxruntime"], [("than", "best", ratio)], 0.1,
                       told=told, heavy=True)
 

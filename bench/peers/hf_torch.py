@@ -33,8 +33,7 @@ def values_of(given):
 def build(w):
     model = open_model(w["path"]).eval()
     narrow = w.get("dtype") == "bf16"
-    if narrow:
-        model = model.to(torch.bfloat16)
+    model = model.to(torch.bfloat16) if narrow else model
     if w["answer"] == "encoder_hidden":
         model = model.get_encoder()
     inputs = {i["name"]: values_of(i) for i in w["inputs"]}

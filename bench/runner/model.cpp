@@ -1,6 +1,5 @@
 // A model as its makers publish it: a folder with config.json and weights, opened by load_model().
 #include "lightcone/io/data/array.h"
-#include "lightcone/lowering/types/half_precision.h"
 #include "lightcone/models/load/load_model.h"
 #include "workload.h"
 
@@ -17,9 +16,7 @@ class FolderModel final : public Workload {
     if (w.value("fixed", false))  // the size of pictures or latents, for which the export is made, too
       options.height = shape.at(2).get<std::int64_t>(), options.width = shape.at(3).get<std::int64_t>();
     const LoadedModel model = load_model(w.at("path").get<std::string>(), options);
-    const Compiler device = cpu(cpu_options(w));
-    const bool narrow = w.value("dtype", "f32") == "bf16";
-    program_.emplace(model.program(narrow ? generic() | half(DType::BF16) | device : generic() | device));
+    program_.emplace(model.program(generic() | cpu(cpu_options(w))));
     context_.emplace(*program_);
     for (const Json& in : w.at("inputs")) context_->set(in.at("name").get<std::string>(), values_of(in));
   }
