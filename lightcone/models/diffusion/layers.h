@@ -15,8 +15,9 @@
 
 namespace lc::diffusion {
 
-constexpr std::size_t kMostLevels = 16;          // that a network may have; each halves the picture
-constexpr std::int64_t kLargestLatent = 1 << 8;  // largest open height and width of latents
+constexpr std::size_t kMostLevels = 16;  // that a network may have; each halves the picture
+constexpr std::int64_t kLargestLatent = 1
+                                        << 7;  // largest open height and width of latents, for which memory is planned
 
 // The extent of an input of a loaded model: `size`, or, if it is 0, an open one of this name from `least` to `most`.
 // Throws Error for a size below 0 and for one above 2^15.

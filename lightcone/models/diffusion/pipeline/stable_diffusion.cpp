@@ -18,6 +18,8 @@
 namespace lc::diffusion {
 namespace {
 
+constexpr std::int64_t kLargestSide = 1024;  // that latents may have
+
 // Standard normal numbers, the same on every machine and for any number of threads.
 std::vector<float> normal_numbers(std::size_t n, std::int64_t seed, const std::string& stream) {
   const nn::init::Values v = nn::init::normal({static_cast<std::int64_t>(n)}, {.seed = seed, .parameter = stream});
@@ -75,7 +77,7 @@ void StableDiffusion::Loaded::open_sizes() {
       vae.sizes(vae.has("encoder_block_out_channels") ? "encoder_block_out_channels" : "block_out_channels").size();
   if (levels < 1 || levels > kMostLevels) vae.fail("block_out_channels has ", levels, " levels");
   scale = std::int64_t{1} << (levels - 1);
-  const std::int64_t unit = scale * network.patch, most = scale * 4 * kLargestLatent;
+  const std::int64_t unit = scale * network.patch, most = scale * kLargestSide;
   const auto latent = [&](std::int64_t given, std::int64_t otherwise) {
     const std::int64_t n = given > 0 ? given : otherwise * scale;
     if (n % unit != 0 || n < unit || n > most)

@@ -83,7 +83,8 @@ class StableDiffusion {
   std::int64_t height() const;               // that pictures have, in pixels
   std::int64_t width() const;                // the same
   const SchedulerConfig& scheduler() const;  // what the files said, or the options
-  // Sentences about prompts that are longer than the model takes; their ends are cut off.
+  // Sentences about prompts that are longer than the model takes, whose ends are cut off, and about a T5 that is
+  // missing.
   std::vector<std::string> notes(const ImageRequest& r) const;
 
  private:
