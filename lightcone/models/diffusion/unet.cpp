@@ -7,7 +7,7 @@
 namespace lc::diffusion {
 namespace {
 
-constexpr std::int64_t kLongest = 1 << 12;  // most tokens of a text
+constexpr std::int64_t kLongest = 1 << 10;  // most tokens of a text, for which memory is planned
 
 const Tensor& at_name(const Conditions& given, const char* name) {
   const auto at = given.find(name);
