@@ -122,7 +122,7 @@ ROOMS = {
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
     "models/diffusion/pipeline": [
         "base", "core", "ops", "passes", "io", "io/checkpoints", "io/data", "io/images", "io/text", "runtime", "nn",
-        "models/files", "models/blocks", "models/diffusion", "models/diffusion/sampling"],
+        "models/files", "models/diffusion", "models/diffusion/sampling", "models/seq2seq", "models/vision_transformer"],
     "models/vision_transformer": [
         "ops", "ops/indexing", "io", "runtime", "models/files", "models/blocks"],
     "models/convnet": ["ops", "io", "nn", "models/files", "models/blocks"],

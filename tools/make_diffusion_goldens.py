@@ -58,6 +58,8 @@ DIT = dict(num_attention_heads=2, attention_head_dim=4, in_channels=4, out_chann
 SD3 = dict(sample_size=8, patch_size=2, in_channels=4, num_layers=3, attention_head_dim=4, num_attention_heads=2, joint_attention_dim=6,
            caption_projection_dim=8, pooled_projection_dim=5, out_channels=4, pos_embed_max_size=4, dual_attention_layers=[0],
            qk_norm="rms_norm")
+FLUX = dict(patch_size=1, in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=8, num_attention_heads=2,
+            joint_attention_dim=12, pooled_projection_dim=8, guidance_embeds=True, axes_dims_rope=[2, 2, 4])
 
 
 def formula(i, shape, norm=0):
@@ -69,10 +71,12 @@ def is_norm(name):
     return name.endswith("weight") and "layer_norm" in name
 
 
-def filled(model):
+def filled(model, twice=()):
+    """`twice` are names of weights that have another name, too."""
     state = model.state_dict()
-    names = sorted(state)
-    model.load_state_dict({n: torch.from_numpy(formula(i, tuple(state[n].shape), is_norm(n))) for i, n in enumerate(names)})
+    names = sorted(n for n in state if n not in twice)
+    given = {n: torch.from_numpy(formula(i, tuple(state[n].shape), is_norm(n))) for i, n in enumerate(names)}
+    assert sorted(model.load_state_dict(given, strict=False).missing_keys) == sorted(n for n in twice if n in state)
     return model.double().eval(), [[n, list(state[n].shape)] for n in names]
 
 
@@ -83,7 +87,11 @@ def given(shapes):
         inputs[name] = torch.sin(0.9 * k + 0.3 * i).to(torch.float32).double().reshape(shape)
     if shapes.get("class_labels") == (2,):
         inputs["class_labels"] = torch.tensor([1, 0])
-    if "timestep" in shapes:
+    if "img_ids" in shapes:  # FLUX counts from 0 to 1; a thousand times these is exact in f32, in which diffusers computes sinusoids
+        inputs["timestep"], inputs["guidance"] = torch.tensor([0.5, 0.125]).double(), torch.tensor([0.75, 0.25]).double()
+        if "guidance" not in shapes:
+            inputs.pop("guidance")
+    elif "timestep" in shapes:
         inputs["timestep"] = torch.tensor([7.0, 981.0])
     return inputs
 
@@ -144,6 +152,14 @@ def networks():
         x = given(shapes)
         y = model(x["sample"], x["encoder_hidden_states"], x["pooled_projections"], x["timestep"]).sample
         yield case("SD3Transformer2DModel", SD3, tensors, shapes, {"prediction": y})
+        for config in (FLUX, dict(FLUX, guidance_embeds=False, num_layers=1, num_single_layers=1, in_channels=6, out_channels=3, patch_size=2)):
+            model, tensors = filled(diffusers.FluxTransformer2DModel(**config))
+            shapes = dict(hidden_states=(2, 6, config["in_channels"]), encoder_hidden_states=(2, 3, 12), pooled_projections=(2, 8),
+                          timestep=(2,), img_ids=(6, 3), txt_ids=(3, 3))
+            if config["guidance_embeds"]:
+                shapes["guidance"] = (2,)
+            y = model(**given(shapes)).sample
+            yield case("FluxTransformer2DModel", config, tensors, shapes, {"prediction": y})
 
 
 SD = dict(beta_schedule="scaled_linear", beta_start=0.00085, beta_end=0.012)
@@ -171,16 +187,24 @@ SCHEDULERS = [
     ("UniPCMultistepScheduler", dict(SD, timestep_spacing="leading", steps_offset=1, prediction_type="v_prediction"), 20, 0),
     ("FlowMatchEulerDiscreteScheduler", dict(shift=3.0), 6, 0),
     ("FlowMatchEulerDiscreteScheduler", dict(), 4, 0),
+    ("FlowMatchEulerDiscreteScheduler", dict(shift=3.0), 5, 0, dict(evenly=True)),
+    ("FlowMatchEulerDiscreteScheduler", dict(use_dynamic_shifting=True, base_shift=0.4, max_shift=1.3), 5, 0, dict(evenly=True, length=1000)),
+    ("FlowMatchEulerDiscreteScheduler", dict(use_dynamic_shifting=True, time_shift_type="linear", shift_terminal=0.1), 5, 0, dict(length=3000)),
 ]
 
 
-def run(kind, settings, steps, eta):
+def run(kind, settings, steps, eta, asked={}):
+    """`asked` is what a pipeline asks of flow matching: levels from 1 to 1 / steps, and the length of a picture."""
     fresh = torch.cos(torch.arange(6, dtype=torch.float64) + 1).reshape(1, 1, 1, 6)
     module = __import__(getattr(diffusers, kind).__module__, fromlist=["x"])
     if hasattr(module, "randn_tensor"):
         module.randn_tensor = lambda *a, **k: fresh
     s = getattr(diffusers, kind)(**settings)
-    s.set_timesteps(steps)
+    more = {"sigmas": np.linspace(1.0, 1 / steps, steps)} if asked.get("evenly") else {}
+    if settings.get("use_dynamic_shifting"):
+        shift = diffusers.pipelines.flux.pipeline_flux.calculate_shift
+        more["mu"] = shift(asked["length"], 256, 4096, settings.get("base_shift", 0.5), settings.get("max_shift", 1.15))
+    s.set_timesteps(steps, **more)
     first = getattr(s, "init_noise_sigma", 1.0)
     x = torch.sin(torch.arange(6, dtype=torch.float64)).reshape(1, 1, 1, 6) * float(first)
     times = [float(t) for t in s.timesteps]
@@ -189,7 +213,7 @@ def run(kind, settings, steps, eta):
         shown = s.scale_model_input(x, t) if hasattr(s, "scale_model_input") else x
         y = math.sin(float(t) / 100) * shown
         x = s.step(y, t, x, **more).prev_sample.double()
-    return {"config": dict(settings, _class_name=kind), "steps": steps, "eta": eta, "first_scale": float("%.9g" % float(first)),
+    return {"config": dict(settings, _class_name=kind), "steps": steps, "eta": eta, **asked, "first_scale": float("%.9g" % float(first)),
             "timesteps": [float("%.9g" % t) for t in times], "last": numbers(x)}
 
 
@@ -219,6 +243,30 @@ def encoder(kind, width, projection=8):
     model, tensors = filled(getattr(transformers, kind)(transformers.CLIPTextConfig(**config)))
     tensors = [[n if n.startswith("text_") else "text_model." + n, s] for n, s in tensors]
     return model, {"config": dict(config, model_type="clip_text_model", architectures=[kind]), "tensors": tensors}
+
+
+def write_t5_tokenizer(file):
+    """A tokenizer of T5's kind (Unigram) as tokenizer.json."""
+    pieces = [["<pad>", 0.0], ["</s>", 0.0], ["<unk>", -9.0], ["\u2581", -2.0], ["\u2581the", -2.5], ["cat", -2.6], ["\u2581A", -3.0]]
+    pieces += [[c, -4.0 - k / 16] for k, c in enumerate(LETTERS + ",")]
+    special = [{"id": k, "content": pieces[k][0], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+               for k in range(3)]
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    end = {"id": "</s>", "type_id": 0}
+    template = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": end}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": end}, {"Sequence": {"id": "B", "type_id": 0}}, {"SpecialToken": end}],
+                "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}}
+    made = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None, "pre_tokenizer": space,
+            "post_processor": template, "decoder": space, "model": {"type": "Unigram", "unk_id": 2, "vocab": pieces, "byte_fallback": False}}
+    file.write_text(json.dumps(made))
+    return transformers.PreTrainedTokenizerFast(tokenizer_file=str(file), pad_token="<pad>", eos_token="</s>", unk_token="<unk>"), made
+
+
+def t5(vocabulary):
+    config = dict(vocab_size=vocabulary, d_model=12, d_kv=4, d_ff=16, num_layers=2, num_heads=3, feed_forward_proj="gated-gelu",
+                  tie_word_embeddings=False, relative_attention_num_buckets=8, relative_attention_max_distance=20)
+    model, tensors = filled(transformers.T5EncoderModel(transformers.T5Config(**config)), ["encoder.embed_tokens.weight"])
+    return model, {"config": dict(config, model_type="t5", architectures=["T5EncoderModel"]), "tensors": tensors}
 
 
 def part(model, config):
@@ -279,7 +327,55 @@ def pipelines():
         yield {"parts": parts, "scheduler": dict(euler, _class_name="EulerDiscreteScheduler"), "runs": runs}
 
 
+def flow_pipelines():
+    """Whole runs of Stable Diffusion 3, with and without T5, and of FLUX, whose guidance is an input or not there."""
+    SDVAE = dict(VAE, latent_channels=4, sample_size=8, shift_factor=0.06, scaling_factor=1.5)
+    sd3 = dict(SD3, sample_size=4, joint_attention_dim=12, pooled_projection_dim=9, num_layers=2)
+    noise = given(dict(noise=(1, 4, 4, 4)))["noise"]
+    pixels = ((np.arange(192) * 37) % 256).astype(np.uint8).reshape(3, 8, 8)
+    photo = PIL.Image.fromarray(pixels.transpose(1, 2, 0))
+    numbers_of = lambda y: numbers(y.images[0] * 2 - 1)
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        folder = pathlib.Path(folder)
+        tokenizer, second = write_tokenizer(folder / "1", "<|endoftext|>"), write_tokenizer(folder / "2", "!")
+        third, tokenizer_json = write_t5_tokenizer(folder / "t5.json")
+        vae, parts_vae = part(diffusers.AutoencoderKL(**SDVAE), SDVAE)
+        first, parts_first = encoder("CLIPTextModelWithProjection", 4, 3)
+        other, parts_other = encoder("CLIPTextModelWithProjection", 4, 6)
+        reader, parts_reader = t5(len(tokenizer_json["model"]["vocab"]))
+        transformer, parts_transformer = part(diffusers.SD3Transformer2DModel(**sd3), sd3)
+        flow = dict(shift=3.0)
+        shared = dict(vae=vae, text_encoder=first, text_encoder_2=other, tokenizer=tokenizer, tokenizer_2=second, transformer=transformer,
+                      scheduler=diffusers.FlowMatchEulerDiscreteScheduler(**flow))
+        whole = dict(shared, text_encoder_3=reader, tokenizer_3=third)
+        asked = dict(prompt=PROMPT, negative_prompt=NEGATIVE, guidance_scale=3.0, output_type="pt", max_sequence_length=10)
+        from_noise = dict(asked, num_inference_steps=4, latents=noise.clone())
+        runs = {"text": numbers_of(diffusers.StableDiffusion3Pipeline(**whole)(**from_noise)),
+                "without": numbers_of(diffusers.StableDiffusion3Pipeline(**shared, text_encoder_3=None, tokenizer_3=None)(**from_noise))}
+        for name in ("stable_diffusion_3.pipeline_stable_diffusion_3", "flux.pipeline_flux"):
+            module = importlib.import_module("diffusers.pipelines.%s_img2img" % name)
+            module.randn_tensor = lambda *a, **k: noise.clone()
+        begun = dict(image=photo, strength=0.6, num_inference_steps=6, height=8, width=8)
+        runs["picture"] = numbers_of(diffusers.StableDiffusion3Img2ImgPipeline(**whole)(**asked, **begun))
+        parts = {"transformer": parts_transformer, "vae": parts_vae, "text_encoder": parts_first, "text_encoder_2": parts_other,
+                 "text_encoder_3": parts_reader}
+        yield {"parts": parts, "scheduler": dict(flow, _class_name="FlowMatchEulerDiscreteScheduler"), "runs": runs, "t5": tokenizer_json}
+        text, parts_text = encoder("CLIPTextModel", 8)
+        for guided, flow in ((True, dict(use_dynamic_shifting=True, shift=3.0)), (False, dict(shift=1.0))):
+            config = dict(FLUX, guidance_embeds=guided)
+            transformer, parts_transformer = part(diffusers.FluxTransformer2DModel(**config), config)
+            shared = dict(vae=vae, text_encoder=text, text_encoder_2=reader, tokenizer=tokenizer, tokenizer_2=third, transformer=transformer,
+                          scheduler=diffusers.FlowMatchEulerDiscreteScheduler(**flow))
+            asked = dict(prompt=PROMPT, guidance_scale=3.0, output_type="pt", max_sequence_length=10)
+            packed = diffusers.FluxPipeline._pack_latents(noise, 1, 4, 4, 4)
+            pipe = diffusers.FluxPipeline(**shared)
+            runs = {"text": numbers_of(pipe(**asked, num_inference_steps=4, latents=packed.clone(), height=8, width=8))}
+            runs["picture"] = numbers_of(diffusers.FluxImg2ImgPipeline(**shared)(**asked, **begun))
+            parts = {"transformer": parts_transformer, "vae": parts_vae, "text_encoder": parts_text, "text_encoder_2": parts_reader}
+            yield {"parts": parts, "scheduler": dict(flow, _class_name="FlowMatchEulerDiscreteScheduler"), "runs": runs, "t5": tokenizer_json}
+
+
 if __name__ == "__main__":
-    cases = {"networks": list(networks()), "schedulers": [run(*s) for s in SCHEDULERS], "pipelines": list(pipelines())}
+    cases = {"networks": list(networks()), "schedulers": [run(*s) for s in SCHEDULERS], "pipelines": list(pipelines()) + list(flow_pipelines())}
     lines = ['"%s": [\n%s\n]' % (k, ",\n".join(json.dumps(c, separators=(",", ":")) for c in v)) for k, v in cases.items()]
     (ROOT / "tests/goldens/diffusion.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -66,24 +66,34 @@ def whisper(size):
     return make
 
 
-def unet(target):
+def unet_model():
+    """A UNet of the size of Stable Diffusion 1.5's."""
     from diffusers import UNet2DConditionModel
 
-    model = UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8).eval()
+    return UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8).eval()
+
+
+def unet_bf16(target):  # ONNX Runtime has no bf16 kernels for CPUs: there is no export
+    unet_model().to(torch.bfloat16).save_pretrained(target)
+
+
+def unet(target):
+    model = unet_model()
     model.save_pretrained(target)
     names = ["sample", "timestep", "encoder_hidden_states"]
-    example = (torch.zeros(2, 4, 64, 64), torch.zeros(2), torch.zeros(2, 77, 768))
-    export(Part(model, names, "sample"), target, example, names, "sample")
+    example = (torch.zeros(1, 4, 64, 64), torch.zeros(1), torch.zeros(1, 77, 768))
+    export(Part(model, names, "sample"), target, example, names, "prediction")
 
 
-MODELS = {"bert-base": bert, "vit-b-16": vit, "whisper-tiny": whisper("tiny"), "whisper-base": whisper("base"), "sd-unet": unet}
+MODELS = {"bert-base": bert, "vit-b-16": vit, "whisper-tiny": whisper("tiny"), "whisper-base": whisper("base"), "sd-unet": unet,
+          "sd-unet-bf16": unet_bf16}
 
 
 def main():
     bad = []
     for name in sys.argv[2:] or MODELS:
         target = folder / name
-        if (target / "model.onnx").exists():
+        if (target / "model.onnx").exists() or (target / "diffusion_pytorch_model.safetensors").exists() and name.endswith("bf16"):
             continue
         target.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(0)

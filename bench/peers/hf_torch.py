@@ -7,7 +7,7 @@ import torch
 import data
 
 # The result of each class that a row asks for.
-RESULTS = {"hidden": "last_hidden_state", "encoder_hidden": "last_hidden_state", "logits": "logits", "sample": "sample"}
+RESULTS = {"hidden": "last_hidden_state", "encoder_hidden": "last_hidden_state", "logits": "logits", "prediction": "sample"}
 
 
 def open_model(path):
@@ -32,8 +32,12 @@ def values_of(given):
 
 def build(w):
     model = open_model(w["path"]).eval()
+    narrow = w.get("dtype") == "bf16"
+    model = model.to(torch.bfloat16) if narrow else model
     if w["answer"] == "encoder_hidden":
         model = model.get_encoder()
     inputs = {i["name"]: values_of(i) for i in w["inputs"]}
+    if narrow:
+        inputs = {k: v.to(torch.bfloat16) if v.is_floating_point() else v for k, v in inputs.items()}
     result = RESULTS[w["answer"]]
     return model, lambda net: net(**inputs, return_dict=True)[result]

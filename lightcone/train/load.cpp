@@ -1,6 +1,7 @@
 #include "lightcone/train/load.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lightcone/io/checkpoints/save.h"
@@ -25,9 +26,9 @@ ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>
 using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 
 // `owner` keeps the bytes alive. `source` names the tensors in an Error. With `partly`, parameters without a tensor
-// stay as they are.
+// stay as they are. The pages of a `file` whose weights are packed or converted are given back at once.
 void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
-          bool strict, bool partly = false) {
+          bool strict, bool partly = false, const Weights* file = nullptr) {
   std::vector<std::string> missing, unknown;
   std::map<std::string, DType, std::less<>> parameters;
   const Graph& g = program.graph();
@@ -54,23 +55,28 @@ void load(Program& program, const Tensors& tensors, const std::shared_ptr<const 
   }
   if (strict && !unknown.empty())
     throw file_error("load", source, "no parameter is called ", listed(unknown), "; strict = false ignores them");
+  std::vector<std::span<const std::byte>> read;
   for (const auto& [name, dtype] : parameters) try {
       std::shared_ptr<const void> kept = owner;
-      const ArrayView array = fitted(tensors.at(name), dtype, kept);
+      const StoredTensor& t = tensors.at(name);
+      const ArrayView array = fitted(t, dtype, kept);
       program.load(name, array, std::move(kept));
+      if (!file || (array.bytes.data() == t.bytes.data() && program.resident(name))) continue;
+      file->release(read.emplace_back(t.bytes));
     } catch (const Error& e) {
       throw file_error("load", source, e.problem());
     }
+  for (const auto& bytes : read) file->release(bytes);  // pages that were read along with their neighbours
 }
 
 }  // namespace
 
 void load(Program& program, const Weights& file, bool strict) {
-  load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict);
+  load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict, false, &file);
 }
 
 void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors) {
-  load(program, tensors, std::make_shared<const Weights>(file), file.path(), true, true);
+  load(program, tensors, std::make_shared<const Weights>(file), file.path(), true, true, &file);
 }
 
 nn::StorageOf stored_as(const Weights& file) {

@@ -124,7 +124,8 @@ TEST(Diffusion, TinyControlNetWithItsUNet) {
   const json io = test::tiny_answers("controlnet_combined_io");
   const test::TinyFolder unet("sd_unet"), control("controlnet");
   diffusion::DenoiserSizes sizes{.height = 8, .width = 8, .length = 5, .guided = false};
-  const LoadedModel m = diffusion::load_denoiser(Weights::open(unet.path()), Weights::open(control.path()), {}, sizes);
+  const LoadedModel m = diffusion::load_denoiser(diffusion::Family::StableDiffusion, Weights::open(unet.path()),
+                                                 Weights::open(control.path()), {}, sizes);
   std::vector<double> update(diffusion::kRows * diffusion::kColumns);
   update[diffusion::kOutput] = 1;  // the next sample is the model's output
   const std::vector<double> latent = numbers_of(io["latent"]);
@@ -152,7 +153,9 @@ AllGiven formula_inputs(const json& shapes) {
     for (std::int64_t k = 0; k < n; ++k)
       g.values.push_back(
           static_cast<float>(std::sin(0.9 * static_cast<double>(k) + 0.3 * static_cast<double>(given.size()))));
-    if (name == "timestep") g.values = {7, 981};
+    const bool flux = shapes.contains("img_ids");  // which counts from 0 to 1
+    if (name == "timestep") g.values = flux ? std::vector<double>{0.5, 0.125} : std::vector<double>{7, 981};
+    if (name == "guidance") g.values = {0.75, 0.25};
     if (name == "class_labels" && g.shape.size() == 1) g.values = {1, 0};
     given[name] = g;
   }
@@ -176,7 +179,7 @@ Sizes sizes_of(const LoadedModel& m, const AllGiven& given) {
 // f64.
 TEST(Diffusion, NetworksAreDiffusers) {
   const json all = goldens();
-  EXPECT_EQ(all["networks"].size(), 12u);
+  EXPECT_EQ(all["networks"].size(), 14u);
   for (const json& c : all["networks"]) {
     const test::FormulaFolder folder(c["config"], c["tensors"]);
     const LoadedModel m = load_model(folder.path());
@@ -188,10 +191,32 @@ TEST(Diffusion, NetworksAreDiffusers) {
   }
 }
 
+// LoadModelOptions::height and width fix the size of latents, and change nothing of what comes out.
+TEST(Diffusion, FixedSizes) {
+  const json all = goldens();
+  for (const std::size_t network : {std::size_t{0}, std::size_t{6}, std::size_t{11}}) {  // a UNet, a VAE, an MMDiT
+    const json& c = all["networks"].at(network);
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const json& sample = c["inputs"].contains("sample") ? c["inputs"]["sample"] : c["inputs"]["latent"];
+    LoadModelOptions o;
+    o.height = sample[2], o.width = sample[3];
+    const LoadedModel m = load_model(folder.path(), o);
+    for (const char* open : {"height", "width", "image_height", "image_width", "rows", "columns"})
+      EXPECT_FALSE(m.limits.contains(open)) << m.architecture << " " << open;
+    const AllGiven given = formula_inputs(c["inputs"]);
+    std::map<std::string, std::vector<double>> want;
+    for (const auto& [name, values] : c["outputs"].items()) want[name] = numbers_of(values);
+    expect_outputs(m, given, sizes_of(m, given), want);
+    o.height = -1;
+    EXPECT_NE(error_of([&] { load_model(folder.path(), o); }), "") << m.architecture;
+  }
+}
+
 // The same bits for one thread and for two.
 TEST(Diffusion, ThreadsChangeNothing) {
   const json all = goldens();
-  for (const std::size_t network : {std::size_t{2}, std::size_t{6}, std::size_t{11}}) {  // SDXL, a VAE, an MMDiT
+  for (const std::size_t network :
+       {std::size_t{2}, std::size_t{6}, std::size_t{11}, std::size_t{12}}) {  // SDXL, a VAE, MMDiT, FLUX
     const json& c = all["networks"].at(network);
     const test::FormulaFolder folder(c["config"], c["tensors"]);
     const LoadedModel m = load_model(folder.path());
@@ -262,6 +287,10 @@ TEST(Diffusion, MistakesAreNamed) {
   EXPECT_PRED2(contains, error(6, "latents_mean", {0.5}), "latents_mean is [...], which is not supported");
   EXPECT_PRED2(contains, error(6, "layers_per_block", 2), "there is no weight 'encoder.down_blocks.0.resnets.1");
   EXPECT_PRED2(contains, error(11, "qk_norm", "layer_norm"), "qk_norm is 'layer_norm'");
+  EXPECT_PRED2(contains, error(12, "axes_dims_rope", {2, 2, 2}), "axes_dims_rope turns 6 numbers, and attention_head");
+  EXPECT_PRED2(contains, error(12, "axes_dims_rope", {1, 3, 4}), "axes_dims_rope has 1, and pairs are turned");
+  EXPECT_PRED2(contains, error(12, "num_single_layers", 1000000000), "1000000000 layers, and ");
+  EXPECT_PRED2(contains, error(12, "guidance_embeds", false), "time_text_embed.guidance_embedder");
   EXPECT_PRED2(contains, error(0, "_class_name", "UNet2DConditionModle"), "the nearest is UNet2DConditionModel");
   const TempDir folder;
   spit(folder / "model_index.json", "{}");

@@ -50,7 +50,10 @@ TEST(Sampling, SchedulersAreDiffusers) {
   const json goldens = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/diffusion.json"));
   for (const json& c : goldens["schedulers"]) {
     const SchedulerConfig config = config_of(c["config"]);
-    const SamplingPlan p = sampling_plan(config, {.steps = c["steps"], .eta = c["eta"]});
+    const SamplingPlan p = sampling_plan(config, {.steps = c["steps"],
+                                                  .eta = c["eta"],
+                                                  .length = c.value("length", std::int64_t{0}),
+                                                  .evenly = c.value("evenly", false)});
     const std::string name = c["config"].dump();
     std::vector<double> timesteps;
     for (const SamplingStep& s : p.steps) timesteps.push_back(s.timestep);
@@ -152,7 +155,9 @@ TEST(Sampling, MistakesAreNamed) {
   EXPECT_EQ(SchedulerConfig::from(ConfigFile(folder / "s.json", {})).solver, Solver::DpmSolver);
   const SchedulerConfig flow = config_of({{"_class_name", "FlowMatchEulerDiscreteScheduler"}});
   EXPECT_PRED2(contains, error_of([&] { flow.with("ddim"); }), "flow_euler alone is supported");
-  EXPECT_PRED2(contains, error_of([&] { sampling_plan(flow, {.steps = 3, .strength = 0.1}); }),
+  EXPECT_EQ(sampling_plan(flow, {.steps = 3, .strength = 0.1}).steps.size(), 1u);  // rounded up, as diffusers does
+  const SchedulerConfig ddim = config_of({{"_class_name", "DDIMScheduler"}});
+  EXPECT_PRED2(contains, error_of([&] { sampling_plan(ddim, {.steps = 3, .strength = 0.1}); }),
                "leaves none of 3 steps");
 }
 

@@ -1,5 +1,6 @@
 // StableDiffusion makes the pictures that diffusers makes of the same folder, texts and noise: from noise, from a
-// picture, in a mask, with a LoRA, and with SDXL's two text encoders; and the same bits for any number of threads.
+// picture, in a mask, with a LoRA, with SDXL's two text encoders, with Stable Diffusion 3 with and without its T5, and
+// with FLUX; and the same bits for any number of threads.
 #include "lightcone/models/diffusion/pipeline/stable_diffusion.h"
 
 #include <array>
@@ -32,15 +33,27 @@ struct PipelineFolder {
     }
     fs::create_directory(folder / "scheduler");
     spit(folder / "scheduler/scheduler_config.json", c["scheduler"].dump());
+    const json& parts = c["parts"];
+    const bool flux = parts.contains("transformer") && !parts.contains("text_encoder_3");
     tokenizer("tokenizer", "<|endoftext|>");
-    const bool two = c["parts"].contains("text_encoder_2");
-    if (two) tokenizer("tokenizer_2", "!");
-    index({{"_class_name", two ? "StableDiffusionXLPipeline" : "StableDiffusionPipeline"}});
+    if (flux) t5_tokenizer("tokenizer_2", c["t5"]);
+    else if (parts.contains("text_encoder_2")) tokenizer("tokenizer_2", "!");
+    if (parts.contains("text_encoder_3")) t5_tokenizer("tokenizer_3", c["t5"]);
+    const char* name = flux                               ? "FluxPipeline"
+                       : parts.contains("transformer")    ? "StableDiffusion3Pipeline"
+                       : parts.contains("text_encoder_2") ? "StableDiffusionXLPipeline"
+                                                          : "StableDiffusionPipeline";
+    index({{"_class_name", name}});
   }
   void index(const json& j) const { spit(folder / "model_index.json", j.dump()); }
   std::string path() const { return folder.path.string(); }
 
  private:
+  void t5_tokenizer(const std::string& name, const json& tokenizer_json) const {
+    fs::create_directory(folder / name);
+    spit(folder / (name + "/tokenizer.json"), tokenizer_json.dump());
+    spit(folder / (name + "/tokenizer_config.json"), json{{"pad_token", "<pad>"}}.dump());
+  }
   void tokenizer(const std::string& name, const std::string& padding) const {
     fs::create_directory(folder / name);
     const std::string letters = "abcdefghijklmnopqrstuvwxyz!";
@@ -105,6 +118,50 @@ TEST(StableDiffusion, TwoTextEncoders) {
   expect_picture(model.generate_f32(r), all[1]["runs"]["text"], "text");
   r.negative = "";
   expect_picture(model.generate_f32(r), all[1]["runs"]["empty"], "without a negative prompt");
+}
+
+TEST(StableDiffusion, StableDiffusion3) {
+  const json all = pipelines();
+  const PipelineFolder folder(all[2]);
+  const StableDiffusionOptions o{.text_length = 10, .threads = 2};
+  const StableDiffusion model = StableDiffusion::load(folder.path(), o);
+  EXPECT_EQ(model.height(), 8);
+  const ImageRequest r{.prompt = kPrompt, .negative = kNegative, .steps = 4, .guidance = 3, .noise = formula_noise()};
+  expect_picture(model.generate_f32(r), all[2]["runs"]["text"], "text");
+  ImageRequest begun = r;
+  begun.steps = 6, begun.strength = 0.6, begun.picture = photo();
+  expect_picture(model.generate_f32(begun), all[2]["runs"]["picture"], "picture");
+  EXPECT_PRED2(contains, error_of([&] { StableDiffusion::load(folder.path(), {.height = 6}); }),
+               "pictures of 6 pixels along a side, and not a multiple of 4");
+  EXPECT_PRED2(contains, error_of([&] { StableDiffusion::load(folder.path(), {.controlnet = folder.path()}); }),
+               "ControlNets of StableDiffusion3Pipeline are not supported");
+  EXPECT_TRUE(model.notes({.prompt = "the cat"}).empty());
+  fs::remove_all(folder.folder / "text_encoder_3");
+  const StableDiffusion without = StableDiffusion::load(folder.path(), o);
+  expect_picture(without.generate_f32(r), all[2]["runs"]["without"], "without T5");
+  EXPECT_EQ(without.notes({.prompt = "the cat"}).size(), 1u);  // that there is none
+}
+
+// FLUX.1 dev is told the guidance, and its noise levels depend on the size; schnell knows neither.
+TEST(StableDiffusion, Flux) {
+  const json all = pipelines();
+  for (const std::size_t k : {std::size_t{3}, std::size_t{4}}) {
+    const PipelineFolder folder(all[k]);
+    const StableDiffusion model =
+        StableDiffusion::load(folder.path(), {.height = 8, .width = 8, .text_length = 10, .threads = 2});
+    ImageRequest r{.prompt = kPrompt, .steps = 4, .guidance = 3, .noise = formula_noise()};
+    expect_picture(model.generate_f32(r), all[k]["runs"]["text"], str_cat("text ", k));
+    r.steps = 6, r.strength = 0.6, r.picture = photo();
+    expect_picture(model.generate_f32(r), all[k]["runs"]["picture"], str_cat("picture ", k));
+    r.negative = kNegative;
+    EXPECT_PRED2(contains, error_of([&] { model.generate_f32(r); }),
+                 "a negative prompt, which FluxPipeline cannot take");
+    const StableDiffusion large = StableDiffusion::load(folder.path(), {.text_length = 10});
+    EXPECT_EQ(large.height(), 256);  // 128 latents, which the autoencoder doubles
+    fs::copy(folder.folder / "text_encoder", folder.folder / "text_encoder_2",
+             fs::copy_options::overwrite_existing | fs::copy_options::recursive);
+    EXPECT_PRED2(contains, error_of([&] { StableDiffusion::load(folder.path()); }), "which is a T5");
+  }
 }
 
 // A LoRA of rank 2, alpha 4, of which half counts, in the names of kohya's trainer and of diffusers.

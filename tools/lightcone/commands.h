@@ -61,8 +61,9 @@ struct ImagineOptions {
   std::string model, prompt, negative, output, size, scheduler;  // size "": as the model was trained
   std::string init, mask, controlnet, control, noise;            // files
   std::vector<std::string> loras, ignore;                        // FILE or FILE:SCALE
-  std::int64_t steps = 30, seed = 0;
-  double guidance = 7.5, strength = 0.8, control_scale = 1, eta = 0;
+  std::int64_t steps = 30, seed = 0, text_length = 0;
+  std::optional<double> guidance;  // unset: what the family takes
+  double strength = 0.8, control_scale = 1, eta = 0;
   int threads = 0;
   Precision precision = Precision::Highest;
   DeviceChoice device;

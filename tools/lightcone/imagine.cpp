@@ -72,6 +72,7 @@ void imagine(const ImagineOptions& o) {
       .width = width,
       .scheduler = o.scheduler,
       .controlnet = o.controlnet,
+      .text_length = o.text_length,
       .ignore = o.ignore,
       .compiler = compiler_for(open_device(o.device), {.threads = o.threads, .precision = o.precision})};
   for (const std::string& lora : o.loras) s.loras.push_back(lora_in(lora));

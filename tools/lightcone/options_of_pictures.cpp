@@ -1,6 +1,7 @@
 // The command line of `lightcone imagine`.
 #include <memory>
 
+#include "lightcone/base/numbers.h"
 #include "lightcone/models/diffusion/sampling/scheduler_config.h"
 #include "options.h"
 
@@ -8,18 +9,20 @@ namespace lc::tool {
 
 void add_imagine(CLI::App& app) {
   auto o = std::make_shared<ImagineOptions>();
-  CLI::App* c = app.add_subcommand("imagine", "A picture from a text, with Stable Diffusion 1, 2 or XL");
+  CLI::App* c = app.add_subcommand("imagine", "A picture from a text, with Stable Diffusion 1, 2, XL or 3, or FLUX.1");
   c->footer(
       "  lightcone imagine stable-diffusion-v1-5 \"a lighthouse at dawn, oil on canvas\" -o dawn.png\n"
       "  lightcone imagine sdxl \"a red fox\" --negative \"blurry\" --steps 25 --seed 7 --size 1024x768 -o fox.png\n"
       "  lightcone imagine sd \"in autumn\" --init photo.jpg --strength 0.6 -o autumn.png\n"
       "  lightcone imagine sd \"a vase\" --init room.jpg --mask place.png -o vase.png\n"
       "  lightcone imagine sd \"a house\" --controlnet canny --control edges.png -o house.png\n"
-      "MODEL is a folder of diffusers: model_index.json with unet, vae, text_encoder, tokenizer and scheduler. The "
-      "same\n"
-      "seed gives the same picture. --steps: more take longer and are finer, 20 to 50 are usual; --guidance: how "
-      "closely\n"
-      "the text is followed, 5 to 9 are usual. --strength says how much of --init is made anew, and where --mask is "
+      "  lightcone imagine flux.1-schnell \"a vase\" --steps 4 --text-length 256 --size 512 -o vase.png\n"
+      "MODEL is a folder of diffusers: model_index.json with unet or transformer, vae, text_encoder, tokenizer, "
+      "scheduler.\n"
+      "The same seed gives the same picture. --steps: more take longer and are finer, 20 to 50 are usual, 1 to 4 for "
+      "FLUX.1\n"
+      "schnell; --guidance: how closely the text is followed, 4 to 9 are usual, 2 to 4 for FLUX.1 dev. --strength says "
+      "how much of --init is made anew, and where --mask is "
       "white\n"
       "alone is painted. --lora FILE:0.8 merges 80 % of a LoRA; several may be given. A text of more than 75 or so "
       "tokens\n"
@@ -32,12 +35,19 @@ void add_imagine(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
-  add_real(*c, "--guidance", o->guidance, "how closely the prompt is followed; 1: in half the time without it")
-      ->capture_default_str()
+  c->add_option_function<std::string>(
+       "--guidance", [o](const std::string& given) { o->guidance = real_of<double>(given); },
+       "how closely the prompt is followed; 1: in half the time without it; without: 7.5, for Stable Diffusion 3 7, "
+       "for "
+       "FLUX.1 dev 3.5")
+      ->check([](const std::string& given) { return real_of<double>(given) ? "" : given + " is no number"; })
       ->type_name("G");
   c->add_option("--seed", o->seed, "the same seed gives the same picture")->capture_default_str()->type_name("N");
   c->add_option("--size", o->size, "of the picture: N or HEIGHTxWIDTH; without: as the model was trained")
       ->type_name("SIZE");
+  c->add_option("--text-length", o->text_length, "tokens of T5's texts; without: 256, for FLUX 512")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
   std::vector<std::string> words;
   for (const std::string_view name : diffusion::scheduler_names()) words.emplace_back(name);
   one_of(c->add_option("--scheduler", o->scheduler, "in place of the model's: " + joined(words, ", ")), words)

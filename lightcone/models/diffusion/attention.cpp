@@ -73,10 +73,16 @@ void SpatialTransformer::visit(nn::Visitor& v) {
   else v("proj_out", *conv_out_);
 }
 Tensor SpatialTransformer::operator()(const Tensor& x, const Tensor& context) const {
-  const Tensor normed = norm_(x);
-  Tensor h = linear_in_ ? (*linear_in_)(pixels_as_tokens(normed)) : pixels_as_tokens((*conv_in_)(normed));
+  // A convolution of one pixel is a product of tokens, which gives them in the order in which the layers read them.
+  const auto projected = [](const std::optional<nn::Linear<>>& of_tokens, const std::optional<nn::Conv2d<>>& of_pixels,
+                            const Tensor& tokens) {
+    if (of_tokens) return (*of_tokens)(tokens);
+    const Tensor& w = of_pixels->weight;
+    return linear(tokens, w.reshape({w.extent(0), w.extent(1)}), of_pixels->bias);
+  };
+  Tensor h = projected(linear_in_, conv_in_, pixels_as_tokens(norm_(x)));
   for (const Layer& layer : layers_) h = layer(h, context);
-  return x + (linear_out_ ? tokens_as_pixels((*linear_out_)(h), x) : (*conv_out_)(tokens_as_pixels(h, x)));
+  return x + tokens_as_pixels(projected(linear_out_, conv_out_, h), x);
 }
 
 }  // namespace lc::diffusion

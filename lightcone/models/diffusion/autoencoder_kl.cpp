@@ -169,9 +169,7 @@ Tensor AutoencoderDecoder::operator()(const Tensor& latent) const {
 AutoencoderShapes autoencoder_shapes(LoadedModel& m, const LoadModelOptions& o, const AutoencoderSizes& sizes,
                                      std::int64_t in_channels, std::int64_t latent_channels, std::int64_t scale) {
   const auto extent = [&](const char* name, std::int64_t size, std::int64_t least, std::int64_t most) {
-    if (size > 0) return Dim(size);
-    m.limits[name] = most;
-    return Dim::symbol(name, least, most);
+    return extent_of_input(m, name, size, least, most);
   };
   const Dim batch = extent("batch", sizes.batch, 1, o.batch);
   return {.image = {batch, in_channels, extent("image_height", sizes.height * scale, scale, kLargestLatent * scale),
@@ -206,7 +204,7 @@ LoadedModel load_autoencoder_kl(const Weights& w, const ConfigFile& config, cons
   return m;
 }
 LoadedModel load_autoencoder_kl(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
-  return load_autoencoder_kl(w, config, o, {});
+  return load_autoencoder_kl(w, config, o, {.height = o.height, .width = o.width});
 }
 
 }  // namespace lc::diffusion

@@ -214,7 +214,7 @@ LoadedModel load_autoencoder_tiny(const Weights& w, const ConfigFile& config, co
   return m;
 }
 LoadedModel load_autoencoder_tiny(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
-  return load_autoencoder_tiny(w, config, o, {});
+  return load_autoencoder_tiny(w, config, o, {.height = o.height, .width = o.width});
 }
 
 LoadedModel load_taesd(const Weights& w, const LoadModelOptions& o) {
@@ -226,7 +226,8 @@ LoadedModel load_taesd(const Weights& w, const LoadModelOptions& o) {
   const bool decodes = layers.front().kind == Kind::Bound;
   const auto first = std::ranges::find(layers, Kind::Convolution, &TinyLayer::kind);
   if (first == layers.end()) throw file_error("load_model", w.path(), "it has no convolution of a tiny autoencoder");
-  const AutoencoderShapes shapes = autoencoder_shapes(m, o, {}, first->in, first->in, scale_of(layers, 2));
+  const AutoencoderShapes shapes =
+      autoencoder_shapes(m, o, {.height = o.height, .width = o.width}, first->in, first->in, scale_of(layers, 2));
   const char* name = decodes ? "latent" : "image";
   m.inputs[name] = m.graph().input(name, decodes ? shapes.latent : shapes.image);
   m.give(decodes ? "decoded" : "encoded", half(m.inputs[name]));

@@ -9,6 +9,15 @@
 
 namespace lc::diffusion {
 
+Dim extent_of_input(LoadedModel& m, const char* name, std::int64_t size, std::int64_t least, std::int64_t most) {
+  constexpr std::int64_t kLargest = 1 << 15;
+  if (size < 0 || size > kLargest)
+    throw Error("load_model", str_cat(name, " is ", size, "; 1 to ", kLargest, " is possible, and 0 for an open size"));
+  if (size > 0) return Dim(size);
+  m.limits[name] = most;
+  return Dim::symbol(name, least, most);
+}
+
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, double eps)
     : groups_(groups), channels_(channels), eps_(eps) {
   if (groups < 1 || channels % groups != 0)
@@ -20,6 +29,14 @@ void GroupNorm::visit(nn::Visitor& v) {
 }
 Tensor GroupNorm::operator()(const Tensor& x) const {
   return group_norm(x, static_cast<int>(groups_), weight_, bias_, eps_);
+}
+
+Tensor GroupNorm::by_means(const Tensor& x) const {
+  const Tensor grouped = x.reshape({x.extent(0), groups_, channels_ / groups_, x.extent(2), x.extent(3)});
+  const Tensor centred = grouped - mean(grouped, {2, 3, 4}, true);
+  const Tensor variance = mean(centred * centred, {2, 3, 4}, true);
+  const auto of_channels = [&](const Tensor& t) { return t.reshape({1, groups_, channels_ / groups_, 1, 1}); };
+  return (centred / sqrt(variance + eps_) * of_channels(weight_) + of_channels(bias_)).reshape(x.shape());
 }
 
 Tensor sinusoids(const Tensor& timesteps, const SinusoidOptions& o) {
@@ -80,7 +97,10 @@ Tensor Downsample::operator()(const Tensor& x) const { return conv_(padding_ == 
 
 Tensor repeat_pixels(const Tensor& x, std::int64_t times) {
   const Dim b = x.extent(0), c = x.extent(1), h = x.extent(2), w = x.extent(3);
-  return x.reshape({b, c, h, 1, w, 1}).expand({b, c, h, times, w, times}).reshape({b, c, h * times, w * times});
+  const Tensor row = x.reshape({b, c, h, 1, w, 1}).expand({b, c, h, 1, w, times}).reshape({b, c, h, 1, w * times});
+  // cat() writes the rows into memory, as convolutions want to find them: they would make a matrix of all windows of a
+  // view that repeats, nine times as large.
+  return cat(std::vector<Tensor>(static_cast<std::size_t>(times), row), 3).reshape({b, c, h * times, w * times});
 }
 
 Tensor Upsample::operator()(const Tensor& x, const Tensor& like) const {

@@ -8,14 +8,20 @@
 #include <optional>
 #include <string>
 
+#include "lightcone/models/files/loaded_model.h"
 #include "lightcone/nn/conv.h"
 #include "lightcone/nn/linear.h"
 #include "lightcone/nn/module.h"
 
 namespace lc::diffusion {
 
-constexpr std::size_t kMostLevels = 16;          // that a network may have; each halves the picture
-constexpr std::int64_t kLargestLatent = 1 << 8;  // largest open height and width of latents
+constexpr std::size_t kMostLevels = 16;  // that a network may have; each halves the picture
+constexpr std::int64_t kLargestLatent = 1
+                                        << 7;  // largest open height and width of latents, for which memory is planned
+
+// The extent of an input of a loaded model: `size`, or, if it is 0, an open one of this name from `least` to `most`.
+// Throws Error for a size below 0 and for one above 2^15.
+Dim extent_of_input(LoadedModel& m, const char* name, std::int64_t size, std::int64_t least, std::int64_t most);
 
 // Group normalisation with a number of groups that a file states (torch.nn.GroupNorm). Parameters: weight, bias.
 class GroupNorm {
@@ -24,6 +30,10 @@ class GroupNorm {
   GroupNorm(std::int64_t groups, std::int64_t channels, double eps);
   void visit(nn::Visitor& v);
   Tensor operator()(const Tensor& x) const;  // [batch, channels, ...] -> the same shape
+  // The same of [batch, channels, h, w], in means over the axes of a group. It is for a sum that nothing else reads, of
+  // values that lie in different orders, as a spatial transformer gives: the norm by its name would add anew for every
+  // element.
+  Tensor by_means(const Tensor& x) const;
 
  private:
   std::int64_t groups_, channels_;

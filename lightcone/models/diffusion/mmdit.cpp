@@ -45,12 +45,6 @@ void read_model(const ConfigFile& c, std::size_t weights, MMDiTConfig& m) {
   c.neutral({"sample_size"});  // that the training had
 }
 
-// Scale and shift of a norm without parameters, in this order.
-Tensor scaled_first(const Tensor& normed, const Tensor& both) {
-  const std::vector<Tensor> m = chunk(both, 2, 1);
-  return modulated(normed, m[1], m[0]);
-}
-
 constexpr WeightName kBlockNames[] = {
     {"norm1.linear", "norm1"},
     {"norm1_context.linear", "norm1_context"},
@@ -72,6 +66,13 @@ constexpr WeightName kModelNames[] = {
 };
 
 }  // namespace
+
+Tensor scaled_first(const Tensor& normed, const Tensor& both) {
+  const std::vector<Tensor> m = chunk(both, 2, 1);
+  return modulated(normed, m[1], m[0]);
+}
+
+Tensor Rotation::operator()(const Tensor& x) const { return cos.defined() ? rope(x, cos, sin, true) : x; }
 
 MMDiTConfig MMDiTConfig::from(const ConfigFile& c, std::size_t weights) {
   MMDiTConfig m;
@@ -132,7 +133,7 @@ Tensor JointBlock::heads_of(const nn::Linear<>& projection, const std::optional<
   return norm ? (*norm)(h) : h;
 }
 
-JointBlock::Streams JointBlock::operator()(const Streams& x, const Tensor& condition) const {
+JointBlock::Streams JointBlock::operator()(const Streams& x, const Tensor& condition, const Rotation& turn) const {
   const Tensor seen = silu(condition);
   const std::vector<Tensor> p = chunk(modulation_(seen), dual_ ? 9 : 6, 1);
   const Tensor normed = norm_(x.picture), picture = modulated(normed, p[0], p[1]);
@@ -149,7 +150,7 @@ JointBlock::Streams JointBlock::operator()(const Streams& x, const Tensor& condi
   const Tensor k =
       cat({heads_of(picture_.key, picture_.key_norm, picture), heads_of(text_.key, text_.key_norm, text)}, 2);
   const Tensor v = cat({heads_of(picture_.value, {}, picture), heads_of(text_.value, {}, text)}, 2);
-  const Tensor y = join_heads(scaled_dot_product_attention(q, k, v));
+  const Tensor y = join_heads(scaled_dot_product_attention(turn(q), turn(k), v));
   const Dim n = x.picture.extent(1), m = x.text.extent(1);
   Streams out;
   out.picture = x.picture + p[2].unsqueeze(1) * picture_.output(narrow(y, 1, 0, n));
@@ -225,18 +226,25 @@ LoadedModel load_block(const Weights& w, const MMDiTConfig& c, const LoadModelOp
 
 }  // namespace
 
+std::span<const WeightName> mmdit_weight_names() { return kModelNames; }
+
 LoadedModel load_mmdit(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   const MMDiTConfig c = MMDiTConfig::from(config, w.tensors().size());
   if (c.one_block) return load_block(w, c, o);
   LoadedModel m("SD3Transformer2DModel", WeightTable(w, {}, kModelNames));
   m.architecture = m.type;
-  m.limits = {{"batch", o.batch}, {"rows", c.most_patches}, {"columns", c.most_patches}, {"length", kMostTokens}};
+  m.limits = {{"batch", o.batch}, {"length", kMostTokens}};
   const MMDiT& net = m.add(MMDiT(c));
   m.weights.require_all_used("an SD3Transformer2DModel");
   const auto add = [&](const char* name, const Shape& shape) { return m.inputs[name] = m.graph().input(name, shape); };
   const Dim batch = Dim::symbol("batch", 1, o.batch);
-  const Tensor sample = add("sample", {batch, c.in_channels, Dim::symbol("rows", 1, c.most_patches) * Dim(c.patch),
-                                       Dim::symbol("columns", 1, c.most_patches) * Dim(c.patch)});
+  const auto patches = [&](const char* name, std::int64_t size) {
+    if (size % c.patch != 0 || size > c.most_patches * c.patch)
+      config.fail("latents of ", size, " along a side are asked for; multiples of ", c.patch, " up to ",
+                  c.most_patches * c.patch, " are possible");
+    return extent_of_input(m, name, size / c.patch, 1, c.most_patches) * Dim(c.patch);
+  };
+  const Tensor sample = add("sample", {batch, c.in_channels, patches("rows", o.height), patches("columns", o.width)});
   const Tensor timestep = add("timestep", {batch});
   const Tensor states = add("encoder_hidden_states", {batch, Dim::symbol("length", 1, kMostTokens), c.context});
   const Tensor pooled = add("pooled_projections", {batch, c.pooled});

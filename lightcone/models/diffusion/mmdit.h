@@ -14,6 +14,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lightcone/models/diffusion/attention.h"
@@ -39,6 +40,17 @@ struct MMDiTConfig {
   static MMDiTConfig from(const ConfigFile& c, std::size_t weights);
 };
 
+// A norm's values scaled and shifted by the two halves of `both` [batch, 2 width], the scale first (diffusers'
+// AdaLayerNormContinuous).
+Tensor scaled_first(const Tensor& normed, const Tensor& both);
+
+// What turns the queries and keys of tokens by their places: cosines and sines [tokens, head_width / 2] for pairs of
+// neighbours. Undefined: they are not turned.
+struct Rotation {
+  Tensor cos = {}, sin = {};
+  Tensor operator()(const Tensor& x) const;  // [batch, heads, tokens, head_width] -> the same shape
+};
+
 // A block of two streams that attend together. Parameters have diffusers' names: norm1, norm1_context, attn, attn2, ff,
 // ff_context.
 class JointBlock {
@@ -49,7 +61,8 @@ class JointBlock {
   struct Streams {
     Tensor picture, text;  // [batch, n, width]; the text is undefined after the last block
   };
-  Streams operator()(const Streams& x, const Tensor& condition) const;
+  // `turn` has the tokens of the picture before those of the text.
+  Streams operator()(const Streams& x, const Tensor& condition, const Rotation& turn = {}) const;
 
  private:
   struct Stream {
@@ -85,6 +98,9 @@ class MMDiT {
   nn::LayerNorm<> norm_;
   nn::Linear<> modulation_, out_;
 };
+
+// The names of the weights in diffusers' files.
+std::span<const WeightName> mmdit_weight_names();
 
 // Makes the loaded model of an opened checkpoint. Throws Error for the reasons of load_model().
 LoadedModel load_mmdit(const Weights& w, const ConfigFile& config, const LoadModelOptions& o);

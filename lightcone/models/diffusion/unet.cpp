@@ -7,8 +7,7 @@
 namespace lc::diffusion {
 namespace {
 
-constexpr std::int64_t kLongest = 1 << 12;  // most tokens of a text
-constexpr std::int64_t kTimeIds = 6;        // SDXL: sizes before and after, and where it was cut
+constexpr std::int64_t kLongest = 1 << 10;  // most tokens of a text, for which memory is planned
 
 const Tensor& at_name(const Conditions& given, const char* name) {
   const auto at = given.find(name);
@@ -114,7 +113,8 @@ Tensor UNet::operator()(const Conditions& given, const std::optional<Residuals>&
     s.x = s.x + control->middle;
   }
   for (const UpBlock& block : up_blocks_) s.x = block(s.x, s.time, s.context, s.skips);
-  return conv_out_(activate(config().activation, conv_norm_out_(s.x)));
+  const bool summed = config().levels.front().attends_up;  // a spatial transformer made the last value
+  return conv_out_(activate(config().activation, summed ? conv_norm_out_.by_means(s.x) : conv_norm_out_(s.x)));
 }
 
 ControlNet::Hint::Hint(const UNetConfig& u)
@@ -159,9 +159,7 @@ Residuals ControlNet::operator()(const Conditions& given, const nn::At& at) cons
 Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptions& o, const UNetSizes& sizes,
                        bool sample) {
   const auto extent = [&](const char* name, std::int64_t size, std::int64_t most) {
-    if (size > 0) return Dim(size);
-    m.limits[name] = most;
-    return Dim::symbol(name, 1, most);
+    return extent_of_input(m, name, size, 1, most);
   };
   const Dim batch = extent("batch", sizes.batch, o.batch), height = extent("height", sizes.height, kLargestLatent),
             width = extent("width", sizes.width, kLargestLatent), length = extent("length", sizes.length, kLongest);
@@ -173,11 +171,10 @@ Conditions unet_inputs(LoadedModel& m, const UNetConfig& u, const LoadModelOptio
   add("encoder_hidden_states", {batch, length, u.context()});
   if (u.time_condition > 0) add("timestep_cond", {batch, u.time_condition});
   if (u.added_width > 0) {
-    const std::int64_t text = u.added_width - kTimeIds * u.added_time_width;
-    if (text < 1)
+    if (u.pooled() < 1)
       throw Error("load_model", str_cat("projection_class_embeddings_input_dim is ", u.added_width, ", less than ",
                                         kTimeIds, " times addition_time_embed_dim, ", u.added_time_width));
-    add("text_embeds", {batch, text});
+    add("text_embeds", {batch, u.pooled()});
     add("time_ids", {batch, kTimeIds});
   }
   if (u.classes == ClassEmbedding::Table) add("class_labels", {batch}, DType::I64);
@@ -212,7 +209,7 @@ LoadedModel load_unet(const Weights& w, const ConfigFile& config, const LoadMode
   m.architecture = m.type;
   const UNet& net = m.add(UNet(u));
   m.weights.require_all_used("a UNet2DConditionModel");
-  m.give("prediction", net(unet_inputs(m, u, o, {})));
+  m.give("prediction", net(unet_inputs(m, u, o, {.height = o.height, .width = o.width})));
   m.retrieve(o);
   return m;
 }
@@ -223,7 +220,7 @@ LoadedModel load_controlnet(const Weights& w, const ConfigFile& config, const Lo
   m.architecture = m.type;
   const ControlNet& net = m.add(ControlNet(u));
   m.weights.require_all_used("a ControlNetModel");
-  Conditions given = unet_inputs(m, u, o, {});
+  Conditions given = unet_inputs(m, u, o, {.height = o.height, .width = o.width});
   const Tensor& sample = given["sample"];
   const Dim scale = net.scale();
   given["controlnet_cond"] = m.inputs["controlnet_cond"] = m.graph().input(

@@ -5,7 +5,8 @@
 // config.json says so: "text_embeds" f32 [batch, ...] and "time_ids" f32 [batch, 6] (SDXL); "class_labels", i64 [batch]
 // for a table, otherwise f32 [batch] or [batch, width]; "timestep_cond" f32 [batch, width]. The output "prediction"
 // [batch, out_channels, height, width] is the noise, or what the scheduler's prediction_type says. Symbols: "batch",
-// "height", "width" and "length".
+// "height", "width" and "length". LoadModelOptions::height and width fix the size of latents here and in the other
+// networks of this folder, which saves memory.
 //
 // A loaded ControlNetModel takes the same and "controlnet_cond" f32 [batch, 3, scale height, scale width], where scale
 // is 8 for Stable Diffusion. Its outputs "down_block_res_samples.0", ... and "mid_block_res_sample" are added to the

@@ -11,6 +11,8 @@
 
 namespace lc::diffusion {
 
+constexpr std::int64_t kTimeIds = 6;  // SDXL: sizes before and after, and where it was cut
+
 // What class labels add to the time embedding.
 enum class ClassEmbedding : std::uint8_t { None, Table, Timestep, Projection, SimpleProjection, Identity };
 enum class MidBlock : std::uint8_t { Resnets, CrossAttention };
@@ -55,6 +57,8 @@ struct UNetConfig {
 
   // Widths that the residual blocks see.
   std::int64_t block_time_width() const { return classes_beside ? 2 * time_width : time_width; }
+  // The width of "text_embeds"; 0: the model has none.
+  std::int64_t pooled() const { return added_width > 0 ? added_width - kTimeIds * added_time_width : 0; }
   // The width of the tokens that a caller gives.
   std::int64_t context() const { return text_width > 0 ? text_width : levels.back().context; }
   // Reads config.json of a UNet2DConditionModel or, with `controls`, a ControlNetModel. `weights` is the number of

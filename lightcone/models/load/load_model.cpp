@@ -8,6 +8,7 @@
 #include "lightcone/models/detr/detr.h"
 #include "lightcone/models/diffusion/autoencoder_tiny.h"
 #include "lightcone/models/diffusion/dit.h"
+#include "lightcone/models/diffusion/flux.h"
 #include "lightcone/models/diffusion/mmdit.h"
 #include "lightcone/models/diffusion/rrdbnet.h"
 #include "lightcone/models/diffusion/unet.h"
@@ -44,6 +45,7 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"DiT", diffusion::load_dit},
     {"DiTTransformer2DModel", diffusion::load_dit},
     {"SD3Transformer2DModel", diffusion::load_mmdit},
+    {"FluxTransformer2DModel", diffusion::load_flux},
     {"rrdbnet", diffusion::load_rrdbnet},
     {"vit", load_vit},
     {"deit", load_vit},

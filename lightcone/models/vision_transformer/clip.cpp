@@ -141,7 +141,7 @@ class Pair {
     }
     if (text_) {
       const TowerOutput o = (*text_)(ids, mask);
-      give("text_hidden", o.hidden), give("text_pooled", o.pooled);
+      give("text_hidden", o.hidden), give("text_pooled", o.pooled), give("text_penultimate", o.penultimate);
       text = class_.projects ? text_projection_(o.pooled) : o.pooled;
     }
     if (vision_ && text_) {
@@ -159,10 +159,21 @@ class Pair {
   static Tensor unit(const Tensor& x) { return x / sqrt(sum(x * x, {1}, true)); }
 };
 
-}  // namespace
+// The keys of a pair beside its sections, and whether the towers' vectors can be compared.
+void read_joint(const ConfigFile& config, const Class& k, Pair& made) {
+  if (k.kind == ClipKind::Clip) made.dim_ = config.size("projection_dim", 512);
+  config.neutral({"logit_scale_init_value", "initializer_factor", "text_config", "text_config_dict", "vision_config",
+                  "vision_config_dict"});
+  config.require_all_known(k.type);
+  if (k.kind != ClipKind::Siglip || k.classifies) return;
+  if (!made.vision_->config().pooler) config.fail("vision_use_head is false, and pairs compare what the head gives");
+  if (made.vision_->config().width() != made.text_->config().projection)
+    config.fail("vectors of pictures have ", made.vision_->config().width(), " numbers, and those of texts ",
+                made.text_->config().projection);
+}
 
-LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
-  const Class& k = class_of(config);
+// The towers of a class by config.json.
+Pair read_pair(const Weights& w, const ConfigFile& config, const LoadModelOptions& o, const Class& k) {
   const bool pair = k.type == "clip" || k.type == "siglip";
   Pair made(k, k.classifies ? std::ssize(config.labels()) : 0);
   const auto tower = [&](const char* key, const char* dict, bool texts) {
@@ -174,18 +185,15 @@ LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadMode
   };
   if (k.pictures) made.vision_.emplace(tower("vision_config", "vision_config_dict", false));
   if (k.texts) made.text_.emplace(tower("text_config", "text_config_dict", true));
-  if (pair) {
-    if (k.kind == ClipKind::Clip) made.dim_ = config.size("projection_dim", 512);
-    config.neutral({"logit_scale_init_value", "initializer_factor", "text_config", "text_config_dict", "vision_config",
-                    "vision_config_dict"});
-    config.require_all_known(k.type);
-  }
-  if (pair && k.kind == ClipKind::Siglip && !k.classifies) {
-    if (!made.vision_->config().pooler) config.fail("vision_use_head is false, and pairs compare what the head gives");
-    if (made.vision_->config().width() != made.text_->config().projection)
-      config.fail("vectors of pictures have ", made.vision_->config().width(), " numbers, and those of texts ",
-                  made.text_->config().projection);
-  }
+  if (pair) read_joint(config, k, made);
+  return made;
+}
+
+}  // namespace
+
+LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
+  const Class& k = class_of(config);
+  Pair made = read_pair(w, config, o, k);
   LoadedModel m(std::string(k.type), WeightTable(w, {}, names_of(k)));
   m.architecture = k.name;
   if (k.classifies) m.labels = config.labels();

@@ -7,8 +7,9 @@
 // Outputs: "image_embeds" [batch, dim] and "text_embeds" [texts, dim], of length 1 in a pair, which also gives them as
 // they were before, "image_features" and "text_features"; "logits_per_image" [batch, texts] and "logits_per_text"
 // [texts, batch]; "image_hidden" [batch, tokens, width] and "image_pooled" [batch, width], "text_hidden" [texts,
-// length, width] and "text_pooled" [texts, width]; "logits" [batch, labels] of a classifier. A program for some of them
-// alone needs LoadModelOptions::outputs. Symbols: "batch", "texts", "length".
+// length, width] and "text_pooled" [texts, width]; "text_penultimate" [texts, length, width], the states before the
+// last layer, without a norm, which diffusion models read; "logits" [batch, labels] of a classifier. A program for some
+// of them alone needs LoadModelOptions::outputs. Symbols: "batch", "texts", "length".
 //
 // A. Radford et al., "Learning transferable visual models from natural language supervision", 2021; X. Zhai et al.,
 // "Sigmoid loss for language image pre-training", 2023.

@@ -108,10 +108,14 @@ TowerOutput TextTower::operator()(const Tensor& ids, const Tensor& mask) const {
   const AttentionOptions seen{.attn_mask = ne(mask, 0).unsqueeze(1).unsqueeze(1),
                               .is_causal = c_.kind == ClipKind::Clip};
   Tensor x = tokens_(ids) + positions_(arange(ids.graph(), ids.extent(1)));
-  for (const TransformerBlock& layer : layers_) x = layer(x, seen);
+  Tensor before;
+  for (const TransformerBlock& layer : layers_) {
+    before = x;
+    x = layer(x, seen);
+  }
   x = norm_(x);
   const Tensor last = last_token(x, ids);
-  return {x, c_.kind == ClipKind::Siglip ? head_(last) : last};
+  return {x, c_.kind == ClipKind::Siglip ? head_(last) : last, before};
 }
 
 }  // namespace lc

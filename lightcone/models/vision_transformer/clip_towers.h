@@ -22,7 +22,8 @@ struct ClipTowerConfig : TowerConfig {
 ClipTowerConfig read_clip_tower(const ConfigFile& c, ClipKind kind, bool texts, const LoadModelOptions& o);
 
 struct TowerOutput {
-  Tensor hidden, pooled;  // [batch, tokens, width], [batch, width]; pooled is undefined without a head
+  Tensor hidden, pooled;    // [batch, tokens, width], [batch, width]; pooled is undefined without a head
+  Tensor penultimate = {};  // texts: the states before the last layer, without a norm
 };
 
 // SigLIP's head of pictures: a learnt query attends to the patches ("multihead attention pooling").

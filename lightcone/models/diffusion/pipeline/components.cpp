@@ -13,10 +13,27 @@ namespace {
 namespace fs = std::filesystem;
 
 // The pipelines that are one program here: what they begin with is a matter of ImageRequest.
-constexpr std::string_view kPipelines[] = {"StableDiffusionPipeline",         "StableDiffusionImg2ImgPipeline",
-                                           "StableDiffusionInpaintPipeline",  "StableDiffusionControlNetPipeline",
-                                           "StableDiffusionXLPipeline",       "StableDiffusionXLImg2ImgPipeline",
-                                           "StableDiffusionXLInpaintPipeline"};
+constexpr std::pair<std::string_view, Family> kPipelines[] = {
+    {"StableDiffusionPipeline", Family::StableDiffusion},
+    {"StableDiffusionImg2ImgPipeline", Family::StableDiffusion},
+    {"StableDiffusionInpaintPipeline", Family::StableDiffusion},
+    {"StableDiffusionControlNetPipeline", Family::StableDiffusion},
+    {"StableDiffusionXLPipeline", Family::StableDiffusionXL},
+    {"StableDiffusionXLImg2ImgPipeline", Family::StableDiffusionXL},
+    {"StableDiffusionXLInpaintPipeline", Family::StableDiffusionXL},
+    {"StableDiffusion3Pipeline", Family::StableDiffusion3},
+    {"StableDiffusion3Img2ImgPipeline", Family::StableDiffusion3},
+    {"StableDiffusion3InpaintPipeline", Family::StableDiffusion3},
+    {"FluxPipeline", Family::Flux},
+    {"FluxImg2ImgPipeline", Family::Flux},
+    {"FluxInpaintPipeline", Family::Flux}};
+
+// The parts without which a family cannot work, besides its network.
+std::vector<std::string_view> parts_of(Family f) {
+  std::vector<std::string_view> all{"vae", "text_encoder", "tokenizer", "scheduler"};
+  if (f != Family::StableDiffusion) all.insert(all.end(), {"text_encoder_2", "tokenizer_2"});
+  return all;
+}
 
 // Files in the order in which they are taken: whole numbers of bits before halves, safetensors before pickles.
 constexpr std::string_view kFiles[] = {"diffusion_pytorch_model.safetensors.index.json",
@@ -38,22 +55,29 @@ PipelineIndex PipelineIndex::read(const std::string& folder, const ReadOptions& 
   PipelineIndex p;
   p.folder = folder;
   p.class_name = c.text("_class_name");
-  if (std::ranges::find(kPipelines, p.class_name) == std::end(kPipelines))
-    c.fail("the pipeline ", in_quotes(p.class_name), " is not supported; supported are ",
-           listed({std::begin(kPipelines), std::end(kPipelines)}));
-  p.zeros_for_empty = c.flag("force_zeros_for_empty_prompt", p.class_name.starts_with("StableDiffusionXL"));
-  p.two_encoders = fs::is_directory(fs::path(folder) / "text_encoder_2");
-  for (const char* part : {"unet", "vae", "text_encoder", "tokenizer", "scheduler"})
-    if (!fs::is_directory(fs::path(folder) / part)) c.fail("there is no folder ", part, " beside it");
+  const auto at = std::ranges::find(kPipelines, p.class_name, &std::pair<std::string_view, Family>::first);
+  if (at == std::end(kPipelines)) {
+    std::vector<std::string> known;
+    for (const auto& [name, family] : kPipelines) known.emplace_back(name);
+    c.fail("the pipeline ", in_quotes(p.class_name), " is not supported; supported are ", listed(known));
+  }
+  p.family = at->second;
+  p.zeros_for_empty = c.flag("force_zeros_for_empty_prompt", p.family == Family::StableDiffusionXL);
+  std::vector<std::string_view> parts = parts_of(p.family);
+  parts.push_back(p.network());
+  for (const std::string_view part : parts)
+    if (!p.has(part)) c.fail("there is no folder ", part, " beside it");
   // parts that are opened by their folders, and those that look at pictures that are made or given
-  c.neutral({"unet", "vae", "text_encoder", "tokenizer", "scheduler", "text_encoder_2", "tokenizer_2", "safety_checker",
-             "feature_extractor", "requires_safety_checker", "image_encoder", "controlnet", "add_watermarker"});
+  c.neutral({"unet", "vae", "text_encoder", "tokenizer", "scheduler", "text_encoder_2", "tokenizer_2", "transformer",
+             "text_encoder_3", "tokenizer_3", "safety_checker", "feature_extractor", "requires_safety_checker",
+             "image_encoder", "controlnet", "add_watermarker"});
   c.lacks({"requires_aesthetics_score"});
   c.require_all_known(p.class_name);
   return p;
 }
 
 std::string PipelineIndex::part(std::string_view name) const { return (fs::path(folder) / name).string(); }
+bool PipelineIndex::has(std::string_view name) const { return fs::is_directory(fs::path(folder) / name); }
 
 Weights open_part(const std::string& folder, const ReadOptions& o) {
   for (const std::string_view name : kFiles)

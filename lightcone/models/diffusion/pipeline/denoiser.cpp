@@ -24,69 +24,49 @@ std::vector<Tensor> updated(const Tensor& update, const std::vector<Tensor>& col
   return rows;
 }
 
-Residuals scaled(Residuals r, const Tensor& by) {
-  for (Tensor& x : r.down) x = x * by;
-  r.middle = r.middle * by;
-  return r;
-}
-
 }  // namespace
 
-std::int64_t channels_beside(const UNetConfig& u) { return u.in_channels - u.out_channels; }
-
-LoadedModel load_denoiser(const Weights& unet, const std::optional<Weights>& controlnet, const LoadModelOptions& o,
-                          const DenoiserSizes& sizes) {
-  const ConfigFile config(unet, o.ignore);
-  const UNetConfig u = UNetConfig::from(config, false, unet.tensors().size());
-  if (channels_beside(u) < 0)
-    config.fail("a UNet of ", u.in_channels, " channels in and ", u.out_channels, " out, which is no denoiser");
-  LoadedModel m("UNet2DConditionModel", WeightTable(unet, {}, unet_weight_names()));
+SamplerGraph::SamplerGraph(LoadedModel& m, std::int64_t channels, const DenoiserSizes& sizes)
+    : m_(&m), sizes_(sizes), shape_{1, channels, sizes.height, sizes.width} {
   m.architecture = "denoiser";
-  Graph& g = m.graph();
-  const UNet& net = m.add(UNet(u));
-  m.weights.require_all_used("a UNet2DConditionModel");
-  const std::int64_t texts = sizes.guided ? 2 : 1;
-  Conditions given = unet_inputs(m, u, o, {texts, sizes.height, sizes.width, sizes.length}, false);
-  const Shape shape{1, u.out_channels, sizes.height, sizes.width};
-  const auto add = [&](const char* name, const Shape& s) { return m.inputs[name] = g.input(name, s); };
-  const Tensor sample = add("sample", shape), noise = add("noise", shape), step = add("step", {4});
-  Shape memories = shape;
+  const auto add = [&](const char* name, const Shape& s) { return m.inputs[name] = m.graph().input(name, s); };
+  sample_ = add("sample", shape_), noise_ = add("noise", shape_), step_ = add("step", {4});
+  Shape memories = shape_;
   memories[0] = static_cast<std::int64_t>(kMemories);
-  const Tensor memory = add("memory", memories);
-  const Tensor update = add("update", {static_cast<std::int64_t>(kRows), static_cast<std::int64_t>(kColumns)});
-  Tensor shown = sample * element(step, 0);
-  if (const std::int64_t beside = channels_beside(u); beside > 0)
-    shown = cat({shown, add("beside", {1, beside, sizes.height, sizes.width})}, 1);
-  given["sample"] = sizes.guided ? cat({shown, shown}, 0) : shown;
-  std::optional<Residuals> control;
-  if (controlnet) {
-    const ConfigFile config_of_control(*controlnet, o.ignore);
-    const UNetConfig c = UNetConfig::from(config_of_control, true, controlnet->tensors().size());
-    const WeightTable table(*controlnet, {}, unet_weight_names());
-    const ControlNet& controls = m.add(ControlNet(c), "controlnet", table.below("controlnet"));
-    table.require_all_used("a ControlNetModel");
-    Conditions seen = given;
-    seen["controlnet_cond"] = add(
-        "controlnet_cond", {texts, c.hint_channels, sizes.height * controls.scale(), sizes.width * controls.scale()});
-    control = scaled(controls(seen), add("control_scale", {1}).reshape({1, 1, 1, 1}));
-  }
-  Tensor output = net(given, control);
-  if (sizes.guided) {
+  memory_ = add("memory", memories);
+  update_ = add("update", {static_cast<std::int64_t>(kRows), static_cast<std::int64_t>(kColumns)});
+}
+
+Tensor SamplerGraph::shown(const Tensor& beside) const {
+  Tensor x = sample_ * element(step_, 0);
+  if (beside.defined()) x = cat({x, beside}, 1);
+  return sizes_.guided ? cat({x, x}, 0) : x;
+}
+
+void SamplerGraph::finish(Tensor output) {
+  if (sizes_.guided) {
+    const Tensor guidance = m_->inputs["guidance"] = m_->graph().input("guidance", {1});
     const Tensor without = narrow(output, 0, 0, 1), with = narrow(output, 0, 1, 1);
-    output = without + element(add("guidance", {1}), 0) * (with - without);
+    output = without + element(guidance, 0) * (with - without);
   }
-  const Tensor limit = element(step, 3);
-  Tensor clean = element(step, 1) * sample + element(step, 2) * output;
-  clean = minimum(maximum(clean, (-limit).expand(shape)), limit.expand(shape));
-  std::vector<Tensor> columns{sample, clean, output};
-  for (std::size_t k = 0; k < kMemories; ++k) columns.push_back(narrow(memory, 0, static_cast<std::int64_t>(k), 1));
-  columns.push_back(noise);
-  std::vector<Tensor> rows = updated(update, columns);
-  m.give("next", rows.front());
+  const Tensor limit = element(step_, 3);
+  Tensor clean = element(step_, 1) * sample_ + element(step_, 2) * output;
+  clean = minimum(maximum(clean, (-limit).expand(shape_)), limit.expand(shape_));
+  std::vector<Tensor> columns{sample_, clean, output};
+  for (std::size_t k = 0; k < kMemories; ++k) columns.push_back(narrow(memory_, 0, static_cast<std::int64_t>(k), 1));
+  columns.push_back(noise_);
+  std::vector<Tensor> rows = updated(update_, columns);
+  m_->give("next", rows.front());
   rows.erase(rows.begin());
-  m.give("next_memory", cat(rows, 0));
-  m.retrieve({});
-  return m;
+  m_->give("next_memory", cat(rows, 0));
+  m_->retrieve({});
+}
+
+LoadedModel load_denoiser(Family family, const Weights& network, const std::optional<Weights>& controlnet,
+                          const LoadModelOptions& o, const DenoiserSizes& sizes) {
+  if (family == Family::StableDiffusion3) return load_mmdit_denoiser(network, o, sizes);
+  if (family == Family::Flux) return load_flux_denoiser(network, o, sizes);
+  return load_unet_denoiser(network, controlnet, o, sizes);
 }
 
 }  // namespace lc::diffusion

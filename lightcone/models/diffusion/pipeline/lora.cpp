@@ -17,6 +17,7 @@ constexpr std::pair<std::string_view, std::string_view> kParts[] = {{"lora_unet_
                                                                     {"lora_te2_", "text_encoder_2"},
                                                                     {"lora_te_", "text_encoder"},
                                                                     {"unet.", "unet"},
+                                                                    {"transformer.", "transformer"},
                                                                     {"text_encoder_2.", "text_encoder_2"},
                                                                     {"text_encoder.", "text_encoder"},
                                                                     {"base_model.model.", "unet"}};
@@ -67,18 +68,14 @@ std::string in_diffusers_names(std::string_view name) {
   return std::string(name);
 }
 
-// The name that LoRA files have for a parameter of a text encoder, whose layers are TransformerBlocks.
-std::string text_layer(std::string_view ours) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"query", "self_attn_q_proj"},    {"key", "self_attn_k_proj"}, {"value", "self_attn_v_proj"},
-      {"output", "self_attn_out_proj"}, {"up", "mlp_fc1"},           {"down", "mlp_fc2"}};
-  std::string name(ours);
-  const std::size_t last = name.rfind('.');
-  for (const auto& [mine, theirs] : kNames)
-    if (last != name.npos && std::string_view(name).substr(last + 1) == mine)
-      name = name.substr(0, last + 1) + std::string(theirs);
+// The name that LoRA files have for a weight: the one that the model's file has, with '_' in place of '.'. Texts' may
+// leave out which tower of CLIP it is.
+std::string layer_of(std::string_view part, std::string name) {
   replace_all(name, ".", "_");
-  return "text_model_encoder_" + name;
+  constexpr std::string_view kTower = "text_model_";
+  const bool clip =
+      part.starts_with("text_encoder") && !name.starts_with(kTower) && name.starts_with("encoder_layers_");
+  return clip ? std::string(kTower) + name : name;
 }
 
 }  // namespace
@@ -157,10 +154,9 @@ void merge_loras(Program& program, const LoadedModel& m, std::string_view part, 
     if (n.op != Op::Input || !n.parameter || !std::string_view(n.name).ends_with(kWeight)) continue;
     const StoredTensor* stored = m.weights.find(n.name);
     if (!stored) continue;
-    const std::string_view ours = std::string_view(n.name).substr(0, n.name.size() - kWeight.size());
-    std::string layer(ours);
-    replace_all(layer, ".", "_");
-    if (part != "unet") layer = text_layer(ours);
+    std::string name = m.weights.name_in_file(n.name);
+    name.resize(name.size() - std::min(name.size(), kWeight.size()));
+    const std::string layer = layer_of(part, std::move(name));
     std::vector<float> values;
     for (Lora& lora : loras)
       if (Lora::Layer* l = lora.find(part, layer)) {

@@ -23,7 +23,7 @@ class Lora {
   };
   // Opens a file; `scale` says how much of it counts. Throws Error that names a weight which is no part of a LoRA.
   Lora(const std::string& path, double scale, const ReadOptions& o);
-  // The layer of a part, "unet", "text_encoder" or "text_encoder_2", by its name with '_' in place of '.'; null: none.
+  // The layer of a part, a folder of the pipeline such as "unet", by its name with '_' in place of '.'; null: none.
   Layer* find(std::string_view part, std::string_view layer);
   double scale() const { return scale_; }
   const std::string& path() const { return weights_.path(); }

@@ -201,19 +201,26 @@ SamplingPlan plan_pndm(const SchedulerConfig& c, std::size_t n, std::size_t begi
 
 // ---- flow matching -----------------------------------------------------------------------------------------
 
-Levels flow_levels(const SchedulerConfig& c, std::size_t n, std::int64_t length) {
+Levels flow_levels(const SchedulerConfig& c, std::size_t n, const SamplingOptions& o) {
   const auto train = static_cast<double>(c.train_steps);
-  std::vector<double> sigmas;
+  const auto shifted = [&](double s) { return c.shift * s / (1 + (c.shift - 1) * s); };
+  // Without levels from its pipeline, diffusers takes them between the ends of the training, which have their shift
+  // already, and shifts all of them once more.
+  const bool ends_shifted = !c.dynamic_shift;
+  std::vector<double> sigmas = o.evenly       ? evenly(1, 1 / static_cast<double>(n), n)
+                               : ends_shifted ? evenly(shifted(1), shifted(1 / train), n)
+                                              : evenly(1, 1 / train, n);
   if (c.dynamic_shift) {
     const double slope = (c.max_shift - c.base_shift) / static_cast<double>(c.max_length - c.base_length);
-    const double mu = slope * static_cast<double>(length - c.base_length) + c.base_shift;
-    sigmas = evenly(1, 1 / static_cast<double>(n), n);
-    for (double& s : sigmas) s = std::exp(mu) / (std::exp(mu) + (1 / s - 1));
+    const double mu = slope * static_cast<double>(o.length - c.base_length) + c.base_shift;
+    const double by = c.linear_shift ? mu : std::exp(mu);
+    for (double& s : sigmas) s = by / (by + (1 / s - 1));
   } else {
-    const auto shifted = [&](double s) { return c.shift * s / (1 + (c.shift - 1) * s); };
-    // diffusers shifts the ends, and then all levels once more
-    sigmas = evenly(shifted(1), shifted(1 / train), n);
     for (double& s : sigmas) s = shifted(s);
+  }
+  if (c.last_level > 0) {  // stretched so that the last level is this one
+    const double stretch = (1 - sigmas.back()) / (1 - c.last_level);
+    for (double& s : sigmas) s = 1 - (1 - s) / stretch;
   }
   Levels l;
   for (const double s : sigmas) l.timesteps.push_back(s * train), l.levels.push_back({1 - s, s});
@@ -229,12 +236,14 @@ SamplingPlan sampling_plan(const SchedulerConfig& c, const SamplingOptions& o) {
   if (!(o.strength > 0) || !(o.strength <= 1))
     throw Error("sampling_plan", str_cat("a strength of ", o.strength, ", and not above 0 and at most 1"));
   const auto n = static_cast<std::size_t>(o.steps);
-  const auto kept = std::min(n, static_cast<std::size_t>(static_cast<double>(n) * o.strength));
+  // diffusers rounds the number of steps down, and in flow matching the number of those that are left out.
+  const double part = static_cast<double>(n) * o.strength;
+  const auto kept = std::min(n, static_cast<std::size_t>(c.solver == Solver::FlowEuler ? std::ceil(part) : part));
   if (kept == 0)
     throw Error("sampling_plan",
                 str_cat("a strength of ", o.strength, " leaves none of ", n, " steps; take more steps"));
   const std::size_t begin = n - kept;
-  if (c.solver == Solver::FlowEuler) return plan_euler(c, flow_levels(c, n, o.length), begin);
+  if (c.solver == Solver::FlowEuler) return plan_euler(c, flow_levels(c, n, o), begin);
   const std::vector<double> alphas = alphas_cumprod(c);
   if (c.solver == Solver::Ddpm) return plan_ddpm(c, n, begin, alphas);
   if (c.solver == Solver::Ddim) return plan_ddim(c, n, begin, o.eta, alphas);

@@ -48,6 +48,7 @@ struct SamplingOptions {
   double strength = 1;      // below 1: the run begins with a picture, and the first steps are left out
   double eta = 0;           // DDIM's: 1 adds as much noise as DDPM
   std::int64_t length = 0;  // tokens of the picture, for a dynamic shift of flow matching
+  bool evenly = false;      // flow matching: levels fall evenly from 1 to 1 / steps before the shift, as FLUX's do
 };
 
 // Plans a run. Throws Error for less than one step, for more than the training has, and for a strength that is not

@@ -148,9 +148,10 @@ void read_flow(const ConfigFile& c, SchedulerConfig& s) {
   s.dynamic_shift = c.flag("use_dynamic_shifting", false);
   s.base_shift = c.number("base_shift", 0.5), s.max_shift = c.number("max_shift", 1.15);
   s.base_length = c.size("base_image_seq_len", 256), s.max_length = c.size("max_image_seq_len", 4096);
-  c.lacks({"invert_sigmas", "shift_terminal", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
-           "stochastic_sampling"});
-  c.only("time_shift_type", "exponential");
+  c.lacks({"invert_sigmas", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas", "stochastic_sampling"});
+  s.linear_shift = one_of<bool>(c, "time_shift_type", "exponential", {{"exponential", false}, {"linear", true}});
+  s.last_level = c.number("shift_terminal", 0);
+  if (!(s.last_level >= 0 && s.last_level < 1)) c.fail("shift_terminal is ", s.last_level, ", and not from 0 to 1");
   if (!(s.shift > 0)) c.fail("shift is ", s.shift, ", and not above 0");
   if (s.max_length == s.base_length) c.fail("base_image_seq_len and max_image_seq_len are equal");
 }

@@ -54,7 +54,9 @@ struct SchedulerConfig {
   double sigma_min = 0, sigma_max = 0;  // ends of Karras and exponential levels; 0: the schedule's
   double shift = 1;                     // flow matching's
   bool dynamic_shift = false;           // the shift depends on the size of the picture
+  bool linear_shift = false;            // time_shift_type
   double base_shift = 0.5, max_shift = 1.15;
+  double last_level = 0;  // shift_terminal: levels are stretched so that the last one is it; 0: they are not
   std::int64_t base_length = 256, max_length = 4096;
 
   // Reads scheduler_config.json. Throws Error that names a class or a key which is wrong, not supported or not known.

@@ -1,4 +1,4 @@
-#include "lightcone/models/diffusion/pipeline/clip_tokenizer.h"
+#include "lightcone/models/diffusion/pipeline/prompt_tokenizer.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -88,7 +88,7 @@ std::string token_in(const io::Json& settings, std::string_view key) {
 
 }  // namespace
 
-PromptTokenizer PromptTokenizer::load(const std::string& folder, std::int64_t length, const ReadOptions& o) {
+PromptTokenizer PromptTokenizer::load(const std::string& folder, std::int64_t length, bool t5, const ReadOptions& o) {
   PromptTokenizer t;
   t.length_ = length;
   const auto path = [&](const char* name) { return (fs::path(folder) / name).string(); };
@@ -99,7 +99,7 @@ PromptTokenizer PromptTokenizer::load(const std::string& folder, std::int64_t le
       const io::JsonDocument settings(read_text_file(path(name)), path(name), budget);
       if (std::string token = token_in(settings.root(), "pad_token"); !token.empty()) padding = std::move(token);
     }
-  if (fs::exists(path("vocab.json"))) {
+  if (!t5 && fs::exists(path("vocab.json"))) {
     const std::string vocab_text = read_text_file(path("vocab.json"));
     budget.parsed(vocab_text.size());
     const io::JsonDocument vocab(vocab_text, path("vocab.json"), budget);
@@ -110,9 +110,11 @@ PromptTokenizer PromptTokenizer::load(const std::string& folder, std::int64_t le
     t.tokenizer_ = load_tokenizer(folder, 0, o);
   }
   const std::vector<int> empty = t.tokenizer_->encode("");
-  if (empty.size() != 2 || length < 2)
-    throw file_error("tokenizer", folder, "it is not CLIP's: an empty text has ", empty.size(),
-                     " tokens, and not a beginning and an end");
+  const std::size_t marks = t5 ? 1 : 2;
+  if (empty.size() != marks || length < static_cast<std::int64_t>(marks))
+    throw file_error("tokenizer", folder, "it is not ", t5 ? "T5's" : "CLIP's", ": an empty text has ", empty.size(),
+                     " tokens, and not ", t5 ? "an end" : "a beginning and an end");
+  if (t5 && padding.empty()) padding = "<pad>";
   const auto& pieces = t.tokenizer_->vocabulary().pieces;
   const auto at = std::ranges::find(pieces, padding);
   t.padding_ = at == pieces.end() ? empty.back() : at - pieces.begin();
