@@ -111,9 +111,9 @@ class C2f : public Whole {
     out = last_->out;
   }
   Tensor operator()(const Tensor& x) const override {
-    const auto [a, b] = halves((*first_)(x));
-    std::vector<Tensor> all{a, b};
-    for (const YoloPartPtr& p : list_) all.push_back((*p)(all.back()));
+    std::vector<Tensor> all{(*first_)(x)};
+    Tensor y = halves(all[0]).second;
+    for (const YoloPartPtr& p : list_) all.push_back(y = (*p)(y));
     return (*last_)(cat(all, 1));
   }
 
@@ -209,9 +209,8 @@ class Elan : public Whole {
     out = last_->out;
   }
   Tensor operator()(const Tensor& x) const override {
-    const auto [a, b] = halves((*first_)(x));
-    const Tensor c = (*second_)(b);
-    return (*last_)(cat({a, b, c, (*third_)(c)}, 1));
+    const Tensor a = (*first_)(x), b = (*second_)(halves(a).second);
+    return (*last_)(cat({a, b, (*third_)(b)}, 1));
   }
 
  private:
