@@ -137,13 +137,17 @@ void CachedDecoder::encode(std::span<const float> spectrogram) {
   take_cross(programs_->shape().source);
 }
 
+// The decoder reads the encoder's results where they are, if they have one size: an input of several has to have room
+// for the largest.
 void CachedDecoder::take_cross(std::int64_t length) {
   length_ = length;
-  if (!programs_->config().hears()) decoder_.bind("length", length);
+  const bool one_size = programs_->config().hears();
+  if (!one_size) decoder_.bind("length", length);
   for (std::size_t i = 0; i < static_cast<std::size_t>(programs_->config().decoder.layers); ++i)
     for (const char* what : {"keys", "values"}) {
       const std::span<const std::byte> bytes = encoder_.bytes(cross_name(i, what));
-      decoder_.set_bytes(cross_name(i, what), bytes.data(), bytes.size());
+      if (one_size) decoder_.use(cross_name(i, what), bytes);
+      else decoder_.set_bytes(cross_name(i, what), bytes.data(), bytes.size());
     }
   encoded_ = true;
   begin();
@@ -179,6 +183,16 @@ CachedDecoder::Watched CachedDecoder::watch(std::span<const std::int64_t> ids, s
   return w;
 }
 
+// The logits of the last run, where it wrote them. What is interpreted has them in f64.
+std::span<const float> CachedDecoder::results() {
+  if (programs_->decoder().interpreted() == 0) {
+    const std::span<const std::byte> bytes = decoder_.bytes("logits");
+    return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  }
+  logits_ = decoder_.get("logits");
+  return logits_;
+}
+
 std::span<const float> CachedDecoder::step(std::span<const std::int64_t> ids, std::span<const std::int64_t> parents) {
   const std::int64_t rows = programs_->shape().rows;
   check_ids(ids);
@@ -197,13 +211,13 @@ std::span<const float> CachedDecoder::step(std::span<const std::int64_t> ids, st
   if (programs_->decoder().has_symbol("seq")) decoder_.bind("seq", n);
   if (rows > 1) decoder_.set("parents", parents_);
   decoder_.set("ids", ids).run();
-  logits_ = decoder_.get("logits");
-  if (holds_nan(logits_.data(), DType::F32, logits_.size())) {
+  const std::span<const float> logits = results();
+  if (holds_nan(logits.data(), DType::F32, logits.size())) {
     decoder_.run_checked();  // throws with the operation of the first NaN
     throw Error("step", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   past_ += n;
-  return logits_;
+  return logits;
 }
 
 }  // namespace lc

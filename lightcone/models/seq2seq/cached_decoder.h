@@ -82,6 +82,7 @@ class CachedDecoder {
  private:
   void check_ids(std::span<const std::int64_t> ids) const;
   void take_cross(std::int64_t length);
+  std::span<const float> results();
 
   std::shared_ptr<const Seq2SeqPrograms> programs_;
   Context encoder_, decoder_;
