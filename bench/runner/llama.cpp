@@ -12,7 +12,7 @@ namespace lc::bench {
 namespace {
 
 constexpr int kPrompt = 64, kContext = 1024;
-constexpr int kVocabulary = 32000;  // of every model that write_model() knows
+constexpr int kVocabulary = 32000;  // every model that write_model() knows has it
 
 // Returns the ids that both sides read, whatever the vocabulary means.
 std::vector<int> ids(int count, int vocab) {

@@ -18,7 +18,7 @@ struct Dims {
 Dims dims(const std::string& model) {
   if (model == "tinyllama") return {32000, 2048, 5632, 22, 32, 4, 2048};
   if (model == "stories15m") return {32000, 288, 768, 6, 6, 6, 1024};
-  if (model == "mixtral-2-layers") return {32000, 4096, 14336, 2, 32, 8, 4096, 8, 2};  // of 32
+  if (model == "mixtral-2-layers") return {32000, 4096, 14336, 2, 32, 8, 4096, 8, 2};  // Mixtral 8x7B has 32
   throw Error("bench", "no model is called " + model);
 }
 
