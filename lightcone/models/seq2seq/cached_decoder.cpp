@@ -19,8 +19,12 @@ std::string self_name(std::int64_t layer, const char* what) { return str_cat("se
 // One part of a model in a graph of its own, with its weights.
 struct Part {
   Part(const Weights& w, const Seq2SeqConfig& c, Seq2SeqPart part)
-      : loaded(c.type, WeightTable(w, seq2seq_prefixes(), seq2seq_weight_names(c))),
-        model(loaded.add(Seq2SeqModel(c, part))) {}
+      : loaded(c.type, table(w, c)), model(loaded.add(Seq2SeqModel(c, part))) {}
+  static WeightTable table(const Weights& w, const Seq2SeqConfig& c) {
+    WeightTable t(w, seq2seq_prefixes(), seq2seq_weight_names(c));
+    if (!c.tied) t.also("tokens.weight", "head.weight");
+    return t;
+  }
   Graph& graph() { return loaded.graph(); }
   LoadedModel loaded;
   const Seq2SeqModel& model;
@@ -69,8 +73,16 @@ Program watcher_program(const Weights& w, const Seq2SeqConfig& c, const Seq2SeqS
   return p.loaded.program(compiler);
 }
 
+// Reading the head is most of a small Whisper's step. As a parameter of its own it is packed for products, which the
+// table of tokens is not, because rows are taken from it; and Whisper's vocabularies are small enough for a second
+// copy.
+Seq2SeqConfig with_own_head(Seq2SeqConfig c) {
+  if (c.hears()) c.tied = false;
+  return c;
+}
+
 Program decoder_program(const Weights& w, const Seq2SeqConfig& c, const Seq2SeqShape& s, const Compiler& compiler) {
-  Part p(w, c, Seq2SeqPart::Decoder);
+  Part p(w, with_own_head(c), Seq2SeqPart::Decoder);
   Graph& g = p.graph();
   const Dim seq = Dim::symbol("seq", 1, s.context), past = Dim::symbol("past", 0, s.context - 1);
   const Tensor ids = g.input("ids", {s.rows, seq}, DType::I64);
