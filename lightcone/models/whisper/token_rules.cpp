@@ -1,6 +1,7 @@
 #include "lightcone/models/whisper/token_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -15,15 +16,27 @@ void forbid(std::span<float> logits, std::int64_t begin, std::int64_t end) {
   std::fill(logits.begin() + begin, logits.begin() + end, kNever);
 }
 
+// The largest of some logits, of which there is at least one. Several maxima at once, since each waits for itself
+// alone.
+float largest(std::span<const float> logits) {
+  std::array<float, 8> most;
+  most.fill(logits.front());
+  std::size_t i = 0;
+  for (; i + most.size() <= logits.size(); i += most.size())
+    for (std::size_t k = 0; k < most.size(); ++k) most[k] = std::max(most[k], logits[i + k]);
+  for (; i < logits.size(); ++i) most[0] = std::max(most[0], logits[i]);
+  return *std::ranges::max_element(most);
+}
+
 }  // namespace
 
 double log_sum_exp(std::span<const float> logits) {
   if (logits.empty()) return -std::numeric_limits<double>::infinity();
-  const auto most = static_cast<double>(*std::ranges::max_element(logits));
-  if (!std::isfinite(most)) return most;
+  const float most = largest(logits);
+  if (!std::isfinite(most)) return static_cast<double>(most);
   double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  return most + std::log(sum);
+  for (const float x : logits) sum += static_cast<double>(std::exp(x - most));  // f32: most of the time of a rule
+  return static_cast<double>(most) + std::log(sum);
 }
 
 TokenRules::TokenRules(const WhisperTokens& tokens, bool timestamps, std::optional<int> latest)
@@ -61,8 +74,7 @@ void TokenRules::apply_timestamps(std::span<float> logits, std::span<const int> 
   // A timestamp comes if all of them together are likelier than any other token.
   const auto times = static_cast<std::size_t>(t.first_timestamp);
   const std::span<const float> words = logits.first(times);
-  if (log_sum_exp(logits.subspan(times)) > static_cast<double>(*std::ranges::max_element(words)))
-    forbid(logits, 0, t.first_timestamp);
+  if (log_sum_exp(logits.subspan(times)) > static_cast<double>(largest(words))) forbid(logits, 0, t.first_timestamp);
 }
 
 }  // namespace lc
