@@ -1,7 +1,6 @@
 // Whisper, a folder opened as users open it: tokens of its decoder behind an encoded source, or encoder and decoder as
 // a whole. Greedy, one sequence.
-#include <algorithm>
-
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/seq2seq/cached_decoder.h"
 #include "workload.h"
 
@@ -39,7 +38,7 @@ class WhisperRun final : public Workload {
     if (!whole_) start = now();
     const int steps = whole_ ? tokens_ - 1 : tokens_;
     for (int k = 0; k < steps; ++k) {
-      const std::int64_t id = std::ranges::max_element(logits) - logits.begin();
+      const std::int64_t id = llm::most_likely(logits);
       logits = decoder_.step(std::span(&id, 1));
     }
     return now() - start;

@@ -1,9 +1,10 @@
 #include "lightcone/models/whisper/token_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+
+#include "lightcone/llm/sampler.h"
 
 namespace lc {
 namespace {
@@ -16,17 +17,7 @@ void forbid(std::span<float> logits, std::int64_t begin, std::int64_t end) {
   std::fill(logits.begin() + begin, logits.begin() + end, kNever);
 }
 
-// The largest of some logits, of which there is at least one. Several maxima at once, since each waits for itself
-// alone.
-float largest(std::span<const float> logits) {
-  std::array<float, 8> most;
-  most.fill(logits.front());
-  std::size_t i = 0;
-  for (; i + most.size() <= logits.size(); i += most.size())
-    for (std::size_t k = 0; k < most.size(); ++k) most[k] = std::max(most[k], logits[i + k]);
-  for (; i < logits.size(); ++i) most[0] = std::max(most[0], logits[i]);
-  return *std::ranges::max_element(most);
-}
+float largest(std::span<const float> logits) { return logits[static_cast<std::size_t>(llm::most_likely(logits))]; }
 
 }  // namespace
 
