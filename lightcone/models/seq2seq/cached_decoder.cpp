@@ -196,7 +196,7 @@ CachedDecoder::Watched CachedDecoder::watch(std::span<const std::int64_t> ids, s
 void CachedDecoder::reorder() {
   const Seq2SeqConfig& c = programs_->config();
   const auto heads = static_cast<std::size_t>(c.decoder.heads), head = static_cast<std::size_t>(c.head);
-  const std::size_t all = static_cast<std::size_t>(programs_->shape().context) * head;  // of one head
+  const std::size_t all = static_cast<std::size_t>(programs_->shape().context) * head;  // elements of one head
   const std::size_t part = static_cast<std::size_t>(past_) * head, row = heads * part;
   moved_.resize(parents_.size() * row);
   const auto copy_rows = [&](const auto& copy) {
