@@ -137,7 +137,7 @@ ROOMS = {
         "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
         "models/blocks", "models/language/config", "models/language/architectures"],
     "models/seq2seq": [
-        "core", "composites", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
+        "core", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
     "models/whisper": [
         "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "io/text/pieces", "runtime", "llm",
         "models/files", "models/gguf", "models/seq2seq"],

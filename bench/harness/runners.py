@@ -60,6 +60,8 @@ def command(peer):
         "torch": _python("torch_runner.py", "eager"),
         "torch.compile": _python("torch_runner.py", "compile"),
         "onnxruntime": _python("onnx_runner.py"),
+        "ctranslate2": [str(built / "whisper/bin/python"), str(BENCH / "peers/whisper_runner.py"), "ctranslate2"],
+        "whisper.cpp": [str(built / "whisper/bin/python"), str(BENCH / "peers/whisper_runner.py"), "whisper.cpp"],
         "openblas": _python("openblas_runner.py"),
         "jax": _python("jax_runner.py"),
         "tinygrad": _python("tinygrad_runner.py"),
@@ -69,7 +71,7 @@ def command(peer):
     }[peer]
 
 
-PEERS = ["llama.cpp", "torch", "torch.compile", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
+PEERS = ["llama.cpp", "ctranslate2", "whisper.cpp", "torch", "torch.compile", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
 
 
 def environment(peer, threads):
@@ -173,7 +175,7 @@ def onnx_file(name):
 def model_folder(name):
     """A model's folder, where bench/setup-peers hf-models put it."""
     path = peers_folder() / "hf" / name
-    if not (path / "config.json").exists():
+    if not (path / "config.json").exists() and not (path / "model.pt").exists():
         raise Gone("%s is not there: %s" % (name, install_state("hf-models").replace("setup-peers", "setup-peers hf-models", 1)))
     return str(path)
 

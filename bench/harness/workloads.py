@@ -21,8 +21,9 @@ NETS = ["torch", "torch.compile", "onnxruntime", "jax"]
 SMALL = NETS + ["tinygrad", "dfdx", "luminal"]
 FUSED = ["torch", "torch.compile", "onnxruntime", "jax", "tinygrad", "dfdx", "luminal"]
 
-# of one token: all weights but the embedding table
-PARAMETERS = {"tinyllama": 1_100_048_384 - 32000 * 2048, "stories15m": 24_407_712 - 32000 * 288}
+# of one token: all weights but the embedding table, and of experts those of the chosen ones
+PARAMETERS = {"tinyllama": 1_100_048_384 - 32000 * 2048, "stories15m": 24_407_712 - 32000 * 288,
+              "mixtral-2-layers": 2 * (2 * 4096**2 + 2 * 4096 * 1024 + 2 * 3 * 4096 * 14336) + 32000 * 4096}
 BITS = {"q8_0": 8.5, "q4_0": 4.5, "q4_k": 4.5, "f16": 16, "bf16": 16}
 
 
@@ -41,6 +42,10 @@ def llamas():
         yield row("decode-" + quant, spec, 1, "tok/s", ("read", bytes_read), LLAMA, goals, 0.25)
     spec = {"kind": "decode", "model": "stories15m", "quant": "q8_0", "precision": "medium"}
     yield row("decode-tiny", spec, 1, "tok/s", None, LLAMA, [("than", "best", 1.5)], 0.25)
+    # a layer of Mixtral 8x7B has 0.8 GB in Q4_K, so two of them are taken; a token reads 2 of 8 experts
+    spec = {"kind": "decode", "model": "mixtral-2-layers", "quant": "q4_k", "precision": "medium", "experts": True}
+    bytes_read = PARAMETERS["mixtral-2-layers"] * BITS["q4_k"] / 8
+    yield row("decode-mixtral-q4_k", spec, 1, "tok/s", ("read", bytes_read), LLAMA, [("limit", 0.85), ("than", "best", 1.0)], 0.25)
     for quant, unit, ratio in (("q8_0", "amx_int8", 3.5), ("q4_0", "amx_int8", 3.5), ("bf16", "amx_bf16", 8)):
         spec = {"kind": "prompt", "model": "tinyllama", "quant": quant, "tokens": 512, "chunk": 512, "precision": "medium"}
         yield row("prompt-" + quant, spec, 512, "tok/s", None, LLAMA, [("than", "best", 1.5), ("than", "llama.cpp", ratio, unit)], 0.25)
@@ -149,6 +154,20 @@ def models():
             spec = dict(spec, folder=folder + "-bf16", dtype="bf16", precision="medium")
             yield row("model-%s-bf16" % name, spec, 1e3, "ms", None, ["torch", "torch.compile", "onnxruntime"], [("than", "best", ratio)], 0.1,
                       told=told, heavy=True)
+    picture = [{"name": "pixel_values", "shape": [1, 3, 640, 640]}]
+    spec = {"kind": "model", "folder": "yolov9t", "weights": "model.pt", "inputs": picture, "answer": "boxes", "outputs": ["boxes", "scores"]}
+    yield row("model-yolov9t", spec, 1e3, "ms", None, ["onnxruntime"], [("than", "best", 1.2)], 5e-3)
+    yield from whispers()
+
+
+def whispers():
+    """Whisper's decoder behind an encoded source, a token, and all from the spectrogram of 30 s to 64 tokens. CTranslate2 has f32. whisper.cpp has
+    weights of f16, for which it rounds activations, too."""
+    for size in ("tiny", "base"):
+        for suffix, peer, tolerance in (("", "ctranslate2", 5e-3), ("-f16", "whisper.cpp", 5e-2)):
+            for part, work in (("decode", 1e3 / 64), ("whole", 1e3)):
+                spec = {"kind": "whisper", "folder": "whisper-" + size + suffix, "part": part, "tokens": 64}
+                yield row("model-whisper-%s-%s%s" % (size, part, suffix), spec, work, "ms", None, [peer], [("than", peer, 1.3)], tolerance)
 
 
 def fused():

@@ -3,8 +3,10 @@ them, and beside them the same model as ONNX, exported by PyTorch.
 
     hf_models.py FOLDER [NAME ...]
 
-Weights are random (a seed); the numbers of a network do not change its speed.
+Weights are random (a seed); the numbers of a network do not change its speed. YOLOv9t's are those of the file that $LIGHTCONE_YOLOV9T names, a
+checkpoint of Ultralytics, whose licence is the AGPL; without it there is no such folder, and its row is missing.
 """
+import os
 import pathlib
 import sys
 
@@ -85,8 +87,37 @@ def unet(target):
     export(Part(model, names, "sample"), target, example, names, "prediction")
 
 
+class Boxes(torch.nn.Module):
+    """A detector of Ultralytics with the results that load_model() gives: corners of boxes, and scores, each in rows."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.eval()
+
+    def forward(self, pixel_values):
+        y = self.model(pixel_values)
+        y = (y[0] if isinstance(y, (list, tuple)) else y).transpose(1, 2)
+        middle, half = y[..., :2], y[..., 2:4] / 2
+        return torch.cat([middle - half, middle + half], -1), y[..., 4:]
+
+
+def yolov9t(target):
+    from ultralytics import YOLO
+
+    weights = os.environ.get("LIGHTCONE_YOLOV9T")
+    if not weights:
+        raise RuntimeError("LIGHTCONE_YOLOV9T names no checkpoint")
+    model = Boxes(YOLO(weights).model.float())
+    example = torch.zeros(1, 3, 640, 640)
+    with torch.no_grad():
+        model(example)  # it makes the anchors of this size
+        torch.onnx.export(model, (example,), str(target / "model.onnx"), input_names=["pixel_values"], output_names=["boxes", "scores"], dynamo=True)
+    (target / "model.pt").symlink_to(pathlib.Path(weights).resolve())
+
+
 MODELS = {"bert-base": bert, "vit-b-16": vit, "whisper-tiny": whisper("tiny"), "whisper-base": whisper("base"), "sd-unet": unet,
-          "sd-unet-bf16": unet_bf16}
+          "sd-unet-bf16": unet_bf16, "yolov9t": yolov9t}
 
 
 def main():

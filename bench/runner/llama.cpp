@@ -5,12 +5,14 @@
 #include <cinttypes>
 #include <fstream>
 
+#include "lightcone/models/language/language_model.h"
 #include "workload.h"
 
 namespace lc::bench {
 namespace {
 
 constexpr int kPrompt = 64, kContext = 1024;
+constexpr int kVocabulary = 32000;  // every model that write_model() knows has it
 
 // Returns the ids that both sides read, whatever the vocabulary means.
 std::vector<int> ids(int count, int vocab) {
@@ -34,17 +36,37 @@ std::span<const std::byte> largest_memory() {
   return best;
 }
 
+// What a run needs of a loaded model, and what it costs.
+struct Loaded {
+  std::shared_ptr<const llm::ProgramModel> model;
+  Json facts;
+};
+
+Loaded loaded(const Json& w) {
+  const auto path = w.at("path").get<std::string>();
+  const int threads = w.at("threads").get<int>();
+  const auto chunk = w.value("chunk", std::int64_t{64});
+  const Precision precision = cpu_options(w).precision;
+  if (w.value("experts", false)) {
+    LanguageModelOptions o;
+    o.context = kContext, o.chunk = chunk, o.kv_cache = DType::F16, o.threads = threads, o.precision = precision;
+    return {std::make_shared<const LanguageModel>(LanguageModel::load(path, o)), Json::object()};
+  }
+  const auto model = std::make_shared<const Llama>(Llama::load(path, {.context = kContext,
+                                                                      .chunk = chunk,
+                                                                      .kv_cache = DType::F16,  // as the peer's
+                                                                      .threads = threads,
+                                                                      .precision = precision}));
+  return {model, {{"weight_bytes", model->weight_bytes()}, {"converted_bytes", model->converted_bytes()}}};
+}
+
 class LlamaRun final : public Workload {
  public:
   explicit LlamaRun(const Json& w)
       : prompt_(w.at("kind") == "prompt" ? w.at("tokens").get<int>() : 0),
-        model_(Llama::load(w.at("path").get<std::string>(), {.context = kContext,
-                                                             .chunk = w.value("chunk", std::int64_t{64}),
-                                                             .kv_cache = DType::F16,  // as the peer's
-                                                             .threads = w.at("threads").get<int>(),
-                                                             .precision = cpu_options(w).precision})),
-        session_(std::make_unique<LlamaSession>(model_)),
-        text_(ids(std::max(prompt_, kContext), static_cast<int>(model_.config().vocab))),
+        loaded_(loaded(w)),
+        session_(model().session()),
+        text_(ids(std::max(prompt_, kContext), kVocabulary)),
         threads_(w.at("threads").get<int>()) {
     const std::span<const float> logits = session_->feed(std::span(text_).first(kPrompt));
     answer_ = summary(logits);
@@ -73,21 +95,25 @@ class LlamaRun final : public Workload {
   Workload* limit() override {
     if (prompt_ == 0 && !limit_) {
       const std::span<const std::byte> weights = largest_memory();
-      limit_ = limit_of(weights.data(), nullptr,
-                        std::min(weights.size(), static_cast<std::size_t>(model_.bytes_per_token())), threads_);
+      limit_ = limit_of(weights.data(), nullptr, std::min(weights.size(), model().bytes_per_token()), threads_);
     }
     return limit_.get();
   }
   Json facts() override {
-    return {{"kernels", model_.program().kernels()},       {"interpreted", model_.program().interpreted()},
-            {"weight_bytes", model_.weight_bytes()},       {"bytes_per_token", model_.bytes_per_token()},
-            {"converted_bytes", model_.converted_bytes()}, {"planned_bytes", model_.program().plan().total_bytes()}};
+    Json all = {{"kernels", model().program().kernels()},
+                {"interpreted", model().program().interpreted()},
+                {"bytes_per_token", model().bytes_per_token()},
+                {"planned_bytes", model().program().plan().total_bytes()}};
+    all.update(loaded_.facts);
+    return all;
   }
 
  private:
+  const llm::ProgramModel& model() const { return *loaded_.model; }
+
   int prompt_;
-  Llama model_;
-  std::unique_ptr<LlamaSession> session_;
+  Loaded loaded_;
+  std::unique_ptr<llm::ProgramDecoder> session_;
   std::vector<int> text_;
   Json answer_;
   int threads_;

@@ -10,12 +10,13 @@ class FolderModel final : public Workload {
  public:
   explicit FolderModel(const Json& w) : before_(peak_rss_bytes()), answer_(w.at("answer").get<std::string>()) {
     LoadModelOptions options;
-    options.outputs = {answer_};
+    options.outputs = w.value("outputs", std::vector<std::string>{answer_});
     const Json& shape = w.at("inputs").at(0).at("shape");
     options.batch = shape.at(0).get<std::int64_t>();
     if (w.value("fixed", false))  // the size of pictures or latents, for which the export is made, too
       options.height = shape.at(2).get<std::int64_t>(), options.width = shape.at(3).get<std::int64_t>();
-    const LoadedModel model = load_model(w.at("path").get<std::string>(), options);
+    const std::string path = w.at("path").get<std::string>(), file = w.value("weights", "");
+    const LoadedModel model = load_model(file.empty() ? path : path + "/" + file, options);
     program_.emplace(model.program(generic() | cpu(cpu_options(w))));
     context_.emplace(*program_);
     for (const Json& in : w.at("inputs")) context_->set(in.at("name").get<std::string>(), values_of(in));

@@ -13,11 +13,12 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 struct Dims {
-  std::uint32_t vocab, hidden, ffn, layers, heads, kv_heads, context;
+  std::uint32_t vocab, hidden, ffn, layers, heads, kv_heads, context, experts = 0, chosen = 0;
 };
 Dims dims(const std::string& model) {
   if (model == "tinyllama") return {32000, 2048, 5632, 22, 32, 4, 2048};
   if (model == "stories15m") return {32000, 288, 768, 6, 6, 6, 1024};
+  if (model == "mixtral-2-layers") return {32000, 4096, 14336, 2, 32, 8, 4096, 8, 2};  // Mixtral 8x7B has 32
   throw Error("bench", "no model is called " + model);
 }
 
@@ -124,7 +125,14 @@ class Writer {
 struct Entry {
   std::string name, storage;
   std::size_t rows, columns;  // rows 0: a vector
-  std::size_t count() const { return std::max<std::size_t>(rows, 1) * columns; }
+  std::size_t matrices = 1;   // above 1: so many of them in one tensor
+  std::size_t count() const { return std::max<std::size_t>(rows, 1) * columns * matrices; }
+  std::vector<std::size_t> extents() const {
+    std::vector<std::size_t> e{columns};
+    if (rows) e.push_back(rows);
+    if (matrices > 1) e.push_back(matrices);
+    return e;
+  }
   std::size_t bytes() const {
     const Type t = type_of(storage);
     return count() / t.elements * t.bytes;
@@ -134,9 +142,11 @@ struct Entry {
 std::vector<Entry> entries(const Dims& d, const std::string& quant) {
   std::vector<Entry> e;
   // rows that are no multiple of the block (288 in blocks of 256) fall back as llama.cpp's own quantiser does
-  const auto matrix = [&](const std::string& name, std::size_t rows, std::size_t columns) {
-    e.push_back({name, columns % type_of(quant).elements == 0 ? quant : "q8_0", rows, columns});
+  const auto matrix = [&](const std::string& name, std::size_t rows, std::size_t columns, std::size_t matrices = 1) {
+    e.push_back({name, columns % type_of(quant).elements == 0 ? quant : "q8_0", rows, columns, matrices});
   };
+  const std::string each = d.experts ? "_exps.weight" : ".weight";
+  const std::size_t networks = std::max<std::size_t>(d.experts, 1);
   const std::size_t kv = d.hidden / d.heads * d.kv_heads;
   matrix("token_embd.weight", d.vocab, d.hidden);
   for (std::uint32_t i = 0; i < d.layers; ++i) {
@@ -147,9 +157,10 @@ std::vector<Entry> entries(const Dims& d, const std::string& quant) {
     matrix(at + "attn_v.weight", kv, d.hidden);
     matrix(at + "attn_output.weight", d.hidden, d.hidden);
     e.push_back({at + "ffn_norm.weight", "f32", 0, d.hidden});
-    matrix(at + "ffn_gate.weight", d.ffn, d.hidden);
-    matrix(at + "ffn_up.weight", d.ffn, d.hidden);
-    matrix(at + "ffn_down.weight", d.hidden, d.ffn);
+    if (d.experts) e.push_back({at + "ffn_gate_inp.weight", "f32", d.experts, d.hidden});
+    matrix(at + "ffn_gate" + each, d.ffn, d.hidden, networks);
+    matrix(at + "ffn_up" + each, d.ffn, d.hidden, networks);
+    matrix(at + "ffn_down" + each, d.hidden, d.ffn, networks);
   }
   e.push_back({"output_norm.weight", "f32", 0, d.hidden});
   matrix("output.weight", d.vocab, d.hidden);
@@ -185,7 +196,7 @@ void write_model(const Json& w) {
   f.raw(std::uint32_t{0x46554747});  // "GGUF"
   f.raw(std::uint32_t{3});
   f.raw(static_cast<std::uint64_t>(all.size()));
-  f.raw(std::uint64_t{21});  // metadata keys
+  f.raw(std::uint64_t{d.experts ? 23u : 21u});  // metadata keys
   f.string("general.architecture", "llama");
   f.string("general.name", "random " + model);
   f.u32("general.file_type", type_of(quant).file);
@@ -200,13 +211,13 @@ void write_model(const Json& w) {
   f.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   f.f32("llama.rope.freq_base", 10000);
   f.u32("general.quantization_version", 2);
+  if (d.experts) f.u32("llama.expert_count", d.experts), f.u32("llama.expert_used_count", d.chosen);
   tokenizer(f, d.vocab);  // seven keys
   std::uint64_t offset = 0;
   for (const Entry& e : all) {
     f.text(e.name);
-    f.raw(std::uint32_t{e.rows ? 2u : 1u});
-    f.raw(static_cast<std::uint64_t>(e.columns));
-    if (e.rows) f.raw(static_cast<std::uint64_t>(e.rows));
+    f.raw(static_cast<std::uint32_t>(e.extents().size()));
+    for (const std::size_t n : e.extents()) f.raw(static_cast<std::uint64_t>(n));
     f.raw(type_of(e.storage).type);
     f.raw(offset);
     offset += (e.bytes() + 31) / 32 * 32;

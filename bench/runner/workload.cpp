@@ -102,6 +102,7 @@ static std::unique_ptr<Workload> make(const Json& w) {
   if (kind.starts_with("compile")) return make_compile(w);
   if (kind == "onnx") return make_onnx(w);
   if (kind == "model") return make_model(w);
+  if (kind == "whisper") return make_whisper(w);
   if (kind == "limit") return make_limit(w);
   return make_net(w);
 }

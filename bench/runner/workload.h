@@ -56,6 +56,7 @@ std::unique_ptr<Workload> make_train(const Json& w);    // a training step: mlp,
 std::unique_ptr<Workload> make_compile(const Json& w);  // compile-llama, compile-nodes
 std::unique_ptr<Workload> make_onnx(const Json& w);     // an ONNX file
 std::unique_ptr<Workload> make_model(const Json& w);    // a folder that load_model() opens
+std::unique_ptr<Workload> make_whisper(const Json& w);  // a Whisper's decoder, or all of it
 std::unique_ptr<Workload> make_limit(const Json& w);    // limits of the machine
 
 // Returns the limit of reading existing memory or, with `to`, copying it. A process's speed depends on the pages that

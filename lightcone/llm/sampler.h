@@ -19,6 +19,10 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
 };
 
+// The index of the largest logit, the first of equals: torch.argmax. NaN is never chosen unless there is nothing else.
+// Throws Error if there are no logits.
+int most_likely(std::span<const float> logits);
+
 // Chooses tokens; its random state advances with each choice that is not greedy.
 class Sampler {
  public:

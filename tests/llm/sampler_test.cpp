@@ -2,6 +2,7 @@
 #include "lightcone/llm/sampler.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -62,4 +63,19 @@ TEST(Sampler, FiltersAndSeeds) {
   EXPECT_EQ(Sampler({.temperature = 1})(std::vector<float>{-2000, -3000}), 0);
   EXPECT_THROW(Sampler({.temperature = -1}), Error);
   EXPECT_THROW(Sampler({.top_p = 0}), Error);
+}
+
+// The likeliest of any number of tokens is the first of equals, NaN is none, and there is always one.
+TEST(Sampler, MostLikely) {
+  const float nan = std::nanf(""), least = -std::numeric_limits<float>::infinity();
+  for (std::size_t n = 1; n < 40; ++n)
+    for (std::size_t at = 0; at < n; ++at) {
+      std::vector<float> logits(n, -1);
+      logits.front() = nan;
+      logits[at] = 2, logits.back() = 2;
+      EXPECT_EQ(llm::most_likely(logits), static_cast<int>(at)) << n;
+    }
+  EXPECT_EQ(llm::most_likely(std::vector<float>{nan, least, nan}), 0);
+  EXPECT_EQ(llm::most_likely(std::vector<float>{nan, least, -1e30f}), 2);
+  EXPECT_EQ(error_of([] { llm::most_likely({}); }), "sampler: there are no logits");
 }

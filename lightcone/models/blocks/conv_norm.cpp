@@ -39,10 +39,14 @@ Tensor ConvNorm::bias() const {
 
 Tensor ConvNorm::operator()(const Tensor& x, const nn::At& at) const {
   const OpScope scope("ConvNorm", at);
+  return with(x, weight(), bias());
+}
+
+Tensor ConvNorm::with(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
   std::vector<int> padding;
   for (const std::int64_t k : o_.kernel)
     padding.push_back(o_.padding.value_or(o_.dilation * (static_cast<int>(k) - 1) / 2));
-  const Tensor y = conv(x, weight(), bias(),
+  const Tensor y = conv(x, weight, bias,
                         {.stride = {o_.stride}, .padding = padding, .dilation = {o_.dilation}, .groups = o_.groups});
   return activate(o_.activation, y);
 }

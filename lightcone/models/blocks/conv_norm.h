@@ -58,6 +58,9 @@ class ConvNorm {
   // The weight and the bias of the one convolution that is both.
   Tensor weight() const;
   Tensor bias() const;
+  // The same with another weight and bias in place of them.
+  Tensor with(const Tensor& x, const Tensor& weight, const Tensor& bias) const;
+  const ConvNormOptions& options() const { return o_; }
 
  private:
   ConvNormOptions o_;

@@ -103,6 +103,11 @@ std::string WeightTable::theirs(const Shared& s, std::string_view ours) {
   return std::string(ours);
 }
 
+void WeightTable::also(std::string_view ours, std::string_view as) {
+  const auto at = shared_->tensors.find(ours);
+  if (at != shared_->tensors.end()) shared_->tensors.try_emplace(std::string(as), at->second);
+}
+
 const StoredTensor* WeightTable::find(std::string_view ours) const {
   const auto at = shared_->tensors.find(ours);
   return at == shared_->tensors.end() ? nullptr : &at->second.tensor;

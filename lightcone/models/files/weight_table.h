@@ -40,6 +40,8 @@ class WeightTable {
   bool has(std::string_view ours) const { return shared_->tensors.contains(ours); }
   // The same weights for a module whose parameters have `path` and '.' before their names.
   WeightTable below(const std::string& path) const;
+  // Gives the tensor of a parameter another name: two parameters of the model are this weight.
+  void also(std::string_view ours, std::string_view as);
   // Returns the tensor of a parameter, or null.
   const StoredTensor* find(std::string_view ours) const;
   // The file's own name of a parameter that it has, or "".

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "lightcone/composites/composites.h"
 #include "lightcone/models/seq2seq/seq2seq_model.h"
 #include "lightcone/nn/attention.h"
 #include "lightcone/ops/ops.h"
@@ -15,12 +14,17 @@ namespace lc {
 namespace {
 
 std::string cross_name(std::size_t layer, const char* what) { return str_cat("cross.", layer, ".", what); }
+std::string self_name(std::int64_t layer, const char* what) { return str_cat("self.", layer, ".", what); }
 
 // One part of a model in a graph of its own, with its weights.
 struct Part {
   Part(const Weights& w, const Seq2SeqConfig& c, Seq2SeqPart part)
-      : loaded(c.type, WeightTable(w, seq2seq_prefixes(), seq2seq_weight_names(c))),
-        model(loaded.add(Seq2SeqModel(c, part))) {}
+      : loaded(c.type, table(w, c)), model(loaded.add(Seq2SeqModel(c, part))) {}
+  static WeightTable table(const Weights& w, const Seq2SeqConfig& c) {
+    WeightTable t(w, seq2seq_prefixes(), seq2seq_weight_names(c));
+    if (!c.tied) t.also("tokens.weight", "head.weight");
+    return t;
+  }
   Graph& graph() { return loaded.graph(); }
   LoadedModel loaded;
   const Seq2SeqModel& model;
@@ -37,14 +41,6 @@ Program encoder_program(const Weights& w, const Seq2SeqConfig& c, const Seq2SeqS
     cross[i].values.retrieve(cross_name(i, "values"));
   }
   return p.loaded.program(compiler);
-}
-
-// Keys or values of all positions so far: those that the parent of each row has, then those of now.
-Tensor continued(const Tensor& state, const Tensor& now, const Tensor& parents, const Dim& past) {
-  const Tensor before = index_select(state.slice(2, 0, past), 0, parents);
-  const Tensor next = prim::slice_scatter(prim::slice_scatter(state, before, 2, 0), now, 2, past);
-  state.graph().assign(state, next);
-  return next.slice(2, 0, past + now.extent(2));
 }
 
 // The keys and values of each layer that the encoder's program made.
@@ -77,22 +73,25 @@ Program watcher_program(const Weights& w, const Seq2SeqConfig& c, const Seq2SeqS
   return p.loaded.program(compiler);
 }
 
+// Reading the head is most of a small Whisper's step. As a parameter of its own it is packed for products, which the
+// table of tokens is not, because rows are taken from it; and Whisper's vocabularies are small enough for a second
+// copy.
+Seq2SeqConfig with_own_head(Seq2SeqConfig c) {
+  if (c.hears()) c.tied = false;
+  return c;
+}
+
 Program decoder_program(const Weights& w, const Seq2SeqConfig& c, const Seq2SeqShape& s, const Compiler& compiler) {
-  Part p(w, c, Seq2SeqPart::Decoder);
+  Part p(w, with_own_head(c), Seq2SeqPart::Decoder);
   Graph& g = p.graph();
   const Dim seq = Dim::symbol("seq", 1, s.context), past = Dim::symbol("past", 0, s.context - 1);
   const Tensor ids = g.input("ids", {s.rows, seq}, DType::I64);
-  const Tensor parents = s.rows > 1 ? g.input("parents", {s.rows}, DType::I64) : Tensor();
   Seq2SeqModel::Known known{.cross = cross_inputs(g, c, s), .past = past};
   const Shape self{s.rows, c.decoder.heads, s.context, c.head};
   known.remember = [&](int layer, const KeysValues& now) -> KeysValues {
-    const std::string keys = str_cat("self.", layer, ".keys"), values = str_cat("self.", layer, ".values");
-    if (s.rows == 1) {
-      const auto all = nn::KeyValueCache(g, keys, values, self, past).append(now.keys, now.values);
-      return {all.keys, all.values};
-    }
-    return {continued(g.input(keys, self), now.keys, parents, past),
-            continued(g.input(values, self), now.values, parents, past)};
+    const auto all = nn::KeyValueCache(g, self_name(layer, "keys"), self_name(layer, "values"), self, past)
+                         .append(now.keys, now.values);
+    return {all.keys, all.values};
   };
   const Tensor hidden = p.model.decode(ids, known);
   p.model.logits(hidden.slice(1, seq - 1, seq)).squeeze(1).retrieve("logits");
@@ -115,7 +114,17 @@ CachedDecoder::CachedDecoder(std::shared_ptr<const Seq2SeqPrograms> programs)
     : programs_(std::move(programs)),
       encoder_(programs_->encoder()),
       decoder_(programs_->decoder()),
-      parents_(static_cast<std::size_t>(programs_->shape().rows)) {}
+      parents_(static_cast<std::size_t>(programs_->shape().rows)) {
+  const Seq2SeqConfig& c = programs_->config();
+  const std::int64_t rows = programs_->shape().rows;
+  if (rows == 1) return;
+  const auto each = static_cast<std::size_t>(rows * c.decoder.heads * programs_->shape().context * c.head);
+  for (std::int64_t i = 0; i < c.decoder.layers; ++i)
+    for (const char* what : {"keys", "values"}) {
+      std::vector<float>& state = states_.emplace_back(each);
+      decoder_.use(self_name(i, what), state.data(), each * sizeof(float));
+    }
+}
 
 void CachedDecoder::encode(std::span<const std::int64_t> ids) {
   const auto length = std::ssize(ids);
@@ -137,13 +146,17 @@ void CachedDecoder::encode(std::span<const float> spectrogram) {
   take_cross(programs_->shape().source);
 }
 
+// The decoder reads the encoder's results where they are, if they have one size: an input of several has to have room
+// for the largest.
 void CachedDecoder::take_cross(std::int64_t length) {
   length_ = length;
-  if (!programs_->config().hears()) decoder_.bind("length", length);
+  const bool one_size = programs_->config().hears();
+  if (!one_size) decoder_.bind("length", length);
   for (std::size_t i = 0; i < static_cast<std::size_t>(programs_->config().decoder.layers); ++i)
     for (const char* what : {"keys", "values"}) {
       const std::span<const std::byte> bytes = encoder_.bytes(cross_name(i, what));
-      decoder_.set_bytes(cross_name(i, what), bytes.data(), bytes.size());
+      if (one_size) decoder_.use(cross_name(i, what), bytes);
+      else decoder_.set_bytes(cross_name(i, what), bytes.data(), bytes.size());
     }
   encoded_ = true;
   begin();
@@ -179,6 +192,38 @@ CachedDecoder::Watched CachedDecoder::watch(std::span<const std::int64_t> ids, s
   return w;
 }
 
+// Lets each row have the positions of its parent.
+void CachedDecoder::reorder() {
+  const Seq2SeqConfig& c = programs_->config();
+  const auto heads = static_cast<std::size_t>(c.decoder.heads), head = static_cast<std::size_t>(c.head);
+  const std::size_t all = static_cast<std::size_t>(programs_->shape().context) * head;  // elements of one head
+  const std::size_t part = static_cast<std::size_t>(past_) * head, row = heads * part;
+  moved_.resize(parents_.size() * row);
+  const auto copy_rows = [&](const auto& copy) {
+    for (std::size_t r = 0; r < parents_.size(); ++r)
+      for (std::size_t h = 0; parents_[r] != static_cast<std::int64_t>(r) && h < heads; ++h)
+        copy(r, h, moved_.data() + r * row + h * part);
+  };
+  for (std::vector<float>& state : states_) {
+    copy_rows([&](std::size_t r, std::size_t h, float* to) {
+      std::copy_n(state.data() + (static_cast<std::size_t>(parents_[r]) * heads + h) * all, part, to);
+    });
+    copy_rows([&](std::size_t r, std::size_t h, const float* from) {
+      std::copy_n(from, part, state.data() + (r * heads + h) * all);
+    });
+  }
+}
+
+// The logits of the last run, where it wrote them. What is interpreted has them in f64.
+std::span<const float> CachedDecoder::results() {
+  if (programs_->decoder().interpreted() == 0) {
+    const std::span<const std::byte> bytes = decoder_.bytes("logits");
+    return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  }
+  logits_ = decoder_.get("logits");
+  return logits_;
+}
+
 std::span<const float> CachedDecoder::step(std::span<const std::int64_t> ids, std::span<const std::int64_t> parents) {
   const std::int64_t rows = programs_->shape().rows;
   check_ids(ids);
@@ -195,15 +240,15 @@ std::span<const float> CachedDecoder::step(std::span<const std::int64_t> ids, st
     if (parent < 0 || parent >= rows) throw Error("step", str_cat("row ", parent, " is none of ", rows));
   decoder_.bind("past", past_);
   if (programs_->decoder().has_symbol("seq")) decoder_.bind("seq", n);
-  if (rows > 1) decoder_.set("parents", parents_);
+  reorder();
   decoder_.set("ids", ids).run();
-  logits_ = decoder_.get("logits");
-  if (holds_nan(logits_.data(), DType::F32, logits_.size())) {
+  const std::span<const float> logits = results();
+  if (holds_nan(logits.data(), DType::F32, logits.size())) {
     decoder_.run_checked();  // throws with the operation of the first NaN
     throw Error("step", "there is NaN among the logits, but not when the step was run again: this machine errs");
   }
   past_ += n;
-  return logits_;
+  return logits;
 }
 
 }  // namespace lc

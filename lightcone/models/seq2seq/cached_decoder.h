@@ -3,9 +3,8 @@
 //
 // The encoder's inputs: "input_ids" i64 [1, length], or of Whisper "input_features" f32 [1, mels, frames]. Outputs:
 // "cross.I.keys" and "cross.I.values" [1, heads, length, head] of each layer I of the decoder.
-// The decoder's inputs: the same; "ids" i64 [rows, seq]; and with several rows "parents" i64 [rows], the row that each
-// row continues. States: "self.I.keys" and "self.I.values" [rows, heads, context, head]. Output: "logits" [rows, vocab]
-// of the last position.
+// The decoder's inputs: the same; and "ids" i64 [rows, seq]. States: "self.I.keys" and "self.I.values" [rows, heads,
+// context, head]. Output: "logits" [rows, vocab] of the last position.
 #pragma once
 
 #include <cstdint>
@@ -82,10 +81,16 @@ class CachedDecoder {
  private:
   void check_ids(std::span<const std::int64_t> ids) const;
   void take_cross(std::int64_t length);
+  void reorder();
+  std::span<const float> results();
 
   std::shared_ptr<const Seq2SeqPrograms> programs_;
   Context encoder_, decoder_;
   std::vector<std::int64_t> parents_;
+  // The states, if there are several rows: rows change places in them between steps, which costs less than a step that
+  // writes all of them anew.
+  std::vector<std::vector<float>> states_;
+  std::vector<float> moved_;  // rows on their way
   std::vector<float> logits_;
   std::int64_t past_ = 0, length_ = 0;
   bool encoded_ = false;

@@ -6,6 +6,7 @@
 
 #include "lightcone/io/printable.h"
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/llm/sampler.h"
 #include "lightcone/models/seq2seq/text_beams.h"
 #include "lightcone/runtime/default_compiler.h"
 
@@ -90,7 +91,7 @@ std::vector<int> Seq2Seq::Loaded::greedy(CachedDecoder& d, const Seq2SeqGenerati
     const std::span<const float> logits = d.step(last);
     std::vector<float> row(logits.begin(), logits.end());
     apply_rules(g, row, text, most);
-    text.push_back(static_cast<int>(std::ranges::max_element(row) - row.begin()));
+    text.push_back(llm::most_likely(row));
     last = {text.back()};
     if (std::ranges::count(g.ends, text.back()) > 0) break;
     if (on_token && !on_token(text.back())) break;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lightcone/llm/sampler.h"
+
 namespace lc {
 namespace {
 
@@ -98,18 +100,19 @@ class Window {
   bool ended(const Candidate& c) const { return !c.tokens.empty() && c.tokens.back() == tokens_.end; }
 
   int pick(std::span<const float> logits) {
-    const auto best = std::ranges::max_element(logits);
-    if (o_.temperature == 0) return static_cast<int>(best - logits.begin());
+    const int best = llm::most_likely(logits);
+    if (o_.temperature == 0) return best;
+    const auto most = static_cast<double>(logits[static_cast<std::size_t>(best)]);
     probability_.resize(logits.size());
     double total = 0;
     for (std::size_t k = 0; k < logits.size(); ++k) {
-      probability_[k] = std::exp((static_cast<double>(logits[k]) - static_cast<double>(*best)) / o_.temperature);
+      probability_[k] = std::exp((static_cast<double>(logits[k]) - most) / o_.temperature);
       total += probability_[k];
     }
     double u = static_cast<double>(random_() >> 11) * 0x1p-53 * total;  // 53 random bits, the same on every platform
     for (std::size_t k = 0; k < logits.size(); ++k)
       if ((u -= probability_[k]) < 0) return static_cast<int>(k);
-    return static_cast<int>(best - logits.begin());
+    return best;
   }
 
   double score(const Candidate& c) const {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lightcone/llm/sampler.h"
+
 namespace lc {
 namespace {
 
@@ -15,15 +17,17 @@ void forbid(std::span<float> logits, std::int64_t begin, std::int64_t end) {
   std::fill(logits.begin() + begin, logits.begin() + end, kNever);
 }
 
+float largest(std::span<const float> logits) { return logits[static_cast<std::size_t>(llm::most_likely(logits))]; }
+
 }  // namespace
 
 double log_sum_exp(std::span<const float> logits) {
   if (logits.empty()) return -std::numeric_limits<double>::infinity();
-  const auto most = static_cast<double>(*std::ranges::max_element(logits));
-  if (!std::isfinite(most)) return most;
+  const float most = largest(logits);
+  if (!std::isfinite(most)) return static_cast<double>(most);
   double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  return most + std::log(sum);
+  for (const float x : logits) sum += static_cast<double>(std::exp(x - most));  // f32: most of the time of a rule
+  return static_cast<double>(most) + std::log(sum);
 }
 
 TokenRules::TokenRules(const WhisperTokens& tokens, bool timestamps, std::optional<int> latest)
@@ -61,8 +65,7 @@ void TokenRules::apply_timestamps(std::span<float> logits, std::span<const int> 
   // A timestamp comes if all of them together are likelier than any other token.
   const auto times = static_cast<std::size_t>(t.first_timestamp);
   const std::span<const float> words = logits.first(times);
-  if (log_sum_exp(logits.subspan(times)) > static_cast<double>(*std::ranges::max_element(words)))
-    forbid(logits, 0, t.first_timestamp);
+  if (log_sum_exp(logits.subspan(times)) > static_cast<double>(largest(words))) forbid(logits, 0, t.first_timestamp);
 }
 
 }  // namespace lc

@@ -112,12 +112,25 @@ class RepConv : public YoloPart {
     if (identity_) v("bn", *identity_);
   }
   Tensor operator()(const Tensor& x) const override {
-    Tensor y = large_(x) + small_(x);
+    Tensor y = both(x);
     if (identity_) y = y + (*identity_)(x);
     return activate(activation_, y);
   }
 
  private:
+  // Where the smaller kernel lies in the middle of the larger one, the sum of both kernels is made when weights are
+  // loaded.
+  Tensor both(const Tensor& x) const {
+    const ConvNorm &l = large_.conv(), &s = small_.conv();
+    const ConvNormOptions &a = l.options(), &b = s.options();
+    const auto more = static_cast<int>(a.kernel[0] - b.kernel[0]), rim = more / 2;
+    const bool in_the_middle = more >= 0 && more % 2 == 0 && *a.padding - *b.padding == rim && a.stride == b.stride &&
+                               a.groups == b.groups && a.dilation == 1 && b.dilation == 1 && a.activation == "linear" &&
+                               b.activation == "linear";
+    if (!in_the_middle) return l(x) + s(x);
+    return l.with(x, l.weight() + s.weight().pad(2, rim, rim).pad(3, rim, rim), l.bias() + s.bias());
+  }
+
   Conv large_, small_;
   std::optional<FrozenBatchNorm> identity_;
   std::string activation_;

@@ -71,26 +71,28 @@ void YoloHead::visit(nn::Visitor& v) {
   if (anchors_ > 0) v.parameter("anchors", anchor_sizes_, {std::ssize(maps_), anchors_, 2}, nn::constant_init(1));
 }
 
+// The distances of a map [batch, 4 bins, h, w] in cells, [batch, h w, 4]: the mean of a distribution over 0, 1, ... It
+// is taken where the numbers of a cell lie far apart, so that neighbouring cells are computed at once.
+Tensor YoloHead::distances(const Tensor& map) const {
+  const Dim batch = map.extent(0), area = map.extent(2) * map.extent(3);
+  const Tensor sides = map.reshape({batch, 4, bins_, area});
+  if (bins_ == 1) return sides.squeeze(2).permute({0, 2, 1});
+  const Tensor bins = to(arange(map.graph(), bins_), DType::F32).reshape({1, 1, bins_, 1});
+  const Tensor e = exp(sides - amax(sides, {2}, true));
+  return (sum(e * bins, {2}) / sum(e, {2})).permute({0, 2, 1});
+}
+
 YoloOutput YoloHead::by_distances(const std::vector<Tensor>& maps, const Tensor& pictures) const {
-  std::vector<Tensor> raw, middles, strides;
+  std::vector<Tensor> raw, boxes, scores;
   for (std::size_t k = 0; k < maps.size(); ++k) {
-    raw.push_back(cat({rows((*maps_[k].boxes)(maps[k])), rows((*maps_[k].classes)(maps[k]))}, 2));
+    const Tensor numbers = (*maps_[k].boxes)(maps[k]), classes = (*maps_[k].classes)(maps[k]);
+    raw.push_back(cat({rows(numbers), rows(classes)}, 2));
     const double stride = stride_of(maps[k], pictures);
-    middles.push_back(cells(maps[k], 0.5) * stride);
-    strides.push_back(full(maps[k].graph(), {middles.back().extent(0), 1}, stride));
+    const Tensor middle = cells(maps[k], 0.5), sides = distances(numbers);
+    boxes.push_back(cat({middle - narrow(sides, 2, 0, 2), middle + narrow(sides, 2, 2, 2)}, 2) * stride);
+    scores.push_back(rows(sigmoid(classes)));
   }
-  const Tensor all = cat(raw, 1), middle = cat(middles, 0);  // [n, 2]
-  const Dim batch = all.extent(0), n = all.extent(1);
-  Tensor sides = narrow(all, 2, 0, 4 * bins_).reshape({batch, n, 4, bins_});
-  if (bins_ > 1) {  // the mean of a distribution over 0, 1, ...
-    const Tensor bins = to(arange(all.graph(), bins_), DType::F32);
-    sides = sum(softmax(sides, 3) * bins, {3});
-  } else {
-    sides = sides.squeeze(3);
-  }
-  sides = sides * cat(strides, 0);
-  const Tensor first = middle - narrow(sides, 2, 0, 2), last = middle + narrow(sides, 2, 2, 2);
-  return {cat({first, last}, 2), sigmoid(narrow(all, 2, 4 * bins_, classes_)), all};
+  return {cat(boxes, 1), cat(scores, 1), cat(raw, 1)};
 }
 
 YoloOutput YoloHead::by_anchors(const std::vector<Tensor>& maps, const Tensor& pictures) const {

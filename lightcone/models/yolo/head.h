@@ -29,6 +29,7 @@ class YoloHead {
   struct Map {
     YoloPartPtr boxes, classes;  // classes is null with anchors
   };
+  Tensor distances(const Tensor& map) const;
   YoloOutput by_distances(const std::vector<Tensor>& maps, const Tensor& pictures) const;
   YoloOutput by_anchors(const std::vector<Tensor>& maps, const Tensor& pictures) const;
 

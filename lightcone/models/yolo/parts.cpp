@@ -111,9 +111,9 @@ class C2f : public Whole {
     out = last_->out;
   }
   Tensor operator()(const Tensor& x) const override {
-    const auto [a, b] = halves((*first_)(x));
-    std::vector<Tensor> all{a, b};
-    for (const YoloPartPtr& p : list_) all.push_back((*p)(all.back()));
+    std::vector<Tensor> all{(*first_)(x)};
+    Tensor y = halves(all[0]).second;
+    for (const YoloPartPtr& p : list_) all.push_back(y = (*p)(y));
     return (*last_)(cat(all, 1));
   }
 
@@ -209,17 +209,20 @@ class Elan : public Whole {
     out = last_->out;
   }
   Tensor operator()(const Tensor& x) const override {
-    const auto [a, b] = halves((*first_)(x));
-    const Tensor c = (*second_)(b);
-    return (*last_)(cat({a, b, c, (*third_)(c)}, 1));
+    const Tensor a = (*first_)(x), b = (*second_)(halves(a).second);
+    return (*last_)(cat({a, b, (*third_)(b)}, 1));
   }
 
  private:
   YoloPartPtr first_, second_, third_, last_;
 };
 
-// Means of 2 x 2 before a convolution of stride 2.
-Tensor blurred(const Tensor& x) { return avg_pool(x, 2, 1, 0); }
+// Means of 2 x 2 neighbours before a convolution of stride 2. As sums of views they are one loop over the map.
+Tensor blurred(const Tensor& x) {
+  const Dim h = x.extent(2) - 1, w = x.extent(3) - 1;
+  const Tensor above = narrow(x, 2, 0, h), below = narrow(x, 2, 1, h);
+  return (narrow(above, 3, 0, w) + narrow(above, 3, 1, w) + narrow(below, 3, 0, w) + narrow(below, 3, 1, w)) * 0.25;
+}
 
 class AConv : public Whole {
  public:
