@@ -117,7 +117,9 @@ ROOMS = {
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/gguf": ["base", "io", "io/checkpoints", "runtime", "models/files"],
     "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
-    "models/encoder": ["core", "ops", "io", "runtime", "llm", "models/files", "models/blocks"],
+    "models/blocks/positions": ["core", "ops", "io", "nn", "models/files", "models/blocks"],
+    "models/encoder": [
+        "core", "ops", "io", "runtime", "nn", "llm", "models/files", "models/blocks", "models/blocks/positions"],
     "models/diffusion": ["core", "ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/diffusion/sampling": ["base", "io", "runtime", "models/files"],
     "models/diffusion/pipeline": [
@@ -131,13 +133,14 @@ ROOMS = {
     "models/swin": ["ops", "nn", "models/files", "models/blocks"],
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
-    "models/language/config": ["core", "io", "models/files", "models/blocks"],
+    "models/language/config": ["models/blocks", "models/blocks/positions"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
         "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
-        "models/blocks", "models/language/config", "models/language/architectures"],
+        "models/blocks", "models/blocks/positions", "models/language/config", "models/language/architectures"],
     "models/seq2seq": [
-        "core", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks"],
+        "core", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks",
+        "models/blocks/positions"],
     "models/whisper": [
         "base", "core", "ops/audio", "passes", "io", "io/audio", "io/checkpoints", "io/text", "io/text/pieces", "runtime", "llm",
         "models/files", "models/gguf", "models/seq2seq"],

@@ -19,6 +19,8 @@ import transformers
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, vocab_size=17, max_position_embeddings=12)
 DISTIL = dict(dim=8, n_layers=2, n_heads=2, hidden_dim=12, vocab_size=17, max_position_embeddings=12)
+DEBERTA = dict(SIZES, relative_attention=True, pos_att_type=["p2c", "c2p"], max_relative_positions=8)
+MODERN = dict(SIZES, num_hidden_layers=4, local_attention=4, pad_token_id=0, hidden_activation="gelu")
 CASES = [
     ("BertForMaskedLM", dict(SIZES, hidden_act="gelu_new")),
     ("BertForMaskedLM", dict(SIZES, tie_word_embeddings=False)),
@@ -34,6 +36,29 @@ CASES = [
     ("DistilBertForMaskedLM", DISTIL),
     ("DistilBertForQuestionAnswering", dict(DISTIL, activation="relu")),
     ("DistilBertForTokenClassification", dict(DISTIL, num_labels=5)),
+    ("BertForMultipleChoice", SIZES),
+    ("RobertaForMultipleChoice", dict(SIZES, type_vocab_size=1, pad_token_id=1)),
+    ("DistilBertForMultipleChoice", DISTIL),
+    ("MPNetModel", dict(SIZES, pad_token_id=1)),
+    ("MPNetForMaskedLM", dict(SIZES, pad_token_id=1)),
+    ("MPNetForSequenceClassification", dict(SIZES, pad_token_id=1, num_labels=3)),
+    ("ElectraModel", dict(SIZES, embedding_size=6)),
+    ("ElectraForPreTraining", dict(SIZES, embedding_size=8)),
+    ("ElectraForMaskedLM", dict(SIZES, embedding_size=6)),
+    ("ElectraForSequenceClassification", dict(SIZES, embedding_size=6, num_labels=3)),
+    ("ElectraForMultipleChoice", dict(SIZES, embedding_size=6)),
+    ("AlbertModel", dict(SIZES, embedding_size=6, num_hidden_layers=3)),
+    ("AlbertForPreTraining", dict(SIZES, embedding_size=6, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)),
+    ("AlbertForTokenClassification", dict(SIZES, embedding_size=6, num_labels=3)),
+    ("DebertaV2Model", dict(DEBERTA, share_att_key=True, position_buckets=4, norm_rel_ebd="layer_norm", position_biased_input=False)),
+    ("DebertaV2ForSequenceClassification", dict(DEBERTA, type_vocab_size=2, num_labels=3)),
+    ("DebertaV2ForMaskedLM", dict(DEBERTA, pos_att_type=["c2p"])),
+    ("ModernBertModel", MODERN),
+    ("ModernBertForMaskedLM", dict(MODERN, decoder_bias=False, norm_bias=True)),
+    ("ModernBertForSequenceClassification", dict(MODERN, classifier_pooling="mean", num_labels=3)),
+    ("ModernBertForTokenClassification", dict(MODERN, attention_bias=True, mlp_bias=True, classifier_bias=True)),
+    ("NomicBertModel", dict(SIZES, type_vocab_size=2)),
+    ("NomicBertForSequenceClassification", dict(SIZES, type_vocab_size=2, num_labels=3)),
 ]
 IDS = [[2, 7, 11, 4, 16, 5, 9], [2, 8, 6, 12, 0, 0, 0]]  # the second is padded, with the id of the padding
 TYPES = [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 0]]
@@ -51,7 +76,8 @@ def is_norm(name):
 
 def case(name, settings):
     kind = getattr(transformers, name)
-    config = kind.config_class(**settings, attn_implementation="eager")
+    # ModernBERT's own softmax is in f32, where a masked score of f64 overflows
+    config = kind.config_class(**settings, attn_implementation="sdpa" if name.startswith("Modern") else "eager")
     model = kind(config).eval()
     state = model.state_dict()
     tied = set(model._tied_weights_keys or ()) if config.tie_word_embeddings else set()
@@ -63,17 +89,18 @@ def case(name, settings):
     pad = settings.get("pad_token_id", 0)
     ids = [[pad if not m else i for i, m in zip(row, mask)] for row, mask in zip(IDS, MASK)]
     given = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(MASK)}
-    if getattr(config, "type_vocab_size", 0) > 1:
+    if getattr(config, "type_vocab_size", 0) > 1 and config.model_type != "mpnet":
         given["token_type_ids"] = torch.tensor(TYPES)
+    choice = name.endswith("MultipleChoice")  # whose texts are those of one question
     with torch.no_grad():
-        out = model(**given, output_hidden_states=True)
-    hidden = out.hidden_states[-1]
-    outputs = {"hidden": hidden}
+        out = model(**({k: v[None] for k, v in given.items()} if choice else given))
+        outputs = {"hidden": model.base_model(**given).last_hidden_state}
     if getattr(out, "pooler_output", None) is not None:
         outputs["pooled"] = out.pooler_output
     if "start_logits" in out:
         outputs["logits"] = torch.stack([out.start_logits, out.end_logits], -1)
-    for theirs, ours in (("logits", "logits"), ("prediction_logits", "logits"), ("seq_relationship_logits", "next_sentence")):
+    for theirs, ours in (("logits", "logits"), ("prediction_logits", "logits"), ("seq_relationship_logits", "next_sentence"),
+                         ("sop_logits", "next_sentence")):
         if theirs in out:
             outputs[ours] = out[theirs]
     if name == "BertForNextSentencePrediction":
@@ -85,7 +112,8 @@ def case(name, settings):
     mask = torch.tensor(MASK)[..., None]  # rows of padding mean nothing
     kept = {}
     for key, value in outputs.items():
-        value = value * mask if value.dim() == 3 else value
+        if value.dim() == 3 or value.shape == mask.shape[:2]:
+            value = torch.where((mask if value.dim() == 3 else mask[..., 0]) > 0, value, 0)
         kept[key] = [float("%.9g" % v) for v in value.flatten().tolist()]
     return {"config": written, "tensors": [[n, list(state[n].shape)] for n in names], "ids": ids, "outputs": kept}
 

@@ -131,4 +131,87 @@ TEST(Encoder, HeadsAreTransformers) {
   }
 }
 
+// The published files of Nomic's embeddings have other keys and names than transformers, and queries, keys and values
+// in one matrix. The model is the same.
+TEST(Encoder, NomicBertOfItsAuthors) {
+  const auto cases = nlohmann::json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/encoders.json"));
+  const auto one =
+      std::ranges::find_if(cases, [](const auto& c) { return c["config"]["architectures"][0] == "NomicBertModel"; });
+  ASSERT_NE(one, cases.end());
+  const nlohmann::json& sizes = (*one)["config"];
+  const test::FormulaFolder plain(sizes, (*one)["tensors"]);
+  const test::FormulaFolder theirs({{"model_type", "nomic_bert"},
+                                    {"architectures", {"NomicBertModel"}},
+                                    {"vocab_size", sizes["vocab_size"]},
+                                    {"n_embd", sizes["hidden_size"]},
+                                    {"n_head", sizes["num_attention_heads"]},
+                                    {"n_layer", sizes["num_hidden_layers"]},
+                                    {"n_inner", sizes["intermediate_size"]},
+                                    {"n_positions", sizes["max_position_embeddings"]},
+                                    {"type_vocab_size", 2},
+                                    {"layer_norm_epsilon", 1e-12},
+                                    {"activation_function", "swiglu"},
+                                    {"rotary_emb_base", 1000},
+                                    {"rotary_emb_fraction", 1.0},
+                                    {"use_flash_attn", true}},
+                                   nlohmann::json::array());
+  const Weights w = Weights::open(plain.path());
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"embeddings.LayerNorm", "emb_ln"}, {"self_attn.o_proj", "attn.out_proj"}, {"mlp.up_proj", "mlp.fc11"},
+      {"mlp.gate_proj", "mlp.fc12"},      {"mlp.down_proj", "mlp.fc2"},          {"post_attention_layernorm", "norm1"},
+      {"post_mlp_layernorm", "norm2"},    {"self_attn.q_proj", "attn.Wqkv"}};
+  std::vector<TensorToSave> all;
+  std::vector<std::vector<std::byte>> joined(8);
+  for (const auto& [name, t] : w.tensors()) {
+    if (contains(name, ".k_proj") || contains(name, ".v_proj")) continue;
+    std::string renamed = name.starts_with("layers.") ? "encoder." + name : name;
+    for (const auto& [from, to] : kNames)
+      if (const auto at = renamed.find(from); at != renamed.npos) renamed.replace(at, std::string(from).size(), to);
+    TensorToSave& saved = all.emplace_back(TensorToSave{renamed, DType::F32, t.shape, t.bytes});
+    if (!contains(name, ".q_proj")) continue;
+    std::vector<std::byte>& bytes = joined.at(all.size() % joined.size());
+    bytes.clear();
+    for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+      std::string of = name;
+      const auto part_bytes = w.at(of.replace(of.find("q_proj"), 6, part)).bytes;
+      bytes.insert(bytes.end(), part_bytes.begin(), part_bytes.end());
+    }
+    saved.shape = {3 * t.shape[0], t.shape[1]}, saved.bytes = bytes;
+  }
+  save_safetensors(theirs.folder / "model.safetensors", all);
+  const AllGiven given{{"input_ids", {{1, 5}, {2, 7, 11, 4, 16}}},
+                       {"attention_mask", {{1, 5}, {1, 1, 1, 1, 1}}},
+                       {"token_type_ids", {{1, 5}, {0, 0, 1, 1, 1}}}};
+  const auto hidden = [&](const std::string& path) {
+    return by_reference(load_model(path), given, {{"batch", 1}, {"length", 5}}).at("hidden");
+  };
+  EXPECT_LT(test::farthest(hidden(theirs.path()), hidden(plain.path())), 1e-12);
+}
+
+// What the file says and the library lacks is named.
+TEST(Encoder, Mistakes) {
+  const auto cases = nlohmann::json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/encoders.json"));
+  const auto error = [&](const char* architecture, const char* key, const nlohmann::json& value) {
+    for (const auto& c : cases) {
+      if (c["config"]["architectures"][0] != architecture) continue;
+      nlohmann::json config = c["config"];
+      config[key] = value;
+      const test::FormulaFolder folder(config, c["tensors"]);
+      return error_of([&] { load_model(folder.path()); });
+    }
+    return std::string("there is no such case");
+  };
+  EXPECT_PRED2(contains, error("ModernBertModel", "layer_types", {"full_attention"}),
+               "layer_types has 1 entries for 4 layers");
+  EXPECT_PRED2(contains, error("ModernBertModel", "layer_types", {"a", "b", "c", "d"}), "layer_types holds 'a'");
+  EXPECT_PRED2(contains, error("ModernBertModel", "classifier_pooling", "max"), "only cls and mean are known");
+  EXPECT_PRED2(contains, error("ModernBertModel", "num_hidden_layers", 1000000), "layers are more than the");
+  EXPECT_PRED2(contains, error("MPNetModel", "relative_attention_num_buckets", 16), "which is not supported");
+  EXPECT_PRED2(contains, error("AlbertModel", "num_hidden_groups", 4), "and there are 3 layers");
+  EXPECT_PRED2(contains, error("DebertaV2Model", "conv_kernel_size", 3), "a convolution is not supported");
+  EXPECT_PRED2(contains, error("DebertaV2Model", "pos_att_type", "p2p"), "only c2p and p2c are known");
+  EXPECT_PRED2(contains, error("ElectraModel", "summary_type", "mean"), "only 'first' is supported");
+  EXPECT_PRED2(contains, error("NomicBertModel", "head_dim", 3), "are no width of 8");
+}
+
 }  // namespace

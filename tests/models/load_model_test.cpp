@@ -2,6 +2,8 @@
 // them, and what is nearest.
 #include "lightcone/models/load/load_model.h"
 
+#include <algorithm>
+
 #include "error_of.h"
 #include "lightcone/composites/composites.h"
 #include "tiny_models.h"
@@ -148,6 +150,29 @@ TEST(LoadModel, Outputs) {
   Case c;
   EXPECT_PRED2(contains, c.error({.outputs = {{"logit"}}}), "has no output 'logit'; it has logits, hidden");
   EXPECT_PRED2(contains, c.error({.batch = 0}), "LoadModelOptions::batch is 0");
+}
+
+// A type that a user adds is opened as the library's own, and a known one stays what it is.
+TEST(LoadModel, RegisteredTypes) {
+  Case c;
+  c.config["model_type"] = "berta";
+  EXPECT_PRED2(contains, c.error(), "model_type 'berta' is not known; the nearest is bert");
+  register_model("berta", [](const Weights&, const ConfigFile& config, const LoadModelOptions&) -> LoadedModel {
+    config.fail("it was asked for a ", config.text("model_type"));
+  });
+  EXPECT_PRED2(contains, c.error(), "it was asked for a berta");
+  const std::vector<std::string_view> types = loadable_model_types();
+  EXPECT_EQ(std::ranges::count(types, "berta"), 1);
+  const ModelLoader none;
+  EXPECT_EQ(error_of([&] { register_model("berta", none); }),
+            "register_model: a type of models needs a name and a function");
+  for (const char* known : {"bert", "llama", "berta"})
+    EXPECT_PRED2(contains, error_of([&] {
+                   register_model(known, [](const Weights&, const ConfigFile&, const LoadModelOptions&) -> LoadedModel {
+                     throw Error("", "");
+                   });
+                 }),
+                 str_cat("model_type '", known, "' is known already"));
 }
 
 }  // namespace

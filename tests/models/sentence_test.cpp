@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 // A BERT of 17 tokens with a tokenizer, in a folder as sentence-transformers writes them.
 struct Sentences {
   test::FormulaFolder folder;
-  Sentences() : folder(config(), tensors()) {
+  explicit Sentences(const char* architecture = "BertForTokenClassification")
+      : folder(find(architecture, "config"), find(architecture, "tensors")) {
     write("tokenizer.json",
           {{"version", "1.0"},
            {"truncation", {{"max_length", 4}, {"strategy", "LongestFirst"}, {"stride", 0}, {"direction", "Right"}}},
@@ -79,25 +80,21 @@ struct Sentences {
                       {"type", "sentence_transformers.models." + types[k]}});
     write("modules.json", list);
   }
-  static json find(const char* key) {
+  static json find(const char* architecture, const char* key) {
     const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/encoders.json"));
     for (const json& c : cases)
-      if (c["config"]["architectures"][0] == "BertForTokenClassification") return c[key];
+      if (c["config"]["architectures"][0] == architecture) return c[key];
     throw std::runtime_error(key);
   }
-  static json config() { return find("config"); }
-  static json tensors() { return find("tensors"); }
   std::string path() const { return folder.path(); }
   // The vectors of the tokens of one text, by the reference.
   std::vector<double> hidden(const std::vector<double>& ids) const {
     const LoadedModel m = load_model(path());
     const auto n = std::ssize(ids);
-    return test::by_reference(m,
-                              {{"input_ids", {{1, n}, ids}},
-                               {"attention_mask", {{1, n}, std::vector<double>(ids.size(), 1)}},
-                               {"token_type_ids", {{1, n}, std::vector<double>(ids.size(), 0)}}},
-                              {{"batch", 1}, {"length", n}})
-        .at("hidden");
+    test::AllGiven given{{"input_ids", {{1, n}, ids}},
+                         {"attention_mask", {{1, n}, std::vector<double>(ids.size(), 1)}}};
+    if (m.inputs.contains("token_type_ids")) given["token_type_ids"] = {{1, n}, std::vector<double>(ids.size(), 0)};
+    return test::by_reference(m, given, {{"batch", 1}, {"length", n}}).at("hidden");
   }
 };
 
@@ -175,6 +172,19 @@ TEST(Sentence, ModulesOfTheFolder) {
       y[o] = std::tanh(sum), norm += y[o] * y[o];
     }
     for (std::size_t o = 0; o < 3; ++o) EXPECT_NEAR(got[t * 3 + o], y[o] / std::sqrt(norm), 1e-4) << t;
+  }
+}
+
+// Encoders of later kinds, whose texts of one batch have other lengths than by themselves.
+TEST(Sentence, OfOtherEncoders) {
+  for (const char* architecture : {"ModernBertModel", "MPNetModel", "NomicBertModel"}) {
+    const Sentences s(architecture);
+    const SentenceEncoder model = SentenceEncoder::load(s.path(), {.pooling = pooling_named("cls"), .threads = 1});
+    const std::vector<double> got = wide(model.embed(kTexts));
+    for (std::size_t t = 0; t < kTexts.size(); ++t) {
+      const std::vector<double> h = s.hidden(kIds[t]);
+      for (std::size_t k = 0; k < kWidth; ++k) EXPECT_NEAR(got[t * kWidth + k], h[k], 1e-4) << architecture << " " << t;
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include "lightcone/io/printable.h"
 #include "lightcone/llm/adapters.h"
 #include "lightcone/llm/checkpoint.h"
+#include "lightcone/models/encoder/encoder_names.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
@@ -36,15 +37,15 @@ bool names(std::string_view target, std::string_view module) {
 
 // The last parts of the paths, in this library, of the layers that targets of peft's name.
 std::vector<std::string> layers_of(EncoderKind kind, const std::vector<std::string>& targets) {
-  constexpr std::string_view kLayers = "layers.#.";
+  constexpr std::string_view kLayers = "layers.#";
   std::vector<std::string> all;
   for (const std::string& target : targets) {
     std::vector<std::string_view> modules;
     const std::size_t before = all.size();
     for (const WeightName& row : encoder_weight_names(kind)) {
       if (!row.ours.starts_with(kLayers) || row.ours.ends_with("_norm")) continue;
-      modules.push_back(row.theirs.substr(row.theirs.find('#') + 2));
-      if (names(target, row.theirs)) all.emplace_back(row.ours.substr(kLayers.size()));
+      modules.push_back(row.theirs.substr(row.theirs.rfind('#') + 2));
+      if (names(target, row.theirs)) all.emplace_back(row.ours.substr(row.ours.rfind('#') + 2));
     }
     if (all.size() == before)
       throw Error("TextClassifier", str_cat("no layer is called ", in_quotes(target), " that adapters could be for; ",
@@ -65,7 +66,7 @@ TextClassifier TextClassifier::of(const Weights& w, std::span<const std::string>
   const ConfigFile file(w, o.ignore);
   EncoderConfig c = EncoderConfig::from(file);
   WeightTable table(w, encoder_prefixes(), encoder_weight_names(c.kind));
-  if (c.layers > std::ssize(w.tensors())) file.fail(c.layers, " layers, and ", w.tensors().size(), " weights");
+  c.fit(file, w, table);
   std::vector<std::string> order = in_order_of(c, classes);
   const bool keeps = !order.empty();
   if (!keeps) order.assign(classes.begin(), classes.end());
@@ -75,13 +76,13 @@ TextClassifier TextClassifier::of(const Weights& w, std::span<const std::string>
   m.range_ = file.number("initializer_range", 0.02);
   m.classes_ = std::move(order);
   if (c.pooler && !table.has("pooler.weight")) m.new_layers_.emplace_back("pooler");
-  if (!keeps && c.kind != EncoderKind::Bert) m.new_layers_.emplace_back("head.dense");
+  if (!keeps && c.top.dense) m.new_layers_.emplace_back("head.dense");
+  if (!keeps && c.top.norm) m.new_layers_.emplace_back("head.norm");
   if (!keeps) m.new_layers_.emplace_back("head.out");
   m.check_weights();
   if (o.lora_rank == 0) return m;
   std::vector<std::string> targets = o.lora_targets;
-  if (targets.empty() && c.kind == EncoderKind::DistilBert) targets = {"q_lin", "v_lin"};
-  else if (targets.empty()) targets = {"query", "value"};
+  if (targets.empty()) targets = default_lora_targets(c.kind);
   m.lora_ = nn::LoraOptions{o.lora_rank, o.lora_alpha, layers_of(c.kind, targets)};
   return m;
 }

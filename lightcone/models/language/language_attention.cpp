@@ -146,7 +146,7 @@ Tensor AttentionLayer::joined(const Tensor& y) const {
 Tensor AttentionLayer::operator()(const Tensor& x, const Positions& at, const DecoderStates& states) const {
   Heads h = projected(x);
   if (rope_) {
-    const Positions::Angles angles = at.angles(*rope_);
+    const RopeAngles angles = at.angles(*rope_);
     h.q = rotated(h.q, angles, rope_->interleaved), h.k = rotated(h.k, angles, rope_->interleaved);
   }
   if (states.graph) {

@@ -112,7 +112,7 @@ Tensor LatentAttentionLayer::operator()(const Tensor& x, const Positions& at, co
   Tensor turned = q.slice(-1, l_.plain, l_.plain + l_.rotated);
   Tensor key = down.slice(-1, l_.rank, l_.rank + l_.rotated).unsqueeze(-3);
   if (rope_) {
-    const Positions::Angles a = at.angles(*rope_);
+    const RopeAngles a = at.angles(*rope_);
     turned = rotated(turned, a, rope_->interleaved), key = rotated(key, a, rope_->interleaved);
   }
   const Tensor y =

@@ -1,8 +1,5 @@
 #include "lightcone/models/language/positions.h"
 
-#include <numbers>
-
-#include "lightcone/models/blocks/table.h"
 #include "lightcone/ops/creation.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/shape.h"
@@ -14,21 +11,6 @@ Positions::Positions(Graph& g, Dim rows, Dim past, const Tensor& shown)
 
 Tensor Positions::row(const Shape& shape) const { return g_.index(shape, past_ + Dim::index(0, rows_)); }
 Tensor Positions::column(const Shape& shape) const { return g_.index(shape, Dim::index(1, past_ + rows_)); }
-
-// Computed in f64, where position * frequency is accurate for any context.
-Positions::Angles Positions::angles(const RopeConfig& r) const {
-  Tensor frequencies = table_of(g_, r.frequencies);
-  if (!r.long_frequencies.empty()) {
-    const Tensor length = g_.index({}, past_ + rows_);
-    frequencies = where(length > r.original, table_of(g_, r.long_frequencies), frequencies);
-  }
-  const Shape shape{rows_, static_cast<std::int64_t>(r.frequencies.size())};
-  const Tensor position = g_.index(shape, past_ + Dim::index(0, rows_), DType::F64);
-  const Tensor a = position * broadcast_to(frequencies, shape);
-  Tensor c = sin(a + std::numbers::pi / 2), s = sin(a);
-  if (r.factor != 1) c = c * r.factor, s = s * r.factor;
-  return {prim::cast(c, DType::F32), prim::cast(s, DType::F32)};
-}
 
 Tensor Positions::whole_mask(const LanguageLayerKind& kind) const {
   const Shape shape{rows_, past_ + rows_};
@@ -59,11 +41,5 @@ Tensor Positions::shown_numbers() const {
 }
 
 Tensor Positions::shown() const { return shown_.defined() ? shown_.unsqueeze(-1) : shown_; }
-
-Tensor rotated(const Tensor& x, const Positions::Angles& a, bool interleaved) {
-  const Dim turned = a.cos.extent(-1) * Dim(2), all = x.extent(-1);
-  if (turned == all) return rope(x, a.cos, a.sin, interleaved);
-  return cat({rope(x.slice(-1, 0, turned), a.cos, a.sin, interleaved), x.slice(-1, turned, all)}, -1);
-}
 
 }  // namespace lc

@@ -1,6 +1,7 @@
 // Positions: which positions a graph computes, which of them see which, and the angles by which they are rotated.
 #pragma once
 
+#include "lightcone/models/blocks/positions/rotation.h"
 #include "lightcone/models/language/config/language_config.h"
 
 namespace lc {
@@ -11,11 +12,7 @@ class Positions {
   // `shown` is bool [batch, past + rows]: false hides a position from all but itself. Undefined: all are shown.
   Positions(Graph& g, Dim rows, Dim past, const Tensor& shown = {});
 
-  // Sine and cosine, f32 [rows, pairs].
-  struct Angles {
-    Tensor cos, sin;
-  };
-  Angles angles(const RopeConfig& r) const;
+  RopeAngles angles(const RopeConfig& r) const { return rope_angles(g_, r, rows_, past_); }
   // The keys that a row attends to, bool [rows, past + rows] or [batch, 1, rows, past + rows]. Undefined: those up to
   // itself, and `past` is 0.
   Tensor mask(const LanguageLayerKind& kind) const;
@@ -36,8 +33,5 @@ class Positions {
   Dim rows_, past_;
   Tensor shown_;
 };
-
-// Rotates the first 2 * pairs elements of each head of x [..., rows, head].
-Tensor rotated(const Tensor& x, const Positions::Angles& a, bool interleaved);
 
 }  // namespace lc

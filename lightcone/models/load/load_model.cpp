@@ -1,6 +1,9 @@
 #include "lightcone/models/load/load_model.h"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
 
 #include "lightcone/io/printable.h"
 #include "lightcone/models/convnet/classifiers.h"
@@ -31,6 +34,16 @@ namespace {
 
 using Loader = LoadedModel (*)(const Weights&, const ConfigFile&, const LoadModelOptions&);
 
+// What register_model() added. Nothing is ever taken away, so that names and loaders stay where they are.
+struct Registered {
+  std::shared_mutex mutex;
+  std::map<std::string, ModelLoader, std::less<>> loaders;
+};
+Registered& registered() {
+  static Registered r;
+  return r;
+}
+
 // A new architecture is a row here. Names are values of model_type, or of _class_name in diffusers' files.
 constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"bert", load_encoder},
@@ -38,6 +51,12 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"xlm-roberta", load_encoder},
     {"camembert", load_encoder},
     {"distilbert", load_encoder},
+    {"mpnet", load_encoder},
+    {"electra", load_encoder},
+    {"albert", load_encoder},
+    {"deberta-v2", load_encoder},
+    {"modernbert", load_encoder},
+    {"nomic_bert", load_encoder},
     {"UNet2DConditionModel", diffusion::load_unet},
     {"ControlNetModel", diffusion::load_controlnet},
     {"AutoencoderKL", diffusion::load_autoencoder_kl},
@@ -79,30 +98,48 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"whisper", load_seq2seq},
 };
 
+// The function that makes models of a type; empty for a type that is not known.
+ModelLoader loader_of(std::string_view type) {
+  for (const auto& [known, load] : kTypes)
+    if (known == type) return load;
+  if (language_architecture(type)) return load_language;
+  Registered& r = registered();
+  const std::shared_lock lock(r.mutex);
+  const auto at = r.loaders.find(type);
+  return at == r.loaders.end() ? ModelLoader() : at->second;
+}
+
 }  // namespace
 
-const std::vector<std::string_view>& loadable_model_types() {
-  static const std::vector<std::string_view> types = [] {
-    std::vector<std::string_view> all;
-    for (const auto& [type, load] : kTypes) all.push_back(type);
-    all.insert(all.end(), language_model_types().begin(), language_model_types().end());
-    return all;
-  }();
-  return types;
+std::vector<std::string_view> loadable_model_types() {
+  std::vector<std::string_view> all;
+  for (const auto& [type, load] : kTypes) all.push_back(type);
+  all.insert(all.end(), language_model_types().begin(), language_model_types().end());
+  Registered& r = registered();
+  const std::shared_lock lock(r.mutex);
+  for (const auto& [type, load] : r.loaders) all.push_back(type);
+  return all;
+}
+
+void register_model(const std::string& type, ModelLoader load) {
+  if (type.empty() || !load) throw Error("register_model", "a type of models needs a name and a function");
+  if (loader_of(type)) throw Error("register_model", str_cat("model_type ", in_quotes(type), " is known already"));
+  Registered& r = registered();
+  const std::unique_lock lock(r.mutex);
+  r.loaders.emplace(type, std::move(load));
 }
 
 namespace {
 
 LoadedModel load_by_config(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
-  for (const auto& [known, load] : kTypes)
-    if (known == type) return load(w, config, o);
-  if (language_architecture(type)) return load_language(w, config, o);
-  const std::string_view near = nearest_name(type, loadable_model_types());
+  if (const ModelLoader load = loader_of(type)) return load(w, config, o);
+  const std::vector<std::string_view> types = loadable_model_types();
+  const std::string_view near = nearest_name(type, types);
   config.fail(
       type.empty() ? std::string("there is no model_type") : str_cat("model_type ", in_quotes(type), " is not known"),
       "; ", type.empty() ? "" : str_cat("the nearest is ", near, ", and "), "known are ",
-      listed({loadable_model_types().begin(), loadable_model_types().end()}));
+      listed({types.begin(), types.end()}));
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 // Weights of any floating type and any block format stay as they are stored.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lightcone/models/files/config_file.h"
 #include "lightcone/models/files/loaded_model.h"
 
 namespace lc {
@@ -25,7 +27,15 @@ LoadedModel load_model(const std::string& path, const LoadModelOptions& o = {});
 // The same for an open checkpoint.
 LoadedModel load_model(const Weights& w, const LoadModelOptions& o = {});
 
-// The values of model_type that load_model() knows.
-const std::vector<std::string_view>& loadable_model_types();
+// Makes the model of an opened checkpoint whose config.json names the type. It throws Error for what it does not know,
+// as load_model() promises.
+using ModelLoader = std::function<LoadedModel(const Weights&, const ConfigFile&, const LoadModelOptions&)>;
+// From now on load_model() opens checkpoints of this model_type (or _class_name) with `load`, and all that is built on
+// load_model(), such as SentenceEncoder, does, too. Threads may call it at any time. Throws Error for a type that is
+// known already. docs/guide/new_architecture.md shows a whole architecture.
+void register_model(const std::string& type, ModelLoader load);
+
+// The values of model_type that load_model() knows, registered ones included.
+std::vector<std::string_view> loadable_model_types();
 
 }  // namespace lc

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "lightcone/models/blocks/activation.h"
-#include "lightcone/models/seq2seq/relative_bias.h"
+#include "lightcone/models/blocks/positions/relative_bias.h"
 #include "lightcone/ops/creation.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/ops/shape.h"

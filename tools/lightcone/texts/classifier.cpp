@@ -105,10 +105,10 @@ class PretrainedTexts final : public PretrainedClassifier {
     if (!tokenizer_)
       throw file_error("train", c.model.weights,
                        "it has no tokenizer, and no tokenizer.json, tokenizer.model or tokenizer.bin lies beside it");
-    if (c.model.length > has.length())
+    if (c.model.length > has.longest)
       throw Error("train", str_cat("model.length is ", c.model.length, ", ", in_quotes(c.model.weights),
-                                   " was made for ", has.length(), " tokens"));
-    if (c.model.length == 0) c.model.length = std::min<i64>(has.length(), 128);
+                                   " was made for ", has.longest, " tokens"));
+    if (c.model.length == 0) c.model.length = std::min<i64>(has.longest, 128);
     const Tokens learn = tokens(c.data.train[0], rows_);
     const Tokens hold = c.data.test.empty() ? Tokens() : tokens(c.data.test[0], test_rows_);
     for (const Tokens* part : {&learn, &hold})
@@ -205,7 +205,7 @@ class PretrainedTexts final : public PretrainedClassifier {
     const auto to = x.values<std::int32_t>();
     std::ranges::copy(t.classes, y.values<i64>().begin());
     const EncoderConfig& has = classifier_.config();
-    const auto pad = static_cast<std::int32_t>(has.kind == EncoderKind::Roberta ? has.padding : 0);
+    const auto pad = static_cast<std::int32_t>(has.padding);
     for (std::size_t k = 0; k < t.rows.size(); ++k) {
       const auto ids = to.subspan(2 * k * static_cast<std::size_t>(length), static_cast<std::size_t>(length));
       const auto kinds = to.subspan((2 * k + 1) * static_cast<std::size_t>(length), static_cast<std::size_t>(length));

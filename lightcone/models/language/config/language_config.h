@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lightcone/models/blocks/norm.h"
-#include "lightcone/models/language/config/rope_config.h"
+#include "lightcone/models/blocks/positions/rope_config.h"
 
 namespace lc {
 

@@ -1,4 +1,4 @@
-#include "lightcone/models/language/config/rope_config.h"
+#include "lightcone/models/blocks/positions/rope_config.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "lightcone/models/seq2seq/relative_bias.h"
+#include "lightcone/models/blocks/positions/relative_bias.h"
 
 #include <cmath>
 
