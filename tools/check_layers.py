@@ -133,11 +133,13 @@ ROOMS = {
     "models/swin": ["ops", "nn", "models/files", "models/blocks"],
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
-    "models/language/config": ["models/blocks", "models/blocks/positions"],
+    "models/language/config": ["core", "models/blocks", "models/blocks/positions"],
+    "models/language/recurrent": ["core", "ops", "models/blocks", "models/language/config"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
         "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
-        "models/blocks", "models/blocks/positions", "models/language/config", "models/language/architectures"],
+        "models/blocks", "models/blocks/positions", "models/language/config", "models/language/architectures",
+        "models/language/recurrent"],
     "models/seq2seq": [
         "core", "ops", "passes", "io", "io/text", "runtime", "nn", "llm", "models/files", "models/blocks",
         "models/blocks/positions"],

@@ -8,7 +8,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # These show how passes, operations and devices are written, or look into the library.
 EXTENDING = {"examples/new_device.cpp", "examples/new_device.h", "examples/new_operation.cpp", "examples/custom_pass.cpp",
              "docs/adding-a-device.md", "docs/adding-an-operation.md", "docs/writing-a-pass.md", "docs/profiling.md",
-             "docs/pjrt.md", "docs/xla.md", "docs/guide/deploying.md", "docs/guide/gpus.md", "docs/guide/threads-and-memory.md"}
+             "docs/pjrt.md", "docs/xla.md", "docs/guide/deploying.md", "docs/guide/gpus.md",
+             "docs/guide/new_architecture.md", "docs/guide/threads-and-memory.md"}
 LISTS = (ROOT / "cmake/public_headers.cmake").read_text()
 
 

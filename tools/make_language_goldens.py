@@ -36,6 +36,7 @@ MLA = dict(SIZES, num_key_value_heads=4, kv_lora_rank=6, q_lora_rank=5, qk_nope_
 LLAMA3 = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=2.0, original_max_position_embeddings=8)
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=8)
 LONG = dict(type="longrope", short_factor=[1.0, 1.5], long_factor=[2.0, 3.0])
+STATES = dict(hidden_size=16, num_hidden_layers=2, vocab_size=17, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 CASES = [
     ("GPT2LMHeadModel", dict(GPT, scale_attn_by_inverse_layer_idx=True, activation_function="relu")),
     ("GPT2LMHeadModel", dict(GPT, scale_attn_weights=False, n_inner=12, tie_word_embeddings=False)),
@@ -89,6 +90,12 @@ CASES = [
     ("DeepseekV2ForCausalLM", dict(MLA, q_lora_rank=None, rope_theta=100.0, rope_scaling=dict(YARN, mscale=0.7, mscale_all_dim=1.0))),
     ("DeepseekV3ForCausalLM", dict(MLA, n_group=4, topk_group=2)),
     ("GptOssForCausalLM", dict(MOE, head_dim=4, sliding_window=3)),
+    ("MambaForCausalLM", dict(STATES, state_size=4, time_step_rank=3)),
+    ("FalconMambaForCausalLM", dict(STATES, state_size=4, time_step_rank=3, mixer_rms_eps=1e-3)),
+    ("Mamba2ForCausalLM", dict(STATES, state_size=5, num_heads=4, head_dim=8, n_groups=2, chunk_size=4, use_bias=True)),
+    ("Mamba2ForCausalLM", dict(STATES, state_size=5, num_heads=8, head_dim=4, n_groups=1, use_conv_bias=False, time_step_limit=[0.1, 0.6])),
+    ("RwkvForCausalLM", dict(STATES, context_length=64, num_hidden_layers=5, rescale_every=2)),
+    ("RwkvForCausalLM", dict(STATES, context_length=64, intermediate_size=20, rescale_every=0)),
 ]
 IN_STEPS = ("Gemma2ForCausalLM", "GptOssForCausalLM")
 IDS = [[2, 7, 11, 4, 16, 5, 9], [3, 8, 6, 12, 0, 0, 0], [0, 0, 13, 1, 15, 10, 4]]

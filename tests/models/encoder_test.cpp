@@ -1,7 +1,10 @@
 // Encoders of BERT's family that load_model() reads compute what transformers computed of the same files.
 #include "lightcone/models/encoder/encoder.h"
 
+#include <algorithm>
+
 #include "error_of.h"
+#include "lightcone/models/encoder/text_classifier.h"
 #include "tiny_models.h"
 
 using namespace lc;
@@ -186,6 +189,33 @@ TEST(Encoder, NomicBertOfItsAuthors) {
     return by_reference(load_model(path), given, {{"batch", 1}, {"length", 5}}).at("hidden");
   };
   EXPECT_LT(test::farthest(hidden(theirs.path()), hidden(plain.path())), 1e-12);
+}
+
+// A classifier that learns on has the weights of transformers' class by their names, and keeps the head of a file that
+// is one. Of another head it makes new layers.
+TEST(Encoder, ClassifiersLearnOn) {
+  const auto cases = nlohmann::json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/encoders.json"));
+  std::size_t found = 0;
+  for (const auto& c : cases) {
+    const std::string architecture = c["config"]["architectures"][0];
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const Weights w = Weights::open(folder.path());
+    if (!architecture.ends_with("ForSequenceClassification")) {
+      const std::vector<std::string> classes{"bad", "good"};
+      EXPECT_EQ(TextClassifier::of(w, classes, {.lora_rank = 2}).new_layers().back(), "head.out") << architecture;
+      continue;
+    }
+    ++found;
+    std::vector<std::string> classes, have, want;
+    for (std::size_t k = 0; k < c["config"]["num_labels"]; ++k) classes.push_back(str_cat(k));
+    const TextClassifier m = TextClassifier::of(w, classes, {.lora_rank = 2});
+    EXPECT_TRUE(m.new_layers().empty()) << architecture;
+    for (const llm::ParameterInfo& p : m.parameters()) have.push_back(p.path);
+    for (const auto& t : c["tensors"]) want.push_back(t[0]);
+    std::ranges::sort(have);
+    EXPECT_EQ(have, want) << architecture;
+  }
+  EXPECT_EQ(found, 6u);
 }
 
 // What the file says and the library lacks is named.

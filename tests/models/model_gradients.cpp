@@ -23,8 +23,8 @@ constexpr const char* kLoss = "loss";
 
 struct Gradients {
   LoadedModel model;
-  std::map<std::string, std::string> outputs = {};  // of the graph, and the file's names
-  std::map<std::string, std::int64_t> sizes = {};   // of symbols
+  std::map<std::string, std::string> outputs = {};  // outputs of the graph, and the file's names
+  std::map<std::string, std::int64_t> sizes = {};   // values of symbols
 };
 
 // Appends the loss and its gradients to the graph.
@@ -45,7 +45,8 @@ void differentiate(Gradients& d, const Weights& given) {
   }
   std::vector<Tensor> weights;
   for (NodeId id = 0; id < g.size(); ++id)
-    if (g[id].parameter && is_float(g[id].dtype) && m.weights.find(g[id].name)) weights.push_back(Tensor(g, {id, View(g[id].shape)}));
+    if (g[id].parameter && is_float(g[id].dtype) && m.weights.find(g[id].name))
+      weights.push_back(Tensor(g, {id, View(g[id].shape)}));
   const std::vector<Tensor> all = gradients(loss, weights);
   for (std::size_t k = 0; k < all.size(); ++k) {
     const std::string& ours = g[weights[k].edge().node].name;

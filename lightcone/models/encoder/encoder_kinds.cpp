@@ -91,15 +91,15 @@ void read_deberta(const ConfigFile& c, EncoderConfig& e) {
   if (c.size("pooler_hidden_size", e.width) != e.width) c.fail("pooler_hidden_size is not hidden_size");
   c.neutral({"pooler_dropout", "legacy", "conv_act", "conv_groups", "z_steps"});
   if (c.id("conv_kernel_size", 0) > 0) c.fail("conv_kernel_size is above 0: a convolution is not supported");
-  // -1 stands for a number that the file leaves to others
-  const auto size = [&](std::string_view key) {
-    return std::max<std::int64_t>(0, static_cast<std::int64_t>(c.number(key, 0)));
+  constexpr double kLongest = 1 << 20;
+  const auto size = [&](std::string_view key) {  // -1 stands for a number that the file leaves to others
+    const double n = c.number(key, 0);
+    if (n > kLongest) c.fail(key, " is ", n, ", and at most ", kLongest, " is supported");
+    return static_cast<std::int64_t>(std::max(n, 0.0));
   };
   DisentangledAttention d{.buckets = size("position_buckets"), .most = size("max_relative_positions")};
   if (d.most == 0) d.most = e.longest;
   d.span = d.buckets > 0 ? d.buckets : d.most;
-  constexpr std::int64_t kLongest = 1 << 20;
-  if (d.span > kLongest || d.most > kLongest) c.fail("distances up to ", d.most, " are not supported");
   if (d.buckets > 0 && (d.buckets < 4 || d.most <= d.buckets / 2 + 1))
     c.fail("position_buckets is ", d.buckets, ", and distances go up to ", d.most);
   const std::string norm = c.text("norm_rel_ebd", "none");
@@ -131,7 +131,7 @@ void read_modernbert(const ConfigFile& c, EncoderConfig& e) {
   if (pool != "cls" && pool != "mean")
     c.fail("classifier_pooling is ", in_quotes(pool), ", and only cls and mean are known");
   e.mean_pool = pool == "mean";
-  // of the three kinds of dropout of a layer this is the one of what the layers add
+  // training drops no more than these: mlp_dropout, within the network of a layer, is left out
   e.dropout = {share_of(c, "embedding_dropout", 0), share_of(c, "attention_dropout", 0),
                share_of(c, "classifier_dropout", 0), false};
   const std::int64_t head = e.heads <= e.width ? e.width / e.heads : 0, reach = c.size("local_attention", 128) / 2;

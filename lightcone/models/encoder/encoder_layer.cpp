@@ -113,7 +113,7 @@ Tensor EncoderLayer::operator()(const Tensor& x, const EncoderAttention& a, cons
 Tensor disentangled_distances(Graph& g, const DisentangledAttention& d, const Dim& length, bool back) {
   const Shape shape{length, length};
   const Tensor i = g.index(shape, Dim::index(0, length)), j = g.index(shape, Dim::index(1, length));
-  Tensor distance = i - j;  // of a query, or, back, of a key
+  Tensor distance = i - j;  // how far a query, or, back, a key lies behind
   if (d.buckets > 0) {
     const auto exact = static_cast<double>(d.buckets / 2);
     const double growth = (exact - 1) / std::log2(static_cast<double>(d.most - 1) / exact);

@@ -16,7 +16,7 @@ namespace lc {
 struct EncoderAttention {
   Tensor mask;             // broadcasts to [batch, heads, length, length]; bool (true: attend), or added to the scores
   RopeAngles angles = {};  // undefined: nothing is rotated
-  Tensor table = {};       // of disentangled attention, f32 [2 span, width]; undefined: there is none
+  Tensor table = {};       // the distances of disentangled attention, f32 [2 span, width]; undefined: there is none
   Tensor distances = {};   // i64 [length, length], from query to key, each a row of `table`; and from key to query
   Tensor distances_back = {};
   double dropout = 0;

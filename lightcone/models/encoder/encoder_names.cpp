@@ -139,7 +139,7 @@ constexpr WeightName kDeberta[] = {
     {"lm_predictions.lm_head.dense", "head.dense", true},
     {"lm_predictions.lm_head.LayerNorm", "head.norm", true},
     {"lm_predictions.lm_head.bias", "head.out.bias", true, true},
-    {"mask_predictions", "head.replaced", true},  // of its training, which transformers leaves out
+    {"mask_predictions", "head.replaced", true},  // a part of its training that transformers leaves out
 };
 constexpr WeightName kModernBert[] = {
     {"embeddings.tok_embeddings", "tokens"},

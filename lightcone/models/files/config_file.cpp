@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "lightcone/io/json_internal.h"
 #include "lightcone/io/printable.h"
@@ -66,11 +67,23 @@ std::int64_t index_of(std::string_view text) {
   return n;
 }
 
-// Python writes -Infinity, which JSON has not, for a bound that is none: it becomes null, of the same length.
+// Python writes infinities, which JSON has not, for a bound that is none. -Infinity becomes null, and Infinity a number
+// beyond all others, of the same length.
 std::string without_infinities(std::string text) {
-  constexpr std::string_view kNone = ": -Infinity";
-  for (std::size_t at = 0; (at = text.find(kNone, at)) != text.npos;) text.replace(at, kNone.size(), ":       null");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != text.npos;) text.replace(at, from.size(), to);
+  };
+  replace(": -Infinity", ":       null");
+  for (const std::string_view before : {": ", ", ", "[", "  "})
+    replace(str_cat(before, "Infinity"), str_cat(before, "1.0e+308"));
   return text;
+}
+
+// The number of a value; transformers 5 writes {"__float__": "Infinity"} for one that JSON has not.
+std::optional<double> number_of(const Json& j) {
+  constexpr double kBeyond = 1e308;
+  const bool infinite = j.is(Json::Kind::Object) && j.size() == 1 && j["__float__"].text() == "Infinity";
+  return infinite ? kBeyond : j.number();
 }
 
 }  // namespace
@@ -99,8 +112,8 @@ ConfigFile::ConfigFile(std::shared_ptr<Shared> shared, const Json& root, std::st
 ConfigFile::ConfigFile(const Weights& w, std::vector<std::string> ignore) {
   if (w.config_json().empty())
     throw file_error("load_model", w.path(), "there is no config.json beside it, which says what model it is");
-  const auto shared =
-      std::make_shared<Shared>(w.path() + ": config.json", w.config_json(), w.options(), std::move(ignore));
+  const auto shared = std::make_shared<Shared>(w.path() + ": config.json", without_infinities(w.config_json()),
+                                               w.options(), std::move(ignore));
   *this = ConfigFile(shared, shared->document.root(), "");
 }
 ConfigFile::ConfigFile(const std::string& file, const ReadOptions& o, std::vector<std::string> ignore) {
@@ -180,9 +193,9 @@ std::vector<double> ConfigFile::numbers(std::string_view key) const {
   if (j.absent()) return all;
   if (!j.is(Json::Kind::Array)) return {number(key, 0)};
   for (const auto& [unnamed, value] : j) {
-    if (!value.number() || !std::isfinite(*value.number()))
-      refuse(str_cat(within_, key, " holds ", shown(value), ", and not numbers"));
-    all.push_back(*value.number());
+    const std::optional<double> n = number_of(value);
+    if (!n || !std::isfinite(*n)) refuse(str_cat(within_, key, " holds ", shown(value), ", and not numbers"));
+    all.push_back(*n);
   }
   return all;
 }

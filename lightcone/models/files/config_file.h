@@ -42,7 +42,7 @@ class ConfigFile {
   std::string text(std::string_view key, std::string_view otherwise = "") const;
   bool flag(std::string_view key, bool otherwise) const;
   // A list of whole numbers from 1 to 10^9, or of numbers; a number by itself is a list of one. Empty if the key is
-  // missing.
+  // missing. Infinity is 1e308.
   std::vector<std::int64_t> sizes(std::string_view key) const;
   std::vector<double> numbers(std::string_view key) const;
   // A list of texts; empty if the key is missing.

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "lightcone/models/blocks/projection.h"
-#include "lightcone/models/language/decoder_states.h"
+#include "lightcone/models/language/config/decoder_states.h"
 #include "lightcone/models/language/positions.h"
 
 namespace lc {

@@ -6,7 +6,9 @@
 
 #include "lightcone/models/language/feed_forward.h"
 #include "lightcone/models/language/language_attention.h"
-#include "lightcone/models/language/state_space.h"
+#include "lightcone/models/language/recurrent/state_space.h"
+#include "lightcone/models/language/recurrent/state_space_dual.h"
+#include "lightcone/models/language/recurrent/time_mixing.h"
 
 namespace lc {
 
@@ -18,20 +20,24 @@ class LanguageLayer {
   Tensor operator()(const Tensor& x, const Positions& at, const DecoderStates& states) const;
 
  private:
+  Tensor run(const Tensor& x, const Positions& at, const DecoderStates& states) const;
   Tensor attend(const Tensor& x, const Positions& at, const DecoderStates& states) const;
-  Tensor network(const Tensor& x) const;
+  Tensor network(const Tensor& x, const Positions& at, const DecoderStates& states) const;
   Tensor plus(const Tensor& x, const Tensor& more) const;
   bool before() const { return place_ == NormPlace::Before || place_ == NormPlace::Both; }
   bool output() const { return place_ == NormPlace::Output || place_ == NormPlace::Both; }
 
   NormPlace place_;
-  bool parallel_, shared_norm_, latent_, routed_, mixes_;
-  double residual_scale_;
+  bool parallel_, shared_norm_, latent_, routed_, mixes_, dual_, averages_;
+  double residual_scale_, after_;
   AttentionLayer attention_;
   LatentAttentionLayer latent_attention_;
   NetworkLayer network_;
   ExpertsLayer experts_;
   StateSpaceLayer mixer_;
+  StateSpaceDualLayer dual_mixer_;
+  TimeMixingLayer time_mixing_;
+  ChannelMixingLayer channel_mixing_;
   Norm attention_norm_, network_norm_, attention_output_norm_, network_output_norm_;
 };
 

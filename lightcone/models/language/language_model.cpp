@@ -98,8 +98,8 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
   if (c.positions > 0 && context > c.length)
     throw Error("load", str_cat("a context of ", context, " positions, and the model has ", c.length));
   fix_frequencies(c, context);
-  constexpr std::int64_t kRecurrentChunk = 16;  // the work of a state space grows with its square
-  const std::int64_t chunk = c.state_space ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
+  constexpr std::int64_t kRecurrentChunk = 16;  // rows that read each other at once
+  const std::int64_t chunk = c.recurrent() ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
   model->sizes = {.vocabulary = c.vocab,
                   .context = context,
                   .step = std::clamp<std::int64_t>(chunk, 1, context),
@@ -138,7 +138,7 @@ bool LanguageModel::ends(int token) const {
 }
 
 std::unique_ptr<llm::ProgramDecoder> LanguageModel::session() const {
-  if (config().state_space) return std::make_unique<RecurrentDecoder>(model_->program, model_->sizes, model_);
+  if (config().recurrent()) return std::make_unique<RecurrentDecoder>(model_->program, model_->sizes, model_);
   return std::make_unique<llm::ProgramDecoder>(model_->program, model_->sizes, model_);
 }
 

@@ -6,6 +6,16 @@
 
 namespace lc {
 
+namespace {
+
+NormOptions final_norm(const LanguageConfig& c) {
+  NormOptions o = c.norm;
+  if (c.final_eps > 0) o.eps = c.final_eps;
+  return o;
+}
+
+}  // namespace
+
 LanguageNet::LanguageNet(LanguageConfig c)
     : c_(std::move(c)),
       tokens_(c_.vocab, inner_width()),
@@ -13,7 +23,7 @@ LanguageNet::LanguageNet(LanguageConfig c)
       embedding_projection_(inner_width(), c_.width),
       output_projection_(c_.width, inner_width()),
       embedding_norm_(c_.width, c_.norm),
-      norm_(c_.width, c_.norm),
+      norm_(c_.width, final_norm(c_)),
       head_(inner_width(), outputs(), {c_.head_bias}) {
   for (const LanguageLayerKind& kind : c_.layers) layers_.emplace_back(c_, kind);
 }

@@ -26,8 +26,8 @@ constexpr Task kTasks[] = {{"ForCausalLM", LanguageHead::Words},
                            {"TextForSequenceClassification", LanguageHead::Sequence},
                            {"ForTokenClassification", LanguageHead::Tokens},
                            {"ForQuestionAnswering", LanguageHead::Answer}};
-constexpr std::string_view kPrefixes[] = {"transformer.", "model.decoder.", "model.",
-                                          "gpt_neox.",    "decoder.",       "backbone."};
+constexpr std::string_view kPrefixes[] = {"transformer.", "model.decoder.", "model.", "gpt_neox.",
+                                          "decoder.",     "backbone.",      "rwkv."};
 
 // Sets the head by the class in `architectures`; a language model if the file names none.
 void read_head(const ConfigFile& c, const LanguageArchitecture& a, LanguageConfig& l) {

@@ -5,10 +5,11 @@ namespace {
 
 // A new architecture is a row here.
 constexpr const LanguageArchitecture* kAll[] = {
-    &kGpt2,       &kGptBigcode, &kGptNeox,    &kGptJ,       &kGptNeo,           &kOpt,   &kFalcon, &kBloom,
-    &kStarcoder2, &kPhi,        &kPhi3,       &kLlama,      &kMistral,          &kQwen2, &kQwen3,  &kGemma,
-    &kGemma2,     &kGemma3,     &kGranite,    &kGraniteMoe, &kGraniteMoeShared, &kOlmo2, &kOlmoe,  &kMixtral,
-    &kQwen2Moe,   &kQwen3Moe,   &kDeepseekV2, &kDeepseekV3, &kGptOss,           &kMamba,
+    &kGpt2,   &kGptBigcode, &kGptNeox,     &kGptJ,     &kGptNeo,   &kOpt,        &kFalcon,
+    &kBloom,  &kStarcoder2, &kPhi,         &kPhi3,     &kLlama,    &kMistral,    &kQwen2,
+    &kQwen3,  &kGemma,      &kGemma2,      &kGemma3,   &kGranite,  &kGraniteMoe, &kGraniteMoeShared,
+    &kOlmo2,  &kOlmoe,      &kMixtral,     &kQwen2Moe, &kQwen3Moe, &kDeepseekV2, &kDeepseekV3,
+    &kGptOss, &kMamba,      &kFalconMamba, &kMamba2,   &kRwkv,
 };
 
 }  // namespace

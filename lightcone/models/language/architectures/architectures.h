@@ -27,6 +27,7 @@ const std::vector<std::string_view>& language_model_types();
 // Every model_type that is known.
 extern const LanguageArchitecture kGpt2, kGptBigcode, kGptNeox, kGptJ, kGptNeo, kOpt, kFalcon, kBloom, kStarcoder2,
     kPhi, kPhi3, kLlama, kMistral, kQwen2, kQwen3, kGemma, kGemma2, kGemma3, kGranite, kGraniteMoe, kGraniteMoeShared,
-    kOlmo2, kOlmoe, kMixtral, kQwen2Moe, kQwen3Moe, kDeepseekV2, kDeepseekV3, kGptOss, kMamba;
+    kOlmo2, kOlmoe, kMixtral, kQwen2Moe, kQwen3Moe, kDeepseekV2, kDeepseekV3, kGptOss, kMamba, kFalconMamba, kMamba2,
+    kRwkv;
 
 }  // namespace lc

@@ -93,6 +93,17 @@ struct StateSpace {
   bool conv_bias = false, bias = false;
   bool rates = false;  // the file has the rates of decay themselves, and not log(-rate)
   std::string activation = "silu";
+  double inner_eps = 0;  // epsilon of norms without weights of what the recurrence is made of; 0: there are none
+  // Mamba 2: heads of channels have one rate and step each, and groups of heads share what they read and give
+  std::int64_t heads = 0, groups = 0;  // 0: Mamba
+  double least_step = 0, most_step = 0;  // a most step of 0 is no limit
+};
+
+// RWKV 4 (B. Peng et al., 2023) in place of attention and network: each channel averages the values so far by weights
+// that decay.
+struct TimeMixing {
+  std::int64_t inner = 0;    // channels of the average
+  std::int64_t network = 0;  // width of the network
 };
 
 // One layer.
@@ -102,6 +113,7 @@ struct LanguageLayerKind {
   std::optional<std::size_t> rope = {};  // which of LanguageConfig::ropes; unset: no rotation
   double scale = 0;                      // factor of the scores; 0: 1 / sqrt(elements of a head)
   bool experts = false;                  // routed experts in place of the network
+  double added = 1, after = 1;           // factors of what attention and network add, and of the layer's result
 };
 
 // A language model.
@@ -128,6 +140,7 @@ struct LanguageConfig {
   LanguageNetwork network = {};
   LanguageExperts experts = {};
   std::optional<StateSpace> state_space = {};  // it makes up every layer, without attention and network
+  std::optional<TimeMixing> time_mixing = {};
   std::vector<RopeConfig> ropes = {};
   std::vector<LanguageLayerKind> layers = {};
   bool tied = true;  // the head is the table of tokens
@@ -135,6 +148,9 @@ struct LanguageConfig {
   double logits_scale = 1, logits_cap = 0;   // logits are cap tanh(scale logit / cap); no cap: 0
   std::optional<std::int64_t> padding = {};  // the id that fills up texts
   std::vector<int> ends = {};                // ids that end a text
+  double final_eps = 0;                      // epsilon of the last norm; 0: that of the others
+
+  bool recurrent() const { return state_space || time_mixing; }  // a state stands for all tokens so far
 };
 
 }  // namespace lc
