@@ -6,6 +6,7 @@
 #include "lightcone/io/checkpoints/gguf.h"
 #include "lightcone/io/printable.h"
 #include "lightcone/models/blocks/activation.h"
+#include "lightcone/models/blocks/expert_linear.h"
 #include "lightcone/models/language/architectures/architectures.h"
 #include "lightcone/models/language/gguf_layout.h"
 #include "lightcone/models/language/language_net.h"
