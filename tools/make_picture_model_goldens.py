@@ -89,7 +89,7 @@ PROMPTED = [
     ("LlavaForConditionalGeneration", dict(
         vision_config=dict(PICTURE, model_type="clip_vision_model", num_hidden_layers=2), text_config=LLAMA, image_token_id=18,
         vision_feature_layer=[-2, 0], projector_hidden_act="gelu"),
-     dict(input_ids=[[1, 18, 18, 18, 18, 7], [3, 5, 9, 2, 11, 4]], attention_mask=[[1] * 6, [0, 0, 1, 1, 1, 1]]), None, ["logits"]),
+     dict(input_ids=[[1, 18, 18, 18, 18, 7], [3, 5, 9, 2, 11, 4]], attention_mask=[[1] * 6] * 2), None, ["logits"]),
     ("LlavaForConditionalGeneration", dict(
         vision_config=dict(PICTURE, model_type="siglip_vision_model", num_hidden_layers=2), text_config=dict(LLAMA, model_type="qwen2"),
         image_token_id=18, vision_feature_layer=-2, vision_feature_select_strategy="full", multimodal_projector_bias=False),

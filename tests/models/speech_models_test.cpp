@@ -60,7 +60,7 @@ TEST(SpeechModels, Mistakes) {
   EXPECT_PRED2(contains, error(0, "add_adapter", true), "add_adapter");
   EXPECT_PRED2(contains, error(0, "conv_stride", {1}), "2 conv_dim, 2 conv_kernel and 1 conv_stride");
   EXPECT_PRED2(contains, error(0, "conv_stride", {60'000, 60'000}), "no error");
-  EXPECT_PRED2(contains, error(0, "conv_kernel", {60'000, 60'000}), "samples for a frame");
+  EXPECT_PRED2(contains, error(0, "conv_kernel", {70'000, 3}), "70000 samples every 5");
   EXPECT_PRED2(contains, error(0, "num_conv_pos_embedding_groups", 3), "do not fit");
   EXPECT_PRED2(contains, error(0, "feat_extract_norm", "batch"), "known are group and layer");
   EXPECT_PRED2(contains, error(0, "architectures", {"Wav2Vec2ForXVector"}), "known are Wav2Vec2Model");

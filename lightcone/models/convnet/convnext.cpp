@@ -156,7 +156,8 @@ constexpr WeightName kDinoNames[] = {
     {"stages.#.layers.#.layer_norm", "encoder.stages.#.layers.#.layernorm"},
     {"stages.#.layers.#.pointwise_conv1", "encoder.stages.#.layers.#.pwconv1"},
     {"stages.#.layers.#.pointwise_conv2", "encoder.stages.#.layers.#.pwconv2"},
-    {"stages.#.layers.#.gamma", "encoder.stages.#.layers.#.layer_scale_parameter"},
+    {"stages.#.layers.#.weight",  // the file's "gamma", which WeightTable reads as a weight
+     "encoder.stages.#.layers.#.layer_scale_parameter"},
     {"layer_norm", "layernorm"},
 };
 constexpr std::string_view kDinoPrefixes[] = {"model."};
