@@ -33,7 +33,7 @@ def same_steps(family):
         case.d = d = pathlib.Path(kept)
         case.trained(case.formula(family))
         model = AutoModelForImageClassification.from_pretrained(d / family).double().eval()
-        files = sorted((d / "six").rglob("*.png"))
+        files = sorted((d / ("six of " + family)).rglob("*.png"))
         x, wanted = pixels(d / family, files), torch.tensor([int(f.parent.name) for f in files])
         optimizer = torch.optim.SGD(model.parameters(), lr=command.RATE)
         losses = []
