@@ -247,7 +247,7 @@ class PictureClassifier(unittest.TestCase):
         c = json.loads((self.d / "base/config.json").read_text())
         (self.d / "base/config.json").write_text(json.dumps({**c, "model_type": "detr"}))
         (self.d / "base/preprocessor_config.json").write_text(json.dumps({"size": 16, "resample": 2, "do_normalize": False}))
-        self.refuses(run("train", self.write(self.config())), "'detr' is no classifier of pictures that can go on learning", "convnext")
+        self.refuses(run("train", self.write(self.config())), "'detr' is no classifier of pictures that can go on learning", "swin")
 
     def test_damaged_pictures(self):
         write_model(self.d / "base", "vit")
