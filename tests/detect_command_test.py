@@ -20,8 +20,8 @@ LIGHTCONE, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 NINE = SOURCE.parent / "shared/data/models/yolov9t"
 
 
-def run(*args):
-    return subprocess.run([LIGHTCONE, "detect", *map(os.fsencode, args)], capture_output=True, timeout=300)
+def run(*args, **kw):
+    return subprocess.run([LIGHTCONE, "detect", *map(os.fsencode, args)], capture_output=True, timeout=300, **kw)
 
 
 def png(width, height):
@@ -106,6 +106,53 @@ class Detect(unittest.TestCase):
         for flags in (("--confidence", "0.74"), ("--class", "cat")):
             r = run(self.d / "photo.png", "--model", self.model, "--size", "64", *flags)
             self.assertEqual((r.returncode, r.stdout), (0, b"nothing found\n"), r.stderr)
+
+    def frames(self, data, *flags):
+        r = run("--model", self.model, "--size", "64", "--json", *flags, input=data)
+        return r, [json.loads(line) for line in r.stdout.decode().splitlines()]
+
+    def test_streams_of_files(self):
+        (self.d / "drawn").mkdir()
+        r = run(self.d / "photo.png", "--model", self.model, "--size", "64", "--draw", self.d / "photo.jpg")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        jpeg = (self.d / "photo.jpg").read_bytes()
+        r, lines = self.frames(jpeg + png(64, 64) + jpeg + png(32, 32), "-", "--draw", self.d / "drawn")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual([(x["frame"], x["width"], x["height"]) for x in lines],
+                         [(0, 128, 64), (1, 64, 64), (2, 128, 64), (3, 32, 32)])
+        self.assertEqual(sorted(d["box"] for d in lines[2]["detections"]),
+                         [[0, 0, 64, 32], [0, 32, 64, 64], [64, 0, 128, 32], [64, 32, 128, 64]])
+        self.assertEqual(sorted(x.name for x in (self.d / "drawn").iterdir()), ["frame-%06d.jpg" % k for k in range(4)])
+
+    def test_raw_frames(self):
+        r, lines = self.frames(bytes(2 * 3 * 128 * 64), "--frames", "128x64")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual([(x["frame"], len(x["detections"])) for x in lines], [(0, 4), (1, 4)])
+        r, lines = self.frames(b"", "--frames", "128x64")
+        self.assertEqual((r.returncode, lines), (0, []), r.stderr)
+
+    def test_a_frame_is_answered_before_the_next_comes(self):
+        with subprocess.Popen([LIGHTCONE, "detect", "-", "--model", self.model, "--size", "64", "--json"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+            for k in range(2):
+                p.stdin.write(png(64, 64))
+                p.stdin.flush()
+                self.assertEqual(json.loads(p.stdout.readline())["frame"], k)
+            p.stdin.close()
+            self.assertEqual(p.wait(timeout=60), 0)
+
+    def test_mistakes_in_streams(self):
+        self.refuses(self.frames(png(64, 64)[:-4], "-")[0], "frame 0", "the stream ends within it")
+        r, lines = self.frames(png(64, 64) + b"GIF89a", "-")
+        self.refuses(r, "frame 1", "neither a JPEG nor a PNG", "--frames WIDTHxHEIGHT")
+        self.assertEqual(len(lines), 1)
+        self.refuses(self.frames(bytes(3 * 128 * 64 + 5), "--frames", "128x64")[0], "frame 1", "ends within it")
+        self.refuses(self.frames(b"\xff\xd8\xff\xe0\x00\x01" + bytes(9), "-")[0], "has a length of 1")
+        self.refuses(self.frames(b"\xff\xd8abc", "-")[0], "no JPEG from its byte 2")
+        # a length of two gigabytes is not believed
+        self.refuses(self.frames(png(8, 8)[:8] + b"\x7f\xff\xff\xffIDAT" + bytes(99), "-")[0], "more than 256 MB")
+        self.refuses(self.frames(b"", "-", self.d / "photo.png")[0], "no other picture")
+        self.refuses(self.frames(b"", "-", "--draw", "found.png")[0], "is no folder")
 
     def test_folders_and_drawings(self):
         folder = self.d / "pictures"

@@ -137,22 +137,25 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME detect_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/detect_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME seq2seq_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/seq2seq_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME text_classifier_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/text_classifier_command_test.py $<TARGET_FILE:lightcone_command>)
+  add_test(NAME picture_classifier_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/picture_classifier_command_test.py
+           $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME predict_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/predict_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME model_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/model_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME read_text COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/read_text_test.py $<TARGET_FILE:read_text> ${LIGHTCONE_DATA})
   set_tests_properties(read_text PROPERTIES SKIP_RETURN_CODE 77)
   set_tests_properties(train_command predict_command embed_command imagine_command detect_command seq2seq_command model_command
                        PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
-  set_tests_properties(text_classifier_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+  set_tests_properties(text_classifier_command picture_classifier_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   add_test(NAME llama_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/llama_peers_check.py $<TARGET_FILE:lightcone_command>
            ${PROJECT_SOURCE_DIR}/models/story/story.gguf)
   set_tests_properties(llama_peers PROPERTIES SKIP_RETURN_CODE 77)
   add_test(NAME text_classifier_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/text_classifier_peers_check.py $<TARGET_FILE:lightcone_command>)
-  set_tests_properties(text_classifier_peers PROPERTIES SKIP_RETURN_CODE 77)
+  add_test(NAME picture_classifier_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/picture_classifier_peers_check.py
+           $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_executable(model_gradients ${CMAKE_CURRENT_SOURCE_DIR}/models/model_gradients.cpp)
   target_link_libraries(model_gradients PRIVATE ${libraries} lightcone lightcone_options)
   add_test(NAME model_gradients COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/model_gradients_check.py $<TARGET_FILE:model_gradients>)
-  set_tests_properties(model_gradients PROPERTIES SKIP_RETURN_CODE 77)
+  set_tests_properties(text_classifier_peers picture_classifier_peers model_gradients PROPERTIES SKIP_RETURN_CODE 77)
   if(TARGET fake_metal)
     add_test(NAME device_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/device_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}
              $<TARGET_FILE:fake_cuda> $<TARGET_FILE:fake_metal>)

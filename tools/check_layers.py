@@ -131,6 +131,10 @@ ROOMS = {
     "models/yolo": [
         "base", "core", "ops", "ops/functional", "io", "io/checkpoints", "nn", "models/files", "models/blocks"],
     "models/swin": ["ops", "nn", "models/files", "models/blocks"],
+    "models/llava": ["ops", "io", "models/files", "models/blocks", "models/language", "models/vision_transformer"],
+    "models/sam": ["ops", "io", "nn", "models/files", "models/blocks"],
+    "models/timm": ["io", "runtime", "models/files", "models/convnet", "models/swin", "models/vision_transformer"],
+    "models/wav2vec2": ["ops", "io", "runtime", "nn", "models/files", "models/blocks"],
     "models/segformer": ["ops", "ops/functional", "nn", "models/files", "models/blocks"],
     "models/detr": ["ops", "io", "nn", "models/files", "models/blocks", "models/convnet"],
     "models/language/config": ["core", "models/blocks", "models/blocks/positions"],
@@ -148,8 +152,9 @@ ROOMS = {
         "models/files", "models/gguf", "models/seq2seq"],
     "models/load": [
         "io", "runtime", "models/files", "models/gguf", "models/encoder", "models/language", "models/language/architectures",
-        "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/segformer",
-        "models/swin", "models/seq2seq", "models/whisper"],
+        "models/diffusion", "models/vision_transformer", "models/convnet", "models/yolo", "models/detr", "models/llava",
+        "models/sam", "models/segformer", "models/swin", "models/timm", "models/seq2seq", "models/wav2vec2",
+        "models/whisper"],
     "models/sentence": [
         "core", "ops", "passes", "io", "io/checkpoints", "io/text", "runtime", "nn", "llm", "models/files",
         "models/blocks", "models/load"],
@@ -160,6 +165,7 @@ ROOMS = {
         "stablehlo", "passes", "runtime", "models/llama", "models/load"],
     "models/vision": [
         "core", "ops", "ops/vision", "io", "io/data", "runtime", "models/files", "models/vgg", "models/resnet"],
+    "models/classify": ["core", "io", "llm", "nn", "runtime", "models/files", "models/load"],
     "models/detect": [
         "base", "core", "ops", "ops/vision", "passes", "io", "io/data", "runtime", "models/files", "models/load"],
 }

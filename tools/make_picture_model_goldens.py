@@ -7,6 +7,7 @@ A case has config.json, the names and shapes of the weights as transformers save
 Element k of weight i is 0.4 sin(1.3 i + 0.7 k + 0.1), and 1 more in the weight of a norm and in a variance. Element k of the picture
 is ((5 k) mod 17 - 8) / 8; ids of texts stand in the file.
 
+tests/goldens/prompted_models.json has models that take points or texts beside pictures, with these inputs.
 tests/goldens/image_processors.json has what the image processors that use Pillow make of one picture."""
 import json
 import pathlib
@@ -20,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VIT = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, image_size=16, patch_size=8, num_labels=3)
 DINO = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, image_size=14, patch_size=7, num_labels=3)
+THREE = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, image_size=16, patch_size=8)
 STAGES = dict(embedding_size=4, hidden_sizes=[4, 8], depths=[1, 2], num_labels=3)
 NEXT = dict(hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, num_labels=3, image_size=16)
 TEXT = dict(vocab_size=19, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=12, max_position_embeddings=6,
@@ -63,8 +65,38 @@ CASES = [
     ("SwinForImageClassification", SWIN, None, ["logits"]),
     ("SwinModel", dict(SWIN, qkv_bias=False), (32, 48), ["last_hidden_state", "pooler_output"]),
     ("DetrForObjectDetection", detr(), (32, 48), ["logits", "pred_boxes"]),
+    ("SwinModel", dict(SWIN, window_size=3), (45, 54), ["last_hidden_state"]),
+    ("SwinForImageClassification", dict(SWIN, use_absolute_embeddings=True), None, ["logits"]),
+    ("DINOv3ViTModel", dict(THREE, num_register_tokens=2), (24, 16), ["last_hidden_state", "pooler_output"]),
+    ("DINOv3ViTModel", dict(THREE, use_gated_mlp=True, key_bias=True, mlp_bias=False, hidden_act="silu", rope_theta=10.0), None,
+     ["last_hidden_state"]),
+    ("DINOv3ConvNextModel", {k: v for k, v in NEXT.items() if k != "num_labels" and k != "num_stages"}, (32, 24), ["last_hidden_state"]),
+]
+# Further inputs of cases, and which inputs load_model() is asked for.
+POINTS = dict(input_points=[[[[3, 5.5], [20, 9]], [[30, 1], [7, 7]]]], input_labels=[[[1, 0], [1, -10]]])
+BOXES = dict(input_boxes=[[[2, 3, 17, 30], [0, 8.5, 31, 12]]])
+SAM = dict(vision_config=dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8, window_size=3,
+                              global_attn_indexes=[1], output_channels=16, num_pos_feats=8, mlp_ratio=2.0),
+           prompt_encoder_config=dict(hidden_size=16, image_size=32, patch_size=8, mask_input_channels=4),
+           mask_decoder_config=dict(hidden_size=16, mlp_dim=24, num_attention_heads=2, iou_head_hidden_dim=12))
+LLAMA = dict(model_type="llama", vocab_size=19, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+             intermediate_size=12, max_position_embeddings=16)
+PROMPTED = [
+    ("SamModel", SAM, POINTS, ["input_points"], ["pred_masks", "iou_scores", "single_mask", "single_score"]),
+    ("SamModel", dict(SAM, vision_config=dict(SAM["vision_config"], use_rel_pos=False, qkv_bias=False, use_abs_pos=False)),
+     dict(POINTS, **BOXES, input_masks="formula"), ["input_points", "input_boxes", "input_masks"], ["pred_masks", "iou_scores"]),
+    ("SamModel", SAM, BOXES, ["input_boxes"], ["iou_scores"]),
+    ("LlavaForConditionalGeneration", dict(
+        vision_config=dict(PICTURE, model_type="clip_vision_model", num_hidden_layers=2), text_config=LLAMA, image_token_id=18,
+        vision_feature_layer=[-2, 0], projector_hidden_act="gelu"),
+     dict(input_ids=[[1, 18, 18, 18, 18, 7], [3, 5, 9, 2, 11, 4]], attention_mask=[[1] * 6] * 2), None, ["logits"]),
+    ("LlavaForConditionalGeneration", dict(
+        vision_config=dict(PICTURE, model_type="siglip_vision_model", num_hidden_layers=2), text_config=dict(LLAMA, model_type="qwen2"),
+        image_token_id=18, vision_feature_layer=-2, vision_feature_select_strategy="full", multimodal_projector_bias=False),
+     dict(input_ids=[[1, 18, 18, 18, 18, 7]], attention_mask=[[1] * 6]), None, ["logits"]),
 ]
 OURS = {"last_hidden_state": "hidden", "pooler_output": "pooled"}
+EVERYWHERE = transformers.PretrainedConfig().to_dict()  # its keys say nothing where they are false
 IDS = [[0, 5, 9, 2, 1, 1], [0, 7, 3, 11, 4, 2]]
 
 
@@ -77,7 +109,8 @@ def adds_one(name):
     return name.endswith("running_var") or (name.endswith("weight") and ("LayerNorm" in name or "layer_norm" in name))
 
 
-def case(name, settings, size, wanted):
+def opened(name, settings):
+    """The model with weights by the formula, its config.json, and the names and shapes of its weights."""
     kind = getattr(transformers, name)
     config = settings if not isinstance(settings, dict) else kind.config_class(**settings)
     with tempfile.TemporaryDirectory() as folder:
@@ -88,12 +121,43 @@ def case(name, settings, size, wanted):
         save_file({n: formula(i, stored[n].shape, adds_one(n)) for i, n in enumerate(names)}, file, metadata={"format": "pt"})
         written = json.loads(pathlib.Path(folder, "config.json").read_text())
         model = kind.from_pretrained(folder, attn_implementation="eager").double().eval()
+    written = {k: v for k, v in written.items() if v not in (None, {}, []) and not (v is False and k in EVERYWHERE)}
+    return model, config, written, [[n, list(stored[n].shape)] for n in names]
+
+
+def pixels(*size):
+    k = torch.arange(3 * size[0] * size[1], dtype=torch.float64)
+    return (((5 * k) % 17 - 8) / 8).reshape(1, 3, *size)
+
+
+def rounded(x):
+    return [float("%.9g" % v) for v in x.flatten().tolist()]
+
+
+def prompted(name, settings, more, inputs, wanted):
+    """A case of a model that takes more than pictures."""
+    model, config, written, tensors = opened(name, settings)
+    side = config.vision_config.image_size
+    given = {key: torch.arange(16 * 16, dtype=torch.float64).reshape(1, 1, 16, 16).sin() if v == "formula" else torch.tensor(v)
+             for key, v in more.items()}
+    given = {key: v.double() if key in ("input_points", "input_boxes") else v for key, v in given.items()}
+    with torch.no_grad():
+        out = dict(model(pixel_values=pixels(side, side), **given))
+        if "single_mask" in wanted:
+            one = model(pixel_values=pixels(side, side), multimask_output=False, **given)
+            out.update(single_mask=one["pred_masks"], single_score=one["iou_scores"])
+    return {"config": written, "tensors": tensors, "size": [side, side], "inputs": inputs,
+            "given": {key: {"shape": list(v.shape), "values": rounded(v)} for key, v in given.items()},
+            "outputs": {key: rounded(out[key]) for key in wanted}}
+
+
+def case(name, settings, size, wanted):
+    model, config, written, tensors = opened(name, settings)
     given = {}
     if size is None:
         size = getattr(config, "vision_config", config).image_size
         size = (size, size)
-    k = torch.arange(3 * size[0] * size[1], dtype=torch.float64)
-    given["pixel_values"] = (((5 * k) % 17 - 8) / 8).reshape(1, 3, *size)
+    given["pixel_values"] = pixels(*size)
     texts = hasattr(config, "text_config") and "ForImage" not in name
     if texts:
         given.update(input_ids=torch.tensor(IDS), attention_mask=torch.ones(2, 6, dtype=torch.int64))
@@ -101,10 +165,8 @@ def case(name, settings, size, wanted):
         given["interpolate_pos_encoding"] = True
     with torch.no_grad():
         out = model(**given)
-    kept = {OURS.get(key, key): [float("%.9g" % v) for v in getattr(out, key).flatten().tolist()] for key in wanted}
-    written = {k: v for k, v in written.items() if v not in (None, {}, [], False) or k.startswith("qkv")}
-    return {"config": written, "tensors": [[n, list(stored[n].shape)] for n in names], "size": list(size), "ids": IDS if texts else [],
-            "outputs": kept}
+    return {"config": written, "tensors": tensors, "size": list(size), "ids": IDS if texts else [],
+            "outputs": {OURS.get(key, key): rounded(getattr(out, key)) for key in wanted}}
 
 
 # Image processors, and their settings; the picture is 37 x 53.
@@ -140,3 +202,6 @@ if __name__ == "__main__":
     cases = [case(*c) for c in CASES]
     text = "[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n"
     (ROOT / "tests/goldens/picture_models.json").write_text(text)
+    cases = [prompted(*c) for c in PROMPTED]
+    text = "[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n"
+    (ROOT / "tests/goldens/prompted_models.json").write_text(text)

@@ -1,5 +1,6 @@
 // Files that hold tensors or data: checkpoints, arrays, pictures, sounds, tokenizers.
 #include <algorithm>
+#include <utility>
 
 #include "lightcone/base/error.h"
 #include "lightcone/inspection/parts.h"
@@ -26,13 +27,25 @@ bool is_llamas(const Weights& w) {
          type == "qwen2" || type == "qwen3";
 }
 
-// Adds what a graph of whole texts needs, of a GGUF file of another family, or the reason why there is none.
-void describe_gguf(FileDescription& d, const Weights& w) {
+FileDescription::Port port(const std::string& name, const Tensor& t) {
+  FileDescription::Port p{name, str_cat(lc::name(t.dtype()), " ", str(t.shape())), t.dtype(),
+                          std::vector<std::int64_t>()};
+  for (const Dim& d : t.shape()) p.shape->push_back(d.constant().value_or(-1));
+  return p;
+}
+
+// Adds what load_model() makes of a checkpoint. Returns false if it is no model of which that knows.
+bool describe_loaded(FileDescription& d, const Weights& w) {
   try {
-    const LoadedModel m = load_model(w, {.batch = 1});
-    d.metadata["architecture"] = m.architecture;
+    const LoadedModel m = load_model(w);
+    d.needs = needs_of(m.graph());
+    d.architecture = m.architecture;
+    for (const auto& [key, t] : m.inputs) d.inputs.push_back(port(key, t));
+    for (const auto& [key, t] : m.outputs) d.outputs.push_back(port(key, t));
+    return true;
   } catch (const Error& e) {
     d.not_runnable = e.what();
+    return false;
   }
 }
 
@@ -56,8 +69,11 @@ void describe_checkpoint(const Weights& w, FileDescription& d, const InspectOpti
   if (w.gguf())
     for (const auto& [key, value] : w.gguf()->metadata) d.metadata[std::string(key)] = str(value);
   for (const auto& [key, value] : w.metadata()) d.metadata[key] = printable(value, kLongest);
-  if (o.plan && is_llamas(w)) describe_llama(d, w, o);
-  else if (o.plan) describe_gguf(d, w);
+  if (!o.plan) return;
+  if (is_llamas(w)) describe_llama(d, w, o);
+  if (d.language_model || w.format() == "llama2.c" || (w.gguf() && is_llamas(w))) return;
+  const std::string not_llama = std::exchange(d.not_runnable, "");
+  if (!describe_loaded(d, w) && w.config_json().empty() && !w.gguf()) d.not_runnable = not_llama;
 }
 
 void describe_arrays(FileDescription& d, const InspectOptions& o) {

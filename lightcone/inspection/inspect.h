@@ -61,7 +61,8 @@ struct FileDescription {
     std::optional<DType> dtype = {};  // the element type of the graph's input; nullopt: it is not supported
     std::optional<std::vector<std::int64_t>> shape = {};  // -1 for an extent without a number; nullopt: no rank
   };
-  std::vector<Port> inputs = {}, outputs = {};  // what ONNX and StableHLO models take and give
+  std::vector<Port> inputs = {}, outputs = {};  // what a model takes and gives
+  std::string architecture = {};                // the class of what load_model() makes of a checkpoint: "ViTModel"
 
   struct Stored {
     std::string name, type;  // the format's own name of the type: "BF16", "Q4_K"

@@ -103,9 +103,15 @@ class PeftFiles {
 
   nlohmann::json config(const std::string& base) const {
     const double alpha = scale_ * static_cast<double>(rank_);
-    nlohmann::json j{{"peft_type", "LORA"}, {"task_type", task_.type}, {"r", rank_},
-                     {"lora_alpha", alpha}, {"lora_dropout", 0.0},     {"target_modules", targets()},
-                     {"bias", "none"},      {"fan_in_fan_out", false}, {"inference_mode", true}};
+    nlohmann::json j{{"peft_type", "LORA"},
+                     {"task_type", task_.type.empty() ? nlohmann::json() : nlohmann::json(task_.type)},
+                     {"r", rank_},
+                     {"lora_alpha", alpha},
+                     {"lora_dropout", 0.0},
+                     {"target_modules", targets()},
+                     {"bias", "none"},
+                     {"fan_in_fan_out", false},
+                     {"inference_mode", true}};
     if (alpha == std::nearbyint(alpha)) j["lora_alpha"] = static_cast<std::int64_t>(alpha);
     if (ties_) j["ensure_weight_tying"] = true;
     for (const std::string& module : task_.trained) j["modules_to_save"].push_back(module);

@@ -15,7 +15,7 @@ namespace lc::llm {
 
 // What peft is told about the model beside its adapters.
 struct PeftTask {
-  std::string type = "CAUSAL_LM";         // task_type
+  std::string type = "CAUSAL_LM";         // task_type; "": none
   std::vector<std::string> trained = {};  // modules that are trained as a whole and saved, too (modules_to_save)
 };
 

@@ -100,10 +100,10 @@ constexpr std::string_view kConfig = "config.json";
 
 // The files next to the weights that transformers or this library reads.
 constexpr const char* kBeside[] = {
-    "config.json",     "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
-    "tokenizer.model", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
-    "merges.txt",      "chat_template.jinja",     "chat_template.json", "tokenizer.bin",
-    "vocab.txt",       "sentencepiece.bpe.model"};
+    "config.json",     "generation_config.json",  "tokenizer.json",          "tokenizer_config.json",
+    "tokenizer.model", "special_tokens_map.json", "added_tokens.json",       "vocab.json",
+    "merges.txt",      "chat_template.jinja",     "chat_template.json",      "tokenizer.bin",
+    "vocab.txt",       "sentencepiece.bpe.model", "preprocessor_config.json"};
 
 void classify(nlohmann::ordered_json& j, const ClassifierConfig& c) {
   auto names = nlohmann::ordered_json::object(), numbers = names;
@@ -177,6 +177,13 @@ void save_like(const Weights& like, const std::string& path, std::span<const Par
   if (like.gguf()) return save_gguf(path, tensors.all, fields_like(*like.gguf(), gguf_vocabulary(like), type));
   copy_beside(like, path, type, nullptr);
   save_safetensors((fs::path(path) / "model.safetensors").string(), tensors.all, {{"format", "pt"}});
+}
+
+std::string classifier_config(const std::string& config_json, const ClassifierConfig& classifier) {
+  auto j = nlohmann::ordered_json::parse(config_json, nullptr, false);
+  if (!j.is_object()) throw Error("classifier_config", "the text of config.json is no object of JSON");
+  classify(j, classifier);
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void save_classifier(const Weights& like, const std::string& folder, const ClassifierConfig& classifier,

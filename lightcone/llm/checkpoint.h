@@ -35,9 +35,12 @@ struct ClassifierConfig {
   std::string architecture;         // the class of transformers
   std::vector<std::string> labels;  // names of the classes by number
 };
+// The text of a config.json with the architecture and the labels of a classifier, and everything else as it was.
+std::string classifier_config(const std::string& config_json, const ClassifierConfig& classifier);
 // Writes a classifier as a folder of Hugging Face's, all parameters stored as `type`: model.safetensors with
 // `metadata`, the config.json of the folder `like` with the architecture and the labels (id2label, label2id, for one
-// class a sample), and its tokenizer. Further tensors of `like` are left out. Throws Error as save_like().
+// class a sample), and its tokenizer or preprocessor_config.json. Further tensors of `like` are left out. Throws Error
+// as save_like().
 void save_classifier(const Weights& like, const std::string& folder, const ClassifierConfig& classifier,
                      std::span<const ParameterInfo> parameters, const ParameterValues& values, DType type,
                      std::map<std::string, std::string> metadata = {});

@@ -13,6 +13,7 @@
 #include "lightcone/io/audio/audio.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/images/images.h"
+#include "tiny_models.h"
 
 namespace lc {
 namespace {
@@ -130,6 +131,17 @@ TEST(Inspect, CheckpointsAndArrays) {
   EXPECT_EQ(torch.format, FileFormat::PyTorch);
   EXPECT_EQ(torch.metadata.at("epoch"), "3");
   EXPECT_FALSE(torch.not_runnable.empty());
+
+  // what load_model() makes of a folder is described, too: here a small ViT for three classes
+  const auto cases = nlohmann::json::parse(slurp(source("tests/goldens/picture_models.json")));
+  const test::FormulaFolder vit(cases[0]["config"], cases[0]["tensors"]);
+  const FileDescription d = inspect(vit.path());
+  EXPECT_EQ(d.architecture, "ViTForImageClassification");
+  EXPECT_EQ(d.not_runnable, "");
+  ASSERT_TRUE(d.needs);
+  ASSERT_EQ(d.inputs.size(), 1u);
+  EXPECT_EQ(d.inputs[0].type, "f32 [batch, 3, 16, 16]");
+  EXPECT_EQ(*d.inputs[0].shape, (std::vector<std::int64_t>{-1, 3, 16, 16}));
 
   const TempDir folder;
   const std::vector<float> v{1, 2, 3, 4, 5, 6};

@@ -10,23 +10,8 @@ namespace {
 
 using nlohmann::json;
 using test::AllGiven;
-using test::by_cpu;
-using test::by_reference;
+using test::expect_outputs;
 using test::numbers_of;
-
-// Compares outputs with what is expected, within 1e-5 by the reference and 1e-4 by cpu(), relative to the largest
-// number where that is above 1.
-void expect_outputs(const LoadedModel& m, const AllGiven& given, const std::map<std::string, std::int64_t>& sizes,
-                    const std::map<std::string, std::vector<double>>& wanted) {
-  const auto exact = by_reference(m, given, {sizes.begin(), sizes.end()}), fast = by_cpu(m, given, sizes);
-  for (const auto& [output, want] : wanted) {
-    double largest = 1;
-    for (const double x : want) largest = std::max(largest, std::fabs(x));
-    EXPECT_LT(test::farthest(exact.at(output), want), 1e-5 * largest)
-        << m.architecture << " " << output << " by the reference";
-    EXPECT_LT(test::farthest(fast.at(output), want), 1e-4 * largest) << m.architecture << " " << output;
-  }
-}
 
 // The pixels of an answer, which some files give by a formula.
 AllGiven pictures_of(const LoadedModel& m, const json& answers) {
@@ -108,7 +93,7 @@ TEST(Classifiers, TinyDetrAndSegformer) {
 // Small models with weights by a formula, of which tools/make_picture_model_goldens.py asked transformers in f64.
 TEST(Classifiers, VariantsAreTransformers) {
   const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/picture_models.json"));
-  ASSERT_EQ(cases.size(), 21u);
+  ASSERT_EQ(cases.size(), 26u);
   for (const json& c : cases) {
     const test::FormulaFolder folder(c["config"], c["tensors"]);
     const std::int64_t h = c["size"][0], w = c["size"][1];
@@ -124,6 +109,30 @@ TEST(Classifiers, VariantsAreTransformers) {
     for (const auto& [output, values] : c["outputs"].items()) wanted[output] = numbers_of(values);
     expect_outputs(m, given, sizes, wanted);
   }
+}
+
+// The same by timm's names, of which tools/make_timm_model_goldens.py asked timm in f64.
+TEST(Classifiers, VariantsAreTimms) {
+  const json cases = json::parse(slurp(std::string(paths::kSource) + "/tests/goldens/timm_models.json"));
+  ASSERT_EQ(cases.size(), 6u);
+  for (const json& c : cases) {
+    const test::FormulaFolder folder(c["config"], c["tensors"]);
+    const LoadedModel m = load_model(folder.path());
+    std::map<std::string, std::vector<double>> wanted;
+    for (const auto& [output, values] : c["outputs"].items()) wanted[output] = numbers_of(values);
+    expect_outputs(m, pictures_of(m, json::object()), {{"batch", 1}}, wanted);
+  }
+  const auto error = [&](const char* key, const json& value) {
+    json config = cases[0]["config"];
+    config[key] = value;
+    const test::FormulaFolder folder(config, cases[0]["tensors"]);
+    return error_of([&] { load_model(folder.path()); });
+  };
+  EXPECT_PRED2(contains, error("architecture", "beit_base"), "'beit_base' of timm is not supported");
+  EXPECT_PRED2(contains, error("global_pool", "avg"), "only 'token' is supported");
+  EXPECT_PRED2(contains, error("model_args", {{"reg_tokens", 4}}), "reg_tokens");
+  EXPECT_PRED2(contains, error("architecture", "convnext_tiny"), "which a ConvNeXt has");
+  EXPECT_PRED2(contains, error("architecture", "swin_tiny"), "0 stages of windows");
 }
 
 // A table of positions is for one size of pictures, unless it is to be resized; what is not known is named.

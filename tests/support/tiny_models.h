@@ -105,7 +105,7 @@ inline std::map<std::string, std::vector<double>> by_reference(const LoadedModel
         if (is_float(v.dtype)) v.f[k] = at->second.values[k];
         else v.i[k] = static_cast<std::int64_t>(at->second.values[k]);
       inputs.emplace(g[id].name, std::move(v));
-    } else if (const StoredTensor* t = m.weights.find(g[id].name)) {
+    } else if (const StoredTensor* t = m.weight(g[id].name)) {
       const ArrayView a = *t;
       inputs.emplace(g[id].name, read_value(a.bytes.data(), a.dtype, a.shape));
     }
@@ -137,6 +137,21 @@ inline double farthest(const std::vector<double>& a, const std::vector<double>& 
   for (std::size_t k = 0; k < a.size(); ++k)
     most = std::fmax(most, std::isnan(a[k]) ? INFINITY : std::fabs(a[k] - b[k]));
   return most;
+}
+
+// Compares outputs with what is expected, within 1e-5 by the reference and 1e-4 by cpu(), relative to the largest
+// number where that is above 1.
+inline void expect_outputs(const LoadedModel& m, const AllGiven& given,
+                           const std::map<std::string, std::int64_t>& sizes,
+                           const std::map<std::string, std::vector<double>>& wanted) {
+  const auto exact = by_reference(m, given, {sizes.begin(), sizes.end()}), fast = by_cpu(m, given, sizes);
+  for (const auto& [output, want] : wanted) {
+    double largest = 1;
+    for (const double x : want) largest = std::max(largest, std::fabs(x));
+    EXPECT_LT(farthest(exact.at(output), want), 1e-5 * largest)
+        << m.architecture << " " << output << " by the reference";
+    EXPECT_LT(farthest(fast.at(output), want), 1e-4 * largest) << m.architecture << " " << output;
+  }
 }
 
 }  // namespace lc::test

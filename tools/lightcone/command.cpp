@@ -62,6 +62,13 @@ void Progress::show(std::string_view what, double part, std::string_view more) {
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }
+void Progress::say(std::string_view line) {
+  if (!terminal_ || (shown_ && now() - last_ < 0.05)) return;
+  last_ = now();
+  shown_ = true;
+  std::fprintf(stderr, "\r%s\x1b[K", std::string(line).c_str());
+  std::fflush(stderr);
+}
 void Progress::clear() {
   if (shown_) std::fprintf(stderr, "\r\x1b[K");
   shown_ = false;

@@ -18,6 +18,7 @@ class Progress {
   Progress();
   ~Progress() { clear(); }
   void show(std::string_view what, double part, std::string_view more = {});  // part: 0 to 1
+  void say(std::string_view line);  // without a bar: nobody knows how much is left
   void clear();
   bool terminal() const { return terminal_; }
 

@@ -75,6 +75,7 @@ struct DetectOptions {
   std::vector<std::string> inputs, classes;  // files and folders; classes empty: all
   double confidence = 0.25, overlap = 0.45;
   std::int64_t most = 300, height = 640, width = 640;
+  std::int64_t frame_height = 0, frame_width = 0;  // raw frames on the standard input have this size; 0: there are none
   bool across_classes = false, json = false;
   std::vector<std::string> ignore;
   int threads = 0;

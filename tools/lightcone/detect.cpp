@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "commands.h"
+#include "frames.h"
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
 #include "lightcone/io/images/draw.h"
@@ -59,10 +60,11 @@ std::string json_text(std::string_view text) {
   return s + "\"";
 }
 
-std::string json_line(const std::string& file, const Array& picture, const std::vector<Detection>& found,
+// A line of JSON; `which` is the key that says which picture it is, with its value.
+std::string json_line(const std::string& which, const Array& picture, const std::vector<Detection>& found,
                       const Detector& detector) {
-  std::string s = str_cat("{\"file\": ", json_text(file), ", \"width\": ", picture.shape[2],
-                          ", \"height\": ", picture.shape[1], ", \"detections\": [");
+  std::string s =
+      str_cat("{", which, ", \"width\": ", picture.shape[2], ", \"height\": ", picture.shape[1], ", \"detections\": [");
   for (std::size_t k = 0; k < found.size(); ++k) {
     const Detection& d = found[k];
     s += str_cat(k ? ", " : "", "{\"class\": ", json_text(detector.label(d.label)),
@@ -107,27 +109,85 @@ std::string drawn_path(const std::string& draw, const std::string& file, bool se
 
 }  // namespace
 
+namespace {
+
+// What is done with a picture: objects are found, printed and drawn.
+class Finder {
+ public:
+  explicit Finder(const DetectOptions& o)
+      : o_(o),
+        detector_(Detector::load(
+            o.model, {.choose = {.confidence = o.confidence,
+                                 .overlap = o.overlap,
+                                 .most = o.most,
+                                 .across_classes = o.across_classes},
+                      .height = o.height,
+                      .width = o.width,
+                      .compiler = compiler_for(open_device(o.device), {.threads = o.threads, .precision = o.precision}),
+                      .ignore = o.ignore,
+                      .read = kOwnFiles})),
+        wanted_(wanted_classes(o.classes, detector_)) {
+    print_notes(detector_.program());
+  }
+  void file(const std::string& path, bool several) {
+    const Array picture = read_image(path, kOwnFiles);
+    const std::vector<Detection> all = found(picture);
+    progress_.clear();
+    write_stdout(o_.json ? json_line(str_cat("\"file\": ", json_text(path)), picture, all, detector_)
+                         : text_lines(path, all, detector_, several));
+    if (!o_.draw.empty()) write_drawn(drawn_path(o_.draw, path, several), picture, all, detector_);
+  }
+  void frame(const Array& picture, std::int64_t number) {
+    const std::vector<Detection> all = found(picture);
+    progress_.clear();
+    write_stdout(o_.json ? json_line(str_cat("\"frame\": ", number), picture, all, detector_)
+                         : text_lines(str_cat("frame ", number), all, detector_, true));
+    if (!o_.draw.empty())
+      write_drawn((fs::path(o_.draw) / formatted("frame-%06lld.jpg", static_cast<long long>(number))).string(), picture,
+                  all, detector_);
+  }
+  Progress& progress() { return progress_; }
+
+ private:
+  std::vector<Detection> found(const Array& picture) {
+    std::vector<Detection> all = detector_.detect(picture);
+    if (!wanted_.empty())
+      std::erase_if(all, [&](const Detection& d) { return std::ranges::find(wanted_, d.label) == wanted_.end(); });
+    return all;
+  }
+  const DetectOptions& o_;
+  Detector detector_;
+  std::vector<std::int64_t> wanted_;
+  Progress progress_ = {};
+};
+
+void detect_in_stream(const DetectOptions& o) {
+  if (o.inputs.size() > 1 || (!o.inputs.empty() && o.inputs[0] != "-"))
+    throw Error("detect", "frames come from the standard input, -, and no other picture is looked at beside them");
+  if (std::error_code none; !o.draw.empty() && !fs::is_directory(o.draw, none))
+    throw Error("detect", str_cat("--draw ", in_quotes(o.draw), " is no folder, and frames are several pictures"));
+  Finder finder(o);
+  FrameReader frames(stdin, o.frame_width, o.frame_height);
+  const double begin = now();
+  while (const std::optional<Array> picture = frames.next()) {
+    finder.frame(*picture, frames.count() - 1);
+    const auto n = static_cast<double>(frames.count());
+    finder.progress().say(formatted("%.0f frames, %.1f a second", n, n / std::max(1e-9, now() - begin)));
+  }
+}
+
+}  // namespace
+
 void detect(const DetectOptions& o) {
+  if (o.frame_width > 0 || std::ranges::count(o.inputs, "-") > 0) return detect_in_stream(o);
+  if (o.inputs.empty()) throw Error("detect", "PICTURE is required: files, folders, or - for a stream of frames");
   const std::vector<std::string> files = pictures_of(o.inputs);
   if (!o.draw.empty()) drawn_path(o.draw, files.front(), files.size() > 1);  // before any work
-  Detector detector = Detector::load(
-      o.model,
-      {.choose = {.confidence = o.confidence, .overlap = o.overlap, .most = o.most, .across_classes = o.across_classes},
-       .height = o.height,
-       .width = o.width,
-       .compiler = compiler_for(open_device(o.device), {.threads = o.threads, .precision = o.precision}),
-       .ignore = o.ignore,
-       .read = kOwnFiles});
-  print_notes(detector.program());
-  const std::vector<std::int64_t> wanted = wanted_classes(o.classes, detector);
-  const bool several = files.size() > 1;
-  for (const std::string& file : files) {
-    const Array picture = read_image(file, kOwnFiles);
-    std::vector<Detection> found = detector.detect(picture);
-    if (!wanted.empty())
-      std::erase_if(found, [&](const Detection& d) { return std::ranges::find(wanted, d.label) == wanted.end(); });
-    write_stdout(o.json ? json_line(file, picture, found, detector) : text_lines(file, found, detector, several));
-    if (!o.draw.empty()) write_drawn(drawn_path(o.draw, file, several), picture, found, detector);
+  Finder finder(o);
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    finder.file(files[k], files.size() > 1);
+    if (files.size() > 1)
+      finder.progress().show("pictures", static_cast<double>(k + 1) / static_cast<double>(files.size()));
   }
 }
 

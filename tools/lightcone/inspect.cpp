@@ -56,6 +56,7 @@ Json described(const FileDescription& d, const InspectCommand& o) {
   j.update({{"tensors", d.tensors.size()}, {"bytes", d.bytes}, {"parameters", d.parameters}});
   j["types"] = Json::object();
   for (const auto& [type, bytes] : d.types) j["types"][type] = bytes;
+  if (!d.architecture.empty()) j["architecture"] = d.architecture;
   if (!d.inputs.empty()) j["inputs"] = ports(d.inputs);
   if (!d.outputs.empty()) j["outputs"] = ports(d.outputs);
   if (!d.operators.empty()) j["operators"] = d.operators;
@@ -105,6 +106,7 @@ void Page::head() {
 }
 
 void Page::graph() {
+  if (j_.contains("architecture")) line("architecture", plain(j_["architecture"]));
   for (const char* which : {"input", "output"})
     if (const std::string key = str_cat(which, "s"); j_.contains(key))
       for (const auto& [name, type] : j_[key].items()) line(which, printable(name, 200) + ": " + plain(type));

@@ -270,7 +270,7 @@ void add_train(CLI::App& app, int& exit_code) {
       "docs/training/command.md says more.");
   c->add_option("CONFIG", o->config, "the configuration")->type_name("");
   c->add_option("--example", o->example,
-                "print a complete configuration: mlp, vgg, resnet, images, texts, llama, finetune or stories")
+                "print a complete configuration: mlp, vgg, resnet, images, texts, pictures, llama, finetune or stories")
       ->type_name("NAME");
   c->add_option("-o,--output", o->output, "a folder for the results, in place of save.folder")->type_name("FOLDER");
   c->add_flag("--resume", o->resume, "go on from the last checkpoint, where there is one");

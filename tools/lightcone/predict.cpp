@@ -206,11 +206,14 @@ std::string file_of(const std::string& model) {
   return fs::is_directory(model, none) && fs::exists(best, none) ? best.string() : model;
 }
 
-// A folder of Hugging Face's with a classifier of pictures: what its preprocessor_config.json says is done with them.
-bool is_picture_classifier(const std::string& model) {
-  std::error_code none;
-  return fs::exists(fs::path(model) / "config.json", none) &&
-         fs::exists(fs::path(model) / "preprocessor_config.json", none);
+// The folder of Hugging Face's with a classifier of pictures that MODEL names: itself, or the folder model/ of a run;
+// "" if it names none. What its preprocessor_config.json says is done with the pictures.
+std::string picture_classifier_folder(const std::string& model) {
+  for (const fs::path& folder : {fs::path(model), fs::path(model) / "model"})
+    if (std::error_code none;
+        fs::exists(folder / "config.json", none) && fs::exists(folder / "preprocessor_config.json", none))
+      return folder.string();
+  return "";
 }
 
 // The classifier for pictures of one prepared size.
@@ -269,7 +272,11 @@ void predict(const PredictOptions& o) {
   if (!o.text.empty() || !o.text_pair.empty())
     throw file_error("predict", o.model, "--text and --text-pair are for classifiers of texts");
   if (o.inputs.empty()) throw Error("predict", "INPUT is required: files or folders");
-  if (is_picture_classifier(o.model)) return predict_pictures(o);
+  if (const std::string folder = picture_classifier_folder(o.model); !folder.empty()) {
+    PredictOptions of_folder = o;
+    of_folder.model = folder;
+    return predict_pictures(of_folder);
+  }
   const Weights weights = Weights::open(file_of(o.model));
   const ModelDescription d = ModelDescription::of(weights);
   const Inputs inputs(d, o.inputs);

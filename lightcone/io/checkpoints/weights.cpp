@@ -318,6 +318,30 @@ void Weights::read_config(const std::string& folder, Budget& budget) {
   budget.take(config_json_.size());
 }
 
+Weights Weights::part(const std::function<std::optional<std::string>(std::string_view name)>& name) const {
+  Weights w = *this;
+  w.tensors_.clear();
+  for (const auto& [old, t] : tensors_)
+    if (std::optional<std::string> now = name(old); now && !w.tensors_.emplace(std::move(*now), t).second)
+      throw file_error("load", path_, in_quotes(old), " is there under another name, too");
+  return w;
+}
+
+Weights Weights::with(std::string config_json, std::map<std::string, NewTensor> tensors) const {
+  Weights w = *this;
+  w.config_json_ = std::move(config_json);
+  const auto kept = std::make_shared<const std::map<std::string, NewTensor>>(std::move(tensors));
+  w.owners_.push_back(kept);
+  for (const auto& [name, t] : *kept) {
+    StoredTensor s{.shape = t.shape, .type = "F32", .bytes = std::as_bytes(std::span(t.values)), .dtype = DType::F32};
+    if (s.elements() != std::ssize(t.values))
+      throw Error("Weights",
+                  str_cat(in_quotes(name), " has ", t.values.size(), " values, and its shape ", s.elements()));
+    w.tensors_.insert_or_assign(name, std::move(s));
+  }
+  return w;
+}
+
 const StoredTensor* Weights::find(std::string_view name) const {
   const auto it = tensors_.find(name);
   return it == tensors_.end() ? nullptr : &it->second;

@@ -54,6 +54,12 @@ struct StoredTensor {
   std::int64_t elements() const;
 };
 
+// A tensor in memory, f32: product(shape) values.
+struct NewTensor {
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+
 // An open checkpoint. Copies share the files, which stay open as long as any copy.
 class Weights {
  public:
@@ -70,6 +76,12 @@ class Weights {
   // A copy with other tensors, whose bytes lie in the same files or in what `owners` keep.
   Weights with(std::map<std::string, StoredTensor, std::less<>> tensors,
                std::vector<std::shared_ptr<const void>> owners) const;
+
+  // Returns a copy with another config.json and with these tensors, in place of those of the same names or beside the
+  // others: a model with a new head.
+  Weights with(std::string config_json, std::map<std::string, NewTensor> tensors) const;
+  // Returns the tensors for which `name` gives a name, under that name: a part of a model by itself.
+  Weights part(const std::function<std::optional<std::string>(std::string_view name)>& name) const;
 
   const std::string& path() const { return path_; }        // the path of the checkpoint
   const ReadOptions& options() const { return options_; }  // the options it was opened with

@@ -149,7 +149,8 @@ std::optional<Array> sample(const std::string& path, const ImageFolderOptions& o
   try {
     const auto file = io::opened(path, o);
     own.emplace(io::budget_for(*file, rest));
-    return fitted(picture(*file, *own), options, *own);
+    Array read = picture(*file, *own);
+    return options.prepare ? options.prepare(read) : fitted(read, options, *own);
   } catch (const Error& e) {
     if (!options.skip_unreadable || !kDecoders || (own && own->refused())) throw;
     const std::string what = e.problem(), begin = printable(path, 500) + ": ";

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ void write_jpeg(const std::string& path, const ArrayView& picture, int quality =
 struct ImageFolderOptions {
   std::int64_t resize = 0;             // extent of the shorter side, torchvision.transforms.Resize(n); 0: not resized
   std::int64_t height = 0, width = 0;  // then torchvision.transforms.CenterCrop; 0: all must have one size
-  bool skip_unreadable = false;        // leaves unreadable pictures out (ImageFolder::skipped) instead of an Error
+  // Makes each sample, u8 [3, height, width] as well, in place of the two above.
+  std::function<Array(const Array& picture)> prepare = {};
+  bool skip_unreadable = false;  // leaves unreadable pictures out (ImageFolder::skipped) instead of an Error
 };
 
 // Resizes and crops a picture u8 [3, height, width] of read_image() according to the options, as read_image_folder()

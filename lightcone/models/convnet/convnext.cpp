@@ -6,18 +6,20 @@
 #include "lightcone/nn/conv.h"
 #include "lightcone/nn/linear.h"
 #include "lightcone/nn/norm.h"
+#include "lightcone/ops/shape.h"
 
 namespace lc {
 namespace {
 
-constexpr double kNormEps = 1e-6;  // the norms within the network have it, whatever the file says about the last one
+constexpr double kNormEps = 1e-6;
 
 struct ConvNextConfig {
   std::vector<std::int64_t> depths, widths;
   std::int64_t patch = 4, channels = 3;
   std::string activation = "gelu";
-  double eps = 1e-12;
+  double eps = 1e-12, inner_eps = kNormEps;  // the last norm has the first, and the norms within the second
   bool second = false, layer_scale = true;
+  bool dino = false;         // DINOv3's: one epsilon everywhere, and hidden states as of a transformer
   std::int64_t classes = 0;  // 0: no classifier
 };
 
@@ -32,7 +34,7 @@ class Layer {
       : c_(c),
         width_(width),
         depthwise_(width, width, 7, {.padding = {3}, .groups = static_cast<int>(width)}),
-        norm_(width, {.eps = kNormEps}),
+        norm_(width, {.eps = c.inner_eps}),
         up_(width, 4 * width),
         down_(4 * width, width) {}
   void visit(nn::Visitor& v) {
@@ -84,13 +86,13 @@ class ConvNext {
   explicit ConvNext(const ConvNextConfig& c)
       : c_(c),
         patches_(c.channels, c.widths[0], c.patch, {.stride = {static_cast<int>(c.patch)}}),
-        patch_norm_(c.widths[0], {.eps = kNormEps}),
+        patch_norm_(c.widths[0], {.eps = c.inner_eps}),
         norm_(c.widths.back(), {.eps = c.eps}),
         classifier_(c.widths.back(), c.classes) {
     for (std::size_t k = 0; k < c.depths.size(); ++k) {
       Stage& s = stages_.emplace_back();
       if (k > 0)
-        s.downsampling.emplace(nn::LayerNorm<>(c.widths[k - 1], {.eps = kNormEps}),
+        s.downsampling.emplace(nn::LayerNorm<>(c.widths[k - 1], {.eps = c.inner_eps}),
                                nn::Conv2d<>(c.widths[k - 1], c.widths[k], 2, {.stride = {2}}));
       s.layers.assign(static_cast<std::size_t>(c.depths[k]), Layer(c, c.widths[k]));
     }
@@ -103,6 +105,11 @@ class ConvNext {
   std::map<std::string, Tensor> operator()(const Tensor& pictures) const {
     Tensor x = over_channels(patch_norm_, patches_(pictures));
     for (const Stage& s : stages_) x = s(x);
+    if (c_.dino) {
+      const Tensor places = x.reshape({x.extent(0), x.extent(1), x.extent(2) * x.extent(3)}).permute({0, 2, 1});
+      const Tensor hidden = norm_(cat({mean(places, {1}, true), places}, 1));
+      return {{"hidden", hidden}, {"pooled", select(hidden, 1, 0)}};
+    }
     const Tensor pooled = norm_(mean(x, {2, 3}));
     std::map<std::string, Tensor> out{{"hidden", x}, {"pooled", pooled}};
     if (c_.classes > 0) out["logits"] = classifier_(pooled);
@@ -120,7 +127,8 @@ class ConvNext {
 
 ConvNextConfig read_convnext(const ConfigFile& file, const Weights& w) {
   ConvNextConfig c;
-  c.second = file.text("model_type") == "convnextv2";
+  const std::string type = file.text("model_type");
+  c.second = type == "convnextv2", c.dino = type == "dinov3_convnext";
   c.depths = file.sizes("depths"), c.widths = file.sizes("hidden_sizes");
   if (c.depths.empty()) c.depths = {3, 3, 9, 3};
   if (c.widths.empty()) c.widths = {96, 192, 384, 768};
@@ -129,9 +137,10 @@ ConvNextConfig read_convnext(const ConfigFile& file, const Weights& w) {
   require_fewer_layers(file, c.depths, w);
   c.patch = file.size("patch_size", 4), c.channels = file.size("num_channels", 3);
   c.activation = known_activation(file, "hidden_act", "gelu");
-  c.eps = file.number("layer_norm_eps", 1e-12);
-  c.layer_scale = !c.second && file.number("layer_scale_init_value", 1e-6) > 0;
-  if (w.find("classifier.weight")) c.classes = std::ssize(file.labels());
+  c.eps = file.number("layer_norm_eps", c.dino ? 1e-6 : 1e-12);
+  if (c.dino) c.inner_eps = c.eps;
+  c.layer_scale = !c.second && (file.number("layer_scale_init_value", 1e-6) > 0 || c.dino);
+  if (!c.dino && w.find("classifier.weight")) c.classes = std::ssize(file.labels());
   file.neutral({"num_stages", "drop_path_rate", "out_features", "out_indices", "stage_names", "image_size"});
   file.require_all_known(file.text("model_type"));
   return c;
@@ -139,6 +148,19 @@ ConvNextConfig read_convnext(const ConfigFile& file, const Weights& w) {
 
 constexpr WeightName kConvNextNames[] = {
     {"embeddings", "embeddings"}, {"encoder", "encoder"}, {"layernorm", "layernorm"}, {"classifier", "classifier"}};
+constexpr WeightName kDinoNames[] = {
+    {"stages.0.downsample_layers.0", "embeddings.patch_embeddings"},
+    {"stages.0.downsample_layers.1", "embeddings.layernorm"},
+    {"stages.#.downsample_layers", "encoder.stages.#.downsampling_layer"},
+    {"stages.#.layers.#.depthwise_conv", "encoder.stages.#.layers.#.dwconv"},
+    {"stages.#.layers.#.layer_norm", "encoder.stages.#.layers.#.layernorm"},
+    {"stages.#.layers.#.pointwise_conv1", "encoder.stages.#.layers.#.pwconv1"},
+    {"stages.#.layers.#.pointwise_conv2", "encoder.stages.#.layers.#.pwconv2"},
+    {"stages.#.layers.#.weight",  // the file's "gamma", which WeightTable reads as a weight
+     "encoder.stages.#.layers.#.layer_scale_parameter"},
+    {"layer_norm", "layernorm"},
+};
+constexpr std::string_view kDinoPrefixes[] = {"model."};
 constexpr std::string_view kConvNextPrefixes[] = {"convnext.", "convnextv2."};
 
 }  // namespace
@@ -146,8 +168,12 @@ constexpr std::string_view kConvNextPrefixes[] = {"convnext.", "convnextv2."};
 LoadedModel load_convnext(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   const ConvNextConfig c = read_convnext(config, w);
   const PictureSize size = picture_size(config, o, trained_size(config, 224));
-  LoadedModel m(config.text("model_type"), WeightTable(w, kConvNextPrefixes, kConvNextNames));
-  m.architecture = str_cat(c.second ? "ConvNextV2" : "ConvNext", c.classes > 0 ? "ForImageClassification" : "Model");
+  LoadedModel m(config.text("model_type"),
+                c.dino ? WeightTable(w, kDinoPrefixes, kDinoNames) : WeightTable(w, kConvNextPrefixes, kConvNextNames));
+  m.architecture = str_cat(c.dino     ? "DINOv3ConvNext"
+                           : c.second ? "ConvNextV2"
+                                      : "ConvNext",
+                           c.classes > 0 ? "ForImageClassification" : "Model");
   if (c.classes > 0) m.labels = config.labels();
   const ConvNext& net = m.add(ConvNext(c));
   m.weights.require_all_used(str_cat("a ", m.architecture));

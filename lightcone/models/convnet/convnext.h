@@ -1,8 +1,9 @@
-// ConvNeXt and ConvNeXt V2.
+// ConvNeXt, ConvNeXt V2 and DINOv3's ConvNeXt.
 //
 // Input: "pixel_values" f32 [batch, channels, height, width]. Outputs: "hidden" [batch, width, height / 32, width / 32]
 // (for patches of 4), "pooled" [batch, width], its means after a layer norm; and of a classifier "logits" [batch,
-// labels]. Symbol: "batch".
+// labels]. DINOv3's "hidden" is [batch, 1 + places, width], the means before the places in rows, after the norm, and
+// its "pooled" the first of them. Symbol: "batch".
 //
 // Z. Liu et al., "A ConvNet for the 2020s", 2022; S. Woo et al., "ConvNeXt V2", 2023.
 #pragma once

@@ -6,33 +6,16 @@
 #include "lightcone/llm/adapters.h"
 #include "lightcone/llm/checkpoint.h"
 #include "lightcone/models/encoder/encoder_names.h"
+#include "lightcone/models/files/fine_tuning.h"
 #include "lightcone/runtime/names.h"
 
 namespace lc {
 namespace {
 
-// True if the labels are transformers' names for classes without names.
-bool unnamed(const std::vector<std::string>& labels) {
-  for (std::size_t k = 0; k < labels.size(); ++k)
-    if (labels[k] != str_cat("LABEL_", k)) return false;
-  return true;
-}
-
 // The classes in the order of a file's head, or nothing if the head is one for other classes.
 std::vector<std::string> in_order_of(const EncoderConfig& file, std::span<const std::string> classes) {
-  if (file.head != EncoderHead::Sequence || file.labels.size() != classes.size()) return {};
-  std::vector<std::string> order = file.labels;
-  const auto known = [&](const std::string& c) { return std::ranges::count(order, c) == 1; };
-  if (std::ranges::all_of(classes, known)) return order;
-  if (!unnamed(file.labels)) return {};
-  for (std::size_t k = 0; k < order.size(); ++k) order[k] = std::to_string(k);
-  return std::ranges::all_of(classes, known) ? order : std::vector<std::string>();
-}
-
-// True if `target` is the name of a module or its last parts, as peft compares them.
-bool names(std::string_view target, std::string_view module) {
-  if (!module.ends_with(target)) return false;
-  return module.size() == target.size() || module[module.size() - target.size() - 1] == '.';
+  if (file.head != EncoderHead::Sequence) return {};
+  return classes_in_order_of(file.labels, classes);
 }
 
 // The last parts of the paths, in this library, of the layers that targets of peft's name.
@@ -45,7 +28,7 @@ std::vector<std::string> layers_of(EncoderKind kind, const std::vector<std::stri
     for (const WeightName& row : encoder_weight_names(kind)) {
       if (!row.ours.starts_with(kLayers) || row.ours.ends_with("_norm")) continue;
       modules.push_back(row.theirs.substr(row.theirs.rfind('#') + 2));
-      if (names(target, row.theirs)) all.emplace_back(row.ours.substr(row.ours.rfind('#') + 2));
+      if (names_module(target, row.theirs)) all.emplace_back(row.ours.substr(row.ours.rfind('#') + 2));
     }
     if (all.size() == before)
       throw Error("TextClassifier", str_cat("no layer is called ", in_quotes(target), " that adapters could be for; ",

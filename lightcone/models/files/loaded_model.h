@@ -19,7 +19,10 @@ struct LoadModelOptions {
   // Keys of config.json that change nothing of what the model computes, although they are not known:
   // "text_config.my_key" for one within a section.
   std::vector<std::string> ignore = {};
-  std::int64_t batch = 64;  // largest number of samples at once, the bound of the symbol "batch"
+  std::int64_t batch = 64;   // largest number of samples at once, the bound of the symbol "batch"
+  bool fixed_batch = false;  // models of pictures: there are always so many, and "batch" is no symbol
+  // Models some of whose inputs may be left out: those that the graph has (SAM: models/sam/sam.h).
+  std::optional<std::vector<std::string>> inputs = {};
   // The outputs that a run computes; unset: all. Others stay in LoadedModel::outputs, to compute more from.
   std::optional<std::vector<std::string>> outputs = {};
   // Models of pictures: the size of a picture; 0: what config.json says. A table of positions for another size is an
@@ -64,6 +67,12 @@ class LoadedModel {
     const M& made = model->module().module;
     parts_.emplace_back(std::move(model), from);
     return made;
+  }
+  // The tensor of a parameter of the graph in the file it is of, or null.
+  const StoredTensor* weight(std::string_view name) const {
+    for (const auto& [model, from] : parts_)
+      if (const StoredTensor* t = from.find(name)) return t;
+    return nullptr;
   }
   // Adds an output. Families of models call it.
   void give(const std::string& name, const Tensor& value) { outputs.emplace(name, value); }

@@ -26,9 +26,9 @@ PictureSize picture_size(const std::string& path, const LoadModelOptions& o, con
 }
 
 Tensor picture_input(LoadedModel& m, const LoadModelOptions& o, std::int64_t channels, const PictureSize& size) {
-  m.limits["batch"] = o.batch;
-  return m.inputs["pixel_values"] =
-             m.graph().input("pixel_values", {Dim::symbol("batch", 1, o.batch), channels, size.height, size.width});
+  const Dim batch = o.fixed_batch ? Dim(o.batch) : Dim::symbol("batch", 1, o.batch);
+  if (!o.fixed_batch) m.limits["batch"] = o.batch;
+  return m.inputs["pixel_values"] = m.graph().input("pixel_values", {batch, channels, size.height, size.width});
 }
 
 void require_fewer_layers(const ConfigFile& file, std::span<const std::int64_t> depths, const Weights& w) {

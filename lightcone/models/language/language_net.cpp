@@ -46,8 +46,9 @@ void LanguageNet::visit(nn::Visitor& v) {
   else if (c_.head_bias) v.parameter("head.bias", head_bias_, {c_.vocab}, nn::constant_init(0));
 }
 
-Tensor LanguageNet::embed(const Tensor& ids, const Positions& at) const {
+Tensor LanguageNet::embed(const Tensor& ids, const Positions& at, const Replace& replaced) const {
   Tensor x = tokens_(ids);
+  if (replaced) x = replaced(x);
   if (c_.embedding_width > 0) x = embedding_projection_(x);
   if (c_.embedding_scale != 1) x = x * c_.embedding_scale;
   if (c_.positions > 0)
@@ -55,8 +56,9 @@ Tensor LanguageNet::embed(const Tensor& ids, const Positions& at) const {
   return c_.embedding_norm ? embedding_norm_(x) : x;
 }
 
-Tensor LanguageNet::hidden(const Tensor& ids, const Positions& at, const DecoderStates& states) const {
-  Tensor x = embed(ids, at);
+Tensor LanguageNet::hidden(const Tensor& ids, const Positions& at, const DecoderStates& states,
+                           const Replace& replaced) const {
+  Tensor x = embed(ids, at, replaced);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     DecoderStates own = states;
     own.name = str_cat("cache.", i);
@@ -87,9 +89,10 @@ Tensor LanguageNet::last_token(const Tensor& hidden, const Tensor& ids, const Te
   return gather(hidden, 1, index).squeeze(1);
 }
 
-std::map<std::string, Tensor> LanguageNet::operator()(const Tensor& ids, const Tensor& mask) const {
+std::map<std::string, Tensor> LanguageNet::operator()(const Tensor& ids, const Tensor& mask,
+                                                      const Replace& replaced) const {
   const Positions at(ids.graph(), ids.extent(1), 0, ne(mask, 0));
-  const Tensor x = finished(hidden(ids, at, {}));
+  const Tensor x = finished(hidden(ids, at, {}, replaced));
   std::map<std::string, Tensor> out{{"hidden", x}};
   if (c_.top == LanguageHead::Words) out["logits"] = words(x);
   else if (c_.top == LanguageHead::Sequence) out["logits"] = head_(last_token(x, ids, mask));
@@ -99,7 +102,7 @@ std::map<std::string, Tensor> LanguageNet::operator()(const Tensor& ids, const T
 
 Tensor LanguageNet::decode(const Tensor& ids, const DecoderStates& states, bool last_alone) const {
   const Positions at(ids.graph(), ids.extent(0), states.past);
-  Tensor x = hidden(ids, at, states);
+  Tensor x = hidden(ids, at, states, {});
   if (last_alone) x = x.slice(0, ids.extent(0) - 1, ids.extent(0)).squeeze(0);
   return words(finished(x));
 }

@@ -4,6 +4,7 @@
 // norm, output_projection, head.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,16 +19,18 @@ class LanguageNet {
  public:
   explicit LanguageNet(LanguageConfig c);
   void visit(nn::Visitor& v);
-  // Whole texts: ids and mask i64 [batch, length] -> the outputs by name (load_language.h).
-  std::map<std::string, Tensor> operator()(const Tensor& ids, const Tensor& mask) const;
+  // Whole texts: ids and mask i64 [batch, length] -> the outputs by name (load_language.h). `replaced` changes the rows
+  // of the table of tokens [batch, length, width] before the rest reads them: where pictures stand, their vectors.
+  using Replace = std::function<Tensor(const Tensor& rows)>;
+  std::map<std::string, Tensor> operator()(const Tensor& ids, const Tensor& mask, const Replace& replaced = {}) const;
   // Continues one text: ids i64 [rows] at the positions behind states.past -> logits [rows, vocab], or with
   // `last_alone` [vocab] of the last row.
   Tensor decode(const Tensor& ids, const DecoderStates& states, bool last_alone) const;
   const LanguageConfig& config() const { return c_; }
 
  private:
-  Tensor embed(const Tensor& ids, const Positions& at) const;
-  Tensor hidden(const Tensor& ids, const Positions& at, const DecoderStates& states) const;
+  Tensor embed(const Tensor& ids, const Positions& at, const Replace& replaced) const;
+  Tensor hidden(const Tensor& ids, const Positions& at, const DecoderStates& states, const Replace& replaced) const;
   Tensor finished(const Tensor& x) const;  // what the head reads
   Tensor words(const Tensor& hidden) const;
   Tensor last_token(const Tensor& hidden, const Tensor& ids, const Tensor& mask) const;

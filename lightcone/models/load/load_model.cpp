@@ -20,11 +20,16 @@
 #include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/architectures/architectures.h"
 #include "lightcone/models/language/load_language.h"
+#include "lightcone/models/llava/llava.h"
+#include "lightcone/models/sam/sam.h"
 #include "lightcone/models/segformer/segformer.h"
 #include "lightcone/models/seq2seq/seq2seq_model.h"
 #include "lightcone/models/swin/swin.h"
+#include "lightcone/models/timm/timm.h"
 #include "lightcone/models/vision_transformer/clip.h"
+#include "lightcone/models/vision_transformer/dinov3.h"
 #include "lightcone/models/vision_transformer/vit.h"
+#include "lightcone/models/wav2vec2/wav2vec2.h"
 #include "lightcone/models/whisper/ggml_file.h"
 #include "lightcone/models/yolo/yolo.h"
 #include "lightcone/runtime/names.h"
@@ -70,6 +75,8 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"deit", load_vit},
     {"dinov2", load_vit},
     {"dinov2_with_registers", load_vit},
+    {"dinov3_vit", load_dinov3},
+    {"dinov3_convnext", load_convnext},
     {"clip", load_clip},
     {"clip_vision_model", load_clip},
     {"clip_text_model", load_clip},
@@ -85,6 +92,11 @@ constexpr std::pair<std::string_view, Loader> kTypes[] = {
     {"detr", load_detr},
     {"segformer", load_segformer},
     {"swin", load_swin},
+    {"llava", load_llava},
+    {"wav2vec2", load_wav2vec2},
+    {"hubert", load_wav2vec2},
+    {"sam", load_sam},
+    {"sam_vision_model", load_sam_vision},
     {"mobilenet_v3", load_inverted_residual},
     {"efficientnet", load_inverted_residual},
     {"t5", load_seq2seq},
@@ -132,7 +144,9 @@ void register_model(const std::string& type, ModelLoader load) {
 namespace {
 
 LoadedModel load_by_config(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
+  if (is_timm(config)) return load_timm(w, config, o);
   const std::string type = config.text(config.has("_class_name") ? "_class_name" : "model_type");
+  if (o.inputs && type != "sam") config.fail("a model of type ", in_quotes(type), " has no inputs to choose from");
   if (const ModelLoader load = loader_of(type)) return load(w, config, o);
   const std::vector<std::string_view> types = loadable_model_types();
   const std::string_view near = nearest_name(type, types);

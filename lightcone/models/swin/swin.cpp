@@ -1,6 +1,8 @@
 #include "lightcone/models/swin/swin.h"
 
+#include "lightcone/models/blocks/activation.h"
 #include "lightcone/models/blocks/config.h"
+#include "lightcone/models/blocks/patch_embedding.h"
 #include "lightcone/models/blocks/transformer_block.h"
 #include "lightcone/models/files/pictures.h"
 #include "lightcone/nn/conv.h"
@@ -16,6 +18,7 @@ struct SwinConfig {
   double ratio = 4, eps = 1e-5;
   bool bias = true;
   std::string activation = "gelu";
+  std::int64_t positions = 0;  // vectors of places that are added to patches; 0: none
 };
 
 // Rows and columns of a map.
@@ -42,29 +45,59 @@ Tensor map_of_windows(const Tensor& x, const Dim& batch, const Grid& grid, std::
       .reshape({batch, grid.h, grid.w, x.extent(2)});
 }
 
-// A layer: a transformer block on windows, with a bias for each distance of two positions.
+// A map filled up with zeros after its rows and columns, or the part of it that was there before.
+Tensor fitted(const Tensor& x, const Grid& from, const Grid& to) {
+  if (to.h < from.h || to.w < from.w) return narrow(narrow(x, 1, 0, to.h), 2, 0, to.w);
+  return to.h > from.h || to.w > from.w ? x.pad(1, 0, to.h - from.h).pad(2, 0, to.w - from.w) : x;
+}
+
+// A layer: a transformer block whose attention is within windows, with a bias for each distance of two positions.
 class SwinBlock {
  public:
   SwinBlock(const TransformerBlockOptions& o, std::int64_t window, bool moves)
-      : o_(o), window_(window), moves_(moves), block_(o) {}
+      : o_(o),
+        window_(window),
+        moves_(moves),
+        query_(o.width, o.width, {.bias = o.query_key_value_bias}),
+        key_(o.width, o.width, {.bias = o.query_key_value_bias}),
+        value_(o.width, o.width, {.bias = o.query_key_value_bias}),
+        output_(o.width, o.width),
+        up_(o.width, o.inner),
+        down_(o.inner, o.width),
+        attention_norm_(o.width, {.eps = o.eps}),
+        feed_forward_norm_(o.width, {.eps = o.eps}) {}
   void visit(nn::Visitor& v) {
-    block_.visit(v);
+    v("query", query_)("key", key_)("value", value_)("output", output_)("attention_norm", attention_norm_);
+    v("up", up_)("down", down_)("feed_forward_norm", feed_forward_norm_);
     const std::int64_t distances = 2 * window_ - 1;
     v.parameter("bias_table", table_, {distances * distances, o_.heads}, nn::constant_init(0));
   }
   Tensor operator()(const Tensor& x, const Grid& grid) const {  // [batch, h, w, width]
-    const std::int64_t shift = moves_ && std::min(grid.h, grid.w) > window_ ? window_ / 2 : 0;
-    const Dim batch = x.extent(0);
-    const auto moved = [&](const Tensor& t, int by) { return shift ? roll(t, {by, by}, {1, 2}) : t; };
-    const Tensor in = windows_of(moved(x, -static_cast<int>(shift)), grid, window_);
-    const std::int64_t n = window_ * window_, count = grid.h / window_ * (grid.w / window_);
-    Tensor mask = bias(x.graph()).reshape({1, 1, o_.heads, n, n});
-    if (shift) mask = mask + apart(x.graph(), grid, shift).reshape({1, count, 1, n, n});
-    mask = mask.expand({batch, count, o_.heads, n, n}).reshape({batch * Dim(count), o_.heads, n, n});
-    return moved(map_of_windows(block_(in, {.attn_mask = mask}), batch, grid, window_), static_cast<int>(shift));
+    const Tensor y = x + attend(attention_norm_(x), grid);
+    return y + down_(activate(o_.activation, up_(feed_forward_norm_(y))));
   }
 
  private:
+  // A map that windows do not divide is filled up with zeros, which are attended to as in training.
+  Tensor attend(const Tensor& x, const Grid& grid) const {
+    const auto whole = [&](std::int64_t n) { return (n + window_ - 1) / window_ * window_; };
+    const Grid full{whole(grid.h), whole(grid.w)};
+    const std::int64_t shift = moves_ && std::min(grid.h, grid.w) > window_ ? window_ / 2 : 0;
+    const Dim batch = x.extent(0);
+    const auto moved = [&](const Tensor& t, int by) { return shift ? roll(t, {by, by}, {1, 2}) : t; };
+    const Tensor in = windows_of(moved(fitted(x, grid, full), -static_cast<int>(shift)), full, window_);
+    const std::int64_t n = window_ * window_, count = full.h / window_ * (full.w / window_);
+    Tensor mask = bias(x.graph()).reshape({1, 1, o_.heads, n, n});
+    if (shift) mask = mask + apart(x.graph(), full, shift).reshape({1, count, 1, n, n});
+    mask = mask.expand({batch, count, o_.heads, n, n}).reshape({batch * Dim(count), o_.heads, n, n});
+    const auto heads = [&](const Tensor& t) {
+      return t.reshape({t.extent(0), n, o_.heads, o_.width / o_.heads}).permute({0, 2, 1, 3});
+    };
+    const Tensor y =
+        scaled_dot_product_attention(heads(query_(in)), heads(key_(in)), heads(value_(in)), {.attn_mask = mask});
+    const Tensor out = output_(y.permute({0, 2, 1, 3}).reshape({in.extent(0), n, o_.width}));
+    return fitted(moved(map_of_windows(out, batch, full, window_), static_cast<int>(shift)), full, grid);
+  }
   // [heads, n n, n n].
   Tensor bias(Graph& g) const {
     const auto distance = [&](bool columns) {
@@ -90,7 +123,8 @@ class SwinBlock {
   TransformerBlockOptions o_;
   std::int64_t window_;
   bool moves_;
-  TransformerBlock block_;
+  nn::Linear<> query_, key_, value_, output_, up_, down_;
+  nn::LayerNorm<> attention_norm_, feed_forward_norm_;
   Tensor table_;
 };
 
@@ -128,15 +162,24 @@ class Swin {
   }
   static std::int64_t last_width(const SwinConfig& c) { return c.width << (c.depths.size() - 1); }
   void visit(nn::Visitor& v) {
-    v("patches", patches_)("patch_norm", patch_norm_)("stages", stages_)("norm", norm_);
+    v("patches", patches_)("patch_norm", patch_norm_);
+    if (c_.positions > 0) v.parameter("positions", positions_, {1, c_.positions, c_.width}, nn::constant_init(0));
+    v("stages", stages_)("norm", norm_);
     if (c_.labels > 0) v("classifier", classifier_);
   }
   std::map<std::string, Tensor> operator()(const Tensor& pictures, Grid grid) const {
-    Tensor x = patch_norm_(patches_(pictures).permute({0, 2, 3, 1}));
+    const auto filled = [&](const Tensor& t, int axis, std::int64_t to) {
+      const std::int64_t rest = to * c_.patch - number_of(t, axis, "Swin");
+      return rest > 0 ? t.pad(axis, 0, rest) : t;
+    };
+    Tensor x = patch_norm_(patches_(filled(filled(pictures, 2, grid.h), 3, grid.w)).permute({0, 2, 3, 1}));
+    if (c_.positions > 0) x = x + positions_.reshape({1, grid.h, grid.w, c_.width});
     for (const SwinStage& stage : stages_) {
       for (const SwinBlock& block : stage.blocks) x = block(x, grid);
       if (!stage.merging) continue;
-      grid = {grid.h / 2, grid.w / 2};
+      const Grid even{(grid.h + 1) / 2 * 2, (grid.w + 1) / 2 * 2};
+      x = fitted(x, grid, even);
+      grid = {even.h / 2, even.w / 2};
       const Tensor four = x.reshape({x.extent(0), grid.h, 2, grid.w, 2, x.extent(3)})
                               .permute({0, 1, 3, 4, 2, 5})  // rows change fastest within the four
                               .reshape({x.extent(0), grid.h, grid.w, x.extent(3) * Dim(4)});
@@ -153,6 +196,7 @@ class Swin {
   SwinConfig c_;
   nn::Conv2d<> patches_;
   nn::LayerNorm<> patch_norm_;
+  Tensor positions_;
   std::vector<SwinStage> stages_;
   nn::LayerNorm<> norm_;
   nn::Linear<> classifier_;
@@ -177,23 +221,26 @@ SwinConfig read_swin(const ConfigFile& file, const Weights& w) {
     if ((c.width << s) % c.heads[s] != 0)
       file.fail(c.heads[s], " attention heads do not divide a width of ", c.width << s);
   if (w.find("classifier.weight")) c.labels = std::ssize(file.labels());
-  file.lacks({"use_absolute_embeddings"});
+  if (file.flag("use_absolute_embeddings", false)) {
+    const PictureSize s = trained_size(file, 224);
+    c.positions = s.height / c.patch * (s.width / c.patch);
+  }
   file.neutral({"drop_path_rate", "encoder_stride", "hidden_size", "num_layers", "out_features", "out_indices",
                 "stage_names", "path_norm"});
   return c;
 }
 
-// The size of the first map. Throws Error unless windows divide the maps of all stages.
+// The size of the first map. Throws Error if a map of a stage is smaller than a window, or has no vectors of places.
 Grid first_grid(const ConfigFile& file, const SwinConfig& c, const PictureSize& size) {
-  const Grid first{size.height / c.patch, size.width / c.patch};
+  const Grid first{(size.height + c.patch - 1) / c.patch, (size.width + c.patch - 1) / c.patch};
   Grid g = first;
-  for (std::size_t s = 0; s < c.depths.size(); ++s, g = {g.h / 2, g.w / 2}) {
-    const bool last = s + 1 == c.depths.size();
-    if (g.h < c.window || g.w < c.window || g.h % c.window != 0 || g.w % c.window != 0 ||
-        (!last && (g.h % 2 != 0 || g.w % 2 != 0)) || size.height % c.patch != 0 || size.width % c.patch != 0)
-      file.fail("pictures of ", size.height, " x ", size.width, " have maps that windows of ", c.window,
-                " do not divide, which is not supported");
-  }
+  for (std::size_t s = 0; s < c.depths.size(); ++s, g = {(g.h + 1) / 2, (g.w + 1) / 2})
+    if (g.h < c.window || g.w < c.window)
+      file.fail("pictures of ", size.height, " x ", size.width, " have a map of ", g.h, " x ", g.w,
+                ", which is smaller than windows of ", c.window);
+  if (c.positions > 0 && first.h * first.w != c.positions)
+    file.fail("pictures of ", size.height, " x ", size.width, " have ", first.h, " x ", first.w,
+              " patches, and there are vectors for ", c.positions, " places (use_absolute_embeddings)");
   return first;
 }
 
@@ -201,6 +248,7 @@ constexpr WeightName kSwinNames[] = {
     {"embeddings.mask_token", ""},
     {"encoder.layers.#.blocks.#.attention.self.relative_position_index", ""},
     {"embeddings.patch_embeddings.projection", "patches"},
+    {"embeddings.position_embeddings", "positions"},
     {"embeddings.norm", "patch_norm"},
     {"encoder.layers.#.blocks.#.layernorm_before", "stages.#.blocks.#.attention_norm"},
     {"encoder.layers.#.blocks.#.attention.self.query", "stages.#.blocks.#.query"},

@@ -1,8 +1,8 @@
 // Swin: a transformer whose attention stays within windows of a picture, which every second layer moves by half a
 // window.
 //
-// Input: "pixel_values" f32 [batch, channels, height, width]; windows divide the maps of all stages. Outputs: "hidden"
-// [batch, tokens, width], the patches of the last stage in rows; "pooled" [batch, width], their mean; and of a
+// Input: "pixel_values" f32 [batch, channels, height, width]; no stage has a map smaller than a window. Outputs:
+// "hidden" [batch, tokens, width], the patches of the last stage in rows; "pooled" [batch, width], their mean; and of a
 // classifier "logits" [batch, labels]. Symbol: "batch".
 //
 // Z. Liu et al., "Swin transformer: hierarchical vision transformer using shifted windows", 2021.

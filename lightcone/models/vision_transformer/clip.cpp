@@ -79,11 +79,11 @@ const Class& class_of(const ConfigFile& c) {
          listed(known));
 }
 
-// The names of its weights; files of one tower may leave out which one it is.
-std::vector<WeightName> names_of(const Class& k) {
+// The names of weights; files of one tower may leave out which one it is.
+std::vector<WeightName> names_of(bool pictures, bool texts) {
   std::vector<WeightName> names(std::begin(kClipNames), std::end(kClipNames));
-  if (k.pictures && k.texts) return names;
-  const std::string_view tower = k.pictures ? "vision_model." : "text_model.";
+  if (pictures && texts) return names;
+  const std::string_view tower = pictures ? "vision_model." : "text_model.";
   for (const WeightName& n : kClipNames)
     if (n.theirs.starts_with(tower)) names.push_back({n.theirs.substr(tower.size()), n.ours});
   return names;
@@ -191,10 +191,12 @@ Pair read_pair(const Weights& w, const ConfigFile& config, const LoadModelOption
 
 }  // namespace
 
+std::vector<WeightName> picture_tower_names() { return names_of(true, false); }
+
 LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadModelOptions& o) {
   const Class& k = class_of(config);
   Pair made = read_pair(w, config, o, k);
-  LoadedModel m(std::string(k.type), WeightTable(w, {}, names_of(k)));
+  LoadedModel m(std::string(k.type), WeightTable(w, {}, names_of(k.pictures, k.texts)));
   m.architecture = k.name;
   if (k.classifies) m.labels = config.labels();
   const Pair& towers = m.add(std::move(made));

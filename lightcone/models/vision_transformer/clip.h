@@ -23,4 +23,8 @@ namespace lc {
 // Makes the loaded model of an opened checkpoint. Throws Error for the reasons of load_model().
 LoadedModel load_clip(const Weights& w, const ConfigFile& config, const LoadModelOptions& o);
 
+// The names of the weights of a tower of pictures by itself, with and without "vision_model." before them; this
+// library's begin with "vision.".
+std::vector<WeightName> picture_tower_names();
+
 }  // namespace lc

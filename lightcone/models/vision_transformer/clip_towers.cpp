@@ -75,10 +75,14 @@ void PictureTower::visit(nn::Visitor& v) {
   v("layers", layers_)("norm", after_);
   if (pool_) v("pool", *pool_);
 }
+std::vector<Tensor> PictureTower::states(const Tensor& pictures) const {
+  const Tensor x = patches_(pictures);
+  std::vector<Tensor> all{c_.kind == ClipKind::Clip ? before_(x) : x};
+  for (const TransformerBlock& layer : layers_) all.push_back(layer(all.back()));
+  return all;
+}
 TowerOutput PictureTower::operator()(const Tensor& pictures) const {
-  Tensor x = patches_(pictures);
-  if (c_.kind == ClipKind::Clip) x = before_(x);
-  for (const TransformerBlock& layer : layers_) x = layer(x);
+  Tensor x = states(pictures).back();
   if (c_.kind == ClipKind::Clip) return {x, after_(select(x, 1, 0))};
   x = after_(x);
   return {x, pool_ ? (*pool_)(x) : Tensor()};

@@ -41,12 +41,14 @@ class AttentionPool {
   nn::Linear<> up_, down_;
 };
 
-// Pictures [batch, channels, height, width]. CLIP's hidden states have no last norm.
+// Pictures [batch, channels, height, width]. CLIP's hidden states have no last norm. states() returns the input of the
+// first layer and the results of all layers (transformers' hidden_states), without the last norm.
 class PictureTower {
  public:
   explicit PictureTower(const ClipTowerConfig& c);
   void visit(nn::Visitor& v);
   TowerOutput operator()(const Tensor& pictures) const;
+  std::vector<Tensor> states(const Tensor& pictures) const;
   const ClipTowerConfig& config() const { return c_; }
 
  private:

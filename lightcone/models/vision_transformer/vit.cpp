@@ -186,7 +186,8 @@ LoadedModel load_vit(const Weights& w, const ConfigFile& config, const LoadModel
   Config c = read_config(config, w, o);
   LoadedModel m(config.text("model_type"), WeightTable(w, kPrefixes, kNames));
   if (c.layers > std::ssize(w.tensors())) config.fail(c.layers, " layers, and ", w.tensors().size(), " weights");
-  c.pooler = !c.family.dino && m.weights.has("pooler.weight");
+  // as in transformers, a classifier has no pooler, whatever its file holds
+  c.pooler = !c.family.dino && c.head == Head::None && m.weights.has("pooler.weight");
   m.architecture = c.architecture, m.labels = c.labels;
   const Vit& vit = m.add(Vit(c));
   m.weights.require_all_used(str_cat("a ", c.architecture));

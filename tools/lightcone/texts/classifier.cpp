@@ -1,6 +1,5 @@
 // Classifiers of texts that training continues: a folder of Hugging Face's with an encoder, and rows of texts.
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -129,8 +128,7 @@ class PretrainedTexts final : public PretrainedClassifier {
 
   std::string load(Trainer& trainer) const override {
     std::vector<std::string> anew = classifier_.new_layers();
-    for (const nn::Adapter& a : trainer.adapters())
-      for (const std::string& name : {a.a, a.b}) anew.push_back(name.substr(0, name.rfind(".weight")));
+    for (const std::string& layer : adapter_layers(trainer)) anew.push_back(layer);
     trainer.load_parameters(
         weights_, [&](const std::string& path) { return classifier_.name_in_file(path); }, anew);
     std::string layers;
@@ -143,12 +141,7 @@ class PretrainedTexts final : public PretrainedClassifier {
   }
 
   void save(const Trainer& trainer, const std::string& folder, DType type) const override {
-    std::map<std::string, std::vector<float>> merged;
-    for (const nn::Adapter& a : trainer.adapters()) merged[a.weight] = trainer.merged(a.weight);
-    const auto values = [&](const std::string& path) {
-      const auto sum = merged.find(path);
-      return sum == merged.end() ? trainer.values(path) : std::span<const float>(sum->second);
-    };
+    const MergedValues values(trainer);
     std::map<std::string, std::string> inputs{{"lightcone.text", c_.data.text},
                                               {"lightcone.length", std::to_string(c_.model.length)}};
     if (!c_.data.text_pair.empty()) inputs["lightcone.text_pair"] = c_.data.text_pair;
@@ -156,10 +149,9 @@ class PretrainedTexts final : public PretrainedClassifier {
   }
   void save_adapters(const Trainer& trainer, const std::string& folder) const override {
     if (trainer.adapters().empty()) return;
-    std::string base = std::filesystem::absolute(c_.model.weights).lexically_normal().string();
-    while (base.size() > 1 && base.ends_with('/')) base.pop_back();
     save_text_classifier_adapters(
-        classifier_, folder, trainer.adapters(), [&](const std::string& name) { return trainer.values(name); }, base);
+        classifier_, folder, trainer.adapters(), [&](const std::string& name) { return trainer.values(name); },
+        absolute_path(c_.model.weights));
   }
 
  private:
@@ -236,9 +228,6 @@ class PretrainedTexts final : public PretrainedClassifier {
 
 }  // namespace
 
-std::unique_ptr<PretrainedClassifier> PretrainedClassifier::of(TrainConfig& c) {
-  if (c.model.kind == "encoder") return std::make_unique<PretrainedTexts>(c);
-  return nullptr;
-}
+std::unique_ptr<PretrainedClassifier> pretrained_texts(TrainConfig& c) { return std::make_unique<PretrainedTexts>(c); }
 
 }  // namespace lc::tool

@@ -1,9 +1,12 @@
-// A classifier that training continues from a published checkpoint: what each kind of them (texts today) gives to the
-// run.
+// A classifier that training continues from a published checkpoint: what each kind of them (of texts, of pictures)
+// gives to the run.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "data.h"
 #include "lightcone/nn/module.h"
@@ -38,10 +41,12 @@ class AnyClassifier {
     explicit Of(M m) : module(std::move(m)) {}
     std::unique_ptr<Base> copy() const override { return std::make_unique<Of>(module); }
     void visit(nn::Visitor& v) override { module.visit(v); }
-    Tensor trained(const Tensor& x, nn::Training& mode) const override { return module(x, mode); }
+    Tensor trained(const Tensor& x, nn::Training& mode) const override {
+      return nn::apply(module, mode, nn::At::current(), x);
+    }
     Tensor call(const Tensor& x) const override {
       nn::Inference mode;
-      return module(x, mode);
+      return nn::apply(module, mode, nn::At::current(), x);
     }
     M module;
   };
@@ -64,5 +69,25 @@ class PretrainedClassifier {
   virtual void save(const Trainer& trainer, const std::string& folder, DType type) const = 0;
   virtual void save_adapters(const Trainer& trainer, const std::string& folder) const = 0;
 };
+
+// The kinds: a folder of Hugging Face's with an encoder, and rows of texts; one with a network of pictures, and a
+// folder of pictures for each class.
+std::unique_ptr<PretrainedClassifier> pretrained_texts(TrainConfig& c);
+std::unique_ptr<PretrainedClassifier> pretrained_pictures(TrainConfig& c);
+
+// The values of a trainer's parameters by their paths, with the products of adapters added.
+class MergedValues {
+ public:
+  explicit MergedValues(const Trainer& trainer);
+  std::span<const float> operator()(const std::string& path) const;
+
+ private:
+  const Trainer& trainer_;
+  std::map<std::string, std::vector<float>> merged_;
+};
+// The layers of a trainer's adapters, which no checkpoint has.
+std::vector<std::string> adapter_layers(const Trainer& trainer);
+// The path of a checkpoint as peft looks it up from any folder.
+std::string absolute_path(const std::string& path);
 
 }  // namespace lc::tool

@@ -23,20 +23,24 @@ void read_lora(Section& s, ModelConfig& m) {
   if (s.has("lora_targets") && m.lora_targets.empty()) s.fail("model.lora_targets is empty: no layer gets an adapter");
 }
 
-void read_encoder(Section& s, ModelConfig& m) {
+void read_published(Section& s, ModelConfig& m, const char* what) {
   s.file("weights", m.weights);
-  if (m.weights.empty()) s.fail("model.weights is missing: an encoder begins from a folder of Hugging Face's");
+  if (m.weights.empty()) s.fail("model.weights is missing: ", what, " begins from a folder of Hugging Face's");
+  read_lora(s, m);
+}
+
+void read_encoder(Section& s, ModelConfig& m) {
+  read_published(s, m, "an encoder");
   s.whole("length", m.length, 1);
   double dropout = -1;
   s.number("dropout", dropout, 0, 0.99);
   if (s.has("dropout")) m.own_dropout = dropout;
-  read_lora(s, m);
 }
 
 }  // namespace
 
 void read_model(Section s, ModelConfig& m) {
-  std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama", "encoder"};
+  std::vector<std::string> kinds = {"mlp", "vgg", "resnet", "llama", "encoder", "vision"};
   kinds.insert(kinds.end(), vision_model_names().begin(), vision_model_names().end());
   s.one_of("kind", m.kind, kinds, true);
   if (m.kind == "mlp") s.wholes("hidden", m.hidden, 100);
@@ -48,8 +52,10 @@ void read_model(Section s, ModelConfig& m) {
     s.fail("model.depth is ", m.depth, ", a ResNet for small pictures has 6 n + 2 layers: 8, 14, 20, 32, 44, 56, ...");
   if (m.kind == "vgg" && m.depth > 5) s.fail("model.depth is ", m.depth, ", a VGG has at most 5 blocks");
   if (is_vision_model(m.kind)) s.whole("width_divisor", m.width_divisor, 1);
-  if (m.kind == "encoder") read_encoder(s, m);
-  if (m.kind != "llama" && m.kind != "encoder") {
+  const bool encoder = m.kind == "encoder", vision = m.kind == "vision";
+  if (encoder) read_encoder(s, m);
+  if (vision) read_published(s, m, "a published network of pictures");
+  if (m.kind != "llama" && !encoder && !vision) {
     s.file("weights", m.weights), s.texts("reinitialize", m.reinitialize);
     if (m.weights.empty() && !m.reinitialize.empty())
       s.fail("model.reinitialize names layers that do not take their values from model.weights, which is missing");
@@ -83,6 +89,14 @@ void read_table_keys(Section& s, DataConfig& d) {
   if (std::ranges::count(d.features, d.label)) s.fail("data.features names the label, ", in_quotes(d.label));
   s.word_or_number("missing", d.missing, d.missing_number, {"error", "skip", "mean"});
   s.texts("na_values", d.na_values);
+}
+
+void read_unreadable(Section& s, DataConfig& d) {
+  std::string unreadable = "error";
+  s.one_of("unreadable", unreadable, {"error", "skip"});
+  d.skip_unreadable = unreadable == "skip";
+  if (d.train.size() != 1 || d.test.size() > 1)
+    s.fail("data.train and data.test must be one folder each for images, with a folder in it for each class");
 }
 
 void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
@@ -124,11 +138,7 @@ void read_samples(Section& s, const ModelConfig& m, DataConfig& d) {
   if (d.format == "images") {
     d.resize = std::max(d.shape[1], d.shape[2]) * 8 / 7;  // torchvision's 256 for 224
     s.whole("resize", d.resize, 1);
-    std::string unreadable = "error";
-    s.one_of("unreadable", unreadable, {"error", "skip"});
-    d.skip_unreadable = unreadable == "skip";
-    if (d.train.size() != 1 || d.test.size() > 1)
-      s.fail("data.train and data.test must be one folder each for images, with a folder in it for each class");
+    read_unreadable(s, d);
   }
   if (m.kind == "vgg" && std::min(d.shape.back(), d.shape[d.shape.size() - 2]) >> m.depth == 0)
     s.fail("model.depth is ", m.depth, ", which halves pictures of data.shape to nothing");
@@ -151,10 +161,11 @@ void read_labelled_texts(Section& s, DataConfig& d) {
 }
 
 void read_data(Section s, const ModelConfig& m, DataConfig& d) {
-  const bool language = m.kind == "llama", encoder = m.kind == "encoder";
+  const bool language = m.kind == "llama", encoder = m.kind == "encoder", vision = m.kind == "vision";
   if (language && m.weights.empty()) s.one_of("format", d.format, {"text", "stories"}, true);
   else if (language) s.one_of("format", d.format, {"text", "jsonl"}, true);
   else if (encoder) s.one_of("format", d.format, {"csv", "jsonl"}, true);
+  else if (vision) s.one_of("format", d.format, {"images"}, true);
   else s.one_of("format", d.format, {"csv", "npy", "npz", "idx", "cifar10", "cifar100", "images"}, true);
   if (d.format != "stories") {
     s.files("train", d.train, true);
@@ -164,6 +175,7 @@ void read_data(Section s, const ModelConfig& m, DataConfig& d) {
   if (d.format == "text") s.text("separator", d.separator);
   if (language && d.format == "jsonl") s.flag("packing", d.packing);
   if (encoder) read_labelled_texts(s, d);
+  else if (vision) read_unreadable(s, d), s.flag("augment", d.augment);
   else if (!language) read_samples(s, m, d);
   s.finish();
 }
@@ -193,8 +205,8 @@ void read_rest(const std::string& path, const Json& j, TrainConfig& c) {
   Section s(path, j, "save", false, nullptr);
   c.save_every = c.evaluate_every;
   s.text("folder", c.folder), s.whole("every", c.save_every, 1);
-  if (c.encoder()) c.weights = "f32";
-  if (c.language() || c.encoder()) s.one_of("weights", c.weights, {"f32", "f16", "bf16"});
+  if (c.published()) c.weights = "f32";
+  if (c.language() || c.published()) s.one_of("weights", c.weights, {"f32", "f16", "bf16"});
   s.finish();
   Section l(path, j, "log", false, nullptr);
   c.log_every = std::max<i64>(1, c.train.steps / 200);

@@ -12,7 +12,7 @@ namespace lc::tool {
 using i64 = std::int64_t;
 
 struct ModelConfig {
-  std::string kind;          // mlp, vgg, resnet, llama, encoder, or the name of a network in torchvision
+  std::string kind;          // mlp, vgg, resnet, llama, encoder, vision, or a network of torchvision by its name
   std::vector<i64> hidden;   // mlp: widths between features and classes
   double dropout = 0;        // mlp, vgg
   i64 depth = 0, width = 0;  // vgg: blocks of two convolutions; resnet: 6 n + 2 layers. width: first channels
@@ -70,11 +70,13 @@ struct TrainConfig {
   StepsConfig train;
   i64 evaluate_every = 0, held_out_samples = 0, patience = 0;
   i64 save_every = 0, log_every = 0;
-  std::string weights = "bf16";  // type of the language model or the encoder that is written
+  std::string weights = "bf16";  // type of the language model or the published classifier that is written
   // Settings that decide about the run's bits, "section.key = value" each; --resume compares them.
   std::vector<std::string> decisive;
   bool language() const { return model.kind == "llama"; }
   bool encoder() const { return model.kind == "encoder"; }  // a classifier of texts
+  bool vision() const { return model.kind == "vision"; }    // a published classifier of pictures
+  bool published() const { return encoder() || vision(); }
   // Returns the name, in the log, of the measure besides the loss.
   std::string measure() const { return language() ? "perplexity" : data.regression ? "r2" : "accuracy"; }
   bool pretrained() const { return language() && !model.weights.empty(); }
@@ -86,8 +88,8 @@ TrainConfig read_train_config(const std::string& path);
 // Returns the configuration with which the story model was trained.
 TrainConfig story_config();
 
-// Returns a complete configuration: mlp, vgg, resnet, images, texts, llama, finetune or stories. Throws Error for
-// another name.
+// Returns a complete configuration: mlp, vgg, resnet, images, texts, pictures, llama, finetune or stories. Throws Error
+// for another name.
 std::string_view example_config(const std::string& name);
 std::string example_names();
 

@@ -151,7 +151,7 @@ ModelDescription ModelDescription::of(const Weights& file) {
     throw file_error(
         "predict", file.path(), "it does not say what it was trained on (no \"", kKey,
         "\" in its metadata): `lightcone train` writes that into best.safetensors of classifiers and ",
-        "regressions; language models are for `lightcone generate`, and a classifier of texts is a folder");
+        "regressions; language models are for `lightcone generate`, and a published classifier is a folder");
   const Json j = parsed(found->second, file.path());
   if (!j.is_object() || !j.contains("version") || j.at("version") != kVersion)
     throw file_error("predict", file.path(), "its metadata \"", kKey, "\" are not of version ", kVersion,
@@ -159,7 +159,7 @@ ModelDescription ModelDescription::of(const Weights& file) {
   ModelDescription d;
   const std::string name = file.path() + " (metadata)";
   read_model(Section(name, j, "model", true, nullptr), d.model);
-  if (d.model.kind == "llama" || d.model.kind == "encoder" || d.model.depth > 10'000)
+  if (d.model.kind == "llama" || d.model.kind == "encoder" || d.model.kind == "vision" || d.model.depth > 10'000)
     throw file_error("predict", file.path(), "its metadata \"", kKey, "\" describe no network of classes or numbers");
   read_inputs(Section(name, j, "inputs", true, nullptr), d);
   read_outputs(Section(name, j, "outputs", true, nullptr), d);

@@ -145,6 +145,35 @@ constexpr Example kExamples[] = {
   "log": {"every": 10}
 }
 )"},
+    {"pictures",
+     R"(// A classifier of pictures from a published network: a folder of Hugging Face's with a ViT, DeiT, DINOv2, Swin,
+// SegFormer encoder, ConvNeXt, ResNet, RegNet or EfficientNet and its preprocessor_config.json. The result is the folder
+// model/, for transformers and lightcone predict.
+{
+  "model": {
+    "kind": "vision",
+    // Adapters and the head alone learn (LoRA), in a fraction of the memory; the folder adapter/ is for peft, the model
+    // has them added:
+    // "lora_rank": 8, "lora_alpha": 16, "lora_targets": ["query", "value"],   // of ConvNeXt pwconv1, pwconv2
+    "weights": "vit-base-patch16-224"   // the folder; a head for the same classes is kept, another one begins anew
+  },
+  "data": {
+    "format": "images",
+    "train": "train",                // a folder with a folder for each class; relative to this file
+    // "test": "test",               // held out; without it a part of the training data is,
+    "held_out": 0.1,                 // so much of it
+    // "unreadable": "skip",         // damaged pictures are left out
+    "augment": false                 // true: pictures are shifted by up to 4 pixels and mirrored
+  },
+  "train": {
+    "steps": 1000, "batch": 16, "optimizer": "adamw", "lr": 2e-5, "weight_decay": 0.01,   // with adapters "lr": 2e-4
+    "schedule": "linear", "warmup": 100, "clip": 1.0, "seed": 1
+  },
+  "evaluate": {"every": 100, "patience": 3},
+  "save": {"folder": "pictures.run", "every": 100, "weights": "f32"},   // or f16, bf16
+  "log": {"every": 10}
+}
+)"},
     {"llama", R"(// A language model of the Llama family on a text; model.gguf, which is written whenever the held-out
 // loss is better than ever, is for `lightcone generate`.
 {

@@ -1,8 +1,5 @@
 #include "task.h"
 
-#include <filesystem>
-#include <map>
-
 #include "../command.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/numbers.h"
@@ -166,10 +163,7 @@ std::string Task::load_weights() try {
   if (classifier_) return classifier_->load(*trainer_);
   if (first_) {
     const auto name_in_file = [&](const std::string& path) { return llm::name_in_file(first_->weights, path); };
-    std::vector<std::string> adapters;
-    for (const nn::Adapter& a : trainer_->adapters())
-      for (const std::string& name : {a.a, a.b}) adapters.push_back(name.substr(0, name.rfind(".weight")));
-    trainer_->load_parameters(first_->weights, name_in_file, adapters);
+    trainer_->load_parameters(first_->weights, name_in_file, adapter_layers(*trainer_));
     return str_cat("weights     from ", in_quotes(m.weights), "\n");
   }
   trainer_->load_parameters(m.weights, m.reinitialize);
@@ -238,9 +232,7 @@ Measured Task::end_evaluation() const {
 void Task::save_adapters(const std::string& folder) const {
   if (trainer_->adapters().empty()) return;
   if (classifier_) return classifier_->save_adapters(*trainer_, folder);
-  std::string base = c_.model.weights;  // peft looks it up from any folder
-  if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal().string();
-  while (base.size() > 1 && base.ends_with('/')) base.pop_back();
+  const std::string base = c_.model.weights.empty() ? "" : absolute_path(c_.model.weights);
   llm::save_adapters(
       folder, (first_ ? first_->model : *llama_).parameters(), trainer_->adapters(),
       [&](const std::string& name) { return trainer_->values(name); }, base);
@@ -248,12 +240,7 @@ void Task::save_adapters(const std::string& folder) const {
 
 void Task::save_language_model(const std::string& path, const Vocabulary& tokens, DType type,
                                const std::string& name) const {
-  std::map<std::string, std::vector<float>> merged;
-  for (const nn::Adapter& a : trainer_->adapters()) merged[a.weight] = trainer_->merged(a.weight);
-  const auto values = [&](const std::string& part) {
-    if (const auto sum = merged.find(part); sum != merged.end()) return std::span<const float>(sum->second);
-    return trainer_->values(part);
-  };
+  const MergedValues values(*trainer_);
   if (first_) first_->save(path, values, type, name);
   else save_llama(path, *llama_, values, tokens, type, name);
 }

@@ -216,10 +216,10 @@ void Run::show_progress(float loss) {
 void Run::keep_best() {
   const ModelDescription* what = data_->description();
   task_.trainer().save_parameters(path("best.safetensors"), what ? what->metadata() : decltype(what->metadata())());
-  if (!c_.language() && !c_.encoder()) return;
+  if (!c_.language() && !c_.published()) return;
   const DType type = c_.weights == "f32" ? DType::F32 : c_.weights == "f16" ? DType::F16 : DType::BF16;
   task_.save_adapters(path("adapter"));
-  if (c_.encoder()) return task_.save_classifier(path("model"), type);
+  if (c_.published()) return task_.save_classifier(path("model"), type);
   task_.save_language_model(path(spoken_name()), data_->tokenizer()->vocabulary(), type, c_.name);
 }
 
@@ -281,9 +281,9 @@ int Run::finished(const std::string& why) {
   write_stdout(str_cat(
       why, " after ", task_.trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
       shortened(at_.best), " at step ", at_.best_step, "\nresults     ", printable(c_.folder, 500),
-      c_.language()  ? str_cat(": ", spoken_name(), " (lightcone generate), ")
-      : c_.encoder() ? ": model (lightcone predict, transformers), "
-                     : ": ",
+      c_.language()    ? str_cat(": ", spoken_name(), " (lightcone generate), ")
+      : c_.published() ? ": model (lightcone predict, transformers), "
+                       : ": ",
       task_.trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
       data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
@@ -294,7 +294,8 @@ int Run::go() {
   catch_signals();       // a step in progress is finished, then the run is saved
   begin_ = now();
   session_seconds_ = at_.seconds;
-  if ((first_ || c_.encoder()) && task_.trainer().steps() == 0) {  // the loss before training, which may stay the best
+  if ((first_ || c_.published()) &&
+      task_.trainer().steps() == 0) {  // the loss before training, which may stay the best
     LogLine line;
     evaluate(line);
     log_->add(line);
