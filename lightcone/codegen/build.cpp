@@ -144,6 +144,8 @@ class Builder {
     std::size_t k;
   };
   std::map<std::string, Origin> origins;
+  // Reductions that are computed many times for each of their elements as the loops are now.
+  std::set<NodeId> repeated;
 
  private:
   struct Key {
@@ -185,6 +187,7 @@ class Builder {
     return load(id, index, guard);
   }
   double again(const std::vector<Dim>& index, const Dim& guard, int depth) const;
+  double iterations_an_index(const std::vector<Dim>& index, int depth) const;
   Block& block_at(int depth) {
     return depth == 0 ? kernel_.top : kernel_.loops[path_[static_cast<std::size_t>(depth) - 1]].body;
   }
@@ -228,6 +231,20 @@ double Builder::again(const std::vector<Dim>& index, const Dim& guard, int depth
   for (int k = 0; k < depth; ++k) {
     const Loop& l = kernel_.loops[path_[static_cast<std::size_t>(k)]];
     if (!used.contains(l.symbol)) times *= static_cast<double>(std::max<std::int64_t>(l.extent.bounds().hi, 1));
+  }
+  return times;
+}
+
+// Returns how many iterations of the open loops there are for each index that occurs, at least: an index may depend on
+// all loops and take few values, as i / 2048 does.
+double Builder::iterations_an_index(const std::vector<Dim>& index, int depth) const {
+  double times = 1;
+  for (int k = 0; k < depth; ++k)
+    times *= static_cast<double>(
+        std::max<std::int64_t>(kernel_.loops[path_[static_cast<std::size_t>(k)]].extent.bounds().hi, 1));
+  for (const Dim& d : index) {
+    const Bounds b = d.bounds();
+    times /= std::max(static_cast<double>(b.hi) - static_cast<double>(b.lo) + 1, 1.0);
   }
   return times;
 }
@@ -345,6 +362,8 @@ int Builder::reduction(NodeId id, const std::vector<Dim>& index, const Dim& guar
   // A reduction that does not depend on inner loops is placed outside of them by block_at(). One that does not depend
   // on outer loops would be recomputed in each of their iterations.
   if (again(index, guard, depth) > 1.5 && id != region_.root) return in_memory(id, index, guard);
+  // Loops that are split at the divisor may let it be placed outside of the inner one.
+  if (iterations_an_index(index, depth) >= kTooMuchAgain && id != region_.root) repeated.insert(id);
   // Another loop of the kernel would add in another order, so the maximum of some sums would equal none of them.
   if (copies_[id] > 1 && n.op == Op::SumReduce && is_float(n.dtype)) return in_memory(id, index, guard);
   const std::vector<int> saved(path_.begin() + depth, path_.end());
@@ -549,13 +568,18 @@ Built build(const Graph& g, const Region& region, const Machine& m) {
   for (int attempt = 0;; ++attempt) {
     Builder b(g, region, splits, m);
     Built built = b.build();
-    if (!built.must_materialize.empty() || !b.split || attempt > 24) return built;
-    bool done = false;
-    if (const auto it = b.origins.find(b.split->symbol); it != b.origins.end()) {
-      const auto& [reduction, k] = it->second;
-      done = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.split->by);
+    if (!built.must_materialize.empty()) return built;
+    bool cut_again = false;
+    if (b.split && attempt <= 24) {
+      if (const auto it = b.origins.find(b.split->symbol); it != b.origins.end()) {
+        const auto& [reduction, k] = it->second;
+        cut_again = cut(reduction ? splits.reduce[*reduction] : splits.output, k, b.split->by);
+      }
     }
-    if (!done) return built;  // the division stays: correct, but slower
+    if (cut_again) continue;  // otherwise a division that is left stays: correct, but slower
+    built.must_materialize.assign(b.repeated.begin(), b.repeated.end());
+    if (!b.repeated.empty()) built.kernel.reset();
+    return built;
   }
 }
 
