@@ -75,6 +75,6 @@ refuses() { # NAME SENTENCE OPTIONS...
 }
 refuses missing "libpcre2-8 (Debian: libpcre2-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
 refuses no_zlib "lightcone::io cannot be had: it links libraries that were not found: zlib (zlib1g-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
-refuses unknown "lightcone has no component 'oi': there are core and io" -DPART=oi
+refuses unknown "lightcone has no component 'oi': there are core, io and mpi" -DPART=oi
 rm "$work"/prefix/lib*/cmake/lightcone/lightconeIoTargets*
 refuses without "lightcone::io cannot be had: this copy of lightcone was built without it (LIGHTCONE_IO=OFF)"
