@@ -14,14 +14,21 @@ namespace {
 using distributed::Meeting;
 using distributed::Traffic;
 
+// What messages under way may still be written to stays, and with it MPI, until the process ends: MPI_Finalize would
+// wait for them.
+struct Remains {
+  std::vector<std::unique_ptr<Traffic>> all;
+  ~Remains() {
+    for (auto& t : all) t.release()->say_farewell();
+  }
+};
+
 class MpiRank final : public Communicator {
  public:
   explicit MpiRank(const MpiOptions& o) : traffic_(std::make_unique<Traffic>(o)) {}
-  // What messages under way may still be written to stays, and with it MPI, until the process ends: MPI_Finalize would
-  // wait for them.
   ~MpiRank() override {
-    static auto& remains = *new std::vector<std::unique_ptr<Traffic>>;
-    if (!traffic_->leave()) remains.push_back(std::move(traffic_));
+    static Remains remains;
+    if (!traffic_->leave()) remains.all.push_back(std::move(traffic_));
   }
   int rank() const override { return traffic_->rank(); }
   int size() const override { return traffic_->size(); }

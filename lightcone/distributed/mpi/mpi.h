@@ -22,7 +22,7 @@ struct MpiOptions {
 //
 // Results have the bits of threads(). A rank whose communicator ends is seen by all others within a second. After an
 // Error all later operations throw it, too, and MPI is not finalised, which would wait for ranks that do not come:
-// launchers (mpirun, srun --kill-on-bad-exit) then end the other processes when this one ends.
+// launchers (mpirun, srun --kill-on-bad-exit) end the other processes when this one ends, up to two seconds later.
 //
 // Throws Error if MPI is missing threads, has been finalised, or if not all ranks call this within the time-out.
 std::shared_ptr<Communicator> mpi_ranks(const MpiOptions& o = {});

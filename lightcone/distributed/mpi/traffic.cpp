@@ -12,8 +12,9 @@ namespace {
 
 // Messages of a rank that has ended may still be under way for so long.
 constexpr double kGrace = 0.25;
-// A rank that failed waits so long for the others to learn of it, before its end makes the launcher kill them.
-constexpr double kFarewell = 1;
+// The end of a process whose rank failed waits so long for the others to fail, and then so long for them to say so: it
+// makes the launcher kill them.
+constexpr double kFarewell = 1, kLastWords = 0.25;
 
 class Watch {
  public:
@@ -175,7 +176,8 @@ void Traffic::tell(News news, const std::string& text) {
 
 void Traffic::cancel(Batch& b) {
   for (std::size_t k = 0; k < b.requests.size(); ++k)
-    if (b.receiving[k] && b.requests[k] != MPI_REQUEST_NULL) MPI_Cancel(&b.requests[k]);
+    if (b.receiving[k] && b.requests[k] != MPI_REQUEST_NULL)
+      MPI_Cancel(&b.requests[k]), MPI_Request_free(&b.requests[k]);  // Open MPI cancels none twice
 }
 
 // Receives that are cancelled write no more. If half of a message is there, it cannot be cancelled; its rest would be
@@ -187,26 +189,36 @@ void Traffic::fail(const std::string& why) {
   tell(News::Failed, failure_);
 }
 
-bool Traffic::all_heard() const { return notes_ == size_ - 1; }
+bool Traffic::exchange_notes(News news) {
+  tell(news, failure_);
+  bool progress = false;
+  if (!told_all_) told_all_ = test(told_to_, progress);
+  hear();
+  return told_all_ && notes_ == size_ - 1;
+}
 
 bool Traffic::leave() {
   if (!mpi_is_running()) return true;
-  const bool failed = !failure_.empty();
-  const double patience = failed ? std::min(kFarewell, options_.timeout_s) : options_.timeout_s;
-  bool sent = false;
-  for (Watch watch; watch.seconds() < patience; watch.pause()) {
+  bool done = false;
+  for (const Watch watch; !done && failure_.empty() && watch.seconds() < options_.timeout_s; watch.pause()) {
     const std::lock_guard lock(library_->mutex);
-    tell(failed ? News::Failed : News::Ended, failure_);
-    bool progress = false;
-    if (!sent) sent = test(told_to_, progress);
-    hear();
-    if (sent && (all_heard() || (!failed && !failure_.empty()))) break;
+    done = exchange_notes(News::Ended);
   }
   // If any rank failed, none finalises MPI: each has heard of it, or has waited in vain.
-  const bool clean = failure_.empty() && sent && all_heard();
+  if (!done || !failure_.empty()) return false;
   const std::lock_guard lock(library_->mutex);
-  if (clean) MPI_Comm_free(&world_);
-  return clean;
+  MPI_Comm_free(&world_);
+  return true;
+}
+
+void Traffic::say_farewell() {
+  if (!mpi_is_running()) return;
+  bool done = false;
+  for (const Watch watch; !done && watch.seconds() < kFarewell; watch.pause()) {
+    const std::lock_guard lock(library_->mutex);
+    done = exchange_notes(News::Failed);
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(kLastWords));
 }
 
 }  // namespace lc::distributed

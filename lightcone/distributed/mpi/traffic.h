@@ -49,8 +49,11 @@ class Traffic {
   // Why nothing works any more; "" while everything does. A failure is told to all other ranks.
   const std::string& failure() const { return failure_; }
   void fail(const std::string& why);
-  // Tells all others that this rank ends, and waits for their end. False if MPI may still use this object's memory.
+  // Tells all others that this rank ends, and waits for their end. False if any rank failed: MPI may still use this
+  // object's memory.
   bool leave();
+  // At the end of a process whose rank failed: lets the other ranks fail, too.
+  void say_farewell();
 
   Batch headers, data;
   std::vector<Header> heads;    // the headers of a group
@@ -69,14 +72,14 @@ class Traffic {
   bool test(Batch& b, bool& progress);
   void cancel(Batch& b);
   std::string who_is_missing(const Batch& b, double waited) const;
-  bool all_heard() const;
+  bool exchange_notes(News news);
 
   std::shared_ptr<Library> library_;
   MpiOptions options_;
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, notes_ = 0;
   std::string failure_;
-  bool told_ = false;
+  bool told_ = false, told_all_ = false;
   Note incoming_, outgoing_;
   Batch told_to_;
   MPI_Request listening_ = MPI_REQUEST_NULL;
