@@ -20,11 +20,11 @@ class Watch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
   void restart() { begin_ = std::chrono::steady_clock::now(); }
-  // Lets others have the processor: for a 16th of the time that was waited so far, and a millisecond at most.
+  // Lets others have the processor, but for the first 0.1 ms: for a 16th of the time that was waited so far, and a
+  // millisecond at most. (To yield would be to wait for whatever else computes here, for milliseconds.)
   void pause() const {
-    const double s = std::min(seconds() / 16, 1e-3);
-    if (s < 2e-5) std::this_thread::yield();
-    else std::this_thread::sleep_for(std::chrono::duration<double>(s));
+    const double waited = seconds();
+    if (waited > 1e-4) std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited / 16, 1e-3)));
   }
 
  private:
