@@ -43,7 +43,7 @@ configure all -DHEADERS="$work/headers.cpp" >/dev/null
 "$work/all/io"
 "$work/all/train"
 if test -f "$work/prefix/include/lightcone/distributed/mpi/mpi.h"; then
-  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$work/all/mpi"  # one rank, without a launcher
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false "$work/all/mpi"  # one rank, without a launcher
 fi
 
 # Without CMake.

@@ -21,6 +21,7 @@ KILLS = 20
 # for nothing.
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                   OMPI_MCA_plm_rsh_agent="false",  # else it wants ssh, and starts nothing on other machines here
                    OMPI_MCA_mpi_yield_when_idle="0",  # else a rank waits for whatever else this machine computes
                    OMPI_MCA_btl_vader_single_copy_mechanism="none",  # containers forbid it, which is said in many lines
                    PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -95,9 +96,11 @@ def kill(mpiexec, program, seed):
         pids = sorted(int(name) for name in os.listdir(folder))
         expect(len(pids) == 2, "%s: %d processes began" % (launch.what, len(pids)))
         time.sleep(draw.random() * 0.8)
-        if pids:
-            os.kill(draw.choice(pids), signal.SIGKILL)
+        there = [pid for pid in pids if alive(pid)]
+        if there:
+            os.kill(draw.choice(there), signal.SIGKILL)
         status, said = launch.end(20)
+        expect(len(there) == 2, "%s: a process ended by itself" % launch.what, said)
         expect(status != 0, "%s: a rank was killed, and all is well" % launch.what, said)
         until = time.monotonic() + 5
         while any(map(alive, pids)) and time.monotonic() < until:
@@ -119,6 +122,7 @@ def main(mpiexec=None, program=None, example=None):
     fails(mpiexec, program, 3, "differ", lambda rank: "ranks run different operations: rank 0 all_reduce (sum) of 100000 i64")
     fails(mpiexec, program, 3, "ends", lambda rank: "this rank has no disk" if rank == 1 else "rank 1 has ended (all_reduce")
     fails(mpiexec, program, 3, "late", lambda rank: None if rank == 1 else "rank 1 did not come within 1 s (all_reduce")
+    fails(mpiexec, program, 3, "absent", lambda rank: None if rank == 1 else "not all ranks called it within 1 s")
     if example:
         said = passes(60, mpiexec, "-n", "2", example)
         expect(said.count("2 ranks: the loss fell from") == 1, "the example says something else", said)

@@ -4,8 +4,10 @@
 //   mpi_ranks training              so does every step of a sharded training
 //   mpi_ranks embedded              the program initialises MPI itself, and two communicators live at once
 //   mpi_ranks unfit                 the program initialises MPI for one thread: an Error
-//   mpi_ranks differ|late|ends      ranks that call different operations, or do not come: "rank R: ERROR", exit status
-//   1 mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
+//   mpi_ranks differ|late|ends|absent FOLDER
+//                                   ranks call different operations, or do not come: FOLDER/R has rank R's Error, for
+//                                   mpirun loses what ranks print at their end; the exit status is 1
+//   mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -257,10 +259,12 @@ int unfit() {
 }
 
 int fail(const std::string& how, const std::string& folder) {
-  int rank = -1;
+  int rank = -1, level = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (how == "absent" && rank == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
   try {
-    const auto mpi = mpi_ranks({.timeout_s = how == "late" ? 1.0 : 20.0});
-    rank = mpi->rank();
+    const auto mpi = mpi_ranks({.timeout_s = how == "late" || how == "absent" ? 1.0 : 20.0});
     sum_of_ranks(*mpi, 100000);
     if (how == "late" && rank == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
     if (how == "ends" && rank == 1) throw Error("test", "this rank has no disk");

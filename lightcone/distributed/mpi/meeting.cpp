@@ -121,7 +121,8 @@ void Meeting::receive_rows(std::size_t elements) {
 }
 
 void Meeting::reduce(const std::byte* mine, std::byte* to, std::size_t elements) {
-  std::vector<const void*> rows;
+  auto& rows = traffic_.all_rows;  // whose memory is kept between operations
+  rows.clear();
   for (int k = 0; k < ranks(); ++k) {
     const std::byte* theirs = traffic_.rows.data() + static_cast<std::size_t>(k) * elements * size_of(c_.dtype);
     rows.push_back(k == c_.place ? mine : theirs);

@@ -1,6 +1,7 @@
 #include "lightcone/distributed/mpi/mpi.h"
 
 #include <limits>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -14,21 +15,34 @@ namespace {
 using distributed::Meeting;
 using distributed::Traffic;
 
-// What messages under way may still be written to stays, and with it MPI, until the process ends: MPI_Finalize would
-// wait for them.
+// What messages under way may still be written to stays, and with it MPI, when the process ends, too: MPI_Finalize
+// would wait for them.
 struct Remains {
+  std::mutex mutex;
   std::vector<std::unique_ptr<Traffic>> all;
-  ~Remains() {
-    for (auto& t : all) t.release()->say_farewell();
+};
+Remains& remains() {
+  static auto& never_destroyed = *new Remains;
+  return never_destroyed;
+}
+
+struct EndOfProcess {
+  ~EndOfProcess() {
+    for (const auto& t : remains().all) t->say_farewell();
   }
 };
+
+void keep(std::unique_ptr<Traffic> traffic) {
+  const std::lock_guard lock(remains().mutex);
+  remains().all.push_back(std::move(traffic));
+  static const EndOfProcess end;
+}
 
 class MpiRank final : public Communicator {
  public:
   explicit MpiRank(const MpiOptions& o) : traffic_(std::make_unique<Traffic>(o)) {}
   ~MpiRank() override {
-    static Remains remains;
-    if (!traffic_->leave()) remains.all.push_back(std::move(traffic_));
+    if (!traffic_->leave()) keep(std::move(traffic_));
   }
   int rank() const override { return traffic_->rank(); }
   int size() const override { return traffic_->size(); }

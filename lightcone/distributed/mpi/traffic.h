@@ -58,6 +58,7 @@ class Traffic {
   Batch headers, data;
   std::vector<Header> heads;    // the headers of a group
   std::vector<std::byte> rows;  // numbers to be reduced
+  std::vector<const void*> all_rows;
 
  private:
   enum class News : int { Nothing, Ended, Failed };
