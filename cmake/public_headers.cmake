@@ -24,6 +24,7 @@ set(LIGHTCONE_IO_API_HEADERS
     models/seq2seq/seq2seq.h models/whisper/subtitles.h models/whisper/whisper.h
     models/vision/image_processor.h
     models/resnet/resnet.h models/vgg/vgg.h models/vision/vision.h)
+set(LIGHTCONE_MPI_API_HEADERS distributed/mpi/mpi.h)
 
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from
 # one version to the next. A name without .h is a folder.

@@ -96,6 +96,21 @@ if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Rel
   add_test(NAME compile_scale COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/compile_time/scale.py ${CMAKE_CXX_COMPILER} $<TARGET_FILE:lightcone_command>)
   set_tests_properties(compile_scale PROPERTIES RUN_SERIAL ON)
 endif()
+# Ranks as processes.
+set(mpi_programs "")
+if(TARGET lightcone_mpi)
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  add_executable(mpi_ranks ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_ranks.cpp)
+  target_link_libraries(mpi_ranks PRIVATE lightcone_mpi lightcone lightcone_options MPI::MPI_CXX)
+  set(mpi_programs ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:mpi_ranks>)
+  if(TARGET distributed_mlp)
+    list(APPEND mpi_programs $<TARGET_FILE:distributed_mlp>)
+  endif()
+endif()
+add_test(NAME mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_check.py ${mpi_programs})
+set_tests_properties(mpi PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+                     ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")  # those of MPI's libraries
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)

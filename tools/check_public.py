@@ -17,7 +17,7 @@ def names(variable):
     return set(re.search(r"set\(%s\s([^)]*)\)" % variable, LISTS)[1].split())
 
 
-promised = names("LIGHTCONE_API_HEADERS") | names("LIGHTCONE_IO_API_HEADERS")
+promised = names("LIGHTCONE_API_HEADERS") | names("LIGHTCONE_IO_API_HEADERS") | names("LIGHTCONE_MPI_API_HEADERS")
 wrong = ["cmake/public_headers.cmake: there is no lightcone/%s" % n for n in sorted(promised)
          if not (ROOT / "lightcone" / n).exists()]
 pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.cpp"), *(ROOT / "examples").glob("*.h")]

@@ -3,7 +3,7 @@
 # docs/dependencies.md explains, and the packages that are named. Does nothing when everything is there.
 #   setup.sh [PACKAGE...]
 set -euo pipefail
-packages=(g++ cmake ninja-build ccache pkg-config python3 nlohmann-json3-dev libpcre2-dev libutf8proc-dev zlib1g-dev libturbojpeg0-dev libpng-dev libflac-dev libcli11-dev libgtest-dev libmpfr-dev "$@")
+packages=(g++ cmake ninja-build ccache pkg-config python3 nlohmann-json3-dev libpcre2-dev libutf8proc-dev zlib1g-dev libturbojpeg0-dev libpng-dev libflac-dev libcli11-dev libgtest-dev libmpfr-dev openmpi-bin libopenmpi-dev "$@")
 # LLVM's library, which compiles kernels where there is no C compiler; other systems have other versions of it, or none.
 grep -qs '^VERSION_ID="12"' /etc/os-release && packages+=(libllvm14)
 missing=()

@@ -42,6 +42,9 @@ configure all -DHEADERS="$work/headers.cpp" >/dev/null
 "$work/all/kernels"
 "$work/all/io"
 "$work/all/train"
+if test -f "$work/prefix/include/lightcone/distributed/mpi/mpi.h"; then
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false "$work/all/mpi"  # one rank, without a launcher
+fi
 
 # Without CMake.
 export PKG_CONFIG_PATH
@@ -75,6 +78,7 @@ refuses() { # NAME SENTENCE OPTIONS...
 }
 refuses missing "libpcre2-8 (Debian: libpcre2-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
 refuses no_zlib "lightcone::io cannot be had: it links libraries that were not found: zlib (zlib1g-dev)" -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON
-refuses unknown "lightcone has no component 'oi': there are core and io" -DPART=oi
+refuses no_mpi "lightcone::mpi cannot be had: " -DPART=mpi -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON
+refuses unknown "lightcone has no component 'oi': there are core, io and mpi" -DPART=oi
 rm "$work"/prefix/lib*/cmake/lightcone/lightconeIoTargets*
 refuses without "lightcone::io cannot be had: this copy of lightcone was built without it (LIGHTCONE_IO=OFF)"

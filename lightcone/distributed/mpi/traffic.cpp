@@ -1,0 +1,224 @@
+#include "lightcone/distributed/mpi/traffic.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "lightcone/base/error.h"
+
+namespace lc::distributed {
+namespace {
+
+// Messages of a rank that has ended may still be under way for so long.
+constexpr double kGrace = 0.25;
+// The end of a process whose rank failed waits so long for the others to fail, and then so long for them to say so: it
+// makes the launcher kill them.
+constexpr double kFarewell = 1, kLastWords = 0.25;
+
+class Watch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  void restart() { begin_ = std::chrono::steady_clock::now(); }
+  // Lets others have the processor, but for the first 0.1 ms: for a 16th of the time that was waited so far, and a
+  // millisecond at most. (To yield would be to wait for whatever else computes here, for milliseconds.)
+  void pause() const {
+    const double waited = seconds();
+    if (waited > 1e-4) std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited / 16, 1e-3)));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Traffic::Traffic(const MpiOptions& o) : library_(Library::get()), options_(o) {
+  const std::lock_guard lock(library_->mutex);
+  duplicate_world();
+  MPI_Comm_rank(world_, &rank_), MPI_Comm_size(world_, &size_);
+  heard_.resize(static_cast<std::size_t>(size_)), when_.resize(heard_.size());
+  listen();
+}
+
+// Messages of the program's own, and of other communicators, are kept apart. While there is no communicator whose
+// errors are returned, those of MPI_COMM_WORLD are, which end the program otherwise.
+void Traffic::duplicate_world() {
+  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  // Its place outlives this object if it is never done.
+  struct Duplicate {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  auto d = std::make_unique<Duplicate>();
+  const Watch watch;
+  std::string why = mpi_failure("MPI_Comm_idup", MPI_Comm_idup(MPI_COMM_WORLD, &d->made, &d->request));
+  for (int done = 0; why.empty() && !done;) {
+    why = mpi_failure("MPI_Test", MPI_Test(&d->request, &done, MPI_STATUS_IGNORE));
+    if (why.empty() && !done && watch.seconds() > options_.timeout_s)
+      why = str_cat("not all ranks called it within ", options_.timeout_s, " s");
+    if (!done) watch.pause();
+  }
+  if (why.empty()) {
+    world_ = d->made;
+    MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+  MPI_Errhandler_free(&before);
+  if (why.empty()) return;
+  // MPI stays as it is, never to be finalised: another rank may not come there either.
+  static auto& given_up = *new std::vector<std::pair<std::unique_ptr<Duplicate>, std::shared_ptr<Library>>>;
+  given_up.emplace_back(std::move(d), library_);
+  throw Error("mpi_ranks", why);
+}
+
+void Traffic::send(Batch& b, const void* from, std::size_t bytes, int to, Tag tag) {
+  const auto* at = static_cast<const std::byte*>(from);
+  const std::lock_guard lock(library_->mutex);
+  for (std::size_t done = 0; done < bytes && failure_.empty();) {
+    const std::size_t part = std::min(bytes - done, options_.message_bytes);
+    failure_ = mpi_failure("MPI_Isend", MPI_Isend(at + done, static_cast<int>(part), MPI_BYTE, to,
+                                                  static_cast<int>(tag), world_, &b.add(to, false)));
+    done += part;
+  }
+}
+
+void Traffic::receive(Batch& b, void* to, std::size_t bytes, int from, Tag tag) {
+  auto* at = static_cast<std::byte*>(to);
+  const std::lock_guard lock(library_->mutex);
+  for (std::size_t done = 0; done < bytes && failure_.empty();) {
+    const std::size_t part = std::min(bytes - done, options_.message_bytes);
+    failure_ = mpi_failure("MPI_Irecv", MPI_Irecv(at + done, static_cast<int>(part), MPI_BYTE, from,
+                                                  static_cast<int>(tag), world_, &b.add(from, true)));
+    done += part;
+  }
+}
+
+// Returns whether all are done, or sets failure_.
+bool Traffic::test(Batch& b, bool& progress) {
+  indices_.resize(b.requests.size()), statuses_.resize(b.requests.size());
+  int done = 0;
+  const int code =
+      MPI_Testsome(static_cast<int>(b.requests.size()), b.requests.data(), &done, indices_.data(), statuses_.data());
+  for (int k = 0; code == MPI_ERR_IN_STATUS && k < done && failure_.empty(); ++k)
+    failure_ = mpi_failure("MPI_Testsome", statuses_[static_cast<std::size_t>(k)].MPI_ERROR);
+  if (failure_.empty()) failure_ = mpi_failure("MPI_Testsome", code);
+  progress = done != MPI_UNDEFINED && done > 0;
+  return std::ranges::all_of(b.requests, [](MPI_Request r) { return r == MPI_REQUEST_NULL; });
+}
+
+bool Traffic::wait(Batch& b, Patience patience) {
+  for (Watch watch; failure_.empty();) {
+    {
+      const std::lock_guard lock(library_->mutex);
+      bool progress = false;
+      if (test(b, progress)) break;
+      if (progress && patience == Patience::EachMessage) watch.restart();
+      hear();
+      if (failure_.empty()) failure_ = who_is_missing(b, watch.seconds());
+    }
+    watch.pause();
+  }
+  if (!failure_.empty()) return false;
+  b.clear();
+  return true;
+}
+
+std::string Traffic::who_is_missing(const Batch& b, double waited) const {
+  const auto now = std::chrono::steady_clock::now();
+  for (std::size_t k = 0; k < b.requests.size(); ++k) {
+    if (b.requests[k] == MPI_REQUEST_NULL) continue;
+    const auto peer = static_cast<std::size_t>(b.peers[k]);
+    if (heard_[peer] != News::Nothing && std::chrono::duration<double>(now - when_[peer]).count() > kGrace)
+      return str_cat("rank ", peer, " has ended");
+    if (waited > options_.timeout_s) return str_cat("rank ", peer, " did not come within ", options_.timeout_s, " s");
+  }
+  return "";
+}
+
+// ---- notes: a rank tells all others once how it ended ---------------------------------------------------------------
+
+void Traffic::listen() {
+  if (notes_ == size_ - 1) return;
+  const int code =
+      MPI_Irecv(&incoming_, sizeof(Note), MPI_BYTE, MPI_ANY_SOURCE, static_cast<int>(Tag::Note), world_, &listening_);
+  if (failure_.empty()) failure_ = mpi_failure("MPI_Irecv", code);
+}
+
+void Traffic::hear() {
+  while (listening_ != MPI_REQUEST_NULL) {
+    int there = 0;
+    MPI_Status from;
+    const int code = MPI_Test(&listening_, &there, &from);
+    if (code != MPI_SUCCESS && failure_.empty()) failure_ = mpi_failure("MPI_Test", code);
+    if (code != MPI_SUCCESS || !there) return;
+    const auto peer = static_cast<std::size_t>(from.MPI_SOURCE);
+    heard_[peer] = incoming_.news, when_[peer] = std::chrono::steady_clock::now();
+    ++notes_;
+    incoming_.text.back() = 0;
+    if (incoming_.news == News::Failed && failure_.empty()) failure_ = incoming_.text.data();
+    listen();
+  }
+}
+
+void Traffic::tell(News news, const std::string& text) {
+  if (told_) return;
+  told_ = true;
+  outgoing_.news = news;
+  std::memcpy(outgoing_.text.data(), text.data(), std::min(text.size(), outgoing_.text.size() - 1));
+  for (int to = 0; to < size_; ++to) {
+    if (to == rank_) continue;
+    MPI_Isend(&outgoing_, sizeof(Note), MPI_BYTE, to, static_cast<int>(Tag::Note), world_, &told_to_.add(to, false));
+  }
+}
+
+void Traffic::cancel(Batch& b) {
+  for (std::size_t k = 0; k < b.requests.size(); ++k)
+    if (b.receiving[k] && b.requests[k] != MPI_REQUEST_NULL)
+      MPI_Cancel(&b.requests[k]), MPI_Request_free(&b.requests[k]);  // Open MPI cancels none twice
+}
+
+// Receives that are cancelled write no more. If half of a message is there, it cannot be cancelled; its rest would be
+// written by a later call of MPI, and this communicator makes none but those that tell the others.
+void Traffic::fail(const std::string& why) {
+  if (failure_.empty()) failure_ = why;
+  const std::lock_guard lock(library_->mutex);
+  cancel(headers), cancel(data);
+  tell(News::Failed, failure_);
+}
+
+bool Traffic::exchange_notes(News news) {
+  tell(news, failure_);
+  bool progress = false;
+  if (!told_all_) told_all_ = test(told_to_, progress);
+  hear();
+  return told_all_ && notes_ == size_ - 1;
+}
+
+bool Traffic::leave() {
+  if (!mpi_is_running()) return true;
+  bool done = false;
+  for (const Watch watch; !done && failure_.empty() && watch.seconds() < options_.timeout_s; watch.pause()) {
+    const std::lock_guard lock(library_->mutex);
+    done = exchange_notes(News::Ended);
+  }
+  // If any rank failed, none finalises MPI: each has heard of it, or has waited in vain.
+  if (!done || !failure_.empty()) return false;
+  const std::lock_guard lock(library_->mutex);
+  MPI_Comm_free(&world_);
+  return true;
+}
+
+void Traffic::say_farewell() {
+  if (!mpi_is_running()) return;
+  bool done = false;
+  for (const Watch watch; !done && watch.seconds() < kFarewell; watch.pause()) {
+    const std::lock_guard lock(library_->mutex);
+    done = exchange_notes(News::Failed);
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(kLastWords));
+}
+
+}  // namespace lc::distributed

@@ -1,0 +1,93 @@
+// Traffic: messages between ranks, none of which is waited for longer than the time-out.
+//
+// They are messages of two ranks each (MPI_Isend, MPI_Irecv), and no collective operations of MPI: a receive that does
+// not come names its rank and can be cancelled, a collective does neither; and MPI_Comm_create_group, which a group of
+// its own would need, cannot be given up. What is sent to whom is what MPI's own non-blocking collectives send.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lightcone/distributed/mpi/library.h"
+#include "lightcone/distributed/mpi/mpi.h"
+
+namespace lc::distributed {
+
+// Messages under way.
+struct Batch {
+  std::vector<MPI_Request> requests;
+  std::vector<int> peers;       // ranks, for each request
+  std::vector<bool> receiving;  // and not sending
+  MPI_Request& add(int peer, bool receives) {
+    peers.push_back(peer), receiving.push_back(receives);
+    return requests.emplace_back(MPI_REQUEST_NULL);
+  }
+  void clear() { requests.clear(), peers.clear(), receiving.clear(); }
+};
+
+class Traffic {
+ public:
+  enum class Tag : int { Header = 1, Data = 2, Note = 3 };
+  using Header = std::array<std::uint64_t, 8>;
+
+  // Throws Error unless all ranks make one within the time-out.
+  explicit Traffic(const MpiOptions& o);
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  void send(Batch& b, const void* from, std::size_t bytes, int to, Tag tag);
+  void receive(Batch& b, void* to, std::size_t bytes, int from, Tag tag);
+  enum class Patience : std::uint8_t { Whole, EachMessage };  // what the time-out counts
+  // Waits for all messages of a batch, and empties it. False if that failed.
+  bool wait(Batch& b, Patience patience);
+
+  // Why nothing works any more; "" while everything does. A failure is told to all other ranks.
+  const std::string& failure() const { return failure_; }
+  void fail(const std::string& why);
+  // Tells all others that this rank ends, and waits for their end. False if any rank failed: MPI may still use this
+  // object's memory.
+  bool leave();
+  // At the end of a process whose rank failed: lets the other ranks fail, too.
+  void say_farewell();
+
+  Batch headers, data;
+  std::vector<Header> heads;    // the headers of a group
+  std::vector<std::byte> rows;  // numbers to be reduced
+  std::vector<const void*> all_rows;
+
+ private:
+  enum class News : int { Nothing, Ended, Failed };
+  struct Note {
+    News news = News::Nothing;
+    std::array<char, 1020> text{};
+  };
+  void duplicate_world();
+  void listen();
+  void hear();
+  void tell(News news, const std::string& text);
+  bool test(Batch& b, bool& progress);
+  void cancel(Batch& b);
+  std::string who_is_missing(const Batch& b, double waited) const;
+  bool exchange_notes(News news);
+
+  std::shared_ptr<Library> library_;
+  MpiOptions options_;
+  MPI_Comm world_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1, notes_ = 0;
+  std::string failure_;
+  bool told_ = false, told_all_ = false;
+  Note incoming_, outgoing_;
+  Batch told_to_;
+  MPI_Request listening_ = MPI_REQUEST_NULL;
+  std::vector<News> heard_;  // from each rank
+  std::vector<std::chrono::steady_clock::time_point> when_;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace lc::distributed

@@ -1,0 +1,310 @@
+// What one rank of mpi_check.py does.
+//
+//   mpi_ranks collectives [BYTES]   every operation gives the bits of threads(), by messages of so many bytes
+//   mpi_ranks training              so does every step of a sharded training
+//   mpi_ranks embedded              the program initialises MPI itself, and two communicators live at once
+//   mpi_ranks unfit                 the program initialises MPI for one thread: an Error
+//   mpi_ranks differ|late|ends|absent FOLDER
+//                                   ranks call different operations, or do not come: FOLDER/R has rank R's Error, for
+//                                   mpirun loses what ranks print at their end; the exit status is 1
+//   mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/base/error.h"
+#include "lightcone/distributed/mpi/mpi.h"
+#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/strategies.h"
+#include "lightcone/ops/loss.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/optim/optim.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+
+namespace {
+
+using namespace lc;
+using Operation = Collective::Operation;
+using Bytes = std::vector<std::byte>;
+
+// ---- every operation ------------------------------------------------------------------------------------------------
+
+struct Case {
+  Operation operation;
+  ReduceOp reduction;
+  DType dtype;
+  std::size_t n;
+  std::vector<std::vector<int>> groups;  // every rank is in one
+  int root = 0;
+  std::vector<int> source = {};
+};
+
+const std::vector<int>& group_of(const Case& c, int rank) {
+  return *std::ranges::find_if(c.groups, [&](const auto& g) { return std::ranges::count(g, rank) > 0; });
+}
+
+Bytes run(const Case& c, unsigned seed, Communicator& ranks) {
+  const std::vector<int>& group = group_of(c, ranks.rank());
+  const bool takes = c.operation == Operation::ReduceScatter || c.operation == Operation::AllToAll,
+             gives = c.operation == Operation::AllGather || c.operation == Operation::AllToAll;
+  const std::size_t row = c.n * size_of(c.dtype);
+  Bytes in(row * (takes ? group.size() : 1)), out(row * (gives ? group.size() : 1), std::byte{170});
+  std::mt19937 random(seed * 64 + static_cast<unsigned>(ranks.rank()));
+  // Any bits are a number, or no number, but those of bool.
+  for (std::byte& b : in) b = static_cast<std::byte>(c.dtype == DType::Bool ? random() % 4 == 0 : random() >> 8 & 255);
+  const auto place = std::ranges::find(group, ranks.rank()) - group.begin();
+  ranks.run({.operation = c.operation,
+             .reduction = c.reduction,
+             .dtype = c.dtype,
+             .n = c.n,
+             .group = group,
+             .place = static_cast<int>(place),
+             .root = c.root,
+             .source = c.source,
+             .tag = seed},
+            in.data(), out.data());
+  return out;
+}
+
+std::vector<Case> cases(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::vector<std::vector<int>>> divisions{{all}, {{all.rbegin(), all.rend()}}};
+  if (ranks == 4) divisions.insert(divisions.end(), {{{0, 1}, {2, 3}}, {{0, 2}, {3, 1}}, {{2, 0, 3}, {1}}});
+  std::vector<Case> out;
+  for (const auto& groups : divisions)
+    for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::F8E4M3FN, DType::I8, DType::I64,
+                          DType::U16, DType::Bool})
+      for (const std::size_t n : {0, 1, 7, 5000, 1000000}) {
+        const bool usual = t == DType::F32 || t == DType::BF16;
+        if ((n == 1000000 && t != DType::F32) || (groups != divisions[0] && (n == 1000000 || !usual))) continue;
+        for (const ReduceOp r : {ReduceOp::Sum, ReduceOp::Max})
+          for (const Operation o : {Operation::AllReduce, Operation::ReduceScatter})
+            out.push_back({o, r, t, n, groups});
+        for (const Operation o : {Operation::AllGather, Operation::AllToAll})
+          out.push_back({o, ReduceOp::Sum, t, n, groups});
+        if (groups.size() > 1 && groups[1].size() == 1) continue;
+        const auto p = static_cast<int>(groups[0].size());
+        std::vector<int> shifted(groups[0].size());
+        for (int k = 0; k < p; ++k) shifted[static_cast<std::size_t>(k)] = k - 1;  // zeros for the first
+        out.push_back({Operation::Permute, ReduceOp::Sum, t, n, groups, 0, shifted});
+        shifted[0] = p - 1;
+        out.push_back({Operation::Permute, ReduceOp::Sum, t, n, groups, 0, shifted});
+        for (const int root : {0, p - 1}) out.push_back({Operation::Broadcast, ReduceOp::Sum, t, n, groups, root});
+      }
+  return out;
+}
+
+int collectives(std::size_t message_bytes) {
+  const auto mpi = mpi_ranks({.message_bytes = message_bytes});
+  const auto all = cases(mpi->size());
+  // The oracle: the same by threads of this process, whose results of this rank count.
+  std::vector<Bytes> expected(all.size());
+  std::vector<std::thread> ranks;
+  for (const auto& one : threads(mpi->size()))
+    ranks.emplace_back([&, one] {
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        Bytes y = run(all[k], static_cast<unsigned>(k), *one);
+        if (one->rank() == mpi->rank()) expected[k] = std::move(y);
+      }
+    });
+  for (std::thread& t : ranks) t.join();
+  int wrong = 0;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (run(all[k], static_cast<unsigned>(k), *mpi) == expected[k]) continue;
+    ++wrong;
+    std::cout << "rank " << mpi->rank() << ": other bits: " << name(all[k].operation) << " of " << all[k].n << ' '
+              << name(all[k].dtype) << ", case " << k << std::endl;
+  }
+  if (mpi->rank() == 0) std::cout << all.size() << " operations among " << mpi->size() << " ranks" << std::endl;
+  return wrong > 0;
+}
+
+// ---- training -------------------------------------------------------------------------------------------------------
+
+using Floats = std::vector<float>;
+
+Floats normal(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> d;
+  Floats v(n);
+  for (float& x : v) x = d(random);
+  return v;
+}
+
+Graph mlp() {
+  Graph g;
+  const Tensor x = g.input("x", {8, 12}), y = g.input("y", {8, 4});
+  const Tensor up = g.parameter("up", {16, 12}), down = g.parameter("down", {4, 16});
+  const Tensor loss = mean(square(sub(linear(relu(linear(x, up)), down), y)));
+  g.output("loss", loss);
+  const auto d = gradients(loss, {up, down});
+  optim::step(optim::AdamW{.lr = 0.02}, {{up, d[0]}, {down, d[1]}});
+  return g;
+}
+
+// The loss and the parameters of this rank, after each step.
+std::vector<Floats> train(const Collectives& ranks, const ShardSpecs& specs) {
+  Context c(compile(mlp(), shard(ranks, specs) | generic() | cpu({.threads = 1, .compiler = false})));
+  const auto set = [&](const char* name, std::vector<std::int64_t> shape, unsigned seed) {
+    const Floats all = normal(static_cast<std::size_t>(shape[0] * shape[1]), seed);
+    const ArrayPart p =
+        part_of(ranks.mesh(), ranks.rank(), specs, name, {DType::F32, std::move(shape), std::as_bytes(std::span(all))});
+    c.set_bytes(name, p.bytes.data(), p.bytes.size());
+  };
+  set("up", {16, 12}, 1), set("down", {4, 16}, 2);
+  std::vector<Floats> steps;
+  for (unsigned step = 0; step < 10; ++step) {
+    set("x", {8, 12}, 10 + step % 3), set("y", {8, 4}, 20 + step % 3);
+    c.run();
+    Floats all{static_cast<float>(c.scalar("loss"))};
+    for (const char* name : {"up", "down"}) {
+      const Floats v = c.get(name);
+      all.insert(all.end(), v.begin(), v.end());
+    }
+    steps.push_back(std::move(all));
+  }
+  return steps;
+}
+
+int training() {
+  const auto mpi = mpi_ranks();
+  const int n = mpi->size(), half = n / 2;
+  const Graph g = mlp();
+  const ShardSpecs tensor{{"up", {"model"}}, {"down", {"", "model"}}};
+  struct Way {
+    Mesh mesh;
+    ShardSpecs specs;
+  };
+  const std::vector<Way> ways{{Mesh({{"data", n}}), data_parallel(g, "data", n)},
+                              {Mesh({{"data", n}}), joined(data_parallel(g, "data", n), fully_sharded(g, "data", n))},
+                              {Mesh({{"model", n}}), tensor},
+                              {Mesh({{"data", half}, {"model", 2}}), joined(data_parallel(g, "data", half), tensor)}};
+  int wrong = 0;
+  for (std::size_t k = 0; k < ways.size(); ++k) {
+    std::vector<Floats> expected;
+    std::vector<std::thread> ranks;
+    for (const auto& one : threads(n))
+      ranks.emplace_back([&, one] {
+        auto steps = train(Collectives(ways[k].mesh, one), ways[k].specs);
+        if (one->rank() == mpi->rank()) expected = std::move(steps);
+      });
+    for (std::thread& t : ranks) t.join();
+    const auto got = train(Collectives(ways[k].mesh, mpi), ways[k].specs);
+    for (std::size_t step = 0; step < got.size(); ++step)
+      if (std::memcmp(got[step].data(), expected[step].data(), got[step].size() * sizeof(float)) != 0) {
+        ++wrong;
+        std::cout << "rank " << mpi->rank() << ": way " << k << " differs in step " << step << std::endl;
+      }
+    if (!(got.back()[0] < got.front()[0])) ++wrong, std::cout << "way " << k << " does not learn" << std::endl;
+  }
+  if (mpi->rank() == 0) std::cout << ways.size() << " trainings among " << n << " ranks" << std::endl;
+  return wrong > 0;
+}
+
+// ---- beginnings and ends --------------------------------------------------------------------------------------------
+
+std::int64_t sum_of_ranks(Communicator& ranks, std::size_t n = 1) {
+  std::vector<int> all(static_cast<std::size_t>(ranks.size()));
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::int64_t> in(n, ranks.rank());
+  std::vector<std::int64_t> out(n);
+  ranks.run({.dtype = DType::I64, .n = n, .group = all, .place = ranks.rank(), .tag = 9}, in.data(), out.data());
+  return out[0];
+}
+
+int embedded() {
+  int level = 0, rank = 0, size = 0, sum = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+  bool right = true;
+  for (int k = 0; k < 2; ++k) {
+    const auto one = mpi_ranks(), two = mpi_ranks();
+    right = right && one->rank() == rank && one->size() == size && one->name() == "MPI";
+    right = right && sum_of_ranks(*one) == size * (size - 1) / 2 && sum_of_ranks(*two) == size * (size - 1) / 2;
+  }
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // MPI is still there
+  MPI_Finalize();
+  if (rank == 0) std::cout << "embedded" << std::endl;
+  try {
+    mpi_ranks();
+    right = false;
+  } catch (const Error& e) {
+    right = right && std::string(e.what()).find("cannot begin again") != std::string::npos;
+  }
+  return !right || sum != size * (size - 1) / 2;
+}
+
+int unfit() {
+  int level = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &level);
+  try {
+    if (level < MPI_THREAD_SERIALIZED) mpi_ranks();
+    std::cout << "level " << level << std::endl;
+  } catch (const Error& e) {
+    std::cout << e.what() << std::endl;
+  }
+  MPI_Finalize();
+  return 0;
+}
+
+int fail(const std::string& how, const std::string& folder) {
+  int rank = -1, level = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (how == "absent" && rank == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+  try {
+    const auto mpi = mpi_ranks({.timeout_s = how == "late" || how == "absent" ? 1.0 : 20.0});
+    sum_of_ranks(*mpi, 100000);
+    if (how == "late" && rank == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+    if (how == "ends" && rank == 1) throw Error("test", "this rank has no disk");
+    try {
+      sum_of_ranks(*mpi, how == "differ" ? 100000 + static_cast<std::size_t>(rank) : 1);
+    } catch (const Error& first) {
+      try {
+        sum_of_ranks(*mpi);
+        std::ofstream(str_cat(folder, "/", rank)) << "it works again";
+      } catch (const Error&) {
+        throw first;
+      }
+    }
+  } catch (const Error& e) {
+    std::ofstream(str_cat(folder, "/", rank)) << e.what();
+    return 1;
+  }
+  return 0;
+}
+
+int endless(const std::string& folder) {
+  std::ofstream(str_cat(folder, "/", ::getpid())) << "here";
+  const auto mpi = mpi_ranks({.timeout_s = 5});
+  for (std::size_t n = 1;; n = n * 7 % 200003) sum_of_ranks(*mpi, n);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "collectives") return collectives(argc > 2 ? std::stoul(argv[2]) : std::size_t{1} << 30);
+  if (what == "training") return training();
+  if (what == "embedded") return embedded();
+  if (what == "unfit") return unfit();
+  if (what == "endless") {
+    try {
+      return endless(argv[2]);
+    } catch (const Error& e) {
+      return 1;
+    }
+  }
+  return fail(what, argv[2]);
+}
