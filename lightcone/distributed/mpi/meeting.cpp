@@ -121,7 +121,7 @@ void Meeting::receive_rows(std::size_t elements) {
 }
 
 void Meeting::reduce(const std::byte* mine, std::byte* to, std::size_t elements) {
-  auto& rows = traffic_.all_rows;  // whose memory is kept between operations
+  auto& rows = traffic_.all_rows;  // kept between operations: they are not allocated again
   rows.clear();
   for (int k = 0; k < ranks(); ++k) {
     const std::byte* theirs = traffic_.rows.data() + static_cast<std::size_t>(k) * elements * size_of(c_.dtype);
