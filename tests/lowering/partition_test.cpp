@@ -5,6 +5,7 @@
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/device/kernel.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
@@ -131,4 +132,17 @@ TEST(Partition, ALossKeepsNoExponentials) {
   g.output("slope", gradients(loss, {x})[0]);
   const Program p = compile(g, generic() | cpu());
   EXPECT_LT(p.plan().total_bytes(), 2 * kLogits + kLogits / 8);
+}
+
+// A group of channels has two statistics, whose place in a loop over channels is one half of the channel's: they are
+// computed once for each group, not for each element.
+TEST(Partition, StatisticsOfGroupsAreNotComputedForEachElement) {
+  Graph g;
+  const Tensor x = g.input("x", {1, 64, 32, 32}), c = g.input("c", {1, 64, 1, 1});
+  g.output("y", group_norm(x + c, 32));
+  const Program p = compile(g, generic() | cpu({.threads = 1, .compiler = false}));
+  double flops = 0;
+  for (NodeId id = 0; id < p.graph().size(); ++id)
+    if (p.graph()[id].kernel) flops += static_cast<double>(p.graph()[id].kernel->flops().bounds().hi);
+  EXPECT_LT(flops, 30 * 64 * 32 * 32);
 }
