@@ -53,9 +53,9 @@ struct Program::Impl {
   Symbols symbols;  // symbols that a run needs
   std::map<std::string, NodeId, std::less<>> inputs;
   std::map<std::string, std::size_t, std::less<>> outputs;
-  std::vector<Edge> user_roots;              // edges of the user's own graph, for get(Tensor)
+  std::vector<Edge> user_roots;                    // edges of the user's own graph, for get(Tensor)
   std::map<std::string, Node, std::less<>> known;  // all inputs of the user's graph, needed or not
-  Symbols known_symbols;                     // all symbols in the sizes of the user's graph
+  Symbols known_symbols;                           // all symbols in the sizes of the user's graph
   std::map<NodeId, Weight> weights;
   std::uint64_t loads = 0;  // number of calls of load()
   Prepared prepared;

@@ -115,7 +115,6 @@ def randomize(model):
 
 def wanted_gradients(model, given, factors):
     """By the file's names: files of some models have others than PyTorch's modules."""
-    import torch
     model = model.double().eval()
     doubles = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
     out = model(**doubles, use_cache=False) if "input_ids" in given or "decoder_input_ids" in given else model(**doubles)

@@ -4,8 +4,8 @@
 
 #include "error_of.h"
 #include "lightcone/llm/generate.h"
-#include "lightcone/models/seq2seq/cached_decoder.h"
 #include "lightcone/models/blocks/positions/relative_bias.h"
+#include "lightcone/models/seq2seq/cached_decoder.h"
 #include "lightcone/models/seq2seq/seq2seq.h"
 #include "tiny_models.h"
 

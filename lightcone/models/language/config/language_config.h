@@ -95,7 +95,7 @@ struct StateSpace {
   std::string activation = "silu";
   double inner_eps = 0;  // epsilon of norms without weights of what the recurrence is made of; 0: there are none
   // Mamba 2: heads of channels have one rate and step each, and groups of heads share what they read and give
-  std::int64_t heads = 0, groups = 0;  // 0: Mamba
+  std::int64_t heads = 0, groups = 0;    // 0: Mamba
   double least_step = 0, most_step = 0;  // a most step of 0 is no limit
 };
 
