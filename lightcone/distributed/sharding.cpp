@@ -27,7 +27,7 @@ namespace {
 // Follows axes of the base through one move after the other.
 class Follower {
  public:
-  Follower(const View& view, const std::vector<int>& shards) : view_(view), shards_(shards), shape_(view.base()) {
+  Follower(const View& view, const std::vector<int>& shards) : shards_(shards), shape_(view.base()) {
     for (std::size_t i = 0; i < shape_.size(); ++i) at_.push_back(static_cast<int>(i));
   }
 
@@ -91,7 +91,6 @@ class Follower {
     }
   }
 
-  const View& view_;
   const std::vector<int>& shards_;
   Shape shape_;
   std::vector<int> at_;
