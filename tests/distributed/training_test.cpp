@@ -1,5 +1,6 @@
 // Training on several ranks: losses and parameters are those of one rank, memory is what was planned.
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <random>
@@ -10,6 +11,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/distributed/shard.h"
 #include "lightcone/distributed/strategies.h"
+#include "lightcone/ops/conv.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/optim/optim.h"
@@ -38,14 +40,14 @@ struct Job {
     trained.push_back(graph.parameter(name, shape));
     return trained.back();
   }
-  void train(const Tensor& loss) {
+  void train(const Tensor& loss, const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9}) {
     graph.output("loss", loss);
     std::vector<optim::Update> updates;
     const auto d = gradients(loss, trained);
     for (std::size_t k = 0; k < trained.size(); ++k) updates.push_back({trained[k], d[k]});
     const auto clipped = optim::clip_grad_norm(updates, 1.0);
     graph.output("norm", clipped.norm);
-    optim::step(optim::AdamW{.lr = 1e-2}, clipped.updates);
+    optim::step(optimizer, clipped.updates);
   }
 };
 
@@ -71,7 +73,7 @@ Job mlp() {
 }
 
 // Two layers of a GPT: 4 texts of 6 tokens, 4 heads of 4, a vocabulary of 24 whose table is read and multiplied with.
-Job gpt() {
+Job gpt(const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9}) {
   Job j;
   constexpr std::int64_t kTexts = 4, kLength = 6, kWidth = 16, kHeads = 4, kWords = 24;
   const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
@@ -96,13 +98,76 @@ Job gpt() {
     x = add(x,
             linear(gelu(linear(g, w("mlp.up.weight", 4 * kWidth, kWidth))), w("mlp.down.weight", kWidth, 4 * kWidth)));
   }
-  j.train(cross_entropy(linear(x, table).reshape({kTexts * kLength, kWords}), next));
+  j.train(cross_entropy(linear(x, table).reshape({kTexts * kLength, kWords}), next), optimizer);
   std::mt19937 random(9);
   for (int k = 0; k < kSteps; ++k) {
     Floats a(kTexts * kLength), b(kTexts * kLength);
     for (float& v : a) v = static_cast<float>(random() % kWords);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>((static_cast<int>(a[i]) * 5 + 1) % kWords);
     j.inputs["ids"].push_back(a), j.inputs["next"].push_back(b);
+  }
+  return j;
+}
+
+// A ResNet's stem and two blocks; batch norms take the statistics of the whole batch, on whatever ranks it lies.
+Job resnet() {
+  Job j;
+  constexpr std::int64_t kPictures = 8, kSize = 8, kChannels = 8, kClasses = 4;
+  const Tensor x = j.graph.input("x", {kPictures, 3, kSize, kSize}),
+               labels = j.graph.input("labels", {kPictures}, DType::I64);
+  const auto layer = [&](const Tensor& in, const std::string& at, std::int64_t stride) {
+    const std::int64_t channels = *in.extent(1).constant();
+    const Tensor y = conv(in, j.parameter(at + ".conv.weight", {kChannels, channels, 3, 3}, 0.2),
+                          {.stride = {static_cast<int>(stride)}, .padding = {1}});
+    return batch_norm(y, {}, {}, j.parameter(at + ".bn.weight", {kChannels}, 0), {}, true);
+  };
+  Tensor h = relu(layer(x, "stem", 1));
+  for (const char* block : {"layer1", "layer2"})
+    h = relu(add(h, layer(relu(layer(h, str_cat(block, ".0"), 1)), str_cat(block, ".1"), 1)));
+  h = mean(max_pool2d(h, 2), {2, 3});
+  j.train(cross_entropy(linear(h, j.parameter("fc.weight", {kClasses, kChannels}, 0.3)), labels));
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  Floats pictures(kPictures * 3 * kSize * kSize), classes(kPictures);
+  for (float& v : pictures) v = normal(random);
+  for (float& v : classes) v = static_cast<float>(random() % kClasses);
+  j.inputs["x"].assign(kSteps, pictures), j.inputs["labels"].assign(kSteps, classes);
+  return j;
+}
+
+// A layer of a Llama: rotations, two heads of keys for four of queries, a gated MLP.
+Job llama() {
+  Job j;
+  constexpr std::int64_t kTexts = 4, kLength = 6, kWidth = 16, kHeads = 4, kKeyHeads = 2, kHead = 4, kWords = 24;
+  const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
+               next = j.graph.input("next", {kTexts * kLength}, DType::I64);
+  const auto w = [&](const char* name, std::int64_t m, std::int64_t n) {
+    return j.parameter(str_cat("layers.0.", name, ".weight"), {m, n}, 0.25);
+  };
+  Tensor x = embedding(ids, j.parameter("embed.weight", {kWords, kWidth}, 0.3));
+  const Tensor place = arange(j.graph, kLength).to(DType::F32).reshape({kLength, 1}).expand({kLength, kHead / 2});
+  const auto heads = [&](const Tensor& t, std::int64_t n) {
+    return t.reshape({kTexts, kLength, n, kHead}).transpose(1, 2);
+  };
+  const auto turned = [&](const Tensor& t) { return rope(t, cos(place), sin(place), false); };
+  const Tensor h = rms_norm(x, {kWidth}, j.parameter("layers.0.norm1.weight", {kWidth}, 0));
+  const Tensor a =
+      scaled_dot_product_attention(turned(heads(linear(h, w("q", kHeads * kHead, kWidth)), kHeads)),
+                                   turned(heads(linear(h, w("k", kKeyHeads * kHead, kWidth)), kKeyHeads)),
+                                   heads(linear(h, w("v", kKeyHeads * kHead, kWidth)), kKeyHeads), {.is_causal = true});
+  x = add(x, linear(a.transpose(1, 2).reshape({kTexts, kLength, kWidth}), w("o", kWidth, kWidth)));
+  const Tensor g = rms_norm(x, {kWidth}, j.parameter("layers.0.norm2.weight", {kWidth}, 0));
+  x = add(x,
+          linear(mul(silu(linear(g, w("gate", 32, kWidth))), linear(g, w("up", 32, kWidth))), w("down", kWidth, 32)));
+  j.train(cross_entropy(
+      linear(x, j.parameter("head.weight", {kWords, kWidth}, 0.3)).reshape({kTexts * kLength, kWords}), next));
+  std::mt19937 random(3);
+  for (int k = 0; k < kSteps; ++k) {
+    Floats in(kTexts * kLength), out(kTexts * kLength);
+    for (float& v : in) v = static_cast<float>(random() % kWords);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>((static_cast<int>(in[i]) * 7 + 2) % kWords);
+    j.inputs["ids"].push_back(in), j.inputs["next"].push_back(out);
   }
   return j;
 }
@@ -168,22 +233,21 @@ std::vector<Trained> on_ranks(const Job& j, const Mesh& mesh, const ShardSpecs& 
 
 // Ranks agree with one another to the bit, with one rank within rounding, and with themselves from run to run.
 std::vector<Trained> expect_as_one_rank(const Job& j, const Mesh& mesh, const ShardSpecs& specs,
-                                        const std::string& what) {
+                                        const std::string& what, double room = 2e-5) {
   const Trained one = train(j, device(), Mesh(), 0, {});
   const auto all = on_ranks(j, mesh, specs), again = on_ranks(j, mesh, specs);
   EXPECT_LT(one.losses.back(), one.losses.front()) << what;
   for (std::size_t r = 0; r < all.size(); ++r) {
     const std::string at = str_cat(what, " on ", mesh, ", rank ", r);
-    // AdamW divides by the root of small squares: rounding grows from step to step.
-    expect_near(all[r].losses, one.losses, 2e-4, at + ", losses");
-    expect_near(all[r].norms, one.norms, 2e-3, at + ", norms");
+    expect_near(all[r].losses, one.losses, room, at + ", losses");
+    expect_near(all[r].norms, one.norms, 10 * room, at + ", norms");
     EXPECT_EQ(all[r].losses, all[0].losses) << at;
     EXPECT_EQ(all[r].parameters, again[r].parameters) << at;
     for (const auto& [name, v] : one.parameters) {
       const ArrayPart a = part_of(mesh, static_cast<int>(r), specs, name, floats(v, shape_of(j.graph, name)));
       Floats mine(a.bytes.size() / sizeof(float));
       std::memcpy(mine.data(), a.bytes.data(), a.bytes.size());
-      expect_near(all[r].parameters.at(name), mine, 2e-3, at + ", " + name);
+      expect_near(all[r].parameters.at(name), mine, 10 * room, at + ", " + name);
     }
   }
   return all;
@@ -218,16 +282,39 @@ TEST(DistributedTraining, GptInParallel) {
                      "both");
 }
 
+TEST(DistributedTraining, ResNetInParallel) {
+  const Job j = resnet();
+  for (const int n : {2, 4}) {
+    const ShardSpecs batch = data_parallel(j.graph, "data", n);
+    const auto all = expect_as_one_rank(j, Mesh({{"data", n}}), batch, "data parallel");
+    EXPECT_EQ(all[0].fired.count("all_gather"), 0u);
+    expect_as_one_rank(j, Mesh({{"data", n}}), joined(batch, fully_sharded(j.graph, "data", n)), "ZeRO 3");
+  }
+}
+
+TEST(DistributedTraining, LlamaInParallel) {
+  const Job j = llama();
+  ShardSpecs tensor = kMegatron;
+  std::erase_if(tensor, [](const ShardSpec& s) { return s.name == "wte.weight"; });
+  for (const char* name : {"*.gate.weight", "embed.weight", "head.weight"}) tensor.push_back({name, {"model"}});
+  for (const int n : {2, 4})
+    expect_as_one_rank(j, Mesh({{"data", n}}), data_parallel(j.graph, "data", n), "data parallel");
+  expect_as_one_rank(j, Mesh({{"model", 2}}), tensor, "tensor parallel");
+  expect_as_one_rank(j, Mesh({{"data", 2}, {"model", 2}}), joined(data_parallel(j.graph, "data", 2), tensor), "both");
+}
+
 TEST(DistributedTraining, ShardedStates) {
-  const Job j = gpt();
+  // AdamW divides by the root of small squares: rounding grows from step to step.
+  const double room = 2e-4;
+  const Job j = gpt(optim::AdamW{.lr = 1e-2});
   const Trained one = train(j, device(), Mesh(), 0, {});
   for (const int n : {2, 4}) {
     const Mesh mesh({{"data", n}});
     const ShardSpecs batch = data_parallel(j.graph, "data", n);
-    const auto moments =
-        expect_as_one_rank(j, mesh, joined(batch, fully_sharded(j.graph, "data", n, ShardedState::Moments)), "ZeRO 1");
+    const auto moments = expect_as_one_rank(
+        j, mesh, joined(batch, fully_sharded(j.graph, "data", n, ShardedState::Moments)), "ZeRO 1", room);
     EXPECT_GT(moments[0].fired.at("reduce_scatter"), 0);
-    const auto all = expect_as_one_rank(j, mesh, joined(batch, fully_sharded(j.graph, "data", n)), "ZeRO 3");
+    const auto all = expect_as_one_rank(j, mesh, joined(batch, fully_sharded(j.graph, "data", n)), "ZeRO 3", room);
     EXPECT_GT(all[0].fired.at("reduce_scatter"), 0);
     EXPECT_GT(all[0].fired.at("all_gather"), 0);
     EXPECT_LE(static_cast<double>(all[0].state_bytes), 1.2 / n * static_cast<double>(one.state_bytes));
@@ -235,7 +322,7 @@ TEST(DistributedTraining, ShardedStates) {
   const Mesh mesh({{"data", 2}, {"model", 2}});
   expect_as_one_rank(j, mesh,
                      joined(joined(data_parallel(j.graph, "data", 2), kMegatron), fully_sharded(j.graph, "data", 2)),
-                     "ZeRO 3 and tensor parallel");
+                     "ZeRO 3 and tensor parallel", room);
 }
 
 }  // namespace
