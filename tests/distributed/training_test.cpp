@@ -51,7 +51,7 @@ struct Job {
   }
 };
 
-constexpr int kSteps = 12;
+constexpr int kSteps = 50;
 
 Job mlp() {
   Job j;
