@@ -7,6 +7,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/io/images/images.h"
+#include "lightcone/io/printable.h"
 #include "lightcone/models/diffusion/autoencoder_tiny.h"
 #include "lightcone/models/diffusion/pipeline/components.h"
 #include "lightcone/models/diffusion/pipeline/denoiser.h"
