@@ -621,7 +621,7 @@ class Train(unittest.TestCase):
         (self.d / "j.json").write_text("{\n  \"model\": }")
         self.refuses(run("train", self.d / "j.json"), "line 2")
         self.refuses(run("train", self.d / "none.json"), "none.json")
-        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, images, texts, llama, finetune, stories")
+        self.refuses(run("train", "--example", "none"), "mlp, vgg, resnet, images, texts, pictures, llama, finetune, stories")
         c = self.mlp(model={"kind": "vgg", "depth": 3}, data={"format": "idx", "train": ["x", "y"], "shape": [7, 30], "classes": 2})
         self.refuses(run("train", self.write(c)), "model.depth is 3", "to nothing")
         c = self.mlp()

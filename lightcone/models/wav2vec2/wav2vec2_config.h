@@ -1,6 +1,8 @@
 // The hyperparameters of encoders of speech, as transformers' config.json has them.
 #pragma once
 
+#include "lightcone/macros_off.h"
+
 #include <string>
 #include <vector>
 
@@ -35,3 +37,4 @@ struct SpeechConfig {
 SpeechConfig read_speech(const ConfigFile& file, const Weights& w);
 
 }  // namespace lc
+#include "lightcone/macros_on.h"
