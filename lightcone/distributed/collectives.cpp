@@ -113,8 +113,8 @@ std::vector<Value> evaluate(Operation operation, Exchange& exchange, const Evalu
   Value y = make_value(x.dtype, e.shape);
   const std::size_t rows = takes_rows(operation) ? c.group.size() : 1, n = x.size() / rows;
   if (!is_float(x.dtype)) {
-    exchange.run(c, x.dtype == DType::U64 ? DType::U64 : DType::I64, n, x.i.data(),
-                 y.i.data());  // a maximum has a sign
+    const DType stored = x.dtype == DType::U64 ? DType::U64 : DType::I64;  // maxima depend on the sign
+    exchange.run(c, stored, n, x.i.data(), y.i.data());
     for (auto& v : y.i) v = x.dtype == DType::Bool ? v != 0 : wrapped(x.dtype, v);
     return {y};
   }
