@@ -1,5 +1,7 @@
 #include "lightcone/distributed/mesh.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 #include "lightcone/base/error.h"
@@ -18,6 +20,28 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
     if (ranks > 1 << 20) throw Error("mesh", "there are more than 2^20 ranks");
   }
   size_ = static_cast<int>(ranks);
+}
+
+Mesh Mesh::parse(std::string_view text) {
+  const auto wrong = [&] {
+    return Error("mesh", str_cat("'", text,
+                                 "' is no mesh: a name and a number of ranks for each axis are needed, as in "
+                                 "data=2,model=4"));
+  };
+  std::vector<MeshAxis> axes;
+  for (std::string_view rest = text; !rest.empty() || axes.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size()), equal = rest.substr(0, end).find('=');
+    if (equal == std::string_view::npos) throw wrong();
+    const std::string_view digits = rest.substr(equal + 1, end - equal - 1);
+    MeshAxis a{std::string(rest.substr(0, equal))};
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), a.size);
+    if (error != std::errc() || stop != digits.data() + digits.size()) throw wrong();
+    axes.push_back(std::move(a));
+    if (end + 1 == rest.size()) throw wrong();
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+  }
+  return Mesh(std::move(axes));
 }
 
 int Mesh::axis(std::string_view name) const {

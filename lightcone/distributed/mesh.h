@@ -20,6 +20,8 @@ class Mesh {
   Mesh() = default;  // one rank, no axes
   // Throws Error if a name is empty or used twice, if a size is below 1, and for more than 2^20 ranks.
   explicit Mesh(std::vector<MeshAxis> axes);
+  // Reads "data=2,model=4", as str() writes it; spaces after commas are allowed. Throws Error for anything else.
+  static Mesh parse(std::string_view text);
 
   int size() const { return size_; }
   std::span<const MeshAxis> axes() const { return axes_; }

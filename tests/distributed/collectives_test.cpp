@@ -200,5 +200,14 @@ TEST(Mesh, Groups) {
   EXPECT_THROW(mesh.axis("pipe"), Error);
 }
 
+TEST(Mesh, IsReadFromText) {
+  const Mesh mesh({{"data", 2}, {"model", 3}});
+  EXPECT_EQ(Mesh::parse("data=2,model=3"), mesh);
+  EXPECT_EQ(Mesh::parse(mesh.str()), mesh);
+  for (const char* text :
+       {"", "data", "data=", "data=2,", "data=2,,model=3", "data=2x", "data=-1", "=2", "data=2 ,a=1"})
+    EXPECT_THROW(Mesh::parse(text), Error) << text;
+}
+
 }  // namespace
 }  // namespace lc
