@@ -20,6 +20,7 @@ void check_used(const Graph& g, const ShardSpecs& specs) {
 }  // namespace distributed
 
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options) {
+  const Compiler combine = combine_exchanges(ranks, options.exchanges);
   const auto run = [ranks, specs = std::move(specs), options = std::move(options)](const Graph& g, PassLog& log) {
     distributed::check_used(g, specs);
     const Graph written_out = inline_transparent(g, log);
@@ -28,7 +29,7 @@ Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options)
   Pass p{"shard", run};
   p.required = true;
   p.redefines = true;
-  return Compiler(std::move(p));
+  return Compiler(std::move(p)) | combine;
 }
 
 }  // namespace lc

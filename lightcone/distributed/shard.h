@@ -18,6 +18,7 @@
 
 #include "lightcone/core/array_view.h"
 #include "lightcone/distributed/collectives.h"
+#include "lightcone/distributed/combine.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc {
@@ -37,8 +38,11 @@ struct ShardOptions {
   // without other ranks. A batch that is divided along {"micro", 4} is computed as four, and gradients are added up
   // (gradient accumulation). An axis that is divided along both kinds names the mesh's first: "data+micro".
   std::vector<MeshAxis> serial = {};
+  ExchangeOptions exchanges = {};
 };
 
+// Two passes: "shard", and "combine-exchanges" (combine.h), which may be skipped.
+//
 // Throws Error, when it runs, for specs that fit no input, name no axis of the mesh, use an axis twice, or divide an
 // extent that the number of ranks does not divide.
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options = {});

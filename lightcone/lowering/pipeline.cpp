@@ -3,6 +3,7 @@
 #include "lightcone/device/loop_plan.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/order.h"
+#include "lightcone/lowering/overlap.h"
 #include "lightcone/lowering/reductions.h"
 #include "lightcone/passes/canonical.h"
 #include "lightcone/passes/composites.h"
@@ -71,7 +72,9 @@ std::vector<Pass> canonical_passes(const DeviceTraits& d) {
 }
 
 std::vector<Pass> scheduling_passes(const DeviceTraits& d) {
-  std::vector<Pass> p{{.name = "schedule-state-updates", .run = schedule_state_updates, .applies = has_large_updates}};
+  // State updates come second: they follow the waits that they depend on.
+  std::vector<Pass> p{{.name = "overlap-exchanges", .run = overlap_exchanges, .applies = has_exchanges},
+                      {.name = "schedule-state-updates", .run = schedule_state_updates, .applies = has_large_updates}};
   if (d.run_concurrently) p.push_back(*d.run_concurrently);
   return p;
 }
