@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lightcone/device/plan.h"
+#include "lightcone/passes/gradient_marks.h"
 
 namespace lc {
 namespace {
@@ -29,7 +30,7 @@ struct Bucket {
 class Combiner {
  public:
   Combiner(const Graph& g, const Collectives& ranks, const ExchangeOptions& o, PassLog& log)
-      : g_(g), ranks_(ranks), options_(o), log_(log), live_(g.live()), time_(g.size()), held_(g.size()),
+      : g_(g), ranks_(ranks), options_(o), log_(log), live_(g.live()), time_(g.size()), soonest_(g.size()), held_(g.size()),
         need_(g.size(), kNever), depth_(g.size()), bucket_(g.size(), nullptr), to_(g.size(), kNone) {}
 
   Graph run() {
@@ -50,6 +51,12 @@ class Combiner {
     return std::nullopt;
   }
   bool exchanges(NodeId id) const { return depth_[id] > 0; }
+  // True for what is computed as soon as its operands are, if an operation waits for it: a scale, a mark.
+  bool follows_at_once(const Node& n) const {
+    const Kind kind = info(n.op).kind;
+    return (kind == Kind::Elementwise || kind == Kind::Copy || is(n, gradient_result())) &&
+           std::ranges::none_of(n.in, [&](const Edge& e) { return exchanges(e.node); });
+  }
 
   void measure();
   void choose(std::size_t depth);
@@ -66,6 +73,7 @@ class Combiner {
   PassLog& log_;
   const std::vector<bool> live_;
   std::vector<Time> time_;          // by NodeId; 0 for leaves
+  std::vector<Time> soonest_;       // by NodeId: the time behind which it can be computed
   std::vector<bool> held_;          // by NodeId: made of parameters and states alone
   std::vector<Time> need_;          // by NodeId, of operations: the first reader
   std::vector<std::size_t> depth_;  // by NodeId: 0, or for an operation how many follow each other directly up to it
@@ -89,9 +97,12 @@ void Combiner::measure() {
     if (is_operation) {
       depth_[id] = 1;
       for (const Edge& e : n.in) depth_[id] = std::max(depth_[id], depth_[e.node] + 1);
-      time_[id] = now;
-    } else if (n.op != Op::Input && info(n.op).kind != Kind::Leaf) {
-      time_[id] = ++now;
+    } else if (info(n.op).kind != Kind::Leaf) {
+      time_[id] = soonest_[id] = ++now;
+      if (follows_at_once(n)) {
+        soonest_[id] = 0;
+        for (const Edge& e : n.in) soonest_[id] = std::max(soonest_[id], soonest_[e.node]);
+      }
     }
   }
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;)
@@ -104,7 +115,7 @@ void Combiner::measure() {
 Time Combiner::ready(NodeId id) const {
   const NodeId x = g_[id].in[0].node;
   if (exchanges(x)) return bucket_[x]->slot;
-  return held_[id] ? 1 : time_[x] + 1;
+  return held_[id] ? 1 : soonest_[x] + 1;
 }
 
 // Adds an operation to the open bucket of its kind, or opens one, not before `earliest`.
