@@ -1,6 +1,7 @@
 #include "lightcone/distributed/exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -92,6 +93,25 @@ void Exchange::start(const void* key, const Call& c, DType type, std::span<const
 std::span<Piece> Exchange::pieces(std::size_t count) {
   if (pieces_.size() < count) pieces_.resize(count);
   return std::span(pieces_).first(count);
+}
+
+// The numbers of messages differ from those of collectives, which a pipeline's stages count differently.
+constexpr std::uint64_t kMessages = std::uint64_t{1} << 62;
+
+void Exchange::send(int to, std::uint64_t message, DType type, std::size_t n, const void* in) {
+  const std::array<int, 2> pair{communicator_->rank(), to};
+  const Piece one{in, nullptr, n};
+  background_->run({{.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .tag = kMessages + message},
+                    false,
+                    {&one, 1}});
+}
+void Exchange::receive(int from, std::uint64_t message, DType type, std::size_t n, void* out) {
+  const std::array<int, 2> pair{from, communicator_->rank()};
+  const Piece one{nullptr, out, n};
+  background_->run(
+      {{.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .place = 1, .tag = kMessages + message},
+       false,
+       {&one, 1}});
 }
 
 std::vector<std::size_t> Exchange::gather(const Call& group, std::size_t number) {

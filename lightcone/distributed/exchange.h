@@ -2,6 +2,7 @@
 // which they run while kernels do.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -97,9 +98,14 @@ class Exchange {
   void finish() { background_->finish(); }
   // Memory for the pieces of an operation until the next one is run or started.
   std::span<Piece> pieces(std::size_t count);
+  // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
+  void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
+  void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation on a number of arrays, of which the nodes of graphs are owners.
   std::map<std::pair<Collective::Operation, std::size_t>, std::weak_ptr<const Composite>> composites;
+  std::array<std::weak_ptr<const Composite>, 2> messages;  // send, receive
+  int rank() const { return communicator_->rank(); }
 
  private:
   Background::Operation operation(const Call& c, DType type, std::span<const Piece> pieces);

@@ -71,8 +71,8 @@ void Communicator::run_together(const Collective& c, std::span<const Piece> piec
 }
 
 std::string_view name(Collective::Operation operation) {
-  constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                        "all_to_all", "broadcast",  "permute"};
+  constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                                        "permute",    "send"};
   return names[static_cast<std::size_t>(operation)];
 }
 

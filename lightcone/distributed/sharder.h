@@ -28,7 +28,7 @@ struct Held {
 
 // What a node of the new graph was made for.
 struct Purpose {
-  NodeId node = 0;  // of the whole graph
+  NodeId node = 0;  // a node of the whole graph
   int place = -1;   // the serial place; -1: all of them
 };
 
@@ -123,7 +123,7 @@ class Sharder {
   Exchanger exchanger_;
   Graph dst_;
   std::vector<std::vector<Held>> to_;  // by node: its results
-  std::map<NodeId, Sharding> given_;   // of inputs
+  std::map<NodeId, Sharding> given_;   // for each input
   std::map<NodeId, NodeId> inputs_;    // in the new graph
   std::vector<char> depends_on_data_;
   std::vector<std::optional<Sharding>> hints_;

@@ -1,8 +1,7 @@
-// Training steps of small models, and what ranks make of them.
+// Training steps of small models, with the first values of their parameters and the inputs of each step.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <random>
 #include <string>
@@ -14,7 +13,6 @@
 #include "lightcone/ops/loss.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/optim/optim.h"
-#include "lightcone/runtime/program.h"
 
 namespace lc::test {
 
@@ -168,49 +166,10 @@ inline Job llama() {
   return j;
 }
 
-struct Trained {
-  Floats losses, norms;
-  std::map<std::string, Floats> parameters;
-  std::size_t state_bytes = 0, arena_bytes = 0;
-  std::map<std::string, int> fired;  // by shard(), and by what schedules exchanges
-};
-
-inline ArrayView floats(const Floats& v, std::vector<std::int64_t> shape) {
-  return {DType::F32, std::move(shape), std::as_bytes(std::span(v))};
-}
-inline std::vector<std::int64_t> shape_of(const Graph& g, const std::string& name) {
-  std::vector<std::int64_t> s;
-  for (NodeId id = 0; id < g.size(); ++id)
-    if (g[id].op == Op::Input && g[id].name == name)
-      for (const Dim& d : g[id].shape) s.push_back(*d.constant());
-  return s;
-}
-
-// Trains one rank's part.
-inline Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, int rank, const ShardSpecs& specs,
-                     int steps = kSteps, const CompileOptions& options = {}) {
-  const Program p = compile(j.graph, compiler, options);
-  Context c(p);
-  const auto part = [&](const std::string& name, const Floats& all) {
-    const ArrayPart a = part_of(mesh, rank, specs, name, floats(all, shape_of(j.graph, name)));
-    Floats mine(a.bytes.size() / sizeof(float));
-    std::memcpy(mine.data(), a.bytes.data(), a.bytes.size());
-    return mine;
-  };
-  for (const auto& [name, all] : j.parameters) c.set(name, part(name, all));
-  Trained t;
-  for (int k = 0; k < steps; ++k) {
-    for (const auto& [name, all] : j.inputs) c.set(name, part(name, all[static_cast<std::size_t>(k)]));
-    c.run();
-    t.losses.push_back(static_cast<float>(c.scalar("loss")));
-    t.norms.push_back(static_cast<float>(c.scalar("norm")));
-  }
-  for (const auto& [name, all] : j.parameters) t.parameters[name] = c.get(name);
-  t.state_bytes = p.plan().state_bytes, t.arena_bytes = p.plan().arena_bytes;
-  for (const PassLog& l : p.log())
-    if (l.pass == "shard" || l.pass.ends_with("-exchanges"))
-      for (const auto& [what, n] : l.fired) t.fired[what] += n;
-  return t;
-}
+// Tensor parallel, as Megatron-LM divides the GPT.
+inline const std::vector<ShardSpec> kMegatron{{"*.q.weight", {"model"}},  {"*.k.weight", {"model"}},
+                                              {"*.v.weight", {"model"}},  {"*.o.weight", {"", "model"}},
+                                              {"*.up.weight", {"model"}}, {"*.down.weight", {"", "model"}},
+                                              {"wte.weight", {"model"}}};
 
 }  // namespace lc::test

@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/device/halves.h"
@@ -16,7 +15,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/random_graph.h"
-#include "ranks.h"
+#include "training.h"
 
 namespace lc {
 namespace {
@@ -28,7 +27,6 @@ const CompileOptions kOneAfterTheOther{.skip = {"combine-exchanges", "overlap-ex
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-Compiler device() { return generic() | cpu({.threads = 1, .compiler = false}); }
 ShardOptions buckets(std::size_t bytes) { return {.exchanges = {.bucket_bytes = bytes}}; }
 
 // ---- the bits -------------------------------------------------------------------------------------------------------

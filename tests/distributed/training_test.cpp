@@ -1,61 +1,12 @@
 // Training on several ranks: losses and parameters are those of one rank, memory is what was planned.
-#include <cstring>
+#include "training.h"
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
-#include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/distributed/strategies.h"
-#include "lightcone/passes/passes.h"
-#include "ranks.h"
 
-namespace lc {
+namespace lc::test {
 namespace {
-
-using namespace test;
-
-Compiler device() { return generic() | cpu({.threads = 1, .compiler = false}); }
-
-void expect_near(const Floats& got, const Floats& want, double room, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t k = 0; k < got.size(); ++k) ASSERT_NEAR(got[k], want[k], room) << what << ", element " << k;
-}
-
-std::vector<Trained> on_ranks(const Job& j, const Mesh& mesh, const ShardSpecs& specs) {
-  std::vector<Trained> all(static_cast<std::size_t>(mesh.size()));
-  const auto thrown = test::run_ranks(mesh, [&](const Collectives& c) {
-    all[static_cast<std::size_t>(c.rank())] = train(j, shard(c, specs) | device(), mesh, c.rank(), specs);
-  });
-  for (const std::string& what : thrown) EXPECT_EQ(what, "");
-  return all;
-}
-
-// Ranks agree with one another to the bit, with one rank within rounding, and with themselves from run to run.
-std::vector<Trained> expect_as_one_rank(const Job& j, const Mesh& mesh, const ShardSpecs& specs,
-                                        const std::string& what, double room = 2e-5) {
-  const Trained one = train(j, device(), Mesh(), 0, {});
-  const auto all = on_ranks(j, mesh, specs), again = on_ranks(j, mesh, specs);
-  EXPECT_LT(one.losses.back(), one.losses.front()) << what;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    const std::string at = str_cat(what, " on ", mesh, ", rank ", r);
-    expect_near(all[r].losses, one.losses, room, at + ", losses");
-    expect_near(all[r].norms, one.norms, 10 * room, at + ", norms");
-    EXPECT_EQ(all[r].losses, all[0].losses) << at;
-    EXPECT_EQ(all[r].parameters, again[r].parameters) << at;
-    for (const auto& [name, v] : one.parameters) {
-      const ArrayPart a = part_of(mesh, static_cast<int>(r), specs, name, floats(v, shape_of(j.graph, name)));
-      Floats mine(a.bytes.size() / sizeof(float));
-      std::memcpy(mine.data(), a.bytes.data(), a.bytes.size());
-      expect_near(all[r].parameters.at(name), mine, 10 * room, at + ", " + name);
-    }
-  }
-  return all;
-}
-
-const std::vector<ShardSpec> kMegatron{{"*.q.weight", {"model"}},  {"*.k.weight", {"model"}},
-                                       {"*.v.weight", {"model"}},  {"*.o.weight", {"", "model"}},
-                                       {"*.up.weight", {"model"}}, {"*.down.weight", {"", "model"}},
-                                       {"wte.weight", {"model"}}};
 
 TEST(DistributedTraining, MlpInParallel) {
   const Job j = mlp();
@@ -125,4 +76,4 @@ TEST(DistributedTraining, ShardedStates) {
 }
 
 }  // namespace
-}  // namespace lc
+}  // namespace lc::test

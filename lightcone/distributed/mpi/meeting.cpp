@@ -34,7 +34,7 @@ Traffic::Header header(const Collective& c, std::span<const Piece> pieces) {
 
 // What a header says, as str() says it. What no version of this library sends is "something else".
 std::string said(const Traffic::Header& h) {
-  if ((h[0] & 255) > static_cast<std::uint64_t>(Operation::Permute) || h[0] >> 8 > 1 ||
+  if ((h[0] & 255) > static_cast<std::uint64_t>(Operation::Send) || h[0] >> 8 > 1 ||
       h[1] > static_cast<std::uint64_t>(DType::Bool) || h[3] > std::uint64_t{1} << 20)
     return "something else";
   const std::vector<int> group(static_cast<std::size_t>(h[3]));
@@ -95,6 +95,7 @@ void Meeting::run() {
     case Operation::AllToAll: return all_to_all();
     case Operation::Broadcast: return broadcast();
     case Operation::Permute: return permute();
+    case Operation::Send: return message();
   }
 }
 
@@ -262,6 +263,15 @@ void Meeting::permute() {
     else if (from >= 0) receive(from, out(p), bytes(p));
     else if (bytes(p)) std::memset(out(p), 0, bytes(p));
   }
+  wait();
+}
+
+void Meeting::message() {
+  for (const Piece& p : pieces_)
+    if (c_.place == 0) send(1, in(p), bytes(p));
+  meet();
+  for (const Piece& p : pieces_)
+    if (c_.place == 1) receive(0, out(p), bytes(p));
   wait();
 }
 
