@@ -16,8 +16,13 @@ bool is_part(const Node& n) { return n.op == Op::Kernel && n.kernel->part(); }
 
 class Overlap {
  public:
-  Overlap(const Graph& g, PassLog& log) : g_(g), log_(log), open_(g.size()), to_(g.size()) {
+  Overlap(const Graph& g, PassLog& log)
+      : g_(g), log_(log), late_(g.size(), true), started_(g.size()), is_postponed_(g.size()), open_(g.size()), to_(g.size()) {
     for (const Assignment& a : g.assignments()) state_.emplace(a.next.node, a.state);
+    for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+      const bool leads_to_one = !late_[id] || halves(g[id]);
+      for (const Edge& e : g[id].in) late_[e.node] = late_[e.node] && !leads_to_one;
+    }
   }
   Graph run();
 
@@ -28,6 +33,7 @@ class Overlap {
     What what;
   };
   void plan();
+  bool postpone(NodeId id);
   void begin(NodeId id);
   void end(NodeId id);
   void end_operands(NodeId id);
@@ -42,6 +48,12 @@ class Overlap {
 
   const Graph& g_;
   PassLog& log_;
+  std::vector<bool> late_;  // by NodeId: no exchange depends on it
+  // By NodeId: the number of the last exchange on which an exchange or a postponed node depends; 0 for others.
+  std::vector<std::size_t> started_;
+  std::size_t starts_ = 0;
+  std::vector<NodeId> postponed_;
+  std::vector<bool> is_postponed_;
   std::multimap<NodeId, NodeId> state_;  // which a node's value becomes
   std::vector<Step> steps_;
   std::vector<NodeId> under_way_;               // in the order of their starts
@@ -59,6 +71,7 @@ void Overlap::begin(NodeId id) {
   under_way_.push_back(id);
   bytes_ += bytes(id);
   open_[id] = true;
+  started_[id] = ++starts_;
 }
 
 void Overlap::end(NodeId id) {
@@ -82,6 +95,20 @@ void Overlap::end_operands(NodeId id) {
   }
 }
 
+// Nodes on which no exchange depends come last if they wait for one, and then in the order in which these end: while an
+// optimiser updates the parameters of the first, the others are under way.
+bool Overlap::postpone(NodeId id) {
+  if (!late_[id]) return false;
+  for (const Edge& e : g_[id].in) {
+    const NodeId from = owner(e.node);
+    if (open_[from] || is_postponed_[from]) started_[id] = std::max(started_[id], started_[from]);
+  }
+  if (started_[id] == 0) return false;
+  is_postponed_[id] = true;
+  postponed_.push_back(id);
+  return true;
+}
+
 void Overlap::plan() {
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
@@ -89,10 +116,13 @@ void Overlap::plan() {
       parts_[n.in[0].node].push_back(id);
       continue;
     }
+    if (postpone(id)) continue;
     end_operands(id);
     if (const auto two = halves(n)) halves_.emplace(id, std::pair(*two, 0)), begin(id);
     else steps_.push_back({id, What::Whole});
   }
+  std::ranges::stable_sort(postponed_, {}, [&](NodeId id) { return started_[id]; });
+  for (const NodeId id : postponed_) end_operands(id), steps_.push_back({id, What::Whole});
   while (!under_way_.empty()) end(under_way_.front());
 }
 
