@@ -33,7 +33,7 @@ Graph run(const Graph& whole, const Collectives& ranks, const ShardSpecs& specs,
   check_used(whole, specs);
   if (!o.pipeline.empty()) check_pipeline(ranks.mesh(), specs, o.pipeline);
   const Graph g = inline_transparent(whole, log);
-  Sharder sharder(g, ranks, specs, o.serial, log);
+  Sharder sharder(g, ranks, specs, o, log);
   Graph sharded = sharder.run();
   if (o.serial.empty() && o.pipeline.empty()) return sharded;
   const int stages =

@@ -53,6 +53,9 @@ struct ShardOptions {
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   // The cost of an operation, by which stages are cut; the default counts elements.
   std::function<double(const Graph&, NodeId)> cost = {};
+  // Gathers parameters for the backward pass again, instead of keeping them from the forward pass on (that of FSDP's
+  // fully_shard()).
+  bool reshard_after_forward = true;
   ExchangeOptions exchanges = {};
 };
 
