@@ -63,6 +63,7 @@ class Combiner {
   Time ready(NodeId id) const;
   std::size_t bytes(NodeId id) const { return std::max(upper_bytes(g_[id]), upper_bytes(g_[g_[id].in[0].node])); }
   void join(NodeId id, Time earliest, std::map<std::string, Bucket*>& open);
+  bool gathers_again(NodeId before, NodeId id) const;
   void emit_all();
   void emit(const Bucket& b);
   void put(NodeId id);
@@ -78,6 +79,7 @@ class Combiner {
   std::vector<Time> need_;          // by NodeId, of operations: the first reader
   std::vector<std::size_t> depth_;  // by NodeId: 0, or for an operation how many follow each other directly up to it
   std::vector<Bucket*> bucket_;     // by NodeId
+  std::map<NodeId, NodeId> kept_;   // the operation whose result is still there
   std::vector<std::unique_ptr<Bucket>> all_;
   Graph dst_;
   std::vector<NodeId> to_;
@@ -149,11 +151,29 @@ void Combiner::choose(std::size_t depth) {
   for (const NodeId id : now) join(id, 0, open);
   std::ranges::stable_sort(later, {}, [&](NodeId id) { return need_[id]; });
   open.clear();
+  std::map<NodeId, NodeId> last;  // by operand
   for (Time earliest = 0; const NodeId id : later) {
     const std::size_t buckets = all_.size();
+    const auto [before, fresh] = last.try_emplace(g_[id].in[0].node, id);
+    if (!fresh && bucket_[before->second] == all_.back().get() && gathers_again(before->second, id)) {
+      kept_[id] = before->second, bucket_[id] = all_.back().get();
+      ++log_.fired["result kept"];
+      continue;
+    }
+    before->second = id;
     join(id, earliest, open);
     if (all_.size() > buckets) earliest = need_[id];
   }
+}
+
+// True for what the backward pass gathers, and the forward pass has gathered last.
+bool Combiner::gathers_again(NodeId before, NodeId id) const {
+  const auto without = [&](NodeId k) {
+    std::vector<Attributes::Entry> entries = g_[k].attributes.entries();
+    std::erase_if(entries, [](const Attributes::Entry& e) { return e.name == "again"; });
+    return Attributes(std::move(entries));
+  };
+  return g_[before].composite == g_[id].composite && g_[before].in == g_[id].in && without(before) == without(id);
 }
 
 void Combiner::emit_all() {
@@ -171,6 +191,11 @@ void Combiner::emit_all() {
 // Adds a node, and what it depends on, unless it is there.
 void Combiner::put(NodeId id) {
   if (to_[id] != kNone) return;
+  if (const auto it = kept_.find(id); it != kept_.end()) {
+    put(it->second);
+    to_[id] = to_[it->second];
+    return;
+  }
   std::vector<Edge> in = g_[id].in;
   for (Edge& e : in) put(e.node), e.node = to_[e.node];
   const OpScope scope(g_[id].where);

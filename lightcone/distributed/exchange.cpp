@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <system_error>
 
 #include "lightcone/base/error.h"
 
@@ -169,12 +170,16 @@ void Background::run(const Operation& o) {
 
 void Background::start(const void* key, const Operation& o) {
   const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& e) {
+      throw Error(name(o.what.operation), str_cat("the system has no thread for exchanges: ", e.what()));
+    }
   Job* job = first(Job::State::Free);
   if (!job) job = jobs_.emplace_back(std::make_unique<Job>()).get();
   job->pieces.assign(o.pieces.begin(), o.pieces.end());
   job->operation = {o.what, o.clears, job->pieces};
   job->key = key, job->number = ++numbers_, job->state = Job::State::Queued;
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   queued_.notify_one();
 }
 

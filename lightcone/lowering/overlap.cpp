@@ -1,10 +1,9 @@
-#include "lightcone/lowering/overlap.h"
-
 #include <algorithm>
 #include <map>
 
 #include "lightcone/device/halves.h"
 #include "lightcone/device/plan.h"
+#include "lightcone/lowering/order.h"
 
 namespace lc::lowering {
 namespace {

@@ -3,7 +3,6 @@
 #include "lightcone/device/loop_plan.h"
 #include "lightcone/lowering/contraction.h"
 #include "lightcone/lowering/order.h"
-#include "lightcone/lowering/overlap.h"
 #include "lightcone/lowering/reductions.h"
 #include "lightcone/passes/canonical.h"
 #include "lightcone/passes/composites.h"

@@ -2,6 +2,7 @@
 // ends early leaves nothing behind.
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -16,6 +17,19 @@
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/random_graph.h"
 #include "training.h"
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t n) {
+  ++allocations;
+  if (void* p = std::malloc(n ? n : 1)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace lc {
 namespace {
@@ -223,6 +237,60 @@ TEST(Overlap, HidesWhatIsWaitedFor) {
 }
 
 // ---- the memory -----------------------------------------------------------------------------------------------------
+
+// Interpreted loops allocate, exchanges do not, once as many have been under way as ever are.
+TEST(Overlap, ExchangesAllocateNothing) {
+  const Job j = gpt();
+  const Mesh mesh({{"data", 2}});
+  const ShardSpecs specs = joined(data_parallel(j.graph, "data", 2), fully_sharded(j.graph, "data", 2));
+  const auto allocated = [&](const CompileOptions& o) {
+    long before = 0, behind = 0;
+    const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
+      Context run(compile(j.graph, shard(c, specs, buckets(512)) | device(), o));
+      const auto set = [&](const std::string& name, const Floats& all) {
+        const ArrayPart part = part_of(mesh, c.rank(), specs, name, floats(all, shape_of(j.graph, name)));
+        Floats mine(part.bytes.size() / sizeof(float));
+        std::memcpy(mine.data(), part.bytes.data(), part.bytes.size());
+        run.set(name, mine);
+      };
+      for (const auto& [name, all] : j.parameters) set(name, all);
+      for (const auto& [name, all] : j.inputs) set(name, all[0]);
+      for (int k = 0; k < 20; ++k) run.run();
+      c.check_same("what was run", "20 steps");
+      if (c.rank() == 0) before = allocations;
+      for (int k = 0; k < 10; ++k) run.run();
+      c.check_same("what was run", "30 steps");
+      if (c.rank() == 0) behind = allocations;
+    });
+    for (const std::string& what : thrown) EXPECT_EQ(what, "");
+    return behind - before;
+  };
+  const long want = allocated(kOneAfterTheOther);
+  EXPECT_LE(allocated({}), want + 50);  // the ten steps have some 500 exchanges; check_same() may fall into the count
+}
+
+// Gathered parameters are there while they are used, and one bucket before. (Nothing is run.)
+TEST(Overlap, Zero3GathersAFewLayersAtOnce) {
+  constexpr std::int64_t kLayers = 16, kWidth = 2048, kBytes = kWidth * kWidth * 4;
+  const Job j = deep(kLayers, kWidth, 8);
+  const Mesh mesh({{"data", 2}});
+  const ShardSpecs specs = joined(data_parallel(j.graph, "data", 2), fully_sharded(j.graph, "data", 2));
+  const auto arena = [&](bool reshard) {
+    std::size_t bytes = 0;
+    const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
+      ShardOptions o = buckets(kBytes);
+      o.reshard_after_forward = reshard;
+      const Program p = compile(j.graph, shard(c, specs, o) | device());
+      if (c.rank() == 0) bytes = p.plan().arena_bytes;
+    });
+    for (const std::string& what : thrown) EXPECT_EQ(what, "");
+    return static_cast<double>(bytes);
+  };
+  const double kept = arena(false), again = arena(true);
+  EXPECT_GT(kept, (kLayers - 1) * static_cast<double>(kBytes));
+  EXPECT_LT(again, kept / 2);
+  EXPECT_LT(again, 8.0 * kBytes);
+}
 
 TEST(Overlap, WorksInPlaceOnWhatTheStartReturned) {
   const Job j = gpt();
