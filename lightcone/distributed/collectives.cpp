@@ -159,10 +159,10 @@ std::vector<std::shared_ptr<const KernelRule>> kernels(Operation operation, cons
     std::vector<Dim> elements;
     for (const TensorType& t : in) elements.push_back(row_elements(operation, t.shape));
     const bool one = n.results.empty();
-    return std::make_shared<CollectiveKernel>(
-        exchange, exchange->call(operation, n.attributes), in[0].dtype, std::move(elements),
-        one ? std::vector<std::int64_t>{0} : result_offsets(n.results),
-        product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
+    return std::make_shared<CollectiveKernel>(exchange, exchange->call(operation, n.attributes), in[0].dtype,
+                                              std::move(elements),
+                                              one ? std::vector<std::int64_t>{0} : result_offsets(n.results),
+                                              product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
   };
   return {std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
 }

@@ -22,16 +22,26 @@ constexpr Time kNever = ~Time{0};
 struct Bucket {
   std::vector<NodeId> members;
   std::size_t bytes = 0;
-  Time slot = 0;        // stands before the node of this time
-  Time need = kNever;   // of its first reader
+  Time slot = 0;          // stands before the node of this time
+  Time need = kNever;     // the time of its first reader
   std::size_t depth = 0;  // operations on which it depends directly come before it at the same time
 };
 
 class Combiner {
  public:
   Combiner(const Graph& g, const Collectives& ranks, const ExchangeOptions& o, PassLog& log)
-      : g_(g), ranks_(ranks), options_(o), log_(log), live_(g.live()), time_(g.size()), soonest_(g.size()), held_(g.size()),
-        need_(g.size(), kNever), depth_(g.size()), bucket_(g.size(), nullptr), to_(g.size(), kNone) {}
+      : g_(g),
+        ranks_(ranks),
+        options_(o),
+        log_(log),
+        live_(g.live()),
+        time_(g.size()),
+        soonest_(g.size()),
+        held_(g.size()),
+        need_(g.size(), kNever),
+        depth_(g.size()),
+        bucket_(g.size(), nullptr),
+        to_(g.size(), kNone) {}
 
   Graph run() {
     measure();
@@ -109,8 +119,7 @@ void Combiner::measure() {
   }
   for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;)
     if (live_[id])
-      for (const Edge& e : g_[id].in)
-        need_[e.node] = std::min(need_[e.node], exchanges(id) ? need_[id] : time_[id]);
+      for (const Edge& e : g_[id].in) need_[e.node] = std::min(need_[e.node], exchanges(id) ? need_[id] : time_[id]);
 }
 
 // The earliest place of an operation.
@@ -128,7 +137,8 @@ void Combiner::join(NodeId id, Time earliest, std::map<std::string, Bucket*>& op
   Bucket*& b = open[str_cat(name(o), " ", name(n.dtype), " ", n.attributes.str())];
   const std::size_t more = bytes(id);
   const Time from = ready(id);
-  const bool fits = b && combines && b->bytes + more <= options_.bucket_bytes && from <= (held_[id] ? b->slot : b->need);
+  const bool fits =
+      b && combines && b->bytes + more <= options_.bucket_bytes && from <= (held_[id] ? b->slot : b->need);
   if (!fits) {
     b = all_.emplace_back(std::make_unique<Bucket>()).get();
     b->depth = depth_[id], b->slot = std::max(from, earliest);
@@ -212,8 +222,7 @@ void Combiner::emit(const Bucket& b) {
     in.emplace_back(dst_, Edge{to_[e.node], e.view});
   }
   const CompositeRef together = ranks_.composite(*operation(b.members[0]), in.size());
-  const auto all =
-      call(together, std::move(in), first.attributes, SourceLocation(first.where.file, first.where.line));
+  const auto all = call(together, std::move(in), first.attributes, SourceLocation(first.where.file, first.where.line));
   for (std::size_t k = 0; k < all.size(); ++k) to_[b.members[k]] = all[k].edge().node;
   ++log_.fired[str_cat(name(*operation(b.members[0])), "s combined")];
 }
@@ -221,8 +230,7 @@ void Combiner::emit(const Bucket& b) {
 }  // namespace
 
 Compiler combine_exchanges(const Collectives& ranks, const ExchangeOptions& o) {
-  Pass p{"combine-exchanges",
-         [ranks, o](const Graph& g, PassLog& log) { return Combiner(g, ranks, o, log).run(); }};
+  Pass p{"combine-exchanges", [ranks, o](const Graph& g, PassLog& log) { return Combiner(g, ranks, o, log).run(); }};
   return Compiler(std::move(p));
 }
 

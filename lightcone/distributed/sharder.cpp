@@ -21,8 +21,8 @@ bool in_results(const Plan& p, int label) {
 
 }  // namespace
 
-Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs,
-                 const ShardOptions& options, PassLog& log)
+Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs, const ShardOptions& options,
+                 PassLog& log)
     : src_(src),
       ranks_(ranks),
       specs_(specs),

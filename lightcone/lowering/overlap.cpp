@@ -16,7 +16,13 @@ bool is_part(const Node& n) { return n.op == Op::Kernel && n.kernel->part(); }
 class Overlap {
  public:
   Overlap(const Graph& g, PassLog& log)
-      : g_(g), log_(log), late_(g.size(), true), started_(g.size()), is_postponed_(g.size()), open_(g.size()), to_(g.size()) {
+      : g_(g),
+        log_(log),
+        late_(g.size(), true),
+        started_(g.size()),
+        is_postponed_(g.size()),
+        open_(g.size()),
+        to_(g.size()) {
     for (const Assignment& a : g.assignments()) state_.emplace(a.next.node, a.state);
     for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
       const bool leads_to_one = !late_[id] || halves(g[id]);
@@ -55,8 +61,8 @@ class Overlap {
   std::vector<bool> is_postponed_;
   std::multimap<NodeId, NodeId> state_;  // which a node's value becomes
   std::vector<Step> steps_;
-  std::vector<NodeId> under_way_;               // in the order of their starts
-  std::map<NodeId, std::vector<NodeId>> parts_;  // of results that are under way
+  std::vector<NodeId> under_way_;                // in the order of their starts
+  std::map<NodeId, std::vector<NodeId>> parts_;  // the parts of results that are under way
   std::size_t bytes_ = 0;                        // under way
   std::vector<bool> open_;                       // by NodeId: under way
   Graph dst_;
@@ -131,7 +137,8 @@ void Overlap::join_neighbours() {
   for (const Step& s : steps_) {
     auto last = joined.rbegin();
     if (s.what == What::Wait)  // what takes no time may stand between them
-      while (last != joined.rend() && last->what == What::Whole && (g_[last->node].op != Op::Kernel || is_part(g_[last->node])))
+      while (last != joined.rend() && last->what == What::Whole &&
+             (g_[last->node].op != Op::Kernel || is_part(g_[last->node])))
         ++last;
     if (s.what == What::Wait && last != joined.rend() && last->what == What::Start && last->node == s.node)
       last->what = What::Whole;
@@ -152,7 +159,8 @@ void Overlap::emit(const Step& s) {
   const bool starts = s.what == What::Start;
   const std::shared_ptr<Kernel>& half = starts ? both.start : both.wait;
   half->origin = n.kernel->origin, half->device = n.kernel->device;
-  Node made{.op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .name = half->name(), .kernel = half, .where = n.where};
+  Node made{
+      .op = Op::Kernel, .dtype = n.dtype, .shape = n.shape, .name = half->name(), .kernel = half, .where = n.where};
   if (starts) {
     made.dtype = DType::U8;
     made.shape = {product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype)))};

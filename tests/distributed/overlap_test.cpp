@@ -1,5 +1,5 @@
-// Exchanges that run while kernels do, and several that are one: the bits do not change, what waits is hidden, and whatever
-// ends early leaves nothing behind.
+// Exchanges that run while kernels do, and several that are one: the bits do not change, what waits is hidden, and
+// whatever ends early leaves nothing behind.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -366,14 +366,14 @@ TEST(Overlap, ARankThatEndsIsNamedByAllOthers) {
 
 // A kernel throws while another rank still reads what this one sends: its memory stays until that is over.
 TEST(Overlap, ARunThatThrowsWaitsForWhatIsUnderWay) {
-  const auto fuse = std::make_shared<Composite>(Composite{
-      .name = "fuse",
-      .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
-      .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; },
-      .kernels = {cpu_kernel([](const CpuCall& call) {
-        if (call.in<float>(0)[0] == 0) throw Error("fuse", "it has blown");
-        call.out<float>()[0] = 1;
-      })}});
+  const auto fuse = std::make_shared<Composite>(
+      Composite{.name = "fuse",
+                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+                .define = [](const Attributes&, std::span<const Tensor> in) { return std::vector{in[0]}; },
+                .kernels = {cpu_kernel([](const CpuCall& call) {
+                  if (call.in<float>(0)[0] == 0) throw Error("fuse", "it has blown");
+                  call.out<float>()[0] = 1;
+                })}});
   constexpr std::int64_t kMany = 1 << 20;
   std::vector<float> sums;
   const auto thrown = run_ranks(Mesh({{"data", 2}}), [&](const Collectives& c) {

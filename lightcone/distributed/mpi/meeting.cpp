@@ -154,8 +154,7 @@ void Meeting::reduce_together() {
 // Each rank reduces a part, and sends it to all.
 void Meeting::all_reduce() {
   if (bytes() * c_.group.size() <= kSmall) return reduce_together();
-  for (const Piece& p : pieces_)
-    for_others([&](int k) { send(k, in(p) + part(p, k).begin, part(p, k).bytes); });
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, in(p) + part(p, k).begin, part(p, k).bytes); });
   meet();
   const auto mine = [&](const Piece& p) { return part(p, c_.place); };
   const auto elements = [&](const Piece& p) { return mine(p).bytes / size_of(c_.dtype); };
@@ -174,8 +173,7 @@ void Meeting::all_reduce() {
 void Meeting::reduce_scatter() {
   const auto elements = [](const Piece& p) { return p.n; };
   const auto row = [&](const Piece& p, int k) { return in(p) + static_cast<std::size_t>(k) * bytes(p); };
-  for (const Piece& p : pieces_)
-    for_others([&](int k) { send(k, row(p, k), bytes(p)); });
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, row(p, k), bytes(p)); });
   meet();
   receive_rows(elements);
   wait();
@@ -198,8 +196,7 @@ void Meeting::all_gather() {
 
 void Meeting::all_to_all() {
   const auto row = [&](const Piece& p, int k) { return static_cast<std::size_t>(k) * bytes(p); };
-  for (const Piece& p : pieces_)
-    for_others([&](int k) { send(k, in(p) + row(p, k), bytes(p)); });
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, in(p) + row(p, k), bytes(p)); });
   meet();
   for (const Piece& p : pieces_) {
     for_others([&](int k) { receive(k, out(p) + row(p, k), bytes(p)); });

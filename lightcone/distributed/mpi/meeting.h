@@ -56,7 +56,7 @@ class Meeting {
   static std::byte* out(const Piece& p) { return static_cast<std::byte*>(p.out); }
   std::size_t bytes(const Piece& p) const { return p.n * size_of(c_.dtype); }
   int ranks() const { return static_cast<int>(c_.group.size()); }
-  std::size_t bytes() const { return c_.n * size_of(c_.dtype); }  // of all arrays
+  std::size_t bytes() const { return c_.n * size_of(c_.dtype); }  // all arrays together
 
   Traffic& traffic_;
   const Collective& c_;
