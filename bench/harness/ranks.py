@@ -1,6 +1,8 @@
 """Runners that are several processes: the ranks of one side, over loopback or over a link that is slowed (bench/distributed/link.cpp).
 
 Each rank is a runner that is told the same at once, through a pair of FIFOs: MPI keeps standard input and output for itself."""
+import atexit
+import ctypes
 import json
 import os
 import pathlib
@@ -11,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -63,6 +66,12 @@ def is_open_mpi(mpirun):
     return "Open MPI" in said or "OpenRTE" in said
 
 
+def end_with_the_harness():
+    """Linux ends a launcher when the harness was killed: asked to end, it would wait for the other end of a link that is gone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Ranks:
     """As a Runner of one process: load, go and close, of all ranks at once."""
 
@@ -71,6 +80,7 @@ class Ranks:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lightcone-ranks-"))
         self.log = open(self.folder / "log", "w+b")
         self.link, self.children, self.pipes = None, [], []
+        atexit.register(self.close)
         try:
             if "link" in spec:
                 self.link = Link(*spec["link"])
@@ -97,7 +107,7 @@ class Ranks:
     def start(self, argv, env):
         # a session of its own, so that it can be ended with all that it started
         self.children.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=env, cwd=BENCH / "peers",
-                                              start_new_session=True))
+                                              start_new_session=True, preexec_fn=end_with_the_harness))
 
     def start_torch(self, arguments, spec):
         python = runners.peers_folder() / "venv/bin/python"
@@ -188,8 +198,9 @@ class Ranks:
         for pair in self.pipes:
             for pipe in pair:
                 os.close(pipe)
-        self.pipes = []
         if self.link:
             self.link.close()
+        self.link, self.children, self.pipes = None, [], []
+        atexit.unregister(self.close)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
