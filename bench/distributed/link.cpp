@@ -22,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -232,10 +233,18 @@ int enter(char** argv) {
   const int space = checked(::open(argv[2], O_RDONLY | O_CLOEXEC), argv[2]);
   checked(::setns(space, CLONE_NEWNET), argv[2]);
   // Programs look for devices in /sys, which shows those of the namespace in which it was mounted.
-  checked(::unshare(CLONE_NEWNS | CLONE_NEWUTS), "a namespace of mounts (root only)");
+  checked(::unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID), "a namespace of mounts (root only)");
   checked(::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "mount");
   checked(::mount("link", "/sys", "sysfs", MS_RDONLY, nullptr), "mount /sys");
   checked(::sethostname(argv[3], std::strlen(argv[3])), "sethostname");
+  // The command is the first process of its namespace: all that it starts ends with it, and it with whoever started it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (const int child = checked(::fork(), "fork")) {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::execvp(argv[4], argv + 4);
   throw std::system_error(errno, std::generic_category(), argv[4]);
 }
