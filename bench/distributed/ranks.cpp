@@ -32,7 +32,7 @@ bool gives_rows(Operation k) { return k == Operation::AllGather || k == Operatio
 struct Exchanged {
   Collective collective;
   std::vector<int> group;
-  std::vector<std::size_t> elements;  // of each array
+  std::vector<std::size_t> elements;  // one number for each array
 };
 
 // Passes exchanges on and writes down what they were.
