@@ -101,6 +101,9 @@ class Exchange {
   // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
   void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
   void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);
+  // Begins to send; `pair`, this rank and the other, stays until the message is sent.
+  void start_send(const void* key, std::span<const int> pair, std::uint64_t message, DType type, std::size_t n,
+                  const void* in);
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation on a number of arrays, of which the nodes of graphs are owners.
   std::map<std::pair<Collective::Operation, std::size_t>, std::weak_ptr<const Composite>> composites;
