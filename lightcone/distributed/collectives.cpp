@@ -7,6 +7,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
+#include "lightcone/distributed/device_collectives.h"
 #include "lightcone/distributed/exchange.h"
 #include "lightcone/reference/internal.h"
 #include "lightcone/reference/rule.h"
@@ -83,7 +84,14 @@ std::vector<std::shared_ptr<const KernelRule>> kernels(Operation operation, cons
     return std::make_shared<CollectiveKernel>(exchange, exchange->call(operation, n.attributes), in[0].dtype,
                                               row_elements(operation, in[0].shape));
   };
-  return {std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  std::vector rules{std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  if (const auto device = exchange->on_device())
+    rules.push_back(std::make_shared<const KernelRule>(
+        KernelRule{device->device(), [=](const Node& n, std::span<const TensorType> in) {
+                     return device->kernel(exchange->call(operation, n.attributes), in[0].dtype,
+                                           row_elements(operation, in[0].shape));
+                   }}));
+  return rules;
 }
 
 CompositeRef composite_of(Operation operation, const std::shared_ptr<Exchange>& exchange);

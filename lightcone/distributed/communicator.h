@@ -14,6 +14,10 @@
 
 namespace lc {
 
+namespace distributed {
+class DeviceCollectives;  // device_collectives.h
+}
+
 enum class ReduceOp : std::uint8_t { Sum, Max };
 
 // One collective operation of a group of ranks. Each rank of the group calls it with the same fields (but `place`).
@@ -52,6 +56,8 @@ class Communicator {
   virtual std::string name() const = 0;  // "threads", "MPI"
   // Runs a collective. `in` and `out` hold the elements that the operation states, and do not overlap.
   virtual void run(const Collective& c, const void* in, void* out) = 0;
+  // Returns the kernels by which ranks' devices exchange arrays by themselves, or null if they cannot.
+  virtual std::shared_ptr<const distributed::DeviceCollectives> on_device() const { return nullptr; }
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats

@@ -33,6 +33,7 @@ class Exchange {
   // The attributes of the shift the other way.
   static Attributes reversed(const Attributes& a);
   void run(const Call& c, DType type, std::size_t n, const void* in, void* out);
+  std::shared_ptr<const DeviceCollectives> on_device() const { return communicator_->on_device(); }
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation, of which the nodes of graphs are owners.
   std::array<std::weak_ptr<const Composite>, 6> composites;
