@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "lightcone/backends/cuda/launch.h"
@@ -136,7 +135,7 @@ std::shared_ptr<nccl::Ranks> open(const std::shared_ptr<backends::gpu::GpuDevice
 // NCCL_COMM_ID for as long as ranks meet.
 class MeetingPlace {
  public:
-  explicit MeetingPlace(const std::string& address) : set_(!std::getenv("NCCL_COMM_ID")) {
+  explicit MeetingPlace(const std::string& address) : set_(!address.empty() && !std::getenv("NCCL_COMM_ID")) {
     if (set_) ::setenv("NCCL_COMM_ID", address.c_str(), 0);
   }
   ~MeetingPlace() {
@@ -188,8 +187,7 @@ std::shared_ptr<Communicator> nccl_ranks(std::shared_ptr<backends::gpu::GpuDevic
     throw Error("nccl_ranks", "no address says where rank 0 waits for the others: torchrun sets MASTER_ADDR");
   const auto ranks = open(device, o);
   {
-    const std::optional<MeetingPlace> place =
-        rank.size > 1 ? std::optional<MeetingPlace>(std::in_place, rank.address) : std::nullopt;
+    const MeetingPlace place(rank.size > 1 ? rank.address : "");
     ranks->join(ranks->unique_id(), rank.rank, rank.size);
   }
   return std::make_shared<NcclRank>(ranks, nullptr, rank.rank, rank.size, o.alone);
