@@ -53,6 +53,7 @@ class NcclRank final : public Communicator {
  private:
   static void compare_on(Communicator& host, const Call& c, const std::string& what);
   void run_by_device(const Collective& c, const std::byte* in, std::byte* out);
+  void send_by_device(const Collective& c, const std::byte* in, std::byte* out);
   std::vector<std::byte> gather(const Collective& c, const std::byte* in, std::size_t bytes);
 
   std::shared_ptr<nccl::Ranks> ranks_;
@@ -97,11 +98,32 @@ std::vector<std::byte> NcclRank::gather(const Collective& c, const std::byte* in
   return rows;
 }
 
+// A message goes by the communicator of all ranks, in which the pair's are numbered as ever.
+void NcclRank::send_by_device(const Collective& c, const std::byte* in, std::byte* out) {
+  backends::cuda::CudaDevice& device = *ranks_->shared_device();
+  const std::size_t bytes = c.n * size_of(c.dtype);
+  const std::unique_ptr<Buffer> buffer = device.allocate(bytes);
+  nccl::Handle* const all = ranks_->world();
+  const auto at = backends::cuda::address_of({buffer.get(), 0});
+  const bool sends = c.place == 0;
+  if (sends) device.copy_in({buffer.get(), 0}, in, bytes);
+  device.stream()->ask("send", [&](const backends::cuda::api::Driver&, backends::cuda::api::Stream* stream) {
+    ranks_->enqueue(all, [&](const nccl::Api& a) {
+      return sends ? a.send(at, bytes, nccl::Type::U8, c.group[1], all, stream)
+                   : a.receive(at, bytes, nccl::Type::U8, c.group[0], all, stream);
+    });
+    return backends::cuda::api::Result::Success;
+  });
+  if (sends) device.synchronise();
+  else device.copy_out(out, {buffer.get(), 0}, bytes);
+}
+
 // Every rank gets what all gave, and computes its own result. That is slow, and as exact as threads() are.
 void NcclRank::run_by_device(const Collective& c, const std::byte* in, std::byte* out) {
   const bool rows = c.operation == Operation::ReduceScatter || c.operation == Operation::AllToAll;
   const std::size_t ranks = c.group.size(), row = c.n * size_of(c.dtype), bytes = row * (rows ? ranks : 1);
   if (bytes == 0) return;
+  if (c.operation == Operation::Send) return send_by_device(c, in, out);
   const std::vector<std::byte> all = gather(c, in, bytes);
   const auto of = [&](std::size_t k) { return all.data() + k * bytes; };
   const std::size_t mine = static_cast<std::size_t>(c.place) * row;
@@ -119,7 +141,9 @@ void NcclRank::run_by_device(const Collective& c, const std::byte* in, std::byte
       const int source = c.source[static_cast<std::size_t>(c.place)];
       if (source < 0) std::memset(out, 0, row);
       else std::memcpy(out, of(static_cast<std::size_t>(source)), row);
+      break;
     }
+    case Operation::Send: break;  // above
   }
 }
 

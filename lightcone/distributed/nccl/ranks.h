@@ -32,6 +32,7 @@ class Ranks {
   // Returns the communicator of a group, in the order of its places. All ranks of all groups of the same axes call it
   // at the same point of their programs. It stays until the end.
   Handle* group(std::span<const int> ranks, int place);
+  Handle* world() const { return world_; }
 
   const backends::cuda::CudaDevice& device() const { return *device_; }
   const std::shared_ptr<backends::cuda::CudaDevice>& shared_device() const { return device_; }
