@@ -185,8 +185,9 @@ TEST(Nccl, SumsHaveAnOrderOfTheirOwn) {
     const Floats parts{1e8f, 1, -1e8f, 0.5f};
     for (int k = 0; k < 4; ++k) {
       run.set("x", Floats(64, parts[static_cast<std::size_t>(r.collectives.rank())])).run();
+      const Floats y = run.get("y");
       const std::lock_guard lock(mutex);
-      seen.insert(run.get("y"));
+      seen.insert(y);
     }
   }));
   EXPECT_EQ(seen.size(), 1u);

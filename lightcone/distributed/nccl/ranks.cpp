@@ -142,8 +142,7 @@ void Ranks::end() noexcept {
       if (library_.api().state(handle, &r) != Result::Success) break;
       if (r == Result::InProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    if (r == Result::Success) library_.api().destroy(handle);
-    else library_.api().abort(handle);
+    if (r != Result::Success || library_.api().destroy(handle) != Result::Success) library_.api().abort(handle);
   };
   device_->stream()->context().quietly([&](const backends::cuda::api::Driver&) {
     for (const auto& [name, handle] : groups_) end_one(handle);
