@@ -7,7 +7,7 @@
 #include "lightcone/backends/cuda/device.h"
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/collectives.h"
-#include "lightcone/distributed/device_collectives.h"
+#include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/nccl/nccl.h"
 #include "lightcone/distributed/nccl/ranks.h"
 #include "lightcone/ops/ops.h"

@@ -7,7 +7,6 @@
 #include "lightcone/base/error.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
-#include "lightcone/distributed/device_collectives.h"
 #include "lightcone/distributed/exchange.h"
 #include "lightcone/reference/internal.h"
 #include "lightcone/reference/rule.h"

@@ -15,7 +15,7 @@
 namespace lc {
 
 namespace distributed {
-class DeviceCollectives;  // device_collectives.h
+class DeviceCollectives;  // exchange.h
 }
 
 enum class ReduceOp : std::uint8_t { Sum, Max };

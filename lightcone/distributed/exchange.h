@@ -3,10 +3,12 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lightcone/core/attributes.h"
 #include "lightcone/core/composite.h"
+#include "lightcone/device/kernel.h"
 #include "lightcone/distributed/communicator.h"
 #include "lightcone/distributed/mesh.h"
 
@@ -20,6 +22,18 @@ struct Call {
   int place = 0, root = 0;
   int only = -1;            // AllReduce: the one place that gets the sum, the others get zeros; -1: all
   std::vector<int> source;  // Permute: for each place
+};
+
+// Collectives as kernels of a device: a communicator whose ranks have devices that exchange arrays by themselves makes
+// them, and the collectives' composites offer them to compilers.
+class DeviceCollectives {
+ public:
+  virtual ~DeviceCollectives() = default;
+  // Returns the device's name (KernelRule::device): "cuda".
+  virtual std::string device() const = 0;
+  // Returns the kernel of a collective of rows of `elements`, or null if the composite's definition should be computed.
+  // Throws Error if the device cannot run the collective.
+  virtual std::shared_ptr<Kernel> kernel(const Call& c, DType type, const Dim& elements) const = 0;
 };
 
 class Exchange {

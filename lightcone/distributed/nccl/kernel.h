@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lightcone/distributed/device_collectives.h"
+#include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/nccl/ranks.h"
 
 namespace lc::distributed::nccl {
