@@ -48,6 +48,10 @@ class NcclRank final : public Communicator {
     if (host_) host_->run(c, in, out);
     else run_by_device(c, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
   }
+  void run_together(const Collective& c, std::span<const Piece> pieces) override {
+    if (host_) host_->run_together(c, pieces);
+    else Communicator::run_together(c, pieces);
+  }
   std::shared_ptr<const distributed::DeviceCollectives> on_device() const override { return collectives_; }
 
  private:
