@@ -153,7 +153,8 @@ Json life(const Setting& s) {
   if (api.unique_id(&id) != nccl::Result::Success) throw Error("nccl", "no id");
   nccl::Handle *world = nullptr, *part = nullptr;
   nccl::Config config;
-  settle(world, api.create(&world, 1, id, 0, &config), "create");
+  const nccl::Result created = api.create(&world, 1, id, 0, &config);
+  settle(world, created, "create");
   const double begin = now();
   settle(world, api.split(world, 0, 0, &part, &config), "split");
   settle(part, nccl::Result::InProgress, "wait for the split");
