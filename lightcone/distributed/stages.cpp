@@ -90,6 +90,11 @@ class Finder {
     double total = 0;
     for (NodeId id = 0; id < g_.size(); ++id)
       if (live_[id] && forward(id)) nodes.push_back(id), until.push_back(total += cost_(g_, id));
+    if (n_ == 1) {
+      for (const NodeId id : nodes) stages_.of[id] = 0;
+      stages_.cost = {total};
+      return;
+    }
     if (nodes.size() < static_cast<std::size_t>(n_))
       throw Error("shard", str_cat("a pipeline of ", n_, " stages needs more than ", nodes.size(), " operations"));
     const std::vector<double> bytes = crossing();
