@@ -1,5 +1,6 @@
 // Collectives by NCCL on one device: every one is called really, although one rank alone has nothing to exchange.
 // Results are compared, in a recorded graph and outside of one.
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -157,6 +158,8 @@ Json life(const Setting& s) {
   settle(world, created, "create");
   const double begin = now();
   settle(world, api.split(world, 0, 0, &part, &config), "split");
+  for (const std::atomic_ref<nccl::Handle*> written(part); !written.load() && now() - begin < 20;)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   settle(part, nccl::Result::InProgress, "wait for the split");
   const double split = now() - begin;
   settle(part, api.finalize(part), "finalize");

@@ -1,6 +1,7 @@
 #include "lightcone/distributed/nccl/ranks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "lightcone/base/error.h"
@@ -92,6 +93,12 @@ Handle* Ranks::group(std::span<const int> ranks, int place) {
   Config config;
   const Result r = library_.api().split(world_, *std::ranges::min_element(name), place, &to, &config);
   settle(world_, r, "divide the ranks into groups");
+  // NCCL 2.28 says that it is done before it has written the handle.
+  const std::atomic_ref<Handle*> written(to);
+  for (const auto begin = Clock::now(); !written.load() && seconds_since(begin) < timeout_;)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (!written.load()) fail(str_cat(library_.name(), " makes no group of ranks within ", timeout_, " s"));
+  refuse_if_failed();
   settle(to, Result::InProgress, "let the ranks of a group meet");
   return to;
 }

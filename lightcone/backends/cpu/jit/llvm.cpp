@@ -195,7 +195,7 @@ std::string compiled(const Library& l, const Processor& p, const std::string& te
   return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
 }
 
-// Newer versions of LLVM look for their own registration of unwind tables in the process, where a library that is
+// LLVM may look for its own registration of unwind tables in the process, where a library that is
 // loaded for one user alone does not appear.
 void make_visible(void* handle, const std::string& path) {
   constexpr const char* kWanted = "llvm_orc_registerEHFrameSectionWrapper";
