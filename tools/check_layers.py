@@ -52,6 +52,7 @@ ROOMS = {
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "distributed": ["base", "core", "composites", "reference", "passes", "device"],
+    "distributed/planning": ["base", "core", "device", "distributed", "runtime", "runtime/profile"],
     # A library of its own: it links MPI.
     "distributed/mpi": ["base", "core", "distributed"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],

@@ -56,13 +56,14 @@ std::vector<Tensor> define(Operation operation, const Exchange& exchange, const 
 }
 
 // Runs a collective on the host.
-class CollectiveKernel final : public HostKernel {
+class CollectiveKernel final : public HostKernel, public distributed::ExchangingKernel {
  public:
   CollectiveKernel(std::shared_ptr<Exchange> exchange, Call call, DType type, Dim elements)
       : exchange_(std::move(exchange)), call_(std::move(call)), type_(type), elements_(elements) {}
   std::string name() const override { return std::string(lc::name(call_.operation)); }
   std::vector<Dim> sizes() const override { return {elements_}; }
   bool same_every_run() const override { return false; }  // others' numbers change
+  distributed::Exchanged exchanged() const override { return {call_, type_, elements_}; }
   void run(const HostLaunch& l) const override {
     exchange_->run(call_, type_, static_cast<std::size_t>(l.sizes[0]), l.in[0], l.out);
   }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lightcone/core/attributes.h"
@@ -20,6 +21,19 @@ struct Call {
   int place = 0, root = 0;
   int only = -1;            // AllReduce: the one place that gets the sum, the others get zeros; -1: all
   std::vector<int> source;  // Permute: for each place
+  std::string axes;         // names of the mesh axes, joined by +
+};
+
+// What a kernel of a collective exchanges, for those who plan.
+struct Exchanged {
+  Call call;
+  DType type = DType::F32;
+  Dim elements;  // Collective::n
+};
+class ExchangingKernel {
+ public:
+  virtual ~ExchangingKernel() = default;
+  virtual Exchanged exchanged() const = 0;
 };
 
 class Exchange {
