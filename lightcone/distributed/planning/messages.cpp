@@ -81,6 +81,9 @@ Messages messages_of(const Collective& c, const Cluster& cluster) {
       else count.round(m, [&](int k) { return count.part(k) + count.part(place); }), count.round(m, [](int) { return 0; });
       break;
     case Operation::Permute: add_permutation(m, c, count); break;
+    case Operation::Send:
+      if (place == 0) count.round(m, whole);
+      break;
   }
   return m;
 }

@@ -31,6 +31,10 @@ class PlannedRank final : public Communicator {
                gives = c.operation == Operation::AllGather || c.operation == Operation::AllToAll;
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
+    if (c.operation == Operation::Send) {  // one of the two pointers is null
+      if (to && bytes) std::memset(to, 0, bytes);
+      return;
+    }
     for (std::size_t k = 0; k < (gives ? c.group.size() : 1) && bytes; ++k)
       std::memcpy(to + k * bytes, from + (takes && gives ? k * bytes : 0), bytes);
   }
@@ -63,7 +67,8 @@ class SlowedRank final : public Communicator {
     switch (c.operation) {
       case Operation::AllReduce: return 2 * time(others, each);
       case Operation::Broadcast: return time(others, 2 * each);
-      case Operation::Permute: return time(1, all);
+      case Operation::Permute:
+      case Operation::Send: return time(1, all);
       default: return time(others, all);
     }
   }

@@ -138,12 +138,23 @@ class Planner {
   StepPlan run() {
     plan_.memory = memory_of(g_, memory_);
     const std::vector<NodeId> order = order_of(g_);
+    double clock = 0, link = 0;  // when the processor and the link are free, in the order of the program
+    std::vector<double> arrival(g_.size());
     for (const NodeId id : order) {
-      if (const ExchangingKernel* k = exchanging(g_[id])) exchange(id, k->exchanged());
-      else kernel(id);
+      const ExchangingKernel* k = exchanging(g_[id]);
+      if (!k) {
+        kernel(id);
+        clock += seconds_[id];
+        continue;
+      }
+      const Exchanged e = k->exchanged();
+      if (e.half != Exchanged::Half::Wait) exchange(id, e);
+      if (e.half == Exchanged::Half::Wait) clock = std::max(clock, arrival[g_[id].in[0].node]);
+      else arrival[id] = link = std::max(link, clock) + seconds_[id];
+      if (e.half == Exchanged::Half::Both) clock = link;
     }
     plan_.other_seconds = turns_ * o_.other_seconds;
-    plan_.seconds = plan_.computing_seconds() + plan_.exchange_seconds;
+    plan_.seconds = clock + plan_.other_seconds;
     if (o_.overlap) plan_.seconds = Overlapped(g_, order, seconds_).run() + plan_.other_seconds;
     plan_.exposed_seconds = plan_.seconds - plan_.computing_seconds();
     return std::move(plan_);
