@@ -111,6 +111,11 @@ endif()
 add_test(NAME mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_check.py ${mpi_programs})
 set_tests_properties(mpi PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                      ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")  # those of MPI's libraries
+if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE)
+  add_test(NAME planning_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/planning_page.py
+           $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}/docs/guide/planning-1024-gpus.md)
+  set_tests_properties(planning_page PROPERTIES LABELS distributed TIMEOUT 600 ENVIRONMENT LIGHTCONE_MACHINE=default)
+endif()
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)

@@ -49,7 +49,7 @@ void add_plan(CLI::App& app) {
   c->add_option("--run", o->steps, "by mpirun: so many steps on numbers of no meaning, beside the prediction")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("STEPS");
-  c->add_flag("--slowed", o->slowed, "with --run: ranks of different machines wait as long as --links says");
+  c->add_flag("--slowed", o->slowed, "ranks of this machine wait as if they were on different ones, as long as --links says");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { plan(*o); });
 }

@@ -36,6 +36,11 @@ StateSharding sharding_of(const std::string& word) {
   return word == "full" ? StateSharding::All : word == "optimizer" ? StateSharding::Moments : StateSharding::None;
 }
 
+// The ranks on one machine. Those behind slowed links are all on this one.
+int ranks_here(const PlanCommand& o, const Cluster& c, int ranks) {
+  return o.slowed ? ranks : std::min(ranks, c.ranks_per_machine);
+}
+
 // The machines, as the options describe them; what they leave out is measured here.
 Cluster cluster_of(const PlanCommand& o, int ranks) {
   Cluster c;
@@ -62,8 +67,16 @@ Cluster cluster_of(const PlanCommand& o, int ranks) {
                                : elsewhere        ? c.bytes_per_second
                                                   : measure_sums();
   const int cores = o.cores > 0 ? o.cores : elsewhere ? 0 : static_cast<int>(std::thread::hardware_concurrency());
-  const int here = std::min(ranks, c.ranks_per_machine);
-  if (cores > 0) c.ranks_per_processor = std::max(1.0, static_cast<double>(here) * o.threads / cores);
+  if (cores > 0) c.ranks_per_processor = std::max(1.0, static_cast<double>(ranks_here(o, c, ranks)) * o.threads / cores);
+  return c;
+}
+
+// Ranks that wait as long as slower links would take do so after they have exchanged on the machine's own.
+Cluster with_both_links(Cluster c) {
+  const double turns = c.ranks_per_processor;
+  c.between.latency += turns * c.within.latency;
+  c.between.seconds_per_byte += turns * c.within.seconds_per_byte;
+  c.between.seconds_per_message += turns * c.within.seconds_per_message;
   return c;
 }
 
@@ -76,7 +89,7 @@ RankOptions rank_options(const PlanCommand& o) {
 // The copies of a rank's program that run at once here while it is measured: as many as have a processor each.
 int copies_of(const PlanCommand& o, const Cluster& c, int ranks) {
   const int cores = o.cores > 0 ? o.cores : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(std::min(ranks, c.ranks_per_machine), 1, std::max(1, cores / o.threads));
+  return std::clamp(ranks_here(o, c, ranks), 1, std::max(1, cores / o.threads));
 }
 
 Planned planned(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster) {
@@ -87,7 +100,7 @@ Planned planned(const PlanCommand& o, const Graph& g, const Layout& layout, cons
     with.kernel_seconds = std::move(t.kernel_seconds), with.other_seconds = t.other_seconds;
   }
   const Program p = compile_rank(g, layout, planned_ranks(layout.mesh.size()), r);
-  return {layout, plan_step(p, cluster, with)};
+  return {layout, plan_step(p, o.slowed ? with_both_links(cluster) : cluster, with)};
 }
 
 // ---- all meshes -----------------------------------------------------------------------------------------------------
@@ -240,7 +253,7 @@ void plan_and_run(const PlanCommand& o, const Graph& g, const Layout& layout, st
                                 ranks->size()));
   const Collectives all(layout.mesh, ranks);
   all.check_same("the graph", g.str());
-  Cluster cluster = cluster_of(o, layout.mesh.size());
+  const Cluster cluster = cluster_of(o, layout.mesh.size());
   std::optional<Planned> p;
   if (ranks->rank() == 0) p = planned(o, g, layout, cluster);
   all.check_same("what follows the plan", "steps");
@@ -259,7 +272,9 @@ void plan_and_run(const PlanCommand& o, const Graph& g, const Layout& layout, st
 
 }  // namespace
 
-void plan(const PlanCommand& o) {
+void plan(const PlanCommand& given) {
+  PlanCommand o = given;
+  if (o.threads == 0) o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (o.measure_links) return print_links(o);
   if (o.config.empty()) throw Error("plan", "CONFIG is missing: a configuration of `lightcone train`");
   if (o.mesh.empty()) throw Error("plan", "--mesh is missing: data=2,model=2, or auto with --ranks");

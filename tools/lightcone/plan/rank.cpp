@@ -61,6 +61,39 @@ ShardSpecs tensor_parallel(const Graph& g, int ranks) {
   return specs;
 }
 
+// The axis of an input, or of the parameter whose memory it is, that the specs divide; -1 if there is none.
+int axis_in(const ShardSpecs& specs, std::string_view name) {
+  for (const std::string_view of : {name, name.substr(0, name.rfind('.'))})
+    for (const ShardSpec& s : specs)
+      if (s.name == of) return static_cast<int>(s.axes.size()) - 1;
+  return -1;
+}
+
+// What fully_sharded() divides, but each along another axis than "model" divides: parts along "model" stay parts when
+// those along "data" are gathered.
+ShardSpecs sharded_beside(const ShardSpecs& tensor, const Graph& g, int data, ShardedState what) {
+  std::vector<bool> wanted(g.size());
+  for (const Assignment& a : g.assignments()) wanted[a.state] = true;
+  ShardSpecs specs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input || (what == ShardedState::All ? !n.parameter && !wanted[id] : n.parameter || !wanted[id]))
+      continue;
+    const int taken = axis_in(tensor, n.name);
+    const auto fits = [&](std::size_t axis) {
+      return static_cast<int>(axis) != taken && n.shape[axis].is_constant() && n.shape[axis] != Dim(1) &&
+             distributed::divides(data, n.shape[axis]);
+    };
+    std::size_t axis = 0;
+    while (axis < n.shape.size() && !fits(axis)) ++axis;
+    if (axis == n.shape.size()) continue;
+    ShardSpec s{n.name, std::vector<std::string>(axis + 1)};
+    s.axes.back() = kData;
+    specs.push_back(std::move(s));
+  }
+  return specs;
+}
+
 }  // namespace
 
 std::string_view name(StateSharding s) {
@@ -80,10 +113,11 @@ ShardSpecs specs_of(const Graph& g, const Layout& layout) {
       throw Error("plan", str_cat("no parameter of this model is divided by ", model, " ranks along 'model'"));
   }
   if (data > 1) {
-    specs = joined(data_parallel(g, std::string(kData), data), specs);
+    const ShardSpecs tensor = specs;
+    specs = joined(data_parallel(g, std::string(kData), data), tensor);
     if (layout.sharding != StateSharding::None) {
       const auto what = layout.sharding == StateSharding::All ? ShardedState::All : ShardedState::Moments;
-      specs = joined(specs, fully_sharded(g, std::string(kData), data, what));
+      specs = joined(specs, sharded_beside(tensor, g, data, what));
     }
   }
   return specs;
