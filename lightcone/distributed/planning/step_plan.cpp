@@ -49,8 +49,8 @@ PlannedMemory memory_of(const Graph& g, const MemoryPlan& plan) {
     const std::size_t peak = t.peak();
     for (const MemorySpan& s : t.spans) {
       if (s.scratch || s.first > peak || s.last < peak) continue;
-      if (exchanging(g[s.node])) m.gathered += s.bytes;
-      else if (gradients.contains(s.node)) m.gradients += s.bytes;
+      if (gradients.contains(s.node)) m.gradients += s.bytes;
+      else if (exchanging(g[s.node])) m.gathered += s.bytes;
     }
   }
   m.values = plan.arena_bytes - m.gathered - m.gradients;
