@@ -36,7 +36,7 @@
 #include "lightcone/runtime/program.h"
 
 namespace {
-std::atomic<std::size_t> sent_bytes{0};  // of messages with data, which the transport's Tag::Data tells from others
+std::atomic<std::size_t> sent_bytes{0};  // in messages with data, which the transport's Tag::Data tells from others
 constexpr int kDataTag = 2;
 }  // namespace
 
@@ -254,13 +254,14 @@ int planned() {
   int wrong = 0;
   for (const Graph& g : {mlp(), wide()}) {
     const ShardSpecs data = data_parallel(g, "data", n), tensor{{"up", {"model"}}, {"down", {"", "model"}}};
-    for (const auto& [axis, specs] : {std::pair("data", data), {"data", joined(data, fully_sharded(g, "data", n))},
+    for (const auto& [axis, specs] : {std::pair("data", data),
+                                      {"data", joined(data, fully_sharded(g, "data", n))},
                                       {"data", joined(data, fully_sharded(g, "data", n, ShardedState::Moments))},
                                       {"model", tensor}}) {
       const Mesh mesh({{axis, n}});
       const auto program = [&](std::shared_ptr<Communicator> ranks) {
-        return compile(g, shard(Collectives(mesh, std::move(ranks)), specs) | generic() |
-                              cpu({.threads = 1, .compiler = false}));
+        return compile(
+            g, shard(Collectives(mesh, std::move(ranks)), specs) | generic() | cpu({.threads = 1, .compiler = false}));
       };
       Cluster cluster;
       cluster.flops_per_second = 1e9;

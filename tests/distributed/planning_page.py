@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What docs/guide/planning-1024-gpus.md shows is what `lightcone plan` prints: the page's configuration is written to a file, each of
-its commands runs, and words and numbers are those behind it. Numbers may differ by 3 %: a processor with other vectors has other
-kernels.
+"""docs/guide/planning-1024-gpus.md shows what `lightcone plan` prints: its commands run on its configuration.
+
+Words are the same, and numbers differ by 3 % at most: a processor with other vectors has other kernels.
 
     planning_page.py LIGHTCONE PAGE [--update]
 """

@@ -1,5 +1,5 @@
-// Plans of a rank: its memory is that of the compiled program on every rank, its messages are those that ranks send, and
-// times follow from links by arithmetic that is done here by hand.
+// Plans of a rank: its memory is that of the compiled program on every rank, its messages are those that ranks send,
+// and times follow from links by arithmetic that is done here by hand.
 #include <atomic>
 #include <chrono>
 
@@ -120,10 +120,10 @@ TEST(Planning, LargeArraysAreSentInParts) {
 TEST(Planning, MemoryHasParts) {
   const Job gpt = test::gpt(optim::AdamW{.lr = 0.01});
   const Mesh mesh({{"data", 4}});
-  const PlannedMemory m = planned(gpt, mesh,
-                                  joined(data_parallel(gpt.graph, "data", 4), fully_sharded(gpt.graph, "data", 4)),
-                                  some_cluster())
-                              .memory;
+  const PlannedMemory m =
+      planned(gpt, mesh, joined(data_parallel(gpt.graph, "data", 4), fully_sharded(gpt.graph, "data", 4)),
+              some_cluster())
+          .memory;
   std::size_t parameters = 0;
   for (const auto& [name, v] : gpt.parameters) parameters += v.size() * sizeof(float);
   // Every parameter has an axis that four ranks divide but the table of 6 places, whose width they divide.
@@ -270,7 +270,8 @@ TEST(Planning, LinksAsText) {
   EXPECT_DOUBLE_EQ(parse_quantity("80GB", "B"), 80e9);
   EXPECT_DOUBLE_EQ(parse_quantity("989TFLOP/s", "FLOP/s"), 989e12);
   EXPECT_DOUBLE_EQ(parse_quantity("1e9", "B"), 1e9);
-  for (const char* wrong : {"", "GB", "0GB", "-1B", "3 bytes", "1KB"}) EXPECT_THROW(parse_quantity(wrong, "B"), Error) << wrong;
+  for (const char* wrong : {"", "GB", "0GB", "-1B", "3 bytes", "1KB"})
+    EXPECT_THROW(parse_quantity(wrong, "B"), Error) << wrong;
 }
 
 }  // namespace

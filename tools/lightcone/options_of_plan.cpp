@@ -15,8 +15,10 @@ void add_plan(CLI::App& app) {
       "  lightcone plan llama.json --mesh auto --ranks 1024 ...      all meshes, the quickest that fits first\n"
       "  mpirun -n 2 lightcone plan --measure-links                  the links between ranks of this machine\n"
       "  mpirun -n 4 lightcone plan gpt.json --mesh data=4 --run 20 ...   the prediction beside what happens\n"
-      "CONFIG is one of `lightcone train`; its batch is that of all ranks. No other rank is needed and no data are read:\n"
-      "ranks are alike, and rank 0 stands for all of them. Memory and messages are those of the compiled program. Times\n"
+      "CONFIG is one of `lightcone train`; its batch is that of all ranks. No other rank is needed and no data are "
+      "read:\n"
+      "ranks are alike, and rank 0 stands for all of them. Memory and messages are those of the compiled program. "
+      "Times\n"
       "are computed from the rates of a processor, or measured here with --measure, and from links: the latency,\n"
       "the bandwidth and, if it is another than the latency, the time of one more message. docs/distributed.md says "
       "more.");
@@ -37,7 +39,8 @@ void add_plan(CLI::App& app) {
   c->add_option("--bandwidth", o->bandwidth, "of its memory: 3.3TB/s; default: measured here")->type_name("RATE");
   c->add_option("--sums", o->sums, "how fast exchanged numbers are added up; default: measured here, or --bandwidth")
       ->type_name("RATE");
-  c->add_option("--cores", o->cores, "of a machine, which its ranks share; default: this one's, unless --flops is given")
+  c->add_option("--cores", o->cores,
+                "of a machine, which its ranks share; default: this one's, unless --flops is given")
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N");
   add_threads(*c, o->threads);
@@ -49,7 +52,8 @@ void add_plan(CLI::App& app) {
   c->add_option("--run", o->steps, "by mpirun: so many steps on numbers of no meaning, beside the prediction")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("STEPS");
-  c->add_flag("--slowed", o->slowed, "ranks of this machine wait as if they were on different ones, as long as --links says");
+  c->add_flag("--slowed", o->slowed,
+              "ranks of this machine wait as if they were on different ones, as long as --links says");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { plan(*o); });
 }

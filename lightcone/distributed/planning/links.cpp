@@ -17,8 +17,8 @@ struct Unit {
   double value;
 };
 constexpr std::array kSeconds{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9}};
-constexpr std::array kPrefixes{Unit{"", 1}, Unit{"k", 1e3}, Unit{"M", 1e6}, Unit{"G", 1e9}, Unit{"T", 1e12},
-                               Unit{"P", 1e15}};
+constexpr std::array kPrefixes{Unit{"", 1},    Unit{"k", 1e3},  Unit{"M", 1e6},
+                               Unit{"G", 1e9}, Unit{"T", 1e12}, Unit{"P", 1e15}};
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && s.front() == ' ') s.remove_prefix(1);

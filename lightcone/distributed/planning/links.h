@@ -17,9 +17,9 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// Reads "5us,46GB/s" or "5us,46GB/s,1us": the latency, the bandwidth, and the seconds per message, which are the latency
-// unless they are given. Units: s, ms, us, ns; B/s, kB/s, MB/s, GB/s, TB/s, and bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s.
-// Throws Error for anything else.
+// Reads "5us,46GB/s" or "5us,46GB/s,1us": the latency, the bandwidth, and the seconds per message, which are the
+// latency unless they are given. Units: s, ms, us, ns; B/s, kB/s, MB/s, GB/s, TB/s, and bit/s, kbit/s, Mbit/s, Gbit/s,
+// Tbit/s. Throws Error for anything else.
 Link parse_link(std::string_view text);
 std::string str(const Link& link);  // "5 us, 46 GB/s, 1 us a message"
 
@@ -29,19 +29,19 @@ double parse_quantity(std::string_view text, std::string_view unit);
 
 // Machines that are all alike, each with so many ranks: rank r is on machine r / ranks_per_machine.
 struct Cluster {
-  int ranks_per_machine = 1 << 20;  // all of them are on one machine
-  Link between;                     // of ranks on different machines
-  Link within;                      // of ranks on one machine
+  int ranks_per_machine = 1 << 20;  // by default every rank is on one machine
+  Link between;                     // connects ranks on different machines
+  Link within;                      // connects ranks on one machine
   // The ranks that share one processor: their computing, and their messages within the machine, which processors copy,
   // take turns.
   double ranks_per_processor = 1;
-  // Of one rank's processor. A kernel takes as long as its arithmetic or its traffic with memory, whichever takes
-  // longer. Zero: unknown.
+  // The rates of one rank's processor. A kernel takes as long as its arithmetic or its traffic with memory, whichever
+  // takes longer. Zero: unknown.
   double flops_per_second = 0, bytes_per_second = 0;
   // Bytes of other ranks' numbers that a processor adds up in a second, as the sums of all_reduce and reduce_scatter
   // are made. Zero: at no cost.
   double reduced_bytes_per_second = 0;
-  double memory_bytes = 0;  // of one rank; zero: unknown
+  double memory_bytes = 0;  // what a rank may use; zero: unknown
 };
 
 }  // namespace lc

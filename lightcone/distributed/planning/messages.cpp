@@ -78,7 +78,8 @@ Messages messages_of(const Collective& c, const Cluster& cluster) {
     case Operation::AllToAll: count.round(m, whole); break;
     case Operation::Broadcast:
       if (row <= kTogetherBytes || c.group.size() == 2) count.round(m, whole);
-      else count.round(m, [&](int k) { return count.part(k) + count.part(place); }), count.round(m, [](int) { return 0; });
+      else
+        count.round(m, [&](int k) { return count.part(k) + count.part(place); }), count.round(m, [](int) { return 0; });
       break;
     case Operation::Permute: add_permutation(m, c, count); break;
     case Operation::Send:

@@ -23,9 +23,9 @@ struct Messages {
 
 // Counts what the busiest rank of the group sends: all of them but for a broadcast, whose root it is.
 //
-// Each rank sends directly to each other one. An all_reduce of more than kTogetherBytes, all ranks' numbers together, is a
-// reduce_scatter and an all_gather, in two rounds; a smaller one sends everything to everybody. A broadcast of more than
-// that, to more than one, goes in parts that the others pass on.
+// Each rank sends directly to each other one. An all_reduce of more than kTogetherBytes, all ranks' numbers together,
+// is a reduce_scatter and an all_gather, in two rounds; a smaller one sends everything to everybody. A broadcast of
+// more than that, to more than one, goes in parts that the others pass on.
 inline constexpr std::size_t kTogetherBytes = std::size_t{1} << 15;
 Messages messages_of(const Collective& c, const Cluster& cluster);
 

@@ -23,9 +23,9 @@ class PlannedRank final : public Communicator {
   std::string name() const override { return "planned"; }
   void run(const Collective& c, const void* in, void* out) override {
     if (what_ == PlannedExchange::Refused)
-      throw Error(lc::name(c.operation), str_cat("rank ", rank_, " of ", size_,
-                                                 " is planned, and there are no others to exchange with (", str(c),
-                                                 "); threads() and mpi_ranks() run programs"));
+      throw Error(lc::name(c.operation),
+                  str_cat("rank ", rank_, " of ", size_, " is planned, and there are no others to exchange with (",
+                          str(c), "); threads() and mpi_ranks() run programs"));
     const std::size_t bytes = c.n * size_of(c.dtype);
     const bool takes = c.operation == Operation::ReduceScatter || c.operation == Operation::AllToAll,
                gives = c.operation == Operation::AllGather || c.operation == Operation::AllToAll;

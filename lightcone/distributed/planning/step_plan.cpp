@@ -70,8 +70,8 @@ std::vector<NodeId> order_of(const Graph& g) {
   return order;
 }
 
-// When all is done if each exchange begins as soon as its operand and the link are there, and kernels run in the order in
-// which they can.
+// When all is done if each exchange begins as soon as its operand and the link are there, and kernels run in the order
+// in which they can.
 class Overlapped {
  public:
   Overlapped(const Graph& g, const std::vector<NodeId>& order, const std::vector<double>& seconds)

@@ -21,8 +21,8 @@ struct PlannedMemory {
   std::size_t parameters = 0;
   std::size_t states = 0;     // all other states: the optimiser's moments, counters, running statistics
   std::size_t inputs = 0;     // batches
-  std::size_t gradients = 0;  // of the arena: values of a state's size from which its next value is computed
-  std::size_t gathered = 0;   // of the arena: what other ranks sent
+  std::size_t gradients = 0;  // in the arena: values from which a state's next value is computed, as large
+  std::size_t gathered = 0;   // in the arena: what other ranks sent
   std::size_t values = 0;     // the rest of the arena: activations, scratch memory, and what lies between values
   std::size_t program = 0;    // MemoryPlan::total_bytes(), which has all of the above, each rounded to cache lines
   std::size_t transport = 0;  // what the transport needs besides: the numbers of others that it adds up
@@ -33,13 +33,13 @@ struct PlannedMemory {
 struct PlannedCollective {
   Collective::Operation operation = Collective::Operation::AllReduce;
   DType dtype = DType::F32;
-  std::size_t n = 0;       // elements, as Collective::n
-  std::string axes;        // mesh axes of the group, joined by +
-  std::size_t ranks = 0;   // in the group
-  std::string first_use;   // what the first of them is for, in the user's words
+  std::size_t n = 0;      // elements, as Collective::n
+  std::string axes;       // mesh axes of the group, joined by +
+  std::size_t ranks = 0;  // in the group
+  std::string first_use;  // what the first of them is for, in the user's words
   std::size_t times = 0;
-  distributed::Messages messages;  // of one of them
-  double seconds = 0;              // of one of them
+  distributed::Messages messages;  // in each of them
+  double seconds = 0;              // each of them takes so long
 };
 
 struct StepPlan {
@@ -55,7 +55,7 @@ struct StepPlan {
   double latency_seconds = 0, between_seconds = 0, within_seconds = 0, sum_seconds = 0;
   double other_seconds = 0;    // outside of kernels
   double exposed_seconds = 0;  // exchanges that no kernel hides
-  double seconds = 0;          // of the run
+  double seconds = 0;          // the whole run
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };
@@ -67,7 +67,7 @@ struct StepPlanOptions {
   // Seconds of each kernel, by NodeId of the program's graph, on a processor that it has for itself: measured ones.
   // Empty: computed from the cluster's rates.
   std::vector<double> kernel_seconds = {};
-  double other_seconds = 0;  // of a run outside of its kernels, measured too
+  double other_seconds = 0;  // what a run spends outside of its kernels, measured too
 };
 
 // Throws Error for a program with open sizes, and if neither rates nor seconds of kernels are known.

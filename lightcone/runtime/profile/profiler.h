@@ -44,7 +44,7 @@ class Profiler final : public Parallel {
  private:
   struct Row {
     NodeId node;
-    NodeWork work;  // of one run
+    NodeWork work;  // in one run
     std::int64_t calls = 0;
     double seconds = 0, flops_done = 0, bytes_read = 0, bytes_written = 0;
   };

@@ -27,8 +27,7 @@ KernelTimes measured_copy(const Program& p, int runs, std::barrier<>& together) 
     c.run();
     const Profile found = c.profile();
     double sum = 0;
-    for (const KernelProfile& kernel : found.kernels)
-      all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
+    for (const KernelProfile& kernel : found.kernels) all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
     others.push_back(found.seconds - sum);
   }
   KernelTimes t;

@@ -50,8 +50,9 @@ Cluster cluster_of(const PlanCommand& o, int ranks) {
     c.between = c.within = parse_link(std::string_view(o.links).substr(0, semicolon));
     if (semicolon < o.links.size()) c.within = parse_link(std::string_view(o.links).substr(semicolon + 1));
   } else if (ranks > 1) {
-    throw Error("plan", "--links is missing: the latency and the bandwidth of the links between ranks, as in "
-                        "20us,4GB/s. `mpirun -n 2 lightcone plan --measure-links` measures those of this machine");
+    throw Error("plan",
+                "--links is missing: the latency and the bandwidth of the links between ranks, as in "
+                "20us,4GB/s. `mpirun -n 2 lightcone plan --measure-links` measures those of this machine");
   }
   if (!o.memory.empty()) c.memory_bytes = parse_quantity(o.memory, "B");
   const bool elsewhere = !o.flops.empty();
@@ -63,11 +64,12 @@ Cluster cluster_of(const PlanCommand& o, int ranks) {
     const auto pool = backends::cpu::threads(o.threads);
     c.flops_per_second = backends::cpu::fma_rate(*pool), c.bytes_per_second = backends::cpu::read_bandwidth(*pool);
   }
-  c.reduced_bytes_per_second = !o.sums.empty()    ? parse_quantity(o.sums, "B/s")
-                               : elsewhere        ? c.bytes_per_second
-                                                  : measure_sums();
+  c.reduced_bytes_per_second = !o.sums.empty() ? parse_quantity(o.sums, "B/s")
+                               : elsewhere     ? c.bytes_per_second
+                                               : measure_sums();
   const int cores = o.cores > 0 ? o.cores : elsewhere ? 0 : static_cast<int>(std::thread::hardware_concurrency());
-  if (cores > 0) c.ranks_per_processor = std::max(1.0, static_cast<double>(ranks_here(o, c, ranks)) * o.threads / cores);
+  if (cores > 0)
+    c.ranks_per_processor = std::max(1.0, static_cast<double>(ranks_here(o, c, ranks)) * o.threads / cores);
   return c;
 }
 
@@ -167,9 +169,11 @@ std::vector<Candidate> all_meshes(const PlanCommand& o, const Graph& g, const Cl
 }
 
 std::string table_of(const std::vector<Candidate>& all) {
-  std::string s = "mesh                    sharding    memory a rank   a step     computing  exchanges, exposed  bound by\n";
+  std::string s =
+      "mesh                    sharding    memory a rank   a step     computing  exchanges, exposed  bound by\n";
   for (const Candidate& c : all) {
-    const std::string head = formatted("%-22s  %-10s", c.layout.mesh.str().c_str(), std::string(name(c.layout.sharding)).c_str());
+    const std::string head =
+        formatted("%-22s  %-10s", c.layout.mesh.str().c_str(), std::string(name(c.layout.sharding)).c_str());
     if (!c.planned || !c.why_not.empty()) {
       s += str_cat(head, "  no: ", c.why_not, "\n");
       continue;
@@ -191,8 +195,9 @@ void plan_all(const PlanCommand& o, const Graph& g, std::int64_t batch) {
   if (o.json) {
     Json j = Json::array();
     for (const Candidate& c : all) {
-      Json one = c.planned ? json_of(*c.planned, cluster)
-                           : Json{{"mesh", c.layout.mesh.str()}, {"sharding", name(c.layout.sharding)}, {"fits", false}};
+      Json one = c.planned
+                     ? json_of(*c.planned, cluster)
+                     : Json{{"mesh", c.layout.mesh.str()}, {"sharding", name(c.layout.sharding)}, {"fits", false}};
       if (!c.why_not.empty()) one["why_not"] = c.why_not;
       j.push_back(std::move(one));
     }
@@ -209,7 +214,8 @@ void plan_all(const PlanCommand& o, const Graph& g, std::int64_t batch) {
 void print_links(const PlanCommand& o) {
   constexpr std::size_t kShort = 1024;
   const auto ranks = started_ranks(), short_messages = started_ranks(kShort);
-  if (ranks->size() < 2) throw Error("plan", "links are measured by at least two ranks: mpirun -n 2 lightcone plan ...");
+  if (ranks->size() < 2)
+    throw Error("plan", "links are measured by at least two ranks: mpirun -n 2 lightcone plan ...");
   const MeasuredLinks m = measure_links(*ranks, *short_messages, kShort);
   if (ranks->rank() != 0) return;
   const Link& l = m.link;
@@ -265,9 +271,9 @@ void plan_and_run(const PlanCommand& o, const Graph& g, const Layout& layout, st
     write_stdout(j.dump(1) + "\n");
     return;
   }
-  write_stdout(text_of(*p, cluster, batch) +
-               formatted("%d steps took %s each (median), %+.0f %% of the prediction\n", o.steps,
-                         human_seconds(ran.seconds).c_str(), 100 * (ran.seconds / p->step.seconds - 1)));
+  write_stdout(text_of(*p, cluster, batch) + formatted("%d steps took %s each (median), %+.0f %% of the prediction\n",
+                                                       o.steps, human_seconds(ran.seconds).c_str(),
+                                                       100 * (ran.seconds / p->step.seconds - 1)));
 }
 
 }  // namespace

@@ -33,9 +33,8 @@ int divided_axis(const Node& n) {
   const auto is = [&](std::initializer_list<const char*> names) {
     return std::ranges::any_of(names, [&](const char* name) { return layer == name; });
   };
-  const bool bias = last == "bias", numbered = !layer.empty() && std::ranges::all_of(layer, [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  const bool bias = last == "bias",
+             numbered = !layer.empty() && std::ranges::all_of(layer, [](char c) { return c >= '0' && c <= '9'; });
   if (last != "weight" && !bias) return -1;
   if (is({"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "embed_tokens", "lm_head"})) return 0;
   if (is({"o_proj", "down_proj"})) return bias ? -1 : 1;

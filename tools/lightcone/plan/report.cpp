@@ -23,8 +23,8 @@ std::string memory_text(const PlannedMemory& m, const Cluster& cluster) {
     s += str_cat(" of ", human_bytes(cluster.memory_bytes),
                  total <= cluster.memory_bytes ? ": it fits" : ": it does not fit");
   s += "\n" + line("parameters", real(m.parameters)) + line("states of the optimiser", real(m.states)) +
-       line("batch", real(m.inputs)) + line("gradients", real(m.gradients)) + line("exchanged numbers", real(m.gathered)) +
-       line("activations, scratch", real(m.values));
+       line("batch", real(m.inputs)) + line("gradients", real(m.gradients)) +
+       line("exchanged numbers", real(m.gathered)) + line("activations, scratch", real(m.values));
   if (m.transport) s += line("transport", real(m.transport));
   return s;
 }
@@ -32,8 +32,9 @@ std::string memory_text(const PlannedMemory& m, const Cluster& cluster) {
 std::string exchange_text(const Planned& p, const Cluster& cluster) {
   const StepPlan& step = p.step;
   if (step.collectives.empty()) return "nothing is exchanged\n";
-  std::string s = "exchanges a step\n"
-                  "  times  operation          MB each  along       ranks   MB sent between, within    ms each  first for\n";
+  std::string s =
+      "exchanges a step\n"
+      "  times  operation          MB each  along       ranks   MB sent between, within    ms each  first for\n";
   for (const PlannedCollective& c : step.collectives)
     s += formatted("  %5zu  %-15s %10.3f  %-10s %6zu  %12.3f %12.3f  %9.4f  %s\n", c.times,
                    std::string(name(c.operation)).c_str(), 1e-6 * real(c.n * size_of(c.dtype)), c.axes.c_str(), c.ranks,
@@ -60,8 +61,8 @@ std::string time_text(const Planned& p, std::int64_t batch) {
   s += str_cat("  exchanges take ", human_seconds(t.exchange_seconds), ": latency ", human_seconds(t.latency_seconds),
                ", bytes between machines ", human_seconds(t.between_seconds), ", within them ",
                human_seconds(t.within_seconds), ", sums ", human_seconds(t.sum_seconds), "\n");
-  s += formatted("  %.4g TFLOP and %.4g GB of memory traffic in %zu kernels\n", 1e-12 * t.flops, 1e-9 * t.memory_traffic,
-                 t.kernels);
+  s += formatted("  %.4g TFLOP and %.4g GB of memory traffic in %zu kernels\n", 1e-12 * t.flops,
+                 1e-9 * t.memory_traffic, t.kernels);
   return s;
 }
 
@@ -73,9 +74,9 @@ std::string human_seconds(double s) {
 
 std::string text_of(const Planned& p, const Cluster& cluster, std::int64_t batch) {
   const int ranks = p.layout.mesh.size();
-  return str_cat(ranks, ranks == 1 ? " rank" : str_cat(" ranks (", p.layout.mesh, "), which are alike"), "; divided states: ",
-                 name(p.layout.sharding), "\n", memory_text(p.step.memory, cluster), exchange_text(p, cluster),
-                 time_text(p, batch));
+  return str_cat(ranks, ranks == 1 ? " rank" : str_cat(" ranks (", p.layout.mesh, "), which are alike"),
+                 "; divided states: ", name(p.layout.sharding), "\n", memory_text(p.step.memory, cluster),
+                 exchange_text(p, cluster), time_text(p, batch));
 }
 
 nlohmann::ordered_json json_of(const Planned& p, const Cluster& cluster) {
@@ -86,9 +87,9 @@ nlohmann::ordered_json json_of(const Planned& p, const Cluster& cluster) {
   j["mesh"] = p.layout.mesh.str();
   j["ranks"] = p.layout.mesh.size();
   j["sharding"] = name(p.layout.sharding);
-  j["memory"] = Json{{"total", m.total()},         {"program", m.program},   {"parameters", m.parameters},
-                     {"states", m.states},         {"inputs", m.inputs},     {"gradients", m.gradients},
-                     {"exchanged", m.gathered},    {"values", m.values},     {"transport", m.transport}};
+  j["memory"] = Json{{"total", m.total()},      {"program", m.program}, {"parameters", m.parameters},
+                     {"states", m.states},      {"inputs", m.inputs},   {"gradients", m.gradients},
+                     {"exchanged", m.gathered}, {"values", m.values},   {"transport", m.transport}};
   if (cluster.memory_bytes > 0) j["fits"] = real(m.total()) <= cluster.memory_bytes;
   j["exchanges"] = Json::array();
   for (const PlannedCollective& c : t.collectives)
