@@ -23,11 +23,11 @@ ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
 DATA = {"format": "npy", "train": ["x.npy", "y.npy"], "shape": [784], "classes": 16}
 TRAIN = {"steps": 10, "batch": 64, "optimizer": "adamw", "clip": 1.0}
 MODELS = {
-    "mlp": {"model": {"kind": "mlp", "hidden": [1024, 1024, 1024]}, "data": DATA, "train": dict(TRAIN, batch=256)},
-    "gpt": {"model": {"kind": "llama", "layers": 4, "width": 256, "heads": 8, "intermediate": 768, "context": 128, "vocabulary": 1024},
-            "data": {"format": "text", "train": "input.txt"}, "train": dict(TRAIN, batch=16)},
-    "resnet": {"model": {"kind": "resnet", "depth": 20, "width": 16},
-               "data": {"format": "cifar10", "train": ["cifar"]}, "train": dict(TRAIN, batch=64)},
+    "mlp": {"model": {"kind": "mlp", "hidden": [1024, 1024, 1024]}, "data": DATA, "train": dict(TRAIN, batch=64)},
+    "gpt": {"model": {"kind": "llama", "layers": 4, "width": 256, "heads": 8, "intermediate": 768, "context": 64, "vocabulary": 1024},
+            "data": {"format": "text", "train": "input.txt"}, "train": dict(TRAIN, batch=8)},
+    "resnet": {"model": {"kind": "resnet", "depth": 8, "width": 16},
+               "data": {"format": "cifar10", "train": ["cifar"]}, "train": dict(TRAIN, batch=16)},
 }
 SLOW = "1ms,125MB/s,50us"  # 1 Gbit/s
 CASES = [  # model, mesh, what is divided besides, slowed links
