@@ -242,12 +242,6 @@ Graph wide() {
   return g;
 }
 
-std::size_t elements_of(const std::vector<std::int64_t>& shape) {
-  std::size_t n = 1;
-  for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d);
-  return n;
-}
-
 int planned() {
   const auto mpi = mpi_ranks();
   const int n = mpi->size();
@@ -266,9 +260,13 @@ int planned() {
       Cluster cluster;
       cluster.flops_per_second = 1e9;
       const StepPlan plan = plan_step(program(planned_ranks(n, mpi->rank())), cluster);
-      Context c(program(mpi));
-      for (NodeId id = 0; id < g.size(); ++id)
-        if (g[id].op == Op::Input) c.set(g[id].name, Floats(elements_of(c.shape(g[id].name)), 0.01F));
+      const Program mine = program(mpi);
+      Context c(mine);
+      for (NodeId id = 0; id < mine.graph().size(); ++id) {
+        const Node& in = mine.graph()[id];
+        if (in.op == Op::Input && mine.graph().live()[id])
+          c.set(in.name, Floats(static_cast<std::size_t>(*product(in.shape).constant()), 0));
+      }
       sent_bytes = 0;
       for (int k = 0; k < 3; ++k) c.run();
       if (static_cast<double>(sent_bytes) == 3 * plan.bytes_within && sent_bytes > 0) continue;
