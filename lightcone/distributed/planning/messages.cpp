@@ -52,17 +52,14 @@ void add_permutation(Messages& m, const Collective& c, const Counter& count) {
   if (moves) (crosses ? m.between : m.within) = {1, 1, static_cast<double>(c.n * size_of(c.dtype))};
 }
 
-}  // namespace
-
-Messages messages_of(const Collective& c, const Cluster& cluster) {
+// The messages of one array; `together`: it is small, with all that is exchanged at once.
+Messages messages_of_array(const Collective& c, const Cluster& cluster, bool together) {
   Messages m;
-  if (c.group.size() < 2) return m;
   const std::size_t row = c.n * size_of(c.dtype), all = row * c.group.size();
   const int place = c.operation == Operation::Broadcast ? c.root : c.place;
   const Counter count(c, place, cluster);
   const auto whole = [&](int) { return row; };
   const auto own_part = [&](int) { return count.part(place); };
-  const bool together = all <= kTogetherBytes;
   switch (c.operation) {
     case Operation::AllReduce:
       if (together) count.round(m, whole);
@@ -77,7 +74,7 @@ Messages messages_of(const Collective& c, const Cluster& cluster) {
     case Operation::AllGather:
     case Operation::AllToAll: count.round(m, whole); break;
     case Operation::Broadcast:
-      if (row <= kTogetherBytes || c.group.size() == 2) count.round(m, whole);
+      if (together || c.group.size() == 2) count.round(m, whole);
       else
         count.round(m, [&](int k) { return count.part(k) + count.part(place); }), count.round(m, [](int) { return 0; });
       break;
@@ -85,6 +82,28 @@ Messages messages_of(const Collective& c, const Cluster& cluster) {
     case Operation::Send:
       if (place == 0) count.round(m, whole);
       break;
+  }
+  return m;
+}
+
+void add(Sent& s, const Sent& more) {
+  s.rounds = std::max(s.rounds, more.rounds);
+  s.messages += more.messages, s.bytes += more.bytes;
+}
+
+}  // namespace
+
+Messages messages_of(const Collective& c, const Cluster& cluster, std::span<const std::size_t> pieces) {
+  Messages m;
+  if (c.group.size() < 2) return m;
+  const std::size_t bytes = c.n * size_of(c.dtype);
+  const bool together = (c.operation == Operation::Broadcast ? bytes : bytes * c.group.size()) <= kTogetherBytes;
+  for (const std::size_t n : pieces.empty() ? std::span(&c.n, 1) : pieces) {
+    Collective one = c;
+    one.n = n;
+    const Messages more = messages_of_array(one, cluster, together);
+    add(m.between, more.between), add(m.within, more.within);
+    m.reduced_bytes += more.reduced_bytes, m.buffer_bytes += more.buffer_bytes;
   }
   return m;
 }

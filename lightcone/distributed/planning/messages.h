@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "lightcone/distributed/communicator.h"
 #include "lightcone/distributed/planning/links.h"
@@ -27,7 +28,8 @@ struct Messages {
 // is a reduce_scatter and an all_gather, in two rounds; a smaller one sends everything to everybody. A broadcast of
 // more than that, to more than one, goes in parts that the others pass on.
 inline constexpr std::size_t kTogetherBytes = std::size_t{1} << 15;
-Messages messages_of(const Collective& c, const Cluster& cluster);
+// `pieces`: the elements of several arrays that are exchanged at once, of which c.n is the sum; empty: one array.
+Messages messages_of(const Collective& c, const Cluster& cluster, std::span<const std::size_t> pieces = {});
 
 // Seconds that the messages take on the cluster's links, and the sums on its processors. Messages to other machines and
 // within one go at the same time.

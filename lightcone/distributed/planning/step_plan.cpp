@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <utility>
@@ -177,7 +178,9 @@ class Planner {
   }
 
   void exchange(NodeId id, const Exchanged& e) {
-    const std::size_t n = number(e.elements, "an exchange");
+    std::vector<std::size_t> pieces;
+    for (const Dim& d : e.elements) pieces.push_back(number(d, "an exchange"));
+    const std::size_t n = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});
     const Collective c{.operation = e.call.operation,
                        .reduction = e.call.reduction,
                        .dtype = e.type,
@@ -186,16 +189,17 @@ class Planner {
                        .place = e.call.place,
                        .root = e.call.root,
                        .source = e.call.source};
-    const Messages m = distributed::messages_of(c, cluster_);
+    const Messages m = distributed::messages_of(c, cluster_, pieces);
     const double seconds = distributed::seconds_of(m, cluster_);
     seconds_[id] = seconds;
     add_up(m, seconds);
     auto known = std::ranges::find_if(plan_.collectives, [&](const PlannedCollective& p) {
-      return p.operation == c.operation && p.dtype == c.dtype && p.n == n && p.axes == e.call.axes;
+      return p.operation == c.operation && p.dtype == c.dtype && p.n == n && p.axes == e.call.axes &&
+             p.arrays == pieces.size();
     });
     if (known == plan_.collectives.end()) {
-      plan_.collectives.push_back(
-          {c.operation, c.dtype, n, e.call.axes, c.group.size(), what_it_computes(g_[id]), 0, m, seconds});
+      plan_.collectives.push_back({c.operation, c.dtype, n, pieces.size(), e.call.axes, c.group.size(),
+                                   what_it_computes(g_[id]), 0, m, seconds});
       known = plan_.collectives.end() - 1;
     }
     ++known->times;

@@ -33,7 +33,8 @@ struct PlannedMemory {
 struct PlannedCollective {
   Collective::Operation operation = Collective::Operation::AllReduce;
   DType dtype = DType::F32;
-  std::size_t n = 0;      // elements, as Collective::n
+  std::size_t n = 0;  // elements, as Collective::n, in all arrays that are exchanged at once
+  std::size_t arrays = 1;
   std::string axes;       // mesh axes of the group, joined by +
   std::size_t ranks = 0;  // in the group
   std::string first_use;  // what the first of them is for, in the user's words
