@@ -7,6 +7,7 @@ set(LIGHTCONE_API_HEADERS
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
     distributed/collectives.h distributed/nccl/nccl.h distributed/shard.h distributed/strategies.h
+    distributed/planning/planned_ranks.h distributed/planning/step_plan.h
     ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
     ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h
     train/load.h train/trace.h train/trainer.h
@@ -29,7 +30,8 @@ set(LIGHTCONE_MPI_API_HEADERS distributed/mpi/mpi.h)
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from
 # one version to the next. A name without .h is a folder.
 set(LIGHTCONE_EXTENSION_HEADERS
-    distributed/combine.h distributed/communicator.h distributed/mesh.h
+    distributed/combine.h distributed/communicator.h distributed/mesh.h distributed/planning/links.h
+    distributed/planning/messages.h
     macros_off.h macros_on.h base core random nn
     formats composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h

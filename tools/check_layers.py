@@ -54,6 +54,7 @@ ROOMS = {
     "distributed": ["base", "core", "composites", "ops", "reference", "passes", "device"],
     "distributed/nccl": [
         "base", "core", "cache", "distributed", "backends/gpu/device", "backends/cuda"],
+    "distributed/planning": ["base", "core", "device", "distributed", "runtime", "runtime/profile"],
     # A library of its own: it links MPI.
     "distributed/mpi": ["base", "core", "distributed"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],

@@ -27,6 +27,8 @@ namespace {
 
 using distributed::Call;
 using distributed::Exchange;
+using distributed::Exchanged;
+using distributed::ExchangingKernel;
 
 bool takes_rows(Operation k) { return k == Operation::ReduceScatter || k == Operation::AllToAll; }
 bool gives_rows(Operation k) { return k == Operation::AllGather || k == Operation::AllToAll; }
@@ -73,6 +75,7 @@ std::vector<Tensor> define(Operation operation, const std::shared_ptr<Exchange>&
 // Runs a collective on the host.
 class CollectiveKernel final : public HostKernel,
                                public Splittable,
+                               public ExchangingKernel,
                                public std::enable_shared_from_this<CollectiveKernel> {
  public:
   // The elements of one row of each operand, where the results lie, and how many bytes they are.
@@ -92,6 +95,7 @@ class CollectiveKernel final : public HostKernel,
   bool same_every_run() const override { return false; }  // others' numbers change
   void run(const HostLaunch& l) const override { exchange_->run(call_, type_, pieces(l.in, l)); }
   std::optional<Halves> halves() const override;
+  Exchanged exchanged() const override { return {call_, type_, elements_}; }
 
  private:
   class Start;
@@ -111,7 +115,7 @@ class CollectiveKernel final : public HostKernel,
   Dim bytes_;
 };
 
-class CollectiveKernel::Start final : public HostKernel, public Half {
+class CollectiveKernel::Start final : public HostKernel, public Half, public ExchangingKernel {
  public:
   explicit Start(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name() + "_start"; }
@@ -121,13 +125,14 @@ class CollectiveKernel::Start final : public HostKernel, public Half {
     of_->exchange_->start(of_.get(), of_->call_, of_->type_, of_->pieces(l.in, l));
   }
   bool is_wait() const override { return false; }
+  Exchanged exchanged() const override { return {of_->call_, of_->type_, of_->elements_, Exchanged::Half::Start}; }
   void abandon() const override { of_->exchange_->finish(); }
 
  private:
   std::shared_ptr<const CollectiveKernel> of_;
 };
 
-class CollectiveKernel::Wait final : public HostKernel, public Half {
+class CollectiveKernel::Wait final : public HostKernel, public Half, public ExchangingKernel {
  public:
   explicit Wait(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name() + "_wait"; }
@@ -135,6 +140,7 @@ class CollectiveKernel::Wait final : public HostKernel, public Half {
   bool in_place(std::size_t k) const override { return k == 0; }
   bool same_every_run() const override { return false; }
   bool is_wait() const override { return true; }
+  Exchanged exchanged() const override { return {of_->call_, of_->type_, of_->elements_, Exchanged::Half::Wait}; }
   void abandon() const override { of_->exchange_->finish(); }
   void run(const HostLaunch& l) const override {
     of_->exchange_->wait(of_.get());

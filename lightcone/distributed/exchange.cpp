@@ -26,6 +26,7 @@ Call Exchange::call(Operation operation, const Attributes& a) const {
   c.operation = operation;
   std::vector<int> axes;
   std::string_view text = a.text("axes");
+  c.axes = text;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('+'), text.size());
     axes.push_back(mesh_.axis(text.substr(0, end)));

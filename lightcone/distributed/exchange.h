@@ -29,6 +29,21 @@ struct Call {
   int place = 0, root = 0;
   int only = -1;            // AllReduce: the one place that gets the sum, the others get zeros; -1: all
   std::vector<int> source;  // Permute: for each place
+  std::string axes;         // names of the mesh axes, joined by +
+};
+
+// What a kernel of a collective exchanges, for those who plan.
+struct Exchanged {
+  Call call;
+  DType type = DType::F32;
+  std::vector<Dim> elements;  // Collective::n of each array
+  // A kernel that begins the exchange, while others run until one waits for it; the wait's operand 0 is what began it.
+  enum class Half : std::uint8_t { Both, Start, Wait } half = Half::Both;
+};
+class ExchangingKernel {
+ public:
+  virtual ~ExchangingKernel() = default;
+  virtual Exchanged exchanged() const = 0;
 };
 
 // Collectives as kernels of a device: a communicator whose ranks have devices that exchange arrays by themselves makes

@@ -384,6 +384,8 @@ int run(int argc, char** argv) {
       "  lightcone transcribe talk.wav --model whisper     what is said in a sound, as text or subtitles\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
+      "  lightcone plan mlp.json --mesh data=8             what many ranks would need for it, and how long a step "
+      "takes\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
       "  lightcone export vgg19 --explain                  what a network is as one program of XLA's\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
@@ -407,6 +409,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_tune(app);
   add_train(app, exit_code);
+  add_plan(app);
   add_predict(app);
   add_run(app, exit_code);
   if (argc < 2) {

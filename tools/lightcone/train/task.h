@@ -20,6 +20,9 @@ struct Measured {
   double right = 0;  // fraction of rows that are right; for a regression the coefficient of determination, R^2
 };
 
+// The graph of a training step as it is written: nothing is compiled, and no parameter has a value.
+Graph step_graph(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier);
+
 class Task {
  public:
   // Compiles; reads no data. `checked` checks every value. `first`: the checkpoint of a language model, or null;
