@@ -11,7 +11,7 @@
 #include <set>
 
 #include "lightcone/distributed/rules.h"
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharder.h"
 #include "lightcone/distributed/strategies.h"
 #include "lightcone/passes/composites.h"
 
@@ -45,9 +45,6 @@ class AxisGroups {
 
   // ---- axes --------------------------------------------------------------------------------------
 
-  std::vector<TensorType> results_of(const Node& n) const {
-    return n.results.empty() ? std::vector<TensorType>{{n.dtype, n.shape}} : n.results;
-  }
   void number_axes();
   std::size_t axis_of(NodeId id, std::size_t result, std::size_t axis) const { return first_[id][result] + axis; }
   std::size_t root_of(std::size_t a) {
