@@ -111,6 +111,16 @@ endif()
 add_test(NAME mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_check.py ${mpi_programs})
 set_tests_properties(mpi PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                      ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")  # those of MPI's libraries
+if(LIGHTCONE_TOOLS)  # lightcone generate --mesh
+  set(mpi_launcher "")
+  if(TARGET lightcone_mpi)
+    set(mpi_launcher ${MPIEXEC_EXECUTABLE})
+  endif()
+  add_test(NAME generate_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/generate_ranks_check.py
+           $<TARGET_FILE:lightcone_command> ${mpi_launcher})
+  set_tests_properties(generate_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+                       ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
+endif()
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)

@@ -1,10 +1,10 @@
 // tensor_parallel(): which weights and caches several ranks divide, read off the graph.
 //
-// Axes that an operation divides together are one group: the rows of the matrices of queries, keys and values, the heads
-// of attention and of the cache, and the columns of the matrix behind them. A group is divided as a whole or not at all.
-// It is worth the weights that it divides, and costs the numbers that the ranks exchange for each token: sums over one
-// of its axes, and values that something reads whole. Groups are taken in the order of their worth for the cost, as long
-// as no value would be divided twice. For a transformer these are the divisions of Megatron-LM.
+// Axes that an operation divides together are one group: the rows of the matrices of queries, keys and values, the
+// heads of attention and of the cache, and the columns of the matrix behind them. A group is divided as a whole or not
+// at all. It is worth the weights that it divides, and costs the numbers that the ranks exchange for each token: sums
+// over one of its axes, and values that something reads whole. Groups are taken in the order of their worth for the
+// cost, as long as no value would be divided twice. For a transformer these are the divisions of Megatron-LM.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -56,8 +56,8 @@ class AxisGroups {
   // ---- how operations join them ------------------------------------------------------------------
 
   bool may_divide(const Dim& extent) const { return extent.is_constant() && divides(ranks_, extent); }
-  // The axis of the operand's own value that an axis of its view divides with; the value's axes that nothing in the view
-  // follows are read whole.
+  // The axis of the operand's own value that an axis of its view divides with; the value's axes that nothing in the
+  // view follows are read whole.
   std::vector<int> followed(const Edge& e);
   bool may_divide(const Node& n, const ShardingRule& r, std::size_t label) const;
   void join(NodeId id);
@@ -77,16 +77,16 @@ class AxisGroups {
   const Graph& g_;
   const int ranks_;
   const std::vector<bool> live_;
-  std::vector<std::vector<std::size_t>> first_;  // by node and result, the number of its first axis
+  std::vector<std::vector<std::size_t>> first_;        // by node and result, the number of its first axis
   std::vector<std::pair<NodeId, std::size_t>> owner_;  // by axis: its node, and which axis of a result it is
   std::vector<std::size_t> parent_;
   std::vector<char> from_data_, from_state_;  // by node: it depends on an input that is set for each run, on a state
   std::set<NodeId> states_, next_;
   std::set<std::string> data_symbols_;
   std::int64_t rows_ = 1;
-  std::set<std::size_t> whole_;                                    // axes that something reads whole
-  std::vector<std::pair<std::size_t, double>> sums_;               // an axis over which is summed, numbers of the sum
-  std::map<std::size_t, Group> groups_;                            // by the axis that stands for it
+  std::set<std::size_t> whole_;                       // axes that something reads whole
+  std::vector<std::pair<std::size_t, double>> sums_;  // an axis over which is summed, numbers of the sum
+  std::map<std::size_t, Group> groups_;               // by the axis that stands for it
   double weights_ = 0;
 };
 
@@ -112,7 +112,8 @@ void AxisGroups::number_axes() {
     for (const Edge& e : n.in) from_data_[id] |= from_data_[e.node], from_state_[id] |= from_state_[e.node];
     if (is_data && live_[id])
       for (const Dim& d : n.shape)
-        for (const auto& [symbol, bounds] : d.symbols()) data_symbols_.insert(symbol), rows_ = std::max(rows_, bounds.hi);
+        for (const auto& [symbol, bounds] : d.symbols())
+          data_symbols_.insert(symbol), rows_ = std::max(rows_, bounds.hi);
     if (n.op == Op::Input && n.parameter && live_[id])
       weights_ += static_cast<double>(size_of(n.dtype)) * static_cast<double>(product(n.shape).bounds().hi);
   }
@@ -180,8 +181,8 @@ void AxisGroups::join_label(NodeId id, const ShardingRule& r, std::size_t label,
   // A value that depends on nothing but numbers is everywhere, and each rank takes what it needs of it.
   for (std::size_t k = 0; k < n.in.size(); ++k)
     for (std::size_t i = 0; i < from[k].size(); ++i)
-      if (const Node& p = g_[n.in[k].node]; r.operands[k][i] == static_cast<int>(label) && from[k][i] >= 0 &&
-                                            (p.op == Op::Input || !p.in.empty()))
+      if (const Node& p = g_[n.in[k].node];
+          r.operands[k][i] == static_cast<int>(label) && from[k][i] >= 0 && (p.op == Op::Input || !p.in.empty()))
         add(axis_of(n.in[k].node, 0, static_cast<std::size_t>(from[k][i])));
   bool in_result = false;
   const auto results = results_of(n);
@@ -239,7 +240,8 @@ std::map<NodeId, std::size_t> AxisGroups::chosen() const {
   for (const auto& [one, group] : groups_)
     if (!group.impossible && group.worth > 0 && group.worth >= group.exchanges * kLeastPart * weights_)
       best.push_back(&group);
-  std::ranges::stable_sort(best, [](const Group* a, const Group* b) { return a->sent * b->worth < b->sent * a->worth; });
+  std::ranges::stable_sort(best,
+                           [](const Group* a, const Group* b) { return a->sent * b->worth < b->sent * a->worth; });
   std::map<NodeId, std::size_t> divided, inputs;
   for (const Group* group : best) {
     if (std::ranges::any_of(group->axes, [&](std::size_t a) { return divided.contains(owner_[a].first); })) continue;

@@ -10,11 +10,10 @@ RankPart::RankPart(const std::optional<Collectives>& ranks, const Graph& whole) 
   if (!ranks || ranks->mesh().size() == 1) return;
   const Mesh& mesh = ranks->mesh();
   if (mesh.axes().size() != 1)
-    throw Error("ranks", str_cat("the mesh is ", mesh, ", and a language model is divided along one axis, as in model=",
-                                 mesh.size()));
+    throw Error("ranks", str_cat("the mesh is ", mesh,
+                                 ", and a language model is divided along one axis, as in model=", mesh.size()));
   ranks->check_same("the model", whole.str());
-  divided_ = std::make_shared<const Divided>(
-      Divided{*ranks, tensor_parallel(whole, mesh.axes()[0].name, mesh.size())});
+  divided_ = std::make_shared<const Divided>(Divided{*ranks, tensor_parallel(whole, mesh.axes()[0].name, mesh.size())});
 }
 
 Compiler RankPart::compiler() const { return divided_ ? shard(divided_->ranks, divided_->specs) : Compiler(); }
@@ -25,9 +24,7 @@ const ShardSpec* RankPart::spec_of(std::string_view parameter) const {
   return at == divided_->specs.end() ? nullptr : &*at;
 }
 
-int RankPart::parts(std::string_view parameter) const {
-  return spec_of(parameter) ? divided_->ranks.mesh().size() : 1;
-}
+int RankPart::parts(std::string_view parameter) const { return spec_of(parameter) ? divided_->ranks.mesh().size() : 1; }
 
 StoredPart RankPart::of(const std::string& parameter, const StoredTensor& whole) const {
   const ShardSpec* s = spec_of(parameter);

@@ -1,5 +1,5 @@
-// Ranks: several processes or threads that hold one language model together, each its part of the weights and of the
-// cache (docs/distributed.md).
+// RankPart: what one of several processes or threads holds of a language model, of its weights and of its cache
+// (docs/distributed.md).
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace lc::llm {
 // What one rank has of a model whose graph is divided by tensor_parallel().
 class RankPart {
  public:
-  // `ranks` unset, or of one rank: everything. Throws Error unless the mesh has one axis, if nothing can be divided, and
-  // on every rank if the ranks have different graphs or versions.
+  // `ranks` unset, or of one rank: everything. Throws Error unless the mesh has one axis, if nothing can be divided,
+  // and if the ranks have different graphs.
   RankPart(const std::optional<Collectives>& ranks, const Graph& whole);
 
   Compiler compiler() const;                    // makes the graph of this rank
   int parts(std::string_view parameter) const;  // into how many parts it is divided
   StoredPart of(const std::string& parameter, const StoredTensor& whole) const;
-  PartOf function() const;  // of(); unset if this rank has everything
+  PartOf function() const;  // unset if this rank has everything
 
  private:
   struct Divided {

@@ -64,8 +64,8 @@ double compare(const std::string& path, int n, const std::string& what, const Op
   const auto thrown = run_ranks(Mesh({{"model", n}}), [&](const Collectives& c) {
     const Model mine = loaded<Model>(path, o, c);
     got[static_cast<std::size_t>(c.rank())] = said_by(mine);
-    part[static_cast<std::size_t>(c.rank())] = static_cast<double>(parameter_bytes(mine.program())) /
-                                               static_cast<double>(parameter_bytes(whole.program()));
+    part[static_cast<std::size_t>(c.rank())] =
+        static_cast<double>(parameter_bytes(mine.program())) / static_cast<double>(parameter_bytes(whole.program()));
   });
   for (std::size_t k = 0; k < got.size(); ++k) {
     EXPECT_EQ(thrown[k], "") << what << ", rank " << k << " of " << n;
@@ -111,17 +111,92 @@ TEST(TensorParallel, EveryArchitecture) {
 
 TEST(TensorParallel, TinyModels) {
   NEEDS_DATA(test::kTiny + "gptneox.safetensors");
-  for (const char* name : {"gptneox", "gptj",   "opt",     "falcon_mq", "starcoder2", "phi",        "phi3",
-                           "llama",   "mistral", "qwen2",  "qwen3",     "smollm2",    "gemma",      "gemma3",
-                           "granite", "olmo2",   "mixtral", "gpt2",     "granitemoe", "deepseek_v2"}) {
+  for (const char* name : {"gptneox", "gptj",    "opt",     "falcon_mq", "starcoder2", "phi",        "phi3",
+                           "llama",   "mistral", "qwen2",   "qwen3",     "smollm2",    "gemma",      "gemma3",
+                           "granite", "olmo2",   "mixtral", "gpt2",      "granitemoe", "deepseek_v2"}) {
     const test::TinyFolder folder(name);
-    for (const int n : {2, 4})
-      try {
+    for (const int n : {2, 4}) try {
         compare<LanguageModel, LanguageModelOptions>(folder.path(), n, name);
       } catch (const Error& e) {
         ADD_FAILURE() << name << ": " << e.what();
       }
   }
+}
+
+// Files with blocks of 32 and of 256 elements: rows are divided, and columns between blocks, as far as there are some.
+TEST(TensorParallel, QuantisedFiles) {
+  Json c = {{"config",
+             {{"model_type", "llama"},
+              {"architectures", {"LlamaForCausalLM"}},
+              {"hidden_size", 512},
+              {"intermediate_size", 512},
+              {"num_attention_heads", 4},
+              {"num_key_value_heads", 4},
+              {"num_hidden_layers", 1},
+              {"rms_norm_eps", 1e-5},
+              {"max_position_embeddings", 32},
+              {"hidden_act", "silu"},
+              {"tie_word_embeddings", false},
+              {"vocab_size", 32}}},
+            {"tensors", Json::array()}};
+  const auto add = [&](const std::string& name, std::vector<int> shape) { c["tensors"].push_back({name, shape}); };
+  add("model.embed_tokens.weight", {32, 512});
+  const std::string layer = "model.layers.0.";
+  for (const char* part : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                           "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+    add(layer + part + ".weight", {512, 512});
+  add(layer + "input_layernorm.weight", {512}), add(layer + "post_attention_layernorm.weight", {512});
+  add("model.norm.weight", {512}), add("lm_head.weight", {32, 512});
+  const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
+  for (const QuantFormat format : {QuantFormat::Q8_0, QuantFormat::Q4_K}) {
+    const std::string path = folder.folder / str_cat(info(format).name, ".gguf"), what(info(format).name);
+    test::Converter(c["config"], folder.folder / "model.safetensors").write(path, true, format);
+    EXPECT_LT((compare<Llama, LlamaOptions>(path, 2, what)), 0.52) << what;
+    const double quarter = compare<LanguageModel, LanguageModelOptions>(path, 4, what);
+    // two blocks of 256 in a row are no four parts
+    if (format == QuantFormat::Q8_0) EXPECT_LT(quarter, 0.27);
+    else EXPECT_GT(quarter, 0.3);
+  }
+}
+
+// The model of this repository, quantised caches included.
+TEST(TensorParallel, StoryModel) {
+  const std::string path = str_cat(paths::kSource, "/models/story/story.gguf");
+  for (const DType cache : {DType::F32, DType::I8})
+    EXPECT_LT((compare<Llama, LlamaOptions>(path, 2, "story", {.context = 64, .kv_cache = cache})), 0.55);
+}
+
+// A mesh of two axes, another model on one rank, and ranks that nothing is divided by, are Errors on each rank.
+TEST(TensorParallel, Mistakes) {
+  const std::string path = str_cat(paths::kSource, "/models/story/story.gguf");
+  const auto load = [&](const Collectives& c, std::int64_t context) {
+    loaded<Llama>(path, LlamaOptions{.context = context}, c);
+  };
+  for (const std::string& e : run_ranks(Mesh({{"data", 1}, {"model", 2}}), [&](const Collectives& c) { load(c, 64); }))
+    EXPECT_PRED2(contains, e, "is divided along one axis");
+  for (const std::string& e : run_ranks(Mesh({{"model", 2}}), [&](const Collectives& c) { load(c, 64 + c.rank()); }))
+    EXPECT_PRED2(contains, e, "ranks differ in the model");
+  for (const std::string& e : run_ranks(Mesh({{"model", 7}}), [&](const Collectives& c) { load(c, 64); }))
+    EXPECT_PRED2(contains, e, "there is nothing in this graph that 7 ranks can divide");
+}
+
+// Parts of a stored tensor: rows lie in the file, columns are a copy, and blocks are never cut.
+TEST(TensorParallel, PartsOfStoredTensors) {
+  std::vector<float> values(24);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(k);
+  const StoredTensor whole{{4, 6}, "F32", std::as_bytes(std::span(values)), DType::F32};
+  const StoredPart rows = part_of(whole, 0, 2, 1), columns = part_of(whole, 1, 3, 1);
+  EXPECT_FALSE(rows.copy);
+  EXPECT_EQ(rows.tensor.bytes.data(), whole.bytes.data() + 48);
+  EXPECT_EQ(Weights::read(rows.tensor), (std::vector<float>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
+  EXPECT_EQ(columns.tensor.shape, (std::vector<std::int64_t>{4, 2}));
+  EXPECT_EQ(Weights::read(columns.tensor), (std::vector<float>{2, 3, 8, 9, 14, 15, 20, 21}));
+  EXPECT_PRED2(contains, error_of([&] { part_of(whole, 1, 4, 0); }), "no axis 1 of 4 equal parts");
+  EXPECT_PRED2(contains, error_of([&] { part_of(whole, 2, 2, 0); }), "no axis 2");
+  std::vector<std::byte> blocks(2 * 3 * 34);
+  const StoredTensor quantised{{2, 96}, "Q8_0", blocks, {}, QuantFormat::Q8_0};
+  EXPECT_EQ(part_of(quantised, 1, 3, 2).tensor.shape, (std::vector<std::int64_t>{2, 32}));
+  EXPECT_PRED2(contains, error_of([&] { part_of(quantised, 1, 2, 0); }), "of whole blocks");
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ int Conversation::run() {
 }  // namespace
 
 int chat(const ChatCommand& o) {
-  constexpr double kTimeOut = 7 * 24 * 3600;  // of the other ranks' wait for a question
+  constexpr double kTimeOut = 7 * 24 * 3600;  // other ranks wait so long for a question
   const std::optional<Collectives> ranks = ranks_of(o, kTimeOut);
   const std::shared_ptr<const llm::ProgramModel> model = load_model(o, ranks);
   return Conversation(o, model, ranks).run();

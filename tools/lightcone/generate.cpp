@@ -48,7 +48,7 @@ std::string prompt_of(const GenerateOptions& o, const std::optional<Collectives>
 }  // namespace
 
 int generate(const GenerateOptions& o) {
-  constexpr double kTimeOut = 600;  // of reading a model, which ranks do not do equally fast
+  constexpr double kTimeOut = 600;  // ranks do not read a model equally fast
   const std::optional<Collectives> ranks = ranks_of(o, kTimeOut);
   const llm::SamplerOptions s = seeded(o, ranks);
   llm::Sampler pick(s);

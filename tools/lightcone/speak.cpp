@@ -49,7 +49,7 @@ bool is_llama(const Weights& w) {
 }
 
 std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, const std::optional<Collectives>& ranks,
-                                               Progress& progress) {
+                                                Progress& progress) {
   const std::shared_ptr<backends::gpu::GpuDevice> device = open_device(o.device);
   const Weights weights = open_model(o.model, !o.copy);
   const auto with = [&](auto load) {

@@ -18,8 +18,8 @@ StoredPart part_of(const StoredTensor& whole, int axis, int parts, int place) {
   const ArrayView array = whole;
   const auto at = static_cast<std::size_t>(axis);
   const auto wrong = [&](const std::string& what) {
-    return Error("part_of", str_cat("a tensor of ", str(Shape(whole.shape.begin(), whole.shape.end())), " (", whole.type,
-                                    ") has no axis ", axis, " of ", parts, " equal parts", what));
+    return Error("part_of", str_cat("a tensor of ", str(Shape(whole.shape.begin(), whole.shape.end())), " (",
+                                    whole.type, ") has no axis ", axis, " of ", parts, " equal parts", what));
   };
   if (axis < 0 || at >= array.shape.size() || parts < 1 || place < 0 || place >= parts || array.shape[at] % parts != 0)
     throw wrong("");

@@ -118,9 +118,9 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
   g.output("logits", net.module().module.decode(tokens, states, !o.all_logits));
   progress("compiling", 0);
   const llm::RankPart mine(o.ranks, g);
-  model->program = compile(g, mine.compiler() | (o.compiler ? *o.compiler
-                                                            : default_compiler({.threads = o.threads,
-                                                                                .precision = o.precision})));
+  model->program =
+      compile(g, mine.compiler() |
+                     (o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision})));
   require_memory(model->program, context, o.memory_limit);
   model->bytes_per_token = bytes_read(c, g, opened.weights, mine);
   progress("loading", 0);

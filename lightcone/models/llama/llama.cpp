@@ -15,7 +15,7 @@ struct WeightBinding {
   std::string path;
   const StoredTensor* stored;
   bool convert;   // to f32, because no kernel reads the stored format
-  int parts = 1;  // of which this rank has one
+  int parts = 1;  // this rank has one of so many
   std::size_t bytes() const {
     const std::size_t all = convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
     return all / static_cast<std::size_t>(parts);
