@@ -15,8 +15,8 @@ namespace lc::llm {
 // What one rank has of a model whose graph is divided by tensor_parallel().
 class RankPart {
  public:
-  // `ranks` unset, or of one rank: everything. Throws Error unless the mesh has one axis, if nothing can be divided,
-  // and if the ranks have different graphs.
+  // Without `ranks`, or of one rank, it is everything. Throws Error unless the mesh has one axis, if nothing can be
+  // divided, and if the ranks have different graphs.
   RankPart(const std::optional<Collectives>& ranks, const Graph& whole);
 
   Compiler compiler() const;                    // makes the graph of this rank
