@@ -85,6 +85,7 @@ class AxisGroups {
   std::set<std::string> data_symbols_;
   std::int64_t rows_ = 1;
   std::set<std::size_t> whole_;                       // axes that something reads whole
+  std::vector<std::size_t> cut_;                      // axes whose parts would cut blocks of a quantised format
   std::vector<std::pair<std::size_t, double>> sums_;  // an axis over which is summed, numbers of the sum
   std::map<std::size_t, Group> groups_;               // by the axis that stands for it
   double weights_ = 0;
@@ -165,8 +166,11 @@ void AxisGroups::join(NodeId id) {
       const int label = r ? r->operands[k][i] : -1;
       const bool index = r && label >= 0 && static_cast<int>(k) == r->index &&
                          r->labels[static_cast<std::size_t>(label)] == LabelKind::Indexed;
-      if (from[k][i] >= 0 && (label < 0 || index || !divided[static_cast<std::size_t>(label)]))
-        read_whole(n.in[k].node, static_cast<std::size_t>(from[k][i]));
+      if (from[k][i] < 0) continue;
+      const auto axis = static_cast<std::size_t>(from[k][i]);
+      if (label < 0 || index || !divided[static_cast<std::size_t>(label)]) read_whole(n.in[k].node, axis);
+      if (label >= 0 && !r->whole_pieces(static_cast<std::size_t>(label), ranks_))
+        cut_.push_back(axis_of(n.in[k].node, 0, axis));
     }
 }
 
@@ -228,6 +232,7 @@ void AxisGroups::count() {
     group.sent += elements(g_[owner_[a].first].shape), ++group.exchanges;
     if (stays(owner_[a].first)) group.impossible = true;
   }
+  for (const std::size_t a : cut_) groups_[root_of(a)].impossible = true;
   for (auto& [one, group] : groups_) {  // no value is divided twice among the same ranks
     std::set<NodeId> values;
     for (const std::size_t a : group.axes)
