@@ -101,7 +101,10 @@ TEST(TensorParallel, EveryArchitecture) {
     const test::FormulaFolder folder(c["config"], c["tensors"], test::NormWeights::OneAxis);
     for (const int n : {2, 4}) {
       const double part = compare<LanguageModel, LanguageModelOptions>(folder.path(), n, name);
-      if (std::getenv("LIGHTCONE_SHOW")) std::printf("%s %d %.3f\n", name.c_str(), n, part);
+      // widths of 5, 6 and 7 of experts, which four ranks do not divide
+      const bool odd = name.starts_with("Deepseek") || name.starts_with("Qwen2Moe") || name.starts_with("Qwen3Moe");
+      if (!odd && !name.starts_with("Rwkv") && !name.starts_with("Mamba2"))
+        EXPECT_LT(part, n == 2 ? 0.55 : 0.36) << name;
       auto& most = parts[str_cat(name, " ", n)];
       most = std::max(most, part);
     }
@@ -111,9 +114,9 @@ TEST(TensorParallel, EveryArchitecture) {
 
 TEST(TensorParallel, TinyModels) {
   NEEDS_DATA(test::kTiny + "gptneox.safetensors");
-  for (const char* name : {"gptneox", "gptj",    "opt",     "falcon_mq", "starcoder2", "phi",        "phi3",
-                           "llama",   "mistral", "qwen2",   "qwen3",     "smollm2",    "gemma",      "gemma3",
-                           "granite", "olmo2",   "mixtral", "gpt2",      "granitemoe", "deepseek_v2"}) {
+  for (const char* name :
+       {"gptneox", "gptj", "opt", "falcon_mq", "starcoder2", "phi", "phi3", "llama", "mistral", "qwen2", "qwen3",
+        "smollm2", "gemma", "gemma3", "granite", "olmo2", "mixtral", "granitemoe", "deepseek_v2"}) {
     const test::TinyFolder folder(name);
     for (const int n : {2, 4}) try {
         compare<LanguageModel, LanguageModelOptions>(folder.path(), n, name);
