@@ -116,6 +116,16 @@ if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE)
            $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}/docs/guide/planning-1024-gpus.md)
   set_tests_properties(planning_page PROPERTIES LABELS distributed TIMEOUT 600 ENVIRONMENT LIGHTCONE_MACHINE=default)
 endif()
+if(LIGHTCONE_TOOLS)  # lightcone generate --mesh
+  set(mpi_launcher "")
+  if(TARGET lightcone_mpi)
+    set(mpi_launcher ${MPIEXEC_EXECUTABLE})
+  endif()
+  add_test(NAME generate_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/generate_ranks_check.py
+           $<TARGET_FILE:lightcone_command> ${mpi_launcher})
+  set_tests_properties(generate_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+                       ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
+endif()
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)

@@ -116,9 +116,9 @@ ROOMS = {
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
     "onnx/microsoft": ["composites", "onnx/parts"],
-    "llm": ["base", "core", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
+    "llm": ["base", "core", "distributed", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
-        "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
+        "core", "distributed", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/gguf": ["base", "io", "io/checkpoints", "runtime", "models/files"],
     "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
@@ -146,7 +146,7 @@ ROOMS = {
     "models/language/recurrent": ["core", "ops", "models/blocks", "models/language/config"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
-        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
+        "core", "distributed", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
         "models/blocks", "models/blocks/positions", "models/language/config", "models/language/architectures",
         "models/language/recurrent"],
     "models/seq2seq": [

@@ -335,4 +335,13 @@ void Collectives::check_same(const std::string& what, const std::string& text) c
   }
 }
 
+std::string Collectives::text_of_first(std::string text) const {
+  Call c = impl_->exchange->everybody();
+  text.resize(impl_->exchange->gather(c, text.size())[0]);
+  c.operation = Operation::Broadcast;
+  std::string first(text.size(), ' ');
+  if (!first.empty()) impl_->exchange->run(c, DType::U8, text.size(), text.data(), first.data());
+  return first;
+}
+
 }  // namespace lc

@@ -31,6 +31,8 @@ class Collectives {
   // Throws Error on every rank unless all gave the same text: the version, the mesh and the model, before the first
   // step.
   void check_same(const std::string& what, const std::string& text) const;
+  // Returns rank 0's text on every rank: what it alone has read, or drawn.
+  std::string text_of_first(std::string text) const;
 
   // `axes` are the names of mesh axes; ranks that differ along them form a group (torch.distributed's process group).
   // The sum, or the maximum, of all ranks' x, with its shape.

@@ -16,6 +16,7 @@ namespace lc::tool {
 // The options of a command that generates text.
 struct SpeakOptions {
   std::string model, tokenizer;
+  std::string mesh;  // "": this process alone
   int max_tokens = 256, threads = 0;
   DeviceChoice device;
   std::int64_t context = 0;

@@ -18,6 +18,7 @@
 #include "lightcone/formats/block_formats.h"
 #include "lightcone/io/printable.h"
 #include "options.h"
+#include "ranks.h"
 #include "spelling.h"
 
 namespace lc::tool {
@@ -31,7 +32,8 @@ void complain(const char* what, const char* more = "") {
     lines += (lines.empty() ? "" : "\n") + printable(rest.substr(0, end), 2000);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  std::fprintf(stderr, "lightcone: %s%s\n", lines.c_str(), more);
+  const std::string rank = this_rank() > 0 ? str_cat("rank ", this_rank(), ": ") : "";
+  std::fprintf(stderr, "lightcone: %s%s%s\n", rank.c_str(), lines.c_str(), more);
 }
 
 void add_explain(CLI::App& c, ExplainOptions& o) {
@@ -71,6 +73,10 @@ void add_speaking(CLI::App& c, SpeakOptions& o) {
       ->type_name("N");
   add_device(c, o.device);
   add_threads(c, o.threads);
+  c.add_option("--mesh", o.mesh,
+               "the processes that mpirun has started hold the model together, each a part of it:\n"
+               "mpirun -n 2 lightcone ... --mesh model=2. The first of them prints; docs/distributed.md says more")
+      ->type_name("AXIS=N");
   add_precision(c, o.precision);
   add_kv_cache(c, o.kv_cache);
   c.add_option("--context", o.context, "positions remembered; 0: the model's own, at most 4096")

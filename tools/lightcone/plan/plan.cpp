@@ -15,7 +15,7 @@
 #include "lightcone/distributed/sharding.h"
 #include "lightcone/distributed/specs.h"
 #include "report.h"
-#ifdef LIGHTCONE_MPI
+#ifdef LIGHTCONE_HAS_MPI
 #include "lightcone/distributed/mpi/mpi.h"
 #endif
 
@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::shared_ptr<Communicator> started_ranks([[maybe_unused]] std::size_t message_bytes = std::size_t{1} << 30) {
-#ifdef LIGHTCONE_MPI
+#ifdef LIGHTCONE_HAS_MPI
   return mpi_ranks({.message_bytes = message_bytes});
 #else
   throw Error("plan", "this lightcone was built without MPI; CMake builds it with MPI where it finds it");
