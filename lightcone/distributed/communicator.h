@@ -52,6 +52,11 @@ class Communicator {
   virtual std::string name() const = 0;  // "threads", "MPI"
   // Runs a collective. `in` and `out` hold the elements that the operation states, and do not overlap.
   virtual void run(const Collective& c, const void* in, void* out) = 0;
+  // Tells all others that this rank ends because of `why`: their operations throw an Error with that sentence from now
+  // on, and so do this rank's. Returns whether this rank is the one to report it to people: among the ranks that failed
+  // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this rank's
+  // end.
+  virtual bool fail(const std::string& /*why*/) { return true; }
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats
