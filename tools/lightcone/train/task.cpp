@@ -99,7 +99,7 @@ Tensor logits_of(Net& net, const Tensor& x, const Tensor& segments) {
 
 template <class M>
 void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, DType y_type,
-                 const Compiler& compiler, bool checked) {
+                 const Compiler& compiler, bool checked, const RunRanks& ranks) {
   graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
   auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
   Graph& g = *graph_;
@@ -118,7 +118,9 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
   const Tensor done = optim::counter(g);
   optim::step(groups(c_.train, gradients.updates()), {.lr = schedule(c_.train)(done), .step = done});
-  trainer_ = std::make_unique<Trainer>(*model, compiler, TrainerOptions{.seed = c_.train.seed, .checked = checked});
+  TrainerOptions options{.seed = c_.train.seed, .checked = checked};
+  if (ranks.collectives()) options.ranks = TrainingRanks{*ranks.collectives(), specs_of(g, c_)};
+  trainer_ = std::make_unique<Trainer>(*model, compiler, options);
   model_ = std::move(model);
 
   Graph& e = *other_graph_;
@@ -127,12 +129,13 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   const Tensor logits = logits_of<M>(*other, ex, segments(e));
   loss_of(logits, ey, Reduction::None).retrieve("losses");
   if (!c_.data.regression) to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
-  evaluation_ = compile(e, compiler);
+  evaluation_ = compile(e, options.ranks ? shard(options.ranks->collectives, those_of(options.ranks->specs, e)) | compiler
+                                         : compiler);
   other_model_ = std::move(other);
 }
 
 Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
-           const DeviceChoice& device, bool checked)
+           const DeviceChoice& device, bool checked, const RunRanks& ranks)
     : c_(c), first_(first), classifier_(classifier) {
   const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
   const i64 batch = c.train.batch;
@@ -142,20 +145,20 @@ Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassi
     else llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
     const Shape ids{batch, rows_};
     const nn::LoraOptions lora{c.model.lora_rank, c.model.lora_alpha, c.model.lora_targets};
-    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, DType::I64, compiler, checked);
-    else build(*llama_, ids, DType::I64, ids, DType::I64, compiler, checked);
+    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, DType::I64, compiler, checked, ranks);
+    else build(*llama_, ids, DType::I64, ids, DType::I64, compiler, checked, ranks);
     return;
   }
   Shape x{batch};
   if (classifier) {
     for (const Dim& d : classifier->sample()) x.push_back(d);
-    build(classifier->module(), x, classifier->sample_type(), {batch}, DType::I64, compiler, checked);
+    build(classifier->module(), x, classifier->sample_type(), {batch}, DType::I64, compiler, checked, ranks);
     return;
   }
   for (const i64 d : c.data.shape) x.push_back(d);
   const DType targets = c.data.regression ? DType::F32 : DType::I64;
   with_network(c.model, c.data,
-               [&](const auto& net) { build(net, x, DType::F32, {batch}, targets, compiler, checked); });
+               [&](const auto& net) { build(net, x, DType::F32, {batch}, targets, compiler, checked, ranks); });
 }
 
 std::string Task::load_weights() try {
@@ -185,6 +188,7 @@ std::string Task::known_beforehand() const {
       formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
                 flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
   return str_cat("parameters  ", model_->count(), "\n",                                                      //
+                 c_.ranks.mesh.size() > 1 ? str_cat("ranks       ", c_.ranks.mesh.size(), " (", c_.ranks.mesh, "), shard ", c_.ranks.shard, "; what follows is for each\n") : "",
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //
                  bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                  //
@@ -202,7 +206,7 @@ void Task::begin_evaluation() {
   loss_ = right_ = sum_ = squares_ = 0, counted_ = 0;
 }
 void Task::evaluate(const Arrays& batch, i64 samples) {
-  give(*context_, batch);
+  give(*context_, part_of_batch(batch, c_));
   context_->run();
   const std::vector<float> losses = context_->get("losses");
   if (c_.data.regression) {
