@@ -239,7 +239,8 @@ void Collectives::together(const std::function<void()>& f) const {
 
 void Collectives::run(Operation operation, const std::vector<std::string>& axes, DType dtype, std::size_t n,
                       const void* in, void* out, ReduceOp r) const {
-  Call c = axes.empty() ? impl_->exchange->everybody() : impl_->exchange->call(operation, Attributes(over(*this, axes)));
+  Call c =
+      axes.empty() ? impl_->exchange->everybody() : impl_->exchange->call(operation, Attributes(over(*this, axes)));
   c.operation = operation, c.reduction = r;
   impl_->exchange->run(c, dtype, n, in, out);
 }

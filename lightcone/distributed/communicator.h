@@ -54,8 +54,8 @@ class Communicator {
   virtual void run(const Collective& c, const void* in, void* out) = 0;
   // Tells all others that this rank ends because of `why`: their operations throw an Error with that sentence from now
   // on, and so do this rank's. Returns whether this rank is the one to report it to people: among the ranks that failed
-  // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this rank's
-  // end.
+  // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this
+  // rank's end.
   virtual bool fail(const std::string& /*why*/) { return true; }
 };
 

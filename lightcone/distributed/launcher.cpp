@@ -111,8 +111,8 @@ int threads_of_rank(Communicator& communicator, const Launcher& launcher) {
   if (sched_getaffinity(0, sizeof set, &set) == 0) processors = std::max(1, CPU_COUNT(&set));
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host.fill(0);
-  const std::uint64_t mine = mixed(mixed(0xcbf29ce484222325u, host.data()),
-                                   {reinterpret_cast<const char*>(&set), sizeof set});
+  const std::uint64_t mine =
+      mixed(mixed(0xcbf29ce484222325u, host.data()), {reinterpret_cast<const char*>(&set), sizeof set});
   std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
   std::vector<int> group(all.size());
   std::iota(group.begin(), group.end(), 0);

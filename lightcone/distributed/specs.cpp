@@ -79,7 +79,7 @@ namespace {
 
 // Where a rank's part lies in a whole array.
 struct Place {
-  std::vector<std::int64_t> shape, first;  // of the part, and its first element in the whole
+  std::vector<std::int64_t> shape, first;  // the part's shape, and the place of its first element
 };
 Place place_of(const Mesh& mesh, int rank, const distributed::Sharding& s, const std::vector<std::int64_t>& whole) {
   Place p{whole, std::vector<std::int64_t>(whole.size(), 0)};

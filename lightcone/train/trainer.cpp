@@ -7,7 +7,7 @@
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/train/parts.h"
+#include "lightcone/io/checkpoints/parts.h"
 
 namespace lc {
 namespace {
@@ -52,8 +52,8 @@ nn::ModelBase::FirstValue part_of_first(const nn::Entry& e, const std::optional<
   nn::ModelBase::FirstValue whole = nn::ModelBase::first_value(e, seed);
   if (!ranks) return whole;
   const Node& n = e.tensor.graph()[e.tensor.edge().node];
-  const auto kept = std::make_shared<const ArrayPart>(part_of(ranks->collectives.mesh(), ranks->collectives.rank(),
-                                                              ranks->specs, n.name, {n.dtype, extents(n), whole.bytes}));
+  const auto kept = std::make_shared<const ArrayPart>(part_of(
+      ranks->collectives.mesh(), ranks->collectives.rank(), ranks->specs, n.name, {n.dtype, extents(n), whole.bytes}));
   return {kept, kept->bytes};
 }
 void initialise_parts(const nn::ModelBase& model, Program& p, const TrainingRanks& ranks, std::int64_t seed) {
@@ -244,10 +244,10 @@ void Trainer::save(const std::string& path, std::map<std::string, std::string> m
   metadata["lightcone.steps"] = std::to_string(steps_);
   if (ranks_ && ranks_->collectives.mesh().size() > 1) return save_parts(path, metadata);
   write(path, all_, std::move(metadata));
-  if (train::latest(path) != path) train::remove_parts(path);
+  if (io::has_parts(path)) io::remove_parts(path);
 }
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
-  const Weights file = Weights::open(train::latest(path));
+  const Weights file = Weights::open(io::latest_checkpoint(path));
   read(file, all_, Types::Same, same_name, [&] {
     for (const auto& [name, tensor] : file.tensors())
       if (!has(all_, name))

@@ -39,8 +39,9 @@ struct TrainerOptions {
   // range.
   bool checked = false;
   CompileOptions compile = {};
-  // Several ranks: the model's graph is that of the whole, which the Trainer divides by shard() in front of its compiler.
-  // Inputs are set to this rank's parts. All ranks make a Trainer and call the same functions in the same order.
+  // Several ranks: the model's graph is that of the whole, which the Trainer divides by shard() in front of its
+  // compiler. Inputs are set to this rank's parts. All ranks make a Trainer and call the same functions in the same
+  // order.
   std::optional<TrainingRanks> ranks = {};
 };
 
@@ -62,9 +63,9 @@ class Trainer {
   // if no parameter has such a state.
   void copy_to(Program& other, const std::string& average = "") const;
 
-  // Runs `f` on rank 0, where it may read whole values: values(), merged(), save_parameters(), save_adapters() gather them
-  // there tensor by tensor. All ranks call it; the others give their parts until `f` returns. An Error of `f` is thrown on
-  // all. With one rank it is f().
+  // Runs `f` on rank 0, where it may read whole values: values(), merged(), save_parameters(), save_adapters() gather
+  // them there tensor by tensor. All ranks call it; the others give their parts until `f` returns. An Error of `f` is
+  // thrown on all. With one rank it is f().
   void on_rank_0(const std::function<void()>& f) const;
 
   // Saves parameters and buffers only, under PyTorch's names, as safetensors. `metadata` is stored with them
@@ -94,11 +95,12 @@ class Trainer {
   const std::vector<nn::Adapter>& adapters() const { return adapters_; }  // the adapters of nn::Lora
   // Saves everything that a run changes, and the parameters that are not trained: parameters, buffers, optimiser
   // states, counters and random states. `metadata` is stored with it, for example the position of a DataLoader.
-  // Several ranks write a file each and an index, "<path>.index.json", all or nothing (train/parts.h); the folder is one
-  // that all of them see. The last checkpoint of one rank, or of several, is removed then.
+  // Several ranks write a file each and an index, "<path>.index.json", all or nothing (parts.h); the folder is
+  // one that all of them see. The last checkpoint of one rank, or of several, is removed then.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
   // Loads the last save() to this path, by one rank or by several, and returns its metadata, including
-  // "lightcone.steps". Throws Error if the file belongs to a run of another model or optimiser; then no value has changed.
+  // "lightcone.steps". Throws Error if the file belongs to a run of another model or optimiser; then no value has
+  // changed.
   std::map<std::string, std::string> load(const std::string& path);
 
  private:

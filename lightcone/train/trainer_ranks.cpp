@@ -4,7 +4,7 @@
 
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/train/parts.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/train/trainer.h"
 
 namespace lc {
@@ -26,8 +26,8 @@ std::vector<int> writers(const std::vector<TensorToSave>& tensors, int ranks) {
   return of;
 }
 
-// The first exception of several actions, each of which runs unless there is one: a rank that cannot write its file takes
-// part in the exchanges all the same.
+// The first exception of several actions, each of which runs unless there is one: a rank that cannot write its file
+// takes part in the exchanges all the same.
 class Attempts {
  public:
   template <class F>
@@ -59,7 +59,7 @@ ArrayPart Trainer::part(const Stored& s, const ArrayView& whole) const {
 }
 
 ArrayPart Trainer::whole(const Stored& s) const {
-  std::vector<std::int64_t> shape;  // of the part, which only its bytes matter of
+  std::vector<std::int64_t> shape;  // nothing looks at the part's shape
   return whole_of(ranks_->collectives, ranks_->specs, s.name, {s.dtype, std::move(shape), bytes(s.name)}, s.shape);
 }
 
@@ -144,10 +144,10 @@ void Trainer::save_parts(const std::string& path, const std::map<std::string, st
     if (writer[k] == c.rank()) mine.push_back(all[k]);
   std::int64_t set = 0;
   c.together([&] {
-    if (c.rank() == 0) set = train::free_set(path);
+    if (c.rank() == 0) set = io::free_set(path);
   });
   set = requested(set);
-  const auto file_of = [&](int rank) { return train::part_file(path, static_cast<char>(set), rank, ranks); };
+  const auto file_of = [&](int rank) { return io::part_file(path, static_cast<char>(set), rank, ranks); };
   std::optional<SafetensorsWriter> file;
   Attempts attempt;
   if (!mine.empty()) attempt([&] { file.emplace(file_of(c.rank()), mine, metadata); });
@@ -168,8 +168,8 @@ void Trainer::save_parts(const std::string& path, const std::map<std::string, st
       for (const std::int64_t extent : all[k].shape) n *= static_cast<std::size_t>(extent);
       bytes += n;
     }
-    train::write_index(path, files, bytes);
-    train::remove_older_than_index(path);
+    io::write_index(path, files, bytes);
+    io::remove_older_than_index(path);
   });
 }
 

@@ -1,8 +1,10 @@
 // What launchers say by environment variables, and what ranks do together outside of graphs.
 #include "lightcone/distributed/launcher.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
-#include <thread>
+#include <mutex>
 
 #include <gtest/gtest.h>
 
@@ -60,8 +62,12 @@ TEST(Launcher, ReadsWhatEachOneSays) {
 }
 
 TEST(Launcher, ReadsSlurm) {
-  Variables v{{"SLURM_PROCID", "5"},   {"SLURM_NTASKS", "7"},  {"SLURM_LOCALID", "1"},
-              {"SLURM_STEP_ID", "0"},  {"SLURM_NODEID", "2"},  {"SLURM_CPUS_PER_TASK", "6"},
+  Variables v{{"SLURM_PROCID", "5"},
+              {"SLURM_NTASKS", "7"},
+              {"SLURM_LOCALID", "1"},
+              {"SLURM_STEP_ID", "0"},
+              {"SLURM_NODEID", "2"},
+              {"SLURM_CPUS_PER_TASK", "6"},
               {"SLURM_TASKS_PER_NODE", "2(x3),1"}};
   expect(launched(v), "Slurm", 5, 7, 1, 2);
   EXPECT_EQ(launched(v).processors, 6);
@@ -77,12 +83,17 @@ TEST(Launcher, ReadsSlurm) {
 }
 
 TEST(Launcher, RefusesWhatIsNoRank) {
-  EXPECT_NE(failure([] { launched({{"PMI_RANK", "two"}, {"PMI_SIZE", "8"}}); })
-                .find("the variable PMI_RANK is 'two', which is no whole number"),
+  EXPECT_NE(failure([] {
+              launched({{"PMI_RANK", "two"}, {"PMI_SIZE", "8"}});
+            }).find("the variable PMI_RANK is 'two', which is no whole number"),
             std::string::npos);
-  EXPECT_NE(failure([] { launched({{"PMI_RANK", "-1"}, {"PMI_SIZE", "8"}}); }).find("no whole number"),
+  EXPECT_NE(failure([] {
+              launched({{"PMI_RANK", "-1"}, {"PMI_SIZE", "8"}});
+            }).find("no whole number"),
             std::string::npos);
-  EXPECT_NE(failure([] { launched({{"PMI_RANK", "8"}, {"PMI_SIZE", "8"}}); }).find("no rank of its own"),
+  EXPECT_NE(failure([] {
+              launched({{"PMI_RANK", "8"}, {"PMI_SIZE", "8"}});
+            }).find("no rank of its own"),
             std::string::npos);
 }
 
@@ -149,8 +160,8 @@ TEST(Together, PartsAreJoined) {
   std::vector<std::int32_t> numbers(4 * 6 * 2);
   for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<std::int32_t>(k * k);
   const ArrayView whole{DType::I32, {4, 6, 2}, std::as_bytes(std::span(numbers))};
-  const std::vector<std::vector<std::string>> all{{"data"},          {"", "model"}, {"model", "", "data"}, {"data+model"},
-                                                  {"model+data"},    {"model", "data"}, {}};
+  const std::vector<std::vector<std::string>> all{
+      {"data"}, {"", "model"}, {"model", "", "data"}, {"data+model"}, {"model+data"}, {"model", "data"}, {}};
   const auto thrown = test::run_ranks(mesh, [&](const Collectives& c) {
     for (const auto& axes : all) {
       const ShardSpecs specs{{"w", axes}};

@@ -1,11 +1,13 @@
 // A Trainer on several ranks trains as one does, and its checkpoints are those of any number of ranks.
-#include <atomic>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
-#include <mutex>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@
 #include "lightcone/io/data/loader.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/train/parts.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
 
@@ -56,7 +58,8 @@ ShardSpecs specs_for(const Graph& g, const Mesh& mesh, bool full) {
 void set_batch(Trainer& t, const Mesh& mesh, int rank, const ShardSpecs& specs, std::int64_t step) {
   std::vector<float> x(48);
   std::vector<std::int64_t> y(8);
-  for (std::size_t k = 0; k < x.size(); ++k) x[k] = std::sin(static_cast<float>(static_cast<double>(k * k) + 3.0 * static_cast<double>(step)));
+  for (std::size_t k = 0; k < x.size(); ++k)
+    x[k] = std::sin(static_cast<float>(static_cast<double>(k * k) + 3.0 * static_cast<double>(step)));
   for (std::size_t k = 0; k < y.size(); ++k) y[k] = static_cast<std::int64_t>(k + static_cast<std::size_t>(step)) % 4;
   const ArrayPart px = part_of(mesh, rank, specs, "x", {DType::F32, {8, 6}, std::as_bytes(std::span(x))}),
                   py = part_of(mesh, rank, specs, "y", {DType::I64, {8}, std::as_bytes(std::span(y))});
@@ -167,8 +170,8 @@ TEST_F(TrainerRanks, CheckpointsAreThoseOfOneRank) {
   for (const Case& c : cases()) {
     const std::string what = str_cat(c.mesh, ": "), here = fresh("some");
     run_well(c.mesh, c.full, here, 0, 6);
-    expect_near(read_all(train::latest(here)), want, 2e-5, what);
-    EXPECT_EQ(Weights::open(train::latest(here)).metadata().at("word"), "kept");
+    expect_near(read_all(io::latest_checkpoint(here)), want, 2e-5, what);
+    EXPECT_EQ(Weights::open(io::latest_checkpoint(here)).metadata().at("word"), "kept");
   }
 }
 
@@ -180,7 +183,7 @@ TEST_F(TrainerRanks, ResumesTheBitsOnTheSameMeshAndGoesOnWithAnother) {
       fs::remove_all(folder_ / "again");
       fs::copy(folder_ / "stopped", folder_ / "again");
       run_well(other.mesh, other.full, path("again"), 3, 6);
-      const Tensors whole = read_all(train::latest(path("whole"))), again = read_all(train::latest(path("again")));
+      const Tensors whole = read_all(io::latest_checkpoint(path("whole"))), again = read_all(io::latest_checkpoint(path("again")));
       if (other.mesh == c.mesh) EXPECT_EQ(whole, again) << c.mesh.str();
       else expect_near(again, whole, 2e-5, str_cat(c.mesh, " to ", other.mesh, ": "));
       // What the other mesh wrote before is not left beside it.
@@ -194,17 +197,17 @@ TEST_F(TrainerRanks, TheIndexNamesTheOldFilesUntilTheNewOnesAreThere) {
   const Mesh mesh({{"data", 2}});
   const std::string here = fresh("run");
   run_well(mesh, true, here, 0, 2);
-  const Tensors old = read_all(train::latest(here));
+  const Tensors old = read_all(io::latest_checkpoint(here));
   // A rank that cannot write: all throw its Error, and the last checkpoint stays.
-  fs::create_directory(train::part_file(here, 'b', 1, 2));
+  fs::create_directory(io::part_file(here, 'b', 1, 2));
   const auto thrown = run(mesh, true, here, 2, 4);
   for (const std::string& what : thrown) EXPECT_NE(what.find("rank 1: "), std::string::npos) << what;
-  EXPECT_EQ(read_all(train::latest(here)), old);
-  fs::remove(train::part_file(here, 'b', 1, 2));
+  EXPECT_EQ(read_all(io::latest_checkpoint(here)), old);
+  fs::remove(io::part_file(here, 'b', 1, 2));
   // A kill between two calls leaves the files of both.
   run_well(mesh, true, here, 2, 4);
-  EXPECT_NE(read_all(train::latest(here)), old);
-  std::ofstream(train::part_file(here, 'a', 0, 2)) << "half a file";
+  EXPECT_NE(read_all(io::latest_checkpoint(here)), old);
+  std::ofstream(io::part_file(here, 'a', 0, 2)) << "half a file";
   run_well(mesh, true, here, 4, 5);
   EXPECT_EQ(files("run"), (std::set<std::string>{"run.safetensors.index.json", "run-a-00001-of-00002.safetensors",
                                                  "run-a-00002-of-00002.safetensors"}));
@@ -215,12 +218,12 @@ TEST_F(TrainerRanks, OfTwoCheckpointsTheLaterOneIsRead) {
   run_well(Mesh({{"data", 2}}), false, here, 0, 2);
   run_well(Mesh(), false, other, 0, 3);
   fs::copy(other, here);
-  EXPECT_EQ(train::latest(here), here);
+  EXPECT_EQ(io::latest_checkpoint(here), here);
   fs::remove(here);
   run_well(Mesh(), false, fresh("other"), 0, 1);
   fs::copy(path("other"), here);
-  EXPECT_EQ(train::latest(here), train::index_of(here));
-  EXPECT_EQ(train::latest(path("none")), path("none"));
+  EXPECT_EQ(io::latest_checkpoint(here), io::index_path(here));
+  EXPECT_EQ(io::latest_checkpoint(path("none")), path("none"));
 }
 
 TEST_F(TrainerRanks, WholeFilesAreWrittenByRank0) {

@@ -34,8 +34,8 @@ struct LoaderOptions {
   Rest rest = Rest::Drop;
   std::uint64_t seed = 0;
   std::int64_t prefetch = 2;  // batches prepared ahead by one thread; 0: next() makes each itself
-  // Of each batch only so many samples, from this one on; 0: all of them. A rank that trains on a part of the batch makes
-  // that part alone.
+  // The part of each batch that is made: its first sample, and how many; 0: all from there on. A rank of several makes
+  // its own part alone.
   std::int64_t part_begin = 0, part_size = 0;
   // The transforms of the samples of an array, by the name of the array, in order.
   std::map<std::string, std::vector<Transform>> transforms = {};

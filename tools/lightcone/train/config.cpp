@@ -214,7 +214,7 @@ void read_rest(const std::string& path, const Json& j, TrainConfig& c) {
   l.finish();
 }
 
-// None of these keys decides about what is learned, so that a run may go on with other ranks.
+// These keys do not decide about what is learned: a run may go on with other ranks.
 void read_ranks(const std::string& path, const Json& j, TrainConfig& c) {
   Section m(path, j, "mesh", false, nullptr);
   std::vector<MeshAxis> axes;
@@ -256,9 +256,9 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   const std::vector<std::string> sections{"model", "data", "train", "evaluate", "save", "log", "mesh", "distributed"};
   for (const auto& [key, value] : j.items())
     if (std::find(sections.begin(), sections.end(), key) == sections.end())
-      throw Error("config",
-                  str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
-                          did_you_mean(key, sections), "; sections are model, data, train, evaluate, save, log, mesh and distributed"));
+      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
+                                    did_you_mean(key, sections),
+                                    "; sections are model, data, train, evaluate, save, log, mesh and distributed"));
   return c;
 }
 

@@ -66,9 +66,9 @@ struct StepsConfig {
 
 // How several ranks share the work.
 struct RanksConfig {
-  Mesh mesh;                    // with the axes data and model, in this order, or one rank
-  std::string shard = "none";   // what the ranks along data divide besides the batch: none, optimizer or full
-  double timeout_s = 300;       // how long a rank waits for another one
+  Mesh mesh;                   // with the axes data and model, in this order, or one rank
+  std::string shard = "none";  // what the ranks along data divide besides the batch: none, optimizer or full
+  double timeout_s = 300;      // how long a rank waits for another one
   i64 data() const { return along("data"); }
   i64 model() const { return along("model"); }
 

@@ -1,7 +1,13 @@
 #include "ranks.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "lightcone/base/error.h"
@@ -43,8 +49,8 @@ void check_mesh(const TrainConfig& c) {
 
 namespace {
 
-// Rows of the first matrix and columns of the second one (M. Shoeybi and others, "Megatron-LM", 2019): nothing is exchanged
-// between the two.
+// Rows of the first matrix and columns of the second one (M. Shoeybi and others, "Megatron-LM", 2019): nothing is
+// exchanged between the two.
 ShardSpecs along_model(const TrainConfig& c) {
   const std::vector<std::string> rows{"model"}, columns{"", "model"};
   ShardSpecs specs;
@@ -58,7 +64,8 @@ ShardSpecs along_model(const TrainConfig& c) {
   const bool keys = c.model.kv_heads % c.ranks.model() == 0;
   for (const char* first : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}) {
     if (!keys && (first[0] == 'k' || first[0] == 'v')) continue;
-    for (const char* part : {"weight", "bias", "lora_B.weight"}) specs.push_back({str_cat("*.", first, ".", part), rows});
+    for (const char* part : {"weight", "bias", "lora_B.weight"})
+      specs.push_back({str_cat("*.", first, ".", part), rows});
   }
   for (const char* second : {"o_proj", "down_proj"})
     for (const char* part : {"weight", "lora_A.weight"}) specs.push_back({str_cat("*.", second, ".", part), columns});
@@ -184,8 +191,39 @@ std::string mark_of(const Arrays& a) {
 
 namespace {
 
-std::shared_ptr<Communicator> connected([[maybe_unused]] double timeout_s) {
 #ifdef LIGHTCONE_WITH_MPI
+// MPI_Init waits for all processes, without an end. While an object of this class lives, the process ends itself after
+// the time-out; the ranks do so in turn, so that the first one says why, and the launcher ends the others.
+class Alarm {
+ public:
+  Alarm(double timeout_s, int rank)
+      : thread_([this, timeout_s, rank] {
+          std::unique_lock lock(mutex_);
+          const std::chrono::duration<double> patience(timeout_s + 0.5 * std::min(rank, 8));
+          if (changed_.wait_for(lock, patience, [this] { return over_; })) return;
+          std::fprintf(stderr, "lightcone: train: not all ranks came within %g s: MPI_Init does not end\n", timeout_s);
+          std::_Exit(1);
+        }) {}
+  ~Alarm() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+#endif
+
+std::shared_ptr<Communicator> connected([[maybe_unused]] double timeout_s, [[maybe_unused]] int rank) {
+#ifdef LIGHTCONE_WITH_MPI
+  const Alarm alarm(timeout_s, rank);
   return mpi_ranks({.timeout_s = timeout_s});
 #else
   throw Error("train", "several ranks need MPI, without which this lightcone was built (Debian: libopenmpi-dev)");
@@ -194,10 +232,9 @@ std::shared_ptr<Communicator> connected([[maybe_unused]] double timeout_s) {
 
 std::string text_of(const TrainConfig& c) {
   std::string all = str_cat("mesh ", c.ranks.mesh, "\nshard ", c.ranks.shard, "\ntimeout ", c.ranks.timeout_s,
-                            "\nsteps ", c.train.steps,
-                            "\nevaluate every ", c.evaluate_every, ", ", c.held_out_samples, " samples, patience ",
-                            c.patience, "\nsave every ", c.save_every, " as ", c.weights, " in ", c.folder, "\nlog every ",
-                            c.log_every, "\n");
+                            "\nsteps ", c.train.steps, "\nevaluate every ", c.evaluate_every, ", ", c.held_out_samples,
+                            " samples, patience ", c.patience, "\nsave every ", c.save_every, " as ", c.weights, " in ",
+                            c.folder, "\nlog every ", c.log_every, "\n");
   for (const std::string& d : c.decisive) all += d + "\n";
   return all;
 }
@@ -216,8 +253,10 @@ void check_same_lines(const Collectives& ranks, const std::string& text) {
 void check_ranks(const RanksConfig& r, int ranks) {
   if (r.mesh.size() == ranks) return;
   if (r.mesh.axes().empty())
-    throw Error("train", str_cat(ranks, " processes were started, and the configuration says nothing of them: \"mesh\": "
-                                 "{\"data\": ", ranks, "} divides each batch among them"));
+    throw Error("train", str_cat(ranks,
+                                 " processes were started, and the configuration says nothing of them: \"mesh\": "
+                                 "{\"data\": ",
+                                 ranks, "} divides each batch among them"));
   throw Error("train", str_cat("the mesh (", r.mesh, ") has ", r.mesh.size(), " ranks, and ",
                                ranks == 1 ? std::string("this is one process") : str_cat("there are ", ranks), ": ",
                                Launcher::how_to_start(r.mesh.size())));
@@ -240,7 +279,7 @@ int run_on_ranks(const std::function<TrainConfig()>& read, const std::string& ve
   if (launcher.size == 1) return f(*c, RunRanks(), 0);
   std::shared_ptr<Communicator> communicator;
   try {
-    communicator = connected(c ? c->ranks.timeout_s : RanksConfig().timeout_s);
+    communicator = connected(c ? c->ranks.timeout_s : RanksConfig().timeout_s, launcher.rank);
     check_launched(launcher, *communicator);
   } catch (const Error&) {
     if (launcher.rank == 0) throw;

@@ -24,7 +24,7 @@ class RunRanks {
   // As those of Collectives; for one process nothing but `f`.
   void together(const std::function<void()>& f) const;
   void check_same(const std::string& what, const std::string& text) const;
-  i64 largest(i64 mine) const;  // of all ranks' numbers
+  i64 largest(i64 mine) const;  // the largest of all ranks' numbers
 
  private:
   std::optional<Collectives> collectives_;
@@ -32,23 +32,23 @@ class RunRanks {
 
 // Throws Error if the model cannot be divided as the mesh says.
 void check_mesh(const TrainConfig& c);
-// How the inputs and states of a step are spread over the mesh: the batch along data; along model attention heads, columns
-// and rows of the matrices between them, and the vocabulary; and what "shard" says along data, too. What the number of
-// ranks does not divide is whole on every rank.
+// How the inputs and states of a step are spread over the mesh: the batch along data; along model attention heads,
+// columns and rows of the matrices between them, and the vocabulary; and what "shard" says along data, too. What the
+// number of ranks does not divide is whole on every rank.
 ShardSpecs specs_of(const Graph& step, const TrainConfig& c);
-// Those for inputs of another graph.
+// Returns the specs that name inputs of another graph.
 ShardSpecs those_of(const ShardSpecs& specs, const Graph& g);
 // This rank's rows of a whole batch.
 Arrays part_of_batch(const Arrays& batch, const TrainConfig& c);
 
-// Numbers that tell whether ranks have read the same: of a checkpoint its names, shapes and some bytes of each tensor; of
-// arrays all bytes.
+// Numbers that tell whether ranks have read the same: of a checkpoint its names, shapes and some bytes of each tensor;
+// of arrays all bytes.
 std::string mark_of(const Weights& w);
 std::string mark_of(const Arrays& a);
 std::string mark_of(std::string_view text);
 
-// Runs `f` as one of the ranks that a launcher started, or alone. On several ranks it reads the configuration by `read`,
-// and throws an Error, or returns 1, on one rank alone the Error.
+// Runs `f` as one of the ranks that a launcher started, or alone. On several ranks it reads the configuration by
+// `read`, and throws an Error, or returns 1, on one rank alone the Error.
 int run_on_ranks(const std::function<TrainConfig()>& read, const std::string& version,
                  const std::function<int(TrainConfig&, const RunRanks&, int threads)>& f);
 

@@ -129,8 +129,8 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   const Tensor logits = logits_of<M>(*other, ex, segments(e));
   loss_of(logits, ey, Reduction::None).retrieve("losses");
   if (!c_.data.regression) to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
-  evaluation_ = compile(e, options.ranks ? shard(options.ranks->collectives, those_of(options.ranks->specs, e)) | compiler
-                                         : compiler);
+  evaluation_ = compile(
+      e, options.ranks ? shard(options.ranks->collectives, those_of(options.ranks->specs, e)) | compiler : compiler);
   other_model_ = std::move(other);
 }
 
@@ -187,8 +187,10 @@ std::string Task::known_beforehand() const {
   const std::string work =
       formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
                 flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
-  return str_cat("parameters  ", model_->count(), "\n",                                                      //
-                 c_.ranks.mesh.size() > 1 ? str_cat("ranks       ", c_.ranks.mesh.size(), " (", c_.ranks.mesh, "), shard ", c_.ranks.shard, "; what follows is for each\n") : "",
+  return str_cat("parameters  ", model_->count(), "\n",  //
+                 c_.ranks.mesh.size() > 1 ? str_cat("ranks       ", c_.ranks.mesh.size(), " (", c_.ranks.mesh,
+                                                    "), shard ", c_.ranks.shard, "; what follows is for each\n")
+                                          : "",
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //
                  bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                  //

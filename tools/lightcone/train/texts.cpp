@@ -104,9 +104,11 @@ class Texts final : public TrainingData {
     characters_ = text.size();
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
-    loader_.emplace(
-        learned_,
-        LoaderOptions{.batch_size = c.train.batch, .shuffle = true, .seed = static_cast<std::uint64_t>(c.train.seed), .part_begin = c.part_begin, .part_size = c.part_size});
+    loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
+                                            .shuffle = true,
+                                            .seed = static_cast<std::uint64_t>(c.train.seed),
+                                            .part_begin = c.part_begin,
+                                            .part_size = c.part_size});
     held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch, .rest = Rest::Wrap, .prefetch = 0});
   }
   Arrays batch(i64 step) override {

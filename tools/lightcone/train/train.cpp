@@ -16,7 +16,7 @@
 #include "lightcone/base/numbers.h"
 #include "lightcone/io/atomic_file.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/train/parts.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "ranks.h"
 #include "run_log.h"
 #include "task.h"
@@ -58,7 +58,7 @@ class Run {
     if (ranks_.first()) write_stdout(text);
   }
   void refuse_another_run() const;
-  std::string checkpoint() const { return train::latest(path("run.safetensors")); }
+  std::string checkpoint() const { return io::latest_checkpoint(path("run.safetensors")); }
   std::unique_ptr<TrainingData> read_data() const;
   void check_data() const;
   void prepare_folder();
@@ -100,9 +100,8 @@ class Run {
 Run::Run(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, const TrainOptions& o,
          const RunRanks& ranks, int threads)
     : c_(c), first_(first), classifier_(classifier), o_(o), ranks_(ranks) {
-  ranks.together([&] {
-    task_.emplace(c, first, classifier, o.threads > 0 ? o.threads : threads, o.device, o.checked, ranks);
-  });
+  ranks.together(
+      [&] { task_.emplace(c, first, classifier, o.threads > 0 ? o.threads : threads, o.device, o.checked, ranks); });
   facts_ = str_cat("model       ", c.model.kind, "\n", task_->known_beforehand());
   say(facts_);
   if (ranks.first()) print_notes(task_->trainer().program());
@@ -121,7 +120,8 @@ Run::Run(const TrainConfig& c, const Pretrained* first, const PretrainedClassifi
   });
   ranks.together([&] {
     if (!fs::exists(c.folder))
-      throw Error("train", str_cat("there is no folder ", in_quotes(c.folder), " here, which rank 0 has made: all ranks "
+      throw Error("train", str_cat("there is no folder ", in_quotes(c.folder),
+                                   " here, which rank 0 has made: all ranks "
                                    "write into one folder, of a file system that they share"));
     if (o.resume && fs::exists(checkpoint())) resume();
     else if (!c.model.weights.empty()) load_weights();
@@ -145,9 +145,7 @@ void Run::check_data() const {
   ranks_.check_same("the held-out data", data_->held_out() > 0 ? mark_of(data_->held_out_batch(0)) : "none");
 }
 
-void Run::load_weights() {
-  say(task_->load_weights());
-}
+void Run::load_weights() { say(task_->load_weights()); }
 
 void Run::refuse_another_run() const {
   if (!o_.resume && !o_.overwrite && fs::exists(checkpoint()))
@@ -170,7 +168,7 @@ void Run::prepare_folder() {
   refuse_another_run();  // another run may have begun and ended since
   for (const char* part : {"", "model", "adapter"}) io::remove_abandoned(path(part));
   if (o_.resume) return;
-  train::remove_parts(path("run.safetensors"));
+  io::remove_parts(path("run.safetensors"));
   for (const char* folder : {"model", "adapter"}) {
     if (fs::is_symlink(path(folder), wrong)) fs::remove(path(folder), wrong);
     for (fs::directory_iterator at(path(folder), wrong), end; !wrong && at != end; at.increment(wrong))
@@ -237,13 +235,13 @@ void Run::save() {
   for (const std::string& d : c_.decisive) decisive += d + "\n";
   at_.seconds = session_seconds_ + now() - begin_;
   task_->trainer().save(path("run.safetensors"), {{"config", decisive},
-                                                 {"vocabulary", vocabulary_mark()},
-                                                 {"best", exact(at_.best)},
-                                                 {"best_step", std::to_string(at_.best_step)},
-                                                 {"evaluations_since", std::to_string(at_.evaluations_since)},
-                                                 {"sum", exact(at_.sum)},
-                                                 {"summed", std::to_string(at_.summed)},
-                                                 {"seconds", exact(at_.seconds)}});
+                                                  {"vocabulary", vocabulary_mark()},
+                                                  {"best", exact(at_.best)},
+                                                  {"best_step", std::to_string(at_.best_step)},
+                                                  {"evaluations_since", std::to_string(at_.evaluations_since)},
+                                                  {"sum", exact(at_.sum)},
+                                                  {"summed", std::to_string(at_.summed)},
+                                                  {"seconds", exact(at_.seconds)}});
   ranks_.together([&] {
     if (log_) log_->write_page(facts_);
   });
@@ -298,8 +296,8 @@ void Run::evaluate(LogLine& line) {
   if (line.best) keep_best();
 }
 
-// This rank's part of the next batch. All ranks go on to the step, or none does; and if one of them was told to stop, they
-// stop after the same step.
+// This rank's part of the next batch. All ranks go on to the step, or none does; and if one of them was told to stop,
+// they stop after the same step.
 Arrays Run::batch_of_all() {
   constexpr i64 kWrong = 1000;  // more than any signal
   Arrays batch;
@@ -345,8 +343,8 @@ void Run::one_step() {
   line.rate = rate();
   at_.sum = 0, at_.summed = 0;
   if (!progress_.terminal())
-    say(str_cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ",
-                shortened(line.rate), " ", rate_unit(), "  ", duration(line.seconds), "\n"));
+    say(str_cat("step ", line.step, "/", c_.train.steps, "  loss ", shortened(*line.loss), "  ", shortened(line.rate),
+                " ", rate_unit(), "  ", duration(line.seconds), "\n"));
   if (evaluates) evaluate(line);
   add_to_log(line);
 }
@@ -360,14 +358,14 @@ void Run::add_to_log(const LogLine& line) {
 int Run::finished(const std::string& why) {
   progress_.clear();
   save();
-  say(str_cat(
-      why, " after ", task_->trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
-      shortened(at_.best), " at step ", at_.best_step, "\nresults     ", printable(c_.folder, 500),
-      c_.language()    ? str_cat(": ", spoken_name(), " (lightcone generate), ")
-      : c_.published() ? ": model (lightcone predict, transformers), "
-                       : ": ",
-      task_->trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
-      data_->description() ? " (lightcone predict)" : "", ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
+  say(str_cat(why, " after ", task_->trainer().steps(), " steps and ", duration(at_.seconds), "; best held-out loss ",
+              shortened(at_.best), " at step ", at_.best_step, "\nresults     ", printable(c_.folder, 500),
+              c_.language()    ? str_cat(": ", spoken_name(), " (lightcone generate), ")
+              : c_.published() ? ": model (lightcone predict, transformers), "
+                               : ": ",
+              task_->trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
+              data_->description() ? " (lightcone predict)" : "",
+              ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
 

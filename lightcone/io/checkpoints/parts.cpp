@@ -1,4 +1,4 @@
-#include "lightcone/train/parts.h"
+#include "lightcone/io/checkpoints/parts.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
 
-namespace lc::train {
+namespace lc::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,10 +42,10 @@ bool is_part(const std::string& path, std::string name) {
 // The names of the files that the index names. Throws Error if it is damaged.
 std::set<std::string> named_by_index(const std::string& path) {
   std::set<std::string> names;
-  if (!fs::exists(index_of(path))) return names;
-  const auto j = nlohmann::json::parse(read_text_file(index_of(path), std::size_t{1} << 30), nullptr, false);
+  if (!has_parts(path)) return names;
+  const auto j = nlohmann::json::parse(read_text_file(index_path(path), std::size_t{1} << 30), nullptr, false);
   if (!j.is_object() || !j.contains("weight_map") || !j.at("weight_map").is_object())
-    throw file_error("load", index_of(path), "it has no weight_map");
+    throw file_error("load", index_path(path), "it has no weight_map");
   for (const auto& [tensor, file] : j.at("weight_map").items())
     if (file.is_string()) names.insert(file.get<std::string>());
   return names;
@@ -69,7 +69,7 @@ double steps_of(const std::string& file) {
 
 }  // namespace
 
-std::string index_of(const std::string& path) { return path + ".index.json"; }
+std::string index_path(const std::string& path) { return path + ".index.json"; }
 
 std::string part_file(const std::string& path, char set, int rank, int ranks) {
   return str_cat(stem_of(path), "-", set, "-", digits(rank + 1), "-of-", digits(ranks), kSuffix);
@@ -88,27 +88,32 @@ void write_index(const std::string& path, const std::map<std::string, std::strin
   j["metadata"]["total_size"] = bytes;
   j["weight_map"] = nlohmann::ordered_json::object();
   for (const auto& [tensor, file] : files) j["weight_map"][tensor] = fs::path(file).filename().string();
-  io::AtomicFile file("save", index_of(path));
+  io::AtomicFile file("save", index_path(path));
   file.write(j.dump(2) + "\n");
   file.commit();
 }
 
-std::string latest(const std::string& path) {
-  const bool whole = fs::exists(path), parts = fs::exists(index_of(path));
-  if (!whole || !parts) return parts ? index_of(path) : path;
-  return steps_of(path) > steps_of(index_of(path)) ? path : index_of(path);
+bool has_parts(const std::string& path) {
+  std::error_code wrong;
+  return fs::exists(index_path(path), wrong);
+}
+
+std::string latest_checkpoint(const std::string& path) {
+  const bool whole = fs::exists(path), parts = has_parts(path);
+  if (!whole || !parts) return parts ? index_path(path) : path;
+  return steps_of(path) > steps_of(index_path(path)) ? path : index_path(path);
 }
 
 void remove_older_than_index(const std::string& path) {
   std::error_code wrong;
-  if (fs::exists(index_of(path), wrong)) fs::remove(path, wrong);
+  if (has_parts(path)) fs::remove(path, wrong);
   remove_all_parts_but(path, named_by_index(path));
 }
 
 void remove_parts(const std::string& path) {
   std::error_code wrong;
-  fs::remove(index_of(path), wrong);
+  fs::remove(index_path(path), wrong);
   remove_all_parts_but(path, {});
 }
 
-}  // namespace lc::train
+}  // namespace lc::io
