@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "lightcone/base/numbers.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/io/checkpoints/parts.h"
 
 namespace lc {
 namespace {

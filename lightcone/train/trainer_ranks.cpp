@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <exception>
 
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/printable.h"
-#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/train/trainer.h"
 
 namespace lc {

@@ -135,7 +135,8 @@ TEST(Together, AllThrowWhatOneRankThrows) {
       throw;
     }
   });
-  for (const std::string& what : thrown) EXPECT_EQ(what, "rank 2: open: rank 2 has no file");
+  // A rank may have heard of it before it heard it.
+  for (const std::string& what : thrown) EXPECT_NE(what.find("rank 2: open: rank 2 has no file"), what.npos) << what;
   EXPECT_EQ(reports, 1);
 }
 

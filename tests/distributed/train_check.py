@@ -281,7 +281,7 @@ def pids_of(launcher):
 def kills(f, count, seed):
     """Runs of random meshes are killed or stopped again and again, until one attempt comes to the end."""
     draw = random.Random(seed)
-    timeout, done, ended, worst = 4, {"killed": 0, "stopped": 0}, 0, 0.0
+    timeout, done, ended, worst = 6, {"killed": 0, "stopped": 0}, 0, 0.0
     cases = []
     for name, config in (("k-mlp", mlp(300)), ("k-gpt", gpt(60))):
         config["evaluate"]["every"], config["save"]["every"] = config["train"]["steps"] // 3, 3

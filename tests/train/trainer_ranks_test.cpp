@@ -14,11 +14,11 @@
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/distributed/strategies.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/loader.h"
 #include "lightcone/nn/layers.h"
 #include "lightcone/passes/passes.h"
-#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/train/trace.h"
 #include "lightcone/train/trainer.h"
 
@@ -183,7 +183,8 @@ TEST_F(TrainerRanks, ResumesTheBitsOnTheSameMeshAndGoesOnWithAnother) {
       fs::remove_all(folder_ / "again");
       fs::copy(folder_ / "stopped", folder_ / "again");
       run_well(other.mesh, other.full, path("again"), 3, 6);
-      const Tensors whole = read_all(io::latest_checkpoint(path("whole"))), again = read_all(io::latest_checkpoint(path("again")));
+      const Tensors whole = read_all(io::latest_checkpoint(path("whole"))),
+                    again = read_all(io::latest_checkpoint(path("again")));
       if (other.mesh == c.mesh) EXPECT_EQ(whole, again) << c.mesh.str();
       else expect_near(again, whole, 2e-5, str_cat(c.mesh, " to ", other.mesh, ": "));
       // What the other mesh wrote before is not left beside it.

@@ -15,8 +15,8 @@
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
 #include "lightcone/io/atomic_file.h"
-#include "lightcone/io/printable.h"
 #include "lightcone/io/checkpoints/parts.h"
+#include "lightcone/io/printable.h"
 #include "ranks.h"
 #include "run_log.h"
 #include "task.h"
@@ -364,8 +364,8 @@ int Run::finished(const std::string& why) {
               : c_.published() ? ": model (lightcone predict, transformers), "
                                : ": ",
               task_->trainer().adapters().empty() ? "" : "adapter (LoRA's, for peft), ", "best.safetensors",
-              data_->description() ? " (lightcone predict)" : "",
-              ", run.safetensors, loss.html, log.jsonl, log.csv\n"));
+              data_->description() ? " (lightcone predict)" : "", ", run.safetensors",
+              c_.ranks.mesh.size() > 1 ? ".index.json" : "", ", loss.html, log.jsonl, log.csv\n"));
   return 0;
 }
 
