@@ -1,4 +1,4 @@
-// What launchers say by environment variables, and what ranks do together outside of graphs.
+// The variables of launchers are read, and what ranks do together outside of graphs fails on all of them.
 #include "lightcone/distributed/launcher.h"
 
 #include <algorithm>
