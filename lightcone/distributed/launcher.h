@@ -10,7 +10,7 @@
 namespace lc {
 
 struct Launcher {
-  std::string name;                    // "Open MPI", "MPICH", "Slurm", "torchrun"; "" if nothing started this process
+  std::string name = {};               // "Open MPI", "MPICH", "Slurm", "torchrun"; "" if nothing started this process
   int rank = 0, size = 1;              // this process among all
   int local_rank = 0, local_size = 1;  // among those on this machine
   int processors = 0;                  // the number that Slurm means for this process; 0: nobody says one

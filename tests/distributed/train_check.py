@@ -267,15 +267,17 @@ def wrong_ranks(f):
 
 
 def pids_of(launcher):
-    """The processes that the launcher has started, with those that they have."""
-    parents = {}
+    """The ranks that the launcher, or a process of its own, has started. A process that is still the launcher's is no rank."""
+    parents, ranks = {}, []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 parents[int(entry)] = int(pathlib.Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (FileNotFoundError, ProcessLookupError):
+                if os.path.samefile("/proc/%s/exe" % entry, lightcone):
+                    ranks.append(int(entry))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
                 pass
-    return sorted(pid for pid, parent in parents.items() if parent == launcher or parents.get(parent) == launcher)
+    return sorted(pid for pid in ranks if launcher in (parents[pid], parents.get(parents[pid])))
 
 
 def kills(f, count, seed):
@@ -335,6 +337,7 @@ def kills(f, count, seed):
         expect(checkpoint(folder) == whole[path][1], "%s: other bits after %d attempts" % (path.stem, attempts))
         expect(losses(folder) == whole[path][2], "%s: other losses after %d attempts" % (path.stem, attempts), "%s\n%s" % (losses(folder), whole[path][2]))
         shutil.rmtree(folder)
+        print("%s: the bits of a whole run after %d attempts; %d killed, %d stopped so far" % (path.stem, attempts, done["killed"], done["stopped"]), flush=True)
     print("%d killed, %d stopped, %d runs came to their end; the slowest end of all ranks took %.1f s (time-out %g s)"
           % (done["killed"], done["stopped"], ended, worst, timeout), flush=True)
 

@@ -193,14 +193,16 @@ namespace {
 
 #ifdef LIGHTCONE_WITH_MPI
 // MPI_Init waits for all processes, without an end. While an object of this class lives, the process ends itself after
-// the time-out; the ranks do so in turn, so that the first one says why, and the launcher ends the others.
+// the time-out; the ranks do so in turn, so that the first one says why, and the launcher ends the others. Time in
+// which the process itself was stopped does not count: the launcher lets it go on before it ends it.
 class Alarm {
  public:
   Alarm(double timeout_s, int rank)
       : thread_([this, timeout_s, rank] {
+          constexpr double kTick = 0.1;
           std::unique_lock lock(mutex_);
-          const std::chrono::duration<double> patience(timeout_s + 0.5 * std::min(rank, 8));
-          if (changed_.wait_for(lock, patience, [this] { return over_; })) return;
+          for (double waited = 0; waited < timeout_s + std::min(rank, 8); waited += kTick)
+            if (changed_.wait_for(lock, std::chrono::duration<double>(kTick), [this] { return over_; })) return;
           std::fprintf(stderr, "lightcone: train: not all ranks came within %g s: MPI_Init does not end\n", timeout_s);
           std::_Exit(1);
         }) {}
@@ -242,7 +244,7 @@ std::string text_of(const TrainConfig& c) {
 // The lines in which the ranks' configurations differ are what an Error shall show.
 void check_same_lines(const Collectives& ranks, const std::string& text) {
   std::string rest = text;
-  for (std::size_t k = 0;; ++k) {
+  for (;;) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     ranks.check_same("the configuration", rest.empty() ? "nothing more" : rest.substr(0, end));
     if (rest.empty()) return;
