@@ -25,6 +25,7 @@ struct Collective {
     AllToAll,       // in [group, n] -> out [group, n]: row j comes from rank j's row of this rank's place
     Broadcast,      // in [n] -> out [n]: that of the rank at place `root`
     Permute,        // in [n] -> out [n]: that of the rank at place source[place]; zeros if that is -1
+    Send,           // in [n] of place 0 -> out [n] of place 1, in a group of two; the other pointers are null
   };
   Operation operation = Operation::AllReduce;
   ReduceOp reduction = ReduceOp::Sum;
@@ -36,10 +37,17 @@ struct Collective {
   std::span<const int> source = {};  // Permute: for each place
   std::uint64_t tag = 0;             // identifies the operation in the program: ranks must not run different ones
 };
+// One of several arrays that an operation exchanges at once.
+struct Piece {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t n = 0;  // elements, as in Collective
+};
 std::string_view name(Collective::Operation operation);  // "all_reduce"
 std::string str(const Collective& c);                    // "all_reduce (sum) of 8 f32 among 4 ranks, operation 3"
 
-// One rank of a set of ranks. One thread at a time uses it.
+// One rank of a set of ranks. One thread at a time uses it, not always the same one: operations that run while kernels
+// do have a thread of their own.
 //
 // Results do not depend on the transport: sums add the ranks' numbers in the order of their places, narrow floats in
 // f32. Every operation ends within the time-out: if another rank does not come, has ended, or calls another operation,
@@ -57,6 +65,10 @@ class Communicator {
   // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this
   // rank's end.
   virtual bool fail(const std::string& /*why*/) { return true; }
+  // Runs a collective on several arrays at once (NCCL's ncclGroupStart, torch's all_gather_coalesced): the bits are
+  // those of one operation for each, which is what it does unless a transport saves messages. `c.n` is the sum of
+  // theirs.
+  virtual void run_together(const Collective& c, std::span<const Piece> pieces);
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats

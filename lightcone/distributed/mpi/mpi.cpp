@@ -49,8 +49,12 @@ class MpiRank final : public Communicator {
   std::string name() const override { return "MPI"; }
   bool fail(const std::string& why) override { return traffic_->fail_and_ask(why); }
   void run(const Collective& c, const void* in, void* out) override {
+    const Piece one{in, out, c.n};
+    run_together(c, {&one, 1});
+  }
+  void run_together(const Collective& c, std::span<const Piece> pieces) override {
     try {
-      Meeting(*traffic_, c, in, out).run();
+      Meeting(*traffic_, c, pieces).run();
     } catch (const std::bad_alloc&) {
       traffic_->fail(str_cat("rank ", rank(), " has no memory left"));
       throw;
