@@ -95,8 +95,8 @@ class Trainer {
   const std::vector<nn::Adapter>& adapters() const { return adapters_; }  // the adapters of nn::Lora
   // Saves everything that a run changes, and the parameters that are not trained: parameters, buffers, optimiser
   // states, counters and random states. `metadata` is stored with it, for example the position of a DataLoader.
-  // Several ranks write a file each and an index, "<path>.index.json", all or nothing (parts.h); the folder is
-  // one that all of them see. The last checkpoint of one rank, or of several, is removed then.
+  // Several ranks write a file each and an index, "<path>.index.json", all or nothing (io/checkpoints/parts.h), into a
+  // folder that all of them see. The last checkpoint of one rank, or of several, is removed then.
   void save(const std::string& path, std::map<std::string, std::string> metadata = {}) const;
   // Loads the last save() to this path, by one rank or by several, and returns its metadata, including
   // "lightcone.steps". Throws Error if the file belongs to a run of another model or optimiser; then no value has

@@ -47,8 +47,8 @@ std::string mark_of(const Weights& w);
 std::string mark_of(const Arrays& a);
 std::string mark_of(std::string_view text);
 
-// Runs `f` as one of the ranks that a launcher started, or alone. On several ranks it reads the configuration by
-// `read`, and throws an Error, or returns 1, on one rank alone the Error.
+// Reads the configuration by `read` and runs `f` with it: alone, or as one of the ranks that a launcher started. If
+// ranks fail, one of them throws the Error, for people, and the others return 1.
 int run_on_ranks(const std::function<TrainConfig()>& read, const std::string& version,
                  const std::function<int(TrainConfig&, const RunRanks&, int threads)>& f);
 
