@@ -6,7 +6,7 @@ set(LIGHTCONE_API_HEADERS
     lightcone.h base/error.h
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
-    distributed/collectives.h distributed/shard.h distributed/strategies.h
+    distributed/collectives.h distributed/nccl/nccl.h distributed/shard.h distributed/strategies.h
     ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
     ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h
     train/load.h train/trace.h train/trainer.h
@@ -42,7 +42,7 @@ set(LIGHTCONE_EXTENSION_HEADERS
     backends/cpu/kernels/attention_abi.h backends/cpu/kernels/conv_abi.h backends/cpu/kernels/entry_points.h
     backends/cpu/kernels/gemm_abi.h backends/cpu/kernels/random_abi.h backends/cpu/kernels/tables.h
     backends/cpu/kernels/weight_formats.h backends/cpu/target/isa.h backends/cpu/target/target.h
-    backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_product.h backends/gpu/gpu.h
+    backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_call.h backends/gpu/device/library_product.h backends/gpu/gpu.h
     backends/metal/metal.h backends/opencl/opencl.h
     backends/pjrt/api.h backends/pjrt/client.h backends/pjrt/plugin.h)
 set(LIGHTCONE_IO_EXTENSION_HEADERS

@@ -52,6 +52,8 @@ ROOMS = {
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "distributed": ["base", "core", "composites", "ops", "reference", "passes", "device"],
+    "distributed/nccl": [
+        "base", "core", "cache", "distributed", "backends/gpu/device", "backends/cuda"],
     # A library of its own: it links MPI.
     "distributed/mpi": ["base", "core", "distributed"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],

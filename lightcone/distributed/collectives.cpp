@@ -165,7 +165,15 @@ std::vector<std::shared_ptr<const KernelRule>> kernels(Operation operation, cons
                                               one ? std::vector<std::int64_t>{0} : result_offsets(n.results),
                                               product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
   };
-  return {std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  std::vector rules{std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  if (const auto device = exchange->on_device())
+    rules.push_back(std::make_shared<const KernelRule>(
+        KernelRule{device->device(), [=](const Node& n, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
+                     if (in.size() > 1) return nullptr;  // one by one
+                     return device->kernel(exchange->call(operation, n.attributes), in[0].dtype,
+                                           row_elements(operation, in[0].shape));
+                   }}));
+  return rules;
 }
 
 std::vector<Tensor> derivative(Operation operation, const std::shared_ptr<Exchange>& exchange, const VjpCall& c) {

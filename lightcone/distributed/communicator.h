@@ -14,6 +14,10 @@
 
 namespace lc {
 
+namespace distributed {
+class DeviceCollectives;  // exchange.h
+}
+
 enum class ReduceOp : std::uint8_t { Sum, Max };
 
 // One collective operation of a group of ranks. Each rank of the group calls it with the same fields (but `place`).
@@ -69,6 +73,8 @@ class Communicator {
   // those of one operation for each, which is what it does unless a transport saves messages. `c.n` is the sum of
   // theirs.
   virtual void run_together(const Collective& c, std::span<const Piece> pieces);
+  // Returns the kernels by which ranks' devices exchange arrays by themselves, or null if they cannot.
+  virtual std::shared_ptr<const distributed::DeviceCollectives> on_device() const { return nullptr; }
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats

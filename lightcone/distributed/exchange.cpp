@@ -106,6 +106,14 @@ void Exchange::send(int to, std::uint64_t message, DType type, std::size_t n, co
                     false,
                     {&one, 1}});
 }
+void Exchange::start_send(const void* key, std::span<const int> pair, std::uint64_t message, DType type, std::size_t n,
+                          const void* in) {
+  const Piece one{in, nullptr, n};
+  background_->start(key,
+                     {{.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .tag = kMessages + message},
+                      false,
+                      {&one, 1}});
+}
 void Exchange::receive(int from, std::uint64_t message, DType type, std::size_t n, void* out) {
   const std::array<int, 2> pair{from, communicator_->rank()};
   const Piece one{nullptr, out, n};

@@ -65,6 +65,10 @@ struct ShardOptions {
 // extent that the number of ranks does not divide.
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options = {});
 
+// All ranks of a mesh in one graph, one after the other, with the inputs and results of the whole graph: whether a
+// sharding computes the right thing, without ranks. verify(g, shard_on_one_rank(mesh, specs) | generic() | cpu()).
+Compiler shard_on_one_rank(const Mesh& mesh, ShardSpecs specs);
+
 // The specs of what a rank has, without the serial axes: those for part_of().
 ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial);
 

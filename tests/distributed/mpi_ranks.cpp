@@ -53,27 +53,44 @@ const std::vector<int>& group_of(const Case& c, int rank) {
   return *std::ranges::find_if(c.groups, [&](const auto& g) { return std::ranges::count(g, rank) > 0; });
 }
 
-Bytes run(const Case& c, unsigned seed, Communicator& ranks) {
+enum class Way : std::uint8_t { OneByOne, Together };
+
+// The results for an array of c.n elements, and for two short ones.
+Bytes run(const Case& c, unsigned seed, Communicator& ranks, Way way) {
   const std::vector<int>& group = group_of(c, ranks.rank());
   const bool takes = c.operation == Operation::ReduceScatter || c.operation == Operation::AllToAll,
              gives = c.operation == Operation::AllGather || c.operation == Operation::AllToAll;
-  const std::size_t row = c.n * size_of(c.dtype);
-  Bytes in(row * (takes ? group.size() : 1)), out(row * (gives ? group.size() : 1), std::byte{170});
+  const std::size_t lengths[] = {c.n, 3, c.n / 1000}, places = group.size();
   std::mt19937 random(seed * 64 + static_cast<unsigned>(ranks.rank()));
-  // Any bits are a number, or no number, but those of bool.
-  for (std::byte& b : in) b = static_cast<std::byte>(c.dtype == DType::Bool ? random() % 4 == 0 : random() >> 8 & 255);
+  std::vector<Bytes> in, out;
+  for (const std::size_t n : lengths) {
+    const std::size_t row = n * size_of(c.dtype);
+    in.emplace_back(row * (takes ? places : 1)), out.emplace_back(row * (gives ? places : 1), std::byte{170});
+    // Any bits are a number, or no number, but those of bool.
+    for (std::byte& b : in.back())
+      b = static_cast<std::byte>(c.dtype == DType::Bool ? random() % 4 == 0 : random() >> 8 & 255);
+  }
   const auto place = std::ranges::find(group, ranks.rank()) - group.begin();
-  ranks.run({.operation = c.operation,
-             .reduction = c.reduction,
-             .dtype = c.dtype,
-             .n = c.n,
-             .group = group,
-             .place = static_cast<int>(place),
-             .root = c.root,
-             .source = c.source,
-             .tag = seed},
-            in.data(), out.data());
-  return out;
+  Collective one{.operation = c.operation,
+                 .reduction = c.reduction,
+                 .dtype = c.dtype,
+                 .n = 0,
+                 .group = group,
+                 .place = static_cast<int>(place),
+                 .root = c.root,
+                 .source = c.source,
+                 .tag = seed};
+  std::vector<Piece> pieces;
+  for (std::size_t k = 0; k < in.size(); ++k) pieces.push_back({in[k].data(), out[k].data(), lengths[k]});
+  if (way == Way::Together) {
+    for (const std::size_t n : lengths) one.n += n;
+    ranks.run_together(one, pieces);
+  } else {
+    for (const Piece& p : pieces) one.n = p.n, ranks.run(one, p.in, p.out);
+  }
+  Bytes all;
+  for (const Bytes& y : out) all.insert(all.end(), y.begin(), y.end());
+  return all;
 }
 
 std::vector<Case> cases(int ranks) {
@@ -114,14 +131,15 @@ int collectives(std::size_t message_bytes) {
   for (const auto& one : threads(mpi->size()))
     ranks.emplace_back([&, one] {
       for (std::size_t k = 0; k < all.size(); ++k) {
-        Bytes y = run(all[k], static_cast<unsigned>(k), *one);
+        Bytes y = run(all[k], static_cast<unsigned>(k), *one, Way::OneByOne);
         if (one->rank() == mpi->rank()) expected[k] = std::move(y);
       }
     });
   for (std::thread& t : ranks) t.join();
   int wrong = 0;
   for (std::size_t k = 0; k < all.size(); ++k) {
-    if (run(all[k], static_cast<unsigned>(k), *mpi) == expected[k]) continue;
+    const Way way = k % 3 ? Way::Together : Way::OneByOne;
+    if (run(all[k], static_cast<unsigned>(k), *mpi, way) == expected[k]) continue;
     ++wrong;
     std::cout << "rank " << mpi->rank() << ": other bits: " << name(all[k].operation) << " of " << all[k].n << ' '
               << name(all[k].dtype) << ", case " << k << std::endl;
