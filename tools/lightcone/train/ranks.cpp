@@ -203,8 +203,8 @@ class Alarm {
           std::unique_lock lock(mutex_);
           for (double waited = 0; waited < timeout_s + std::min(rank, 8); waited += kTick)
             if (changed_.wait_for(lock, std::chrono::duration<double>(kTick), [this] { return over_; })) return;
-          const std::string why = str_cat("lightcone: train: not all ranks came within ", timeout_s,
-                                          " s: MPI_Init does not end\n");
+          const std::string why =
+              str_cat("lightcone: train: not all ranks came within ", timeout_s, " s: MPI_Init does not end\n");
           std::fputs(why.c_str(), stderr);
           std::_Exit(1);
         }) {}
