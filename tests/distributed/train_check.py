@@ -285,7 +285,7 @@ def kills(f, count, seed):
     draw = random.Random(seed)
     timeout, done, ended, worst = 6, {"killed": 0, "stopped": 0}, 0, 0.0
     cases = []
-    for name, config in (("k-mlp", mlp(300)), ("k-gpt", gpt(60))):
+    for name, config in (("k-mlp", mlp(150)), ("k-gpt", gpt(60))):
         config["evaluate"]["every"], config["save"]["every"] = config["train"]["steps"] // 3, 3
         for mesh, shard in MESHES:
             cases.append((f.write("%s-%s-%d" % (name, "-".join("%s%d" % m for m in mesh.items()), len(cases)), on(config, mesh, shard, timeout)), mesh))
@@ -314,7 +314,7 @@ def kills(f, count, seed):
                     except ProcessLookupError:
                         how = None
             what = "%s, attempt %d (%s)" % (path.stem, attempts, how)
-            status, out, err = finish(process, 60, what)
+            status, out, err = finish(process, 60 if how else 300, what)  # a whole run takes long on a machine that computes other things
             expect(len(said(err)) <= 1, what + ": several sentences", err)
             if how and status != 0:
                 done[how] += 1

@@ -199,9 +199,9 @@ class Alarm {
  public:
   Alarm(double timeout_s, int rank)
       : thread_([this, timeout_s, rank] {
-          constexpr double kTick = 0.1;
+          constexpr double kTick = 0.1, kTurn = 3;
           std::unique_lock lock(mutex_);
-          for (double waited = 0; waited < timeout_s + std::min(rank, 8); waited += kTick)
+          for (double waited = 0; waited < timeout_s + kTurn * std::min(rank, 8); waited += kTick)
             if (changed_.wait_for(lock, std::chrono::duration<double>(kTick), [this] { return over_; })) return;
           const std::string why =
               str_cat("lightcone: train: not all ranks came within ", timeout_s, " s: MPI_Init does not end\n");
