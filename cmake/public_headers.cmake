@@ -30,8 +30,8 @@ set(LIGHTCONE_MPI_API_HEADERS distributed/mpi/mpi.h)
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from
 # one version to the next. A name without .h is a folder.
 set(LIGHTCONE_EXTENSION_HEADERS
-    distributed/combine.h distributed/communicator.h distributed/mesh.h distributed/planning/links.h
-    distributed/planning/messages.h
+    distributed/combine.h distributed/communicator.h distributed/launcher.h distributed/mesh.h
+    distributed/planning/links.h distributed/planning/messages.h
     macros_off.h macros_on.h base core random nn
     formats composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h

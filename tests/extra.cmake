@@ -126,6 +126,14 @@ if(LIGHTCONE_TOOLS)  # lightcone generate --mesh
   set_tests_properties(generate_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                        ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
 endif()
+# `lightcone train` on ranks, some of which are killed.
+set(mpi_programs "")
+if(TARGET lightcone_mpi AND TARGET lightcone_command)
+  set(mpi_programs ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:lightcone_command>)
+endif()
+add_test(NAME train_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/train_check.py ${mpi_programs})
+set_tests_properties(train_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 900
+                     ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)

@@ -93,7 +93,8 @@ ROOMS = {
     "backends/cuda": ["base", "core", "cache", "device", "backends/gpu", "backends/gpu/device"],
     "backends/opencl": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
     "backends/metal": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
-    "train": ["base", "core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
+    "train": [
+        "base", "core", "ops/typed", "autograd", "optim", "runtime", "distributed", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "formats", "composites", "random", "ops", "ops/typed", "runtime"],
     "io": ["base", "core", "cache"],
     "io/data": ["base", "core", "io"],

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "lightcone/base/error.h"
 #include "lightcone/device/halves.h"
@@ -315,6 +316,36 @@ Tensor Collectives::shift(Operand x, const std::string& axis, int by, bool ring)
   auto a = over(*this, {axis});
   a.push_back({"by", std::int64_t{by}}), a.push_back({"ring", std::int64_t{ring}});
   return apply(*this, Operation::Permute, x, std::move(a));
+}
+
+void Collectives::together(const std::function<void()>& f) const {
+  std::string wrong;
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    wrong = "there is not enough memory";
+  } catch (const std::exception& e) {
+    wrong = e.what();
+  }
+  const Call all = impl_->exchange->everybody();
+  const auto sizes = impl_->exchange->gather(all, wrong.size());
+  const auto first = std::ranges::find_if(sizes, [](std::size_t n) { return n > 0; });
+  if (first == sizes.end()) return;
+  Call c = all;
+  c.operation = Operation::Broadcast;
+  c.root = static_cast<int>(first - sizes.begin());
+  wrong.resize(*first);
+  std::string theirs(*first, ' ');
+  impl_->exchange->run(c, DType::U8, theirs.size(), wrong.data(), theirs.data());
+  throw Error(c.root > 0 ? str_cat("rank ", c.root) : "", theirs);
+}
+
+void Collectives::run(Operation operation, const std::vector<std::string>& axes, DType dtype, std::size_t n,
+                      const void* in, void* out, ReduceOp r) const {
+  Call c =
+      axes.empty() ? impl_->exchange->everybody() : impl_->exchange->call(operation, Attributes(over(*this, axes)));
+  c.operation = operation, c.reduction = r;
+  impl_->exchange->run(c, dtype, n, in, out);
 }
 
 void Collectives::check_same(const std::string& what, const std::string& text) const {

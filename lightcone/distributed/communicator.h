@@ -64,6 +64,11 @@ class Communicator {
   virtual std::string name() const = 0;  // "threads", "MPI"
   // Runs a collective. `in` and `out` hold the elements that the operation states, and do not overlap.
   virtual void run(const Collective& c, const void* in, void* out) = 0;
+  // Tells all others that this rank ends because of `why`: their operations throw an Error with that sentence from now
+  // on, and so do this rank's. Returns whether this rank is the one to report it to people: among the ranks that failed
+  // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this
+  // rank's end.
+  virtual bool fail(const std::string& /*why*/) { return true; }
   // Runs a collective on several arrays at once (NCCL's ncclGroupStart, torch's all_gather_coalesced): the bits are
   // those of one operation for each, which is what it does unless a transport saves messages. `c.n` is the sum of
   // theirs.

@@ -81,5 +81,9 @@ struct ArrayPart {
 };
 // Cuts a rank's part out of a whole array.
 ArrayPart part_of(const Mesh& mesh, int rank, const ShardSpecs& specs, std::string_view name, const ArrayView& whole);
+// Joins the parts of all ranks: the whole array of this shape, on every rank. All ranks call it, for the same names in
+// the same order.
+ArrayPart whole_of(const Collectives& ranks, const ShardSpecs& specs, std::string_view name, const ArrayView& part,
+                   const std::vector<std::int64_t>& shape);
 
 }  // namespace lc

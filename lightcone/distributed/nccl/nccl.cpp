@@ -52,6 +52,7 @@ class NcclRank final : public Communicator {
     if (host_) host_->run_together(c, pieces);
     else Communicator::run_together(c, pieces);
   }
+  bool fail(const std::string& why) override { return host_ ? host_->fail(why) : Communicator::fail(why); }
   std::shared_ptr<const distributed::DeviceCollectives> on_device() const override { return collectives_; }
 
  private:

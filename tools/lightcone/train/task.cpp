@@ -120,10 +120,12 @@ std::unique_ptr<nn::Model<M>> write_step(Graph& g, const TrainConfig& c, const M
 
 template <class M>
 void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, DType y_type,
-                 const Compiler& compiler, bool checked) {
+                 const Compiler& compiler, bool checked, const RunRanks& ranks) {
   graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
   auto model = write_step(*graph_, c_, module, x_shape, x_type, y_shape, y_type);
-  trainer_ = std::make_unique<Trainer>(*model, compiler, TrainerOptions{.seed = c_.train.seed, .checked = checked});
+  TrainerOptions options{.seed = c_.train.seed, .checked = checked};
+  if (ranks.collectives()) options.ranks = TrainingRanks{*ranks.collectives(), specs_of(*graph_, c_)};
+  trainer_ = std::make_unique<Trainer>(*model, compiler, options);
   model_ = std::move(model);
 
   Graph& e = *other_graph_;
@@ -133,7 +135,8 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   const Tensor logits = logits_of<M>(*other, ex, segments);
   loss_of(logits, ey, Reduction::None).retrieve("losses");
   if (!c_.data.regression) to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
-  evaluation_ = compile(e, compiler);
+  evaluation_ = compile(
+      e, options.ranks ? shard(options.ranks->collectives, those_of(options.ranks->specs, e)) | compiler : compiler);
   other_model_ = std::move(other);
 }
 
@@ -169,13 +172,13 @@ void with_module(const TrainConfig& c, const LlamaModel* llama, const Pretrained
 }  // namespace
 
 Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
-           const DeviceChoice& device, bool checked)
+           const DeviceChoice& device, bool checked, const RunRanks& ranks)
     : c_(c), first_(first), classifier_(classifier) {
   const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
   if (c.language()) llama_.emplace(llama_of(c, first)), rows_ = c.model.context;
   with_module(c, llama_ ? &*llama_ : nullptr, classifier,
               [&](const auto& module, const Shape& x, DType x_type, const Shape& y, DType y_type) {
-                build(module, x, x_type, y, y_type, compiler, checked);
+                build(module, x, x_type, y, y_type, compiler, checked, ranks);
               });
 }
 
@@ -216,7 +219,10 @@ std::string Task::known_beforehand() const {
   const std::string work =
       formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
                 flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
-  return str_cat("parameters  ", model_->count(), "\n",                                                      //
+  return str_cat("parameters  ", model_->count(), "\n",  //
+                 c_.ranks.mesh.size() > 1 ? str_cat("ranks       ", c_.ranks.mesh.size(), " (", c_.ranks.mesh,
+                                                    "), shard ", c_.ranks.shard, "; what follows is for each\n")
+                                          : "",
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //
                  bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                  //
@@ -234,7 +240,7 @@ void Task::begin_evaluation() {
   loss_ = right_ = sum_ = squares_ = 0, counted_ = 0;
 }
 void Task::evaluate(const Arrays& batch, i64 samples) {
-  give(*context_, batch);
+  give(*context_, part_of_batch(batch, c_));
   context_->run();
   const std::vector<float> losses = context_->get("losses");
   if (c_.data.regression) {
