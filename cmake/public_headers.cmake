@@ -6,7 +6,8 @@ set(LIGHTCONE_API_HEADERS
     lightcone.h base/error.h
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
-    distributed/collectives.h distributed/shard.h distributed/strategies.h
+    distributed/collectives.h distributed/nccl/nccl.h distributed/shard.h distributed/strategies.h
+    distributed/planning/planned_ranks.h distributed/planning/step_plan.h
     ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
     ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h
     train/load.h train/trace.h train/trainer.h
@@ -29,7 +30,8 @@ set(LIGHTCONE_MPI_API_HEADERS distributed/mpi/mpi.h)
 # What passes, operations, devices and models are written with, and what the headers above include. It may change from
 # one version to the next. A name without .h is a folder.
 set(LIGHTCONE_EXTENSION_HEADERS
-    distributed/communicator.h distributed/mesh.h
+    distributed/combine.h distributed/communicator.h distributed/launcher.h distributed/mesh.h
+    distributed/planning/links.h distributed/planning/messages.h
     macros_off.h macros_on.h base core random nn
     formats composites/composites.h composites/definitions.h
     ops/arguments.h ops/complex ops/conv.h ops/creation.h ops/functional/functional.h ops/indexing/indexing.h
@@ -42,7 +44,7 @@ set(LIGHTCONE_EXTENSION_HEADERS
     backends/cpu/kernels/attention_abi.h backends/cpu/kernels/conv_abi.h backends/cpu/kernels/entry_points.h
     backends/cpu/kernels/gemm_abi.h backends/cpu/kernels/random_abi.h backends/cpu/kernels/tables.h
     backends/cpu/kernels/weight_formats.h backends/cpu/target/isa.h backends/cpu/target/target.h
-    backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_product.h backends/gpu/gpu.h
+    backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_call.h backends/gpu/device/library_product.h backends/gpu/gpu.h
     backends/metal/metal.h backends/opencl/opencl.h
     backends/pjrt/api.h backends/pjrt/client.h backends/pjrt/plugin.h)
 set(LIGHTCONE_IO_EXTENSION_HEADERS

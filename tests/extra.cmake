@@ -111,6 +111,29 @@ endif()
 add_test(NAME mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_check.py ${mpi_programs})
 set_tests_properties(mpi PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                      ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")  # those of MPI's libraries
+if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE)
+  add_test(NAME planning_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/planning_page.py
+           $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR}/docs/guide/planning-1024-gpus.md)
+  set_tests_properties(planning_page PROPERTIES LABELS distributed TIMEOUT 600 ENVIRONMENT LIGHTCONE_MACHINE=default)
+endif()
+if(LIGHTCONE_TOOLS)  # lightcone generate --mesh
+  set(mpi_launcher "")
+  if(TARGET lightcone_mpi)
+    set(mpi_launcher ${MPIEXEC_EXECUTABLE})
+  endif()
+  add_test(NAME generate_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/generate_ranks_check.py
+           $<TARGET_FILE:lightcone_command> ${mpi_launcher})
+  set_tests_properties(generate_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+                       ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
+endif()
+# `lightcone train` on ranks, some of which are killed.
+set(mpi_programs "")
+if(TARGET lightcone_mpi AND TARGET lightcone_command)
+  set(mpi_programs ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:lightcone_command>)
+endif()
+add_test(NAME train_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/train_check.py ${mpi_programs})
+set_tests_properties(train_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 900
+                     ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)
   add_test(NAME consumer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/consumer/check.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
@@ -147,6 +170,7 @@ if(LIGHTCONE_TOOLS)
   set_tests_properties(new_operation_output PROPERTIES PASS_REGULAR_EXPRESSION "^verified\n0.36514[0-9]* 0.73029[0-9]* 1.0954[0-9]* 1.4605[0-9]* \n$")
   add_test(NAME command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME train_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/train_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
+  add_test(NAME plan_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/plan_command_test.py $<TARGET_FILE:lightcone_command>)
   add_test(NAME embed_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/embed_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME imagine_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/imagine_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME detect_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/detect_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
@@ -158,7 +182,7 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME model_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/model_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME read_text COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/read_text_test.py $<TARGET_FILE:read_text> ${LIGHTCONE_DATA})
   set_tests_properties(read_text PROPERTIES SKIP_RETURN_CODE 77)
-  set_tests_properties(train_command predict_command embed_command imagine_command detect_command seq2seq_command model_command
+  set_tests_properties(train_command plan_command predict_command embed_command imagine_command detect_command seq2seq_command model_command
                        PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   set_tests_properties(text_classifier_command picture_classifier_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   add_test(NAME llama_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/llama_peers_check.py $<TARGET_FILE:lightcone_command>

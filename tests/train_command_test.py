@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 import zlib
@@ -236,6 +237,24 @@ class Train(unittest.TestCase):
         self.assertEqual(tensors(self.d / "whole/best.safetensors"), tensors(self.d / "parts/best.safetensors"))
         without_time = lambda folder: [{k: v for k, v in l.items() if k not in ("seconds", "rate")} for l in self.lines(folder)]
         self.assertEqual(without_time("whole"), without_time("parts"))
+
+    def test_a_run_killed_before_its_first_line_of_the_log(self):
+        self.flowers()
+        config = self.write(self.mlp(steps=1000000, evaluate={"every": 1000000}, save={"every": 1}, log={"every": 1000000}))
+        for resumed in (False, True):
+            p = subprocess.Popen([LIGHTCONE, "train", config, "--resume"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(p.kill)
+            said = p.stdout.readline()
+            while b"data  " not in said or (resumed and b"resumed " not in said):
+                line = p.stdout.readline()
+                self.assertTrue(line, p.stderr.read())
+                said += line
+            while not (self.d / "c.run/run.safetensors").exists():
+                self.assertIsNone(p.poll())
+                time.sleep(0.01)
+            p.kill()
+            p.communicate()
+            self.assertEqual((self.d / "c.run/log.jsonl").read_bytes(), b"")
 
     def test_ctrl_c_saves(self):
         self.flowers()

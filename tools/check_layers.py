@@ -52,6 +52,9 @@ ROOMS = {
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "distributed": ["base", "core", "composites", "ops", "reference", "passes", "device"],
+    "distributed/nccl": [
+        "base", "core", "cache", "distributed", "backends/gpu/device", "backends/cuda"],
+    "distributed/planning": ["base", "core", "device", "distributed", "runtime", "runtime/profile"],
     # A library of its own: it links MPI.
     "distributed/mpi": ["base", "core", "distributed"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],
@@ -90,7 +93,8 @@ ROOMS = {
     "backends/cuda": ["base", "core", "cache", "device", "backends/gpu", "backends/gpu/device"],
     "backends/opencl": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
     "backends/metal": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
-    "train": ["base", "core", "ops/typed", "autograd", "optim", "runtime", "nn", "io", "io/checkpoints", "io/data"],
+    "train": [
+        "base", "core", "ops/typed", "autograd", "optim", "runtime", "distributed", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "formats", "composites", "random", "ops", "ops/typed", "runtime"],
     "io": ["base", "core", "cache"],
     "io/data": ["base", "core", "io"],
@@ -113,9 +117,9 @@ ROOMS = {
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
     "onnx/microsoft": ["composites", "onnx/parts"],
-    "llm": ["base", "core", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
+    "llm": ["base", "core", "distributed", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
-        "core", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
+        "core", "distributed", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],
     "models/gguf": ["base", "io", "io/checkpoints", "runtime", "models/files"],
     "models/blocks": ["core", "composites", "ops", "ops/functional", "io", "runtime", "nn", "models/files"],
@@ -143,7 +147,7 @@ ROOMS = {
     "models/language/recurrent": ["core", "ops", "models/blocks", "models/language/config"],
     "models/language/architectures": ["io", "models/files", "models/language/config"],
     "models/language": [
-        "core", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
+        "core", "distributed", "ops", "passes", "io", "io/checkpoints", "runtime", "nn", "llm", "models/files", "models/gguf",
         "models/blocks", "models/blocks/positions", "models/language/config", "models/language/architectures",
         "models/language/recurrent"],
     "models/seq2seq": [

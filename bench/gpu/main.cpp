@@ -58,8 +58,9 @@ int run(Setting s, const std::string& only) {
                 .dump()
                 .c_str());
   bool failed = false;
-  const std::vector<Row> ending = only.empty() ? std::vector<Row>{} : faults();
-  for (const auto& rows : {ceilings(), functions(), models(), values(), ending})
+  const std::vector<Row> none;
+  for (const auto& rows :
+       {ceilings(), functions(), models(), values(), only.empty() ? none : nccl_rows(), only.empty() ? none : faults()})
     for (const Row& row : rows) {
       if (!row.name.starts_with(only)) continue;
       const Json line = measured(row, s);

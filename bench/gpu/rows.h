@@ -35,6 +35,7 @@ std::vector<Row> ceilings();   // limits of the device: copies, launches, multip
 std::vector<Row> functions();  // one or a few kernels each: bytes or operations a second
 std::vector<Row> models();     // tokens a second, a training step
 std::vector<Row> values();     // differences between the variants of a product
+std::vector<Row> nccl_rows();  // measured only if named, because they need NCCL
 std::vector<Row> faults();     // measured only if named, because they end the use of the device by this process
 
 }  // namespace lc::gpu_bench

@@ -69,7 +69,7 @@ void Sharder::offer(const Node& n, Plan& p, int label, const Axes& axes, std::op
   if (label < 0 || axes.empty()) return;
   const auto l = static_cast<std::size_t>(label);
   const LabelKind kind = p.rule.labels[l];
-  if (!p.axes[l].empty() || kind == LabelKind::Whole ||
+  if (!p.axes[l].empty() || kind == LabelKind::Whole || !p.rule.whole_pieces(l, mesh_.extent(axes)) ||
       (kind == LabelKind::Indexed && !may_index(n, p, label, operand)))
     return;
   if (std::ranges::any_of(axes, [&](int a) { return p.uses(a); })) return;
@@ -116,6 +116,27 @@ void Sharder::note_whole(const Node& n) {
   const std::string what = n.composite ? n.composite->name : std::string(info(n.op).name);
   log_.notes.push_back(str_cat("every rank computes all of ", what, n.where.known() ? " at " : "", n.where.str(),
                                ", for which there is no rule of sharding: ", bytes / 1e6, " MB are gathered for it"));
+}
+
+// Where parameters are divided, those that are not should be few.
+void Sharder::note_whole_parameters() {
+  double all = 0, whole = 0;
+  std::vector<std::pair<double, std::string>> largest;
+  for (const auto& [id, s] : given_) {
+    const Node& n = src_[id];
+    if (!n.parameter) continue;
+    const double bytes = static_cast<double>(size_of(n.dtype)) * static_cast<double>(product(n.shape).bounds().hi);
+    all += bytes;
+    if (s.is_whole()) whole += bytes, largest.emplace_back(-bytes, n.name);
+  }
+  constexpr double kNoticed = 1.0 / 32;
+  if (whole == all || whole < kNoticed * all) return;
+  std::ranges::sort(largest);
+  std::string names;
+  for (std::size_t k = 0; k < std::min<std::size_t>(largest.size(), 3); ++k)
+    names += str_cat(k ? ", " : "", "'", largest[k].second, "'");
+  log_.notes.push_back(str_cat("of ", all / 1e6, " MB of parameters every rank holds ", whole / 1e6, " MB whole: ",
+                               names, largest.size() > 3 ? str_cat(" and ", largest.size() - 3, " more") : ""));
 }
 
 }  // namespace lc::distributed

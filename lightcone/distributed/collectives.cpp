@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "lightcone/base/error.h"
 #include "lightcone/device/halves.h"
@@ -27,6 +28,8 @@ namespace {
 
 using distributed::Call;
 using distributed::Exchange;
+using distributed::Exchanged;
+using distributed::ExchangingKernel;
 
 bool takes_rows(Operation k) { return k == Operation::ReduceScatter || k == Operation::AllToAll; }
 bool gives_rows(Operation k) { return k == Operation::AllGather || k == Operation::AllToAll; }
@@ -73,6 +76,7 @@ std::vector<Tensor> define(Operation operation, const std::shared_ptr<Exchange>&
 // Runs a collective on the host.
 class CollectiveKernel final : public HostKernel,
                                public Splittable,
+                               public ExchangingKernel,
                                public std::enable_shared_from_this<CollectiveKernel> {
  public:
   // The elements of one row of each operand, where the results lie, and how many bytes they are.
@@ -92,6 +96,7 @@ class CollectiveKernel final : public HostKernel,
   bool same_every_run() const override { return false; }  // others' numbers change
   void run(const HostLaunch& l) const override { exchange_->run(call_, type_, pieces(l.in, l)); }
   std::optional<Halves> halves() const override;
+  Exchanged exchanged() const override { return {call_, type_, elements_}; }
 
  private:
   class Start;
@@ -111,7 +116,7 @@ class CollectiveKernel final : public HostKernel,
   Dim bytes_;
 };
 
-class CollectiveKernel::Start final : public HostKernel, public Half {
+class CollectiveKernel::Start final : public HostKernel, public Half, public ExchangingKernel {
  public:
   explicit Start(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name() + "_start"; }
@@ -121,13 +126,14 @@ class CollectiveKernel::Start final : public HostKernel, public Half {
     of_->exchange_->start(of_.get(), of_->call_, of_->type_, of_->pieces(l.in, l));
   }
   bool is_wait() const override { return false; }
+  Exchanged exchanged() const override { return {of_->call_, of_->type_, of_->elements_, Exchanged::Half::Start}; }
   void abandon() const override { of_->exchange_->finish(); }
 
  private:
   std::shared_ptr<const CollectiveKernel> of_;
 };
 
-class CollectiveKernel::Wait final : public HostKernel, public Half {
+class CollectiveKernel::Wait final : public HostKernel, public Half, public ExchangingKernel {
  public:
   explicit Wait(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
   std::string name() const override { return of_->name() + "_wait"; }
@@ -135,6 +141,7 @@ class CollectiveKernel::Wait final : public HostKernel, public Half {
   bool in_place(std::size_t k) const override { return k == 0; }
   bool same_every_run() const override { return false; }
   bool is_wait() const override { return true; }
+  Exchanged exchanged() const override { return {of_->call_, of_->type_, of_->elements_, Exchanged::Half::Wait}; }
   void abandon() const override { of_->exchange_->finish(); }
   void run(const HostLaunch& l) const override {
     of_->exchange_->wait(of_.get());
@@ -164,7 +171,15 @@ std::vector<std::shared_ptr<const KernelRule>> kernels(Operation operation, cons
                                               one ? std::vector<std::int64_t>{0} : result_offsets(n.results),
                                               product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
   };
-  return {std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  std::vector rules{std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
+  if (const auto device = exchange->on_device())
+    rules.push_back(std::make_shared<const KernelRule>(
+        KernelRule{device->device(), [=](const Node& n, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
+                     if (in.size() > 1) return nullptr;  // one by one
+                     return device->kernel(exchange->call(operation, n.attributes), in[0].dtype,
+                                           row_elements(operation, in[0].shape));
+                   }}));
+  return rules;
 }
 
 std::vector<Tensor> derivative(Operation operation, const std::shared_ptr<Exchange>& exchange, const VjpCall& c) {
@@ -303,6 +318,36 @@ Tensor Collectives::shift(Operand x, const std::string& axis, int by, bool ring)
   return apply(*this, Operation::Permute, x, std::move(a));
 }
 
+void Collectives::together(const std::function<void()>& f) const {
+  std::string wrong;
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    wrong = "there is not enough memory";
+  } catch (const std::exception& e) {
+    wrong = e.what();
+  }
+  const Call all = impl_->exchange->everybody();
+  const auto sizes = impl_->exchange->gather(all, wrong.size());
+  const auto first = std::ranges::find_if(sizes, [](std::size_t n) { return n > 0; });
+  if (first == sizes.end()) return;
+  Call c = all;
+  c.operation = Operation::Broadcast;
+  c.root = static_cast<int>(first - sizes.begin());
+  wrong.resize(*first);
+  std::string theirs(*first, ' ');
+  impl_->exchange->run(c, DType::U8, theirs.size(), wrong.data(), theirs.data());
+  throw Error(c.root > 0 ? str_cat("rank ", c.root) : "", theirs);
+}
+
+void Collectives::run(Operation operation, const std::vector<std::string>& axes, DType dtype, std::size_t n,
+                      const void* in, void* out, ReduceOp r) const {
+  Call c =
+      axes.empty() ? impl_->exchange->everybody() : impl_->exchange->call(operation, Attributes(over(*this, axes)));
+  c.operation = operation, c.reduction = r;
+  impl_->exchange->run(c, dtype, n, in, out);
+}
+
 void Collectives::check_same(const std::string& what, const std::string& text) const {
   const Call all = impl_->exchange->everybody();
   const auto sizes = impl_->exchange->gather(all, text.size());
@@ -319,6 +364,15 @@ void Collectives::check_same(const std::string& what, const std::string& text) c
       throw Error("distributed", str_cat("ranks differ in ", what, ": rank 0 has ", first.substr(0, 200), ", rank ", k,
                                          " has ", theirs.substr(0, 200)));
   }
+}
+
+std::string Collectives::text_of_first(std::string text) const {
+  Call c = impl_->exchange->everybody();
+  text.resize(impl_->exchange->gather(c, text.size())[0]);
+  c.operation = Operation::Broadcast;
+  std::string first(text.size(), ' ');
+  if (!first.empty()) impl_->exchange->run(c, DType::U8, text.size(), text.data(), first.data());
+  return first;
 }
 
 }  // namespace lc

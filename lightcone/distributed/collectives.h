@@ -5,6 +5,7 @@
 // reduce_scatter(), and the other way round. The reference evaluates them in f64 if all ranks interpret at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,15 @@ class Collectives {
   // Throws Error on every rank unless all gave the same text: the version, the mesh and the model, before the first
   // step.
   void check_same(const std::string& what, const std::string& text) const;
+  // Returns rank 0's text on every rank: what it alone has read, or drawn.
+  std::string text_of_first(std::string text) const;
+  // Runs `f`, which may throw on some ranks alone, on every rank. If it does, all throw an Error, that of the lowest
+  // such rank, which it names unless it is rank 0. It waits for all ranks, as a barrier does.
+  void together(const std::function<void()>& f) const;
+  // Runs an operation at once, and not in a graph, among the ranks that differ along these axes, or among all ranks if
+  // there are none. `in` and `out` as in Communicator::run().
+  void run(Collective::Operation operation, const std::vector<std::string>& axes, DType dtype, std::size_t n,
+           const void* in, void* out, ReduceOp r = ReduceOp::Sum) const;
 
   // `axes` are the names of mesh axes; ranks that differ along them form a group (torch.distributed's process group).
   // The sum, or the maximum, of all ranks' x, with its shape.

@@ -14,6 +14,10 @@
 
 namespace lc {
 
+namespace distributed {
+class DeviceCollectives;  // exchange.h
+}
+
 enum class ReduceOp : std::uint8_t { Sum, Max };
 
 // One collective operation of a group of ranks. Each rank of the group calls it with the same fields (but `place`).
@@ -60,10 +64,17 @@ class Communicator {
   virtual std::string name() const = 0;  // "threads", "MPI"
   // Runs a collective. `in` and `out` hold the elements that the operation states, and do not overlap.
   virtual void run(const Collective& c, const void* in, void* out) = 0;
+  // Tells all others that this rank ends because of `why`: their operations throw an Error with that sentence from now
+  // on, and so do this rank's. Returns whether this rank is the one to report it to people: among the ranks that failed
+  // by themselves the lowest, and not one that heard of it. A transport that cannot tell others lets them see this
+  // rank's end.
+  virtual bool fail(const std::string& /*why*/) { return true; }
   // Runs a collective on several arrays at once (NCCL's ncclGroupStart, torch's all_gather_coalesced): the bits are
   // those of one operation for each, which is what it does unless a transport saves messages. `c.n` is the sum of
   // theirs.
   virtual void run_together(const Collective& c, std::span<const Piece> pieces);
+  // Returns the kernels by which ranks' devices exchange arrays by themselves, or null if they cannot.
+  virtual std::shared_ptr<const distributed::DeviceCollectives> on_device() const { return nullptr; }
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats

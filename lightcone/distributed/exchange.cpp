@@ -33,6 +33,7 @@ Call Exchange::call(Operation operation, const Attributes& a) const {
   c.operation = operation;
   std::vector<int> axes;
   std::string_view text = a.text("axes");
+  c.axes = text;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('+'), text.size());
     axes.push_back(mesh_.axis(text.substr(0, end)));
@@ -112,6 +113,14 @@ void Exchange::send(int to, std::uint64_t message, DType type, std::size_t n, co
   background_->run({{.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .tag = kMessages + message},
                     false,
                     {&one, 1}});
+}
+void Exchange::start_send(const void* key, std::span<const int> pair, std::uint64_t message, DType type, std::size_t n,
+                          const void* in) {
+  const Piece one{in, nullptr, n};
+  background_->start(key,
+                     {{.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .tag = kMessages + message},
+                      false,
+                      {&one, 1}});
 }
 void Exchange::receive(int from, std::uint64_t message, DType type, std::size_t n, void* out) {
   const std::array<int, 2> pair{from, communicator_->rank()};

@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "lightcone/core/attributes.h"
 #include "lightcone/core/composite.h"
+#include "lightcone/device/kernel.h"
 #include "lightcone/distributed/communicator.h"
 #include "lightcone/distributed/mesh.h"
 
@@ -27,6 +29,33 @@ struct Call {
   int place = 0, root = 0;
   int only = -1;            // AllReduce: the one place that gets the sum, the others get zeros; -1: all
   std::vector<int> source;  // Permute: for each place
+  std::string axes;         // names of the mesh axes, joined by +
+};
+
+// What a kernel of a collective exchanges, for those who plan.
+struct Exchanged {
+  Call call;
+  DType type = DType::F32;
+  std::vector<Dim> elements;  // Collective::n of each array
+  // A kernel that begins the exchange, while others run until one waits for it; the wait's operand 0 is what began it.
+  enum class Half : std::uint8_t { Both, Start, Wait } half = Half::Both;
+};
+class ExchangingKernel {
+ public:
+  virtual ~ExchangingKernel() = default;
+  virtual Exchanged exchanged() const = 0;
+};
+
+// Collectives as kernels of a device: a communicator whose ranks have devices that exchange arrays by themselves makes
+// them, and the collectives' composites offer them to compilers.
+class DeviceCollectives {
+ public:
+  virtual ~DeviceCollectives() = default;
+  // Returns the device's name (KernelRule::device): "cuda".
+  virtual std::string device() const = 0;
+  // Returns the kernel of a collective of rows of `elements`, or null if the composite's definition should be computed.
+  // Throws Error if the device cannot run the collective.
+  virtual std::shared_ptr<Kernel> kernel(const Call& c, DType type, const Dim& elements) const = 0;
 };
 
 // The operations of one communicator, one after the other. Those that are started run in a thread of their own, in the
@@ -98,9 +127,13 @@ class Exchange {
   void finish() { background_->finish(); }
   // Memory for the pieces of an operation until the next one is run or started.
   std::span<Piece> pieces(std::size_t count);
+  std::shared_ptr<const DeviceCollectives> on_device() const { return communicator_->on_device(); }
   // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
   void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
   void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);
+  // Begins to send; `pair`, this rank and the other, stays until the message is sent.
+  void start_send(const void* key, std::span<const int> pair, std::uint64_t message, DType type, std::size_t n,
+                  const void* in);
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation on a number of arrays, of which the nodes of graphs are owners.
   std::map<std::pair<Collective::Operation, std::size_t>, std::weak_ptr<const Composite>> composites;

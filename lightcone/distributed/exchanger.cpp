@@ -2,6 +2,7 @@
 
 #include "lightcone/distributed/sharder.h"
 #include "lightcone/ops/shape.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::distributed {
 
@@ -38,7 +39,7 @@ Tensor Exchanger::added(const std::vector<Tensor>& parts, ReduceOp r) const {
   Tensor total = parts[0].to(type);
   for (std::size_t k = 1; k < parts.size(); ++k) {
     const Tensor part = parts[k].to(type);
-    total = r == ReduceOp::Sum ? prim::add(total, part) : prim::maximum(total, part);
+    total = behind_barrier(r == ReduceOp::Sum ? prim::add(total, part) : prim::maximum(total, part));
   }
   return total.to(dtype);
 }

@@ -77,14 +77,29 @@ ShardingRule scatter_rule(const Graph& g, const Node& n) {
   return r;
 }
 
-ShardingRule gather_mm_rule() {
+// Rows of quantised blocks are divided between blocks.
+void keep_blocks(ShardingRule& r, int label, std::int64_t format, const Dim& bytes) {
+  if (format >= 0) r.in_pieces = label, r.pieces = bytes / Dim(info(static_cast<QuantFormat>(format)).bytes);
+}
+
+ShardingRule gather_mm_rule(const Node& n) {
   enum { Row, K, Expert, Column };
   using enum LabelKind;
-  return {{Parallel, Whole, Indexed, Parallel},
-          {{Row, K}, {Expert, Column, K}, {Row}},
-          {{Row, Column}},
-          {false, false, false},
-          2};
+  ShardingRule r{{Parallel, Sum, Indexed, Parallel},
+                 {{Row, K}, {Expert, Column, K}, {Row}},
+                 {{Row, Column}},
+                 {false, false, false},
+                 2};
+  keep_blocks(r, K, n.attributes.integer("format"), shape_of(n, 1).back());
+  return r;
+}
+
+// [..., bytes of blocks] -> [..., elements of blocks]
+ShardingRule dequantize_rule(const Node& n) {
+  const std::size_t rank = n.shape.size();
+  ShardingRule r{std::vector(rank, LabelKind::Parallel), {first_labels(rank)}, {first_labels(rank)}, {false}};
+  keep_blocks(r, static_cast<int>(rank) - 1, n.attributes.integer("format"), shape_of(n, 0).back());
+  return r;
 }
 
 // q [..., h, s, d], k [..., kv, t, d], v [..., kv, t, e] and perhaps a mask; the derivative has the cotangent of the
@@ -116,13 +131,6 @@ ShardingRule attention_rule(const Node& n, bool derivative) {
   return r;
 }
 
-ShardingRule rows_rule(const Node& n) {  // all axes but the last
-  const std::size_t rank = n.shape.size();
-  ShardingRule r{std::vector(rank, LabelKind::Parallel), {first_labels(rank)}, {first_labels(rank)}, {false}};
-  r.labels.back() = LabelKind::Whole;
-  return r;
-}
-
 std::optional<ShardingRule> composite_rule(const Graph& g, const Node& n) {
   if (is(n, barrier()) || is(n, gradient_seed()) || is(n, gradient_result()) || is(n, builtin::index_in_range())) {
     ShardingRule r = elementwise(n);
@@ -131,11 +139,16 @@ std::optional<ShardingRule> composite_rule(const Graph& g, const Node& n) {
   }
   if (is(n, builtin::gather())) return gather_rule(n);
   if (is(n, builtin::scatter_add())) return scatter_rule(g, n);
-  if (is(n, builtin::gather_mm())) return gather_mm_rule();
+  if (is(n, builtin::gather_mm())) return gather_mm_rule(n);
   if (is(n, builtin::attention())) return attention_rule(n, false);
   if (is(n, builtin::attention_gradients())) return attention_rule(n, true);
   if (is(n, builtin::argsort())) return along_axis(n, 1);
-  if (is(n, builtin::dequantize())) return rows_rule(n);
+  if (is(n, builtin::dequantize())) return dequantize_rule(n);
+  if (is(n, builtin::slice_scatter())) {
+    ShardingRule r = along_axis(n, 2);
+    r.linear = {true, true};
+    return r;
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
+#include "lightcone/distributed/sharding.h"
 
 namespace lc::distributed {
 
@@ -24,6 +25,12 @@ struct ShardingRule {
   // Whether the operation, as a function of these operands together, passes sums of parts on.
   std::vector<bool> linear = {};
   int index = -1;  // the operand that chooses along the axis of the label Indexed
+  // The axis of the label `in_pieces` is this many pieces that stay whole: blocks of a quantised format.
+  int in_pieces = -1;
+  Dim pieces = {};
+  bool whole_pieces(std::size_t label, int ranks) const {
+    return static_cast<int>(label) != in_pieces || divides(ranks, pieces);
+  }
 };
 
 // Returns the rule of a node; nullopt if every rank has to compute all of it.

@@ -62,8 +62,13 @@ Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options)
     return distributed::run(g, ranks, specs, options, log);
   };
   p.required = true;
-  p.redefines = true;
+  p.redefines = ranks.mesh().size() > 1;  // otherwise it is the same function
   return Compiler(std::move(p)) | combine;
+}
+
+Compiler shard_on_one_rank(const Mesh& mesh, ShardSpecs specs) {
+  const Collectives alone(Mesh(), threads(1)[0]);
+  return shard(alone, std::move(specs), {.serial = {mesh.axes().begin(), mesh.axes().end()}});
 }
 
 }  // namespace lc

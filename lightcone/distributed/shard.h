@@ -65,6 +65,10 @@ struct ShardOptions {
 // extent that the number of ranks does not divide.
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options = {});
 
+// All ranks of a mesh in one graph, one after the other, with the inputs and results of the whole graph: whether a
+// sharding computes the right thing, without ranks. verify(g, shard_on_one_rank(mesh, specs) | generic() | cpu()).
+Compiler shard_on_one_rank(const Mesh& mesh, ShardSpecs specs);
+
 // The specs of what a rank has, without the serial axes: those for part_of().
 ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial);
 
@@ -77,5 +81,9 @@ struct ArrayPart {
 };
 // Cuts a rank's part out of a whole array.
 ArrayPart part_of(const Mesh& mesh, int rank, const ShardSpecs& specs, std::string_view name, const ArrayView& whole);
+// Joins the parts of all ranks: the whole array of this shape, on every rank. All ranks call it, for the same names in
+// the same order.
+ArrayPart whole_of(const Collectives& ranks, const ShardSpecs& specs, std::string_view name, const ArrayView& part,
+                   const std::vector<std::int64_t>& shape);
 
 }  // namespace lc

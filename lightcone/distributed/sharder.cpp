@@ -38,6 +38,7 @@ Graph Sharder::run() {
   const auto live = src_.live();
   for (NodeId id = 0; id < src_.size(); ++id)
     if (live[id] || is_state(id)) node(id);
+  note_whole_parameters();
   is_behind_loss_ = false;
   for (const Root& r : src_.roots()) {
     made_for(r.edge.node, -1);

@@ -106,6 +106,7 @@ class Sharder {
   void keep_sums(const Node& n, Plan& p) const;
   bool is_factor(const Node& n, std::size_t k) const;
   void note_whole(const Node& n);
+  void note_whole_parameters();
 
   // operands.cpp
   std::vector<int> shards(const Sharding& s) const;

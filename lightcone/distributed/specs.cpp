@@ -75,6 +75,49 @@ Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, std::string_view
 }  // namespace lc::distributed
 
 namespace lc {
+namespace {
+
+// Where a rank's part lies in a whole array.
+struct Place {
+  std::vector<std::int64_t> shape, first;  // the part's shape, and the place of its first element
+};
+Place place_of(const Mesh& mesh, int rank, const distributed::Sharding& s, const std::vector<std::int64_t>& whole) {
+  Place p{whole, std::vector<std::int64_t>(whole.size(), 0)};
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    p.shape[i] /= mesh.extent(s.axes[i]);
+    p.first[i] = p.shape[i] * mesh.place(rank, s.axes[i]);
+  }
+  return p;
+}
+
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  return n;
+}
+
+// Calls f(offset in the part, offset in the whole, elements) for each row of the part along the innermost axis.
+template <class F>
+void for_rows(const Place& p, const std::vector<std::int64_t>& whole, const F& f) {
+  if (elements_of(p.shape) == 0) return;
+  const std::int64_t row = p.shape.empty() ? 1 : p.shape.back(), rows = elements_of(p.shape) / row;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t left = r, at = p.first.empty() ? 0 : p.first.back(), stride = whole.empty() ? 1 : whole.back();
+    for (std::size_t i = p.shape.size() - (p.shape.empty() ? 0 : 1); i-- > 0;) {
+      at += (p.first[i] + left % p.shape[i]) * stride;
+      left /= p.shape[i];
+      stride *= whole[i];
+    }
+    f(static_cast<std::size_t>(r * row), static_cast<std::size_t>(at), static_cast<std::size_t>(row));
+  }
+}
+
+distributed::Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, std::string_view name,
+                                  const std::vector<std::int64_t>& shape) {
+  return distributed::sharding_of(mesh, specs, name, Shape(shape.begin(), shape.end()));
+}
+
+}  // namespace
 
 ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial) {
   for (ShardSpec& s : specs)
@@ -92,34 +135,43 @@ ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial)
 }
 
 ArrayPart part_of(const Mesh& mesh, int rank, const ShardSpecs& specs, std::string_view name, const ArrayView& whole) {
-  ArrayPart part{whole.dtype, {whole.shape.begin(), whole.shape.end()}, {}};
-  std::vector<std::int64_t> first(part.shape.size(), 0);
-  const auto s = distributed::sharding_of(mesh, specs, name, Shape(part.shape.begin(), part.shape.end()));
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    part.shape[i] /= mesh.extent(s.axes[i]);
-    first[i] = part.shape[i] * mesh.place(rank, s.axes[i]);
-  }
-  // Rows along the innermost axis are copied one by one.
+  const Place p = place_of(mesh, rank, sharding_of(mesh, specs, name, whole.shape), whole.shape);
   const std::size_t element = size_of(whole.dtype);
-  std::int64_t elements = 1, rows = 1;
-  for (std::size_t i = 0; i < part.shape.size(); ++i) {
-    elements *= part.shape[i];
-    if (i + 1 < part.shape.size()) rows *= part.shape[i];
-  }
-  part.bytes.resize(static_cast<std::size_t>(elements) * element);
-  const std::size_t row = rows && elements ? part.bytes.size() / static_cast<std::size_t>(rows) : 0;
-  for (std::int64_t r = 0; r < rows && row; ++r) {
-    std::int64_t left = r, at = 0, stride = part.shape.empty() ? 1 : whole.shape.back();
-    for (std::size_t i = part.shape.size() - (part.shape.empty() ? 0 : 1); i-- > 0;) {
-      at += (first[i] + left % part.shape[i]) * stride;
-      left /= part.shape[i];
-      stride *= whole.shape[i];
-    }
-    if (!first.empty()) at += first.back();
-    std::memcpy(part.bytes.data() + static_cast<std::size_t>(r) * row,
-                whole.bytes.data() + static_cast<std::size_t>(at) * element, row);
-  }
+  ArrayPart part{whole.dtype, p.shape, {}};
+  part.bytes.resize(static_cast<std::size_t>(elements_of(p.shape)) * element);
+  for_rows(p, whole.shape, [&](std::size_t to, std::size_t from, std::size_t n) {
+    std::memcpy(part.bytes.data() + to * element, whole.bytes.data() + from * element, n * element);
+  });
   return part;
+}
+
+ArrayPart whole_of(const Collectives& ranks, const ShardSpecs& specs, std::string_view name, const ArrayView& part,
+                   const std::vector<std::int64_t>& shape) {
+  const Mesh& mesh = ranks.mesh();
+  const distributed::Sharding s = sharding_of(mesh, specs, name, shape);
+  ArrayPart whole{part.dtype, shape, {}};
+  if (s.is_whole()) {
+    whole.bytes.assign(part.bytes.begin(), part.bytes.end());
+    return whole;
+  }
+  distributed::Axes axes;
+  std::vector<std::string> names;
+  for (const distributed::Axes& a : s.axes)
+    for (const int axis : a) {
+      axes.push_back(axis);
+      names.push_back(mesh.axes()[static_cast<std::size_t>(axis)].name);
+    }
+  const std::vector<int> group = mesh.group(ranks.rank(), axes);
+  std::vector<std::byte> parts(part.bytes.size() * group.size());
+  ranks.run(Collective::Operation::AllGather, names, DType::U8, part.bytes.size(), part.bytes.data(), parts.data());
+  const std::size_t element = size_of(part.dtype);
+  whole.bytes.resize(static_cast<std::size_t>(elements_of(shape)) * element);
+  for (std::size_t k = 0; k < group.size(); ++k)
+    for_rows(place_of(mesh, group[k], s, shape), shape, [&](std::size_t from, std::size_t to, std::size_t n) {
+      std::memcpy(whole.bytes.data() + to * element, parts.data() + k * part.bytes.size() + from * element,
+                  n * element);
+    });
+  return whole;
 }
 
 }  // namespace lc

@@ -1,4 +1,4 @@
-// Strategies of parallel training as specs for shard(): each is a short function, and joined() makes products of them.
+// Strategies as specs for shard(): each is a short function, and joined() makes products of them.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,14 @@ enum class ShardedState : std::uint8_t {
 // Divides each state along its first axis that `ranks` divides.
 ShardSpecs fully_sharded(const Graph& g, const std::string& mesh_axis, int ranks,
                          ShardedState what = ShardedState::All);
+
+// Tensor parallelism (Megatron-LM, Shoeybi et al., arXiv 1909.08053), read off the graph of any model: matrices are
+// divided by rows, those that read their results by columns, so that ranks compute different heads of attention and
+// different parts of a network, and exchange one sum for each. Caches are divided by heads, tables of words and what
+// gives their scores by words, stacked experts within each. What a number of ranks does not divide is whole on each (a
+// fifth head, half a block of a quantised format), and so is what would be sent more than it is worth. Throws Error if
+// nothing can be divided.
+ShardSpecs tensor_parallel(const Graph& g, const std::string& mesh_axis, int ranks);
 
 // The specs of both: a name that both have, in exactly these letters or by a pattern of the other, is divided along the
 // axes of both. Where both divide one axis, that of `a` is the outer.

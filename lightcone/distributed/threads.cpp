@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/communicator.h"
@@ -74,6 +75,14 @@ class Room {
     changed_.notify_all();
   }
 
+  // Returns true to the first one that comes.
+  bool fail(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = why;
+    changed_.notify_all();
+    return !std::exchange(reported_, true);
+  }
+
  private:
   [[noreturn]] static void fail(const Collective& c, const std::string& why) {
     throw Error(name(c.operation), str_cat(why, " (", str(c), ")"));
@@ -115,6 +124,7 @@ class Room {
   std::map<std::vector<int>, Meeting, Before> meetings_;  // by group
   std::vector<bool> ended_;
   std::string failure_;
+  bool reported_ = false;
   double timeout_;
 };
 
@@ -125,6 +135,7 @@ class ThreadRank final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string name() const override { return "threads"; }
+  bool fail(const std::string& why) override { return room_->fail(why); }
 
   void run(const Collective& c, const void* in, void* out) override {
     const Piece one{in, out, c.n};

@@ -26,9 +26,9 @@ ArrayView fitted(const StoredTensor& t, DType dtype, std::shared_ptr<const void>
 using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 
 // `owner` keeps the bytes alive. `source` names the tensors in an Error. With `partly`, parameters without a tensor
-// stay as they are. The pages of a `file` whose weights are packed or converted are given back at once.
+// stay as they are. The pages of a `file` whose weights are packed, converted or copied are given back at once.
 void load(Program& program, const Tensors& tensors, const std::shared_ptr<const void>& owner, const std::string& source,
-          bool strict, bool partly = false, const Weights* file = nullptr) {
+          bool strict, bool partly = false, const Weights* file = nullptr, const PartOf& part = {}) {
   std::vector<std::string> missing, unknown;
   std::map<std::string, DType, std::less<>> parameters;
   const Graph& g = program.graph();
@@ -57,12 +57,14 @@ void load(Program& program, const Tensors& tensors, const std::shared_ptr<const 
     throw file_error("load", source, "no parameter is called ", listed(unknown), "; strict = false ignores them");
   std::vector<std::span<const std::byte>> read;
   for (const auto& [name, dtype] : parameters) try {
-      std::shared_ptr<const void> kept = owner;
-      const StoredTensor& t = tensors.at(name);
+      const StoredTensor& whole = tensors.at(name);
+      const StoredPart mine = part ? part(name, whole) : StoredPart{whole};
+      const StoredTensor& t = mine.tensor;
+      std::shared_ptr<const void> kept = mine.copy ? mine.copy : owner;
       const ArrayView array = fitted(t, dtype, kept);
       program.load(name, array, std::move(kept));
-      if (!file || (array.bytes.data() == t.bytes.data() && program.resident(name))) continue;
-      file->release(read.emplace_back(t.bytes));
+      if (!file || (!mine.copy && array.bytes.data() == t.bytes.data() && program.resident(name))) continue;
+      file->release(read.emplace_back(mine.copy ? whole.bytes : t.bytes));
     } catch (const Error& e) {
       throw file_error("load", source, e.problem());
     }
@@ -75,8 +77,9 @@ void load(Program& program, const Weights& file, bool strict) {
   load(program, file.tensors(), std::make_shared<const Weights>(file), file.path(), strict, false, &file);
 }
 
-void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors) {
-  load(program, tensors, std::make_shared<const Weights>(file), file.path(), true, true, &file);
+void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors,
+          const PartOf& part) {
+  load(program, tensors, std::make_shared<const Weights>(file), file.path(), true, true, &file, part);
 }
 
 nn::StorageOf stored_as(const Weights& file) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "lightcone/io/checkpoints/stored_part.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/dataset.h"
 #include "lightcone/nn/parameter.h"
@@ -17,8 +18,9 @@ namespace lc {
 // file is not a parameter.
 void load(Program& program, const Weights& file, bool strict = true);
 // The same for tensors of the file under other names than its own. Each of them is a parameter of the program; other
-// parameters stay as they are.
-void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors);
+// parameters stay as they are. With `part`, the program is that of one rank, and takes the parts that it returns.
+void load(Program& program, const Weights& file, const std::map<std::string, StoredTensor, std::less<>>& tensors,
+          const PartOf& part = {});
 // The same for arrays in memory: load(program, read_npz("weights.npz")). The program keeps the arrays.
 void load(Program& program, Arrays arrays, bool strict = true);
 

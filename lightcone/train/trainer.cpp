@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lightcone/base/numbers.h"
+#include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/io/checkpoints/save.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/printable.h"
@@ -45,12 +46,30 @@ constexpr std::string_view kCounter = "num_batches_tracked";
 
 bool is_of(const std::string& name, const std::string& layer) { return name == layer || name.starts_with(layer + "."); }
 
+// The first value of an entry, or this rank's part of it.
+nn::ModelBase::FirstValue part_of_first(const nn::Entry& e, const std::optional<TrainingRanks>& ranks,
+                                        std::int64_t seed) {
+  nn::ModelBase::FirstValue whole = nn::ModelBase::first_value(e, seed);
+  if (!ranks) return whole;
+  const Node& n = e.tensor.graph()[e.tensor.edge().node];
+  const auto kept = std::make_shared<const ArrayPart>(part_of(
+      ranks->collectives.mesh(), ranks->collectives.rank(), ranks->specs, n.name, {n.dtype, extents(n), whole.bytes}));
+  return {kept, kept->bytes};
+}
+void initialise_parts(const nn::ModelBase& model, Program& p, const TrainingRanks& ranks, std::int64_t seed) {
+  for (const nn::Entry& e : model.entries()) {
+    const auto v = part_of_first(e, ranks, seed);
+    p.load(e.name, v.bytes.data(), v.bytes.size(), v.owner);
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOptions& o)
     : loss_(o.loss),
+      ranks_(o.ranks),
       checked_(o.checked),
-      program_(compile(model.graph(), c,
+      program_(compile(model.graph(), o.ranks ? shard(o.ranks->collectives, o.ranks->specs) | c : c,
                        [&] {
                          check_trains(model);
                          CompileOptions options = o.compile;
@@ -58,7 +77,8 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
                          return options;
                        }())),
       context_([&] {
-        model.initialise(program_, o.seed);
+        if (ranks_) initialise_parts(model, program_, *ranks_, o.seed);
+        else model.initialise(program_, o.seed);
         return Context(program_);
       }()),
       adapters_(model.adapters()) {
@@ -66,13 +86,15 @@ Trainer::Trainer(const nn::ModelBase& model, const Compiler& c, const TrainerOpt
   std::map<std::string, Stored> states;
   const auto add = [&](const Node& n) { states.insert({n.name, {n.name, n.dtype, extents(n), false}}); };
   for (const Assignment& a : compiled.assignments()) add(compiled[a.state]);
+  for (const Assignment& a : g.assignments())
+    if (const auto s = states.find(g[a.state].name); s != states.end()) s->second.shape = extents(g[a.state]);
   for (auto& [name, s] : states) s.state = true;
   for (const nn::Entry& e : model.entries()) {
     const Node& n = g[e.tensor.edge().node];
     add(n);  // includes frozen parameters
     const Stored& s = states.at(n.name);
     parameters_.push_back(s);
-    if (!s.state) frozen_[s.name] = nn::ModelBase::first_value(e, o.seed);
+    if (!s.state) frozen_[s.name] = part_of_first(e, ranks_, o.seed);
   }
   for (auto& [name, s] : states) all_.push_back(std::move(s));
 }
@@ -104,9 +126,12 @@ void Trainer::copy_to(Program& other, const std::string& average) const {
 
 void Trainer::write(const std::string& path, const std::vector<Stored>& what,
                     std::map<std::string, std::string> metadata) const {
-  std::vector<TensorToSave> tensors;
-  for (const Stored& s : what) tensors.push_back({s.name, s.dtype, s.shape, bytes(s.name)});
-  save_safetensors(path, tensors, metadata);
+  SafetensorsWriter file(path, to_save(what), metadata);
+  for (const TensorToSave& t : in_file_order(to_save(what))) {
+    ArrayPart kept;
+    file.write(gathered(*std::ranges::find(what, t.name, &Stored::name), kept));
+  }
+  file.commit();
 }
 
 // Checks the whole file before it changes any value.
@@ -127,18 +152,22 @@ void Trainer::read(const Weights& file, const std::vector<Stored>& what, Types t
     const StoredTensor& t = file.at(name_in_file(s.name));
     const std::vector<float> converted = t.dtype == s.dtype ? std::vector<float>() : Weights::read(t);
     const auto bytes = t.dtype == s.dtype ? t.bytes : std::as_bytes(std::span(converted));
-    if (s.state) {
+    if (s.state && !is_divided(s)) {
       context_.set_bytes(s.name, bytes.data(), bytes.size());
       continue;
     }
-    const auto kept = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-    program_.load(s.name, kept->data(), kept->size(), kept);
-    frozen_[s.name] = {kept, *kept};
+    const auto kept = std::make_shared<const ArrayPart>(part(s, {s.dtype, s.shape, bytes}));
+    if (s.state) {
+      context_.set_bytes(s.name, kept->bytes.data(), kept->bytes.size());
+      continue;
+    }
+    program_.load(s.name, kept->bytes.data(), kept->bytes.size(), kept);
+    frozen_[s.name] = {kept, kept->bytes};
   }
 }
 
 void Trainer::save_parameters(const std::string& path, const std::map<std::string, std::string>& metadata) const {
-  write(path, parameters_, metadata);
+  on_rank_0([&] { write(path, parameters_, metadata); });
 }
 void Trainer::load_parameters(const std::string& path, const std::vector<std::string>& except) {
   const Weights file = Weights::open(path);
@@ -185,33 +214,17 @@ std::span<const std::byte> Trainer::bytes(const std::string& name) const {
   const auto kept = frozen_.find(name);
   return kept == frozen_.end() ? context_.bytes(name) : kept->second.bytes;
 }
-std::span<const float> Trainer::values(const std::string& name) const {
-  const auto b = bytes(parameter(name).name);
-  return {reinterpret_cast<const float*>(b.data()), b.size() / sizeof(float)};
-}
-
-std::vector<float> Trainer::merged(const std::string& weight) const {
-  const std::span<const float> from = values(weight);
-  std::vector<float> w(from.begin(), from.end());
-  const auto adapter = std::ranges::find(adapters_, weight, &nn::Adapter::weight);
-  if (adapter == adapters_.end()) return w;
-  const std::span<const float> a = values(adapter->a), b = values(adapter->b);
-  const auto in = static_cast<std::size_t>(parameter(weight).shape[1]);
-  const std::size_t rank = a.size() / in, out = w.size() / in;
-  for (std::size_t o = 0; o < out; ++o)
-    for (std::size_t r = 0; r < rank; ++r) {
-      const float by = b[o * rank + r] * static_cast<float>(adapter->scale);
-      for (std::size_t i = 0; i < in; ++i) w[o * in + i] += by * a[r * in + i];
-    }
-  return w;
-}
-
 void Trainer::save_adapters(const std::string& path) const {
-  std::vector<TensorToSave> tensors;
-  for (const nn::Adapter& each : adapters_)
-    for (const std::string& name : {each.a, each.b})
-      tensors.push_back({"base_model.model." + name, DType::F32, parameter(name).shape, bytes(name)});
-  save_safetensors(path, tensors, {{"format", "pt"}});
+  on_rank_0([&] {
+    const std::string prefix = "base_model.model.";
+    const std::vector<TensorToSave> all = to_save(of_adapters(), prefix);
+    SafetensorsWriter file(path, all, {{"format", "pt"}});
+    for (const TensorToSave& t : in_file_order(all)) {
+      ArrayPart kept;
+      file.write(gathered(parameter(t.name.substr(prefix.size())), kept));
+    }
+    file.commit();
+  });
 }
 
 void Trainer::load_adapters(const std::string& path) {
@@ -229,10 +242,12 @@ std::vector<Trainer::Stored> Trainer::of_adapters() const {
 
 void Trainer::save(const std::string& path, std::map<std::string, std::string> metadata) const {
   metadata["lightcone.steps"] = std::to_string(steps_);
+  if (ranks_ && ranks_->collectives.mesh().size() > 1) return save_parts(path, metadata);
   write(path, all_, std::move(metadata));
+  if (io::has_parts(path)) io::remove_parts(path);
 }
 std::map<std::string, std::string> Trainer::load(const std::string& path) {
-  const Weights file = Weights::open(path);
+  const Weights file = Weights::open(io::latest_checkpoint(path));
   read(file, all_, Types::Same, same_name, [&] {
     for (const auto& [name, tensor] : file.tensors())
       if (!has(all_, name))

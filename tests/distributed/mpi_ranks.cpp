@@ -2,12 +2,14 @@
 //
 //   mpi_ranks collectives [BYTES]   every operation gives the bits of threads(), by messages of so many bytes
 //   mpi_ranks training              so does every step of a sharded training
+//   mpi_ranks planned               and it sends the bytes that were planned without the other ranks
 //   mpi_ranks embedded              the program initialises MPI itself, and two communicators live at once
 //   mpi_ranks unfit                 the program initialises MPI for one thread: an Error
 //   mpi_ranks differ|late|ends|absent FOLDER
 //                                   ranks call different operations, or do not come: FOLDER/R has rank R's Error, for
 //                                   mpirun loses what ranks print at their end; the exit status is 1
 //   mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -23,6 +25,8 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/mpi/mpi.h"
+#include "lightcone/distributed/planning/planned_ranks.h"
+#include "lightcone/distributed/planning/step_plan.h"
 #include "lightcone/distributed/shard.h"
 #include "lightcone/distributed/strategies.h"
 #include "lightcone/ops/loss.h"
@@ -30,6 +34,18 @@
 #include "lightcone/optim/optim.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+
+namespace {
+std::atomic<std::size_t> sent_bytes{0};  // in messages with data, which the transport's Tag::Data tells from others
+constexpr int kDataTag = 2;
+}  // namespace
+
+// Counts what is sent: MPI's profiling interface has the function under another name.
+extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                         MPI_Request* request) {
+  if (tag == kDataTag) sent_bytes += static_cast<std::size_t>(count);
+  return PMPI_Isend(from, count, type, to, tag, comm, request);
+}
 
 namespace {
 
@@ -230,6 +246,57 @@ int training() {
   return wrong > 0;
 }
 
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+// A network whose arrays are larger than what ranks send to each other at once, and do not divide evenly.
+Graph wide() {
+  Graph g;
+  const Tensor x = g.input("x", {8, 301}), y = g.input("y", {8, 64});
+  const Tensor up = g.parameter("up", {512, 301}), down = g.parameter("down", {64, 512}), b = g.parameter("b", {64});
+  const Tensor loss = mean(square(sub(linear(relu(linear(x, up)), down, b), y)));
+  g.output("loss", loss);
+  const auto d = gradients(loss, {up, down, b});
+  optim::step(optim::AdamW{.lr = 0.02}, {{up, d[0]}, {down, d[1]}, {b, d[2]}});
+  return g;
+}
+
+int planned() {
+  const auto mpi = mpi_ranks();
+  const int n = mpi->size();
+  int wrong = 0;
+  for (const Graph& g : {mlp(), wide()}) {
+    const ShardSpecs data = data_parallel(g, "data", n), tensor{{"up", {"model"}}, {"down", {"", "model"}}};
+    for (const auto& [axis, specs] : {std::pair("data", data),
+                                      {"data", joined(data, fully_sharded(g, "data", n))},
+                                      {"data", joined(data, fully_sharded(g, "data", n, ShardedState::Moments))},
+                                      {"model", tensor}}) {
+      const Mesh mesh({{axis, n}});
+      const auto program = [&](std::shared_ptr<Communicator> ranks) {
+        return compile(
+            g, shard(Collectives(mesh, std::move(ranks)), specs) | generic() | cpu({.threads = 1, .compiler = false}));
+      };
+      Cluster cluster;
+      cluster.flops_per_second = 1e9;
+      const StepPlan plan = plan_step(program(planned_ranks(n, mpi->rank())), cluster);
+      const Program mine = program(mpi);
+      Context c(mine);
+      for (NodeId id = 0; id < mine.graph().size(); ++id) {
+        const Node& in = mine.graph()[id];
+        if (in.op == Op::Input && mine.graph().live()[id])
+          c.set(in.name, Floats(static_cast<std::size_t>(*product(in.shape).constant()), 0));
+      }
+      sent_bytes = 0;
+      for (int k = 0; k < 3; ++k) c.run();
+      if (static_cast<double>(sent_bytes) == 3 * plan.bytes_within && sent_bytes > 0) continue;
+      ++wrong;
+      std::cout << "rank " << mpi->rank() << ": " << sent_bytes / 3 << " bytes were sent, and " << plan.bytes_within
+                << " planned, along " << axis << std::endl;
+    }
+  }
+  if (mpi->rank() == 0 && !wrong) std::cout << "as planned among " << n << " ranks" << std::endl;
+  return wrong > 0;
+}
+
 // ---- beginnings and ends --------------------------------------------------------------------------------------------
 
 std::int64_t sum_of_ranks(Communicator& ranks, std::size_t n = 1) {
@@ -315,6 +382,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "collectives") return collectives(argc > 2 ? std::stoul(argv[2]) : std::size_t{1} << 30);
   if (what == "training") return training();
+  if (what == "planned") return planned();
   if (what == "embedded") return embedded();
   if (what == "unfit") return unfit();
   if (what == "endless") {

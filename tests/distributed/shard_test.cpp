@@ -14,6 +14,7 @@
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
+#include "lightcone/verify/verify.h"
 #include "ranks.h"
 
 namespace lc {
@@ -146,6 +147,30 @@ TEST(Shard, RandomGraphsWithSerialAxes) {
   for (std::uint64_t k = first; k < first + 600 && !::testing::Test::HasFailure(); ++k)
     divided += expect_sharded(k, splits[k % std::size(splits)], fired);
   EXPECT_GT(divided, 300);
+}
+
+// verify() runs all ranks against the whole graph, and finds what a wrong rule of sharding does.
+TEST(Shard, VerifyRunsAllRanks) {
+  const Mesh mesh({{"data", 2}, {"model", 2}});
+  Graph g;
+  const Tensor x = g.input("x", {4, 8}), up = g.parameter("up", {16, 8}), down = g.parameter("down", {8, 16});
+  const Tensor y = add(x, linear(relu(linear(x, up)), down));
+  g.output("y", y);
+  g.output("largest", amax(y));
+  const ShardSpecs specs{{"x", {"data"}}, {"up", {"model"}}, {"down", {"", "model"}}};
+  const VerifyReport r = verify(g, shard_on_one_rank(mesh, specs) | generic() | cpu({.threads = 1, .compiler = false}));
+  EXPECT_TRUE(r.ok()) << r.str();
+  EXPECT_EQ(r.passes.front().pass, "shard");
+
+  const Compiler wrong =
+      shard_on_one_rank(mesh, specs) | Compiler({"wrong", [](const Graph& from, PassLog&) {
+                                                   return copy_graph(from, [](Graph& dst, NodeId, Node n) -> Edge {
+                                                     if (n.op == Op::MaxReduce) n.op = Op::SumReduce;
+                                                     const NodeId made = dst.add(std::move(n));
+                                                     return {made, View(dst[made].shape)};
+                                                   });
+                                                 }});
+  EXPECT_FALSE(verify(g, wrong | generic()).ok());
 }
 
 // What a parameter alone makes is computed when it is loaded, but not what other ranks have a part in: one of them may

@@ -9,6 +9,7 @@ const char* kSource = LIGHTCONE_SOURCE;
 const char* kData = LIGHTCONE_DATA;
 const char* kFakeCuda = FAKE_CUDA;
 const char* const kFakeCublasLt = FAKE_CUBLAS_LT;
+const char* const kFakeNccl = FAKE_NCCL;
 const char* const kFakeMetal = FAKE_METAL;
 const char* const kFakeOpenCl = FAKE_OPENCL;
 const char* const kPjrtPlugin = LIGHTCONE_PJRT;

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "lightcone/base/error.h"
 #include "lightcone/io/printable.h"
+#include "ranks.h"
 #include "speak.h"
 
 namespace lc::tool {
@@ -66,17 +67,20 @@ std::string as_json(const std::vector<std::string>& variables) {
 
 class Conversation {
  public:
-  Conversation(const ChatCommand& o, const std::shared_ptr<const llm::ProgramModel>& model)
+  Conversation(const ChatCommand& o, const std::shared_ptr<const llm::ProgramModel>& model,
+               const std::optional<Collectives>& ranks)
       : o_(o),
         model_(*model),
-        terminal_(::isatty(STDIN_FILENO) == 1),
-        sampler_(seeded(o)),
+        ranks_(ranks),
+        terminal_(!ranks && ::isatty(STDIN_FILENO) == 1),
+        sampler_(seeded(o, ranks)),
         chat_(model, options(*model)) {}
   int run();
 
  private:
   llm::ChatOptions options(const llm::ProgramModel& model) const;
   std::optional<std::string> question();
+  std::optional<std::string> asked();
   bool command(const std::string& line);
   bool ask(const std::string& words);
   void greet() const;
@@ -86,6 +90,7 @@ class Conversation {
 
   const ChatCommand& o_;
   const llm::ProgramModel& model_;
+  const std::optional<Collectives> ranks_;
   const bool terminal_;
   const llm::SamplerOptions sampler_;
   llm::Chat chat_;
@@ -129,6 +134,16 @@ std::optional<std::string> Conversation::question() {
     all += *line;
     if (!goes_on) return all;
   }
+}
+
+// The question, which the first rank reads for all: "?" and its words, or "" at the end.
+std::optional<std::string> Conversation::asked() {
+  if (!ranks_) return question();
+  std::string words;
+  if (!is_silent())
+    if (const std::optional<std::string> read = question()) words = "?" + *read;
+  words = ranks_->text_of_first(std::move(words));
+  return words.empty() ? std::nullopt : std::optional(words.substr(1));
 }
 
 // Returns true if the line was a command for the chat, and not for the model.
@@ -175,9 +190,9 @@ bool Conversation::ask(const std::string& words) try {
 
 int Conversation::run() {
   greet();
-  catch_signals();
+  if (!ranks_) catch_signals();  // several ranks are stopped by what has started them
   while (!over_) {
-    const std::optional<std::string> words = question();
+    const std::optional<std::string> words = asked();
     if (!words) break;
     if (words->find_first_not_of(" \t\n") == words->npos || command(*words)) continue;
     if (!ask(*words)) break;
@@ -193,8 +208,10 @@ int Conversation::run() {
 }  // namespace
 
 int chat(const ChatCommand& o) {
-  const std::shared_ptr<const llm::ProgramModel> model = load_model(o);
-  return Conversation(o, model).run();
+  constexpr double kTimeOut = 7 * 24 * 3600;  // other ranks wait so long for a question
+  const std::optional<Collectives> ranks = ranks_of(o, kTimeOut);
+  const std::shared_ptr<const llm::ProgramModel> model = load_model(o, ranks);
+  return Conversation(o, model, ranks).run();
 }
 
 }  // namespace lc::tool

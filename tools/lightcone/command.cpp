@@ -22,6 +22,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
 #include "lightcone/io/mapped_file.h"
+#include "ranks.h"
 
 // The default model, which the assembler embeds into the program.
 extern "C" {
@@ -48,7 +49,7 @@ Weights open_model(const std::string& name, bool map) {
   return Weights::open(MappedFile::view("builtin", bytes));
 }
 
-Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress() : terminal_(!is_silent() && isatty(STDERR_FILENO) == 1) {}
 void Progress::show(std::string_view what, double part, std::string_view more) {
   if (!terminal_ || (shown_ && now() - last_ < 0.05)) return;
   last_ = now();
@@ -75,6 +76,7 @@ void Progress::clear() {
 }
 
 void print_notes(const Program& p) {
+  if (is_silent()) return;
   static std::set<std::string> said;
   for (const std::string& note : p.notes()) {
     if (note == backends::cpu::tiles_note() && !backends::cpu::tiles_refused())
@@ -140,6 +142,7 @@ std::string cpu_name() {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void write_stdout(std::string_view text) {
+  if (is_silent()) return;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw Error("write", str_cat("cannot write to the standard output: ", std::strerror(errno)));
 }

@@ -16,6 +16,7 @@ namespace lc::tool {
 // The options of a command that generates text.
 struct SpeakOptions {
   std::string model, tokenizer;
+  std::string mesh;  // "": this process alone
   int max_tokens = 256, threads = 0;
   DeviceChoice device;
   std::int64_t context = 0;
@@ -167,6 +168,19 @@ struct TrainOptions {
 };
 // Returns the exit code: 0, or 128 and the signal that stopped it.
 int train(const TrainOptions& o);
+
+// What several ranks need for a training step, and which mesh of them suits it.
+struct PlanCommand {
+  std::string config;
+  std::string mesh;                                   // "data=2, model=4", or "auto" for all meshes of so many `ranks`
+  std::string sharding;                               // none, optimizer or full; "": none, or each of them for "auto"
+  std::string links, sums, flops, bandwidth, memory;  // quantities with units; "": measured here, or unknown
+  std::string autocast;                               // "", bf16 or f16
+  int ranks = 0, ranks_per_machine = 0, cores = 0, threads = 1;
+  int steps = 0;  // steps to run by mpirun, beside the prediction
+  bool slowed = false, overlap = false, measure = false, measure_links = false, json = false;
+};
+void plan(const PlanCommand& o);
 
 struct PredictOptions {
   std::string model;                // best.safetensors, the folder of a run, or a folder of Hugging Face's

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 #include "command.h"
 #include "commands.h"
@@ -9,6 +10,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/io/utf8.h"
 #include "lightcone/llm/generate.h"
+#include "ranks.h"
 #include "speak.h"
 
 namespace lc::tool {
@@ -37,21 +39,32 @@ std::string read_prompt(const std::vector<std::string>& words) {
   return prompt;
 }
 
+// The prompt, which is the first rank's where there are several: it alone has a standard input.
+std::string prompt_of(const GenerateOptions& o, const std::optional<Collectives>& ranks) {
+  if (!ranks) return read_prompt(o.prompt);
+  return ranks->text_of_first(is_silent() ? "" : read_prompt(o.prompt));
+}
+
 }  // namespace
 
 int generate(const GenerateOptions& o) {
-  const llm::SamplerOptions s = seeded(o);
+  constexpr double kTimeOut = 600;  // ranks do not read a model equally fast
+  const std::optional<Collectives> ranks = ranks_of(o, kTimeOut);
+  const llm::SamplerOptions s = seeded(o, ranks);
   llm::Sampler pick(s);
-  const std::string prompt = read_prompt(o.prompt);
-  if (is_seq2seq(o.model)) return answer(o, prompt);
-  const std::shared_ptr<const llm::ProgramModel> loaded = load_model(o);
+  const std::string prompt = prompt_of(o, ranks);
+  if (is_seq2seq(o.model)) {
+    if (ranks) throw Error("--mesh", "an encoder-decoder runs on one rank");
+    return answer(o, prompt);
+  }
+  const std::shared_ptr<const llm::ProgramModel> loaded = load_model(o, ranks);
   const llm::ProgramModel& model = *loaded;
   const std::vector<int> ids = begin_text(model, prompt);
   const std::unique_ptr<llm::ProgramDecoder> decoder = model.session();
   llm::ProgramDecoder& session = *decoder;
   Timing t;
   t.prompt_tokens = ids.size();
-  catch_signals();
+  if (!ranks) catch_signals();  // several ranks are stopped by what has started them
   double begin = now();
   const std::span<const float> logits = session.feed(ids);
   t.prompt = now() - begin;
@@ -76,8 +89,8 @@ int generate(const GenerateOptions& o) {
                  " positions; --context asks for more"));
   if (!o.profile.empty()) {
     const Profile p = session.context().profile();
-    write_file(o.profile, p.trace());
-    if (!o.quiet) std::fputs(p.table(measure_limits(o.threads, o.device)).c_str(), stderr);
+    if (!is_silent()) write_file(o.profile, p.trace());
+    if (!o.quiet && !is_silent()) std::fputs(p.table(measure_limits(o.threads, o.device)).c_str(), stderr);
   }
   if (!o.quiet) report(model, t, o, s.seed);
   const int signal = caught_signal();

@@ -18,6 +18,7 @@
 #include "lightcone/formats/block_formats.h"
 #include "lightcone/io/printable.h"
 #include "options.h"
+#include "ranks.h"
 #include "spelling.h"
 
 namespace lc::tool {
@@ -31,7 +32,8 @@ void complain(const char* what, const char* more = "") {
     lines += (lines.empty() ? "" : "\n") + printable(rest.substr(0, end), 2000);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  std::fprintf(stderr, "lightcone: %s%s\n", lines.c_str(), more);
+  const std::string rank = this_rank() > 0 ? str_cat("rank ", this_rank(), ": ") : "";
+  std::fprintf(stderr, "lightcone: %s%s%s\n", rank.c_str(), lines.c_str(), more);
 }
 
 void add_explain(CLI::App& c, ExplainOptions& o) {
@@ -71,6 +73,10 @@ void add_speaking(CLI::App& c, SpeakOptions& o) {
       ->type_name("N");
   add_device(c, o.device);
   add_threads(c, o.threads);
+  c.add_option("--mesh", o.mesh,
+               "the processes that mpirun has started hold the model together, each a part of it:\n"
+               "mpirun -n 2 lightcone ... --mesh model=2. The first of them prints; docs/distributed.md says more")
+      ->type_name("AXIS=N");
   add_precision(c, o.precision);
   add_kv_cache(c, o.kv_cache);
   c.add_option("--context", o.context, "positions remembered; 0: the model's own, at most 4096")
@@ -263,6 +269,9 @@ void add_train(CLI::App& app, int& exit_code) {
       "Sections: model (kind and sizes), data (format, files, shape, classes), train (steps, batch, optimizer,\n"
       "lr, schedule, ...), evaluate (every, samples, patience), save (folder, every), log (every). Without CONFIG\n"
       "the story model inside this program is trained again (--example stories).\n"
+      "Several processes: \"mesh\": {\"data\": 2, \"model\": 2} (ranks that divide the batch, and the model),\n"
+      "\"distributed\": {\"shard\": \"none\", \"optimizer\" or \"full\", \"timeout\": seconds}, and\n"
+      "  mpirun -n 4 lightcone train config.json       or srun --mpi=pmix -n 4; docs/distributed.md says more.\n"
       "Parameters, exact memory and arithmetic are printed before any data is read; --plan stops there. The\n"
       "folder gets best.safetensors (PyTorch's names; for lightcone predict), run.safetensors (to --resume, with\n"
       "the same bits as without a stop), loss.html, log.jsonl, log.csv, of a language model model.gguf, for\n"
@@ -384,6 +393,8 @@ int run(int argc, char** argv) {
       "  lightcone transcribe talk.wav --model whisper     what is said in a sound, as text or subtitles\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
+      "  lightcone plan mlp.json --mesh data=8             what many ranks would need for it, and how long a step "
+      "takes\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
       "  lightcone export vgg19 --explain                  what a network is as one program of XLA's\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
@@ -407,6 +418,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_tune(app);
   add_train(app, exit_code);
+  add_plan(app);
   add_predict(app);
   add_run(app, exit_code);
   if (argc < 2) {

@@ -52,6 +52,7 @@ void add_convert(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_imagine(CLI::App& app);
 void add_detect(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_transcribe(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 

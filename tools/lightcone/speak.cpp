@@ -48,14 +48,15 @@ bool is_llama(const Weights& w) {
   return type.empty() || type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3";
 }
 
-std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, Progress& progress) {
+std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, const std::optional<Collectives>& ranks,
+                                                Progress& progress) {
   const std::shared_ptr<backends::gpu::GpuDevice> device = open_device(o.device);
   const Weights weights = open_model(o.model, !o.copy);
   const auto with = [&](auto load) {
     load.context = o.context, load.kv_cache = o.kv_cache, load.threads = o.threads, load.precision = o.precision;
     load.compiler = compiler_for(device, {.threads = o.threads, .precision = o.precision});
     load.memory_limit = device ? device->limits().memory : physical_memory();
-    load.tokenizer = o.tokenizer;
+    load.tokenizer = o.tokenizer, load.ranks = ranks;
     load.progress = [&](std::string_view what, double part) { progress.show(what, part); };
     return load;
   };
@@ -65,9 +66,9 @@ std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, Progress&
 
 }  // namespace
 
-std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o) {
+std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o, const std::optional<Collectives>& ranks) {
   Progress progress;
-  std::shared_ptr<const llm::ProgramModel> model = opened(o, progress);
+  std::shared_ptr<const llm::ProgramModel> model = opened(o, ranks, progress);
   progress.clear();
   print_notes(model->program());
   if (o.context > model->trained_length())
@@ -79,13 +80,26 @@ std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o) {
   return model;
 }
 
-llm::SamplerOptions seeded(const SpeakOptions& o) {
+std::optional<Collectives> ranks_of(const SpeakOptions& o, double timeout_s) {
+  const llm::SamplerOptions& s = o.sampler;
+  return join_ranks(o.mesh,
+                    str_cat("-n ", o.max_tokens, " --temperature ", s.temperature, " --top-k ", s.top_k, " --top-p ",
+                            s.top_p, " --min-p ", s.min_p, " --repetition-penalty ", s.repetition_penalty,
+                            " --context ", o.context, " --kv-cache ", name(o.kv_cache), " --precision ",
+                            static_cast<int>(o.precision), o.seed ? str_cat(" --seed ", *o.seed) : ""),
+                    timeout_s);
+}
+
+llm::SamplerOptions seeded(const SpeakOptions& o, const std::optional<Collectives>& ranks) {
   llm::SamplerOptions s = o.sampler;
   s.seed = o.seed ? *o.seed : std::random_device{}();
+  if (ranks) s.seed = std::strtoull(ranks->text_of_first(str_cat(s.seed)).c_str(), nullptr, 10);
   return s;
 }
 
-void note(const std::string& what) { std::fprintf(stderr, "lightcone: note: %s\n", printable(what, 2000).c_str()); }
+void note(const std::string& what) {
+  if (!is_silent()) std::fprintf(stderr, "lightcone: note: %s\n", printable(what, 2000).c_str());
+}
 
 Stream::Stream() : terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
@@ -130,6 +144,7 @@ double program_bytes(const std::string& model) {
 }  // namespace
 
 void report(const llm::ProgramModel& m, const Timing& t, const SpeakOptions& o, std::uint64_t seed) {
+  if (is_silent()) return;
   const double rss = peak_rss_bytes(), program = program_bytes(o.model);
   const std::string planned = human_bytes(static_cast<double>(m.program().plan().total_bytes()));
   const double rate = t.decode > 0 ? static_cast<double>(t.decoded) / t.decode : 0;

@@ -3,18 +3,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "commands.h"
 #include "lightcone/llm/program_model.h"
+#include "ranks.h"
 
 namespace lc::tool {
 
 // Loads the model and shows progress: files of GGUF and llama2.c and the Llama family as Llama, any other language
-// model with a config.json as LanguageModel. Throws Error, which names --tokenizer, if the model has none.
-std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o);
-llm::SamplerOptions seeded(const SpeakOptions& o);  // with a random seed if none was given
+// model with a config.json as LanguageModel; of several ranks, this one's part of it. Throws Error, which names
+// --tokenizer, if the model has none.
+std::shared_ptr<const llm::ProgramModel> load_model(const SpeakOptions& o, const std::optional<Collectives>& ranks);
+// The ranks that --mesh asks for, which must have been given the same options.
+std::optional<Collectives> ranks_of(const SpeakOptions& o, double timeout_s);
+// With a random seed if none was given, the same on all ranks.
+llm::SamplerOptions seeded(const SpeakOptions& o, const std::optional<Collectives>& ranks);
 // Prints a sentence on the standard error.
 void note(const std::string& what);
 

@@ -6,7 +6,7 @@ of processes with a limit of its own.
   python3 gpu_check.pyz --only torch,values  stages whose names begin so        --list: the names
 
 gpu_check.json in --output (the current folder) is whole after every row, gpu_check.log has everything that was printed.
-$LIGHTCONE_CUDA_DRIVER, $LIGHTCONE_NVRTC and $LIGHTCONE_CUBLASLT name libraries that are not where they are looked for."""
+$LIGHTCONE_CUDA_DRIVER, $LIGHTCONE_NVRTC, $LIGHTCONE_CUBLASLT and $LIGHTCONE_NCCL name libraries that are not where they are looked for."""
 import argparse
 import glob
 import hashlib
@@ -151,10 +151,12 @@ def prepare(contact, fake):
     env.setdefault("LIGHTCONE_CUDA_DRIVER", "libcuda.so.1")
     env["LIGHTCONE_NVRTC"] = library("LIGHTCONE_NVRTC", ["libnvrtc.so.13", "libnvrtc.so.12"])
     env["LIGHTCONE_CUBLASLT"] = library("LIGHTCONE_CUBLASLT", ["libcublasLt.so.13", "libcublasLt.so.12"])
+    env["LIGHTCONE_NCCL"] = library("LIGHTCONE_NCCL", ["libnccl.so.2"])
     if fake:
+        env["LIGHTCONE_NCCL"] = str(place / "lib/libfake_nccl.so")
         env["LIGHTCONE_CUDA_DRIVER"] = env["LIGHTCONE_NVRTC"] = str(place / "lib/libfake_cuda.so")
         env["LIGHTCONE_CUBLASLT"] = "off"
-    contact.record["libraries"] = {k: os.path.basename(env["LIGHTCONE_" + k]) for k in ("CUDA_DRIVER", "NVRTC", "CUBLASLT")}
+    contact.record["libraries"] = {k: os.path.basename(env["LIGHTCONE_" + k]) for k in ("CUDA_DRIVER", "NVRTC", "CUBLASLT", "NCCL")}
     contact.record["fake"] = fake
 
 

@@ -14,7 +14,7 @@ import zipfile
 
 PROGRAMS = ["primitives_test", "products_test", "warpgroup_products_test", "gpu_attention_test", "types_test", "columns_test",
             "models_test", "random_graphs_test", "lightcone_gpu_bench"]
-LIBRARIES = ["libfake_cuda.so"]
+LIBRARIES = ["libfake_cuda.so", "libfake_nccl.so"]
 # The tests' own files, and the model that is measured.
 FOLDERS = ["models/story", "simulators/cuda/shim"]
 # What every Linux has. Others that a program links travel with it.
@@ -78,7 +78,7 @@ def pack(root, build, file, first_build):
     if first_build:
         if not (build / "build.ninja").exists():
             subprocess.run(["cmake", "--preset", "release"], cwd=root, check=True)
-        subprocess.run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", *PROGRAMS, "fake_cuda"], check=True)
+        subprocess.run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", *PROGRAMS, "fake_cuda", "fake_nccl"], check=True)
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
         manifest = collect(root, build, folder)

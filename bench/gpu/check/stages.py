@@ -38,6 +38,7 @@ def stages(place, found, fake):
         Stage("columns", test("columns_test"), 30),
         Stage("types", test("types_test"), 30),
         Stage("models", test("models_test", "*RunLoops*"), 60, {}, True),
+        Stage("nccl", rows("nccl", 0.1), 60, {}, True),
         Stage("random graphs", test("random_graphs_test"), 90, {"LIGHTCONE_RANDOM": "0.1"}),
     ]
     if "compute-sanitizer" in found:

@@ -1,5 +1,7 @@
 #include "lightcone/backends/cuda/context.h"
 
+#include <new>
+
 #include "lightcone/base/error.h"
 
 namespace lc::backends::cuda {
@@ -40,7 +42,7 @@ std::shared_ptr<Context> Context::open(std::shared_ptr<Driver> driver, int ordin
   const std::lock_guard lock(driver->mutex);
   Driver::Primary& primary = driver->primaries[ordinal];
   before = primary.context.lock();
-  if (before && !primary.lost) return before;
+  if (before && !primary.lost && !before->interrupted_) return before;
   std::shared_ptr<Context> fresh(new Context(driver, ordinal, primary));
   primary.context = fresh;
   return fresh;
@@ -76,7 +78,7 @@ int Context::attribute(api::DeviceAttribute a) const {
 }
 
 void Context::enter() const {
-  if (lost_) refuse();
+  if (lost_ || interrupted_) refuse();
   check(api().set_current(context_), "be used by this thread");
 }
 
@@ -87,7 +89,26 @@ bool Context::note(api::Result r) const noexcept {
   return true;
 }
 
+double Context::blocked_s() const {
+  const Clock::rep since = blocked_since_;
+  return blocked_ ? std::chrono::duration<double>(Clock::duration(now() - since)).count() : 0;
+}
+
+void Context::interrupt(const char* where, const std::string& why) const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (interrupted_) return;
+  try {
+    where_ = where, why_ = why;
+  } catch (const std::bad_alloc&) {  // the Error is without words
+  }
+  interrupted_ = true;
+}
+
 void Context::refuse() const {
+  if (!lost_) {
+    const std::lock_guard lock(mutex_);
+    throw Error(where_, why_);
+  }
   const api::Result r = reason_;
   if (r == api::Result::Deinitialized)
     throw Error("cuda", str_cat("the CUDA driver has shut down, as it does when a process ends: ",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,7 +28,7 @@ class Context {
   api::Device device() const { return device_; }
   int attribute(api::DeviceAttribute a) const;
 
-  // Must be called before calls of the driver: makes the device current. Throws Error if it is lost.
+  // Must be called before calls of the driver: makes the device current. Throws Error if it is lost or interrupted.
   void enter() const;
   // Throws Error if the call failed; `doing` names it in the message: "copy".
   void check(api::Result r, std::string_view doing) const {
@@ -37,14 +38,55 @@ class Context {
   // Returns how much of the device's memory is free, and how much there is, as words for an Error.
   std::string memory_words() const;
 
+  // Calls call(api), which waits for the device. Throws Error if the wait was in vain.
+  template <class Call>
+  void wait(std::string_view doing, const Call& call) const {
+    enter();
+    {
+      const Blocking here(*this);
+      check(call(api()), doing);
+    }
+    if (interrupted_) refuse();
+  }
+
   // For destructors: calls nothing on a device that is lost, and ignores failures.
   template <class Call>
   void quietly(const Call& call) const noexcept {
+    const Blocking here(*this);
     if (!is_lost() && !note(api().set_current(context_))) note(call(api()));
   }
   bool is_lost() const { return lost_; }
 
+  // ---- work that others take part in, such as collectives of several devices: without them it never ends. ----
+
+  // Tells that this context has such work, and that someone looks at blocked_s() and ends the work if need be.
+  void watch() const noexcept { watched_ = true; }
+  bool is_watched() const { return watched_; }
+  // Returns for how many seconds a thread has been waiting for the device; 0 if none is.
+  double blocked_s() const;
+  // Makes all waits, those under way included, and all later uses of this context throw Error(where, why). The device
+  // is not lost: a context that is opened afterwards works, and what this one has is released as ever.
+  void interrupt(const char* where, const std::string& why) const noexcept;
+
+  // A thread's time in a call that may wait for the device.
+  class Blocking {
+   public:
+    explicit Blocking(const Context& c) : context_(c.watched_ ? &c : nullptr) {
+      if (context_ && context_->blocked_++ == 0) context_->blocked_since_ = now();
+    }
+    ~Blocking() {
+      if (context_) --context_->blocked_;
+    }
+    Blocking(const Blocking&) = delete;
+    Blocking& operator=(const Blocking&) = delete;
+
+   private:
+    const Context* context_;
+  };
+
  private:
+  using Clock = std::chrono::steady_clock;
+  static Clock::rep now() { return Clock::now().time_since_epoch().count(); }
   Context(std::shared_ptr<Driver> driver, int ordinal, Driver::Primary& primary);
   // Records a result; returns true if nothing works after it.
   bool note(api::Result r) const noexcept;
@@ -57,6 +99,11 @@ class Context {
   Driver::Primary& primary_;
   mutable std::atomic<bool> lost_ = false;
   mutable std::atomic<api::Result> reason_ = api::Result::Success;
+  mutable std::atomic<bool> watched_ = false, interrupted_ = false;
+  mutable std::atomic<int> blocked_ = 0;               // threads that wait
+  mutable std::atomic<Clock::rep> blocked_since_ = 0;  // since when at least one has been waiting
+  mutable std::mutex mutex_;                           // guards the fields below
+  mutable std::string where_, why_;                    // what interrupted it
 };
 
 }  // namespace lc::backends::cuda

@@ -235,16 +235,17 @@ void CublasLtProduct::choose() {
 
 std::size_t CublasLtProduct::scratch_bytes() const { return workspace_ ? workspace_ + kWorkspaceAlign : 0; }
 
-void CublasLtProduct::enqueue(api::Stream* stream, const Addresses& p) const {
+void CublasLtProduct::enqueue(const Context& context, api::Stream* stream, std::span<const std::uint64_t> words) const {
+  const api::Address a = words[0], b = words[1], to = words[2], scratch = words[3];
   const float one = 1, zero = 0;
-  const api::Address work = workspace_ ? (p.scratch + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign : 0;
-  const api::LtStatus s = lt_->library_.api.multiply(lt_->handle_, product_.get(), &one, p.b + b_offset_, b_.get(),
-                                                     p.a + a_offset_, a_.get(), &zero, p.to, to_.get(), p.to, to_.get(),
-                                                     &algorithm_, work, workspace_, stream);
+  const api::Address work = workspace_ ? (scratch + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign : 0;
+  const api::LtStatus s =
+      lt_->library_.api.multiply(lt_->handle_, product_.get(), &one, b + b_offset_, b_.get(), a + a_offset_, a_.get(),
+                                 &zero, to, to_.get(), to, to_.get(), &algorithm_, work, workspace_, stream);
   if (s == api::LtStatus::Success) return;
   // If the device was lost, any call of the driver reports it.
   std::size_t free = 0, total = 0;
-  lt_->context_->check(lt_->context_->api().memory_info(&free, &total), "multiply");
+  context.check(context.api().memory_info(&free, &total), "multiply");
   must(s, "multiply");
 }
 

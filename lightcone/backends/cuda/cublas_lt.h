@@ -65,7 +65,7 @@ class LtObject {
 };
 
 // A product with its algorithm.
-class CublasLtProduct final : public gpu::LibraryProduct {
+class CublasLtProduct final : public gpu::LibraryProduct, public StreamCall {
  public:
   // Throws Error if the library fails or has no algorithm.
   CublasLtProduct(std::shared_ptr<CublasLt> lt, const gpu::MatrixProduct& p);
@@ -73,12 +73,7 @@ class CublasLtProduct final : public gpu::LibraryProduct {
   std::size_t scratch_bytes() const override;
   CublasLt& lt() const { return *lt_; }
 
-  // Addresses of the whole operands, of the result, and of scratch_bytes() of memory.
-  struct Addresses {
-    api::Address a, b, to, scratch;
-  };
-  // Enqueues the product. Requires that the stream's context was entered. Throws Error if the library fails.
-  void enqueue(api::Stream* stream, const Addresses& p) const;
+  void enqueue(const Context& context, api::Stream* stream, std::span<const std::uint64_t> words) const override;
 
  private:
   void describe(const gpu::MatrixProduct& p);

@@ -180,12 +180,13 @@ std::string CudaDevice::library_problem() const {
   return lt_problem_;
 }
 
-void CudaDevice::multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
-                          BufferSlice scratch) {
-  const auto& product = static_cast<const CublasLtProduct&>(p);
-  const CublasLtProduct::Addresses addresses{address_of(a), address_of(b), address_of(to), address_of(scratch)};
-  stream_->ask("multiply", [&](const api::Driver&, api::Stream* stream) {
-    product.enqueue(stream, addresses);
+void CudaDevice::call(const gpu::LibraryCall& c, std::span<const BufferSlice> buffers,
+                      std::span<const std::int64_t> sizes) {
+  const StreamCall& work = stream_call(c);
+  std::array<std::uint64_t, kMostCallWords> words;
+  const std::size_t n = write_call_words(buffers, sizes, words);
+  stream_->ask("run a library's call", [&](const api::Driver&, api::Stream* stream) {
+    work.enqueue(*context_, stream, {words.data(), n});
     return api::Result::Success;
   });
 }

@@ -35,8 +35,8 @@ class CudaDevice final : public gpu::GpuDevice {
   std::shared_ptr<const gpu::LibraryProduct> library_product(const gpu::MatrixProduct& p) override;
   bool prefers(const gpu::LibraryProduct& p, const std::string& text,
                const std::function<std::optional<double>()>& measure) override;
-  void multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
-                BufferSlice scratch) override;
+  void call(const gpu::LibraryCall& c, std::span<const BufferSlice> buffers,
+            std::span<const std::int64_t> sizes) override;
   std::string library_problem() const override;
   // Runs that are repeated become graphs of the driver.
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override;

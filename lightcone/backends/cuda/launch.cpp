@@ -51,6 +51,21 @@ KernelCall kernel_call(const gpu::KernelLaunch& s, const gpu::Limits& limits) {
       static_cast<unsigned>(s.shared), static_cast<unsigned>(s.tensor_maps.size()), code.overlaps(s.function)};
 }
 
+const StreamCall& stream_call(const gpu::LibraryCall& c) {
+  const auto* work = dynamic_cast<const StreamCall*>(&c);
+  if (!work) throw Error("cuda", "a library's call is for another device");
+  return *work;
+}
+
+std::size_t write_call_words(std::span<const BufferSlice> buffers, std::span<const std::int64_t> sizes,
+                             std::span<std::uint64_t, kMostCallWords> to) {
+  check(buffers.size() + sizes.size() <= to.size(), "a library's call with too many buffers and sizes");
+  std::size_t n = 0;
+  for (const BufferSlice& p : buffers) to[n++] = address_of(p);
+  for (const std::int64_t size : sizes) to[n++] = static_cast<std::uint64_t>(size);
+  return n;
+}
+
 void write_words(const Driver& driver, const gpu::KernelLaunch& s, std::span<std::uint64_t> to) {
   std::size_t n = 0;
   for (const gpu::TensorMap& m : s.tensor_maps) {

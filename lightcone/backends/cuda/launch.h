@@ -37,6 +37,12 @@ inline std::size_t words_of(const gpu::KernelLaunch& s) {
 // Writes the arguments' words. Throws Error if the driver does not take a map.
 void write_words(const Driver& driver, const gpu::KernelLaunch& s, std::span<std::uint64_t> to);
 
+// Returns a library's call as this device runs it. Throws Error if it is another device's.
+const StreamCall& stream_call(const gpu::LibraryCall& c);
+// Writes the words of a call, and returns how many they are.
+std::size_t write_call_words(std::span<const BufferSlice> buffers, std::span<const std::int64_t> sizes,
+                             std::span<std::uint64_t, kMostCallWords> to);
+
 // The arguments as the driver takes them: a pointer to each.
 class Pointers {
  public:

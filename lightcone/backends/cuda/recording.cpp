@@ -132,7 +132,7 @@ void GraphRecording::capture(Segment& s) {
   Capture graph(aside);
   for (std::size_t k = begin; k < end; ++k) {
     const Trace::Step& step = now_.steps[k];
-    c.check(enqueue(c.api(), aside.get(), now_, step), "put a launch into a graph");
+    c.check(enqueue(c, aside.get(), now_, step), "put a launch into a graph");
     s.nodes.push_back(step.kind == Trace::Kind::Launch ? graph.last() : nullptr);
   }
   s.graph = graph.end();
@@ -153,7 +153,7 @@ bool GraphRecording::same_steps(const Trace& next) const {
   if (next.ends != now_.ends) return false;
   for (std::size_t k = 0; k < next.steps.size(); ++k) {
     const Trace::Step &a = now_.steps[k], &b = next.steps[k];
-    if (a.kind != b.kind || a.product != b.product) return false;
+    if (a.kind != b.kind || a.work != b.work) return false;
     if (a.kind != Trace::Kind::Launch && !std::ranges::equal(a.in(now_), b.in(next))) return false;
   }
   return true;

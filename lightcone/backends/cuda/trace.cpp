@@ -26,10 +26,12 @@ class Recorder final : public gpu::GpuDevice {
     to_.values.resize(step.first + step.count);
     write_words(device_.stream()->context().driver(), s, std::span(to_.values).subspan(step.first));
   }
-  void multiply(const gpu::LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to,
-                BufferSlice scratch) override {
-    add(Trace::Kind::Product, 4).product = static_cast<const CublasLtProduct*>(&p);
-    to_.values.insert(to_.values.end(), {address_of(a), address_of(b), address_of(to), address_of(scratch)});
+  void call(const gpu::LibraryCall& c, std::span<const BufferSlice> buffers,
+            std::span<const std::int64_t> sizes) override {
+    std::array<std::uint64_t, kMostCallWords> words;
+    const std::size_t n = write_call_words(buffers, sizes, words);
+    add(Trace::Kind::Call, n).work = &stream_call(c);
+    to_.values.insert(to_.values.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n));
   }
   void copy(BufferSlice to, BufferSlice from, std::size_t bytes) override {
     if (bytes) {
@@ -61,10 +63,11 @@ class Recorder final : public gpu::GpuDevice {
 
 }  // namespace
 
-api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s) {
+api::Result enqueue(const Context& c, api::Stream* stream, const Trace& t, const Trace::Step& s) {
+  const api::Driver& a = c.api();
   const std::span<const std::uint64_t> v = s.in(t);
   switch (s.kind) {
-    case Trace::Kind::Product: s.product->enqueue(stream, {v[0], v[1], v[2], v[3]}); return api::Result::Success;
+    case Trace::Kind::Call: s.work->enqueue(c, stream, v); return api::Result::Success;
     case Trace::Kind::Copy: return a.copy(v[0], v[1], v[2], stream);
     case Trace::Kind::Zero: return a.fill(v[0], 0, v[1], stream);
     default: return start_kernel(a, stream, s.call, v);

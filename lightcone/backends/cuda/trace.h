@@ -1,4 +1,4 @@
-// The commands of launches, recorded instead of executed: launches of kernels, products of a library, copies and fills
+// The commands of launches, recorded instead of executed: launches of kernels, calls of libraries, copies and fills
 // with zeros.
 #pragma once
 
@@ -12,12 +12,12 @@
 namespace lc::backends::cuda {
 
 struct Trace {
-  enum class Kind : std::uint8_t { Launch, Product, Copy, Zero };
+  enum class Kind : std::uint8_t { Launch, Call, Copy, Zero };
   struct Step {
     Kind kind;
     KernelCall call;                   // for a Launch
-    std::size_t first = 0, count = 0;  // in values: arguments; a, b, to, scratch; to, from, bytes; or to, bytes
-    const CublasLtProduct* product = nullptr;
+    std::size_t first = 0, count = 0;  // in values: arguments; words of a call; to, from, bytes; or to, bytes
+    const StreamCall* work = nullptr;  // for a Call
     std::span<const std::uint64_t> in(const Trace& t) const { return {t.values.data() + first, count}; }
   };
   std::vector<Step> steps;
@@ -29,7 +29,7 @@ struct Trace {
 };
 
 // Enqueues the step in a stream. Throws Error if a library fails.
-api::Result enqueue(const api::Driver& a, api::Stream* stream, const Trace& t, const Trace::Step& s);
+api::Result enqueue(const Context& c, api::Stream* stream, const Trace& t, const Trace::Step& s);
 
 // Appends the steps of one launch. Returns false, and appends no steps, if there are more than a graph should hold, or
 // if the launch does anything else than such steps.

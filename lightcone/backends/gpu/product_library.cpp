@@ -75,7 +75,7 @@ void ProductKernel::enqueue_library(const Launch& l, GpuDevice& device) const {
   const BufferSlice to = library_->direct ? l.out : l.scratch;
   const BufferSlice scratch =
       library_->product->scratch_bytes() ? BufferSlice{l.scratch.buffer, l.scratch.offset + sums} : BufferSlice{};
-  device.multiply(*library_->product, l.in[a], l.in[1 - a], to, scratch);
+  device.call(*library_->product, std::array{l.in[a], l.in[1 - a], to, scratch});
   if (library_->direct) return;
   std::array<BufferSlice, kMaxBuffers> buffers;
   check(l.in.size() <= buffers.size(), "a product with too many operands");

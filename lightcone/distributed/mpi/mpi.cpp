@@ -47,6 +47,7 @@ class MpiRank final : public Communicator {
   int rank() const override { return traffic_->rank(); }
   int size() const override { return traffic_->size(); }
   std::string name() const override { return "MPI"; }
+  bool fail(const std::string& why) override { return traffic_->fail_and_ask(why); }
   void run(const Collective& c, const void* in, void* out) override {
     const Piece one{in, out, c.n};
     run_together(c, {&one, 1});

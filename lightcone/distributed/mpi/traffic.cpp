@@ -17,6 +17,8 @@ constexpr double kGrace = 0.25;
 constexpr double kFarewell = 1, kLastWords = 0.25;
 // Messages of one flow that are under way at once. More receives than sends: what comes finds its place.
 constexpr std::size_t kSends = 32, kReceives = 64;
+// Ranks that fail by themselves at the same time hear of each other within so long.
+constexpr double kMoment = 0.1;
 
 class Watch {
  public:
@@ -241,7 +243,8 @@ void Traffic::hear() {
     heard_[peer] = incoming_.news, when_[peer] = std::chrono::steady_clock::now();
     ++notes_;
     incoming_.text.back() = 0;
-    if (incoming_.news == News::Failed && failure_.empty()) failure_ = incoming_.text.data();
+    const bool failed = incoming_.news == News::Failed || incoming_.news == News::Followed;
+    if (failed && failure_.empty()) failure_ = incoming_.text.data(), followed_ = true;
     listen();
   }
 }
@@ -272,7 +275,23 @@ void Traffic::fail(const std::string& why) {
   if (failure_.empty()) failure_ = why;
   const std::lock_guard lock(library_->mutex);
   cancel(headers), cancel(data);
-  tell(News::Failed, failure_);
+  tell(followed_ ? News::Followed : News::Failed, failure_);
+}
+
+bool Traffic::fail_and_ask(const std::string& why) {
+  {
+    const std::lock_guard lock(library_->mutex);
+    hear();
+  }
+  fail(why);
+  for (const Watch watch; !followed_ && watch.seconds() < kMoment; watch.pause()) {
+    const std::lock_guard lock(library_->mutex);
+    bool progress = false;
+    if (!told_all_) told_all_ = test(told_to_, progress);
+    hear();
+    for (int lower = 0; lower < rank_; ++lower) followed_ |= heard_[static_cast<std::size_t>(lower)] == News::Failed;
+  }
+  return !followed_;
 }
 
 bool Traffic::exchange_notes(News news) {

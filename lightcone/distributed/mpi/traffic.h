@@ -62,6 +62,9 @@ class Traffic {
   // Why nothing works any more; "" while everything does. A failure is told to all other ranks.
   const std::string& failure() const { return failure_; }
   void fail(const std::string& why);
+  // The same; returns whether this rank is the lowest of those that failed by themselves, as far as it hears in a
+  // moment.
+  bool fail_and_ask(const std::string& why);
   // Tells all others that this rank ends, and waits for their end. False if any rank failed: MPI may still use this
   // object's memory.
   bool leave();
@@ -74,7 +77,8 @@ class Traffic {
   std::vector<const void*> all_rows;
 
  private:
-  enum class News : int { Nothing, Ended, Failed };
+  // Followed: a rank fails because another one did.
+  enum class News : int { Nothing, Ended, Failed, Followed };
   struct Note {
     News news = News::Nothing;
     std::array<char, 1020> text{};
@@ -97,6 +101,7 @@ class Traffic {
   std::vector<std::size_t> message_bytes_;  // to and from each rank
   std::string failure_;
   bool told_ = false, told_all_ = false;
+  bool followed_ = false;  // failure_ is another rank's
   Note incoming_, outgoing_;
   Batch told_to_;
   MPI_Request listening_ = MPI_REQUEST_NULL;

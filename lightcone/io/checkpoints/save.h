@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,24 @@ struct TensorToSave {
 // tensor disagree, if a name occurs twice or is "__metadata__", or if a text is not UTF-8.
 void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
                       const std::map<std::string, std::string>& metadata = {});
+
+// Writes the same file tensor by tensor, for tensors that are not all in memory at once.
+class SafetensorsWriter {
+ public:
+  // The tensors' bytes are not looked at. Throws Error as save_safetensors(). Without commit() no file appears.
+  SafetensorsWriter(const std::string& path, std::span<const TensorToSave> tensors,
+                    const std::map<std::string, std::string>& metadata = {});
+  ~SafetensorsWriter();
+  // Appends the bytes of the next tensor, in the order of in_file_order(). Throws Error if it has another size.
+  void write(std::span<const std::byte> bytes);
+  void commit();  // throws Error if tensors are missing
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+// The tensors in the order in which a safetensors file has them. A part of them is in the same order.
+std::vector<TensorToSave> in_file_order(std::vector<TensorToSave> tensors);
 
 // Writes a .npz archive as numpy.savez(path, **tensors) does: members in the given order, not compressed. read_npz()
 // and numpy.load() read it. Sizes and numbers of members may exceed 32 bits. Throws Error if bytes and shape disagree,

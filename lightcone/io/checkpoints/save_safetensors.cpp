@@ -34,26 +34,20 @@ const NameRow* row(DType d) {
   return r;
 }
 
-std::vector<const TensorToSave*> in_order(std::span<const TensorToSave> tensors) {
-  std::vector<const TensorToSave*> order;
-  for (const TensorToSave& t : tensors) order.push_back(&t);
-  std::sort(order.begin(), order.end(), [](const TensorToSave* a, const TensorToSave* b) {
-    return std::pair(row(a->dtype), std::string_view(a->name)) < std::pair(row(b->dtype), std::string_view(b->name));
-  });
-  return order;
+std::uint64_t bytes_of(const TensorToSave& t) {
+  return static_cast<std::uint64_t>(*io::elements_of(t.shape)) * size_of(t.dtype);
 }
 
-std::string header_of(std::span<const TensorToSave* const> tensors,
-                      const std::map<std::string, std::string>& metadata) try {
+std::string header_of(std::span<const TensorToSave> tensors, const std::map<std::string, std::string>& metadata) try {
   std::string text = "{";
   const auto member = [&](const std::string& name, const nlohmann::ordered_json& value) {
     text += (text.size() > 1 ? "," : "") + nlohmann::json(name).dump() + ":" + value.dump();
   };
   if (!metadata.empty()) member("__metadata__", metadata);
   std::uint64_t at = 0;
-  for (const TensorToSave* t : tensors) {
-    const std::uint64_t end = at + t->bytes.size();
-    member(t->name, {{"dtype", row(t->dtype)->name}, {"shape", t->shape}, {"data_offsets", {at, end}}});
+  for (const TensorToSave& t : tensors) {
+    const std::uint64_t end = at + bytes_of(t);
+    member(t.name, {{"dtype", row(t.dtype)->name}, {"shape", t.shape}, {"data_offsets", {at, end}}});
     at = end;
   }
   text += "}";
@@ -75,7 +69,7 @@ std::string little_endian(std::uint64_t v) {
 }  // namespace
 
 void io::check_tensors(std::string_view op, std::span<const TensorToSave> tensors,
-                       std::span<const std::string_view> reserved, bool may_have_blocks) {
+                       std::span<const std::string_view> reserved, bool may_have_blocks, bool have_bytes) {
   std::set<std::string_view> names(reserved.begin(), reserved.end());
   for (const TensorToSave& t : tensors) {
     const std::optional<std::int64_t> n = io::elements_of(t.shape);
@@ -89,23 +83,64 @@ void io::check_tensors(std::string_view op, std::span<const TensorToSave> tensor
     const std::size_t size = t.quant ? static_cast<std::size_t>(info(*t.quant).bytes) : size_of(t.dtype);
     if (!n || __builtin_mul_overflow(static_cast<std::uint64_t>(*n / each), size, &needs))
       throw Error(op, str_cat(in_quotes(t.name), " has a shape that no memory holds"));
-    if (needs != t.bytes.size())
+    if (have_bytes && needs != t.bytes.size())
       throw Error(op, str_cat(in_quotes(t.name), " has ", t.bytes.size(), " bytes, its shape needs ", needs));
     if (!names.insert(t.name).second)
       throw Error(op, str_cat("two tensors are called ", in_quotes(t.name), ", or the name is reserved"));
   }
 }
 
+std::vector<TensorToSave> in_file_order(std::vector<TensorToSave> tensors) {
+  std::ranges::sort(tensors, [](const TensorToSave& a, const TensorToSave& b) {
+    return std::pair(row(a.dtype), std::string_view(a.name)) < std::pair(row(b.dtype), std::string_view(b.name));
+  });
+  return tensors;
+}
+
+namespace {
+constexpr std::string_view kReserved[] = {"__metadata__"};
+}
+
+struct SafetensorsWriter::Impl {
+  Impl(const std::string& path, std::vector<TensorToSave> all)
+      : tensors(std::move(all)), file("save_safetensors", path) {}
+  std::vector<TensorToSave> tensors;
+  std::size_t written = 0;
+  io::AtomicFile file;
+};
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::span<const TensorToSave> tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  io::check_tensors("save_safetensors", tensors, kReserved, false, false);
+  std::vector<TensorToSave> order = in_file_order({tensors.begin(), tensors.end()});
+  const std::string header = header_of(order, metadata);
+  impl_ = std::make_unique<Impl>(path, std::move(order));
+  impl_->file.write(little_endian(header.size()));
+  impl_->file.write(header);
+}
+SafetensorsWriter::~SafetensorsWriter() = default;
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  if (impl_->written == impl_->tensors.size()) throw Error("save_safetensors", "there is no further tensor");
+  const TensorToSave& t = impl_->tensors[impl_->written];
+  if (bytes.size() != bytes_of(t))
+    throw Error("save_safetensors",
+                str_cat(in_quotes(t.name), " has ", bytes.size(), " bytes, its shape needs ", bytes_of(t)));
+  impl_->file.write(bytes);
+  ++impl_->written;
+}
+
+void SafetensorsWriter::commit() {
+  if (impl_->written < impl_->tensors.size())
+    throw Error("save_safetensors", str_cat(in_quotes(impl_->tensors[impl_->written].name), " has not been written"));
+  impl_->file.commit();
+}
+
 void save_safetensors(const std::string& path, std::span<const TensorToSave> tensors,
                       const std::map<std::string, std::string>& metadata) {
-  constexpr std::string_view kReserved[] = {"__metadata__"};
   io::check_tensors("save_safetensors", tensors, kReserved);
-  const std::vector<const TensorToSave*> order = in_order(tensors);
-  const std::string header = header_of(order, metadata);
-  io::AtomicFile file("save_safetensors", path);
-  file.write(little_endian(header.size()));
-  file.write(header);
-  for (const TensorToSave* t : order) file.write(t->bytes);
+  SafetensorsWriter file(path, tensors, metadata);
+  for (const TensorToSave& t : in_file_order({tensors.begin(), tensors.end()})) file.write(t.bytes);
   file.commit();
 }
 

@@ -41,6 +41,10 @@ class BatchMaker {
 BatchMaker::BatchMaker(std::shared_ptr<const Dataset> data, const LoaderOptions& o) : data_(std::move(data)), o_(o) {
   if (!data_ || data_->size() == 0) throw Error("data loader", "the data set has no samples");
   if (o.batch_size < 1) throw Error("data loader", str_cat("a batch of ", o.batch_size, " samples"));
+  if (o_.part_size == 0) o_.part_size = o.batch_size - o.part_begin;
+  if (o.part_begin < 0 || o_.part_size < 1 || o_.part_size > o.batch_size - o.part_begin)
+    throw Error("data loader", str_cat("a batch of ", o.batch_size, " has no part of ", o.part_size, " samples from ",
+                                       o.part_begin, " on"));
   if (o.prefetch < 0) throw Error("data loader", str_cat("prefetch is ", o.prefetch, ", it must be 0 or more"));
   if (batches() == 0)
     throw Error("data loader", str_cat("a batch of ", o.batch_size, " is more than the ", data_->size(),
@@ -67,11 +71,12 @@ std::int64_t BatchMaker::sample(std::int64_t epoch, std::int64_t place) {
 Batch BatchMaker::make(LoaderPosition p) {
   Batch b;
   b.position = p;
-  for (std::int64_t i = 0; i < o_.batch_size; ++i) b.samples.push_back(sample(p.epoch, p.batch * o_.batch_size + i));
+  for (std::int64_t i = 0; i < o_.part_size; ++i)
+    b.samples.push_back(sample(p.epoch, p.batch * o_.batch_size + o_.part_begin + i));
   for (auto& [name, transforms] : transforms_) {
     const Array& all = data_->at(name);
     std::vector<std::int64_t> shape = transforms.shape();
-    shape.insert(shape.begin(), o_.batch_size);
+    shape.insert(shape.begin(), o_.part_size);
     Array& a = b.arrays.emplace(name, Array::zeros(transforms.dtype(), std::move(shape))).first->second;
     std::byte* to = a.bytes.data();
     for (std::int64_t s : b.samples) {

@@ -34,6 +34,9 @@ struct LoaderOptions {
   Rest rest = Rest::Drop;
   std::uint64_t seed = 0;
   std::int64_t prefetch = 2;  // batches prepared ahead by one thread; 0: next() makes each itself
+  // The part of each batch that is made: its first sample, and how many; 0: all from there on. A rank of several makes
+  // its own part alone.
+  std::int64_t part_begin = 0, part_size = 0;
   // The transforms of the samples of an array, by the name of the array, in order.
   std::map<std::string, std::vector<Transform>> transforms = {};
 };
@@ -49,7 +52,7 @@ struct LoaderPosition {
 struct Batch {
   LoaderPosition position;
   std::vector<std::int64_t> samples;  // their indices in the data set
-  Arrays arrays;                      // each [batch_size, ...]
+  Arrays arrays;                      // each [batch_size, ...], or [part_size, ...]
   // Returns the array of this name. Throws Error if there is none.
   const Array& at(std::string_view name) const;
 };

@@ -185,10 +185,10 @@ void WeightTable::require_all_used(std::string_view model) const {
     if (!row.optional && !s.used.contains(ours)) refuse(row.theirs, "");
 }
 
-void WeightTable::load(Program& program) const {
+void WeightTable::load(Program& program, const PartOf& part) const {
   std::map<std::string, StoredTensor, std::less<>> tensors;
   for (const std::string& ours : shared_->used) tensors.emplace(path_ + ours, shared_->tensors.at(ours).tensor);
-  lc::load(program, shared_->weights, tensors);
+  lc::load(program, shared_->weights, tensors, part);
 }
 
 }  // namespace lc

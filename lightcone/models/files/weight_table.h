@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/io/checkpoints/stored_part.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/nn/parameter.h"
 #include "lightcone/runtime/program.h"
@@ -54,8 +55,8 @@ class WeightTable {
   void take(std::string_view ours, const Shape& shape, DType type) const;
   // Throws Error that names a weight of the file which no parameter took, and the known name nearest to it in spelling.
   void require_all_used(std::string_view model) const;
-  // Loads the parameters that storage() was asked for into a program.
-  void load(Program& program) const;
+  // Loads the parameters that storage() was asked for into a program; with `part`, into that of one rank of several.
+  void load(Program& program, const PartOf& part = {}) const;
 
  private:
   struct Row {

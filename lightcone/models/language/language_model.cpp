@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/llm/ranks.h"
 #include "lightcone/models/files/scaled_weights.h"
 #include "lightcone/models/gguf/gguf_config.h"
 #include "lightcone/models/language/language_net.h"
@@ -22,7 +23,7 @@ void fix_frequencies(LanguageConfig& c, std::int64_t context) {
 
 // The bytes that a token reads: all weights, of experts those of the chosen ones, and of the table of tokens one row
 // unless it is the head, too.
-std::size_t bytes_read(const LanguageConfig& c, const Graph& g, const WeightTable& weights) {
+std::size_t bytes_read(const LanguageConfig& c, const Graph& g, const WeightTable& weights, const llm::RankPart& mine) {
   double all = 0;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!g[id].parameter) continue;
@@ -31,7 +32,7 @@ std::size_t bytes_read(const LanguageConfig& c, const Graph& g, const WeightTabl
                         g[id].name.find(".shared") == std::string::npos && !g[id].name.ends_with("router.weight");
     if (!t || (g[id].name == "tokens.weight" && !c.tied)) continue;
     const double part = expert ? static_cast<double>(c.experts.chosen) / static_cast<double>(c.experts.count) : 1;
-    all += part * static_cast<double>(t->bytes.size());
+    all += part * static_cast<double>(t->bytes.size()) / mine.parts(g[id].name);
   }
   return static_cast<std::size_t>(all);
 }
@@ -116,12 +117,14 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
       .graph = &g, .context = context, .past = Dim::symbol("past", 0, context - 1), .type = o.kv_cache};
   g.output("logits", net.module().module.decode(tokens, states, !o.all_logits));
   progress("compiling", 0);
+  const llm::RankPart mine(o.ranks, g);
   model->program =
-      compile(g, o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision}));
+      compile(g, mine.compiler() |
+                     (o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision})));
   require_memory(model->program, context, o.memory_limit);
-  model->bytes_per_token = bytes_read(c, g, opened.weights);
+  model->bytes_per_token = bytes_read(c, g, opened.weights, mine);
   progress("loading", 0);
-  opened.weights.load(model->program);
+  opened.weights.load(model->program, mine.function());
   progress("loading", 1);
   return LanguageModel(model);
 }

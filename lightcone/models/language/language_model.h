@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/distributed/collectives.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/llm/program_model.h"
 #include "lightcone/models/language/config/language_config.h"
@@ -39,6 +40,9 @@ struct LanguageModelOptions {
   std::size_t memory_limit = 0;
   std::string tokenizer = {};            // a tokenizer file; "": the one in the directory of the checkpoint
   std::vector<std::string> ignore = {};  // keys of config.json that change nothing
+  // Several ranks hold the model together, each its part of the weights and of the cache (docs/distributed.md). All of
+  // them load it with the same options, and then feed the same tokens at the same time; logits are whole on each.
+  std::optional<Collectives> ranks = {};
   // Called with the current stage and the finished part of it, 0 to 1.
   std::function<void(std::string_view stage, double part)> progress = {};
 };

@@ -4,6 +4,7 @@
 
 #include "lightcone/llm/checkpoint.h"
 #include "lightcone/llm/model_tokenizer.h"
+#include "lightcone/llm/ranks.h"
 #include "lightcone/runtime/default_compiler.h"
 
 namespace lc {
@@ -13,41 +14,46 @@ namespace {
 struct WeightBinding {
   std::string path;
   const StoredTensor* stored;
-  bool convert;  // to f32, because no kernel reads the stored format
+  bool convert;   // to f32, because no kernel reads the stored format
+  int parts = 1;  // this rank has one of so many
   std::size_t bytes() const {
-    return convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
+    const std::size_t all = convert ? static_cast<std::size_t>(stored->elements()) * 4 : stored->bytes.size();
+    return all / static_cast<std::size_t>(parts);
   }
 };
 
-void load_weight(Program& p, const WeightBinding& b, const std::shared_ptr<const Weights>& weights) {
+// Returns the part of the file that the program has read, of which it keeps nothing, or an empty one.
+std::span<const std::byte> load_weight(Program& p, const WeightBinding& b, const llm::RankPart& mine,
+                                       const std::shared_ptr<const Weights>& weights) {
+  const StoredPart part = mine.of(b.path, *b.stored);
   if (b.convert) {
-    const auto values = std::make_shared<const std::vector<float>>(Weights::read(*b.stored));
+    const auto values = std::make_shared<const std::vector<float>>(Weights::read(part.tensor));
     p.load(b.path, values->data(), values->size() * 4, values);
   } else {
-    p.load(b.path, b.stored->bytes.data(), b.stored->bytes.size(), weights);
+    p.load(b.path, part.tensor.bytes.data(), part.tensor.bytes.size(), part.copy ? part.copy : weights);
   }
+  if (part.copy) return b.stored->bytes;
+  if (b.convert || !p.resident(b.path)) return part.tensor.bytes;
+  return {};
 }
 
 // Loads the weights into the program. File pages of weights that are packed or converted are released at once, and the
 // pages of the next weights are prefetched meanwhile.
-void load_weights(Program& p, const std::vector<WeightBinding>& all, const std::shared_ptr<const Weights>& weights,
-                  const std::function<void(double part)>& progress) {
+void load_weights(Program& p, const std::vector<WeightBinding>& all, const llm::RankPart& mine,
+                  const std::shared_ptr<const Weights>& weights, const std::function<void(double part)>& progress) {
   constexpr std::size_t kAhead = 64u << 20;
-  const auto release = [&](const WeightBinding& b) {
-    if (b.convert || !p.resident(b.path)) weights->release(b.stored->bytes);
-  };
+  std::vector<std::span<const std::byte>> read;
   std::size_t next = 0, ahead = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     progress(static_cast<double>(i) / static_cast<double>(all.size()));
     for (; next < all.size() && (next <= i || ahead < kAhead); ++next) {
-      weights->prefetch(all[next].stored->bytes);
+      if (all[next].parts == 1) weights->prefetch(all[next].stored->bytes);
       ahead += all[next].stored->bytes.size();
     }
-    load_weight(p, all[i], weights);
-    release(all[i]);
+    weights->release(read.emplace_back(load_weight(p, all[i], mine, weights)));
     ahead -= all[i].stored->bytes.size();
   }
-  for (const WeightBinding& b : all) release(b);  // pages that were read along with their neighbours
+  for (const auto& bytes : read) weights->release(bytes);  // pages that were read along with their neighbours
 }
 
 bool readable_in_place(const StoredTensor& t) {
@@ -115,8 +121,10 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
         return nn::parameter(graph, name, std::move(shape), t->dtype.value_or(DType::U8), t->quant);
       });
   progress("compiling", 0);
-  m.program = compile(g, o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision}),
-                      {.observe = o.observe});
+  const llm::RankPart mine(o.ranks, g);
+  for (WeightBinding& b : bindings) b.parts = mine.parts(b.path);
+  const Compiler local = o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision});
+  m.program = compile(g, mine.compiler() | local, {.observe = o.observe});
   const bool tied =
       std::none_of(bindings.begin(), bindings.end(), [](const WeightBinding& b) { return b.path == "lm_head.weight"; });
   for (const WeightBinding& b : bindings) {
@@ -127,7 +135,7 @@ Llama Llama::load(Weights opened, const LlamaOptions& o) {
   }
   const Llama llama(model);
   check_memory(llama, o.memory_limit);
-  if (o.load_weights) load_weights(m.program, bindings, weights, [&](double part) { progress("loading", part); });
+  if (o.load_weights) load_weights(m.program, bindings, mine, weights, [&](double part) { progress("loading", part); });
   const auto f = std::make_shared<const std::vector<double>>(m.config.rope_frequencies);
   m.program.load("rope.frequencies", f->data(), f->size() * 8, f);
   progress("loading", 1);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/distributed/collectives.h"
 #include "lightcone/io/text/chat_template.h"
 #include "lightcone/io/text/tokenizer.h"
 #include "lightcone/llm/program_model.h"
@@ -48,6 +49,9 @@ struct LlamaOptions {
   // Called after each pass; see CompileOptions.
   std::function<void(const Pass&, const Graph& before, const Graph& after)> observe = {};
   std::string tokenizer = {};  // a tokenizer file; "": the one in the checkpoint or in its directory
+  // Several ranks hold the model together, each its part of the weights and of the cache (docs/distributed.md). All of
+  // them load it with the same options, and then feed the same tokens at the same time; logits are whole on each.
+  std::optional<Collectives> ranks = {};
   // Called with the current stage and the finished part of it, 0 to 1.
   std::function<void(std::string_view stage, double part)> progress = {};
 };

@@ -58,26 +58,14 @@ std::string title_of(const Node& n) {
 std::string what_it_computes(const Node& n) { return call_list(origin_of(n)); }
 std::string lines_of(const Node& n) { return lines(origin_of(n)); }
 
-double Profiler::now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-Profiler::Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order,
-                   std::shared_ptr<Parallel> inner)
-    : g_(g), plan_(plan), inner_(std::move(inner)), workers_(static_cast<std::size_t>(workers())) {
-  for (NodeId id : order) rows_.push_back(row(id));
-  events_.reserve(kEvents);
-  start_ = now();
-}
-
-Profiler::Row Profiler::row(NodeId id) const {
-  const Node& n = g_[id];
+NodeWork work_of(const Graph& g, const MemoryPlan& plan, NodeId id) {
+  const Node& n = g[id];
   const bool kernel = n.op == Op::Kernel;
-  Row r{id, kernel ? n.kernel->flops() : Dim(0), 0, whole(n)};
+  NodeWork r{kernel ? n.kernel->flops() : Dim(0), 0, whole(n)};
   std::map<NodeId, Dim> reads;  // one buffer may be several operands, but is read at most once
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     const NodeId in = n.in[k].node;
-    const Dim all = whole(g_[in]);
+    const Dim all = whole(g[in]);
     const Dim touched = kernel ? n.kernel->bytes_read(k).value_or(all) : all;
     reads[in] = min(reads[in] + touched, all);
   }
@@ -85,7 +73,7 @@ Profiler::Row Profiler::row(NodeId id) const {
   if (const auto part = kernel ? n.kernel->bytes_written() : std::nullopt) {
     r.written = *part;
     // The rest of an updated value is copied if the update is not in place.
-    if (n.kernel->in_place(0) && !same_place(plan_.nodes[id], plan_.nodes[n.in[0].node])) {
+    if (n.kernel->in_place(0) && !same_place(plan.nodes[id], plan.nodes[n.in[0].node])) {
       r.read = r.read + whole(n);
       r.written = r.written + whole(n);
     }
@@ -93,11 +81,23 @@ Profiler::Row Profiler::row(NodeId id) const {
   return r;
 }
 
+double Profiler::now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Profiler::Profiler(const Graph& g, const MemoryPlan& plan, std::span<const NodeId> order,
+                   std::shared_ptr<Parallel> inner)
+    : g_(g), plan_(plan), inner_(std::move(inner)), workers_(static_cast<std::size_t>(workers())) {
+  for (NodeId id : order) rows_.push_back({id, work_of(g_, plan_, id)});
+  events_.reserve(kEvents);
+  start_ = now();
+}
+
 void Profiler::begin_run(const Bindings& sizes) {
   for (Row& r : rows_) {
-    r.flops_done += static_cast<double>(r.flops.eval(sizes));
-    r.bytes_read += static_cast<double>(r.read.eval(sizes));
-    r.bytes_written += static_cast<double>(r.written.eval(sizes));
+    r.flops_done += static_cast<double>(r.work.flops.eval(sizes));
+    r.bytes_read += static_cast<double>(r.work.read.eval(sizes));
+    r.bytes_written += static_cast<double>(r.work.written.eval(sizes));
   }
   run_begin_ = now();
 }

@@ -20,6 +20,12 @@ std::string what_it_computes(const Node& n);
 // unknown.
 std::string lines_of(const Node& n);
 
+// What a node computes and touches in one run: operations, and bytes of its operands and of its result.
+struct NodeWork {
+  Dim flops, read, written;
+};
+NodeWork work_of(const Graph& g, const MemoryPlan& plan, NodeId id);
+
 // Wraps the threads that run kernels, to measure what each worker does. A device other than the host has no such
 // threads.
 class Profiler final : public Parallel {
@@ -38,7 +44,7 @@ class Profiler final : public Parallel {
  private:
   struct Row {
     NodeId node;
-    Dim flops, read, written;  // totals of one run
+    NodeWork work;  // in one run
     std::int64_t calls = 0;
     double seconds = 0, flops_done = 0, bytes_read = 0, bytes_written = 0;
   };
@@ -47,7 +53,6 @@ class Profiler final : public Parallel {
     int tasks = 0;
   };
   static double now();
-  Row row(NodeId id) const;
   void keep(const ProfileEvent& e);
 
   const Graph& g_;

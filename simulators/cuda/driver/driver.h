@@ -92,15 +92,19 @@ class Driver {
   std::shared_ptr<Stream> stream(void* handle) const;
   // Appends an operation to the stream; runs it unless work is deferred or captured.
   Code submit(Stream& s, Operation operation);
+  // Runs the stream's next operation. Returns false if it waits for other devices.
+  bool run_one(Stream& s);
+  // These wait until all is done. Other threads may call the driver meanwhile.
   void run_until(const std::shared_ptr<Mark>& mark);
-  void run_one(Stream& s);
   void drain(Stream& s);
   void drain_all();
   // Breaks captures that a waiting or allocating call of this thread must not disturb.
   Code forbid_in_capture();
 
  private:
-  void execute(const Operation& operation);
+  bool try_until(const std::shared_ptr<Mark>& mark);
+  bool is_ready(const Node& node);
+  void pause();
   void execute(const Node& node);
   void run(const Launch& launch);
   void run(const Copy& copy);

@@ -7,10 +7,13 @@
 
 namespace lc::simulators::cuda {
 
-// run() receives a function that tests whether memory is the device's. It returns an error message, or "".
+// The functions receive a function that tests whether memory is the device's.
 struct LibraryWork {
   using OnDevice = bool (*)(std::uint64_t address, std::size_t bytes);
-  std::function<std::string(OnDevice)> run;
+  std::function<std::string(OnDevice)> run;  // returns an error message, or ""
+  // For work of several devices: whether run() may be called. It is asked again and again while the work is the
+  // stream's next.
+  std::function<bool(OnDevice)> ready = {};
 };
 
 }  // namespace lc::simulators::cuda

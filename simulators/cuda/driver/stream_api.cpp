@@ -53,7 +53,7 @@ void leave_capture(Driver& d, Stream& s) {
     if (other->capture == c) other->capture = nullptr;
 }
 
-// Each query runs one pending operation, so that polling sees the work end.
+// Each query runs one pending operation, if it waits for no other device, so that polling sees the work end.
 Code query(Driver& d, Stream& s, bool done) {
   if (done) return d.fault;
   if (!s.pending.empty()) d.run_one(s);

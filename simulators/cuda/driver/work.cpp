@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "driver/driver.h"
 #include "scheduler/scheduler.h"
@@ -63,7 +64,8 @@ Code Driver::submit(Stream& s, Operation operation) {
       if (other->blocking && other->capture != nullptr) return other->capture->broken = true, kStreamCaptureImplicit;
   wait_for_others(s);
   s.pending.push_back(std::move(operation));
-  if (settings().deferred == 0) drain(s);
+  while (settings().deferred == 0 && !s.pending.empty() && run_one(s)) {
+  }
   return kSuccess;
 }
 
@@ -84,39 +86,58 @@ Code Driver::forbid_in_capture() {
   return kSuccess;
 }
 
-void Driver::run_one(Stream& s) {
-  const Operation operation = std::move(s.pending.front());
+bool Driver::run_one(Stream& s) {
+  Operation& next = s.pending.front();
+  if (const auto* await = std::get_if<Await>(&next)) {
+    if (!try_until(await->mark)) return false;
+  } else if (const auto* mark = std::get_if<std::shared_ptr<Mark>>(&next)) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    (*mark)->milliseconds = std::chrono::duration<double, std::milli>(now).count();
+    (*mark)->reached = true;
+  } else if (const auto* replay = std::get_if<Replay>(&next)) {
+    const auto nodes = replay->nodes;
+    s.pending.pop_front();
+    s.pending.insert(s.pending.begin(), nodes->begin(), nodes->end());
+    return true;
+  } else {
+    if (!is_ready(std::get<Node>(next))) return false;
+    const Node node = std::move(std::get<Node>(next));
+    s.pending.pop_front();
+    execute(node);
+    return true;
+  }
   s.pending.pop_front();
-  execute(operation);
+  return true;
+}
+
+bool Driver::try_until(const std::shared_ptr<Mark>& mark) {
+  const std::shared_ptr<Stream> s = mark->stream.lock();
+  while (s != nullptr && !mark->reached && !s->pending.empty())
+    if (!run_one(*s)) return false;
+  return true;
+}
+
+// Lets other threads call the driver. What they do to a stream is seen by whoever waits for it.
+void Driver::pause() {
+  mutex.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  mutex.lock();
 }
 
 void Driver::run_until(const std::shared_ptr<Mark>& mark) {
-  const std::shared_ptr<Stream> s = mark->stream.lock();
-  while (s != nullptr && !mark->reached && !s->pending.empty()) run_one(*s);
+  while (!try_until(mark)) pause();
 }
 
 void Driver::drain(Stream& s) {
-  while (!s.pending.empty()) run_one(s);
+  const std::shared_ptr<Stream> stays = s.shared_from_this();
+  while (!s.pending.empty())
+    if (!run_one(s)) pause();
 }
 
 void Driver::drain_all() {
-  drain(*default_stream);
-  for (const auto& [handle, s] : streams) drain(*s);
-}
-
-void Driver::execute(const Operation& operation) {
-  if (const auto* node = std::get_if<Node>(&operation)) {
-    execute(*node);
-  } else if (const auto* replay = std::get_if<Replay>(&operation)) {
-    for (const Node& n : *replay->nodes) execute(n);
-  } else if (const auto* await = std::get_if<Await>(&operation)) {
-    run_until(await->mark);
-  } else {
-    Mark& m = *std::get<std::shared_ptr<Mark>>(operation);
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    m.milliseconds = std::chrono::duration<double, std::milli>(now).count();
-    m.reached = true;
-  }
+  std::vector<std::shared_ptr<Stream>> all{default_stream};
+  for (const auto& [handle, s] : streams) all.push_back(s);
+  for (const auto& s : all) drain(*s);
 }
 
 void Driver::execute(const Node& node) {

@@ -148,9 +148,11 @@ class Chats final : public TrainingData {
     learned_ = rows(learn, "to learn from", examples_learned_), held_out_ = rows(hold, "to hold out", examples_held_);
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
-    loader_.emplace(
-        learned_,
-        LoaderOptions{.batch_size = c.train.batch, .shuffle = true, .seed = static_cast<std::uint64_t>(c.train.seed)});
+    loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
+                                            .shuffle = true,
+                                            .seed = static_cast<std::uint64_t>(c.train.seed),
+                                            .part_begin = c.part_begin,
+                                            .part_size = c.part_size});
     held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch, .rest = Rest::Wrap, .prefetch = 0});
   }
   Arrays batch(i64 step) override { return at(*loader_, {step / loader_->batches(), step % loader_->batches()}); }

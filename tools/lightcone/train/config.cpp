@@ -214,6 +214,26 @@ void read_rest(const std::string& path, const Json& j, TrainConfig& c) {
   l.finish();
 }
 
+// These keys do not decide about what is learned: a run may go on with other ranks.
+void read_ranks(const std::string& path, const Json& j, TrainConfig& c) {
+  Section m(path, j, "mesh", false, nullptr);
+  std::vector<MeshAxis> axes;
+  for (const char* name : {"data", "model"}) {
+    i64 size = 1;
+    m.whole(name, size, 1);
+    if (size > 1 << 20) m.wrong(name, ", more than there can be ranks");
+    if (m.has(name)) axes.push_back({name, static_cast<int>(size)});
+  }
+  m.finish();
+  c.ranks.mesh = Mesh(std::move(axes));
+  Section d(path, j, "distributed", false, nullptr);
+  d.one_of("shard", c.ranks.shard, {"none", "optimizer", "full"});
+  d.number("timeout", c.ranks.timeout_s, 0.1, 1e6);
+  d.finish();
+  if (c.train.batch % c.ranks.data() != 0)
+    m.fail("train.batch is ", c.train.batch, ", which mesh.data = ", c.ranks.data(), " must divide");
+}
+
 TrainConfig parse(const std::string& text, const std::string& path) {
   Json j;
   try {
@@ -231,13 +251,14 @@ TrainConfig parse(const std::string& text, const std::string& path) {
   read_data(Section(path, j, "data", true, &c.decisive), c.model, c.data);
   read_steps(Section(path, j, "train", true, &c.decisive), c.train);
   read_rest(path, j, c);
+  read_ranks(path, j, c);
   c.folder = (file.parent_path() / (c.folder.empty() ? c.name + ".run" : c.folder)).string();
-  const std::vector<std::string> sections{"model", "data", "train", "evaluate", "save", "log"};
+  const std::vector<std::string> sections{"model", "data", "train", "evaluate", "save", "log", "mesh", "distributed"};
   for (const auto& [key, value] : j.items())
     if (std::find(sections.begin(), sections.end(), key) == sections.end())
-      throw Error("config",
-                  str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
-                          did_you_mean(key, sections), "; sections are model, data, train, evaluate, save and log"));
+      throw Error("config", str_cat(printable(path, 300), ": there is no section \"", printable(key, 100), "\"",
+                                    did_you_mean(key, sections),
+                                    "; sections are model, data, train, evaluate, save, log, mesh and distributed"));
   return c;
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lightcone/distributed/mesh.h"
+
 namespace lc::tool {
 
 using i64 = std::int64_t;
@@ -62,12 +64,30 @@ struct StepsConfig {
   double lr = 1e-3, weight_decay = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, final_lr = 0, clip = 0;
 };
 
+// How several ranks share the work.
+struct RanksConfig {
+  Mesh mesh;                   // with the axes data and model, in this order, or one rank
+  std::string shard = "none";  // what the ranks along data divide besides the batch: none, optimizer or full
+  double timeout_s = 300;      // how long a rank waits for another one
+  i64 data() const { return along("data"); }
+  i64 model() const { return along("model"); }
+
+ private:
+  i64 along(std::string_view axis) const {
+    for (const MeshAxis& a : mesh.axes())
+      if (a.name == axis) return a.size;
+    return 1;
+  }
+};
+
 struct TrainConfig {
   std::string name;    // name of the file, for people
   std::string folder;  // folder of the results
   ModelConfig model;
   DataConfig data;
   StepsConfig train;
+  RanksConfig ranks;
+  i64 part_begin = 0, part_size = 0;  // this rank's samples of a batch; 0: all of them
   i64 evaluate_every = 0, held_out_samples = 0, patience = 0;
   i64 save_every = 0, log_every = 0;
   std::string weights = "bf16";  // type of the language model or the published classifier that is written

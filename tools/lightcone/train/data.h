@@ -14,11 +14,12 @@
 
 namespace lc::tool {
 
-// The batches of a run. A step's batch depends on the configuration and the step alone.
+// The batches of a run. A step's batch depends on the configuration and the step alone, and of it each rank makes its
+// part.
 class TrainingData {
  public:
   virtual ~TrainingData() = default;
-  virtual Arrays batch(i64 step) = 0;  // "x" and "y"; steps must be requested in order
+  virtual Arrays batch(i64 step) = 0;  // this rank's "x" and "y"; steps must be requested in order
   virtual i64 held_out() const = 0;    // samples
   // Returns held-out samples first to first + batch; after the last one the contents are arbitrary.
   virtual Arrays held_out_batch(i64 first) = 0;

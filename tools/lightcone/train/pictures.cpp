@@ -70,6 +70,8 @@ class PictureSamples final : public TrainingData {
     loader_.emplace(learned_, LoaderOptions{.batch_size = batch_,
                                             .shuffle = true,
                                             .seed = static_cast<std::uint64_t>(c.train.seed),
+                                            .part_begin = c.part_begin,
+                                            .part_size = c.part_size,
                                             .transforms = {{"x", learning}}});
     held_loader_.emplace(
         held_out_,

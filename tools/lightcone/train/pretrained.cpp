@@ -21,6 +21,7 @@ std::optional<Pretrained> Pretrained::of(TrainConfig& c) {
   if (c.model.context > has.context)
     throw Error("train", str_cat("model.context is ", c.model.context, ", ", in_quotes(c.model.weights),
                                  " was made for ", has.context, " tokens"));
+  c.model.heads = has.heads, c.model.kv_heads = has.kv_heads;
   if (c.model.context == 0) c.model.context = std::min<i64>(has.context, 512);
   return Pretrained{std::move(w), std::move(model), std::move(tokenizer)};
 }

@@ -46,7 +46,9 @@ LogLine parse_line(const std::string& text, const std::string& measure) {
 RunLog::RunLog(std::string folder, std::string title, std::string measure, std::int64_t step)
     : folder_(std::move(folder)), title_(std::move(title)), measure_(std::move(measure)) {
   const std::string path = folder_ + "/log.jsonl";
-  if (step > 0 && std::filesystem::exists(path)) {
+  // A run that was killed before its first line has an empty file.
+  std::error_code missing;
+  if (const auto bytes = std::filesystem::file_size(path, missing); step > 0 && !missing && bytes > 0) {
     std::istringstream lines(read_text_file(path, std::size_t{1} << 30));
     try {
       // an incomplete line, which a kill left, is later than the checkpoint

@@ -193,6 +193,8 @@ class Samples final : public TrainingData {
     loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
                                             .shuffle = true,
                                             .seed = seed,
+                                            .part_begin = c.part_begin,
+                                            .part_size = c.part_size,
                                             .transforms = {{"x", transforms(learned_->at("x"), true)}}});
     held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch,
                                                   .rest = Rest::Wrap,

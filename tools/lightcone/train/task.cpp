@@ -97,65 +97,100 @@ Tensor logits_of(Net& net, const Tensor& x, const Tensor& segments) {
   return as_rows(net(x));
 }
 
+// Writes a training step of the module into the graph, and returns the model.
 template <class M>
-void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, DType y_type,
-                 const Compiler& compiler, bool checked) {
-  graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
-  auto model = std::make_unique<nn::Model<M>>(*graph_, module, "", c_.train.seed);
-  Graph& g = *graph_;
+std::unique_ptr<nn::Model<M>> write_step(Graph& g, const TrainConfig& c, const M& module, const Shape& x_shape,
+                                         DType x_type, const Shape& y_shape, DType y_type) {
+  auto model = std::make_unique<nn::Model<M>>(g, module, "", c.train.seed);
   const Tensor x = g.input("x", x_shape, x_type), y = g.input("y", y_shape, y_type);
-  const auto segments = [&](Graph& of) {
-    return c_.data.packing ? of.input("segments", x_shape, DType::I64) : Tensor();
-  };
+  const Tensor segments = c.data.packing ? g.input("segments", x_shape, DType::I64) : Tensor();
   auto loss = trace(
       *model,
       [](auto& net, const Tensor& x, const Tensor& y, const Tensor& s) {
         return loss_of(logits_of<M>(net, x, s), as_targets(y), Reduction::Mean);
       },
-      x, y, segments(g));
+      x, y, segments);
   loss.loss().retrieve("loss");
   auto gradients = backward(std::move(loss));
-  if (c_.train.clip > 0) gradients.clip_norm(c_.train.clip);
+  if (c.train.clip > 0) gradients.clip_norm(c.train.clip);
   const Tensor done = optim::counter(g);
-  optim::step(groups(c_.train, gradients.updates()), {.lr = schedule(c_.train)(done), .step = done});
-  trainer_ = std::make_unique<Trainer>(*model, compiler, TrainerOptions{.seed = c_.train.seed, .checked = checked});
+  optim::step(groups(c.train, gradients.updates()), {.lr = schedule(c.train)(done), .step = done});
+  return model;
+}
+
+template <class M>
+void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shape& y_shape, DType y_type,
+                 const Compiler& compiler, bool checked, const RunRanks& ranks) {
+  graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
+  auto model = write_step(*graph_, c_, module, x_shape, x_type, y_shape, y_type);
+  TrainerOptions options{.seed = c_.train.seed, .checked = checked};
+  if (ranks.collectives()) options.ranks = TrainingRanks{*ranks.collectives(), specs_of(*graph_, c_)};
+  trainer_ = std::make_unique<Trainer>(*model, compiler, options);
   model_ = std::move(model);
 
   Graph& e = *other_graph_;
   auto other = std::make_unique<nn::Model<M>>(e, module);
   const Tensor ex = e.input("x", x_shape, x_type), ey = as_targets(e.input("y", y_shape, y_type));
-  const Tensor logits = logits_of<M>(*other, ex, segments(e));
+  const Tensor segments = c_.data.packing ? e.input("segments", x_shape, DType::I64) : Tensor();
+  const Tensor logits = logits_of<M>(*other, ex, segments);
   loss_of(logits, ey, Reduction::None).retrieve("losses");
   if (!c_.data.regression) to(eq(argmax(logits, 1), ey), DType::F32).retrieve("right");
-  evaluation_ = compile(e, compiler);
+  evaluation_ = compile(
+      e, options.ranks ? shard(options.ranks->collectives, those_of(options.ranks->specs, e)) | compiler : compiler);
   other_model_ = std::move(other);
 }
 
-Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
-           const DeviceChoice& device, bool checked)
-    : c_(c), first_(first), classifier_(classifier) {
-  const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
+namespace {
+
+LlamaModel llama_of(const TrainConfig& c, const Pretrained* first) {
+  if (first) return first->model;
+  return LlamaModel(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
+}
+
+// Calls f with the module of a configuration, and with the shapes and types of a batch: what goes in, what comes out.
+template <class F>
+void with_module(const TrainConfig& c, const LlamaModel* llama, const PretrainedClassifier* classifier, const F& f) {
   const i64 batch = c.train.batch;
-  if (c.language()) {
-    rows_ = c.model.context;
-    if (first) llama_.emplace(first->model);
-    else llama_.emplace(llama_config(c.model), LlamaModelOptions{.tied = c.model.tied});
-    const Shape ids{batch, rows_};
+  if (llama) {
+    const Shape ids{batch, c.model.context};
     const nn::LoraOptions lora{c.model.lora_rank, c.model.lora_alpha, c.model.lora_targets};
-    if (lora.rank > 0) build(nn::Lora(*llama_, lora), ids, DType::I64, ids, DType::I64, compiler, checked);
-    else build(*llama_, ids, DType::I64, ids, DType::I64, compiler, checked);
+    if (lora.rank > 0) f(nn::Lora(*llama, lora), ids, DType::I64, ids, DType::I64);
+    else f(*llama, ids, DType::I64, ids, DType::I64);
     return;
   }
   Shape x{batch};
   if (classifier) {
     for (const Dim& d : classifier->sample()) x.push_back(d);
-    build(classifier->module(), x, classifier->sample_type(), {batch}, DType::I64, compiler, checked);
+    f(classifier->module(), x, classifier->sample_type(), Shape{batch}, DType::I64);
     return;
   }
   for (const i64 d : c.data.shape) x.push_back(d);
   const DType targets = c.data.regression ? DType::F32 : DType::I64;
-  with_network(c.model, c.data,
-               [&](const auto& net) { build(net, x, DType::F32, {batch}, targets, compiler, checked); });
+  with_network(c.model, c.data, [&](const auto& net) { f(net, x, DType::F32, Shape{batch}, targets); });
+}
+
+}  // namespace
+
+Task::Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
+           const DeviceChoice& device, bool checked, const RunRanks& ranks)
+    : c_(c), first_(first), classifier_(classifier) {
+  const Compiler compiler = compiler_for(open_device(device), {.threads = threads});
+  if (c.language()) llama_.emplace(llama_of(c, first)), rows_ = c.model.context;
+  with_module(c, llama_ ? &*llama_ : nullptr, classifier,
+              [&](const auto& module, const Shape& x, DType x_type, const Shape& y, DType y_type) {
+                build(module, x, x_type, y, y_type, compiler, checked, ranks);
+              });
+}
+
+Graph step_graph(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier) {
+  std::optional<LlamaModel> llama;
+  if (c.language()) llama.emplace(llama_of(c, first));
+  Graph g;
+  with_module(c, llama ? &*llama : nullptr, classifier,
+              [&](const auto& module, const Shape& x, DType x_type, const Shape& y, DType y_type) {
+                write_step(g, c, module, x, x_type, y, y_type);
+              });
+  return g;
 }
 
 std::string Task::load_weights() try {
@@ -184,7 +219,10 @@ std::string Task::known_beforehand() const {
   const std::string work =
       formatted("%.2f GFLOP a step, %.3g TFLOP in %lld steps", flops / 1e9,
                 flops * static_cast<double>(c_.train.steps) / 1e12, static_cast<long long>(c_.train.steps));
-  return str_cat("parameters  ", model_->count(), "\n",                                                      //
+  return str_cat("parameters  ", model_->count(), "\n",  //
+                 c_.ranks.mesh.size() > 1 ? str_cat("ranks       ", c_.ranks.mesh.size(), " (", c_.ranks.mesh,
+                                                    "), shard ", c_.ranks.shard, "; what follows is for each\n")
+                                          : "",
                  "memory      ", bytes(step.total_bytes()), " a step: ", bytes(step.state_bytes),            //
                  " of parameters and what the optimiser keeps, ", bytes(step.arena_bytes), " for values; ",  //
                  bytes(evaluation_.plan().total_bytes()), " to evaluate\n",                                  //
@@ -202,7 +240,7 @@ void Task::begin_evaluation() {
   loss_ = right_ = sum_ = squares_ = 0, counted_ = 0;
 }
 void Task::evaluate(const Arrays& batch, i64 samples) {
-  give(*context_, batch);
+  give(*context_, part_of_batch(batch, c_));
   context_->run();
   const std::vector<float> losses = context_->get("losses");
   if (c_.data.regression) {

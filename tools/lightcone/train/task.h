@@ -11,6 +11,7 @@
 #include "lightcone/models/llama/llama_model.h"
 #include "lightcone/train/trainer.h"
 #include "pretrained.h"
+#include "ranks.h"
 
 namespace lc::tool {
 
@@ -20,23 +21,26 @@ struct Measured {
   double right = 0;  // fraction of rows that are right; for a regression the coefficient of determination, R^2
 };
 
+// The graph of a training step as it is written: nothing is compiled, and no parameter has a value.
+Graph step_graph(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier);
+
 class Task {
  public:
   // Compiles; reads no data. `checked` checks every value. `first`: the checkpoint of a language model, or null;
-  // `classifier`: that of a classifier.
+  // `classifier`: that of a classifier. With several ranks all functions but those of files are called on all of them.
   Task(const TrainConfig& c, const Pretrained* first, const PretrainedClassifier* classifier, int threads,
-       const DeviceChoice& device, bool checked);
+       const DeviceChoice& device, bool checked, const RunRanks& ranks = {});
 
   // Returns parameters, exact memory and arithmetic, as lines for people.
   std::string known_beforehand() const;
   // Loads first values from a file, except for layers that begin anew, and returns a line for people. Throws Error if
   // the file does not fit.
   std::string load_weights();
-  // Takes one step on a batch ("x" and "y"); returns its loss.
+  // Takes one step on this rank's part of a batch ("x" and "y"); returns the loss of the whole batch.
   float step(const Arrays& batch);
   // Copies the parameters to the evaluating program.
   void begin_evaluation();
-  // Evaluates a batch, of which `samples` count.
+  // Evaluates a whole batch, of which `samples` count.
   void evaluate(const Arrays& batch, i64 samples);
   Measured end_evaluation() const;
 
@@ -54,7 +58,7 @@ class Task {
  private:
   template <class M>
   void build(const M& module, const Shape& x, DType x_type, const Shape& y, DType y_type, const Compiler& compiler,
-             bool checked);
+             bool checked, const RunRanks& ranks);
   const TrainConfig& c_;
   const Pretrained* first_;
   const PretrainedClassifier* classifier_;

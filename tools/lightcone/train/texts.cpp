@@ -36,9 +36,11 @@ class Stories final : public TrainingData {
     for (std::uint64_t k = 0; k < kForTokenizer; ++k) texts.push_back(story(seed(0), k));
     tokens_ = tokenizer_for(texts, c.model);
   }
-  Arrays batch(i64 step) override { return windows(seed(1), step * c_.train.batch); }
+  Arrays batch(i64 step) override {
+    return windows(seed(1), step * c_.train.batch + c_.part_begin, c_.part_size > 0 ? c_.part_size : c_.train.batch);
+  }
   i64 held_out() const override { return c_.held_out_samples; }
-  Arrays held_out_batch(i64 first) override { return windows(seed(2), first); }
+  Arrays held_out_batch(i64 first) override { return windows(seed(2), first, c_.train.batch); }
   std::string summary() const override {
     return str_cat("stories without end; ", c_.held_out_samples, " samples of ", c_.model.context, " tokens held out");
   }
@@ -47,8 +49,8 @@ class Stories final : public TrainingData {
  private:
   // Seeds of three streams that share no story: for the tokenizer, for training, held out.
   std::uint64_t seed(std::uint64_t stream) const { return 3 * static_cast<std::uint64_t>(c_.train.seed) + stream; }
-  Arrays windows(std::uint64_t stream, i64 first) const {
-    const i64 batch = c_.train.batch, length = c_.model.context;
+  Arrays windows(std::uint64_t stream, i64 first, i64 batch) const {
+    const i64 length = c_.model.context;
     Arrays a;
     for (const char* name : {"x", "y"}) a.emplace(name, Array::zeros(DType::I64, {batch, length}));
     for (i64 i = 0; i < batch; ++i) {
@@ -102,9 +104,11 @@ class Texts final : public TrainingData {
     characters_ = text.size();
     if (c.held_out_samples > 0 && held_out_->size() > c.held_out_samples)
       held_out_ = std::make_shared<const Dataset>(held_out_->part(0, c.held_out_samples));
-    loader_.emplace(
-        learned_,
-        LoaderOptions{.batch_size = c.train.batch, .shuffle = true, .seed = static_cast<std::uint64_t>(c.train.seed)});
+    loader_.emplace(learned_, LoaderOptions{.batch_size = c.train.batch,
+                                            .shuffle = true,
+                                            .seed = static_cast<std::uint64_t>(c.train.seed),
+                                            .part_begin = c.part_begin,
+                                            .part_size = c.part_size});
     held_loader_.emplace(held_out_, LoaderOptions{.batch_size = c.train.batch, .rest = Rest::Wrap, .prefetch = 0});
   }
   Arrays batch(i64 step) override {

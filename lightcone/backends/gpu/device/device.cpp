@@ -11,8 +11,8 @@ int capability(const Limits& l) {
   return std::atoi(l.architecture.c_str() + 3);
 }
 
-void GpuDevice::multiply(const LibraryProduct& p, BufferSlice, BufferSlice, BufferSlice, BufferSlice) {
-  throw Error("device", str_cat(name(), " does not run products of ", p.library()));
+void GpuDevice::call(const LibraryCall&, std::span<const BufferSlice>, std::span<const std::int64_t>) {
+  throw Error("device", str_cat(name(), " runs no calls of libraries"));
 }
 
 void GpuDevice::launch(const Launch& l) {

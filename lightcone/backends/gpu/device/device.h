@@ -98,8 +98,10 @@ class GpuDevice : public Device {
                        const std::function<std::optional<double>()>& /*measure*/) {
     return false;
   }
-  // Enqueues a product that library_product() of this device returned.
-  virtual void multiply(const LibraryProduct& p, BufferSlice a, BufferSlice b, BufferSlice to, BufferSlice scratch);
+  // Enqueues a library's call that was made for this device: a product that library_product() returned, for instance.
+  // The call says which buffers and sizes it takes, at most 8. Throws Error if the device does not know it.
+  virtual void call(const LibraryCall& c, std::span<const BufferSlice> buffers,
+                    std::span<const std::int64_t> sizes = {});
   // Returns, as a sentence, why a library that was asked for is not there; "" otherwise.
   virtual std::string library_problem() const { return {}; }
 

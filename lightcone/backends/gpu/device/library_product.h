@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "lightcone/backends/gpu/device/library_call.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/passes/precision.h"
 
@@ -31,17 +32,12 @@ struct MatrixProduct {
   double operations() const { return 2.0 * double(rows) * double(columns) * double(sum) * double(batches); }
 };
 
-// A library's method for one product. It is chosen once and is the same in every run.
-class LibraryProduct {
+// A library's method for one product. It is chosen once and is the same in every run. Its buffers are A, B, C and
+// scratch_bytes() of memory.
+class LibraryProduct : public LibraryCall {
  public:
-  virtual ~LibraryProduct() = default;
-  LibraryProduct(const LibraryProduct&) = delete;
-  LibraryProduct& operator=(const LibraryProduct&) = delete;
   virtual std::string library() const = 0;        // "cuBLASLt 13.1"
   virtual std::size_t scratch_bytes() const = 0;  // needed by each run
-
- protected:
-  LibraryProduct() = default;
 };
 
 }  // namespace lc::backends::gpu

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`lightcone plan` predicts one mesh, compares all of them, says why others do not fit, and refuses what it cannot plan.
+
+    plan_command_test.py PATH/TO/lightcone
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIGHTCONE = sys.argv[1]
+MLP = {"model": {"kind": "mlp", "hidden": [64, 64]},
+       "data": {"format": "npy", "train": ["x.npy", "y.npy"], "shape": [32], "classes": 8},
+       "train": {"steps": 10, "batch": 16, "optimizer": "adamw", "clip": 1.0}}
+MACHINE = ["--links", "10us,1GB/s;1us,10GB/s", "--flops", "10GFLOP/s", "--bandwidth", "10GB/s"]
+
+
+def plan(*args):
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "mlp.json")
+        config.write_text(json.dumps(MLP))
+        return subprocess.run([LIGHTCONE, "plan", config, *args], capture_output=True, timeout=300, text=True)
+
+
+class Plan(unittest.TestCase):
+    def test_one_mesh(self):
+        done = plan("--mesh", "data=4", "--memory", "1GB", "--ranks-per-machine", "2", *MACHINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ["4 ranks (data=4), which are alike", "of 1.0 GB: it fits", "all_reduce", "bound by"]:
+            self.assertIn(words, done.stdout)
+
+    def test_numbers(self):
+        one = json.loads(plan("--mesh", "data=4", "--json", *MACHINE).stdout)
+        parameters = (32 * 64 + 64) + (64 * 64 + 64) + (64 * 8 + 8)
+        self.assertEqual(one["memory"]["parameters"], 4 * parameters)
+        self.assertEqual(one["bytes_between"], 0)
+        # Arrays of less than 8 kB go whole to three others, and the matrix of 16 kB in quarters, twice.
+        matrix = 64 * 64 * 4
+        whole = sum(e["bytes_within"] * e["times"] for e in one["exchanges"] if e["elements"] != 64 * 64)
+        self.assertEqual(one["bytes_within"] - whole, 6 * matrix / 4)
+        self.assertAlmostEqual(one["seconds"]["exposed"], one["seconds"]["exchanges"], places=9)
+        full = json.loads(plan("--mesh", "data=4", "--sharding", "full", "--json", *MACHINE).stdout)
+        self.assertLess(full["memory"]["parameters"], 0.3 * one["memory"]["parameters"])
+        hidden = json.loads(plan("--mesh", "data=4", "--overlap", "--json", *MACHINE).stdout)
+        self.assertLess(hidden["seconds"]["step"], one["seconds"]["step"])
+
+    def test_thousands_of_ranks(self):
+        many = json.loads(plan("--mesh", "data=16,model=64", "--sharding", "full", "--ranks-per-machine", "8", "--json", *MACHINE).stdout)
+        self.assertEqual(many["ranks"], 1024)
+        self.assertGreater(many["bytes_between"], 0)
+
+    def test_all_meshes(self):
+        done = plan("--mesh", "auto", "--ranks", "4", *MACHINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ["data=4, model=1", "data=2, model=2", "data=1, model=4", "the quickest that fits"]:
+            self.assertIn(words, done.stdout)
+        small = plan("--mesh", "auto", "--ranks", "4", "--memory", "10kB", *MACHINE)
+        self.assertEqual(small.returncode, 1)
+        self.assertIn("parameters and states alone are", small.stdout)
+        self.assertIn("no mesh of 4 ranks fits", small.stderr)
+        odd = plan("--mesh", "auto", "--ranks", "3", "--json", *MACHINE)
+        self.assertTrue(all("why_not" in c for c in json.loads(odd.stdout)), odd.stdout)
+
+    def test_mistakes(self):
+        for args, words in [((), "--mesh is missing"), (("--mesh", "data=2"), "--links is missing"),
+                            (("--mesh", "rows=2", *MACHINE), "'rows' is neither data nor model"),
+                            (("--mesh", "data=7", *MACHINE), "no input has a first axis that 7 ranks divide"),
+                            (("--mesh", "model=7", *MACHINE), "no parameter of this model is divided by 7 ranks"),
+                            (("--mesh", "data=2", "--links", "fast"), "'fast' is no link"),
+                            (("--mesh", "data=2", "--links", "1us,1GB/s", "--flops", "fast"), "is no positive number of FLOP/s"),
+                            (("--mesh", "data=2", "--links", "1us,1GB/s", "--flops", "1GFLOP/s"), "--bandwidth is not"),
+                            (("--mesh", "auto", *MACHINE), "needs the number of ranks")]:
+            done = plan(*args)
+            self.assertEqual(done.returncode, 1, args)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
