@@ -286,8 +286,8 @@ bool Traffic::fail_and_ask(const std::string& why) {
   fail(why);
   for (const Watch watch; !followed_ && watch.seconds() < kMoment; watch.pause()) {
     const std::lock_guard lock(library_->mutex);
-    bool progress = false;
-    if (!told_all_) told_all_ = test(told_to_, progress);
+    int done = 0;
+    if (!told_all_) told_all_ = test(told_to_, done);
     hear();
     for (int lower = 0; lower < rank_; ++lower) followed_ |= heard_[static_cast<std::size_t>(lower)] == News::Failed;
   }
