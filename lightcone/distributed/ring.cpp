@@ -1,0 +1,356 @@
+#include "lightcone/distributed/ring.h"
+
+#include <cmath>
+
+#include "lightcone/base/error.h"
+#include "lightcone/composites/composites.h"
+#include "lightcone/composites/layers.h"
+
+namespace lc::distributed {
+namespace {
+
+using namespace definitions;
+using Operation = Collective::Operation;
+
+constexpr int kHeads = -3, kRows = -2;  // axes from the end
+
+struct Group {
+  int ranks, place;
+};
+Group group_of(const TextAttention& a) {
+  const Mesh& mesh = a.ranks.mesh();
+  std::vector<int> axes;
+  for (const std::string& name : a.queries) axes.push_back(mesh.axis(name));
+  return {mesh.extent(axes), mesh.place(a.ranks.rank(), axes)};
+}
+
+Tensor wide(const Tensor& t) { return size_of(t.dtype()) < size_of(DType::F32) ? cast(t, DType::F32) : t; }
+Tensor column(const Tensor& rows, const Shape& to) { return rows.unsqueeze(rows.rank()).expand(to); }
+
+// Returns y, which then depends on `on`: its condition never holds, but no compiler knows. A rank takes part in every
+// exchange, whether it needs what comes or not, and what it sends is not a constant, which would be the same node, and
+// so the same exchange, as that of another layer.
+Tensor after(const Tensor& y, const std::vector<Tensor>& on) {
+  const auto first = [&](const Tensor& t) {
+    const Tensor flat = t.reshape({product(t.shape())});
+    return cast(flat.pad(0, 0, 1).slice(0, 0, 1), y.dtype());
+  };
+  const Tensor a = first(on.front()), b = first(on.back()), one = full_like(a, 1);
+  const Tensor never = and_(less_than(a, b), less_than(add(b, one), a));
+  return where(expand_to(never, y.shape()), full_like(y, 0), y);
+}
+
+// The queries of one rank and the keys that come round.
+class Ring {
+ public:
+  Ring(const TextAttention& a, const std::vector<Tensor>& in, const Tensor* mask)
+      : a_(a), q_(in[0]), k_(in[1]), v_(in[2]), mask_(mask) {
+    const Group group = group_of(a);
+    ranks_ = group.ranks, place_ = group.place;
+  }
+
+  struct Rows {  // by query
+    Tensor max, sum, out;
+  };
+  Rows forward() const;
+  std::vector<Tensor> backward(const Tensor& g, Tensor* scores) const;
+
+ private:
+  int block(int turn) const { return ((place_ + turn) % ranks_ + ranks_) % ranks_; }  // whose keys are here
+  Dim first_query() const { return q_.extent(-2) * Dim(place_); }
+  Dim first_key(int block) const { return k_.extent(-2) * Dim(block); }
+  bool causal() const { return a_.attributes.integer("causal") != 0; }
+  bool attends(int block) const {
+    return !causal() || !provably_below(first_query() + q_.extent(-2) - 1, first_key(block));
+  }
+  Tensor travel(const Tensor& t, int by, const char* what) const;
+  Tensor scores(int block, const Tensor& keys) const;
+  void add_block(Rows& r, int block, const Tensor& k, const Tensor& v) const;
+  struct Parts {
+    Tensor q, k, v, scores;
+  };
+  Parts gradients(const Rows& r, const Tensor& g, const Tensor& mean, int block, const Tensor& k,
+                  const Tensor& v) const;
+
+  TextAttention a_;
+  Tensor q_, k_, v_;
+  const Tensor* mask_;
+  int ranks_ = 1, place_ = 0;
+};
+
+// `what` keeps apart what may be equal on one rank, and one exchange there, but not on another.
+Tensor Ring::travel(const Tensor& t, int by, const char* what) const {
+  std::string axes;
+  for (const std::string& name : a_.queries) axes += (axes.empty() ? "" : "+") + name;
+  return call(a_.ranks.composite(Operation::Permute), {t},
+              {{"axes", axes}, {"by", std::int64_t{by}}, {"ring", std::int64_t{1}}, {"what", what}})[0];
+}
+
+// The masked scores of a block of keys.
+Tensor Ring::scores(int block, const Tensor& keys) const {
+  Tensor s = wide(matmul(q_, keys.transpose(-1, -2)));
+  s = mul(s, like(s, a_.attributes.real("scale")));
+  const int r = s.rank();
+  const Dim last_key = first_key(block) + k_.extent(-2) - 1;
+  if (causal() && !provably_below(last_key, first_query() + 1)) {
+    const Dim i = Dim::index(r - 2, s.extent(-2)) + first_query(), j = Dim::index(r - 1, s.extent(-1));
+    s = where(s.graph().index(s.shape(), less(j + first_key(block), i + 1), DType::Bool), s, like(s, -kInf));
+  }
+  if (!mask_) return s;
+  const bool each = !(mask_->extent(-1) == Dim(1));
+  const Tensor mask = each ? mask_->slice(-1, first_key(block), last_key + 1) : *mask_;
+  if (is_float(mask.dtype())) return add(s, expand_to(cast(mask, s.dtype()), s.shape()));
+  return where(expand_to(mask, s.shape()), s, like(s, -kInf));
+}
+
+// A row without a key so far has the maximum -inf, from which nothing is subtracted.
+Tensor shifted(const Tensor& s, const Tensor& max) {
+  const Tensor from = where(equal(max, like(max, -kInf)), like(max, 0), max);
+  return exp(add(s, negate(s.rank() == max.rank() ? from : column(from, s.shape()))));
+}
+
+void Ring::add_block(Rows& r, int block, const Tensor& k, const Tensor& v) const {
+  const Tensor s = scores(block, for_heads(k, q_));
+  const int last = s.rank() - 1;
+  const Tensor most = max_reduce(s, last), max = r.max.defined() ? maximum(r.max, most) : most;
+  const Tensor p = shifted(s, max), sum = sum_reduce(p, last),
+               out = wide(matmul(cast(p, v.dtype()), for_heads(v, q_)));
+  if (!r.max.defined()) {
+    r = {max, sum, out};
+    return;
+  }
+  const Tensor before = shifted(r.max, max);
+  r = {max, add(mul(r.sum, before), sum), add(mul(r.out, column(before, out.shape())), out)};
+}
+
+// Keys and values come from the rank before this one.
+Ring::Rows Ring::forward() const {
+  Rows r;
+  Tensor k = k_, v = v_;
+  for (int turn = 0; turn < ranks_; ++turn) {
+    if (turn > 0) k = travel(k, 1, "keys"), v = travel(v, 1, "values");
+    if (attends(block(-turn))) add_block(r, block(-turn), k, v);
+  }
+  r.out = mul(r.out, column(recip(r.sum), r.out.shape()));
+  if (!attends(block(1))) r.out = after(r.out, {k, v});
+  return r;
+}
+
+Ring::Parts Ring::gradients(const Rows& r, const Tensor& g, const Tensor& mean, int block, const Tensor& k,
+                            const Tensor& v) const {
+  const Tensor keys = for_heads(k, q_), values = for_heads(v, q_), s = scores(block, keys);
+  const Tensor p = mul(shifted(s, r.max), column(recip(r.sum), s.shape()));
+  const Tensor slope = wide(matmul(g, values.transpose(-1, -2)));
+  const Tensor d = mul(p, add(slope, negate(column(mean, s.shape()))));
+  const Tensor scaled = cast(mul(d, like(d, a_.attributes.real("scale"))), q_.dtype());
+  return {wide(matmul(scaled, keys)), wide(for_keys(matmul(scaled.transpose(-1, -2), q_), k)),
+          wide(for_keys(matmul(cast(p, v.dtype()).transpose(-1, -2), g), v)), d};
+}
+
+// Keys and values come from the rank behind, and so do the sums of their cotangents: those of a block have met all
+// ranks when they are at home. `scores`, if it is given, becomes the cotangent of the scores with all keys.
+std::vector<Tensor> Ring::backward(const Tensor& g, Tensor* scores) const {
+  const Rows r = forward();
+  const Tensor mean = sum_reduce(mul(wide(g), r.out), g.rank() - 1);
+  Tensor k = k_, v = v_, dq, dk = after(wide(like(k_, 0)), {k_, mean}), dv = after(wide(like(v_, 0)), {v_, mean});
+  const auto travel_home = [&] { dk = travel(dk, -1, "of keys"), dv = travel(dv, -1, "of values"); };
+  const auto visit = [&](int at, const Tensor& keys, const Tensor& values) {
+    if (!attends(at)) return;
+    const Parts d = gradients(r, g, mean, at, keys, values);
+    dq = dq.defined() ? add(dq, d.q) : d.q, dk = add(dk, d.k), dv = add(dv, d.v);
+    if (!scores) return;
+    const Dim first = first_key(at), rest = k_.extent(-2) * Dim(ranks_ - 1) - first;
+    const Tensor placed = d.scores.pad(-1, first, rest);
+    *scores = scores->defined() ? add(*scores, placed) : placed;
+  };
+  for (int turn = 1; turn < ranks_; ++turn) {
+    k = travel(k, -1, "keys"), v = travel(v, -1, "values");
+    if (turn > 1) travel_home();
+    visit(block(turn), k, v);
+  }
+  if (ranks_ > 1) travel_home();
+  visit(block(0), k_, v_);
+  if (!attends(block(-1))) dq = after(dq, {k, v});
+  return {cast(dq, q_.dtype()), cast(dk, k_.dtype()), cast(dv, v_.dtype())};
+}
+
+// ---- heads divided anew ------------------------------------------------------------------------------------
+
+// Joins the rows of a first axis, one for each rank, to an axis of the others.
+Tensor joined(const Tensor& rows, int axis) {
+  Shape whole = rows.shape();
+  whole.erase(whole.begin());
+  whole[static_cast<std::size_t>(axis)] = whole[static_cast<std::size_t>(axis)] * rows.extent(0);
+  std::vector<int> order;
+  for (int k = 1; k < rows.rank(); ++k) {
+    if (k == axis + 1) order.push_back(0);
+    order.push_back(k);
+  }
+  return rows.permute(order).reshape(whole);
+}
+
+// Each rank has a part of axis `whole` before, and of axis `part` afterwards: [..., heads, s / n, d] to
+// [..., heads / n, s, d] and back. Axes count from the end.
+Tensor exchanged(const TextAttention& a, const Tensor& x, int part, int whole) {
+  const int at = x.rank() + part, ranks = group_of(a).ranks;
+  Shape s = x.shape();
+  s[static_cast<std::size_t>(at)] = s[static_cast<std::size_t>(at)] / Dim(ranks);
+  s.insert(s.begin() + at, Dim(ranks));
+  std::vector<int> order{at};
+  for (int k = 0; k <= x.rank(); ++k)
+    if (k != at) order.push_back(k);
+  return joined(a.ranks.all_to_all(x.reshape(s).permute(order), a.queries), x.rank() + whole);
+}
+
+bool has_rows(const Tensor& mask) { return mask.rank() >= 2 && !(mask.extent(-2) == Dim(1)); }
+
+// The mask of this rank's heads for all queries.
+Tensor mask_of_heads(const TextAttention& a, Tensor mask) {
+  if (has_rows(mask)) mask = joined(a.ranks.all_gather(mask, a.queries), mask.rank() - 2);
+  if (mask.rank() < 3 || mask.extent(-3) == Dim(1)) return mask;
+  const auto [ranks, place] = group_of(a);
+  const Dim heads = mask.extent(-3) / Dim(ranks);
+  return mask.slice(-3, heads * Dim(place), heads * Dim(place + 1));
+}
+
+std::vector<Tensor> over_heads(const TextAttention& a, const CompositeRef& c, const std::vector<Tensor>& in,
+                               const Tensor* mask) {
+  std::vector<Tensor> own, out;
+  for (const Tensor& t : in) own.push_back(exchanged(a, t, kHeads, kRows));
+  if (mask) own.push_back(mask_of_heads(a, *mask));
+  for (const Tensor& t : call(c, std::move(own), a.attributes)) out.push_back(exchanged(a, t, kRows, kHeads));
+  return out;
+}
+
+bool divides_heads(const Tensor& q, const Tensor& k, int ranks) {
+  const auto divided = [&](const Tensor& t) { return t.rank() >= 3 && t.extent(-3) % Dim(ranks) == Dim(0); };
+  return divided(q) && divided(k);
+}
+
+double bytes(const Tensor& t) {
+  return static_cast<double>(size_of(t.dtype())) * static_cast<double>(product(t.shape()).bounds().hi);
+}
+// Whether all_to_all sends at most as many bytes as a ring does.
+bool prefers_heads(const TextAttention& a, const std::vector<Tensor>& in, const Tensor* mask) {
+  const int ranks = group_of(a).ranks;
+  if (!divides_heads(in[0], in[1], ranks)) return false;
+  const double n = ranks, ring = (n - 1) * (bytes(in[1]) + bytes(in[2]));
+  const double result = bytes(in[0]) / static_cast<double>(in[0].extent(-1).bounds().hi) *
+                        static_cast<double>(in[2].extent(-1).bounds().hi);
+  const double heads = (n - 1) / n * (bytes(in[0]) + bytes(in[1]) + bytes(in[2]) + result);
+  return heads + (mask && has_rows(*mask) ? (n - 1) * bytes(*mask) : 0) <= ring;
+}
+
+// ---- queries alone -----------------------------------------------------------------------------------------
+
+// This rank's queries and all keys: what is causal becomes a mask, for the first query is not the first of the text.
+std::vector<Tensor> over_queries(const TextAttention& a, const CompositeRef& c, std::vector<Tensor> in,
+                                 const Tensor* mask) {
+  Tensor own = mask ? *mask : Tensor();
+  if (a.attributes.integer("causal") != 0) {
+    const Dim first = in[0].extent(-2) * Dim(group_of(a).place);
+    const Shape shape{in[0].extent(-2), in[1].extent(-2)};
+    const Tensor before =
+        in[0].graph().index(shape, less(Dim::index(1, shape[1]), Dim::index(0, shape[0]) + first + 1), DType::Bool);
+    if (!mask) {
+      own = before;
+    } else {
+      Shape s = own.shape();
+      while (s.size() < 2) s.insert(s.begin(), Dim(1));
+      s[s.size() - 2] = shape[0], s[s.size() - 1] = shape[1];
+      const Tensor given = expand_to(own, s), allowed = expand_to(before, s);
+      own = is_float(own.dtype()) ? where(allowed, given, like(given, -kInf)) : and_(given, allowed);
+    }
+  }
+  if (own.defined()) in.push_back(own);
+  return call(c, std::move(in), {{"scale", a.attributes.real("scale")}, {"causal", std::int64_t{0}}});
+}
+
+}  // namespace
+
+std::vector<Tensor> text_attention(const TextAttention& a, const std::vector<Tensor>& in) {
+  const Tensor* mask = in.size() > 3 ? &in[3] : nullptr;
+  const std::vector<Tensor> qkv(in.begin(), in.begin() + 3);
+  if (a.keys.empty()) return over_queries(a, builtin::attention(), qkv, mask);
+  if (prefers_heads(a, in, mask)) return over_heads(a, builtin::attention(), qkv, mask);
+  const Tensor y = Ring(a, in, mask).forward().out;
+  return {cast(y, in[0].dtype())};
+}
+
+std::vector<Tensor> text_attention_gradients(const TextAttention& a, const std::vector<Tensor>& in) {
+  const Tensor* mask = in.size() > 4 ? &in[4] : nullptr;
+  const std::vector<Tensor> with_g(in.begin(), in.begin() + 4);
+  if (a.keys.empty()) return over_queries(a, builtin::attention_gradients(), with_g, mask);
+  if (prefers_heads(a, in, mask)) return over_heads(a, builtin::attention_gradients(), with_g, mask);
+  return Ring(a, in, mask).backward(in[3], nullptr);
+}
+
+}  // namespace lc::distributed
+
+namespace lc {
+namespace {
+
+using namespace distributed;
+
+// A call of the functions for people, checked: what the composite of the whole text would accept.
+struct Checked {
+  Attributes attributes;
+  std::vector<Tensor> in;  // the mask has all keys
+};
+Checked checked(const Collectives& ranks, const std::string& axis, const Tensor& q, const Tensor& k, const Tensor& v,
+                const TextAttentionOptions& o) {
+  const char* const op = "attention";
+  const Dim n = ranks.mesh().axes()[static_cast<std::size_t>(ranks.mesh().axis(axis))].size;
+  if (q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
+    throw Error(op, str_cat("q ", str(q.shape()), ", k ", str(k.shape()), " and v ", str(v.shape()),
+                            " have one rank, at least 2"));
+  if (!o.scale && !q.extent(-1).constant()) throw Error(op, "give a scale when the head size is symbolic");
+  Checked c{{{"scale", o.scale ? *o.scale : 1 / std::sqrt(static_cast<double>(*q.extent(-1).constant()))},
+             {"causal", std::int64_t{o.is_causal}}},
+            {q, k, v}};
+  std::vector<TensorType> types;
+  for (const Tensor& t : c.in) types.push_back({t.dtype(), t.shape()});
+  for (std::size_t i : {1, 2}) types[i].shape[types[i].shape.size() - 2] = k.extent(-2) * n;
+  if (Tensor mask = o.attn_mask; mask.defined()) {
+    if (mask.rank() > 0 && mask.extent(-1) == k.extent(-2) && !(mask.extent(-1) == Dim(1)))
+      mask = joined(ranks.all_gather(mask, {axis}), mask.rank() - 1);
+    if (mask.rank() == 0) mask = mask.reshape({1});
+    c.in.push_back(mask), types.push_back({mask.dtype(), mask.shape()});
+  }
+  builtin::attention()->infer(c.attributes, types);
+  return c;
+}
+
+}  // namespace
+
+Tensor ring_attention(const Collectives& ranks, const std::string& axis, Operand q, Operand k, Operand v,
+                      const TextAttentionOptions& o) {
+  const OpScope scope("ring_attention", q.at);
+  const Checked c = checked(ranks, axis, q, k, v, o);
+  const auto ring = [ranks, axis, attributes = c.attributes](std::span<const Tensor> in) {
+    return Ring({ranks, {axis}, {axis}, attributes}, {in.begin(), in.end()}, in.size() > 3 ? &in[3] : nullptr);
+  };
+  const Tensor y = definitions::cast(ring(c.in).forward().out, q->dtype());
+  return with_vjp(y, c.in, [ring](const VjpCall& call) {
+    const bool masked = call.in.size() > 3 && is_float(call.in[3].dtype()) && call.wanted[3];
+    Tensor scores;
+    std::vector<Tensor> d = ring(call.in).backward(call.g(), masked ? &scores : nullptr);
+    d.resize(call.in.size());
+    if (masked)
+      d[3] = definitions::cast(definitions::sum_to(scores, call.in[3].shape()), call.in[3].dtype());
+    return d;
+  });
+}
+
+Tensor all_to_all_attention(const Collectives& ranks, const std::string& axis, Operand q, Operand k, Operand v,
+                            const TextAttentionOptions& o) {
+  const OpScope scope("all_to_all_attention", q.at);
+  const Checked c = checked(ranks, axis, q, k, v, o);
+  const TextAttention a{ranks, {axis}, {axis}, c.attributes};
+  if (!divides_heads(q, k, group_of(a).ranks))
+    throw Error("attention", str_cat(group_of(a).ranks, " ranks do not divide the heads of q ", str(q->shape()),
+                                     " and k ", str(k->shape()), ": use ring_attention()"));
+  return over_heads(a, builtin::attention(), {q, k, v}, c.in.size() > 3 ? &c.in[3] : nullptr)[0];
+}
+
+}  // namespace lc
