@@ -51,7 +51,7 @@ ROOMS = {
     "runtime": ["base", "core", "composites", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
-    "distributed": ["base", "core", "composites", "reference", "passes", "device"],
+    "distributed": ["base", "core", "composites", "ops", "reference", "passes", "device"],
     # A library of its own: it links MPI.
     "distributed/mpi": ["base", "core", "distributed"],
     "verify": ["base", "core", "formats", "composites", "reference", "passes", "runtime"],

@@ -163,7 +163,7 @@ std::vector<Tensor> define_dequantize(const Attributes& a, std::span<const Tenso
 Value evaluate_dequantize(const Evaluation& e) {
   const Node& n = e.node;
   const Value& in = *e.in[0];
-  const IntList& shape = e.shape;
+  const Integers& shape = e.shape;
   const QuantInfo& q = info(static_cast<QuantFormat>(n.attributes.integer("format")));
   Value out = make_value(DType::F32, shape);
   for (std::size_t k = 0; k < out.size(); ++k) {

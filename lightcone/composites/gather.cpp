@@ -31,7 +31,7 @@ std::vector<Tensor> vjp_gather(const VjpCall& c) {
 Value evaluate_gather(const Evaluation& e) {
   const Node& n = e.node;
   const lc::Operands in = e.in;
-  const IntList& shape = e.shape;
+  const Integers& shape = e.shape;
   Value out = make_value(n.dtype, shape);
   if (sampled(in)) out.shift.resize(out.size());
   const AxisView data(in[0]->shape, axis_of(n.attributes)), idx(shape, axis_of(n.attributes));

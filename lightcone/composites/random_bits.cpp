@@ -107,7 +107,7 @@ std::vector<Tensor> define_random_bits(const Attributes& a, std::span<const Tens
 Value evaluate_random_bits(const Evaluation& e) {
   const Node& n = e.node;
   const Value& step = *e.in[0];
-  const IntList& shape = e.shape;
+  const Integers& shape = e.shape;
   Value out = make_value(DType::I32, shape);
   const Philox::Key key = Philox::key(n.attributes.integer("seed"), n.attributes.integer("stream"));
   Philox::Block block{};

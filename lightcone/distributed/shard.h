@@ -32,9 +32,19 @@ struct ShardSpec {
 };
 using ShardSpecs = std::vector<ShardSpec>;
 
+struct ShardOptions {
+  // Further axes that specs may name, whose parts are computed one after the other in the same graph: what a mesh does,
+  // without other ranks. A batch that is divided along {"micro", 4} is computed as four, and gradients are added up
+  // (gradient accumulation). An axis that is divided along both kinds names the mesh's first: "data+micro".
+  std::vector<MeshAxis> serial = {};
+};
+
 // Throws Error, when it runs, for specs that fit no input, name no axis of the mesh, use an axis twice, or divide an
 // extent that the number of ranks does not divide.
-Compiler shard(const Collectives& ranks, ShardSpecs specs);
+Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options = {});
+
+// The specs of what a rank has, without the serial axes: those for part_of().
+ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial);
 
 // The array of one rank.
 struct ArrayPart {

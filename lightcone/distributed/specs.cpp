@@ -76,6 +76,21 @@ Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, std::string_view
 
 namespace lc {
 
+ShardSpecs without_serial(ShardSpecs specs, const std::vector<MeshAxis>& serial) {
+  for (ShardSpec& s : specs)
+    for (std::string& axes : s.axes) {
+      std::string kept;
+      for (std::string_view left = axes; !left.empty();) {
+        const std::string_view name = left.substr(0, left.find('+'));
+        left.remove_prefix(std::min(name.size() + 1, left.size()));
+        if (std::ranges::none_of(serial, [&](const MeshAxis& a) { return a.name == name; }))
+          kept += (kept.empty() ? "" : "+") + std::string(name);
+      }
+      axes = std::move(kept);
+    }
+  return specs;
+}
+
 ArrayPart part_of(const Mesh& mesh, int rank, const ShardSpecs& specs, std::string_view name, const ArrayView& whole) {
   ArrayPart part{whole.dtype, {whole.shape.begin(), whole.shape.end()}, {}};
   std::vector<std::int64_t> first(part.shape.size(), 0);

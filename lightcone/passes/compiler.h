@@ -32,6 +32,7 @@ struct Pass {
   // Returns false for a graph that the pass would copy unchanged; the driver then skips the pass to save time.
   std::function<bool(const Graph&)> applies = {};
   bool extends = false;  // appends outputs and states to the existing ones
+  bool divides = false;  // keeps a part of the states, as one of several ranks does
   // True if the pass changes the computed function on purpose. verify() compares later passes with its result.
   bool redefines = false;
 };

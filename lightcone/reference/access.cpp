@@ -10,27 +10,27 @@ namespace lc {
 namespace {
 
 using i64 = std::int64_t;
-using IntList = Access::IntList;
+using Integers = Access::Integers;
 
 constexpr i64 kOutside = -(i64{1} << 56);  // in a table: padding, whatever is added
 
-IntList counted(i64 n, i64 step = 1) {
-  IntList v(static_cast<std::size_t>(n));
+Integers counted(i64 n, i64 step = 1) {
+  Integers v(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<i64>(i) * step;
   return v;
 }
-IntList strides(const IntList& shape) {
-  IntList s(shape.size(), 1);
+Integers strides(const Integers& shape) {
+  Integers s(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) s[i - 1] = s[i] * shape[i];
   return s;
 }
 
 // Writes all[a * i + b * j ...] as a sum of one table per axis of `extents`, if possible.
-std::optional<std::vector<IntList>> split(const IntList& all, const IntList& extents) {
-  const IntList step = strides(extents);
-  std::vector<IntList> parts;
+std::optional<std::vector<Integers>> split(const Integers& all, const Integers& extents) {
+  const Integers step = strides(extents);
+  std::vector<Integers> parts;
   for (std::size_t t = 0; t < extents.size(); ++t) {
-    IntList& part = parts.emplace_back(static_cast<std::size_t>(extents[t]));
+    Integers& part = parts.emplace_back(static_cast<std::size_t>(extents[t]));
     for (std::size_t i = 0; i < part.size(); ++i) part[i] = all[i * static_cast<std::size_t>(step[t])] - all[0];
   }
   for (std::size_t m = 0; m < all.size(); ++m) {
@@ -46,7 +46,7 @@ std::optional<std::vector<IntList>> split(const IntList& all, const IntList& ext
 struct Group {
   std::size_t from, from_end, to, to_end;
 };
-std::vector<Group> groups(const IntList& from, const IntList& to) {
+std::vector<Group> groups(const Integers& from, const Integers& to) {
   std::vector<Group> all;
   for (std::size_t i = 0, j = 0; i < from.size() || j < to.size();) {
     Group g{i, i, j, j};
@@ -69,17 +69,17 @@ i64 count(std::span<const i64> shape) {
   return n;
 }
 
-IntList numbers(const Shape& s, const Bindings& env) {
-  IntList r;
+Integers numbers(const Shape& s, const Bindings& env) {
+  Integers r;
   for (const Dim& d : s) r.push_back(d.eval(env));
   return r;
 }
 
-Access::Access(IntList base) : shape_(std::move(base)) {
+Access::Access(Integers base) : shape_(std::move(base)) {
   if (count(shape_) == 0) return;  // later reads can only be padding
-  const IntList step = strides(shape_);
+  const Integers step = strides(shape_);
   for (std::size_t a = 0; a < shape_.size(); ++a) {
-    Term t{counted(shape_[a], step[a]), std::vector<IntList>(shape_.size())};
+    Term t{counted(shape_[a], step[a]), std::vector<Integers>(shape_.size())};
     t.along[a] = counted(shape_[a]);
     terms_.push_back(std::move(t));
   }
@@ -93,7 +93,7 @@ void Access::apply(const View& next, const Bindings& env) {
 }
 
 void Access::apply(const Move& m, const Bindings& env) {
-  const IntList to = numbers(m.to, env), before = numbers(m.before, env);
+  const Integers to = numbers(m.to, env), before = numbers(m.before, env);
   for (i64 d : to)
     if (d < 0) throw Error("view", "an extent is negative for these sizes: " + str(m.to));
   switch (m.kind) {
@@ -103,7 +103,7 @@ void Access::apply(const Move& m, const Bindings& env) {
         for (std::size_t a = 0; a < to.size(); ++a) {
           if (shape_[a] == to[a] || t.along[a].empty()) continue;
           if (shape_[a] != 1) throw Error("view", "an axis that is repeated has more than one element");
-          t.along[a] = IntList(static_cast<std::size_t>(to[a]), t.along[a][0]);
+          t.along[a] = Integers(static_cast<std::size_t>(to[a]), t.along[a][0]);
         }
       break;
     case MoveKind::Slice: slice(m, before, to); break;
@@ -119,13 +119,13 @@ void Access::apply(const Move& m, const Bindings& env) {
 
 void Access::permute(const Move& m) {
   for (Term& t : terms_) {
-    std::vector<IntList> along;
+    std::vector<Integers> along;
     for (const int a : m.axes) along.push_back(t.along[a]);
     t.along = std::move(along);
   }
 }
 
-void Access::slice(const Move& m, const IntList& before, const IntList& to) {
+void Access::slice(const Move& m, const Integers& before, const Integers& to) {
   if (count(to) == 0) return terms_.clear();
   for (std::size_t a = 0; a < to.size(); ++a) {
     const i64 last = before[a] + (to[a] - 1) * m.step[a];
@@ -133,22 +133,22 @@ void Access::slice(const Move& m, const IntList& before, const IntList& to) {
       throw Error("view", "an index leaves the tensor for these sizes");
     for (Term& t : terms_) {
       if (t.along[a].empty()) continue;
-      IntList next(static_cast<std::size_t>(to[a]));
+      Integers next(static_cast<std::size_t>(to[a]));
       for (std::size_t i = 0; i < next.size(); ++i) next[i] = t.along[a][before[a] + static_cast<i64>(i) * m.step[a]];
       t.along[a] = std::move(next);
     }
   }
 }
 
-void Access::pad(const IntList& before, const IntList& to) {
+void Access::pad(const Integers& before, const Integers& to) {
   for (std::size_t a = 0; a < to.size(); ++a) {
     if (before[a] == 0 && to[a] == shape_[a]) continue;
-    Term outside{{0, kOutside}, std::vector<IntList>(to.size())};
+    Term outside{{0, kOutside}, std::vector<Integers>(to.size())};
     outside.along[a].resize(static_cast<std::size_t>(to[a]));
     for (i64 i = 0; i < to[a]; ++i) outside.along[a][i] = i < before[a] || i - before[a] >= shape_[a];
     for (Term& t : terms_) {
       if (t.along[a].empty()) continue;
-      IntList next(static_cast<std::size_t>(to[a]), t.along[a][0]);
+      Integers next(static_cast<std::size_t>(to[a]), t.along[a][0]);
       for (i64 i = std::max<i64>(before[a], 0); i < std::min(to[a], shape_[a] + before[a]); ++i)
         next[i] = t.along[a][i - before[a]];
       t.along[a] = std::move(next);
@@ -158,7 +158,7 @@ void Access::pad(const IntList& before, const IntList& to) {
 }
 
 // The axis becomes the number of windows; a new last axis runs inside the window.
-void Access::unfold(const Move& m, const IntList& to) {
+void Access::unfold(const Move& m, const Integers& to) {
   const auto axis = static_cast<std::size_t>(m.axes[0]);
   const i64 windows = to[axis], size = to.back(), stride = m.step[0], dilation = m.step[1];
   if (count(to) == 0) {
@@ -167,7 +167,7 @@ void Access::unfold(const Move& m, const IntList& to) {
   }
   if ((windows - 1) * stride + (size - 1) * dilation >= shape_[axis])
     throw Error("view", "an index leaves the tensor for these sizes");
-  const auto is_sum = [&](const IntList& g) {
+  const auto is_sum = [&](const Integers& g) {
     for (i64 i = 0; i < windows; ++i)
       for (i64 j = 0; j < size; ++j)
         if (g[i * stride + j * dilation] != g[i * stride] + g[j * dilation] - g[0]) return false;
@@ -175,27 +175,27 @@ void Access::unfold(const Move& m, const IntList& to) {
   };
   for (Term& t : terms_) {
     if (t.along[axis].empty() || is_sum(t.along[axis])) continue;
-    if (std::count_if(t.along.begin(), t.along.end(), [](const IntList& g) { return !g.empty(); }) > 1) {
+    if (std::count_if(t.along.begin(), t.along.end(), [](const Integers& g) { return !g.empty(); }) > 1) {
       flatten();
       return unfold(m, to);
     }
-    IntList table;
+    Integers table;
     for (i64 g : t.along[axis]) table.push_back(t.table[t.start + g]);
-    t = {std::move(table), std::vector<IntList>(shape_.size())};
+    t = {std::move(table), std::vector<Integers>(shape_.size())};
     t.along[axis] = counted(shape_[axis]);
   }
   for (Term& t : terms_) {
-    IntList& inside = t.along.emplace_back();
-    IntList& along = t.along[axis];
+    Integers& inside = t.along.emplace_back();
+    Integers& along = t.along[axis];
     if (along.empty()) continue;
     for (i64 j = 0; j < size; ++j) inside.push_back(along[j * dilation] - along[0]);
-    IntList next;
+    Integers next;
     for (i64 i = 0; i < windows; ++i) next.push_back(along[i * stride]);
     along = std::move(next);
   }
 }
 
-void Access::reshape(const IntList& to) {
+void Access::reshape(const Integers& to) {
   if (count(to) == 0) return terms_.clear();
   std::vector<Term> all;  // terms_ keep the old shape until all are converted
   for (const Term& t : terms_) {
@@ -211,27 +211,27 @@ void Access::reshape(const IntList& to) {
 }
 
 // Converts a term to the axes of another shape; nullopt if a table shared with other axes would have to be split.
-std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) const {
+std::optional<Access::Term> Access::regroup(const Term& t, const Integers& to) const {
   Term next{t.table, {}, t.start};
   for (const Group& g : groups(shape_, to)) {
-    IntList all{0};  // the group's axes flattened into one
+    Integers all{0};  // the group's axes flattened into one
     bool matters = false, alone = true;
     for (std::size_t a = 0; a < shape_.size(); ++a) {
-      const IntList& along = t.along[a];
+      const Integers& along = t.along[a];
       if (a < g.from || a >= g.from_end) {
         alone = alone && along.empty();
         continue;
       }
       matters = matters || !along.empty();
       if (!matters) continue;
-      IntList longer;
+      Integers longer;
       const auto n = static_cast<std::size_t>(shape_[a]);
       for (i64 before : all)
         for (std::size_t i = 0; i < n; ++i) longer.push_back(before + (along.empty() ? 0 : along[i]));
       all = std::move(longer);
     }
-    const IntList extents(to.begin() + static_cast<std::ptrdiff_t>(g.to),
-                          to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
+    const Integers extents(to.begin() + static_cast<std::ptrdiff_t>(g.to),
+                           to.begin() + static_cast<std::ptrdiff_t>(g.to_end));
     if (!matters) {
       next.along.resize(next.along.size() + extents.size());
       continue;
@@ -251,21 +251,21 @@ std::optional<Access::Term> Access::regroup(const Term& t, const IntList& to) co
     } else {
       next.start += all[0];
     }
-    for (IntList& p : *parts) next.along.push_back(std::move(p));
+    for (Integers& p : *parts) next.along.push_back(std::move(p));
   }
   return next;
 }
 
 void Access::fold() {
   std::vector<Term> folded, shared;
-  std::vector<IntList> axes(shape_.size());
+  std::vector<Integers> axes(shape_.size());
   for (Term& t : terms_) {
-    for (IntList& g : t.along)
+    for (Integers& g : t.along)
       if (!g.empty() && std::all_of(g.begin(), g.end(), [&](i64 v) { return v == g[0]; })) {
         t.start += g[0];
         g.clear();
       }
-    const auto matters = [](const IntList& g) { return !g.empty(); };
+    const auto matters = [](const Integers& g) { return !g.empty(); };
     const auto n = std::count_if(t.along.begin(), t.along.end(), matters);
     if (n > 1) {
       shared.push_back(std::move(t));
@@ -279,7 +279,7 @@ void Access::fold() {
   }
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (axes[a].empty()) continue;
-    Term& t = folded.emplace_back(Term{std::move(axes[a]), std::vector<IntList>(shape_.size())});
+    Term& t = folded.emplace_back(Term{std::move(axes[a]), std::vector<Integers>(shape_.size())});
     t.along[a] = counted(static_cast<i64>(t.table.size()));
   }
   for (Term& t : shared) folded.push_back(std::move(t));
@@ -290,7 +290,7 @@ void Access::flatten() {
   Term all{positions(), {}};
   for (i64& p : all.table)
     if (p < 0) p = kOutside;
-  const IntList step = strides(shape_);
+  const Integers step = strides(shape_);
   for (std::size_t a = 0; a < shape_.size(); ++a) all.along.push_back(counted(shape_[a], step[a]));
   terms_.clear();
   terms_.push_back(std::move(all));
@@ -305,8 +305,8 @@ bool Access::shares(std::size_t a, std::size_t b) const {
                      [&](const Term& t) { return !t.along[a].empty() && !t.along[b].empty(); });
 }
 
-IntList Access::positions() const {
-  IntList p(static_cast<std::size_t>(count(shape_)));
+Integers Access::positions() const {
+  Integers p(static_cast<std::size_t>(count(shape_)));
   if (p.empty()) return p;
   if (shape_.empty()) {
     p[0] = offset_;
@@ -314,7 +314,7 @@ IntList Access::positions() const {
     return p;
   }
   const std::size_t last = shape_.size() - 1;
-  IntList index(shape_.size(), 0);
+  Integers index(shape_.size(), 0);
   const i64 n = shape_[last];
   for (std::size_t at = 0; at < p.size(); at += static_cast<std::size_t>(n)) {
     plane(index, last, kNone, 0, 1, p.data() + at);

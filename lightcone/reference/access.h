@@ -17,16 +17,16 @@ namespace lc {
 
 class Access {
  public:
-  using IntList = std::vector<std::int64_t>;
+  using Integers = std::vector<std::int64_t>;
 
-  explicit Access(IntList base);  // the whole buffer in row-major order
+  explicit Access(Integers base);  // the whole buffer in row-major order
   Access(const View& view, const Bindings& env);
   void apply(const View& next, const Bindings& env);  // applies a further view
 
-  const IntList& shape() const { return shape_; }
+  const Integers& shape() const { return shape_; }
   bool follows(std::size_t axis) const;             // true if the position depends on this axis
   bool shares(std::size_t a, std::size_t b) const;  // true if one term depends on both: windows
-  IntList positions() const;                        // positions of all elements in order; negative: padding
+  Integers positions() const;                       // positions of all elements in order; negative: padding
 
   // Fills p with positions over two axes, the other indices fixed: p[k * (to - from) + j] for each k of axis `a` and
   // each j of [from, to) of axis `b`. If b is kNone, along `a` alone.
@@ -36,21 +36,21 @@ class Access {
 
  private:
   struct Term {
-    IntList table;
-    std::vector<IntList> along;  // empty: independent of this axis
-    std::int64_t start = 0;      // added to the index into the table
+    Integers table;
+    std::vector<Integers> along;  // empty: independent of this axis
+    std::int64_t start = 0;       // added to the index into the table
   };
   void apply(const Move& m, const Bindings& env);
   void permute(const Move& m);
-  void slice(const Move& m, const IntList& before, const IntList& to);
-  void pad(const IntList& before, const IntList& to);
-  void unfold(const Move& m, const IntList& to);
-  void reshape(const IntList& to);
-  std::optional<Term> regroup(const Term& t, const IntList& to) const;
+  void slice(const Move& m, const Integers& before, const Integers& to);
+  void pad(const Integers& before, const Integers& to);
+  void unfold(const Move& m, const Integers& to);
+  void reshape(const Integers& to);
+  std::optional<Term> regroup(const Term& t, const Integers& to) const;
   void fold();     // merges terms to one per axis
   void flatten();  // merges all terms into one
 
-  IntList shape_;
+  Integers shape_;
   std::vector<Term> terms_;
   std::int64_t offset_ = 0;
 };

@@ -37,7 +37,7 @@ std::vector<Value> defined(const Node& n, Operands in, const Bindings& env, cons
 
 }  // namespace
 
-Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const EvalConfig& config) {
+Value composite(const Node& n, Operands in, const Integers& shape, const Bindings& env, const EvalConfig& config) {
   const ReferenceRule* own = n.composite->reference.get();
   std::vector<Value> results = own ? own->evaluate({n, in, shape, env, config.rounding, config.noise, config.products})
                                : n.composite->loop ? looped(*n.composite->loop, in, config)
@@ -47,7 +47,7 @@ Value composite(const Node& n, Operands in, const IntList& shape, const Bindings
     throw Error(n.composite->name, str_cat("its evaluation gives ", results.size(), " results, its infer() ", wanted));
   for (std::size_t k = 0; k < wanted; ++k) {
     const DType t = n.results.empty() ? n.dtype : n.results[k].dtype;
-    const IntList s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
+    const Integers s = n.results.empty() ? shape : numbers(n.results[k].shape, env);
     if (results[k].dtype != t || results[k].shape != s)
       throw Error(n.composite->name, str_cat("result ", k, " of its evaluation is not what its infer() says"));
   }

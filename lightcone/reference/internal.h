@@ -11,7 +11,7 @@
 namespace lc {
 
 using i64 = std::int64_t;
-using IntList = std::vector<i64>;
+using Integers = std::vector<i64>;
 
 inline i64 wrapped(DType t, i64 v) {
   i64 raw = 0;
@@ -33,7 +33,7 @@ inline double rounded(DType t, double v, Rounding r) {
 
 struct AxisView {  // an axis of a tensor as outer x length x inner
   i64 outer = 1, length, inner = 1;
-  AxisView(const IntList& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
+  AxisView(const Integers& s, int axis) : length(s[static_cast<std::size_t>(axis)]) {
     for (int i = 0; i < axis; ++i) outer *= s[static_cast<std::size_t>(i)];
     for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < s.size(); ++i) inner *= s[i];
   }
@@ -59,7 +59,7 @@ inline Sampled sampled(const Value& v, std::size_t k) {
 }
 
 using Operands = std::span<const Value* const>;
-Value composite(const Node& n, Operands in, const IntList& shape, const Bindings& env, const EvalConfig& config);
+Value composite(const Node& n, Operands in, const Integers& shape, const Bindings& env, const EvalConfig& config);
 // Interprets a graph. Inputs may carry samples; results keep theirs.
 Results interpret_samples(const Graph& g, const std::map<std::string, Value>& inputs, const EvalConfig& config);
 
@@ -69,7 +69,7 @@ struct Factor {
 };
 // Sums the product of two floating factors over one axis, reading their elements in place. The result is bit-identical
 // to a product followed by a sum, without memory for the product.
-Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config);
+Value sum_of_products(const Node& sum, Factor a, Factor b, const Integers& shape, const EvalConfig& config);
 
 // Runs a loop step by step. A loop that only carries states ends once a step changes none of them.
 std::vector<Value> looped(const LoopBody& body, Operands in, const EvalConfig& config);

@@ -39,7 +39,7 @@ Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled
   return s;
 }
 
-Value elementwise(const Node& n, Operands in, const IntList& shape, const EvalConfig& config) {
+Value elementwise(const Node& n, Operands in, const Integers& shape, const EvalConfig& config) {
   Value out = make_value(n.dtype, shape);
   const DType type = in.back()->dtype;  // the operands' type; Where's condition comes first
   const bool floats = is_float(type);
@@ -140,7 +140,7 @@ Deviations reduced_samples(const Node& n, const Value& in, i64 length, const Pla
   return s;
 }
 
-Value reduce(const Node& n, const Value& in, const IntList& shape, const EvalConfig& config) {
+Value reduce(const Node& n, const Value& in, const Integers& shape, const EvalConfig& config) {
   const OpInfo& op = info(n.op);
   Value out = make_value(n.dtype, shape);
   const bool samples = config.noise && (!in.shift.empty() || (is_float(n.dtype) && n.op == Op::SumReduce));
@@ -196,7 +196,7 @@ Value convert(const Node& n, const Value& in, const EvalConfig& config) {
 }
 
 // Evaluates the expression only when an index that it uses changes.
-Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
+Value leaf(const Node& n, const Integers& shape, const Bindings& env) {
   Value out = make_value(n.dtype, shape);
   const auto put = [&](std::size_t k, double v, i64 w, bool constant) {
     if (is_float(n.dtype))
@@ -212,7 +212,7 @@ Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
   const auto symbols = n.index.symbols();
   for (std::size_t a = 0; a < shape.size(); ++a)
     if (const std::string name = Dim::index_name(static_cast<int>(a)); symbols.contains(name)) slot[a] = &at[name];
-  IntList index(shape.size(), 0);
+  Integers index(shape.size(), 0);
   i64 v = 0;
   bool fresh = true;
   for (std::size_t k = 0; k < out.size(); ++k) {
@@ -233,7 +233,7 @@ Value leaf(const Node& n, const IntList& shape, const Bindings& env) {
 Value seen(const Value& base, const View& view, const Bindings& env, std::uint64_t noise) {
   Value v = make_value(base.dtype, numbers(view.shape(), env));
   if (!base.shift.empty()) v.shift.resize(v.size());
-  const IntList at = Access(view, env).positions();
+  const Integers at = Access(view, env).positions();
   for (std::size_t k = 0; k < at.size(); ++k) {
     if (at[k] < 0) continue;
     const auto from = static_cast<std::size_t>(at[k]);
@@ -247,7 +247,7 @@ Value seen(const Value& base, const View& view, const Bindings& env, std::uint64
 }
 
 Value computed(const Node& n, Operands in, const Bindings& env, const EvalConfig& config) {
-  const IntList shape = numbers(n.shape, env);
+  const Integers shape = numbers(n.shape, env);
   switch (info(n.op).kind) {
     case Kind::Leaf: return leaf(n, shape, env);
     case Kind::Elementwise:
@@ -386,7 +386,7 @@ Results Interpreter::run(const std::map<std::string, Value>& inputs) {
 
 }  // namespace
 
-Value make_value(DType t, IntList shape) {
+Value make_value(DType t, Integers shape) {
   Value v;
   v.dtype = t;
   v.shape = std::move(shape);
@@ -396,7 +396,7 @@ Value make_value(DType t, IntList shape) {
   return v;
 }
 
-Value read_value(const void* data, DType t, IntList shape) {
+Value read_value(const void* data, DType t, Integers shape) {
   Value v = make_value(t, std::move(shape));
   for (std::size_t k = 0; k < v.f.size(); ++k) v.f[k] = load_f64(data, t, k);
   for (std::size_t k = 0; k < v.i.size(); ++k) v.i[k] = load_i64(data, t, k);

@@ -30,7 +30,7 @@ class Stack {
   explicit Stack(i64 length) : length_(length) {}
   void put(i64 row, const Value& v) {
     if (all_.shape.empty()) {
-      IntList s = v.shape;
+      Integers s = v.shape;
       s.insert(s.begin(), length_);
       all_ = make_value(v.dtype, std::move(s));
     }

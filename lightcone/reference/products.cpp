@@ -42,10 +42,10 @@ void round_factors(std::span<const i64> at, std::size_t width, std::size_t colum
     }
 }
 
-void read(const Factor& f, const IntList& index, std::size_t summed, const Columns& c, std::size_t width,
+void read(const Factor& f, const Integers& index, std::size_t summed, const Columns& c, std::size_t width,
           const EvalConfig& config, std::uint64_t side, Panel& p) {
   const auto depth = static_cast<std::size_t>(f.at.shape()[summed]), columns = static_cast<std::size_t>(c.to - c.from);
-  IntList at(depth * columns);
+  Integers at(depth * columns);
   f.at.plane(index, summed, c.axis, c.from, c.to, at.data());
   const bool samples = config.noise && !f.value->shift.empty(), rounds = config.noise && config.products > 0;
   p.exact = !samples && !rounds;
@@ -186,7 +186,7 @@ Deviations add_again(DType t, const Panel& a, const Panel& b, std::size_t width,
 
 class Product {
  public:
-  Product(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config)
+  Product(const Node& sum, Factor a, Factor b, const Integers& shape, const EvalConfig& config)
       : n_(sum),
         a_(std::move(a)),
         b_(std::move(b)),
@@ -220,7 +220,7 @@ class Product {
       if (i != summed_ && i != axis_) (b_.at.follows(i) ? outer_ : inner_).push_back(i);
   }
   // Advances the index along these axes; returns false after the last.
-  bool next(const std::vector<std::size_t>& axes, IntList& index) const {
+  bool next(const std::vector<std::size_t>& axes, Integers& index) const {
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++index[axes[i]] < space_[axes[i]]) return true;
       index[axes[i]] = 0;
@@ -228,7 +228,7 @@ class Product {
     return false;
   }
   void blocks(std::size_t width) {
-    IntList index(space_.size(), 0);
+    Integers index(space_.size(), 0);
     Panel a, b;
     for (i64 from = 0; from < columns_; from += static_cast<i64>(width)) {
       const Columns c{axis_, from, std::min(columns_, from + static_cast<i64>(width))};
@@ -241,7 +241,7 @@ class Product {
       } while (next(outer_, index));
     }
   }
-  void row(const Panel& a, const Panel& b, std::size_t width, const IntList& index, const Columns& c) {
+  void row(const Panel& a, const Panel& b, std::size_t width, const Integers& index, const Columns& c) {
     Row r;
     if (!way_.noise && n_.dtype == DType::F32 && way_.rounding == Rounding::Storage) add_rounded(a, b, width, r);
     else add(a, b, width, r);
@@ -289,9 +289,9 @@ class Product {
   const Node& n_;
   Factor a_, b_;
   EvalConfig way_;
-  IntList space_;
+  Integers space_;
   std::size_t summed_, axis_ = kNone;
-  IntList stride_;
+  Integers stride_;
   Value out_;
   std::vector<double> magnitude_;
   i64 columns_ = 1;
@@ -300,7 +300,7 @@ class Product {
 
 }  // namespace
 
-Value sum_of_products(const Node& sum, Factor a, Factor b, const IntList& shape, const EvalConfig& config) {
+Value sum_of_products(const Node& sum, Factor a, Factor b, const Integers& shape, const EvalConfig& config) {
   return Product(sum, std::move(a), std::move(b), shape, config).run();
 }
 

@@ -65,52 +65,87 @@ void expect_close(const Value& got, const Value& want, const std::string& what) 
   }
 }
 
+// Axes of ranks, and axes whose parts one graph computes.
+struct Split {
+  Mesh ranks;
+  std::vector<MeshAxis> serial = {};
+  Mesh all() const {
+    std::vector<MeshAxis> axes(ranks.axes().begin(), ranks.axes().end());
+    axes.insert(axes.end(), serial.begin(), serial.end());
+    return Mesh(std::move(axes));
+  }
+};
+
+std::uint64_t first_seed() {
+  const char* given = std::getenv("LIGHTCONE_SEED");
+  return given ? std::strtoull(given, nullptr, 10) * 10000 : 0;
+}
+
+// Compares the ranks' graphs of a random graph, divided at random, with the whole one, by the reference. Returns
+// whether anything was divided.
+bool expect_sharded(std::uint64_t k, const Split& split, std::map<std::string, int>& fired) {
+  std::mutex mutex;
+  const Graph g = random_graph(k, {.nodes = 3 + static_cast<int>(k % 14), .elements = 400});
+  const Bindings sizes = random_bindings(g, k);
+  const auto inputs = random_inputs(g, sizes, k, k % 3 == 0);
+  const ShardSpecs specs = random_specs(g, split.all(), k), of_ranks = without_serial(specs, split.serial);
+  const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
+  const auto thrown = run_ranks(split.ranks, [&](const Collectives& c) {
+    const Compiled made = transform(g, shard(c, specs, {.serial = split.serial}));
+    const auto part = [&](const std::string& name, const Value& v) {
+      return part_of_value(split.ranks, c.rank(), of_ranks, name, v);
+    };
+    std::map<std::string, Value> mine;
+    for (const auto& [name, v] : inputs) mine[name] = part(name, v);
+    const Results got = interpret(made.graph, mine, sizes);
+    const std::lock_guard lock(mutex);
+    const std::string at = str_cat("random graph ", k, " on ", split.all(), ", rank ", c.rank(), ", ");
+    for (const auto& [name, v] : want.outputs) expect_close(got.outputs.at(name), v, at + name);
+    for (const auto& [name, v] : want.states) {
+      Value mine_of_v = part(name, v);
+      Value error = v;  // the bounds are cut as the values are
+      if (!v.error.empty() && is_float(v.dtype)) {
+        error.dtype = DType::F64, error.f = v.error;
+        mine_of_v.error = part(name, error).f;
+      }
+      if (is_float(v.dtype) || v.error.empty()) expect_close(got.states.at(name), mine_of_v, at + "state " + name);
+    }
+    for (const auto& [name, n] : made.log[0].fired) fired[name] += n;
+  });
+  for (std::size_t r = 0; r < thrown.size(); ++r) EXPECT_EQ(thrown[r], "") << "random graph " << k << ", rank " << r;
+  return std::ranges::any_of(specs, [](const ShardSpec& s) {
+    return std::ranges::any_of(s.axes, [](const std::string& a) { return !a.empty(); });
+  });
+}
+
 // Random graphs with random shardings, by the reference over all ranks.
 TEST(Shard, RandomGraphs) {
-  const char* given = std::getenv("LIGHTCONE_SEED");
-  const std::uint64_t first = given ? std::strtoull(given, nullptr, 10) * 10000 : 0;
-  const Mesh meshes[] = {Mesh({{"data", 2}}), Mesh({{"data", 3}}), Mesh({{"data", 2}, {"model", 2}}),
-                         Mesh({{"model", 4}})};
+  const std::uint64_t first = first_seed();
+  const Split splits[] = {
+      {Mesh({{"data", 2}})}, {Mesh({{"data", 3}})}, {Mesh({{"data", 2}, {"model", 2}})}, {Mesh({{"model", 4}})}};
   std::map<std::string, int> fired;
-  std::mutex mutex;
   int divided = 0;
-  for (std::uint64_t k = first; k < first + 2000 && !::testing::Test::HasFailure(); ++k) {
-    const Graph g = random_graph(k, {.nodes = 3 + static_cast<int>(k % 14), .elements = 400});
-    const Mesh& mesh = meshes[k % std::size(meshes)];
-    const Bindings sizes = random_bindings(g, k);
-    const auto inputs = random_inputs(g, sizes, k, k % 3 == 0);
-    const ShardSpecs specs = random_specs(g, mesh, k);
-    const Results want = interpret(g, inputs, sizes, Rounding::Wide, true);
-    const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
-      const Compiled made = transform(g, shard(c, specs));
-      std::map<std::string, Value> mine;
-      for (const auto& [name, v] : inputs) mine[name] = part_of_value(mesh, c.rank(), specs, name, v);
-      const Results got = interpret(made.graph, mine, sizes);
-      const std::lock_guard lock(mutex);
-      for (const auto& [name, v] : want.outputs)
-        expect_close(got.outputs.at(name), v, str_cat("random graph ", k, ", rank ", c.rank(), ", ", name));
-      for (const auto& [name, v] : want.states) {
-        Value part = part_of_value(mesh, c.rank(), specs, name, v);
-        Value error = v;  // the bounds are cut as the values are
-        if (!v.error.empty() && is_float(v.dtype)) {
-          error.dtype = DType::F64, error.f = v.error;
-          part.error = part_of_value(mesh, c.rank(), specs, name, error).f;
-        }
-        if (is_float(v.dtype) || v.error.empty())
-          expect_close(got.states.at(name), part, str_cat("random graph ", k, ", rank ", c.rank(), ", state ", name));
-      }
-      for (const auto& [name, n] : made.log[0].fired) fired[name] += n;
-    });
-    for (std::size_t r = 0; r < thrown.size(); ++r) ASSERT_EQ(thrown[r], "") << "random graph " << k << ", rank " << r;
-    divided += std::ranges::any_of(specs, [](const ShardSpec& s) {
-      return std::ranges::any_of(s.axes, [](const std::string& a) { return !a.empty(); });
-    });
-  }
+  for (std::uint64_t k = first; k < first + 2000 && !::testing::Test::HasFailure(); ++k)
+    divided += expect_sharded(k, splits[k % std::size(splits)], fired);
   EXPECT_GT(divided, 1000);
   EXPECT_GT(decided.values, decided.all * 6 / 10) << decided.values << " of " << decided.all;
   EXPECT_GT(fired["all_reduce"], 100);
   EXPECT_GT(fired["all_gather"], 100);
   EXPECT_GT(fired["reduce_scatter"], 2);  // training has more of them
+}
+
+// The same where a graph computes several parts itself.
+TEST(Shard, RandomGraphsWithSerialAxes) {
+  const std::uint64_t first = first_seed() + 5000;
+  const Split splits[] = {{Mesh(), {{"micro", 2}}},
+                          {Mesh(), {{"micro", 3}, {"model", 2}}},
+                          {Mesh({{"data", 2}}), {{"micro", 2}}},
+                          {Mesh({{"data", 2}}), {{"micro", 2}, {"model", 2}}}};
+  std::map<std::string, int> fired;
+  int divided = 0;
+  for (std::uint64_t k = first; k < first + 600 && !::testing::Test::HasFailure(); ++k)
+    divided += expect_sharded(k, splits[k % std::size(splits)], fired);
+  EXPECT_GT(divided, 300);
 }
 
 // What a parameter alone makes is computed when it is loaded, but not what other ranks have a part in: one of them may

@@ -1,0 +1,121 @@
+// The choice of what an operation divides.
+#include <algorithm>
+#include <cmath>
+
+#include "lightcone/distributed/sharder.h"
+
+namespace lc::distributed {
+namespace {
+
+// Rows are chosen on the ranks that have them, if it is known how many that are.
+bool may_index(const Node& n, const Plan& p, int label, std::optional<std::size_t> operand) {
+  for (std::size_t k = 0; k < n.in.size(); ++k)
+    for (std::size_t i = 0; i < p.rule.operands[k].size(); ++i)
+      if (p.rule.operands[k][i] == label && !n.in[k].view.shape()[i].is_constant()) return false;
+  return !operand || static_cast<int>(*operand) != p.rule.index;
+}
+
+}  // namespace
+
+bool Plan::uses(int mesh_axis) const {
+  return std::ranges::any_of(axes, [&](const Axes& a) { return std::ranges::find(a, mesh_axis) != a.end(); });
+}
+std::vector<Axes> Plan::of(const std::vector<int>& labels) const {
+  std::vector<Axes> all;
+  for (const int l : labels) all.push_back(l < 0 ? Axes() : axes[static_cast<std::size_t>(l)]);
+  return all;
+}
+
+std::vector<TensorType> results_of(const Node& n) {
+  return n.results.empty() ? std::vector<TensorType>{{n.dtype, n.shape}} : n.results;
+}
+
+Plan Sharder::plan(NodeId id) {
+  const Node& n = src_[id];
+  Plan p;
+  if (auto rule = sharding_rule(src_, n)) {
+    p.rule = std::move(*rule);
+  } else {
+    for (const Edge& e : n.in) p.rule.operands.emplace_back(e.view.shape().size(), -1);
+    for (const TensorType& t : results_of(n)) p.rule.results.emplace_back(t.shape.size(), -1);
+    note_whole(n);
+  }
+  p.axes.resize(p.rule.labels.size());
+  for (const std::size_t k : by_weight(n)) {
+    const std::vector<Axes> have = seen(n.in[k]);
+    for (std::size_t i = 0; i < have.size(); ++i) offer(n, p, p.rule.operands[k][i], have[i], k);
+  }
+  if (hints_[id] && p.rule.results.size() == 1)
+    for (std::size_t i = 0; i < n.shape.size(); ++i) offer(n, p, p.rule.results[0][i], hints_[id]->axes[i], {});
+  keep_sums(n, p);
+  return p;
+}
+
+// Operands that depend on data come first, then large ones.
+std::vector<std::size_t> Sharder::by_weight(const Node& n) const {
+  std::vector<std::size_t> order;
+  for (std::size_t k = 0; k < n.in.size(); ++k) order.push_back(k);
+  const auto weight = [&](std::size_t k) {
+    const Node& from = src_[n.in[k].node];
+    return std::pair(static_cast<bool>(depends_on_data_[n.in[k].node]),
+                     static_cast<double>(size_of(from.dtype)) * static_cast<double>(product(from.shape).bounds().hi));
+  };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weight(a) > weight(b); });
+  return order;
+}
+
+// Divides the axes of a label, unless that is impossible or they are divided already.
+void Sharder::offer(const Node& n, Plan& p, int label, const Axes& axes, std::optional<std::size_t> operand) const {
+  if (label < 0 || axes.empty()) return;
+  const auto l = static_cast<std::size_t>(label);
+  const LabelKind kind = p.rule.labels[l];
+  if (!p.axes[l].empty() || kind == LabelKind::Whole ||
+      (kind == LabelKind::Indexed && !may_index(n, p, label, operand)))
+    return;
+  if (std::ranges::any_of(axes, [&](int a) { return p.uses(a); })) return;
+  const int ranks = mesh_.extent(axes);
+  const auto fits = [&](const std::vector<int>& labels, const Shape& shape) {
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] == label && !divides(ranks, shape[i])) return false;
+    return true;
+  };
+  for (std::size_t k = 0; k < n.in.size(); ++k)
+    if (!fits(p.rule.operands[k], n.in[k].view.shape())) return;
+  const auto results = results_of(n);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    if (!fits(p.rule.results[k], results[k].shape)) return;
+  p.axes[l] = axes;
+}
+// Sums of parts stay what they are through linear operations.
+void Sharder::keep_sums(const Node& n, Plan& p) const {
+  if (p.rule.linear.empty()) return;
+  for (int a = 0; a < static_cast<int>(mesh_.axes().size()); ++a) {
+    std::size_t sums = 0;
+    bool kept = !p.uses(a);
+    for (std::size_t k = 0; k < n.in.size(); ++k) {
+      const bool is_sum = std::ranges::find(held(n.in[k]).s.partial, a) != held(n.in[k]).s.partial.end();
+      sums += is_sum;
+      kept = kept && (is_sum == p.rule.linear[k] || is_factor(n, k));
+    }
+    if (kept && sums > 0 && (n.op != Op::Mul || sums == 1)) p.kept.push_back(a);
+  }
+}
+// Parts may be multiplied one by one with a number, but not with anything that may be infinite: 0 times that is NaN.
+bool Sharder::is_factor(const Node& n, std::size_t k) const {
+  const Node& from = src_[n.in[k].node];
+  return n.op == Op::Mul && from.op == Op::Constant && std::isfinite(from.value);
+}
+
+void Sharder::note_whole(const Node& n) {
+  double bytes = 0;
+  for (const Edge& e : n.in)
+    if (!held(e).s.is_whole())
+      bytes += static_cast<double>(size_of(src_[e.node].dtype)) *
+               static_cast<double>(product(src_[e.node].shape).bounds().hi);
+  if (bytes == 0) return;
+  const std::string what = n.composite ? n.composite->name : std::string(info(n.op).name);
+  log_.notes.push_back(str_cat("every rank computes all of ", what, n.where.known() ? " at " : "", n.where.str(),
+                               ", for which there is no rule of sharding: ", bytes / 1e6, " MB are gathered for it"));
+}
+
+}  // namespace lc::distributed

@@ -1,0 +1,75 @@
+// Operands: values as an operation wants to read them.
+#include <algorithm>
+
+#include "lightcone/distributed/sharder.h"
+
+namespace lc::distributed {
+
+std::vector<int> Sharder::shards(const Sharding& s) const {
+  std::vector<int> n;
+  for (const Axes& a : s.axes) n.push_back(mesh_.extent(a));
+  return n;
+}
+
+// The mesh axes along which the axes of an operand are divided as it lies.
+std::vector<Axes> Sharder::seen(const Edge& e) const {
+  const Sharding& s = held(e).s;
+  const Tracks t = tracks(e.view, shards(s));
+  std::vector<Axes> all;
+  for (const int axis : t.of) all.push_back(axis < 0 ? Axes() : s.axes[static_cast<std::size_t>(axis)]);
+  return all;
+}
+
+// The operand with its axes divided as `want` says. Sums of parts are added up, but for those over `kept`.
+Locals Sharder::at(const Edge& e, const std::vector<Axes>& want, const Axes& kept) {
+  Held h = held(e);
+  add_up(h, e.view, want, kept);
+  Tracks t = tracks(e.view, shards(h.s));
+  for (std::size_t axis = 0; axis < h.s.axes.size(); ++axis) {
+    if (h.s.axes[axis].empty()) continue;
+    const auto place = std::ranges::find(t.of, static_cast<int>(axis));
+    if (place == t.of.end() || want[static_cast<std::size_t>(place - t.of.begin())] != h.s.axes[axis])
+      exchanger_.gather(h, axis);
+  }
+  t = tracks(e.view, shards(h.s));
+  for (Tensor& x : h.local) x = x.with(x.view().then(local(e.view, shards(h.s))));
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const bool is_divided = t.of[i] >= 0 && !h.s.axes[static_cast<std::size_t>(t.of[i])].empty();
+    if (want[i].empty() || is_divided) continue;
+    if (exchanger_.any_serial(want[i]) && h.local.size() == 1)
+      h.local.resize(static_cast<std::size_t>(exchanger_.places()), h.local[0]);
+    const int axis = static_cast<int>(i);
+    const Dim length = divided(h.local[0].extent(axis), mesh_.extent(want[i]));
+    for (std::size_t v = 0; v < h.local.size(); ++v) {
+      const Dim first = length * Dim(exchanger_.place(static_cast<int>(v), want[i]));
+      h.local[v] = h.local[v].slice(axis, first, first + length);
+    }
+  }
+  return h.local;
+}
+
+// Adds the ranks' parts: into parts of the result if those are wanted, else into the whole on every rank.
+void Sharder::add_up(Held& h, const View& view, const std::vector<Axes>& want, const Axes& kept) {
+  Axes whole;
+  for (const int a : Axes(h.s.partial)) {
+    if (std::ranges::find(kept, a) != kept.end()) continue;
+    if (!scatter(h, view, want, a)) whole.push_back(a);
+  }
+  if (!whole.empty()) exchanger_.add_up(h, whole);
+}
+
+bool Sharder::scatter(Held& h, const View& view, const std::vector<Axes>& want, int mesh_axis) {
+  const auto place = std::ranges::find(want, Axes{mesh_axis});
+  if (place == want.end()) return false;
+  const auto i = static_cast<std::size_t>(place - want.begin());
+  auto parts = shards(h.s);
+  const int axis = tracks(view, parts).of[i];
+  if (axis < 0 || parts[static_cast<std::size_t>(axis)] > 1) return false;
+  const auto at = static_cast<std::size_t>(axis);
+  parts[at] = mesh_.axes()[static_cast<std::size_t>(mesh_axis)].size;
+  if (!divides(parts[at], h.local[0].extent(axis)) || tracks(view, parts).of[i] != axis) return false;
+  exchanger_.scatter(h, mesh_axis, at);
+  return true;
+}
+
+}  // namespace lc::distributed

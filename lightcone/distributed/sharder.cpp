@@ -1,0 +1,202 @@
+#include "lightcone/distributed/sharder.h"
+
+#include <algorithm>
+
+#include "lightcone/composites/composites.h"
+#include "lightcone/distributed/specs.h"
+
+namespace lc::distributed {
+namespace {
+
+Mesh with_serial_axes(const Mesh& ranks, const std::vector<MeshAxis>& serial) {
+  std::vector<MeshAxis> all(ranks.axes().begin(), ranks.axes().end());
+  all.insert(all.end(), serial.begin(), serial.end());
+  return Mesh(std::move(all));
+}
+
+bool in_results(const Plan& p, int label) {
+  return std::ranges::any_of(p.rule.results, [&](const auto& r) { return std::ranges::find(r, label) != r.end(); });
+}
+
+}  // namespace
+
+Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs,
+                 const std::vector<MeshAxis>& serial, PassLog& log)
+    : src_(src),
+      ranks_(ranks),
+      specs_(specs),
+      mesh_(with_serial_axes(ranks.mesh(), serial)),
+      log_(log),
+      exchanger_(ranks, mesh_, log),
+      to_(src.size()) {}
+
+Graph Sharder::run() {
+  read_specs();
+  find_hints();
+  const auto live = src_.live();
+  for (NodeId id = 0; id < src_.size(); ++id)
+    if (live[id] || is_state(id)) node(id);
+  for (const Root& r : src_.roots()) {
+    made_for(r.edge.node, -1);
+    dst_.root(r.name, at(r.edge, std::vector<Axes>(r.edge.view.shape().size()), {})[0].edge());
+  }
+  for (const Assignment& a : src_.assignments()) {
+    made_for(a.next.node, -1);
+    // The input of a state has all serial parts.
+    std::vector<Axes> want = given_.at(a.state).axes;
+    for (Axes& axes : want) std::erase_if(axes, [&](int axis) { return exchanger_.is_serial(axis); });
+    dst_.assignment(inputs_.at(a.state), at(a.next, want, {})[0].edge());
+  }
+  made_for(0, -1);
+  return std::move(dst_);
+}
+
+bool Sharder::is_state(NodeId id) const {
+  return std::ranges::any_of(src_.assignments(), [&](const Assignment& a) { return a.state == id; });
+}
+
+void Sharder::read_specs() {
+  for (NodeId id = 0; id < src_.size(); ++id) {
+    const Node& n = src_[id];
+    if (n.op != Op::Input) continue;
+    given_.emplace(id, sharding_of(mesh_, specs_, n.name, n.shape));
+  }
+}
+
+// Values that depend on data, and not on parameters and states alone, stay where they are when two operands cannot.
+// What becomes the next value of a state is best computed as the state is spread, and so are its elementwise operands.
+void Sharder::find_hints() {
+  depends_on_data_.resize(src_.size()), hints_.resize(src_.size());
+  for (NodeId id = 0; id < src_.size(); ++id) {
+    const Node& n = src_[id];
+    depends_on_data_[id] = (n.op == Op::Input && !n.parameter && !is_state(id)) ||
+                           std::ranges::any_of(n.in, [&](const Edge& e) { return depends_on_data_[e.node] != false; });
+  }
+  for (const Assignment& a : src_.assignments())
+    if (a.next.view.identity()) hint(a.next.node, given_.at(a.state));
+  for (NodeId id = static_cast<NodeId>(src_.size()); id-- > 0;) {
+    if (!hints_[id]) continue;
+    const Node& n = src_[id];
+    const bool passes = info(n.op).kind == Kind::Elementwise || info(n.op).kind == Kind::Copy;
+    for (const Edge& e : n.in)
+      if (passes && e.view.identity()) hint(e.node, *hints_[id]);
+  }
+}
+
+void Sharder::hint(NodeId id, const Sharding& s) {
+  if (!hints_[id] && !s.is_whole()) hints_[id] = s;
+}
+
+// What is made from here on serves this node.
+void Sharder::made_for(NodeId node, int place) {
+  purposes_.resize(dst_.size(), current_);
+  current_ = {node, place};
+}
+
+void Sharder::node(NodeId id) {
+  const Node& n = src_[id];
+  const OpScope scope(n.where);
+  made_for(id, -1);
+  if (n.op == Op::Input) {
+    input(id);
+  } else if (info(n.op).kind == Kind::Leaf) {
+    to_[id] = {{{Tensor(dst_, {dst_.adopt(n, {}), View(n.shape)})}, Sharding(n.shape.size())}};
+  } else if (n.op == Op::Result) {
+    to_[id] = {to_[n.in[0].node].at(static_cast<std::size_t>(n.axis))};
+  } else if (n.op == Op::Kernel) {
+    throw Error("shard", "the graph has kernels of a device already: put shard() in front of it");
+  } else {
+    operation(id);
+  }
+}
+
+// The input of a graph is the rank's part, which is then cut into serial parts.
+void Sharder::input(NodeId id) {
+  const Node& n = src_[id];
+  const Sharding& s = given_.at(id);
+  Sharding of_rank = s;
+  for (Axes& axes : of_rank.axes) {
+    const auto serial = std::ranges::find_if(axes, [&](int a) { return exchanger_.is_serial(a); });
+    if (std::any_of(serial, axes.end(), [&](int a) { return !exchanger_.is_serial(a); }))
+      throw Error("shard", str_cat("'", n.name, "' is divided along a serial axis and then along one of the mesh: ",
+                                   "name the axis of the mesh first"));
+    axes.erase(serial, axes.end());
+  }
+  const Node part{.op = Op::Input,
+                  .dtype = n.dtype,
+                  .shape = local(mesh_, n.shape, of_rank),
+                  .parameter = n.parameter,
+                  .name = n.name,
+                  .where = n.where};
+  inputs_[id] = dst_.add(part);
+  to_[id] = {{{Tensor(dst_, {inputs_[id], View(part.shape)})}, of_rank}};
+  if (of_rank == s) return;
+  to_[id] = {{at({id, View(n.shape)}, s.axes, {}), s}};
+}
+
+void Sharder::operation(NodeId id) {
+  const Node& n = src_[id];
+  const Plan p = plan(id);
+  std::vector<Locals> in;
+  for (std::size_t k = 0; k < n.in.size(); ++k) {
+    made_for(n.in[k].node, -1);
+    in.push_back(at(n.in[k], p.of(p.rule.operands[k]), p.kept));
+  }
+  made_for(id, -1);
+  Axes sums = p.kept, maxima;
+  for (std::size_t l = 0; l < p.rule.labels.size(); ++l) {
+    const LabelKind kind = p.rule.labels[l];
+    if (kind == LabelKind::Indexed && !p.axes[l].empty()) move_index(n, p, static_cast<int>(l), in);
+    const bool added = kind == LabelKind::Sum || (kind == LabelKind::Indexed && !in_results(p, static_cast<int>(l)));
+    Axes* of = added ? &sums : kind == LabelKind::Max ? &maxima : nullptr;
+    if (of) of->insert(of->end(), p.axes[l].begin(), p.axes[l].end());
+  }
+  std::ranges::sort(sums);
+  const bool serial = std::ranges::any_of(in, [](const Locals& l) { return l.size() > 1; });
+  std::vector<Locals> out(results_of(n).size());
+  for (int v = 0; v < (serial ? exchanger_.places() : 1); ++v) {
+    if (serial) made_for(id, v);
+    std::vector<Tensor> here;
+    for (const Locals& l : in) here.push_back(l[l.size() == 1 ? 0 : static_cast<std::size_t>(v)]);
+    const auto made = emit(n, here);
+    for (std::size_t k = 0; k < made.size(); ++k) out[k].push_back(made[k]);
+  }
+  made_for(id, -1);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    Held h{std::move(out[k]), Sharding()};
+    h.s.axes = p.of(p.rule.results[k]);
+    h.s.partial = sums;
+    if (maxima.empty()) exchanger_.simplify(h);
+    else exchanger_.add_up(h, maxima, ReduceOp::Max);
+    to_[id].push_back(std::move(h));
+  }
+}
+
+// A rank that has rows [first, first + length) finds row i at i - first; what it does not have is out of range.
+void Sharder::move_index(const Node& n, const Plan& p, int label, std::vector<Locals>& in) const {
+  const Axes& axes = p.axes[static_cast<std::size_t>(label)];
+  for (std::size_t k = 0; k < n.in.size(); ++k)
+    for (std::size_t i = 0; i < p.rule.operands[k].size(); ++i) {
+      if (p.rule.operands[k][i] != label) continue;
+      Locals& index = in[static_cast<std::size_t>(p.rule.index)];
+      if (exchanger_.any_serial(axes) && index.size() == 1)
+        index.resize(static_cast<std::size_t>(exchanger_.places()), index[0]);
+      for (std::size_t v = 0; v < index.size(); ++v) {
+        const Dim rows = divided(n.in[k].view.shape()[i], mesh_.extent(axes)),
+                  first = rows * Dim(exchanger_.place(static_cast<int>(v), axes));
+        const Tensor wide = prim::cast(index[v], DType::I64);
+        index[v] = prim::add(wide, full_like(wide, -first.constant().value_or(0)));
+      }
+      return;
+    }
+}
+
+std::vector<Tensor> Sharder::emit(const Node& n, const std::vector<Tensor>& in) {
+  if (n.op == Op::Composite) return call(n.composite, in, n.attributes, SourceLocation(n.where.file, n.where.line));
+  std::vector<Edge> edges;
+  for (const Tensor& t : in) edges.push_back(t.edge());
+  const NodeId made = dst_.adopt(n, std::move(edges));
+  return {Tensor(dst_, {made, View(dst_[made].shape)})};
+}
+
+}  // namespace lc::distributed
