@@ -72,7 +72,14 @@ void Sharder::offer(const Node& n, Plan& p, int label, const Axes& axes, std::op
   if (!p.axes[l].empty() || kind == LabelKind::Whole ||
       (kind == LabelKind::Indexed && !may_index(n, p, label, operand)))
     return;
-  if (std::ranges::any_of(axes, [&](int a) { return p.uses(a); })) return;
+  if (p.rule.together && p.rule.together->second == label) {
+    const auto first = static_cast<std::size_t>(p.rule.together->first);
+    if (exchanger_.any_serial(axes)) return;
+    offer(n, p, p.rule.together->first, axes, operand);
+    if (p.axes[first] != axes) return;
+  } else if (std::ranges::any_of(axes, [&](int a) { return p.uses(a); })) {
+    return;
+  }
   const int ranks = mesh_.extent(axes);
   const auto fits = [&](const std::vector<int>& labels, const Shape& shape) {
     for (std::size_t i = 0; i < labels.size(); ++i)

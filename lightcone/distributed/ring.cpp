@@ -14,14 +14,11 @@ using Operation = Collective::Operation;
 
 constexpr int kHeads = -3, kRows = -2;  // axes from the end
 
-struct Group {
-  int ranks, place;
-};
-Group group_of(const TextAttention& a) {
-  const Mesh& mesh = a.ranks.mesh();
-  std::vector<int> axes;
-  for (const std::string& name : a.queries) axes.push_back(mesh.axis(name));
-  return {mesh.extent(axes), mesh.place(a.ranks.rank(), axes)};
+int ranks_of(const TextAttention& a) { return a.ranks.mesh().extent(a.axes); }
+std::vector<std::string> names_of(const TextAttention& a) {
+  std::vector<std::string> names;
+  for (const int axis : a.axes) names.push_back(a.ranks.mesh().axes()[static_cast<std::size_t>(axis)].name);
+  return names;
 }
 
 Tensor wide(const Tensor& t) { return size_of(t.dtype()) < size_of(DType::F32) ? cast(t, DType::F32) : t; }
@@ -44,10 +41,7 @@ Tensor after(const Tensor& y, const std::vector<Tensor>& on) {
 class Ring {
  public:
   Ring(const TextAttention& a, const std::vector<Tensor>& in, const Tensor* mask)
-      : a_(a), q_(in[0]), k_(in[1]), v_(in[2]), mask_(mask) {
-    const Group group = group_of(a);
-    ranks_ = group.ranks, place_ = group.place;
-  }
+      : a_(a), q_(in[0]), k_(in[1]), v_(in[2]), mask_(mask), ranks_(ranks_of(a)), place_(a.place) {}
 
   struct Rows {  // by query
     Tensor max, sum, out;
@@ -81,7 +75,7 @@ class Ring {
 // `what` keeps apart what may be equal on one rank, and one exchange there, but not on another.
 Tensor Ring::travel(const Tensor& t, int by, const char* what) const {
   std::string axes;
-  for (const std::string& name : a_.queries) axes += (axes.empty() ? "" : "+") + name;
+  for (const std::string& name : names_of(a_)) axes += (axes.empty() ? "" : "+") + name;
   return call(a_.ranks.composite(Operation::Permute), {t},
               {{"axes", axes}, {"by", std::int64_t{by}}, {"ring", std::int64_t{1}}, {"what", what}})[0];
 }
@@ -192,32 +186,32 @@ Tensor joined(const Tensor& rows, int axis) {
 // Each rank has a part of axis `whole` before, and of axis `part` afterwards: [..., heads, s / n, d] to
 // [..., heads / n, s, d] and back. Axes count from the end.
 Tensor exchanged(const TextAttention& a, const Tensor& x, int part, int whole) {
-  const int at = x.rank() + part, ranks = group_of(a).ranks;
+  const int at = x.rank() + part, ranks = ranks_of(a);
   Shape s = x.shape();
   s[static_cast<std::size_t>(at)] = s[static_cast<std::size_t>(at)] / Dim(ranks);
   s.insert(s.begin() + at, Dim(ranks));
   std::vector<int> order{at};
   for (int k = 0; k <= x.rank(); ++k)
     if (k != at) order.push_back(k);
-  return joined(a.ranks.all_to_all(x.reshape(s).permute(order), a.queries), x.rank() + whole);
+  return joined(a.ranks.all_to_all(x.reshape(s).permute(order), names_of(a)), x.rank() + whole);
 }
 
-bool has_rows(const Tensor& mask) { return mask.rank() >= 2 && !(mask.extent(-2) == Dim(1)); }
+// Whether the mask differs from query to query. One row is taken for that of a single query.
+bool has_rows(const Tensor& mask, const Tensor& q) { return mask.rank() >= 2 && mask.extent(-2) == q.extent(-2); }
 
 // The mask of this rank's heads for all queries.
-Tensor mask_of_heads(const TextAttention& a, Tensor mask) {
-  if (has_rows(mask)) mask = joined(a.ranks.all_gather(mask, a.queries), mask.rank() - 2);
+Tensor mask_of_heads(const TextAttention& a, Tensor mask, const Tensor& q) {
+  if (has_rows(mask, q)) mask = joined(a.ranks.all_gather(mask, names_of(a)), mask.rank() - 2);
   if (mask.rank() < 3 || mask.extent(-3) == Dim(1)) return mask;
-  const auto [ranks, place] = group_of(a);
-  const Dim heads = mask.extent(-3) / Dim(ranks);
-  return mask.slice(-3, heads * Dim(place), heads * Dim(place + 1));
+  const Dim heads = mask.extent(-3) / Dim(ranks_of(a));
+  return mask.slice(-3, heads * Dim(a.place), heads * Dim(a.place + 1));
 }
 
 std::vector<Tensor> over_heads(const TextAttention& a, const CompositeRef& c, const std::vector<Tensor>& in,
                                const Tensor* mask) {
   std::vector<Tensor> own, out;
   for (const Tensor& t : in) own.push_back(exchanged(a, t, kHeads, kRows));
-  if (mask) own.push_back(mask_of_heads(a, *mask));
+  if (mask) own.push_back(mask_of_heads(a, *mask, in[0]));
   for (const Tensor& t : call(c, std::move(own), a.attributes)) out.push_back(exchanged(a, t, kRows, kHeads));
   return out;
 }
@@ -232,13 +226,13 @@ double bytes(const Tensor& t) {
 }
 // Whether all_to_all sends at most as many bytes as a ring does.
 bool prefers_heads(const TextAttention& a, const std::vector<Tensor>& in, const Tensor* mask) {
-  const int ranks = group_of(a).ranks;
+  const int ranks = ranks_of(a);
   if (!divides_heads(in[0], in[1], ranks)) return false;
   const double n = ranks, ring = (n - 1) * (bytes(in[1]) + bytes(in[2]));
   const double result = bytes(in[0]) / static_cast<double>(in[0].extent(-1).bounds().hi) *
                         static_cast<double>(in[2].extent(-1).bounds().hi);
   const double heads = (n - 1) / n * (bytes(in[0]) + bytes(in[1]) + bytes(in[2]) + result);
-  return heads + (mask && has_rows(*mask) ? (n - 1) * bytes(*mask) : 0) <= ring;
+  return heads + (mask && has_rows(*mask, in[0]) ? (n - 1) * bytes(*mask) : 0) <= ring;
 }
 
 // ---- queries alone -----------------------------------------------------------------------------------------
@@ -248,7 +242,7 @@ std::vector<Tensor> over_queries(const TextAttention& a, const CompositeRef& c, 
                                  const Tensor* mask) {
   Tensor own = mask ? *mask : Tensor();
   if (a.attributes.integer("causal") != 0) {
-    const Dim first = in[0].extent(-2) * Dim(group_of(a).place);
+    const Dim first = in[0].extent(-2) * Dim(a.place);
     const Shape shape{in[0].extent(-2), in[1].extent(-2)};
     const Tensor before =
         in[0].graph().index(shape, less(Dim::index(1, shape[1]), Dim::index(0, shape[0]) + first + 1), DType::Bool);
@@ -271,7 +265,7 @@ std::vector<Tensor> over_queries(const TextAttention& a, const CompositeRef& c, 
 std::vector<Tensor> text_attention(const TextAttention& a, const std::vector<Tensor>& in) {
   const Tensor* mask = in.size() > 3 ? &in[3] : nullptr;
   const std::vector<Tensor> qkv(in.begin(), in.begin() + 3);
-  if (a.keys.empty()) return over_queries(a, builtin::attention(), qkv, mask);
+  if (!a.keys) return over_queries(a, builtin::attention(), qkv, mask);
   if (prefers_heads(a, in, mask)) return over_heads(a, builtin::attention(), qkv, mask);
   const Tensor y = Ring(a, in, mask).forward().out;
   return {cast(y, in[0].dtype())};
@@ -280,7 +274,7 @@ std::vector<Tensor> text_attention(const TextAttention& a, const std::vector<Ten
 std::vector<Tensor> text_attention_gradients(const TextAttention& a, const std::vector<Tensor>& in) {
   const Tensor* mask = in.size() > 4 ? &in[4] : nullptr;
   const std::vector<Tensor> with_g(in.begin(), in.begin() + 4);
-  if (a.keys.empty()) return over_queries(a, builtin::attention_gradients(), with_g, mask);
+  if (!a.keys) return over_queries(a, builtin::attention_gradients(), with_g, mask);
   if (prefers_heads(a, in, mask)) return over_heads(a, builtin::attention_gradients(), with_g, mask);
   return Ring(a, in, mask).backward(in[3], nullptr);
 }
@@ -327,8 +321,9 @@ Tensor ring_attention(const Collectives& ranks, const std::string& axis, Operand
                       const TextAttentionOptions& o) {
   const OpScope scope("ring_attention", q.at);
   const Checked c = checked(ranks, axis, q, k, v, o);
-  const auto ring = [ranks, axis, attributes = c.attributes](std::span<const Tensor> in) {
-    return Ring({ranks, {axis}, {axis}, attributes}, {in.begin(), in.end()}, in.size() > 3 ? &in[3] : nullptr);
+  const Axes axes{ranks.mesh().axis(axis)};
+  const auto ring = [ranks, axes, attributes = c.attributes](std::span<const Tensor> in) {
+    return Ring({ranks, axes, true, ranks.mesh().place(ranks.rank(), axes), attributes}, {in.begin(), in.end()}, in.size() > 3 ? &in[3] : nullptr);
   };
   const Tensor y = definitions::cast(ring(c.in).forward().out, q->dtype());
   return with_vjp(y, c.in, [ring](const VjpCall& call) {
@@ -346,9 +341,10 @@ Tensor all_to_all_attention(const Collectives& ranks, const std::string& axis, O
                             const TextAttentionOptions& o) {
   const OpScope scope("all_to_all_attention", q.at);
   const Checked c = checked(ranks, axis, q, k, v, o);
-  const TextAttention a{ranks, {axis}, {axis}, c.attributes};
-  if (!divides_heads(q, k, group_of(a).ranks))
-    throw Error("attention", str_cat(group_of(a).ranks, " ranks do not divide the heads of q ", str(q->shape()),
+  const Axes axes{ranks.mesh().axis(axis)};
+  const TextAttention a{ranks, axes, true, ranks.mesh().place(ranks.rank(), axes), c.attributes};
+  if (!divides_heads(q, k, ranks_of(a)))
+    throw Error("attention", str_cat(ranks_of(a), " ranks do not divide the heads of q ", str(q->shape()),
                                      " and k ", str(k->shape()), ": use ring_attention()"));
   return over_heads(a, builtin::attention(), {q, k, v}, c.in.size() > 3 ? &c.in[3] : nullptr)[0];
 }

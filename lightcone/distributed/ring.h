@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "lightcone/distributed/collectives.h"
+#include "lightcone/distributed/sharding.h"
 
 namespace lc {
 
 struct TextAttentionOptions {
   bool is_causal = false;            // query i attends to the keys 0 to i of the whole text
   std::optional<double> scale = {};  // 1 / sqrt(d) by default
-  // Broadcasts to [..., h, s, t] with this rank's queries s and the keys t of all ranks, or of this rank alone: bool
-  // (true: attend), or floating, which is added to the scores.
+  // Broadcasts to [..., h, s, t] with this rank's queries s and the keys t of all ranks, or of this rank alone (one
+  // column holds for all keys): bool (true: attend), or floating, which is added to the scores.
   Tensor attn_mask = {};
 };
 
@@ -39,8 +40,10 @@ namespace distributed {
 // An attention() or attention_gradients() node on this rank: `in` are its operands there, the mask with all keys.
 struct TextAttention {
   const Collectives& ranks;
-  std::vector<std::string> queries, keys;  // the mesh axes along which they are divided; keys: as queries, or not
-  const Attributes& attributes;            // scale, causal
+  Axes axes;                     // the mesh axes along which queries are divided
+  bool keys = true;              // keys and values, too, and then these are axes of `ranks`
+  int place = 0;                 // this rank's along them
+  const Attributes& attributes;  // scale, causal
 };
 std::vector<Tensor> text_attention(const TextAttention& a, const std::vector<Tensor>& in);
 // Sums of parts for keys and values, if they are not divided.

@@ -14,8 +14,20 @@ Mesh with_serial_axes(const Mesh& ranks, const std::vector<MeshAxis>& serial) {
   return Mesh(std::move(all));
 }
 
-bool in_results(const Plan& p, int label) {
-  return std::ranges::any_of(p.rule.results, [&](const auto& r) { return std::ranges::find(r, label) != r.end(); });
+// The axes along which a result is the sum, or the maximum, of parts.
+Axes parts_of(const Plan& p, std::size_t result, bool maxima) {
+  const std::vector<int>& labels = p.rule.results[result];
+  Axes all = maxima ? Axes() : p.kept;
+  for (std::size_t l = 0; l < p.rule.labels.size(); ++l) {
+    const LabelKind kind = p.rule.labels[l];
+    const bool added = maxima ? kind == LabelKind::Max : kind == LabelKind::Sum || kind == LabelKind::Indexed;
+    if (!added || std::ranges::find(labels, static_cast<int>(l)) != labels.end()) continue;
+    for (const int axis : p.axes[l])
+      if (std::ranges::none_of(p.of(labels), [&](const Axes& a) { return std::ranges::find(a, axis) != a.end(); }))
+        all.push_back(axis);
+  }
+  std::ranges::sort(all);
+  return all;
 }
 
 }  // namespace
@@ -143,29 +155,23 @@ void Sharder::operation(NodeId id) {
     in.push_back(at(n.in[k], p.of(p.rule.operands[k]), p.kept));
   }
   made_for(id, -1);
-  Axes sums = p.kept, maxima;
-  for (std::size_t l = 0; l < p.rule.labels.size(); ++l) {
-    const LabelKind kind = p.rule.labels[l];
-    if (kind == LabelKind::Indexed && !p.axes[l].empty()) move_index(n, p, static_cast<int>(l), in);
-    const bool added = kind == LabelKind::Sum || (kind == LabelKind::Indexed && !in_results(p, static_cast<int>(l)));
-    Axes* of = added ? &sums : kind == LabelKind::Max ? &maxima : nullptr;
-    if (of) of->insert(of->end(), p.axes[l].begin(), p.axes[l].end());
-  }
-  std::ranges::sort(sums);
+  for (std::size_t l = 0; l < p.rule.labels.size(); ++l)
+    if (p.rule.labels[l] == LabelKind::Indexed && !p.axes[l].empty()) move_index(n, p, static_cast<int>(l), in);
   const bool serial = std::ranges::any_of(in, [](const Locals& l) { return l.size() > 1; });
   std::vector<Locals> out(results_of(n).size());
   for (int v = 0; v < (serial ? exchanger_.places() : 1); ++v) {
     if (serial) made_for(id, v);
     std::vector<Tensor> here;
     for (const Locals& l : in) here.push_back(l[l.size() == 1 ? 0 : static_cast<std::size_t>(v)]);
-    const auto made = emit(n, here);
+    const auto made = p.rule.local ? emit_local(n, p, here, v) : emit(n, here);
     for (std::size_t k = 0; k < made.size(); ++k) out[k].push_back(made[k]);
   }
   made_for(id, -1);
   for (std::size_t k = 0; k < out.size(); ++k) {
     Held h{std::move(out[k]), Sharding()};
     h.s.axes = p.of(p.rule.results[k]);
-    h.s.partial = sums;
+    h.s.partial = parts_of(p, k, false);
+    const Axes maxima = parts_of(p, k, true);
     if (maxima.empty()) exchanger_.simplify(h);
     else exchanger_.add_up(h, maxima, ReduceOp::Max);
     to_[id].push_back(std::move(h));
@@ -197,6 +203,23 @@ std::vector<Tensor> Sharder::emit(const Node& n, const std::vector<Tensor>& in) 
   for (const Tensor& t : in) edges.push_back(t.edge());
   const NodeId made = dst_.adopt(n, std::move(edges));
   return {Tensor(dst_, {made, View(dst_[made].shape)})};
+}
+
+std::vector<Tensor> Sharder::emit_local(const Node& n, const Plan& p, const std::vector<Tensor>& in, int place) {
+  const auto before = static_cast<NodeId>(dst_.size());
+  const std::function<int(const Axes&)> of = [&](const Axes& axes) { return exchanger_.place(place, axes); };
+  std::vector<Tensor> out = p.rule.local({ranks_, n, p.axes, of, in});
+  for (NodeId id = before; id < dst_.size(); ++id)
+    if (is_exchange(dst_[id])) ++log_.fired[dst_[id].composite->name];
+  return out;
+}
+
+bool Sharder::is_exchange(const Node& n) const {
+  using Operation = Collective::Operation;
+  for (const Operation o : {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::AllToAll,
+                            Operation::Broadcast, Operation::Permute})
+    if (is(n, ranks_.composite(o))) return true;
+  return false;
 }
 
 }  // namespace lc::distributed

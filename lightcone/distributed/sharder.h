@@ -97,6 +97,8 @@ class Sharder {
   void operation(NodeId id);
   void move_index(const Node& n, const Plan& p, int label, std::vector<Locals>& in) const;
   std::vector<Tensor> emit(const Node& n, const std::vector<Tensor>& in);
+  std::vector<Tensor> emit_local(const Node& n, const Plan& p, const std::vector<Tensor>& in, int place);
+  bool is_exchange(const Node& n) const;
   void made_for(NodeId node, int place);
 
   // choice.cpp: what is divided
