@@ -102,6 +102,7 @@ std::vector<Tensor> derivative(Operation operation, const std::shared_ptr<Exchan
     case Operation::Broadcast:  // every rank takes part in the sum that one of them needs
       return apply(Operation::AllReduce, {{"axes", c.attributes.text("axes")}, {"only", c.attributes.integer("root")}});
     case Operation::Permute: return apply(operation, Exchange::reversed(c.attributes));
+    case Operation::Send: break;  // messages.cpp
   }
   return {};
 }
@@ -167,6 +168,7 @@ Collectives::Collectives(Mesh mesh, std::shared_ptr<Communicator> communicator) 
 const Mesh& Collectives::mesh() const { return impl_->mesh; }
 int Collectives::rank() const { return impl_->communicator->rank(); }
 Communicator& Collectives::communicator() const { return *impl_->communicator; }
+const std::shared_ptr<Exchange>& Collectives::exchange() const { return impl_->exchange; }
 const CompositeRef& Collectives::composite(Operation operation) const {
   return impl_->composites[static_cast<std::size_t>(operation)];
 }

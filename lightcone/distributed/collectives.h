@@ -15,6 +15,10 @@
 
 namespace lc {
 
+namespace distributed {
+class Exchange;
+}
+
 // One rank's door to the others. Copies share it; it must be used by one thread at a time.
 class Collectives {
  public:
@@ -43,12 +47,21 @@ class Collectives {
   // a receive at once (collective_permute of XLA).
   Tensor shift(Operand x, const std::string& axis, int by, bool ring = true) const;
 
+  // Messages between two ranks of programs that differ, such as the stages of a pipeline. Both give a message the same
+  // number, and each rank's messages come in one order: `after` is any value that has to be there before, the result of
+  // the rank's previous message for one. send() returns a value to be used as `after`; ordered() makes `x` wait for it,
+  // without which nothing would need the last message. They have no derivative.
+  Tensor send(Operand x, int to, std::int64_t message, Operand after) const;
+  Tensor receive(const TensorType& type, int from, std::int64_t message, Operand after) const;
+  Tensor ordered(Operand x, Operand after) const;
+
   // The composite of a operation, to recognise a node: is(node, c.composite(Collective::Operation::AllReduce)).
   const CompositeRef& composite(Collective::Operation operation) const;
 
   struct Impl;
 
  private:
+  const std::shared_ptr<distributed::Exchange>& exchange() const;
   std::shared_ptr<Impl> impl_;
 };
 

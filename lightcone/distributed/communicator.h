@@ -25,6 +25,7 @@ struct Collective {
     AllToAll,       // in [group, n] -> out [group, n]: row j comes from rank j's row of this rank's place
     Broadcast,      // in [n] -> out [n]: that of the rank at place `root`
     Permute,        // in [n] -> out [n]: that of the rank at place source[place]; zeros if that is -1
+    Send,           // in [n] of place 0 -> out [n] of place 1, in a group of two; the other pointers are null
   };
   Operation operation = Operation::AllReduce;
   ReduceOp reduction = ReduceOp::Sum;

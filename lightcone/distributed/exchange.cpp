@@ -1,6 +1,7 @@
 #include "lightcone/distributed/exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -67,6 +68,21 @@ void Exchange::run(const Call& c, DType type, std::size_t n, const void* in, voi
   }
   communicator_->run({c.operation, c.reduction, type, n, c.group, c.place, c.root, c.source, ++operations_}, in, out);
   if (c.only >= 0 && c.only != c.place && n) std::memset(out, 0, n * size_of(type));
+}
+
+// The numbers of messages differ from those of collectives, which a pipeline's stages count differently.
+constexpr std::uint64_t kMessages = std::uint64_t{1} << 62;
+
+void Exchange::send(int to, std::uint64_t message, DType type, std::size_t n, const void* in) {
+  const std::array<int, 2> pair{communicator_->rank(), to};
+  communicator_->run({.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .tag = kMessages + message},
+                     in, nullptr);
+}
+void Exchange::receive(int from, std::uint64_t message, DType type, std::size_t n, void* out) {
+  const std::array<int, 2> pair{from, communicator_->rank()};
+  communicator_->run(
+      {.operation = Operation::Send, .dtype = type, .n = n, .group = pair, .place = 1, .tag = kMessages + message},
+      nullptr, out);
 }
 
 std::vector<std::size_t> Exchange::gather(const Call& group, std::size_t number) {

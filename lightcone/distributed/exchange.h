@@ -33,9 +33,14 @@ class Exchange {
   // The attributes of the shift the other way.
   static Attributes reversed(const Attributes& a);
   void run(const Call& c, DType type, std::size_t n, const void* in, void* out);
+  // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
+  void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
+  void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation, of which the nodes of graphs are owners.
   std::array<std::weak_ptr<const Composite>, 6> composites;
+  std::array<std::weak_ptr<const Composite>, 2> messages;  // send, receive
+  int rank() const { return communicator_->rank(); }
 
  private:
   Mesh mesh_;

@@ -66,8 +66,8 @@ void reduce_rows(DType dtype, ReduceOp r, std::span<const void* const> in, void*
 }
 
 std::string_view name(Collective::Operation operation) {
-  constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                        "all_to_all", "broadcast",  "permute"};
+  constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                                        "permute",    "send"};
   return names[static_cast<std::size_t>(operation)];
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +33,25 @@ struct ShardSpec {
 };
 using ShardSpecs = std::vector<ShardSpec>;
 
+// The order in which the stages of a pipeline compute the parts of a batch.
+enum class PipelineSchedule : std::uint8_t {
+  OneForwardOneBackward,  // PipeDream-Flush: a stage keeps the activations of at most as many parts as there are stages
+  AllForwardAllBackward,  // GPipe
+};
+
 struct ShardOptions {
   // Further axes that specs may name, whose parts are computed one after the other in the same graph: what a mesh does,
   // without other ranks. A batch that is divided along {"micro", 4} is computed as four, and gradients are added up
   // (gradient accumulation). An axis that is divided along both kinds names the mesh's first: "data+micro".
   std::vector<MeshAxis> serial = {};
+  // An axis of the mesh whose ranks are the stages of a pipeline (Huang et al., arXiv 1811.06965): each computes a part
+  // of the operations, has the parameters and states of these, and sends values to the others. The parts of the serial
+  // axes are what the stages work on at the same time. No spec may name this axis. A rank's program has all inputs that
+  // are neither parameters nor states, and of these its own: compare Program::inputs(). "": no pipeline.
+  std::string pipeline = {};
+  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  // The cost of an operation, by which stages are cut; the default counts elements.
+  std::function<double(const Graph&, NodeId)> cost = {};
 };
 
 // Throws Error, when it runs, for specs that fit no input, name no axis of the mesh, use an axis twice, or divide an

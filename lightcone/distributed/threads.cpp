@@ -159,6 +159,9 @@ class ThreadRank final : public Communicator {
         if (const int from = c.source[me]; from >= 0) copy(0, static_cast<std::size_t>(from), 0);
         else if (bytes) std::memset(out, 0, bytes);
         break;
+      case Operation::Send:
+        if (me == 1) copy(0, 0, 0);
+        break;
     }
   }
   void reduce_part(const Collective& c, const std::vector<Seat>& all, std::size_t offset, std::byte* out,

@@ -32,7 +32,7 @@ Traffic::Header header(const Collective& c) {
 
 // What a header says, as str() says it. What no version of this library sends is "something else".
 std::string said(const Traffic::Header& h) {
-  if ((h[0] & 255) > static_cast<std::uint64_t>(Operation::Permute) || h[0] >> 8 > 1 ||
+  if ((h[0] & 255) > static_cast<std::uint64_t>(Operation::Send) || h[0] >> 8 > 1 ||
       h[1] > static_cast<std::uint64_t>(DType::Bool) || h[3] > std::uint64_t{1} << 20)
     return "something else";
   const std::vector<int> group(static_cast<std::size_t>(h[3]));
@@ -92,6 +92,7 @@ void Meeting::run() {
     case Operation::AllToAll: return all_to_all();
     case Operation::Broadcast: return broadcast();
     case Operation::Permute: return permute();
+    case Operation::Send: return message();
   }
 }
 
@@ -223,6 +224,13 @@ void Meeting::permute() {
   if (from == c_.place) copy(out_, in_, bytes());
   else if (from >= 0) receive(from, out_, bytes());
   else if (bytes()) std::memset(out_, 0, bytes());
+  wait();
+}
+
+void Meeting::message() {
+  if (c_.place == 0) send(1, in_, bytes());
+  meet();
+  if (c_.place == 1) receive(0, out_, bytes());
   wait();
 }
 

@@ -30,6 +30,7 @@ class Meeting {
   void broadcast();
   void broadcast_in_parts();
   void permute();
+  void message();
 
   void send(int place, const std::byte* from, std::size_t bytes);
   void receive(int place, std::byte* to, std::size_t bytes);

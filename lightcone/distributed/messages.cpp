@@ -1,0 +1,194 @@
+// Messages between two ranks, as composites.
+#include <cstring>
+
+#include "lightcone/base/error.h"
+#include "lightcone/device/host_kernel.h"
+#include "lightcone/device/kernel_rule.h"
+#include "lightcone/distributed/collectives.h"
+#include "lightcone/distributed/exchange.h"
+#include "lightcone/reference/internal.h"
+#include "lightcone/reference/rule.h"
+
+namespace lc {
+namespace {
+
+using distributed::Exchange;
+
+const TensorType kToken{DType::U8, {Dim(1)}};
+
+struct Message {
+  int rank;
+  std::uint64_t number;
+  explicit Message(const Attributes& a)
+      : rank(static_cast<int>(a.integer("rank"))), number(static_cast<std::uint64_t>(a.integer("message"))) {}
+};
+
+TensorType received_type(const Attributes& a) { return {static_cast<DType>(a.integer("dtype")), extents(a)}; }
+
+// What a device without a kernel for messages would have to compute.
+std::vector<Tensor> no_definition(const Attributes&, std::span<const Tensor>) {
+  throw Error("", "two ranks exchange a message here, for which this device has no kernel");
+}
+
+class MessageKernel : public HostKernel {
+ public:
+  MessageKernel(std::shared_ptr<Exchange> exchange, const Message& m, const TensorType& type)
+      : exchange_(std::move(exchange)), message_(m), type_(type) {}
+  std::vector<Dim> sizes() const override { return {product(type_.shape)}; }
+  bool same_every_run() const override { return false; }
+
+ protected:
+  std::shared_ptr<Exchange> exchange_;
+  Message message_;
+  TensorType type_;
+};
+
+class SendKernel final : public MessageKernel {
+ public:
+  using MessageKernel::MessageKernel;
+  std::string name() const override { return "send"; }
+  void run(const HostLaunch& l) const override {
+    exchange_->send(message_.rank, message_.number, type_.dtype, static_cast<std::size_t>(l.sizes[0]), l.in[0]);
+    *static_cast<std::uint8_t*>(l.out) = 0;
+  }
+};
+
+class ReceiveKernel final : public MessageKernel {
+ public:
+  using MessageKernel::MessageKernel;
+  std::string name() const override { return "receive"; }
+  void run(const HostLaunch& l) const override {
+    exchange_->receive(message_.rank, message_.number, type_.dtype, static_cast<std::size_t>(l.sizes[0]), l.out);
+  }
+};
+
+class OrderedKernel final : public HostKernel {
+ public:
+  explicit OrderedKernel(const TensorType& type) : type_(type) {}
+  std::string name() const override { return "ordered"; }
+  std::vector<Dim> sizes() const override { return {product(type_.shape)}; }
+  bool in_place(std::size_t k) const override { return k == 0; }
+  bool same_every_run() const override { return false; }
+  void run(const HostLaunch& l) const override {
+    const std::size_t bytes = static_cast<std::size_t>(l.sizes[0]) * size_of(type_.dtype);
+    if (bytes && l.out != l.in[0]) std::memcpy(l.out, l.in[0], bytes);
+  }
+
+ private:
+  TensorType type_;
+};
+
+template <class Make>
+std::vector<std::shared_ptr<const KernelRule>> on_cpu(Make make) {
+  return {std::make_shared<const KernelRule>(KernelRule{"cpu", std::move(make)})};
+}
+
+// ---- the reference: numbers travel in f64, or in i64, and each sample of them by itself
+// -------------------------------
+
+using Way = void (*)(Exchange&, const Message&, DType, std::size_t, void*);
+void sent(Exchange& x, const Message& m, DType type, std::size_t n, void* data) {
+  x.send(m.rank, m.number, type, n, data);
+}
+void received(Exchange& x, const Message& m, DType type, std::size_t n, void* data) {
+  x.receive(m.rank, m.number, type, n, data);
+}
+
+void exchange_value(Exchange& x, const Message& m, Value& v, bool samples, Way way) {
+  if (!is_float(v.dtype)) return way(x, m, DType::I64, v.size(), v.i.data());
+  way(x, m, DType::F64, v.size(), v.f.data());
+  if (!samples) return;
+  std::vector<double> one(v.size());
+  for (int s = 0; s < kSamples; ++s) {
+    for (std::size_t k = 0; k < one.size(); ++k) one[k] = v.shift.empty() ? 0 : v.shift[k][s];
+    way(x, m, DType::F64, one.size(), one.data());
+    if (way != received) continue;
+    v.shift.resize(one.size());
+    for (std::size_t k = 0; k < one.size(); ++k) v.shift[k][s] = one[k];
+  }
+}
+
+std::vector<Value> evaluate_send(Exchange& x, const Evaluation& e) {
+  Value v = *e.in[0];
+  exchange_value(x, Message(e.node.attributes), v, e.noise != 0, sent);
+  return {make_value(DType::U8, e.shape)};
+}
+std::vector<Value> evaluate_receive(Exchange& x, const Evaluation& e) {
+  Value v = make_value(e.node.dtype, e.shape);
+  exchange_value(x, Message(e.node.attributes), v, e.noise != 0, received);
+  return {v};
+}
+
+std::shared_ptr<const ReferenceRule> by(const std::shared_ptr<Exchange>& exchange,
+                                        std::vector<Value> (*evaluate)(Exchange&, const Evaluation&)) {
+  return std::make_shared<const ReferenceRule>(
+      ReferenceRule{[exchange, evaluate](const Evaluation& e) { return evaluate(*exchange, e); }});
+}
+
+// ---- the composites -------------------------------------------------------------------------------------------------
+
+CompositeRef make_send(const std::shared_ptr<Exchange>& exchange) {
+  return std::make_shared<const Composite>(
+      Composite{.name = "send",
+                .arity = 2,
+                .infer = [](const Attributes&, std::span<const TensorType>) { return std::vector{kToken}; },
+                .define = no_definition,
+                .reference = by(exchange, evaluate_send),
+                .kernels = on_cpu([exchange](const Node& n, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
+                  return std::make_shared<SendKernel>(exchange, Message(n.attributes), in[0]);
+                })});
+}
+
+CompositeRef make_receive(const std::shared_ptr<Exchange>& exchange) {
+  return std::make_shared<const Composite>(
+      Composite{.name = "receive",
+                .infer = [](const Attributes& a, std::span<const TensorType>) { return std::vector{received_type(a)}; },
+                .define = no_definition,
+                .reference = by(exchange, evaluate_receive),
+                .kernels = on_cpu([exchange](const Node& n, std::span<const TensorType>) -> std::shared_ptr<Kernel> {
+                  return std::make_shared<ReceiveKernel>(exchange, Message(n.attributes), received_type(n.attributes));
+                })});
+}
+
+const CompositeRef& ordered_composite() {
+  static const CompositeRef c = std::make_shared<const Composite>(
+      Composite{.name = "ordered",
+                .arity = 2,
+                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+                .define = no_definition,
+                .reference = std::make_shared<const ReferenceRule>(
+                    ReferenceRule{[](const Evaluation& e) { return std::vector<Value>{*e.in[0]}; }}),
+                .kernels = on_cpu([](const Node&, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
+                  return std::make_shared<OrderedKernel>(in[0]);
+                })});
+  return c;
+}
+
+CompositeRef known(std::weak_ptr<const Composite>& place, const std::shared_ptr<Exchange>& exchange,
+                   CompositeRef (*make)(const std::shared_ptr<Exchange>&)) {
+  CompositeRef c = place.lock();
+  if (!c) place = c = make(exchange);
+  return c;
+}
+
+}  // namespace
+
+Tensor Collectives::send(Operand x, int to, std::int64_t message, Operand after) const {
+  const auto& e = exchange();
+  return call(known(e->messages[0], e, make_send), {x.tensor, after.tensor},
+              {{"rank", std::int64_t{to}}, {"message", message}}, x.at)[0];
+}
+
+Tensor Collectives::receive(const TensorType& type, int from, std::int64_t message, Operand after) const {
+  const auto& e = exchange();
+  std::vector<Attributes::Entry> a{
+      {"rank", std::int64_t{from}}, {"message", message}, {"dtype", static_cast<std::int64_t>(type.dtype)}};
+  for (const Dim& d : type.shape) a.push_back({"extent", d});
+  return call(known(e->messages[1], e, make_receive), {after.tensor}, Attributes(std::move(a)), after.at)[0];
+}
+
+Tensor Collectives::ordered(Operand x, Operand after) const {
+  return call(ordered_composite(), {x.tensor, after.tensor}, {}, x.at)[0];
+}
+
+}  // namespace lc
