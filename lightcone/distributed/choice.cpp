@@ -42,7 +42,7 @@ Plan Sharder::plan(NodeId id) {
   }
   p.axes.resize(p.rule.labels.size());
   for (const std::size_t k : by_weight(n)) {
-    const std::vector<Axes> have = seen(n.in[k]);
+    const std::vector<Axes> have = seen(distributed::operand(n, p.rule, k));
     for (std::size_t i = 0; i < have.size(); ++i) offer(n, p, p.rule.operands[k][i], have[i], k);
   }
   if (hints_[id] && p.rule.results.size() == 1)
@@ -87,7 +87,7 @@ void Sharder::offer(const Node& n, Plan& p, int label, const Axes& axes, std::op
     return true;
   };
   for (std::size_t k = 0; k < n.in.size(); ++k)
-    if (!fits(p.rule.operands[k], n.in[k].view.shape())) return;
+    if (!fits(p.rule.operands[k], distributed::operand(n, p.rule, k).view.shape())) return;
   const auto results = results_of(n);
   for (std::size_t k = 0; k < results.size(); ++k)
     if (!fits(p.rule.results[k], results[k].shape)) return;

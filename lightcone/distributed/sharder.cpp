@@ -117,6 +117,8 @@ void Sharder::node(NodeId id) {
     to_[id] = {to_[n.in[0].node].at(static_cast<std::size_t>(n.axis))};
   } else if (n.op == Op::Kernel) {
     throw Error("shard", "the graph has kernels of a device already: put shard() in front of it");
+  } else if (n.composite && n.composite->loop) {
+    loop(id);
   } else {
     operation(id);
   }
@@ -152,7 +154,7 @@ void Sharder::operation(NodeId id) {
   std::vector<Locals> in;
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     made_for(n.in[k].node, -1);
-    in.push_back(at(n.in[k], p.of(p.rule.operands[k]), p.kept));
+    in.push_back(at(distributed::operand(n, p.rule, k), p.of(p.rule.operands[k]), p.kept));
   }
   made_for(id, -1);
   for (std::size_t l = 0; l < p.rule.labels.size(); ++l)

@@ -101,6 +101,23 @@ class Sharder {
   bool is_exchange(const Node& n) const;
   void made_for(NodeId node, int place);
 
+  // loops.cpp
+  // The body of a loop on one rank.
+  struct Body {
+    Graph graph;
+    std::vector<NodeId> inputs;
+    std::vector<Sharding> outputs;  // how they lie before those of the states are spread as the states
+    int exchanges = 0;              // in one step
+    double bytes = 0;               // of their results
+    PassLog log;
+  };
+  void loop(NodeId id);
+  std::vector<Sharding> body_inputs(const Node& n, bool captures) const;
+  Body body_of(const LoopBody& loop, const std::vector<Sharding>& given, PassLog& log) const;
+  Body settled_body(const Node& n, std::vector<Sharding>& given) const;
+  bool adapt(Sharding& state, const Sharding& next, const Shape& shape) const;
+  void note_loop(const Node& n, const std::vector<Sharding>& given, const Body& body);
+
   // choice.cpp: what is divided
   Plan plan(NodeId id);
   std::vector<std::size_t> by_weight(const Node& n) const;

@@ -119,4 +119,15 @@ View local(const View& view, const std::vector<int>& shards) {
   return part;
 }
 
+std::optional<int> merged_from(const View& view, int axis) {
+  if (view.identity() || view.moves().back().kind != MoveKind::Reshape) return std::nullopt;
+  const Shape from = view.without_last(1).shape(), &to = view.shape();
+  const auto before = static_cast<std::size_t>(axis), after = to.size() - before - 1;
+  if (from.size() < to.size() + 1) return std::nullopt;
+  const bool others = std::equal(to.begin(), to.begin() + axis, from.begin()) &&
+                      std::equal(to.end() - static_cast<std::ptrdiff_t>(after), to.end(),
+                                 from.end() - static_cast<std::ptrdiff_t>(after));
+  return others ? std::optional(axis) : std::nullopt;
+}
+
 }  // namespace lc::distributed

@@ -36,4 +36,7 @@ Tracks tracks(const View& view, const std::vector<int>& shards);
 // The view of a rank's part. No divided axis may be stuck.
 View local(const View& view, const std::vector<int>& shards);
 
+// If a view ends with a reshape that makes one axis of several and changes no other: the first of these.
+std::optional<int> merged_from(const View& view, int axis);
+
 }  // namespace lc::distributed
