@@ -47,8 +47,43 @@ Plan Sharder::plan(NodeId id) {
   }
   if (hints_[id] && p.rule.results.size() == 1)
     for (std::size_t i = 0; i < n.shape.size(); ++i) offer(n, p, p.rule.results[0][i], hints_[id]->axes[i], {});
+  let_rows_travel(n, p);
   keep_sums(n, p);
   return p;
+}
+
+// A table whose rows are chosen by indices, and the indices, are divided along one axis of the mesh: experts and texts,
+// say. Either every rank gets the whole table, or it gets all rows, answers for its part of the table, and results are
+// added up where their rows were. That is what an all_to_all of tokens does if nobody knows beforehand which ranks they
+// go to: all sizes are those of the graph.
+void Sharder::let_rows_travel(const Node& n, Plan& p) const {
+  const auto bytes = [](DType type, const Shape& s) {
+    return static_cast<double>(size_of(type)) * static_cast<double>(product(s).bounds().hi);
+  };
+  const auto table_label = std::ranges::find(p.rule.labels, LabelKind::Indexed) - p.rule.labels.begin();
+  if (table_label == std::ssize(p.rule.labels) || !p.axes[static_cast<std::size_t>(table_label)].empty()) return;
+  for (std::size_t t = 0; t < n.in.size(); ++t) {
+    const auto& labels = p.rule.operands[t];
+    const auto at = std::ranges::find(labels, static_cast<int>(table_label)) - labels.begin();
+    if (at == std::ssize(labels)) continue;
+    const Axes axes = seen(n.in[t])[static_cast<std::size_t>(at)];
+    const auto rows = std::ranges::find(p.axes, axes) - p.axes.begin();
+    const auto& result = p.rule.results[0];
+    if (axes.size() != 1 || exchanger_.any_serial(axes) || rows == std::ssize(p.axes) ||
+        std::ranges::find(result, static_cast<int>(rows)) == result.end() ||
+        std::ranges::find(labels, static_cast<int>(rows)) != labels.end() ||
+        !may_index(n, p, static_cast<int>(table_label), t))
+      return;
+    double moved = bytes(n.dtype, n.shape);
+    for (std::size_t k = 0; k < n.in.size(); ++k)
+      if (std::ranges::find(p.rule.operands[k], static_cast<int>(rows)) != p.rule.operands[k].end())
+        moved += bytes(src_[n.in[k].node].dtype, n.in[k].view.shape());
+    if (moved >= bytes(src_[n.in[t].node].dtype, n.in[t].view.shape())) return;
+    p.axes[static_cast<std::size_t>(table_label)] = axes;
+    p.axes[static_cast<std::size_t>(rows)].clear();
+    p.travels = static_cast<int>(rows);
+    return;
+  }
 }
 
 // Operands that depend on data come first, then large ones.

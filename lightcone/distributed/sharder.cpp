@@ -76,7 +76,7 @@ void Sharder::read_specs() {
 }
 
 // Values that depend on data, and not on parameters and states alone, stay where they are when two operands cannot.
-// What becomes the next value of a state is best computed as the state is spread, and so are its elementwise operands.
+// What becomes the next value of a state is best computed as the state is spread, and so is what it is computed from.
 void Sharder::find_hints() {
   depends_on_data_.resize(src_.size()), hints_.resize(src_.size());
   for (NodeId id = 0; id < src_.size(); ++id) {
@@ -89,10 +89,26 @@ void Sharder::find_hints() {
   for (NodeId id = static_cast<NodeId>(src_.size()); id-- > 0;) {
     if (!hints_[id]) continue;
     const Node& n = src_[id];
-    const bool passes = info(n.op).kind == Kind::Elementwise || info(n.op).kind == Kind::Copy;
-    for (const Edge& e : n.in)
-      if (passes && e.view.identity()) hint(e.node, *hints_[id]);
+    const Kind kind = info(n.op).kind;
+    std::vector<Axes> of_operand = hints_[id]->axes;
+    if (kind == Kind::Reduce) of_operand.insert(of_operand.begin() + n.axis, Axes());
+    else if (kind != Kind::Elementwise && kind != Kind::Copy) continue;
+    for (const Edge& e : n.in) hint(e.node, through(e.view, of_operand));
   }
+}
+
+// The sharding of a value whose axes are read through a view and divided there like this.
+Sharding Sharder::through(const View& view, const std::vector<Axes>& axes) const {
+  Sharding s(view.base().size());
+  for (std::size_t i = 0; i < s.axes.size(); ++i) {
+    for (std::size_t k = 0; k < axes.size() && s.axes[i].empty(); ++k) {
+      if (axes[k].empty() || !divides(mesh_.extent(axes[k]), view.base()[i])) continue;
+      std::vector<int> parts(s.axes.size(), 1);
+      parts[i] = mesh_.extent(axes[k]);
+      if (tracks(view, parts).of[k] == static_cast<int>(i)) s.axes[i] = axes[k];
+    }
+  }
+  return s;
 }
 
 void Sharder::hint(NodeId id, const Sharding& s) {
@@ -176,6 +192,12 @@ void Sharder::operation(NodeId id) {
     const Axes maxima = parts_of(p, k, true);
     if (maxima.empty()) exchanger_.simplify(h);
     else exchanger_.add_up(h, maxima, ReduceOp::Max);
+    if (p.travels >= 0) {
+      const auto table = std::ranges::find(p.rule.labels, LabelKind::Indexed) - p.rule.labels.begin();
+      const auto& labels = p.rule.results[k];
+      exchanger_.scatter(h, p.axes[static_cast<std::size_t>(table)][0],
+                         static_cast<std::size_t>(std::ranges::find(labels, p.travels) - labels.begin()));
+    }
     to_[id].push_back(std::move(h));
   }
 }

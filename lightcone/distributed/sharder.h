@@ -73,6 +73,9 @@ struct Plan {
   ShardingRule rule;
   std::vector<Axes> axes;  // by label
   Axes kept;               // sums of parts that the operation passes on
+  // The label of rows that come to the ranks of a table and whose results return: a mesh axis divides the table in their
+  // place. -1: none do.
+  int travels = -1;
   bool uses(int mesh_axis) const;
   std::vector<Axes> of(const std::vector<int>& labels) const;
 };
@@ -90,6 +93,7 @@ class Sharder {
   void read_specs();
   void find_hints();
   void hint(NodeId id, const Sharding& s);
+  Sharding through(const View& view, const std::vector<Axes>& axes) const;
 
   // sharder.cpp: nodes
   void node(NodeId id);
@@ -124,6 +128,7 @@ class Sharder {
   void offer(const Node& n, Plan& p, int label, const Axes& axes, std::optional<std::size_t> operand) const;
   void keep_sums(const Node& n, Plan& p) const;
   bool is_factor(const Node& n, std::size_t k) const;
+  void let_rows_travel(const Node& n, Plan& p) const;
   void note_whole(const Node& n);
 
   // operands.cpp
