@@ -155,7 +155,7 @@ void Sharder::loop(NodeId id) {
   for (std::size_t k = 0; k < out.size(); ++k) {
     const bool last = k < loop.states, y = !last && k < loop.states + loop.ys;
     const Sharding& s = last ? given[k] : y ? body.outputs[k] : given[k - loop.states - loop.ys];
-    to_[id].push_back({{out[k]}, last ? s : stacked(s)});
+    to_[id].push_back({{out[k]}, last ? s : stacked(s), View(results_of(n)[k].shape)});
   }
 }
 

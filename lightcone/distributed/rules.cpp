@@ -31,28 +31,12 @@ ShardingRule elementwise(const Node& n) {
   return r;
 }
 
-// An axis that is several axes in a row is reduced over each of them: any may be divided, not the outermost alone.
 ShardingRule reduction(const Node& n) {
-  const View& view = n.in[0].view;
-  const bool merged = merged_from(view, n.axis).has_value();
-  const View own = merged ? view.without_last(1) : view;
-  const std::size_t rank = own.shape().size();
-  const auto first = static_cast<std::ptrdiff_t>(n.axis),
-             count = static_cast<std::ptrdiff_t>(rank) - static_cast<std::ptrdiff_t>(n.shape.size());
+  const std::size_t rank = n.shape.size() + 1;
   ShardingRule r{std::vector(rank, LabelKind::Parallel), {first_labels(rank)}, {first_labels(rank)}, {false}};
-  r.results[0].erase(r.results[0].begin() + first, r.results[0].begin() + first + count);
-  std::fill_n(r.labels.begin() + first, count,
-              n.op == Op::MaxReduce || n.dtype == DType::Bool ? LabelKind::Max : LabelKind::Sum);
-  if (!merged) return r;
-  r.through = own;
-  r.local = [first, count](const LocalCall& c) -> std::vector<Tensor> {
-    Shape s = c.in[0].shape();
-    const auto from = s.begin() + first;
-    *from = product(Shape(from, from + count));
-    s.erase(from + 1, from + count);
-    const Tensor x = c.in[0].reshape(s);
-    return {c.node.op == Op::SumReduce ? prim::sum_reduce(x, c.node.axis) : prim::max_reduce(x, c.node.axis)};
-  };
+  r.results[0].erase(r.results[0].begin() + n.axis);
+  r.labels[static_cast<std::size_t>(n.axis)] =
+      n.op == Op::MaxReduce || n.dtype == DType::Bool ? LabelKind::Max : LabelKind::Sum;
   return r;
 }
 
@@ -164,10 +148,6 @@ std::optional<ShardingRule> composite_rule(const Graph& g, const Node& n) {
 }
 
 }  // namespace
-
-Edge operand(const Node& n, const ShardingRule& r, std::size_t k) {
-  return k == 0 && r.through ? Edge{n.in[0].node, *r.through} : n.in[k];
-}
 
 std::optional<ShardingRule> sharding_rule(const Graph& g, const Node& n) {
   switch (info(n.op).kind) {

@@ -41,15 +41,10 @@ struct ShardingRule {
   // The second label is divided along the axes of the first or not at all: one axis of the mesh divides both. Serial
   // axes do not divide it.
   std::optional<std::pair<int, int>> together = {};
-  // The view through which the first operand is read, in place of the node's; `local` does the rest.
-  std::optional<View> through = {};
   // Computes the results' parts; null: the operation itself does. Results are sums of parts as the labels say, but not
   // along an axis of the mesh that divides them.
   std::function<std::vector<Tensor>(const LocalCall&)> local = {};
 };
-
-// The operand of a node that has this rule.
-Edge operand(const Node& n, const ShardingRule& r, std::size_t k);
 
 // Returns the rule of a node; nullopt if every rank has to compute all of it.
 std::optional<ShardingRule> sharding_rule(const Graph& g, const Node& n);

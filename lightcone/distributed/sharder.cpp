@@ -30,6 +30,17 @@ Axes parts_of(const Plan& p, std::size_t result, bool maxima) {
   return all;
 }
 
+// The axes of the operation, of which the rule has some as several.
+Tensor joined(const Tensor& t, const std::vector<int>& labels, int own_labels) {
+  Shape s;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const Dim extent = t.extent(static_cast<int>(i));
+    if (labels[i] < own_labels) s.push_back(extent);
+    else s.back() = s.back() * extent;
+  }
+  return s.size() == labels.size() ? t : t.reshape(s);
+}
+
 }  // namespace
 
 Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs,
@@ -128,7 +139,7 @@ void Sharder::node(NodeId id) {
   if (n.op == Op::Input) {
     input(id);
   } else if (info(n.op).kind == Kind::Leaf) {
-    to_[id] = {{{Tensor(dst_, {dst_.adopt(n, {}), View(n.shape)})}, Sharding(n.shape.size())}};
+    to_[id] = {{{Tensor(dst_, {dst_.adopt(n, {}), View(n.shape)})}, Sharding(n.shape.size()), View(n.shape)}};
   } else if (n.op == Op::Result) {
     to_[id] = {to_[n.in[0].node].at(static_cast<std::size_t>(n.axis))};
   } else if (n.op == Op::Kernel) {
@@ -159,9 +170,9 @@ void Sharder::input(NodeId id) {
                   .name = n.name,
                   .where = n.where};
   inputs_[id] = dst_.add(part);
-  to_[id] = {{{Tensor(dst_, {inputs_[id], View(part.shape)})}, of_rank}};
+  to_[id] = {{{Tensor(dst_, {inputs_[id], View(part.shape)})}, of_rank, View(n.shape)}};
   if (of_rank == s) return;
-  to_[id] = {{at({id, View(n.shape)}, s.axes, {}), s}};
+  to_[id] = {{at({id, View(n.shape)}, s.axes, {}), s, View(n.shape)}};
 }
 
 void Sharder::operation(NodeId id) {
@@ -170,7 +181,7 @@ void Sharder::operation(NodeId id) {
   std::vector<Locals> in;
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     made_for(n.in[k].node, -1);
-    in.push_back(at(distributed::operand(n, p.rule, k), p.of(p.rule.operands[k]), p.kept));
+    in.push_back(at(p.in[k], p.of(p.rule.operands[k]), p.kept));
   }
   made_for(id, -1);
   for (std::size_t l = 0; l < p.rule.labels.size(); ++l)
@@ -180,14 +191,19 @@ void Sharder::operation(NodeId id) {
   for (int v = 0; v < (serial ? exchanger_.places() : 1); ++v) {
     if (serial) made_for(id, v);
     std::vector<Tensor> here;
-    for (const Locals& l : in) here.push_back(l[l.size() == 1 ? 0 : static_cast<std::size_t>(v)]);
+    for (std::size_t k = 0; k < in.size(); ++k)
+      here.push_back(joined(in[k][in[k].size() == 1 ? 0 : static_cast<std::size_t>(v)], p.rule.operands[k], p.own_labels));
     const auto made = p.rule.local ? emit_local(n, p, here, v) : emit(n, here);
     for (std::size_t k = 0; k < made.size(); ++k) out[k].push_back(made[k]);
   }
   made_for(id, -1);
   for (std::size_t k = 0; k < out.size(); ++k) {
-    Held h{std::move(out[k]), Sharding()};
+    const Shape& shape = p.out[k];
+    const View whole(shape), view = shape == results_of(n)[k].shape ? whole : whole.reshape(results_of(n)[k].shape);
+    Held h{std::move(out[k]), Sharding(), view};
     h.s.axes = p.of(p.rule.results[k]);
+    if (!view.identity())
+      for (Tensor& t : h.local) t = t.reshape(local(mesh_, shape, h.s));
     h.s.partial = parts_of(p, k, false);
     const Axes maxima = parts_of(p, k, true);
     if (maxima.empty()) exchanger_.simplify(h);
@@ -212,7 +228,7 @@ void Sharder::move_index(const Node& n, const Plan& p, int label, std::vector<Lo
       if (exchanger_.any_serial(axes) && index.size() == 1)
         index.resize(static_cast<std::size_t>(exchanger_.places()), index[0]);
       for (std::size_t v = 0; v < index.size(); ++v) {
-        const Dim rows = divided(n.in[k].view.shape()[i], mesh_.extent(axes)),
+        const Dim rows = divided(p.in[k].view.shape()[i], mesh_.extent(axes)),
                   first = rows * Dim(exchanger_.place(static_cast<int>(v), axes));
         const Tensor wide = prim::cast(index[v], DType::I64);
         index[v] = prim::add(wide, full_like(wide, -first.constant().value_or(0)));

@@ -20,10 +20,12 @@ namespace lc::distributed {
 // The local tensors of one value: one for each serial place, or a single one if they are the same.
 using Locals = std::vector<Tensor>;
 
-// A value of the whole graph.
+// A value of the whole graph. What is divided may be a part of one of its axes, as texts and their length are one axis of
+// rows: then it is held with more axes than it has.
 struct Held {
   Locals local;
   Sharding s;
+  View view;  // from the axes of `local` to the value's
 };
 
 // What a node of the new graph was made for.
@@ -71,6 +73,9 @@ class Exchanger {
 // How an operation is divided.
 struct Plan {
   ShardingRule rule;
+  std::vector<Edge> in;    // operands, and
+  std::vector<Shape> out;  // results, with the axes that the rule has: some axes of the operation as several
+  int own_labels = 0;      // labels from here on are those of the inner parts of axes
   std::vector<Axes> axes;  // by label
   Axes kept;               // sums of parts that the operation passes on
   // The label of rows that come to the ranks of a table and whose results return: a mesh axis divides the table in their
@@ -129,11 +134,13 @@ class Sharder {
   void keep_sums(const Node& n, Plan& p) const;
   bool is_factor(const Node& n, std::size_t k) const;
   void let_rows_travel(const Node& n, Plan& p) const;
+  void split_labels(const Node& n, Plan& p) const;
   void note_whole(const Node& n);
 
   // operands.cpp
   std::vector<int> shards(const Sharding& s) const;
   const Held& held(const Edge& e) const { return to_[e.node][0]; }
+  View view_of(const Edge& e) const { return held(e).view.then(e.view); }
   std::vector<Axes> seen(const Edge& e) const;
   Locals at(const Edge& e, const std::vector<Axes>& want, const Axes& kept);
   void add_up(Held& h, const View& view, const std::vector<Axes>& want, const Axes& kept);
