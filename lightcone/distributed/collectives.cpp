@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lightcone/base/error.h"
+#include "lightcone/device/halves.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/distributed/exchange.h"
@@ -30,49 +31,124 @@ using distributed::Exchange;
 bool takes_rows(Operation k) { return k == Operation::ReduceScatter || k == Operation::AllToAll; }
 bool gives_rows(Operation k) { return k == Operation::AllGather || k == Operation::AllToAll; }
 
-std::vector<TensorType> infer(Operation operation, const Exchange& exchange, const Attributes& a,
-                              std::span<const TensorType> in) {
-  const auto ranks = static_cast<std::int64_t>(exchange.call(operation, a).group.size());
-  TensorType t = in[0];
+TensorType infer_one(Operation operation, std::int64_t ranks, TensorType t) {
   if (takes_rows(operation)) {
     if (t.shape.empty() || !(t.shape[0] == Dim(ranks)))
       throw Error("", str_cat(str(t.shape), " does not have a row for each of ", ranks, " ranks"));
     t.shape.erase(t.shape.begin());
   }
   if (gives_rows(operation)) t.shape.insert(t.shape.begin(), Dim(ranks));
-  return {t};
+  return t;
+}
+std::vector<TensorType> infer(Operation operation, const Exchange& exchange, const Attributes& a,
+                              std::span<const TensorType> in) {
+  const auto ranks = static_cast<std::int64_t>(exchange.call(operation, a).group.size());
+  std::vector<TensorType> all;
+  for (const TensorType& t : in) {
+    if (t.dtype != in[0].dtype) throw Error("", "arrays that are exchanged together have one element type");
+    all.push_back(infer_one(operation, ranks, t));
+  }
+  return all;
 }
 
-// One rank alone exchanges nothing.
-std::vector<Tensor> define(Operation operation, const Exchange& exchange, const Attributes& a,
+CompositeRef composite_of(Operation operation, const std::shared_ptr<Exchange>& exchange, std::size_t arrays = 1);
+
+// One rank alone exchanges nothing. Several arrays are exchanged one by one where a device has no kernel for them.
+std::vector<Tensor> define(Operation operation, const std::shared_ptr<Exchange>& exchange, const Attributes& a,
                            std::span<const Tensor> in) {
-  const Call c = exchange.call(operation, a);
-  if (c.group.size() > 1)
+  const Call c = exchange->call(operation, a);
+  const bool alone = c.group.size() == 1;
+  if (!alone && in.size() == 1)
     throw Error("", str_cat(c.group.size(), " ranks exchange numbers here, for which this device has no kernel"));
-  const Tensor& x = in[0];
-  if (operation == Operation::AllGather) return {x.unsqueeze(0)};
-  if (operation == Operation::ReduceScatter) return {x.squeeze(0)};
-  return {x};
+  std::vector<Tensor> all;
+  for (const Tensor& x : in) {
+    if (!alone) all.push_back(call(composite_of(operation, exchange), {x}, a)[0]);
+    else if (operation == Operation::AllGather) all.push_back(x.unsqueeze(0));
+    else if (operation == Operation::ReduceScatter) all.push_back(x.squeeze(0));
+    else all.push_back(x);
+  }
+  return all;
 }
 
 // Runs a collective on the host.
-class CollectiveKernel final : public HostKernel {
+class CollectiveKernel final : public HostKernel,
+                               public Splittable,
+                               public std::enable_shared_from_this<CollectiveKernel> {
  public:
-  CollectiveKernel(std::shared_ptr<Exchange> exchange, Call call, DType type, Dim elements)
-      : exchange_(std::move(exchange)), call_(std::move(call)), type_(type), elements_(elements) {}
-  std::string name() const override { return std::string(lc::name(call_.operation)); }
-  std::vector<Dim> sizes() const override { return {elements_}; }
-  bool same_every_run() const override { return false; }  // others' numbers change
-  void run(const HostLaunch& l) const override {
-    exchange_->run(call_, type_, static_cast<std::size_t>(l.sizes[0]), l.in[0], l.out);
+  // The elements of one row of each operand, where the results lie, and how many bytes they are.
+  CollectiveKernel(std::shared_ptr<Exchange> exchange, Call call, DType type, std::vector<Dim> elements,
+                   std::vector<std::int64_t> offsets, Dim bytes)
+      : exchange_(std::move(exchange)),
+        call_(std::move(call)),
+        type_(type),
+        elements_(std::move(elements)),
+        offsets_(std::move(offsets)),
+        bytes_(std::move(bytes)) {}
+  std::string name() const override {
+    const auto operation = lc::name(call_.operation);
+    return elements_.size() == 1 ? std::string(operation) : str_cat(operation, "_x", elements_.size());
   }
+  std::vector<Dim> sizes() const override { return elements_; }
+  bool same_every_run() const override { return false; }  // others' numbers change
+  void run(const HostLaunch& l) const override { exchange_->run(call_, type_, pieces(l.in, l)); }
+  std::optional<Halves> halves() const override;
 
  private:
+  class Start;
+  class Wait;
+  std::span<const Piece> pieces(std::span<const void* const> in, const HostLaunch& l) const {
+    const auto all = exchange_->pieces(in.size());
+    for (std::size_t k = 0; k < in.size(); ++k)
+      all[k] = {in[k], static_cast<std::byte*>(l.out) + offsets_[k], static_cast<std::size_t>(l.sizes[k])};
+    return all;
+  }
+
   std::shared_ptr<Exchange> exchange_;
   Call call_;
   DType type_;
-  Dim elements_;  // elements of one row
+  std::vector<Dim> elements_;
+  std::vector<std::int64_t> offsets_;
+  Dim bytes_;
 };
+
+class CollectiveKernel::Start final : public HostKernel, public Half {
+ public:
+  explicit Start(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
+  std::string name() const override { return of_->name() + "_start"; }
+  std::vector<Dim> sizes() const override { return of_->sizes(); }
+  bool same_every_run() const override { return false; }
+  void run(const HostLaunch& l) const override {
+    of_->exchange_->start(of_.get(), of_->call_, of_->type_, of_->pieces(l.in, l));
+  }
+  bool is_wait() const override { return false; }
+  void abandon() const override { of_->exchange_->finish(); }
+
+ private:
+  std::shared_ptr<const CollectiveKernel> of_;
+};
+
+class CollectiveKernel::Wait final : public HostKernel, public Half {
+ public:
+  explicit Wait(std::shared_ptr<const CollectiveKernel> of) : of_(std::move(of)) {}
+  std::string name() const override { return of_->name() + "_wait"; }
+  std::vector<Dim> sizes() const override { return {of_->bytes_}; }
+  bool in_place(std::size_t k) const override { return k == 0; }
+  bool same_every_run() const override { return false; }
+  bool is_wait() const override { return true; }
+  void abandon() const override { of_->exchange_->finish(); }
+  void run(const HostLaunch& l) const override {
+    of_->exchange_->wait(of_.get());
+    if (l.out != l.in[0] && l.sizes[0] > 0) std::memcpy(l.out, l.in[0], static_cast<std::size_t>(l.sizes[0]));
+  }
+
+ private:
+  std::shared_ptr<const CollectiveKernel> of_;
+};
+
+std::optional<Halves> CollectiveKernel::halves() const {
+  if (!Exchange::meets(call_)) return std::nullopt;
+  return Halves{std::make_shared<Start>(shared_from_this()), std::make_shared<Wait>(shared_from_this())};
+}
 
 Dim row_elements(Operation operation, const Shape& operand) {
   return product(takes_rows(operation) ? Shape(operand.begin() + 1, operand.end()) : operand);
@@ -80,13 +156,16 @@ Dim row_elements(Operation operation, const Shape& operand) {
 
 std::vector<std::shared_ptr<const KernelRule>> kernels(Operation operation, const std::shared_ptr<Exchange>& exchange) {
   const auto make = [operation, exchange](const Node& n, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
+    std::vector<Dim> elements;
+    for (const TensorType& t : in) elements.push_back(row_elements(operation, t.shape));
+    const bool one = n.results.empty();
     return std::make_shared<CollectiveKernel>(exchange, exchange->call(operation, n.attributes), in[0].dtype,
-                                              row_elements(operation, in[0].shape));
+                                              std::move(elements),
+                                              one ? std::vector<std::int64_t>{0} : result_offsets(n.results),
+                                              product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
   };
   return {std::make_shared<const KernelRule>(KernelRule{"cpu", make})};
 }
-
-CompositeRef composite_of(Operation operation, const std::shared_ptr<Exchange>& exchange);
 
 std::vector<Tensor> derivative(Operation operation, const std::shared_ptr<Exchange>& exchange, const VjpCall& c) {
   const auto apply = [&](Operation k, Attributes a) {
@@ -133,21 +212,26 @@ std::vector<Value> evaluate(Operation operation, Exchange& exchange, const Evalu
   return {y};
 }
 
-// Returns the composite, which is one object as long as anything uses it.
-CompositeRef composite_of(Operation operation, const std::shared_ptr<Exchange>& exchange) {
-  auto& known = exchange->composites[static_cast<std::size_t>(operation)];
-  CompositeRef c = known.lock();
-  if (c) return c;
-  c = std::make_shared<const Composite>(Composite{
+// Returns the composite, which is one object as long as anything uses it. That of several arrays is its definition for
+// derivatives and for the reference.
+CompositeRef composite_of(Operation operation, const std::shared_ptr<Exchange>& exchange, std::size_t arrays) {
+  auto& known = exchange->composites[{operation, arrays}];
+  CompositeRef made = known.lock();
+  if (made) return made;
+  Composite c{
       .name = std::string(name(operation)),
+      .arity = static_cast<int>(arrays),
       .infer = [=](const Attributes& a, std::span<const TensorType> in) { return infer(operation, *exchange, a, in); },
-      .define = [=](const Attributes& a, std::span<const Tensor> in) { return define(operation, *exchange, a, in); },
-      .reference = std::make_shared<const ReferenceRule>(
-          ReferenceRule{[=](const Evaluation& e) { return evaluate(operation, *exchange, e); }}),
-      .vjp = [=](const VjpCall& v) { return derivative(operation, exchange, v); },
-      .kernels = kernels(operation, exchange)});
-  known = c;
-  return c;
+      .define = [=](const Attributes& a, std::span<const Tensor> in) { return define(operation, exchange, a, in); },
+      .kernels = kernels(operation, exchange)};
+  if (arrays == 1) {
+    c.reference = std::make_shared<const ReferenceRule>(
+        ReferenceRule{[=](const Evaluation& e) { return evaluate(operation, *exchange, e); }});
+    c.vjp = [=](const VjpCall& v) { return derivative(operation, exchange, v); };
+  }
+  made = std::make_shared<const Composite>(std::move(c));
+  known = made;
+  return made;
 }
 
 }  // namespace
@@ -160,7 +244,7 @@ Collectives::Collectives(Mesh mesh, std::shared_ptr<Communicator> communicator) 
   impl_ = std::make_shared<Impl>();
   impl_->mesh = mesh;
   impl_->communicator = communicator;
-  const auto exchange = impl_->exchange = std::make_shared<Exchange>(std::move(mesh), std::move(communicator));
+  const auto exchange = impl_->exchange = std::make_shared<Exchange>(std::move(mesh), communicator);
   for (std::size_t k = 0; k < impl_->composites.size(); ++k)
     impl_->composites[k] = composite_of(static_cast<Operation>(k), exchange);
 }
@@ -171,6 +255,9 @@ Communicator& Collectives::communicator() const { return *impl_->communicator; }
 const std::shared_ptr<Exchange>& Collectives::exchange() const { return impl_->exchange; }
 const CompositeRef& Collectives::composite(Operation operation) const {
   return impl_->composites[static_cast<std::size_t>(operation)];
+}
+CompositeRef Collectives::composite(Operation operation, std::size_t arrays) const {
+  return composite_of(operation, impl_->exchange, arrays);
 }
 
 namespace {

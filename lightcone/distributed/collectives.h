@@ -57,6 +57,8 @@ class Collectives {
 
   // The composite of a operation, to recognise a node: is(node, c.composite(Collective::Operation::AllReduce)).
   const CompositeRef& composite(Collective::Operation operation) const;
+  // The same on several arrays of one element type at once, with a result for each.
+  CompositeRef composite(Collective::Operation operation, std::size_t arrays) const;
 
   struct Impl;
 

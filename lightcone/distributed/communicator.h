@@ -37,10 +37,17 @@ struct Collective {
   std::span<const int> source = {};  // Permute: for each place
   std::uint64_t tag = 0;             // identifies the operation in the program: ranks must not run different ones
 };
+// One of several arrays that an operation exchanges at once.
+struct Piece {
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t n = 0;  // elements, as in Collective
+};
 std::string_view name(Collective::Operation operation);  // "all_reduce"
 std::string str(const Collective& c);                    // "all_reduce (sum) of 8 f32 among 4 ranks, operation 3"
 
-// One rank of a set of ranks. One thread at a time uses it.
+// One rank of a set of ranks. One thread at a time uses it, not always the same one: operations that run while kernels
+// do have a thread of their own.
 //
 // Results do not depend on the transport: sums add the ranks' numbers in the order of their places, narrow floats in
 // f32. Every operation ends within the time-out: if another rank does not come, has ended, or calls another operation,
@@ -53,6 +60,10 @@ class Communicator {
   virtual std::string name() const = 0;  // "threads", "MPI"
   // Runs a collective. `in` and `out` hold the elements that the operation states, and do not overlap.
   virtual void run(const Collective& c, const void* in, void* out) = 0;
+  // Runs a collective on several arrays at once (NCCL's ncclGroupStart, torch's all_gather_coalesced): the bits are
+  // those of one operation for each, which is what it does unless a transport saves messages. `c.n` is the sum of
+  // theirs.
+  virtual void run_together(const Collective& c, std::span<const Piece> pieces);
 };
 
 // Reduces the rows: out[k] = in[0][k] + in[1][k] + ..., or their maximum, for k in [begin, end). Sums of narrow floats

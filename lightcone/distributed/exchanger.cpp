@@ -2,6 +2,7 @@
 
 #include "lightcone/distributed/sharder.h"
 #include "lightcone/ops/shape.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::distributed {
 
@@ -38,7 +39,7 @@ Tensor Exchanger::added(const std::vector<Tensor>& parts, ReduceOp r) const {
   Tensor total = parts[0].to(type);
   for (std::size_t k = 1; k < parts.size(); ++k) {
     const Tensor part = parts[k].to(type);
-    total = r == ReduceOp::Sum ? prim::add(total, part) : prim::maximum(total, part);
+    total = behind_barrier(r == ReduceOp::Sum ? prim::add(total, part) : prim::maximum(total, part));
   }
   return total.to(dtype);
 }
@@ -96,7 +97,7 @@ void Exchanger::scatter(Held& h, int mesh_axis, std::size_t axis) {
     t = counted("reduce_scatter", ranks_.reduce_scatter(t.reshape(rows).permute(order), names({mesh_axis})));
 }
 
-void Exchanger::gather(Held& h, std::size_t axis) {
+void Exchanger::gather(Held& h, std::size_t axis, bool again) {
   Axes& left = h.s.axes[axis];  // the innermost axes are gathered first
   while (!left.empty()) {
     if (is_serial(left.back())) {
@@ -111,15 +112,21 @@ void Exchanger::gather(Held& h, std::size_t axis) {
     } else {
       auto first = left.end();
       while (first != left.begin() && !is_serial(first[-1])) --first;
-      for (Tensor& t : h.local) t = gathered(t, Axes(first, left.end()), axis);
+      for (Tensor& t : h.local) t = gathered(t, Axes(first, left.end()), axis, again);
       left.erase(first, left.end());
     }
   }
   simplify(h);
 }
 
-Tensor Exchanger::gathered(const Tensor& x, const Axes& axes, std::size_t axis) {
-  const Tensor rows = counted("all_gather", ranks_.all_gather(x, names(axes)));
+// The attribute "again" keeps the operation apart from the one before.
+Tensor Exchanger::gathered(const Tensor& x, const Axes& axes, std::size_t axis, bool again) {
+  std::string along;
+  for (const std::string& name : names(axes)) along += (along.empty() ? "" : "+") + name;
+  std::vector<Attributes::Entry> attributes{{"axes", along}};
+  if (again) attributes.push_back({"again", std::int64_t{1}});
+  const CompositeRef& all_gather = ranks_.composite(Collective::Operation::AllGather);
+  const Tensor rows = counted("all_gather", call(all_gather, {x}, Attributes(std::move(attributes)))[0]);
   Shape whole = x.shape();
   whole[axis] = whole[axis] * rows.extent(0);
   std::vector<int> order;

@@ -1,7 +1,9 @@
 // Messages between two ranks, as composites.
+#include <array>
 #include <cstring>
 
 #include "lightcone/base/error.h"
+#include "lightcone/device/halves.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/device/kernel_rule.h"
 #include "lightcone/distributed/collectives.h"
@@ -43,15 +45,47 @@ class MessageKernel : public HostKernel {
   TensorType type_;
 };
 
-class SendKernel final : public MessageKernel {
+// The rank goes on while the other one fetches the message.
+class SendKernel final : public MessageKernel, public Splittable, public std::enable_shared_from_this<SendKernel> {
  public:
-  using MessageKernel::MessageKernel;
+  SendKernel(const std::shared_ptr<Exchange>& exchange, const Message& m, const TensorType& type)
+      : MessageKernel(exchange, m, type), pair_{exchange->rank(), m.rank} {}
   std::string name() const override { return "send"; }
   void run(const HostLaunch& l) const override {
     exchange_->send(message_.rank, message_.number, type_.dtype, static_cast<std::size_t>(l.sizes[0]), l.in[0]);
     *static_cast<std::uint8_t*>(l.out) = 0;
   }
+  std::optional<Halves> halves() const override;
+
+ private:
+  class Part;
+  std::array<int, 2> pair_;
 };
+
+class SendKernel::Part final : public HostKernel, public Half {
+ public:
+  Part(std::shared_ptr<const SendKernel> of, bool waits) : of_(std::move(of)), waits_(waits) {}
+  std::string name() const override { return waits_ ? "send_wait" : "send_start"; }
+  std::vector<Dim> sizes() const override { return of_->sizes(); }
+  bool in_place(std::size_t k) const override { return waits_ && k == 0; }
+  bool same_every_run() const override { return false; }
+  bool is_wait() const override { return waits_; }
+  void abandon() const override { of_->exchange_->finish(); }
+  void run(const HostLaunch& l) const override {
+    *static_cast<std::uint8_t*>(l.out) = 0;
+    if (waits_) return of_->exchange_->wait(of_.get());
+    of_->exchange_->start_send(of_.get(), of_->pair_, of_->message_.number, of_->type_.dtype,
+                               static_cast<std::size_t>(l.sizes[0]), l.in[0]);
+  }
+
+ private:
+  std::shared_ptr<const SendKernel> of_;
+  bool waits_;
+};
+
+std::optional<Halves> SendKernel::halves() const {
+  return Halves{std::make_shared<Part>(shared_from_this(), false), std::make_shared<Part>(shared_from_this(), true)};
+}
 
 class ReceiveKernel final : public MessageKernel {
  public:

@@ -30,7 +30,7 @@ Locals Sharder::at(const Edge& e, const std::vector<Axes>& want, const Axes& kep
     if (h.s.axes[axis].empty()) continue;
     const auto place = std::ranges::find(t.of, static_cast<int>(axis));
     if (place == t.of.end() || want[static_cast<std::size_t>(place - t.of.begin())] != h.s.axes[axis])
-      exchanger_.gather(h, axis);
+      exchanger_.gather(h, axis, gathers_again_ && is_behind_loss_ && !depends_on_data_[e.node]);
   }
   t = tracks(view, shards(h.s));
   for (Tensor& x : h.local) x = x.with(x.view().then(local(view, shards(h.s))));

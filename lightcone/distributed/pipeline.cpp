@@ -58,7 +58,10 @@ class Scheduler {
   void find_ticks() {
     tick_.resize(src_.size());
     for (NodeId id = 0; id < src_.size(); ++id) {
-      for (const Edge& e : src_[id].in) tick_[id] = std::max(tick_[id], tick_[e.node]);
+      for (const Edge& e : src_[id].in) {
+        const bool is_sent = stage(e.node) >= 0 && stage(e.node) != stage(id);
+        tick_[id] = std::max(tick_[id], tick_[e.node] + is_sent);
+      }
       const Purpose& p = purposes_[id];
       if (p.place < 0 || stage(id) < 0) continue;
       const auto& of = stages_.backward[p.node] ? ticks_.backward : ticks_.forward;

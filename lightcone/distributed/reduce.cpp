@@ -65,6 +65,11 @@ void reduce_rows(DType dtype, ReduceOp r, std::span<const void* const> in, void*
   }
 }
 
+void Communicator::run_together(const Collective& c, std::span<const Piece> pieces) {
+  Collective one = c;
+  for (const Piece& p : pieces) one.n = p.n, run(one, p.in, p.out);
+}
+
 std::string_view name(Collective::Operation operation) {
   constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
                                         "permute",    "send"};

@@ -33,7 +33,7 @@ Graph run(const Graph& whole, const Collectives& ranks, const ShardSpecs& specs,
   check_used(whole, specs);
   if (!o.pipeline.empty()) check_pipeline(ranks.mesh(), specs, o.pipeline);
   const Graph g = inline_transparent(whole, log);
-  Sharder sharder(g, ranks, specs, o.serial, log);
+  Sharder sharder(g, ranks, specs, o, log);
   Graph sharded = sharder.run();
   if (o.serial.empty() && o.pipeline.empty()) return sharded;
   const int stages =
@@ -54,6 +54,7 @@ Graph run(const Graph& whole, const Collectives& ranks, const ShardSpecs& specs,
 }  // namespace distributed
 
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options) {
+  const Compiler combine = combine_exchanges(ranks, options.exchanges);
   Pass p;
   p.name = "shard";
   p.divides = !options.pipeline.empty();
@@ -62,7 +63,7 @@ Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options)
   };
   p.required = true;
   p.redefines = true;
-  return Compiler(std::move(p));
+  return Compiler(std::move(p)) | combine;
 }
 
 }  // namespace lc

@@ -19,6 +19,7 @@
 
 #include "lightcone/core/array_view.h"
 #include "lightcone/distributed/collectives.h"
+#include "lightcone/distributed/combine.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc {
@@ -52,8 +53,14 @@ struct ShardOptions {
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   // The cost of an operation, by which stages are cut; the default counts elements.
   std::function<double(const Graph&, NodeId)> cost = {};
+  // Gathers parameters for the backward pass again, instead of keeping them from the forward pass on (that of FSDP's
+  // fully_shard()).
+  bool reshard_after_forward = true;
+  ExchangeOptions exchanges = {};
 };
 
+// Two passes: "shard", and "combine-exchanges" (combine.h), which may be skipped.
+//
 // Throws Error, when it runs, for specs that fit no input, name no axis of the mesh, use an axis twice, or divide an
 // extent that the number of ranks does not divide.
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options = {});

@@ -4,6 +4,7 @@
 
 #include "lightcone/composites/composites.h"
 #include "lightcone/distributed/specs.h"
+#include "lightcone/passes/gradient_marks.h"
 
 namespace lc::distributed {
 namespace {
@@ -43,12 +44,13 @@ Tensor joined(const Tensor& t, const std::vector<int>& labels, int own_labels) {
 
 }  // namespace
 
-Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs,
-                 const std::vector<MeshAxis>& serial, PassLog& log)
+Sharder::Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs, const ShardOptions& options,
+                 PassLog& log)
     : src_(src),
       ranks_(ranks),
       specs_(specs),
-      mesh_(with_serial_axes(ranks.mesh(), serial)),
+      gathers_again_(options.reshard_after_forward),
+      mesh_(with_serial_axes(ranks.mesh(), options.serial)),
       log_(log),
       exchanger_(ranks, mesh_, log),
       to_(src.size()) {}
@@ -59,6 +61,7 @@ Graph Sharder::run() {
   const auto live = src_.live();
   for (NodeId id = 0; id < src_.size(); ++id)
     if (live[id] || is_state(id)) node(id);
+  is_behind_loss_ = false;
   for (const Root& r : src_.roots()) {
     made_for(r.edge.node, -1);
     dst_.root(r.name, at(r.edge, std::vector<Axes>(r.edge.view.shape().size()), {})[0].edge());
@@ -89,9 +92,11 @@ void Sharder::read_specs() {
 // Values that depend on data, and not on parameters and states alone, stay where they are when two operands cannot.
 // What becomes the next value of a state is best computed as the state is spread, and so is what it is computed from.
 void Sharder::find_hints() {
-  depends_on_data_.resize(src_.size()), hints_.resize(src_.size());
+  depends_on_data_.resize(src_.size()), follows_loss_.resize(src_.size()), hints_.resize(src_.size());
   for (NodeId id = 0; id < src_.size(); ++id) {
     const Node& n = src_[id];
+    follows_loss_[id] = is(n, gradient_seed()) ||
+                        std::ranges::any_of(n.in, [&](const Edge& e) { return follows_loss_[e.node] != false; });
     depends_on_data_[id] = (n.op == Op::Input && !n.parameter && !is_state(id)) ||
                            std::ranges::any_of(n.in, [&](const Edge& e) { return depends_on_data_[e.node] != false; });
   }
@@ -136,6 +141,7 @@ void Sharder::node(NodeId id) {
   const Node& n = src_[id];
   const OpScope scope(n.where);
   made_for(id, -1);
+  is_behind_loss_ = follows_loss_[id];
   if (n.op == Op::Input) {
     input(id);
   } else if (info(n.op).kind == Kind::Leaf) {

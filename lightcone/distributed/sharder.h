@@ -53,15 +53,15 @@ class Exchanger {
   void add_up(Held& h, const Axes& axes, ReduceOp r = ReduceOp::Sum);
   // The same along one axis, but each part gets its part of `axis` of the tensor.
   void scatter(Held& h, int mesh_axis, std::size_t axis);
-  // Every part gets the whole of an axis of the tensor.
-  void gather(Held& h, std::size_t axis);
+  // Every part gets the whole of an axis of the tensor; `again`, if it had it before and did not keep it.
+  void gather(Held& h, std::size_t axis, bool again);
 
  private:
   Tensor at(const Locals& l, int place) const { return l[l.size() == 1 ? 0 : static_cast<std::size_t>(place)]; }
   std::vector<std::string> names(const Axes& axes) const;
   std::vector<int> serial_group(int serial_place, int axis) const;
   Tensor added(const std::vector<Tensor>& parts, ReduceOp r) const;
-  Tensor gathered(const Tensor& x, const Axes& axes, std::size_t axis);
+  Tensor gathered(const Tensor& x, const Axes& axes, std::size_t axis, bool again);
   Tensor counted(const char* what, Tensor t);
 
   const Collectives& ranks_;
@@ -87,7 +87,7 @@ struct Plan {
 
 class Sharder {
  public:
-  Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs, const std::vector<MeshAxis>& serial,
+  Sharder(const Graph& src, const Collectives& ranks, const ShardSpecs& specs, const ShardOptions& options,
           PassLog& log);
   Graph run();
   // For each node of the new graph.
@@ -149,6 +149,7 @@ class Sharder {
   const Graph& src_;
   const Collectives& ranks_;
   const ShardSpecs& specs_;
+  const bool gathers_again_;
   Mesh mesh_;
   PassLog& log_;
   Exchanger exchanger_;
@@ -156,7 +157,8 @@ class Sharder {
   std::vector<std::vector<Held>> to_;  // by node: its results
   std::map<NodeId, Sharding> given_;   // for each input
   std::map<NodeId, NodeId> inputs_;    // in the new graph
-  std::vector<char> depends_on_data_;
+  std::vector<char> depends_on_data_, follows_loss_;
+  bool is_behind_loss_ = false;  // the node that is made
   std::vector<std::optional<Sharding>> hints_;
   std::vector<Purpose> purposes_;
   Purpose current_;

@@ -20,7 +20,7 @@ double bytes_of(const Node& n) { return elements(n.shape) * static_cast<double>(
 class Finder {
  public:
   Finder(const Graph& g, int n, const std::function<double(const Graph&, NodeId)>& cost)
-      : g_(g), n_(n), cost_(cost), live_(g.live()), data_(g.size()), present_(g.size()) {
+      : g_(g), n_(n), cost_(cost), live_(g.live()), data_(g.size()), varies_(g.size()), present_(g.size()) {
     stages_.of.assign(g.size(), kUnknown), stages_.backward.resize(g.size());
     for (const Assignment& a : g.assignments()) next_[a.state] = a.next.node, live_[a.state] = true;
   }
@@ -43,18 +43,17 @@ class Finder {
   static constexpr int kUnknown = -2;
   bool is_input(NodeId id) const { return g_[id].op == Op::Input; }
   bool is_data(NodeId id) const { return is_input(id) && !g_[id].parameter && !next_.contains(id); }
-  bool forward(NodeId id) const { return data_[id] && !stages_.backward[id] && !is_input(id); }
+  bool forward(NodeId id) const { return data_[id] && varies_[id] && !stages_.backward[id]; }
 
-  // Nodes that depend on data, and on the gradient of the loss. What depends on numbers alone, or on states that no
-  // data changes, is computed wherever it is needed.
+  // What depends on data and numbers alone, or on states that no parameter has a part in, is computed wherever it is
+  // needed.
   void classify() {
-    std::vector<char> varies(g_.size());  // depends on parameters, or on data
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Node& n = g_[id];
-      data_[id] = is_data(id), varies[id] = is_data(id) || n.parameter;
+      data_[id] = is_data(id), varies_[id] = n.parameter;
       stages_.backward[id] = is(n, gradient_seed());
       for (const Edge& e : n.in) {
-        data_[id] |= data_[e.node], varies[id] |= varies[e.node];
+        data_[id] |= data_[e.node], varies_[id] |= varies_[e.node];
         stages_.backward[id] |= stages_.backward[e.node];
       }
     }
@@ -62,12 +61,12 @@ class Finder {
     for (bool changed = true; changed;) {
       changed = false;
       for (const auto& [state, next] : next_)
-        if (varies[next] && !varies[state]) varies[state] = changed = true;
+        if (varies_[next] && !varies_[state]) varies_[state] = changed = true;
       for (NodeId id = 0; changed && id < g_.size(); ++id)
-        for (const Edge& e : g_[id].in) varies[id] |= varies[e.node];
+        for (const Edge& e : g_[id].in) varies_[id] |= varies_[e.node];
     }
     for (NodeId id = 0; id < g_.size(); ++id)
-      if (!varies[id] || is_data(id)) stages_.of[id] = kEveryStage;
+      if (!varies_[id]) stages_.of[id] = kEveryStage;
   }
 
   // ---- the forward pass -------------------------------------------------------------------------
@@ -183,7 +182,7 @@ class Finder {
   int n_;
   const std::function<double(const Graph&, NodeId)>& cost_;
   std::vector<bool> live_;
-  std::vector<char> data_;
+  std::vector<char> data_, varies_;     // depends on data; on parameters
   std::vector<std::set<int>> present_;  // the stages that have a value
   std::map<NodeId, NodeId> next_;       // of each state
   Stages stages_;

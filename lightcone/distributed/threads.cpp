@@ -17,8 +17,7 @@ using Operation = Collective::Operation;
 // What one rank brings to a meeting.
 struct Seat {
   const Collective* what = nullptr;
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
+  std::span<const Piece> pieces;
 };
 
 // The ranks of one group, which meet at the beginning of each operation and at its end.
@@ -29,9 +28,11 @@ struct Meeting {
   std::uint64_t round = 0;  // completed meetings
 };
 
-bool same(const Collective& a, const Collective& b) {
+bool same(const Seat& x, const Seat& y) {
+  const Collective &a = *x.what, &b = *y.what;
   return a.operation == b.operation && a.reduction == b.reduction && a.dtype == b.dtype && a.n == b.n &&
-         a.root == b.root && a.tag == b.tag && std::ranges::equal(a.source, b.source);
+         a.root == b.root && a.tag == b.tag && std::ranges::equal(a.source, b.source) &&
+         std::ranges::equal(x.pieces, y.pieces, {}, &Piece::n, &Piece::n);
 }
 
 struct Before {
@@ -83,7 +84,7 @@ class Room {
   // The last one to come compares what all of them brought.
   void finish(const Collective& c, Meeting& m) {
     for (std::size_t k = 0; k < m.seats.size(); ++k)
-      if (!same(*m.seats[0].what, *m.seats[k].what))
+      if (!same(m.seats[0], m.seats[k]))
         failure_ = str_cat("ranks run different operations: rank ", c.group[0], " ", str(*m.seats[0].what), ", rank ",
                            c.group[k], " ", str(*m.seats[k].what), "; they need the same model, mesh and version");
     m.arrived = 0;
@@ -126,49 +127,61 @@ class ThreadRank final : public Communicator {
   std::string name() const override { return "threads"; }
 
   void run(const Collective& c, const void* in, void* out) override {
-    const Seat mine{&c, static_cast<const std::byte*>(in), static_cast<std::byte*>(out)};
-    exchange(c, room_->meet(c, &mine), static_cast<std::byte*>(out));
+    const Piece one{in, out, c.n};
+    run_together(c, {&one, 1});
+  }
+  void run_together(const Collective& c, std::span<const Piece> pieces) override {
+    const Seat mine{&c, pieces};
+    const std::vector<Seat>& all = room_->meet(c, &mine);
+    for (std::size_t k = 0; k < pieces.size(); ++k) exchange(c, all, k);
     room_->meet(c, nullptr);
   }
 
  private:
-  void exchange(const Collective& c, const std::vector<Seat>& all, std::byte* out) {
-    const std::size_t ranks = all.size(), bytes = c.n * size_of(c.dtype), me = static_cast<std::size_t>(c.place);
-    const auto copy = [&](std::size_t to, std::size_t rank, std::size_t row) {
-      if (bytes) std::memcpy(out + to * bytes, all[rank].in + row * bytes, bytes);
+  static const std::byte* in(const Seat& s, std::size_t piece) {
+    return static_cast<const std::byte*>(s.pieces[piece].in);
+  }
+  static std::byte* out(const Seat& s, std::size_t piece) { return static_cast<std::byte*>(s.pieces[piece].out); }
+
+  void exchange(const Collective& c, const std::vector<Seat>& all, std::size_t piece) {
+    const std::size_t ranks = all.size(), me = static_cast<std::size_t>(c.place), n = all[me].pieces[piece].n,
+                      bytes = n * size_of(c.dtype);
+    std::byte* to = out(all[me], piece);
+    const auto copy = [&](std::size_t row_to, std::size_t rank, std::size_t row) {
+      if (bytes) std::memcpy(to + row_to * bytes, in(all[rank], piece) + row * bytes, bytes);
     };
     switch (c.operation) {
       case Operation::AllReduce: {
         // Each rank reduces a part, and writes it to all.
-        const std::size_t part = (c.n + ranks - 1) / ranks, begin = std::min(c.n, me * part),
-                          end = std::min(c.n, begin + part), first = begin * size_of(c.dtype);
-        reduce_part(c, all, 0, out, begin, end);
+        const std::size_t part = (n + ranks - 1) / ranks, begin = std::min(n, me * part),
+                          end = std::min(n, begin + part), first = begin * size_of(c.dtype);
+        reduce_part(c, all, piece, 0, begin, end);
         for (std::size_t k = 0; k < ranks && end > begin; ++k)
-          if (k != me) std::memcpy(all[k].out + first, out + first, (end - begin) * size_of(c.dtype));
+          if (k != me) std::memcpy(out(all[k], piece) + first, to + first, (end - begin) * size_of(c.dtype));
         break;
       }
       case Operation::AllGather:
         for (std::size_t k = 0; k < ranks; ++k) copy(k, k, 0);
         break;
-      case Operation::ReduceScatter: reduce_part(c, all, me * bytes, out, 0, c.n); break;
+      case Operation::ReduceScatter: reduce_part(c, all, piece, me * bytes, 0, n); break;
       case Operation::AllToAll:
         for (std::size_t k = 0; k < ranks; ++k) copy(k, k, me);
         break;
       case Operation::Broadcast: copy(0, static_cast<std::size_t>(c.root), 0); break;
       case Operation::Permute:
         if (const int from = c.source[me]; from >= 0) copy(0, static_cast<std::size_t>(from), 0);
-        else if (bytes) std::memset(out, 0, bytes);
+        else if (bytes) std::memset(to, 0, bytes);
         break;
       case Operation::Send:
         if (me == 1) copy(0, 0, 0);
         break;
     }
   }
-  void reduce_part(const Collective& c, const std::vector<Seat>& all, std::size_t offset, std::byte* out,
+  void reduce_part(const Collective& c, const std::vector<Seat>& all, std::size_t piece, std::size_t offset,
                    std::size_t begin, std::size_t end) {
     rows_.clear();
-    for (const Seat& s : all) rows_.push_back(s.in + offset);
-    reduce_rows(c.dtype, c.reduction, rows_, out, begin, end);
+    for (const Seat& s : all) rows_.push_back(in(s, piece) + offset);
+    reduce_rows(c.dtype, c.reduction, rows_, out(all[static_cast<std::size_t>(c.place)], piece), begin, end);
   }
 
   std::shared_ptr<Room> room_;

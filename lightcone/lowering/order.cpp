@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lightcone/device/halves.h"
+
 namespace lc::lowering {
 namespace {
 
@@ -47,13 +49,14 @@ Order::Order(const Graph& g)
 
 void Order::find_updates() {
   for (const Assignment& a : g_.assignments())
-    if (is_large(g_, a) && a.next.view.identity() && g_[a.next.node].op != Op::Input) missing_[a.next.node] = 0;
+    if (is_large(g_, a) && a.next.view.identity() && g_[a.next.node].op != Op::Input && !is_wait(g_[a.next.node]))
+      missing_[a.next.node] = 0;
   // A node whose readers are all next values (one kernel with several results) is scheduled with them.
   for (NodeId id = 0; id < g_.size(); ++id) {
     const bool parts = !readers_[id].empty() && std::ranges::all_of(readers_[id], [&](NodeId r) {
       return missing_[r] == 0 && g_[r].in.size() == 1;
     });
-    if (parts && missing_[id] < 0 && !is_number(g_[id]) && g_[id].op != Op::Input) missing_[id] = 0;
+    if (parts && missing_[id] < 0 && !is_number(g_[id]) && g_[id].op != Op::Input && !is_wait(g_[id])) missing_[id] = 0;
   }
   const auto wait = [&](NodeId update, NodeId on) {
     if (g_[on].op == Op::Input || on == update) return;

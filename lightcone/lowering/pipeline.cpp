@@ -71,7 +71,9 @@ std::vector<Pass> canonical_passes(const DeviceTraits& d) {
 }
 
 std::vector<Pass> scheduling_passes(const DeviceTraits& d) {
-  std::vector<Pass> p{{.name = "schedule-state-updates", .run = schedule_state_updates, .applies = has_large_updates}};
+  // State updates come second: they follow the waits that they depend on.
+  std::vector<Pass> p{{.name = "overlap-exchanges", .run = overlap_exchanges, .applies = has_exchanges},
+                      {.name = "schedule-state-updates", .run = schedule_state_updates, .applies = has_large_updates}};
   if (d.run_concurrently) p.push_back(*d.run_concurrently);
   return p;
 }

@@ -2,6 +2,7 @@
 
 #include "lightcone/core/composite.h"
 #include "lightcone/core/graph_impl.h"
+#include "lightcone/device/halves.h"
 #include "lightcone/runtime/context_internal.h"
 #include "lightcone/runtime/nan.h"
 
@@ -173,15 +174,21 @@ void Context::Impl::run(const Done& done) {
   for (const auto& [state, offset] : plan().snapshots) device->copy(values.at(offset), input[state], bytes[state]);
   const auto& order = program->order;
   const auto is_kernel = [&](std::size_t k) { return launch_at[k + 1] > launch_at[k]; };
-  for (std::size_t k = 0, end = 0; k < order.size(); k = end) {
-    end = k + 1;
-    if (!kWatched && !profiler && is_kernel(k))
-      while (end < order.size() && is_kernel(end)) ++end;
-    if (profiler) profiler->begin_kernel();
-    if (is_kernel(k)) recording->run(launch_at[k], launch_at[end]);
-    else interpret_node(order[k]);
-    if (profiler) device->synchronise(), profiler->end_kernel(k);
-    if constexpr (kWatched) done(order[k]);
+  try {
+    for (std::size_t k = 0, end = 0; k < order.size(); k = end) {
+      end = k + 1;
+      if (!kWatched && !profiler && is_kernel(k))
+        while (end < order.size() && is_kernel(end)) ++end;
+      if (profiler) profiler->begin_kernel();
+      if (is_kernel(k)) recording->run(launch_at[k], launch_at[end]);
+      else interpret_node(order[k]);
+      if (profiler) device->synchronise(), profiler->end_kernel(k);
+      if constexpr (kWatched) done(order[k]);
+    }
+  } catch (...) {
+    for (const Launch& l : launches)
+      if (const auto* half = dynamic_cast<const Half*>(l.kernel)) half->abandon();
+    throw;
   }
   commit_states();
   for (const auto& [id, to] : device_copies)

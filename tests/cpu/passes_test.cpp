@@ -54,9 +54,9 @@ Graph everything() {
 }
 
 const char* const kPasses[] = {
-    "compile-loops",          "fuse-attention",    "inline-composites", "unroll-windows",       "channels-last",
-    "filter-gradients",       "materialize-views", "match-attention",   "prepare-contractions", "cpu",
-    "schedule-state-updates", "run-concurrently"};
+    "compile-loops",     "fuse-attention",         "inline-composites", "unroll-windows",       "channels-last",
+    "filter-gradients",  "materialize-views",      "match-attention",   "prepare-contractions", "cpu",
+    "overlap-exchanges", "schedule-state-updates", "run-concurrently"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);

@@ -9,27 +9,80 @@ namespace {
 
 ShardSpecs batch_in_parts(const Job& j, int parts) { return data_parallel(j.graph, "micro", parts); }
 
-// Gradient accumulation: one rank computes its batch in parts, with the memory of one part and of the gradients.
+// Gradient accumulation: one rank computes its batch in parts.
 TEST(Serial, BatchInParts) {
-  const Job jobs[] = {mlp(), gpt(), resnet(), llama()};
-  for (const Job& j : jobs) {
-    const Trained one = train(j, device(), Mesh(), 0, {});
-    for (const int parts : {2, 4}) {
-      const auto all = expect_as_one_rank(j, Mesh(), batch_in_parts(j, parts), str_cat(parts, " parts"), 2e-5,
-                                          {.serial = {{"micro", parts}}});
-      if (&j == &jobs[1]) EXPECT_LT(all[0].arena_bytes, one.arena_bytes * 3 / 4) << parts;
-    }
+  for (const Job& j : {mlp(), gpt(), resnet(), llama()})
+    expect_as_one_rank(j, Mesh(), batch_in_parts(j, 4), "parts", 2e-5, {.serial = {{"micro", 4}}});
+}
+
+// A part's backward pass follows its forward pass: the activations of one part are alive at a time.
+TEST(Serial, NeedsTheMemoryOfOnePart) {
+  Graph g;
+  Tensor x = g.input("x", {64, 32});
+  const Tensor y = g.input("y", {64, 32});
+  std::vector<Tensor> w;
+  for (int k = 0; k < 8; ++k) {
+    w.push_back(g.parameter(str_cat("w", k), {32, 32}));
+    x = tanh(matmul(x, w.back()));
   }
+  const Tensor loss = mean(square(sub(x, y)));
+  g.output("loss", loss);
+  std::vector<optim::Update> updates;
+  const auto d = gradients(loss, w);
+  for (std::size_t k = 0; k < w.size(); ++k) updates.push_back({w[k], d[k]});
+  optim::step(optim::SGD{.lr = 0.1}, updates);
+  const auto arena = [&](int parts) {
+    const Collectives alone(Mesh(), threads(1)[0]);
+    const auto specs = data_parallel(g, "micro", parts);
+    return compile(g, shard(alone, specs, {.serial = {{"micro", parts}}}) | device()).plan().arena_bytes;
+  };
+  const std::size_t gradients_and_more = 8 * 32 * 32 * 4;
+  const std::size_t one = arena(1), eight = arena(8);
+  EXPECT_LT(eight, one / 4 + 2 * gradients_and_more) << one;
 }
 
 TEST(Pipeline, TrainsAsOneRank) {
-  const Job jobs[] = {mlp(), gpt(), resnet(), llama()};
-  for (const PipelineSchedule schedule :
-       {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::AllForwardAllBackward})
-    for (const Job& j : jobs)
-      for (const int stages : {2, 4})
-        expect_as_one_rank(j, Mesh({{"pipe", stages}}), batch_in_parts(j, 4), str_cat(stages, " stages"), 2e-5,
-                           {.serial = {{"micro", 4}}, .pipeline = "pipe", .schedule = schedule});
+  for (const Job& j : {mlp(), gpt(), resnet(), llama()})
+    for (const auto [stages, schedule] :
+         {std::pair(2, PipelineSchedule::OneForwardOneBackward), std::pair(4, PipelineSchedule::AllForwardAllBackward)})
+      expect_as_one_rank(j, Mesh({{"pipe", stages}}), batch_in_parts(j, 4), str_cat(stages, " stages"), 2e-5,
+                         {.serial = {{"micro", 4}}, .pipeline = "pipe", .schedule = schedule});
+}
+
+// Two stages, of which each is two data-parallel or tensor-parallel ranks.
+TEST(Pipeline, WithOtherAxes) {
+  const Job j = gpt();
+  const ShardOptions options{.serial = {{"micro", 2}}, .pipeline = "pipe"};
+  expect_as_one_rank(j, Mesh({{"pipe", 2}, {"data", 2}}),
+                     joined(data_parallel(j.graph, "data", 2), batch_in_parts(j, 2)), "pipeline and data", 2e-5,
+                     options);
+  expect_as_one_rank(j, Mesh({{"pipe", 2}, {"model", 2}}), joined(kMegatron, batch_in_parts(j, 2)),
+                     "pipeline and tensor", 2e-5, options);
+}
+
+// Each stage has its own parameters and the memory of these; the table that two stages read is the first one's.
+TEST(Pipeline, StagesHaveTheirParameters) {
+  const Job j = gpt(optim::AdamW{.lr = 1e-2});
+  const auto all =
+      on_ranks(j, Mesh({{"pipe", 2}}), batch_in_parts(j, 2), {.serial = {{"micro", 2}}, .pipeline = "pipe"});
+  const Trained one = train(j, device(), Mesh(), 0, {});
+  EXPECT_TRUE(all[0].parameters.contains("wte.weight") && !all[1].parameters.contains("wte.weight"));
+  EXPECT_TRUE(all[0].parameters.contains("h.0.attn.q.weight") && !all[1].parameters.contains("h.0.attn.q.weight"));
+  EXPECT_TRUE(all[1].parameters.contains("h.1.mlp.down.weight") && !all[0].parameters.contains("h.1.mlp.down.weight"));
+  for (const Trained& t : all) EXPECT_LT(t.state_bytes, one.state_bytes * 2 / 3);
+}
+
+TEST(Pipeline, SaysWhatIsWrong) {
+  const Job j = mlp();
+  const auto problem = [&](const ShardSpecs& specs, const ShardOptions& options) {
+    return run_ranks(Mesh({{"pipe", 2}}),
+                     [&](const Collectives& c) { transform(j.graph, shard(c, specs, options)); })[0];
+  };
+  EXPECT_NE(problem({}, {.pipeline = "stages"}).find("there is no axis 'stages'"), std::string::npos);
+  EXPECT_NE(problem({{"x", {"pipe"}}}, {.pipeline = "pipe"}).find("whose ranks are the stages of the pipeline"),
+            std::string::npos);
+  EXPECT_NE(problem({{"x", {"micro+pipe"}}}, {.serial = {{"micro", 2}}}).find("name the axis of the mesh first"),
+            std::string::npos);
 }
 
 }  // namespace

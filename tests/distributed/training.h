@@ -22,7 +22,7 @@ struct Trained {
   std::map<std::string, Floats> parameters;
   std::size_t state_bytes = 0;
   std::size_t arena_bytes = 0;
-  std::map<std::string, int> fired;
+  std::map<std::string, int> fired;  // by shard(), and by what schedules exchanges
 };
 
 inline ArrayView floats(const Floats& v, std::vector<std::int64_t> shape) {
@@ -37,8 +37,9 @@ inline std::vector<std::int64_t> shape_of(const Graph& g, const std::string& nam
 }
 
 // Trains one rank's part. A stage of a pipeline has some of the parameters.
-inline Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, int rank, const ShardSpecs& specs) {
-  const Program p = compile(j.graph, compiler);
+inline Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, int rank, const ShardSpecs& specs,
+                     int steps = kSteps, const CompileOptions& options = {}) {
+  const Program p = compile(j.graph, compiler, options);
   Context c(p);
   const auto names = p.inputs();
   const std::set<std::string> has(names.begin(), names.end());
@@ -51,7 +52,7 @@ inline Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, i
   for (const auto& [name, all] : j.parameters)
     if (has.contains(name)) c.set(name, part(name, all));
   Trained t;
-  for (int k = 0; k < kSteps; ++k) {
+  for (int k = 0; k < steps; ++k) {
     for (const auto& [name, all] : j.inputs) c.set(name, part(name, all[static_cast<std::size_t>(k)]));
     c.run();
     t.losses.push_back(static_cast<float>(c.scalar("loss")));
@@ -61,7 +62,8 @@ inline Trained train(const Job& j, const Compiler& compiler, const Mesh& mesh, i
     if (has.contains(name)) t.parameters[name] = c.get(name);
   t.state_bytes = p.plan().state_bytes, t.arena_bytes = p.plan().arena_bytes;
   for (const PassLog& l : p.log())
-    if (l.pass == "shard") t.fired = l.fired;
+    if (l.pass == "shard" || l.pass.ends_with("-exchanges"))
+      for (const auto& [what, n] : l.fired) t.fired[what] += n;
   return t;
 }
 

@@ -19,7 +19,9 @@ std::uint64_t mixed(std::uint64_t hash, std::span<const int> numbers) {  // FNV-
   return hash;
 }
 
-Traffic::Header header(const Collective& c) {
+Traffic::Header header(const Collective& c, std::span<const Piece> pieces) {
+  std::uint64_t places = mixed(0xcbf29ce484222325u, c.source);
+  for (const Piece& p : pieces) places = (places ^ p.n) * 0x100000001b3u;
   return {static_cast<std::uint64_t>(c.operation) | static_cast<std::uint64_t>(c.reduction) << 8,
           static_cast<std::uint64_t>(c.dtype),
           c.n,
@@ -27,7 +29,7 @@ Traffic::Header header(const Collective& c) {
           static_cast<std::uint64_t>(c.root),
           c.tag,
           mixed(0xcbf29ce484222325u, c.group),
-          mixed(0xcbf29ce484222325u, c.source)};
+          places};
 }
 
 // What a header says, as str() says it. What no version of this library sends is "something else".
@@ -51,9 +53,10 @@ void Meeting::for_others(F&& f) const {
   for (int k = 1; k < ranks(); ++k) f((c_.place + k) % ranks());  // each begins with its neighbour
 }
 
-Meeting::Part Meeting::part(int place) const {
-  const auto p = static_cast<std::size_t>(ranks()), each = (c_.n + p - 1) / p;
-  const std::size_t begin = std::min(c_.n, static_cast<std::size_t>(place) * each), end = std::min(c_.n, begin + each);
+Meeting::Part Meeting::part(const Piece& piece, int place) const {
+  const auto p = static_cast<std::size_t>(ranks()), each = (piece.n + p - 1) / p;
+  const std::size_t begin = std::min(piece.n, static_cast<std::size_t>(place) * each),
+                    end = std::min(piece.n, begin + each);
   return {begin * size_of(c_.dtype), (end - begin) * size_of(c_.dtype)};
 }
 
@@ -77,7 +80,7 @@ void Meeting::fail() {
 
 void Meeting::run() {
   if (!traffic_.failure().empty()) fail();
-  traffic_.heads.assign(c_.group.size(), header(c_));
+  traffic_.heads.assign(c_.group.size(), header(c_, pieces_));
   for_others([&](int k) {
     const int rank = c_.group[static_cast<std::size_t>(k)];
     auto& heads = traffic_.heads;
@@ -115,78 +118,103 @@ void Meeting::wait() {
 
 // ---- sums: MPI's own add in an order of their choice ----------------------------------------------------------------
 
-void Meeting::receive_rows(std::size_t elements) {
-  const std::size_t row = elements * size_of(c_.dtype);
-  traffic_.rows.resize(row * c_.group.size());
-  for_others([&](int k) { receive(k, traffic_.rows.data() + static_cast<std::size_t>(k) * row, row); });
+template <class Elements>
+void Meeting::receive_rows(const Elements& elements) {
+  std::size_t all = 0, at = 0;
+  for (const Piece& p : pieces_) all += elements(p) * size_of(c_.dtype) * c_.group.size();
+  if (traffic_.rows.size() < all) traffic_.rows.resize(all);
+  for (const Piece& p : pieces_) {
+    const std::size_t row = elements(p) * size_of(c_.dtype);
+    for_others([&](int k) { receive(k, traffic_.rows.data() + at + static_cast<std::size_t>(k) * row, row); });
+    at += row * c_.group.size();
+  }
 }
 
-void Meeting::reduce(const std::byte* mine, std::byte* to, std::size_t elements) {
+template <class Elements, class Mine, class To>
+void Meeting::reduce(const Elements& elements, const Mine& mine, const To& to) {
   auto& rows = traffic_.all_rows;  // kept between operations: they are not allocated again
-  rows.clear();
-  for (int k = 0; k < ranks(); ++k) {
-    const std::byte* theirs = traffic_.rows.data() + static_cast<std::size_t>(k) * elements * size_of(c_.dtype);
-    rows.push_back(k == c_.place ? mine : theirs);
+  const std::byte* theirs = traffic_.rows.data();
+  for (const Piece& p : pieces_) {
+    const std::size_t n = elements(p);
+    rows.clear();
+    for (int k = 0; k < ranks(); ++k, theirs += n * size_of(c_.dtype)) rows.push_back(k == c_.place ? mine(p) : theirs);
+    reduce_rows(c_.dtype, c_.reduction, rows, to(p), 0, n);
   }
-  reduce_rows(c_.dtype, c_.reduction, rows, to, 0, elements);
 }
 
 void Meeting::reduce_together() {
-  send_to_all(in_, bytes());
+  const auto elements = [](const Piece& p) { return p.n; };
+  for (const Piece& p : pieces_) send_to_all(in(p), bytes(p));
   meet();
-  receive_rows(c_.n);
+  receive_rows(elements);
   wait();
-  reduce(in_, out_, c_.n);
+  reduce(elements, in, out);
 }
 
 // Each rank reduces a part, and sends it to all.
 void Meeting::all_reduce() {
   if (bytes() * c_.group.size() <= kSmall) return reduce_together();
-  for_others([&](int k) { send(k, in_ + part(k).begin, part(k).bytes); });
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, in(p) + part(p, k).begin, part(p, k).bytes); });
   meet();
-  const Part mine = part(c_.place);
-  receive_rows(mine.bytes / size_of(c_.dtype));
+  const auto mine = [&](const Piece& p) { return part(p, c_.place); };
+  const auto elements = [&](const Piece& p) { return mine(p).bytes / size_of(c_.dtype); };
+  receive_rows(elements);
   wait();
-  reduce(in_ + mine.begin, out_ + mine.begin, mine.bytes / size_of(c_.dtype));
-  send_to_all(out_ + mine.begin, mine.bytes);
-  for_others([&](int k) { receive(k, out_ + part(k).begin, part(k).bytes); });
+  reduce(
+      elements, [&](const Piece& p) { return in(p) + mine(p).begin; },
+      [&](const Piece& p) { return out(p) + mine(p).begin; });
+  for (const Piece& p : pieces_) {
+    send_to_all(out(p) + mine(p).begin, mine(p).bytes);
+    for_others([&](int k) { receive(k, out(p) + part(p, k).begin, part(p, k).bytes); });
+  }
   wait();
 }
 
 void Meeting::reduce_scatter() {
-  for_others([&](int k) { send(k, in_ + static_cast<std::size_t>(k) * bytes(), bytes()); });
+  const auto elements = [](const Piece& p) { return p.n; };
+  const auto row = [&](const Piece& p, int k) { return in(p) + static_cast<std::size_t>(k) * bytes(p); };
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, row(p, k), bytes(p)); });
   meet();
-  receive_rows(c_.n);
+  receive_rows(elements);
   wait();
-  reduce(in_ + static_cast<std::size_t>(c_.place) * bytes(), out_, c_.n);
+  reduce(
+      elements, [&](const Piece& p) { return row(p, c_.place); }, out);
 }
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
 void Meeting::all_gather() {
-  send_to_all(in_, bytes());
+  for (const Piece& p : pieces_) send_to_all(in(p), bytes(p));
   meet();
-  for_others([&](int k) { receive(k, out_ + static_cast<std::size_t>(k) * bytes(), bytes()); });
-  copy(out_ + static_cast<std::size_t>(c_.place) * bytes(), in_, bytes());
+  for (const Piece& p : pieces_) {
+    const auto row = [&](int k) { return out(p) + static_cast<std::size_t>(k) * bytes(p); };
+    for_others([&](int k) { receive(k, row(k), bytes(p)); });
+    copy(row(c_.place), in(p), bytes(p));
+  }
   wait();
 }
 
 void Meeting::all_to_all() {
-  const auto row = [&](int k) { return static_cast<std::size_t>(k) * bytes(); };
-  for_others([&](int k) { send(k, in_ + row(k), bytes()); });
+  const auto row = [&](const Piece& p, int k) { return static_cast<std::size_t>(k) * bytes(p); };
+  for (const Piece& p : pieces_) for_others([&](int k) { send(k, in(p) + row(p, k), bytes(p)); });
   meet();
-  for_others([&](int k) { receive(k, out_ + row(k), bytes()); });
-  copy(out_ + row(c_.place), in_ + row(c_.place), bytes());
+  for (const Piece& p : pieces_) {
+    for_others([&](int k) { receive(k, out(p) + row(p, k), bytes(p)); });
+    copy(out(p) + row(p, c_.place), in(p) + row(p, c_.place), bytes(p));
+  }
   wait();
 }
 
 void Meeting::broadcast() {
   if (bytes() > kSmall && ranks() > 2) return broadcast_in_parts();
   const bool root = c_.place == c_.root;
-  if (root) send_to_all(in_, bytes());
+  for (const Piece& p : pieces_)
+    if (root) send_to_all(in(p), bytes(p));
   meet();
-  if (!root) receive(c_.root, out_, bytes());
-  if (root) copy(out_, in_, bytes());
+  for (const Piece& p : pieces_) {
+    if (!root) receive(c_.root, out(p), bytes(p));
+    if (root) copy(out(p), in(p), bytes(p));
+  }
   wait();
 }
 
@@ -194,43 +222,53 @@ void Meeting::broadcast() {
 // arrays, however many ranks there are.
 void Meeting::broadcast_in_parts() {
   const bool root = c_.place == c_.root;
-  const Part mine = part(c_.place), first = part(c_.root);
-  if (root) {
-    for_others([&](int k) { send(k, in_ + part(k).begin, part(k).bytes); });
-    send_to_all(in_ + first.begin, first.bytes);
+  const auto mine = [&](const Piece& p) { return part(p, c_.place); };
+  const auto first = [&](const Piece& p) { return part(p, c_.root); };
+  for (const Piece& p : pieces_) {
+    if (!root) continue;
+    for_others([&](int k) { send(k, in(p) + part(p, k).begin, part(p, k).bytes); });
+    send_to_all(in(p) + first(p).begin, first(p).bytes);
   }
   meet();
   if (root) {
-    copy(out_, in_, bytes());
+    for (const Piece& p : pieces_) copy(out(p), in(p), bytes(p));
     return wait();
   }
-  receive(c_.root, out_ + mine.begin, mine.bytes);
-  receive(c_.root, out_ + first.begin, first.bytes);
+  for (const Piece& p : pieces_) {
+    receive(c_.root, out(p) + mine(p).begin, mine(p).bytes);
+    receive(c_.root, out(p) + first(p).begin, first(p).bytes);
+  }
   wait();
-  for_others([&](int k) {
-    if (k == c_.root) return;
-    send(k, out_ + mine.begin, mine.bytes);
-    receive(k, out_ + part(k).begin, part(k).bytes);
-  });
+  for (const Piece& p : pieces_)
+    for_others([&](int k) {
+      if (k == c_.root) return;
+      send(k, out(p) + mine(p).begin, mine(p).bytes);
+      receive(k, out(p) + part(p, k).begin, part(p, k).bytes);
+    });
   wait();
 }
 
 void Meeting::permute() {
-  for_others([&](int k) {
-    if (c_.source[static_cast<std::size_t>(k)] == c_.place) send(k, in_, bytes());
-  });
+  for (const Piece& p : pieces_)
+    for_others([&](int k) {
+      if (c_.source[static_cast<std::size_t>(k)] == c_.place) send(k, in(p), bytes(p));
+    });
   meet();
   const int from = c_.source[static_cast<std::size_t>(c_.place)];
-  if (from == c_.place) copy(out_, in_, bytes());
-  else if (from >= 0) receive(from, out_, bytes());
-  else if (bytes()) std::memset(out_, 0, bytes());
+  for (const Piece& p : pieces_) {
+    if (from == c_.place) copy(out(p), in(p), bytes(p));
+    else if (from >= 0) receive(from, out(p), bytes(p));
+    else if (bytes(p)) std::memset(out(p), 0, bytes(p));
+  }
   wait();
 }
 
 void Meeting::message() {
-  if (c_.place == 0) send(1, in_, bytes());
+  for (const Piece& p : pieces_)
+    if (c_.place == 0) send(1, in(p), bytes(p));
   meet();
-  if (c_.place == 1) receive(0, out_, bytes());
+  for (const Piece& p : pieces_)
+    if (c_.place == 1) receive(0, out(p), bytes(p));
   wait();
 }
 

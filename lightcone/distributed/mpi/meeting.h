@@ -1,7 +1,8 @@
-// Meeting: one collective operation of one rank, as messages.
+// Meeting: one collective operation of one rank, on one or several arrays, as messages.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "lightcone/distributed/communicator.h"
 #include "lightcone/distributed/mpi/traffic.h"
@@ -10,8 +11,8 @@ namespace lc::distributed {
 
 class Meeting {
  public:
-  Meeting(Traffic& traffic, const Collective& c, const void* in, void* out)
-      : traffic_(traffic), c_(c), in_(static_cast<const std::byte*>(in)), out_(static_cast<std::byte*>(out)) {}
+  Meeting(Traffic& traffic, const Collective& c, std::span<const Piece> pieces)
+      : traffic_(traffic), c_(c), pieces_(pieces) {}
   // Throws Error if the ranks' operations differ, or if one does not come.
   void run();
 
@@ -35,25 +36,31 @@ class Meeting {
   void send(int place, const std::byte* from, std::size_t bytes);
   void receive(int place, std::byte* to, std::size_t bytes);
   void send_to_all(const std::byte* from, std::size_t bytes);
-  // Receives everybody's row of some elements into the traffic's rows, where it is to be reduced with this rank's own.
-  void receive_rows(std::size_t elements);
-  void reduce(const std::byte* mine, std::byte* to, std::size_t elements);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
   template <class F>
   void for_others(F&& f) const;
+
+  // Receives everybody's row of some elements of each array into the traffic's rows, where they are to be reduced with
+  // this rank's own. `elements` and what follows are functions of an array.
+  template <class Elements>
+  void receive_rows(const Elements& elements);
+  template <class Elements, class Mine, class To>
+  void reduce(const Elements& elements, const Mine& mine, const To& to);
 
   // An array as parts, one for each rank: they have the same length, but the last ones.
   struct Part {
     std::size_t begin, bytes;
   };
-  Part part(int place) const;
+  Part part(const Piece& p, int place) const;
+  static const std::byte* in(const Piece& p) { return static_cast<const std::byte*>(p.in); }
+  static std::byte* out(const Piece& p) { return static_cast<std::byte*>(p.out); }
+  std::size_t bytes(const Piece& p) const { return p.n * size_of(c_.dtype); }
   int ranks() const { return static_cast<int>(c_.group.size()); }
-  std::size_t bytes() const { return c_.n * size_of(c_.dtype); }
+  std::size_t bytes() const { return c_.n * size_of(c_.dtype); }  // all arrays together
 
   Traffic& traffic_;
   const Collective& c_;
-  const std::byte* in_;
-  std::byte* out_;
+  std::span<const Piece> pieces_;
 };
 
 }  // namespace lc::distributed

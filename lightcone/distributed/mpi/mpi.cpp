@@ -48,8 +48,12 @@ class MpiRank final : public Communicator {
   int size() const override { return traffic_->size(); }
   std::string name() const override { return "MPI"; }
   void run(const Collective& c, const void* in, void* out) override {
+    const Piece one{in, out, c.n};
+    run_together(c, {&one, 1});
+  }
+  void run_together(const Collective& c, std::span<const Piece> pieces) override {
     try {
-      Meeting(*traffic_, c, in, out).run();
+      Meeting(*traffic_, c, pieces).run();
     } catch (const std::bad_alloc&) {
       traffic_->fail(str_cat("rank ", rank(), " has no memory left"));
       throw;

@@ -195,6 +195,14 @@ std::string compiled(const Library& l, const Processor& p, const std::string& te
   return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
 }
 
+// Newer versions of LLVM look for their own registration of unwind tables in the process, where a library that is
+// loaded for one user alone does not appear.
+void make_visible(void* handle, const std::string& path) {
+  constexpr const char* kWanted = "llvm_orc_registerEHFrameSectionWrapper";
+  if (::dlsym(handle, kWanted) && !::dlsym(RTLD_DEFAULT, kWanted))
+    ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
 // Loads and checks a library; `found.problem` receives what is wrong with it.
 std::unique_ptr<Library> open(const std::string& name) {
   auto l = std::make_unique<Library>();
@@ -215,6 +223,7 @@ std::unique_ptr<Library> open(const std::string& name) {
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
+  make_visible(handle, l->found.path);
   l->identity = identity(l->found.path);
   l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // added to LLVM with opaque pointers
 #if defined(__x86_64__)
