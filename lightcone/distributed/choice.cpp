@@ -163,8 +163,7 @@ void Sharder::offer(const Node& n, Plan& p, int label, const Axes& axes, std::op
   if (label < 0 || axes.empty()) return;
   const auto l = static_cast<std::size_t>(label);
   const LabelKind kind = p.rule.labels[l];
-  if (!p.axes[l].empty() || kind == LabelKind::Whole ||
-      (kind == LabelKind::Indexed && !may_index(p, label, operand)))
+  if (!p.axes[l].empty() || kind == LabelKind::Whole || (kind == LabelKind::Indexed && !may_index(p, label, operand)))
     return;
   if (p.rule.together && p.rule.together->second == label) {
     const auto first = static_cast<std::size_t>(p.rule.together->first);

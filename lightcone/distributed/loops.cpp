@@ -31,7 +31,7 @@ double bytes_of(const Node& n) {
 Sharder::Body Sharder::body_of(const LoopBody& loop, const std::vector<Sharding>& given, PassLog& log) const {
   static const ShardSpecs none;
   const auto axes = mesh_.axes().subspan(ranks_.mesh().axes().size());
-  Sharder own(loop.graph, ranks_, none, {axes.begin(), axes.end()}, log);
+  Sharder own(loop.graph, ranks_, none, {.serial = {axes.begin(), axes.end()}}, log);
   for (std::size_t k = 0; k < given.size(); ++k) own.given_.emplace(loop.inputs[k], given[k]);
   own.find_hints();
   const auto live = loop.graph.live();
@@ -68,8 +68,8 @@ std::vector<Sharding> Sharder::body_inputs(const Node& n, bool captures) const {
   return given;
 }
 
-// Spreads the states so that they lie after a step as before it. A state that starts as zero is at first taken for a sum
-// of parts along all axes, which it remains if the body only adds to it. A state is divided as the body divides it.
+// Spreads the states so that they lie after a step as before it. A state that starts as zero is at first taken for a
+// sum of parts along all axes, which it remains if the body only adds to it. A state is divided as the body divides it.
 Sharder::Body Sharder::settled_body(const Node& n, std::vector<Sharding>& given) const {
   const LoopBody& loop = *n.composite->loop;
   Axes used;
@@ -86,7 +86,8 @@ Sharder::Body Sharder::settled_body(const Node& n, std::vector<Sharding>& given)
     PassLog log;
     Body b = body_of(loop, given, log);
     bool same = true;
-    for (std::size_t k = 0; k < loop.states; ++k) same &= adapt(given[k], b.outputs[k], loop.graph[loop.inputs[k]].shape);
+    for (std::size_t k = 0; k < loop.states; ++k)
+      same &= adapt(given[k], b.outputs[k], loop.graph[loop.inputs[k]].shape);
     b.log = std::move(log);
     if (same) return b;
   }
@@ -99,8 +100,8 @@ bool Sharder::adapt(Sharding& state, const Sharding& next, const Shape& shape) c
   for (std::size_t i = 0; i < state.axes.size(); ++i) {
     const Axes& a = next.axes[i];
     const bool is_free = state.axes[i].empty() && !exchanger_.any_serial(a) && std::ranges::none_of(a, [&](int axis) {
-      return state.uses(axis) || contains(state.partial, axis);
-    });
+                           return state.uses(axis) || contains(state.partial, axis);
+                         });
     if (is_free && divides(mesh_.extent(a), shape[i])) state.axes[i] = a;
   }
   return state == before;
@@ -141,9 +142,9 @@ void Sharder::loop(NodeId id) {
     in.push_back(at(n.in[k], (sliced ? stacked(given[k]) : given[k]).axes, given[k].partial)[0]);
   }
   made_for(id, -1);
-  auto own = std::make_shared<LoopBody>(LoopBody{std::move(body.graph), std::move(body.inputs), loop.states,
-                                                 loop.slices, loop.captures, loop.ys, loop.length, loop.reverse,
-                                                 loop.keeps});
+  auto own =
+      std::make_shared<LoopBody>(LoopBody{std::move(body.graph), std::move(body.inputs), loop.states, loop.slices,
+                                          loop.captures, loop.ys, loop.length, loop.reverse, loop.keeps});
   if (body.exchanges > 0 && loop.slices == 0) {
     // A loop without slices ends when no state changes any more: on all ranks, or on none.
     const auto after = static_cast<std::ptrdiff_t>(loop.states);

@@ -5,6 +5,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/composites/layers.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::distributed {
 namespace {
@@ -24,20 +25,9 @@ std::vector<std::string> names_of(const TextAttention& a) {
 Tensor wide(const Tensor& t) { return size_of(t.dtype()) < size_of(DType::F32) ? cast(t, DType::F32) : t; }
 Tensor column(const Tensor& rows, const Shape& to) { return rows.unsqueeze(rows.rank()).expand(to); }
 
-// Returns y, which then depends on `on`: its condition never holds, but no compiler knows. A rank takes part in every
-// exchange, whether it needs what comes or not, and what it sends is not a constant, which would be the same node, and
-// so the same exchange, as that of another layer.
-Tensor after(const Tensor& y, const std::vector<Tensor>& on) {
-  const auto first = [&](const Tensor& t) {
-    const Tensor flat = t.reshape({product(t.shape())});
-    return cast(flat.pad(0, 0, 1).slice(0, 0, 1), y.dtype());
-  };
-  const Tensor a = first(on.front()), b = first(on.back()), one = full_like(a, 1);
-  const Tensor never = and_(less_than(a, b), less_than(add(b, one), a));
-  return where(expand_to(never, y.shape()), full_like(y, 0), y);
-}
-
-// The queries of one rank and the keys that come round.
+// The queries of one rank and the keys that come round. All ranks' graphs have the same operations, in the same order,
+// for they exchange in that order: the rank's place is a number that no compiler sees, and blocks of keys that a causal
+// mask hides are computed, too. The last rank sees all of them, and the others would wait for it.
 class Ring {
  public:
   Ring(const TextAttention& a, const std::vector<Tensor>& in, const Tensor* mask)
@@ -50,21 +40,17 @@ class Ring {
   std::vector<Tensor> backward(const Tensor& g, Tensor* scores) const;
 
  private:
-  int block(int turn) const { return ((place_ + turn) % ranks_ + ranks_) % ranks_; }  // whose keys are here
-  Dim first_query() const { return q_.extent(-2) * Dim(place_); }
-  Dim first_key(int block) const { return k_.extent(-2) * Dim(block); }
-  bool causal() const { return a_.attributes.integer("causal") != 0; }
-  bool attends(int block) const {
-    return !causal() || !provably_below(first_query() + q_.extent(-2) - 1, first_key(block));
-  }
-  Tensor travel(const Tensor& t, int by, const char* what) const;
-  Tensor scores(int block, const Tensor& keys) const;
-  void add_block(Rows& r, int block, const Tensor& k, const Tensor& v) const;
+  int block(int turn) const { return ((place_ + turn) % ranks_ + ranks_) % ranks_; }  // the rank whose keys are here
+  Dim first_key(int turn) const { return k_.extent(-2) * Dim(block(turn)); }
+  Tensor number(const Dim& n) const { return q_.graph().index({1}, n); }
+  Tensor travel(const Tensor& t, int by, const Tensor& after) const;
+  Tensor scores(int turn, const Tensor& keys) const;
+  Tensor is_before(int turn, const Shape& shape) const;
+  void add_block(Rows& r, int turn, const Tensor& k, const Tensor& v) const;
   struct Parts {
     Tensor q, k, v, scores;
   };
-  Parts gradients(const Rows& r, const Tensor& g, const Tensor& mean, int block, const Tensor& k,
-                  const Tensor& v) const;
+  Parts gradients(const Rows& r, const Tensor& g, const Tensor& mean, int turn, const Tensor& k, const Tensor& v) const;
 
   TextAttention a_;
   Tensor q_, k_, v_;
@@ -72,27 +58,37 @@ class Ring {
   int ranks_ = 1, place_ = 0;
 };
 
-// `what` keeps apart what may be equal on one rank, and one exchange there, but not on another.
-Tensor Ring::travel(const Tensor& t, int by, const char* what) const {
+// Once `after` is there: a rank has the keys that it uses and those that come, and no more.
+Tensor Ring::travel(const Tensor& t, int by, const Tensor& after) const {
   std::string axes;
   for (const std::string& name : names_of(a_)) axes += (axes.empty() ? "" : "+") + name;
-  return call(a_.ranks.composite(Operation::Permute), {t},
-              {{"axes", axes}, {"by", std::int64_t{by}}, {"ring", std::int64_t{1}}, {"what", what}})[0];
+  const Tensor sent = after.defined() ? a_.ranks.ordered(t, after) : t;
+  return call(a_.ranks.composite(Operation::Permute), {sent},
+              {{"axes", axes}, {"by", std::int64_t{by}}, {"ring", std::int64_t{1}}})[0];
+}
+
+// Whether a key comes before or at a query in the whole text.
+Tensor Ring::is_before(int turn, const Shape& shape) const {
+  Graph& g = q_.graph();
+  const Dim queries = shape[shape.size() - 2], keys = shape.back();
+  const Tensor place = behind_barrier(contiguous(number(Dim(place_)))), ranks = number(Dim(ranks_));
+  const Tensor owner = mod(add(place, number(Dim(((turn % ranks_) + ranks_) % ranks_))), ranks);
+  const Tensor first_key = mul(owner, number(keys)), first_query = mul(place, number(queries));
+  const Shape rows{queries, Dim(1)}, columns{Dim(1), keys};
+  const Tensor i = add(g.index(rows, Dim::index(0, queries) + 1), expand_to(first_query, rows)),
+               j = add(g.index(columns, Dim::index(1, keys)), expand_to(first_key, columns));
+  const Shape all{queries, keys};
+  return expand_to(less_than(j.expand(all), i.expand(all)), shape);
 }
 
 // The masked scores of a block of keys.
-Tensor Ring::scores(int block, const Tensor& keys) const {
+Tensor Ring::scores(int turn, const Tensor& keys) const {
   Tensor s = wide(matmul(q_, keys.transpose(-1, -2)));
   s = mul(s, like(s, a_.attributes.real("scale")));
-  const int r = s.rank();
-  const Dim last_key = first_key(block) + k_.extent(-2) - 1;
-  if (causal() && !provably_below(last_key, first_query() + 1)) {
-    const Dim i = Dim::index(r - 2, s.extent(-2)) + first_query(), j = Dim::index(r - 1, s.extent(-1));
-    s = where(s.graph().index(s.shape(), less(j + first_key(block), i + 1), DType::Bool), s, like(s, -kInf));
-  }
+  if (a_.attributes.integer("causal") != 0) s = where(is_before(turn, s.shape()), s, like(s, -kInf));
   if (!mask_) return s;
   const bool each = !(mask_->extent(-1) == Dim(1));
-  const Tensor mask = each ? mask_->slice(-1, first_key(block), last_key + 1) : *mask_;
+  const Tensor mask = each ? mask_->slice(-1, first_key(turn), first_key(turn) + k_.extent(-2)) : *mask_;
   if (is_float(mask.dtype())) return add(s, expand_to(cast(mask, s.dtype()), s.shape()));
   return where(expand_to(mask, s.shape()), s, like(s, -kInf));
 }
@@ -103,12 +99,11 @@ Tensor shifted(const Tensor& s, const Tensor& max) {
   return exp(add(s, negate(s.rank() == max.rank() ? from : column(from, s.shape()))));
 }
 
-void Ring::add_block(Rows& r, int block, const Tensor& k, const Tensor& v) const {
-  const Tensor s = scores(block, for_heads(k, q_));
+void Ring::add_block(Rows& r, int turn, const Tensor& k, const Tensor& v) const {
+  const Tensor s = scores(turn, for_heads(k, q_));
   const int last = s.rank() - 1;
   const Tensor most = max_reduce(s, last), max = r.max.defined() ? maximum(r.max, most) : most;
-  const Tensor p = shifted(s, max), sum = sum_reduce(p, last),
-               out = wide(matmul(cast(p, v.dtype()), for_heads(v, q_)));
+  const Tensor p = shifted(s, max), sum = sum_reduce(p, last), out = wide(matmul(cast(p, v.dtype()), for_heads(v, q_)));
   if (!r.max.defined()) {
     r = {max, sum, out};
     return;
@@ -117,22 +112,22 @@ void Ring::add_block(Rows& r, int block, const Tensor& k, const Tensor& v) const
   r = {max, add(mul(r.sum, before), sum), add(mul(r.out, column(before, out.shape())), out)};
 }
 
-// Keys and values come from the rank before this one.
+// Keys and values come from the rank before this one; the next ones are under way while a block is computed.
 Ring::Rows Ring::forward() const {
   Rows r;
   Tensor k = k_, v = v_;
   for (int turn = 0; turn < ranks_; ++turn) {
-    if (turn > 0) k = travel(k, 1, "keys"), v = travel(v, 1, "values");
-    if (attends(block(-turn))) add_block(r, block(-turn), k, v);
+    const Tensor here = k, values = v;
+    if (turn + 1 < ranks_) k = travel(k, 1, r.max), v = travel(v, 1, r.max);
+    add_block(r, -turn, here, values);
   }
   r.out = mul(r.out, column(recip(r.sum), r.out.shape()));
-  if (!attends(block(1))) r.out = after(r.out, {k, v});
   return r;
 }
 
-Ring::Parts Ring::gradients(const Rows& r, const Tensor& g, const Tensor& mean, int block, const Tensor& k,
+Ring::Parts Ring::gradients(const Rows& r, const Tensor& g, const Tensor& mean, int turn, const Tensor& k,
                             const Tensor& v) const {
-  const Tensor keys = for_heads(k, q_), values = for_heads(v, q_), s = scores(block, keys);
+  const Tensor keys = for_heads(k, q_), values = for_heads(v, q_), s = scores(turn, keys);
   const Tensor p = mul(shifted(s, r.max), column(recip(r.sum), s.shape()));
   const Tensor slope = wide(matmul(g, values.transpose(-1, -2)));
   const Tensor d = mul(p, add(slope, negate(column(mean, s.shape()))));
@@ -146,25 +141,24 @@ Ring::Parts Ring::gradients(const Rows& r, const Tensor& g, const Tensor& mean, 
 std::vector<Tensor> Ring::backward(const Tensor& g, Tensor* scores) const {
   const Rows r = forward();
   const Tensor mean = sum_reduce(mul(wide(g), r.out), g.rank() - 1);
-  Tensor k = k_, v = v_, dq, dk = after(wide(like(k_, 0)), {k_, mean}), dv = after(wide(like(v_, 0)), {v_, mean});
-  const auto travel_home = [&] { dk = travel(dk, -1, "of keys"), dv = travel(dv, -1, "of values"); };
-  const auto visit = [&](int at, const Tensor& keys, const Tensor& values) {
-    if (!attends(at)) return;
-    const Parts d = gradients(r, g, mean, at, keys, values);
-    dq = dq.defined() ? add(dq, d.q) : d.q, dk = add(dk, d.k), dv = add(dv, d.v);
+  Tensor k = k_, v = v_, dq, dk, dv;
+  const auto visit = [&](int turn, const Tensor& keys, const Tensor& values) {
+    const Parts d = gradients(r, g, mean, turn, keys, values);
+    dq = dq.defined() ? add(dq, d.q) : d.q;
+    dk = dk.defined() ? add(dk, d.k) : d.k, dv = dv.defined() ? add(dv, d.v) : d.v;
     if (!scores) return;
-    const Dim first = first_key(at), rest = k_.extent(-2) * Dim(ranks_ - 1) - first;
-    const Tensor placed = d.scores.pad(-1, first, rest);
+    const Dim rest = k_.extent(-2) * Dim(ranks_ - 1) - first_key(turn);
+    const Tensor placed = d.scores.pad(-1, first_key(turn), rest);
     *scores = scores->defined() ? add(*scores, placed) : placed;
   };
+  if (ranks_ > 1) k = travel(k, -1, mean), v = travel(v, -1, mean);
   for (int turn = 1; turn < ranks_; ++turn) {
-    k = travel(k, -1, "keys"), v = travel(v, -1, "values");
-    if (turn > 1) travel_home();
-    visit(block(turn), k, v);
+    const Tensor here = k, values = v;
+    if (turn + 1 < ranks_) k = travel(k, -1, dq.defined() ? dq : mean), v = travel(v, -1, dq.defined() ? dq : mean);
+    visit(turn, here, values);
+    dk = travel(dk, -1, {}), dv = travel(dv, -1, {});
   }
-  if (ranks_ > 1) travel_home();
-  visit(block(0), k_, v_);
-  if (!attends(block(-1))) dq = after(dq, {k, v});
+  visit(0, k_, v_);
   return {cast(dq, q_.dtype()), cast(dk, k_.dtype()), cast(dv, v_.dtype())};
 }
 
@@ -323,7 +317,8 @@ Tensor ring_attention(const Collectives& ranks, const std::string& axis, Operand
   const Checked c = checked(ranks, axis, q, k, v, o);
   const Axes axes{ranks.mesh().axis(axis)};
   const auto ring = [ranks, axes, attributes = c.attributes](std::span<const Tensor> in) {
-    return Ring({ranks, axes, true, ranks.mesh().place(ranks.rank(), axes), attributes}, {in.begin(), in.end()}, in.size() > 3 ? &in[3] : nullptr);
+    return Ring({ranks, axes, true, ranks.mesh().place(ranks.rank(), axes), attributes}, {in.begin(), in.end()},
+                in.size() > 3 ? &in[3] : nullptr);
   };
   const Tensor y = definitions::cast(ring(c.in).forward().out, q->dtype());
   return with_vjp(y, c.in, [ring](const VjpCall& call) {
@@ -331,8 +326,7 @@ Tensor ring_attention(const Collectives& ranks, const std::string& axis, Operand
     Tensor scores;
     std::vector<Tensor> d = ring(call.in).backward(call.g(), masked ? &scores : nullptr);
     d.resize(call.in.size());
-    if (masked)
-      d[3] = definitions::cast(definitions::sum_to(scores, call.in[3].shape()), call.in[3].dtype());
+    if (masked) d[3] = definitions::cast(definitions::sum_to(scores, call.in[3].shape()), call.in[3].dtype());
     return d;
   });
 }
@@ -344,8 +338,8 @@ Tensor all_to_all_attention(const Collectives& ranks, const std::string& axis, O
   const Axes axes{ranks.mesh().axis(axis)};
   const TextAttention a{ranks, axes, true, ranks.mesh().place(ranks.rank(), axes), c.attributes};
   if (!divides_heads(q, k, ranks_of(a)))
-    throw Error("attention", str_cat(ranks_of(a), " ranks do not divide the heads of q ", str(q->shape()),
-                                     " and k ", str(k->shape()), ": use ring_attention()"));
+    throw Error("attention", str_cat(ranks_of(a), " ranks do not divide the heads of q ", str(q->shape()), " and k ",
+                                     str(k->shape()), ": use ring_attention()"));
   return over_heads(a, builtin::attention(), {q, k, v}, c.in.size() > 3 ? &c.in[3] : nullptr)[0];
 }
 

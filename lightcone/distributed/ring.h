@@ -24,8 +24,8 @@ struct TextAttentionOptions {
   Tensor attn_mask = {};
 };
 
-// scaled_dot_product_attention() of q [..., h, s / n, d], k [..., kv, t / n, d] and v [..., kv, t / n, e]: each of the n
-// ranks along a mesh axis has its part of one text, in the order of their places, and gets that part of the result,
+// scaled_dot_product_attention() of q [..., h, s / n, d], k [..., kv, t / n, d] and v [..., kv, t / n, e]: each of the
+// n ranks along a mesh axis has its part of one text, in the order of their places, and gets that part of the result,
 // [..., h, s / n, e]. kv divides h. Sums are f32 for narrow types. The derivative is a ring, too, which computes the
 // probabilities once more. Throws Error for shapes that do not fit, and if the head size is symbolic and there is no
 // scale.

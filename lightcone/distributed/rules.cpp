@@ -108,7 +108,7 @@ ShardingRule attention_rule(const Node& n, bool derivative) {
   if (derivative) r.operands.push_back(with(Query, Value, rank));
   if (n.in.size() > r.operands.size()) {
     const Shape& mask = shape_of(n, r.operands.size());
-    Labels l = with(Query, -1, mask.size());  // of each key
+    Labels l = with(Query, -1, mask.size());  // a mask has all keys
     for (std::size_t k = 0; k < mask.size(); ++k)
       if (mask[k] == Dim(1)) l[k] = -1;
     r.operands.push_back(l);

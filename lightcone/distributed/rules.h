@@ -26,9 +26,9 @@ enum class LabelKind : std::uint8_t {
 struct LocalCall {
   const Collectives& ranks;
   const Node& node;
-  const std::vector<Axes>& axes;                // the mesh axes along which each label is divided
+  const std::vector<Axes>& axes;                 // the mesh axes along which each label is divided
   const std::function<int(const Axes&)>& place;  // this rank's along them
-  const std::vector<Tensor>& in;                // the operands' parts
+  const std::vector<Tensor>& in;                 // the operands' parts
 };
 
 struct ShardingRule {

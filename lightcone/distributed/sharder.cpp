@@ -198,7 +198,8 @@ void Sharder::operation(NodeId id) {
     if (serial) made_for(id, v);
     std::vector<Tensor> here;
     for (std::size_t k = 0; k < in.size(); ++k)
-      here.push_back(joined(in[k][in[k].size() == 1 ? 0 : static_cast<std::size_t>(v)], p.rule.operands[k], p.own_labels));
+      here.push_back(
+          joined(in[k][in[k].size() == 1 ? 0 : static_cast<std::size_t>(v)], p.rule.operands[k], p.own_labels));
     const auto made = p.rule.local ? emit_local(n, p, here, v) : emit(n, here);
     for (std::size_t k = 0; k < made.size(); ++k) out[k].push_back(made[k]);
   }

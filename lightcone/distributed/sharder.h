@@ -20,8 +20,8 @@ namespace lc::distributed {
 // The local tensors of one value: one for each serial place, or a single one if they are the same.
 using Locals = std::vector<Tensor>;
 
-// A value of the whole graph. What is divided may be a part of one of its axes, as texts and their length are one axis of
-// rows: then it is held with more axes than it has.
+// A value of the whole graph. What is divided may be a part of one of its axes, as texts and their length are one axis
+// of rows: then it is held with more axes than it has.
 struct Held {
   Locals local;
   Sharding s;
@@ -78,8 +78,8 @@ struct Plan {
   int own_labels = 0;      // labels from here on are those of the inner parts of axes
   std::vector<Axes> axes;  // by label
   Axes kept;               // sums of parts that the operation passes on
-  // The label of rows that come to the ranks of a table and whose results return: a mesh axis divides the table in their
-  // place. -1: none do.
+  // The label of rows that come to the ranks of a table and whose results return: a mesh axis divides the table in
+  // their place. -1: none do.
   int travels = -1;
   bool uses(int mesh_axis) const;
   std::vector<Axes> of(const std::vector<int>& labels) const;
@@ -117,7 +117,7 @@ class Sharder {
     std::vector<NodeId> inputs;
     std::vector<Sharding> outputs;  // how they lie before those of the states are spread as the states
     int exchanges = 0;              // in one step
-    double bytes = 0;               // of their results
+    double bytes = 0;               // the results of these
     PassLog log;
   };
   void loop(NodeId id);

@@ -126,7 +126,8 @@ class Follower {
       if (to[j] == Dim(1)) continue;
       Pieces own;
       for (Dim left = to[j]; !(left == Dim(1));) {
-        if (next == pieces.size() || pieces[next].extent == Dim(0) || left == Dim(0)) return outermost(first, to, begin, end);
+        if (next == pieces.size() || pieces[next].extent == Dim(0) || left == Dim(0))
+          return outermost(first, to, begin, end);
         Piece& p = pieces[next];
         if (left % p.extent == Dim(0)) {
           own.push_back(p), ++next;

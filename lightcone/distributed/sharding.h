@@ -29,8 +29,8 @@ Shape local(const Mesh& mesh, const Shape& shape, const Sharding& s);
 // divides the other. -1 if there is none.
 struct Tracks {
   std::vector<int> of;  // by axis of the view's shape
-  // If an axis is made of several, of which one that is divided is not the outermost: the extent of those outside of it.
-  // Seen as two axes, [outer, the rest], it is divided along the second.
+  // If an axis is made of several, of which one that is divided is not the outermost: the extent of those outside of
+  // it. Seen as two axes, [outer, the rest], it is divided along the second.
   std::vector<std::optional<Dim>> outer;
 };
 // `shards` tells into how many parts each axis of the base is to be divided; 1 for a whole axis.

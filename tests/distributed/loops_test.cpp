@@ -40,7 +40,8 @@ void expect_close(const Value& got, const Value& want, double room, const std::s
         << what << ": element " << k << " is " << got.at(k) << ", not " << want.at(k);
 }
 
-// Compares all ranks' outputs with those of the whole graph: by the reference, and on the CPU. Returns the log of rank 0.
+// Compares all ranks' outputs with those of the whole graph: by the reference, and on the CPU. Returns the log of rank
+// 0.
 PassLog expect_as_whole(const Graph& g, const Mesh& mesh, const ShardSpecs& specs, std::uint64_t seed,
                         const std::string& what, bool on_cpu = true) {
   const auto inputs = random_inputs(g, {}, seed, false);
@@ -134,18 +135,17 @@ std::string notes(const PassLog& log) {
   return all;
 }
 
-// Nothing is gathered, nothing is exchanged in a step, and the gradients of what the batch shares are added up once.
+// A loop gathers nothing and exchanges nothing in a step, and gradients of what the batch shares are added up once.
 TEST(DistributedLoops, BatchIsDivided) {
   for (const int n : {2, 4}) {
     const Mesh mesh({{"data", n}});
-    const PassLog log =
-        expect_as_whole(lstm(), mesh, {{"x", {"", "data"}}, {"target", {"", "data"}}}, 1, "an LSTM");
+    const PassLog log = expect_as_whole(lstm(), mesh, {{"x", {"", "data"}}, {"target", {"", "data"}}}, 1, "an LSTM");
     EXPECT_EQ(count(log, "all_gather"), 0);
     EXPECT_EQ(count(log, "all_reduce"), 3 + 1);  // two means and two gradients
     EXPECT_EQ(notes(log), "");
     const PassLog space = expect_as_whole(
-        state_space(), mesh,
-        {{"x", {"", "data"}}, {"b", {"", "data"}}, {"c", {"", "data"}}, {"target", {"", "data"}}}, 2, "a state space");
+        state_space(), mesh, {{"x", {"", "data"}}, {"b", {"", "data"}}, {"c", {"", "data"}}, {"target", {"", "data"}}},
+        2, "a state space");
     EXPECT_EQ(count(space, "all_gather"), 0);
     EXPECT_EQ(count(space, "all_reduce"), 2);
     EXPECT_EQ(notes(space), "");
@@ -177,8 +177,9 @@ TEST(DistributedLoops, StepsThatNeedMore) {
   expect_as_whole(lstm(), Mesh({{"model", 2}}), {{"x", {"model"}}}, 8, "steps");
   Graph g;  // it stops when no state changes: on all ranks at once
   const Tensor x = g.input("x", {4}), k = g.input("k", {});
-  const auto last = while_loop([](const std::vector<Tensor>& s) { return lt(sum(s[0]), 20.0); },
-                               [&](const std::vector<Tensor>& s) { return std::vector{s[0] + abs(k) + 0.1}; }, {x}, 100);
+  const auto last =
+      while_loop([](const std::vector<Tensor>& s) { return lt(sum(s[0]), 20.0); },
+                 [&](const std::vector<Tensor>& s) { return std::vector{s[0] + abs(k) + 0.1}; }, {x}, 100);
   g.output("y", last[0]);
   expect_as_whole(g, mesh, {{"x", {"data"}}}, 9, "a loop with a condition");
 }
@@ -186,7 +187,8 @@ TEST(DistributedLoops, StepsThatNeedMore) {
 // Bodies of random operations, with states, slices and captures that are divided at random.
 Graph random_loop(std::mt19937_64& random) {
   Graph g;
-  const Tensor slices = g.input("slices", {3, 4, 4}), start = g.input("start", {4, 4}), other = g.input("other", {4, 4});
+  const Tensor slices = g.input("slices", {3, 4, 4}), start = g.input("start", {4, 4}),
+               other = g.input("other", {4, 4});
   const bool zero = random() % 2 == 0;
   std::vector<Tensor> state{zero ? full(g, {4, 4}, 0) : start, full(g, {4}, 0)};
   const ScanOptions o{.reverse = random() % 2 == 0, .keep_states = random() % 2 == 0};

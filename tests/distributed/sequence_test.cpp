@@ -162,8 +162,8 @@ TEST(RingAttention, AgreesWithTheWholeText) {
         const std::lock_guard lock(mutex);
         for (const auto& [name, v] : want.outputs) {
           const Value part = cut(mesh, r.rank(), specs, name == "y" ? "w" : name.substr(1), v);
-          const std::string what = str_cat("case ", k, ring ? ", ring of " : ", heads over ", n, ", rank ", r.rank(),
-                                           ", ", name);
+          const std::string what =
+              str_cat("case ", k, ring ? ", ring of " : ", heads over ", n, ", rank ", r.rank(), ", ", name);
           expect_close(got.outputs.at(name), part, 1e-12, what);
           Value on_cpu = part;
           const Floats y = cpu_run.get(name);
@@ -181,8 +181,8 @@ TEST(RingAttention, AgreesWithTheWholeText) {
 TEST(ShardedAttention, AgreesWithTheWholeText) {
   std::mt19937_64 random(7);
   std::map<std::string, int> fired;
-  const Mesh meshes[] = {Mesh({{"seq", 2}}), Mesh({{"seq", 3}}), Mesh({{"seq", 4}}),
-                         Mesh({{"seq", 2}, {"other", 2}}), Mesh({{"other", 2}, {"seq", 2}})};
+  const Mesh meshes[] = {Mesh({{"seq", 2}}), Mesh({{"seq", 3}}), Mesh({{"seq", 4}}), Mesh({{"seq", 2}, {"other", 2}}),
+                         Mesh({{"other", 2}, {"seq", 2}})};
   for (int k = 0; k < 60 && !::testing::Test::HasFailure(); ++k) {
     const Mesh& mesh = meshes[k % std::size(meshes)];
     const Case c = random_case(random, mesh.axes().size() > 1 ? 2 : mesh.size());
@@ -203,7 +203,8 @@ TEST(ShardedAttention, AgreesWithTheWholeText) {
       const Results got = interpret(made.graph, parts);
       const std::lock_guard lock(mutex);
       for (const auto& [name, v] : want.outputs)
-        expect_close(got.outputs.at(name), v, 1e-12, str_cat("case ", k, " on ", mesh, ", rank ", r.rank(), ", ", name));
+        expect_close(got.outputs.at(name), v, 1e-12,
+                     str_cat("case ", k, " on ", mesh, ", rank ", r.rank(), ", ", name));
       for (const auto& [name, n] : made.log[0].fired) fired[name] += n;
     }));
   }
