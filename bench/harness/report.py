@@ -71,6 +71,9 @@ def judge(row, done, others, units):
             before = done["runs"][goal[1]]
             r = None if before["missing"] else ours["peak_rss"] / before["peak_rss"]
             out.append((words(goal), "unknown" if r is None else "%.3f" % r, None if r is None else r <= goal[2]))
+        elif kind == "hidden":
+            r = hidden(ours)
+            out.append((words(goal), "unknown" if r is None else "%.0f %%" % (100 * r), None if r is None else r >= goal[1]))
         elif kind in ("first", "grown"):
             peer = done["runs"].get(goal[1])
             r = None if peer is None or peer["missing"] else cost(kind, ours) / cost(kind, peer)
@@ -92,6 +95,12 @@ def cost(kind, run):
     return run["build_s"] + run["first_s"] if kind == "first" else run["peak_rss"] - run["facts"]["rss_before"]
 
 
+def hidden(run):
+    """The share of its exchanges' own time by which a step of several ranks is not longer than one without exchanges."""
+    rounds = list(zip(run["seconds"], run.get("alone_seconds", ()), run.get("exchange_seconds", ())))
+    return median(1 - (step - alone) / exchange for step, alone, exchange in rounds) if rounds else None
+
+
 def words(goal):
     return {
         "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", ", with %s" % goal[3] if len(goal) > 3 else ""),
@@ -100,6 +109,7 @@ def words(goal):
         "first": lambda: "first answer <= %gx %s" % (goal[2], goal[1]),
         "grown": lambda: "memory of the model <= %gx %s" % (goal[2], goal[1]),
         "rss": lambda: "memory <= %g of the plan" % goal[1],
+        "hidden": lambda: ">= %g %% of the exchanges hidden" % (100 * goal[1]),
         "linear": lambda: "a node <= %g of what it is in %s" % (goal[2], goal[1]),
     }[goal[0]]()
 
@@ -128,6 +138,9 @@ def lines(row, done):
         against += "" if cpu is None else "  %6.2fx cpu" % cpu
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
     for peer, r in done["runs"].items():
+        if hidden(r) is not None:
+            yield "    %-18s %s ms without exchanges, %s ms exchanges alone, %s %% of them hidden" % (peer, *parts_of_ranks(r))
+    for peer, r in done["runs"].items():
         if "flop" in done and r["seconds"]:
             _, gflops, memory, planned, before, first = step(done, r)
             part = " (plan %s)" % planned if planned else " (%s before)" % before if before else ""
@@ -147,7 +160,7 @@ def summary(results):
 
 def page(result):
     """One machine: every row, each peer's ratio, and steps of training."""
-    return [*results_table(result), *peers_table(result), *steps_table(result), *parts_table(result)]
+    return [*results_table(result), *peers_table(result), *steps_table(result), *parts_table(result), *ranks_table(result)]
 
 
 def pages(results):
@@ -208,6 +221,19 @@ def parts_table(result):
     parts = ("forward_ms", "backward_ms", "update_ms")
     yield from table(["work", "forward, ms", "backward, ms", "update, ms", "outside of kernels, ms"],
                      ([name, *(shown(p[k]) for k in parts), shown(p["step_ms"] - sum(p[k] for k in parts))] for name, p in profiles.items()))
+
+
+def parts_of_ranks(r):
+    return [shown(1e3 * median(r["alone_seconds"])), shown(1e3 * median(r["exchange_seconds"])), "%.0f" % (100 * hidden(r))]
+
+
+def ranks_table(result):
+    """Steps of several ranks: with exchanges, without, and the exchanges alone."""
+    rows = [[name, peer, shown(1e3 * median(r["seconds"])), *parts_of_ranks(r)]
+            for name, d in result["workloads"].items() for peer, r in d["runs"].items() if hidden(r) is not None]
+    if rows:
+        yield ""
+        yield from table(["work", "by", "ms a step", "without exchanges, ms", "exchanges alone, ms", "of them hidden, %"], rows)
 
 
 def step(done, r):

@@ -27,6 +27,7 @@ def _python(script, *arguments):
 
 
 BUILDS = {}  # other builds of Lightcone that are peers: "build:NAME" -> the program
+FOLDERS = {}  # where the programs of each build lie
 
 
 def add_build(peer):
@@ -37,7 +38,13 @@ def add_build(peer):
         raise ValueError("%s is not there: build the target lightcone_bench_workload" % runner)
     name = "build:" + (folder.parent.name if folder.name.startswith("build") else folder.name)
     BUILDS[name] = str(runner)
+    FOLDERS[name] = runner.parent
     return name
+
+
+def folder_of(peer):
+    """The folder of a build's programs."""
+    return FOLDERS.get(peer) or ROOT / "build/bin"
 
 
 def copy_builds(folder):
@@ -71,7 +78,8 @@ def command(peer):
     }[peer]
 
 
-PEERS = ["llama.cpp", "ctranslate2", "whisper.cpp", "torch", "torch.compile", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
+PEERS = ["llama.cpp", "ctranslate2", "whisper.cpp", "torch", "torch.compile", "torch-ddp", "torch-ddp.compile", "torch-fsdp", "torch-fsdp.compile",
+         "torch-gloo", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
 
 
 def environment(peer, threads):
@@ -81,7 +89,7 @@ def environment(peer, threads):
     env = {k: v for k, v in os.environ.items() if not k.startswith(inherited)}
     for name in ("OMP", "MKL", "OPENBLAS", "RAYON"):
         env[name + "_NUM_THREADS"] = str(threads)
-    if peer in ("torch", "torch.compile", "jax", "tinygrad", "dfdx", "luminal"):
+    if peer.startswith("torch") or peer in ("jax", "tinygrad", "dfdx", "luminal"):
         # large results stay in the heap: a fresh mapping for each costs more than the operation (PyTorch's tuning guide
         # reaches the same by another allocator)
         env.update(MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_="100000000000", MALLOC_TOP_PAD_="268435456", THP_MEM_ALLOC_ENABLE="1")

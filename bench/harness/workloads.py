@@ -11,6 +11,7 @@ Goals are shares of what the same machine can do and ratios to who is fastest on
        ("first", PEER, RATIO)      from the file to the end of the first run at most RATIO times as long as PEER
        ("grown", PEER, RATIO)      what the process's peak grew by with the model, at most RATIO times as much as PEER's
        ("rss", RATIO)              peak memory over what the plan and the weights say
+       ("hidden", SHARE)           at least this share of what the exchanges take alone does not lengthen a step
        ("linear", NAME, SLACK)     its rate is at least 1/SLACK of that of another row
 """
 import fnmatch
@@ -223,7 +224,27 @@ def training():
             yield row("train-%s-bf16" % model, spec, 1e3, "ms", ("bf16", flop), ["torch", "torch.compile"], goals, 5e-3, flop=flop)
 
 
-TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "models": models, "rows": fused, "small": small, "training": training, "compile": compiles}
+LINKS = (("", {}), ("-1gbit", {"link": [1e9, 0.001]}))  # loopback (a peer's default on one machine), and 1 Gbit/s with 1 ms one way
+
+
+def ranks():
+    """Two ranks of one thread, beside PyTorch's over gloo. The batch is that of both."""
+    gpt = {"kind": "train", "net": "gpt", "layers": 8, "heads": 8, "width": 512, "context": 256, "vocabulary": 65, "batch": 8}
+    flop = 6.0 * (8 * 12 * 512**2 + 65 * 512) * 8 * 256 + 6.0 * 8 * 8 * 256**2 * 512
+    several = {"ranks": 2, "threads": 1}
+    goals = [("than", "best", 1.2), ("hidden", 0.8)]
+    for strategy, peer in (("data", "torch-ddp"), ("zero3", "torch-fsdp")):
+        for link, more in (*LINKS, ("-tcp", {"transport": "tcp"})):  # MPI's default on one machine is shared memory
+            spec = dict(gpt, strategy=strategy, **several, **more)
+            yield row("ranks-%s%s" % (strategy, link), spec, 1e3, "ms", None, [peer, peer + ".compile"], goals, 1e-4, flop=flop)
+    for size, calls in ((4096, 400), (65536, 200), (1 << 20, 40), (16 << 20, 4), (64 << 20, 1)):
+        name = "all-reduce-%s" % ("%dKB" % (size >> 10) if size < 1 << 20 else "%dMB" % (size >> 20))
+        for link, more in (*LINKS, ("-tcp", {"transport": "tcp"})):
+            spec = {"kind": "all-reduce", "bytes": size, "calls": max(1, calls // 4) if link == "-1gbit" else calls, **several, **more}
+            yield row(name + link, spec, 1e6, "us", None, ["torch-gloo"], [("than", "torch-gloo", 1.0)], 1e-6)
+
+
+TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "models": models, "rows": fused, "small": small, "training": training, "distributed": ranks, "compile": compiles}
 
 
 def workloads():

@@ -4,7 +4,7 @@
 //   go {"seconds": 0.2}          runs for about this time: {"s": seconds a call, "cpu_s": of processor time, "calls":
 //   n};
 //                                with "limit": true and a known limit also "limit_rate": the work a second that bounds
-//                                it
+//                                it; with "calls": n, exactly so many calls, which all of several ranks are told
 //   write {"path": ..., ...}     writes a checkpoint: {"ok": true}
 //   quit
 //
@@ -30,8 +30,7 @@ double peak_rss_bytes() {
   return static_cast<double>(u.ru_maxrss) * 1024;
 }
 
-// Returns the processor time of all threads, in the program and in the kernel.
-static double cpu_seconds() {
+double cpu_seconds() {
   rusage u{};
   ::getrusage(RUSAGE_SELF, &u);
   const auto seconds = [](const timeval& t) {
@@ -44,6 +43,13 @@ double Workload::timed_call() {
   const double t = now();
   call();
   return now() - t;
+}
+
+Json Workload::measure(int calls) {
+  const double cpu = cpu_seconds();
+  double total = 0;
+  for (int k = 0; k < calls; ++k) total += timed_call();
+  return {{"s", total / calls}, {"cpu_s", (cpu_seconds() - cpu) / calls}, {"calls", calls}};
 }
 
 std::uint32_t seed_of(std::string_view name) {
@@ -125,6 +131,7 @@ Json go(Workload& workload, double slice) {
 }
 
 Json go_beside_limit(Workload& workload, const Json& o) {
+  if (o.contains("calls")) return workload.measure(o.at("calls").get<int>());
   const double slice = o.value("seconds", 0.2);
   Json reply = go(workload, slice);
   if (!o.value("limit", false)) return reply;

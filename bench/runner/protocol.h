@@ -22,6 +22,8 @@ class Workload {
   virtual void call() = 0;
   // Returns the seconds of one call, if the time from outside is another one (a compile that prepares first).
   virtual double timed_call();
+  // Runs so many calls: all of several ranks run the same number. Returns what a `go` answers.
+  virtual Json measure(int calls);
   virtual Json answer() { return nullptr; }
   // Returns further facts for the table: {"kernels": 3, ...}.
   virtual Json facts() { return Json::object(); }
@@ -30,7 +32,8 @@ class Workload {
   virtual Workload* limit() { return nullptr; }
 };
 
-double now();  // seconds
+double now();          // seconds
+double cpu_seconds();  // processor time of all threads, in the program and in the kernel
 double peak_rss_bytes();
 
 // ---- data -------------------------------------------------------------------------------------------------

@@ -61,17 +61,25 @@ struct GptBlock {
 // weight is not the embedding's.
 struct Gpt {
   nn::Embedding<> token, position;
-  nn::Repeated<GptBlock, 6> blocks;
+  std::vector<GptBlock> blocks;
   nn::LayerNorm<> norm;
   nn::Linear<> head;
   explicit Gpt(const GptOptions& o = {})
       : token(o.vocabulary, o.width),
         position(o.context, o.width),
-        blocks(GptBlock(o)),
+        blocks(static_cast<std::size_t>(o.layers), GptBlock(o)),
         norm(o.width),
         head(o.width, o.vocabulary, {.bias = false}) {}
-  void visit(nn::Visitor& v) { v("token", token)("position", position)("blocks", blocks)("norm", norm)("head", head); }
-  Tensor operator()(const Tensor& ids) const { return head(norm(blocks(token(ids) + position.weight))); }
+  void visit(nn::Visitor& v) {
+    v("token", token)("position", position);
+    for (std::size_t k = 0; k < blocks.size(); ++k) v(str_cat("blocks.", k), blocks[k]);
+    v("norm", norm)("head", head);
+  }
+  Tensor operator()(const Tensor& ids) const {
+    Tensor x = token(ids) + position.weight;
+    for (const GptBlock& b : blocks) x = b(x);
+    return head(norm(x));
+  }
 };
 
 struct LlamaOptions {

@@ -13,7 +13,11 @@ struct MpiOptions {
   // How long a rank waits in one operation, in seconds, until all others have come, and then for each next message of
   // theirs; and at its end for the others' end. It must be longer than ranks' work between two operations differs.
   double timeout_s = 60;
-  std::size_t message_bytes = std::size_t{1} << 30;  // longer arrays go as several messages; from 1 to 2^31 - 1
+  std::size_t message_bytes = std::size_t{1} << 18;  // longer arrays go as several messages; from 1 to 2^31 - 1
+  // The same between ranks on different machines, where that is less. MPI sends messages of this length at once. Before
+  // a longer one it waits for an answer, which over TCP comes behind all that the other rank is sending: when both
+  // send, each gets half of what the network could do both ways at once. Other networks may like longer ones.
+  std::size_t network_message_bytes = std::size_t{1} << 14;
 };
 
 // Returns this process's rank of MPI_COMM_WORLD (torch.distributed.init_process_group("mpi")). All ranks call it. MPI

@@ -18,16 +18,29 @@
 
 namespace lc::distributed {
 
-// Messages under way.
+// Arrays that go one way between this rank and another one, in order and in messages. Some of these are under way at
+// once, and each that is done makes room for the next.
+struct Flow {
+  struct Array {
+    std::byte* at = nullptr;
+    std::size_t bytes = 0;  // which no message has yet
+  };
+  int peer = 0, tag = 0;
+  bool receives = false;
+  std::vector<Array> arrays;
+  std::size_t next = 0;      // the array of the next message
+  std::size_t requests = 0;  // how many the batch has for this flow
+  bool has_more() const { return next < arrays.size(); }
+};
+
+// Messages under way, and those that follow them.
 struct Batch {
   std::vector<MPI_Request> requests;
-  std::vector<int> peers;       // ranks, for each request
-  std::vector<bool> receiving;  // and not sending
-  MPI_Request& add(int peer, bool receives) {
-    peers.push_back(peer), receiving.push_back(receives);
-    return requests.emplace_back(MPI_REQUEST_NULL);
-  }
-  void clear() { requests.clear(), peers.clear(), receiving.clear(); }
+  std::vector<std::size_t> flow_of;  // for each request
+  std::vector<Flow> flows;           // the first `used` of them; the others keep their memory
+  std::size_t used = 0;
+  Flow& flow(int peer, int tag, bool receives);
+  void clear();
 };
 
 class Traffic {
@@ -74,7 +87,9 @@ class Traffic {
   void listen();
   void hear();
   void tell(News news, const std::string& text);
-  bool test(Batch& b, bool& progress);
+  void pass_on(Batch& b, Flow& f, std::byte* at, std::size_t bytes);
+  void post(Flow& f, MPI_Request& request);
+  bool test(Batch& b, int& done);
   void cancel(Batch& b);
   std::string who_is_missing(const Batch& b, double waited) const;
   bool exchange_notes(News news);
@@ -83,6 +98,7 @@ class Traffic {
   MpiOptions options_;
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, notes_ = 0;
+  std::vector<std::size_t> message_bytes_;  // to and from each rank
   std::string failure_;
   bool told_ = false, told_all_ = false;
   bool followed_ = false;  // failure_ is another rank's
