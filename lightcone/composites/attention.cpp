@@ -54,29 +54,6 @@ std::vector<TensorType> infer_attention(const Attributes&, OperandTypes in) {
   return {{in[0].dtype, s}};
 }
 
-// Repeats keys or values so that each query head has its own.
-Tensor for_heads(const Tensor& t, const Tensor& q) {
-  if (q.rank() < 3 || q.extent(kHeads) == t.extent(kHeads)) return t;
-  Shape s = t.shape();
-  const auto axis = s.size() - 3;
-  const Tensor one = t.unsqueeze(static_cast<int>(axis) + 1);
-  Shape wide = one.shape();
-  wide[axis + 1] = q.extent(kHeads) / s[axis];
-  s[axis] = q.extent(kHeads);
-  return one.expand(wide).reshape(s);
-}
-
-// The transpose of for_heads: sums over the query heads that share a key head.
-Tensor for_keys(const Tensor& t, const Tensor& k) {
-  if (t.rank() < 3 || t.extent(kHeads) == k.extent(kHeads)) return t;
-  Shape s = t.shape();
-  const auto axis = s.size() - 3;
-  const Dim group = s[axis] / k.extent(kHeads);
-  s[axis] = k.extent(kHeads);
-  s.insert(s.begin() + static_cast<std::ptrdiff_t>(axis) + 1, group);
-  return sum_reduce(t.reshape(s), static_cast<int>(axis) + 1);
-}
-
 // The scaled and masked scores after softmax, [..., h, s, t]; `keys` has a head for each of the queries.
 Tensor probabilities(const Attributes& a, const Tensor& q, const Tensor& keys, const Tensor* mask) {
   Tensor scores = matmul(q, keys.transpose(-1, -2));

@@ -65,6 +65,27 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return sum_reduce(mul(left, right), static_cast<int>(full.size()) - 1);
 }
 
+Tensor for_heads(const Tensor& t, const Tensor& q) {
+  if (q.rank() < 3 || q.extent(-3) == t.extent(-3)) return t;
+  Shape s = t.shape();
+  const auto axis = s.size() - 3;
+  const Tensor one = t.unsqueeze(static_cast<int>(axis) + 1);
+  Shape wide = one.shape();
+  wide[axis + 1] = q.extent(-3) / s[axis];
+  s[axis] = q.extent(-3);
+  return one.expand(wide).reshape(s);
+}
+
+Tensor for_keys(const Tensor& t, const Tensor& k) {
+  if (t.rank() < 3 || t.extent(-3) == k.extent(-3)) return t;
+  Shape s = t.shape();
+  const auto axis = s.size() - 3;
+  const Dim group = s[axis] / k.extent(-3);
+  s[axis] = k.extent(-3);
+  s.insert(s.begin() + static_cast<std::ptrdiff_t>(axis) + 1, group);
+  return sum_reduce(t.reshape(s), static_cast<int>(axis) + 1);
+}
+
 Tensor softmax(const Tensor& x) {
   const int last = x.rank() - 1;
   const auto back = [last, &x](const Tensor& t) { return t.unsqueeze(last).expand(x.shape()); };

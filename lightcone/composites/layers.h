@@ -18,6 +18,10 @@ Tensor mean_of_last(const Tensor& t, int axes);
 Tensor reciprocal_root(const Tensor& x, double eps);
 // a [..., m, k] times b [..., k, n], with equal leading axes.
 Tensor matmul(const Tensor& a, const Tensor& b);
+// Repeats keys or values t [..., kv, s, d] so that each head of q [..., h, s, d] has its own.
+Tensor for_heads(const Tensor& t, const Tensor& q);
+// The transpose of for_heads(): sums over the heads of t that share a head of the keys k.
+Tensor for_keys(const Tensor& t, const Tensor& k);
 // Softmax over the last axis. Its derivative is y (g - sum(g y)).
 Tensor softmax(const Tensor& x);
 // (x - mean) / sqrt(variance + eps) over the last `axes` axes. The derivative does not go through the statistics.

@@ -14,7 +14,7 @@ std::vector<int> Sharder::shards(const Sharding& s) const {
 // The mesh axes along which the axes of an operand are divided as it lies.
 std::vector<Axes> Sharder::seen(const Edge& e) const {
   const Sharding& s = held(e).s;
-  const Tracks t = tracks(e.view, shards(s));
+  const Tracks t = tracks(view_of(e), shards(s));
   std::vector<Axes> all;
   for (const int axis : t.of) all.push_back(axis < 0 ? Axes() : s.axes[static_cast<std::size_t>(axis)]);
   return all;
@@ -23,16 +23,17 @@ std::vector<Axes> Sharder::seen(const Edge& e) const {
 // The operand with its axes divided as `want` says. Sums of parts are added up, but for those over `kept`.
 Locals Sharder::at(const Edge& e, const std::vector<Axes>& want, const Axes& kept) {
   Held h = held(e);
-  add_up(h, e.view, want, kept);
-  Tracks t = tracks(e.view, shards(h.s));
+  const View view = view_of(e);
+  add_up(h, view, want, kept);
+  Tracks t = tracks(view, shards(h.s));
   for (std::size_t axis = 0; axis < h.s.axes.size(); ++axis) {
     if (h.s.axes[axis].empty()) continue;
     const auto place = std::ranges::find(t.of, static_cast<int>(axis));
     if (place == t.of.end() || want[static_cast<std::size_t>(place - t.of.begin())] != h.s.axes[axis])
       exchanger_.gather(h, axis, gathers_again_ && is_behind_loss_ && !depends_on_data_[e.node]);
   }
-  t = tracks(e.view, shards(h.s));
-  for (Tensor& x : h.local) x = x.with(x.view().then(local(e.view, shards(h.s))));
+  t = tracks(view, shards(h.s));
+  for (Tensor& x : h.local) x = x.with(x.view().then(local(view, shards(h.s))));
   for (std::size_t i = 0; i < want.size(); ++i) {
     const bool is_divided = t.of[i] >= 0 && !h.s.axes[static_cast<std::size_t>(t.of[i])].empty();
     if (want[i].empty() || is_divided) continue;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lightcone/composites/composites.h"
+#include "lightcone/distributed/ring.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/passes/gradient_marks.h"
 
@@ -103,31 +104,38 @@ ShardingRule dequantize_rule(const Node& n) {
 }
 
 // q [..., h, s, d], k [..., kv, t, d], v [..., kv, t, e] and perhaps a mask; the derivative has the cotangent of the
-// result as a fourth operand. Texts and heads are independent; grouped heads are divided as their keys are.
+// result as a fourth operand. Leading axes and heads are independent; grouped heads are divided as their keys are.
+// Queries are independent, too, and keys may be divided with them.
 ShardingRule attention_rule(const Node& n, bool derivative) {
-  const std::size_t rank = shape_of(n, 0).size(), lead = rank - 3;
+  const std::size_t rank = shape_of(n, 0).size();
   enum { Head = 0, Query, Key, Depth, Value, Lead };
   using enum LabelKind;
-  ShardingRule r{{Parallel, Whole, Whole, Whole, Whole}, {}, {}, std::vector(n.in.size(), false)};
-  for (std::size_t k = 0; k < lead; ++k) r.labels.push_back(Parallel);
-  const auto with = [&](int row, int column) {
+  ShardingRule r{{Parallel, Sum, Parallel, Whole, Whole}, {}, {}, std::vector(n.in.size(), false)};
+  for (std::size_t k = 3; k < rank; ++k) r.labels.push_back(Parallel);
+  const auto with = [&](int row, int column, std::size_t axes) {
     Labels l;
-    for (std::size_t k = 0; k < lead; ++k) l.push_back(Lead + static_cast<int>(k));
+    for (int k = Lead; k < static_cast<int>(r.labels.size()); ++k) l.push_back(k);
     l.insert(l.end(), {Head, row, column});
+    l.erase(l.begin(), l.end() - static_cast<std::ptrdiff_t>(axes));
     return l;
   };
-  r.operands = {with(Query, Depth), with(Key, Depth), with(Key, Value)};
-  if (derivative) r.operands.push_back(with(Query, Value));
+  r.operands = {with(Query, Depth, rank), with(Key, Depth, rank), with(Key, Value, rank)};
+  if (derivative) r.operands.push_back(with(Query, Value, rank));
   if (n.in.size() > r.operands.size()) {
     const Shape& mask = shape_of(n, r.operands.size());
-    Labels l = with(Query, Key);
-    l.erase(l.begin(), l.begin() + static_cast<std::ptrdiff_t>(l.size() - mask.size()));
+    Labels l = with(Query, -1, mask.size());  // a mask has all keys
     for (std::size_t k = 0; k < mask.size(); ++k)
       if (mask[k] == Dim(1)) l[k] = -1;
     r.operands.push_back(l);
   }
-  if (derivative) r.results = {with(Query, Depth), with(Key, Depth), with(Key, Value)};
-  else r.results = {with(Query, Value)};
+  if (derivative) r.results = {with(Query, Depth, rank), with(Key, Depth, rank), with(Key, Value, rank)};
+  else r.results = {with(Query, Value, rank)};
+  r.together = {Query, Key};
+  r.local = [derivative](const LocalCall& c) {
+    if (c.axes[Query].empty()) return call(c.node.composite, c.in, c.node.attributes);
+    const TextAttention a{c.ranks, c.axes[Query], !c.axes[Key].empty(), c.place(c.axes[Query]), c.node.attributes};
+    return derivative ? text_attention_gradients(a, c.in) : text_attention(a, c.in);
+  };
   return r;
 }
 

@@ -1,10 +1,14 @@
 // Rules of sharding: which axes of an operation's operands and results belong together (the factors of Shardy).
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "lightcone/core/graph.h"
+#include "lightcone/distributed/collectives.h"
 #include "lightcone/distributed/sharding.h"
 
 namespace lc::distributed {
@@ -12,10 +16,19 @@ namespace lc::distributed {
 // What happens to an axis that operands and results share under one label.
 enum class LabelKind : std::uint8_t {
   Parallel,  // each element of the axis is computed by itself
-  Sum,       // the result is the sum over the axis
+  Sum,       // a result without the axis is the sum over it
   Max,       // the maximum
   Whole,     // the operation needs the whole axis
   Indexed,   // an operand's index chooses along the axis; what lies outside of a part counts nothing
+};
+
+// An operation on one rank.
+struct LocalCall {
+  const Collectives& ranks;
+  const Node& node;
+  const std::vector<Axes>& axes;                 // the mesh axes along which each label is divided
+  const std::function<int(const Axes&)>& place;  // this rank's along them
+  const std::vector<Tensor>& in;                 // the operands' parts
 };
 
 struct ShardingRule {
@@ -31,6 +44,12 @@ struct ShardingRule {
   bool whole_pieces(std::size_t label, int ranks) const {
     return static_cast<int>(label) != in_pieces || divides(ranks, pieces);
   }
+  // The second label is divided along the axes of the first or not at all: one axis of the mesh divides both. Serial
+  // axes do not divide it.
+  std::optional<std::pair<int, int>> together = {};
+  // Computes the results' parts; null: the operation itself does. Results are sums of parts as the labels say, but not
+  // along an axis of the mesh that divides them.
+  std::function<std::vector<Tensor>(const LocalCall&)> local = {};
 };
 
 // Returns the rule of a node; nullopt if every rank has to compute all of it.

@@ -15,8 +15,31 @@ Mesh with_serial_axes(const Mesh& ranks, const std::vector<MeshAxis>& serial) {
   return Mesh(std::move(all));
 }
 
-bool in_results(const Plan& p, int label) {
-  return std::ranges::any_of(p.rule.results, [&](const auto& r) { return std::ranges::find(r, label) != r.end(); });
+// The axes along which a result is the sum, or the maximum, of parts.
+Axes parts_of(const Plan& p, std::size_t result, bool maxima) {
+  const std::vector<int>& labels = p.rule.results[result];
+  Axes all = maxima ? Axes() : p.kept;
+  for (std::size_t l = 0; l < p.rule.labels.size(); ++l) {
+    const LabelKind kind = p.rule.labels[l];
+    const bool added = maxima ? kind == LabelKind::Max : kind == LabelKind::Sum || kind == LabelKind::Indexed;
+    if (!added || std::ranges::find(labels, static_cast<int>(l)) != labels.end()) continue;
+    for (const int axis : p.axes[l])
+      if (std::ranges::none_of(p.of(labels), [&](const Axes& a) { return std::ranges::find(a, axis) != a.end(); }))
+        all.push_back(axis);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+// The axes of the operation, of which the rule has some as several.
+Tensor joined(const Tensor& t, const std::vector<int>& labels, int own_labels) {
+  Shape s;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const Dim extent = t.extent(static_cast<int>(i));
+    if (labels[i] < own_labels) s.push_back(extent);
+    else s.back() = s.back() * extent;
+  }
+  return s.size() == labels.size() ? t : t.reshape(s);
 }
 
 }  // namespace
@@ -68,7 +91,7 @@ void Sharder::read_specs() {
 }
 
 // Values that depend on data, and not on parameters and states alone, stay where they are when two operands cannot.
-// What becomes the next value of a state is best computed as the state is spread, and so are its elementwise operands.
+// What becomes the next value of a state is best computed as the state is spread, and so is what it is computed from.
 void Sharder::find_hints() {
   depends_on_data_.resize(src_.size()), follows_loss_.resize(src_.size()), hints_.resize(src_.size());
   for (NodeId id = 0; id < src_.size(); ++id) {
@@ -83,10 +106,26 @@ void Sharder::find_hints() {
   for (NodeId id = static_cast<NodeId>(src_.size()); id-- > 0;) {
     if (!hints_[id]) continue;
     const Node& n = src_[id];
-    const bool passes = info(n.op).kind == Kind::Elementwise || info(n.op).kind == Kind::Copy;
-    for (const Edge& e : n.in)
-      if (passes && e.view.identity()) hint(e.node, *hints_[id]);
+    const Kind kind = info(n.op).kind;
+    std::vector<Axes> of_operand = hints_[id]->axes;
+    if (kind == Kind::Reduce) of_operand.insert(of_operand.begin() + n.axis, Axes());
+    else if (kind != Kind::Elementwise && kind != Kind::Copy) continue;
+    for (const Edge& e : n.in) hint(e.node, through(e.view, of_operand));
   }
+}
+
+// The sharding of a value whose axes are read through a view and divided there like this.
+Sharding Sharder::through(const View& view, const std::vector<Axes>& axes) const {
+  Sharding s(view.base().size());
+  for (std::size_t i = 0; i < s.axes.size(); ++i) {
+    for (std::size_t k = 0; k < axes.size() && s.axes[i].empty(); ++k) {
+      if (axes[k].empty() || !divides(mesh_.extent(axes[k]), view.base()[i])) continue;
+      std::vector<int> parts(s.axes.size(), 1);
+      parts[i] = mesh_.extent(axes[k]);
+      if (tracks(view, parts).of[k] == static_cast<int>(i)) s.axes[i] = axes[k];
+    }
+  }
+  return s;
 }
 
 void Sharder::hint(NodeId id, const Sharding& s) {
@@ -107,11 +146,13 @@ void Sharder::node(NodeId id) {
   if (n.op == Op::Input) {
     input(id);
   } else if (info(n.op).kind == Kind::Leaf) {
-    to_[id] = {{{Tensor(dst_, {dst_.adopt(n, {}), View(n.shape)})}, Sharding(n.shape.size())}};
+    to_[id] = {{{Tensor(dst_, {dst_.adopt(n, {}), View(n.shape)})}, Sharding(n.shape.size()), View(n.shape)}};
   } else if (n.op == Op::Result) {
     to_[id] = {to_[n.in[0].node].at(static_cast<std::size_t>(n.axis))};
   } else if (n.op == Op::Kernel) {
     throw Error("shard", "the graph has kernels of a device already: put shard() in front of it");
+  } else if (n.composite && n.composite->loop) {
+    loop(id);
   } else {
     operation(id);
   }
@@ -136,9 +177,9 @@ void Sharder::input(NodeId id) {
                   .name = n.name,
                   .where = n.where};
   inputs_[id] = dst_.add(part);
-  to_[id] = {{{Tensor(dst_, {inputs_[id], View(part.shape)})}, of_rank}};
+  to_[id] = {{{Tensor(dst_, {inputs_[id], View(part.shape)})}, of_rank, View(n.shape)}};
   if (of_rank == s) return;
-  to_[id] = {{at({id, View(n.shape)}, s.axes, {}), s}};
+  to_[id] = {{at({id, View(n.shape)}, s.axes, {}), s, View(n.shape)}};
 }
 
 void Sharder::operation(NodeId id) {
@@ -147,34 +188,40 @@ void Sharder::operation(NodeId id) {
   std::vector<Locals> in;
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     made_for(n.in[k].node, -1);
-    in.push_back(at(n.in[k], p.of(p.rule.operands[k]), p.kept));
+    in.push_back(at(p.in[k], p.of(p.rule.operands[k]), p.kept));
   }
   made_for(id, -1);
-  Axes sums = p.kept, maxima;
-  for (std::size_t l = 0; l < p.rule.labels.size(); ++l) {
-    const LabelKind kind = p.rule.labels[l];
-    if (kind == LabelKind::Indexed && !p.axes[l].empty()) move_index(n, p, static_cast<int>(l), in);
-    const bool added = kind == LabelKind::Sum || (kind == LabelKind::Indexed && !in_results(p, static_cast<int>(l)));
-    Axes* of = added ? &sums : kind == LabelKind::Max ? &maxima : nullptr;
-    if (of) of->insert(of->end(), p.axes[l].begin(), p.axes[l].end());
-  }
-  std::ranges::sort(sums);
+  for (std::size_t l = 0; l < p.rule.labels.size(); ++l)
+    if (p.rule.labels[l] == LabelKind::Indexed && !p.axes[l].empty()) move_index(n, p, static_cast<int>(l), in);
   const bool serial = std::ranges::any_of(in, [](const Locals& l) { return l.size() > 1; });
   std::vector<Locals> out(results_of(n).size());
   for (int v = 0; v < (serial ? exchanger_.places() : 1); ++v) {
     if (serial) made_for(id, v);
     std::vector<Tensor> here;
-    for (const Locals& l : in) here.push_back(l[l.size() == 1 ? 0 : static_cast<std::size_t>(v)]);
-    const auto made = emit(n, here);
+    for (std::size_t k = 0; k < in.size(); ++k)
+      here.push_back(
+          joined(in[k][in[k].size() == 1 ? 0 : static_cast<std::size_t>(v)], p.rule.operands[k], p.own_labels));
+    const auto made = p.rule.local ? emit_local(n, p, here, v) : emit(n, here);
     for (std::size_t k = 0; k < made.size(); ++k) out[k].push_back(made[k]);
   }
   made_for(id, -1);
   for (std::size_t k = 0; k < out.size(); ++k) {
-    Held h{std::move(out[k]), Sharding()};
+    const Shape& shape = p.out[k];
+    const View whole(shape), view = shape == results_of(n)[k].shape ? whole : whole.reshape(results_of(n)[k].shape);
+    Held h{std::move(out[k]), Sharding(), view};
     h.s.axes = p.of(p.rule.results[k]);
-    h.s.partial = sums;
+    if (!view.identity())
+      for (Tensor& t : h.local) t = t.reshape(local(mesh_, shape, h.s));
+    h.s.partial = parts_of(p, k, false);
+    const Axes maxima = parts_of(p, k, true);
     if (maxima.empty()) exchanger_.simplify(h);
     else exchanger_.add_up(h, maxima, ReduceOp::Max);
+    if (p.travels >= 0) {
+      const auto table = std::ranges::find(p.rule.labels, LabelKind::Indexed) - p.rule.labels.begin();
+      const auto& labels = p.rule.results[k];
+      exchanger_.scatter(h, p.axes[static_cast<std::size_t>(table)][0],
+                         static_cast<std::size_t>(std::ranges::find(labels, p.travels) - labels.begin()));
+    }
     to_[id].push_back(std::move(h));
   }
 }
@@ -189,7 +236,7 @@ void Sharder::move_index(const Node& n, const Plan& p, int label, std::vector<Lo
       if (exchanger_.any_serial(axes) && index.size() == 1)
         index.resize(static_cast<std::size_t>(exchanger_.places()), index[0]);
       for (std::size_t v = 0; v < index.size(); ++v) {
-        const Dim rows = divided(n.in[k].view.shape()[i], mesh_.extent(axes)),
+        const Dim rows = divided(p.in[k].view.shape()[i], mesh_.extent(axes)),
                   first = rows * Dim(exchanger_.place(static_cast<int>(v), axes));
         const Tensor wide = prim::cast(index[v], DType::I64);
         index[v] = prim::add(wide, full_like(wide, -first.constant().value_or(0)));
@@ -204,6 +251,23 @@ std::vector<Tensor> Sharder::emit(const Node& n, const std::vector<Tensor>& in) 
   for (const Tensor& t : in) edges.push_back(t.edge());
   const NodeId made = dst_.adopt(n, std::move(edges));
   return {Tensor(dst_, {made, View(dst_[made].shape)})};
+}
+
+std::vector<Tensor> Sharder::emit_local(const Node& n, const Plan& p, const std::vector<Tensor>& in, int place) {
+  const auto before = static_cast<NodeId>(dst_.size());
+  const std::function<int(const Axes&)> of = [&](const Axes& axes) { return exchanger_.place(place, axes); };
+  std::vector<Tensor> out = p.rule.local({ranks_, n, p.axes, of, in});
+  for (NodeId id = before; id < dst_.size(); ++id)
+    if (is_exchange(dst_[id])) ++log_.fired[dst_[id].composite->name];
+  return out;
+}
+
+bool Sharder::is_exchange(const Node& n) const {
+  using Operation = Collective::Operation;
+  for (const Operation o : {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::AllToAll,
+                            Operation::Broadcast, Operation::Permute})
+    if (is(n, ranks_.composite(o))) return true;
+  return false;
 }
 
 }  // namespace lc::distributed

@@ -20,10 +20,12 @@ namespace lc::distributed {
 // The local tensors of one value: one for each serial place, or a single one if they are the same.
 using Locals = std::vector<Tensor>;
 
-// A value of the whole graph.
+// A value of the whole graph. What is divided may be a part of one of its axes, as texts and their length are one axis
+// of rows: then it is held with more axes than it has.
 struct Held {
   Locals local;
   Sharding s;
+  View view;  // from the axes of `local` to the value's
 };
 
 // What a node of the new graph was made for.
@@ -71,8 +73,14 @@ class Exchanger {
 // How an operation is divided.
 struct Plan {
   ShardingRule rule;
+  std::vector<Edge> in;    // operands, and
+  std::vector<Shape> out;  // results, with the axes that the rule has: some axes of the operation as several
+  int own_labels = 0;      // labels from here on are those of the inner parts of axes
   std::vector<Axes> axes;  // by label
   Axes kept;               // sums of parts that the operation passes on
+  // The label of rows that come to the ranks of a table and whose results return: a mesh axis divides the table in
+  // their place. -1: none do.
+  int travels = -1;
   bool uses(int mesh_axis) const;
   std::vector<Axes> of(const std::vector<int>& labels) const;
 };
@@ -90,6 +98,7 @@ class Sharder {
   void read_specs();
   void find_hints();
   void hint(NodeId id, const Sharding& s);
+  Sharding through(const View& view, const std::vector<Axes>& axes) const;
 
   // sharder.cpp: nodes
   void node(NodeId id);
@@ -97,7 +106,26 @@ class Sharder {
   void operation(NodeId id);
   void move_index(const Node& n, const Plan& p, int label, std::vector<Locals>& in) const;
   std::vector<Tensor> emit(const Node& n, const std::vector<Tensor>& in);
+  std::vector<Tensor> emit_local(const Node& n, const Plan& p, const std::vector<Tensor>& in, int place);
+  bool is_exchange(const Node& n) const;
   void made_for(NodeId node, int place);
+
+  // loops.cpp
+  // The body of a loop on one rank.
+  struct Body {
+    Graph graph;
+    std::vector<NodeId> inputs;
+    std::vector<Sharding> outputs;  // how they lie before those of the states are spread as the states
+    int exchanges = 0;              // in one step
+    double bytes = 0;               // the results of these
+    PassLog log;
+  };
+  void loop(NodeId id);
+  std::vector<Sharding> body_inputs(const Node& n, bool captures) const;
+  Body body_of(const LoopBody& loop, const std::vector<Sharding>& given, PassLog& log) const;
+  Body settled_body(const Node& n, std::vector<Sharding>& given) const;
+  bool adapt(Sharding& state, const Sharding& next, const Shape& shape) const;
+  void note_loop(const Node& n, const std::vector<Sharding>& given, const Body& body);
 
   // choice.cpp: what is divided
   Plan plan(NodeId id);
@@ -105,12 +133,15 @@ class Sharder {
   void offer(const Node& n, Plan& p, int label, const Axes& axes, std::optional<std::size_t> operand) const;
   void keep_sums(const Node& n, Plan& p) const;
   bool is_factor(const Node& n, std::size_t k) const;
+  void let_rows_travel(const Node& n, Plan& p) const;
+  void split_labels(const Node& n, Plan& p) const;
   void note_whole(const Node& n);
   void note_whole_parameters();
 
   // operands.cpp
   std::vector<int> shards(const Sharding& s) const;
   const Held& held(const Edge& e) const { return to_[e.node][0]; }
+  View view_of(const Edge& e) const { return held(e).view.then(e.view); }
   std::vector<Axes> seen(const Edge& e) const;
   Locals at(const Edge& e, const std::vector<Axes>& want, const Axes& kept);
   void add_up(Held& h, const View& view, const std::vector<Axes>& want, const Axes& kept);

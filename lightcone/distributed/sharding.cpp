@@ -24,16 +24,24 @@ Shape local(const Mesh& mesh, const Shape& shape, const Sharding& s) {
 
 namespace {
 
+// A factor of an axis: an axis of the base or the outermost part of one; base -1: anything else.
+struct Piece {
+  int base;
+  Dim extent;
+};
+using Pieces = std::vector<Piece>;  // outermost first; their product is the axis
+
 // Follows axes of the base through one move after the other.
 class Follower {
  public:
   Follower(const View& view, const std::vector<int>& shards) : shards_(shards), shape_(view.base()) {
-    for (std::size_t i = 0; i < shape_.size(); ++i) at_.push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < shape_.size(); ++i) at_.push_back({{static_cast<int>(i), shape_[i]}});
   }
 
   void move(const Move& m) {
-    const std::vector<int> before = at_;
-    at_.assign(m.to.size(), -1);
+    const std::vector<Pieces> before = at_;
+    at_.clear();
+    for (const Dim& d : m.to) at_.push_back({{-1, d}});
     switch (m.kind) {
       case MoveKind::Permute:
         for (std::size_t i = 0; i < at_.size(); ++i) at_[i] = before[static_cast<std::size_t>(m.axes[i])];
@@ -59,18 +67,34 @@ class Follower {
     shape_ = m.to;
   }
 
-  int shards(std::size_t axis) const { return at_[axis] < 0 ? 1 : shards_[static_cast<std::size_t>(at_[axis])]; }
   // The shape of the rank's part.
   Shape part() const {
-    Shape s = shape_;
-    for (std::size_t i = 0; i < s.size(); ++i) s[i] = divided(s[i], shards(i));
+    Shape s;
+    for (const Pieces& pieces : at_) {
+      s.push_back(1);
+      for (const Piece& p : pieces) s.back() = s.back() * divided(p.extent, parts(p));
+    }
     return s;
   }
-  std::vector<int> take() && { return std::move(at_); }
+  Tracks tracks() const {
+    Tracks t;
+    for (const Pieces& pieces : at_) {
+      int of = pieces.front().base;
+      Dim before = pieces.front().extent;
+      std::optional<Dim> outer;
+      for (std::size_t k = 1; k < pieces.size() && !outer; before = before * pieces[k++].extent)
+        if (parts(pieces[k]) > 1) outer = before;
+      if (outer && parts(pieces.front()) == 1) of = -1;
+      t.of.push_back(of), t.outer.push_back(outer);
+    }
+    return t;
+  }
 
  private:
-  // Axes of the two shapes form groups of one product. The outermost axis of a group goes to the outermost one.
-  void reshape(const Shape& to, const std::vector<int>& before) {
+  int parts(const Piece& p) const { return p.base < 0 ? 1 : shards_[static_cast<std::size_t>(p.base)]; }
+
+  // Axes of the two shapes form groups of one product.
+  void reshape(const Shape& to, const std::vector<Pieces>& before) {
     const auto one = [](const Dim& d) { return d == Dim(1); };
     std::size_t i = 0, j = 0;
     while (true) {
@@ -86,14 +110,47 @@ class Follower {
         else b = b * to[j++];
       }
       if (!(a == b)) return;
-      const int axis = before[first];
-      if (axis >= 0 && divides(shards_[static_cast<std::size_t>(axis)], to[first_to])) at_[first_to] = axis;
+      Pieces pieces;
+      for (std::size_t k = first; k < i; ++k)
+        for (const Piece& p : before[k])
+          if (!one(p.extent)) pieces.push_back(p);
+      regroup(pieces, to, first_to, j);
     }
   }
 
+  // Makes the axes [begin, end) of a shape of pieces. If they do not fit, the outermost axis goes to the outermost one.
+  void regroup(Pieces pieces, const Shape& to, std::size_t begin, std::size_t end) {
+    const Piece first = pieces.front();
+    std::size_t next = 0;
+    for (std::size_t j = begin; j < end; ++j) {
+      if (to[j] == Dim(1)) continue;
+      Pieces own;
+      for (Dim left = to[j]; !(left == Dim(1));) {
+        if (next == pieces.size() || pieces[next].extent == Dim(0) || left == Dim(0))
+          return outermost(first, to, begin, end);
+        Piece& p = pieces[next];
+        if (left % p.extent == Dim(0)) {
+          own.push_back(p), ++next;
+          left = left / p.extent;
+        } else if (p.extent % left == Dim(0)) {
+          own.push_back({part_of(p, left), left});
+          p = {-1, p.extent / left};
+          left = 1;
+        } else {
+          return outermost(first, to, begin, end);
+        }
+      }
+      at_[j] = std::move(own);
+    }
+  }
+  void outermost(const Piece& first, const Shape& to, std::size_t begin, std::size_t end) {
+    for (std::size_t j = begin; j < end; ++j) at_[j] = {{j == begin ? part_of(first, to[j]) : -1, to[j]}};
+  }
+  int part_of(const Piece& p, const Dim& extent) const { return divides(parts(p), extent) ? p.base : -1; }
+
   const std::vector<int>& shards_;
   Shape shape_;
-  std::vector<int> at_;
+  std::vector<Pieces> at_;  // by axis
 };
 
 }  // namespace
@@ -101,11 +158,7 @@ class Follower {
 Tracks tracks(const View& view, const std::vector<int>& shards) {
   Follower f(view, shards);
   for (const Move& m : view.moves()) f.move(m);
-  Tracks t;
-  t.of = std::move(f).take();
-  for (std::size_t i = 0; i < shards.size(); ++i)
-    if (shards[i] > 1 && std::ranges::find(t.of, static_cast<int>(i)) == t.of.end()) t.stuck.push_back(i);
-  return t;
+  return f.tracks();
 }
 
 View local(const View& view, const std::vector<int>& shards) {

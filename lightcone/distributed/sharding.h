@@ -28,12 +28,14 @@ Shape local(const Mesh& mesh, const Shape& shape, const Sharding& s);
 // For each axis of the view's shape, the axis of the base of which it takes equal parts to equal parts: dividing one
 // divides the other. -1 if there is none.
 struct Tracks {
-  std::vector<int> of;             // by axis of the view's shape
-  std::vector<std::size_t> stuck;  // axes of the base that are divided and of which none is such an axis
+  std::vector<int> of;  // by axis of the view's shape
+  // If an axis is made of several, of which one that is divided is not the outermost: the extent of those outside of
+  // it. Seen as two axes, [outer, the rest], it is divided along the second.
+  std::vector<std::optional<Dim>> outer;
 };
 // `shards` tells into how many parts each axis of the base is to be divided; 1 for a whole axis.
 Tracks tracks(const View& view, const std::vector<int>& shards);
-// The view of a rank's part. No divided axis may be stuck.
+// The view of a rank's part. Every divided axis must be one of `of`.
 View local(const View& view, const std::vector<int>& shards);
 
 }  // namespace lc::distributed

@@ -31,19 +31,34 @@ ShardSpec both(const ShardSpec& outer, const ShardSpec& inner, const std::string
   return s;
 }
 
+// Divides an axis of all inputs that are neither parameters nor states.
+ShardSpecs of_inputs(const Graph& g, std::size_t axis, const std::string& mesh_axis, int ranks) {
+  const auto states = states_of(g);
+  ShardSpecs specs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input || n.parameter || states.contains(id) || n.shape.size() <= axis) continue;
+    if (!distributed::divides(ranks, n.shape[axis])) continue;
+    specs.push_back({n.name, std::vector<std::string>(axis + 1)});
+    specs.back().axes.back() = mesh_axis;
+  }
+  return specs;
+}
+
 bool is_pattern(const ShardSpec& s) { return s.name.find('*') != std::string::npos; }
 
 }  // namespace
 
 ShardSpecs data_parallel(const Graph& g, const std::string& mesh_axis, int ranks) {
-  const auto states = states_of(g);
-  ShardSpecs specs;
-  for (NodeId id = 0; id < g.size(); ++id) {
-    const Node& n = g[id];
-    if (n.op != Op::Input || n.parameter || states.contains(id) || n.shape.empty()) continue;
-    if (distributed::divides(ranks, n.shape[0])) specs.push_back({n.name, {mesh_axis}});
-  }
+  ShardSpecs specs = of_inputs(g, 0, mesh_axis, ranks);
   if (specs.empty()) throw Error("data_parallel", str_cat("no input has a first axis that ", ranks, " ranks divide"));
+  return specs;
+}
+
+ShardSpecs sequence_parallel(const Graph& g, const std::string& mesh_axis, int ranks) {
+  ShardSpecs specs = of_inputs(g, 1, mesh_axis, ranks);
+  if (specs.empty())
+    throw Error("sequence_parallel", str_cat("no input has a second axis that ", ranks, " ranks divide"));
   return specs;
 }
 

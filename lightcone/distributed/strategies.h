@@ -12,6 +12,10 @@ namespace lc {
 // it: each rank computes a part of the batch, and gradients are added (DistributedDataParallel of PyTorch).
 ShardSpecs data_parallel(const Graph& g, const std::string& mesh_axis, int ranks);
 
+// Every input that is neither a parameter nor a state is divided along its second axis, the text, where `ranks` divides
+// it: each rank computes a part of each text, and attention exchanges keys and values (distributed/ring.h).
+ShardSpecs sequence_parallel(const Graph& g, const std::string& mesh_axis, int ranks);
+
 // What is divided among the ranks that share a batch (ZeRO, Rajbhandari et al., arXiv 1910.02054).
 enum class ShardedState : std::uint8_t {
   Moments,  // the optimiser's memory: stages 1 and 2, for a gradient is added up where its part is needed

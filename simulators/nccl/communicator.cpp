@@ -1,5 +1,7 @@
 #include "communicator.h"
 
+#include <chrono>
+#include <thread>
 #include <unordered_map>
 
 namespace lc::simulators::nccl {
@@ -62,7 +64,11 @@ Result Communicator::state() {
   if (!theirs) return kInProgress;
   child->room = theirs, child->rank = new_rank;
   theirs->join(new_rank, reinterpret_cast<const void*>(device.work));
-  *child_to = add(std::move(child));
+  // As NVIDIA's 2.28 does, this says that the split is done before the new communicator is written.
+  std::thread([handle = add(std::move(child)), to = child_to] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::atomic_ref<Communicator*>(*to).store(handle);
+  }).detach();
   child = nullptr;
   return kSuccess;
 }

@@ -66,12 +66,12 @@ inline Job mlp() {
   return j;
 }
 
-// Two layers of a GPT: 4 texts of 6 tokens, 4 heads of 4, a vocabulary of 24 whose table is read and multiplied with.
+// Two layers of a GPT: 4 texts of 8 tokens, 4 heads of 4, a vocabulary of 24 whose table is read and multiplied with.
 inline Job gpt(const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9}) {
   Job j;
-  constexpr std::int64_t kTexts = 4, kLength = 6, kWidth = 16, kHeads = 4, kWords = 24;
+  constexpr std::int64_t kTexts = 4, kLength = 8, kWidth = 16, kHeads = 4, kWords = 24;
   const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
-               next = j.graph.input("next", {kTexts * kLength}, DType::I64);
+               next = j.graph.input("next", {kTexts, kLength}, DType::I64);
   const Tensor table = j.parameter("wte.weight", {kWords, kWidth}, 0.3),
                place = j.parameter("wpe", {kLength, kWidth}, 0.1);
   Tensor x = add(embedding(ids, table), place);
@@ -92,7 +92,7 @@ inline Job gpt(const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .moment
     x = add(x,
             linear(gelu(linear(g, w("mlp.up.weight", 4 * kWidth, kWidth))), w("mlp.down.weight", kWidth, 4 * kWidth)));
   }
-  j.train(cross_entropy(linear(x, table).reshape({kTexts * kLength, kWords}), next), optimizer);
+  j.train(cross_entropy(linear(x, table).transpose(1, 2), next), optimizer);
   std::mt19937 random(9);
   for (int k = 0; k < kSteps; ++k) {
     Floats a(kTexts * kLength), b(kTexts * kLength);
@@ -132,9 +132,9 @@ inline Job resnet() {
 // A layer of a Llama: rotations, two heads of keys for four of queries, a gated MLP.
 inline Job llama() {
   Job j;
-  constexpr std::int64_t kTexts = 4, kLength = 6, kWidth = 16, kHeads = 4, kKeyHeads = 2, kHead = 4, kWords = 24;
+  constexpr std::int64_t kTexts = 4, kLength = 8, kWidth = 16, kHeads = 4, kKeyHeads = 2, kHead = 4, kWords = 24;
   const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
-               next = j.graph.input("next", {kTexts * kLength}, DType::I64);
+               next = j.graph.input("next", {kTexts, kLength}, DType::I64);
   const auto w = [&](const char* name, std::int64_t m, std::int64_t n) {
     return j.parameter(str_cat("layers.0.", name, ".weight"), {m, n}, 0.25);
   };
@@ -153,8 +153,7 @@ inline Job llama() {
   const Tensor g = rms_norm(x, {kWidth}, j.parameter("layers.0.norm2.weight", {kWidth}, 0));
   x = add(x,
           linear(mul(silu(linear(g, w("gate", 32, kWidth))), linear(g, w("up", 32, kWidth))), w("down", kWidth, 32)));
-  j.train(cross_entropy(
-      linear(x, j.parameter("head.weight", {kWords, kWidth}, 0.3)).reshape({kTexts * kLength, kWords}), next));
+  j.train(cross_entropy(linear(x, j.parameter("head.weight", {kWords, kWidth}, 0.3)).transpose(1, 2), next));
   std::mt19937 random(3);
   for (int k = 0; k < kSteps; ++k) {
     Floats in(kTexts * kLength), out(kTexts * kLength);

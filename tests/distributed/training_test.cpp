@@ -53,6 +53,34 @@ TEST(DistributedTraining, LlamaInParallel) {
   expect_as_one_rank(j, Mesh({{"data", 2}, {"model", 2}}), joined(data_parallel(j.graph, "data", 2), tensor), "both");
 }
 
+int count(const Trained& t, const char* what) {
+  const auto at = t.fired.find(what);
+  return at == t.fired.end() ? 0 : at->second;
+}
+
+// Texts are divided along their length. Keys are not gathered: they travel, or heads are divided anew.
+TEST(DistributedTraining, TextInParallel) {
+  const Job l = llama(), g = gpt();
+  for (const int n : {2, 4}) {
+    const Mesh mesh({{"seq", n}});
+    // Two heads of keys and four of queries: a ring sends less among two ranks, and four cannot divide two heads.
+    const Trained ring = expect_as_one_rank(l, mesh, sequence_parallel(l.graph, "seq", n), "text parallel")[0];
+    EXPECT_EQ(count(ring, "all_gather"), 0);
+    EXPECT_GT(count(ring, "permute"), 0);
+    const Trained heads = expect_as_one_rank(g, mesh, sequence_parallel(g.graph, "seq", n), "text parallel")[0];
+    EXPECT_EQ(count(heads, "all_gather"), 2);  // the next values of places and of their momentum
+    EXPECT_GT(count(heads, "all_to_all"), 0);
+  }
+  for (const Job* j : {&l, &g}) {
+    const ShardSpecs text = sequence_parallel(j->graph, "seq", 2), batch = data_parallel(j->graph, "data", 2);
+    expect_as_one_rank(*j, Mesh({{"data", 2}, {"seq", 2}}), joined(batch, text), "texts and their lengths");
+    ShardSpecs tensor = kMegatron;
+    if (j == &l) std::erase_if(tensor, [](const ShardSpec& s) { return s.name == "wte.weight"; });
+    expect_as_one_rank(*j, Mesh({{"seq", 2}, {"model", 2}}), joined(text, tensor), "texts and heads");
+    expect_as_one_rank(*j, Mesh({{"seq", 2}}), joined(text, fully_sharded(j->graph, "seq", 2)), "fully sharded");
+  }
+}
+
 TEST(DistributedTraining, ShardedStates) {
   // AdamW divides by the root of small squares: rounding grows from step to step.
   const double room = 2e-4;

@@ -15,10 +15,10 @@ constexpr double kGrace = 0.25;
 // The end of a process whose rank failed waits so long for the others to fail, and then so long for them to say so: it
 // makes the launcher kill them.
 constexpr double kFarewell = 1, kLastWords = 0.25;
-// Messages of one flow that are under way at once. More receives than sends: what comes finds its place.
-constexpr std::size_t kSends = 32, kReceives = 64;
 // Ranks that fail by themselves at the same time hear of each other within so long.
 constexpr double kMoment = 0.1;
+// Messages of one flow that are under way at once. More receives than sends: what comes finds its place.
+constexpr std::size_t kSends = 32, kReceives = 64;
 
 class Watch {
  public:
