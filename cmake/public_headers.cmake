@@ -6,7 +6,7 @@ set(LIGHTCONE_API_HEADERS
     lightcone.h base/error.h
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
-    distributed/collectives.h distributed/nccl/nccl.h distributed/shard.h distributed/strategies.h
+    distributed/collectives.h distributed/nccl/nccl.h distributed/sharding/shard.h distributed/sharding/strategies.h
     distributed/planning/planned_ranks.h distributed/planning/step_plan.h
     ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
     ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h

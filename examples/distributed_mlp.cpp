@@ -5,8 +5,8 @@
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/distributed/mpi/mpi.h"
-#include "lightcone/distributed/shard.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/shard.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/optim/optim.h"
 

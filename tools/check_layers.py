@@ -51,7 +51,8 @@ ROOMS = {
     "runtime": ["base", "core", "composites", "reference", "passes", "device", "runtime/profile"],
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
-    "distributed": ["base", "core", "composites", "ops", "reference", "passes", "device"],
+    "distributed": ["base", "core", "reference", "passes", "device"],
+    "distributed/sharding": ["base", "core", "composites", "ops", "passes", "distributed"],
     "distributed/nccl": [
         "base", "core", "cache", "distributed", "backends/gpu/device", "backends/cuda"],
     "distributed/planning": ["base", "core", "device", "distributed", "runtime", "runtime/profile"],
@@ -94,7 +95,7 @@ ROOMS = {
     "backends/opencl": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
     "backends/metal": ["base", "core", "backends/gpu", "backends/gpu/device", "cache"],
     "train": [
-        "base", "core", "ops/typed", "autograd", "optim", "runtime", "distributed", "nn", "io", "io/checkpoints", "io/data"],
+        "base", "core", "ops/typed", "autograd", "optim", "runtime", "distributed/sharding", "nn", "io", "io/checkpoints", "io/data"],
     "nn": ["core", "formats", "composites", "random", "ops", "ops/typed", "runtime"],
     "io": ["base", "core", "cache"],
     "io/data": ["base", "core", "io"],
@@ -117,7 +118,7 @@ ROOMS = {
         "ops", "ops/complex", "ops/functional", "ops/indexing", "ops/linalg", "ops/special", "ops/vision", "onnx/read",
         "onnx/parts"],
     "onnx/microsoft": ["composites", "onnx/parts"],
-    "llm": ["base", "core", "distributed", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
+    "llm": ["base", "core", "distributed/sharding", "ops", "runtime", "nn", "io", "io/checkpoints", "io/text"],
     "models/llama": [
         "core", "distributed", "ops", "passes", "runtime", "nn", "io", "io/checkpoints", "io/text", "llm"],
     "models/files": ["base", "core", "io", "io/checkpoints", "runtime", "nn", "train"],

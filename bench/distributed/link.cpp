@@ -117,7 +117,7 @@ End make_end(const char* address) {
 }
 
 struct Packet {
-  std::vector<char> bytes;  // of the longest packet; `size` of them are this one's
+  std::vector<char> bytes;  // the longest packet that was here; this one has `size` of them
   std::size_t size = 0;
   double due = 0;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 
 namespace lc::llm {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/io/checkpoints/stored_part.h"
 
 namespace lc::llm {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/nn/module.h"
 #include "lightcone/runtime/program.h"
 

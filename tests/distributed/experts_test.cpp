@@ -7,7 +7,7 @@
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/composites/composites.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/random_graph.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lightcone/autograd/autograd.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/ops/conv.h"
 #include "lightcone/ops/loss.h"
 #include "lightcone/ops/ops.h"

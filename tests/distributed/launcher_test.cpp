@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/base/error.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "ranks.h"
 
 namespace lc {

@@ -12,7 +12,7 @@
 #include "lightcone/backends/cpu/composite_kernel.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/device/halves.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/random_graph.h"

@@ -1,7 +1,7 @@
 // Pipelines, and batches in parts: the ranks' programs compute what one rank does.
 #include <gtest/gtest.h>
 
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "training.h"
 
 namespace lc::test {

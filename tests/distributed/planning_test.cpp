@@ -10,7 +10,7 @@
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/planning/planned_ranks.h"
 #include "lightcone/distributed/planning/step_plan.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "ranks.h"

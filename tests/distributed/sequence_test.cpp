@@ -7,8 +7,8 @@
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/distributed/ring.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/ring.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"

@@ -1,5 +1,5 @@
 // shard(): the ranks' graphs compute what the whole graph does, on random graphs and in training.
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 
 #include <cmath>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 
 #include "error_of.h"
 #include "gguf_converter.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "ranks.h"
 #include "tiny_models.h"
 

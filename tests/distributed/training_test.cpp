@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 
 namespace lc::test {
 namespace {

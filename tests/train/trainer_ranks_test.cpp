@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/io/checkpoints/parts.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/loader.h"

@@ -12,8 +12,8 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
-#include "lightcone/distributed/sharding.h"
-#include "lightcone/distributed/specs.h"
+#include "lightcone/distributed/sharding/sharding.h"
+#include "lightcone/distributed/sharding/specs.h"
 #include "report.h"
 #ifdef LIGHTCONE_HAS_MPI
 #include "lightcone/distributed/mpi/mpi.h"

@@ -9,7 +9,7 @@
 #include "lightcone/distributed/mesh.h"
 #include "lightcone/distributed/planning/planned_ranks.h"
 #include "lightcone/distributed/planning/step_plan.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 
 namespace lc::tool {
 

@@ -8,7 +8,7 @@
 
 #include "config.h"
 #include "lightcone/distributed/collectives.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/io/data/dataset.h"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "lightcone/distributed/rules.h"
-#include "lightcone/distributed/shard.h"
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharding/rules.h"
+#include "lightcone/distributed/sharding/shard.h"
+#include "lightcone/distributed/sharding/sharding.h"
 #include "lightcone/passes/compiler.h"
 
 namespace lc::distributed {

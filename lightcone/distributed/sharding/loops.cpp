@@ -1,7 +1,7 @@
 // Loops: the body of one rank is made as its graph is. States and slices stay divided along what the body keeps apart.
 #include <algorithm>
 
-#include "lightcone/distributed/sharder.h"
+#include "lightcone/distributed/sharding/sharder.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/ops.h"
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "lightcone/distributed/shard.h"
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharding/shard.h"
+#include "lightcone/distributed/sharding/sharding.h"
 
 namespace lc::distributed {
 

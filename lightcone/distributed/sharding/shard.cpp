@@ -1,11 +1,11 @@
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 
 #include <cmath>
 #include <numeric>
 
-#include "lightcone/distributed/pipeline.h"
-#include "lightcone/distributed/sharder.h"
-#include "lightcone/distributed/specs.h"
+#include "lightcone/distributed/sharding/pipeline.h"
+#include "lightcone/distributed/sharding/sharder.h"
+#include "lightcone/distributed/sharding/specs.h"
 #include "lightcone/passes/composites.h"
 
 namespace lc {

@@ -1,7 +1,7 @@
 // Operands: values as an operation wants to read them.
 #include <algorithm>
 
-#include "lightcone/distributed/sharder.h"
+#include "lightcone/distributed/sharding/sharder.h"
 
 namespace lc::distributed {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lightcone/core/graph.h"
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 
 namespace lc::distributed {
 

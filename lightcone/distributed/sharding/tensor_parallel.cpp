@@ -10,9 +10,9 @@
 #include <numeric>
 #include <set>
 
-#include "lightcone/distributed/rules.h"
-#include "lightcone/distributed/sharder.h"
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/rules.h"
+#include "lightcone/distributed/sharding/sharder.h"
+#include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/passes/composites.h"
 
 namespace lc {

@@ -1,4 +1,4 @@
-#include "lightcone/distributed/pipeline.h"
+#include "lightcone/distributed/sharding/pipeline.h"
 
 #include <algorithm>
 #include <map>

@@ -1,11 +1,11 @@
-#include "lightcone/distributed/rules.h"
+#include "lightcone/distributed/sharding/rules.h"
 
 #include <map>
 #include <numeric>
 #include <string_view>
 
 #include "lightcone/composites/composites.h"
-#include "lightcone/distributed/ring.h"
+#include "lightcone/distributed/sharding/ring.h"
 #include "lightcone/passes/barrier.h"
 #include "lightcone/passes/gradient_marks.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lightcone/distributed/sharder.h"
+#include "lightcone/distributed/sharding/sharder.h"
 
 namespace lc::distributed {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lightcone/distributed/sharder.h"
+#include "lightcone/distributed/sharding/sharder.h"
 #include "lightcone/ops/shape.h"
 #include "lightcone/passes/barrier.h"
 

@@ -9,7 +9,7 @@
 
 #include "lightcone/core/graph.h"
 #include "lightcone/distributed/collectives.h"
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharding/sharding.h"
 
 namespace lc::distributed {
 

@@ -1,4 +1,4 @@
-#include "lightcone/distributed/stages.h"
+#include "lightcone/distributed/sharding/stages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -189,7 +189,7 @@ class Finder {
   std::vector<bool> live_;
   std::vector<char> data_, varies_;     // depends on data; on parameters
   std::vector<std::set<int>> present_;  // the stages that have a value
-  std::map<NodeId, NodeId> next_;       // of each state
+  std::map<NodeId, NodeId> next_;       // for each state
   Stages stages_;
 };
 

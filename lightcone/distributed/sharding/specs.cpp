@@ -1,4 +1,4 @@
-#include "lightcone/distributed/specs.h"
+#include "lightcone/distributed/sharding/specs.h"
 
 #include <algorithm>
 #include <cstring>

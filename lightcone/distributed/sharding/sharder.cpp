@@ -1,9 +1,9 @@
-#include "lightcone/distributed/sharder.h"
+#include "lightcone/distributed/sharding/sharder.h"
 
 #include <algorithm>
 
 #include "lightcone/composites/composites.h"
-#include "lightcone/distributed/specs.h"
+#include "lightcone/distributed/sharding/specs.h"
 #include "lightcone/passes/gradient_marks.h"
 
 namespace lc::distributed {

@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "lightcone/distributed/sharder.h"
-#include "lightcone/distributed/stages.h"
+#include "lightcone/distributed/sharding/sharder.h"
+#include "lightcone/distributed/sharding/stages.h"
 
 namespace lc::distributed {
 
-// Of the nodes of `sharded`, `purposes` tells which of the whole graph's they serve; parts of a batch are `parts`
+// `purposes` tells which nodes of the whole graph the nodes of `sharded` serve; parts of a batch are `parts`
 // serial places. Returns the graph of the rank, whose nodes come in the order of the schedule. Messages between stages
 // come in one order on all ranks, each at the end of the tick in which its value is made: the first message that has
 // not been exchanged can always be, so that the ranks cannot wait for one another in a circle.

@@ -1,4 +1,4 @@
-#include "lightcone/distributed/ring.h"
+#include "lightcone/distributed/sharding/ring.h"
 
 #include <cmath>
 

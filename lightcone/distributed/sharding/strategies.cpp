@@ -1,9 +1,9 @@
-#include "lightcone/distributed/strategies.h"
+#include "lightcone/distributed/sharding/strategies.h"
 
 #include <algorithm>
 #include <set>
 
-#include "lightcone/distributed/specs.h"
+#include "lightcone/distributed/sharding/specs.h"
 
 namespace lc {
 namespace {

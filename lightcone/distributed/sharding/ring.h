@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lightcone/distributed/collectives.h"
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharding/sharding.h"
 
 namespace lc {
 

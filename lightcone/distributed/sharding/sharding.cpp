@@ -1,4 +1,4 @@
-#include "lightcone/distributed/sharding.h"
+#include "lightcone/distributed/sharding/sharding.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lightcone/distributed/shard.h"
+#include "lightcone/distributed/sharding/shard.h"
 
 namespace lc {
 
@@ -13,7 +13,7 @@ namespace lc {
 ShardSpecs data_parallel(const Graph& g, const std::string& mesh_axis, int ranks);
 
 // Every input that is neither a parameter nor a state is divided along its second axis, the text, where `ranks` divides
-// it: each rank computes a part of each text, and attention exchanges keys and values (distributed/ring.h).
+// it: each rank computes a part of each text, and attention exchanges keys and values (distributed/sharding/ring.h).
 ShardSpecs sequence_parallel(const Graph& g, const std::string& mesh_axis, int ranks);
 
 // What is divided among the ranks that share a batch (ZeRO, Rajbhandari et al., arXiv 1910.02054).
