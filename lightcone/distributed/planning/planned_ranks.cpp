@@ -54,26 +54,34 @@ class SlowedRank final : public Communicator {
   std::string name() const override { return "slowed " + ranks_->name(); }
   void run(const Collective& c, const void* in, void* out) override {
     ranks_->run(c, in, out);
-    wait_until(std::chrono::steady_clock::now() + std::chrono::duration<double>(delay(c)));
+    wait(delay(c, 1));
+  }
+  void run_together(const Collective& c, std::span<const Piece> pieces) override {
+    ranks_->run_together(c, pieces);
+    wait(delay(c, static_cast<double>(pieces.size())));
   }
 
  private:
-  double delay(const Collective& c) const {
+  double delay(const Collective& c, double arrays) const {
     const int machine = rank() / cluster_.ranks_per_machine;
     const auto others = static_cast<double>(
         std::ranges::count_if(c.group, [&](int r) { return r / cluster_.ranks_per_machine != machine; }));
     if (others == 0) return 0;
     const double all = static_cast<double>(c.n * size_of(c.dtype)), each = all / static_cast<double>(c.group.size());
     switch (c.operation) {
-      case Operation::AllReduce: return 2 * time(others, each);
-      case Operation::Broadcast: return time(others, 2 * each);
+      case Operation::AllReduce: return 2 * time(others, each, arrays);
+      case Operation::Broadcast: return time(others, 2 * each, arrays);
       case Operation::Permute:
-      case Operation::Send: return time(1, all);
-      default: return time(others, all);
+      case Operation::Send: return time(1, all, arrays);
+      default: return time(others, all, arrays);
     }
   }
-  double time(double messages, double bytes) const { return cluster_.between.seconds(1, messages, messages * bytes); }
-  static void wait_until(std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end) {
+  // Several arrays are one round of messages, with one for each of them.
+  double time(double others, double bytes, double arrays) const {
+    return cluster_.between.seconds(1, others * arrays, others * bytes);
+  }
+  static void wait(double seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     constexpr std::chrono::microseconds kLate(100);  // sleeps end so much too late
     if (const auto rest = end - std::chrono::steady_clock::now(); rest > kLate)
       std::this_thread::sleep_for(rest - kLate);
