@@ -103,8 +103,8 @@ TEST(TensorParallel, EveryArchitecture) {
       const double part = compare<LanguageModel, LanguageModelOptions>(folder.path(), n, name);
       // widths of 5, 6 and 7 of experts, which four ranks do not divide
       const bool odd = name.starts_with("Deepseek") || name.starts_with("Qwen2Moe") || name.starts_with("Qwen3Moe");
-      if (!odd && !name.starts_with("Rwkv") && !name.starts_with("Mamba2"))
-        EXPECT_LT(part, n == 2 ? 0.55 : 0.36) << name;
+      const bool recurrent = name.starts_with("Rwkv") || name.starts_with("Mamba2");
+      EXPECT_TRUE(odd || recurrent || part < (n == 2 ? 0.55 : 0.36)) << name << " " << n << ": " << part;
       auto& most = parts[str_cat(name, " ", n)];
       most = std::max(most, part);
     }
