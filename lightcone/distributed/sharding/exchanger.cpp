@@ -1,10 +1,26 @@
 #include <algorithm>
 
 #include "lightcone/distributed/sharding/sharder.h"
-#include "lightcone/ops/shape.h"
 #include "lightcone/passes/barrier.h"
 
 namespace lc::distributed {
+namespace {
+
+// The parts behind one another along an axis; a mask chooses, because 0 + -0 is not -0.
+Tensor concatenated(const std::vector<Tensor>& parts, int axis) {
+  const Dim n = parts[0].extent(axis), total = n * Dim(static_cast<std::int64_t>(parts.size()));
+  Tensor all;
+  Dim first = 0;
+  for (const Tensor& part : parts) {
+    const Tensor padded = part.pad(axis, first, total - first - n);
+    const Dim is_before = less(Dim::index(axis, total), first);
+    all = all.defined() ? prim::where(part.graph().index(padded.shape(), is_before, DType::Bool), all, padded) : padded;
+    first = first + n;
+  }
+  return all;
+}
+
+}  // namespace
 
 Exchanger::Exchanger(const Collectives& ranks, const Mesh& mesh, PassLog& log)
     : ranks_(ranks),
@@ -105,7 +121,7 @@ void Exchanger::gather(Held& h, std::size_t axis, bool again) {
       for (int v = 0; v < places_; ++v) {
         std::vector<Tensor> parts;
         for (const int k : serial_group(v, left.back())) parts.push_back(at(h.local, k));
-        whole.push_back(concat(parts, static_cast<int>(axis)));
+        whole.push_back(concatenated(parts, static_cast<int>(axis)));
       }
       h.local = std::move(whole);
       left.pop_back();
