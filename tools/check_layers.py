@@ -52,7 +52,7 @@ ROOMS = {
     "runtime/profile": ["base", "core", "device"],
     "runtime/view": ["core", "passes", "device", "runtime/profile"],
     "distributed": ["base", "core", "reference", "passes", "device"],
-    "distributed/sharding": ["base", "core", "composites", "passes", "distributed"],
+    "distributed/sharding": ["base", "core", "composites", "ops", "passes", "distributed"],
     "distributed/nccl": [
         "base", "core", "cache", "distributed", "backends/gpu/device", "backends/cuda"],
     "distributed/planning": ["base", "core", "device", "distributed", "runtime", "runtime/profile"],

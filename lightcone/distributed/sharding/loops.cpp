@@ -3,7 +3,6 @@
 
 #include "lightcone/distributed/sharding/sharder.h"
 #include "lightcone/ops/loop.h"
-#include "lightcone/ops/ops.h"
 
 namespace lc::distributed {
 namespace {
