@@ -64,7 +64,8 @@ void expect_same_bits(const Job& j, const Mesh& mesh, const ShardSpecs& specs, c
       EXPECT_EQ(got[r].losses, want[r].losses) << at;
       EXPECT_EQ(got[r].norms, want[r].norms) << at;
       EXPECT_EQ(got[r].parameters, want[r].parameters) << at;
-      if (bytes <= 512) EXPECT_GT(got[r].fired.count("exchange overlapped"), 0u) << at;
+      if (bytes > 512) continue;
+      EXPECT_GT(got[r].fired.count("exchange overlapped"), 0u) << at;
     }
     const auto& fired = got[0].fired;
     const bool combined = std::ranges::any_of(fired, [](const auto& f) { return f.first.ends_with("combined"); });

@@ -43,7 +43,7 @@ TEST(Serial, NeedsTheMemoryOfOnePart) {
 
 TEST(Pipeline, TrainsAsOneRank) {
   for (const Job& j : {mlp(), gpt(), resnet(), llama()})
-    for (const auto [stages, schedule] :
+    for (const auto& [stages, schedule] :
          {std::pair(2, PipelineSchedule::OneForwardOneBackward), std::pair(4, PipelineSchedule::AllForwardAllBackward)})
       expect_as_one_rank(j, Mesh({{"pipe", stages}}), batch_in_parts(j, 4), str_cat(stages, " stages"), 2e-5,
                          {.serial = {{"micro", 4}}, .pipeline = "pipe", .schedule = schedule});

@@ -2,8 +2,18 @@
 #include <algorithm>
 
 #include "lightcone/distributed/sharding/sharder.h"
+#include "lightcone/passes/barrier.h"
 
 namespace lc::distributed {
+namespace {
+
+// A compiler that sees the part of padding, or of a mask of numbers alone, at one rank's place may find that something
+// is zero there, and leave out an exchange for which other ranks wait. A barrier hides such parts.
+bool pads(const View& v) {
+  return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Pad; });
+}
+
+}  // namespace
 
 std::vector<int> Sharder::shards(const Sharding& s) const {
   std::vector<int> n;
@@ -41,9 +51,13 @@ Locals Sharder::at(const Edge& e, const std::vector<Axes>& want, const Axes& kep
       h.local.resize(static_cast<std::size_t>(exchanger_.places()), h.local[0]);
     const int axis = static_cast<int>(i);
     const Dim length = divided(h.local[0].extent(axis), mesh_.extent(want[i]));
+    const bool differs = std::ranges::any_of(want[i], [&](int a) { return !exchanger_.is_serial(a); });
     for (std::size_t v = 0; v < h.local.size(); ++v) {
       const Dim first = length * Dim(exchanger_.place(static_cast<int>(v), want[i]));
-      h.local[v] = h.local[v].slice(axis, first, first + length);
+      Tensor& x = h.local[v];
+      if (differs && pads(x.view())) x = behind_barrier(x);
+      x = x.slice(axis, first, first + length);
+      if (differs && !reads_inputs_[e.node]) x = behind_barrier(x);
     }
   }
   return h.local;

@@ -4,6 +4,7 @@
 
 #include "lightcone/composites/composites.h"
 #include "lightcone/distributed/sharding/specs.h"
+#include "lightcone/passes/barrier.h"
 #include "lightcone/passes/gradient_marks.h"
 
 namespace lc::distributed {
@@ -93,11 +94,14 @@ void Sharder::read_specs() {
 // Values that depend on data, and not on parameters and states alone, stay where they are when two operands cannot.
 // What becomes the next value of a state is best computed as the state is spread, and so is what it is computed from.
 void Sharder::find_hints() {
-  depends_on_data_.resize(src_.size()), follows_loss_.resize(src_.size()), hints_.resize(src_.size());
+  depends_on_data_.resize(src_.size()), reads_inputs_.resize(src_.size()), follows_loss_.resize(src_.size());
+  hints_.resize(src_.size());
   for (NodeId id = 0; id < src_.size(); ++id) {
     const Node& n = src_[id];
     follows_loss_[id] = is(n, gradient_seed()) ||
                         std::ranges::any_of(n.in, [&](const Edge& e) { return follows_loss_[e.node] != false; });
+    reads_inputs_[id] =
+        n.op == Op::Input || std::ranges::any_of(n.in, [&](const Edge& e) { return reads_inputs_[e.node] != false; });
     depends_on_data_[id] = (n.op == Op::Input && !n.parameter && !is_state(id)) ||
                            std::ranges::any_of(n.in, [&](const Edge& e) { return depends_on_data_[e.node] != false; });
   }
@@ -233,13 +237,15 @@ void Sharder::move_index(const Node& n, const Plan& p, int label, std::vector<Lo
     for (std::size_t i = 0; i < p.rule.operands[k].size(); ++i) {
       if (p.rule.operands[k][i] != label) continue;
       Locals& index = in[static_cast<std::size_t>(p.rule.index)];
+      const bool known = !reads_inputs_[n.in[static_cast<std::size_t>(p.rule.index)].node];  // see pads()
       if (exchanger_.any_serial(axes) && index.size() == 1)
         index.resize(static_cast<std::size_t>(exchanger_.places()), index[0]);
       for (std::size_t v = 0; v < index.size(); ++v) {
         const Dim rows = divided(p.in[k].view.shape()[i], mesh_.extent(axes)),
                   first = rows * Dim(exchanger_.place(static_cast<int>(v), axes));
         const Tensor wide = prim::cast(index[v], DType::I64);
-        index[v] = prim::add(wide, full_like(wide, -first.constant().value_or(0)));
+        const Tensor shift = full_like(wide, -first.constant().value_or(0));
+        index[v] = prim::add(wide, known ? behind_barrier(shift) : shift);
       }
       return;
     }

@@ -158,7 +158,7 @@ class Sharder {
   std::vector<std::vector<Held>> to_;  // by node: its results
   std::map<NodeId, Sharding> given_;   // for each input
   std::map<NodeId, NodeId> inputs_;    // in the new graph
-  std::vector<char> depends_on_data_, follows_loss_;
+  std::vector<char> depends_on_data_, reads_inputs_, follows_loss_;
   bool is_behind_loss_ = false;  // the node that is made
   std::vector<std::optional<Sharding>> hints_;
   std::vector<Purpose> purposes_;
