@@ -109,7 +109,7 @@ if(TARGET lightcone_mpi)
   endif()
 endif()
 add_test(NAME mpi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/mpi_check.py ${mpi_programs})
-set_tests_properties(mpi PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+set_tests_properties(mpi PROPERTIES RUN_SERIAL ON SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                      ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")  # those of MPI's libraries
 if(LIGHTCONE_TOOLS AND NOT LIGHTCONE_SANITIZE)
   add_test(NAME planning_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/planning_page.py
@@ -123,7 +123,7 @@ if(LIGHTCONE_TOOLS)  # lightcone generate --mesh
   endif()
   add_test(NAME generate_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/generate_ranks_check.py
            $<TARGET_FILE:lightcone_command> ${mpi_launcher})
-  set_tests_properties(generate_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
+  set_tests_properties(generate_ranks PROPERTIES RUN_SERIAL ON SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 600
                        ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
 endif()
 # `lightcone train` on ranks, some of which are killed.
@@ -132,7 +132,7 @@ if(TARGET lightcone_mpi AND TARGET lightcone_command)
   set(mpi_programs ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:lightcone_command>)
 endif()
 add_test(NAME train_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/distributed/train_check.py ${mpi_programs})
-set_tests_properties(train_ranks PROPERTIES SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 900
+set_tests_properties(train_ranks PROPERTIES RUN_SERIAL ON SKIP_RETURN_CODE 77 LABELS distributed TIMEOUT 900
                      ENVIRONMENT "LIGHTCONE_MACHINE=default;ASAN_OPTIONS=detect_leaks=0")
 # Another project finds the installed library and uses it.
 if(NOT LIGHTCONE_SANITIZE)

@@ -270,7 +270,8 @@ TEST(Overlap, ExchangesAllocateNothing) {
   EXPECT_LE(allocated({}), want + 50);  // the ten steps have some 500 exchanges; check_same() may fall into the count
 }
 
-// Gathered parameters are there while they are used, and one bucket before. (Nothing is run.)
+// Gathered parameters are there while they are used, and one bucket before. The ranks' parts of the gradients wait for
+// the updates at the end. (Nothing is run.)
 TEST(Overlap, Zero3GathersAFewLayersAtOnce) {
   constexpr std::int64_t kLayers = 16, kWidth = 2048, kBytes = kWidth * kWidth * 4;
   const Job j = deep(kLayers, kWidth, 8);
@@ -289,8 +290,9 @@ TEST(Overlap, Zero3GathersAFewLayersAtOnce) {
   };
   const double kept = arena(false), again = arena(true);
   EXPECT_GT(kept, (kLayers - 1) * static_cast<double>(kBytes));
-  EXPECT_LT(again, kept / 2);
-  EXPECT_LT(again, 8.0 * kBytes);
+  const double parts = kLayers * static_cast<double>(kBytes) / 2;
+  EXPECT_LT(again - parts, kept / 4);
+  EXPECT_LT(again - parts, 5.0 * kBytes);
 }
 
 TEST(Overlap, WorksInPlaceOnWhatTheStartReturned) {

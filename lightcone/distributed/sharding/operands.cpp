@@ -7,10 +7,20 @@
 namespace lc::distributed {
 namespace {
 
-// A compiler that sees the part of padding, or of a mask of numbers alone, at one rank's place may find that something
-// is zero there, and leave out an exchange for which other ranks wait. A barrier hides such parts.
-bool pads(const View& v) {
-  return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Pad; });
+// True if a part of the axis is nothing but padding. A compiler that finds that something is zero at one rank's place
+// may leave out an exchange for which other ranks wait: a barrier hides such parts, on all ranks alike. What is
+// computed from numbers alone, as a mask is, is hidden for the same reason.
+bool pads_a_part(const Tensor& x, int axis, const Dim& length, int parts) {
+  const auto moves = x.view().moves();
+  if (std::ranges::none_of(moves, [](const Move& m) { return m.kind == MoveKind::Pad; })) return false;
+  for (int k = 0; k < parts; ++k) {
+    const View part = x.slice(axis, length * Dim(k), length * Dim(k + 1)).view();
+    std::vector<Dim> index;
+    for (std::size_t i = 0; i < part.shape().size(); ++i)
+      index.push_back(Dim::index(static_cast<int>(i), part.shape()[i]));
+    if (part.locate(std::move(index)).valid.bounds().hi == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -55,7 +65,7 @@ Locals Sharder::at(const Edge& e, const std::vector<Axes>& want, const Axes& kep
     for (std::size_t v = 0; v < h.local.size(); ++v) {
       const Dim first = length * Dim(exchanger_.place(static_cast<int>(v), want[i]));
       Tensor& x = h.local[v];
-      if (differs && pads(x.view())) x = behind_barrier(x);
+      if (differs && pads_a_part(x, axis, length, mesh_.extent(want[i]))) x = behind_barrier(x);
       x = x.slice(axis, first, first + length);
       if (differs && !reads_inputs_[e.node]) x = behind_barrier(x);
     }

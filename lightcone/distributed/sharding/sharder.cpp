@@ -237,7 +237,7 @@ void Sharder::move_index(const Node& n, const Plan& p, int label, std::vector<Lo
     for (std::size_t i = 0; i < p.rule.operands[k].size(); ++i) {
       if (p.rule.operands[k][i] != label) continue;
       Locals& index = in[static_cast<std::size_t>(p.rule.index)];
-      const bool known = !reads_inputs_[n.in[static_cast<std::size_t>(p.rule.index)].node];  // see pads()
+      const bool known = !reads_inputs_[n.in[static_cast<std::size_t>(p.rule.index)].node];  // see pads_a_part()
       if (exchanger_.any_serial(axes) && index.size() == 1)
         index.resize(static_cast<std::size_t>(exchanger_.places()), index[0]);
       for (std::size_t v = 0; v < index.size(); ++v) {
