@@ -49,6 +49,6 @@ set(LIGHTCONE_EXTENSION_HEADERS
     backends/pjrt/api.h backends/pjrt/client.h backends/pjrt/plugin.h)
 set(LIGHTCONE_IO_EXTENSION_HEADERS
     models io/mapped_file.h io/pickled_module.h io/printable.h io/read_options.h io/utf8.h
-    io/checkpoints/quants.h io/data/dataset.h io/data/transforms.h io/text/train_bpe.h
+    io/checkpoints/quants.h io/checkpoints/stored_part.h io/data/dataset.h io/data/transforms.h io/text/train_bpe.h
     llm/decoder.h llm/generate.h llm/gguf.h llm/model.h llm/model_tokenizer.h llm/parameters.h
-    llm/program_model.h)
+    llm/program_model.h llm/ranks.h)
