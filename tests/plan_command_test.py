@@ -17,10 +17,10 @@ MLP = {"model": {"kind": "mlp", "hidden": [64, 64]},
 MACHINE = ["--links", "10us,1GB/s;1us,10GB/s", "--flops", "10GFLOP/s", "--bandwidth", "10GB/s"]
 
 
-def plan(*args):
+def plan(*args, **sections):
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "mlp.json")
-        config.write_text(json.dumps(MLP))
+        config.write_text(json.dumps(dict(MLP, **sections)))
         return subprocess.run([LIGHTCONE, "plan", config, *args], capture_output=True, timeout=300, text=True)
 
 
@@ -46,6 +46,12 @@ class Plan(unittest.TestCase):
         hidden = json.loads(plan("--mesh", "data=4", "--overlap", "--json", *MACHINE).stdout)
         self.assertLessEqual(hidden["seconds"]["step"], one["seconds"]["step"])
 
+    def test_the_mesh_of_the_configuration(self):
+        given = plan("--mesh", "data=2,model=2", "--sharding", "full", "--json", *MACHINE)
+        own = plan("--json", *MACHINE, mesh={"data": 2, "model": 2}, distributed={"shard": "full"})
+        self.assertEqual(own.returncode, 0, own.stderr)
+        self.assertEqual(json.loads(own.stdout), json.loads(given.stdout))
+
     def test_thousands_of_ranks(self):
         many = json.loads(plan("--mesh", "data=16,model=64", "--sharding", "full", "--ranks-per-machine", "8", "--json", *MACHINE).stdout)
         self.assertEqual(many["ranks"], 1024)
@@ -66,7 +72,7 @@ class Plan(unittest.TestCase):
     def test_mistakes(self):
         for args, words in [((), "--mesh is missing"), (("--mesh", "data=2"), "--links is missing"),
                             (("--mesh", "rows=2", *MACHINE), "'rows' is neither data nor model"),
-                            (("--mesh", "data=7", *MACHINE), "no input has a first axis that 7 ranks divide"),
+                            (("--mesh", "data=7", *MACHINE), "is no multiple of 7 ranks (data)"),
                             (("--mesh", "model=7", *MACHINE), "no parameter of this model is divided by 7 ranks"),
                             (("--mesh", "data=2", "--links", "fast"), "'fast' is no link"),
                             (("--mesh", "data=2", "--links", "1us,1GB/s", "--flops", "fast"), "is no positive number of FLOP/s"),

@@ -123,7 +123,7 @@ def main(mpiexec=None, program=None, example=None):
     for ranks in ("2", "4"):
         expect("operations among " + ranks in passes(120, mpiexec, "-n", ranks, program, "collectives"), "no operations among " + ranks)
         expect("as planned among " + ranks in passes(60, mpiexec, "-n", ranks, program, "planned"), "other bytes than planned")
-        expect("4 trainings" in passes(60, mpiexec, "-n", ranks, program, "training"), "no trainings among " + ranks)
+        expect("5 trainings" in passes(60, mpiexec, "-n", ranks, program, "training"), "no trainings among " + ranks)
     passes(120, mpiexec, "-n", "2", program, "collectives", "100003")
     passes(60, mpiexec, "-n", "2", program, "embedded")
     expect("for one thread" in passes(60, mpiexec, "-n", "2", program, "unfit"), "MPI for one thread is taken")

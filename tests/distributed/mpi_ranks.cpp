@@ -187,10 +187,16 @@ Graph mlp() {
   return g;
 }
 
-// The loss and the parameters of this rank, after each step.
-std::vector<Floats> train(const Collectives& ranks, const ShardSpecs& specs) {
-  Context c(compile(mlp(), shard(ranks, specs) | generic() | cpu({.threads = 1, .compiler = false})));
+// The loss and the parameters of this rank, after each step. A stage of a pipeline has some of the parameters.
+std::vector<Floats> train(const Collectives& ranks, const ShardSpecs& divided, const ShardOptions& options) {
+  const Program program =
+      compile(mlp(), shard(ranks, divided, options) | generic() | cpu({.threads = 1, .compiler = false}));
+  const auto names = program.inputs();
+  const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
+  const ShardSpecs specs = without_serial(divided, options.serial);
+  Context c(program);
   const auto set = [&](const char* name, std::vector<std::int64_t> shape, unsigned seed) {
+    if (!has(name)) return;
     const Floats all = normal(static_cast<std::size_t>(shape[0] * shape[1]), seed);
     const ArrayPart p =
         part_of(ranks.mesh(), ranks.rank(), specs, name, {DType::F32, std::move(shape), std::as_bytes(std::span(all))});
@@ -203,6 +209,7 @@ std::vector<Floats> train(const Collectives& ranks, const ShardSpecs& specs) {
     c.run();
     Floats all{static_cast<float>(c.scalar("loss"))};
     for (const char* name : {"up", "down"}) {
+      if (!has(name)) continue;
       const Floats v = c.get(name);
       all.insert(all.end(), v.begin(), v.end());
     }
@@ -219,22 +226,27 @@ int training() {
   struct Way {
     Mesh mesh;
     ShardSpecs specs;
+    ShardOptions options = {};
   };
+  const ShardSpecs parts = data_parallel(g, "micro", 2);
   const std::vector<Way> ways{{Mesh({{"data", n}}), data_parallel(g, "data", n)},
                               {Mesh({{"data", n}}), joined(data_parallel(g, "data", n), fully_sharded(g, "data", n))},
                               {Mesh({{"model", n}}), tensor},
-                              {Mesh({{"data", half}, {"model", 2}}), joined(data_parallel(g, "data", half), tensor)}};
+                              {Mesh({{"data", half}, {"model", 2}}), joined(data_parallel(g, "data", half), tensor)},
+                              {Mesh({{"pipe", 2}, {"data", half}}),
+                               joined(data_parallel(g, "data", half), parts),
+                               {.serial = {{"micro", 2}}, .pipeline = "pipe"}}};
   int wrong = 0;
   for (std::size_t k = 0; k < ways.size(); ++k) {
     std::vector<Floats> expected;
     std::vector<std::thread> ranks;
     for (const auto& one : threads(n))
       ranks.emplace_back([&, one] {
-        auto steps = train(Collectives(ways[k].mesh, one), ways[k].specs);
+        auto steps = train(Collectives(ways[k].mesh, one), ways[k].specs, ways[k].options);
         if (one->rank() == mpi->rank()) expected = std::move(steps);
       });
     for (std::thread& t : ranks) t.join();
-    const auto got = train(Collectives(ways[k].mesh, mpi), ways[k].specs);
+    const auto got = train(Collectives(ways[k].mesh, mpi), ways[k].specs, ways[k].options);
     for (std::size_t step = 0; step < got.size(); ++step)
       if (std::memcmp(got[step].data(), expected[step].data(), got[step].size() * sizeof(float)) != 0) {
         ++wrong;

@@ -1,6 +1,7 @@
 // Pipelines, and batches in parts: the ranks' programs compute what one rank does.
 #include <gtest/gtest.h>
 
+#include "lightcone/distributed/sharding/stages.h"
 #include "lightcone/distributed/sharding/strategies.h"
 #include "training.h"
 
@@ -41,6 +42,35 @@ TEST(Serial, NeedsTheMemoryOfOnePart) {
   EXPECT_LT(eight, one / 4 + 2 * gradients_and_more) << one;
 }
 
+// In both schedules a stage works on one part at a time, after the stage before (or behind) it; 1F1B keeps the
+// activations of few parts.
+TEST(Pipeline, Schedules) {
+  constexpr int kStages = 4, kParts = 7;
+  for (const auto schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::AllForwardAllBackward}) {
+    const auto t = distributed::pipeline_ticks(schedule, kStages, kParts);
+    for (int s = 0; s < kStages; ++s) {
+      const auto &f = t.forward[static_cast<std::size_t>(s)], &b = t.backward[static_cast<std::size_t>(s)];
+      ASSERT_TRUE(f.size() == kParts && b.size() == kParts);
+      std::vector<int> busy(static_cast<std::size_t>(t.total));
+      for (std::size_t k = 0; k < kParts; ++k) {
+        ++busy[static_cast<std::size_t>(f[k])], ++busy[static_cast<std::size_t>(b[k])];
+        EXPECT_LT(f[k], b[k]);
+        if (s == 0) continue;
+        EXPECT_LT(t.forward[static_cast<std::size_t>(s - 1)][k], f[k]);
+        EXPECT_LT(b[k], t.backward[static_cast<std::size_t>(s - 1)][k]);
+      }
+      EXPECT_EQ(*std::ranges::max_element(busy), 1);
+      int kept = 0, most = 0;
+      for (int now = 0; now < t.total; ++now) {
+        kept += static_cast<int>(std::ranges::count(f, now) - std::ranges::count(b, now));
+        most = std::max(most, kept);
+      }
+      EXPECT_EQ(most, schedule == PipelineSchedule::OneForwardOneBackward ? kStages - s : kParts);
+    }
+    EXPECT_EQ(t.total, 2 * (kParts + kStages - 1));  // the bubble is as short as it can be
+  }
+}
+
 TEST(Pipeline, TrainsAsOneRank) {
   for (const Job& j : {mlp(), gpt(), resnet(), llama()})
     for (const auto& [stages, schedule] :
@@ -69,7 +99,11 @@ TEST(Pipeline, StagesHaveTheirParameters) {
   EXPECT_TRUE(all[0].parameters.contains("wte.weight") && !all[1].parameters.contains("wte.weight"));
   EXPECT_TRUE(all[0].parameters.contains("h.0.attn.q.weight") && !all[1].parameters.contains("h.0.attn.q.weight"));
   EXPECT_TRUE(all[1].parameters.contains("h.1.mlp.down.weight") && !all[0].parameters.contains("h.1.mlp.down.weight"));
-  for (const Trained& t : all) EXPECT_LT(t.state_bytes, one.state_bytes * 2 / 3);
+  for (const Trained& t : all) {
+    EXPECT_LT(t.state_bytes, one.state_bytes * 2 / 3);
+    EXPECT_GT(t.fired.count("send"), 0u);
+    EXPECT_GT(t.fired.count("exchange overlapped"), 0u);  // sends do not wait
+  }
 }
 
 TEST(Pipeline, SaysWhatIsWrong) {

@@ -10,20 +10,20 @@ namespace {
 
 int g_rank = 0;
 
-std::shared_ptr<Communicator> processes([[maybe_unused]] double timeout_s) {
+}  // namespace
+
+std::shared_ptr<Communicator> mpi_processes([[maybe_unused]] const ProcessOptions& o) {
 #ifdef LIGHTCONE_HAS_MPI
-  return mpi_ranks({.timeout_s = timeout_s});
+  return mpi_ranks({.timeout_s = o.timeout_s, .message_bytes = o.message_bytes});
 #else
-  throw Error("--mesh", "this lightcone was built without MPI: install Open MPI or MPICH, and build it again");
+  throw Error("mpi", "this lightcone was built without MPI: install it (Debian: libopenmpi-dev), and build it again");
 #endif
 }
-
-}  // namespace
 
 std::optional<Collectives> join_ranks(const std::string& mesh, const std::string& same, double timeout_s) {
   if (mesh.empty()) return {};
   const Mesh wanted = Mesh::parse(mesh);
-  const std::shared_ptr<Communicator> all = processes(timeout_s);
+  const std::shared_ptr<Communicator> all = mpi_processes({.timeout_s = timeout_s});
   g_rank = all->rank();
   if (all->size() != wanted.size())
     throw Error("--mesh", str_cat(wanted, " has ", wanted.size(), " ranks, and MPI has started ", all->size(),

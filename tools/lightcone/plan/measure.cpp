@@ -90,7 +90,7 @@ KernelTimes measure_kernels(const Graph& g, const Layout& layout, const RankOpti
     threads.emplace_back([&, k] {
       try {
         // Each copy has a program of its own, as each rank has.
-        const auto rank = planned_ranks(layout.mesh.size(), 0, PlannedExchange::Pretended);
+        const auto rank = planned_ranks(layout.mesh().size(), 0, PlannedExchange::Pretended);
         all[k] = measured_copy(compile_rank(g, layout, rank, o), runs, together);
       } catch (...) {
         failures[k] = std::current_exception();

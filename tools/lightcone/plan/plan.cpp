@@ -8,6 +8,7 @@
 
 #include "../command.h"
 #include "../commands.h"
+#include "../ranks.h"
 #include "lightcone/backends/cpu/target/limits.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
@@ -15,26 +16,11 @@
 #include "lightcone/distributed/sharding/sharding.h"
 #include "lightcone/distributed/sharding/specs.h"
 #include "report.h"
-#ifdef LIGHTCONE_HAS_MPI
-#include "lightcone/distributed/mpi/mpi.h"
-#endif
 
 namespace lc::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::shared_ptr<Communicator> started_ranks([[maybe_unused]] std::size_t message_bytes = std::size_t{1} << 30) {
-#ifdef LIGHTCONE_HAS_MPI
-  return mpi_ranks({.message_bytes = message_bytes});
-#else
-  throw Error("plan", "this lightcone was built without MPI; CMake builds it with MPI where it finds it");
-#endif
-}
-
-StateSharding sharding_of(const std::string& word) {
-  return word == "full" ? StateSharding::All : word == "optimizer" ? StateSharding::Moments : StateSharding::None;
-}
 
 // The ranks on one machine. Those behind slowed links are all on this one.
 int ranks_here(const PlanCommand& o, const Cluster& c, int ranks) {
@@ -98,10 +84,10 @@ Planned planned(const PlanCommand& o, const Graph& g, const Layout& layout, cons
   StepPlanOptions with{.overlap = o.overlap};
   const RankOptions r = rank_options(o);
   if (o.measure) {
-    KernelTimes t = measure_kernels(g, layout, r, copies_of(o, cluster, layout.mesh.size()), 7);
+    KernelTimes t = measure_kernels(g, layout, r, copies_of(o, cluster, layout.mesh().size()), 7);
     with.kernel_seconds = std::move(t.kernel_seconds), with.other_seconds = t.other_seconds;
   }
-  const Program p = compile_rank(g, layout, planned_ranks(layout.mesh.size()), r);
+  const Program p = compile_rank(g, layout, planned_ranks(layout.mesh().size()), r);
   return {layout, plan_step(p, o.slowed ? with_both_links(cluster) : cluster, with)};
 }
 
@@ -116,8 +102,8 @@ double state_bytes(const Graph& g, const Layout& layout) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (n.op != Op::Input || !(n.parameter || is_state[id])) continue;
-    const auto s = distributed::sharding_of(layout.mesh, specs, n.name, n.shape);
-    sum += static_cast<double>(product(distributed::local(layout.mesh, n.shape, s)).constant().value_or(0)) *
+    const auto s = distributed::sharding_of(layout.mesh(), specs, n.name, n.shape);
+    sum += static_cast<double>(product(distributed::local(layout.mesh(), n.shape, s)).constant().value_or(0)) *
            static_cast<double>(size_of(n.dtype));
   }
   return sum;
@@ -148,14 +134,15 @@ Candidate tried(const PlanCommand& o, const Graph& g, const Layout& layout, cons
   return c;
 }
 
-std::vector<Candidate> all_meshes(const PlanCommand& o, const Graph& g, const Cluster& cluster) {
+std::vector<Candidate> all_meshes(const PlanCommand& o, const Graph& g, const ModelConfig& config,
+                                  const Cluster& cluster) {
   std::vector<Candidate> all;
   for (int model = 1; model <= o.ranks; ++model) {
     if (o.ranks % model) continue;
     const int data = o.ranks / model;
-    for (const StateSharding s : {StateSharding::None, StateSharding::Moments, StateSharding::All}) {
-      if ((s != StateSharding::None && data == 1) || (!o.sharding.empty() && s != sharding_of(o.sharding))) continue;
-      all.push_back(tried(o, g, {Mesh({{"data", data}, {"model", model}}), s}, cluster));
+    for (const char* shard : {"none", "optimizer", "full"}) {
+      if ((shard != std::string_view("none") && data == 1) || (!o.sharding.empty() && shard != o.sharding)) continue;
+      all.push_back(tried(o, g, {{Mesh({{"data", data}, {"model", model}}), shard}, config}, cluster));
       if (!all.back().planned && all.back().why_not.find("alone") == std::string::npos) break;  // whatever is divided
     }
   }
@@ -172,8 +159,7 @@ std::string table_of(const std::vector<Candidate>& all) {
   std::string s =
       "mesh                    sharding    memory a rank   a step     computing  exchanges, exposed  bound by\n";
   for (const Candidate& c : all) {
-    const std::string head =
-        formatted("%-22s  %-10s", c.layout.mesh.str().c_str(), std::string(name(c.layout.sharding)).c_str());
+    const std::string head = formatted("%-22s  %-10s", c.layout.mesh().str().c_str(), c.layout.ranks.shard.c_str());
     if (!c.planned || !c.why_not.empty()) {
       s += str_cat(head, "  no: ", c.why_not, "\n");
       continue;
@@ -187,17 +173,16 @@ std::string table_of(const std::vector<Candidate>& all) {
   return s;
 }
 
-void plan_all(const PlanCommand& o, const Graph& g, std::int64_t batch) {
+void plan_all(const PlanCommand& o, const Graph& g, const TrainConfig& config) {
   if (o.ranks < 1) throw Error("plan", "--mesh auto needs the number of ranks: --ranks 8");
   const Cluster cluster = cluster_of(o, o.ranks);
-  const std::vector<Candidate> all = all_meshes(o, g, cluster);
+  const std::vector<Candidate> all = all_meshes(o, g, config.model, cluster);
   const bool found = !all.empty() && all.front().why_not.empty();
   if (o.json) {
     Json j = Json::array();
     for (const Candidate& c : all) {
-      Json one = c.planned
-                     ? json_of(*c.planned, cluster)
-                     : Json{{"mesh", c.layout.mesh.str()}, {"sharding", name(c.layout.sharding)}, {"fits", false}};
+      Json one = c.planned ? json_of(*c.planned, cluster)
+                           : Json{{"mesh", c.layout.mesh().str()}, {"sharding", c.layout.ranks.shard}, {"fits", false}};
       if (!c.why_not.empty()) one["why_not"] = c.why_not;
       j.push_back(std::move(one));
     }
@@ -206,14 +191,14 @@ void plan_all(const PlanCommand& o, const Graph& g, std::int64_t batch) {
   }
   write_stdout(table_of(all));
   if (!found) throw Error("plan", str_cat("no mesh of ", o.ranks, " ranks fits; the lines above say why"));
-  write_stdout("\nthe quickest that fits:\n" + text_of(*all.front().planned, cluster, batch));
+  write_stdout("\nthe quickest that fits:\n" + text_of(*all.front().planned, cluster, config.train.batch));
 }
 
 // ---- ranks that mpirun has started ----------------------------------------------------------------------------------
 
 void print_links(const PlanCommand& o) {
   constexpr std::size_t kShort = 1024;
-  const auto ranks = started_ranks(), short_messages = started_ranks(kShort);
+  const auto ranks = mpi_processes({}), short_messages = mpi_processes({.message_bytes = kShort});
   if (ranks->size() < 2)
     throw Error("plan", "links are measured by at least two ranks: mpirun -n 2 lightcone plan ...");
   const MeasuredLinks m = measure_links(*ranks, *short_messages, kShort);
@@ -253,13 +238,13 @@ Ran run_steps(const PlanCommand& o, const Graph& g, const Layout& layout, const 
 
 // Rank 0 predicts while the others wait for it, and then all of them run.
 void plan_and_run(const PlanCommand& o, const Graph& g, const Layout& layout, std::int64_t batch) {
-  const auto ranks = started_ranks();
-  if (ranks->size() != layout.mesh.size())
-    throw Error("plan", str_cat("the mesh (", layout.mesh, ") has ", layout.mesh.size(), " ranks, and mpirun started ",
-                                ranks->size()));
-  const Collectives all(layout.mesh, ranks);
+  const auto ranks = mpi_processes({});
+  if (ranks->size() != layout.mesh().size())
+    throw Error("plan", str_cat("the mesh (", layout.mesh(), ") has ", layout.mesh().size(),
+                                " ranks, and mpirun started ", ranks->size()));
+  const Collectives all(layout.mesh(), ranks);
   all.check_same("the graph", g.str());
-  const Cluster cluster = cluster_of(o, layout.mesh.size());
+  const Cluster cluster = cluster_of(o, layout.mesh().size());
   std::optional<Planned> p;
   if (ranks->rank() == 0) p = planned(o, g, layout, cluster);
   all.check_same("what follows the plan", "steps");
@@ -283,15 +268,18 @@ void plan(const PlanCommand& given) {
   if (o.threads == 0) o.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (o.measure_links) return print_links(o);
   if (o.config.empty()) throw Error("plan", "CONFIG is missing: a configuration of `lightcone train`");
-  if (o.mesh.empty()) throw Error("plan", "--mesh is missing: data=2,model=2, or auto with --ranks");
   TrainConfig config = read_train_config(o.config);
+  if (o.mesh.empty() && config.ranks.mesh.axes().empty())
+    throw Error("plan", "--mesh is missing, as the configuration's own: data=2,model=2, or auto with --ranks");
   const std::optional<Pretrained> first = Pretrained::of(config);
   const std::unique_ptr<PretrainedClassifier> classifier = PretrainedClassifier::of(config);
   const Graph g = step_graph(config, first ? &*first : nullptr, classifier.get());
-  if (o.mesh == "auto") return plan_all(o, g, config.train.batch);
-  const Layout layout{Mesh::parse(o.mesh), sharding_of(o.sharding)};
+  if (o.mesh == "auto") return plan_all(o, g, config);
+  Layout layout{config.ranks, config.model};
+  if (!o.mesh.empty()) layout.ranks = {Mesh::parse(o.mesh)};
+  if (!o.sharding.empty()) layout.ranks.shard = o.sharding;
   if (o.steps > 0) return plan_and_run(o, g, layout, config.train.batch);
-  const Cluster cluster = cluster_of(o, layout.mesh.size());
+  const Cluster cluster = cluster_of(o, layout.mesh().size());
   const Planned p = planned(o, g, layout, cluster);
   write_stdout(o.json ? json_of(p, cluster).dump(1) + "\n" : text_of(p, cluster, config.train.batch));
 }

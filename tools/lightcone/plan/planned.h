@@ -13,19 +13,14 @@
 
 namespace lc::tool {
 
-// What of a training is divided among the ranks along "data", beside the batch.
-enum class StateSharding : std::uint8_t { None, Moments, All };
-std::string_view name(StateSharding s);  // "none", "optimizer", "full"
-
-// A mesh with the axes "data", along which the batch is divided, and "model", along which matrices are.
+// What is planned: a model on ranks, as `lightcone train` divides it.
 struct Layout {
-  Mesh mesh;
-  StateSharding sharding = StateSharding::None;
+  RanksConfig ranks;
+  ModelConfig model;
+  const Mesh& mesh() const { return ranks.mesh; }
 };
-
-// The specs of a layout. Along "model" the matrices of transformers are divided by heads, by the width of the
-// feed-forward layers and by the vocabulary; those of a multilayer perceptron alternately by rows and columns. Throws
-// Error if an axis has another name, or if nothing can be divided along one.
+// As `lightcone train` has it. Throws Error if an axis of the mesh is neither data nor model, or if nothing can be
+// divided along model.
 ShardSpecs specs_of(const Graph& g, const Layout& layout);
 
 // How the program of a rank is compiled.

@@ -40,7 +40,7 @@ std::string exchange_text(const Planned& p, const Cluster& cluster) {
                    std::string(name(c.operation)).c_str(), 1e-6 * real(c.n * size_of(c.dtype)), c.axes.c_str(), c.ranks,
                    1e-6 * c.messages.between.bytes, 1e-6 * c.messages.within.bytes, 1e3 * c.seconds,
                    c.first_use.substr(0, 40).c_str());
-  const double here = std::min(cluster.ranks_per_machine, p.layout.mesh.size());
+  const double here = std::min(cluster.ranks_per_machine, p.layout.mesh().size());
   s += str_cat("  a rank sends ", human_bytes(step.bytes_between), " to other machines and ",
                human_bytes(step.bytes_within), " within its own; a machine sends ",
                human_bytes(here * step.bytes_between), "\n");
@@ -73,9 +73,9 @@ std::string human_seconds(double s) {
 }
 
 std::string text_of(const Planned& p, const Cluster& cluster, std::int64_t batch) {
-  const int ranks = p.layout.mesh.size();
-  return str_cat(ranks, ranks == 1 ? " rank" : str_cat(" ranks (", p.layout.mesh, "), which are alike"),
-                 "; divided states: ", name(p.layout.sharding), "\n", memory_text(p.step.memory, cluster),
+  const int ranks = p.layout.mesh().size();
+  return str_cat(ranks, ranks == 1 ? " rank" : str_cat(" ranks (", p.layout.mesh(), "), which are alike"),
+                 "; divided states: ", p.layout.ranks.shard, "\n", memory_text(p.step.memory, cluster),
                  exchange_text(p, cluster), time_text(p, batch));
 }
 
@@ -84,9 +84,9 @@ nlohmann::ordered_json json_of(const Planned& p, const Cluster& cluster) {
   const StepPlan& t = p.step;
   const PlannedMemory& m = t.memory;
   Json j;
-  j["mesh"] = p.layout.mesh.str();
-  j["ranks"] = p.layout.mesh.size();
-  j["sharding"] = name(p.layout.sharding);
+  j["mesh"] = p.layout.mesh().str();
+  j["ranks"] = p.layout.mesh().size();
+  j["sharding"] = p.layout.ranks.shard;
   j["memory"] = Json{{"total", m.total()},      {"program", m.program}, {"parameters", m.parameters},
                      {"states", m.states},      {"inputs", m.inputs},   {"gradients", m.gradients},
                      {"exchanged", m.gathered}, {"values", m.values},   {"transport", m.transport}};

@@ -10,12 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "../ranks.h"
 #include "lightcone/base/error.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/distributed/launcher.h"
-#ifdef LIGHTCONE_HAS_MPI
-#include "lightcone/distributed/mpi/mpi.h"
-#endif
 
 namespace lc::tool {
 
@@ -36,32 +34,32 @@ i64 RunRanks::largest(i64 mine) const {
 
 // ---- what is divided ---------------------------------------------------------------------------------------------
 
-void check_mesh(const TrainConfig& c) {
-  const i64 ranks = c.ranks.model();
-  if (ranks == 1) return;
-  if (c.model.kind != "llama" && c.model.kind != "mlp")
-    throw Error("config", str_cat("mesh.model is ", ranks, ": llama and mlp are divided by it, ", c.model.kind,
-                                  " by mesh.data alone"));
-  if (c.language() && c.model.heads % ranks != 0)
-    throw Error("config", str_cat("the model has ", c.model.heads, " attention heads, which mesh.model = ", ranks,
-                                  " must divide"));
+void check_mesh(const ModelConfig& model, const RanksConfig& ranks) {
+  const i64 n = ranks.model();
+  if (n == 1) return;
+  if (model.kind != "llama" && model.kind != "mlp")
+    throw Error("config",
+                str_cat("mesh.model is ", n, ": llama and mlp are divided by it, ", model.kind, " by mesh.data alone"));
+  if (model.kind == "llama" && model.heads % n != 0)
+    throw Error("config",
+                str_cat("the model has ", model.heads, " attention heads, which mesh.model = ", n, " must divide"));
 }
 
 namespace {
 
 // Rows of the first matrix and columns of the second one (M. Shoeybi and others, "Megatron-LM", 2019): nothing is
 // exchanged between the two.
-ShardSpecs along_model(const TrainConfig& c) {
+ShardSpecs along_model(const ModelConfig& model, i64 ranks) {
   const std::vector<std::string> rows{"model"}, columns{"", "model"};
   ShardSpecs specs;
-  if (c.model.kind == "mlp") {
-    for (std::size_t k = 0; k < c.model.hidden.size(); k += 2) {  // the last of an odd number of layers stays whole
+  if (model.kind == "mlp") {
+    for (std::size_t k = 0; k < model.hidden.size(); k += 2) {  // the last of an odd number of layers stays whole
       specs.push_back({str_cat("layers.", k, ".*"), rows});
       specs.push_back({str_cat("layers.", k + 1, ".weight"), columns});
     }
     return specs;
   }
-  const bool keys = c.model.kv_heads % c.ranks.model() == 0;
+  const bool keys = model.kv_heads % ranks == 0;
   for (const char* first : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}) {
     if (!keys && (first[0] == 'k' || first[0] == 'v')) continue;
     for (const char* part : {"weight", "bias", "lora_B.weight"})
@@ -93,11 +91,25 @@ std::vector<std::string> axes_along_model(const ShardSpecs& specs, const std::st
   return std::vector<std::string>(rank);
 }
 
+// An axis that `model` divides is divided further only if there is no other: a rank that gathers such an axis gathers
+// it from all ranks.
+void divide_along_data(std::vector<std::string>& axes, const std::function<i64(std::size_t)>& extent, i64 data,
+                       i64 model) {
+  for (const bool divided : {false, true})
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].empty() == divided) continue;
+      const i64 here = divided ? extent(i) / model : extent(i);
+      if (here < data || here % data != 0) continue;
+      axes[i] += divided ? "+data" : "data";
+      return;
+    }
+}
+
 }  // namespace
 
-ShardSpecs specs_of(const Graph& step, const TrainConfig& c) {
-  const i64 data = c.ranks.data(), model = c.ranks.model();
-  const ShardSpecs patterns = model > 1 ? along_model(c) : ShardSpecs();
+ShardSpecs specs_of(const Graph& step, const ModelConfig& config, const RanksConfig& ranks) {
+  const i64 data = ranks.data(), model = ranks.model();
+  const ShardSpecs patterns = model > 1 ? along_model(config, model) : ShardSpecs();
   std::set<NodeId> states;
   for (const Assignment& a : step.assignments()) states.insert(a.state);
   ShardSpecs specs;
@@ -113,13 +125,8 @@ ShardSpecs specs_of(const Graph& step, const TrainConfig& c) {
       axes = axes_along_model(patterns, n.name, axes.size());
       for (std::size_t i = 0; i < axes.size(); ++i)
         if (!axes[i].empty() && extent(i) % model != 0) axes[i].clear();
-      const bool shards = c.ranks.shard == "full" || (c.ranks.shard == "optimizer" && !n.parameter);
-      for (std::size_t i = 0; shards && data > 1 && is_float(n.dtype) && i < axes.size(); ++i) {
-        const i64 here = axes[i].empty() ? extent(i) : extent(i) / model;
-        if (here < data || here % data != 0) continue;
-        axes[i] += axes[i].empty() ? "data" : "+data";
-        break;
-      }
+      const bool shards = ranks.shard == "full" || (ranks.shard == "optimizer" && !n.parameter);
+      if (shards && data > 1 && is_float(n.dtype)) divide_along_data(axes, extent, data, model);
     }
     if (std::ranges::any_of(axes, [](const std::string& a) { return !a.empty(); })) specs.push_back({n.name, axes});
   }
@@ -191,7 +198,6 @@ std::string mark_of(const Arrays& a) {
 
 namespace {
 
-#ifdef LIGHTCONE_HAS_MPI
 // MPI_Init waits for all processes, without an end. While an object of this class lives, the process ends itself after
 // the time-out; the ranks do so in turn, so that the first one says why, and the launcher ends the others. Time in
 // which the process itself was stopped does not count: the launcher lets it go on before it ends it.
@@ -223,15 +229,10 @@ class Alarm {
   bool over_ = false;
   std::thread thread_;
 };
-#endif
 
-std::shared_ptr<Communicator> connected([[maybe_unused]] double timeout_s, [[maybe_unused]] int rank) {
-#ifdef LIGHTCONE_HAS_MPI
+std::shared_ptr<Communicator> connected(double timeout_s, int rank) {
   const Alarm alarm(timeout_s, rank);
-  return mpi_ranks({.timeout_s = timeout_s});
-#else
-  throw Error("train", "several ranks need MPI, without which this lightcone was built (Debian: libopenmpi-dev)");
-#endif
+  return mpi_processes({.timeout_s = timeout_s});
 }
 
 std::string text_of(const TrainConfig& c) {

@@ -31,11 +31,12 @@ class RunRanks {
 };
 
 // Throws Error if the model cannot be divided as the mesh says.
-void check_mesh(const TrainConfig& c);
+void check_mesh(const ModelConfig& model, const RanksConfig& ranks);
 // How the inputs and states of a step are spread over the mesh: the batch along data; along model attention heads,
-// columns and rows of the matrices between them, and the vocabulary; and what "shard" says along data, too. What the
-// number of ranks does not divide is whole on every rank.
-ShardSpecs specs_of(const Graph& step, const TrainConfig& c);
+// columns and rows of the matrices between them, and the vocabulary; and what "shard" says along data, if possible
+// along another axis than model divides: what is gathered along data stays divided along model. What the number of
+// ranks does not divide is whole on every rank. `lightcone plan` plans the same.
+ShardSpecs specs_of(const Graph& step, const ModelConfig& model, const RanksConfig& ranks);
 // Returns the specs that name inputs of another graph.
 ShardSpecs those_of(const ShardSpecs& specs, const Graph& g);
 // This rank's rows of a whole batch.

@@ -124,7 +124,7 @@ void Task::build(const M& module, const Shape& x_shape, DType x_type, const Shap
   graph_ = std::make_unique<Graph>(), other_graph_ = std::make_unique<Graph>();
   auto model = write_step(*graph_, c_, module, x_shape, x_type, y_shape, y_type);
   TrainerOptions options{.seed = c_.train.seed, .checked = checked};
-  if (ranks.collectives()) options.ranks = TrainingRanks{*ranks.collectives(), specs_of(*graph_, c_)};
+  if (ranks.collectives()) options.ranks = TrainingRanks{*ranks.collectives(), specs_of(*graph_, c_.model, c_.ranks)};
   trainer_ = std::make_unique<Trainer>(*model, compiler, options);
   model_ = std::move(model);
 

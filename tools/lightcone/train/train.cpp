@@ -412,7 +412,7 @@ int train(const TrainOptions& o) {
     std::unique_ptr<PretrainedClassifier> classifier;
     ranks.together([&] {
       first = Pretrained::of(c), classifier = PretrainedClassifier::of(c);
-      check_mesh(c);
+      check_mesh(c.model, c.ranks);
     });
     if (ranks.collectives() && first) ranks.check_same("the checkpoint", mark_of(first->weights));
     Run run(c, first ? &*first : nullptr, classifier.get(), o, ranks, threads);
