@@ -192,6 +192,26 @@ TEST(Shard, GatheredParametersAreGatheredInEachRun) {
   for (const std::string& what : thrown) EXPECT_EQ(what, "");
 }
 
+// At rank 1 the mask is false everywhere. A compiler that saw that would not gather w there, for which rank 0 waits.
+TEST(Shard, AMaskLeavesNoExchangeOut) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 4}), w = g.input("w", {4, 4});
+  const Tensor rows = arange(g, 4).reshape({4, 1}).expand({4, 4});
+  g.output("y", sum(mul(x, where(lt(rows, 2), w, 0.0))));
+  const Mesh mesh({{"data", 2}});
+  const auto thrown = run_ranks(
+      mesh,
+      [&](const Collectives& c) {
+        const Program p = compile(
+            g, shard(c, {{"x", {"data"}}, {"w", {"", "data"}}}) | generic() | cpu({.threads = 1, .compiler = false}));
+        Context run(p);
+        run.set("x", Floats(8, 1.0F)).set("w", Floats(8, 2.0F));
+        EXPECT_EQ(run.run().scalar("y"), 16);
+      },
+      5);
+  for (const std::string& what : thrown) EXPECT_EQ(what, "");
+}
+
 TEST(Shard, SaysWhatIsWrong) {
   Graph g;
   const Tensor x = g.input("x", {6, 4});
