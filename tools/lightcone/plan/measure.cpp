@@ -22,6 +22,23 @@ KernelTimes measured_copy(const Program& p, int runs, std::barrier<>& together) 
   return kernel_times(p, c, runs, [&] { together.arrive_and_wait(); });
 }
 
+// The copies' means, as long as a run of the slowest.
+KernelTimes slowest(const std::vector<KernelTimes>& all) {
+  const auto copies = static_cast<double>(all.size());
+  KernelTimes mean = all[0];
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    for (std::size_t id = 0; id < mean.kernel_seconds.size(); ++id)
+      mean.kernel_seconds[id] += all[k].kernel_seconds[id];
+    for (std::size_t run = 0; run < mean.runs.size(); ++run)
+      mean.runs[run] = std::max(mean.runs[run], all[k].runs[run]);
+    mean.other_seconds += all[k].other_seconds;
+  }
+  const double sum = std::accumulate(mean.kernel_seconds.begin(), mean.kernel_seconds.end(), 0.0);
+  for (double& s : mean.kernel_seconds) s *= median(mean.runs) / std::max(sum, 1e-12);
+  mean.other_seconds /= copies;
+  return mean;
+}
+
 // Seconds of one call, the median of many.
 template <class F>
 double median_seconds(int calls, const F& f) {
@@ -86,6 +103,7 @@ KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::func
   // Where programs take turns on a processor, a few kernels of a run take the time of all the others' turns.
   for (double& s : t.kernel_seconds) s *= median(sums) / std::max(sum, 1e-12);
   t.other_seconds = median(others);
+  t.runs = std::move(sums);
   return t;
 }
 
@@ -109,15 +127,7 @@ KernelTimes measure_kernels(const Graph& g, const Layout& layout, const RankOpti
   for (std::thread& t : threads) t.join();
   for (const std::exception_ptr& e : failures)
     if (e) std::rethrow_exception(e);
-  KernelTimes mean = all[0];
-  for (std::size_t k = 1; k < n; ++k) {
-    for (std::size_t id = 0; id < mean.kernel_seconds.size(); ++id)
-      mean.kernel_seconds[id] += all[k].kernel_seconds[id];
-    mean.other_seconds += all[k].other_seconds;
-  }
-  for (double& s : mean.kernel_seconds) s /= copies;
-  mean.other_seconds /= copies;
-  return mean;
+  return slowest(all);
 }
 
 double measure_sums() {

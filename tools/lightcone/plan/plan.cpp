@@ -217,7 +217,7 @@ void print_links(const PlanCommand& o) {
 
 struct Ran {
   double seconds = 0;
-  double computing_seconds = 0;  // of a step, in kernels that exchange nothing, and outside of kernels
+  double computing_seconds = 0;  // a step is busy for so long, in kernels that exchange nothing and outside of kernels
   std::size_t memory_bytes = 0;
 };
 Ran run_steps(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster,

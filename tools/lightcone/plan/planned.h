@@ -38,10 +38,11 @@ void fill(const Program& p, Context& c);
 struct KernelTimes {
   std::vector<double> kernel_seconds;  // by NodeId
   double other_seconds = 0;
+  std::vector<double> runs = {};  // the sum of all kernels, for each run
 };
 KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::function<void()>& before_each = {});
-// Those of one rank's program on this machine, while so many copies of it run, as the ranks of a machine do.
-// Exchanges are pretended.
+// Measures one rank's program on this machine, while so many copies of it run, as the ranks of a machine do. Ranks wait
+// for the slowest of them: all kernels together take as long as those of a run's slowest copy. Exchanges are pretended.
 KernelTimes measure_kernels(const Graph& g, const Layout& layout, const RankOptions& o, int copies, int runs);
 
 // The link between ranks of this machine, and the speed of sums, measured by ranks that MPI has started.
