@@ -152,6 +152,32 @@ TEST(NcclMessages, APeerThatDoesNotCome) {
   expect_none(on_devices(Mesh({{"pipe", 2}}), [](const Rank& r) { expect_there_and_back(r, 3, DType::F32); }));
 }
 
+// Without a host nobody says that the other rank has gone; NCCL's communicator waits for it, and the time-out ends
+// that.
+TEST(NcclMessages, APeerThatDoesNotComeWithoutAHost) {
+  for (const int gone : {0, 1}) {
+    std::vector<std::string> thrown(2);
+    std::vector<std::thread> all;
+    for (int k = 0; k < 2; ++k)
+      all.emplace_back([&, k] {
+        try {
+          const auto device = backends::cuda::open_device(device_of(k));
+          const Rank r{Collectives(Mesh({{"pipe", 2}}), nccl_ranks(device, LaunchedRank{k, 2, k, "127.0.0.1:29505"},
+                                                                   {.library = paths::kFakeNccl, .timeout_s = 0.5})),
+                       device};
+          if (k == gone) return;
+          Context run(compile(there_and_back(r.collectives, {4}, DType::F32), r.compiler()));
+          run.set("x", counted(4, 0)).run().get("y");
+        } catch (const std::exception& e) {
+          thrown[static_cast<std::size_t>(k)] = e.what();
+        }
+      });
+    for (std::thread& t : all) t.join();
+    EXPECT_EQ(thrown[static_cast<std::size_t>(gone)], "");
+    EXPECT_PRED2(contains, thrown[static_cast<std::size_t>(1 - gone)], "waits for other ranks since 0.5 s");
+  }
+}
+
 // ---- pipelines ------------------------------------------------------------------------------------------------------
 
 // Stages on devices train as one rank on the processor does, within rounding; all ranks see the same losses.
@@ -210,6 +236,9 @@ TEST(NcclPipeline, WithOtherAxes) {
   const Job j = gpt(kSgd, 4, 1), small = mlp();
   expect_as_one_rank_on_devices(j, Mesh({{"pipe", 2}, {"data", 2}}), data_parallel(j.graph, "data", 2), {}, 2);
   expect_as_one_rank_on_devices(small, Mesh({{"data", 2}, {"pipe", 2}}), data_parallel(small.graph, "data", 2), {}, 4);
+  expect_as_one_rank_on_devices(small, Mesh({{"pipe", 2}, {"data", 2}}),
+                                joined(data_parallel(small.graph, "data", 2), fully_sharded(small.graph, "data", 2)),
+                                {}, 2);
   const ShardSpecs tensor{{"up.weight", {"model"}}, {"up.bias", {"model"}}, {"down.weight", {"", "model"}}};
   expect_as_one_rank_on_devices(small, Mesh({{"pipe", 2}, {"model", 2}}), tensor, {}, 2);
 }
