@@ -28,6 +28,10 @@ std::int64_t integer_or(const Attributes& a, std::string_view name, std::int64_t
 
 }  // namespace
 
+const ExchangingKernel* exchanging(const Node& n) {
+  return n.op == Op::Kernel ? dynamic_cast<const ExchangingKernel*>(n.kernel.get()) : nullptr;
+}
+
 Call Exchange::call(Operation operation, const Attributes& a) const {
   Call c;
   c.operation = operation;

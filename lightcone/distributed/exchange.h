@@ -46,6 +46,8 @@ class ExchangingKernel {
   virtual ~ExchangingKernel() = default;
   virtual Exchanged exchanged() const = 0;
 };
+// The kernel of a node that exchanges numbers; null for all others.
+const ExchangingKernel* exchanging(const Node& n);
 
 // Collectives as kernels of a device: a communicator whose ranks have devices that exchange arrays by themselves makes
 // them, and the collectives' composites offer them to compilers.

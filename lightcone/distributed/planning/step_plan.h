@@ -65,8 +65,8 @@ struct StepPlanOptions {
   // Whether exchanges go on while kernels run that do not need them. It is what a transport with a thread of its own
   // could reach at best: each exchange begins when its operand is there, and the first kernel that can run does.
   bool overlap = false;
-  // Seconds of each kernel, by NodeId of the program's graph, on a processor that it has for itself: measured ones.
-  // Empty: computed from the cluster's rates.
+  // Seconds of each kernel, by NodeId of the program's graph, measured while all ranks of a machine computed. Empty:
+  // computed from the cluster's rates.
   std::vector<double> kernel_seconds = {};
   double other_seconds = 0;  // what a run spends outside of its kernels, measured too
 };

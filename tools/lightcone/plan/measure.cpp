@@ -3,6 +3,7 @@
 #include <barrier>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -13,29 +14,12 @@
 namespace lc::tool {
 namespace {
 
-// The medians of one copy's kernels.
+// The medians of one copy's kernels, which begins each run together with the others.
 KernelTimes measured_copy(const Program& p, int runs, std::barrier<>& together) {
   Context c(p);
   fill(p, c);
   for (int k = 0; k < 2; ++k) c.run();
-  const std::size_t nodes = p.graph().size();
-  std::vector<std::vector<double>> all(nodes);
-  std::vector<double> others;
-  for (int k = 0; k < runs; ++k) {
-    together.arrive_and_wait();
-    c.profile(true);
-    c.run();
-    const Profile found = c.profile();
-    double sum = 0;
-    for (const KernelProfile& kernel : found.kernels) all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
-    others.push_back(found.seconds - sum);
-  }
-  KernelTimes t;
-  t.kernel_seconds.resize(nodes);
-  for (std::size_t id = 0; id < nodes; ++id)
-    if (!all[id].empty()) t.kernel_seconds[id] = median(all[id]);
-  t.other_seconds = median(others);
-  return t;
+  return kernel_times(p, c, runs, [&] { together.arrive_and_wait(); });
 }
 
 // Seconds of one call, the median of many.
@@ -78,6 +62,31 @@ double median(std::vector<double> v) {
   if (v.empty()) throw Error("plan", "nothing was measured");
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
+}
+
+KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::function<void()>& before_each) {
+  const std::size_t nodes = p.graph().size();
+  std::vector<std::vector<double>> all(nodes);
+  std::vector<double> sums, others;
+  for (int k = 0; k < runs; ++k) {
+    if (before_each) before_each();
+    c.profile(true);
+    c.run();
+    const Profile found = c.profile();
+    double sum = 0;
+    for (const KernelProfile& kernel : found.kernels) all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
+    sums.push_back(sum), others.push_back(found.seconds - sum);
+  }
+  c.profile(false);
+  KernelTimes t;
+  t.kernel_seconds.resize(nodes);
+  double sum = 0;
+  for (std::size_t id = 0; id < nodes; ++id)
+    if (!all[id].empty()) sum += t.kernel_seconds[id] = median(all[id]);
+  // Where programs take turns on a processor, a few kernels of a run take the time of all the others' turns.
+  for (double& s : t.kernel_seconds) s *= median(sums) / std::max(sum, 1e-12);
+  t.other_seconds = median(others);
+  return t;
 }
 
 KernelTimes measure_kernels(const Graph& g, const Layout& layout, const RankOptions& o, int copies, int runs) {

@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/base/error.h"
 #include "lightcone/base/numbers.h"
+#include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/sharding/sharding.h"
 #include "lightcone/distributed/sharding/specs.h"
 #include "report.h"
@@ -54,8 +55,11 @@ Cluster cluster_of(const PlanCommand& o, int ranks) {
                                : elsewhere     ? c.bytes_per_second
                                                : measure_sums();
   const int cores = o.cores > 0 ? o.cores : elsewhere ? 0 : static_cast<int>(std::thread::hardware_concurrency());
-  if (cores > 0)
-    c.ranks_per_processor = std::max(1.0, static_cast<double>(ranks_here(o, c, ranks)) * o.threads / cores);
+  if (cores > 0) {
+    const double here = ranks_here(o, c, ranks);
+    c.ranks_per_processor = std::max(1.0, here * o.threads / cores);
+    c.spare_processors = std::clamp(cores / here - o.threads, 0.0, 1.0);
+  }
   return c;
 }
 
@@ -65,6 +69,7 @@ Cluster with_both_links(Cluster c) {
   c.between.latency += turns * c.within.latency;
   c.between.seconds_per_byte += turns * c.within.seconds_per_byte;
   c.between.seconds_per_message += turns * c.within.seconds_per_message;
+  c.copied_between = c.within;
   return c;
 }
 
@@ -74,17 +79,11 @@ RankOptions rank_options(const PlanCommand& o) {
   return r;
 }
 
-// The copies of a rank's program that run at once here while it is measured: as many as have a processor each.
-int copies_of(const PlanCommand& o, const Cluster& c, int ranks) {
-  const int cores = o.cores > 0 ? o.cores : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(ranks_here(o, c, ranks), 1, std::max(1, cores / o.threads));
-}
-
 Planned planned(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster) {
   StepPlanOptions with{.overlap = o.overlap};
   const RankOptions r = rank_options(o);
   if (o.measure) {
-    KernelTimes t = measure_kernels(g, layout, r, copies_of(o, cluster, layout.mesh().size()), 7);
+    KernelTimes t = measure_kernels(g, layout, r, ranks_here(o, cluster, layout.mesh().size()), 7);
     with.kernel_seconds = std::move(t.kernel_seconds), with.other_seconds = t.other_seconds;
   }
   const Program p = compile_rank(g, layout, planned_ranks(layout.mesh().size()), r);
@@ -218,6 +217,7 @@ void print_links(const PlanCommand& o) {
 
 struct Ran {
   double seconds = 0;
+  double computing_seconds = 0;  // of a step, in kernels that exchange nothing, and outside of kernels
   std::size_t memory_bytes = 0;
 };
 Ran run_steps(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster,
@@ -233,7 +233,11 @@ Ran run_steps(const PlanCommand& o, const Graph& g, const Layout& layout, const 
     c.run();
     all.push_back(now() - begin);
   }
-  return {median(all), c.memory_bytes()};
+  const KernelTimes t = kernel_times(p, c, o.steps);
+  double computing = t.other_seconds;
+  for (NodeId id = 0; id < p.graph().size(); ++id)
+    if (!distributed::exchanging(p.graph()[id])) computing += t.kernel_seconds[id];
+  return {median(all), computing, c.memory_bytes()};
 }
 
 // Rank 0 predicts while the others wait for it, and then all of them run.
@@ -252,13 +256,18 @@ void plan_and_run(const PlanCommand& o, const Graph& g, const Layout& layout, st
   if (ranks->rank() != 0) return;
   if (o.json) {
     Json j = json_of(*p, cluster);
-    j["ran"] = Json{{"steps", o.steps}, {"seconds", ran.seconds}, {"memory", ran.memory_bytes}};
+    j["ran"] = Json{{"steps", o.steps},
+                    {"seconds", ran.seconds},
+                    {"computing", ran.computing_seconds},
+                    {"memory", ran.memory_bytes}};
     write_stdout(j.dump(1) + "\n");
     return;
   }
-  write_stdout(text_of(*p, cluster, batch) + formatted("%d steps took %s each (median), %+.0f %% of the prediction\n",
-                                                       o.steps, human_seconds(ran.seconds).c_str(),
-                                                       100 * (ran.seconds / p->step.seconds - 1)));
+  write_stdout(
+      text_of(*p, cluster, batch) +
+      formatted("%d steps took %s each (median), %+.0f %% of the prediction; computing %s of it, %s predicted\n",
+                o.steps, human_seconds(ran.seconds).c_str(), 100 * (ran.seconds / p->step.seconds - 1),
+                human_seconds(ran.computing_seconds).c_str(), human_seconds(p->step.computing_seconds()).c_str()));
 }
 
 }  // namespace
