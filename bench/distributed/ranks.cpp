@@ -1,11 +1,9 @@
 // lightcone_bench_ranks: one of several ranks of Lightcone in bench/compare, each started by MPI and told the same.
-#include <algorithm>
-#include <cstring>
-#include <iterator>
 #include <map>
 #include <numeric>
 
-#include "bench/runner/protocol.h"
+#include "bench/distributed/decode.h"
+#include "bench/distributed/exchanges.h"
 #include "bench/runner/train_models.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
@@ -22,135 +20,6 @@ namespace {
 
 constexpr std::size_t kSteps = 3;  // after which the loss is compared
 constexpr int kProfiled = 3;       // steps
-
-using Operation = Collective::Operation;
-
-bool takes_rows(Operation k) { return k == Operation::ReduceScatter || k == Operation::AllToAll; }
-bool gives_rows(Operation k) { return k == Operation::AllGather || k == Operation::AllToAll; }
-
-// What a step exchanges, in order.
-struct Exchanged {
-  Collective collective;
-  std::vector<int> group;
-  std::vector<std::size_t> elements;  // one number for each array
-};
-
-// Passes exchanges on and writes down what they were.
-class Recorder final : public Communicator {
- public:
-  explicit Recorder(std::shared_ptr<Communicator> to) : to_(std::move(to)) {}
-  int rank() const override { return to_->rank(); }
-  int size() const override { return to_->size(); }
-  std::string name() const override { return to_->name(); }
-  void run(const Collective& c, const void* in, void* out) override {
-    note(c, {c.n});
-    to_->run(c, in, out);
-  }
-  void run_together(const Collective& c, std::span<const Piece> pieces) override {
-    std::vector<std::size_t> elements;
-    for (const Piece& p : pieces) elements.push_back(p.n);
-    note(c, std::move(elements));
-    to_->run_together(c, pieces);
-  }
-  void record(bool on) { on_ = on; }
-  const std::vector<Exchanged>& all() const { return all_; }
-
- private:
-  void note(const Collective& c, std::vector<std::size_t> elements) {
-    if (on_) all_.push_back({c, {c.group.begin(), c.group.end()}, std::move(elements)});
-  }
-  std::shared_ptr<Communicator> to_;
-  std::vector<Exchanged> all_;
-  bool on_ = false;
-};
-
-// Exchanges nothing: every rank takes its own numbers for those of the others.
-class Alone final : public Communicator {
- public:
-  Alone(int rank, int size) : rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  std::string name() const override { return "alone"; }
-  // Several arrays at once are as many operations, each of its own length.
-  void run_together(const Collective& c, std::span<const Piece> pieces) override {
-    for (const Piece& p : pieces) {
-      Collective one = c;
-      one.n = p.n;
-      run(one, p.in, p.out);
-    }
-  }
-  void run(const Collective& c, const void* in, void* out) override {
-    const std::size_t bytes = c.n * size_of(c.dtype), rows = gives_rows(c.operation) ? c.group.size() : 1;
-    for (std::size_t k = 0; k < rows && bytes; ++k) {
-      const std::size_t from = !takes_rows(c.operation) ? 0 : rows > 1 ? k : static_cast<std::size_t>(c.place);
-      std::memcpy(static_cast<std::byte*>(out) + k * bytes, static_cast<const std::byte*>(in) + from * bytes, bytes);
-    }
-  }
-
- private:
-  int rank_, size_;
-};
-
-// Brings all ranks to one place, so that what follows begins together.
-void meet(Communicator& ranks) {
-  std::vector<int> all(static_cast<std::size_t>(ranks.size()));
-  std::iota(all.begin(), all.end(), 0);
-  const float one = 1;
-  float sum = 0;
-  ranks.run({.dtype = DType::F32, .n = 1, .group = all, .place = ranks.rank()}, &one, &sum);
-}
-
-// Exchanges with nothing between them.
-class Replay {
- public:
-  Replay(std::shared_ptr<Communicator> ranks, std::vector<Exchanged> all)
-      : ranks_(std::move(ranks)), all_(std::move(all)) {
-    std::size_t in = 0, out = 0;
-    for (Exchanged& e : all_) {
-      e.collective.group = e.group;
-      const std::size_t bytes = e.collective.n * size_of(e.collective.dtype), rows = e.group.size();
-      in = std::max(in, bytes * (takes_rows(e.collective.operation) ? rows : 1));
-      out = std::max(out, bytes * (gives_rows(e.collective.operation) ? rows : 1));
-    }
-    in_.resize(in), out_.resize(out);
-  }
-  double run() {
-    meet(*ranks_);
-    const double begin = now();
-    for (const Exchanged& e : all_) run(e);
-    return now() - begin;
-  }
-  // {"all_reduce": {"calls": 3, "bytes": 100}}: the bytes of the smaller of the two arrays.
-  Json summary() const {
-    Json all = Json::object();
-    for (const Exchanged& e : all_) {
-      Json& one = all[std::string(name(e.collective.operation))];
-      if (one.is_null()) one = {{"calls", 0}, {"bytes", 0}};
-      one["calls"] = one["calls"].get<int>() + 1;
-      one["bytes"] = one["bytes"].get<std::size_t>() + e.collective.n * size_of(e.collective.dtype);
-    }
-    return all;
-  }
-
- private:
-  void run(const Exchanged& e) {
-    const std::size_t rows = e.group.size(), size = size_of(e.collective.dtype);
-    std::size_t in = 0, out = 0;
-    pieces_.clear();
-    for (const std::size_t n : e.elements) {
-      pieces_.push_back({in_.data() + in, out_.data() + out, n});
-      in += n * size * (takes_rows(e.collective.operation) ? rows : 1);
-      out += n * size * (gives_rows(e.collective.operation) ? rows : 1);
-    }
-    if (pieces_.size() == 1) ranks_->run(e.collective, pieces_[0].in, pieces_[0].out);
-    else ranks_->run_together(e.collective, pieces_);
-  }
-
-  std::shared_ptr<Communicator> ranks_;
-  std::vector<Exchanged> all_;
-  std::vector<Piece> pieces_;
-  std::vector<std::byte> in_, out_;
-};
 
 // ---- one exchange ---------------------------------------------------------------------------------------------------
 
@@ -314,10 +183,8 @@ class RankTraining final : public Workload {
     double kernels = 0;
     for (const KernelProfile& k : p.kernels) {
       const auto has = [&](const char* word) { return k.what.find(word) != std::string::npos; };
-      const auto named = [&](const char* word) { return k.name.find(word) != std::string::npos; };
-      const bool exchange = named("all_reduce") || named("all_gather") || named("reduce_scatter");
       const bool update = has("optim") || has("clip_grad_norm");
-      parts[exchange                              ? "exchanges"
+      parts[is_exchange(k)                        ? "exchanges"
             : has("backward") || has("gradients") ? "backward"
             : update                              ? "update"
                                                   : "forward"] += k.seconds * ms;
@@ -337,6 +204,7 @@ class RankTraining final : public Workload {
 
 std::unique_ptr<Workload> make(const Json& w) {
   if (w.at("kind") == "all-reduce") return std::make_unique<Sum>(w);
+  if (w.at("kind") == "decode") return make_decoding(w);
   return std::make_unique<RankTraining>(w);
 }
 

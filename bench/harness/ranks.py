@@ -22,6 +22,10 @@ from runners import BENCH, ROOT, Gone
 
 TORCH = {"torch-ddp": ["ddp"], "torch-ddp.compile": ["ddp", "compile"], "torch-fsdp": ["fsdp"], "torch-fsdp.compile": ["fsdp", "compile"],
          "torch-gloo": ["ddp"]}
+# llama.cpp with servers of its RPC back end: how it divides a model, and among how many servers; the first is at the other end of a link. Layers are
+# its default, and half of them stay in the program itself. Tensors it divides among devices alone, which the program's own processor is not.
+LLAMA_RPC = {"llama.cpp-rpc": ("layer", 1), "llama.cpp-rpc.tensor": ("tensor", 2)}
+ONE_RANK = "one-rank"  # Lightcone on one rank, with as many threads as one of several has
 PROGRAM = "lightcone_bench_ranks"
 LINK = ROOT / "build/bin/lightcone_bench_link"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -61,6 +65,13 @@ def launcher(build):
     return found[1]
 
 
+def free_port():
+    """A port that is free here; those of a namespace of its own all are."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def is_open_mpi(mpirun):
     said = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
     return "Open MPI" in said or "OpenRTE" in said
@@ -76,13 +87,13 @@ class Ranks:
     """As a Runner of one process: load, go and close, of all ranks at once."""
 
     def __init__(self, peer, spec):
-        self.peer, self.count = peer, spec["ranks"]
+        self.peer, self.count = peer, 1 if peer in LLAMA_RPC or peer == ONE_RANK else spec["ranks"]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lightcone-ranks-"))
         self.log = open(self.folder / "log", "w+b")
         self.link, self.children, self.pipes = None, [], []
         atexit.register(self.close)
         try:
-            if "link" in spec:
+            if "link" in spec and peer != ONE_RANK:
                 self.link = Link(*spec["link"])
             for rank in range(self.count):
                 for way in ("in", "out"):
@@ -92,8 +103,10 @@ class Ranks:
             self.calls = spec.get("calls", 1)
             if peer in TORCH:
                 self.start_torch(TORCH[peer], spec)
+            elif peer in LLAMA_RPC:
+                self.start_llama(*LLAMA_RPC[peer], spec)
             else:
-                self.start_mpi(runners.folder_of(peer), spec)
+                self.start_mpi(runners.folder_of("lightcone" if peer == ONE_RANK else peer), spec)
         except (Gone, OSError):
             self.close()
             raise
@@ -113,15 +126,29 @@ class Ranks:
         python = runners.peers_folder() / "venv/bin/python"
         if not python.exists():
             raise Gone("not installed: " + runners.install_state("torch"))
-        with socket.socket() as s:  # a port that is free here; those of a namespace of its own all are
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         for rank in range(self.count):
             env = runners.environment(self.peer, spec["threads"])
             env.update(RANK=str(rank), WORLD_SIZE=str(self.count), MASTER_PORT=str(port), MASTER_ADDR=ADDRESSES[0] if self.link else "127.0.0.1",
                        GLOO_SOCKET_IFNAME="link0" if self.link else "lo")
             inside = self.link.enter(rank) if self.link else []
             self.start([*inside, str(self.folder / "rank"), str(python), str(BENCH / "peers/ranks_torch.py"), *arguments], env)
+
+    def start_llama(self, split, servers, spec):
+        built = runners.peers_folder() / "llama-rpc"
+        server, python = built / "bin/ggml-rpc-server", runners.peers_folder() / "venv/bin/python"
+        if not server.exists() or not python.exists():
+            raise Gone("not installed: " + runners.install_state("llama.cpp-rpc"))
+        env = runners.environment(self.peer, spec["threads"])
+        env.update(LLAMA_CPP_LIB_PATH=str(built / "bin"), PYTHONPATH=str(built / "python"), RANK="0")
+        endpoints = []
+        for place in range(1, 1 - servers, -1):
+            host, port = ADDRESSES[place] if self.link else "127.0.0.1", str(free_port())
+            inside = self.link.enter(place) if self.link else []
+            self.start([*inside, str(server), "-H", host, "-p", port, "-t", str(spec["threads"])], env)
+            endpoints.append(host + ":" + port)
+        inside = self.link.enter(0) if self.link else []
+        self.start([*inside, str(self.folder / "rank"), str(python), str(BENCH / "peers/llama_runner.py"), split, *endpoints], env)
 
     def start_mpi(self, folder, spec):
         program, mpirun = folder / PROGRAM, launcher(folder.parent)

@@ -256,9 +256,9 @@ def percent(done):
 
 
 def fastest(done):
-    """The peer that was fastest, or None; other builds of Lightcone are none."""
+    """The peer that was fastest, or None; Lightcone itself, another build or on one rank, is none."""
     runs = {} if done is None else done["runs"]
-    peers = [p for p, r in runs.items() if r.get("ratio") and not r["differs"] and not is_build(p)]
+    peers = [p for p, r in runs.items() if r.get("ratio") and not r["differs"] and not is_build(p) and p != "one-rank"]
     return min(peers, key=lambda p: runs[p]["ratio"], default=None)
 
 

@@ -78,7 +78,7 @@ def command(peer):
     }[peer]
 
 
-PEERS = ["llama.cpp", "ctranslate2", "whisper.cpp", "torch", "torch.compile", "torch-ddp", "torch-ddp.compile", "torch-fsdp", "torch-fsdp.compile",
+PEERS = ["llama.cpp", "llama.cpp-rpc", "llama.cpp-rpc.tensor", "one-rank", "ctranslate2", "whisper.cpp", "torch", "torch.compile", "torch-ddp", "torch-ddp.compile", "torch-fsdp", "torch-fsdp.compile",
          "torch-gloo", "onnxruntime", "onednn", "openblas", "jax", "tinygrad", "dfdx", "luminal"]
 
 

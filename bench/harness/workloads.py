@@ -232,6 +232,7 @@ def ranks():
     gpt = {"kind": "train", "net": "gpt", "layers": 8, "heads": 8, "width": 512, "context": 256, "vocabulary": 65, "batch": 8}
     flop = 6.0 * (8 * 12 * 512**2 + 65 * 512) * 8 * 256 + 6.0 * 8 * 8 * 256**2 * 512
     several = {"ranks": 2, "threads": 1}
+    yield from decodes(several)
     goals = [("than", "best", 1.2), ("hidden", 0.8)]
     for strategy, peer in (("data", "torch-ddp"), ("zero3", "torch-fsdp")):
         for link, more in (*LINKS, ("-tcp", {"transport": "tcp"})):  # MPI's default on one machine is shared memory
@@ -242,6 +243,17 @@ def ranks():
         for link, more in (*LINKS, ("-tcp", {"transport": "tcp"})):
             spec = {"kind": "all-reduce", "bytes": size, "calls": max(1, calls // 4) if link == "-1gbit" else calls, **several, **more}
             yield row(name + link, spec, 1e6, "us", None, ["torch-gloo"], [("than", "torch-gloo", 1.0)], 1e-6)
+
+
+def decodes(several):
+    """A model that two ranks hold by tensor parallelism, beside llama.cpp and a server of its RPC back end, of one thread each."""
+    for quant in ("q8_0", "q4_k"):
+        for link, more in (*LINKS, ("-tcp", {"transport": "tcp"})):
+            spec = {"kind": "decode", "model": "tinyllama", "quant": quant, "precision": "medium", "calls": 16, **several, **more}
+            # 12 of 22 layers here, and there 10 and the output layer, which is as large as 1.5 of them
+            spec["half_of_layers"] = 11
+            yield row("decode-ranks-" + quant + link, spec, 1, "tok/s", None, ["llama.cpp-rpc", "llama.cpp-rpc.tensor", "one-rank"],
+                      [("than", "llama.cpp-rpc", 1.2), ("than", "llama.cpp-rpc.tensor", 1.2)], 0.25)
 
 
 TOPICS = {"decode": llamas, "products": products, "networks": nets, "onnx": onnx, "models": models, "rows": fused, "small": small, "training": training, "distributed": ranks, "compile": compiles}

@@ -1,5 +1,12 @@
-"""llama.cpp through its C interface: the same GGUF file, mapped; weights repacked where it has a layout for this CPU."""
+"""llama.cpp through its C interface: the same GGUF file, mapped; weights repacked where it has a layout for this CPU.
+
+With arguments, llama_runner.py layer HOST:PORT... or tensor HOST:PORT..., servers of its RPC back end compute parts of it."""
 import ctypes
+import os
+import pathlib
+import socket
+import sys
+import time
 
 import numpy as np
 
@@ -11,11 +18,34 @@ except ImportError as e:
     lib = None
     WHY = str(e)
 
-PROMPT, CONTEXT = 64, 1024
+PROMPT, LAST, CONTEXT = 64, 512, 1024
+ANSWERED = 8  # tokens behind which the answers of several ranks are compared
+SPLIT, SERVERS = sys.argv[1] if len(sys.argv) > 1 else None, sys.argv[2:]
+ALL_LAYERS = 999
 
 
 def ids(count, vocab):
     return [259 + ((i * 2654435761 & 0xFFFFFFFF) >> 7) % (vocab - 259) for i in range(count)]
+
+
+def add_servers():
+    """As common/arg.cpp does for --rpc; the servers have just been started."""
+    folder = pathlib.Path(os.environ["LLAMA_CPP_LIB_PATH"])
+    rpc, registry = ctypes.CDLL(folder / "libggml-rpc.so"), ctypes.CDLL(folder / "libggml.so")
+    rpc.ggml_backend_rpc_add_server.argtypes, rpc.ggml_backend_rpc_add_server.restype = [ctypes.c_char_p], ctypes.c_void_p
+    registry.ggml_backend_register.argtypes, registry.ggml_backend_register.restype = [ctypes.c_void_p], None
+    for server in SERVERS:
+        host, port = server.rsplit(":", 1)
+        for _ in range(100):
+            try:
+                socket.create_connection((host, int(port))).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        added = rpc.ggml_backend_rpc_add_server(server.encode())
+        if not added:
+            raise data.Missing("llama.cpp does not reach its server")
+        registry.ggml_backend_register(added)
 
 
 class Session:
@@ -23,6 +53,10 @@ class Session:
         lib.llama_backend_init()
         m = lib.llama_model_default_params()
         m.n_gpu_layers = 0
+        if SPLIT:
+            add_servers()
+            m.n_gpu_layers = w["half_of_layers"] if SPLIT == "layer" else ALL_LAYERS
+            m.split_mode = {"layer": lib.LLAMA_SPLIT_MODE_LAYER, "tensor": lib.LLAMA_SPLIT_MODE_TENSOR}[SPLIT]
         self.model = lib.llama_model_load_from_file(w["path"].encode(), m)
         if not self.model:
             raise data.Missing("llama.cpp does not load " + w["path"])
@@ -54,19 +88,35 @@ def make(w):
     if w["kind"] not in ("decode", "prompt"):
         raise data.Missing("runs Llamas only")
     s = Session(w)
-    answer = np.ctypeslib.as_array(s.feed(PROMPT), (s.vocab,)).copy()
+    logits = s.feed(PROMPT)
+    if SPLIT:
+        for _ in range(ANSWERED):
+            logits = s.feed(1)
+    answer = np.ctypeslib.as_array(logits, (s.vocab,)).copy()
 
-    def token():
-        if s.past >= 512:  # as the runner of Lightcone: positions stay within [64, 512)
+    def to_next():
+        if s.past >= LAST:  # as the runner of Lightcone: positions stay within [64, 512)
             s.rewind()
             s.feed(PROMPT)
+
+    def token():
+        to_next()
         s.feed(1)
+
+    def measure(calls):
+        seconds = 0
+        for _ in range(calls):
+            to_next()
+            begin = time.perf_counter()
+            s.feed(1)
+            seconds += time.perf_counter() - begin
+        return {"s": seconds / calls, "calls": calls}
 
     def prompt():
         s.rewind()
         s.feed(w["tokens"])
 
-    return {"call": token if w["kind"] == "decode" else prompt, "answer": answer, "keep": s}
+    return {"call": token if w["kind"] == "decode" else prompt, "measure": measure, "answer": answer, "keep": s}
 
 
 def version():

@@ -6,22 +6,11 @@
 #include <fstream>
 
 #include "lightcone/models/language/language_model.h"
+#include "prompt.h"
 #include "workload.h"
 
 namespace lc::bench {
 namespace {
-
-constexpr int kPrompt = 64, kContext = 1024;
-constexpr int kVocabulary = 32000;  // every model that write_model() knows has it
-
-// Returns the ids that both sides read, whatever the vocabulary means.
-std::vector<int> ids(int count, int vocab) {
-  std::vector<int> v;
-  for (int i = 0; i < count; ++i)
-    v.push_back(259 + static_cast<int>((static_cast<std::uint32_t>(i) * 2654435761u >> 7) %
-                                       static_cast<std::uint32_t>(vocab - 259)));
-  return v;
-}
 
 std::span<const std::byte> largest_memory() {
   std::span<const std::byte> best;
@@ -76,7 +65,7 @@ class LlamaRun final : public Workload {
   // do, and returning to 64 is not counted.
   double timed_call() override {
     const auto first = [&](int n) { return std::span(text_).first(static_cast<std::size_t>(n)); };
-    if (prompt_ == 0 && session_->tokens().size() >= 512) {
+    if (prompt_ == 0 && session_->tokens().size() >= kLast) {
       session_->reset();
       session_->feed(first(kPrompt));
     }

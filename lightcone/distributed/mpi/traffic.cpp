@@ -19,6 +19,10 @@ constexpr double kFarewell = 1, kLastWords = 0.25;
 constexpr double kMoment = 0.1;
 // Messages of one flow that are under way at once. More receives than sends: what comes finds its place.
 constexpr std::size_t kSends = 32, kReceives = 64;
+// Short arrays, whose time is that of a message rather than of its bytes. Within a machine they go in messages that MPI
+// sends at once: Open MPI's shared memory does that up to 4096 bytes with what it adds. Before a longer one two answers
+// pass, each of which waits until the other rank looks.
+constexpr std::size_t kShort = std::size_t{1} << 15, kAtOnce = 4000;
 
 class Watch {
  public:
@@ -37,8 +41,11 @@ class Watch {
 
 // How a wait for messages shares the processor with kernels that run beside it, and with other ranks. It looks again at
 // once for as long as messages were seen to come so quickly. Then it sleeps, for so long that several will have come.
+// If the messages are short, nothing is to be done but to go on: it sleeps for a 16th of the time since the last one,
+// for whoever oversleeps makes the others wait in the next operation.
 class Pace {
  public:
+  explicit Pace(bool of_short_messages) : short_(of_short_messages) {}
   void after(int messages) {
     if (messages > 0) {
       if (!slept_) attentive_ = std::min(attentive_ * 2, kAttentive);
@@ -50,13 +57,15 @@ class Pace {
     if (!slept_ && last_.seconds() < attentive_) return;
     if (!slept_) attentive_ /= 4;
     slept_ = true;
-    std::this_thread::sleep_for(std::chrono::duration<double>(sleep_));
+    const double sleep = short_ ? std::min(last_.seconds() / 16, kLongest) : sleep_;
+    std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
     sleep_ = std::min(sleep_ * 2, kLongest);
   }
 
  private:
   static constexpr double kAttentive = 1e-4, kShortest = 2e-5, kLongest = 5e-4;  // seconds
   static constexpr int kSeveral = 8;
+  bool short_;
   Watch last_;  // since the last message
   double attentive_ = kAttentive, sleep_ = kShortest;
   bool slept_ = false;
@@ -85,7 +94,7 @@ Flow& Batch::flow(int peer, int tag, bool receives) {
 
 void Batch::clear() {
   for (Flow& f : flows) f.arrays.clear(), f.next = 0, f.requests = 0;
-  requests.clear(), flow_of.clear(), used = 0;
+  requests.clear(), flow_of.clear(), used = 0, longest = 0;
 }
 
 Traffic::Traffic(const MpiOptions& o) : library_(Library::get(o.start_timeout_s)), options_(o) {
@@ -134,10 +143,12 @@ void Traffic::duplicate_world() {
   MPI_Errhandler_free(&before);
   if (why.empty()) {
     world_ = b->made;
-    for (const std::uint64_t machine : b->machines)
-      message_bytes_.push_back(machine == b->machine
-                                   ? options_.message_bytes
-                                   : std::min(options_.message_bytes, options_.network_message_bytes));
+    for (const std::uint64_t machine : b->machines) {
+      const bool here = machine == b->machine;
+      const std::size_t most =
+          here ? options_.message_bytes : std::min(options_.message_bytes, options_.network_message_bytes);
+      message_bytes_.push_back({.of_short = here ? std::min(most, kAtOnce) : most, .of_long = most});
+    }
     return;
   }
   // MPI stays as it is, never to be finalised: another rank may not come there either.
@@ -157,7 +168,9 @@ void Traffic::receive(Batch& b, void* to, std::size_t bytes, int from, Tag tag) 
 // Begins as many messages of an array as may be under way; test() begins the others.
 void Traffic::pass_on(Batch& b, Flow& f, std::byte* at, std::size_t bytes) {
   if (bytes == 0) return;
-  f.arrays.push_back({at, bytes});
+  const auto [of_short, of_long] = message_bytes_[static_cast<std::size_t>(f.peer)];
+  f.arrays.push_back({at, bytes, bytes <= kShort ? of_short : of_long});
+  b.longest = std::max(b.longest, bytes);
   const std::lock_guard lock(library_->mutex);
   while (failure_.empty() && f.has_more() && f.requests < (f.receives ? kReceives : kSends)) {
     b.flow_of.push_back(static_cast<std::size_t>(&f - b.flows.data()));
@@ -169,7 +182,7 @@ void Traffic::pass_on(Batch& b, Flow& f, std::byte* at, std::size_t bytes) {
 // Begins the next message of a flow.
 void Traffic::post(Flow& f, MPI_Request& request) {
   Flow::Array& a = f.arrays[f.next];
-  const std::size_t part = std::min(a.bytes, message_bytes_[static_cast<std::size_t>(f.peer)]);
+  const std::size_t part = std::min(a.bytes, a.message);
   const auto n = static_cast<int>(part);
   failure_ = f.receives ? mpi_failure("MPI_Irecv", MPI_Irecv(a.at, n, MPI_BYTE, f.peer, f.tag, world_, &request))
                         : mpi_failure("MPI_Isend", MPI_Isend(a.at, n, MPI_BYTE, f.peer, f.tag, world_, &request));
@@ -194,7 +207,7 @@ bool Traffic::test(Batch& b, int& done) {
 }
 
 bool Traffic::wait(Batch& b, Patience patience) {
-  Pace pace;
+  Pace pace(b.longest <= kShort);
   for (Watch watch; failure_.empty();) {
     int done = 0;
     {

@@ -23,7 +23,8 @@ namespace lc::distributed {
 struct Flow {
   struct Array {
     std::byte* at = nullptr;
-    std::size_t bytes = 0;  // which no message has yet
+    std::size_t bytes = 0;    // which no message has yet
+    std::size_t message = 0;  // the most that one has
   };
   int peer = 0, tag = 0;
   bool receives = false;
@@ -39,6 +40,7 @@ struct Batch {
   std::vector<std::size_t> flow_of;  // for each request
   std::vector<Flow> flows;           // the first `used` of them; the others keep their memory
   std::size_t used = 0;
+  std::size_t longest = 0;  // bytes of an array
   Flow& flow(int peer, int tag, bool receives);
   void clear();
 };
@@ -98,7 +100,10 @@ class Traffic {
   MpiOptions options_;
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, notes_ = 0;
-  std::vector<std::size_t> message_bytes_;  // to and from each rank
+  struct MessageBytes {
+    std::size_t of_short, of_long;  // arrays
+  };
+  std::vector<MessageBytes> message_bytes_;  // to and from each rank
   std::string failure_;
   bool told_ = false, told_all_ = false;
   bool followed_ = false;  // failure_ is another rank's
