@@ -83,9 +83,11 @@ class RankDecoding final : public Workload {
     meet(*ranks_);
     double alone = 0, exchanges = 0;
     for (int k = 0; k < calls; ++k) alone += alone_->token();
+    const double before = cpu_seconds();
     for (int k = 0; k < calls; ++k) exchanges += exchanges_->run();
     reply["alone_s"] = alone / calls;
     reply["exchange_s"] = exchanges / calls;
+    reply["exchange_cpu_s"] = (cpu_seconds() - before) / calls;
     return reply;
   }
   Json facts() override {

@@ -139,7 +139,9 @@ def lines(row, done):
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
     for peer, r in done["runs"].items():
         if hidden(r) is not None:
-            yield "    %-18s %s ms without exchanges, %s ms exchanges alone (%s ms of a processor), %s %% of them hidden" % (peer, *parts_of_ranks(r))
+            alone, exchanges, cpu, share = parts_of_ranks(done, r)
+            yield "    %-18s %s ms without exchanges, %s ms exchanges alone (%s ms of a processor)%s" % (
+                peer, alone, exchanges, cpu, share and ", %s %% of them hidden" % share)
     for peer, r in done["runs"].items():
         if "flop" in done and r["seconds"]:
             _, gflops, memory, planned, before, first = step(done, r)
@@ -223,17 +225,20 @@ def parts_table(result):
                      ([name, *(shown(p[k]) for k in parts), shown(p["step_ms"] - sum(p[k] for k in parts))] for name, p in profiles.items()))
 
 
-def parts_of_ranks(r):
-    return [*(shown(1e3 * median(r[key])) for key in ("alone_seconds", "exchange_seconds", "exchange_cpu_seconds")), "%.0f" % (100 * hidden(r))]
+def parts_of_ranks(done, r):
+    """The share that is hidden is "" where nothing could be computed meanwhile."""
+    share = "%.0f" % (100 * hidden(r)) if any("hidden" in goal for goal, _, _ in done["goals"]) else ""
+    return [*(shown(1e3 * median(r[key])) for key in ("alone_seconds", "exchange_seconds", "exchange_cpu_seconds")), share]
 
 
 def ranks_table(result):
-    """Steps of several ranks: with exchanges, without, and the exchanges alone."""
-    rows = [[name, peer, shown(1e3 * median(r["seconds"])), *parts_of_ranks(r)]
+    """Steps or tokens of several ranks: with exchanges, without, and the exchanges alone."""
+    rows = [[name, peer, shown(1e3 * median(r["seconds"])), *parts_of_ranks(d, r)]
             for name, d in result["workloads"].items() for peer, r in d["runs"].items() if hidden(r) is not None]
     if rows:
         yield ""
-        yield from table(["work", "by", "ms a step", "without exchanges, ms", "exchanges alone, ms", "a processor's, ms", "of them hidden, %"], rows)
+        heads = ["work", "by", "ms a step or token", "without exchanges, ms", "exchanges alone, ms", "a processor's, ms", "of them hidden, %"]
+        yield from table(heads, rows)
 
 
 def step(done, r):

@@ -22,7 +22,7 @@ constexpr std::size_t kSends = 32, kReceives = 64;
 // Short arrays, whose time is that of a message rather than of its bytes. Within a machine they go in messages that MPI
 // sends at once: Open MPI's shared memory does that up to 4096 bytes with what it adds. Before a longer one two answers
 // pass, each of which waits until the other rank looks.
-constexpr std::size_t kShort = std::size_t{1} << 15, kAtOnce = 4000;
+constexpr std::size_t kShort = std::size_t{1} << 14, kAtOnce = 4000;
 
 class Watch {
  public:
