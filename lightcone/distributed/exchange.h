@@ -39,6 +39,8 @@ struct Exchanged {
   std::vector<Dim> elements;  // Collective::n of each array
   // A kernel that begins the exchange, while others run until one waits for it; the wait's operand 0 is what began it.
   enum class Half : std::uint8_t { Both, Start, Wait } half = Half::Both;
+  std::uint64_t message = 0;  // Send: its number, by which both ranks name it
+  bool received() const { return call.operation == Collective::Operation::Send && call.place == 1; }
 };
 class ExchangingKernel {
  public:
@@ -128,6 +130,8 @@ class Exchange {
   // Memory for the pieces of an operation until the next one is run or started.
   std::span<Piece> pieces(std::size_t count);
   std::shared_ptr<const DeviceCollectives> on_device() const { return communicator_->on_device(); }
+  // What a message between this rank and another one is, as this one sees it.
+  Call message(int other, bool sends) const;
   // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
   void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
   void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);

@@ -54,9 +54,11 @@ struct StepPlan {
   double arithmetic_seconds = 0, traffic_seconds = 0, exchange_seconds = 0;
   // The exchanges' seconds by what they are spent on: they need not add up, for links are used at the same time.
   double latency_seconds = 0, between_seconds = 0, within_seconds = 0, sum_seconds = 0;
-  double other_seconds = 0;    // outside of kernels
-  double exposed_seconds = 0;  // exchanges that no kernel hides
-  double seconds = 0;          // the whole run
+  double other_seconds = 0;          // outside of kernels
+  double exposed_seconds = 0;        // exchanges that no kernel hides
+  double waiting_seconds = 0;        // for other stages of a pipeline (pipeline_plan.h)
+  double seconds = 0;                // the whole run
+  std::vector<double> node_seconds;  // of each kernel and exchange, by NodeId of the program's graph
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };
