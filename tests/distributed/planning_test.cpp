@@ -53,7 +53,7 @@ class Counted final : public Communicator {
   int size() const override { return ranks_.size(); }
   std::string name() const override { return ranks_.name(); }
   void run(const Collective& c, const void* in, void* out) override {
-    calls += c.operation != Operation::Send || c.place == 0;  // who receives a message has nothing to plan
+    calls += c.operation != Operation::Send || c.place == 0;  // a message is planned by its sender alone
     bytes += sent(c, c.n * size_of(c.dtype));
     ranks_.run(c, in, out);
   }

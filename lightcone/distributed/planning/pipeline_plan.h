@@ -27,7 +27,7 @@ struct StagePlan {
       Receive,   // a message of another stage
     } kind = Kind::Kernel;
     double seconds = 0;
-    NodeId node = 0;            // of Start, and of Wait that of its Start
+    NodeId node = 0;            // Start's own; Wait's is that of its Start
     bool sends = false;         // a message to another stage
     std::uint64_t message = 0;  // the number of what is sent or received
   };
@@ -38,7 +38,8 @@ struct StagePlan {
 StagePlan plan_stage(const Program& program, const Cluster& cluster, const StepPlanOptions& o = {});
 
 struct PipelinePlan {
-  // Of each stage. Their `seconds` are those of the whole pipeline's step, with `waiting_seconds` for other stages.
+  // Each stage has one. Their `seconds` are those of the whole pipeline's step, with `waiting_seconds` for other
+  // stages.
   std::vector<StepPlan> stages;
   std::size_t fullest = 0, slowest = 0;  // the stages that need most memory, and that wait least
   double seconds() const { return stages[slowest].seconds; }

@@ -165,7 +165,7 @@ class Planner {
   }
 
   void exchange(NodeId id, const Exchanged& e) {
-    if (e.received()) return;  // who sent it counts it
+    if (e.received()) return;  // the plan of the other rank counts the message
     std::vector<std::size_t> pieces;
     for (const Dim& d : e.elements) pieces.push_back(number(d, "an exchange"));
     const std::size_t n = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});

@@ -58,7 +58,7 @@ struct StepPlan {
   double exposed_seconds = 0;        // exchanges that no kernel hides
   double waiting_seconds = 0;        // for other stages of a pipeline (pipeline_plan.h)
   double seconds = 0;                // the whole run
-  std::vector<double> node_seconds;  // of each kernel and exchange, by NodeId of the program's graph
+  std::vector<double> node_seconds;  // each kernel's and exchange's, by NodeId of the program's graph
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };
