@@ -28,15 +28,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -190,11 +192,10 @@ class Direction {
   double wire_ = 0, longest_ = 0;
 };
 
-double cpu_seconds() {
+long cpu_microseconds() {
   rusage u{};
   ::getrusage(RUSAGE_SELF, &u);
-  return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+  return 1'000'000 * (u.ru_utime.tv_sec + u.ru_stime.tv_sec) + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
 }
 
 // Packets are due while ranks compute on all processors: this program comes before them, where that is permitted.
@@ -223,10 +224,18 @@ int run(double rate, double delay) {
     if (!all[2].revents) continue;
     std::array<char, 64> line{};
     if (::read(0, line.data(), line.size()) <= 0) return 0;
-    std::printf("{\"cpu_s\": %.6f, \"there\": %s, \"back\": %s}\n", cpu_seconds(), there.counters().c_str(),
+    std::printf("{\"cpu_s\": %lde-6, \"there\": %s, \"back\": %s}\n", cpu_microseconds(), there.counters().c_str(),
                 back.counters().c_str());
     std::fflush(stdout);
   }
+}
+
+double number(std::string_view text) {
+  double x = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || x < 0)
+    throw std::invalid_argument("'" + std::string(text) + "' is no rate and no delay");
+  return x;
 }
 
 int enter(char** argv) {
@@ -254,7 +263,7 @@ int enter(char** argv) {
 int main(int argc, char** argv) {
   try {
     const std::string what = argc > 1 ? argv[1] : "";
-    if (what == "run" && argc == 4) return run(std::atof(argv[2]), std::atof(argv[3]));
+    if (what == "run" && argc == 4) return run(number(argv[2]), number(argv[3]));
     if (what == "enter" && argc > 4) return enter(argv);
     std::fprintf(stderr, "link run RATE DELAY, or link enter NAMESPACE NAME COMMAND...\n");
   } catch (const std::exception& e) {

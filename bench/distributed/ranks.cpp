@@ -285,8 +285,10 @@ class RankTraining final : public Workload {
     for (int k = 0; k < calls; ++k) alone_.step();
     reply["alone_s"] = (now() - begin) / calls;
     double exchanges = 0;
+    const double cpu = cpu_seconds();
     for (int k = 0; k < calls; ++k) exchanges += exchanges_->run();
     reply["exchange_s"] = exchanges / calls;
+    reply["exchange_cpu_s"] = (cpu_seconds() - cpu) / calls;
     return reply;
   }
   Json facts() override {

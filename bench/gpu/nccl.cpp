@@ -1,11 +1,12 @@
 // Collectives by NCCL on one device: every one is called really, although one rank alone has nothing to exchange.
 // Results are compared, in a recorded graph and outside of one.
-#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "lightcone/backends/cuda/device.h"
+#include "lightcone/backends/cuda/launch.h"
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/collectives.h"
 #include "lightcone/distributed/exchange.h"
@@ -137,7 +138,7 @@ Json types(const Setting& s) {
   return {{"right", count}, {"refused", refused}};
 }
 
-// The functions that one rank of a program does not need: a split, the end of its communicator, an abort.
+// The functions that one rank of a program does not need: a second communicator, its end, an abort.
 Json life(const Setting& s) {
   const auto device = std::dynamic_pointer_cast<backends::cuda::CudaDevice>(s.device);
   const nccl::Library& library = nccl::Library::open();
@@ -150,29 +151,70 @@ Json life(const Setting& s) {
     if (r != nccl::Result::Success) throw Error("nccl", str_cat(doing, ": ", library.words(r)));
   };
   device->stream()->context().enter();
-  nccl::UniqueId id;
-  if (api.unique_id(&id) != nccl::Result::Success) throw Error("nccl", "no id");
+  const auto create = [&](nccl::Handle*& to) {
+    nccl::UniqueId id;
+    nccl::Config config;
+    if (api.unique_id(&id) != nccl::Result::Success) throw Error("nccl", "no id");
+    const nccl::Result created = api.create(&to, 1, id, 0, &config);
+    settle(to, created, "create");
+  };
   nccl::Handle *world = nullptr, *part = nullptr;
-  nccl::Config config;
-  const nccl::Result created = api.create(&world, 1, id, 0, &config);
-  settle(world, created, "create");
+  create(world);
   const double begin = now();
-  settle(world, api.split(world, 0, 0, &part, &config), "split");
-  for (const std::atomic_ref<nccl::Handle*> written(part); !written.load() && now() - begin < 20;)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  settle(part, nccl::Result::InProgress, "wait for the split");
-  const double split = now() - begin;
+  create(part);
+  const double second = now() - begin;
   settle(part, api.finalize(part), "finalize");
   if (api.destroy(part) != nccl::Result::Success) throw Error("nccl", "destroy");
   const double aborting = now();
   if (api.abort(world) != nccl::Result::Success) throw Error("nccl", "abort");
-  return {{"split_s", split}, {"abort_s", now() - aborting}};
+  return {{"second_s", second}, {"abort_s", now() - aborting}};
+}
+
+// Messages to oneself, which NCCL takes in a group: several of different lengths, in the order in which they were sent.
+Json messages(const Setting& s) {
+  const auto device = std::dynamic_pointer_cast<backends::cuda::CudaDevice>(s.device);
+  nccl::Ranks ranks(nccl::Library::open(), device, 20);
+  ranks.join(ranks.unique_id(), 0, 1);
+  const std::vector<std::size_t> lengths{1, 1000, 7, s.tiny ? 5000u : std::size_t{8} << 20, 33};
+  const std::size_t bytes = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), guard = 64;
+  const auto from = s.device->allocate(bytes + guard), to = s.device->allocate(bytes + guard);
+  std::vector<std::byte> in(bytes + guard), out(bytes + guard);
+  for (std::size_t k = 0; k < bytes; ++k) in[k] = static_cast<std::byte>(k % 251);
+  s.device->copy_in({from.get(), 0}, in.data(), in.size());
+  s.device->copy_in({to.get(), 0}, out.data(), out.size());
+  const auto exchange = [&] {
+    device->stream()->ask("exchange messages",
+                          [&](const backends::cuda::api::Driver&, backends::cuda::api::Stream* stream) {
+                            ranks.enqueue(ranks.world(), [&](const nccl::Api& a) {
+                              nccl::Address source = backends::cuda::address_of({from.get(), 0}),
+                                            target = backends::cuda::address_of({to.get(), 0});
+                              nccl::Result r = a.begin_group();
+                              for (const std::size_t n : lengths) {
+                                if (r == nccl::Result::Success)
+                                  r = a.send(source, n, nccl::Type::U8, 0, ranks.world(), stream);
+                                if (r == nccl::Result::Success)
+                                  r = a.receive(target, n, nccl::Type::U8, 0, ranks.world(), stream);
+                                source += n, target += n;
+                              }
+                              const nccl::Result ended = a.end_group();
+                              return r == nccl::Result::Success ? ended : r;
+                            });
+                            return backends::cuda::api::Result::Success;
+                          });
+  };
+  exchange();
+  s.device->copy_out(out.data(), {to.get(), 0}, out.size());
+  must(in == out, "messages");
+  return {{"messages", lengths.size()}, {"us", 1e6 * time_of(s, exchange)}};
 }
 
 }  // namespace
 
 std::vector<Row> nccl_rows() {
-  std::vector<Row> rows{{"nccl ranks meet", meeting}, {"nccl split, end, abort", life}, {"nccl types", types}};
+  std::vector<Row> rows{{"nccl ranks meet", meeting},
+                        {"nccl second, end, abort", life},
+                        {"nccl types", types},
+                        {"nccl messages", messages}};
   for (const auto operation : {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
                                Operation::AllToAll, Operation::Broadcast, Operation::Permute})
     rows.push_back({str_cat("nccl ", name(operation)), [=](const Setting& s) { return collective(s, operation); }});

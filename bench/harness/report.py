@@ -139,7 +139,7 @@ def lines(row, done):
         yield "  %-16s %10s %-8s%s%s%s" % (peer, shown(value(row, median(r["seconds"]))), row["rate"], against, told, note)
     for peer, r in done["runs"].items():
         if hidden(r) is not None:
-            yield "    %-18s %s ms without exchanges, %s ms exchanges alone, %s %% of them hidden" % (peer, *parts_of_ranks(r))
+            yield "    %-18s %s ms without exchanges, %s ms exchanges alone (%s ms of a processor), %s %% of them hidden" % (peer, *parts_of_ranks(r))
     for peer, r in done["runs"].items():
         if "flop" in done and r["seconds"]:
             _, gflops, memory, planned, before, first = step(done, r)
@@ -224,7 +224,7 @@ def parts_table(result):
 
 
 def parts_of_ranks(r):
-    return [shown(1e3 * median(r["alone_seconds"])), shown(1e3 * median(r["exchange_seconds"])), "%.0f" % (100 * hidden(r))]
+    return [*(shown(1e3 * median(r[key])) for key in ("alone_seconds", "exchange_seconds", "exchange_cpu_seconds")), "%.0f" % (100 * hidden(r))]
 
 
 def ranks_table(result):
@@ -233,7 +233,7 @@ def ranks_table(result):
             for name, d in result["workloads"].items() for peer, r in d["runs"].items() if hidden(r) is not None]
     if rows:
         yield ""
-        yield from table(["work", "by", "ms a step", "without exchanges, ms", "exchanges alone, ms", "of them hidden, %"], rows)
+        yield from table(["work", "by", "ms a step", "without exchanges, ms", "exchanges alone, ms", "a processor's, ms", "of them hidden, %"], rows)
 
 
 def step(done, r):

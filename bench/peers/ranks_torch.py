@@ -144,7 +144,9 @@ def train(w):
         reply = {"s": clocked(lambda: [together.step() for _ in range(calls)]) / calls, "calls": calls}
         reply["cpu_s"] = (time.process_time() - cpu) / calls
         reply["alone_s"] = clocked(lambda: [alone.step() for _ in range(calls)]) / calls
+        cpu = time.process_time()
         reply["exchange_s"] = clocked(lambda: [exchanges() for _ in range(calls)]) / calls
+        reply["exchange_cpu_s"] = (time.process_time() - cpu) / calls
         return reply
 
     totals = {}

@@ -1,4 +1,5 @@
-// When collective operations begin, and which are one: what shard() does behind the division of the graph.
+// When collective operations begin, which are one, and in which type they are: what shard() does behind the division of
+// the graph.
 #pragma once
 
 #include <cstddef>
@@ -22,5 +23,10 @@ struct ExchangeOptions {
 //
 // shard() contains it. Operations that were written by hand begin where they stand without it.
 Compiler combine_exchanges(const Collectives& ranks, const ExchangeOptions& o = {});
+
+// Returns the pass "narrow-exchanges": what was rounded to a narrower float and widened again, as autocast() does to
+// the operands of products, is moved as the narrow float (FSDP's MixedPrecisionPolicy::param_dtype). Sums are not:
+// they would round once more. Results keep their bits. shard() contains it.
+Compiler narrow_exchanges(const Collectives& ranks);
 
 }  // namespace lc

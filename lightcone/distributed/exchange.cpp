@@ -28,6 +28,10 @@ std::int64_t integer_or(const Attributes& a, std::string_view name, std::int64_t
 
 }  // namespace
 
+const ExchangingKernel* exchanging(const Node& n) {
+  return n.op == Op::Kernel ? dynamic_cast<const ExchangingKernel*>(n.kernel.get()) : nullptr;
+}
+
 Call Exchange::call(Operation operation, const Attributes& a) const {
   Call c;
   c.operation = operation;
@@ -104,12 +108,13 @@ std::span<Piece> Exchange::pieces(std::size_t count) {
   return std::span(pieces_).first(count);
 }
 
-Call Exchange::message(int other, bool sends) const {
+Call Exchange::message(int other, bool sends, std::uint64_t number) const {
   const int mine = communicator_->rank();
   Call c;
   c.operation = Operation::Send;
   c.group = sends ? std::vector{mine, other} : std::vector{other, mine};
   c.place = sends ? 0 : 1;
+  c.message = number;
   for (int k = 0; k < static_cast<int>(mesh_.axes().size()); ++k)
     if (mesh_.coordinate(mine, k) != mesh_.coordinate(other, k))
       c.axes += (c.axes.empty() ? "" : "+") + mesh_.axes()[static_cast<std::size_t>(k)].name;

@@ -27,9 +27,10 @@ struct Call {
   ReduceOp reduction = ReduceOp::Sum;
   std::vector<int> group;
   int place = 0, root = 0;
-  int only = -1;            // AllReduce: the one place that gets the sum, the others get zeros; -1: all
-  std::vector<int> source;  // Permute: for each place
-  std::string axes;         // names of the mesh axes, joined by +
+  int only = -1;              // AllReduce: the one place that gets the sum, the others get zeros; -1: all
+  std::vector<int> source;    // Permute: for each place
+  std::string axes;           // names of the mesh axes, joined by +
+  std::uint64_t message = 0;  // Send: its number, the same on both ranks
 };
 
 // What a kernel of a collective exchanges, for those who plan.
@@ -39,7 +40,6 @@ struct Exchanged {
   std::vector<Dim> elements;  // Collective::n of each array
   // A kernel that begins the exchange, while others run until one waits for it; the wait's operand 0 is what began it.
   enum class Half : std::uint8_t { Both, Start, Wait } half = Half::Both;
-  std::uint64_t message = 0;  // Send: its number, by which both ranks name it
   bool received() const { return call.operation == Collective::Operation::Send && call.place == 1; }
 };
 class ExchangingKernel {
@@ -47,6 +47,8 @@ class ExchangingKernel {
   virtual ~ExchangingKernel() = default;
   virtual Exchanged exchanged() const = 0;
 };
+// The kernel of a node that exchanges numbers; null for all others.
+const ExchangingKernel* exchanging(const Node& n);
 
 // Collectives as kernels of a device: a communicator whose ranks have devices that exchange arrays by themselves makes
 // them, and the collectives' composites offer them to compilers.
@@ -57,7 +59,10 @@ class DeviceCollectives {
   virtual std::string device() const = 0;
   // Returns the kernel of a collective of rows of `elements`, or null if the composite's definition should be computed.
   // Throws Error if the device cannot run the collective.
+  // A rank at place 0 of Operation::Send reads operand 0 and gives a byte; at place 1 it gives the elements.
   virtual std::shared_ptr<Kernel> kernel(const Call& c, DType type, const Dim& elements) const = 0;
+  // Returns a kernel whose result is operand 0, for Collectives::ordered().
+  virtual std::shared_ptr<Kernel> ordered(const Dim& bytes) const = 0;
 };
 
 // The operations of one communicator, one after the other. Those that are started run in a thread of their own, in the
@@ -131,7 +136,7 @@ class Exchange {
   std::span<Piece> pieces(std::size_t count);
   std::shared_ptr<const DeviceCollectives> on_device() const { return communicator_->on_device(); }
   // What a message between this rank and another one is, as this one sees it.
-  Call message(int other, bool sends) const;
+  Call message(int other, bool sends, std::uint64_t number) const;
   // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
   void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
   void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);
@@ -141,7 +146,7 @@ class Exchange {
   std::vector<std::size_t> gather(const Call& group, std::size_t number);
   // The composite of each operation on a number of arrays, of which the nodes of graphs are owners.
   std::map<std::pair<Collective::Operation, std::size_t>, std::weak_ptr<const Composite>> composites;
-  std::array<std::weak_ptr<const Composite>, 2> messages;  // send, receive
+  std::array<std::weak_ptr<const Composite>, 3> messages;  // send, receive, ordered
   int rank() const { return communicator_->rank(); }
 
  private:

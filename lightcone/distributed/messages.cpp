@@ -14,6 +14,8 @@
 namespace lc {
 namespace {
 
+using distributed::Call;
+using distributed::DeviceCollectives;
 using distributed::Exchange;
 using distributed::Exchanged;
 
@@ -42,7 +44,7 @@ class MessageKernel : public HostKernel, public distributed::ExchangingKernel {
 
  protected:
   Exchanged seen(bool sends, Exchanged::Half half) const {
-    return {exchange_->message(message_.rank, sends), type_.dtype, sizes(), half, message_.number};
+    return {exchange_->message(message_.rank, sends, message_.number), type_.dtype, sizes(), half};
   }
   std::shared_ptr<Exchange> exchange_;
   Message message_;
@@ -121,13 +123,29 @@ class OrderedKernel final : public HostKernel {
   TensorType type_;
 };
 
-template <class Make>
-std::vector<std::shared_ptr<const KernelRule>> on_cpu(Make make) {
-  return {std::make_shared<const KernelRule>(KernelRule{"cpu", std::move(make)})};
+// The kernels of a composite: the host's, and what `by` makes where ranks' devices exchange arrays by themselves.
+template <class Host, class Device>
+std::vector<std::shared_ptr<const KernelRule>> kernels(const std::shared_ptr<Exchange>& exchange, Host host,
+                                                       Device by) {
+  std::vector rules{std::make_shared<const KernelRule>(KernelRule{"cpu", std::move(host)})};
+  if (const auto device = exchange->on_device())
+    rules.push_back(std::make_shared<const KernelRule>(
+        KernelRule{device->device(), [device, by](const Node& n, std::span<const TensorType> in) {
+                     return std::shared_ptr<Kernel>(by(*device, n, in));
+                   }}));
+  return rules;
 }
 
-// ---- the reference: numbers travel in f64, or in i64, and each sample of them by itself
-// -------------------------------
+Call call_of(const Exchange& exchange, const Message& m, bool sends) {
+  Call c;
+  c.operation = Collective::Operation::Send;
+  c.group = sends ? std::vector{exchange.rank(), m.rank} : std::vector{m.rank, exchange.rank()};
+  c.place = sends ? 0 : 1;
+  c.message = m.number;
+  return c;
+}
+
+// ---- the reference: numbers travel in f64, or in i64, and each sample of them by itself -----------------------------
 
 using Way = void (*)(Exchange&, const Message&, DType, std::size_t, void*);
 void sent(Exchange& x, const Message& m, DType type, std::size_t n, void* data) {
@@ -170,41 +188,54 @@ std::shared_ptr<const ReferenceRule> by(const std::shared_ptr<Exchange>& exchang
 
 // ---- the composites -------------------------------------------------------------------------------------------------
 
+using Types = std::span<const TensorType>;
+
 CompositeRef make_send(const std::shared_ptr<Exchange>& exchange) {
+  const auto on_host = [exchange](const Node& n, Types in) -> std::shared_ptr<Kernel> {
+    return std::make_shared<SendKernel>(exchange, Message(n.attributes), in[0]);
+  };
+  const auto on_device = [exchange](const DeviceCollectives& device, const Node& n, Types in) {
+    return device.kernel(call_of(*exchange, Message(n.attributes), true), in[0].dtype, product(in[0].shape));
+  };
   return std::make_shared<const Composite>(
       Composite{.name = "send",
                 .arity = 2,
-                .infer = [](const Attributes&, std::span<const TensorType>) { return std::vector{kToken}; },
+                .infer = [](const Attributes&, Types) { return std::vector{kToken}; },
                 .define = no_definition,
                 .reference = by(exchange, evaluate_send),
-                .kernels = on_cpu([exchange](const Node& n, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
-                  return std::make_shared<SendKernel>(exchange, Message(n.attributes), in[0]);
-                })});
+                .kernels = kernels(exchange, on_host, on_device)});
 }
 
 CompositeRef make_receive(const std::shared_ptr<Exchange>& exchange) {
+  const auto on_host = [exchange](const Node& n, Types) -> std::shared_ptr<Kernel> {
+    return std::make_shared<ReceiveKernel>(exchange, Message(n.attributes), received_type(n.attributes));
+  };
+  const auto on_device = [exchange](const DeviceCollectives& device, const Node& n, Types) {
+    return device.kernel(call_of(*exchange, Message(n.attributes), false), n.dtype, product(n.shape));
+  };
   return std::make_shared<const Composite>(
       Composite{.name = "receive",
-                .infer = [](const Attributes& a, std::span<const TensorType>) { return std::vector{received_type(a)}; },
+                .infer = [](const Attributes& a, Types) { return std::vector{received_type(a)}; },
                 .define = no_definition,
                 .reference = by(exchange, evaluate_receive),
-                .kernels = on_cpu([exchange](const Node& n, std::span<const TensorType>) -> std::shared_ptr<Kernel> {
-                  return std::make_shared<ReceiveKernel>(exchange, Message(n.attributes), received_type(n.attributes));
-                })});
+                .kernels = kernels(exchange, on_host, on_device)});
 }
 
-const CompositeRef& ordered_composite() {
-  static const CompositeRef c = std::make_shared<const Composite>(
+CompositeRef make_ordered(const std::shared_ptr<Exchange>& exchange) {
+  const auto on_host = [](const Node&, Types in) -> std::shared_ptr<Kernel> {
+    return std::make_shared<OrderedKernel>(in[0]);
+  };
+  const auto on_device = [](const DeviceCollectives& device, const Node& n, Types) {
+    return device.ordered(product(n.shape) * Dim(static_cast<std::int64_t>(size_of(n.dtype))));
+  };
+  return std::make_shared<const Composite>(
       Composite{.name = "ordered",
                 .arity = 2,
-                .infer = [](const Attributes&, std::span<const TensorType> in) { return std::vector{in[0]}; },
+                .infer = [](const Attributes&, Types in) { return std::vector{in[0]}; },
                 .define = no_definition,
                 .reference = std::make_shared<const ReferenceRule>(
                     ReferenceRule{[](const Evaluation& e) { return std::vector<Value>{*e.in[0]}; }}),
-                .kernels = on_cpu([](const Node&, std::span<const TensorType> in) -> std::shared_ptr<Kernel> {
-                  return std::make_shared<OrderedKernel>(in[0]);
-                })});
-  return c;
+                .kernels = kernels(exchange, on_host, on_device)});
 }
 
 CompositeRef known(std::weak_ptr<const Composite>& place, const std::shared_ptr<Exchange>& exchange,
@@ -231,7 +262,8 @@ Tensor Collectives::receive(const TensorType& type, int from, std::int64_t messa
 }
 
 Tensor Collectives::ordered(Operand x, Operand after) const {
-  return call(ordered_composite(), {x.tensor, after.tensor}, {}, x.at)[0];
+  const auto& e = exchange();
+  return call(known(e->messages[2], e, make_ordered), {x.tensor, after.tensor}, {}, x.at)[0];
 }
 
 }  // namespace lc

@@ -157,21 +157,6 @@ FAKE_NCCL_API int ncclCommInitRankConfig(Communicator** to, int ranks, UniqueId 
   });
 }
 
-FAKE_NCCL_API int ncclCommSplit(Communicator* handle, int color, int key, Communicator** to, const Config* config) {
-  return ready_call(handle, [&](const std::shared_ptr<Communicator>& c) -> Result {
-    if (!to || color < 0) return error(kInvalidArgument, "there is no such colour");
-    if (c->room->is_standing(c->rank)) return error(kInvalidUsage, "a collective is not done");
-    const auto child = std::make_shared<Communicator>();
-    child->blocking = c->blocking;
-    if (const Result r = check_config(config, child->blocking); r != kSuccess) return r;
-    child->device = c->device;
-    *to = nullptr;
-    c->child = child, c->child_to = to;
-    c->room->split(c->rank, color, key);
-    return settle(*c);
-  });
-}
-
 FAKE_NCCL_API int ncclCommGetAsyncError(Communicator* handle, int* to) {
   return call([&]() -> Result {
     const std::shared_ptr<Communicator> c = find(handle);

@@ -1,7 +1,5 @@
 #include "communicator.h"
 
-#include <chrono>
-#include <thread>
 #include <unordered_map>
 
 namespace lc::simulators::nccl {
@@ -54,23 +52,9 @@ Result error(Result r, const std::string& words) {
   return r;
 }
 
-Result Communicator::state() {
+Result Communicator::state() const {
   if (const std::string why = room->failure(); !why.empty()) return error(kInvalidUsage, why);
-  if (!room->all_joined()) return kInProgress;
-  if (finalized && room->is_standing(rank)) return kInProgress;
-  if (!child) return kSuccess;
-  int new_rank = 0;
-  const std::shared_ptr<Room> theirs = room->room_of_split(rank, new_rank);
-  if (!theirs) return kInProgress;
-  child->room = theirs, child->rank = new_rank;
-  theirs->join(new_rank, reinterpret_cast<const void*>(device.work));
-  // As NVIDIA's 2.28 does, this says that the split is done before the new communicator is written.
-  std::thread([handle = add(std::move(child)), to = child_to] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::atomic_ref<Communicator*>(*to).store(handle);
-  }).detach();
-  child = nullptr;
-  return kSuccess;
+  return !room->all_joined() || (finalized && room->is_standing(rank)) ? kInProgress : kSuccess;
 }
 
 // ---- groups ---------------------------------------------------------------------------------------

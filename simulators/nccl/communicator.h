@@ -16,12 +16,9 @@ struct Communicator {
   std::shared_ptr<Room> room;
   bool blocking = true;
   std::atomic<bool> aborted = false, finalized = false;
-  // A split under way: where the new communicator is to be put.
-  std::shared_ptr<Communicator> child;
-  Communicator** child_to = nullptr;
 
-  // Returns what ncclCommGetAsyncError() reports. Finishes a split if all ranks have come.
-  Result state();
+  // Returns what ncclCommGetAsyncError() reports.
+  Result state() const;
 };
 
 struct Settings {

@@ -203,29 +203,4 @@ void Room::find_deadlock() {
   }
 }
 
-void Room::split(int rank, int color, int key) {
-  const std::lock_guard lock(mutex_);
-  const auto r = static_cast<std::size_t>(rank);
-  const std::size_t number = places_[r].splits++;
-  if (splits_.size() <= number) splits_.resize(number + 1);
-  Split& s = splits_[number];
-  const std::size_t n = places_.size();
-  s.colors.resize(n), s.keys.resize(n), s.there.resize(n);
-  s.colors[r] = color, s.keys[r] = key, s.there[r] = true;
-  if (!std::ranges::all_of(s.there, [](bool t) { return t; })) return;
-  for (const int c : s.colors)
-    if (!s.rooms.contains(c)) s.rooms[c] = std::make_shared<Room>(static_cast<int>(std::ranges::count(s.colors, c)));
-}
-
-std::shared_ptr<Room> Room::room_of_split(int rank, int& new_rank) const {
-  const std::lock_guard lock(mutex_);
-  const auto r = static_cast<std::size_t>(rank);
-  const Split& s = splits_[places_[r].splits - 1];
-  if (s.rooms.empty()) return nullptr;
-  new_rank = 0;
-  for (std::size_t k = 0; k < places_.size(); ++k)
-    if (s.colors[k] == s.colors[r] && std::pair(s.keys[k], k) < std::pair(s.keys[r], r)) ++new_rank;
-  return s.rooms.at(s.colors[r]);
-}
-
 }  // namespace lc::simulators::nccl

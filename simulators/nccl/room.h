@@ -53,16 +53,6 @@ class Room {
   std::string failure() const;
   void fail(const std::string& why);
 
-  // The n-th split of the ranks.
-  struct Split {
-    std::vector<int> colors, keys;
-    std::vector<bool> there;
-    std::map<int, std::shared_ptr<Room>> rooms;  // by colour, once all are there
-  };
-  void split(int rank, int color, int key);
-  // Returns the room of the rank's latest split and its rank there, or null as long as not all ranks have come.
-  std::shared_ptr<Room> room_of_split(int rank, int& new_rank) const;
-
  private:
   struct Place {
     bool joined = false;
@@ -70,7 +60,6 @@ class Room {
     const Task* task = nullptr;  // null: it is not here
     bool done = false;
     std::vector<bool> exchanged;  // by message
-    std::size_t splits = 0;
   };
   bool check_memory(const Task& t, LibraryWork::OnDevice on_device);
   void match();
@@ -82,7 +71,6 @@ class Room {
 
   mutable std::mutex mutex_;  // guards the fields below
   std::vector<Place> places_;
-  std::vector<Split> splits_;
   std::string failure_;
 };
 

@@ -66,19 +66,20 @@ inline Job mlp() {
   return j;
 }
 
-// Two layers of a GPT: 4 texts of 8 tokens, 4 heads of 4, a vocabulary of 24 whose table is read and multiplied with.
-inline Job gpt(const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9}) {
+// Layers of a GPT: 4 texts of 8 tokens, a width of 16, a vocabulary of 24 whose table is read and multiplied with.
+inline Job gpt(const optim::Optimizer& optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9},
+               std::int64_t number_of_heads = 4, int layers = 2) {
   Job j;
-  constexpr std::int64_t kTexts = 4, kLength = 8, kWidth = 16, kHeads = 4, kWords = 24;
+  constexpr std::int64_t kTexts = 4, kLength = 8, kWidth = 16, kWords = 24;
   const Tensor ids = j.graph.input("ids", {kTexts, kLength}, DType::I64),
                next = j.graph.input("next", {kTexts, kLength}, DType::I64);
   const Tensor table = j.parameter("wte.weight", {kWords, kWidth}, 0.3),
                place = j.parameter("wpe", {kLength, kWidth}, 0.1);
   Tensor x = add(embedding(ids, table), place);
   const auto heads = [&](const Tensor& t) {
-    return t.reshape({kTexts, kLength, kHeads, kWidth / kHeads}).transpose(1, 2);
+    return t.reshape({kTexts, kLength, number_of_heads, kWidth / number_of_heads}).transpose(1, 2);
   };
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < layers; ++k) {
     const std::string at = str_cat("h.", k, ".");
     const auto w = [&](const char* name, std::int64_t m, std::int64_t n) {
       return j.parameter(at + name, {m, n}, 0.25);

@@ -131,6 +131,7 @@ def main(mpiexec=None, program=None, example=None):
     fails(mpiexec, program, 3, "ends", lambda rank: "this rank has no disk" if rank == 1 else "rank 1 has ended (all_reduce")
     fails(mpiexec, program, 3, "late", lambda rank: None if rank == 1 else "rank 1 did not come within 1 s (all_reduce")
     fails(mpiexec, program, 3, "absent", lambda rank: None if rank == 1 else "not all ranks called it within 1 s")
+    fails(mpiexec, program, 3, "stopped", lambda rank: None if rank else "not all ranks began MPI within 3 s")
     if example:
         said = passes(60, mpiexec, "-n", "2", example)
         expect(said.count("2 ranks: the loss fell from") == 1, "the example says something else", said)

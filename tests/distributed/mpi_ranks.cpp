@@ -8,9 +8,11 @@
 //   mpi_ranks differ|late|ends|absent FOLDER
 //                                   ranks call different operations, or do not come: FOLDER/R has rank R's Error, for
 //                                   mpirun loses what ranks print at their end; the exit status is 1
+//   mpi_ranks stopped FOLDER        the same if a rank is stopped before MPI begins
 //   mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -24,6 +26,7 @@
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
+#include "lightcone/distributed/launcher.h"
 #include "lightcone/distributed/mpi/mpi.h"
 #include "lightcone/distributed/planning/planned_ranks.h"
 #include "lightcone/distributed/planning/step_plan.h"
@@ -382,6 +385,23 @@ int fail(const std::string& how, const std::string& folder) {
   return 0;
 }
 
+// MPI begins when all ranks do.
+int stopped(const std::string& folder) {
+  const int rank = Launcher::of_this_process().rank;
+  if (rank == 1) ::raise(SIGSTOP);
+  try {
+    mpi_ranks({.start_timeout_s = 3});
+  } catch (const Error& first) {
+    try {
+      mpi_ranks();
+    } catch (const Error& e) {
+      if (std::string(e.what()) == first.what()) std::ofstream(str_cat(folder, "/", rank)) << e.what();
+    }
+    return 1;
+  }
+  return 0;
+}
+
 int endless(const std::string& folder) {
   std::ofstream(str_cat(folder, "/", ::getpid())) << "here";
   const auto mpi = mpi_ranks({.timeout_s = 5});
@@ -404,5 +424,6 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
+  if (what == "stopped") return stopped(argv[2]);
   return fail(what, argv[2]);
 }

@@ -8,7 +8,6 @@
 #include <random>
 #include <set>
 
-#include "../cuda/cuda_fixture.h"
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/distributed/sharding/shard.h"
@@ -18,72 +17,14 @@
 #include "lightcone/optim/optim.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
+#include "nccl_ranks.h"
 #include "ranks.h"
 
 namespace lc {
 namespace {
 
 using Floats = std::vector<float>;
-
-// Settings and counters of the simulated NCCL.
-class FakeNccl {
- public:
-  FakeNccl() : library_(::dlopen(paths::kFakeNccl, RTLD_NOW | RTLD_LOCAL)) {
-    if (!library_) throw std::runtime_error(::dlerror());
-  }
-  void set(const char* name, long value) {
-    EXPECT_EQ(reinterpret_cast<int (*)(const char*, long)>(::dlsym(library_, "fake_nccl_set"))(name, value), 0);
-  }
-  long get(const char* name) const {
-    return reinterpret_cast<long (*)(const char*)>(::dlsym(library_, "fake_nccl_get"))(name);
-  }
-
- private:
-  void* library_;
-};
-
-// A driver for each rank, and a cache of kernels that all of them share.
-CudaOptions device_of(int rank) {
-  static const TempDir dir;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const std::string file = dir / str_cat("libcuda_of_rank_", rank, ".so");
-  if (!std::filesystem::exists(file)) std::filesystem::copy_file(paths::kFakeCuda, file);
-  CudaOptions o;
-  o.driver = o.compiler = file;
-  o.cache = dir / "cache";
-  return o;
-}
-
-struct Rank {
-  Collectives collectives;
-  std::shared_ptr<backends::gpu::GpuDevice> device;
-  Compiler compiler() const { return generic() | backends::gpu::compiler(device); }
-};
-
-// Returns what each rank threw ("" if nothing).
-std::vector<std::string> on_devices(const Mesh& mesh, const std::function<void(const Rank&)>& run,
-                                    double timeout_s = 60) {
-  auto hosts = threads(mesh.size(), {.timeout_s = 60});
-  std::vector<std::string> thrown(hosts.size());
-  std::vector<std::thread> all;
-  for (std::size_t k = 0; k < hosts.size(); ++k)
-    all.emplace_back([&, k, host = std::move(hosts[k])]() mutable {
-      try {
-        const auto device = backends::cuda::open_device(device_of(static_cast<int>(k)));
-        const auto rank = nccl_ranks(device, std::move(host), {.library = paths::kFakeNccl, .timeout_s = timeout_s});
-        run({Collectives(mesh, rank), device});
-      } catch (const std::exception& e) {
-        thrown[k] = e.what();
-      }
-    });
-  for (std::thread& t : all) t.join();
-  return thrown;
-}
-
-void expect_none(const std::vector<std::string>& thrown) {
-  for (const std::string& what : thrown) EXPECT_EQ(what, "");
-}
+using namespace test::on_nccl;
 
 using Build = std::function<Tensor(const Collectives&, const Tensor&)>;
 

@@ -13,6 +13,7 @@
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/device/halves.h"
 #include "lightcone/distributed/sharding/strategies.h"
+#include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/reference/interpreter.h"
 #include "lightcone/verify/random_graph.h"
@@ -86,6 +87,30 @@ TEST(Overlap, KeepsTheBitsOfTraining) {
     expect_same_bits(*j, two, joined(batch, fully_sharded(j->graph, "data", 2, ShardedState::Moments)), "ZeRO 1");
     expect_same_bits(*j, two, joined(batch, fully_sharded(j->graph, "data", 2)), "ZeRO 3");
     expect_same_bits(*j, both, joined(batch, kMegatron), "data and tensor parallel");
+  }
+}
+
+// What products round is moved as it was rounded: half of the bytes.
+TEST(Overlap, NarrowFloatsKeepTheBits) {
+  const Job g = gpt(optim::AdamW{.lr = 1e-2});
+  const Mesh mesh({{"data", 2}});
+  const ShardSpecs specs = joined(data_parallel(g.graph, "data", 2), fully_sharded(g.graph, "data", 2));
+  for (const DType half : {DType::BF16, DType::F16}) {
+    const std::string narrow = str_cat("exchange in ", name(half));
+    std::vector<Trained> all(2), wide(2);
+    const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
+      const Compiler with = autocast(half) | shard(c, specs) | device();
+      const auto r = static_cast<std::size_t>(c.rank());
+      all[r] = train(g, with, mesh, c.rank(), specs, 4, {});
+      wide[r] = train(g, with, mesh, c.rank(), specs, 4, {.skip = {"narrow-exchanges"}});
+    });
+    for (const std::string& error : thrown) EXPECT_EQ(error, "");
+    for (std::size_t r = 0; r < 2; ++r) {
+      EXPECT_GE(all[r].fired[narrow], 12u);  // six matrices in each of two layers
+      EXPECT_EQ(wide[r].fired.count(narrow), 0u);
+      EXPECT_EQ(all[r].losses, wide[r].losses);
+      EXPECT_EQ(all[r].parameters, wide[r].parameters);
+    }
   }
 }
 

@@ -79,6 +79,25 @@ TEST(Pipeline, TrainsAsOneRank) {
                          {.serial = {{"micro", 4}}, .pipeline = "pipe", .schedule = schedule});
 }
 
+// Messages have one order on all ranks, so that a send may wait for its receiver, as it does in the stream of a GPU.
+TEST(Pipeline, SendsMayWait) {
+  const Job j = mlp();
+  constexpr int kFew = 5;
+  const Trained one = train(j, device(), Mesh(), 0, {}, kFew);
+  for (const auto schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::AllForwardAllBackward})
+    for (const int stages : {2, 3, 4}) {
+      const ShardOptions options{.serial = {{"micro", 8}}, .pipeline = "pipe", .schedule = schedule};
+      const Mesh mesh({{"pipe", stages}});
+      const auto thrown = run_ranks(mesh, [&](const Collectives& c) {
+        const Trained t = train(j, shard(c, batch_in_parts(j, 8), options) | device(), mesh, c.rank(), {}, kFew,
+                                {.skip = {"overlap-exchanges"}});
+        EXPECT_EQ(t.fired.count("exchange overlapped"), 0u);
+        expect_near(t.losses, one.losses, 2e-5, str_cat(stages, " stages"));
+      });
+      for (const std::string& what : thrown) EXPECT_EQ(what, "");
+    }
+}
+
 // Two stages, of which each is two data-parallel or tensor-parallel ranks.
 TEST(Pipeline, WithOtherAxes) {
   const Job j = gpt();

@@ -169,6 +169,29 @@ TEST(FakeNccl, MessagesOutsideOfAGroupLock) {
   expect_words("ranks wait for each other");
 }
 
+// A send stands in its stream until it is received, and what was enqueued behind it waits, too.
+TEST(FakeNccl, SendsWaitForTheirReceivers) {
+  std::atomic<bool> received = false;
+  run(3, [&](Rank& r) {
+    char mine[2] = {static_cast<char>(r.number + 1), 0};
+    r.call("cuMemcpyHtoDAsync_v2", r.at, static_cast<const void*>(mine), sizeof mine, r.stream);
+    if (r.number == 0) {
+      for (const int to : {1, 2}) EXPECT_EQ(api().send(r.at, 1, nccl::Type::U8, to, r.handle, r.to()), Result::Success);
+    } else if (r.number == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      received = true;
+      EXPECT_EQ(api().receive(r.at + 1, 1, nccl::Type::U8, 0, r.handle, r.to()), Result::Success);
+    } else {
+      EXPECT_EQ(api().receive(r.at + 1, 1, nccl::Type::U8, 0, r.handle, r.to()), Result::Success);
+    }
+    EXPECT_TRUE(r.done());
+    EXPECT_TRUE(received) << r.number;
+    r.call("cuMemcpyDtoHAsync_v2", static_cast<void*>(mine), r.at, sizeof mine, r.stream);
+    EXPECT_TRUE(r.done());
+    EXPECT_EQ(mine[1], r.number ? 1 : 0);
+  });
+}
+
 TEST(FakeNccl, MemoryMustBeTheDevices) {
   run(1, [](Rank& r) {
     api().all_reduce(r.at, r.at + 252, 2, nccl::Type::F32, nccl::Reduction::Sum, r.handle, r.to());
@@ -184,13 +207,13 @@ TEST(FakeNccl, TwoRanksOnOneDeviceAreRefused) {
 }
 
 TEST(FakeNccl, CommunicatorsHaveALife) {
-  run(2, [](Rank& r) {
+  nccl::UniqueId id;
+  ASSERT_EQ(api().unique_id(&id), Result::Success);
+  run(2, [&](Rank& r) {
     nccl::Handle* part = nullptr;
     nccl::Config config;
-    EXPECT_EQ(Rank::settle(&r.handle, api().split(r.handle, 0, 1 - r.number, &part, &config)), Result::Success);
-    while (!std::atomic_ref<nccl::Handle*>(part).load()) std::this_thread::yield();
-    EXPECT_EQ(Rank::settle(&part, Result::InProgress), Result::Success);
-    // The keys turned the ranks: what rank 1 has is what the first one of the part sends to both.
+    EXPECT_EQ(Rank::settle(&part, api().create(&part, 2, id, 1 - r.number, &config)), Result::Success);
+    // The ranks are turned: what rank 1 has is what the first one of the part sends to both.
     const char mine = static_cast<char>(r.number + 1);
     char got = 0;
     r.call("cuMemcpyHtoDAsync_v2", r.at, static_cast<const void*>(&mine), std::size_t{1}, r.stream);

@@ -1,5 +1,7 @@
 #include "ranks.h"
 
+#include <algorithm>
+
 #include "lightcone/base/error.h"
 #ifdef LIGHTCONE_HAS_MPI
 #include "lightcone/distributed/mpi/mpi.h"
@@ -14,7 +16,9 @@ int g_rank = 0;
 
 std::shared_ptr<Communicator> mpi_processes([[maybe_unused]] const ProcessOptions& o) {
 #ifdef LIGHTCONE_HAS_MPI
-  return mpi_ranks({.timeout_s = o.timeout_s, .message_bytes = o.message_bytes});
+  // Processes begin at different times on a busy machine, however short the time-out is.
+  return mpi_ranks(
+      {.timeout_s = o.timeout_s, .start_timeout_s = std::max(o.timeout_s, 20.0), .message_bytes = o.message_bytes});
 #else
   throw Error("mpi", "this lightcone was built without MPI: install it (Debian: libopenmpi-dev), and build it again");
 #endif

@@ -14,9 +14,9 @@ std::string mpi_failure(const char* call, int code);
 
 class Library {
  public:
-  // Returns the one that lives, or initialises MPI. Throws Error if MPI cannot be used by several threads in turn, or
-  // has been finalised.
-  static std::shared_ptr<Library> get();
+  // Returns the one that lives, or initialises MPI. Throws Error if MPI cannot be used by several threads in turn, has
+  // been finalised, or does not begin within the time-out: MPI_Init waits for all ranks for ever.
+  static std::shared_ptr<Library> get(double timeout_s);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library();
@@ -24,8 +24,9 @@ class Library {
   std::mutex mutex;
 
  private:
-  Library();
-  bool ours_ = false;
+  class MainThread;
+  explicit Library(double timeout_s);
+  std::unique_ptr<MainThread> ours_;  // null: the program began MPI itself
 };
 
 bool mpi_is_running();  // neither before its beginning nor after its end

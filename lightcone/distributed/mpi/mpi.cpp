@@ -68,7 +68,8 @@ class MpiRank final : public Communicator {
 }  // namespace
 
 std::shared_ptr<Communicator> mpi_ranks(const MpiOptions& o) {
-  if (!(o.timeout_s > 0)) throw Error("mpi_ranks", str_cat("a time-out of ", o.timeout_s, " s is none"));
+  for (const double s : {o.timeout_s, o.start_timeout_s})
+    if (!(s > 0)) throw Error("mpi_ranks", str_cat("a time-out of ", s, " s is none"));
   for (const std::size_t bytes : {o.message_bytes, o.network_message_bytes})
     if (bytes < 1 || bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
       throw Error("mpi_ranks", str_cat("messages of ", bytes, " bytes: they have 1 to 2147483647"));

@@ -88,7 +88,7 @@ void Batch::clear() {
   requests.clear(), flow_of.clear(), used = 0;
 }
 
-Traffic::Traffic(const MpiOptions& o) : library_(Library::get()), options_(o) {
+Traffic::Traffic(const MpiOptions& o) : library_(Library::get(o.start_timeout_s)), options_(o) {
   const std::lock_guard lock(library_->mutex);
   duplicate_world();
   MPI_Comm_rank(world_, &rank_), MPI_Comm_size(world_, &size_);

@@ -46,7 +46,7 @@ struct UniqueId {
   char bytes[128] = {};
 };
 
-inline constexpr int kOldest = 21800;  // ncclCommSplit is of version 2.18
+inline constexpr int kOldest = 21800;
 inline constexpr int kUndefined = INT_MIN;
 
 struct Config {  // ncclConfig_t as version 2.18 has it
@@ -68,7 +68,6 @@ static_assert(sizeof(UniqueId) == 128 && sizeof(Config) == 48);
   F(version, "ncclGetVersion", int* version)                                                                           \
   F(unique_id, "ncclGetUniqueId", UniqueId* to)                                                                        \
   F(create, "ncclCommInitRankConfig", Handle** to, int ranks, UniqueId id, int rank, Config* config)                   \
-  F(split, "ncclCommSplit", Handle* from, int color, int key, Handle** to, Config* config)                             \
   F(finalize, "ncclCommFinalize", Handle* handle)                                                                      \
   F(destroy, "ncclCommDestroy", Handle* handle)                                                                        \
   F(abort, "ncclCommAbort", Handle* handle)                                                                            \

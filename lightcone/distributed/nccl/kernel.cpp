@@ -73,7 +73,10 @@ class NcclKernel final : public backends::gpu::GpuKernel, public backends::gpu::
         call_(std::move(call)),
         type_(type),
         elements_(std::move(elements)) {}
-  std::string name() const override { return str_cat(lc::name(call_.operation), " (NCCL)"); }
+  std::string name() const override {
+    const bool receives = call_.operation == Operation::Send && call_.place == 1;
+    return str_cat(receives ? "receive" : lc::name(call_.operation), " (NCCL)");
+  }
   std::vector<Dim> sizes() const override { return {elements_}; }
   bool in_place(std::size_t k) const override { return k == 0 && call_.operation == Operation::AllReduce; }
   bool same_every_run() const override { return false; }  // others' numbers change
@@ -86,6 +89,7 @@ class NcclKernel final : public backends::gpu::GpuKernel, public backends::gpu::
     const bool nothing =
         call_.operation == Operation::Permute && call_.source[static_cast<std::size_t>(call_.place)] < 0;
     if (nothing || (call_.only >= 0 && call_.only != call_.place)) device.zero(l.out, n * size_of(type_));
+    if (sends()) device.zero(l.out, 1);
   }
   void enqueue(const cuda::Context& context, Stream* stream, std::span<const std::uint64_t> words) const override {
     if (&context != &ranks_->device().stream()->context())
@@ -96,13 +100,14 @@ class NcclKernel final : public backends::gpu::GpuKernel, public backends::gpu::
   }
 
  private:
+  bool sends() const { return call_.operation == Operation::Send && call_.place == 0; }
   void meet(std::size_t n) const {
     if (*compare_) {
-      const Collective c{call_.operation, call_.reduction, type_,        n, call_.group,
-                         call_.place,     call_.root,      call_.source, 0};
+      const Collective c{call_.operation, call_.reduction, type_,        n, call_.group, call_.place,
+                         call_.root,      call_.source,    call_.message};
       (*compare_)(call_, str(c));
     }
-    handle_ = ranks_->group(call_.group, call_.place);
+    handle_ = call_.operation == Operation::Send ? ranks_->world() : ranks_->group(call_.group, call_.place);
   }
 
   std::shared_ptr<Ranks> ranks_;
@@ -113,11 +118,38 @@ class NcclKernel final : public backends::gpu::GpuKernel, public backends::gpu::
   mutable std::atomic<Handle*> handle_ = nullptr;  // the group's, once the ranks have met
 };
 
+class OrderedKernel final : public backends::gpu::GpuKernel {
+ public:
+  explicit OrderedKernel(Dim bytes) : bytes_(std::move(bytes)) {}
+  std::string name() const override { return "ordered"; }
+  std::vector<Dim> sizes() const override { return {bytes_}; }
+  bool in_place(std::size_t k) const override { return k == 0; }
+  bool same_every_run() const override { return false; }
+  void enqueue(const Launch& l, backends::gpu::GpuDevice& device) const override {
+    const BufferSlice& from = l.in[0];
+    const bool here = from.buffer == l.out.buffer && from.offset == l.out.offset;
+    if (!here) device.copy(l.out, from, static_cast<std::size_t>(l.sizes[0]));
+  }
+
+ private:
+  Dim bytes_;
+};
+
 }  // namespace
+
+void send(Ranks& ranks, std::array<int, 2> pair, int place, Address at, std::size_t bytes, Stream* stream) {
+  Handle* const all = ranks.world();
+  ranks.enqueue(all, [&](const Api& a) {
+    return place == 0 ? a.send(at, bytes, Type::U8, pair[1], all, stream)
+                      : a.receive(at, bytes, Type::U8, pair[0], all, stream);
+  });
+}
 
 void enqueue(Ranks& ranks, Handle* handle, const Call& c, DType type, std::size_t n, Address in, Address out,
              Stream* stream) {
   const std::size_t bytes = n * size_of(type);
+  if (c.operation == Operation::Send)
+    return send(ranks, {c.group[0], c.group[1]}, c.place, c.place == 0 ? in : out, bytes, stream);
   ranks.enqueue(handle, [&](const Api& a) {
     switch (c.operation) {
       case Operation::AllReduce: return a.all_reduce(in, out, n, *type_of(type), reduction_of(c, type), handle, stream);
@@ -137,5 +169,7 @@ std::shared_ptr<Kernel> kernel(std::shared_ptr<Ranks> ranks, std::shared_ptr<con
     throw Error(name(c.operation), str_cat("NCCL adds no numbers of ", name(type), ": cast them to f32, or to i32"));
   return std::make_shared<NcclKernel>(std::move(ranks), std::move(compare), c, type, elements);
 }
+
+std::shared_ptr<Kernel> ordered(const Dim& bytes) { return std::make_shared<OrderedKernel>(bytes); }
 
 }  // namespace lc::distributed::nccl

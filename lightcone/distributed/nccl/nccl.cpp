@@ -8,6 +8,7 @@
 #include "lightcone/backends/cuda/launch.h"
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/nccl/kernel.h"
+#include "lightcone/distributed/nccl/meeting_place.h"
 
 namespace lc {
 namespace {
@@ -26,6 +27,7 @@ class NcclCollectives final : public distributed::DeviceCollectives {
     if (c.group.size() == 1 && !alone_) return nullptr;
     return nccl::kernel(ranks_, compare_, c, type, elements);
   }
+  std::shared_ptr<Kernel> ordered(const Dim& bytes) const override { return nccl::ordered(bytes); }
 
  private:
   std::shared_ptr<nccl::Ranks> ranks_;
@@ -39,6 +41,15 @@ class NcclRank final : public Communicator {
       : ranks_(std::move(ranks)), host_(std::move(host)), rank_(rank), size_(size) {
     const auto compare = std::make_shared<nccl::Compare>();
     if (host_) *compare = [host = host_](const Call& c, const std::string& what) { compare_on(*host, c, what); };
+    if (host_)
+      ranks_->share_ids_by([host = host_](nccl::UniqueId& id, std::span<const int> group, int place) {
+        const nccl::UniqueId mine = id;
+        host->run({Operation::Broadcast, ReduceOp::Sum, DType::U8, sizeof id, group, place, 0, {}, 0}, &mine, &id);
+      });
+    else
+      ranks_->share_ids_by([all = ranks_.get()](nccl::UniqueId& id, std::span<const int> group, int place) {
+        share_by_device(*all, id, group, place);
+      });
     collectives_ = std::make_shared<const NcclCollectives>(ranks_, compare, alone);
   }
   int rank() const override { return rank_; }
@@ -56,6 +67,7 @@ class NcclRank final : public Communicator {
   std::shared_ptr<const distributed::DeviceCollectives> on_device() const override { return collectives_; }
 
  private:
+  static void share_by_device(nccl::Ranks& ranks, nccl::UniqueId& id, std::span<const int> group, int place);
   static void compare_on(Communicator& host, const Call& c, const std::string& what);
   void run_by_device(const Collective& c, const std::byte* in, std::byte* out);
   void send_by_device(const Collective& c, const std::byte* in, std::byte* out);
@@ -108,19 +120,31 @@ void NcclRank::send_by_device(const Collective& c, const std::byte* in, std::byt
   backends::cuda::CudaDevice& device = *ranks_->shared_device();
   const std::size_t bytes = c.n * size_of(c.dtype);
   const std::unique_ptr<Buffer> buffer = device.allocate(bytes);
-  nccl::Handle* const all = ranks_->world();
   const auto at = backends::cuda::address_of({buffer.get(), 0});
   const bool sends = c.place == 0;
   if (sends) device.copy_in({buffer.get(), 0}, in, bytes);
   device.stream()->ask("send", [&](const backends::cuda::api::Driver&, backends::cuda::api::Stream* stream) {
-    ranks_->enqueue(all, [&](const nccl::Api& a) {
-      return sends ? a.send(at, bytes, nccl::Type::U8, c.group[1], all, stream)
-                   : a.receive(at, bytes, nccl::Type::U8, c.group[0], all, stream);
-    });
+    nccl::send(*ranks_, {c.group[0], c.group[1]}, c.place, at, bytes, stream);
     return backends::cuda::api::Result::Success;
   });
   if (sends) device.synchronise();
   else device.copy_out(out, {buffer.get(), 0}, bytes);
+}
+
+// The first rank of a group sends the others its id by the communicator of all ranks.
+void NcclRank::share_by_device(nccl::Ranks& ranks, nccl::UniqueId& id, std::span<const int> group, int place) {
+  backends::cuda::CudaDevice& device = *ranks.shared_device();
+  const std::unique_ptr<Buffer> buffer = device.allocate(sizeof id);
+  const auto at = backends::cuda::address_of({buffer.get(), 0});
+  if (place == 0) device.copy_in({buffer.get(), 0}, &id, sizeof id);
+  device.stream()->ask("send", [&](const backends::cuda::api::Driver&, backends::cuda::api::Stream* stream) {
+    for (std::size_t k = 1; k < group.size(); ++k)
+      if (place == 0 || place == static_cast<int>(k))
+        nccl::send(ranks, {group[0], group[k]}, place == 0 ? 0 : 1, at, sizeof id, stream);
+    return backends::cuda::api::Result::Success;
+  });
+  if (place == 0) device.synchronise();
+  else device.copy_out(&id, {buffer.get(), 0}, sizeof id);
 }
 
 // Every rank gets what all gave, and computes its own result. That is slow, and as exact as threads() are.
@@ -161,22 +185,6 @@ std::shared_ptr<nccl::Ranks> open(const std::shared_ptr<backends::gpu::GpuDevice
   return std::make_shared<nccl::Ranks>(nccl::Library::open(o.library), std::move(cuda), o.timeout_s);
 }
 
-// NCCL_COMM_ID for as long as ranks meet.
-class MeetingPlace {
- public:
-  explicit MeetingPlace(const std::string& address) : set_(!address.empty() && !std::getenv("NCCL_COMM_ID")) {
-    if (set_) ::setenv("NCCL_COMM_ID", address.c_str(), 0);
-  }
-  ~MeetingPlace() {
-    if (set_) ::unsetenv("NCCL_COMM_ID");
-  }
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
-
- private:
-  bool set_;
-};
-
 // Returns the number in a variable, or `otherwise` if it is not set.
 int number_in(const char* variable, int otherwise, int least, int most) {
   const char* const text = std::getenv(variable);
@@ -216,7 +224,7 @@ std::shared_ptr<Communicator> nccl_ranks(std::shared_ptr<backends::gpu::GpuDevic
     throw Error("nccl_ranks", "no address says where rank 0 waits for the others: torchrun sets MASTER_ADDR");
   const auto ranks = open(device, o);
   {
-    const MeetingPlace place(rank.size > 1 ? rank.address : "");
+    const nccl::MeetingPlace place(rank.size > 1 ? rank.address : "");
     ranks->join(ranks->unique_id(), rank.rank, rank.size);
   }
   return std::make_shared<NcclRank>(ranks, nullptr, rank.rank, rank.size, o.alone);

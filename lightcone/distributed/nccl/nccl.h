@@ -1,5 +1,5 @@
-// Ranks with a GPU each: collectives run on the device, in its stream between the kernels, by NVIDIA's NCCL. Nothing of
-// NVIDIA's is needed to build; NCCL 2.18 or newer is loaded when ranks are made.
+// Ranks with a GPU each: collectives and messages run on the device, in its stream between the kernels, by NVIDIA's
+// NCCL. Nothing of NVIDIA's is needed to build; NCCL 2.18 or newer is loaded when ranks are made.
 #pragma once
 
 #include <memory>

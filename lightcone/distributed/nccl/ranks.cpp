@@ -1,10 +1,9 @@
 #include "lightcone/distributed/nccl/ranks.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 
 #include "lightcone/base/error.h"
+#include "lightcone/distributed/nccl/meeting_place.h"
 
 namespace lc::distributed::nccl {
 namespace {
@@ -86,20 +85,23 @@ Handle* Ranks::group(std::span<const int> ranks, int place) {
     const std::lock_guard lock(mutex_);
     if (const auto it = groups_.find(name); it != groups_.end()) return it->second;
   }
-  device_->stream()->wait();  // a communicator that is split has nothing else to do
+  device_->stream()->context().enter();
+  UniqueId id;
+  if (place == 0) {
+    const NoMeetingPlace here;
+    id = unique_id();
+  }
+  if (ranks.size() > 1) share_id_(id, ranks, place);
   const std::lock_guard lock(mutex_);
   refuse_if_failed();
-  Handle*& to = groups_[name];  // NCCL writes to it later
+  Handle*& to = groups_[name];
   Config config;
-  const Result r = library_.api().split(world_, *std::ranges::min_element(name), place, &to, &config);
-  settle(world_, r, "divide the ranks into groups");
-  // NCCL 2.28 says that it is done before it has written the handle.
-  const std::atomic_ref<Handle*> written(to);
-  for (const auto begin = Clock::now(); !written.load() && seconds_since(begin) < timeout_;)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  if (!written.load()) fail(str_cat(library_.name(), " makes no group of ranks within ", timeout_, " s"));
-  refuse_if_failed();
-  settle(to, Result::InProgress, "let the ranks of a group meet");
+  Result r{};
+  {
+    const NoMeetingPlace here;
+    r = library_.api().create(&to, static_cast<int>(ranks.size()), id, place, &config);
+  }
+  settle(to, r, "let the ranks of a group meet");
   return to;
 }
 
@@ -140,7 +142,6 @@ void Ranks::fail(std::string why) noexcept {
   world_ = nullptr;
 }
 
-// Groups end before the communicator that they were made from.
 void Ranks::end() noexcept {
   const auto end_one = [&](Handle* handle) {
     if (!handle) return;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lightcone/backends/cuda/device.h"
@@ -29,8 +31,11 @@ class Ranks {
   UniqueId unique_id();
   // Makes the communicator of all ranks; all of them call it.
   void join(const UniqueId& id, int rank, int size);
-  // Returns the communicator of a group, in the order of its places. All ranks of all groups of the same axes call it
-  // at the same point of their programs. It stays until the end.
+  // How the id of a group's first rank comes to the others: share(id, ranks, place) returns with the same id on all.
+  using ShareId = std::function<void(UniqueId& id, std::span<const int> ranks, int place)>;
+  void share_ids_by(ShareId share) { share_id_ = std::move(share); }
+  // Returns the communicator of a group, in the order of its places. All ranks of the group call it at the same point
+  // of their programs, and others do not: stages of a pipeline run different programs. It stays until the end.
   Handle* group(std::span<const int> ranks, int place);
   Handle* world() const { return world_; }
 
@@ -58,6 +63,7 @@ class Ranks {
   const std::shared_ptr<backends::cuda::CudaDevice> device_;
   const double timeout_;
   int rank_ = 0, size_ = 1;
+  ShareId share_id_;
   mutable std::mutex mutex_;  // guards the fields below
   std::condition_variable over_;
   bool joined_ = false, ends_ = false;

@@ -35,6 +35,11 @@ struct Cluster {
   // The ranks that share one processor: their computing, and their messages within the machine, which processors copy,
   // take turns.
   double ranks_per_processor = 1;
+  // The processors that a rank has besides those of its kernels, one at most: exchanges that run beside kernels copy
+  // and add up there. Without one they take the kernels' time.
+  double spare_processors = 1;
+  // What messages to other machines cost a rank's processor. Zero: network cards copy.
+  Link copied_between;
   // The rates of one rank's processor. A kernel takes as long as its arithmetic or its traffic with memory, whichever
   // takes longer. Zero: unknown.
   double flops_per_second = 0, bytes_per_second = 0;

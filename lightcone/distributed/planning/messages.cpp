@@ -108,13 +108,22 @@ Messages messages_of(const Collective& c, const Cluster& cluster, std::span<cons
   return m;
 }
 
-double seconds_of(const Messages& m, const Cluster& cluster) {
-  const double turns = std::max(1.0, cluster.ranks_per_processor);
-  const auto on = [](const Link& l, const Sent& s) { return l.seconds(s.rounds, s.messages, s.bytes); };
-  const double copied = on(cluster.within, m.within) * turns, sent = on(cluster.between, m.between);
-  const double reduced =
-      cluster.reduced_bytes_per_second > 0 ? turns * m.reduced_bytes / cluster.reduced_bytes_per_second : 0;
-  return std::max(copied, sent) + reduced;
+namespace {
+
+double on(const Link& l, const Sent& s) { return l.seconds(s.rounds, s.messages, s.bytes); }
+double turns(const Cluster& c) { return std::max(1.0, c.ranks_per_processor); }
+double summing(const Messages& m, const Cluster& c) {
+  return c.reduced_bytes_per_second > 0 ? turns(c) * m.reduced_bytes / c.reduced_bytes_per_second : 0;
+}
+
+}  // namespace
+
+double seconds_of(const Messages& m, const Cluster& c) {
+  return std::max(turns(c) * on(c.within, m.within), on(c.between, m.between)) + summing(m, c);
+}
+
+double processor_seconds_of(const Messages& m, const Cluster& c) {
+  return turns(c) * (on(c.within, m.within) + on(c.copied_between, m.between)) + summing(m, c);
 }
 
 }  // namespace lc::distributed

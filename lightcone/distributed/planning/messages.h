@@ -34,5 +34,7 @@ Messages messages_of(const Collective& c, const Cluster& cluster, std::span<cons
 // Seconds that the messages take on the cluster's links, and the sums on its processors. Messages to other machines and
 // within one go at the same time.
 double seconds_of(const Messages& m, const Cluster& cluster);
+// The part of them that its processor is busy: copies, and sums.
+double processor_seconds_of(const Messages& m, const Cluster& cluster);
 
 }  // namespace lc::distributed

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "lightcone/base/error.h"
+#include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/planning/walk.h"
 
 namespace lc {
@@ -17,7 +19,7 @@ Step step_of(const Graph& g, NodeId id, double seconds) {
   const auto* kernel = distributed::exchanging(g[id]);
   if (!kernel) return s;
   const Exchanged e = kernel->exchanged();
-  s.message = e.message;
+  s.message = e.call.message;
   s.sends = e.call.operation == Collective::Operation::Send && !e.received();
   if (e.received()) s.kind = Step::Kind::Receive;
   else if (e.half == Exchanged::Half::Both) s.kind = Step::Kind::Exchange;
@@ -53,9 +55,9 @@ class Stage {
         link_ = std::max(link_, clock_) + s.seconds;
         if (s.sends) arrivals[s.message] = link_;
         if (s.kind == Step::Kind::Exchange) clock_ = link_;
-        else ends_[s.node] = link_;
+        else ends_[s.node] = link_, owed_ += s.busy_seconds;
         break;
-      case Step::Kind::Wait: clock_ = std::max(clock_, ends_.at(s.node)); break;
+      case Step::Kind::Wait: clock_ = std::max(clock_ + std::exchange(owed_, 0), ends_.at(s.node)); break;
       case Step::Kind::Receive: {
         const auto arrival = arrivals.find(s.message);
         if (arrival == arrivals.end()) return false;
@@ -71,6 +73,7 @@ class Stage {
   const std::vector<Step>& steps_;
   std::size_t next_ = 0;
   double clock_ = 0, link_ = 0, waited_ = 0;  // when the processor and the link are free
+  double owed_ = 0;                           // the processor's work on exchanges that have begun
   std::unordered_map<NodeId, double> ends_;
 };
 
@@ -80,7 +83,10 @@ StagePlan plan_stage(const Program& program, const Cluster& cluster, const StepP
   if (o.overlap) throw Error("plan", "what could be reached at best is not planned for the stages of a pipeline");
   StagePlan s{.plan = plan_step(program, cluster, o), .steps = {}};
   const Graph& g = program.graph();
-  for (const NodeId id : distributed::order_of_run(g)) s.steps.push_back(step_of(g, id, s.plan.node_seconds[id]));
+  for (const NodeId id : distributed::order_of_run(g)) {
+    s.steps.push_back(step_of(g, id, s.plan.node_seconds[id]));
+    s.steps.back().busy_seconds = s.plan.node_busy_seconds[id];
+  }
   return s;
 }
 

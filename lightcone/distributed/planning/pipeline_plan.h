@@ -27,6 +27,7 @@ struct StagePlan {
       Receive,   // a message of another stage
     } kind = Kind::Kernel;
     double seconds = 0;
+    double busy_seconds = 0;    // Start: a processor is busy that kernels need
     NodeId node = 0;            // Start's own; Wait's is that of its Start
     bool sends = false;         // a message to another stage
     std::uint64_t message = 0;  // the number of what is sent or received

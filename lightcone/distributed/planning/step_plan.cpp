@@ -9,6 +9,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/device/kernel.h"
+#include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/planning/walk.h"
 #include "lightcone/runtime/profile/profiler.h"
 #include "lightcone/runtime/profile/timeline.h"
@@ -126,6 +127,8 @@ class Planner {
     plan_.memory = memory_of(g_, memory_);
     const std::vector<NodeId> order = distributed::order_of_run(g_);
     double clock = 0, link = 0;  // when the processor and the link are free, in the order of the program
+    plan_.node_busy_seconds.resize(g_.size());
+    double owed = 0;  // the processor's work on exchanges that have begun
     std::vector<double> arrival(g_.size());
     for (const NodeId id : order) {
       const ExchangingKernel* k = exchanging(g_[id]);
@@ -135,12 +138,16 @@ class Planner {
         continue;
       }
       const Exchanged e = k->exchanged();
-      if (e.half != Exchanged::Half::Wait) exchange(id, e);
-      if (e.half == Exchanged::Half::Wait) clock = std::max(clock, arrival[g_[id].in[0].node]);
-      else arrival[id] = link = std::max(link, clock) + seconds_[id];
+      if (e.half == Exchanged::Half::Wait) {
+        clock = std::max(clock + std::exchange(owed, 0), arrival[g_[id].in[0].node]);
+        continue;
+      }
+      const double busy = plan_.node_busy_seconds[id] = exchange(id, e);
+      arrival[id] = link = std::max(link, clock) + seconds_[id];
       if (e.half == Exchanged::Half::Both) clock = link;
+      else owed += busy;
     }
-    plan_.other_seconds = turns_ * o_.other_seconds;
+    plan_.other_seconds = o_.other_seconds;
     plan_.seconds = clock + plan_.other_seconds;
     if (o_.overlap) plan_.seconds = Overlapped(g_, order, seconds_).run() + plan_.other_seconds;
     plan_.exposed_seconds = plan_.seconds - plan_.computing_seconds();
@@ -160,12 +167,13 @@ class Planner {
     const double computing = cluster_.flops_per_second > 0 ? flops / cluster_.flops_per_second : 0,
                  moving = cluster_.bytes_per_second > 0 ? bytes / cluster_.bytes_per_second : 0;
     const bool measured = !o_.kernel_seconds.empty();
-    seconds_[id] = turns_ * (measured ? o_.kernel_seconds.at(id) : std::max(computing, moving));
+    seconds_[id] = measured ? o_.kernel_seconds.at(id) : turns_ * std::max(computing, moving);
     (computing >= moving ? plan_.arithmetic_seconds : plan_.traffic_seconds) += seconds_[id];
   }
 
-  void exchange(NodeId id, const Exchanged& e) {
-    if (e.received()) return;  // the plan of the other rank counts the message
+  // Returns how long it keeps a processor busy that kernels need.
+  double exchange(NodeId id, const Exchanged& e) {
+    if (e.received()) return 0;  // the plan of the other rank counts the message
     std::vector<std::size_t> pieces;
     for (const Dim& d : e.elements) pieces.push_back(number(d, "an exchange"));
     const std::size_t n = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});
@@ -191,6 +199,7 @@ class Planner {
       known = plan_.collectives.end() - 1;
     }
     ++known->times;
+    return (1 - std::clamp(cluster_.spare_processors, 0.0, 1.0)) * distributed::processor_seconds_of(m, cluster_);
   }
 
   void add_up(const Messages& m, double seconds) {

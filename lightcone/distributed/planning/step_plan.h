@@ -54,11 +54,13 @@ struct StepPlan {
   double arithmetic_seconds = 0, traffic_seconds = 0, exchange_seconds = 0;
   // The exchanges' seconds by what they are spent on: they need not add up, for links are used at the same time.
   double latency_seconds = 0, between_seconds = 0, within_seconds = 0, sum_seconds = 0;
-  double other_seconds = 0;          // outside of kernels
-  double exposed_seconds = 0;        // exchanges that no kernel hides
-  double waiting_seconds = 0;        // for other stages of a pipeline (pipeline_plan.h)
-  double seconds = 0;                // the whole run
-  std::vector<double> node_seconds;  // each kernel's and exchange's, by NodeId of the program's graph
+  double other_seconds = 0;    // outside of kernels
+  double exposed_seconds = 0;  // exchanges that no kernel hides
+  double waiting_seconds = 0;  // for other stages of a pipeline (pipeline_plan.h)
+  double seconds = 0;          // the whole run
+  // By NodeId of the program's graph: seconds of each kernel and exchange, and how long an exchange keeps a processor
+  // busy that kernels need.
+  std::vector<double> node_seconds, node_busy_seconds;
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };
@@ -67,8 +69,8 @@ struct StepPlanOptions {
   // Whether exchanges go on while kernels run that do not need them. It is what a transport with a thread of its own
   // could reach at best: each exchange begins when its operand is there, and the first kernel that can run does.
   bool overlap = false;
-  // Seconds of each kernel, by NodeId of the program's graph, on a processor that it has for itself: measured ones.
-  // Empty: computed from the cluster's rates.
+  // Seconds of each kernel, by NodeId of the program's graph, measured while all ranks of a machine computed. Empty:
+  // computed from the cluster's rates.
   std::vector<double> kernel_seconds = {};
   double other_seconds = 0;  // what a run spends outside of its kernels, measured too
 };

@@ -1,13 +1,8 @@
 #include "lightcone/distributed/planning/walk.h"
 
-#include "lightcone/device/kernel.h"
 #include "lightcone/device/prepared.h"
 
 namespace lc::distributed {
-
-const ExchangingKernel* exchanging(const Node& n) {
-  return n.op == Op::Kernel ? dynamic_cast<const ExchangingKernel*>(n.kernel.get()) : nullptr;
-}
 
 std::vector<NodeId> order_of_run(const Graph& g) {
   const auto live = g.live();

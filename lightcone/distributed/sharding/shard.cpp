@@ -60,7 +60,7 @@ Graph run(const Graph& whole, const Collectives& ranks, const ShardSpecs& specs,
 }  // namespace distributed
 
 Compiler shard(const Collectives& ranks, ShardSpecs specs, ShardOptions options) {
-  const Compiler combine = combine_exchanges(ranks, options.exchanges);
+  const Compiler combine = narrow_exchanges(ranks) | combine_exchanges(ranks, options.exchanges);
   Pass p;
   p.name = "shard";
   p.divides = !options.pipeline.empty();

@@ -3,6 +3,7 @@
 #include <barrier>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -13,29 +14,29 @@
 namespace lc::tool {
 namespace {
 
-// The medians of one copy's kernels.
+// The medians of one copy's kernels, which begins each run together with the others.
 KernelTimes measured_copy(const Program& p, int runs, std::barrier<>& together) {
   Context c(p);
   fill(p, c);
   for (int k = 0; k < 2; ++k) c.run();
-  const std::size_t nodes = p.graph().size();
-  std::vector<std::vector<double>> all(nodes);
-  std::vector<double> others;
-  for (int k = 0; k < runs; ++k) {
-    together.arrive_and_wait();
-    c.profile(true);
-    c.run();
-    const Profile found = c.profile();
-    double sum = 0;
-    for (const KernelProfile& kernel : found.kernels) all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
-    others.push_back(found.seconds - sum);
+  return kernel_times(p, c, runs, [&] { together.arrive_and_wait(); });
+}
+
+// The copies' means, as long as a run of the slowest.
+KernelTimes slowest(const std::vector<KernelTimes>& all) {
+  const auto copies = static_cast<double>(all.size());
+  KernelTimes mean = all[0];
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    for (std::size_t id = 0; id < mean.kernel_seconds.size(); ++id)
+      mean.kernel_seconds[id] += all[k].kernel_seconds[id];
+    for (std::size_t run = 0; run < mean.runs.size(); ++run)
+      mean.runs[run] = std::max(mean.runs[run], all[k].runs[run]);
+    mean.other_seconds += all[k].other_seconds;
   }
-  KernelTimes t;
-  t.kernel_seconds.resize(nodes);
-  for (std::size_t id = 0; id < nodes; ++id)
-    if (!all[id].empty()) t.kernel_seconds[id] = median(all[id]);
-  t.other_seconds = median(others);
-  return t;
+  const double sum = std::accumulate(mean.kernel_seconds.begin(), mean.kernel_seconds.end(), 0.0);
+  for (double& s : mean.kernel_seconds) s *= median(mean.runs) / std::max(sum, 1e-12);
+  mean.other_seconds /= copies;
+  return mean;
 }
 
 // Seconds of one call, the median of many.
@@ -80,6 +81,32 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::function<void()>& before_each) {
+  const std::size_t nodes = p.graph().size();
+  std::vector<std::vector<double>> all(nodes);
+  std::vector<double> sums, others;
+  for (int k = 0; k < runs; ++k) {
+    if (before_each) before_each();
+    c.profile(true);
+    c.run();
+    const Profile found = c.profile();
+    double sum = 0;
+    for (const KernelProfile& kernel : found.kernels) all[kernel.node].push_back(kernel.seconds), sum += kernel.seconds;
+    sums.push_back(sum), others.push_back(found.seconds - sum);
+  }
+  c.profile(false);
+  KernelTimes t;
+  t.kernel_seconds.resize(nodes);
+  double sum = 0;
+  for (std::size_t id = 0; id < nodes; ++id)
+    if (!all[id].empty()) sum += t.kernel_seconds[id] = median(all[id]);
+  // Where programs take turns on a processor, a few kernels of a run take the time of all the others' turns.
+  for (double& s : t.kernel_seconds) s *= median(sums) / std::max(sum, 1e-12);
+  t.other_seconds = median(others);
+  t.runs = std::move(sums);
+  return t;
+}
+
 KernelTimes measure_kernels(const Graph& g, const Layout& layout, int rank, int threads, int copies, int runs) {
   const auto n = static_cast<std::size_t>(copies);
   std::vector<KernelTimes> all(n);
@@ -100,15 +127,7 @@ KernelTimes measure_kernels(const Graph& g, const Layout& layout, int rank, int 
   for (std::thread& t : running) t.join();
   for (const std::exception_ptr& e : failures)
     if (e) std::rethrow_exception(e);
-  KernelTimes mean = all[0];
-  for (std::size_t k = 1; k < n; ++k) {
-    for (std::size_t id = 0; id < mean.kernel_seconds.size(); ++id)
-      mean.kernel_seconds[id] += all[k].kernel_seconds[id];
-    mean.other_seconds += all[k].other_seconds;
-  }
-  for (double& s : mean.kernel_seconds) s /= copies;
-  mean.other_seconds /= copies;
-  return mean;
+  return slowest(all);
 }
 
 double measure_sums() {

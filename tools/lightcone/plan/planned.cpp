@@ -44,8 +44,11 @@ Cluster cluster_of(const PlanCommand& o, int ranks) {
                                : elsewhere     ? c.bytes_per_second
                                                : measure_sums();
   const int cores = o.cores > 0 ? o.cores : elsewhere ? 0 : static_cast<int>(std::thread::hardware_concurrency());
-  if (cores > 0)
-    c.ranks_per_processor = std::max(1.0, static_cast<double>(ranks_here(o, c, ranks)) * o.threads / cores);
+  if (cores > 0) {
+    const double here = ranks_here(o, c, ranks);
+    c.ranks_per_processor = std::max(1.0, here * o.threads / cores);
+    c.spare_processors = std::clamp(cores / here - o.threads, 0.0, 1.0);
+  }
   return c;
 }
 
@@ -57,13 +60,8 @@ Cluster with_both_links(Cluster c) {
   c.between.latency += turns * c.within.latency;
   c.between.seconds_per_byte += turns * c.within.seconds_per_byte;
   c.between.seconds_per_message += turns * c.within.seconds_per_message;
+  c.copied_between = c.within;
   return c;
-}
-
-// The copies of a rank's program that run at once here while it is measured: as many as have a processor each.
-int copies_of(const PlanCommand& o, const Cluster& c, int ranks) {
-  const int cores = o.cores > 0 ? o.cores : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(ranks_here(o, c, ranks), 1, std::max(1, cores / o.threads));
 }
 
 // What one rank has to do: a program is made of it, and that is looked at alone.
@@ -72,7 +70,7 @@ auto plan_rank(const PlanCommand& o, const Graph& g, const Layout& layout, const
                const Plan& plan) {
   StepPlanOptions with{.overlap = o.overlap};
   if (o.measure) {
-    KernelTimes t = measure_kernels(g, layout, rank, o.threads, copies_of(o, cluster, layout.mesh().size()), 7);
+    KernelTimes t = measure_kernels(g, layout, rank, o.threads, ranks_here(o, cluster, layout.mesh().size()), 7);
     with.kernel_seconds = std::move(t.kernel_seconds), with.other_seconds = t.other_seconds;
   }
   const auto alone = planned_ranks(layout.mesh().size(), rank);

@@ -1,6 +1,7 @@
 // What `lightcone plan` makes of a configuration: the program of one rank, its plan, and times measured here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,12 +41,15 @@ Program compile_rank(const Graph& g, const Layout& layout, std::shared_ptr<Commu
 // Gives all inputs, parameters and states some numbers, which are no one's.
 void fill(const Program& p, Context& c);
 
-// Seconds of each kernel and of the rest of a run, medians of several runs of one rank's program on this machine. So
-// many copies run at once, as ranks do that have a processor each. Exchanges are pretended.
+// Seconds of each kernel and of the rest of a run: medians of several runs.
 struct KernelTimes {
   std::vector<double> kernel_seconds;  // by NodeId
   double other_seconds = 0;
+  std::vector<double> runs = {};  // the sum of all kernels, for each run
 };
+KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::function<void()>& before_each = {});
+// Measures one rank's program on this machine, while so many copies of it run, as the ranks of a machine do. Ranks wait
+// for the slowest of them: all kernels together take as long as those of a run's slowest copy. Exchanges are pretended.
 KernelTimes measure_kernels(const Graph& g, const Layout& layout, int rank, int threads, int copies, int runs);
 
 // The link between ranks of this machine, and the speed of sums, measured by ranks that MPI has started.
