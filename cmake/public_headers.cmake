@@ -7,7 +7,7 @@ set(LIGHTCONE_API_HEADERS
     nn/layers.h nn/parameter.h
     autograd/autograd.h autograd/checkpoint.h optim/optim.h optim/schedule.h
     distributed/collectives.h distributed/nccl/nccl.h distributed/sharding/shard.h distributed/sharding/strategies.h
-    distributed/planning/planned_ranks.h distributed/planning/step_plan.h
+    distributed/planning/pipeline_plan.h distributed/planning/planned_ranks.h distributed/planning/step_plan.h
     ops/loop.h ops/random.h ops/audio/audio.h ops/complex/fft.h ops/typed/vocabulary.h
     ops/vision/boxes.h ops/vision/pictures.h ops/vision/resize.h
     train/load.h train/trace.h train/trainer.h

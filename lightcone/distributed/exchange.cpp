@@ -108,6 +108,19 @@ std::span<Piece> Exchange::pieces(std::size_t count) {
   return std::span(pieces_).first(count);
 }
 
+Call Exchange::message(int other, bool sends, std::uint64_t number) const {
+  const int mine = communicator_->rank();
+  Call c;
+  c.operation = Operation::Send;
+  c.group = sends ? std::vector{mine, other} : std::vector{other, mine};
+  c.place = sends ? 0 : 1;
+  c.message = number;
+  for (int k = 0; k < static_cast<int>(mesh_.axes().size()); ++k)
+    if (mesh_.coordinate(mine, k) != mesh_.coordinate(other, k))
+      c.axes += (c.axes.empty() ? "" : "+") + mesh_.axes()[static_cast<std::size_t>(k)].name;
+  return c;
+}
+
 // The numbers of messages differ from those of collectives, which a pipeline's stages count differently.
 constexpr std::uint64_t kMessages = std::uint64_t{1} << 62;
 

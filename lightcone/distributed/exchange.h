@@ -40,6 +40,7 @@ struct Exchanged {
   std::vector<Dim> elements;  // Collective::n of each array
   // A kernel that begins the exchange, while others run until one waits for it; the wait's operand 0 is what began it.
   enum class Half : std::uint8_t { Both, Start, Wait } half = Half::Both;
+  bool received() const { return call.operation == Collective::Operation::Send && call.place == 1; }
 };
 class ExchangingKernel {
  public:
@@ -134,6 +135,8 @@ class Exchange {
   // Memory for the pieces of an operation until the next one is run or started.
   std::span<Piece> pieces(std::size_t count);
   std::shared_ptr<const DeviceCollectives> on_device() const { return communicator_->on_device(); }
+  // What a message between this rank and another one is, as this one sees it.
+  Call message(int other, bool sends, std::uint64_t number) const;
   // Sends elements to a rank, or receives them from it. Ranks number their messages alike.
   void send(int to, std::uint64_t message, DType type, std::size_t n, const void* in);
   void receive(int from, std::uint64_t message, DType type, std::size_t n, void* out);

@@ -17,6 +17,7 @@ namespace {
 using distributed::Call;
 using distributed::DeviceCollectives;
 using distributed::Exchange;
+using distributed::Exchanged;
 
 const TensorType kToken{DType::U8, {Dim(1)}};
 
@@ -34,7 +35,7 @@ std::vector<Tensor> no_definition(const Attributes&, std::span<const Tensor>) {
   throw Error("", "two ranks exchange a message here, for which this device has no kernel");
 }
 
-class MessageKernel : public HostKernel {
+class MessageKernel : public HostKernel, public distributed::ExchangingKernel {
  public:
   MessageKernel(std::shared_ptr<Exchange> exchange, const Message& m, const TensorType& type)
       : exchange_(std::move(exchange)), message_(m), type_(type) {}
@@ -42,6 +43,9 @@ class MessageKernel : public HostKernel {
   bool same_every_run() const override { return false; }
 
  protected:
+  Exchanged seen(bool sends, Exchanged::Half half) const {
+    return {exchange_->message(message_.rank, sends, message_.number), type_.dtype, sizes(), half};
+  }
   std::shared_ptr<Exchange> exchange_;
   Message message_;
   TensorType type_;
@@ -58,13 +62,14 @@ class SendKernel final : public MessageKernel, public Splittable, public std::en
     *static_cast<std::uint8_t*>(l.out) = 0;
   }
   std::optional<Halves> halves() const override;
+  Exchanged exchanged() const override { return seen(true, Exchanged::Half::Both); }
 
  private:
   class Part;
   std::array<int, 2> pair_;
 };
 
-class SendKernel::Part final : public HostKernel, public Half {
+class SendKernel::Part final : public HostKernel, public Half, public distributed::ExchangingKernel {
  public:
   Part(std::shared_ptr<const SendKernel> of, bool waits) : of_(std::move(of)), waits_(waits) {}
   std::string name() const override { return waits_ ? "send_wait" : "send_start"; }
@@ -72,6 +77,9 @@ class SendKernel::Part final : public HostKernel, public Half {
   bool in_place(std::size_t k) const override { return waits_ && k == 0; }
   bool same_every_run() const override { return false; }
   bool is_wait() const override { return waits_; }
+  Exchanged exchanged() const override {
+    return of_->seen(true, waits_ ? Exchanged::Half::Wait : Exchanged::Half::Start);
+  }
   void abandon() const override { of_->exchange_->finish(); }
   void run(const HostLaunch& l) const override {
     *static_cast<std::uint8_t*>(l.out) = 0;
@@ -93,6 +101,7 @@ class ReceiveKernel final : public MessageKernel {
  public:
   using MessageKernel::MessageKernel;
   std::string name() const override { return "receive"; }
+  Exchanged exchanged() const override { return seen(false, Exchanged::Half::Both); }
   void run(const HostLaunch& l) const override {
     exchange_->receive(message_.rank, message_.number, type_.dtype, static_cast<std::size_t>(l.sizes[0]), l.out);
   }

@@ -8,8 +8,10 @@
 #include "jobs.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
+#include "lightcone/distributed/planning/pipeline_plan.h"
 #include "lightcone/distributed/planning/planned_ranks.h"
 #include "lightcone/distributed/planning/step_plan.h"
+#include "lightcone/distributed/sharding/stages.h"
 #include "lightcone/distributed/sharding/strategies.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -33,10 +35,14 @@ Cluster some_cluster(int per_machine = 1 << 20) {
   return c;
 }
 
-StepPlan planned(const Job& j, const Mesh& mesh, const ShardSpecs& specs, const Cluster& cluster, int rank = 0,
-                 const StepPlanOptions& o = {}) {
+Program planned_program(const Job& j, const Mesh& mesh, const ShardSpecs& specs, int rank, const ShardOptions& how) {
   const Collectives ranks(mesh, planned_ranks(mesh.size(), rank));
-  return plan_step(compile(j.graph, shard(ranks, specs) | device()), cluster, o);
+  return compile(j.graph, shard(ranks, specs, how) | device());
+}
+
+StepPlan planned(const Job& j, const Mesh& mesh, const ShardSpecs& specs, const Cluster& cluster, int rank = 0,
+                 const StepPlanOptions& o = {}, const ShardOptions& how = {}) {
+  return plan_step(planned_program(j, mesh, specs, rank, how), cluster, o);
 }
 
 // The exchanges of a rank, and what it sends in them as the transport over MPI would.
@@ -47,7 +53,8 @@ class Counted final : public Communicator {
   int size() const override { return ranks_.size(); }
   std::string name() const override { return ranks_.name(); }
   void run(const Collective& c, const void* in, void* out) override {
-    ++calls, bytes += sent(c, c.n * size_of(c.dtype));
+    calls += c.operation != Operation::Send || c.place == 0;  // a message is planned by its sender alone
+    bytes += sent(c, c.n * size_of(c.dtype));
     ranks_.run(c, in, out);
   }
   void run_together(const Collective& c, std::span<const Piece> pieces) override {
@@ -64,6 +71,7 @@ class Counted final : public Communicator {
  private:
   static std::size_t sent(const Collective& c, std::size_t at_once) {
     const std::size_t row = c.n * size_of(c.dtype), ranks = c.group.size(), others = ranks - 1;
+    if (c.operation == Operation::Send && c.place == 1) return 0;
     if (c.operation != Operation::AllReduce || at_once * ranks <= 32768) return others * row;
     // Others' parts go to them, and this rank's own, when it is added up, to all.
     const std::size_t each = (c.n + others) / ranks * size_of(c.dtype),
@@ -86,19 +94,19 @@ void run_once(const Program& p) {
 }
 
 // Every rank runs, and needs what was planned for it: rank 0's plan holds for all of them if they are alike.
-void expect_as_planned(const Job& j, const Mesh& mesh, const ShardSpecs& specs) {
-  const StepPlan first = planned(j, mesh, specs, some_cluster());
+void expect_as_planned(const Job& j, const Mesh& mesh, const ShardSpecs& specs, const ShardOptions& how = {}) {
+  const StepPlan first = planned(j, mesh, specs, some_cluster(), 0, {}, how);
   const auto thrown = test::run_ranks(mesh, [&](const Collectives& ranks) {
     const auto counted = std::make_shared<Counted>(ranks.communicator());
-    const Program p = compile(j.graph, shard(Collectives(mesh, counted), specs) | device());
+    const Program p = compile(j.graph, shard(Collectives(mesh, counted), specs, how) | device());
     run_once(p);
-    const StepPlan mine = planned(j, mesh, specs, some_cluster(), ranks.rank());
+    const StepPlan mine = planned(j, mesh, specs, some_cluster(), ranks.rank(), {}, how);
     std::size_t calls = 0;
     for (const PlannedCollective& c : mine.collectives) calls += c.ranks > 1 ? c.times : 0;
     if (calls != counted->calls) throw Error("test", str_cat(counted->calls, " exchanges, planned ", calls));
     if (static_cast<double>(counted->bytes) != mine.bytes_within)
       throw Error("test", str_cat(counted->bytes, " bytes sent, planned ", mine.bytes_within));
-    for (const StepPlan& plan : {first, mine})
+    for (const StepPlan& plan : {how.pipeline.empty() ? first : mine, mine})
       if (plan.memory.program != p.plan().total_bytes())
         throw Error("test", str_cat(p.plan().total_bytes(), " bytes of memory, planned ", plan.memory.program));
   });
@@ -124,6 +132,85 @@ TEST(Planning, LargeArraysAreSentInParts) {
   j.train(mean(square(sub(linear(x, j.parameter("w", {101, 301}, 0.1)), y))));
   for (const int ranks : {2, 4, 8})
     expect_as_planned(j, Mesh({{"data", ranks}}), data_parallel(j.graph, "data", ranks));
+}
+
+// ---- pipelines ------------------------------------------------------------------------------------------------------
+
+TEST(Planning, StagesNeedWhatIsPlannedForThem) {
+  const Job gpt = test::gpt(), llama = test::llama();
+  const ShardOptions how{.serial = {{"micro", 4}}, .pipeline = "pipe"};
+  expect_as_planned(gpt, Mesh({{"pipe", 2}}), data_parallel(gpt.graph, "micro", 4), how);
+  expect_as_planned(llama, Mesh({{"pipe", 2}, {"data", 2}}),
+                    joined(data_parallel(llama.graph, "data", 2), data_parallel(llama.graph, "micro", 2)),
+                    {.serial = {{"micro", 2}}, .pipeline = "pipe"});
+}
+
+// Stages that take the same time for each part, and whose messages take none, wait as long as 1F1B has to.
+TEST(Planning, StagesWaitForTheBubbleOfTheirSchedule) {
+  using Kind = StagePlan::Step::Kind;
+  constexpr int kStages = 4, kParts = 7;
+  constexpr double kForward = 1, kBackward = 2;
+  for (const auto schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::AllForwardAllBackward}) {
+    const auto ticks = distributed::pipeline_ticks(schedule, kStages, kParts);
+    std::vector<StagePlan> stages(kStages);
+    for (int s = 0; s < kStages; ++s) {
+      const auto &f = ticks.forward[static_cast<std::size_t>(s)], &b = ticks.backward[static_cast<std::size_t>(s)];
+      StagePlan& stage = stages[static_cast<std::size_t>(s)];
+      stage.plan.arithmetic_seconds = kParts * (kForward + kBackward);
+      stage.plan.memory.program = static_cast<std::size_t>(10 - s);
+      const auto message = [&](bool backward, int from, int part) {
+        return static_cast<std::uint64_t>((backward ? 100 : 0) + 10 * part + from);
+      };
+      const auto turn = [&](bool backward, int part) {
+        const int before = backward ? s + 1 : s - 1, behind = backward ? s - 1 : s + 1;
+        const auto inside = [](int k) { return k >= 0 && k < kStages; };
+        if (inside(before)) stage.steps.push_back({.kind = Kind::Receive, .message = message(backward, before, part)});
+        stage.steps.push_back({.kind = Kind::Kernel, .seconds = backward ? kBackward : kForward});
+        if (inside(behind))
+          stage.steps.push_back({.kind = Kind::Exchange, .sends = true, .message = message(backward, s, part)});
+      };
+      for (int now = 0; now < ticks.total; ++now)
+        for (int part = 0; part < kParts; ++part) {
+          if (f[static_cast<std::size_t>(part)] == now) turn(false, part);
+          if (b[static_cast<std::size_t>(part)] == now) turn(true, part);
+        }
+    }
+    const PipelinePlan p = join_stages(stages);
+    for (const StepPlan& s : p.stages) {
+      EXPECT_DOUBLE_EQ(s.seconds, (kParts + kStages - 1) * (kForward + kBackward));
+      EXPECT_DOUBLE_EQ(s.waiting_seconds, (kStages - 1) * (kForward + kBackward));
+      EXPECT_DOUBLE_EQ(s.exposed_seconds, 0);
+    }
+    EXPECT_EQ(p.fullest, 0U);
+    // A circle: the first stage waits for a message before it sends what the second one waits for.
+    std::ranges::reverse(stages[0].steps);
+    EXPECT_THROW(join_stages(stages), Error);
+  }
+}
+
+// Each second of a step is spent on something, on every stage, and more parts leave less of it for waiting.
+TEST(Planning, MorePartsHaveAShorterBubble) {
+  const Job j = test::gpt();
+  Cluster cluster = some_cluster();
+  cluster.within = parse_link("1ns,1TB/s");
+  const auto waiting = [&](int parts) {
+    const Mesh mesh({{"pipe", 2}});
+    const ShardOptions how{.serial = {{"micro", parts}}, .pipeline = "pipe"};
+    std::vector<StagePlan> stages;
+    for (const int rank : {0, 1})
+      stages.push_back(
+          plan_stage(planned_program(j, mesh, data_parallel(j.graph, "micro", parts), rank, how), cluster));
+    const PipelinePlan p = join_stages(std::move(stages));
+    double sum = 0;
+    for (const StepPlan& s : p.stages) {
+      EXPECT_DOUBLE_EQ(s.seconds, p.seconds());
+      EXPECT_NEAR(s.computing_seconds() + s.exposed_seconds + s.waiting_seconds, s.seconds, 1e-9 * s.seconds);
+      EXPECT_GE(s.exposed_seconds, -1e-9 * s.seconds);
+      sum += s.waiting_seconds / s.seconds;
+    }
+    return sum;
+  };
+  EXPECT_LT(waiting(4), 0.8 * waiting(1));
 }
 
 TEST(Planning, MemoryHasParts) {

@@ -177,7 +177,9 @@ struct PlanCommand {
   std::string links, sums, flops, bandwidth, memory;  // quantities with units; "": measured here, or unknown
   std::string autocast;                               // "", bf16 or f16
   int ranks = 0, ranks_per_machine = 0, cores = 0, threads = 1;
-  int steps = 0;  // steps to run by mpirun, beside the prediction
+  int stages = 1;        // "auto" tries pipelines of at most so many
+  int microbatches = 1;  // parts of a rank's batch, which the stages of a pipeline work on at the same time
+  int steps = 0;         // steps to run by mpirun, beside the prediction
   bool slowed = false, overlap = false, measure = false, measure_links = false, json = false;
 };
 void plan(const PlanCommand& o);

@@ -23,9 +23,17 @@ void add_plan(CLI::App& app) {
       "the bandwidth and, if it is another than the latency, the time of one more message. docs/distributed.md says "
       "more.");
   c->add_option("CONFIG", o->config, "a configuration of lightcone train")->type_name("");
-  c->add_option("--mesh", o->mesh, "axes data and model with their sizes (those of CONFIG), or auto")
+  c->add_option("--mesh", o->mesh, "axes data, model and pipe with their sizes (those of CONFIG), or auto")
       ->type_name("AXIS=N,...");
   c->add_option("--ranks", o->ranks, "of --mesh auto")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  c->add_option("--stages", o->stages, "of --mesh auto: pipelines of up to so many stages, too")
+      ->check(CLI::Range(1, 1 << 10))
+      ->type_name("N");
+  c->add_option("--microbatches", o->microbatches,
+                "parts of a rank's batch: the stages of a pipeline compute them at the same time, other ranks one "
+                "after the other")
+      ->check(CLI::Range(1, 1 << 10))
+      ->type_name("N");
   one_of(c->add_option("--sharding", o->sharding,
                        "none, optimizer (its memory is divided along data) or full (parameters, too)"),
          {"none", "optimizer", "full"})

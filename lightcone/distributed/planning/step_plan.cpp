@@ -9,8 +9,8 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/device/kernel.h"
-#include "lightcone/device/prepared.h"
 #include "lightcone/distributed/exchange.h"
+#include "lightcone/distributed/planning/walk.h"
 #include "lightcone/runtime/profile/profiler.h"
 #include "lightcone/runtime/profile/timeline.h"
 
@@ -57,16 +57,6 @@ PlannedMemory memory_of(const Graph& g, const MemoryPlan& plan) {
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------------
-
-// The nodes that a run computes, in its order.
-std::vector<NodeId> order_of(const Graph& g) {
-  const auto live = g.live();
-  const Prepared prepared = find_prepared(g);
-  std::vector<NodeId> order;
-  for (NodeId id = 0; id < g.size(); ++id)
-    if (live[id] && g[id].op != Op::Input && !prepared.node[id]) order.push_back(id);
-  return order;
-}
 
 // When all is done if each exchange begins as soon as its operand and the link are there, and kernels run in the order
 // in which they can.
@@ -135,9 +125,10 @@ class Planner {
 
   StepPlan run() {
     plan_.memory = memory_of(g_, memory_);
-    const std::vector<NodeId> order = order_of(g_);
+    const std::vector<NodeId> order = distributed::order_of_run(g_);
     double clock = 0, link = 0;  // when the processor and the link are free, in the order of the program
-    double owed = 0;             // the processor's work on exchanges that have begun
+    plan_.node_busy_seconds.resize(g_.size());
+    double owed = 0;  // the processor's work on exchanges that have begun
     std::vector<double> arrival(g_.size());
     for (const NodeId id : order) {
       const ExchangingKernel* k = exchanging(g_[id]);
@@ -151,7 +142,7 @@ class Planner {
         clock = std::max(clock + std::exchange(owed, 0), arrival[g_[id].in[0].node]);
         continue;
       }
-      const double busy = exchange(id, e);
+      const double busy = plan_.node_busy_seconds[id] = exchange(id, e);
       arrival[id] = link = std::max(link, clock) + seconds_[id];
       if (e.half == Exchanged::Half::Both) clock = link;
       else owed += busy;
@@ -160,6 +151,7 @@ class Planner {
     plan_.seconds = clock + plan_.other_seconds;
     if (o_.overlap) plan_.seconds = Overlapped(g_, order, seconds_).run() + plan_.other_seconds;
     plan_.exposed_seconds = plan_.seconds - plan_.computing_seconds();
+    plan_.node_seconds = std::move(seconds_);
     return std::move(plan_);
   }
 
@@ -181,6 +173,7 @@ class Planner {
 
   // Returns how long it keeps a processor busy that kernels need.
   double exchange(NodeId id, const Exchanged& e) {
+    if (e.received()) return 0;  // the plan of the other rank counts the message
     std::vector<std::size_t> pieces;
     for (const Dim& d : e.elements) pieces.push_back(number(d, "an exchange"));
     const std::size_t n = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});
@@ -236,12 +229,13 @@ class Planner {
 std::string StepPlan::bound() const {
   // Exchanges that kernels hide bound nothing; what is exposed belongs to what exchanges spend most on.
   const double exchanges = std::max(exchange_seconds, 1e-300), part = exposed_seconds / exchanges;
-  const std::array<std::pair<double, const char*>, 6> all{{{arithmetic_seconds, "arithmetic"},
+  const std::array<std::pair<double, const char*>, 7> all{{{arithmetic_seconds, "arithmetic"},
                                                            {traffic_seconds, "memory traffic"},
                                                            {between_seconds * part, "the links between machines"},
                                                            {within_seconds * part, "the links within a machine"},
                                                            {latency_seconds * part, "the latency of messages"},
-                                                           {sum_seconds * part, "sums of exchanged numbers"}}};
+                                                           {sum_seconds * part, "sums of exchanged numbers"},
+                                                           {waiting_seconds, "waiting for other stages"}}};
   return std::ranges::max_element(all, {}, &std::pair<double, const char*>::first)->second;
 }
 

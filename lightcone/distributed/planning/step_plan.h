@@ -56,7 +56,11 @@ struct StepPlan {
   double latency_seconds = 0, between_seconds = 0, within_seconds = 0, sum_seconds = 0;
   double other_seconds = 0;    // outside of kernels
   double exposed_seconds = 0;  // exchanges that no kernel hides
+  double waiting_seconds = 0;  // for other stages of a pipeline (pipeline_plan.h)
   double seconds = 0;          // the whole run
+  // By NodeId of the program's graph: seconds of each kernel and exchange, and how long an exchange keeps a processor
+  // busy that kernels need.
+  std::vector<double> node_seconds, node_busy_seconds;
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };

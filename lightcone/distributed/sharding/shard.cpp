@@ -1,7 +1,10 @@
 #include "lightcone/distributed/sharding/shard.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <unordered_set>
 
 #include "lightcone/distributed/sharding/pipeline.h"
 #include "lightcone/distributed/sharding/sharder.h"
@@ -13,9 +16,12 @@ namespace distributed {
 namespace {
 
 void check_used(const Graph& g, const ShardSpecs& specs) {
+  std::unordered_set<std::string_view> inputs;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input) inputs.insert(g[id].name);
   for (const ShardSpec& s : specs) {
-    bool used = false;
-    for (NodeId id = 0; id < g.size() && !used; ++id) used = g[id].op == Op::Input && fits(s, g[id].name);
+    const bool used =
+        inputs.contains(s.name) || std::ranges::any_of(inputs, [&](std::string_view name) { return fits(s, name); });
     if (!used) throw Error("shard", str_cat("the spec '", s.name, "' fits no input of the graph"));
   }
 }

@@ -84,10 +84,11 @@ bool Sharder::is_state(NodeId id) const {
 }
 
 void Sharder::read_specs() {
+  const SpecIndex index(specs_);
   for (NodeId id = 0; id < src_.size(); ++id) {
     const Node& n = src_[id];
     if (n.op != Op::Input) continue;
-    given_.emplace(id, sharding_of(mesh_, specs_, n.name, n.shape));
+    given_.emplace(id, sharding_of(mesh_, specs_, index, n.name, n.shape));
   }
 }
 

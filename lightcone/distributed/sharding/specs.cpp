@@ -59,11 +59,27 @@ int spec_of(const ShardSpecs& specs, std::string_view name) {
   return -1;
 }
 
-Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, std::string_view name, const Shape& shape) {
-  if (const int found = spec_of(specs, name); found >= 0)
+SpecIndex::SpecIndex(const ShardSpecs& specs) : specs_(specs) {
+  for (std::size_t k = 0; k < specs.size(); ++k)
+    if (specs[k].name.find('*') != std::string::npos) patterns_.push_back(static_cast<int>(k));
+    else exact_.try_emplace(specs[k].name, static_cast<int>(k));
+}
+
+int SpecIndex::of(std::string_view name) const {
+  const auto exact = exact_.find(name);
+  for (const int k : patterns_) {
+    if (exact != exact_.end() && exact->second < k) break;
+    if (fits(specs_[static_cast<std::size_t>(k)], name)) return k;
+  }
+  return exact == exact_.end() ? -1 : exact->second;
+}
+
+Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, const SpecIndex& index, std::string_view name,
+                     const Shape& shape) {
+  if (const int found = index.of(name); found >= 0)
     return strictly(mesh, specs[static_cast<std::size_t>(found)], name, shape);
   const std::size_t dot = name.rfind('.');
-  const int found = dot == std::string_view::npos ? -1 : spec_of(specs, name.substr(0, dot));
+  const int found = dot == std::string_view::npos ? -1 : index.of(name.substr(0, dot));
   if (found < 0) return Sharding(shape.size());
   try {
     return strictly(mesh, specs[static_cast<std::size_t>(found)], name, shape);
@@ -114,7 +130,7 @@ void for_rows(const Place& p, const std::vector<std::int64_t>& whole, const F& f
 
 distributed::Sharding sharding_of(const Mesh& mesh, const ShardSpecs& specs, std::string_view name,
                                   const std::vector<std::int64_t>& shape) {
-  return distributed::sharding_of(mesh, specs, name, Shape(shape.begin(), shape.end()));
+  return distributed::sharding_of(mesh, specs, distributed::SpecIndex(specs), name, Shape(shape.begin(), shape.end()));
 }
 
 }  // namespace

@@ -107,24 +107,24 @@ KernelTimes kernel_times(const Program& p, Context& c, int runs, const std::func
   return t;
 }
 
-KernelTimes measure_kernels(const Graph& g, const Layout& layout, const RankOptions& o, int copies, int runs) {
+KernelTimes measure_kernels(const Graph& g, const Layout& layout, int rank, int threads, int copies, int runs) {
   const auto n = static_cast<std::size_t>(copies);
   std::vector<KernelTimes> all(n);
   std::vector<std::exception_ptr> failures(n);
   std::barrier<> together(copies);
-  std::vector<std::thread> threads;
+  std::vector<std::thread> running;
   for (std::size_t k = 0; k < n; ++k)
-    threads.emplace_back([&, k] {
+    running.emplace_back([&, k] {
       try {
         // Each copy has a program of its own, as each rank has.
-        const auto rank = planned_ranks(layout.mesh().size(), 0, PlannedExchange::Pretended);
-        all[k] = measured_copy(compile_rank(g, layout, rank, o), runs, together);
+        const auto alone = planned_ranks(layout.mesh().size(), rank, PlannedExchange::Pretended);
+        all[k] = measured_copy(compile_rank(g, layout, alone, {.threads = threads, .runs = true}), runs, together);
       } catch (...) {
         failures[k] = std::current_exception();
         together.arrive_and_drop();
       }
     });
-  for (std::thread& t : threads) t.join();
+  for (std::thread& t : running) t.join();
   for (const std::exception_ptr& e : failures)
     if (e) std::rethrow_exception(e);
   return slowest(all);

@@ -1,37 +1,69 @@
 // The program of one rank of a layout.
 #include <algorithm>
-#include <array>
 #include <random>
+#include <set>
 
 #include "../train/ranks.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/base/error.h"
 #include "lightcone/distributed/collectives.h"
-#include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/passes/passes.h"
 #include "planned.h"
 
 namespace lc::tool {
+namespace {
+
+constexpr const char* kPipe = "pipe";
+constexpr const char* kPart = "micro";
+
+// The batch is divided along data, and what a rank has of it into parts.
+void divide_batch(ShardSpecs& specs, const Graph& g) {
+  std::set<NodeId> states;
+  for (const Assignment& a : g.assignments()) states.insert(a.state);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (n.op != Op::Input || n.parameter || states.contains(id) || n.shape.empty()) continue;
+    auto known = std::ranges::find(specs, n.name, &ShardSpec::name);
+    if (known == specs.end()) known = specs.insert(specs.end(), {n.name, {""}});
+    known->axes[0] += known->axes[0].empty() ? kPart : str_cat("+", kPart);
+  }
+}
+
+}  // namespace
+
+int Layout::stages() const {
+  for (const MeshAxis& a : mesh().axes())
+    if (a.name == kPipe) return a.size;
+  return 1;
+}
+
+std::vector<int> Layout::rank_of_each_stage() const {
+  return stages() == 1 ? std::vector{0} : mesh().group(0, std::vector{mesh().axis(kPipe)});
+}
+
 ShardSpecs specs_of(const Graph& g, const Layout& layout) {
   for (const MeshAxis& a : layout.mesh().axes())
-    if (a.name != "data" && a.name != "model")
-      throw Error("plan", str_cat("the mesh axis '", a.name, "' is neither data nor model"));
+    if (a.name != "data" && a.name != "model" && a.name != kPipe)
+      throw Error("plan", str_cat("the mesh axis '", a.name, "' is none of data, model and ", kPipe));
   check_mesh(layout.model, layout.ranks);
-  const ShardSpecs specs = specs_of(g, layout.model, layout.ranks);
+  ShardSpecs specs = specs_of(g, layout.model, layout.ranks);
   const auto along_model = [](const ShardSpec& s) {
     return std::ranges::any_of(s.axes, [](const std::string& a) { return a.starts_with("model"); });
   };
   if (layout.ranks.model() > 1 && std::ranges::none_of(specs, along_model))
     throw Error("plan",
                 str_cat("no parameter of this model is divided by ", layout.ranks.model(), " ranks along 'model'"));
+  if (layout.microbatches > 1) divide_batch(specs, g);
   return specs;
 }
 
 Program compile_rank(const Graph& g, const Layout& layout, std::shared_ptr<Communicator> rank, const RankOptions& o) {
   const Collectives ranks(layout.mesh(), std::move(rank));
-  Compiler c = shard(ranks, specs_of(g, layout)) | generic() | cpu({.threads = o.threads});
-  if (o.autocast) c = autocast(*o.autocast) | c;
-  return compile(g, c);
+  ShardOptions how;
+  if (layout.microbatches > 1) how.serial = {{kPart, layout.microbatches}};
+  if (layout.stages() > 1) how.pipeline = kPipe;
+  return compile(g,
+                 shard(ranks, specs_of(g, layout), how) | generic() | cpu({.threads = o.threads, .compiler = o.runs}));
 }
 
 void fill(const Program& p, Context& c) {

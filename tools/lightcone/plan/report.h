@@ -9,10 +9,6 @@
 
 namespace lc::tool {
 
-struct Planned {
-  Layout layout;
-  StepPlan step;
-};
 // The paragraphs of one plan. `batch`: samples a step.
 std::string text_of(const Planned& p, const Cluster& cluster, std::int64_t batch);
 nlohmann::ordered_json json_of(const Planned& p, const Cluster& cluster);
