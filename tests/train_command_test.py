@@ -247,7 +247,7 @@ class Train(unittest.TestCase):
             said = p.stdout.readline()
             while b"data  " not in said or (resumed and b"resumed " not in said):
                 line = p.stdout.readline()
-                self.assertTrue(line, p.stderr.read())
+                self.assertTrue(line or p.poll() is None, said)
                 said += line
             while not (self.d / "c.run/run.safetensors").exists():
                 self.assertIsNone(p.poll())
