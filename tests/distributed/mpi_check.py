@@ -132,6 +132,7 @@ def main(mpiexec=None, program=None, example=None):
     fails(mpiexec, program, 3, "late", lambda rank: None if rank == 1 else "rank 1 did not come within 1 s (all_reduce")
     fails(mpiexec, program, 3, "absent", lambda rank: None if rank == 1 else "not all ranks called it within 1 s")
     fails(mpiexec, program, 3, "stopped", lambda rank: None if rank else "not all ranks began MPI within 3 s")
+    fails(mpiexec, program, 3, "unended", lambda rank: None if rank else "the communicator has ended")
     if example:
         said = passes(60, mpiexec, "-n", "2", example)
         expect(said.count("2 ranks: the loss fell from") == 1, "the example says something else", said)

@@ -9,6 +9,7 @@
 //                                   ranks call different operations, or do not come: FOLDER/R has rank R's Error, for
 //                                   mpirun loses what ranks print at their end; the exit status is 1
 //   mpi_ranks stopped FOLDER        the same if a rank is stopped before MPI begins
+//   mpi_ranks unended FOLDER        one is stopped when MPI ends: the others' communicators end all the same
 //   mpi_ranks endless FOLDER        exchanges until it is killed; FOLDER/PID says that it is there
 #include <atomic>
 #include <chrono>
@@ -41,9 +42,17 @@
 namespace {
 std::atomic<std::size_t> sent_bytes{0};  // in messages with data, which the transport's Tag::Data tells from others
 constexpr int kDataTag = 2;
+bool stops_at_end = false;  // rank 1, and not before its communicator has taken leave of the others
 }  // namespace
 
-// Counts what is sent: MPI's profiling interface has the function under another name.
+// MPI's profiling interface has its functions under another name.
+extern "C" int MPI_Finalize() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (stops_at_end && rank == 1) ::raise(SIGSTOP);
+  return PMPI_Finalize();
+}
+// Counts what is sent.
 extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                          MPI_Request* request) {
   if (tag == kDataTag) sent_bytes += static_cast<std::size_t>(count);
@@ -402,6 +411,13 @@ int stopped(const std::string& folder) {
   return 0;
 }
 
+int unended(const std::string& folder) {
+  stops_at_end = true;
+  { mpi_ranks({.start_timeout_s = 3}); }
+  std::ofstream(str_cat(folder, "/", Launcher::of_this_process().rank)) << "the communicator has ended";
+  return 0;
+}
+
 int endless(const std::string& folder) {
   std::ofstream(str_cat(folder, "/", ::getpid())) << "here";
   const auto mpi = mpi_ranks({.timeout_s = 5});
@@ -425,5 +441,6 @@ int main(int argc, char** argv) {
     }
   }
   if (what == "stopped") return stopped(argv[2]);
+  if (what == "unended") return unended(argv[2]);
   return fail(what, argv[2]);
 }
