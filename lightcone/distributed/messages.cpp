@@ -136,13 +136,9 @@ std::vector<std::shared_ptr<const KernelRule>> kernels(const std::shared_ptr<Exc
   return rules;
 }
 
-Call call_of(const Exchange& exchange, const Message& m, bool sends) {
-  Call c;
-  c.operation = Collective::Operation::Send;
-  c.group = sends ? std::vector{exchange.rank(), m.rank} : std::vector{m.rank, exchange.rank()};
-  c.place = sends ? 0 : 1;
-  c.message = m.number;
-  return c;
+Call call_of(const Exchange& exchange, const Node& n, bool sends) {
+  const Message m(n.attributes);
+  return exchange.message(m.rank, sends, m.number);
 }
 
 // ---- the reference: numbers travel in f64, or in i64, and each sample of them by itself -----------------------------
@@ -195,7 +191,7 @@ CompositeRef make_send(const std::shared_ptr<Exchange>& exchange) {
     return std::make_shared<SendKernel>(exchange, Message(n.attributes), in[0]);
   };
   const auto on_device = [exchange](const DeviceCollectives& device, const Node& n, Types in) {
-    return device.kernel(call_of(*exchange, Message(n.attributes), true), in[0].dtype, product(in[0].shape));
+    return device.kernel(call_of(*exchange, n, true), in[0].dtype, product(in[0].shape));
   };
   return std::make_shared<const Composite>(
       Composite{.name = "send",
@@ -211,7 +207,7 @@ CompositeRef make_receive(const std::shared_ptr<Exchange>& exchange) {
     return std::make_shared<ReceiveKernel>(exchange, Message(n.attributes), received_type(n.attributes));
   };
   const auto on_device = [exchange](const DeviceCollectives& device, const Node& n, Types) {
-    return device.kernel(call_of(*exchange, Message(n.attributes), false), n.dtype, product(n.shape));
+    return device.kernel(call_of(*exchange, n, false), n.dtype, product(n.shape));
   };
   return std::make_shared<const Composite>(
       Composite{.name = "receive",
