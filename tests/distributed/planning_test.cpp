@@ -147,17 +147,17 @@ TEST(Planning, StagesNeedWhatIsPlannedForThem) {
 
 // Stages that take the same time for each part, and whose messages take none, wait as long as 1F1B has to.
 TEST(Planning, StagesWaitForTheBubbleOfTheirSchedule) {
-  using Kind = StagePlan::Step::Kind;
+  using Kind = PlannedStep::Kind;
   constexpr int kStages = 4, kParts = 7;
   constexpr double kForward = 1, kBackward = 2;
   for (const auto schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::AllForwardAllBackward}) {
     const auto ticks = distributed::pipeline_ticks(schedule, kStages, kParts);
-    std::vector<StagePlan> stages(kStages);
+    std::vector<StepPlan> stages(kStages);
     for (int s = 0; s < kStages; ++s) {
       const auto &f = ticks.forward[static_cast<std::size_t>(s)], &b = ticks.backward[static_cast<std::size_t>(s)];
-      StagePlan& stage = stages[static_cast<std::size_t>(s)];
-      stage.plan.arithmetic_seconds = kParts * (kForward + kBackward);
-      stage.plan.memory.program = static_cast<std::size_t>(10 - s);
+      StepPlan& stage = stages[static_cast<std::size_t>(s)];
+      stage.arithmetic_seconds = kParts * (kForward + kBackward);
+      stage.memory.program = static_cast<std::size_t>(10 - s);
       const auto message = [&](bool backward, int from, int part) {
         return static_cast<std::uint64_t>((backward ? 100 : 0) + 10 * part + from);
       };
@@ -196,10 +196,9 @@ TEST(Planning, MorePartsHaveAShorterBubble) {
   const auto waiting = [&](int parts) {
     const Mesh mesh({{"pipe", 2}});
     const ShardOptions how{.serial = {{"micro", parts}}, .pipeline = "pipe"};
-    std::vector<StagePlan> stages;
+    std::vector<StepPlan> stages;
     for (const int rank : {0, 1})
-      stages.push_back(
-          plan_stage(planned_program(j, mesh, data_parallel(j.graph, "micro", parts), rank, how), cluster));
+      stages.push_back(plan_step(planned_program(j, mesh, data_parallel(j.graph, "micro", parts), rank, how), cluster));
     const PipelinePlan p = join_stages(std::move(stages));
     double sum = 0;
     for (const StepPlan& s : p.stages) {

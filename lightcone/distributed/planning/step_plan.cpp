@@ -9,6 +9,7 @@
 
 #include "lightcone/base/error.h"
 #include "lightcone/device/kernel.h"
+#include "lightcone/device/prepared.h"
 #include "lightcone/distributed/exchange.h"
 #include "lightcone/distributed/planning/walk.h"
 #include "lightcone/runtime/profile/profiler.h"
@@ -57,6 +58,16 @@ PlannedMemory memory_of(const Graph& g, const MemoryPlan& plan) {
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------------
+
+// The nodes that a run computes, in its order.
+std::vector<NodeId> order_of(const Graph& g) {
+  const auto live = g.live();
+  const Prepared prepared = find_prepared(g);
+  std::vector<NodeId> order;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (live[id] && g[id].op != Op::Input && !prepared.node[id]) order.push_back(id);
+  return order;
+}
 
 // When all is done if each exchange begins as soon as its operand and the link are there, and kernels run in the order
 // in which they can.
@@ -125,37 +136,40 @@ class Planner {
 
   StepPlan run() {
     plan_.memory = memory_of(g_, memory_);
-    const std::vector<NodeId> order = distributed::order_of_run(g_);
-    double clock = 0, link = 0;  // when the processor and the link are free, in the order of the program
-    plan_.node_busy_seconds.resize(g_.size());
-    double owed = 0;  // the processor's work on exchanges that have begun
-    std::vector<double> arrival(g_.size());
-    for (const NodeId id : order) {
-      const ExchangingKernel* k = exchanging(g_[id]);
-      if (!k) {
-        kernel(id);
-        clock += seconds_[id];
-        continue;
-      }
-      const Exchanged e = k->exchanged();
-      if (e.half == Exchanged::Half::Wait) {
-        clock = std::max(clock + std::exchange(owed, 0), arrival[g_[id].in[0].node]);
-        continue;
-      }
-      const double busy = plan_.node_busy_seconds[id] = exchange(id, e);
-      arrival[id] = link = std::max(link, clock) + seconds_[id];
-      if (e.half == Exchanged::Half::Both) clock = link;
-      else owed += busy;
-    }
+    const std::vector<NodeId> order = order_of(g_);
+    for (const NodeId id : order) plan_.steps.push_back(step(id));
+    distributed::Walk walk(plan_.steps);
+    walk.run(nullptr);
     plan_.other_seconds = o_.other_seconds;
-    plan_.seconds = clock + plan_.other_seconds;
+    plan_.seconds = walk.clock() + plan_.other_seconds;
     if (o_.overlap) plan_.seconds = Overlapped(g_, order, seconds_).run() + plan_.other_seconds;
     plan_.exposed_seconds = plan_.seconds - plan_.computing_seconds();
-    plan_.node_seconds = std::move(seconds_);
     return std::move(plan_);
   }
 
  private:
+  PlannedStep step(NodeId id) {
+    PlannedStep s{.node = id};
+    const ExchangingKernel* k = exchanging(g_[id]);
+    if (!k) {
+      kernel(id);
+      s.seconds = seconds_[id];
+      return s;
+    }
+    const Exchanged e = k->exchanged();
+    s.message = e.call.message;
+    if (e.half == Exchanged::Half::Wait) {
+      s.kind = PlannedStep::Kind::Wait, s.node = g_[id].in[0].node;
+    } else if (e.received()) {
+      s.kind = PlannedStep::Kind::Receive;  // the plan of the other rank counts the message
+    } else {
+      s.kind = e.half == Exchanged::Half::Start ? PlannedStep::Kind::Start : PlannedStep::Kind::Exchange;
+      s.sends = e.call.operation == Collective::Operation::Send;
+      s.busy_seconds = exchange(id, e), s.seconds = seconds_[id];
+    }
+    return s;
+  }
+
   void kernel(NodeId id) {
     const bool is_part = g_[id].op == Op::Kernel && g_[id].kernel->part();
     if (is_part) return;
@@ -173,7 +187,6 @@ class Planner {
 
   // Returns how long it keeps a processor busy that kernels need.
   double exchange(NodeId id, const Exchanged& e) {
-    if (e.received()) return 0;  // the plan of the other rank counts the message
     std::vector<std::size_t> pieces;
     for (const Dim& d : e.elements) pieces.push_back(number(d, "an exchange"));
     const std::size_t n = std::accumulate(pieces.begin(), pieces.end(), std::size_t{0});

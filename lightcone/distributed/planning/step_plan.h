@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,22 @@ struct PlannedCollective {
   double seconds = 0;              // each of them takes so long
 };
 
+// One of the things that a run does.
+struct PlannedStep {
+  enum class Kind : std::uint8_t {
+    Kernel,
+    Exchange,  // until it is done; a message to another stage of a pipeline is one, too
+    Start,     // the same, in the background
+    Wait,      // for what has been started
+    Receive,   // a message of another stage
+  } kind = Kind::Kernel;
+  double seconds = 0;
+  double busy_seconds = 0;    // Start: a processor is busy that kernels need
+  NodeId node = 0;            // Start's own; Wait's is that of its Start
+  bool sends = false;         // a message to another stage
+  std::uint64_t message = 0;  // the number of what is sent or received
+};
+
 struct StepPlan {
   PlannedMemory memory;
   std::vector<PlannedCollective> collectives;  // in the order of their first use
@@ -54,13 +71,11 @@ struct StepPlan {
   double arithmetic_seconds = 0, traffic_seconds = 0, exchange_seconds = 0;
   // The exchanges' seconds by what they are spent on: they need not add up, for links are used at the same time.
   double latency_seconds = 0, between_seconds = 0, within_seconds = 0, sum_seconds = 0;
-  double other_seconds = 0;    // outside of kernels
-  double exposed_seconds = 0;  // exchanges that no kernel hides
-  double waiting_seconds = 0;  // for other stages of a pipeline (pipeline_plan.h)
-  double seconds = 0;          // the whole run
-  // By NodeId of the program's graph: seconds of each kernel and exchange, and how long an exchange keeps a processor
-  // busy that kernels need.
-  std::vector<double> node_seconds, node_busy_seconds;
+  double other_seconds = 0;        // outside of kernels
+  double exposed_seconds = 0;      // exchanges that no kernel hides
+  double waiting_seconds = 0;      // for other stages of a pipeline (pipeline_plan.h)
+  double seconds = 0;              // the whole run
+  std::vector<PlannedStep> steps;  // in the order of a run
   double computing_seconds() const { return arithmetic_seconds + traffic_seconds + other_seconds; }
   std::string bound() const;  // what takes longest: "arithmetic", "memory traffic", "the links between machines", ...
 };
@@ -75,7 +90,8 @@ struct StepPlanOptions {
   double other_seconds = 0;  // what a run spends outside of its kernels, measured too
 };
 
-// Throws Error for a program with open sizes, and if neither rates nor seconds of kernels are known.
+// What a stage of a pipeline receives is there at once; join_stages() (pipeline_plan.h) lets stages wait for each
+// other. Throws Error for a program with open sizes, and if neither rates nor seconds of kernels are known.
 StepPlan plan_step(const Program& program, const Cluster& cluster, const StepPlanOptions& o = {});
 
 }  // namespace lc

@@ -64,27 +64,24 @@ Cluster with_both_links(Cluster c) {
   return c;
 }
 
-// What one rank has to do: a program is made of it, and that is looked at alone.
-template <class Plan>
-auto plan_rank(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster, int rank,
-               const Plan& plan) {
+StepPlan plan_rank(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster, int rank) {
   StepPlanOptions with{.overlap = o.overlap};
   if (o.measure) {
     KernelTimes t = measure_kernels(g, layout, rank, o.threads, ranks_here(o, cluster, layout.mesh().size()), 7);
     with.kernel_seconds = std::move(t.kernel_seconds), with.other_seconds = t.other_seconds;
   }
   const auto alone = planned_ranks(layout.mesh().size(), rank);
-  return plan(compile_rank(g, layout, alone, {.threads = o.threads}), o.slowed ? with_both_links(cluster) : cluster,
-              with);
+  return plan_step(compile_rank(g, layout, alone, {.threads = o.threads}),
+                   o.slowed ? with_both_links(cluster) : cluster, with);
 }
 
 }  // namespace
 
 Planned planned(const PlanCommand& o, const Graph& g, const Layout& layout, const Cluster& cluster) {
-  if (layout.stages() == 1) return {layout, plan_rank(o, g, layout, cluster, 0, plan_step)};
-  std::vector<StagePlan> stages;
-  for (const int rank : layout.rank_of_each_stage())
-    stages.push_back(plan_rank(o, g, layout, cluster, rank, plan_stage));
+  if (layout.stages() == 1) return {layout, plan_rank(o, g, layout, cluster, 0)};
+  if (o.overlap) throw Error("plan", "what could be reached at best is not planned for the stages of a pipeline");
+  std::vector<StepPlan> stages;
+  for (const int rank : layout.rank_of_each_stage()) stages.push_back(plan_rank(o, g, layout, cluster, rank));
   PipelinePlan p = join_stages(std::move(stages));
   StepPlan step = p.stages[p.slowest];
   step.memory = p.stages[p.fullest].memory;
