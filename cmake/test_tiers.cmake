@@ -41,6 +41,9 @@ function(lightcone_label_tests)
       list(APPEND labels full)
     endif()
     set_tests_properties(${test} PROPERTIES LABELS "${labels};${tier}")
+    if(DEFINED lightcone_seconds_${test})  # the longest first: none of them runs alone at the end
+      set_tests_properties(${test} PROPERTIES COST ${lightcone_seconds_${test}})
+    endif()
     if(TARGET ${test} AND tier STREQUAL slow)
       # Where the same program runs as another test of a lower tier, that one needs it.
       set_property(GLOBAL APPEND PROPERTY LIGHTCONE_SLOW_PROGRAMS ${test})
