@@ -494,6 +494,75 @@ TEST(Gemm, LongSums) {
     }
 }
 
+// Tiles whose sums wait beside C have the same bits whatever the sizes of the caches: one block of k or several, strips
+// packed by one worker or shared, weights that are there or repacked, a C that is written past the caches or not.
+TEST(Gemm, SumsApartFromC) {
+  std::mt19937 random(12);
+  std::normal_distribution<float> normal;
+  int units = 0;
+  for (const Microkernel* u : microkernels()) {
+    if (u->together == 0 || (u->arithmetic != Arithmetic::Bf16 && u->arithmetic != Arithmetic::Int8Exact)) continue;
+    ++units;
+    const bool exact = u->exact();
+    for (const auto& [m, n, k] : {std::array{300, 560, 1100}, std::array{9, 70, 2100}, std::array{40, 47, 17'000}}) {
+      const auto mk = static_cast<std::size_t>(m * k), nk = static_cast<std::size_t>(n * k);
+      std::vector<float> a(mk), b(nk);
+      std::vector<std::int8_t> a8(mk), b8(nk);
+      for (std::vector<float>* v : {&a, &b})
+        for (float& x : *v) x = bf16_to_f32(f32_to_bf16(normal(random)));
+      for (std::vector<std::int8_t>* v : {&a8, &b8})
+        for (std::int8_t& x : *v) x = static_cast<std::int8_t>(random());
+      std::vector<std::byte> bytes(exact ? nk : 2 * nk);
+      for (std::size_t i = 0; i < nk; ++i) {
+        const std::uint16_t half = f32_to_bf16(b[i]);
+        if (exact) bytes[i] = static_cast<std::byte>(b8[i]);
+        else std::memcpy(&bytes[2 * i], &half, 2);
+      }
+      const WeightType type = exact ? WeightType::I8 : WeightType::BF16;
+      const std::vector<std::byte> packed = pack(type, bytes, n, k, *one_thread());
+      std::vector<float> first;
+      for (const int workers : {1, 2, 3})
+        for (const bool whole : {false, true}) {
+          std::vector<float> c(static_cast<std::size_t>(m * n), NAN);
+          Gemm g{.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = exact ? reinterpret_cast<const float*>(a8.data()) : a.data(),
+                 .a_m = k,
+                 .a_k = 1,
+                 .type = type,
+                 .packed = whole,
+                 .b = whole ? packed.data() : bytes.data(),
+                 .b_n = k,
+                 .b_k = 1,
+                 .unit = u,
+                 .c = c.data(),
+                 .c_m = n,
+                 .caches = blocking(workers).caches()};
+          run(g, {}, *threads(workers), detect_isa());
+          if (first.empty()) first = c;
+          ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0)
+              << u->name << " " << m << "x" << n << "x" << k << ", " << workers << " " << whole;
+        }
+      for (std::size_t at = 0; at < first.size(); at += 37) {
+        const std::size_t i = at / static_cast<std::size_t>(n), j = at % static_cast<std::size_t>(n);
+        double want = 0, size = 0;
+        for (std::size_t e = 0; e < static_cast<std::size_t>(k); ++e) {
+          const std::size_t x = i * static_cast<std::size_t>(k) + e, y = j * static_cast<std::size_t>(k) + e;
+          const double term = exact ? a8[x] * b8[y] : static_cast<double>(a[x]) * static_cast<double>(b[y]);
+          want += term, size += std::abs(term);
+        }
+        if (exact) ASSERT_EQ(std::bit_cast<std::int32_t>(first[at]), static_cast<std::int32_t>(want)) << u->name;
+        else ASSERT_NEAR(first[at], want, 4e-7 * size) << u->name << " " << m << "x" << n << "x" << k;
+      }
+    }
+  }
+  EXPECT_EQ(units % 2, 0);
+#if defined(__x86_64__)
+  EXPECT_GE(units, 2);  // emulated ones, at least
+#endif
+}
+
 // The scratch of a large product is one panel and one block of rows, however many workers share them. With many rows
 // and few columns, each worker has a block of rows.
 TEST(Gemm, ScratchDoesNotGrowWithWorkers) {

@@ -145,10 +145,11 @@ void compute(const Job& j, const Panel& panel, const Tile& t) {
   const NchwBf16& p = *j.p;
   const Microkernel& u = *p.unit;
   const i64 depth = 2 * panel.count, pixel = t.column % p.pixels;
+  const void* soon = u.together > 0 ? nullptr : t.a;  // tile registers need no address
   const auto place = [&](i64 image) { return j.run->problem(panel.group, image).out + t.row * p.out_row; };
   if (t.columns == u.nr && pixel + t.columns <= p.pixels)
     return u.tile(t.a, t.b, 4 * panel.step, depth, place(t.column / p.pixels) + pixel, p.out_row, t.rows, t.columns,
-                  panel.k > 0, t.a);
+                  panel.k > 0, soon);
   constexpr i64 kMost = 32;  // maximum rows and columns of a tile
   alignas(64) float block[kMost * kMost];
   const auto each = [&](const auto& f) {
@@ -156,7 +157,7 @@ void compute(const Job& j, const Panel& panel, const Tile& t) {
                [&](i64 image, i64 from, i64 n, i64 c) { f(place(image) + from, block + c - t.column, n); });
   };
   if (panel.k > 0) each([&](float* out, float* sums, i64 n) { j.t->move(out, p.out_row, t.rows, n, sums, u.nr); });
-  u.tile(t.a, t.b, 4 * panel.step, depth, block, u.nr, t.rows, u.nr, panel.k > 0, t.a);
+  u.tile(t.a, t.b, 4 * panel.step, depth, block, u.nr, t.rows, u.nr, panel.k > 0, soon);
   each([&](float* out, float* sums, i64 n) { j.t->move(sums, u.nr, t.rows, n, out, p.out_row); });
 }
 

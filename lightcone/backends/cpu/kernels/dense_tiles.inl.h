@@ -13,81 +13,151 @@ namespace {
 constexpr int kTile = 16, kTileBytes = 1024, kSide = 2 * kTile;
 using Block = float[kSide][kSide];  // the four sums in memory
 
-template <class F>
+// Calls f for the sum registers of both strips of 16 rows, or of the first.
+template <bool Both, class F>
 void for_sums(const F& f) {
   f.template operator()<0>(0, 0);
   f.template operator()<1>(0, kTile);
-  f.template operator()<2>(kTile, 0);
-  f.template operator()<3>(kTile, kTile);
+  if constexpr (Both) {
+    f.template operator()<2>(kTile, 0);
+    f.template operator()<3>(kTile, kTile);
+  }
 }
+template <bool Both = true>
 void zero_sums() {
-  for_sums([]<int T>(int, int) { TILES::zero<T>(); });
+  for_sums<Both>([]<int T>(int, int) { TILES::zero<T>(); });
 }
+template <bool Both = true>
 void load_sums(const float* c, i64 c_m) {
-  for_sums([&]<int T>(int i, int j) { TILES::load<T>(c + i * c_m + j, c_m * 4); });
+  for_sums<Both>([&]<int T>(int i, int j) { TILES::load<T>(c + i * c_m + j, c_m * 4); });
 }
+template <bool Both = true>
 void store_sums(float* c, i64 c_m) {
-  for_sums([&]<int T>(int i, int j) { TILES::store<T>(c + i * c_m + j, c_m * 4); });
-}
-void dot_bf16() {
-  TILES::dot_bf16<0, 4, 6>();
-  TILES::dot_bf16<1, 4, 7>();
-  TILES::dot_bf16<2, 5, 6>();
-  TILES::dot_bf16<3, 5, 7>();
+  for_sums<Both>([&]<int T>(int i, int j) { TILES::store<T>(c + i * c_m + j, c_m * 4); });
 }
 
-void dot_int8() {
-  TILES::dot_int8<0, 4, 6>();
-  TILES::dot_int8<1, 4, 7>();
-  TILES::dot_int8<2, 5, 6>();
-  TILES::dot_int8<3, 5, 7>();
-}
+// Bytes that a step prefetches into L2: with the steps of eight strips all of the next strip of B.
+constexpr int kTilesFetched = 256;
+template <int Bytes = kTilesFetched>
+class Fetched {
+ public:
+  explicit Fetched(const void* soon) : at_(static_cast<const std::byte*>(soon)) {}
+  void step() {
+    if (!at_) return;
+    for (int i = 0; i < Bytes; i += 64) __builtin_prefetch(at_ + i, 0, 2);
+    at_ += Bytes;
+  }
 
-// Runs f on sums that start from C or from zeros and end in C, by way of a local block if the tile is not whole.
+ private:
+  const std::byte* at_;
+};
+
+// A step of 64 bytes of each row of A. A is read once for a strip of B, and must not drive that out of L1.
+template <bool Both, class Dots>
+void step(const std::byte* a, const std::byte* b0, const std::byte* b1, Fetched<>& fetched, const Dots& dots) {
+  TILES::load<6>(b0, 64);
+  TILES::load_once<4>(a, 64);
+  dots.template operator()<0, 4, 6>();
+  TILES::load<7>(b1, 64);
+  dots.template operator()<1, 4, 7>();
+  if constexpr (Both) {
+    TILES::load_once<5>(a + kTileBytes, 64);
+    dots.template operator()<2, 5, 6>();
+  }
+  fetched.step();
+  if constexpr (Both) dots.template operator()<3, 5, 7>();
+}
+constexpr auto kDotsBf16 = []<int C, int A, int B>() { TILES::dot_bf16<C, A, B>(); };
+constexpr auto kDotsInt8 = []<int C, int A, int B>() { TILES::dot_int8<C, A, B>(); };
+template <class Dots>
+void all_dots(const Dots& dots) {
+  dots.template operator()<0, 4, 6>();
+  dots.template operator()<1, 4, 7>();
+  dots.template operator()<2, 5, 6>();
+  dots.template operator()<3, 5, 7>();
+}
+void dot_bf16() { all_dots(kDotsBf16); }
+void dot_int8() { all_dots(kDotsInt8); }
+
+// Runs f<Both>() on sums that start from C or from zeros and end in C, by way of a local block if the tile is not
+// whole.
 template <class F>
 void sums_in_c(float* c, i64 c_m, i64 rows, i64 columns, bool add, const F& f) {
-  if (rows == kSide && columns == kSide) {
-    if (add) load_sums(c, c_m);
-    else zero_sums();
-    f();
-    return store_sums(c, c_m);
-  }
+  const auto in_place = [&]<bool Both>() {
+    if (add) load_sums<Both>(c, c_m);
+    else zero_sums<Both>();
+    f.template operator()<Both>();
+    store_sums<Both>(c, c_m);
+  };
+  if (columns == kSide && rows == kSide) return in_place.template operator()<true>();
+  if (columns == kSide && rows == kTile) return in_place.template operator()<false>();
   alignas(64) Block block = {};
   for (i64 i = 0; add && i < rows; ++i)
     for (i64 j = 0; j < columns; ++j) block[i][j] = c[i * c_m + j];
   load_sums(block[0], kSide);
-  f();
+  f.template operator()<true>();
   store_sums(block[0], kSide);
   for (i64 i = 0; i < rows; ++i)
     for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = block[i][j];
 }
 
+// Copies a block of sums to C.
+void put_sums(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
+#if WIDTH == 16
+  if (streamed && columns == kSide && reinterpret_cast<std::uintptr_t>(c) % 64 == 0 && c_m % 16 == 0) {
+    for (i64 i = 0; i < rows; ++i)
+      for (int j = 0; j < kSide; j += 16) _mm512_stream_ps(c + i * c_m + j, _mm512_load_ps(sums + i * kSide + j));
+    return _mm_sfence();
+  }
+#endif
+  static_cast<void>(streamed);
+  for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums + i * kSide, static_cast<std::size_t>(columns) * 4);
+}
+
 // ---- bf16 --------------------------------------------------------------------------------------
 
+// Rounds 32 numbers of a row to pairs. Tiles take subnormal numbers for zeros, and so does the instruction.
+inline void round_row(const float* x, std::uint32_t* to) {
+#if defined(__AVX512BF16__)
+  const auto at = reinterpret_cast<__m512i*>(to);
+  _mm512_store_si512(at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x))));
+#else
+  alignas(64) float normal[32];
+  for (int e = 0; e < 32; ++e) normal[e] = std::abs(x[e]) < 0x1p-126f ? std::copysign(0.0f, x[e]) : x[e];
+  for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu_stored*>(to + e) = bf16_pairs(normal + 2 * e);
+#endif
+}
 // Packs A as u16 [k / 32][32 rows][32].
 void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
-  auto* out = static_cast<std::uint32_t*>(to);
-  for (i64 i = 0; i < rows; i += kSide)
-    for (i64 k = 0; k < depth; k += 32)
-      for (i64 r = 0; r < kSide; ++r, out += 16) {
+  const i64 whole = a_k == 1 ? depth / 32 : 0, steps = (depth + 31) / 32;
+  for (i64 i = 0; i < rows; i += kSide) {
+    auto* strip = static_cast<std::uint32_t*>(to) + i / kSide * steps * 2 * kTileBytes / 4;
+    for (i64 r = 0; r < kSide; ++r) {
+      const float* from = a + (i + r) * a_m;
+      const bool there = i + r < rows;
+      for (i64 s = 0; s < steps; ++s) {
+        std::uint32_t* out = strip + (s * kSide + r) * 16;
+        if (there && s < whole) {
+          __builtin_prefetch(from + a_m + s * 32, 0, 3), __builtin_prefetch(from + a_m + s * 32 + 16, 0, 3);
+          round_row(from + s * 32, out);
+          continue;
+        }
         alignas(64) float row[32];
-        load_row(a + (i + r) * a_m + k * a_k, a_k, i + r < rows ? std::min<i64>(32, depth - k) : 0, row);
-        for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu_stored*>(out + e) = bf16_pairs(row + 2 * e);
+        load_row(from + s * 32 * a_k, a_k, there ? std::min<i64>(32, depth - s * 32) : 0, row);
+        round_row(row, out);
       }
+    }
+  }
 }
 
 void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
-               const void*) {
+               const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const std::byte*>(a);
-  sums_in_c(c, c_m, rows, columns, add, [&] {
-    for (i64 at = 0; at < (depth + 31) / 32 * kTileBytes; at += kTileBytes) {
-      TILES::load<4>(x + 2 * at, 64);
-      TILES::load<5>(x + 2 * at + kTileBytes, 64);
-      TILES::load<6>(groups.at[0] + at, 64);
-      TILES::load<7>(groups.at[1] + at, 64);
-      dot_bf16();
-    }
+  sums_in_c(c, c_m, rows, columns, add, [&]<bool Both>() {
+    Fetched<> fetched(soon);
+    for (i64 at = 0; at < (depth + 31) / 32 * kTileBytes; at += kTileBytes)
+      step<Both>(x + 2 * at, groups.at[0] + at, groups.at[1] + at, fetched, kDotsBf16);
   });
 }
 
@@ -146,8 +216,9 @@ void plain_step(const std::byte* a, const std::byte* const (&b)[2], vf (&sums)[k
 // Computes all lower products first, while the sums are small and lose little to rounding.
 template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-                bool add, const void*) {
+                bool add, const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
+  Fetched<kTilesFetched * Parts> fetched(soon);
   const auto steps = [&](const auto& f) {
     const auto* x = static_cast<const std::byte*>(a);
     for (i64 k = 0, at = 0; k < depth; k += kStepOfSplit, at += split_bytes(Parts), x += split_bytes(2 * Parts)) {
@@ -168,6 +239,7 @@ void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   };
   zero_sums();
   products(kLower<Parts>);
+  for (i64 k = 0; k < depth; k += kStepOfSplit) fetched.step();
   products(std::array<Product, 1>{{{0, 0}}});
   alignas(64) vf sums[kSide][kSide / WIDTH];
   store_sums(reinterpret_cast<float*>(sums), kSide);
@@ -208,43 +280,81 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
   store_tile(acc, c, c_m, rows, columns, add);
 }
 
-// Exact products: C and the sums are int32.
-struct ExactRows {
-  std::int32_t start[kSide];
-  std::int8_t codes[kSide][kExactStep];
-};
+// Exact products: C and the sums are int32. A strip is i8 [steps][32][64], then i32 start[32]: what the sums of a row
+// begin with, because B's bytes are stored with an offset of 128. The size of every step includes a row of `start`.
+constexpr int kExactA = 2 * kTileBytes + 2 * 64;
+inline std::int32_t sum_of_bytes(const std::int8_t* p) {
+#if defined(VNNI) && WIDTH == 16
+  return _mm512_reduce_add_epi32(
+      _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), _mm512_loadu_si512(p)));
+#else
+  std::int32_t sum = 0;
+  for (int e = 0; e < kExactStep; ++e) sum += p[e];
+  return sum;
+#endif
+}
 void pack_a_exact(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
-  auto* out = static_cast<ExactRows*>(to);
-  for (i64 i = 0; i < rows; i += kSide)
-    for (i64 k = 0; k < depth; k += kExactStep, ++out) {
-      std::memset(out, 0, sizeof *out);
-      const std::int8_t* from = reinterpret_cast<const std::int8_t*>(a) + i * a_m + k * a_k;
-      for (i64 r = 0; r < std::min<i64>(kSide, rows - i); ++r)
-        for (i64 e = 0; e < std::min<i64>(kExactStep, depth - k); ++e) {
-          out->codes[r][e] = from[r * a_m + e * a_k];
-          out->start[r] -= 128 * out->codes[r][e];
+  const i64 steps = (depth + kExactStep - 1) / kExactStep;
+  auto* strip = static_cast<std::int8_t*>(to);
+  for (i64 i = 0; i < rows; i += kSide, strip += steps * kExactA) {
+    std::int32_t start[kSide] = {};
+    for (i64 r = 0; r < kSide; ++r) {
+      const std::int8_t* from = reinterpret_cast<const std::int8_t*>(a) + (i + r) * a_m;
+      for (i64 s = 0; s < steps; ++s) {
+        std::int8_t* out = strip + (s * kSide + r) * kExactStep;
+        const i64 k = s * kExactStep, count = i + r < rows ? std::min<i64>(kExactStep, depth - k) : 0;
+        if (count == kExactStep && a_k == 1) {
+          std::memcpy(out, from + k, kExactStep);
+        } else {
+          std::memset(out, 0, kExactStep);
+          for (i64 e = 0; e < count; ++e) out[e] = from[(k + e) * a_k];
         }
+        start[r] -= 128 * sum_of_bytes(out);
+      }
     }
+    std::memcpy(strip + steps * 2 * kTileBytes, start, sizeof start);
+  }
 }
 void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
-                bool add, const void*) {
+                bool add, const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
-  const auto* x = static_cast<const ExactRows*>(a);
+  const auto* x = static_cast<const std::byte*>(a);
+  const i64 steps = (depth + kExactStep - 1) / kExactStep;
+  const auto* start = reinterpret_cast<const std::int32_t*>(x + steps * 2 * kTileBytes);
+  const auto run = [&]<bool Both>() {
+    Fetched<> fetched(soon);
+    for (i64 s = 0; s < steps; ++s)
+      step<Both>(x + s * 2 * kTileBytes, groups.at[0] + s * kTileBytes, groups.at[1] + s * kTileBytes, fetched,
+                 kDotsInt8);
+  };
+  const auto in_place = [&]<bool Both>() {
+    constexpr int kRows = Both ? kSide : kTile;
+    if (add) {
+      for (i64 i = 0; i < kRows; ++i)
+        for (int j = 0; j < kSide; j += WIDTH) {
+          float* p = c + i * c_m + j;
+          store(p, reinterpret_cast<vf>(reinterpret_cast<vi>(load(p)) + start[i]));
+        }
+      load_sums<Both>(c, c_m);
+    } else {  // one block for both groups of columns
+      alignas(64) std::int32_t first[kRows][kTile];
+      for (int i = 0; i < kRows; ++i)
+        for (std::int32_t& v : first[i]) v = start[i];
+      for_sums<Both>([&]<int T>(int i, int) { TILES::load<T>(first[i], 64); });
+    }
+    run.template operator()<Both>();
+    store_sums<Both>(c, c_m);
+  };
+  if (columns == kSide && rows == kSide) return in_place.template operator()<true>();
+  if (columns == kSide && rows == kTile) return in_place.template operator()<false>();
   alignas(64) std::int32_t sums[kSide][kSide] = {};
   const auto row_bytes = static_cast<std::size_t>(columns) * 4;
-  if (add)
-    for (i64 i = 0; i < rows; ++i) std::memcpy(sums[i], c + i * c_m, row_bytes);
-  for (i64 s = 0; s < (depth + kExactStep - 1) / kExactStep; ++s)
-    for (i64 i = 0; i < rows; ++i)
-      for (std::int32_t& v : sums[i]) v += x[s].start[i];
-  load_sums(reinterpret_cast<const float*>(sums), kSide);
-  for (i64 k = 0, at = 0; k < depth; k += kExactStep, at += kExactBytes, ++x) {
-    TILES::load<4>(x->codes[0], kExactStep);
-    TILES::load<5>(x->codes[kTile], kExactStep);
-    TILES::load<6>(groups.at[0] + at, 64);
-    TILES::load<7>(groups.at[1] + at, 64);
-    dot_int8();
+  for (i64 i = 0; i < rows; ++i) {
+    if (add) std::memcpy(sums[i], c + i * c_m, row_bytes);
+    for (std::int32_t& v : sums[i]) v += start[i];
   }
+  load_sums(reinterpret_cast<const float*>(sums), kSide);
+  run.template operator()<true>();
   store_sums(reinterpret_cast<float*>(sums), kSide);
   for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums[i], row_bytes);
 }
@@ -256,6 +366,9 @@ void LC_ENTRY(tiles_begin16)() { TILES::begin({16}); }
 void LC_ENTRY(tiles_begin32)() { TILES::begin({32}); }
 void LC_ENTRY(tiles_begin64)() { TILES::begin({64}); }
 void LC_ENTRY(tiles_end)() { TILES::end(); }
+void LC_ENTRY(tiles_put_sums)(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
+  put_sums(sums, c, c_m, rows, columns, streamed);
+}
 }
 LC_MICROKERNEL_ENTRIES(bf16, pack_a_bf16, (pack_b_bf16<32>), tile_bf16)
 LC_MICROKERNEL_ENTRIES(split2, split_a<2>, split_b<2>, tile_split<2>)
@@ -270,21 +383,24 @@ LC_GEMV_ENTRIES(int8_step32, (pack_rows_int8<32, false>), (gemv_int8<32, false>)
 LC_GEMV_ENTRIES(int8_step32_min, (pack_rows_int8<32, true>), (gemv_int8<32, true>))
 LC_GEMV_ENTRIES(int8_step16, (pack_rows_int8<16, false>), (gemv_int8<16, false>))
 
-// A row of the table: `rows` bytes of a row of A in a tile register.
-#define LC_UNIT(text, arithmetic, entry, step, a_step, b_step, rows, PACK_ROWS, GEMV)                                  \
+// A row of the table: `rows` bytes of a row of A in a tile register, and what a step prefetches. The sums of four
+// strips take a third of L1.
+#define LC_UNIT(text, arithmetic, entry, step, a_step, b_step, fetched, rows, PACK_ROWS, GEMV)                         \
   {                                                                                                                    \
-    text "_" LC_ISA_NAME, arithmetic, kSide, kSide, step, a_step, b_step, 0, LC_ENTRY(entry##_pack_a),                 \
+    text "_" LC_ISA_NAME, arithmetic, kSide, kSide, step, a_step, b_step, fetched, LC_ENTRY(entry##_pack_a),           \
         LC_ENTRY(entry##_pack_b), LC_ENTRY(entry##_tile), LC_ENTRY(tiles_begin##rows), LC_ENTRY(tiles_end), PACK_ROWS, \
-        GEMV                                                                                                           \
+        GEMV, false, 4, LC_ENTRY(tiles_put_sums)                                                                       \
   }
 #define LC_INT8_UNIT(text, arithmetic, entry, Step, Min, PACK_ROWS, GEMV)                                            \
   LC_UNIT("int8_" text, arithmetic, entry, Step, sizeof(Quantised<kSide, Step, Min>), (PanelStep<Step, Min>::bytes), \
-          Step, PACK_ROWS, GEMV)
+          0, Step, PACK_ROWS, GEMV)
 
 const Microkernel UNITS[8] = {
-    LC_UNIT("bf16", Arithmetic::Bf16, bf16, 32, 2 * kTileBytes, kTileBytes, 64, nullptr, nullptr),
-    LC_UNIT("split2", Arithmetic::Split2, split2, kStepOfSplit, split_bytes(4), split_bytes(2), 64, nullptr, nullptr),
-    LC_UNIT("split3", Arithmetic::Split3, split3, kStepOfSplit, split_bytes(6), split_bytes(3), 64, nullptr, nullptr),
+    LC_UNIT("bf16", Arithmetic::Bf16, bf16, 32, 2 * kTileBytes, kTileBytes, kTilesFetched, 64, nullptr, nullptr),
+    LC_UNIT("split2", Arithmetic::Split2, split2, kStepOfSplit, split_bytes(4), split_bytes(2), 2 * kTilesFetched, 64,
+            nullptr, nullptr),
+    LC_UNIT("split3", Arithmetic::Split3, split3, kStepOfSplit, split_bytes(6), split_bytes(3), 3 * kTilesFetched, 64,
+            nullptr, nullptr),
     LC_INT8_UNIT("32", Arithmetic::Int8Step32, int8_step32, 32, false, LC_ENTRY(int8_step32_pack_rows),
                  LC_ENTRY(int8_step32_gemv)),
     LC_INT8_UNIT("32_min", Arithmetic::Int8Step32Min, int8_step32_min, 32, true, LC_ENTRY(int8_step32_min_pack_rows),
@@ -292,7 +408,7 @@ const Microkernel UNITS[8] = {
     LC_INT8_UNIT("16", Arithmetic::Int8Step16, int8_step16, 16, false, LC_ENTRY(int8_step16_pack_rows),
                  LC_ENTRY(int8_step16_gemv)),
     LC_INT8_UNIT("16_min", Arithmetic::Int8Step16Min, int8_step16_min, 16, true, nullptr, nullptr),
-    LC_UNIT("int8_exact", Arithmetic::Int8Exact, int8_exact, kExactStep, sizeof(ExactRows), kExactBytes, 64, nullptr,
-            nullptr)};
+    LC_UNIT("int8_exact", Arithmetic::Int8Exact, int8_exact, kExactStep, kExactA, kExactBytes, kTilesFetched, 64,
+            nullptr, nullptr)};
 
 }  // namespace lc::backends::cpu

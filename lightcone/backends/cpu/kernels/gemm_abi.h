@@ -116,7 +116,7 @@ struct Microkernel {
   void (*pack_b)(const Gemm* g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
                  std::int64_t b_group);
   // C[rows, columns] (+)= one strip of A * the groups at `b`; only groups with needed columns are read. `soon` points
-  // to data of later calls, of which steps(depth) * fetched bytes are prefetched.
+  // to data of later calls, of which steps(depth) * fetched bytes are prefetched; tile registers take null for nothing.
   void (*tile)(const void* a, const void* b, std::int64_t b_group, std::int64_t depth, float* c, std::int64_t c_m,
                std::int64_t rows, std::int64_t columns, bool add, const void* soon);
   // Called before and after a thread's calls of `tile` (to configure tiles, for example); may be null.
@@ -129,6 +129,12 @@ struct Microkernel {
   // The bits equal those of `tile` calls with kTileDepth k each. Null if there is none.
   void (*gemv)(const Gemm* g, const void* a, std::int64_t group_begin, std::int64_t group_end) = nullptr;
   bool q8_as_packed = false;  // its groups have the layout of packed Q8_0 weights
+  // If not zero, sums wait beside C for the next k, as blocks of mr rows of nr numbers: `tile` is called for one chunk
+  // of k of B and so many strips, whose blocks stay in L1, before the next chunk. C is put down once, by put_sums.
+  int together = 0;
+  // Copies a block of sums to rows of C; `streamed`: past the caches.
+  void (*put_sums)(const float* sums, float* c, std::int64_t c_m, std::int64_t rows, std::int64_t columns,
+                   bool streamed) = nullptr;
 };
 
 // The microkernels, one source file per instruction set. Arrays of five hold the int8 arithmetics in enum order.

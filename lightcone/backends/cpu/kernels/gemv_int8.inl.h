@@ -132,20 +132,6 @@ inline void int8_step(const PackedStep<T>& s, const RowStep<T>*& x, vf (&acc)[V]
   }
 }
 
-// Calls f(groups) for groups [begin, end): one after another, or for one row, if memory is read faster that way
-// (Machine::streams), as parallel streams with one group of each. Sums are the same either way.
-constexpr int kParallelStreams = 4;
-template <class F>
-inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
-  const i64 each = g.m == 1 && g.caches.streams > 1 ? (end - begin) / kParallelStreams : 0;
-  for (i64 i = begin; i < begin + each; ++i) {
-    std::array<i64, kParallelStreams> groups;
-    for (int q = 0; q < kParallelStreams; ++q) groups[q] = i + q * each;
-    f(groups);
-  }
-  for (i64 i = begin + kParallelStreams * each; i < end; ++i) f(std::array<i64, 1>{i});
-}
-
 // k per stretch of a stream: the range of k that one decoding of scales serves.
 template <WeightType T>
 constexpr i64 kTogether = PackedStep<T>::has_min ? 4 * kStep : kStep;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "lightcone/backends/cpu/kernels/weight_formats.h"
 #include "lightcone/backends/cpu/kernels/weights.inl.h"
@@ -170,6 +171,20 @@ void packed_rows(const Gemm& g, const float* sums, i64 group, int lane, i64 m0) 
       for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, acc[v][m]);
 }
 
+// Calls f(groups) for groups [begin, end): one after another, or for one row, if memory is read faster that way
+// (Machine::streams), as parallel streams with one group of each. Sums are the same either way.
+constexpr int kParallelStreams = 4;
+template <class F>
+inline void in_streams(const Gemm& g, i64 begin, i64 end, const F& f) {
+  const i64 each = g.m == 1 && g.caches.streams > 1 ? (end - begin) / kParallelStreams : 0;
+  for (i64 i = begin; i < begin + each; ++i) {
+    std::array<i64, kParallelStreams> groups;
+    for (int q = 0; q < kParallelStreams; ++q) groups[q] = i + q * each;
+    f(groups);
+  }
+  for (i64 i = begin + kParallelStreams * each; i < end; ++i) f(std::array<i64, 1>{i});
+}
+
 constexpr int kUnrolledPlain = 8;
 // Value k of WIDTH rows of a group of plain weights that begins at p.
 template <WeightType T>
@@ -179,67 +194,73 @@ inline vf packed_value(const u8* p, i64 k, int lane) {
   const vi pair = words(p + k / 2 * 64 + 4 * lane);
   return reinterpret_cast<vf>(k % 2 ? pair & -65536 : pair << 16);
 }
-// Adds products [from, to) of k, a whole number of unrolled steps, to the sums of V vectors. Several vectors alternate
-// in short stretches, so that memory is read evenly.
-template <WeightType T, int M, int V, int kChains>
-inline void add_plain_products(const u8* p, const float* const (&x)[M], i64 from, i64 to, int lane,
-                               vf (&acc)[V][M][kChains]) {
+// Sums of V vectors of rows of each of G groups, in chains.
+template <int M, int V, std::size_t G>
+using PlainSums = vf[G][V][M][kPackedChains<M>];
+// Adds products [from, to) of k, a whole number of unrolled steps. Groups, and vectors of one group, alternate in short
+// stretches, so that memory is read evenly.
+template <WeightType T, int M, int V, std::size_t G>
+inline void add_plain_products(const std::array<const u8*, G>& p, const float* const (&x)[M], i64 from, i64 to,
+                               int lane, PlainSums<M, V, G>& acc) {
   constexpr PackedLayout layout = packed_layout(T);
-  constexpr int kUnroll = kUnrolledPlain;
-  const i64 stretch = V == 1 ? to - from : 16;
+  constexpr int kUnroll = kUnrolledPlain, kChains = kPackedChains<M>;
+  constexpr i64 kFar = kAhead / static_cast<i64>(G);
+  const i64 stretch = G > 1 ? 32 : V == 1 ? to - from : 16;
   for (i64 k0 = from; k0 < to; k0 += stretch)
-    for (int v = 0; v < V; ++v) {
-      vf sum[M][kChains];
-      std::memcpy(sum, acc[v], sizeof sum);
-      for (i64 k = k0; k < std::min(to, k0 + stretch); k += kUnroll) {
-        const u8* at = p + layout.group_bytes(k);
-        for (int line = 64 * v; line < layout.group_bytes(kUnroll); line += 64 * V)  // each its share, no bursts
-          __builtin_prefetch(at + kAhead + line, 0, 3);
-        LC_UNROLL_STEPS(8)
-        for (int i = 0; i < kUnroll; ++i) {
-          const vf w = packed_value<T>(at, i, lane + v * WIDTH);
-          for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
+    for (std::size_t q = 0; q < G; ++q)
+      for (int v = 0; v < V; ++v) {
+        vf sum[M][kChains];
+        std::memcpy(sum, acc[q][v], sizeof sum);
+        for (i64 k = k0; k < std::min(to, k0 + stretch); k += kUnroll) {
+          const u8* at = p[q] + layout.group_bytes(k);
+          for (int line = 64 * v; line < layout.group_bytes(kUnroll); line += 64 * V)  // each its share, no bursts
+            __builtin_prefetch(at + kFar + line, 0, 3);
+          LC_UNROLL_STEPS(8)
+          for (int i = 0; i < kUnroll; ++i) {
+            const vf w = packed_value<T>(at, i, lane + v * WIDTH);
+            for (int m = 0; m < M; ++m) sum[m][i % kChains] = fma(w, splat(x[m][k + i]), sum[m][i % kChains]);
+          }
         }
+        std::memcpy(acc[q][v], sum, sizeof sum);
       }
-      std::memcpy(acc[v], sum, sizeof sum);
-    }
 }
 // Long sums by blocks. This is a separate function because inlining it makes ordinary sums 4 % slower.
-template <WeightType T, int M, int V, int kChains>
-[[gnu::noinline]] void add_long_plain_products(const u8* p, const float* const (&x)[M], i64 whole, int lane,
-                                               vf (&acc)[V][M][kChains]) {
-  constexpr i64 kBlock = kSumBlock * kChains;
-  BlockSums<V * M * kChains> blocks;
+template <WeightType T, int M, int V, std::size_t G>
+[[gnu::noinline]] void add_long_plain_products(const std::array<const u8*, G>& p, const float* const (&x)[M], i64 whole,
+                                               int lane, PlainSums<M, V, G>& acc) {
+  constexpr i64 kBlock = kSumBlock * kPackedChains<M>;
+  BlockSums<static_cast<int>(G) * V * M * kPackedChains<M>> blocks;
   for (i64 k = 0; k < whole; k += kBlock) {
     if (k > 0) each_sum(acc, [&](vf& sum, int n) { blocks.end(sum, n); });
-    add_plain_products<T>(p, x, k, std::min(whole, k + kBlock), lane, acc);
+    add_plain_products<T, M, V, G>(p, x, k, std::min(whole, k + kBlock), lane, acc);
   }
   each_sum(acc, [&](vf& sum, int n) { blocks.finish(sum, n); });
 }
-template <WeightType T, int M, int V>
-void packed_plain_rows(const Gemm& g, i64 group, int lane, i64 m0) {
+template <WeightType T, int M, int V, std::size_t G>
+void packed_plain_rows(const Gemm& g, const std::array<i64, G>& groups, int lane, i64 m0) {
   constexpr PackedLayout layout = packed_layout(T);
-  constexpr int kChains = kPackedChains<M>;
   const i64 whole = g.k / kUnrolledPlain * kUnrolledPlain;
-  const u8* p = static_cast<const u8*>(g.b) + group * layout.group_bytes(g.k);
+  std::array<const u8*, G> p;
   const float* x[M];
-  vf acc[V][M][kChains] = {};
+  PlainSums<M, V, G> acc = {};
+  for (std::size_t q = 0; q < G; ++q) p[q] = static_cast<const u8*>(g.b) + groups[q] * layout.group_bytes(g.k);
   for (int m = 0; m < M; ++m) x[m] = g.a + (m0 + m) * g.a_m;
-  if (whole <= kSumBlock * kChains) {
-    add_plain_products<T>(p, x, 0, whole, lane, acc);
+  if (whole <= kSumBlock * kPackedChains<M>) {
+    add_plain_products<T, M, V, G>(p, x, 0, whole, lane, acc);
   } else {
-    vf sums[V][M][kChains] = {};
-    add_long_plain_products<T>(p, x, whole, lane, sums);
+    PlainSums<M, V, G> sums = {};
+    add_long_plain_products<T, M, V, G>(p, x, whole, lane, sums);
     std::memcpy(acc, sums, sizeof acc);
   }
-  for (int v = 0; v < V; ++v) {
-    const i64 row = group * PackedLayout::rows + lane + v * WIDTH;
-    if (row >= g.n) return;
-    for (i64 k = whole; k < g.k; ++k)
-      for (int m = 0; m < M; ++m)
-        acc[v][m][0] = fma(packed_value<T>(p, k, lane + v * WIDTH), splat(x[m][k]), acc[v][m][0]);
-    for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, added(acc[v][m]));
-  }
+  for (std::size_t q = 0; q < G; ++q)
+    for (int v = 0; v < V; ++v) {
+      const i64 row = groups[q] * PackedLayout::rows + lane + v * WIDTH;
+      if (row >= g.n) break;
+      for (i64 k = whole; k < g.k; ++k)
+        for (int m = 0; m < M; ++m)
+          acc[q][v][m][0] = fma(packed_value<T>(p[q], k, lane + v * WIDTH), splat(x[m][k]), acc[q][v][m][0]);
+      for (int m = 0; m < M; ++m) put_rows(g, m0 + m, row, added(acc[q][v][m]));
+    }
 }
 
 constexpr bool packed_not_exact(WeightType t) { return packed_layout(t).block > 0 && not_exact(t); }
@@ -263,14 +284,23 @@ void packed_group(const Gemm& g, const float* sums, i64 group, i64 m) {
   constexpr int V = kVectorsAtOnce<M>;
   for (int lane = 0; lane < PackedLayout::rows && group * PackedLayout::rows + lane < g.n; lane += V * WIDTH)
     if constexpr (is_quantised(T)) packed_rows<T, M, V>(g, sums, group, lane, m);
-    else packed_plain_rows<T, M, V>(g, group, lane, m);
+    else packed_plain_rows<T, M, V>(g, std::array{group}, lane, m);
 }
 [[maybe_unused]] void gemv_packed(const Gemm& g, const float* sums, i64 begin, i64 end) {
   with_packed_type(g.type, [&]<WeightType T>() {
-    for (i64 group = begin; group < end; ++group) {
+    const auto rows_by_group = [&](i64 group) {
       i64 m = 0;
       for (; m + 2 <= g.m; m += 2) packed_group<T, 2>(g, sums, group, m);
       if (m < g.m) packed_group<T, 1>(g, sums, group, m);
+    };
+    if constexpr (is_quantised(T)) {
+      for (i64 group = begin; group < end; ++group) rows_by_group(group);
+    } else {
+      in_streams(g, begin, end, [&]<std::size_t G>(const std::array<i64, G>& groups) {
+        if constexpr (G == 1) return rows_by_group(groups[0]);
+        constexpr int V = kVectorsAtOnce<1>;
+        for (int lane = 0; lane < PackedLayout::rows; lane += V * WIDTH) packed_plain_rows<T, 1, V>(g, groups, lane, 0);
+      });
     }
   });
 }

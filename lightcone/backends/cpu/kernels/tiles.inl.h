@@ -44,6 +44,11 @@ struct AmxTiles {
   static void load(const void* p, std::int64_t stride) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
   }
+  // What is read once: it does not drive other lines out of L1.
+  template <int T>
+  static void load_once(const void* p, std::int64_t stride) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
+  }
   template <int T>
   static void store(void* p, std::int64_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(T) : "memory");
@@ -91,6 +96,10 @@ struct EmulatedTiles {
     for (int r = 0; r < tiles[T].rows; ++r)
       std::memcpy(tiles[T].data[r], static_cast<const std::byte*>(p) + r * stride,
                   static_cast<std::size_t>(tiles[T].row_bytes));
+  }
+  template <int T>
+  static void load_once(const void* p, std::int64_t stride) {
+    load<T>(p, stride);
   }
   template <int T>
   static void store(void* p, std::int64_t stride) {

@@ -193,6 +193,11 @@ inline void each_sum(vf (&acc)[V][M][N], const F& f) {
   LC_UNROLL_BY(8)
   for (int v = 0; v < V; ++v) each_sum(acc[v], [&](vf& x, int n) { f(x, v * M * N + n); });
 }
+template <int G, int V, int M, int N, class F>
+inline void each_sum(vf (&acc)[G][V][M][N], const F& f) {
+  LC_UNROLL_BY(8)
+  for (int g = 0; g < G; ++g) each_sum(acc[g], [&](vf& x, int n) { f(x, g * V * M * N + n); });
+}
 // acc[t] += *a * b[t], for row i of a register tile. With AVX-512, odd rows use *a as a memory operand of every
 // product, and even rows broadcast it to a register first. That saves a sixth of the instructions, which are the
 // bottleneck if two threads share a core, for half as many loads again, which are not. (With memory operands in all

@@ -5,15 +5,16 @@
 #include <cstring>
 
 #include "lightcone/backends/cpu/kernels/long_sums.h"
+#include "lightcone/backends/cpu/products/apart.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 
 namespace lc::backends::cpu {
+namespace products {
 namespace {
 
-using i64 = std::int64_t;
 constexpr i64 kPanel = 1024;             // columns of B per panel
 constexpr i64 kColumns = 128;            // columns per task, at least
 constexpr i64 kUnpackedFor = 1024;       // rows of A that share a repacked strip of B, at most
@@ -21,7 +22,6 @@ constexpr i64 kStrip = 2 * kPanelDepth;  // bytes per strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B per streaming task, at least
 constexpr i64 kSide = 16;                // strips of a transposed A per packing task, at most
 constexpr i64 kPiece = 16;               // k packed at a time of each of these strips, at least
-constexpr i64 kGroup = PackedLayout::rows;
 
 // Limits for one task, so that its part of C stays in the cache: rows of A and columns of B.
 i64 most_rows(const Gemm& g) { return Blocking(g.caches).rows(kTileDepth); }
@@ -41,9 +41,11 @@ bool unpacks(const Gemm& g, const Microkernel& u);
 i64 panel_bytes(const Gemm& g, const Microkernel& u) {
   return ready(g, u) || unpacks(g, u) ? 0 : round_up(std::min(g.n, kPanel), kGroup) / kGroup * u.b_bytes(g.k);
 }
-// Largest k of one `tile` call. k is divided evenly, so that the strips of A and B stay in L2.
+// Largest k of one `tile` call. k is divided evenly, so that the strips of A and B stay in L2, and a tile's B in L1 if
+// sums are kept apart.
 i64 most_depth(const Microkernel& u) {
-  return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / u.b_bytes(64)) * 64;
+  const i64 groups = u.together > 0 ? u.nr / kGroup : 1;
+  return u.gemv ? kTileDepth : std::max<i64>(1, kPanelDepth / (groups * u.b_bytes(64))) * 64;
 }
 i64 tile_depth(const Gemm& g, const Microkernel& u) {
   const i64 most = most_depth(u), parts = (g.k + most - 1) / most;
@@ -69,14 +71,20 @@ i64 a_bytes(const Gemm& g, const Microkernel& u) {
   return round_up(!g.rows && strips > most / std::max<i64>(strip, 1) ? most : strips * strip, 64);
 }
 // Returns whether each task packs its own rows of A, one k block at a time. A task that has all columns of its rows is
-// their only reader, and the packed block stays in its cache.
+// their only reader, and the packed block stays in its cache. Where sums are kept apart, two tasks may pack the same
+// rows, because that costs less than to hand them over.
 bool may_pack_own(const Gemm& g, const Microkernel& u, i64 workers) {
-  return !g.rows && !g.next_in_group && !unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u);
+  if (g.rows || g.next_in_group) return false;
+  return u.together > 0 || (!unpacks(g, u) && (g.m + u.mr - 1) / u.mr >= 2 * workers * most_strips(g, u));
 }
 bool packs_own(const Gemm& g, const Microkernel& u, i64 workers) {
-  return may_pack_own(g, u, workers) && g.n <= std::min(kPanel, most_columns(g));
+  if (!may_pack_own(g, u, workers)) return false;
+  if (u.together == 0) return g.n <= std::min(kPanel, most_columns(g));
+  const bool once = ready(g, u) || unpacks(g, u) || g.n <= kPanel;
+  return once && apart_grid((g.m + u.mr - 1) / u.mr, (g.n + u.nr - 1) / u.nr, workers).across <= 2;
 }
 i64 own_bytes(const Gemm& g, const Microkernel& u) {
+  if (u.together > 0) return apart_own_bytes(g, u);
   return round_up(most_strips(g, u) * u.a_bytes(std::min(round_up(g.k, 64), most_depth(u))), 64);
 }
 // Bytes of all packed A: shared by all workers, or one buffer per worker.
@@ -91,8 +99,10 @@ i64 few_bytes(const Gemm& g) { return round_up(std::min(g.m, kFewRows) * g.k * 4
 bool streams(const Gemm& g, const Microkernel& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
-// Bytes per worker for long sums: twice the size of its piece of C, which is at most a task's piece or C itself.
-i64 long_bytes(const Gemm& g, const Microkernel& u) {
+// Bytes per worker for sums beside C. For long sums: twice the size of its piece of C, which is at most a task's piece
+// or C itself.
+i64 sums_bytes(const Gemm& g, const Microkernel& u) {
+  if (u.together > 0) return apart_sums_bytes(g, u);
   if (g.k <= kLongSum || u.exact()) return 0;
   const i64 piece = round_up(most_rows(g), u.mr) * round_up(most_columns(g), u.nr);
   return round_up(8 * std::min(round_up(g.m, u.mr) * round_up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece)), 64);
@@ -100,7 +110,7 @@ i64 long_bytes(const Gemm& g, const Microkernel& u) {
 i64 scratch_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
   if (streams(g, u)) return few_bytes(g);
   return round_up(std::max(all_a_bytes(g, u, workers) + panel_bytes(g, u), few_bytes(g)), 64) +
-         workers * long_bytes(g, u);
+         workers * sums_bytes(g, u);
 }
 
 // Returns whether A is column-major and its strips can be packed a few k at a time, because no sums over all of k
@@ -128,36 +138,11 @@ StealingRanges shares(const Gemm& g, int workers) {
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
 
-// Division of `whole` items into `parts` even parts.
-struct Even {
-  i64 whole = 0, parts = 1;
-  i64 begin(i64 i) const { return i * whole / parts; }
-  i64 size(i64 i) const { return begin(i + 1) - begin(i); }
-};
-
-struct Job {
-  const Gemm* g;
-  const GemmTable* t;
-  const Microkernel* u;
-  std::byte* panel = nullptr;
-  std::byte* a = nullptr;       // packed strips of A: all strips of one k block, then of the next
-  bool own = false;             // each worker packs its task's strips of one k block instead
-  std::byte* rows = nullptr;    // per worker: one strip computed by the prologue
-  std::byte* beside = nullptr;  // per worker: scratch for long sums
-  i64 beside_bytes = 0;
-  const std::byte* b = nullptr;  // groups of 16 columns, each with all of k
-  i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
-  Even strips = {};                  // rows from i0 on, in strips
-  Even down = {}, across = {};       // tasks: strips of A, and tiles of columns
-  i64 groups = 0;                    // groups of B to pack into the panel
-  Even bundles = {};                 // strips per packing task
-  bool unpacks = false;              // b are packed weights to be repacked; else b has the microkernel's layout
-  StealingRanges* shares = nullptr;  // for streaming
-};
-
 const float* a_at(const Gemm& g, const Microkernel& u, i64 offset) {
   return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
 }
+
+}  // namespace
 
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
   for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
@@ -165,6 +150,8 @@ void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
       *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
   if (g.finish) g.finish(g.finish_self, g.c + i0 * g.c_m, rows, begin, end);
 }
+
+namespace {
 
 // Streams groups [first, last) of one product.
 void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
@@ -213,8 +200,8 @@ void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte
     }
   }
 }
-// Packs k from k0 on of strips [first, last), one after another. `made`: rows of one strip computed by the prologue, or
-// null.
+}  // namespace
+
 void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const float* made, std::byte* to) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
@@ -225,6 +212,8 @@ void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const flo
     else u.pack_a(a_at(g, u, i * g.a_m + k0 * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to);
   }
 }
+namespace {
+
 // A packing task: a group of columns of B, or strips of rows of A.
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
@@ -246,28 +235,17 @@ void pack(void* arg, int task, int worker) {
   }
 }
 
-// Prefetch addresses for the next column of tiles: a piece of its B for each tile of the current column. There is no
-// division, which would take as long as a tenth of a tile's products.
-struct Ahead {
-  const std::byte *b, *nothing;
-  i64 group, depth_bytes, groups, piece, offset = 0;
-  const void* next() {
-    if (groups <= 0) return nothing;
-    const void* here = b + offset;
-    for (offset += piece; offset >= depth_bytes && groups > 0; --groups) offset -= depth_bytes, b += group;
-    return here;
-  }
-};
+}  // namespace
 
-// Bytes of `depth` k of one group of B as it is stored.
 i64 stored_bytes(const Job& j, i64 depth) {
   return j.unpacks ? packed_layout(j.g->type).group_bytes(depth) : j.u->b_bytes(depth);
 }
-// Address of column c of B from k on.
 const std::byte* stored(const Job& j, i64 c, i64 k) {
   const i64 block = j.unpacks ? packed_layout(j.g->type).block : 1;
   return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
 }
+
+namespace {
 
 // Computes columns [c0, c1) of strips [s0, s1). `own`: buffer for A if the worker packs it. `beside`: scratch for twice
 // the piece of C if sums are long, else null.
@@ -314,15 +292,17 @@ void compute_block(void* arg, int task, int worker) {
   const i64 nr = j.u->nr, row = task / j.across.parts, column = task % j.across.parts;
   const i64 s0 = j.down.begin(row), s1 = j.down.begin(row + 1), c0 = j.across.begin(column) * nr,
             c1 = std::min(j.columns, j.across.begin(column + 1) * nr);
-  if (s0 == s1) return;  // more tasks than strips
+  if (s0 == s1 || c0 >= c1) return;  // more tasks than strips or tiles
   if (j.u->begin) j.u->begin();
   std::byte* own = j.own ? j.a + worker * own_bytes(*j.g, *j.u) : nullptr;
-  if (!j.beside) {
+  std::byte* sums = j.sums ? j.sums + worker * j.sums_bytes : nullptr;
+  if (j.u->together > 0) {
+    compute_apart(j, s0, s1, c0, c1, own, sums);
+  } else if (!sums) {
     compute(j, s0, s1, c0, c1, own, nullptr);
   } else {  // pieces of as many tiles as the scratch holds
-    const i64 tiles = j.beside_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0),
-              wide = tiles / strips * nr;
-    auto* to = reinterpret_cast<float*>(j.beside + worker * j.beside_bytes);
+    const i64 tiles = j.sums_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0), wide = tiles / strips * nr;
+    auto* to = reinterpret_cast<float*>(sums);
     for (i64 s = s0; s < s1; s += strips)
       for (i64 c = c0; c < c1; c += wide) compute(j, s, std::min(s1, s + strips), c, std::min(c1, c + wide), own, to);
   }
@@ -343,6 +323,11 @@ i64 parts_across(const Job& j, i64 tiles, i64 widest, i64 workers) {
 // rows, unless there would be too few tasks to keep all workers busy.
 void share_out(Job& j, i64 workers) {
   const i64 mr = j.u->mr, rows = j.strips.parts * mr, tiles = (j.columns + j.u->nr - 1) / j.u->nr;
+  if (j.u->together > 0) {
+    const Grid grid = apart_grid(j.strips.parts, tiles, workers);
+    j.down = {j.strips.parts, grid.down}, j.across = {tiles, grid.across};
+    return;
+  }
   const i64 height = most_strips(*j.g, *j.u) * mr;
   j.down = {j.strips.parts, (rows + height - 1) / height};
   if (j.own) {
@@ -430,8 +415,8 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.rows = scratch + scratch_bytes(g, u, parallel.workers()), j.depth = tile_depth(g, u);
-  j.beside_bytes = long_bytes(g, u);
-  if (j.beside_bytes > 0) j.beside = j.rows - parallel.workers() * j.beside_bytes;
+  j.sums_bytes = sums_bytes(g, u);
+  if (j.sums_bytes > 0) j.sums = j.rows - parallel.workers() * j.sums_bytes;
   for (j.g = &g; j.g; j.g = j.g->next_in_group) {
     j.j0 = 0;
     many_rows(j, parallel, scratch, j.g == &g);
@@ -460,8 +445,10 @@ void one_of_batch(void* arg, int task, int worker) {
 }
 
 }  // namespace
+}  // namespace products
 
 std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
+  using namespace products;
   i64 shared = 0, alone = 0, rows = 0;
   for (const Isa isa : {Isa::Generic, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     shared = std::max(shared, scratch_bytes(g, unit(g, isa), workers));
@@ -473,6 +460,7 @@ std::size_t gemm_scratch_bytes(const Gemm& g, int workers) {
 }
 
 void gemm(const Gemm& g, const GemmBatch& batch, Parallel& parallel, std::byte* scratch, Isa isa) {
+  using namespace products;
   const Microkernel& u = unit(g, isa);
   BatchJob j{g, batch, kernel_tables(isa).gemm, &u, scratch, scratch_bytes(g, u, 1)};
   // Small products are distributed whole; each worker has its own scratch.
