@@ -32,6 +32,13 @@ CpuOptions zen4(Precision precision = Precision::Highest) {
   return o;
 }
 
+// A processor with tile registers, whose bf16 products of vectors are slower than those of f32.
+CpuOptions sapphire_rapids(Precision precision) {
+  CpuOptions o = zen4(precision);
+  o.target->amx = true, o.target->fast_bf16 = false;
+  return o;
+}
+
 Tensor parameter(Graph& g, const std::string& name, const Shape& s) { return g.parameter(name, s, DType::F32); }
 
 using Choice = std::vector<std::string>;
@@ -101,6 +108,9 @@ TEST(ConvAlgorithms, EachIsChosenForSomeShape) {
   expect("winograd_nhwc", choices(channels_last(256, plain, {256, 256, 3, 3}), zen4()));
   expect("depthwise_nhwc", choices(channels_last(32, {.padding = {1}, .groups = 32}, {32, 1, 3, 3}), zen4()));
   expect("nhwc_bf16", choices(channels_last(32, plain, {32, 32, 3, 3}), zen4(Precision::Medium)));
+  if (!backends::cpu::tiles_refused())
+    expect("nhwc_registers", choices(channels_last(32, plain, {32, 32, 3, 3}), sapphire_rapids(Precision::Medium)));
+  else seen.insert("nhwc_registers");
   Graph g;
   const Tensor w = parameter(g, "w", {16, 16, 3, 3});
   const Tensor y = conv(g.input("x", {4, 16, 32, 32}), w, {.padding = {1}});

@@ -116,8 +116,8 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
                                auto nhwc = channels_last(g, log, target, bf16());
                                return nhwc ? std::move(*nhwc) : g.clone();
                              },
-                         .applies = [target, bf16](const Graph& g) {  // bf16 products on tiles need pixels last
-                           return may_keep_channels_last(g) && (!bf16() || bf16_dots_are_fast(target));
+                         .applies = [target, bf16](const Graph& g) {  // Arm's bf16 products need pixels last
+                           return may_keep_channels_last(g) && (target.isa != Isa::Neon || !bf16());
                          }};
   d.filter_gradients =
       Pass{.name = "filter-gradients", .run = filter_gradients_last, .applies = may_have_filter_gradients};

@@ -161,12 +161,12 @@ void with_module(const TrainConfig& c, const LlamaModel* llama, const Pretrained
   Shape x{batch};
   if (classifier) {
     for (const Dim& d : classifier->sample()) x.push_back(d);
-    f(classifier->module(), x, classifier->sample_type(), Shape{batch}, DType::I64);
+    f(classifier->module(), x, classifier->sample_type(), Shape{Dim(batch)}, DType::I64);
     return;
   }
   for (const i64 d : c.data.shape) x.push_back(d);
   const DType targets = c.data.regression ? DType::F32 : DType::I64;
-  with_network(c.model, c.data, [&](const auto& net) { f(net, x, DType::F32, Shape{batch}, targets); });
+  with_network(c.model, c.data, [&](const auto& net) { f(net, x, DType::F32, Shape{Dim(batch)}, targets); });
 }
 
 }  // namespace

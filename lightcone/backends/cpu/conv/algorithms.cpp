@@ -70,6 +70,16 @@ KernelPtr make_pairs(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext&
 }
 void prepare_pairs(ConvPlan& c, const ConvContext& x) { plan_nchw_bf16(x.graph, x.target, c); }
 
+Refusal refuses_nhwc_registers(const ConvPlan& c, const ConvContext& x) {
+  if (auto why = refuses_nhwc(c, x)) return why;
+  if (x.precision != Precision::Medium) return "the precision is not medium";
+  if (!on_tiles(*microkernel(Arithmetic::Bf16, x.target))) return "the processor has no tile registers";
+  return nhwc_registers_refusal(c);
+}
+KernelPtr make_nhwc_registers(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& x) {
+  return nhwc_registers_kernel(c, std::move(epilogue), conv_tiles(), x.blocking);
+}
+
 Refusal refuses_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
   if (auto why = refuses_nhwc(c, x)) return why;
   if (x.precision != Precision::Medium) return "the precision is not medium";
@@ -136,7 +146,7 @@ KernelPtr make_nchw(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& 
 }  // namespace
 
 // The first of equally cheap algorithms is chosen. Winograd, whose errors are larger, comes after the others.
-const std::array<ConvAlgorithm, 10> kConvAlgorithms = {{
+const std::array<ConvAlgorithm, 11> kConvAlgorithms = {{
     {.name = "filter_gradient",
      .filters = FilterLayout::AsStored,
      .is_gradient = true,
@@ -159,6 +169,11 @@ const std::array<ConvAlgorithm, 10> kConvAlgorithms = {{
      .cost = always_cheapest,
      .make = make_pairs,
      .prepare = prepare_pairs},
+    {.name = "nhwc_registers",
+     .filters = FilterLayout::Bf16Registers,
+     .refuses = refuses_nhwc_registers,
+     .cost = always_cheapest,
+     .make = make_nhwc_registers},
     {.name = "nhwc_bf16",
      .filters = FilterLayout::Bf16Panels,
      .refuses = refuses_nhwc_bf16,

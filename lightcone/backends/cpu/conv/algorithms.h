@@ -32,6 +32,7 @@ enum class FilterLayout : std::uint8_t {
   PanelsIfPossible,  // packed by pack_weights_kernel() if they are a parameter that convolutions alone read
   Panels,            // packed by pack_weights_kernel()
   Bf16Panels,        // packed by pack_weights_kernel(), in pairs
+  Bf16Registers,     // packed by pack_weights_kernel(), in pairs, for tile registers
   Bf16Strips,        // packed by pack_nchw_bf16_kernel()
 };
 
@@ -54,7 +55,7 @@ struct ConvAlgorithm {
   const ConvInRun* in_run = nullptr;
 };
 // Among the algorithms that do not refuse, the cheapest is chosen, and of equally cheap ones the first.
-extern const std::array<ConvAlgorithm, 10> kConvAlgorithms;
+extern const std::array<ConvAlgorithm, 11> kConvAlgorithms;
 // The algorithm of this name, which must exist.
 const ConvAlgorithm& conv_algorithm(std::string_view name);
 

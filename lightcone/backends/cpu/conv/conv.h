@@ -49,12 +49,15 @@ struct PackedFilters {
   std::vector<std::array<std::int64_t, 2>> sums, outer;               // {extent, stride} of the axes, innermost last
   bool channels_last = false;                                         // panels of nhwc.h
   bool bf16 = false;                                                  // panels of bf16 pairs: nhwc_bf16.h
+  bool registers = false;                                             // strips of bf16 pairs: nhwc_bf16.h
   // Element type of the parameter.
   WeightType stored = WeightType::F32;
   // Rows of a panel.
   int panel(const Target& target) const;
   // Words (bf16 pairs) of the channels of one tap.
   std::int64_t words() const { return (sums.back()[0] + 1) / 2; }
+  // Blocks of 32 of these channels.
+  std::int64_t blocks() const { return (sums.back()[0] + 31) / 32; }
   std::int64_t group_floats(std::int64_t mr) const { return (rows + mr - 1) / mr * mr * depth; }
   // Size of the packed filters. The padding is for vector accesses wider than a row.
   std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }

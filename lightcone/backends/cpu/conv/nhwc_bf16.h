@@ -18,4 +18,20 @@ std::optional<std::string> nhwc_bf16_refusal(const ConvPlan& c);
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking = Blocking());
 
+// ---- on tile registers (nhwc_registers.cpp)
+// --------------------------------------------------------------------------
+//
+// A register holds neighbouring pixels of a row, 32 channels of each. A task rounds the rows of the image that it
+// needs, with zeros around them, to planes of 32 channels, in which every tap is a shift: nothing is gathered, and
+// every row of a register is a cache line. Sums are added in one order, whatever the tasks are.
+
+// The functions for the processor's tiles, or for emulated ones if those are asked for.
+const ConvTilesTable& conv_tiles();
+
+// Returns why `c` cannot be computed this way; nullopt: it can.
+std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c);
+// Makes the kernel; nhwc_registers_refusal(c) must be nullopt. `epilogue` may be null.
+std::shared_ptr<HostKernel> nhwc_registers_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                  const ConvTilesTable& table, const Blocking& blocking = Blocking());
+
 }  // namespace lc::backends::cpu

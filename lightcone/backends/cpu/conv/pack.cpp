@@ -37,11 +37,28 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
   }
 }
 
+// Packs the weights of a strip for tile registers (nhwc_bf16.h), u16 [steps][2][16][16][2]. A tap is a pair of
+// channels.
+template <class T>
+void pack_steps(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, float* to) {
+  const auto [channels, step] = f.sums.back();
+  const i64 of_block = f.depth / f.blocks();
+  for (i64 k = 0; k < f.depth; ++k) {
+    const i64 channel = k / of_block * 32 + k % 16 * 2;
+    const T* from = weights + row * f.row + taps[k].weight;
+    for (i64 r = 0; channel < channels && r < rows; ++r) {
+      const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
+      const std::uint32_t odd = channel + 1 < channels ? f32_to_bf16(as_float(from[r * f.row + step])) : 0;
+      to[k / 16 * 512 + r / 16 * 256 + k % 16 * 16 + r % 16] = std::bit_cast<float>(even | odd << 16);
+    }
+  }
+}
+
 class PackWeights final : public HostKernel {
  public:
   PackWeights(const PackedFilters& f, const Target& target)
       : f_(f), table_(*kernel_tables(target.isa).conv), mr_(f.panel(target)) {}
-  std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
+  std::string name() const override { return f_.bf16 || f_.registers ? "pack_conv_bf16" : "pack_conv"; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const HostLaunch& l) const override;
 
@@ -49,7 +66,8 @@ class PackWeights final : public HostKernel {
   i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
   void pack_last(const HostLaunch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
     const auto pack = [&](const auto* weights) {
-      if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+      if (f_.registers) pack_steps(f_, weights + f_.offset, p.taps, row, rows, to);
+      else if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
       else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
     };
     if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
@@ -81,6 +99,11 @@ void PackWeights::run(const HostLaunch& l) const {
   p.neighbours = true;
   auto sums = f_.sums;
   if (f_.bf16) sums.back() = {f_.words(), 2 * sums.back()[1]};
+  if (f_.registers) {
+    const i64 step = sums.back()[1];
+    sums.back() = {16, 2 * step};
+    sums.insert(sums.begin(), {f_.blocks(), 32 * step});
+  }
   for (i64 k = 0; k < f_.depth; ++k) {
     taps[k] = {0, offset(sums, k), {}};
     p.neighbours = p.neighbours && taps[k].weight == taps[0].weight + k;
@@ -107,6 +130,7 @@ void PackWeights::run(const HostLaunch& l) const {
 }  // namespace
 
 int PackedFilters::panel(const Target& target) const {
+  if (registers) return 32;
   if (bf16) return nhwc_bf16_table(target).nr;
   return channels_last ? kernel_tables(target.isa).nhwc->nr : kernel_tables(target.isa).conv->mr;
 }
@@ -141,6 +165,8 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
     for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
     f.bf16 = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Panels;
     if (f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
+    f.registers = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Registers;
+    if (f.registers) f.depth = f.depth / f.sums.back()[0] * f.blocks() * 16;
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;

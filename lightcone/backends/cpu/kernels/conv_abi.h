@@ -1,6 +1,7 @@
 // The interface of the microkernels of convolutions. The algorithms around them are in conv/.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lc::backends::cpu {
@@ -109,6 +110,32 @@ struct NhwcBf16Table {
                 std::uint32_t* to, std::int64_t to_pixel);
 };
 extern const NhwcBf16Table kNhwcBf16Generic, kNhwcBf16Avx512Bf16;
+
+// What a worker reads next, prefetched `step` bytes at a time.
+struct TilesAhead {
+  const std::byte *from = nullptr, *end = nullptr;
+  std::int64_t step = 64;
+};
+// Channels-last convolutions in bf16 on tile registers, whose rows are pixels: functions per instruction set. The image
+// is rounded to planes of 32 channels, [channels / 32][y][x][32], so that a row of a register is a cache line.
+struct ConvTilesTable {
+  const char* name;
+  // Called before and after a thread's calls of `tiles`; a register has `rows` <= 16 rows.
+  void (*begin)(int rows);
+  void (*end)();
+  // Computes pairs of registers of pixels times 32 output channels. Register r begins at pixels[r] + at[k] in step k of
+  // 32 channels, and its rows are `step` bytes apart. Weights are u16 [steps][2][16][16][2], sums f32
+  // [pairs][2][2][16][16]: pixels, then groups of 16 output channels.
+  void (*tiles)(const std::byte* const* pixels, std::int64_t pairs, const std::int64_t* at, std::int64_t steps,
+                std::int64_t step, const std::byte* weights, float* sums, bool add, TilesAhead* ahead);
+  // Rounds the contiguous channels of n pixels to planes, `plane` bytes apart; the last plane is padded with zeros.
+  void (*round)(const float* from, std::int64_t from_pixel, std::int64_t n, std::int64_t channels, std::byte* to,
+                std::int64_t plane);
+  // Copies rows [first, rows) of a register's sums to pixels of the result; `streamed`: past the caches.
+  void (*put)(const float* sums, std::int64_t first, std::int64_t rows, std::int64_t columns, float* out,
+              std::int64_t out_row, bool streamed);
+};
+extern const ConvTilesTable kConvTilesAmx, kConvTilesEmulated;
 
 // The offset of the missing half of the last pair of an odd number of channels.
 inline constexpr std::int64_t kNoChannel = INT64_MIN;

@@ -64,6 +64,10 @@ using Entry = typename EntryOf<Member>::type;
   Entry<&NchwBf16Table::round> lc_conv_nchw_bf16_round_##isa; \
   Entry<&NchwBf16Table::gather> lc_conv_nchw_bf16_gather_##isa; \
   Entry<&NchwBf16Table::move> lc_conv_nchw_bf16_move_##isa;
+#define LC_CONV_TILES(isa) \
+  Entry<&ConvTilesTable::begin> lc_conv_tiles_begin_##isa; Entry<&ConvTilesTable::end> lc_conv_tiles_end_##isa; \
+  Entry<&ConvTilesTable::tiles> lc_conv_tiles_tiles_##isa; Entry<&ConvTilesTable::round> lc_conv_tiles_round_##isa; \
+  Entry<&ConvTilesTable::put> lc_conv_tiles_put_##isa;
 #define LC_OTHERS(isa) \
   Entry<&DepthwiseTable::rows> lc_depthwise_rows_##isa; Entry<&DepthwiseTable::copy> lc_depthwise_copy_##isa; \
   Entry<&DepthwiseTable::pixels> lc_depthwise_pixels_##isa; Entry<&AttentionTable::block> lc_attention_block_##isa; \
@@ -74,7 +78,7 @@ LC_GEMM(generic) LC_CONV(generic) LC_NHWC(generic) LC_OTHERS(generic) LC_STREAME
 LC_GEMM(avx2) LC_CONV(avx2) LC_NHWC(avx2) LC_OTHERS(avx2) LC_STREAMED_INT8(avx2) LC_STREAMED_INT8(avxvnni)
 LC_GEMM(avx512) LC_CONV(avx512) LC_NHWC(avx512) LC_OTHERS(avx512) LC_STREAMED_INT8(avx512vnni)
 LC_PRODUCT(bf16, avx512bf16) LC_BF16_CONV(avx512bf16) Entry<&AttentionTable::block> lc_attention_block_avx512bf16;
-LC_TILES(amx) LC_TILES(emulated)
+LC_TILES(amx) LC_TILES(emulated) LC_CONV_TILES(amx) LC_CONV_TILES(emulated)
 LC_GEMM(neon) LC_CONV(neon) LC_OTHERS(neon) LC_STREAMED_INT8(neon) LC_STREAMED_INT8(neondotprod)
 LC_STREAMED_INT8(neoni8mm)
 LC_PRODUCT(bf16, neonbf16)
@@ -87,6 +91,7 @@ LC_PRODUCT(bf16, neonbf16)
 #undef LC_CONV
 #undef LC_NHWC
 #undef LC_BF16_CONV
+#undef LC_CONV_TILES
 #undef LC_OTHERS
 // clang-format on
 

@@ -14,7 +14,7 @@ namespace {
 
 // The bytes per row of A determine the k of a tile; B has a row for every four of these bytes.
 struct TileShape {
-  int a_row_bytes;
+  int a_row_bytes, rows = 16;  // rows of A and of the sums
   constexpr int b_rows() const { return a_row_bytes / 4; }
 };
 
@@ -31,7 +31,7 @@ struct AmxTiles {
     Config c;
     for (int t = 0; t < 8; ++t) {
       c.row_bytes[t] = static_cast<std::uint16_t>(t == 4 || t == 5 ? s.a_row_bytes : 64);
-      c.rows[t] = static_cast<std::uint8_t>(t >= 6 ? s.b_rows() : 16);
+      c.rows[t] = static_cast<std::uint8_t>(t >= 6 ? s.b_rows() : s.rows);
     }
     asm volatile("ldtilecfg %0" ::"m"(c));
   }
@@ -82,7 +82,7 @@ struct EmulatedTiles {
   static inline thread_local Tile tiles[8] = {};
 
   static void begin(TileShape s) {
-    for (int t = 0; t < 8; ++t) tiles[t] = {t >= 6 ? s.b_rows() : 16, t == 4 || t == 5 ? s.a_row_bytes : 64, {}};
+    for (int t = 0; t < 8; ++t) tiles[t] = {t >= 6 ? s.b_rows() : s.rows, t == 4 || t == 5 ? s.a_row_bytes : 64, {}};
   }
   static void end() {
     for (Tile& t : tiles) t.rows = t.row_bytes = 0;

@@ -7,10 +7,10 @@
 namespace lc::backends::cpu::products {
 namespace {
 
-constexpr i64 kLeastStrips = 8, kMostStrips = 64;  // of A that a worker packs at a time
-constexpr i64 kColumnsAtOnce = 512;                // whose sums wait for the next block of k
+constexpr i64 kLeastStrips = 8, kMostStrips = 64;  // strips of A that a worker packs at a time
+constexpr i64 kColumnsAtOnce = 512;                // columns whose sums wait for the next block of k
 constexpr i64 kLongColumns = 128;                  // the same for long sums, which need three blocks
-constexpr i64 kMostTiles = 128;                    // whose sums wait at a time
+constexpr i64 kMostTiles = 128;                    // tiles whose sums wait at a time
 static_assert(kLeastStrips * kColumnsAtOnce / 32 <= kMostTiles && kMostStrips <= kMostTiles);
 
 bool long_sums(const Gemm& g, const Microkernel& u) { return g.k > kLongSum && !u.exact(); }

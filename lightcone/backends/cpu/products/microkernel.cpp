@@ -59,8 +59,8 @@ bool has_tiles(const Target& t) {
   static const bool here = this_target().amx;  // otherwise compiling for another processor
   if (!here) return true;
   static const bool emulated = tiles_emulated();
-  static const bool kernels = emulated || (kDenseAmx[0].tile && this_target().avx512_bf16);  // they round by it
-  static const bool work = kernels && tiles_granted() && (emulated || tiles_work());
+  static const bool rounds = emulated || this_target().avx512_bf16;  // by an instruction
+  static const bool work = (emulated || kDenseAmx[0].tile) && tiles_granted() && rounds && (emulated || tiles_work());
   return work;
 }
 const Microkernel* tiles() { return tiles_emulated() ? kDenseEmulated : kDenseAmx; }

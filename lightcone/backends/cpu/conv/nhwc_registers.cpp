@@ -1,0 +1,236 @@
+// Channels-last convolutions in bf16 on tile registers: nhwc_bf16.h.
+#include <algorithm>
+
+#include "lightcone/backends/cpu/conv/conv_kernel.h"
+#include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
+#include "lightcone/backends/cpu/products/rounding.h"
+
+namespace lc::backends::cpu {
+namespace {
+
+using i64 = std::int64_t;
+class RegistersKernel final : public ConvKernel {
+ public:
+  static constexpr i64 kChannels = 32, kRowBytes = 64;  // channels of a pixel in a row of a register, and their bytes
+  static constexpr i64 kMostTiles = 1024;               // registers of pixels of a task
+  RegistersKernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
+                  const ConvTilesTable& t, const Blocking& blocking)
+      : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
+        s_(s),
+        t_(t),
+        l2_(blocking.l2()),
+        blocks_(ceil_div(s.channels, kChannels)) {
+    const i64 row = s.x.length * s.channels;
+    y_step_ = s.y.step / row, x_step_ = s.x.step / s.channels, reach_ = s.y.length - (s.y.extent - 1) * y_step_;
+    for (i64 n = 0, taps = s.depth / s.channels; n < taps; ++n) {
+      i64 at = 0, rest = n;
+      for (std::size_t i = s.sums.size() - 1; i-- > 0; rest /= s.sums[i].extent)
+        at += rest % s.sums[i].extent * s.sums[i].read;
+      taps_.push_back({at / row, at % row / s.channels});
+    }
+    across_ = ceil_div(s.x.extent, 16), wide_ = ceil_div(s.x.extent, across_);
+    // Rows of a task: its part of the image takes three eighths of L2.
+    const i64 budget = l2_ * 3 / 8 / (s.x.length * kRowBytes * blocks_);
+    most_ = std::clamp<i64>((budget - 2 * reach_) / (y_step_ + ceil_div(reach_, s.y.extent)), 1,
+                            std::max<i64>(1, kMostTiles / across_));
+    set_figures("conv_nhwc_bf16_" + std::string(t.name),
+                Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
+    set_scratch(0, worker_bytes());
+  }
+  void run(const HostLaunch& l) const override;
+
+ private:
+  static constexpr i64 kStrip = 32, kStep = 2048;  // output channels of a strip, and bytes of their weights in a step
+  static constexpr i64 kTogether = 4;              // pairs of registers whose sums stay in L1
+  static constexpr i64 kChunk = 18;                // steps whose weights stay there, about: 36 KB
+  static constexpr i64 kEpilogue = 256;            // pixels after which the epilogue runs, while they are in the cache
+  static constexpr i64 kTileFloats = 512;          // sums of a register of pixels
+  struct Tap {
+    i64 y, x;  // in the padded image
+  };
+  struct Job {
+    const RegistersKernel& k;
+    const HostLaunch& l;
+    const float* image;
+    i64 rows = 0;                         // output rows of all images
+    i64 down = 1, strips = 1, parts = 1;  // parts of the rows; strips of a task, and parts of the strips
+  };
+  // What a task has prepared: addresses of registers of pixels, and offsets of steps.
+  struct Pixels {
+    const std::byte* at[kMostTiles + 1];
+    i64 tiles = 0, row = 0;  // the first output row
+    const i64* steps = nullptr;
+  };
+
+  i64 steps() const { return blocks_ * static_cast<i64>(taps_.size()); }
+  i64 copied(i64 rows) const { return rows * y_step_ + (rows / s_.y.extent + 2) * reach_; }
+  i64 worker_bytes() const { return copied(most_) * s_.x.length * kRowBytes * blocks_ + round_up(8 * steps(), 64); }
+  void share_out(Job& j, int workers) const;
+  void copy_row(const float* image, i64 y, std::byte* to, i64 plane) const;
+  void prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const;
+  void strip(const Job& j, const Pixels& p, i64 strip, bool more) const;
+  void put(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, const float* sums) const;
+  i64 pixel(const Pixels& p, i64 tile) const {
+    return (p.row + tile / across_) * s_.x.extent + std::min(tile % across_ * wide_, s_.x.extent);
+  }
+  void share(const Job& j, int task, int worker) const;
+
+  NhwcShape s_;
+  const ConvTilesTable& t_;
+  i64 l2_, blocks_;                          // bytes of L2; planes of channels
+  i64 y_step_ = 1, x_step_ = 1, reach_ = 1;  // between windows; rows of a window
+  std::vector<Tap> taps_;
+  i64 across_ = 1, wide_ = 1, most_ = 1;  // registers of a row; pixels of a register; rows of a task, at most
+};
+
+// Rounds a row of the padded image.
+void RegistersKernel::copy_row(const float* image, i64 y, std::byte* to, i64 plane) const {
+  const bool inside = y >= s_.y.lo && y < s_.y.hi;
+  const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
+  for (i64 b = 0; b < blocks_; ++b) {
+    std::fill_n(to + b * plane, lo * kRowBytes, std::byte{0});
+    std::fill_n(to + b * plane + hi * kRowBytes, (s_.x.length - hi) * kRowBytes, std::byte{0});
+  }
+  if (inside)
+    t_.round(image + y * s_.y.unit + lo * s_.x.unit, s_.x.unit, hi - lo, s_.channels, to + lo * kRowBytes, plane);
+}
+
+// Rounds the rows of the image that output rows [row, row + rows) read, image by image. The last register of an output
+// row may overlap the one before it.
+void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const {
+  const i64 in_row = s_.x.length * kRowBytes;
+  i64 in_rows = 0;
+  const auto images = [&](const auto& f) {
+    for (i64 r = row; r < row + rows;) {
+      const i64 y = r % s_.y.extent, n = std::min(row + rows - r, s_.y.extent - y);
+      f(r / s_.y.extent, y, n, (n - 1) * y_step_ + reach_);
+      r += n;
+    }
+  };
+  images([&](i64, i64, i64, i64 read) { in_rows += read; });
+  const i64 plane = in_rows * in_row;
+  auto* offsets = reinterpret_cast<i64*>(to + copied(most_) * in_row * blocks_);
+  p.steps = offsets, p.row = row;
+  for (i64 b = 0; b < blocks_; ++b)
+    for (const Tap& t : taps_) *offsets++ = b * plane + t.y * in_row + t.x * kRowBytes;
+  images([&](i64 image, i64 y, i64 n, i64 read) {
+    for (i64 i = 0; i < read; ++i) copy_row(j.image + image * s_.batch_image, y * y_step_ + i, to + i * in_row, plane);
+    for (i64 i = 0; i < n * across_; ++i) {
+      const i64 x = std::min(i % across_ * wide_, s_.x.extent - wide_);
+      p.at[p.tiles++] = to + i / across_ * y_step_ * in_row + x * x_step_ * kRowBytes;
+    }
+    to += read * in_row;
+  });
+  p.at[p.tiles] = p.at[p.tiles - 1];  // an odd one is its own neighbour
+}
+
+// Puts down registers [first, last), without the pixels that the register before has, too.
+void RegistersKernel::put(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, const float* sums) const {
+  const i64 columns = std::min(kStrip, s_.rows - strip * kStrip);
+  auto* out = static_cast<float*>(j.l.out) + strip * kStrip;
+  const bool streamed = !epilogue() && j.rows * s_.x.extent * s_.rows * 4 > l2_;
+  for (i64 q = first; q < last; ++q, sums += kTileFloats) {
+    const i64 overlap = std::max<i64>(0, q % across_ * wide_ - (s_.x.extent - wide_));
+    t_.put(sums, overlap, wide_, columns, out + pixel(p, q) * s_.rows, s_.rows, streamed);
+  }
+}
+
+// Computes 32 output channels. `more`: this task's next strip follows.
+void RegistersKernel::strip(const Job& j, const Pixels& p, i64 strip, bool more) const {
+  alignas(64) float sums[kTogether * 2 * kTileFloats];
+  const i64 taps = static_cast<i64>(taps_.size()), chunk = std::max<i64>(1, kChunk / taps) * taps, all = steps();
+  const auto* weights = static_cast<const std::byte*>(j.l.in[1]) + strip * all * kStep;
+  const i64 pairs = (p.tiles + 1) / 2;
+  TilesAhead ahead;
+  if (more) ahead = {weights + all * kStep, weights + 2 * all * kStep, std::max<i64>(64, round_up(kStep / pairs, 64))};
+  i64 done = 0;  // registers whose epilogue has run
+  for (i64 q = 0; q < p.tiles; q += 2 * kTogether) {
+    const i64 end = std::min(p.tiles, q + 2 * kTogether);
+    for (i64 k = 0; k < all; k += chunk)
+      t_.tiles(p.at + q, (end - q + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * kRowBytes,
+               weights + k * kStep, sums, k > 0, &ahead);
+    put(j, p, q, end, strip, sums);
+    const i64 first = pixel(p, done), count = pixel(p, end) - first;
+    if (count < kEpilogue && end < p.tiles) continue;
+    if (epilogue())
+      epilogue()->run(j.l.in.data() + 2, static_cast<float*>(j.l.out), epilogue_sizes(j.l), first, count,
+                      strip * kStrip, std::min(s_.rows, (strip + 1) * kStrip));
+    done = end;
+  }
+}
+
+void RegistersKernel::share(const Job& j, int task, int worker) const {
+  const i64 part = task / j.parts, row = part * j.rows / j.down, end = (part + 1) * j.rows / j.down;
+  const i64 first = task % j.parts * j.strips, last = std::min(first + j.strips, ceil_div(s_.rows, kStrip));
+  if (row == end || first >= last) return;
+  Pixels p;
+  prepare(j, row, end - row, j.l.scratch + worker * worker_bytes(), p);
+  t_.begin(static_cast<int>(wide_));
+  for (i64 n = first; n < last; ++n) strip(j, p, n, n + 1 < last);
+  t_.end();
+}
+
+// Takes the division that ends first, by rough cycles: a product of registers takes one for each row.
+void RegistersKernel::share_out(Job& j, int workers) const {
+  constexpr i64 kWeights = 100, kRounding = 6, kRounds = 4;  // cycles of a step's weights, and of a row of a register
+  const i64 strips = ceil_div(s_.rows, kStrip), fewest = ceil_div(j.rows, most_);
+  i64 least = 0;
+  for (i64 n = 1; n <= std::min<i64>(strips, 2 * workers); ++n) {
+    const i64 height = ceil_div(strips, n), parts = ceil_div(strips, height);
+    const i64 rounds = ceil_div(fewest * parts, workers);
+    for (i64 r = rounds; r < rounds + kRounds; ++r) {
+      const i64 down = std::clamp(r * workers / parts, fewest, j.rows), rows = ceil_div(j.rows, down);
+      const i64 cost =
+          ceil_div(down * parts, workers) * (height * steps() * (2 * rows * across_ * wide_ + kWeights) +
+                                             (rows * y_step_ + reach_) * s_.x.length * blocks_ * kRounding);
+      if (least > 0 && cost >= least) continue;
+      least = cost, j.down = down, j.strips = height, j.parts = parts;
+    }
+  }
+}
+
+void RegistersKernel::run(const HostLaunch& l) const {
+  BatchSizes<i64> s;
+  read_sizes(l.sizes.data(), s);
+  Job j{*this, l, static_cast<const float*>(l.in[0]) + s.image_offset, s.images * s_.y.extent};
+  if (j.rows <= 0) return;
+  share_out(j, l.parallel.workers());
+  const auto task = [](void* arg, int number, int worker) {
+    const Job& k = *static_cast<const Job*>(arg);
+    k.k.share(k, number, worker);
+  };
+  l.parallel.run(static_cast<int>(j.down * j.parts), task, &j);
+}
+
+// The sizes of `c`, if this kernel computes it.
+std::optional<NhwcShape> registers_shape(const ConvPlan& c) {
+  constexpr i64 kFewest = 16, kLongest = 1 << 18;  // channels; channels of a window's rows
+  if (!c.channels_last || is_depthwise_nhwc(c)) return std::nullopt;
+  auto s = nhwc_shape(c);
+  if (!s || !s->copy || s->sums.empty() || s->channels != s->sums.back().extent || s->channel_step != 1)
+    return std::nullopt;
+  if (s->channels < kFewest || s->rows < kFewest || s->x.extent > 16 * RegistersKernel::kMostTiles) return std::nullopt;
+  const i64 row = s->x.length * s->channels;
+  return (s->y.length - (s->y.extent - 1) * (s->y.step / row)) * row <= kLongest ? s : std::nullopt;
+}
+
+}  // namespace
+
+const ConvTilesTable& conv_tiles() { return tiles_emulated() ? kConvTilesEmulated : kConvTilesAmx; }
+
+std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c) {
+  if (is_depthwise_nhwc(c)) return "each channel has its own filters";
+  if (!nhwc_shape(c)) return nhwc_refusal(c);
+  if (!registers_shape(c))
+    return "nothing is padded, there are fewer than 16 channels or filters, or a window is too long";
+  return std::nullopt;
+}
+
+std::shared_ptr<HostKernel> nhwc_registers_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
+                                                  const ConvTilesTable& table, const Blocking& blocking) {
+  return std::make_shared<RegistersKernel>(c, *registers_shape(c), std::move(epilogue), table, blocking);
+}
+
+}  // namespace lc::backends::cpu

@@ -1,0 +1,113 @@
+// Convolutions on tile registers. TILES is a class of tiles.inl.h. A row of a register of the image is 32 channels of a
+// pixel, neighbouring rows are neighbouring pixels, and a tap is a shift.
+#include <cmath>
+#include <cstring>
+
+#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/entry.inl.h"
+#include "lightcone/backends/cpu/kernels/tiles.inl.h"
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+#include "lightcone/core/dtype.h"
+
+namespace lc::backends::cpu {
+namespace {
+
+constexpr int kTileBytes = 1024, kTileFloats = 256;
+
+// Two registers of pixels times two of output channels.
+void tile_pair(const std::byte* const* pixels, const i64* at, i64 steps, i64 step, const std::byte* w, float* sums,
+               bool add, TilesAhead& ahead) {
+  if (add) {
+    TILES::load<0>(sums, 64), TILES::load<1>(sums + kTileFloats, 64);
+    TILES::load<2>(sums + 2 * kTileFloats, 64), TILES::load<3>(sums + 3 * kTileFloats, 64);
+  } else {
+    TILES::zero<0>(), TILES::zero<1>(), TILES::zero<2>(), TILES::zero<3>();
+  }
+  for (i64 k = 0; k < steps; ++k, w += 2 * kTileBytes) {
+    TILES::load<6>(w, 64);
+    TILES::load<4>(pixels[0] + at[k], step);
+    TILES::dot_bf16<0, 4, 6>();
+    TILES::load<7>(w + kTileBytes, 64);
+    TILES::dot_bf16<1, 4, 7>();
+    TILES::load<5>(pixels[1] + at[k], step);
+    TILES::dot_bf16<2, 5, 6>();
+    if (ahead.from < ahead.end) {
+      for (i64 i = 0; i < ahead.step; i += 64) __builtin_prefetch(ahead.from + i, 0, 2);
+      ahead.from += ahead.step;
+    }
+    TILES::dot_bf16<3, 5, 7>();
+  }
+  TILES::store<0>(sums, 64), TILES::store<1>(sums + kTileFloats, 64);
+  TILES::store<2>(sums + 2 * kTileFloats, 64), TILES::store<3>(sums + 3 * kTileFloats, 64);
+}
+
+// Rounds 32 channels of a pixel. Tiles take subnormal numbers for zeros, and so does the instruction.
+inline void round_channels(const float* from, std::byte* to) {
+#if defined(__AVX512BF16__)
+  _mm512_store_si512(to,
+                     reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from))));
+#else
+  std::uint16_t half[32];
+  for (int i = 0; i < 32; ++i)
+    half[i] = f32_to_bf16(std::abs(from[i]) < 0x1p-126f ? std::copysign(0.0f, from[i]) : from[i]);
+  std::memcpy(to, half, sizeof half);
+#endif
+}
+
+void round_pixels(const float* from, i64 from_pixel, i64 n, i64 channels, std::byte* to, i64 plane) {
+  for (i64 p = 0; p < n; ++p, from += from_pixel, to += 64) {
+    i64 c = 0;
+    for (; c + 32 <= channels; c += 32) round_channels(from + c, to + c / 32 * plane);
+    if (c == channels) continue;
+    float rest[32] = {};
+    std::memcpy(rest, from + c, static_cast<std::size_t>(channels - c) * 4);
+    round_channels(rest, to + c / 32 * plane);
+  }
+}
+
+void put_pixels(const float* sums, i64 first, i64 rows, i64 columns, float* out, i64 out_row, bool streamed) {
+#if WIDTH == 16
+  if (streamed && columns == 32 && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_row % 16 == 0) {
+    for (i64 r = first; r < rows; ++r, out += out_row) {
+      _mm512_stream_ps(out, _mm512_load_ps(sums + r * 16));
+      _mm512_stream_ps(out + 16, _mm512_load_ps(sums + kTileFloats + r * 16));
+    }
+    return _mm_sfence();
+  }
+#endif
+  static_cast<void>(streamed);
+  const auto low = static_cast<std::size_t>(columns < 16 ? columns : 16) * 4,
+             all = static_cast<std::size_t>(columns) * 4;
+  for (i64 r = first; r < rows; ++r, out += out_row) {
+    std::memcpy(out, sums + r * 16, low);
+    std::memcpy(out + 16, sums + kTileFloats + r * 16, all - low);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+void LC_ENTRY(conv_tiles_begin)(int rows) { TILES::begin({64, rows}); }
+void LC_ENTRY(conv_tiles_end)() { TILES::end(); }
+void LC_ENTRY(conv_tiles_tiles)(const std::byte* const* pixels, i64 pairs, const i64* at, i64 steps, i64 step,
+                                const std::byte* weights, float* sums, bool add, TilesAhead* ahead) {
+  for (i64 p = 0; p < pairs; ++p, pixels += 2, sums += 4 * kTileFloats)
+    tile_pair(pixels, at, steps, step, weights, sums, add, *ahead);
+}
+void LC_ENTRY(conv_tiles_round)(const float* from, i64 from_pixel, i64 n, i64 channels, std::byte* to, i64 plane) {
+  round_pixels(from, from_pixel, n, channels, to, plane);
+}
+void LC_ENTRY(conv_tiles_put)(const float* sums, i64 first, i64 rows, i64 columns, float* out, i64 out_row,
+                              bool streamed) {
+  put_pixels(sums, first, rows, columns, out, out_row, streamed);
+}
+}
+
+const ConvTilesTable TABLE = {LC_ISA_NAME,
+                              LC_ENTRY(conv_tiles_begin),
+                              LC_ENTRY(conv_tiles_end),
+                              LC_ENTRY(conv_tiles_tiles),
+                              LC_ENTRY(conv_tiles_round),
+                              LC_ENTRY(conv_tiles_put)};
+
+}  // namespace lc::backends::cpu
