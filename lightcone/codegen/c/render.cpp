@@ -373,6 +373,16 @@ void CRenderer::output_lanes(int id) {
   close();
 }
 
+// A loop that GCC would unroll whole although some loads are guarded. GCC 12 then makes vectors of the iterations of
+// the loop around it, and reads the wrong elements for guarded loads of neighbours.
+bool CRenderer::is_short_with_guards(const Loop& l) const {
+  constexpr std::int64_t kMost = 16;  // GCC's max-completely-peel-times
+  if (!l.extent.is_constant() || l.extent.offset() > kMost) return false;
+  return std::any_of(k_.instrs.begin(), k_.instrs.end(), [](const Instr& i) {
+    return (i.code == Code::Load || i.code == Code::GatherLoad) && !(i.valid == Dim(1));
+  });
+}
+
 void CRenderer::lanes_of(int id) {
   const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
@@ -387,6 +397,7 @@ void CRenderer::lanes_of(int id) {
   }
   if (!has_loops(l.body)) {
     out_ += std::string(dialect_.parallel) + "\n";
+    if (is_short_with_guards(l)) out_ += std::string(dialect_.rolled) + "\n";
     open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
     block(l.body, false, "");
     store();

@@ -45,6 +45,7 @@ class CRenderer {
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
+  bool is_short_with_guards(const Loop& l) const;
   void lanes_of(int id);
   std::vector<Dim> uniform_conditions(int id) const;
   std::set<int> known_inside(int id) const;
