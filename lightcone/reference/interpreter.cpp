@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lightcone/base/numbers.h"
 #include "lightcone/core/graph_impl.h"
@@ -33,8 +34,13 @@ Deviations sampled_result(const Node& n, DType operands, std::span<const Sampled
   Deviations s = carries || n.op == Op::Bitcast
                      ? carried(n, operands, x, y, is_float(n.dtype) ? 0 : out.i[k], config.bits(k))
                      : kNoDeviation;
-  if (!is_float(n.dtype) || !rounds(n.op) || (y == 0 && exact(s)) || (!carries && stays_whole(n, x, y))) return s;
-  round_samples(n.dtype, unit_of(n.op, n.dtype), y, y == 0 ? spread(s.data()) : std::fabs(y),
+  // A power is a product of several factors, each of which is rounded: it may miss the zero that its exact value rounds
+  // to.
+  const bool underflows = n.op == Op::Pow && y == 0 && x[0].x != 0 && std::isfinite(x[0].x) && std::isfinite(x[1].x);
+  if (!is_float(n.dtype) || !rounds(n.op) || (!carries && stays_whole(n, x, y))) return s;
+  if (y == 0 && exact(s) && !underflows) return s;
+  const double magnitude = underflows ? std::numeric_limits<double>::min() : 0;
+  round_samples(n.dtype, unit_of(n.op, n.dtype), y, std::max(magnitude, y == 0 ? spread(s.data()) : std::fabs(y)),
                 noise_bits(config.noise + 1, k), s);
   return s;
 }
