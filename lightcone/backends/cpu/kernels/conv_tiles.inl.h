@@ -1,13 +1,11 @@
 // Convolutions on tile registers. TILES is a class of tiles.inl.h. A row of a register of the image is 32 channels of a
 // pixel, neighbouring rows are neighbouring pixels, and a tap is a shift.
-#include <cmath>
 #include <cstring>
 
 #include "lightcone/backends/cpu/kernels/conv_abi.h"
 #include "lightcone/backends/cpu/kernels/entry.inl.h"
 #include "lightcone/backends/cpu/kernels/tiles.inl.h"
 #include "lightcone/backends/cpu/kernels/vector.inl.h"
-#include "lightcone/core/dtype.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -41,27 +39,14 @@ void tile_pair(const std::byte* const* pixels, const i64* at, i64 steps, i64 ste
   TILES::store<2>(sums + 2 * kTileFloats, 64), TILES::store<3>(sums + 3 * kTileFloats, 64);
 }
 
-// Rounds 32 channels of a pixel. Tiles take subnormal numbers for zeros, and so does the instruction.
-inline void round_channels(const float* from, std::byte* to) {
-#if defined(__AVX512BF16__)
-  _mm512_store_si512(to,
-                     reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from))));
-#else
-  std::uint16_t half[32];
-  for (int i = 0; i < 32; ++i)
-    half[i] = f32_to_bf16(std::abs(from[i]) < 0x1p-126f ? std::copysign(0.0f, from[i]) : from[i]);
-  std::memcpy(to, half, sizeof half);
-#endif
-}
-
 void round_pixels(const float* from, i64 from_pixel, i64 n, i64 channels, std::byte* to, i64 plane) {
   for (i64 p = 0; p < n; ++p, from += from_pixel, to += 64) {
     i64 c = 0;
-    for (; c + 32 <= channels; c += 32) round_channels(from + c, to + c / 32 * plane);
+    for (; c + 32 <= channels; c += 32) round_to_bf16(from + c, to + c / 32 * plane);
     if (c == channels) continue;
     float rest[32] = {};
     std::memcpy(rest, from + c, static_cast<std::size_t>(channels - c) * 4);
-    round_channels(rest, to + c / 32 * plane);
+    round_to_bf16(rest, to + c / 32 * plane);
   }
 }
 

@@ -116,17 +116,6 @@ void put_sums(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool 
 
 // ---- bf16 --------------------------------------------------------------------------------------
 
-// Rounds 32 numbers of a row to pairs. Tiles take subnormal numbers for zeros, and so does the instruction.
-inline void round_row(const float* x, std::uint32_t* to) {
-#if defined(__AVX512BF16__)
-  const auto at = reinterpret_cast<__m512i*>(to);
-  _mm512_store_si512(at, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x))));
-#else
-  alignas(64) float normal[32];
-  for (int e = 0; e < 32; ++e) normal[e] = std::abs(x[e]) < 0x1p-126f ? std::copysign(0.0f, x[e]) : x[e];
-  for (int e = 0; e < 16; e += WIDTH) *reinterpret_cast<vu_stored*>(to + e) = bf16_pairs(normal + 2 * e);
-#endif
-}
 // Packs A as u16 [k / 32][32 rows][32].
 void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
   const i64 whole = a_k == 1 ? depth / 32 : 0, steps = (depth + 31) / 32;
@@ -139,12 +128,12 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
         std::uint32_t* out = strip + (s * kSide + r) * 16;
         if (there && s < whole) {
           __builtin_prefetch(from + a_m + s * 32, 0, 3), __builtin_prefetch(from + a_m + s * 32 + 16, 0, 3);
-          round_row(from + s * 32, out);
+          round_to_bf16(from + s * 32, out);
           continue;
         }
         alignas(64) float row[32];
         load_row(from + s * 32 * a_k, a_k, there ? std::min<i64>(32, depth - s * 32) : 0, row);
-        round_row(row, out);
+        round_to_bf16(row, out);
       }
     }
   }

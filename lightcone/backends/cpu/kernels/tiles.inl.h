@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lightcone/backends/cpu/kernels/vector.inl.h"
+#include "lightcone/core/dtype.h"
+
 namespace lc::backends::cpu {
 namespace {
 
@@ -63,6 +66,20 @@ struct AmxTiles {
   }
 };
 #endif
+
+// Rounds 32 numbers to bf16, at an address that 64 divides. Tiles take subnormal numbers for zeros, and so does the
+// instruction.
+inline void round_to_bf16(const float* from, void* to) {
+#if defined(__AVX512BF16__)
+  const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
+  _mm512_store_si512(to, reinterpret_cast<__m512i>(both));
+#else
+  std::uint16_t half[32];
+  for (int i = 0; i < 32; ++i)
+    half[i] = f32_to_bf16(std::abs(from[i]) < 0x1p-126f ? std::copysign(0.0f, from[i]) : from[i]);
+  std::memcpy(to, half, sizeof half);
+#endif
+}
 
 struct EmulatedTiles {
   struct Tile {
