@@ -256,6 +256,29 @@ TEST(ConvLastBf16, ANet) {
     }
 }
 
+// More pixels than an epilogue on tile registers has at a time, rows whose last register overlaps, and a residual.
+TEST(ConvLastBf16, AWideNet) {
+  Graph g;
+  Tensor x = g.input("x", {2, 23, 50, 32}).permute({0, 3, 1, 2});
+  x = relu(conv(x, parameter(g, "a", {40, 32, 3, 3}), {.padding = {1}}));
+  x = relu(x + conv(x, parameter(g, "b", {40, 40, 3, 3}), {.padding = {1}}) + parameter(g, "bias", {40, 1, 1}));
+  g.output("y", x);
+  const bool registers = !kFast && on_tiles(*microkernel(Arithmetic::Bf16, this_target()));
+  EXPECT_EQ(count(kernels(g, Precision::Medium), "conv_nhwc_bf16"), kFast || registers ? 2 : 0);
+  const Inputs in = random_values(g, 6);
+  const Value want = interpret(g, in, {}, Rounding::Wide, true).outputs.at("y");
+  std::vector<double> first;
+  double most = 0;
+  for (std::size_t k = 0; k < want.size(); ++k) most = std::max(most, std::abs(want.at(k)));
+  for (const int workers : {1, 2}) {
+    const Graph all = transform(g, generic() | cpu({.threads = workers, .precision = Precision::Medium})).graph;
+    const Value got = test::run_guarded(all, in, {}, test::Against::Back).outputs.at("y");
+    for (std::size_t k = 0; k < want.size(); ++k) ASSERT_NEAR(got.at(k), want.at(k), 0.02 * most) << k;
+    if (workers == 1) first = got.f;
+    EXPECT_EQ(first, got.f) << "threads change bits";
+  }
+}
+
 // A single convolution with channels first gains nothing by the pass.
 TEST(ConvLastBf16, NotForOneConvolution) {
   Graph g;

@@ -387,3 +387,17 @@ TEST(Reference, U64HasAnOrderOfItsOwn) {
   EXPECT_EQ(r.at("number").f, (std::vector<double>{1, 0x1p64, 0x1p63}));
   EXPECT_EQ(r.at("order").i, (Ints{0, 2, 1}));
 }
+
+// A power is a product of rounded factors, which may miss the zero that its exact value rounds to; a power of zero does
+// not.
+TEST(Reference, APowerThatUnderflowsHasABound) {
+  Graph g;
+  const Tensor x = g.input("x", {2}, DType::F8E5M2);
+  g.output("y", pow(x, g.constant(3, DType::F8E5M2)));
+  Value v = make_value(DType::F8E5M2, {2});
+  v.f = {-0x1p-6, 0};
+  const Value y = interpret(g, {{"x", v}}, {}, Rounding::Wide, true).outputs.at("y");
+  EXPECT_EQ(y.at(0), 0);
+  EXPECT_GT(y.error_at(0), 0x1p-18);
+  EXPECT_EQ(y.error_at(1), 0);
+}
