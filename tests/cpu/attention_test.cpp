@@ -324,7 +324,7 @@ TEST(Attention, EveryLayerOfLlama) {
 namespace {
 
 double to_bf16(double x) { return static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x)))); }
-bool in_bf16() { return bf16_dots_are_fast(detect_isa()); }
+bool in_bf16() { return bf16_is_fast(detect_isa()); }
 
 Results at_medium(const Graph& g, const Inputs& inputs, const Bindings& env, int workers, test::Against side) {
   PassLog log;
@@ -448,7 +448,9 @@ TEST(AttentionMedium, OnlyManyRows) {
       const Graph made = transform(g, generic() | cpu({.threads = 1, .compiler = false, .precision = p})).graph;
       return run_values(made, in, env);
     };
-    EXPECT_EQ(same_bits(run(Precision::Highest), run(Precision::Medium)), seq == 1 || !in_bf16());
+    if (seq > 1 || !tiles_emulated()) {  // emulated, few rows are added in another order
+      EXPECT_EQ(same_bits(run(Precision::Highest), run(Precision::Medium)), seq == 1 || !in_bf16());
+    }
     EXPECT_TRUE(same_bits(run(Precision::High), run(Precision::Highest)));
   }
 }

@@ -16,9 +16,13 @@ using i64 = std::int64_t;
 constexpr i64 kBlocks = 32;      // with fewer blocks, the keys are split
 constexpr i64 kLeastKeys = 256;  // minimum keys per split
 
-const AttentionTable& table(const Target& target, Precision precision) {
-  if (precision == Precision::Medium && bf16_dots_are_fast(target)) return kAttentionAvx512Bf16;
-  return *kernel_tables(target.isa).attention;
+const AttentionTable& table(const Attention& plan, const Target& target, Precision precision) {
+  const AttentionTable& f32 = *kernel_tables(target.isa).attention;
+  if (precision != Precision::Medium) return f32;
+  if (bf16_dots_are_fast(target)) return kAttentionAvx512Bf16;
+  const bool deep = plan.layout.depth.bounds().lo >= kLeastDepthOnTiles;
+  if (!deep || !on_tiles(*microkernel(Arithmetic::Bf16, target))) return f32;
+  return tiles_emulated() ? kAttentionEmulated : kAttentionAmx;
 }
 
 // A run of the kernel, with all sizes as numbers.
@@ -199,7 +203,8 @@ void AttentionKernel::run(const HostLaunch& l) const {
 }  // namespace
 
 std::shared_ptr<HostKernel> attention_kernel(lowering::Attention plan, const Target& target, Precision precision) {
-  return std::make_shared<AttentionKernel>(std::move(plan), table(target, precision));
+  const AttentionTable& t = table(plan, target, precision);
+  return std::make_shared<AttentionKernel>(std::move(plan), t);
 }
 
 }  // namespace lc::backends::cpu

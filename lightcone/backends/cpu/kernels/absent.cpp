@@ -8,6 +8,9 @@
 
 namespace lc::backends::cpu {
 
+#if defined(LC_ABSENT_attention_amx)
+const AttentionTable kAttentionAmx = kAttentionGeneric;  // has_tiles() checks kDenseAmx
+#endif
 #if defined(LC_ABSENT_attention_avx2)
 const AttentionTable kAttentionAvx2 = kAttentionGeneric;
 #endif

@@ -52,10 +52,12 @@ struct AttentionBlock {
   float* scratch = nullptr;  // attention_scratch() floats
 };
 
+// Floats of a row of weighted sums: whole rows of tile registers.
+constexpr std::int64_t padded_width(std::int64_t width) { return (width + 15) / 16 * 16; }
 // Scratch of one worker, in floats.
 constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width) {
-  return (kAttentionRows + kAttentionTile) * (depth + width) + kAttentionRows * (kAttentionTile + 4) +
-         2 * kAttentionTile + 64;
+  return kAttentionRows * (depth + padded_width(width)) + kAttentionTile * (depth + width) +
+         kAttentionRows * (kAttentionTile + 4) + 2 * kAttentionTile + 64;
 }
 
 // Functions per instruction set.
@@ -64,6 +66,9 @@ struct AttentionTable {
   void (*block)(const AttentionBlock* b);
 };
 extern const AttentionTable kAttentionGeneric, kAttentionAvx2, kAttentionAvx512, kAttentionAvx512Bf16, kAttentionNeon;
+// Many rows on tile registers, from this depth on.
+extern const AttentionTable kAttentionAmx, kAttentionEmulated;
+inline constexpr std::int64_t kLeastDepthOnTiles = 16;
 
 // Functions per instruction set for the gradients.
 struct AttentionGradientsTable {

@@ -8,17 +8,7 @@
 namespace lc::backends::cpu {
 namespace {
 
-inline vf rounded_pairs(vf even, vf odd) {
-#if defined(__AVX512BF16__)
-  // Subnormal numbers become zeros, as the product instruction treats them.
-  alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                          8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const auto both = (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
-  return reinterpret_cast<vf>(_mm512_permutexvar_epi16(_mm512_load_si512(order), both));
-#else
-  return reinterpret_cast<vf>(pairs(rounded(even), rounded(odd)));
-#endif
-}
+inline vf rounded_pairs(vf even, vf odd) { return reinterpret_cast<vf>(bf16_words(even, odd)); }
 
 inline void put(std::uint32_t* to, vf v, i64 n) {
 #if WIDTH == 16

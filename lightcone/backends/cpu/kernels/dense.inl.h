@@ -65,8 +65,6 @@ inline void store_tile(const vf (&acc)[Rows][Vectors], float* c, i64 c_m, i64 ro
   }
 }
 
-inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
-
 struct EvenOdd {
   vf even, odd;
 };
@@ -77,7 +75,7 @@ inline EvenOdd even_and_odd(const float* x) {
 }
 inline vu bf16_pairs(const float* x) {
   const auto [even, odd] = even_and_odd(x);
-  return pairs(rounded(even), rounded(odd));
+  return bf16_words(even, odd);
 }
 
 // Converts columns of B to f32, a chunk of k at a time: to(group, k, depth, [depth][16]).
@@ -102,7 +100,7 @@ void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to
       for (int v = 0; v < kGroup; v += WIDTH) {
         const vf even = e < d ? load(from + e * kGroup + v) : vf{},
                  odd = e + 1 < d ? load(from + (e + 1) * kGroup + v) : vf{};
-        *reinterpret_cast<vu_stored*>(out + v) = pairs(rounded(even), rounded(odd));
+        *reinterpret_cast<vu_stored*>(out + v) = bf16_words(even, odd);
       }
   });
 }

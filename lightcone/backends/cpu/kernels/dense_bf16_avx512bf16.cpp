@@ -21,7 +21,7 @@ void pack_columns(const float* a, i64 a_k, i64 rows, i64 depth, std::uint32_t* t
       const i64 h = std::min<i64>(MR, rows - i);
       const vf even = load_part(from, h), odd = k + 1 < depth ? load_part(from + a_k, h) : vf{};
       store_part(reinterpret_cast<float*>(to + i * ((depth + 1) / 2) + k / 2 * MR),
-                 reinterpret_cast<vf>(pairs(rounded(even), rounded(odd))), MR);
+                 reinterpret_cast<vf>(bf16_words(even, odd)), MR);
     }
 }
 

@@ -116,8 +116,28 @@ void put_sums(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool 
 
 // ---- bf16 --------------------------------------------------------------------------------------
 
+// Packs a column-major A: words of two k, a row per lane, are transposed to rows.
+void pack_columns_bf16(const float* a, i64 a_k, i64 rows, i64 depth, std::uint32_t* to) {
+  const i64 steps = (depth + 31) / 32;
+  for (i64 i = 0; i < rows; i += kSide, to += steps * 2 * kTileBytes / 4)
+    for (i64 s = 0; s < steps; ++s)
+      for (i64 r = 0; r < kSide; r += WIDTH)
+        for (i64 pair = 0; pair < kTile; pair += WIDTH) {
+          const i64 there = std::clamp<i64>(rows - i - r, 0, WIDTH), k = s * 32 + 2 * pair;
+          const float* from = a + k * a_k + i + r;
+          vf v[WIDTH] = {};
+          for (i64 p = 0; p < WIDTH && k + 2 * p < depth && there > 0; ++p, from += 2 * a_k)
+            v[p] = reinterpret_cast<vf>(
+                bf16_words(load_part(from, there), k + 2 * p + 1 < depth ? load_part(from + a_k, there) : vf{}));
+          transpose(v);
+          for (i64 e = 0; e < WIDTH; ++e)
+            store(reinterpret_cast<float*>(to + (s * kSide + r + e) * kTile + pair), v[e]);
+        }
+}
+
 // Packs A as u16 [k / 32][32 rows][32].
 void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, void* to) {
+  if (a_m == 1 && a_k != 1) return pack_columns_bf16(a, a_k, rows, depth, static_cast<std::uint32_t*>(to));
   const i64 whole = a_k == 1 ? depth / 32 : 0, steps = (depth + 31) / 32;
   for (i64 i = 0; i < rows; i += kSide) {
     auto* strip = static_cast<std::uint32_t*>(to) + i / kSide * steps * 2 * kTileBytes / 4;

@@ -79,6 +79,7 @@ LC_GEMM(avx2) LC_CONV(avx2) LC_NHWC(avx2) LC_OTHERS(avx2) LC_STREAMED_INT8(avx2)
 LC_GEMM(avx512) LC_CONV(avx512) LC_NHWC(avx512) LC_OTHERS(avx512) LC_STREAMED_INT8(avx512vnni)
 LC_PRODUCT(bf16, avx512bf16) LC_BF16_CONV(avx512bf16) Entry<&AttentionTable::block> lc_attention_block_avx512bf16;
 LC_TILES(amx) LC_TILES(emulated) LC_CONV_TILES(amx) LC_CONV_TILES(emulated)
+Entry<&AttentionTable::block> lc_attention_block_amx; Entry<&AttentionTable::block> lc_attention_block_emulated;
 LC_GEMM(neon) LC_CONV(neon) LC_OTHERS(neon) LC_STREAMED_INT8(neon) LC_STREAMED_INT8(neondotprod)
 LC_STREAMED_INT8(neoni8mm)
 LC_PRODUCT(bf16, neonbf16)

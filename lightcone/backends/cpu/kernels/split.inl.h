@@ -107,6 +107,8 @@ inline void find_exponents(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth
     exponent[r] = static_cast<std::int8_t>(largest[r] ? std::min(126, kTop + 127 - (largest[r] >> 23)) : 0);
 }
 
+inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
+
 // Splits one step of a row of A. Returns whether it is split.
 template <int Parts>
 bool split_row(const float (&x)[kStepOfSplit], float scale, std::byte* to) {

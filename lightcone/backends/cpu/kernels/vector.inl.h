@@ -134,6 +134,17 @@ inline vu rounded(vf v) {
   const vu u = reinterpret_cast<vu>(v);
   return (v == v ? u + 0x7fffu + (u >> 16 & 1u) : u | 0x400000u) & 0xffff0000u;
 }
+// Two numbers a lane, rounded to bf16. The instruction makes subnormal numbers zeros, as do those that multiply.
+inline vu bf16_words(vf even, vf odd) {
+#if defined(__AVX512BF16__) && WIDTH == 16
+  alignas(64) static constexpr std::uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                          8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const auto both = (__m512i)_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
+  return reinterpret_cast<vu>(_mm512_permutexvar_epi16(_mm512_load_si512(order), both));
+#else
+  return rounded(even) >> 16 | rounded(odd);
+#endif
+}
 inline vf splat(float v) {  // vf{} + v would be an addition, because of -0
 #if WIDTH == 16
   return reinterpret_cast<vf>(_mm512_set1_ps(v));
