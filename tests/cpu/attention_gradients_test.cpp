@@ -12,6 +12,7 @@
 #include "differences.h"
 #include "guarded.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
@@ -113,6 +114,73 @@ TEST(AttentionGradients, NumbersThatAreNotFinite) {
     for (const char* name : {"q", "k", "v", "g"}) expect_right(c, [&](Inputs& in) { in.at(name).f[8 * 30 + 3] = odd; });
   const Case masked{{1, 1, 5, 4}, {1, 1, 6, 4}, {1, 1, 6, 4}, false, {5, 6}};
   expect_right(masked, [](Inputs& in) { std::fill_n(in.at("mask").i.begin() + 6, 6, 0); });  // one query sees no key
+}
+
+// At Medium, tile registers multiply in bf16. Inputs are bf16 numbers, so that only weights and slopes are rounded: by
+// 2^-9 of themselves, which is allowed twice.
+TEST(AttentionGradientsMedium, WeightsAndSlopesAreRounded) {
+  for (const auto& [queries, keys, depth, width, group, causal] : {std::tuple{1, 1, 1, 1, 1, true},
+                                                                   {40, 40, 16, 16, 1, true},
+                                                                   {130, 130, 24, 40, 2, true},
+                                                                   {33, 70, 5, 7, 2, false},
+                                                                   {100, 300, 64, 64, 1, true},
+                                                                   {70, 33, 33, 48, 1, true},
+                                                                   {7, 900, 32, 32, 1, true}}) {
+    Graph g;
+    const Tensor q = g.input("q", {group, queries, depth}), k = g.input("k", {1, keys, depth}),
+                 v = g.input("v", {1, keys, width}), up = g.input("g", {group, queries, width});
+    const Tensor y = scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = causal});
+    const std::vector<Tensor> d = vjp({y}, {q, k, v}, {up});
+    // what is rounded, and the sums of its sizes
+    Tensor scores = matmul(q, k.permute({0, 2, 1})) * static_cast<float>(1 / std::sqrt(static_cast<double>(depth)));
+    if (causal) scores = where(le(arange(g, keys), arange(g, queries).unsqueeze(1)), scores, -1e30f);
+    const Tensor p = softmax(scores, -1), dp = matmul(up, v.permute({0, 2, 1}));
+    const Tensor ds =
+        abs(p * (dp - sum(p * dp, {-1}, true))) * static_cast<float>(1 / std::sqrt(static_cast<double>(depth)));
+    const std::vector<Tensor> sizes{matmul(ds, abs(k)), sum(matmul(ds.permute({0, 2, 1}), abs(q)), {0}, true),
+                                    sum(matmul(p.permute({0, 2, 1}), abs(up)), {0}, true)};
+    const char* names[] = {"dq", "dk", "dv"};
+    for (std::size_t i = 0; i < 3; ++i) g.output(names[i], d[i]), g.output(str_cat("|", names[i], "|"), sizes[i]);
+    Inputs in = random_values(g, 6);
+    for (auto& [name, value] : in)
+      for (double& x : value.f) x = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(x))));
+    const Results want = interpret(g, in, {}, Rounding::Wide, true);
+    const auto at = [&](Precision precision, int threads) {
+      return test::run_guarded(transform(g, generic() | cpu({.threads = threads, .precision = precision})).graph, in,
+                               {}, test::Against::Back);
+    };
+    const Results one = at(Precision::Medium, 1), two = at(Precision::Medium, 2);
+    const Value &exact = at(Precision::Highest, 1).outputs.at("dv"), &rounded = one.outputs.at("dv");
+    const bool tiles = backends::cpu::on_tiles(
+        *backends::cpu::microkernel(backends::cpu::Arithmetic::Bf16, backends::cpu::this_target()));
+    if (keys > 1) {  // else it is no attention
+      EXPECT_EQ(std::memcmp(exact.f.data(), rounded.f.data(), exact.f.size() * sizeof(double)) != 0, tiles);
+    }
+    for (const char* name : names) {
+      const Value &x = want.outputs.at(name), &size = want.outputs.at(str_cat("|", name, "|")),
+                  &a = one.outputs.at(name), &b = two.outputs.at(name);
+      ASSERT_EQ(std::memcmp(a.f.data(), b.f.data(), a.f.size() * sizeof(double)), 0) << name << ": threads change bits";
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_NEAR(a.at(i), x.at(i), 4 * x.error_at(i) + std::ldexp(size.at(i), -8) + 1e-5)
+            << name << "[" << i << "] " << queries << " " << keys;
+    }
+  }
+}
+
+// A number that is not finite reaches what it reaches in the definition.
+TEST(AttentionGradientsMedium, NumbersThatAreNotFinite) {
+  const Graph g = derivative({{1, 2, 40, 8}, {1, 2, 40, 8}, {1, 2, 40, 8}, true});
+  const Compiler medium = generic() | cpu({.threads = 1, .precision = Precision::Medium});
+  for (const double odd : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    for (const char* name : {"q", "k", "v", "g"}) {
+      Inputs in = random_values(g, 7);
+      in.at(name).f[8 * 30 + 3] = odd;
+      const Results want = interpret(g, in), got = run_values(transform(g, medium).graph, in, {});
+      for (const auto& [output, v] : want.outputs)
+        for (std::size_t i = 0; i < v.size(); ++i)
+          ASSERT_EQ(std::isfinite(v.at(i)), std::isfinite(got.outputs.at(output).at(i)))
+              << odd << " in " << name << ": " << output << "[" << i << "]";
+    }
 }
 
 TEST(AttentionGradients, VerifiedInANetwork) {

@@ -203,7 +203,8 @@ std::shared_ptr<Kernel> kernel_of(const Graph& g, const Node& n) {
 struct Call {
   const Graph& g;
   const Node& n;
-  Isa isa;
+  const Target& target;
+  Precision precision;
   const Shape& first() const { return n.in[0].view.shape(); }
   int axis() const { return static_cast<int>(n.attributes.integer("axis")); }
   std::vector<DType> types() const {
@@ -224,7 +225,8 @@ std::shared_ptr<Kernel> make_argsort(const Call& c) {
 }
 std::shared_ptr<Kernel> make_dequantize(const Call& c) {
   const QuantInfo& q = info(static_cast<QuantFormat>(c.n.attributes.integer("format")));
-  return std::make_shared<DequantizeKernel>(c.n, c.types(), std::vector<Dim>{product(c.first()) / Dim(q.bytes)}, c.isa);
+  return std::make_shared<DequantizeKernel>(c.n, c.types(), std::vector<Dim>{product(c.first()) / Dim(q.bytes)},
+                                            c.target.isa);
 }
 std::shared_ptr<Kernel> make_barrier(const Call& c) {
   const Dim bytes = product(c.n.shape) * static_cast<std::int64_t>(size_of(c.n.dtype));
@@ -235,9 +237,11 @@ std::shared_ptr<Kernel> make_barrier(const Call& c) {
 // one.
 std::shared_ptr<Kernel> make_gather_mm(const Call& c) {
   const auto plan = plan_gather_mm(c.g, c.n, Precision::Highest, Target());
-  return plan ? gather_mm_kernel(*plan, c.isa, Blocking()) : nullptr;
+  return plan ? gather_mm_kernel(*plan, c.target.isa, Blocking()) : nullptr;
 }
-std::shared_ptr<Kernel> make_attention_gradients(const Call& c) { return attention_gradients_kernel(c.g, c.n, c.isa); }
+std::shared_ptr<Kernel> make_attention_gradients(const Call& c) {
+  return attention_gradients_kernel(c.g, c.n, c.target, c.precision);
+}
 
 struct Entry {
   const CompositeRef& composite;
@@ -253,7 +257,8 @@ const Entry* entry_of(const Node& n) {
       {builtin::scatter_add(), make_scatter},
       {builtin::argsort(), make_argsort},
       {builtin::dequantize(), make_dequantize},
-      {builtin::random_bits(), [](const Call& c) -> std::shared_ptr<Kernel> { return random_bits_kernel(c.n, c.isa); }},
+      {builtin::random_bits(),
+       [](const Call& c) -> std::shared_ptr<Kernel> { return random_bits_kernel(c.n, c.target.isa); }},
       {builtin::gather_mm(), make_gather_mm, false},
       {barrier(), make_barrier},
       {builtin::attention_gradients(), make_attention_gradients, false},
@@ -267,18 +272,18 @@ const Entry* entry_of(const Node& n) {
 
 bool has_kernel(const Graph& g, const Node& n) {
   if (n.op != Op::Composite) return true;
-  if (const Entry* e = entry_of(n)) return e->always || e->make({g, n, Isa::Generic}) != nullptr;
+  if (const Entry* e = entry_of(n)) return e->always || e->make({g, n, Target(), Precision::Highest}) != nullptr;
   return kernel_of(g, n) != nullptr;
 }
 
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa) {
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const Target& target, Precision precision) {
   if (n.op == Op::Result) {
     const auto k = static_cast<std::size_t>(n.axis);
     const Dim size = static_cast<std::int64_t>(size_of(n.dtype));
     return part_kernel(result_offsets(g[n.in[0].node].results)[k], product(n.shape) * size);
   }
   const Entry* e = entry_of(n);
-  auto kernel = e && e->make ? e->make({g, n, isa}) : kernel_of(g, n);
+  auto kernel = e && e->make ? e->make({g, n, target, precision}) : kernel_of(g, n);
   check(kernel != nullptr, "a composite that this device has no kernel for");
   return kernel;
 }

@@ -187,7 +187,7 @@ void CpuEmitter::emit_node(Graph& dst, NodeId id) {
     return;
   }
   const bool loop = partition_.get<Loop>(id);
-  auto kernel = loop ? loop_kernel(id) : library_kernel(g_, n, options_.target->isa);
+  auto kernel = loop ? loop_kernel(id) : library_kernel(g_, n, *options_.target, options_.precision);
   const std::string kind = loop ? "loop" : n.composite ? n.composite->name : std::string(info(n.op).name);
   new_id_[id] = finish(dst, std::move(d), std::move(kernel), kind, id);
 }

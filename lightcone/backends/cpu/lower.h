@@ -26,7 +26,7 @@ std::shared_ptr<Kernel> attention(const Graph& g, NodeId result, lowering::Atten
 bool has_kernel(const Graph& g, const Node& n);
 // Makes the kernel of a composite (scatter, argsort and others, or a user's) or of one result of a composite. The
 // kernel reads whole, contiguous operands.
-std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, Isa isa);
+std::shared_ptr<Kernel> library_kernel(const Graph& g, const Node& n, const Target& target, Precision precision);
 
 // A graph of kernel nodes.
 struct Lowered {

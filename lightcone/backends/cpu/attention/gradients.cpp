@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "lightcone/backends/cpu/attention/gradient_products.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/device/host_kernel.h"
@@ -33,13 +35,17 @@ struct Sizes : NamedSizes<i64> {
   i64 padded() const { return round_up(keys, 64); }
   i64 row() const { return padded() + 16; }  // stride of score rows; not a power of two
   i64 block(i64 mr) const { return std::clamp(kBlockScores / row(), mr, kMostQueries) / mr * mr; }
-  // Scratch per worker: transposed keys and values, then scores and slopes of a block.
-  i64 floats(i64 mr) const { return padded() * (depth + width) + 2 * block(mr) * row(); }
+  // Scratch per worker: scores and slopes of a block, then operands of products.
+  i64 scores(i64 mr) const { return 2 * block(mr) * row(); }
+  i64 floats(const GradientProducts& p) const {
+    return round_up(scores(p.rows()) + p.floats(keys, depth, width, block(p.rows())), 16);
+  }
 };
 
 class AttentionGradientsKernel final : public HostKernel {
  public:
-  AttentionGradientsKernel(const Node& n, const AttentionGradientsTable& t) : t_(t) {
+  AttentionGradientsKernel(const Node& n, const AttentionGradientsTable& t, std::shared_ptr<const GradientProducts> p)
+      : t_(t), products_(std::move(p)) {
     const auto shape = [&](std::size_t k) -> const Shape& { return n.in[k].view.shape(); };
     const Shape &q = shape(0), &k = shape(1), &v = shape(2);
     const std::size_t rank = q.size();
@@ -58,7 +64,7 @@ class AttentionGradientsKernel final : public HostKernel {
   std::string name() const override { return "attention_gradients"; }
   std::vector<Dim> sizes() const override { return sizes_; }
   Dim flops() const override { return flops_; }
-  Dim scratch_bytes(int workers) const override { return workers * most_.floats(t_.mr) * 4 + 64; }
+  Dim scratch_bytes(int workers) const override { return workers * most_.floats(*products_) * 4 + 64; }
   void run(const HostLaunch& l) const override;
 
  private:
@@ -71,20 +77,14 @@ class AttentionGradientsKernel final : public HostKernel {
     float *dq, *dk, *dv, *scratch;
     i64 worker;  // scratch per worker, in floats
   };
-  struct Head {  // a query head and its key head
-    const float *q, *k, *v, *g;
-    float *dq, *dk, *dv;
-    const float *k_transposed, *v_transposed;
-    float *scores, *slopes;
-    i64 index;  // among all heads, for the mask
-  };
   void mask_axes(const Shape& m, const Shape& q, const Dim& keys);
   void key_head(const Job& j, i64 task, int worker) const;
-  bool head(const Job& j, const Head& h, bool all) const;
-  bool block(const Job& j, const Head& h, i64 first, i64 rows, bool all) const;
+  bool head(const Job& j, GradientBlock& b, i64 index) const;
+  bool weigh(const Job& j, const GradientBlock& b, i64 index) const;
   const std::byte* mask_row(const Job& j, i64 head, i64 query, i64& step) const;
 
   const AttentionGradientsTable& t_;
+  std::shared_ptr<const GradientProducts> products_;
   std::vector<Dim> sizes_;
   Sizes most_;  // by the bounds of the symbols
   std::vector<i64> offsets_;
@@ -116,16 +116,6 @@ const std::byte* AttentionGradientsKernel::mask_row(const Job& j, i64 head, i64 
   return p;
 }
 
-// Transposes [rows][n] to panels of 64 rows, [n][64], padded with zeros.
-void turn_round(const float* from, i64 rows, i64 n, float* to) {
-  for (i64 r0 = 0; r0 < rows; r0 += 64, to += 64 * n) {
-    const i64 some = std::min<i64>(64, rows - r0);
-    if (some < 64) std::fill_n(to, 64 * n, 0.0f);
-    for (i64 r = 0; r < some; ++r)
-      for (i64 i = 0; i < n; ++i) to[i * 64 + r] = from[(r0 + r) * n + i];
-  }
-}
-
 bool finite(const float* p, i64 n) {
   float sum[16] = {};
   i64 i = 0;
@@ -135,34 +125,21 @@ bool finite(const float* p, i64 n) {
   return std::all_of(sum, sum + 16, [](float v) { return v == 0; });
 }
 
-// Processes some queries against the keys they see. Returns false if a row of scores is not finite, so that skipped
-// products matter.
-bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64 rows, bool all) const {
-  const Sizes& n = j.n;
-  const i64 mr = t_.mr, row = n.row(), vector = t_.width;
-  // Keys that a tile of queries ending before query r sees, plus a tile, because a tile of keys may extend past the
-  // last.
-  const auto seen = [&](i64 r) { return all || !causal_ ? n.keys : std::min(n.keys, r + mr); };
-  for (i64 panel = 0; panel < n.keys; panel += 64)
-    for (i64 r = 0; r < rows; r += mr) {
-      const i64 m = std::min(mr, rows - r), end = round_up(seen(first + r + m), vector);
-      if (end <= panel) continue;
-      const i64 columns = std::min<i64>(64, end - panel);
-      t_.products(h.q + (first + r) * n.depth, n.depth, 1, h.k_transposed + panel * n.depth, 64, n.depth,
-                  h.scores + r * row + panel, row, m, columns, false);
-      t_.products(h.g + (first + r) * n.width, n.width, 1, h.v_transposed + panel * n.width, 64, n.width,
-                  h.slopes + r * row + panel, row, m, columns, false);
-    }
+// Turns a block's scores into weights and its slopes into those of the scores. Returns false if a row of scores is not
+// finite, so that skipped products matter. `index`: of the query head among all, for the mask.
+bool AttentionGradientsKernel::weigh(const Job& j, const GradientBlock& b, i64 index) const {
+  const i64 mr = products_->rows();
   bool good = true;
-  for (i64 r = 0; r < rows; ++r) {
-    const i64 query = first + r, tile = std::min(r / mr * mr + mr, rows), end = round_up(seen(first + tile), vector);
-    float *s = h.scores + r * row, *d = h.slopes + r * row;
-    const i64 visible = causal_ ? std::min(n.keys, query + 1) : n.keys;
+  for (i64 r = 0; r < b.rows; ++r) {
+    const i64 query = b.first + r, tile = std::min(r / mr * mr + mr, b.rows),
+              end = round_up(b.needed(b.first + tile, mr), GradientProducts::kLanes);
+    float *s = b.scores + r * b.row, *d = b.slopes + r * b.row;
+    const i64 visible = causal_ ? std::min(b.keys, query + 1) : b.keys;
     for (i64 k = 0; k < visible; ++k) s[k] *= scale_;
     std::fill(s + visible, s + end, kLowest);
     if (j.mask) {
       i64 step = 0;
-      const std::byte* mask = mask_row(j, h.index, query, step);
+      const std::byte* mask = mask_row(j, index, query, step);
       for (i64 k = 0; k < visible; ++k)
         if (mask[k * step] == std::byte{0}) s[k] = kLowest;
     }
@@ -170,54 +147,43 @@ bool AttentionGradientsKernel::block(const Job& j, const Head& h, i64 first, i64
     good = good && std::isfinite(total);
     t_.slopes(s, d, end, scale_);
   }
-  for (i64 r = 0; r < rows; r += mr) {
-    const i64 m = std::min(mr, rows - r);
-    t_.products(h.slopes + r * row, row, 1, h.k, n.depth, std::min(n.keys, seen(first + r + m)),
-                h.dq + (first + r) * n.depth, n.depth, m, n.depth, false);
-  }
-  const i64 last = all || !causal_ ? n.keys : std::min(n.keys, first + rows);
-  for (i64 k = 0; k < last; k += mr) {
-    const i64 m = std::min(mr, n.keys - k), from = all || !causal_ ? 0 : std::clamp<i64>(k - first, 0, rows) / mr * mr;
-    t_.products(h.slopes + from * row + k, 1, row, h.q + (first + from) * n.depth, n.depth, rows - from,
-                h.dk + k * n.depth, n.depth, m, n.depth, true);
-    t_.products(h.scores + from * row + k, 1, row, h.g + (first + from) * n.width, n.width, rows - from,
-                h.dv + k * n.width, n.width, m, n.width, true);
-  }
   return good;
 }
 
-bool AttentionGradientsKernel::head(const Job& j, const Head& h, bool all) const {
-  const i64 rows = j.n.block(t_.mr);
-  for (i64 first = 0; first < j.n.queries; first += rows)
-    if (!block(j, h, first, std::min(rows, j.n.queries - first), all) && !all) return false;
+bool AttentionGradientsKernel::head(const Job& j, GradientBlock& b, i64 index) const {
+  const i64 rows = j.n.block(products_->rows());
+  for (b.first = 0; b.first < j.n.queries; b.first += rows) {
+    b.rows = std::min(rows, j.n.queries - b.first);
+    products_->scores(b);
+    const bool good = weigh(j, b, index);
+    products_->gradients(b);
+    if (!good && !b.all) return false;
+  }
   return true;
 }
 
 void AttentionGradientsKernel::key_head(const Job& j, i64 task, int worker) const {
   const Sizes& n = j.n;
-  float* scratch = j.scratch + worker * j.worker;
   const i64 group = n.heads / n.kv, batch = task / n.kv, kv = task % n.kv, keys = n.keys * n.depth,
-            values = n.keys * n.width;
-  Head h{};
-  h.k = j.keys + task * keys, h.v = j.values + task * values;
-  h.dk = j.dk + task * keys, h.dv = j.dv + task * values;
-  h.k_transposed = scratch, h.v_transposed = scratch + n.padded() * n.depth;
-  h.scores = scratch + n.padded() * (n.depth + n.width), h.slopes = h.scores + n.block(t_.mr) * n.row();
-  turn_round(h.k, n.keys, n.depth, scratch);
-  turn_round(h.v, n.keys, n.width, scratch + n.padded() * n.depth);
+            values = n.keys * n.width, mr = products_->rows();
+  GradientBlock b{.keys = n.keys, .depth = n.depth, .width = n.width};
+  b.k = j.keys + task * keys, b.v = j.values + task * values;
+  b.dk = j.dk + task * keys, b.dv = j.dv + task * values;
+  b.scores = j.scratch + worker * j.worker, b.slopes = b.scores + n.block(mr) * n.row(), b.row = n.row();
+  b.packed = b.scores + n.scores(mr);
+  products_->pack(b);
   const auto at = [&](i64 k) { return (batch * n.heads + kv * group + k) * n.queries; };
   const float *q = j.q + at(0) * n.depth, *g = j.g + at(0) * n.width;
-  bool all = !causal_ || !finite(h.k, keys) || !finite(h.v, values) || !finite(q, group * n.queries * n.depth) ||
-             !finite(g, group * n.queries * n.width);
+  b.all = !causal_ || !finite(b.k, keys) || !finite(b.v, values) || !finite(q, group * n.queries * n.depth) ||
+          !finite(g, group * n.queries * n.width);
   for (bool done = false; !done;) {
-    std::fill_n(h.dk, keys, 0.0f), std::fill_n(h.dv, values, 0.0f);
+    std::fill_n(b.dk, keys, 0.0f), std::fill_n(b.dv, values, 0.0f);
     done = true;
     for (i64 k = 0; k < group && done; ++k) {
-      h.index = batch * n.heads + kv * group + k;
-      h.q = j.q + at(k) * n.depth, h.g = j.g + at(k) * n.width, h.dq = j.dq + at(k) * n.depth;
-      done = head(j, h, all);
+      b.q = j.q + at(k) * n.depth, b.g = j.g + at(k) * n.width, b.dq = j.dq + at(k) * n.depth;
+      done = head(j, b, batch * n.heads + kv * group + k);
     }
-    all = true;
+    b.all = true;
   }
 }
 
@@ -235,7 +201,7 @@ void AttentionGradientsKernel::run(const HostLaunch& l) const {
         out(0), out(1), out(2),  reinterpret_cast<float*>(l.scratch),
         0};
   if (axes_ > 0) j.mask = static_cast<const std::byte*>(l.in[4]);
-  j.worker = j.n.floats(t_.mr);
+  j.worker = j.n.floats(*products_);
   const Sizes& n = j.n;
   if (n.batch * n.kv * n.keys * n.queries * n.depth * n.width == 0) {  // empty sums
     std::fill_n(j.dq, n.batch * n.heads * n.queries * n.depth, 0.0f);
@@ -254,14 +220,18 @@ void AttentionGradientsKernel::run(const HostLaunch& l) const {
 
 }  // namespace
 
-std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, Isa isa) {
+std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, const Target& target,
+                                                   Precision precision) {
   for (std::size_t k = 0; k < 4; ++k)
     if (g[n.in[k].node].dtype != DType::F32) return nullptr;
   const Shape& q = n.in[0].view.shape();
   if (q.size() > kMaskAxes || n.in[1].view.shape()[q.size() - 2].bounds().hi > kMostKeys) return nullptr;
   for (const Dim& d : {q.back(), n.in[2].view.shape().back()})
     if (d.bounds().hi > kMostQueries * 64) return nullptr;
-  return std::make_shared<AttentionGradientsKernel>(n, *kernel_tables(isa).attention_gradients);
+  const AttentionGradientsTable& t = *kernel_tables(target.isa).attention_gradients;
+  const Microkernel* bf16 = precision == Precision::Medium ? microkernel(Arithmetic::Bf16, target) : nullptr;
+  const bool tiles = bf16 && on_tiles(*bf16);
+  return std::make_shared<AttentionGradientsKernel>(n, t, tiles ? gradient_products(*bf16) : gradient_products(t));
 }
 
 }  // namespace lc::backends::cpu

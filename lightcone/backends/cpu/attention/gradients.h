@@ -8,8 +8,9 @@
 
 #include <memory>
 
-#include "lightcone/backends/cpu/kernels/tables.h"
+#include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/core/graph.h"
+#include "lightcone/passes/precision.h"
 
 namespace lc {
 class Kernel;
@@ -17,7 +18,9 @@ class Kernel;
 
 namespace lc::backends::cpu {
 
-// Makes the kernel of a builtin::attention_gradients() node; null if its types or sizes are not supported.
-std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, Isa isa);
+// Makes the kernel of a builtin::attention_gradients() node; null if its types or sizes are not supported. Its products
+// are in bf16 at Precision::Medium on tile registers.
+std::shared_ptr<Kernel> attention_gradients_kernel(const Graph& g, const Node& n, const Target& target,
+                                                   Precision precision);
 
 }  // namespace lc::backends::cpu
