@@ -149,8 +149,8 @@ TEST(AttentionGradientsMedium, WeightsAndSlopesAreRounded) {
       return test::run_guarded(transform(g, generic() | cpu({.threads = threads, .precision = precision})).graph, in,
                                {}, test::Against::Back);
     };
-    const Results one = at(Precision::Medium, 1), two = at(Precision::Medium, 2);
-    const Value &exact = at(Precision::Highest, 1).outputs.at("dv"), &rounded = one.outputs.at("dv");
+    const Results one = at(Precision::Medium, 1), two = at(Precision::Medium, 2), highest = at(Precision::Highest, 1);
+    const Value &exact = highest.outputs.at("dv"), &rounded = one.outputs.at("dv");
     const bool tiles = backends::cpu::on_tiles(
         *backends::cpu::microkernel(backends::cpu::Arithmetic::Bf16, backends::cpu::this_target()));
     if (keys > 1) {  // else it is no attention

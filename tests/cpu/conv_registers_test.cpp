@@ -123,6 +123,26 @@ TEST(ConvRegisters, WindowsAndStrides) {
                      {.stride = {stride}, .padding = {kernel / 2}, .dilation = {dilation}}});
 }
 
+// Windows of one pixel that leave out others, as in the shortcuts of residual networks.
+TEST(ConvRegisters, OnePixelOfSeveral) {
+  for (const int stride : {2, 3})
+    for (const int high : {8, 9}) every_table({{2, high, 14, 48}, {40, 48, 1, 1}, {.stride = {stride}}});
+  every_table({{1, 56, 56, 64}, {32, 64, 1, 1}, {.stride = {2}}});
+}
+
+// Few channels, of which a row of a register is up to eight pixels of a window.
+TEST(ConvRegisters, Pictures) {
+  for (const int channels : {1, 2, 3, 4})
+    for (const int kernel : {3, 5, 7, 8})
+      for (const int stride : {1, 2, 3})
+        every_table(
+            {{2, 13, 18, channels}, {32, channels, kernel, kernel}, {.stride = {stride}, .padding = {kernel / 2}}});
+  every_table({{1, 9, 40, 3}, {17, 3, 3, 2}, {.padding = {1}}});
+  every_table({{1, 12, 40, 3}, {16, 3, 3, 3}, {.padding = {2}, .dilation = {2, 1}}});
+  every_table({{1, 3, 2, 3}, {16, 3, 3, 3}, {.padding = {1}}});
+  every_table({{3, 112, 112, 3}, {70, 3, 7, 7}, {.stride = {2}, .padding = {3}}});
+}
+
 // Channels and filters that fill no whole registers; rows of one to four registers, of which the last overlaps.
 TEST(ConvRegisters, EdgesOfRegisters) {
   for (const int channels : {16, 17, 33, 70})
@@ -140,14 +160,15 @@ TEST(ConvRegisters, LargerThanATask) {
 }
 
 TEST(ConvRegisters, NumbersThatAreNone) {
-  const Shapes s{{1, 6, 6, 32}, {32, 32, 3, 3}, {.padding = {1}}};
-  const Graph g = graph(s);
-  for (const double odd : {1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 3e38})
-    for (const char* where : {"x", "w"}) {
-      Inputs in = test::random_values(g, 100);
-      in.at(where).f[137] = odd;
-      every_table(s, &in);
-    }
+  for (const Shapes& s :
+       {Shapes{{1, 6, 6, 32}, {32, 32, 3, 3}, {.padding = {1}}}, Shapes{{1, 8, 9, 3}, {32, 3, 3, 3}, {.padding = {1}}},
+        Shapes{{1, 16, 9, 32}, {32, 32, 1, 1}, {.stride = {2}}}})
+    for (const double odd : {1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 3e38})
+      for (const char* where : {"x", "w"}) {
+        Inputs in = test::random_values(graph(s), 100);
+        in.at(where).f[137] = odd;
+        every_table(s, &in);
+      }
 }
 
 TEST(ConvRegisters, Refusals) {
@@ -156,8 +177,10 @@ TEST(ConvRegisters, Refusals) {
     const auto c = only_convolution(g);
     return c ? nhwc_registers_refusal(*c).value_or("") : "no convolution";
   };
-  const std::string why = "nothing is padded, there are fewer than 16 channels or filters, or a window is too long";
-  EXPECT_EQ(refusal({{1, 8, 8, 3}, {32, 3, 3, 3}, {.padding = {1}}}), why);
+  const std::string why =
+      "nothing is padded or left out, there are 5 to 15 channels or fewer than 16 filters, or a window is too long";
+  EXPECT_EQ(refusal({{1, 8, 8, 8}, {32, 8, 3, 3}, {.padding = {1}}}), why);
+  EXPECT_EQ(refusal({{1, 8, 8, 3}, {32, 3, 3, 9}, {.padding = {1, 4}}}), why);  // nine pixels
   EXPECT_EQ(refusal({{1, 8, 8, 32}, {8, 32, 3, 3}, {.padding = {1}}}), why);
   EXPECT_EQ(refusal({{1, 8, 8, 32}, {32, 32, 3, 3}}), why);
   EXPECT_EQ(refusal({{1, 8, 8, 32}, {32, 32, 3, 3}, {.padding = {1}}}), "");

@@ -209,7 +209,10 @@ void CpuEmitter::note_tiles() {
   const auto see = [&](const Microkernel* u) { on += u && on_tiles(*u); };
   for (const auto& [id, c] : matcher_.matmuls) see(c.unit);
   for (const auto& [id, p] : gathers_) see(p.unit);
-  for (const auto& [id, c] : matcher_.convolutions) see(c.nchw_bf16 ? c.nchw_bf16->unit : nullptr);
+  for (const auto& [id, c] : matcher_.convolutions) {
+    see(c.nchw_bf16 ? c.nchw_bf16->unit : nullptr);
+    on += c.algorithm && c.algorithm->filters == FilterLayout::Bf16Registers;
+  }
   if (on > 0) log_.fired["product on tiles"] = on;
   if (!this_target().amx || !options_.target->amx) return;
   if (on > 0 || (matcher_.tiles_wanted > 0 && tiles_refused())) log_.notes.push_back(tiles_note());

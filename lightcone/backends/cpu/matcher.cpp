@@ -23,6 +23,18 @@ bool keeps_channels_last(const Graph& g, const Target& target) {
   return false;
 }
 
+// Returns whether all rows of A have one distance in memory. The others are several products, each of few rows.
+bool rows_follow(const Contraction& c) {
+  Dim next = 0;
+  for (std::size_t i = c.axes.size() - 1; i-- > 0;) {
+    const Contraction::Axis& x = c.axes[i];
+    if (x.extent == Dim(1)) continue;
+    if (!(next == Dim(0)) && !(x.a == next)) return false;
+    next = x.a * x.extent;
+  }
+  return true;
+}
+
 }  // namespace
 
 Matcher::Matcher(const Graph& g, const CpuOptions& o)
@@ -51,9 +63,14 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
   // a convolution with channels last may also be a matrix product with a microkernel that is faster than f32
   const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
-  if (const auto c = find_convolution(g_, f, *options_.target); c && !(c->channels_last && faster)) {
+  const auto c = find_convolution(g_, f, *options_.target);
+  const ConvContext context = conv_context();
+  const auto on_registers = [&] {
+    const ConvAlgorithm* a = rows_follow(*product) ? nullptr : choose({*c}, context);
+    return a && a->filters == FilterLayout::Bf16Registers;
+  };
+  if (c && !(c->channels_last && faster && !on_registers())) {
     ConvPlan& plan = convolutions[f.sum] = {*c};
-    const ConvContext context = conv_context();
     plan.algorithm = choose(plan, context);
     check(plan.algorithm, "find_convolution() found an algorithm");
     if (plan.algorithm->prepare) plan.algorithm->prepare(plan, context);

@@ -18,15 +18,23 @@ std::optional<std::string> nhwc_bf16_refusal(const ConvPlan& c);
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking = Blocking());
 
-// ---- on tile registers (nhwc_registers.cpp)
-// --------------------------------------------------------------------------
+// ---- on tile registers (nhwc_registers.cpp) --------------------------------------------------------
 //
 // A register holds neighbouring pixels of a row, 32 channels of each. A task rounds the rows of the image that it
 // needs, with zeros around them, to planes of 32 channels, in which every tap is a shift: nothing is gathered, and
-// every row of a register is a cache line. Sums are added in one order, whatever the tasks are.
+// every row of a register is a cache line. Of up to four channels, as pictures have, a row of a register is a row of a
+// pixel's window instead: up to eight pixels of four channels. Sums are added in one order, whatever the tasks are.
 
 // The functions for the processor's tiles, or for emulated ones if those are asked for.
 const ConvTilesTable& conv_tiles();
+
+// Windows of few channels: their rows, the pixels of a row, and its channels, with strides in the data that is read.
+struct NarrowWindow {
+  static constexpr std::int64_t kPixels = 8, kChannels = 4;
+  NhwcShape::Sum down{1, 0, 0}, across{1, 0, 0}, channels{1, 0, 0};
+};
+// Returns the window of a shape that is read from a copy; nullopt if a row of it is no row of a register.
+std::optional<NarrowWindow> narrow_window(const NhwcShape& s);
 
 // Returns why `c` cannot be computed this way; nullopt: it can.
 std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c);

@@ -13,26 +13,23 @@ namespace {
 using i64 = std::int64_t;
 class RegistersKernel final : public ConvKernel {
  public:
-  static constexpr i64 kChannels = 32, kRowBytes = 64;  // channels of a pixel in a row of a register, and their bytes
-  static constexpr i64 kMostTiles = 1024;               // registers of pixels of a task
+  static constexpr i64 kChannels = 32;     // of a pixel in a row of a register
+  static constexpr i64 kMostTiles = 1024;  // registers of pixels of a task
   RegistersKernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
                   const ConvTilesTable& t, const Blocking& blocking)
       : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
         s_(s),
         t_(t),
         l2_(blocking.l2()),
-        blocks_(ceil_div(s.channels, kChannels)) {
+        window_(narrow_window(s)),
+        pixel_(window_ ? 2 * NarrowWindow::kChannels : 2 * kChannels),
+        blocks_(window_ ? 1 : ceil_div(s.channels, kChannels)) {
     const i64 row = s.x.length * s.channels;
     y_step_ = s.y.step / row, x_step_ = s.x.step / s.channels, reach_ = s.y.length - (s.y.extent - 1) * y_step_;
-    for (i64 n = 0, taps = s.depth / s.channels; n < taps; ++n) {
-      i64 at = 0, rest = n;
-      for (std::size_t i = s.sums.size() - 1; i-- > 0; rest /= s.sums[i].extent)
-        at += rest % s.sums[i].extent * s.sums[i].read;
-      taps_.push_back({at / row, at % row / s.channels});
-    }
+    find_taps(row);
     across_ = ceil_div(s.x.extent, 16), wide_ = ceil_div(s.x.extent, across_);
     // Rows of a task: its part of the image takes three eighths of L2.
-    const i64 budget = l2_ * 3 / 8 / (s.x.length * kRowBytes * blocks_);
+    const i64 budget = l2_ * 3 / 8 / (row_bytes() * blocks_);
     most_ = std::clamp<i64>((budget - 2 * reach_) / (y_step_ + ceil_div(reach_, s.y.extent)), 1,
                             std::max<i64>(1, kMostTiles / across_));
     set_figures("conv_nhwc_bf16_" + std::string(t.name),
@@ -64,9 +61,11 @@ class RegistersKernel final : public ConvKernel {
     const i64* steps = nullptr;
   };
 
+  void find_taps(i64 row);
+  i64 row_bytes() const { return s_.x.length * pixel_; }
   i64 steps() const { return blocks_ * static_cast<i64>(taps_.size()); }
   i64 copied(i64 rows) const { return rows * y_step_ + (rows / s_.y.extent + 2) * reach_; }
-  i64 worker_bytes() const { return copied(most_) * s_.x.length * kRowBytes * blocks_ + round_up(8 * steps(), 64); }
+  i64 worker_bytes() const { return round_up(copied(most_) * row_bytes() * blocks_, 64) + round_up(8 * steps(), 64); }
   void share_out(Job& j, int workers) const;
   void copy_row(const float* image, i64 y, std::byte* to, i64 plane) const;
   void prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const;
@@ -79,28 +78,46 @@ class RegistersKernel final : public ConvKernel {
 
   NhwcShape s_;
   const ConvTilesTable& t_;
-  i64 l2_, blocks_;                          // bytes of L2; planes of channels
+  i64 l2_;
+  std::optional<NarrowWindow> window_;       // of few channels
+  i64 pixel_, blocks_;                       // bytes of a pixel; planes of channels
   i64 y_step_ = 1, x_step_ = 1, reach_ = 1;  // between windows; rows of a window
   std::vector<Tap> taps_;
   i64 across_ = 1, wide_ = 1, most_ = 1;  // registers of a row; pixels of a register; rows of a task, at most
 };
+
+void RegistersKernel::find_taps(i64 row) {
+  if (window_) {
+    for (i64 n = 0; n < window_->down.extent; ++n) taps_.push_back({n * window_->down.read / row, 0});
+    return;
+  }
+  for (i64 n = 0, taps = s_.depth / s_.channels; n < taps; ++n) {
+    i64 at = 0, rest = n;
+    for (std::size_t i = s_.sums.size() - 1; i-- > 0; rest /= s_.sums[i].extent)
+      at += rest % s_.sums[i].extent * s_.sums[i].read;
+    taps_.push_back({at / row, at % row / s_.channels});
+  }
+}
 
 // Rounds a row of the padded image.
 void RegistersKernel::copy_row(const float* image, i64 y, std::byte* to, i64 plane) const {
   const bool inside = y >= s_.y.lo && y < s_.y.hi;
   const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
   for (i64 b = 0; b < blocks_; ++b) {
-    std::fill_n(to + b * plane, lo * kRowBytes, std::byte{0});
-    std::fill_n(to + b * plane + hi * kRowBytes, (s_.x.length - hi) * kRowBytes, std::byte{0});
+    std::fill_n(to + b * plane, lo * pixel_, std::byte{0});
+    std::fill_n(to + b * plane + hi * pixel_, (s_.x.length - hi) * pixel_, std::byte{0});
   }
-  if (inside)
-    t_.round(image + y * s_.y.unit + lo * s_.x.unit, s_.x.unit, hi - lo, s_.channels, to + lo * kRowBytes, plane);
+  if (!inside) return;
+  const float* from = image + y * s_.y.unit + lo * s_.x.unit;
+  to += lo * pixel_;
+  if (window_) t_.round_few(from, s_.x.unit, s_.channel_step, hi - lo, s_.channels, to);
+  else t_.round(from, s_.x.unit, hi - lo, s_.channels, to, plane);
 }
 
 // Rounds the rows of the image that output rows [row, row + rows) read, image by image. The last register of an output
 // row may overlap the one before it.
 void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const {
-  const i64 in_row = s_.x.length * kRowBytes;
+  const i64 in_row = row_bytes();
   i64 in_rows = 0;
   const auto images = [&](const auto& f) {
     for (i64 r = row; r < row + rows;) {
@@ -111,15 +128,15 @@ void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pi
   };
   images([&](i64, i64, i64, i64 read) { in_rows += read; });
   const i64 plane = in_rows * in_row;
-  auto* offsets = reinterpret_cast<i64*>(to + copied(most_) * in_row * blocks_);
+  auto* offsets = reinterpret_cast<i64*>(to + round_up(copied(most_) * in_row * blocks_, 64));
   p.steps = offsets, p.row = row;
   for (i64 b = 0; b < blocks_; ++b)
-    for (const Tap& t : taps_) *offsets++ = b * plane + t.y * in_row + t.x * kRowBytes;
+    for (const Tap& t : taps_) *offsets++ = b * plane + t.y * in_row + t.x * pixel_;
   images([&](i64 image, i64 y, i64 n, i64 read) {
     for (i64 i = 0; i < read; ++i) copy_row(j.image + image * s_.batch_image, y * y_step_ + i, to + i * in_row, plane);
     for (i64 i = 0; i < n * across_; ++i) {
       const i64 x = std::min(i % across_ * wide_, s_.x.extent - wide_);
-      p.at[p.tiles++] = to + i / across_ * y_step_ * in_row + x * x_step_ * kRowBytes;
+      p.at[p.tiles++] = to + i / across_ * y_step_ * in_row + x * x_step_ * pixel_;
     }
     to += read * in_row;
   });
@@ -149,7 +166,7 @@ void RegistersKernel::strip(const Job& j, const Pixels& p, i64 strip, bool more)
   for (i64 q = 0; q < p.tiles; q += 2 * kTogether) {
     const i64 end = std::min(p.tiles, q + 2 * kTogether);
     for (i64 k = 0; k < all; k += chunk)
-      t_.tiles(p.at + q, (end - q + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * kRowBytes,
+      t_.tiles(p.at + q, (end - q + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * pixel_,
                weights + k * kStep, sums, k > 0, &ahead);
     put(j, p, q, end, strip, sums);
     const i64 first = pixel(p, done), count = pixel(p, end) - first;
@@ -167,7 +184,7 @@ void RegistersKernel::share(const Job& j, int task, int worker) const {
   if (row == end || first >= last) return;
   Pixels p;
   prepare(j, row, end - row, j.l.scratch + worker * worker_bytes(), p);
-  t_.begin(static_cast<int>(wide_));
+  t_.begin(static_cast<int>(wide_), static_cast<int>(window_ ? window_->across.extent * pixel_ : pixel_));
   for (i64 n = first; n < last; ++n) strip(j, p, n, n + 1 < last);
   t_.end();
 }
@@ -204,14 +221,24 @@ void RegistersKernel::run(const HostLaunch& l) const {
   l.parallel.run(static_cast<int>(j.down * j.parts), task, &j);
 }
 
+// Windows of one pixel that leave pixels out: the copy has the pixels that are read.
+bool gathered(NhwcShape& s) {
+  if (s.copy || s.sums.size() != 1 || s.x.step == s.depth) return false;
+  s.channels = s.depth, s.channel_step = 1, s.copy = true;
+  for (NhwcShape::Axis* a : {&s.y, &s.x}) a->unit = a->step, a->lo = 0, a->hi = a->length = a->extent;
+  s.x.step = s.channels, s.y.step = s.x.length * s.channels, s.batch_step = s.y.length * s.y.step;
+  return true;
+}
+
 // The sizes of `c`, if this kernel computes it.
 std::optional<NhwcShape> registers_shape(const ConvPlan& c) {
   constexpr i64 kFewest = 16, kLongest = 1 << 18;  // channels; channels of a window's rows
   if (!c.channels_last || is_depthwise_nhwc(c)) return std::nullopt;
   auto s = nhwc_shape(c);
-  if (!s || !s->copy || s->sums.empty() || s->channels != s->sums.back().extent || s->channel_step != 1)
-    return std::nullopt;
-  if (s->channels < kFewest || s->rows < kFewest || s->x.extent > 16 * RegistersKernel::kMostTiles) return std::nullopt;
+  if (!s || (!s->copy && !gathered(*s)) || s->sums.empty()) return std::nullopt;
+  if (s->rows < kFewest || s->x.extent > 16 * RegistersKernel::kMostTiles) return std::nullopt;
+  const bool wide = s->channels >= kFewest && s->channels == s->sums.back().extent && s->channel_step == 1;
+  if (!wide && !narrow_window(*s)) return std::nullopt;
   const i64 row = s->x.length * s->channels;
   return (s->y.length - (s->y.extent - 1) * (s->y.step / row)) * row <= kLongest ? s : std::nullopt;
 }
@@ -220,11 +247,25 @@ std::optional<NhwcShape> registers_shape(const ConvPlan& c) {
 
 const ConvTilesTable& conv_tiles() { return tiles_emulated() ? kConvTilesEmulated : kConvTilesAmx; }
 
+std::optional<NarrowWindow> narrow_window(const NhwcShape& s) {
+  if (!s.copy || s.channels > NarrowWindow::kChannels) return std::nullopt;
+  const i64 row = s.x.length * s.channels;
+  NarrowWindow w;
+  for (const NhwcShape::Sum& sum : s.sums) {
+    NhwcShape::Sum& to = sum.read >= row ? w.down : sum.read == s.channels ? w.across : w.channels;
+    if (to.extent != 1 || (&to == &w.down ? sum.read % row != 0 : &to == &w.channels && sum.read != 1))
+      return std::nullopt;
+    to = sum;
+  }
+  return w.across.extent <= NarrowWindow::kPixels && w.channels.extent == s.channels ? std::optional(w) : std::nullopt;
+}
+
 std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c) {
   if (is_depthwise_nhwc(c)) return "each channel has its own filters";
   if (!nhwc_shape(c)) return nhwc_refusal(c);
   if (!registers_shape(c))
-    return "nothing is padded, there are fewer than 16 channels or filters, or a window is too long";
+    return "nothing is padded or left out, there are 5 to 15 channels or fewer than 16 filters, or a window is too "
+           "long";
   return std::nullopt;
 }
 

@@ -38,13 +38,14 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
 }
 
 // Packs the weights of a strip for tile registers (nhwc_bf16.h), u16 [steps][2][16][16][2]. A tap is a pair of
-// channels.
+// channels; pixels and channels that a narrow window does not have are zeros.
 template <class T>
 void pack_steps(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, float* to) {
   const auto [channels, step] = f.sums.back();
-  const i64 of_block = f.depth / f.blocks();
+  const i64 of_block = f.depth / f.blocks(), across = f.narrow ? f.sums[f.sums.size() - 2][0] : 0;
   for (i64 k = 0; k < f.depth; ++k) {
-    const i64 channel = k / of_block * 32 + k % 16 * 2;
+    const i64 channel = f.narrow ? k % 2 * 2 : k / of_block * 32 + k % 16 * 2;
+    if (f.narrow && k % 16 / 2 >= across) continue;
     const T* from = weights + row * f.row + taps[k].weight;
     for (i64 r = 0; channel < channels && r < rows; ++r) {
       const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
@@ -99,7 +100,9 @@ void PackWeights::run(const HostLaunch& l) const {
   p.neighbours = true;
   auto sums = f_.sums;
   if (f_.bf16) sums.back() = {f_.words(), 2 * sums.back()[1]};
-  if (f_.registers) {
+  if (f_.narrow) {
+    sums[1][0] = NarrowWindow::kPixels, sums[2] = {NarrowWindow::kChannels / 2, 2 * sums[2][1]};
+  } else if (f_.registers) {
     const i64 step = sums.back()[1];
     sums.back() = {16, 2 * step};
     sums.insert(sums.begin(), {f_.blocks(), 32 * step});
@@ -166,7 +169,15 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
     f.bf16 = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Panels;
     if (f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
     f.registers = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Registers;
-    if (f.registers) f.depth = f.depth / f.sums.back()[0] * f.blocks() * 16;
+    const auto w = f.registers ? narrow_window(*s) : std::nullopt;
+    if (f.narrow = w.has_value(); w) {
+      f.sums = {{w->down.extent, w->down.weight},
+                {w->across.extent, w->across.weight},
+                {w->channels.extent, w->channels.weight}};
+      f.depth = w->down.extent * 16;
+    } else if (f.registers) {
+      f.depth = f.depth / f.sums.back()[0] * f.blocks() * 16;
+    }
   }
   constexpr i64 kSmall = 1 << 16;
   if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;

@@ -51,7 +51,7 @@ const NhwcTable kNhwcAvx512 = kNhwcGeneric;
 const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
 #endif
 #if defined(LC_ABSENT_conv_tiles_amx)
-const ConvTilesTable kConvTilesAmx = {"amx",   nullptr, nullptr,
+const ConvTilesTable kConvTilesAmx = {"amx",   nullptr, nullptr, nullptr,
                                       nullptr, nullptr, nullptr};  // has_tiles() checks kDenseAmx
 #endif
 #if defined(LC_ABSENT_dense_amx)

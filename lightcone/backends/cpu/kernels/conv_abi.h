@@ -117,20 +117,25 @@ struct TilesAhead {
   std::int64_t step = 64;
 };
 // Channels-last convolutions in bf16 on tile registers, whose rows are pixels: functions per instruction set. The image
-// is rounded to planes of 32 channels, [channels / 32][y][x][32], so that a row of a register is a cache line.
+// is rounded to planes of 32 channels, [channels / 32][y][x][32], so that a row of a register is a cache line. Up to
+// four channels are [y][x][4], so that a row of a register is up to eight pixels of a window.
 struct ConvTilesTable {
   const char* name;
-  // Called before and after a thread's calls of `tiles`; a register has `rows` <= 16 rows.
-  void (*begin)(int rows);
+  // Called before and after a thread's calls of `tiles`; a register of pixels has `rows` <= 16 rows of `row_bytes`
+  // <= 64.
+  void (*begin)(int rows, int row_bytes);
   void (*end)();
   // Computes pairs of registers of pixels times 32 output channels. Register r begins at pixels[r] + at[k] in step k of
-  // 32 channels, and its rows are `step` bytes apart. Weights are u16 [steps][2][16][16][2], sums f32
+  // 32 numbers, and its rows are `step` bytes apart. Weights are u16 [steps][2][16][16][2], sums f32
   // [pairs][2][2][16][16]: pixels, then groups of 16 output channels.
   void (*tiles)(const std::byte* const* pixels, std::int64_t pairs, const std::int64_t* at, std::int64_t steps,
                 std::int64_t step, const std::byte* weights, float* sums, bool add, TilesAhead* ahead);
   // Rounds the contiguous channels of n pixels to planes, `plane` bytes apart; the last plane is padded with zeros.
   void (*round)(const float* from, std::int64_t from_pixel, std::int64_t n, std::int64_t channels, std::byte* to,
                 std::int64_t plane);
+  // Rounds up to four channels of n pixels, `channel` floats apart, to u16 [n][4], padded with zeros.
+  void (*round_few)(const float* from, std::int64_t from_pixel, std::int64_t channel, std::int64_t n,
+                    std::int64_t channels, std::byte* to);
   // Copies rows [first, rows) of a register's sums to pixels of the result; `streamed`: past the caches.
   void (*put)(const float* sums, std::int64_t first, std::int64_t rows, std::int64_t columns, float* out,
               std::int64_t out_row, bool streamed);

@@ -50,6 +50,24 @@ void round_pixels(const float* from, i64 from_pixel, i64 n, i64 channels, std::b
   }
 }
 
+void round_few(const float* from, i64 from_pixel, i64 channel, i64 n, i64 channels, std::byte* to) {
+  for (i64 p = 0; p < n; p += WIDTH, from += WIDTH * from_pixel, to += WIDTH * 8) {
+    const i64 some = std::min<i64>(WIDTH, n - p);
+    vf c[4] = {};
+    for (i64 k = 0; k < channels; ++k) {
+      if (from_pixel == 1) c[k] = load_part(from + k * channel, some);
+      else
+        for (i64 i = 0; i < some; ++i) c[k][i] = from[i * from_pixel + k * channel];
+    }
+    const auto low = reinterpret_cast<vf>(bf16_words(c[0], c[1])), high = reinterpret_cast<vf>(bf16_words(c[2], c[3]));
+    auto* out = reinterpret_cast<float*>(to);
+    store_part(out, lanes(low, high, [](int i) { return i % 2 * WIDTH + i / 2; }), std::min<i64>(WIDTH, 2 * some));
+    if (2 * some > WIDTH)
+      store_part(out + WIDTH, lanes(low, high, [](int i) { return i % 2 * WIDTH + (WIDTH + i) / 2; }),
+                 2 * some - WIDTH);
+  }
+}
+
 void put_pixels(const float* sums, i64 first, i64 rows, i64 columns, float* out, i64 out_row, bool streamed) {
 #if WIDTH == 16
   if (streamed && columns == 32 && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_row % 16 == 0) {
@@ -72,7 +90,7 @@ void put_pixels(const float* sums, i64 first, i64 rows, i64 columns, float* out,
 }  // namespace
 
 extern "C" {
-void LC_ENTRY(conv_tiles_begin)(int rows) { TILES::begin({64, rows}); }
+void LC_ENTRY(conv_tiles_begin)(int rows, int row_bytes) { TILES::begin({row_bytes, rows}); }
 void LC_ENTRY(conv_tiles_end)() { TILES::end(); }
 void LC_ENTRY(conv_tiles_tiles)(const std::byte* const* pixels, i64 pairs, const i64* at, i64 steps, i64 step,
                                 const std::byte* weights, float* sums, bool add, TilesAhead* ahead) {
@@ -81,6 +99,10 @@ void LC_ENTRY(conv_tiles_tiles)(const std::byte* const* pixels, i64 pairs, const
 }
 void LC_ENTRY(conv_tiles_round)(const float* from, i64 from_pixel, i64 n, i64 channels, std::byte* to, i64 plane) {
   round_pixels(from, from_pixel, n, channels, to, plane);
+}
+void LC_ENTRY(conv_tiles_round_few)(const float* from, i64 from_pixel, i64 channel, i64 n, i64 channels,
+                                    std::byte* to) {
+  round_few(from, from_pixel, channel, n, channels, to);
 }
 void LC_ENTRY(conv_tiles_put)(const float* sums, i64 first, i64 rows, i64 columns, float* out, i64 out_row,
                               bool streamed) {
@@ -93,6 +115,7 @@ const ConvTilesTable TABLE = {LC_ISA_NAME,
                               LC_ENTRY(conv_tiles_end),
                               LC_ENTRY(conv_tiles_tiles),
                               LC_ENTRY(conv_tiles_round),
+                              LC_ENTRY(conv_tiles_round_few),
                               LC_ENTRY(conv_tiles_put)};
 
 }  // namespace lc::backends::cpu

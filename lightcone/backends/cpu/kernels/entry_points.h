@@ -67,6 +67,7 @@ using Entry = typename EntryOf<Member>::type;
 #define LC_CONV_TILES(isa) \
   Entry<&ConvTilesTable::begin> lc_conv_tiles_begin_##isa; Entry<&ConvTilesTable::end> lc_conv_tiles_end_##isa; \
   Entry<&ConvTilesTable::tiles> lc_conv_tiles_tiles_##isa; Entry<&ConvTilesTable::round> lc_conv_tiles_round_##isa; \
+  Entry<&ConvTilesTable::round_few> lc_conv_tiles_round_few_##isa; \
   Entry<&ConvTilesTable::put> lc_conv_tiles_put_##isa;
 #define LC_OTHERS(isa) \
   Entry<&DepthwiseTable::rows> lc_depthwise_rows_##isa; Entry<&DepthwiseTable::copy> lc_depthwise_copy_##isa; \

@@ -20,8 +20,8 @@ constexpr i64 kColumns = 128;            // columns per task, at least
 constexpr i64 kUnpackedFor = 1024;       // rows of A that share a repacked strip of B, at most
 constexpr i64 kStrip = 2 * kPanelDepth;  // bytes per strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B per streaming task, at least
+constexpr i64 kFarApart = 1024;          // columns from which on rows of C share sets of the caches, and pages
 constexpr i64 kSide = 16;                // strips of a transposed A per packing task, at most
-constexpr i64 kPiece = 16;               // k packed at a time of each of these strips, at least
 
 // Limits for one task, so that its part of C stays in the cache: rows of A and columns of B.
 i64 most_rows(const Gemm& g) { return Blocking(g.caches).rows(kTileDepth); }
@@ -99,13 +99,16 @@ i64 few_bytes(const Gemm& g) { return round_up(std::min(g.m, kFewRows) * g.k * 4
 bool streams(const Gemm& g, const Microkernel& u) {
   return g.m <= kFewRows && !u.exact() && g.a_k == 1 && g.type != WeightType::F32;
 }
-// Bytes per worker for sums beside C. For long sums: twice the size of its piece of C, which is at most a task's piece
-// or C itself.
+bool sums_are_long(const Gemm& g, const Microkernel& u) { return g.k > kLongSum && !u.exact(); }
+// Returns whether sums wait for the next k beside C, whose rows are far apart.
+bool sums_wait(const Gemm& g, const Microkernel& u) { return g.k > most_depth(u) && g.n >= kFarApart; }
+// Bytes per worker for sums beside C: of a task's piece of it, which is at most C itself. For long sums twice that.
 i64 sums_bytes(const Gemm& g, const Microkernel& u) {
   if (u.together > 0) return apart_sums_bytes(g, u);
-  if (g.k <= kLongSum || u.exact()) return 0;
+  if (!sums_are_long(g, u) && !sums_wait(g, u)) return 0;
   const i64 piece = round_up(most_rows(g), u.mr) * round_up(most_columns(g), u.nr);
-  return round_up(8 * std::min(round_up(g.m, u.mr) * round_up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece)), 64);
+  const i64 all = std::min(round_up(g.m, u.mr) * round_up(g.n, u.nr), std::max<i64>(u.mr * u.nr, piece));
+  return round_up((sums_are_long(g, u) ? 8 : 4) * all, 64);
 }
 i64 scratch_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
   if (streams(g, u)) return few_bytes(g);
@@ -113,11 +116,6 @@ i64 scratch_bytes(const Gemm& g, const Microkernel& u, i64 workers) {
          workers * sums_bytes(g, u);
 }
 
-// Returns whether A is column-major and its strips can be packed a few k at a time, because no sums over all of k
-// follow the packed data (as they do for int8).
-bool packs_k_pairs(const Gemm& g, const Microkernel& u) {
-  return g.a_m == 1 && g.a_k != 1 && !g.rows && (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
-}
 i64 groups_of(const Gemm& g) { return round_up(g.n, kGroup) / kGroup; }
 // Returns whether all products of a group have the same number of columns. Their groups of 16 columns are then
 // processed together, otherwise one product after another.
@@ -137,21 +135,6 @@ StealingRanges shares(const Gemm& g, int workers) {
   const i64 even = groups * bytes <= workers * g.caches.l2 ? (groups + workers - 1) / workers : 1;
   return {groups, std::max(even, kLeast / std::max<i64>(bytes, 1)), workers};
 }
-
-const float* a_at(const Gemm& g, const Microkernel& u, i64 offset) {
-  return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
-}
-
-}  // namespace
-
-void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
-  for (i64 i = i0; g.to_f32 && i < i0 + rows; ++i)
-    for (float* p = g.c + i * g.c_m + begin; p < g.c + i * g.c_m + end; ++p)
-      *p = static_cast<float>(std::bit_cast<std::int32_t>(*p));
-  if (g.finish) g.finish(g.finish_self, g.c + i0 * g.c_m, rows, begin, end);
-}
-
-namespace {
 
 // Streams groups [first, last) of one product.
 void stream_groups(const Job& j, const Gemm& g, i64 first, i64 last) {
@@ -183,37 +166,6 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// Packs strips of a column-major A. The strips are neighbors in each k of A, so a few k of all strips are packed while
-// their cache lines are close. The next k are prefetched, because the lines are too far apart for hardware prefetchers.
-void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte* to) {
-  const Gemm& g = *j.g;
-  const Microkernel& u = *j.u;
-  const i64 piece = std::max<i64>(kPiece, u.step);
-  for (i64 k = k0; k < k0 + depth; k += piece) {
-    const i64 d = std::min(piece, k0 + depth - k);
-    for (i64 s = first; s < last; ++s) {
-      const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
-      for (i64 next = k + d; next < std::min(k + d + piece, g.k); ++next)
-        __builtin_prefetch(a_at(g, u, i + rows - 1 + next * g.a_k), 0, 2);
-      u.pack_a(a_at(g, u, i + k * g.a_k), 1, g.a_k, rows, d, g.zero,
-               to + (s - first) * u.a_bytes(depth) + u.a_bytes(k - k0));
-    }
-  }
-}
-}  // namespace
-
-void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const float* made, std::byte* to) {
-  const Gemm& g = *j.g;
-  const Microkernel& u = *j.u;
-  if (packs_k_pairs(g, u)) return pack_bundle(j, first, last, k0, depth, to);
-  for (i64 s = first; s < last; ++s, to += u.a_bytes(depth)) {
-    const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
-    if (made) u.pack_a(made + k0, g.k, 1, rows, depth, g.zero, to);
-    else u.pack_a(a_at(g, u, i * g.a_m + k0 * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to);
-  }
-}
-namespace {
-
 // A packing task: a group of columns of B, or strips of rows of A.
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
@@ -235,30 +187,41 @@ void pack(void* arg, int task, int worker) {
   }
 }
 
-}  // namespace
+// Where the sums of a piece of C wait for the next k.
+struct Sums {
+  float* first;
+  i64 row, strip, tile;  // in floats: between rows of a tile, between strips, between tiles of columns
+};
 
-i64 stored_bytes(const Job& j, i64 depth) {
-  return j.unpacks ? packed_layout(j.g->type).group_bytes(depth) : j.u->b_bytes(depth);
+// Copies sums that waited in blocks of a tile each to C.
+void put(const Job& j, const Sums& sums, i64 s0, i64 s1, i64 c0, i64 c1) {
+  const i64 nr = j.u->nr;
+  for (i64 s = s0; s < s1; ++s)
+    for (i64 r = 0; r < j.strips.size(s); ++r) {
+      float* to = j.g->c + (j.i0 + j.strips.begin(s) + r) * j.g->c_m + j.j0;
+      const float* from = sums.first + (s - s0) * sums.strip + r * sums.row;
+      for (i64 c = c0; c < c1; c += nr, from += sums.tile) std::copy_n(from, std::min(nr, c1 - c), to + c);
+    }
 }
-const std::byte* stored(const Job& j, i64 c, i64 k) {
-  const i64 block = j.unpacks ? packed_layout(j.g->type).block : 1;
-  return j.b + c / kGroup * stored_bytes(j, j.g->k) + stored_bytes(j, k / block * block);
-}
 
-namespace {
-
-// Computes columns [c0, c1) of strips [s0, s1). `own`: buffer for A if the worker packs it. `beside`: scratch for twice
-// the piece of C if sums are long, else null.
+// Computes columns [c0, c1) of strips [s0, s1). `own`: buffer for A if the worker packs it. `beside`: scratch for the
+// piece of C, twice if sums are long; null if one call of `tile` has all k.
+//
+// Rows of C may be a power of two apart, and then share a few sets of the caches, from which they drive each other.
+// Sums therefore wait for the next k in blocks of a tile each.
 void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float* beside) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
   const i64 i0 = j.i0 + j.strips.begin(s0);
   alignas(64) std::byte unpacked[kStrip];
-  float* const c_first = beside ? beside : g.c + i0 * g.c_m + j.j0 + c0;
-  const i64 c_row = beside ? c1 - c0 : g.c_m, all_rows = j.i0 + j.strips.begin(s1) - i0;
+  const bool longer = sums_are_long(g, u);
+  const i64 all_rows = j.i0 + j.strips.begin(s1) - i0, tile = u.mr * u.nr;
+  const Sums sums = !beside  ? Sums{g.c + i0 * g.c_m + j.j0 + c0, g.c_m, 0, u.nr}
+                    : longer ? Sums{beside, c1 - c0, 0, u.nr}
+                             : Sums{beside, u.nr, tile, (s1 - s0) * tile};
   for (i64 k = 0, n = 0; k < g.k; k += j.depth, ++n) {
     const i64 depth = std::min(j.depth, g.k - k), strip = u.a_bytes(depth);
-    const bool add = beside ? n % kSumsOfTiles > 0 : n > 0;
+    const bool add = longer ? n % kSumsOfTiles > 0 : n > 0;
     const i64 group = j.unpacks ? u.b_bytes(depth) : stored_bytes(j, g.k);
     const std::byte* a = own ? own : j.a + j.strips.parts * u.a_bytes(k) + s0 * strip;
     if (own) pack_strips(j, s0, s1, k, depth, nullptr, own);
@@ -275,15 +238,18 @@ void compute(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, float
       const std::byte* b = j.unpacks ? unpacked : stored(j, c, k);
       for (i64 s = s0, i = i0, rows; s < s1; ++s, i += rows) {
         rows = j.i0 + j.strips.begin(s + 1) - i;
-        u.tile(a + (s - s0) * strip, b, group, depth, c_first + (i - i0) * c_row + c - c0, c_row, rows,
-               std::min<i64>(u.nr, c1 - c), add, ahead.next());
+        float* to =
+            sums.first + (c - c0) / u.nr * sums.tile + (sums.strip > 0 ? (s - s0) * sums.strip : (i - i0) * sums.row);
+        u.tile(a + (s - s0) * strip, b, group, depth, to, sums.row, rows, std::min<i64>(u.nr, c1 - c), add,
+               ahead.next());
       }
     }
     const bool end = k + depth == g.k;
-    if (beside && (end || n % kSumsOfTiles == kSumsOfTiles - 1))
-      add_blocks(g.c + i0 * g.c_m + j.j0 + c0, g.c_m, beside + all_rows * c_row, beside, all_rows, c1 - c0,
+    if (longer && (end || n % kSumsOfTiles == kSumsOfTiles - 1))
+      add_blocks(g.c + i0 * g.c_m + j.j0 + c0, g.c_m, beside + all_rows * sums.row, beside, all_rows, c1 - c0,
                  n < kSumsOfTiles, end);
   }
+  if (sums.strip > 0) put(j, sums, s0, s1, c0, c1);
   finish(g, i0, all_rows, j.j0 + c0, j.j0 + c1);
 }
 
@@ -301,7 +267,8 @@ void compute_block(void* arg, int task, int worker) {
   } else if (!sums) {
     compute(j, s0, s1, c0, c1, own, nullptr);
   } else {  // pieces of as many tiles as the scratch holds
-    const i64 tiles = j.sums_bytes / (8 * j.u->mr * nr), strips = std::min(tiles, s1 - s0), wide = tiles / strips * nr;
+    const i64 size = sums_are_long(*j.g, *j.u) ? 8 : 4, tiles = j.sums_bytes / (size * j.u->mr * nr);
+    const i64 strips = std::min(tiles, s1 - s0), wide = tiles / strips * nr;
     auto* to = reinterpret_cast<float*>(sums);
     for (i64 s = s0; s < s1; s += strips)
       for (i64 c = c0; c < c1; c += wide) compute(j, s, std::min(s1, s + strips), c, std::min(c1, c + wide), own, to);

@@ -53,6 +53,11 @@ struct Ahead {
   }
 };
 
+// Address of A's element `offset`; it is a byte for exact products.
+const float* a_at(const Gemm& g, const Microkernel& u, i64 offset);
+// Returns whether A is column-major and its strips can be packed a few k at a time, because no sums over all of k
+// follow the packed data (as they do for int8).
+bool packs_k_pairs(const Gemm& g, const Microkernel& u);
 // Bytes of `depth` k of one group of B as it is stored.
 i64 stored_bytes(const Job& j, i64 depth);
 // Address of column c of B from k on.
