@@ -14,7 +14,7 @@ namespace lc::backends::cpu {
 // Some queries of a head and the keys they see. All arrays are row-major and contiguous, but rows of scores and slopes
 // are `row` apart, and hold at least 64 * ceil(keys / 64) numbers.
 struct GradientBlock {
-  std::int64_t keys = 0, depth = 0, width = 0;  // of a head
+  std::int64_t keys = 0, depth = 0, width = 0;  // sizes of a head
   bool all = true;                              // every query sees every key; else it sees those up to its own
   const float *q = nullptr, *k = nullptr, *v = nullptr, *g = nullptr;
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;  // dq is written, dk and dv are added to

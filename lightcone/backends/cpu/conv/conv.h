@@ -50,7 +50,7 @@ struct PackedFilters {
   bool channels_last = false;                                         // panels of nhwc.h
   bool bf16 = false;                                                  // panels of bf16 pairs: nhwc_bf16.h
   bool registers = false;                                             // strips of bf16 pairs: nhwc_bf16.h
-  bool narrow = false;  // of few channels: sums are down, across, channels
+  bool narrow = false;  // for few channels: sums are down, across, channels
   // Element type of the parameter.
   WeightType stored = WeightType::F32;
   // Rows of a panel.

@@ -13,7 +13,7 @@ namespace {
 using i64 = std::int64_t;
 class RegistersKernel final : public ConvKernel {
  public:
-  static constexpr i64 kChannels = 32;     // of a pixel in a row of a register
+  static constexpr i64 kChannels = 32;     // channels of a pixel in a row of a register
   static constexpr i64 kMostTiles = 1024;  // registers of pixels of a task
   RegistersKernel(const ConvPlan& c, const NhwcShape& s, std::shared_ptr<const Epilogue> epilogue,
                   const ConvTilesTable& t, const Blocking& blocking)
@@ -79,7 +79,7 @@ class RegistersKernel final : public ConvKernel {
   NhwcShape s_;
   const ConvTilesTable& t_;
   i64 l2_;
-  std::optional<NarrowWindow> window_;       // of few channels
+  std::optional<NarrowWindow> window_;       // for few channels
   i64 pixel_, blocks_;                       // bytes of a pixel; planes of channels
   i64 y_step_ = 1, x_step_ = 1, reach_ = 1;  // between windows; rows of a window
   std::vector<Tap> taps_;

@@ -17,11 +17,11 @@ constexpr i64 whole_registers(i64 n) { return (n + kRegister - 1) / kRegister * 
 // Words of a key or a query. They fit into the scratch memory of as many numbers from a depth of 16 on.
 constexpr i64 row_length(i64 depth) { return whole_registers(words(depth)); }
 
-// Adds `steps` steps of 64 bytes of each row of A to the sums: two registers of A, or one, times two of B, or one.
 struct Operand {
   const float *first, *second;  // two registers; null: only one
   i64 stride, step;             // in floats: between rows, and between steps
 };
+// Adds the products of `steps` steps, each 64 bytes of a row of A, to the sums.
 void add_dots(const Operand& a, const Operand& b, i64 steps) {
   const auto bytes = [](const Operand& o) { return o.stride * 4; };
   for (i64 s = 0; s < steps; ++s) {
