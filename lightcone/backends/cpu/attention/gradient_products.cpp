@@ -6,16 +6,36 @@
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {
-namespace {
 
 using i64 = std::int64_t;
-constexpr i64 kPanel = 64;  // keys whose scores are computed before those of the next ones
 
-// The first query from which on all keys from `key` on may be seen, as a number of whole tiles.
-i64 first_row(const GradientBlock& b, i64 key, i64 tile) {
-  return b.all ? 0 : std::clamp<i64>(key - b.first, 0, b.rows) / tile * tile;
+void GradientProducts::scores(const GradientBlock& b) const {
+  const i64 mr = rows();
+  begin_scores(b);
+  for (i64 panel = 0; panel < b.keys; panel += kPanel)
+    for (i64 r = 0; r < b.rows; r += mr) {
+      const i64 count = std::min(mr, b.rows - r), needed = round_up(b.needed(b.first + r + count, mr), kLanes);
+      if (needed > panel) score(b, r, count, panel, std::min(kPanel, needed - panel));
+    }
+  end();
 }
-i64 last_key(const GradientBlock& b) { return b.all ? b.keys : std::min(b.keys, b.first + b.rows); }
+
+void GradientProducts::gradients(const GradientBlock& b) const {
+  const i64 mr = rows(), last = b.all ? b.keys : std::min(b.keys, b.first + b.rows);
+  begin_gradients(b);
+  for (i64 r = 0; r < b.rows; r += mr) {
+    const i64 count = std::min(mr, b.rows - r);
+    to_queries(b, r, count, b.needed(b.first + r + count, mr));
+  }
+  for (i64 key = 0; key < last; key += mr) {
+    // the first query from which on the keys may be seen, as a number of whole tiles
+    const i64 from = b.all ? 0 : std::clamp<i64>(key - b.first, 0, b.rows) / mr * mr;
+    to_keys(b, key, std::min(mr, b.keys - key), from);
+  }
+  end();
+}
+
+namespace {
 
 // ---- in f32, from operands in place; keys and values are transposed to panels -----------------------------
 
@@ -28,10 +48,11 @@ class InPlace final : public GradientProducts {
     turn_round(b.k, b.keys, b.depth, b.packed);
     turn_round(b.v, b.keys, b.width, b.packed + round_up(b.keys, kPanel) * b.depth);
   }
-  void scores(const GradientBlock& b) const override;
-  void gradients(const GradientBlock& b) const override;
 
  private:
+  void score(const GradientBlock& b, i64 r, i64 count, i64 key, i64 columns) const override;
+  void to_queries(const GradientBlock& b, i64 r, i64 count, i64 keys) const override;
+  void to_keys(const GradientBlock& b, i64 key, i64 count, i64 from) const override;
   static void turn_round(const float* from, i64 rows, i64 n, float* to);
 
   const AttentionGradientsTable& t_;
@@ -47,35 +68,25 @@ void InPlace::turn_round(const float* from, i64 rows, i64 n, float* to) {
   }
 }
 
-void InPlace::scores(const GradientBlock& b) const {
-  const i64 mr = t_.mr;
+void InPlace::score(const GradientBlock& b, i64 r, i64 count, i64 key, i64 columns) const {
   const float *k = b.packed, *v = b.packed + round_up(b.keys, kPanel) * b.depth;
-  for (i64 panel = 0; panel < b.keys; panel += kPanel)
-    for (i64 r = 0; r < b.rows; r += mr) {
-      const i64 m = std::min(mr, b.rows - r), end = round_up(b.needed(b.first + r + m, mr), kLanes);
-      if (end <= panel) continue;
-      const i64 columns = std::min(kPanel, end - panel), query = b.first + r;
-      t_.products(b.q + query * b.depth, b.depth, 1, k + panel * b.depth, kPanel, b.depth, b.scores + r * b.row + panel,
-                  b.row, m, columns, false);
-      t_.products(b.g + query * b.width, b.width, 1, v + panel * b.width, kPanel, b.width, b.slopes + r * b.row + panel,
-                  b.row, m, columns, false);
-    }
+  t_.products(b.q + (b.first + r) * b.depth, b.depth, 1, k + key * b.depth, kPanel, b.depth, b.scores + r * b.row + key,
+              b.row, count, columns, false);
+  t_.products(b.g + (b.first + r) * b.width, b.width, 1, v + key * b.width, kPanel, b.width, b.slopes + r * b.row + key,
+              b.row, count, columns, false);
 }
 
-void InPlace::gradients(const GradientBlock& b) const {
-  const i64 mr = t_.mr;
-  for (i64 r = 0; r < b.rows; r += mr) {
-    const i64 m = std::min(mr, b.rows - r);
-    t_.products(b.slopes + r * b.row, b.row, 1, b.k, b.depth, b.needed(b.first + r + m, mr),
-                b.dq + (b.first + r) * b.depth, b.depth, m, b.depth, false);
-  }
-  for (i64 k = 0; k < last_key(b); k += mr) {
-    const i64 m = std::min(mr, b.keys - k), from = first_row(b, k, mr), query = b.first + from;
-    t_.products(b.slopes + from * b.row + k, 1, b.row, b.q + query * b.depth, b.depth, b.rows - from,
-                b.dk + k * b.depth, b.depth, m, b.depth, true);
-    t_.products(b.scores + from * b.row + k, 1, b.row, b.g + query * b.width, b.width, b.rows - from,
-                b.dv + k * b.width, b.width, m, b.width, true);
-  }
+void InPlace::to_queries(const GradientBlock& b, i64 r, i64 count, i64 keys) const {
+  t_.products(b.slopes + r * b.row, b.row, 1, b.k, b.depth, keys, b.dq + (b.first + r) * b.depth, b.depth, count,
+              b.depth, false);
+}
+
+void InPlace::to_keys(const GradientBlock& b, i64 key, i64 count, i64 from) const {
+  const i64 query = b.first + from;
+  t_.products(b.slopes + from * b.row + key, 1, b.row, b.q + query * b.depth, b.depth, b.rows - from,
+              b.dk + key * b.depth, b.depth, count, b.depth, true);
+  t_.products(b.scores + from * b.row + key, 1, b.row, b.g + query * b.width, b.width, b.rows - from,
+              b.dv + key * b.width, b.width, count, b.width, true);
 }
 
 // ---- in bf16, from packed operands -----------------------------------------------------------------------
@@ -88,10 +99,17 @@ class Packed final : public GradientProducts {
     return Places(*this, keys, depth, width, queries).bytes / 4;
   }
   void pack(const GradientBlock& b) const override;
-  void scores(const GradientBlock& b) const override;
-  void gradients(const GradientBlock& b) const override;
 
  private:
+  void begin_scores(const GradientBlock& b) const override;
+  void begin_gradients(const GradientBlock& b) const override;
+  void score(const GradientBlock& b, i64 r, i64 count, i64 key, i64 columns) const override;
+  void to_queries(const GradientBlock& b, i64 r, i64 count, i64 keys) const override;
+  void to_keys(const GradientBlock& b, i64 key, i64 count, i64 from) const override;
+  void end() const override {
+    if (u_.end) u_.end();
+  }
+
   // Where operands are, in bytes: those of a head, those of a block, and a strip of weights or slopes.
   struct Places {
     i64 k_turned, v_turned, k, q_rows, g_rows, q, g, strip, bytes = 64;
@@ -126,12 +144,6 @@ class Packed final : public GradientProducts {
     for (i64 n = 0; n < columns; n += u_.nr)
       u_.tile(strip, b + n / 16 * group, group, depth, c + n, c_m, rows, std::min<i64>(u_.nr, columns - n), add, strip);
   }
-  void begin() const {
-    if (u_.begin) u_.begin();
-  }
-  void end() const {
-    if (u_.end) u_.end();
-  }
 
   const Microkernel& u_;
 };
@@ -150,47 +162,50 @@ void Packed::pack(const GradientBlock& b) const {
   pack_b(b.k, b.depth, b.keys, 1, b.depth, to + at.k);
 }
 
-void Packed::scores(const GradientBlock& b) const {
+void Packed::begin_scores(const GradientBlock& b) const {
   const Places at(*this, b, b.rows);
-  std::byte* to = base(b);
-  const float *q = b.q + b.first * b.depth, *g = b.g + b.first * b.width;
-  u_.pack_a(q, b.depth, 1, b.rows, b.depth, 0, to + at.q_rows);
-  u_.pack_a(g, b.width, 1, b.rows, b.width, 0, to + at.g_rows);
-  begin();
-  for (i64 panel = 0; panel < b.keys; panel += kPanel)
-    for (i64 r = 0; r < b.rows; r += u_.mr) {
-      const i64 m = std::min<i64>(u_.mr, b.rows - r), end = round_up(b.needed(b.first + r + m, u_.mr), kLanes);
-      if (end <= panel) continue;
-      const i64 columns = std::min(kPanel, round_up(end - panel, u_.nr)), s = r / u_.mr;
-      const i64 k_group = u_.b_bytes(b.depth), v_group = u_.b_bytes(b.width);
-      multiply(to + at.q_rows + s * u_.a_bytes(b.depth), to + at.k_turned + panel / 16 * k_group, k_group, b.depth,
-               b.scores + r * b.row + panel, b.row, m, columns, false);
-      multiply(to + at.g_rows + s * u_.a_bytes(b.width), to + at.v_turned + panel / 16 * v_group, v_group, b.width,
-               b.slopes + r * b.row + panel, b.row, m, columns, false);
-    }
-  end();
+  u_.pack_a(b.q + b.first * b.depth, b.depth, 1, b.rows, b.depth, 0, base(b) + at.q_rows);
+  u_.pack_a(b.g + b.first * b.width, b.width, 1, b.rows, b.width, 0, base(b) + at.g_rows);
+  if (u_.begin) u_.begin();
 }
 
-void Packed::gradients(const GradientBlock& b) const {
+void Packed::score(const GradientBlock& b, i64 r, i64 count, i64 key, i64 columns) const {
   const Places at(*this, b, b.rows);
-  std::byte *to = base(b), *strip = to + at.strip;
-  pack_b(b.q + b.first * b.depth, b.depth, b.rows, 1, b.depth, to + at.q);
-  pack_b(b.g + b.first * b.width, b.width, b.rows, 1, b.width, to + at.g);
-  begin();
-  for (i64 r = 0; r < b.rows; r += u_.mr) {
-    const i64 m = std::min<i64>(u_.mr, b.rows - r), depth = b.needed(b.first + r + m, u_.mr);
-    u_.pack_a(b.slopes + r * b.row, b.row, 1, m, depth, 0, strip);
-    multiply(strip, to + at.k, u_.b_bytes(b.keys), depth, b.dq + (b.first + r) * b.depth, b.depth, m, b.depth, false);
-  }
-  const i64 group = u_.b_bytes(b.rows);
-  for (i64 k = 0; k < last_key(b); k += u_.mr) {
-    const i64 m = std::min<i64>(u_.mr, b.keys - k), from = first_row(b, k, u_.mr), skip = u_.b_bytes(from);
-    u_.pack_a(b.slopes + from * b.row + k, 1, b.row, m, b.rows - from, 0, strip);
-    multiply(strip, to + at.q + skip, group, b.rows - from, b.dk + k * b.depth, b.depth, m, b.depth, true);
-    u_.pack_a(b.scores + from * b.row + k, 1, b.row, m, b.rows - from, 0, strip);
-    multiply(strip, to + at.g + skip, group, b.rows - from, b.dv + k * b.width, b.width, m, b.width, true);
-  }
-  end();
+  const std::byte* from = base(b);
+  const auto product = [&](i64 rows, i64 turned, i64 depth, float* to) {
+    const i64 group = u_.b_bytes(depth);
+    multiply(from + rows + r / u_.mr * u_.a_bytes(depth), from + turned + key / 16 * group, group, depth,
+             to + r * b.row + key, b.row, count, round_up(columns, u_.nr), false);
+  };
+  product(at.q_rows, at.k_turned, b.depth, b.scores);
+  product(at.g_rows, at.v_turned, b.width, b.slopes);
+}
+
+void Packed::begin_gradients(const GradientBlock& b) const {
+  const Places at(*this, b, b.rows);
+  pack_b(b.q + b.first * b.depth, b.depth, b.rows, 1, b.depth, base(b) + at.q);
+  pack_b(b.g + b.first * b.width, b.width, b.rows, 1, b.width, base(b) + at.g);
+  if (u_.begin) u_.begin();
+}
+
+void Packed::to_queries(const GradientBlock& b, i64 r, i64 count, i64 keys) const {
+  const Places at(*this, b, b.rows);
+  std::byte* strip = base(b) + at.strip;
+  u_.pack_a(b.slopes + r * b.row, b.row, 1, count, keys, 0, strip);
+  multiply(strip, base(b) + at.k, u_.b_bytes(b.keys), keys, b.dq + (b.first + r) * b.depth, b.depth, count, b.depth,
+           false);
+}
+
+void Packed::to_keys(const GradientBlock& b, i64 key, i64 count, i64 from) const {
+  const Places at(*this, b, b.rows);
+  std::byte* strip = base(b) + at.strip;
+  const i64 group = u_.b_bytes(b.rows), skip = u_.b_bytes(from), rows = b.rows - from;
+  const auto add = [&](const float* weights, i64 packed, float* to, i64 columns) {
+    u_.pack_a(weights + from * b.row + key, 1, b.row, count, rows, 0, strip);
+    multiply(strip, base(b) + packed + skip, group, rows, to + key * columns, columns, count, columns, true);
+  };
+  add(b.slopes, at.q, b.dk, b.depth);
+  add(b.scores, at.g, b.dv, b.width);
 }
 
 }  // namespace

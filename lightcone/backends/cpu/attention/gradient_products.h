@@ -32,7 +32,7 @@ class GradientProducts {
  public:
   static constexpr std::int64_t kLanes = 16;  // scores of needed keys are complete to a multiple of these
   virtual ~GradientProducts() = default;
-  // Queries that are computed together.
+  // Queries or keys that are computed together.
   virtual std::int64_t rows() const = 0;
   // Scratch for blocks of up to `queries` queries, in floats.
   virtual std::int64_t floats(std::int64_t keys, std::int64_t depth, std::int64_t width,
@@ -40,9 +40,25 @@ class GradientProducts {
   // Prepares the keys and values of a head for all its blocks.
   virtual void pack(const GradientBlock& b) const = 0;
   // scores = q k^T and slopes = g v^T, for the keys that are needed, to a multiple of kLanes.
-  virtual void scores(const GradientBlock& b) const = 0;
+  void scores(const GradientBlock& b) const;
   // dq = slopes k, dk += slopes^T q, dv += scores^T g.
-  virtual void gradients(const GradientBlock& b) const = 0;
+  void gradients(const GradientBlock& b) const;
+
+ protected:
+  static constexpr std::int64_t kPanel = 64;  // keys whose scores are computed before those of the next ones
+
+ private:
+  // Called before and after the products of scores and of gradients.
+  virtual void begin_scores(const GradientBlock&) const {}
+  virtual void begin_gradients(const GradientBlock&) const {}
+  virtual void end() const {}
+  // Scores and slopes of `count` queries from row `r` of the block on, and `columns` keys from `key` on.
+  virtual void score(const GradientBlock& b, std::int64_t r, std::int64_t count, std::int64_t key,
+                     std::int64_t columns) const = 0;
+  // Gradients of these queries, from the first `keys` keys.
+  virtual void to_queries(const GradientBlock& b, std::int64_t r, std::int64_t count, std::int64_t keys) const = 0;
+  // Adds to the gradients of `count` keys and values from `key` on what rows [from, b.rows) of the block give.
+  virtual void to_keys(const GradientBlock& b, std::int64_t key, std::int64_t count, std::int64_t from) const = 0;
 };
 
 // In f32.
