@@ -154,7 +154,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
     for (int type = 0; type <= static_cast<int>(WeightType::Q6_K); ++type)
       for (const auto& [m, n, k] :
            {std::array{5, 31, 512}, std::array{13, 17, 256}, std::array{200, 50, 512}, std::array{33, 1100, 256},
-            std::array{7, 40, 37}, std::array{70, 17, 576}, std::array{100, 40, 1280}}) {
+            std::array{7, 40, 37}, std::array{70, 17, 576}, std::array{100, 40, 1280}, std::array{5, 1030, 1280}}) {
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
         if (u->exact()) continue;
@@ -370,7 +370,7 @@ TEST(Gemm, BytesAreExact) {
   for (const Microkernel* u : microkernels())
     for (const auto& [m, n, k] :
          {std::array{1, 1, 1}, std::array{3, 40, 37}, std::array{15, 33, 64}, std::array{33, 70, 129},
-          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{5, 16, 0}}) {
+          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{11, 1100, 2100}, std::array{5, 16, 0}}) {
       if (!u->exact() || (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated"))) continue;
       const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
       Guarded a(size(m * k), Against::Back), b(size(n * k), Against::Back);
@@ -561,6 +561,40 @@ TEST(Gemm, SumsApartFromC) {
 #if defined(__x86_64__)
   EXPECT_GE(units, 2);  // emulated ones, at least
 #endif
+}
+
+// If rows of the result are far apart, sums of f32 wait beside it for the next k. They have the bits of the same
+// columns in a narrower product, whose sums wait in place. Each number is finished once, when it is whole, and nothing
+// between rows is written.
+TEST(Gemm, RowsFarApart) {
+  constexpr std::int64_t kM = 43, kN = 1100, kK = 1300, kFew = 90, kRow = kN + 5;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(kM * kK), b(kN * kK);
+  for (auto* v : {&a, &b})
+    for (float& x : *v) x = normal(random);
+  const auto times_ten = [](const void*, float* row, std::int64_t rows, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = begin; j < end; ++j) row[i * kRow + j] *= 10;
+  };
+  for (const Isa isa : isas())
+    for (const int workers : {1, 2, 3}) {
+      const auto pool = threads(workers);
+      std::vector<float> wide(kM * kRow, -1), narrow(kM * kRow, -1);
+      Gemm g{.m = kM, .n = kN, .k = kK, .a = a.data(), .a_m = kK, .a_k = 1, .b = b.data(), .b_n = kK, .b_k = 1};
+      g.caches = blocking(workers).caches();
+      g.c = wide.data(), g.c_m = kRow, g.finish = times_ten;
+      run(g, {}, *pool, isa);
+      for (std::int64_t j = 0; j < kN; j += kFew) {
+        g.n = std::min(kFew, kN - j), g.b = b.data() + j * kK, g.c = narrow.data() + j;
+        run(g, {}, *pool, isa);
+      }
+      double want = 0;
+      for (std::int64_t l = 0; l < kK; ++l) want += static_cast<double>(a[(kM - 1) * kK + l]) * b[(kN - 1) * kK + l];
+      ASSERT_NEAR(wide[(kM - 1) * kRow + kN - 1], 10 * want, 1e-3);
+      ASSERT_EQ(std::memcmp(wide.data(), narrow.data(), wide.size() * 4), 0) << name(isa) << " " << workers;
+      for (std::int64_t i = 0; i < kM; ++i) ASSERT_EQ(wide[static_cast<std::size_t>(i * kRow + kN)], -1);
+    }
 }
 
 // The scratch of a large product is one panel and one block of rows, however many workers share them. If rows of the
