@@ -70,9 +70,12 @@ ROOMS = {
     "backends/cpu/products": [
         "core", "passes", "lowering", "device", "backends/cpu/target", "backends/cpu/threads", "backends/cpu/loops",
         "backends/cpu/kernels"],
+    "backends/cpu/conv/plan": ["lowering", "device", "backends/cpu/loops"],
+    "backends/cpu/conv/gradients": [
+        "backends/cpu/conv/plan", "backends/cpu/products", "backends/cpu/kernels", "backends/cpu/target"],
     "backends/cpu/conv": [
-        "base", "core", "passes", "lowering", "device", "backends/cpu/loops", "backends/cpu/products",
-        "backends/cpu/kernels"],
+        "base", "core", "passes", "device", "backends/cpu/loops", "backends/cpu/products",
+        "backends/cpu/kernels", "backends/cpu/conv/plan", "backends/cpu/conv/gradients"],
     "backends/cpu/attention": [
         "core", "passes", "lowering", "device", "backends/cpu/products", "backends/cpu/kernels",
         "backends/cpu/target"],

@@ -108,14 +108,18 @@ TEST(ConvAlgorithms, EachIsChosenForSomeShape) {
   expect("winograd_nhwc", choices(channels_last(256, plain, {256, 256, 3, 3}), zen4()));
   expect("depthwise_nhwc", choices(channels_last(32, {.padding = {1}, .groups = 32}, {32, 1, 3, 3}), zen4()));
   expect("nhwc_bf16", choices(channels_last(32, plain, {32, 32, 3, 3}), zen4(Precision::Medium)));
-  if (!backends::cpu::tiles_refused())
-    expect("nhwc_registers", choices(channels_last(32, plain, {32, 32, 3, 3}), sapphire_rapids(Precision::Medium)));
-  else seen.insert("nhwc_registers");
   Graph g;
   const Tensor w = parameter(g, "w", {16, 16, 3, 3});
   const Tensor y = conv(g.input("x", {4, 16, 32, 32}), w, {.padding = {1}});
   g.output("dw", vjp({y}, {w}, {g.input("dy", {4, 16, 32, 32})})[0]);
   expect("filter_gradient", choices(g, zen4()));
+  if (!backends::cpu::tiles_refused()) {
+    const CpuOptions tiles = sapphire_rapids(Precision::Medium);
+    expect("nhwc_registers", choices(channels_last(32, plain, {32, 32, 3, 3}), tiles));
+    expect("filter_gradient_registers", choices(g, tiles));
+  } else {
+    seen.insert({"nhwc_registers", "filter_gradient_registers"});
+  }
   for (const ConvAlgorithm& a : kConvAlgorithms) EXPECT_TRUE(seen.contains(std::string(a.name))) << a.name;
 }
 

@@ -75,7 +75,7 @@ std::optional<ConvPlan> turned(const Shapes& s, bool image_last, DType stored) {
   g.output("z", conv(g.input("large", {1, 300, 300, 4}).permute({0, 3, 1, 2}), parameter(g, "v", {64, 4, 7, 7}),
                      ConvOptions{.padding = {1}}));
   PassLog log;
-  const std::optional<Graph> all = channels_last(transform(g, generic()).graph, log, this_target(), true);
+  const std::optional<Graph> all = channels_last(transform(g, generic()).graph, log, this_target(), Precision::Medium);
   if (!all) return std::nullopt;
   for (NodeId id = 0; id < all->size(); ++id)
     if (const auto both = lowering::factors(*all, id))

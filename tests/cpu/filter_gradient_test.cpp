@@ -1,22 +1,27 @@
 // Gradients of a convolution's filters are found in a backward pass in either layout and agree with the sums that
-// define them, on every instruction set.
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+// define them, on every instruction set, and in bf16 on tile registers.
+#include "lightcone/backends/cpu/conv/gradients/filter_gradient.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <map>
 
 #include "guarded.h"
 #include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/conv/conv.h"
+#include "lightcone/backends/cpu/conv/gradients/on_registers.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/verify/verify.h"
+#include "other_caches.h"
 
 using namespace lc;
 using namespace lc::backends::cpu;
@@ -64,6 +69,7 @@ void expect_fused(const Case& c, int least) {
 struct Kernel1 {
   i64 images = 2, height = 6, width = 7, in = 5, out = 9, taps = 3, stride = 1, dilation = 1, padding = 1;
   bool image_in_rows = true;
+  bool padded = true;  // otherwise nothing is read outside of the image, and the plan has no coordinates
   i64 down() const { return (height + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; }
   i64 across() const { return (width + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; }
   i64 row(i64 channel, i64 dy, i64 dx, i64 o) const {
@@ -75,21 +81,24 @@ struct Kernel1 {
     c.channels_last = image_in_rows;
     c.pixels[t] = {taps, width * in * dilation, dilation, padding, padding + height};
     c.pixels[t + 1] = {taps, in * dilation, dilation, padding, padding + width};
+    if (!padded) c.pixels[t] = {taps, width * in * dilation}, c.pixels[t + 1] = {taps, in * dilation};
     c.pixels[f] = {in, 1, 0};
     c.rows = {out, 0, 1, image_in_rows ? 1 : taps * taps * in};
     c.sums = {{images, height * width * in, down() * across() * out, {}},
               {down(), width * in * stride, across() * out, {}},
               {across(), in * stride, out, {}}};
-    c.sums[1].dilation[t] = stride, c.sums[2].dilation[t + 1] = stride;
+    if (padded) c.sums[1].dilation[t] = stride, c.sums[2].dilation[t + 1] = stride;
     c.image_offset = -padding * (width + 1) * in, c.weight_offset = 0;
     return c;
   }
 };
 
-std::vector<float> computed(const Kernel1& k, Isa isa, int workers, const std::vector<float>& image,
+using MakeKernel = std::function<std::shared_ptr<HostKernel>(const ConvPlan&, const Blocking&)>;
+
+std::vector<float> computed(const Kernel1& k, const MakeKernel& make, int workers, const std::vector<float>& image,
                             const std::vector<float>& cotangent) {
-  const auto kernel = filter_gradient_kernel(k.plan(), isa);
   const auto pool = threads(workers);
+  const auto kernel = make(k.plan(), test::blocking(*pool));
   test::Guarded x(image.size() * 4, test::Against::Back), g(cotangent.size() * 4, test::Against::Back);
   const std::size_t size = static_cast<std::size_t>(k.taps * k.taps * k.in * k.out);
   test::Guarded out(size * 4, test::Against::Back);
@@ -107,13 +116,31 @@ std::vector<float> computed(const Kernel1& k, Isa isa, int workers, const std::v
 
 float number(i64 k) { return static_cast<float>(k * 2654435761u % 2001) / 1000 - 1; }
 
-void expect_sums(const Kernel1& k, std::optional<float> odd = {}) {
+// Kernels in f32 of every instruction set, or in bf16 for emulated tile registers and for the processor's.
+std::map<std::string, MakeKernel> kernels(bool registers) {
+  std::map<std::string, MakeKernel> all;
+  if (!registers) {
+    for (const Isa isa : isas())
+      all[name(isa)] = [isa](const ConvPlan& c, const Blocking&) { return filter_gradient_kernel(c, isa); };
+    return all;
+  }
+  for (const GradientTilesTable* t : {&kGradientTilesEmulated, &gradient_tiles(this_target())})
+    all[t->name] = [t](const ConvPlan& c, const Blocking& b) { return gradient_registers_kernel(c, *t, b); };
+  return all;
+}
+
+void expect_sums(const Kernel1& k, std::optional<float> odd = {}, bool registers = false) {
   std::vector<float> image(static_cast<std::size_t>(k.images * k.height * k.width * k.in));
   std::vector<float> cotangent(static_cast<std::size_t>(k.images * k.down() * k.across() * k.out));
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = number(static_cast<i64>(i));
   for (std::size_t i = 0; i < cotangent.size(); ++i) cotangent[i] = number(static_cast<i64>(i) + 77);
   if (odd) cotangent[1] = *odd, cotangent[cotangent.size() - 2] = *odd;
+  const std::vector<float> whole[] = {image, cotangent};
+  if (registers)
+    for (auto* v : {&image, &cotangent})
+      for (float& x : *v) x = bf16_to_f32(f32_to_bf16(x));
   ASSERT_TRUE(filter_gradient_shape(k.plan()));
+  ASSERT_FALSE(registers && gradient_registers_refusal(k.plan()));
   std::vector<double> want(static_cast<std::size_t>(k.taps * k.taps * k.in * k.out));
   for (i64 n = 0; n < k.images; ++n)
     for (i64 y = 0; y < k.down(); ++y)
@@ -132,14 +159,14 @@ void expect_sums(const Kernel1& k, std::optional<float> odd = {}) {
                     a * static_cast<double>(cotangent[static_cast<std::size_t>(b)]);
               }
           }
-  for (const Isa isa : isas()) {
-    const auto one = computed(k, isa, 1, image, cotangent), two = computed(k, isa, 2, image, cotangent);
-    ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << name(isa) << ": threads change bits";
+  for (const auto& [name, make] : kernels(registers)) {
+    const auto one = computed(k, make, 1, whole[0], whole[1]), two = computed(k, make, 2, whole[0], whole[1]);
+    ASSERT_EQ(std::memcmp(one.data(), two.data(), one.size() * 4), 0) << name << ": threads or caches change bits";
     const double error = 1e-6 * static_cast<double>(k.images * k.down() * k.across());
     for (std::size_t i = 0; i < want.size(); ++i) {
-      if (std::isnan(want[i])) ASSERT_TRUE(std::isnan(one[i])) << name(isa) << " " << i << ": " << one[i];
-      else if (std::isinf(want[i])) ASSERT_EQ(static_cast<double>(one[i]), want[i]) << name(isa) << " " << i;
-      else ASSERT_NEAR(static_cast<double>(one[i]), want[i], error) << name(isa) << " " << i;
+      if (std::isnan(want[i])) ASSERT_TRUE(std::isnan(one[i])) << name << " " << i << ": " << one[i];
+      else if (std::isinf(want[i])) ASSERT_EQ(static_cast<double>(one[i]), want[i]) << name << " " << i;
+      else ASSERT_NEAR(static_cast<double>(one[i]), want[i], error) << name << " " << i;
     }
   }
 }
@@ -175,6 +202,44 @@ TEST(FilterGradient, CotangentsThatAreNotFinite) {
   for (const bool rows : {true, false})
     for (const float odd : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
       expect_sums({.image_in_rows = rows}, odd);
+}
+
+// Images that fill whole registers, few, and several sets; channels, pixels and taps at the edges of registers and of
+// blocks.
+TEST(FilterGradient, OnTileRegisters) {
+  const auto sums = [](const Kernel1& k) { expect_sums(k, {}, true); };
+  for (const bool rows : {true, false}) {
+    for (const i64 images : {2, 3, 5, 16, 31, 32, 33, 40, 70})
+      sums({.images = images, .out = 16, .image_in_rows = rows});
+    for (const i64 in : {1, 3, 16, 17, 33})
+      for (const i64 out : {16, 31, 33, 70}) sums({.in = in, .out = out, .image_in_rows = rows});
+    for (const i64 stride : {1, 2, 3})
+      for (const i64 dilation : {1, 2})
+        for (const i64 images : {2, 6, 20})
+          sums({.images = images,
+                .height = 15,
+                .width = 14,
+                .out = 16,
+                .stride = stride,
+                .dilation = dilation,
+                .image_in_rows = rows});
+    sums(
+        {.images = 4, .height = 9, .width = 8, .out = 20, .taps = 1, .stride = 2, .padding = 0, .image_in_rows = rows});
+    sums({.height = 9, .width = 12, .out = 20, .stride = 2, .padding = 0, .image_in_rows = rows, .padded = false});
+    sums({.height = 9, .width = 9, .out = 20, .taps = 1, .padding = 0, .image_in_rows = rows, .padded = false});
+    sums({.height = 9, .width = 9, .out = 20, .taps = 5, .padding = 4, .image_in_rows = rows});
+    sums({.images = 34, .height = 20, .width = 24, .in = 40, .out = 50, .image_in_rows = rows});  // several blocks
+    for (const float odd : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      expect_sums({.out = 18, .image_in_rows = rows}, odd, true);
+  }
+}
+
+TEST(FilterGradient, RefusedOnTileRegisters) {
+  const auto refused = [](const Kernel1& k) { return gradient_registers_refusal(k.plan()).has_value(); };
+  EXPECT_FALSE(refused({.out = 16}));
+  EXPECT_TRUE(refused({.images = 1, .out = 16}));
+  EXPECT_TRUE(refused({.out = 15}));
+  EXPECT_TRUE(refused({.height = 3, .width = 3, .out = 16}));  // no more pixels than taps
 }
 
 // Windows of the image are not materialized, as the memory of a step shows.

@@ -628,6 +628,46 @@ TEST(Gemm, ScratchIsEnoughForEverySmallerDepth) {
 }
 
 // B with contiguous columns (a plain product), a transposed A, and batches.
+// Weights that are split into bf16 numbers when they are loaded give the bits of weights that each product splits, also
+// where a product has few rows, for any threads, caches and order of the weight.
+TEST(Gemm, SplitWhenLoaded) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const Microkernel* u : microkernels()) {
+    if (u->arithmetic != Arithmetic::Split2 && u->arithmetic != Arithmetic::Split3) continue;
+    for (const auto& [m, n, k] : {std::array{40, 17, 64}, std::array{64, 70, 130}, std::array{97, 33, 600},
+                                  std::array{70, 1100, 96}, std::array{33, 40, 2100}})
+      for (const bool transposed : {false, true}) {
+        std::vector<float> a(static_cast<std::size_t>(m * k)), w(static_cast<std::size_t>(n * k));
+        for (float& x : a) x = normal(random);
+        for (float& x : w) x = normal(random);
+        w[5] = INFINITY, w[7] = 1e-40f;
+        std::vector<float> first;
+        for (const int workers : {1, 3}) {
+          const auto pool = threads(workers);
+          const std::int64_t group = u->b_bytes(k);
+          test::Guarded packed(static_cast<std::size_t>((n + 15) / 16 * group), test::Against::Back);
+          const void* in[] = {w.data()};
+          pack_for_unit_kernel(*u, n, k, transposed)->run({in, packed.data(), {}, nullptr, *pool});
+          for (const bool loaded : {false, true})
+            for (const int rows : {m, 3}) {
+              if (rows < m && !loaded) continue;  // few rows are multiplied in f32
+              std::vector<float> c(static_cast<std::size_t>(rows * n), NAN);
+              Gemm g{.m = rows, .n = n, .k = k, .a = a.data(), .a_m = k, .a_k = 1, .unit = u, .c = c.data(), .c_m = n};
+              g.packed = g.for_unit = loaded;
+              g.b = loaded ? static_cast<const void*>(packed.data()) : w.data();
+              g.b_n = transposed ? 1 : k, g.b_k = transposed ? n : 1;
+              g.caches = blocking(workers).caches();
+              run(g, {}, *pool, detect_isa());
+              if (first.empty()) first = c;
+              ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0)
+                  << u->name << " " << rows << "x" << n << "x" << k << (loaded ? " loaded " : " ") << workers;
+            }
+        }
+      }
+  }
+}
+
 TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "lightcone/backends/cpu/conv/algorithms.h"
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/filter_gradients_last.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
 #include "lightcone/backends/cpu/cross_compile_device.h"
 #include "lightcone/backends/cpu/jit/llvm.h"
@@ -113,22 +113,28 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
   d.channels_last = Pass{.name = "channels-last",
                          .run =
                              [target, bf16](const Graph& g, PassLog& log) {
-                               auto nhwc = channels_last(g, log, target, bf16());
+                               auto nhwc =
+                                   channels_last(g, log, target, bf16() ? Precision::Medium : Precision::Highest);
                                return nhwc ? std::move(*nhwc) : g.clone();
                              },
-                         .applies = [target, bf16](const Graph& g) {  // Arm's bf16 products need pixels last
-                           return may_keep_channels_last(g) && (target.isa != Isa::Neon || !bf16());
-                         }};
+                         .applies =
+                             [target, bf16, p = o.precision](const Graph& g) {
+                               if (!may_keep_channels_last(g, target, p)) return false;
+                               return target.isa != Isa::Neon || !bf16();  // Arm's bf16 products need pixels last
+                             }};
   d.filter_gradients =
-      Pass{.name = "filter-gradients", .run = filter_gradients_last, .applies = may_have_filter_gradients};
+      Pass{.name = "filter-gradients",
+           .run = [target, p = o.precision](const Graph& g,
+                                            PassLog& log) { return filter_gradients_last(g, log, target, p); },
+           .applies = [target, p = o.precision](const Graph& g) { return may_have_filter_gradients(g, target, p); }};
   d.fuse_attention = [resolved](const Graph& g, PassLog& log, lowering::AttentionFusion fuse) {
     return fuse(g, log, [&](const Graph& from, NodeId result, auto match) {
       auto k = attention(from, result, std::move(match), resolved->device(), resolved->options());
       return lowering::NamedKernel{k, k->name()};
     });
   };
-  d.is_convolution = [target](const Graph& g, const lowering::Factors& f) {
-    return find_convolution(g, f, target).has_value();
+  d.is_convolution = [target, p = o.precision](const Graph& g, const lowering::Factors& f) {
+    return find_convolution(g, f, target, p).has_value();
   };
   d.emit_kernels = {.name = "cpu", .run = [resolved](const Graph& g, PassLog& log) {
                       codegen::KernelNames names;

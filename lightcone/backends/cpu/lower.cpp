@@ -37,13 +37,15 @@ CpuEmitter::CpuEmitter(const Graph& g, std::shared_ptr<Device> device, PassLog& 
 // Packs a parameter if only products and convolutions read it, and all in one form, so that no second copy is kept.
 void CpuEmitter::choose_packed() {
   std::set<NodeId> raw = read_by_roots();
-  std::map<NodeId, bool> order;  // true if the parameter is read transposed
+  // How a parameter is read: transposed, and in whose layout.
+  std::map<NodeId, std::pair<bool, const Microkernel*>> forms;
   for (NodeId id : partition_.results()) {
     if (const auto c = matcher_.matmuls.find(id); c != matcher_.matmuls.end()) {
       raw.insert(c->second.a_node);
       if (!packable(g_, c->second)) raw.insert(c->second.b_node);
-      if (order.try_emplace(c->second.b_node, transposed(c->second)).first->second != transposed(c->second))
-        raw.insert(c->second.b_node);  // read in both orders
+      const std::pair form{transposed(c->second), c->second.for_unit ? c->second.unit : nullptr};
+      if (forms.try_emplace(c->second.b_node, form).first->second != form)
+        raw.insert(c->second.b_node);  // read in several forms
     } else if (const auto v = matcher_.convolutions.find(id); v != matcher_.convolutions.end()) {
       raw.insert(v->second.image_node);
       if (!packed_filters(g_, v->second, *options_.target)) raw.insert(v->second.weight_node);
@@ -59,11 +61,15 @@ void CpuEmitter::choose_packed() {
     }
   }
   for (auto& [id, p] : gathers_) p.packed = !raw.contains(g_[id].in[1].node);
-  for (auto& [id, c] : matcher_.matmuls) c.packed = packable(g_, c) && !raw.contains(c.b_node);
+  for (auto& [id, c] : matcher_.matmuls) {
+    c.packed = packable(g_, c) && !raw.contains(c.b_node);
+    if (c.for_unit && !c.packed) c.for_unit = false, c.unit = choose_unit(c, options_.precision, *options_.target);
+  }
   for (auto& [id, c] : matcher_.convolutions) {
     const FilterLayout filters = c.algorithm->filters;
     if (filters == FilterLayout::PanelsIfPossible)
       c.packed = packed_filters(g_, c, *options_.target) && !raw.contains(c.weight_node);
+    else if (filters == FilterLayout::Bf16Registers) c.packed = packed_filters(g_, c, *options_.target).has_value();
     else c.packed = filters != FilterLayout::AsStored;
   }
 }
@@ -72,8 +78,9 @@ NodeId CpuEmitter::packed(Graph& dst, const MatmulPlan& c) {
   const auto [it, fresh] = packed_.try_emplace({c.b_node, c.type}, 0);
   if (!fresh) return it->second;
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
-  return it->second = add_packed(dst, c.b_node, DType::U8, packed_bytes(c.stored_type(), n, k),
-                                 pack_kernel(c.type, c.stored_type(), n, k, transposed(c)));
+  auto kernel = c.for_unit ? pack_for_unit_kernel(*c.unit, n, k, transposed(c))
+                           : pack_kernel(c.type, c.stored_type(), n, k, transposed(c));
+  return it->second = add_packed(dst, c.b_node, DType::U8, c.packed_bytes(), std::move(kernel));
 }
 
 NodeId CpuEmitter::packed(Graph& dst, const ConvPlan& c) {
@@ -148,7 +155,7 @@ std::shared_ptr<Kernel> CpuEmitter::read_convolution(Graph& dst, Draft& d, NodeI
     for (NodeId k : fused->second.epilogue->operands()) read(d, dst, k);
     epilogue = behind(fused->second);
   }
-  const ConvContext context = matcher_.conv_context();
+  const ConvContext context = matcher_.conv_context(c);
   std::shared_ptr<Kernel> kernel = c.algorithm->make(c, std::move(epilogue), context);
   kernel->choice = explain(c, context);
   return kernel;

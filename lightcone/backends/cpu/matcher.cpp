@@ -48,33 +48,44 @@ PartitionRules Matcher::rules() {
   return r;
 }
 
-ConvContext Matcher::conv_context() const {
+ConvContext Matcher::conv_context(const ConvPlan& c) const {
   return {.graph = g_,
           .target = *options_.target,
           .blocking = Blocking(*options_.machine),
-          .precision = options_.precision,
+          .precision = c.rounded ? Precision::Medium : options_.precision,
           .winograd = options_.winograd,
+          .rounded = c.rounded,
           .nhwc_bf16 = nhwc_bf16_,
           .uses = uses_};
+}
+
+// The microkernel whose B is split when it is loaded, if B is a parameter that can be.
+const Microkernel* Matcher::split_weights(const Contraction& c, Precision p) const {
+  return c.type == WeightType::F32 && packable(g_, c) ? choose_split_weights(c, p, *options_.target) : nullptr;
 }
 
 // Chooses what computes a sum of products: a convolution, a matrix product or, if neither matches, a loop.
 PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
   // a convolution with channels last may also be a matrix product with a microkernel that is faster than f32
-  const bool faster = product && !nhwc_bf16_ && choose_unit(*product, options_.precision, *options_.target);
-  const auto c = find_convolution(g_, f, *options_.target);
-  const ConvContext context = conv_context();
+  const bool faster =
+      product && !nhwc_bf16_ &&
+      (split_weights(*product, options_.precision) || choose_unit(*product, options_.precision, *options_.target));
+  const auto c = find_convolution(g_, f, *options_.target, options_.precision);
+  ConvPlan found;
+  if (c) found = {*c}, found.rounded = c->rounded;
+  const ConvContext context = conv_context(found);
   const auto on_registers = [&] {
-    const ConvAlgorithm* a = rows_follow(*product) ? nullptr : choose({*c}, context);
+    const ConvAlgorithm* a = rows_follow(*product) ? nullptr : choose(found, context);
     return a && a->filters == FilterLayout::Bf16Registers;
   };
   if (c && !(c->channels_last && faster && !on_registers())) {
-    ConvPlan& plan = convolutions[f.sum] = {*c};
+    ConvPlan& plan = convolutions[f.sum] = found;
     plan.algorithm = choose(plan, context);
     check(plan.algorithm, "find_convolution() found an algorithm");
     if (plan.algorithm->prepare) plan.algorithm->prepare(plan, context);
-    tiles_wanted += options_.precision == Precision::Medium && !plan.algorithm->is_gradient;
+    tiles_wanted +=
+        context.precision == Precision::Medium && (plan.algorithm->registers || !plan.algorithm->is_gradient);
     return static_cast<const Convolution&>(plan);  // its filters may be read as they are stored
   }
   if (!product) return std::monostate{};
@@ -82,8 +93,11 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   if (const auto wide = before_rounding(g_, f, DType::BF16); wide && bf16_is_fast(*options_.target)) {
     if (auto rounding = match_contraction(g_, *wide)) product = std::move(rounding), precision = Precision::Medium;
   }
-  if (wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
-  matmuls[f.sum] = {*product, choose_unit(*product, precision, *options_.target)};
+  MatmulPlan& plan = matmuls[f.sum] = {*product};
+  plan.unit = split_weights(*product, precision);
+  plan.for_unit = plan.unit != nullptr;
+  if (!plan.for_unit) plan.unit = choose_unit(*product, precision, *options_.target);
+  if (plan.for_unit || wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
   return std::move(*product);
 }
 

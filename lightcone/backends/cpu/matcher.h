@@ -16,7 +16,7 @@ class Matcher {
  public:
   Matcher(const Graph& g, const CpuOptions& o);
   lowering::PartitionRules rules();  // they call this object, which must outlive them
-  ConvContext conv_context() const;
+  ConvContext conv_context(const ConvPlan& c) const;
 
   // Matched products and convolutions, by the node of the sum.
   std::map<NodeId, MatmulPlan> matmuls;
@@ -25,6 +25,7 @@ class Matcher {
 
  private:
   lowering::PartitionRules::Match match(const lowering::Factors& f);
+  const Microkernel* split_weights(const lowering::Contraction& c, Precision p) const;
 
   const Graph& g_;
   const CpuOptions& options_;

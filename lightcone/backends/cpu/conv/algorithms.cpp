@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/filter_gradients_last.h"
+#include "lightcone/backends/cpu/conv/gradients/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/gradients/on_registers.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
@@ -43,6 +45,18 @@ KernelPtr make_filter_gradient(const ConvPlan& c, EpiloguePtr, const ConvContext
   return filter_gradient_kernel(c, x.target);
 }
 
+bool has_tile_registers(const ConvContext& x) { return on_tiles(*microkernel(Arithmetic::Bf16, x.target)); }
+Refusal refuses_gradient_registers(const ConvPlan& c, const ConvContext& x) {
+  if (x.precision != Precision::Medium) return "the precision is not medium";
+  if (auto why = refuses_filter_gradient(c, x)) return why;
+  if (auto why = gradient_registers_refusal(c)) return why;
+  if (!has_tile_registers(x)) return "the processor has no tile registers";
+  return std::nullopt;
+}
+KernelPtr make_gradient_registers(const ConvPlan& c, EpiloguePtr, const ConvContext& x) {
+  return gradient_registers_kernel(c, gradient_tiles(x.target), x.blocking);
+}
+
 Refusal refuses_depthwise(const ConvPlan& c, const ConvContext& x) {
   if (auto why = refuses_nchw(c, x)) return why;
   if (!depthwise_shape(c)) return depthwise_refusal(c);
@@ -71,13 +85,19 @@ KernelPtr make_pairs(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext&
 void prepare_pairs(ConvPlan& c, const ConvContext& x) { plan_nchw_bf16(x.graph, x.target, c); }
 
 Refusal refuses_nhwc_registers(const ConvPlan& c, const ConvContext& x) {
-  if (auto why = refuses_nhwc(c, x)) return why;
+  if (!c.channels_last) return "the channels are not last";
   if (x.precision != Precision::Medium) return "the precision is not medium";
-  if (!on_tiles(*microkernel(Arithmetic::Bf16, x.target))) return "the processor has no tile registers";
-  return nhwc_registers_refusal(c);
+  if (lowering::filters_parameter(x.graph, c.weight_node)) {
+    if (auto why = packing_refusal(x.graph, c, x.target)) return why;
+  } else if (x.graph[c.weight_node].dtype != DType::F32) {
+    return "the filters are neither a parameter nor f32";
+  }
+  if (auto why = nhwc_registers_refusal(c)) return why;
+  if (!has_tile_registers(x)) return "the processor has no tile registers";
+  return std::nullopt;
 }
 KernelPtr make_nhwc_registers(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& x) {
-  return nhwc_registers_kernel(c, std::move(epilogue), conv_tiles(), x.blocking);
+  return nhwc_registers_kernel(c, std::move(epilogue), conv_tiles(x.target), x.blocking);
 }
 
 Refusal refuses_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
@@ -146,7 +166,14 @@ KernelPtr make_nchw(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& 
 }  // namespace
 
 // The first of equally cheap algorithms is chosen. Winograd, whose errors are larger, comes after the others.
-const std::array<ConvAlgorithm, 11> kConvAlgorithms = {{
+const std::array<ConvAlgorithm, 12> kConvAlgorithms = {{
+    {.name = "filter_gradient_registers",
+     .filters = FilterLayout::AsStored,
+     .is_gradient = true,
+     .registers = true,
+     .refuses = refuses_gradient_registers,
+     .cost = always_cheapest,
+     .make = make_gradient_registers},
     {.name = "filter_gradient",
      .filters = FilterLayout::AsStored,
      .is_gradient = true,
@@ -171,6 +198,7 @@ const std::array<ConvAlgorithm, 11> kConvAlgorithms = {{
      .prepare = prepare_pairs},
     {.name = "nhwc_registers",
      .filters = FilterLayout::Bf16Registers,
+     .registers = true,
      .refuses = refuses_nhwc_registers,
      .cost = always_cheapest,
      .make = make_nhwc_registers},
@@ -221,7 +249,7 @@ const ConvAlgorithm* choose(const ConvPlan& c, const ConvContext& x) {
   const ConvAlgorithm* best = nullptr;
   double least = 0;
   for (const ConvAlgorithm& a : kConvAlgorithms) {
-    if (a.refuses(c, x)) continue;
+    if ((x.rounded && !a.registers) || a.refuses(c, x)) continue;
     const double cost = a.cost(c, x);
     if (best && cost >= least) continue;
     best = &a, least = cost;
@@ -256,7 +284,9 @@ std::vector<std::string> explain(const ConvPlan& plan, const ConvContext& x) {
   for (const ConvAlgorithm& a : kConvAlgorithms) {
     if (&a == chosen) continue;
     // Filter gradients are asked for first: to ask others might request AMX tiles in vain.
-    Refusal why = chosen->is_gradient ? std::nullopt : a.refuses(c, x);
+    Refusal why = chosen->is_gradient         ? std::nullopt
+                  : x.rounded && !a.registers ? Refusal("the graph rounds to bf16, and this does not")
+                                              : a.refuses(c, x);
     if (!why && least == 0) why = str_cat(chosen->name, " is faster wherever it applies");
     if (!why) {
       const double times = a.cost(c, x) / least;
@@ -268,15 +298,35 @@ std::vector<std::string> explain(const ConvPlan& plan, const ConvContext& x) {
   return lines;
 }
 
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f,
-                                                      const Target& target) {
-  auto c = lowering::match_convolution(g, f);
-  if (!c) return c;
-  const ConvPlan plan{*c};
-  const ConvContext x{.graph = g, .target = target};
-  const bool any = std::any_of(kConvAlgorithms.begin(), kConvAlgorithms.end(),
-                               [&](const ConvAlgorithm& a) { return !a.refuses(plan, x); });
-  return any ? c : std::nullopt;
+namespace {
+
+bool any_computes(const ConvPlan& plan, const ConvContext& x, bool on_registers) {
+  return std::any_of(kConvAlgorithms.begin(), kConvAlgorithms.end(),
+                     [&](const ConvAlgorithm& a) { return (!on_registers || a.registers) && !a.refuses(plan, x); });
+}
+
+}  // namespace
+
+bool multiplied_on_registers(const Graph& g, const lowering::Factors& f, const Target& target, Precision precision) {
+  if (target.isa != Isa::Avx512 || !target.amx) return false;
+  if (precision != Precision::Medium && !lowering::before_rounding(g, f, DType::BF16)) return false;
+  return on_tiles(*microkernel(Arithmetic::Bf16, target));
+}
+
+// On tile registers a convolution's filters may change from run to run, and what a graph rounds to bf16 is read before
+// that.
+std::optional<FoundConvolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target,
+                                                 Precision precision) {
+  ConvContext x{.graph = g, .target = target};
+  if (target.isa == Isa::Avx512 && target.amx) {
+    const auto wide = lowering::before_rounding(g, f, DType::BF16);
+    x.precision = wide ? Precision::Medium : precision;
+    const auto c = x.precision == Precision::Medium ? lowering::match_convolution(g, wide ? *wide : f) : std::nullopt;
+    if (c && any_computes({*c}, x, true)) return FoundConvolution{*c, wide.has_value()};
+  }
+  x.precision = Precision::Highest;
+  const auto c = lowering::match_convolution(g, f);
+  return c && any_computes({*c}, x, false) ? std::optional(FoundConvolution{*c}) : std::nullopt;
 }
 
 }  // namespace lc::backends::cpu

@@ -22,6 +22,7 @@ struct ConvContext {
   Blocking blocking = Blocking();
   Precision precision = Precision::Highest;
   bool winograd = true;            // CpuOptions::winograd
+  bool rounded = false;            // the factors are read before they are rounded to bf16: ConvPlan::rounded
   bool nhwc_bf16 = false;          // the graph's convolutions with channels last are multiplied in bf16
   std::span<const int> uses = {};  // Graph::uses(); read for Precision::Medium
 };
@@ -32,14 +33,15 @@ enum class FilterLayout : std::uint8_t {
   PanelsIfPossible,  // packed by pack_weights_kernel() if they are a parameter that convolutions alone read
   Panels,            // packed by pack_weights_kernel()
   Bf16Panels,        // packed by pack_weights_kernel(), in pairs
-  Bf16Registers,     // packed by pack_weights_kernel(), in pairs, for tile registers
+  Bf16Registers,     // as RegisterFilters, by pack_weights_kernel() if they are a parameter, otherwise in each run
   Bf16Strips,        // packed by pack_nchw_bf16_kernel()
 };
 
 struct ConvAlgorithm {
   std::string_view name;
   FilterLayout filters;
-  bool is_gradient = false;  // a sum over pixels: it is computed in f32 for every precision, and runs no epilogue
+  bool is_gradient = false;  // a sum over pixels, which runs no epilogue
+  bool registers = false;    // on tile registers, for which it rounds both factors to bf16
   // Returns why the algorithm does not compute the convolution; nullopt: it does.
   std::optional<std::string> (*refuses)(const ConvPlan& c, const ConvContext& x);
   // Estimates the cycles of a core that multiplies two vectors per cycle, for the largest sizes. 0: wherever the
@@ -55,7 +57,7 @@ struct ConvAlgorithm {
   const ConvInRun* in_run = nullptr;
 };
 // Among the algorithms that do not refuse, the cheapest is chosen, and of equally cheap ones the first.
-extern const std::array<ConvAlgorithm, 11> kConvAlgorithms;
+extern const std::array<ConvAlgorithm, 12> kConvAlgorithms;
 // The algorithm of this name, which must exist.
 const ConvAlgorithm& conv_algorithm(std::string_view name);
 
@@ -67,7 +69,15 @@ const ConvInRun& choose_in_run(const ConvRun& run);
 // the stride is 2".
 std::vector<std::string> explain(const ConvPlan& c, const ConvContext& x);
 
+// Returns whether a sum of products runs on tile registers if an algorithm for them computes it: the target has them,
+// and the precision is Medium or the graph rounds both factors to bf16.
+bool multiplied_on_registers(const Graph& g, const lowering::Factors& f, const Target& target, Precision precision);
+
+struct FoundConvolution : lowering::Convolution {
+  bool rounded = false;  // ConvPlan::rounded
+};
 // Matches a convolution that an algorithm computes; nullopt if there is none.
-std::optional<lowering::Convolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target);
+std::optional<FoundConvolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target,
+                                                 Precision precision = Precision::Highest);
 
 }  // namespace lc::backends::cpu

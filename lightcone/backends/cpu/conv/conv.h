@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/backends/cpu/conv/plan/conv_plan.h"
 #include "lightcone/backends/cpu/kernels/conv_abi.h"
 #include "lightcone/backends/cpu/products/gemm.h"
-#include "lightcone/lowering/convolution.h"
 
 namespace lc {
 class HostKernel;
@@ -24,16 +24,7 @@ struct HostLaunch;
 namespace lc::backends::cpu {
 
 class Epilogue;
-struct ConvAlgorithm;
-struct NchwBf16;
 static_assert(kSpatial == lowering::kSpatial && kConvFar == lowering::Convolution::kFar);
-
-// A convolution and the choices for computing it.
-struct ConvPlan : lowering::Convolution {
-  const ConvAlgorithm* algorithm = nullptr;        // a row of kConvAlgorithms
-  bool packed = false;                             // weight_node is packed as algorithm->filters says
-  std::shared_ptr<const NchwBf16> nchw_bf16 = {};  // set by the algorithm of this name
-};
 
 // Whether a kernel computes by F(4x4, 3x3) where the shape allows it. Tests use Always.
 enum class UseWinograd : std::uint8_t { Never, IfCheaper, Always };
@@ -49,7 +40,7 @@ struct PackedFilters {
   std::vector<std::array<std::int64_t, 2>> sums, outer;               // {extent, stride} of the axes, innermost last
   bool channels_last = false;                                         // panels of nhwc.h
   bool bf16 = false;                                                  // panels of bf16 pairs: nhwc_bf16.h
-  bool registers = false;                                             // strips of bf16 pairs: nhwc_bf16.h
+  bool registers = false;                                             // strips of bf16 pairs: register_filters.h
   bool narrow = false;  // for few channels: sums are down, across, channels
   // Element type of the parameter.
   WeightType stored = WeightType::F32;
@@ -64,6 +55,9 @@ struct PackedFilters {
   std::int64_t floats(std::int64_t mr) const { return groups * group_floats(mr) + 16; }
   auto operator<=>(const PackedFilters&) const = default;
 };
+// How the filters of `c` would be packed by its algorithm, if it has one, and in f32 otherwise; nullopt if an extent is
+// symbolic.
+std::optional<PackedFilters> filters_in_memory(const ConvPlan& c);
 // How to pack the filters of `c`; nullopt if they are not a parameter worth packing or an extent is symbolic.
 std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target);
 // Returns why packed_filters() is nullopt; nullopt if it is not.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {

@@ -2,9 +2,9 @@
 // image point to zeros.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {

@@ -1,9 +1,10 @@
-// Filter gradients whose factors have contiguous pixels instead of contiguous channels. Both factors are copied to
-// channels-last order, which reads each once; materializing the windows of one would write nine times its size.
+#include "lightcone/backends/cpu/conv/filter_gradients_last.h"
+
 #include <algorithm>
 #include <optional>
 
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/algorithms.h"
+#include "lightcone/backends/cpu/conv/gradients/filter_gradient.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::backends::cpu {
@@ -76,10 +77,20 @@ std::optional<Roles> roles(const Factors& f) {
   return std::nullopt;
 }
 
-std::optional<Edge> written_last(Graph& g, NodeId id) {
+// Returns the convolution if it is a filter gradient.
+std::optional<lowering::Convolution> filter_gradient(const Graph& g, const Factors& f, const Target& target,
+                                                     Precision precision) {
+  const auto c = lowering::match_convolution(g, f);
+  if (!c) return std::nullopt;
+  const bool found =
+      multiplied_on_registers(g, f, target, precision) ? sums_over_pixels(g, *c) : like_filter_gradient(g, *c);
+  return found ? c : std::nullopt;
+}
+
+std::optional<Edge> written_last(Graph& g, NodeId id, const Target& target, Precision precision) {
   const auto f = factors(g, id);
-  const auto c = f ? lowering::match_convolution(g, *f) : std::nullopt;
-  if (!c || !like_filter_gradient(g, *c) || filter_gradient_shape({*c})) return std::nullopt;
+  const auto c = f ? filter_gradient(g, *f, target, precision) : std::nullopt;
+  if (!c || filter_gradient_shape({*c})) return std::nullopt;
   const auto r = roles(*f);
   if (!r) return std::nullopt;
   const auto in = stride(*f, r->image, static_cast<std::size_t>(r->in));
@@ -107,19 +118,29 @@ bool like_filter_gradient(const Graph& g, const lowering::Convolution& c) {
   return sums.bounds().lo >= std::max(kManySums, kForEachPlace * pixels.bounds().hi);
 }
 
-bool may_have_filter_gradients(const Graph& g) {
+bool sums_over_pixels(const Graph& g, const lowering::Convolution& c) {
+  Dim pixels = 1, window = 1;
+  bool moves = false;
+  for (const auto& p : c.pixels)
+    if (p.step != 0) pixels = pixels * p.extent;
+  for (const auto& s : c.sums)
+    if (s.dilation[0] != 0 || s.dilation[1] != 0 || s.dilation[2] != 0) window = window * s.extent, moves = true;
+  return moves ? !lowering::filters_parameter(g, c.weight_node) && window.bounds().lo > pixels.bounds().hi
+               : like_filter_gradient(g, c);
+}
+
+bool may_have_filter_gradients(const Graph& g, const Target& target, Precision precision) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto f = is_filter_gradient(g, g[id]) ? factors(g, id) : std::nullopt;
-    const auto c = f ? lowering::match_convolution(g, *f) : std::nullopt;
-    if (c && like_filter_gradient(g, *c)) return true;
+    if (f && filter_gradient(g, *f, target, precision)) return true;
   }
   return false;
 }
 
-Graph filter_gradients_last(const Graph& g, PassLog& log) {
+Graph filter_gradients_last(const Graph& g, PassLog& log, const Target& target, Precision precision) {
   return copy_graph(g, [&](Graph& dst, NodeId, Node n) {
     const NodeId id = dst.add(std::move(n));
-    const auto edge = is_filter_gradient(dst, dst[id]) ? written_last(dst, id) : std::nullopt;
+    const auto edge = is_filter_gradient(dst, dst[id]) ? written_last(dst, id, target, precision) : std::nullopt;
     if (edge) ++log.fired["channels last"];
     return edge ? *edge : Edge{id, View(dst[id].shape)};
   });

@@ -1,8 +1,8 @@
 // Runs a convolution in bf16: rounds the image to planes, gathers windows into panels, and multiplies panels.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {

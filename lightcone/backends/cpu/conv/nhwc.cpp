@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {

@@ -8,6 +8,7 @@
 
 #include "lightcone/backends/cpu/conv/conv.h"
 #include "lightcone/passes/compiler.h"
+#include "lightcone/passes/precision.h"
 
 namespace lc::backends::cpu {
 
@@ -121,11 +122,13 @@ std::shared_ptr<HostKernel> nhwc_kernel(const ConvPlan& c, std::shared_ptr<const
 std::shared_ptr<HostKernel> nhwc_winograd_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                                  const Target& target, const Blocking& blocking = Blocking());
 
-// Returns whether the graph may have convolutions of images. It is cheap.
-bool may_keep_channels_last(const Graph& g);
+// Returns whether the graph may have convolutions of images that channels_last() changes.
+bool may_keep_channels_last(const Graph& g, const Target& target, Precision precision);
 // Rewrites convolutions of images and their elementwise consumers to a channels-last layout if most of the graph's
-// convolutions gain; otherwise returns nullopt. `bf16`: they are multiplied in bf16, which is equally fast in NCHW
-// except for copies and pooling.
-std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target, bool bf16 = false);
+// convolutions gain; otherwise returns nullopt. At Precision::Medium they are multiplied in bf16, which is equally fast
+// in NCHW except for copies and pooling. On tile registers that includes convolutions of a training step, whose filters
+// change.
+std::optional<Graph> channels_last(const Graph& g, PassLog& log, const Target& target,
+                                   Precision precision = Precision::Highest);
 
 }  // namespace lc::backends::cpu

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 

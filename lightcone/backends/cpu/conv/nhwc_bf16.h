@@ -25,8 +25,8 @@ std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<
 // every row of a register is a cache line. Of up to four channels, as pictures have, a row of a register is a row of a
 // pixel's window instead: up to eight pixels of four channels. Sums are added in one order, whatever the tasks are.
 
-// The functions for the processor's tiles, or for emulated ones if those are asked for.
-const ConvTilesTable& conv_tiles();
+// The functions for the target's tiles; for emulated ones if those are asked for or it has none.
+const ConvTilesTable& conv_tiles(const Target& target);
 
 // Windows of few channels: their rows, the pixels of a row, and its channels, with strides in the data that is read.
 struct NarrowWindow {

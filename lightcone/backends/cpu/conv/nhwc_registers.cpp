@@ -1,9 +1,10 @@
 // Channels-last convolutions in bf16 on tile registers: nhwc_bf16.h.
 #include <algorithm>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
+#include "lightcone/backends/cpu/conv/register_filters.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
@@ -34,7 +35,8 @@ class RegistersKernel final : public ConvKernel {
                             std::max<i64>(1, kMostTiles / across_));
     set_figures("conv_nhwc_bf16_" + std::string(t.name),
                 Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
-    set_scratch(0, worker_bytes());
+    if (!c.packed) filters_.emplace(*filters_in_memory(c), t);
+    set_scratch(filters_ ? filters_->bytes() : 0, worker_bytes());
   }
   void run(const HostLaunch& l) const override;
 
@@ -51,6 +53,8 @@ class RegistersKernel final : public ConvKernel {
     const RegistersKernel& k;
     const HostLaunch& l;
     const float* image;
+    const std::byte* weights;             // packed
+    std::byte* scratch;                   // the workers'
     i64 rows = 0;                         // output rows of all images
     i64 down = 1, strips = 1, parts = 1;  // parts of the rows; strips of a task, and parts of the strips
   };
@@ -80,6 +84,7 @@ class RegistersKernel final : public ConvKernel {
   const ConvTilesTable& t_;
   i64 l2_;
   std::optional<NarrowWindow> window_;       // for few channels
+  std::optional<RegisterFilters> filters_;   // to be packed in each run
   i64 pixel_, blocks_;                       // bytes of a pixel; planes of channels
   i64 y_step_ = 1, x_step_ = 1, reach_ = 1;  // between windows; rows of a window
   std::vector<Tap> taps_;
@@ -158,7 +163,7 @@ void RegistersKernel::put(const Job& j, const Pixels& p, i64 first, i64 last, i6
 void RegistersKernel::strip(const Job& j, const Pixels& p, i64 strip, bool more) const {
   alignas(64) float sums[kTogether * 2 * kTileFloats];
   const i64 taps = static_cast<i64>(taps_.size()), chunk = std::max<i64>(1, kChunk / taps) * taps, all = steps();
-  const auto* weights = static_cast<const std::byte*>(j.l.in[1]) + strip * all * kStep;
+  const auto* weights = j.weights + strip * all * kStep;
   const i64 pairs = (p.tiles + 1) / 2;
   TilesAhead ahead;
   if (more) ahead = {weights + all * kStep, weights + 2 * all * kStep, std::max<i64>(64, round_up(kStep / pairs, 64))};
@@ -183,7 +188,7 @@ void RegistersKernel::share(const Job& j, int task, int worker) const {
   const i64 first = task % j.parts * j.strips, last = std::min(first + j.strips, ceil_div(s_.rows, kStrip));
   if (row == end || first >= last) return;
   Pixels p;
-  prepare(j, row, end - row, j.l.scratch + worker * worker_bytes(), p);
+  prepare(j, row, end - row, j.scratch + worker * worker_bytes(), p);
   t_.begin(static_cast<int>(wide_), static_cast<int>(window_ ? window_->across.extent * pixel_ : pixel_));
   for (i64 n = first; n < last; ++n) strip(j, p, n, n + 1 < last);
   t_.end();
@@ -211,8 +216,17 @@ void RegistersKernel::share_out(Job& j, int workers) const {
 void RegistersKernel::run(const HostLaunch& l) const {
   BatchSizes<i64> s;
   read_sizes(l.sizes.data(), s);
-  Job j{*this, l, static_cast<const float*>(l.in[0]) + s.image_offset, s.images * s_.y.extent};
+  Job j{*this,
+        l,
+        static_cast<const float*>(l.in[0]) + s.image_offset,
+        static_cast<const std::byte*>(l.in[1]),
+        l.scratch,
+        s.images * s_.y.extent};
   if (j.rows <= 0) return;
+  if (filters_) {
+    filters_->pack(l.in[1], l.scratch, l.parallel);
+    j.weights = l.scratch, j.scratch += filters_->bytes();
+  }
   share_out(j, l.parallel.workers());
   const auto task = [](void* arg, int number, int worker) {
     const Job& k = *static_cast<const Job*>(arg);
@@ -239,13 +253,19 @@ std::optional<NhwcShape> registers_shape(const ConvPlan& c) {
   if (s->rows < kFewest || s->x.extent > 16 * RegistersKernel::kMostTiles) return std::nullopt;
   const bool wide = s->channels >= kFewest && s->channels == s->sums.back().extent && s->channel_step == 1;
   if (!wide && !narrow_window(*s)) return std::nullopt;
+  constexpr i64 kFarthest = 1 << 26;  // numbers between filters: 16 of them are gathered by offsets of 32 bits
+  const auto filters = filters_in_memory(c);
+  if (!filters || std::abs(filters->row) > kFarthest) return std::nullopt;
   const i64 row = s->x.length * s->channels;
   return (s->y.length - (s->y.extent - 1) * (s->y.step / row)) * row <= kLongest ? s : std::nullopt;
 }
 
 }  // namespace
 
-const ConvTilesTable& conv_tiles() { return tiles_emulated() ? kConvTilesEmulated : kConvTilesAmx; }
+const ConvTilesTable& conv_tiles(const Target& target) {
+  const bool real = !tiles_emulated() && on_tiles(*microkernel(Arithmetic::Bf16, target));
+  return real ? kConvTilesAmx : kConvTilesEmulated;
+}
 
 std::optional<NarrowWindow> narrow_window(const NhwcShape& s) {
   if (!s.copy || s.channels > NarrowWindow::kChannels) return std::nullopt;

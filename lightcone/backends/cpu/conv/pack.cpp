@@ -5,6 +5,7 @@
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
+#include "lightcone/backends/cpu/conv/register_filters.h"
 #include "lightcone/device/host_kernel.h"
 
 namespace lc::backends::cpu {
@@ -37,29 +38,11 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
   }
 }
 
-// Packs the weights of a strip for tile registers (nhwc_bf16.h), u16 [steps][2][16][16][2]. A tap is a pair of
-// channels; pixels and channels that a narrow window does not have are zeros.
-template <class T>
-void pack_steps(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, float* to) {
-  const auto [channels, step] = f.sums.back();
-  const i64 of_block = f.depth / f.blocks(), across = f.narrow ? f.sums[f.sums.size() - 2][0] : 0;
-  for (i64 k = 0; k < f.depth; ++k) {
-    const i64 channel = f.narrow ? k % 2 * 2 : k / of_block * 32 + k % 16 * 2;
-    if (f.narrow && k % 16 / 2 >= across) continue;
-    const T* from = weights + row * f.row + taps[k].weight;
-    for (i64 r = 0; channel < channels && r < rows; ++r) {
-      const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
-      const std::uint32_t odd = channel + 1 < channels ? f32_to_bf16(as_float(from[r * f.row + step])) : 0;
-      to[k / 16 * 512 + r / 16 * 256 + k % 16 * 16 + r % 16] = std::bit_cast<float>(even | odd << 16);
-    }
-  }
-}
-
 class PackWeights final : public HostKernel {
  public:
   PackWeights(const PackedFilters& f, const Target& target)
       : f_(f), table_(*kernel_tables(target.isa).conv), mr_(f.panel(target)) {}
-  std::string name() const override { return f_.bf16 || f_.registers ? "pack_conv_bf16" : "pack_conv"; }
+  std::string name() const override { return f_.bf16 ? "pack_conv_bf16" : "pack_conv"; }
   Dim scratch_bytes(int workers) const override { return taps_bytes() + workers * panel_floats() * 4; }
   void run(const HostLaunch& l) const override;
 
@@ -67,8 +50,7 @@ class PackWeights final : public HostKernel {
   i64 taps_bytes() const { return (f_.depth * static_cast<i64>(sizeof(Tap)) + 63) / 64 * 64; }
   void pack_last(const HostLaunch& l, const ConvProblem& p, i64 row, i64 rows, float* to) const {
     const auto pack = [&](const auto* weights) {
-      if (f_.registers) pack_steps(f_, weights + f_.offset, p.taps, row, rows, to);
-      else if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
+      if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
       else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
     };
     if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
@@ -100,13 +82,6 @@ void PackWeights::run(const HostLaunch& l) const {
   p.neighbours = true;
   auto sums = f_.sums;
   if (f_.bf16) sums.back() = {f_.words(), 2 * sums.back()[1]};
-  if (f_.narrow) {
-    sums[1][0] = NarrowWindow::kPixels, sums[2] = {NarrowWindow::kChannels / 2, 2 * sums[2][1]};
-  } else if (f_.registers) {
-    const i64 step = sums.back()[1];
-    sums.back() = {16, 2 * step};
-    sums.insert(sums.begin(), {f_.blocks(), 32 * step});
-  }
   for (i64 k = 0; k < f_.depth; ++k) {
     taps[k] = {0, offset(sums, k), {}};
     p.neighbours = p.neighbours && taps[k].weight == taps[0].weight + k;
@@ -130,6 +105,20 @@ void PackWeights::run(const HostLaunch& l) const {
   std::fill_n(job.to + f_.floats(mr_) - 16, 16, 0.0f);
 }
 
+class PackRegisters final : public HostKernel {
+ public:
+  PackRegisters(const PackedFilters& f, const Target& target) : filters_(f, conv_tiles(target)) {}
+  std::string name() const override { return "pack_conv_bf16"; }
+  void run(const HostLaunch& l) const override {
+    auto* to = static_cast<std::byte*>(l.out);
+    filters_.pack(l.in[0], to, l.parallel);
+    std::fill_n(to + filters_.bytes(), 64, std::byte{0});  // the padding of PackedFilters::floats
+  }
+
+ private:
+  RegisterFilters filters_;
+};
+
 }  // namespace
 
 int PackedFilters::panel(const Target& target) const {
@@ -138,11 +127,9 @@ int PackedFilters::panel(const Target& target) const {
   return channels_last ? kernel_tables(target.isa).nhwc->nr : kernel_tables(target.isa).conv->mr;
 }
 
-std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target) {
-  const Node& w = g[c.weight_node];
-  if (w.op != Op::Input || !w.parameter || depthwise_shape(c)) return std::nullopt;
+std::optional<PackedFilters> filters_in_memory(const ConvPlan& c) {
   PackedFilters f;
-  bool known = product(w.shape).is_constant();
+  bool known = true;
   const auto number = [&](const Dim& d) {
     const auto v = d.constant();
     known = known && v;
@@ -179,13 +166,20 @@ std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, c
       f.depth = f.depth / f.sums.back()[0] * f.blocks() * 16;
     }
   }
+  return known && f.groups * f.rows * f.depth > 0 ? std::optional(f) : std::nullopt;
+}
+
+std::optional<PackedFilters> packed_filters(const Graph& g, const ConvPlan& c, const Target& target) {
   constexpr i64 kSmall = 1 << 16;
-  if (!known || f.groups * f.rows * f.depth == 0) return std::nullopt;
+  const Node& w = g[c.weight_node];
+  if (w.op != Op::Input || !w.parameter || depthwise_shape(c)) return std::nullopt;
+  const auto f = filters_in_memory(c);
+  if (!f || !product(w.shape).is_constant()) return std::nullopt;
   // A mostly empty last panel, or rows read by several groups, must not enlarge the parameter much. Channels-last
   // convolutions may double it, because one that cannot be packed would keep the whole network from that layout.
-  const i64 floats = f.floats(f.panel(target)), stored = *product(w.shape).constant();
+  const i64 floats = f->floats(f->panel(target)), stored = *product(w.shape).constant();
   const i64 most = stored + (c.channels_last ? stored : stored / 5);
-  return floats <= std::max(kSmall, most) ? std::optional(f) : std::nullopt;
+  return floats <= std::max(kSmall, most) ? f : std::nullopt;
 }
 
 std::optional<std::string> packing_refusal(const Graph& g, const ConvPlan& c, const Target& target) {
@@ -203,6 +197,7 @@ PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, cons
 }
 
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target) {
+  if (f.registers) return std::make_shared<PackRegisters>(f, target);
   return std::make_shared<PackWeights>(f, target);
 }
 

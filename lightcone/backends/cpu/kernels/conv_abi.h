@@ -139,11 +139,44 @@ struct ConvTilesTable {
   // Copies rows [first, rows) of a register's sums to pixels of the result; `streamed`: past the caches.
   void (*put)(const float* sums, std::int64_t first, std::int64_t rows, std::int64_t columns, float* out,
               std::int64_t out_row, bool streamed);
+  // Rounds one step of weights: 16 pairs of numbers of up to 32 output channels, which are `row` elements apart and
+  // f32, or bf16 if `half`. Pair p is at[2 * p] and at[2 * p + 1], offsets in elements, or kNoChannel for zero.
+  void (*filters)(const void* from, bool half, const std::int64_t* at, std::int64_t row, std::int64_t rows,
+                  std::byte* to);
 };
 extern const ConvTilesTable kConvTilesAmx, kConvTilesEmulated;
 
 // The offset of the missing half of the last pair of an odd number of channels.
 inline constexpr std::int64_t kNoChannel = INT64_MIN;
+
+// A factor of a filter gradient on tile registers: pixels of a row of some images, with contiguous channels. Distances
+// are in floats.
+struct ImagePixels {
+  const float* from;
+  std::int64_t image, images, pixel, count, channels;
+};
+// Gradients of filters in bf16 on tile registers: functions per instruction set. A word is a number of two images at
+// one pixel, so that a shifted window has the same words. `pairs` words of a pixel follow each other; those of missing
+// images are zeros. A block of 16 channels is a plane of its own.
+struct GradientTilesTable {
+  const char* name;
+  // Called before and after a thread's calls of `tiles`, whose steps have `words` <= 16 words.
+  void (*begin)(int words);
+  void (*end)();
+  // Rounds pixels of the image to [channels / 16][pixels][pairs][16 channels]; a pixel is `to_pixel` bytes long.
+  void (*image)(const ImagePixels* p, std::int64_t pairs, std::byte* to, std::int64_t to_pixel, std::int64_t plane);
+  // Rounds up to 16 / pairs pixels of the cotangent to a step, [channels / 16][16 channels][16 words].
+  void (*cotangent)(const ImagePixels* p, std::int64_t pairs, std::byte* to, std::int64_t plane);
+  // Adds the products of 32 channels of the cotangent and 32 of the image. Step k of the cotangent is two registers at
+  // cotangent[0] + 1024 * k and cotangent[1] + 1024 * k, of the image two registers at image[0] + at[k] and image[1] +
+  // at[k]. Sums are f32 [2][2][16][16]: blocks of the cotangent's channels, then of the image's.
+  void (*tiles)(const std::byte* const* cotangent, const std::byte* const* image, const std::int64_t* at,
+                std::int64_t steps, float* sums, bool add);
+  // Copies a register of sums to the result. Its rows are the cotangent's channels, or the image's if `transposed`.
+  void (*put)(const float* sums, std::int64_t cotangents, std::int64_t channels, float* out, std::int64_t out_row,
+              bool transposed);
+};
+extern const GradientTilesTable kGradientTilesAmx, kGradientTilesEmulated;
 
 // Convolutions in bf16 with contiguous pixels, whose products are those of a Microkernel: functions per instruction
 // set.

@@ -87,6 +87,38 @@ void put_pixels(const float* sums, i64 first, i64 rows, i64 columns, float* out,
   }
 }
 
+// Every row-th of n <= WIDTH numbers.
+vf every(const float* from, i64 row, i64 n) {
+#if WIDTH == 16
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i at = _mm512_mullo_epi32(lane, _mm512_set1_epi32(static_cast<int>(row)));
+  const auto mask = static_cast<__mmask16>((1u << n) - 1);
+  return reinterpret_cast<vf>(_mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, at, from, 4));
+#else
+  alignas(64) float v[WIDTH] = {};
+  for (i64 i = 0; i < n; ++i) v[i] = from[i * row];
+  return load(v);
+#endif
+}
+vf every(const std::uint16_t* from, i64 row, i64 n) {
+  alignas(64) float v[WIDTH] = {};
+  for (i64 i = 0; i < n; ++i) v[i] = bf16_to_f32(from[i * row]);
+  return load(v);
+}
+
+template <class T>
+void round_filters(const T* from, const i64* at, i64 row, i64 rows, std::byte* to) {
+  for (i64 p = 0; p < 16; ++p, at += 2)
+    for (i64 r = 0; r < 32; r += WIDTH) {
+      const i64 n = rows <= r ? 0 : rows - r < WIDTH ? rows - r : WIDTH;
+      const auto numbers = [&](i64 offset) {
+        return offset == kNoChannel ? vf{} : every(from + offset + r * row, row, n);
+      };
+      store(reinterpret_cast<float*>(to + r / 16 * kTileBytes + p * 64 + r % 16 * 4),
+            reinterpret_cast<vf>(bf16_words(numbers(at[0]), numbers(at[1]))));
+    }
+}
+
 }  // namespace
 
 extern "C" {
@@ -108,6 +140,10 @@ void LC_ENTRY(conv_tiles_put)(const float* sums, i64 first, i64 rows, i64 column
                               bool streamed) {
   put_pixels(sums, first, rows, columns, out, out_row, streamed);
 }
+void LC_ENTRY(conv_tiles_filters)(const void* from, bool half, const i64* at, i64 row, i64 rows, std::byte* to) {
+  if (half) round_filters(static_cast<const std::uint16_t*>(from), at, row, rows, to);
+  else round_filters(static_cast<const float*>(from), at, row, rows, to);
+}
 }
 
 const ConvTilesTable TABLE = {LC_ISA_NAME,
@@ -116,6 +152,7 @@ const ConvTilesTable TABLE = {LC_ISA_NAME,
                               LC_ENTRY(conv_tiles_tiles),
                               LC_ENTRY(conv_tiles_round),
                               LC_ENTRY(conv_tiles_round_few),
-                              LC_ENTRY(conv_tiles_put)};
+                              LC_ENTRY(conv_tiles_put),
+                              LC_ENTRY(conv_tiles_filters)};
 
 }  // namespace lc::backends::cpu

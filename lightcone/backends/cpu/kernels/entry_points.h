@@ -68,7 +68,14 @@ using Entry = typename EntryOf<Member>::type;
   Entry<&ConvTilesTable::begin> lc_conv_tiles_begin_##isa; Entry<&ConvTilesTable::end> lc_conv_tiles_end_##isa; \
   Entry<&ConvTilesTable::tiles> lc_conv_tiles_tiles_##isa; Entry<&ConvTilesTable::round> lc_conv_tiles_round_##isa; \
   Entry<&ConvTilesTable::round_few> lc_conv_tiles_round_few_##isa; \
-  Entry<&ConvTilesTable::put> lc_conv_tiles_put_##isa;
+  Entry<&ConvTilesTable::put> lc_conv_tiles_put_##isa; \
+  Entry<&ConvTilesTable::filters> lc_conv_tiles_filters_##isa; \
+  Entry<&GradientTilesTable::begin> lc_gradient_tiles_begin_##isa; \
+  Entry<&GradientTilesTable::end> lc_gradient_tiles_end_##isa; \
+  Entry<&GradientTilesTable::image> lc_gradient_tiles_image_##isa; \
+  Entry<&GradientTilesTable::cotangent> lc_gradient_tiles_cotangent_##isa; \
+  Entry<&GradientTilesTable::tiles> lc_gradient_tiles_tiles_##isa; \
+  Entry<&GradientTilesTable::put> lc_gradient_tiles_put_##isa;
 #define LC_OTHERS(isa) \
   Entry<&DepthwiseTable::rows> lc_depthwise_rows_##isa; Entry<&DepthwiseTable::copy> lc_depthwise_copy_##isa; \
   Entry<&DepthwiseTable::pixels> lc_depthwise_pixels_##isa; Entry<&AttentionTable::block> lc_attention_block_##isa; \

@@ -44,7 +44,8 @@ struct Gemm {
   const float* a = nullptr;       // int8 for an exact microkernel, which makes C int32
   std::int64_t a_m = 0, a_k = 0;  // strides in elements
   WeightType type = WeightType::F32;
-  bool packed = false;  // b is packed as weight_formats.h describes, with rows 0 to n and all of k
+  bool packed = false;    // b is packed as weight_formats.h describes, with rows 0 to n and all of k
+  bool for_unit = false;  // packed b has the layout of unit's pack_b instead, b_bytes(k) a group of 16 rows
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;      // strides in elements; block formats: b_n in bytes, b_k unused
   const Microkernel* unit = nullptr;  // null: f32; few rows use it only if it has a gemv

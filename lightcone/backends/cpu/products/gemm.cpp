@@ -32,6 +32,7 @@ const Microkernel& unit(const Gemm& g, Isa isa) { return g.unit ? *g.unit : *mic
 // Returns whether packed B already has the microkernel's layout. The sizes are compared because the step of bf16 tiles
 // is longer than that of packed weights, so the layouts agree only if k is a whole number of steps.
 bool ready(const Gemm& g, const Microkernel& u) {
+  if (g.for_unit) return true;
   const bool same = u.exact() || (g.type == WeightType::Q8_0 && u.q8_as_packed) ||
                     (g.type == WeightType::F32 && u.arithmetic == Arithmetic::F32) ||
                     (g.type == WeightType::BF16 && u.arithmetic == Arithmetic::Bf16);
@@ -376,7 +377,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
     return;
   }
   Job j{.g = &g, .t = &t, .u = &u};
-  const bool few = g.m <= kFewRows && !u.exact();
+  const bool few = g.m <= kFewRows && !u.exact() && !g.for_unit;
   if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
     return skinny_gemm(g, parallel, scratch, t, u);
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)

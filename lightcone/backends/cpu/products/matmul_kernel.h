@@ -18,6 +18,9 @@ class Epilogue;
 struct MatmulPlan : lowering::Contraction {
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
   bool packed = false;                // b_node is packed as kernels/weight_formats.h describes
+  bool for_unit = false;              // as the microkernel's pack_b does instead: Gemm::for_unit
+  // Bytes of B as it is packed.
+  std::int64_t packed_bytes() const;
   // The type B is packed in: bf16 if an f32 B is multiplied in bf16, else its own.
   WeightType stored_type() const;
 };
@@ -26,6 +29,9 @@ struct MatmulPlan : lowering::Contraction {
 const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
 // Returns whether the product would use AMX tiles if the system grants them.
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
+// The microkernel of a product whose B, a parameter of f32, is split into bf16 numbers when it is loaded; null: that is
+// not faster. Such a product always has many rows.
+const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target);
 // Returns whether B is a whole parameter in a format that is worth packing.
 bool packable(const Graph& g, const lowering::Contraction& c);
 // Returns whether B is stored as W[k, n] instead of W[n, k].

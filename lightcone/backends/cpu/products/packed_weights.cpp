@@ -191,7 +191,38 @@ class PackKernel final : public HostKernel {
   bool transposed_;
 };
 
+class PackForUnit final : public HostKernel {
+ public:
+  PackForUnit(const Microkernel& unit, i64 n, i64 k, bool transposed)
+      : unit_(unit), n_(n), k_(k), transposed_(transposed) {}
+  std::string name() const override { return std::string("pack_") + unit_.name; }
+  void run(const HostLaunch& l) const override {
+    struct Job {
+      const PackForUnit& k;
+      Gemm g;
+      std::byte* to;
+    } job{*this, {}, static_cast<std::byte*>(l.out)};
+    job.g.n = n_, job.g.k = k_, job.g.b = l.in[0];
+    job.g.b_n = transposed_ ? 1 : k_, job.g.b_k = transposed_ ? n_ : 1;
+    const auto task = [](void* arg, int group, int) {
+      const Job& j = *static_cast<Job*>(arg);
+      const i64 bytes = j.k.unit_.b_bytes(j.k.k_), first = i64{group} * kRows;
+      j.k.unit_.pack_b(&j.g, first, std::min<i64>(kRows, j.k.n_ - first), 0, j.k.k_, j.to + group * bytes, bytes);
+    };
+    l.parallel.run(static_cast<int>((n_ + kRows - 1) / kRows), task, &job);
+  }
+
+ private:
+  const Microkernel& unit_;
+  i64 n_, k_;
+  bool transposed_;
+};
+
 }  // namespace
+
+std::shared_ptr<HostKernel> pack_for_unit_kernel(const Microkernel& unit, i64 n, i64 k, bool transposed) {
+  return std::make_shared<PackForUnit>(unit, n, k, transposed);
+}
 
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed) {
   return std::make_shared<PackKernel>(from, to, n, k, transposed);

@@ -7,8 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "lightcone/backends/cpu/conv/conv.h"
-#include "lightcone/passes/compiler.h"
+#include "lightcone/backends/cpu/conv/plan/conv_plan.h"
+#include "lightcone/backends/cpu/target/target.h"
+
+namespace lc {
+class HostKernel;
+}  // namespace lc
 
 namespace lc::backends::cpu {
 
@@ -44,13 +48,5 @@ std::optional<FilterGradientShape> filter_gradient_shape(const ConvPlan& c);
 std::string filter_gradient_refusal(const ConvPlan& c);
 // Makes the kernel; filter_gradient_shape(c) must succeed.
 std::shared_ptr<HostKernel> filter_gradient_kernel(const ConvPlan& c, const Target& target);
-
-// Returns whether filter_gradients_last() may change the graph.
-bool may_have_filter_gradients(const Graph& g);
-// A pass: copies the factors of filter gradients to a layout with contiguous channels if they have another.
-Graph filter_gradients_last(const Graph& g, PassLog& log);
-// Returns whether `c` resembles a filter gradient: it has so many sums per result that it is not computed as an
-// ordinary convolution.
-bool like_filter_gradient(const Graph& g, const lowering::Convolution& c);
 
 }  // namespace lc::backends::cpu

@@ -1,10 +1,10 @@
-#include "lightcone/backends/cpu/conv/filter_gradient.h"
+#include "lightcone/backends/cpu/conv/gradients/filter_gradient.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lightcone/backends/cpu/conv/conv_kernel.h"
+#include "lightcone/backends/cpu/conv/plan/conv_kernel.h"
 #include "lightcone/backends/cpu/products/rounding.h"
 
 namespace lc::backends::cpu {

@@ -1,0 +1,118 @@
+// Programs for tile registers agree with the f64 reference. A training step multiplies convolutions in bf16 with
+// channels last: the forward pass with the step's own filters, and the gradients of images and of filters. Products of
+// f32 have their weights split into bf16 numbers when they are loaded, if they always have many rows.
+#include <gtest/gtest.h>
+
+#include "lightcone/autograd/autograd.h"
+#include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
+#include "lightcone/lowering/types/mixed_precision.h"
+#include "lightcone/ops/ops.h"
+#include "lightcone/passes/passes.h"
+#include "lightcone/runtime/program.h"
+#include "lightcone/verify/verify.h"
+
+using namespace lc;
+using namespace lc::backends::cpu;
+
+namespace {
+
+struct Net {
+  int images = 4, side = 8, stride = 1;
+  bool parameters = true;  // otherwise filters are inputs
+  bool smooth = false;     // tanh instead of relu, at whose kink the rounding of Precision::Medium decides
+};
+
+// A picture, two convolutions with a shortcut, and the gradients of everything.
+Graph network(const Net& n) {
+  Graph g;
+  const auto weight = [&](const char* name, const Shape& s) {
+    return n.parameters ? g.parameter(name, s, DType::F32) : g.input(name, s);
+  };
+  const Tensor x = g.input("x", {n.images, 3, n.side, n.side});
+  const Tensor first = weight("first", {32, 3, 3, 3}), u = weight("u", {48, 32, 3, 3}), v = weight("v", {48, 48, 3, 3}),
+               across = weight("across", {48, 32, 1, 1});
+  const auto active = [&](const Tensor& t) { return n.smooth ? tanh(t) : relu(t); };
+  const Tensor a = active(conv(x, first, {.padding = {1}}));
+  const Tensor b = active(conv(a, u, {.stride = {n.stride}, .padding = {1}}));
+  const Tensor y = conv(b, v, {.padding = {1}}) + conv(a, across, {.stride = {n.stride}});
+  const std::vector<Tensor> wrt = {first, u, v, across};
+  const std::vector<Tensor> d = gradients(mean(y * y), wrt);
+  g.output("y", y);
+  for (const char* name : {"dfirst", "du", "dv", "dacross"}) g.output(name, d[g.roots().size() - 1]);
+  return g;
+}
+
+int kernels(const Graph& g, const std::string& name) {
+  int n = 0;
+  for (NodeId id = 0; id < g.size(); ++id) n += g[id].kernel && g[id].kernel->name().starts_with(name);
+  return n;
+}
+
+bool tiles() { return on_tiles(*microkernel(Arithmetic::Bf16, this_target())); }
+
+void agrees(const Net& n, const Compiler& types, Precision precision) {
+  const Graph g = network(n);
+  const Compiler all = types | generic() | cpu({.threads = 2, .precision = precision});
+  const Graph made = transform(g, all).graph;
+  EXPECT_EQ(kernels(made, "conv_winograd"), 0) << made.str();
+  EXPECT_GE(kernels(made, "conv_nhwc_bf16"), n.stride == 1 ? 5 : 4) << made.str();  // the strided one is a product
+  EXPECT_GE(kernels(made, "conv_filter_gradient_bf16"), 2) << made.str();
+  EXPECT_EQ(kernels(made, "conv_filter_gradient") - kernels(made, "conv_filter_gradient_bf16"), 0) << made.str();
+  const VerifyReport r = verify(g, all, {.trials = 2, .products = precision == Precision::Medium ? 0x1p-8 : 0});
+  EXPECT_TRUE(r.ok()) << r.str();
+}
+
+}  // namespace
+
+TEST(RegistersMedium, TrainingWithAutocast) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  for (const int stride : {1, 2}) agrees({.stride = stride}, autocast(DType::BF16), Precision::Highest);
+  agrees({.images = 3, .side = 7, .parameters = false}, autocast(DType::BF16), Precision::Highest);
+}
+
+TEST(RegistersMedium, Training) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  for (const int stride : {1, 2}) agrees({.stride = stride, .smooth = true}, Compiler(), Precision::Medium);
+}
+
+namespace {
+
+// Two layers with rows of a known number or at least `fewest`, and one that reads the second weight in the other order.
+Graph layers(const Dim& rows, bool both_orders = false) {
+  Graph g;
+  const Tensor u = g.parameter("u", {192, 160}, DType::F32), v = g.parameter("v", {160, 192}, DType::F32);
+  const Tensor y = linear(tanh(linear(g.input("x", {rows, 160}), u)), v);
+  g.output("y", both_orders ? linear(y, v.permute({1, 0})) : y);
+  return g;
+}
+int of_split_weights(const Graph& made) { return kernels(made, "matmul_f32_packed_split"); }
+
+}  // namespace
+
+TEST(RegistersMedium, WeightsSplitWhenLoaded) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  const auto expect = [](const Graph& g, Precision precision, int products, double allowed) {
+    const Compiler all = generic() | cpu({.threads = 2, .precision = precision});
+    const Graph made = transform(g, all).graph;
+    EXPECT_EQ(of_split_weights(made), products) << made.str();
+    const VerifyReport r = verify(g, all, {.products = allowed});
+    EXPECT_TRUE(r.ok()) << r.str();
+  };
+  expect(layers(96), Precision::Highest, 2, 0);
+  expect(layers(96), Precision::High, 2, 0x1p-15);
+  expect(layers(Dim::symbol("rows", 70, 100)), Precision::Highest, 2, 0);
+  expect(layers(Dim::symbol("rows", 1, 100)), Precision::Highest, 0, 0);  // few rows may be asked for
+  expect(layers(32), Precision::Highest, 0, 0);
+  expect(layers(96, true), Precision::Highest, 1, 0);  // a weight that is read in both orders is not packed
+}
+
+// A weight that is split takes six bytes a number, and is not kept twice.
+TEST(RegistersMedium, BytesOfSplitWeights) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  const auto bytes = [](Precision p) {
+    return compile(layers(96), generic() | cpu({.threads = 1, .precision = p})).plan().prepared_bytes;
+  };
+  EXPECT_EQ(bytes(Precision::Highest), 2 * (192 / 16) * (160 / 32) * (64 + 3 * 1024));
+  EXPECT_EQ(bytes(Precision::High), 2 * (192 / 16) * (160 / 32) * (64 + 2 * 1024));
+}
