@@ -17,7 +17,8 @@ namespace lc {
 //            Block formats (Q8_0, Q4_K, ...) are multiplied with activations rounded to 8 bits, with one scale per 32
 //            (16) values, as in llama.cpp. Attention over prompts also rounds to bf16 where AVX-512 multiplies it
 //            faster. For up to four rows (decoding) activations stay f32, except with Q8_0, Q4_0, Q4_K, Q5_K and Q6_K
-//            parameters, for which a row has the same bits alone and in a batch.
+//            parameters, for which a row has the same bits alone and in a batch. With AMX a program that may get 32
+//            rows multiplies five rows and more by such parameters in bf16, and a row has other bits alone.
 // Whether a method is faster is decided per program, from the bounds of its sizes, never from the current batch.
 enum class Precision : std::uint8_t { Highest, High, Medium };
 

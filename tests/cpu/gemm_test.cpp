@@ -668,6 +668,51 @@ TEST(Gemm, SplitWhenLoaded) {
   }
 }
 
+// Products of one group have the bits of products alone, however often threads meet in the scratch that was divided for
+// the first of them.
+TEST(Gemm, GroupsShareTheirScratch) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  const std::int64_t m = 40, k = 64, widths[] = {80, 16, 32};
+  std::vector<float> a(static_cast<std::size_t>(m * k));
+  for (float& x : a) x = normal(random);
+  const auto one = threads(1);
+  for (const Microkernel* u : microkernels()) {
+    if (u->arithmetic != Arithmetic::Bf16) continue;
+    std::vector<std::byte> w[3];
+    std::vector<float> alone[3], c[3];
+    Gemm g[3];
+    for (int p = 0; p < 3; ++p) {
+      w[p] = pack(WeightType::BF16, make_weight(WeightType::BF16, widths[p], k, random).bytes, widths[p], k, *one);
+      c[p].resize(static_cast<std::size_t>(m * widths[p]));
+      g[p] = {.m = m,
+              .n = widths[p],
+              .k = k,
+              .a = a.data(),
+              .a_m = k,
+              .a_k = 1,
+              .type = WeightType::BF16,
+              .packed = true,
+              .b = w[p].data(),
+              .unit = u,
+              .c = c[p].data(),
+              .c_m = widths[p]};
+      run(g[p], {}, *one, detect_isa());
+      alone[p] = c[p];
+    }
+    g[0].next_in_group = &g[1], g[1].next_in_group = &g[2];
+    for (const int workers : {2, 3}) {
+      const auto pool = threads(workers);
+      for (int times = 0; times < 800; ++times) {
+        for (auto& part : c) std::fill(part.begin(), part.end(), NAN);
+        run(g[0], {}, *pool, detect_isa());
+        for (int p = 0; p < 3; ++p)
+          ASSERT_EQ(std::memcmp(alone[p].data(), c[p].data(), c[p].size() * 4), 0) << u->name << workers << p;
+      }
+    }
+  }
+}
+
 TEST(Gemm, StridesAndBatches) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;

@@ -1,12 +1,15 @@
-// Programs for tile registers agree with the f64 reference. A training step multiplies convolutions in bf16 with
-// channels last: the forward pass with the step's own filters, and the gradients of images and of filters. Products of
-// f32 have their weights split into bf16 numbers when they are loaded, if they always have many rows.
+// Programs for tile registers agree with the f64 reference: training steps, whose convolutions and gradients are
+// multiplied in bf16 with channels last, and products of f32 whose weights are split when they are loaded.
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/lowering/types/mixed_precision.h"
+#include "lightcone/nn/parameter.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
@@ -115,4 +118,40 @@ TEST(RegistersMedium, BytesOfSplitWeights) {
   };
   EXPECT_EQ(bytes(Precision::Highest), 2 * (192 / 16) * (160 / 32) * (64 + 3 * 1024));
   EXPECT_EQ(bytes(Precision::High), 2 * (192 / 16) * (160 / 32) * (64 + 2 * 1024));
+}
+
+// Prompts are multiplied in bf16, few rows with the bits of a program for few rows.
+TEST(RegistersMedium, PromptsOfBlocks) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  for (const QuantFormat format : {QuantFormat::Q8_0, QuantFormat::Q4_0, QuantFormat::Q4_K, QuantFormat::Q6_K}) {
+    const auto layer = [&](int most) {
+      Graph g;
+      const nn::Parameter w = nn::parameter(g, "w", {70, 512}, DType::U8, format);
+      g.output("y", nn::linear(g.input("x", {Dim::symbol("rows", 1, most), 512}), w));
+      return g;
+    };
+    const Compiler all = generic() | cpu({.threads = 2, .precision = Precision::Medium});
+    const Graph made = transform(layer(64), all).graph;
+    const auto text = [&](NodeId id) { return made[id].kernel ? made[id].kernel->name() : ""; };
+    bool found = false;
+    for (NodeId id = 0; id < made.size(); ++id)
+      found = found || (text(id).starts_with("matmul") && text(id).find("_packed_bf16_") != std::string::npos);
+    EXPECT_TRUE(found) << made.str();
+    for (const int rows : {5, 33, 64}) {
+      const VerifyReport r = verify(layer(64), all, {.sizes = {{"rows", rows}}, .products = 0x1p-8});
+      EXPECT_TRUE(r.ok()) << r.str();
+    }
+    std::vector<float> y[2], x(3 * 512);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    std::vector<std::byte> w(static_cast<std::size_t>(70 * 512 / info(format).elements * info(format).bytes));
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::byte>(i * 2654435761u >> 9 & 0x3b);
+    for (const bool prompts : {false, true}) {
+      Program p = compile(layer(prompts ? 64 : 4), all);
+      p.load("w", w.data(), w.size());
+      Context c(p);
+      c.bind("rows", 3).set("x", x).run();
+      y[prompts] = c.get("y");
+    }
+    EXPECT_EQ(std::memcmp(y[0].data(), y[1].data(), y[0].size() * 4), 0) << info(format).name;
+  }
 }

@@ -63,6 +63,7 @@ void CpuEmitter::choose_packed() {
   for (auto& [id, p] : gathers_) p.packed = !raw.contains(g_[id].in[1].node);
   for (auto& [id, c] : matcher_.matmuls) {
     c.packed = packable(g_, c) && !raw.contains(c.b_node);
+    if (c.few && !c.packed) c.unit = c.few, c.few = nullptr;
     if (c.for_unit && !c.packed) c.for_unit = false, c.unit = choose_unit(c, options_.precision, *options_.target);
   }
   for (auto& [id, c] : matcher_.convolutions) {

@@ -97,6 +97,8 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   plan.unit = split_weights(*product, precision);
   plan.for_unit = plan.unit != nullptr;
   if (!plan.for_unit) plan.unit = choose_unit(*product, precision, *options_.target);
+  if (const Microkernel* u = choose_prompt_unit(*product, precision, *options_.target); u && packable(g_, *product))
+    plan.few = plan.unit, plan.unit = u;
   if (plan.for_unit || wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
   return std::move(*product);
 }

@@ -159,6 +159,36 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
   }
 }
 
+// Blocks of packed weights become pairs in registers.
+template <WeightType T>
+void bf16_from_blocks(const u8* group, i64 k0, i64 depth, std::uint32_t* to) {
+  using Step = PackedStep<T>;
+  for (i64 k = k0; k < k0 + depth; k += kStep, to += kStep / 2 * kGroup)
+    for (int lane = 0; lane < kGroup; lane += WIDTH) {
+      const Step step(group, k, lane);
+      vf min = {};
+      if constexpr (Step::has_min) min = step.min();
+      LC_UNROLL_STEPS(2)
+      for (int part = 0; part < kStep; part += Step::scaled) {
+        const vf scale = step.scale(part);
+        LC_UNROLL_STEPS(16)
+        for (int i = part; i < part + Step::scaled; i += 2)
+          *reinterpret_cast<vu_stored*>(to + i / 2 * kGroup + lane) =
+              bf16_words(fma(step.code(i), scale, min), fma(step.code(i + 1), scale, min));
+      }
+    }
+}
+void pack_b_bf16_tiles(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  if (!g.packed || !is_quantised(g.type)) return pack_b_bf16<32>(g, j0, columns, k0, depth, to, b_group);
+  const i64 group_bytes = packed_layout(g.type).group_bytes(g.k);
+  for (i64 j = 0; j < columns; j += kGroup)
+    with_packed_type(g.type, [&]<WeightType T>() {
+      if constexpr (is_quantised(T))
+        bf16_from_blocks<T>(static_cast<const u8*>(g.b) + (j0 + j) / kGroup * group_bytes, k0, depth,
+                            reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + j / kGroup * b_group));
+    });
+}
+
 void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns, bool add,
                const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
@@ -379,7 +409,7 @@ void LC_ENTRY(tiles_put_sums)(const float* sums, float* c, i64 c_m, i64 rows, i6
   put_sums(sums, c, c_m, rows, columns, streamed);
 }
 }
-LC_MICROKERNEL_ENTRIES(bf16, pack_a_bf16, (pack_b_bf16<32>), tile_bf16)
+LC_MICROKERNEL_ENTRIES(bf16, pack_a_bf16, pack_b_bf16_tiles, tile_bf16)
 LC_MICROKERNEL_ENTRIES(split2, split_a<2>, split_b<2>, tile_split<2>)
 LC_MICROKERNEL_ENTRIES(split3, split_a<3>, split_b<3>, tile_split<3>)
 LC_MICROKERNEL_ENTRIES(int8_step32, (quantise<kSide, 32, false>), pack_b_int8, (tile_int8<32, false>))

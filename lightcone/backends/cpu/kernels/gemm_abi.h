@@ -49,6 +49,7 @@ struct Gemm {
   const void* b = nullptr;
   std::int64_t b_n = 0, b_k = 0;      // strides in elements; block formats: b_n in bytes, b_k unused
   const Microkernel* unit = nullptr;  // null: f32; few rows use it only if it has a gemv
+  const Microkernel* few = nullptr;   // for few rows instead of `unit`; null: the same
   int zero = 0;                       // zero point of B's format, for int8 microkernels
   bool to_f32 = false;                // convert an exact microkernel's sums to f32 before `finish`
   float* c = nullptr;

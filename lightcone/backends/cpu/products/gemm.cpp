@@ -353,11 +353,12 @@ void zeros(const Gemm& g) {
   finish(g, 0, g.m, 0, g.n);
 }
 
-// Computes all columns of one product. `first`: it is the first of the group, so A is not packed yet.
+// Computes all columns of one product. `first`: it is the first of the group, so A is not packed yet. The others find A
+// packed, and the scratch divided for the first: none of them packs rows of its own.
 void many_rows(Job& j, Parallel& parallel, std::byte* scratch, bool first) {
   const Gemm& g = *j.g;
   j.unpacks = unpacks(g, *j.u);
-  j.own = packs_own(g, *j.u, parallel.workers());
+  j.own = first && packs_own(g, *j.u, parallel.workers());
   if (j.unpacks || ready(g, *j.u)) {
     j.b = static_cast<const std::byte*>(g.b);
     j.columns = g.n;
@@ -379,7 +380,7 @@ void product(const Gemm& g, Parallel& parallel, std::byte* scratch, const GemmTa
   Job j{.g = &g, .t = &t, .u = &u};
   const bool few = g.m <= kFewRows && !u.exact() && !g.for_unit;
   if (few && g.a_k == 1 && (g.packed || g.type != WeightType::F32 || g.b_k == 1))
-    return skinny_gemm(g, parallel, scratch, t, u);
+    return skinny_gemm(g, parallel, scratch, t, g.few ? *g.few : u);
   if (few && g.b_n == 1 && !g.packed && g.type == WeightType::F32)
     return parallel.run(static_cast<int>((g.n + kColumns - 1) / kColumns), stream_columns, &j);
   j.a = scratch, j.rows = scratch + scratch_bytes(g, u, parallel.workers()), j.depth = tile_depth(g, u);

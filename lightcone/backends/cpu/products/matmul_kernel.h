@@ -17,6 +17,7 @@ class Epilogue;
 // A contraction and the choices for computing it.
 struct MatmulPlan : lowering::Contraction {
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
+  const Microkernel* few = nullptr;   // for up to kFewRows rows, if it is another one
   bool packed = false;                // b_node is packed as kernels/weight_formats.h describes
   bool for_unit = false;              // as the microkernel's pack_b does instead: Gemm::for_unit
   // Bytes of B as it is packed.
@@ -29,6 +30,8 @@ struct MatmulPlan : lowering::Contraction {
 const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
 // Returns whether the product would use AMX tiles if the system grants them.
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
+// The microkernel of many rows times weights in a block format, if it is not that of few rows; null: it is.
+const Microkernel* choose_prompt_unit(const lowering::Contraction& c, Precision p, const Target& target);
 // The microkernel of a product whose B, a parameter of f32, is split into bf16 numbers when it is loaded; null: that is
 // not faster. Such a product always has many rows.
 const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target);
