@@ -42,6 +42,7 @@ void round_cotangent(const ImagePixels& p, i64 pairs, std::byte* to, i64 plane) 
     }
 }
 
+// The steps of the cotangent stay in L1 for all taps; what the image has for them passes by.
 void gradient_tiles(const std::byte* const* cotangent, const std::byte* const* image, const i64* at, i64 steps,
                     float* sums, bool add) {
   if (add) {
@@ -51,10 +52,10 @@ void gradient_tiles(const std::byte* const* cotangent, const std::byte* const* i
     TILES::zero<0>(), TILES::zero<1>(), TILES::zero<2>(), TILES::zero<3>();
   }
   for (i64 k = 0; k < steps; ++k) {
-    TILES::load<6>(image[0] + at[k], 64);
+    TILES::load_once<6>(image[0] + at[k], 64);
     TILES::load<4>(cotangent[0] + k * kTileBytes, 64);
     TILES::dot_bf16<0, 4, 6>();
-    TILES::load<7>(image[1] + at[k], 64);
+    TILES::load_once<7>(image[1] + at[k], 64);
     TILES::dot_bf16<1, 4, 7>();
     TILES::load<5>(cotangent[1] + k * kTileBytes, 64);
     TILES::dot_bf16<2, 5, 6>();
