@@ -6,7 +6,8 @@
 In processor time: other work on the machine does not count. A node among 100,000 may cost 1.5 times what it costs
 among 30,000 and twice what it costs among 10,000, the best of three tries: the small graph fits the caches (1.2 to 1.5
 times is usual), and other programs share them. Anything quadratic costs 3.3 and 10 times. The 5 s are those of a
-machine that compiles five standard headers in 0.36 s, as in check.py.
+machine that compiles five standard headers in 0.36 s, as in check.py; that is measured anew for each try, because what
+other programs leave of the caches changes within minutes.
 """
 import json
 import os
@@ -30,11 +31,12 @@ def measure(nodes):
     return {(row["graph"], n): row["processor_s"] for row, n in zip(json.loads(run.stdout)["compile"], nodes * 100)}
 
 
-slower = max(1.0, min(standard_headers() for _ in range(3)) / 0.36)
-best = {}
+best, share = {}, {}  # seconds; of the time that is allowed
 for attempt in range(3):
+    slower = max(1.0, min(standard_headers() for _ in range(3)) / 0.36)
     for key, t in measure([10000, 30000, 100000]).items():
         best[key] = min(t, best.get(key, 1e9))
+        share[key] = min(t / (5 * slower), share.get(key, 1e9))
     graphs = sorted({g for g, _ in best})
     bad = []
     for g in graphs:
@@ -42,7 +44,7 @@ for attempt in range(3):
             dearer = best[g, 100000] / 100000 / (best[g, few] / few)
             if dearer > allowed:
                 bad.append("%s: a node among 100,000 costs %.2f times what it costs among %d" % (g, dearer, few))
-    bad += ["%s: 100,000 nodes take %.1f s" % (g, best[g, 100000]) for g in graphs if best[g, 100000] > 5 * slower]
+    bad += ["%s: 100,000 nodes take %.1f s" % (g, best[g, 100000]) for g in graphs if share[g, 100000] > 1]
     if not bad:
         break
 for g in graphs:
