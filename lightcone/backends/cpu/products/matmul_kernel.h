@@ -26,7 +26,8 @@ struct MatmulPlan : lowering::Contraction {
   WeightType stored_type() const;
 };
 // Selects the microkernel of a product; null: f32. The choice depends on the precision, the processor and the bounds of
-// the product's sizes, never on the sizes of a run, so a row has the same bits in every batch of a program.
+// the product's sizes, never on the sizes of a run, so a row has the same bits in every batch of a program, unless few
+// rows have a microkernel of their own (MatmulPlan::few) or are multiplied in f32.
 const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, const Target& target);
 // Returns whether the product would use AMX tiles if the system grants them.
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target);
