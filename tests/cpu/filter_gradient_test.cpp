@@ -204,6 +204,18 @@ TEST(FilterGradient, CotangentsThatAreNotFinite) {
       expect_sums({.image_in_rows = rows}, odd);
 }
 
+// Windows of one row and two columns with padding on both axes are copied by loads that lie side by side under one
+// condition, which GCC 12 once loaded wrongly.
+TEST(FilterGradient, WindowsOfOneRow) {
+  Graph g;
+  const Tensor v = g.parameter("v", {8, 16, 1, 3}, DType::F32), u = g.parameter("u", {8, 8, 3, 3}, DType::F32);
+  const Tensor y = conv(tanh(conv(g.input("x", {9, 16, 7, 2}), v, {.padding = {1, 1}})), u, {.padding = {1}});
+  const std::vector<Tensor> d = gradients(mean(y * y), {v, u});
+  g.output("dv", d[0]), g.output("du", d[1]);
+  const VerifyReport r = verify(g, generic() | cpu({.threads = 2}));
+  EXPECT_TRUE(r.ok()) << r.str();
+}
+
 // Images that fill whole registers, few, and several sets; channels, pixels and taps at the edges of registers and of
 // blocks.
 TEST(FilterGradient, OnTileRegisters) {

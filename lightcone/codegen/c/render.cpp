@@ -82,7 +82,26 @@ std::string CRenderer::dim(const Dim& anywhere) {
 // Returns the condition under which a load may happen. If GCC 12 can compute the mask of a vector load, it turns the
 // load into one of the whole vector and a blend, which reads outside of the buffer: the mask must depend on a value it
 // cannot see.
-std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
+std::string CRenderer::condition(const Dim& valid, const std::string& zero) {
+  return "(" + dim(valid) + " > " + zero + ")";
+}
+std::string CRenderer::unseen_zero(const std::string& name) const {
+  std::string hide(dialect_.hide);
+  hide.replace(hide.find('%'), 1, name);
+  return "long " + name + " = 0; " + hide;
+}
+
+// GCC 12 makes one group of guarded loads that lie side by side and have the same mask, and loads wrong elements of it:
+// each of such loads compares with a zero of its own.
+std::string CRenderer::zero_of(const Instr& load, const Dim& valid) {
+  const Dim at = here(load.offset);
+  std::vector<std::string>& offsets = alike_[std::to_string(load.buffer) + dim(at - at.offset()) + condition(valid)];
+  const auto found = std::ranges::find(offsets, dim(at));
+  const auto n = static_cast<std::size_t>(found - offsets.begin());
+  if (found == offsets.end()) offsets.push_back(dim(at));
+  zeros_ = std::max(zeros_, n + 1);
+  return n == 0 ? "unseen" : "unseen" + std::to_string(n);
+}
 
 Dim CRenderer::valid_here(const Instr& i) const {
   const Dim valid = here(i.valid);
@@ -99,7 +118,7 @@ std::string CRenderer::expression(const Instr& i) {
       const std::string v = loaded(buffer, i.dtype, dim(i.offset));
       const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
-      return valid == Dim(1) ? v : "(" + condition(valid) + " ? " + v + " : " + zero() + ")";
+      return valid == Dim(1) ? v : "(" + condition(valid, zero_of(i, valid)) + " ? " + v + " : " + zero() + ")";
     }
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
@@ -487,7 +506,8 @@ std::string CRenderer::text(std::string_view name) {
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
   if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
-  line(std::string(dialect_.unseen_zero));
+  line(unseen_zero("unseen"));
+  const std::size_t after_zero = out_.size();
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
     line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) +
          (k_.rows[k].copies > 1 ? "_[" : "[") + std::to_string(k_.rows[k].elements * k_.rows[k].copies) +
@@ -500,6 +520,8 @@ std::string CRenderer::text(std::string_view name) {
   if (k_.output_loops == 0) store();
   if (k_.streams) line("if (stream) lc_stored();");
   close();
+  for (std::size_t n = zeros_; n-- > 1;)
+    out_.insert(after_zero, "  " + unseen_zero("unseen" + std::to_string(n)) + "\n");
   return std::move(out_);
 }
 
