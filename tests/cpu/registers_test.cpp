@@ -137,6 +137,12 @@ TEST(RegistersMedium, PromptsOfBlocks) {
     for (NodeId id = 0; id < made.size(); ++id)
       found = found || (text(id).starts_with("matmul") && text(id).find("_packed_bf16_") != std::string::npos);
     EXPECT_TRUE(found) << made.str();
+    Graph tied;  // rows of the weight are read, too, so that it is not packed: few and many rows have one microkernel
+    const nn::Parameter both = nn::parameter(tied, "w", {70, 512}, DType::U8, format);
+    tied.output("y", nn::linear(tied.input("x", {Dim::symbol("rows", 1, 64), 512}), both));
+    tied.output("rows", both.rows(tied.input("ids", {2}, DType::I64)));
+    const Graph unpacked = transform(tied, all).graph;
+    EXPECT_EQ(kernels(unpacked, "matmul_" + std::string(info(format).name) + "_int8"), 1) << unpacked.str();
     for (const int rows : {5, 33, 64}) {
       const VerifyReport r = verify(layer(64), all, {.sizes = {{"rows", rows}}, .products = 0x1p-8});
       EXPECT_TRUE(r.ok()) << r.str();

@@ -308,7 +308,7 @@ bool any_computes(const ConvPlan& plan, const ConvContext& x, bool on_registers)
 }  // namespace
 
 bool multiplied_on_registers(const Graph& g, const lowering::Factors& f, const Target& target, Precision precision) {
-  if (target.isa != Isa::Avx512 || !target.amx) return false;
+  if (!may_have_tiles(target)) return false;
   if (precision != Precision::Medium && !lowering::before_rounding(g, f, DType::BF16)) return false;
   return on_tiles(*microkernel(Arithmetic::Bf16, target));
 }
@@ -318,7 +318,7 @@ bool multiplied_on_registers(const Graph& g, const lowering::Factors& f, const T
 std::optional<FoundConvolution> find_convolution(const Graph& g, const lowering::Factors& f, const Target& target,
                                                  Precision precision) {
   ConvContext x{.graph = g, .target = target};
-  if (target.isa == Isa::Avx512 && target.amx) {
+  if (may_have_tiles(target)) {
     const auto wide = lowering::before_rounding(g, f, DType::BF16);
     x.precision = wide ? Precision::Medium : precision;
     const auto c = x.precision == Precision::Medium ? lowering::match_convolution(g, wide ? *wide : f) : std::nullopt;

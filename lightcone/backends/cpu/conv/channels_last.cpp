@@ -8,6 +8,7 @@
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/filter_gradients_last.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/core/tensor.h"
 
 namespace lc::backends::cpu {
@@ -69,7 +70,7 @@ class ChannelsLast {
 
 bool ChannelsLast::candidate(const Graph& g, NodeId id) const {
   if (has_parameter(g, g[id])) return true;
-  if (g[id].op != Op::SumReduce || g[id].shape.size() < 4 || !target_.amx) return false;
+  if (g[id].op != Op::SumReduce || g[id].shape.size() < 4 || !may_have_tiles(target_)) return false;
   const auto f = factors(g, id);
   if (!f || !multiplied_on_registers(g, *f, target_, precision_)) return false;
   const auto c = lowering::match_convolution(g, *f);

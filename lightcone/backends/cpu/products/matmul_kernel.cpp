@@ -369,7 +369,7 @@ bool split_is_faster(const Bounds& b, Precision p) {
 }  // namespace
 
 bool wants_tiles(const lowering::Contraction& c, Precision p, const Target& target) {
-  if (target.isa != Isa::Avx512 || !target.amx) return false;
+  if (!may_have_tiles(target)) return false;
   if (c.type == WeightType::I8) return true;
   const Bounds b = bounds(c);
   return p == Precision::Medium ? b.m > kFewRows : split_is_faster(b, p);
@@ -401,7 +401,7 @@ const Microkernel* choose_prompt_unit(const lowering::Contraction& c, Precision 
 // f32 from 64 rows and 128^3 products on, and slower below; two parts from 32 rows on (measured with a prototype).
 const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target) {
   constexpr i64 kLeastK = 64, kLeastWork = i64{1} << 21;
-  if (p == Precision::Medium || target.isa != Isa::Avx512 || !target.amx) return nullptr;
+  if (p == Precision::Medium || !may_have_tiles(target)) return nullptr;
   const Bounds b = bounds(c);
   const bool two = p == Precision::High;
   if (b.fewest < (two ? 32 : 64) || b.n < PackedLayout::rows || b.k < kLeastK) return nullptr;

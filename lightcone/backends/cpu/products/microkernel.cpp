@@ -55,7 +55,7 @@ bool tiles_work() {
 
 // Tiles are used if this build has kernels for them, the system grants them and the self-test passes.
 bool has_tiles(const Target& t) {
-  if (t.isa != Isa::Avx512 || !t.amx) return false;
+  if (!may_have_tiles(t)) return false;
   static const bool here = this_target().amx;  // otherwise compiling for another processor
   if (!here) return true;
   static const bool emulated = tiles_emulated();
@@ -85,8 +85,9 @@ bool bf16_is_fast(const Target& t) {
   return bf16_dots_are_fast(t) || has_tiles(t);
 }
 
+bool may_have_tiles(const Target& t) { return t.isa == Isa::Avx512 && t.amx; }
 bool bf16_may_be_fast(const Target& t) {
-  const bool tiles = t.isa == Isa::Avx512 && t.amx && !(this_target().amx && tiles_refused());
+  const bool tiles = may_have_tiles(t) && !(this_target().amx && tiles_refused());
   return t.isa == Isa::Neon ? t.bf16 : bf16_dots_are_fast(t) || tiles;
 }
 bool on_tiles(const Microkernel& u) {

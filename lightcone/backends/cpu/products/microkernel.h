@@ -18,6 +18,8 @@ bool bf16_dots_are_fast(const Target& t);
 bool bf16_is_fast(const Target& t);
 // As bf16_is_fast(), but without requesting tiles; they count unless they were refused.
 bool bf16_may_be_fast(const Target& t);
+// Returns whether the target has AMX tiles, which the system may still refuse. Does not request them.
+bool may_have_tiles(const Target& t);
 // Returns whether the microkernel uses AMX tiles, real or emulated.
 bool on_tiles(const Microkernel& u);
 // All microkernels but f32 that this CPU can run, for tests; AMX microkernels also as an emulation.
