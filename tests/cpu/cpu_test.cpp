@@ -148,6 +148,23 @@ TEST(Cpu, ShortRowsBetweenZeros) {
   agree(g, inputs);
 }
 
+// Rows between rows of zeros, whose elements lie side by side in one iteration. GCC 12 would load all vectors of them by the
+// mask of the first.
+TEST(Cpu, NeighboursUnderOneGuard) {
+  Graph g;
+  std::map<std::string, std::vector<float>> inputs;
+  for (const int wide : {2, 3, 5})
+    for (const DType t : {DType::F32, DType::F64, DType::I32}) {
+      const std::string name = "x" + std::to_string(wide) + std::string(lc::name(t));
+      const Tensor x = to(g.input(name, {2, 3, 5, wide}), t).permute({1, 0, 2, 3});
+      g.output(name + " between", x.pad(2, 2, 2).pad(3, 2, 2));
+      g.output(name + " after", x.pad(2, 2, 2).pad(3, wide, 0));
+      g.output(name + " twice", x.pad(2, 1, 3).pad(3, 1, 0) + x.pad(2, 3, 1).pad(3, 0, 1));
+      inputs[name] = random_floats(static_cast<std::size_t>(30 * wide), static_cast<unsigned>(wide));
+    }
+  agree(g, inputs);
+}
+
 TEST(Cpu, OddFloats) {
   const auto pairs =
       pairs_of({NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1, -1, 2.5f, -2.5f, 300, -300, 3e38f, -3e38f});

@@ -82,25 +82,27 @@ std::string CRenderer::dim(const Dim& anywhere) {
 // Returns the condition under which a load may happen. If GCC 12 can compute the mask of a vector load, it turns the
 // load into one of the whole vector and a blend, which reads outside of the buffer: the mask must depend on a value it
 // cannot see.
-std::string CRenderer::condition(const Dim& valid, const std::string& zero) {
-  return "(" + dim(valid) + " > " + zero + ")";
-}
-std::string CRenderer::unseen_zero(const std::string& name) const {
+std::string CRenderer::condition(const Dim& valid) { return "(" + dim(valid) + " > unseen)"; }
+std::string CRenderer::hide(const std::string& name) const {
   std::string hide(dialect_.hide);
-  hide.replace(hide.find('%'), 1, name);
-  return "long " + name + " = 0; " + hide;
+  return hide.replace(hide.find('%'), 1, name);
 }
 
-// GCC 12 makes one group of guarded loads that lie side by side and have the same mask, and loads wrong elements of it:
-// each of such loads compares with a zero of its own.
-std::string CRenderer::zero_of(const Instr& load, const Dim& valid) {
+// GCC 12 makes one group of guarded loads whose addresses differ by a constant, and loads all vectors of such a group by
+// the mask of the first one (vec_masks in its vectorizable_load): each of these loads has a pointer of its own, and the
+// compiler does not see that they are equal. `apart` is what else the addresses depend on.
+std::string CRenderer::guarded_buffer(const Instr& load, const std::string& apart) {
+  const std::string buffer = "in" + std::to_string(load.buffer);
+  if (load.buffer >= static_cast<int>(k_.buffers.size())) return buffer;  // a tile is an array of the function
   const Dim at = here(load.offset);
-  std::vector<std::string>& offsets = alike_[std::to_string(load.buffer) + dim(at - at.offset()) + condition(valid)];
-  const auto found = std::ranges::find(offsets, dim(at));
-  const auto n = static_cast<std::size_t>(found - offsets.begin());
-  if (found == offsets.end()) offsets.push_back(dim(at));
-  zeros_ = std::max(zeros_, n + 1);
-  return n == 0 ? "unseen" : "unseen" + std::to_string(n);
+  std::vector<std::int64_t>& offsets = alike_[buffer + dim(at - at.offset()) + apart];
+  const auto found = std::ranges::find(offsets, at.offset());
+  const auto n = static_cast<int>(found - offsets.begin());
+  if (found == offsets.end()) offsets.push_back(at.offset());
+  if (n == 0) return buffer;
+  int& pointers = pointers_[load.buffer];
+  pointers = std::max(pointers, n);
+  return buffer + "_" + std::to_string(n);
 }
 
 Dim CRenderer::valid_here(const Instr& i) const {
@@ -115,10 +117,10 @@ std::string CRenderer::expression(const Instr& i) {
     case Code::Constant: return number(i.value, i.dtype);
     case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
     case Code::Load: {
-      const std::string v = loaded(buffer, i.dtype, dim(i.offset));
       const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
-      return valid == Dim(1) ? v : "(" + condition(valid, zero_of(i, valid)) + " ? " + v + " : " + zero() + ")";
+      if (valid == Dim(1)) return loaded(buffer, i.dtype, dim(i.offset));
+      return "(" + condition(valid) + " ? " + loaded(guarded_buffer(i), i.dtype, dim(i.offset)) + " : " + zero() + ")";
     }
     case Code::GatherLoad: {
       const std::string j = "(long)" + value(i.a);
@@ -126,8 +128,9 @@ std::string CRenderer::expression(const Instr& i) {
       const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
       if (!(valid == Dim(1))) guard = "(" + condition(valid) + " && " + guard + ")";
-      return "(" + guard + " ? " + loaded(buffer, i.dtype, dim(i.offset) + " + " + j + " * " + dim(i.stride)) + " : " +
-             zero() + ")";
+      const std::string along = " + " + j + " * " + dim(i.stride);
+      return "(" + guard + " ? " + loaded(guarded_buffer(i, along), i.dtype, dim(i.offset) + along) + " : " + zero() +
+             ")";
     }
     case Code::Apply: {
       const int last = i.c >= 0 ? i.c : i.b >= 0 ? i.b : i.a;
@@ -506,7 +509,7 @@ std::string CRenderer::text(std::string_view name) {
   for (std::size_t k = 0; k < k_.sizes.size(); ++k)
     line("const long n" + std::to_string(k) + " = n[" + std::to_string(k) + "];");
   if (k_.streams) line("const int stream = n[" + std::to_string(k_.sizes.size()) + "] != 0;");
-  line(unseen_zero("unseen"));
+  line("long unseen = 0; " + hide("unseen"));
   const std::size_t after_zero = out_.size();
   for (std::size_t k = 0; k < k_.rows.size(); ++k)
     line(std::string(register_type(k_.rows[k].dtype)) + " row" + std::to_string(k) +
@@ -520,8 +523,14 @@ std::string CRenderer::text(std::string_view name) {
   if (k_.output_loops == 0) store();
   if (k_.streams) line("if (stream) lc_stored();");
   close();
-  for (std::size_t n = zeros_; n-- > 1;)
-    out_.insert(after_zero, "  " + unseen_zero("unseen" + std::to_string(n)) + "\n");
+  std::string pointers;
+  for (const auto& [buffer, count] : pointers_)
+    for (int n = 1; n <= count; ++n) {
+      const std::string of = "in" + std::to_string(buffer), pointer = of + "_" + std::to_string(n);
+      const std::string type(info(k_.buffers[static_cast<std::size_t>(buffer)]).c);
+      pointers += "  const " + type + "* " + pointer + " = " + of + "; " + hide(pointer) + "\n";
+    }
+  out_.insert(after_zero, pointers);
   return std::move(out_);
 }
 

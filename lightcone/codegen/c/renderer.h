@@ -28,9 +28,9 @@ class CRenderer {
   std::string dim(const Dim& d);
   std::string atom(const Dim::Atom* a);
   std::string value(int id) { return "v" + std::to_string(id) + (arrays_.contains(id) ? "[l]" : ""); }
-  std::string condition(const Dim& valid, const std::string& zero = "unseen");
-  std::string unseen_zero(const std::string& name) const;
-  std::string zero_of(const Instr& load, const Dim& valid);
+  std::string condition(const Dim& valid);
+  std::string hide(const std::string& name) const;
+  std::string guarded_buffer(const Instr& load, const std::string& apart = "");
   std::string expression(const Instr& i);
   std::string fed(const Reduction& r, const std::string& into, bool in_scope);
   void block(const Block& b, bool vector, const std::string& width);
@@ -109,8 +109,8 @@ class CRenderer {
   const Dialect& dialect_;
   std::string out_;
   // Guarded loads whose addresses differ by a constant, by what they have in common: their offsets.
-  std::map<std::string, std::vector<std::string>> alike_;
-  std::size_t zeros_ = 1;  // zeros that guards compare with
+  std::map<std::string, std::vector<std::int64_t>> alike_;
+  std::map<int, int> pointers_;  // to each buffer: how many besides its own
   int indent_ = 0;
   std::map<int, int> home_;  // the straight-line segment of each value
   std::set<int> arrays_;     // values that cross segments inside of output lanes
