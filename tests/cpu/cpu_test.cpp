@@ -148,8 +148,8 @@ TEST(Cpu, ShortRowsBetweenZeros) {
   agree(g, inputs);
 }
 
-// Rows between rows of zeros, whose elements lie side by side in one iteration. GCC 12 would load all vectors of them by the
-// mask of the first.
+// Rows between rows of zeros, whose elements lie side by side in one iteration. GCC 12 would load all vectors of them
+// by the mask of the first.
 TEST(Cpu, NeighboursUnderOneGuard) {
   Graph g;
   std::map<std::string, std::vector<float>> inputs;
