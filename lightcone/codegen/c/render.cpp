@@ -88,9 +88,9 @@ std::string CRenderer::hide(const std::string& name) const {
   return hide.replace(hide.find('%'), 1, name);
 }
 
-// GCC 12 makes one group of guarded loads whose addresses differ by a constant, and loads all vectors of such a group by
-// the mask of the first one (vec_masks in its vectorizable_load): each of these loads has a pointer of its own, and the
-// compiler does not see that they are equal. `apart` is what else the addresses depend on.
+// GCC 12 makes one group of guarded loads whose addresses differ by a constant, and loads all vectors of it by the mask
+// of the first one (vec_masks in its vectorizable_load). Each of these loads has a pointer of its own, and the compiler
+// does not see that the pointers are equal. `apart` is what else the addresses depend on.
 std::string CRenderer::guarded_buffer(const Instr& load, const std::string& apart) {
   const std::string buffer = "in" + std::to_string(load.buffer);
   if (load.buffer >= static_cast<int>(k_.buffers.size())) return buffer;  // a tile is an array of the function
