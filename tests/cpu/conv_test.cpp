@@ -334,6 +334,43 @@ TEST(Conv, LayoutOfANet) {
   EXPECT_EQ(fired(plain, "channels last"), 0);
 }
 
+// Filters in bf16 stay so in memory, are packed when they are loaded, and give the bits of the same numbers in f32.
+TEST(Conv, ChannelsLastFiltersInBf16) {
+  const auto net = [](DType t) {
+    Graph g;
+    int parameters = 0;
+    const auto block = [&](const Tensor& x, int in, int out, int kernel, int stride) {
+      const Tensor w = g.parameter(str_cat("p", parameters++), {out, in, kernel, kernel}, t);
+      return relu(conv(x, to(w, DType::F32), {.stride = {stride}, .padding = {kernel / 2}}));
+    };
+    Tensor x = block(g.input("x", {2, 3, 61, 58}), 3, 40, 7, 2);
+    x = block(block(x, 40, 40, 3, 1), 40, 150, 1, 1);  // by Winograd's algorithm; the end of a panel
+    x = block(x, 150, 200, 3, 2);                      // several blocks of taps; more than 1 MB in f32
+    g.output("y", x + block(block(x, 200, 600, 1, 1), 600, 200, 1, 1));
+    return g;
+  };
+  const Graph narrow = net(DType::BF16), wide = net(DType::F32);
+  Inputs in = random_values(narrow, 15), same = in;
+  for (auto& [name, v] : same) v.dtype = DType::F32;
+  for (const Precision p : {Precision::Highest, Precision::Medium}) {
+    if (p == Precision::Medium && bf16_may_be_fast(this_target())) continue;
+    const CpuOptions o{.threads = 2, .precision = p};
+    EXPECT_EQ(fired(narrow, "channels last", o), 6);
+    EXPECT_EQ(fired(narrow, "weight packed", o), 6);
+    EXPECT_GE(fired(narrow, "conv_winograd", o), 1);
+    const Program a = compile(narrow, generic() | cpu(o)), b = compile(wide, generic() | cpu(o));
+    EXPECT_EQ(a.kernels(), b.kernels());
+    EXPECT_LE(a.plan().prepared_bytes, b.plan().prepared_bytes / 2 + 512);
+    for (const double odd : {0.0, kInf}) {
+      in.at("p3").f[17] = same.at("p3").f[17] = odd;
+      const auto run = [&](const Graph& g, const Inputs& values) {
+        return test::run_guarded(transform(g, generic() | cpu(o)).graph, values, {}, test::Against::Back);
+      };
+      EXPECT_TRUE(same_bits(run(narrow, in), run(wide, same)));
+    }
+  }
+}
+
 TEST(Conv, NumbersThatAreNone) {
   for (const double odd : {kNaN, kInf, -kInf, 3e38})
     for (const char* where : {"x", "w"}) {

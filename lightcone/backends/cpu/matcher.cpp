@@ -64,13 +64,19 @@ const Microkernel* Matcher::split_weights(const Contraction& c, Precision p) con
   return c.type == WeightType::F32 && packable(g_, c) ? choose_split_weights(c, p, *options_.target) : nullptr;
 }
 
+// Returns whether a microkernel multiplies the factors faster than f32. Without instructions for bf16 its kernel saves
+// only memory.
+bool Matcher::beats_f32(const Contraction& c) const {
+  if (split_weights(c, options_.precision)) return true;
+  const Microkernel* u = choose_unit(c, options_.precision, *options_.target);
+  return u && (u->arithmetic != Arithmetic::Bf16 || bf16_may_be_fast(*options_.target));
+}
+
 // Chooses what computes a sum of products: a convolution, a matrix product or, if neither matches, a loop.
 PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
   // a convolution with channels last may also be a matrix product with a microkernel that is faster than f32
-  const bool faster =
-      product && !nhwc_bf16_ &&
-      (split_weights(*product, options_.precision) || choose_unit(*product, options_.precision, *options_.target));
+  const bool faster = product && !nhwc_bf16_ && beats_f32(*product);
   const auto c = find_convolution(g_, f, *options_.target, options_.precision);
   ConvPlan found;
   if (c) found = {*c}, found.rounded = c->rounded;

@@ -26,6 +26,7 @@ class Matcher {
  private:
   lowering::PartitionRules::Match match(const lowering::Factors& f);
   const Microkernel* split_weights(const lowering::Contraction& c, Precision p) const;
+  bool beats_f32(const lowering::Contraction& c) const;
 
   const Graph& g_;
   const CpuOptions& options_;

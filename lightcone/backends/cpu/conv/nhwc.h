@@ -40,8 +40,11 @@ std::string nhwc_refusal(const ConvPlan& c);
 class NhwcTiles {
  public:
   static constexpr std::int64_t kPixels = 384;  // maximum pixels of a task
-  NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, const NhwcTable& t)
-      : NhwcTiles(std::move(sums), rows, t.mr, t.nr, t.tile) {}
+  // `halves`: weights are bf16, and a task widens those of a block, which then stay in its L1.
+  NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, const NhwcTable& t, bool halves)
+      : NhwcTiles(std::move(sums), rows, t.mr, t.nr, t.tile) {
+    if (halves) widen_ = t.widen;
+  }
   NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, int mr, int nr, decltype(NhwcTable::tile) tile);
 
   // Division of a run into tasks, each of some pixels and some panels.
@@ -66,7 +69,8 @@ class NhwcTiles {
   void find_runs(std::vector<NhwcShape::Sum> sums);
   struct Job {
     const float* const* at;
-    const float* weights;
+    const std::byte* weights;
+    float* widened;       // room for a block's weights
     float* out;           // the first pixel's result
     const float* beside;  // a residual that the epilogue will read, or null
     std::int64_t count;
@@ -77,6 +81,7 @@ class NhwcTiles {
   std::int64_t rows_, depth_ = 1;
   int mr_, nr_;
   decltype(NhwcTable::tile) tile_;
+  decltype(NhwcTable::widen) widen_ = nullptr;
   std::vector<TapRun> runs_;
   std::vector<Block> blocks_;
 };
@@ -85,7 +90,8 @@ class NhwcTiles {
 // matrix products, and transforms back.
 class NhwcWinograd {
  public:
-  NhwcWinograd(const NhwcShape& s, std::int64_t images, const NhwcTable& t, const Blocking& blocking);
+  // `halves`: filters are bf16.
+  NhwcWinograd(const NhwcShape& s, std::int64_t images, const NhwcTable& t, bool halves, const Blocking& blocking);
   // Scratch, in floats.
   std::int64_t floats() const;
   // Returns false if a number is infinite, NaN or too large for the transforms; the result is then incomplete.
@@ -98,11 +104,13 @@ class NhwcWinograd {
   void transform(const Job& j, int task) const;
   void multiply(const Job& j, int task) const;
   void write(const Job& j, int task) const;
-  bool filters(const Job& j) const;
+  bool filters(const Job& j, int task) const;
+  bool all_filters(const Job& j) const;
   bool block(Job& j) const;
 
   NhwcShape s_;
   const NhwcTable* t_;
+  bool halves_;
   std::int64_t down_, across_, panels_, block_;
 };
 

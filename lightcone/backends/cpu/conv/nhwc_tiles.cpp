@@ -71,12 +71,18 @@ NhwcTiles::Split NhwcTiles::split(i64 pixels, i64 most, int workers) const {
 // Computes one block of taps of a panel.
 void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   const i64 tiles = ceil_div(j.count, mr_), columns = std::min<i64>(nr_, rows_ - panel * nr_);
-  const float* w = j.weights + (panel * depth_ + b.begin) * nr_;
-  const float* behind = w + b.depth * nr_;  // the next block is about as long
+  const i64 number = widen_ ? 2 : 4;  // bytes
+  const std::byte* stored = j.weights + (panel * depth_ + b.begin) * nr_ * number;
+  const auto* behind = reinterpret_cast<const float*>(stored + b.depth * nr_ * number);  // the next block is as long
+  const auto* w = reinterpret_cast<const float*>(stored);
+  if (widen_) {
+    widen_(reinterpret_cast<const std::uint16_t*>(stored), b.depth * nr_, j.widened);
+    w = j.widened;
+  }
   for (i64 i = 0; i < tiles; ++i) {
     const i64 q = j.count * i / tiles, rows = j.count * (i + 1) / tiles - q, to = q * rows_ + panel * nr_;
     const float* next = w;
-    if (i * 16 < nr_) next = behind + i * 16 * b.depth;
+    if (i * 64 < nr_ * number) next = behind + i * 16 * b.depth;
     else if (j.soon < j.soon_end) next = std::exchange(j.soon, j.soon + 16 * b.depth);
     else if (b.begin == 0 && first) next = j.at[std::min(q + 2 * mr_, j.count - 1)];
     // Rows of the result are too far apart for hardware prefetchers.
@@ -93,7 +99,10 @@ void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
 void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, const i64* sizes, i64 first,
                     i64 count, i64 begin, i64 end, std::span<const float> soon) const {
   auto* out = static_cast<float*>(l.out);
-  Job j{at,          static_cast<const float*>(l.in[1]), out + first * rows_, nullptr, count,
+  alignas(64) float widened[kStep * NhwcTable::kMostNr];
+  Job j{at,          static_cast<const std::byte*>(l.in[1]),
+        widened,     out + first * rows_,
+        nullptr,     count,
         soon.data(), soon.data() + soon.size()};
   if (epilogue && epilogue->largest() >= 0)  // a residual
     j.beside = static_cast<const float*>(l.in[2 + static_cast<std::size_t>(epilogue->largest())]) + first * rows_;

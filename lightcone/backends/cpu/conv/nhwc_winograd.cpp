@@ -14,7 +14,7 @@ namespace {
 
 using i64 = std::int64_t;
 constexpr i64 kFewestTiles = 128, kMostTiles = 512;  // tiles per block
-constexpr i64 kTilesTask = 4, kFilterChannels = 16;
+constexpr i64 kTilesTask = 4, kFilterChannels = 16, kTaps = 9;
 // Channels added before a product is stored. The value affects the bits of results.
 constexpr i64 kChannelsStep = 128;
 
@@ -64,9 +64,10 @@ struct NhwcWinograd::Job {
 };
 
 // A block's tiles, before and after the products, stay in the last-level cache.
-NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, const Blocking& blocking)
+NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, bool halves, const Blocking& blocking)
     : s_(s),
       t_(&t),
+      halves_(halves),
       down_(ceil_div(s.y.extent, kWinogradOut)),
       across_(ceil_div(s.x.extent, kWinogradOut)),
       panels_(ceil_div(s.rows, t.nr)) {
@@ -139,15 +140,24 @@ void NhwcWinograd::write(const Job& j, int task) const {
   }
 }
 
+// Transforms some channels of a panel of filters. Returns false if a number cannot be transformed.
+bool NhwcWinograd::filters(const Job& j, int task) const {
+  const i64 c = s_.channels, nr = t_->nr, some = ceil_div(c, kFilterChannels);
+  const i64 panel = task / some, first = task % some * kFilterChannels, n = std::min(kFilterChannels, c - first);
+  const i64 at = (panel * kTaps * c + first) * nr, stride = panels_ * c * nr;
+  float* to = j.filters + (panel * c + first) * nr;
+  if (!halves_) return t_->filters_in(static_cast<const float*>(j.l.in[1]) + at, c * nr, n, to, stride);
+  alignas(64) float widened[kTaps * kFilterChannels * NhwcTable::kMostNr];
+  const auto* from = static_cast<const std::uint16_t*>(j.l.in[1]) + at;
+  for (i64 tap = 0; tap < kTaps; ++tap) t_->widen(from + tap * c * nr, n * nr, widened + tap * n * nr);
+  return t_->filters_in(widened, n * nr, n, to, stride);
+}
+
 // Transforms all filters to [point][panel][channel][nr].
-bool NhwcWinograd::filters(const Job& j) const {
+bool NhwcWinograd::all_filters(const Job& j) const {
   const auto task = [](void* arg, int number, int) {
     const Job& k = *static_cast<const Job*>(arg);
-    const i64 c = k.w.s_.channels, nr = k.w.t_->nr, some = ceil_div(c, kFilterChannels);
-    const i64 panel = number / some, first = number % some * kFilterChannels;
-    const float* w = static_cast<const float*>(k.l.in[1]) + (panel * 9 * c + first) * nr;
-    k.bad[number] = !k.w.t_->filters_in(w, c * nr, std::min(kFilterChannels, c - first),
-                                        k.filters + (panel * c + first) * nr, k.w.panels_ * c * nr);
+    k.bad[number] = !k.w.filters(k, number);
   };
   const i64 tasks = panels_ * ceil_div(s_.channels, kFilterChannels);
   j.l.parallel.run(static_cast<int>(tasks), task, const_cast<Job*>(&j));
@@ -176,7 +186,7 @@ bool NhwcWinograd::run(const HostLaunch& l, const float* image, i64 images, cons
   j.zeros = j.behind + kWinogradPoints * block_ * s_.rows;
   j.bad = reinterpret_cast<unsigned char*>(j.zeros + s_.channels);
   std::fill_n(j.zeros, s_.channels, 0.0f);
-  if (!filters(j)) return false;
+  if (!all_filters(j)) return false;
   const i64 all = tiles(images), blocks = ceil_div(all, block_);
   for (i64 b = 0; b < blocks; ++b) {
     j.first = all * b / blocks, j.count = all * (b + 1) / blocks - j.first;

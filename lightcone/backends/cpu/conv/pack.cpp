@@ -56,6 +56,13 @@ class PackWeights final : public HostKernel {
     if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
     else pack(static_cast<const float*>(l.in[0]));
   }
+  // Writes n numbers behind `at` others. Halves are numbers of the parameter, so that none is rounded.
+  void write(const float* from, i64 n, void* out, i64 at) const {
+    if (!f_.halves) std::copy_n(from, n, static_cast<float*>(out) + at);
+    else
+      std::transform(from, from + n, static_cast<std::uint16_t*>(out) + at,
+                     [](float v) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16); });
+  }
   i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
   const ConvTable& table_;
@@ -74,9 +81,9 @@ void PackWeights::run(const HostLaunch& l) const {
     const PackWeights& k;
     const HostLaunch& l;
     ConvProblem p;
-    float *to, *scratch;
+    float* scratch;
     i64 panels;
-  } job{*this, l, {}, static_cast<float*>(l.out), reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
+  } job{*this, l, {}, reinterpret_cast<float*>(l.scratch + taps_bytes()), 0};
   auto* taps = reinterpret_cast<Tap*>(l.scratch);
   ConvProblem& p = job.p;
   p.neighbours = true;
@@ -92,17 +99,18 @@ void PackWeights::run(const HostLaunch& l) const {
   const auto task = [](void* arg, int number, int worker) {
     const Job& j = *static_cast<Job*>(arg);
     const i64 mr = j.k.mr_, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
-    float *panel = j.scratch + worker * j.k.panel_floats(), *to = j.to + group * j.k.f_.group_floats(mr);
+    float* panel = j.scratch + worker * j.k.panel_floats();
     std::fill_n(panel, depth * mr, 0.0f);
     ConvProblem of = j.p;
     of.weight += offset(j.k.f_.outer, group);
     const i64 rows = std::min(mr, of.rows - row);
     if (j.k.f_.channels_last) j.k.pack_last(j.l, of, row, rows, panel);
     else j.k.table_.pack_weights(&of, row, rows, 0, depth, panel);
-    std::copy_n(panel, depth * mr, to + row * depth);
+    j.k.write(panel, depth * mr, j.l.out, group * j.k.f_.group_floats(mr) + row * depth);
   };
   l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
-  std::fill_n(job.to + f_.floats(mr_) - 16, 16, 0.0f);
+  const float zeros[16] = {};
+  write(zeros, 16, l.out, f_.floats(mr_) - 16);
 }
 
 class PackRegisters final : public HostKernel {
@@ -153,6 +161,7 @@ std::optional<PackedFilters> filters_in_memory(const ConvPlan& c) {
     if (!known || !s || !f.outer.empty()) return std::nullopt;
     f.sums.clear();
     for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
+    f.halves = c.stored == WeightType::BF16 && c.algorithm && c.algorithm->filters == FilterLayout::Panels;
     f.bf16 = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Panels;
     if (f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
     f.registers = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Registers;
@@ -193,7 +202,7 @@ std::optional<std::string> packing_refusal(const Graph& g, const ConvPlan& c, co
 PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, const Target& target) {
   if (c.algorithm->filters == FilterLayout::Bf16Strips)
     return {DType::U8, c.nchw_bf16->groups * c.nchw_bf16->group_bytes(), pack_nchw_bf16_kernel(c.nchw_bf16)};
-  return {DType::F32, f.floats(f.panel(target)), pack_weights_kernel(f, target)};
+  return {f.halves ? DType::BF16 : DType::F32, f.floats(f.panel(target)), pack_weights_kernel(f, target)};
 }
 
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target) {

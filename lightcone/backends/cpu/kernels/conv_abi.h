@@ -83,7 +83,8 @@ struct TapRun {
 
 // Channels-last convolutions: functions per instruction set.
 struct NhwcTable {
-  int mr, nr;  // pixels and output channels of a tile
+  static constexpr int kMostNr = 64;
+  int mr, nr;  // pixels and output channels of a tile; nr <= kMostNr
   // C[rows <= mr, columns <= nr] (+)= image * weights. Run i of pixel r begins at pixels[r] + runs[i].offset; weights
   // are [depth][nr]. `next` points to data to prefetch, a cache line per step of depth.
   void (*tile)(const float* const* pixels, const TapRun* runs, std::int64_t count, const float* weights,
@@ -96,6 +97,8 @@ struct NhwcTable {
   bool (*image_in)(const float* const* at, std::int64_t channels, float* to, std::int64_t stride);
   // Transforms 36 rows of channels back to the 4x4 pixels of a tile; addresses of missing pixels are null.
   void (*pixels_out)(const float* from, std::int64_t stride, std::int64_t channels, float* const* at);
+  // Widens n bf16 numbers to f32; n is a multiple of nr.
+  void (*widen)(const std::uint16_t* from, std::int64_t n, float* to);
 };
 extern const NhwcTable kNhwcGeneric, kNhwcAvx2, kNhwcAvx512;
 

@@ -53,7 +53,7 @@ using Entry = typename EntryOf<Member>::type;
 #define LC_NHWC(isa) \
   Entry<&NhwcTable::tile> lc_conv_nhwc_tile_##isa; Entry<&NhwcTable::filters_in> lc_conv_nhwc_filters_in_##isa; \
   Entry<&NhwcTable::image_in> lc_conv_nhwc_image_in_##isa; \
-  Entry<&NhwcTable::pixels_out> lc_conv_nhwc_pixels_out_##isa; \
+  Entry<&NhwcTable::pixels_out> lc_conv_nhwc_pixels_out_##isa; Entry<&NhwcTable::widen> lc_conv_nhwc_widen_##isa; \
   Entry<&FilterGradientTable::tile> lc_filter_gradient_tile_##isa; \
   Entry<&AttentionGradientsTable::products> lc_attention_gradients_products_##isa; \
   Entry<&AttentionGradientsTable::weigh> lc_attention_gradients_weigh_##isa; \
