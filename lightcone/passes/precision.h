@@ -11,7 +11,7 @@ namespace lc {
 //            more are kept split, in 6.1 bytes a number.
 //   High     f32 is split into two bf16 where that is faster (AMX): 16 bits of mantissa. CUDA's tensor cores use TF32
 //            with 10 bits. Other devices use Highest.
-//   Medium   Operands are rounded to bf16 where the CPU multiplies it faster than f32, and f32 weights are kept so. With
+//   Medium   Operands are rounded to bf16 where the CPU multiplies it faster than f32; f32 weights are kept so. With
 //            AMX that includes the convolutions of a training step and their gradients.
 //            Block formats (Q8_0, Q4_K, ...) are multiplied with activations rounded to 8 bits, with one scale per 32
 //            (16) values, as in llama.cpp. Attention over prompts also rounds to bf16 where AVX-512 multiplies it
