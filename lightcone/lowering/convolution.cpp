@@ -149,7 +149,7 @@ std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand) {
   const Node& w = g[operand];
   if (loaded(operand)) return operand;
   const bool widened = w.op == Op::Contiguous && w.dtype == DType::F32 && w.in[0].view.identity();
-  if (!widened || !loaded(w.in[0].node) || g[w.in[0].node].dtype != DType::BF16) return std::nullopt;
+  if (!widened || !loaded(w.in[0].node) || !is_half(g[w.in[0].node].dtype)) return std::nullopt;
   return w.in[0].node;
 }
 
@@ -213,7 +213,8 @@ std::optional<Convolution> match_convolution(const Graph& g, const Factors& both
   if (channels_last) {
     if (const auto p = filters_parameter(g, c.weight_node)) {
       c.weight_node = *p;
-      c.stored = g[*p].dtype == DType::BF16 ? WeightType::BF16 : WeightType::F32;
+      const DType stored = g[*p].dtype;
+      c.stored = stored == DType::BF16 ? WeightType::BF16 : stored == DType::F16 ? WeightType::F16 : WeightType::F32;
     }
     return c;
   }

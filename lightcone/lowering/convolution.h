@@ -38,14 +38,14 @@ struct Convolution {
   NodeId image_node = 0, weight_node = 0;
   // The channels are the innermost axis of the result (NHWC). Otherwise the pixels are (NCHW).
   bool channels_last = false;
-  WeightType stored = WeightType::F32;  // type of weight_node with channels last: f32 or bf16
+  WeightType stored = WeightType::F32;  // type of weight_node with channels last: f32, bf16 or f16
 };
 
 // Returns the shapes of the image and the weights in memory: "[1, 3, 224, 224] x [64, 3, 7, 7]".
 std::string shapes_of(const Graph& g, const Convolution& c);
 // Matches a convolution in f32. With channels last, `weight_node` is the parameter itself if the weights are one.
 std::optional<Convolution> match_convolution(const Graph& g, const Factors& f);
-// Returns the parameter that an operand is, or the bf16 parameter that the operand casts to f32.
+// Returns the parameter that an operand is, or the bf16 or f16 parameter that the operand casts to f32.
 std::optional<NodeId> filters_parameter(const Graph& g, NodeId operand);
 
 }  // namespace lc::lowering

@@ -76,6 +76,8 @@ std::vector<float> convolve(const Graph& g, ConvPlan c, const ConvTilesTable& ta
                             std::size_t size) {
   const auto pool = threads(workers);
   c.algorithm = &conv_algorithm("nhwc_registers"), c.packed = true;
+  const DType stored = in.at("w").dtype;
+  c.stored = stored == DType::F16 ? WeightType::F16 : stored == DType::BF16 ? WeightType::BF16 : WeightType::F32;
   const auto filters = packed_filters(g, c, this_target());
   if (!filters) return {};
   const Value &image = in.at("x"), &weight = in.at("w");
@@ -174,6 +176,34 @@ TEST(ConvRegisters, NumbersThatAreNone) {
         in.at(where).f[137] = odd;
         every_table(s, &in);
       }
+}
+
+// Filters in bf16 and f16 give the bits of the same numbers in f32.
+TEST(ConvRegisters, HalfFilters) {
+  for (const Shapes& s : {Shapes{{2, 9, 8, 40}, {35, 40, 3, 3}, {.padding = {1}}},
+                          Shapes{{1, 12, 13, 3}, {20, 3, 5, 5}, {.stride = {2}, .padding = {2}}}}) {
+    const Graph g = graph(s);
+    Inputs in = test::random_values(g, 9);
+    Value& w = in.at("w");
+    for (double& x : w.f) {
+      const float both =
+          f16_to_f32(f32_to_f16(bf16_to_f32(f32_to_bf16(static_cast<float>(x)))));  // bf16 and f16 have it
+      x = static_cast<double>(both);
+    }
+    const auto c = only_convolution(g);
+    ASSERT_TRUE(c) << g.str();
+    const std::size_t size = interpret(g, in).outputs.at("y").size();
+    for (const ConvTilesTable* t : tables()) {
+      w.dtype = DType::F32;
+      const auto wide = convolve(g, *c, *t, 2, in, size);
+      for (const DType half : {DType::BF16, DType::F16}) {
+        w.dtype = half;
+        const auto y = convolve(g, *c, *t, 2, in, size);
+        ASSERT_EQ(y.size(), size);
+        EXPECT_EQ(std::memcmp(y.data(), wide.data(), size * 4), 0) << t->name << name(half);
+      }
+    }
+  }
 }
 
 TEST(ConvRegisters, Refusals) {

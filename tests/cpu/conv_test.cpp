@@ -334,8 +334,9 @@ TEST(Conv, LayoutOfANet) {
   EXPECT_EQ(fired(plain, "channels last"), 0);
 }
 
-// Filters in bf16 stay so in memory, are packed when they are loaded, and give the bits of the same numbers in f32.
-TEST(Conv, ChannelsLastFiltersInBf16) {
+// Filters in bf16 and f16 stay so in memory, are packed when they are loaded, and give the bits of the same numbers in
+// f32.
+TEST(Conv, ChannelsLastHalfFilters) {
   const auto net = [](DType t) {
     Graph g;
     int parameters = 0;
@@ -349,11 +350,19 @@ TEST(Conv, ChannelsLastFiltersInBf16) {
     g.output("y", x + block(block(x, 200, 600, 1, 1), 600, 200, 1, 1));
     return g;
   };
-  const Graph narrow = net(DType::BF16), wide = net(DType::F32);
-  Inputs in = random_values(narrow, 15), same = in;
-  for (auto& [name, v] : same) v.dtype = DType::F32;
-  for (const Precision p : {Precision::Highest, Precision::Medium}) {
+  const Graph wide = net(DType::F32);
+  for (const auto& [type, p] : {std::pair{DType::BF16, Precision::Highest},
+                                {DType::BF16, Precision::Medium},
+                                {DType::F16, Precision::Highest},
+                                {DType::F16, Precision::Medium}}) {
     if (p == Precision::Medium && bf16_may_be_fast(this_target())) continue;
+    const Graph narrow = net(type);
+    Inputs in = random_values(narrow, 15);
+    for (auto& [name, v] : in)
+      for (double& x : v.f)
+        x = static_cast<double>(f16_to_f32(f32_to_f16(bf16_to_f32(f32_to_bf16(static_cast<float>(x))))));
+    Inputs same = in;
+    for (auto& [name, v] : same) v.dtype = DType::F32;
     const CpuOptions o{.threads = 2, .precision = p};
     EXPECT_EQ(fired(narrow, "channels last", o), 6);
     EXPECT_EQ(fired(narrow, "weight packed", o), 6);

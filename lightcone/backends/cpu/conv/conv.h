@@ -39,7 +39,7 @@ struct PackedFilters {
   std::int64_t offset = 0, rows = 0, row = 0, depth = 0, groups = 1;  // offset, extents and row stride in the parameter
   std::vector<std::array<std::int64_t, 2>> sums, outer;               // {extent, stride} of the axes, innermost last
   bool channels_last = false;                                         // panels of nhwc.h
-  bool halves = false;                                                // panels of nhwc.h, in bf16 as the parameter
+  bool halves = false;                                                // panels of nhwc.h, of the parameter's type
   bool bf16 = false;                                                  // panels of bf16 pairs: nhwc_bf16.h
   bool registers = false;                                             // strips of bf16 pairs: register_filters.h
   bool narrow = false;  // for few channels: sums are down, across, channels

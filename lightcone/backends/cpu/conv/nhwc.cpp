@@ -65,12 +65,11 @@ class NhwcKernel final : public ConvKernel {
              const Target& target, const Blocking& blocking)
       : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
         s_(s),
-        tiles_(s.sums, s.rows, *kernel_tables(target.isa).nhwc, filters_in_memory(c)->halves),
+        tiles_(s.sums, s.rows, *kernel_tables(target.isa).nhwc, c.stored),
         part_(blocking.l2_budget_floats()),
         copied_(blocking.llc_bytes(4) / 4) {
     const i64 largest = largest_batch(c);
-    if (winograd)
-      winograd_.emplace(s, largest, *kernel_tables(target.isa).nhwc, filters_in_memory(c)->halves, blocking);
+    if (winograd) winograd_.emplace(s, largest, *kernel_tables(target.isa).nhwc, c.stored, blocking);
     set_figures(winograd ? "conv_winograd_nhwc" : "conv_nhwc",
                 Dim(2 * s.rows * s.depth * s.y.extent * s.x.extent) * c.pixels[0].extent);
     set_scratch(std::max(s.copy ? group(largest) * s.batch_step : 0, winograd_ ? winograd_->floats() : 0) * 4, 0);

@@ -35,15 +35,20 @@ std::optional<NhwcShape> nhwc_shape(const ConvPlan& c);
 // Returns why nhwc_shape() is nullopt.
 std::string nhwc_refusal(const ConvPlan& c);
 
+// Returns what widens packed filters; null if they are f32.
+inline decltype(NhwcTable::widen_bf16) widening(const NhwcTable& t, WeightType stored) {
+  return stored == WeightType::BF16 ? t.widen_bf16 : stored == WeightType::F16 ? t.widen_f16 : nullptr;
+}
+
 // A product of pixels, each an address, and panels of weights, in blocks of taps. A tap is an f32, or a pair of bf16:
 // the unit that `tile` counts.
 class NhwcTiles {
  public:
   static constexpr std::int64_t kPixels = 384;  // maximum pixels of a task
-  // `halves`: weights are bf16, and a task widens those of a block, which then stay in its L1.
-  NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, const NhwcTable& t, bool halves)
+  // Weights of bf16 and f16 are widened by a task, those of a block at a time, which then stay in its L1.
+  NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, const NhwcTable& t, WeightType stored)
       : NhwcTiles(std::move(sums), rows, t.mr, t.nr, t.tile) {
-    if (halves) widen_ = t.widen;
+    widen_ = widening(t, stored);
   }
   NhwcTiles(std::vector<NhwcShape::Sum> sums, std::int64_t rows, int mr, int nr, decltype(NhwcTable::tile) tile);
 
@@ -81,7 +86,7 @@ class NhwcTiles {
   std::int64_t rows_, depth_ = 1;
   int mr_, nr_;
   decltype(NhwcTable::tile) tile_;
-  decltype(NhwcTable::widen) widen_ = nullptr;
+  decltype(NhwcTable::widen_bf16) widen_ = nullptr;
   std::vector<TapRun> runs_;
   std::vector<Block> blocks_;
 };
@@ -90,8 +95,8 @@ class NhwcTiles {
 // matrix products, and transforms back.
 class NhwcWinograd {
  public:
-  // `halves`: filters are bf16.
-  NhwcWinograd(const NhwcShape& s, std::int64_t images, const NhwcTable& t, bool halves, const Blocking& blocking);
+  NhwcWinograd(const NhwcShape& s, std::int64_t images, const NhwcTable& t, WeightType stored,
+               const Blocking& blocking);
   // Scratch, in floats.
   std::int64_t floats() const;
   // Returns false if a number is infinite, NaN or too large for the transforms; the result is then incomplete.
@@ -110,7 +115,7 @@ class NhwcWinograd {
 
   NhwcShape s_;
   const NhwcTable* t_;
-  bool halves_;
+  decltype(NhwcTable::widen_bf16) widen_;
   std::int64_t down_, across_, panels_, block_;
 };
 

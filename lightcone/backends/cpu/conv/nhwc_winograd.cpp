@@ -64,10 +64,11 @@ struct NhwcWinograd::Job {
 };
 
 // A block's tiles, before and after the products, stay in the last-level cache.
-NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, bool halves, const Blocking& blocking)
+NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, WeightType stored,
+                           const Blocking& blocking)
     : s_(s),
       t_(&t),
-      halves_(halves),
+      widen_(widening(t, stored)),
       down_(ceil_div(s.y.extent, kWinogradOut)),
       across_(ceil_div(s.x.extent, kWinogradOut)),
       panels_(ceil_div(s.rows, t.nr)) {
@@ -146,10 +147,10 @@ bool NhwcWinograd::filters(const Job& j, int task) const {
   const i64 panel = task / some, first = task % some * kFilterChannels, n = std::min(kFilterChannels, c - first);
   const i64 at = (panel * kTaps * c + first) * nr, stride = panels_ * c * nr;
   float* to = j.filters + (panel * c + first) * nr;
-  if (!halves_) return t_->filters_in(static_cast<const float*>(j.l.in[1]) + at, c * nr, n, to, stride);
+  if (!widen_) return t_->filters_in(static_cast<const float*>(j.l.in[1]) + at, c * nr, n, to, stride);
   alignas(64) float widened[kTaps * kFilterChannels * NhwcTable::kMostNr];
   const auto* from = static_cast<const std::uint16_t*>(j.l.in[1]) + at;
-  for (i64 tap = 0; tap < kTaps; ++tap) t_->widen(from + tap * c * nr, n * nr, widened + tap * n * nr);
+  for (i64 tap = 0; tap < kTaps; ++tap) widen_(from + tap * c * nr, n * nr, widened + tap * n * nr);
   return t_->filters_in(widened, n * nr, n, to, stride);
 }
 

@@ -13,8 +13,16 @@ namespace {
 
 using i64 = std::int64_t;
 
+// Numbers as a parameter has them.
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
 float as_float(float v) { return v; }
-float as_float(std::uint16_t v) { return bf16_to_f32(v); }
+float as_float(Bf16 v) { return bf16_to_f32(v.bits); }
+float as_float(F16 v) { return f16_to_f32(v.bits); }
 
 // Packs a panel of any height.
 template <class T>
@@ -53,15 +61,17 @@ class PackWeights final : public HostKernel {
       if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
       else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
     };
-    if (f_.stored == WeightType::BF16) pack(static_cast<const std::uint16_t*>(l.in[0]));
+    if (f_.stored == WeightType::BF16) pack(static_cast<const Bf16*>(l.in[0]));
+    else if (f_.stored == WeightType::F16) pack(static_cast<const F16*>(l.in[0]));
     else pack(static_cast<const float*>(l.in[0]));
   }
   // Writes n numbers behind `at` others. Halves are numbers of the parameter, so that none is rounded.
   void write(const float* from, i64 n, void* out, i64 at) const {
+    const bool bf16 = f_.stored == WeightType::BF16;
     if (!f_.halves) std::copy_n(from, n, static_cast<float*>(out) + at);
     else
       std::transform(from, from + n, static_cast<std::uint16_t*>(out) + at,
-                     [](float v) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16); });
+                     [&](float v) { return bf16 ? f32_to_bf16(v) : f32_to_f16(v); });
   }
   i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
@@ -161,7 +171,7 @@ std::optional<PackedFilters> filters_in_memory(const ConvPlan& c) {
     if (!known || !s || !f.outer.empty()) return std::nullopt;
     f.sums.clear();
     for (const auto& sum : s->sums) f.sums.push_back({sum.extent, sum.weight});
-    f.halves = c.stored == WeightType::BF16 && c.algorithm && c.algorithm->filters == FilterLayout::Panels;
+    f.halves = c.stored != WeightType::F32 && c.algorithm && c.algorithm->filters == FilterLayout::Panels;
     f.bf16 = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Panels;
     if (f.bf16) f.depth = f.depth / f.sums.back()[0] * f.words();
     f.registers = c.algorithm && c.algorithm->filters == FilterLayout::Bf16Registers;
@@ -202,7 +212,8 @@ std::optional<std::string> packing_refusal(const Graph& g, const ConvPlan& c, co
 PackedParameter packed_parameter(const ConvPlan& c, const PackedFilters& f, const Target& target) {
   if (c.algorithm->filters == FilterLayout::Bf16Strips)
     return {DType::U8, c.nchw_bf16->groups * c.nchw_bf16->group_bytes(), pack_nchw_bf16_kernel(c.nchw_bf16)};
-  return {f.halves ? DType::BF16 : DType::F32, f.floats(f.panel(target)), pack_weights_kernel(f, target)};
+  const DType halves = f.stored == WeightType::F16 ? DType::F16 : DType::BF16;
+  return {f.halves ? halves : DType::F32, f.floats(f.panel(target)), pack_weights_kernel(f, target)};
 }
 
 std::shared_ptr<HostKernel> pack_weights_kernel(const PackedFilters& f, const Target& target) {

@@ -33,7 +33,10 @@ void RegisterFilters::pack_step(const std::byte* stored, i64 strip, i64 step, st
     at[i] = there ? channel * channel_step + (f_.narrow ? pixel * f_.sums[1][1] : 0) : kNoChannel;
   }
   const i64 first = f_.offset + strip * 32 * f_.row + taps_[static_cast<std::size_t>(step % taps)];
-  t_.filters(stored + first * unit_bytes(f_.stored), f_.stored == WeightType::BF16, at, f_.row, rows, to);
+  const auto pack = f_.stored == WeightType::BF16  ? t_.filters_bf16
+                    : f_.stored == WeightType::F16 ? t_.filters_f16
+                                                   : t_.filters_f32;
+  pack(stored + first * unit_bytes(f_.stored), at, f_.row, rows, to);
 }
 
 void RegisterFilters::pack(const void* stored, std::byte* to, Parallel& parallel) const {

@@ -97,8 +97,9 @@ struct NhwcTable {
   bool (*image_in)(const float* const* at, std::int64_t channels, float* to, std::int64_t stride);
   // Transforms 36 rows of channels back to the 4x4 pixels of a tile; addresses of missing pixels are null.
   void (*pixels_out)(const float* from, std::int64_t stride, std::int64_t channels, float* const* at);
-  // Widens n bf16 numbers to f32; n is a multiple of nr.
-  void (*widen)(const std::uint16_t* from, std::int64_t n, float* to);
+  // Widens n numbers to f32; n is a multiple of nr.
+  void (*widen_bf16)(const std::uint16_t* from, std::int64_t n, float* to);
+  void (*widen_f16)(const std::uint16_t* from, std::int64_t n, float* to);
 };
 extern const NhwcTable kNhwcGeneric, kNhwcAvx2, kNhwcAvx512;
 
@@ -142,10 +143,11 @@ struct ConvTilesTable {
   // Copies rows [first, rows) of a register's sums to pixels of the result; `streamed`: past the caches.
   void (*put)(const float* sums, std::int64_t first, std::int64_t rows, std::int64_t columns, float* out,
               std::int64_t out_row, bool streamed);
-  // Rounds one step of weights: 16 pairs of numbers of up to 32 output channels, which are `row` elements apart and
-  // f32, or bf16 if `half`. Pair p is at[2 * p] and at[2 * p + 1], offsets in elements, or kNoChannel for zero.
-  void (*filters)(const void* from, bool half, const std::int64_t* at, std::int64_t row, std::int64_t rows,
-                  std::byte* to);
+  // Rounds one step of weights: 16 pairs of numbers of up to 32 output channels, which are `row` elements apart. Pair p
+  // is at[2 * p] and at[2 * p + 1], offsets in elements, or kNoChannel for zero.
+  void (*filters_f32)(const void* from, const std::int64_t* at, std::int64_t row, std::int64_t rows, std::byte* to);
+  void (*filters_bf16)(const void* from, const std::int64_t* at, std::int64_t row, std::int64_t rows, std::byte* to);
+  void (*filters_f16)(const void* from, const std::int64_t* at, std::int64_t row, std::int64_t rows, std::byte* to);
 };
 extern const ConvTilesTable kConvTilesAmx, kConvTilesEmulated;
 

@@ -101,8 +101,11 @@ bool LC_ENTRY(conv_nhwc_image_in)(const float* const* at, i64 channels, float* t
 void LC_ENTRY(conv_nhwc_pixels_out)(const float* from, i64 stride, i64 channels, float* const* at) {
   pixels_out(from, stride, channels, at);
 }
-void LC_ENTRY(conv_nhwc_widen)(const std::uint16_t* from, i64 n, float* to) {
+void LC_ENTRY(conv_nhwc_widen_bf16)(const std::uint16_t* from, i64 n, float* to) {
   for (i64 i = 0; i < n; i += WIDTH) store(to + i, from_bf16(from + i));
+}
+void LC_ENTRY(conv_nhwc_widen_f16)(const std::uint16_t* from, i64 n, float* to) {
+  for (i64 i = 0; i < n; i += WIDTH) store(to + i, from_half(from + i));
 }
 }
 
@@ -112,6 +115,7 @@ const NhwcTable TABLE = {MR,
                          LC_ENTRY(conv_nhwc_filters_in),
                          LC_ENTRY(conv_nhwc_image_in),
                          LC_ENTRY(conv_nhwc_pixels_out),
-                         LC_ENTRY(conv_nhwc_widen)};
+                         LC_ENTRY(conv_nhwc_widen_bf16),
+                         LC_ENTRY(conv_nhwc_widen_f16)};
 
 }  // namespace lc::backends::cpu

@@ -100,14 +100,24 @@ vf every(const float* from, i64 row, i64 n) {
   return load(v);
 #endif
 }
-vf every(const std::uint16_t* from, i64 row, i64 n) {
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
+float as_float(Bf16 v) { return bf16_to_f32(v.bits); }
+float as_float(F16 v) { return f16_to_f32(v.bits); }
+template <class T>
+vf every(const T* from, i64 row, i64 n) {
   alignas(64) float v[WIDTH] = {};
-  for (i64 i = 0; i < n; ++i) v[i] = bf16_to_f32(from[i * row]);
+  for (i64 i = 0; i < n; ++i) v[i] = as_float(from[i * row]);
   return load(v);
 }
 
 template <class T>
-void round_filters(const T* from, const i64* at, i64 row, i64 rows, std::byte* to) {
+void round_filters(const void* numbers, const i64* at, i64 row, i64 rows, std::byte* to) {
+  const T* from = static_cast<const T*>(numbers);
   for (i64 p = 0; p < 16; ++p, at += 2)
     for (i64 r = 0; r < 32; r += WIDTH) {
       const i64 n = rows <= r ? 0 : rows - r < WIDTH ? rows - r : WIDTH;
@@ -140,9 +150,14 @@ void LC_ENTRY(conv_tiles_put)(const float* sums, i64 first, i64 rows, i64 column
                               bool streamed) {
   put_pixels(sums, first, rows, columns, out, out_row, streamed);
 }
-void LC_ENTRY(conv_tiles_filters)(const void* from, bool half, const i64* at, i64 row, i64 rows, std::byte* to) {
-  if (half) round_filters(static_cast<const std::uint16_t*>(from), at, row, rows, to);
-  else round_filters(static_cast<const float*>(from), at, row, rows, to);
+void LC_ENTRY(conv_tiles_filters_f32)(const void* from, const i64* at, i64 row, i64 rows, std::byte* to) {
+  round_filters<float>(from, at, row, rows, to);
+}
+void LC_ENTRY(conv_tiles_filters_bf16)(const void* from, const i64* at, i64 row, i64 rows, std::byte* to) {
+  round_filters<Bf16>(from, at, row, rows, to);
+}
+void LC_ENTRY(conv_tiles_filters_f16)(const void* from, const i64* at, i64 row, i64 rows, std::byte* to) {
+  round_filters<F16>(from, at, row, rows, to);
 }
 }
 
@@ -153,6 +168,8 @@ const ConvTilesTable TABLE = {LC_ISA_NAME,
                               LC_ENTRY(conv_tiles_round),
                               LC_ENTRY(conv_tiles_round_few),
                               LC_ENTRY(conv_tiles_put),
-                              LC_ENTRY(conv_tiles_filters)};
+                              LC_ENTRY(conv_tiles_filters_f32),
+                              LC_ENTRY(conv_tiles_filters_bf16),
+                              LC_ENTRY(conv_tiles_filters_f16)};
 
 }  // namespace lc::backends::cpu

@@ -53,7 +53,9 @@ using Entry = typename EntryOf<Member>::type;
 #define LC_NHWC(isa) \
   Entry<&NhwcTable::tile> lc_conv_nhwc_tile_##isa; Entry<&NhwcTable::filters_in> lc_conv_nhwc_filters_in_##isa; \
   Entry<&NhwcTable::image_in> lc_conv_nhwc_image_in_##isa; \
-  Entry<&NhwcTable::pixels_out> lc_conv_nhwc_pixels_out_##isa; Entry<&NhwcTable::widen> lc_conv_nhwc_widen_##isa; \
+  Entry<&NhwcTable::pixels_out> lc_conv_nhwc_pixels_out_##isa; \
+  Entry<&NhwcTable::widen_bf16> lc_conv_nhwc_widen_bf16_##isa; \
+  Entry<&NhwcTable::widen_f16> lc_conv_nhwc_widen_f16_##isa; \
   Entry<&FilterGradientTable::tile> lc_filter_gradient_tile_##isa; \
   Entry<&AttentionGradientsTable::products> lc_attention_gradients_products_##isa; \
   Entry<&AttentionGradientsTable::weigh> lc_attention_gradients_weigh_##isa; \
@@ -69,7 +71,9 @@ using Entry = typename EntryOf<Member>::type;
   Entry<&ConvTilesTable::tiles> lc_conv_tiles_tiles_##isa; Entry<&ConvTilesTable::round> lc_conv_tiles_round_##isa; \
   Entry<&ConvTilesTable::round_few> lc_conv_tiles_round_few_##isa; \
   Entry<&ConvTilesTable::put> lc_conv_tiles_put_##isa; \
-  Entry<&ConvTilesTable::filters> lc_conv_tiles_filters_##isa; \
+  Entry<&ConvTilesTable::filters_f32> lc_conv_tiles_filters_f32_##isa; \
+  Entry<&ConvTilesTable::filters_bf16> lc_conv_tiles_filters_bf16_##isa; \
+  Entry<&ConvTilesTable::filters_f16> lc_conv_tiles_filters_f16_##isa; \
   Entry<&GradientTilesTable::begin> lc_gradient_tiles_begin_##isa; \
   Entry<&GradientTilesTable::end> lc_gradient_tiles_end_##isa; \
   Entry<&GradientTilesTable::image> lc_gradient_tiles_image_##isa; \
