@@ -1,5 +1,6 @@
 // Packs the weights of convolutions once, when they are loaded.
 #include <algorithm>
+#include <cstring>
 
 #include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/depthwise.h"
@@ -13,22 +14,11 @@ namespace {
 
 using i64 = std::int64_t;
 
-// Numbers as a parameter has them.
-struct Bf16 {
-  std::uint16_t bits;
-};
-struct F16 {
-  std::uint16_t bits;
-};
-float as_float(float v) { return v; }
-float as_float(Bf16 v) { return bf16_to_f32(v.bits); }
-float as_float(F16 v) { return f16_to_f32(v.bits); }
-
 // Packs a panel of any height.
-template <class T>
-void pack_any(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, float* to) {
+template <class T, class To>
+void pack_any(const PackedFilters& f, const T* weights, const Tap* taps, i64 row, i64 rows, i64 mr, To* to) {
   for (i64 r = 0; r < rows; ++r)
-    for (i64 k = 0; k < f.depth; ++k) to[k * mr + r] = as_float(weights[(row + r) * f.row + taps[k].weight]);
+    for (i64 k = 0; k < f.depth; ++k) to[k * mr + r] = static_cast<To>(weights[(row + r) * f.row + taps[k].weight]);
 }
 
 // Packs a panel in bf16. A tap is a pair of channels; the second half of the last pair may be missing.
@@ -39,8 +29,8 @@ void pack_words(const PackedFilters& f, const T* weights, const Tap* taps, i64 r
     const bool both = 2 * (k % f.words()) + 1 < channels;
     const T* from = weights + row * f.row + taps[k].weight;
     for (i64 r = 0; r < rows; ++r) {
-      const std::uint32_t even = f32_to_bf16(as_float(from[r * f.row]));
-      const std::uint32_t odd = both ? f32_to_bf16(as_float(from[r * f.row + step])) : 0;
+      const std::uint32_t even = f32_to_bf16(static_cast<float>(from[r * f.row]));
+      const std::uint32_t odd = both ? f32_to_bf16(static_cast<float>(from[r * f.row + step])) : 0;
       to[k * mr + r] = std::bit_cast<float>(even | odd << 16);
     }
   }
@@ -61,18 +51,14 @@ class PackWeights final : public HostKernel {
       if (f_.bf16) pack_words(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
       else pack_any(f_, weights + f_.offset, p.taps, row, rows, mr_, to);
     };
-    if (f_.stored == WeightType::BF16) pack(static_cast<const Bf16*>(l.in[0]));
-    else if (f_.stored == WeightType::F16) pack(static_cast<const F16*>(l.in[0]));
+    if (f_.halves)
+      pack_any(f_, static_cast<const std::uint16_t*>(l.in[0]) + f_.offset, p.taps, row, rows, mr_,
+               reinterpret_cast<std::uint16_t*>(to));
+    else if (f_.stored == WeightType::BF16) pack(static_cast<const bf16*>(l.in[0]));
+    else if (f_.stored == WeightType::F16) pack(static_cast<const f16*>(l.in[0]));
     else pack(static_cast<const float*>(l.in[0]));
   }
-  // Writes n numbers behind `at` others. Halves are numbers of the parameter, so that none is rounded.
-  void write(const float* from, i64 n, void* out, i64 at) const {
-    const bool bf16 = f_.stored == WeightType::BF16;
-    if (!f_.halves) std::copy_n(from, n, static_cast<float*>(out) + at);
-    else
-      std::transform(from, from + n, static_cast<std::uint16_t*>(out) + at,
-                     [&](float v) { return bf16 ? f32_to_bf16(v) : f32_to_f16(v); });
-  }
+  i64 bytes(i64 numbers) const { return numbers * (f_.halves ? 2 : 4); }
   i64 panel_floats() const { return f_.depth * mr_ + 16; }  // the last vector is wider than the panel
   PackedFilters f_;
   const ConvTable& table_;
@@ -110,17 +96,17 @@ void PackWeights::run(const HostLaunch& l) const {
     const Job& j = *static_cast<Job*>(arg);
     const i64 mr = j.k.mr_, group = number / j.panels, row = number % j.panels * mr, depth = j.k.f_.depth;
     float* panel = j.scratch + worker * j.k.panel_floats();
-    std::fill_n(panel, depth * mr, 0.0f);
+    std::memset(panel, 0, static_cast<std::size_t>(depth * mr) * 4);
     ConvProblem of = j.p;
     of.weight += offset(j.k.f_.outer, group);
     const i64 rows = std::min(mr, of.rows - row);
     if (j.k.f_.channels_last) j.k.pack_last(j.l, of, row, rows, panel);
     else j.k.table_.pack_weights(&of, row, rows, 0, depth, panel);
-    j.k.write(panel, depth * mr, j.l.out, group * j.k.f_.group_floats(mr) + row * depth);
+    std::memcpy(static_cast<std::byte*>(j.l.out) + j.k.bytes(group * j.k.f_.group_floats(mr) + row * depth), panel,
+                static_cast<std::size_t>(j.k.bytes(depth * mr)));
   };
   l.parallel.run(static_cast<int>(f_.groups * job.panels), task, &job);
-  const float zeros[16] = {};
-  write(zeros, 16, l.out, f_.floats(mr_) - 16);
+  std::memset(static_cast<std::byte*>(l.out) + bytes(f_.floats(mr_) - 16), 0, static_cast<std::size_t>(bytes(16)));
 }
 
 class PackRegisters final : public HostKernel {

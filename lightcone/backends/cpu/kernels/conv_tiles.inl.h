@@ -100,14 +100,8 @@ vf every(const float* from, i64 row, i64 n) {
   return load(v);
 #endif
 }
-struct Bf16 {
-  std::uint16_t bits;
-};
-struct F16 {
-  std::uint16_t bits;
-};
-float as_float(Bf16 v) { return bf16_to_f32(v.bits); }
-float as_float(F16 v) { return f16_to_f32(v.bits); }
+float as_float(bf16 v) { return bf16_to_f32(v.bits); }
+float as_float(f16 v) { return f16_to_f32(v.bits); }
 template <class T>
 vf every(const T* from, i64 row, i64 n) {
   alignas(64) float v[WIDTH] = {};
@@ -154,10 +148,10 @@ void LC_ENTRY(conv_tiles_filters_f32)(const void* from, const i64* at, i64 row, 
   round_filters<float>(from, at, row, rows, to);
 }
 void LC_ENTRY(conv_tiles_filters_bf16)(const void* from, const i64* at, i64 row, i64 rows, std::byte* to) {
-  round_filters<Bf16>(from, at, row, rows, to);
+  round_filters<bf16>(from, at, row, rows, to);
 }
 void LC_ENTRY(conv_tiles_filters_f16)(const void* from, const i64* at, i64 row, i64 rows, std::byte* to) {
-  round_filters<F16>(from, at, row, rows, to);
+  round_filters<f16>(from, at, row, rows, to);
 }
 }
 
