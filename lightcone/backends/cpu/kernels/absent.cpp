@@ -51,11 +51,10 @@ const NhwcTable kNhwcAvx512 = kNhwcGeneric;
 const NhwcBf16Table kNhwcBf16Avx512Bf16 = kNhwcBf16Generic;
 #endif
 #if defined(LC_ABSENT_conv_tiles_amx)
-const ConvTilesTable kConvTilesAmx = {"amx",   nullptr, nullptr, nullptr,
-                                      nullptr, nullptr, nullptr, nullptr};  // has_tiles() checks kDenseAmx
+const ConvTilesTable kConvTilesAmx = {};  // no replacement: has_tiles() checks kDenseAmx
 #endif
 #if defined(LC_ABSENT_conv_gradient_tiles_amx)
-const GradientTilesTable kGradientTilesAmx = {"amx", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+const GradientTilesTable kGradientTilesAmx = {};
 #endif
 #if defined(LC_ABSENT_dense_amx)
 const Microkernel kDenseAmx[8] = {};  // no replacement: has_tiles() checks for it
