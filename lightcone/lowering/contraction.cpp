@@ -45,6 +45,17 @@ std::string shapes_of(const Contraction& c, const std::vector<Dim>& others) {
   return str_cat(left, " x ", right.substr(0, right.size() - 1), ", ", columns, "]");
 }
 
+bool rows_follow(const Contraction& c) {
+  Dim next = 0;
+  for (std::size_t i = c.axes.size() - 1; i-- > 0;) {
+    const Contraction::Axis& x = c.axes[i];
+    if (x.extent == Dim(1)) continue;
+    if (!(next == Dim(0)) && !(x.a == next)) return false;
+    next = x.a * x.extent;
+  }
+  return true;
+}
+
 std::optional<Contraction> match_contraction(const Graph& g, const Factors& s) {
   const NodeId id = s.sum;
   for (const auto& p : s.at)

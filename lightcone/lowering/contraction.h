@@ -29,6 +29,8 @@ struct Contraction {
 // Returns both factors as matrices with batch axes first: "[64, 784] x [784, 128]". `others` lists the columns of
 // further products that share the rows: "[64, 784] x [784, 128 + 128]".
 std::string shapes_of(const Contraction& c, const std::vector<Dim>& others = {});
+// Returns whether all rows of A have one distance in memory. The others are several products, each of few rows.
+bool rows_follow(const Contraction& c);
 // Matches a sum of products in which both factors are read by strides. Returns nullopt if there are none, or if both
 // factors have the innermost axis of the result.
 std::optional<Contraction> match_contraction(const Graph& g, const Factors& f);

@@ -11,10 +11,12 @@ namespace {
 constexpr const char* kRow = "row of the epilogue";
 constexpr const char* kBegin = "first column of the epilogue";
 constexpr const char* kCount = "columns of the epilogue";
+constexpr const char* kApart = "distance between rows of a sum apart";
+constexpr std::int64_t kFarthest = std::int64_t{1} << 32;
 
 // Wraps a kernel of one loop over the `row` elements of a row in a loop over all rows, and limits the inner loop to a
-// range of columns.
-void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
+// range of columns. `apart`: the operand whose rows have a distance of their own; -1: none.
+void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows, int apart) {
   const auto columns = Dim::symbol(kCount, 0, std::max<std::int64_t>(row.bounds().hi, 1));
   const auto begin = Dim::symbol(kBegin, 0, std::max<std::int64_t>(row.bounds().hi - 1, 1));
   codegen::Loop outer = codegen::loop_over(codegen::kEpilogueRow[0], rows);
@@ -29,7 +31,11 @@ void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
   };
   for (codegen::Instr& i : k.instrs)
     for (Dim* d : {&i.offset, &i.valid, &i.stride, &i.extent}) *d = moved(*d);
-  k.store_offset = index * row + (row == Dim(1) ? begin : moved(k.store_offset));
+  const Dim at = row == Dim(1) ? begin : moved(k.store_offset);
+  k.store_offset = index * row + at;
+  const Dim distance = Dim::symbol(kApart, 1, kFarthest);
+  for (codegen::Instr& i : k.instrs)
+    if (i.code == codegen::Code::Load && i.buffer == apart) i.offset = index * distance + at;
   outer.body = std::move(k.top);
   for (codegen::Item& i : outer.body.items)
     if (i.is_loop) ++i.id;
@@ -40,6 +46,7 @@ void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
   std::set<std::string> sizes(k.sizes.begin(), k.sizes.end());
   sizes.erase(kRow);
   sizes.insert({kBegin, kCount});
+  if (apart >= 0) sizes.insert(kApart);
   for (const auto& [name, bounds] : row.symbols()) sizes.insert(name);
   k.sizes.assign(sizes.begin(), sizes.end());
 }
@@ -50,9 +57,9 @@ void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows) {
 std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
-  if ((n.dtype != DType::F32 && !rules_.epilogue_of_any_type) || g[producer].dtype != DType::F32 ||
-      !(product(g[producer].shape) == all))
-    return std::nullopt;
+  const bool apart = n.dtype != DType::F32 && !rules_.epilogue_of_any_type;
+  if (g[producer].dtype != DType::F32 || !(product(g[producer].shape) == all)) return std::nullopt;
+  if (apart && !(rules_.sums_apart && rules_.sums_apart(producer, n.dtype))) return std::nullopt;
   if (row.bounds().lo < 1) return std::nullopt;
   const Dim rows = all / row;
   if (!(rows * row == all) || rows.bounds().lo < 1) return std::nullopt;
@@ -66,15 +73,18 @@ std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeI
     return std::nullopt;
   if (!(b.kernel->loops[0].extent == row) || b.kernel->loops.size() != 1 || !b.kernel->rows.empty())
     return std::nullopt;
-  in_rows(*b.kernel, row, rows);
+  const auto sum = std::find(b.buffers.begin(), b.buffers.end(), producer) - b.buffers.begin();
+  in_rows(*b.kernel, row, rows, apart ? static_cast<int>(sum) : -1);
   if (b.buffers.size() > rules_.epilogue_operands || b.kernel->sizes.size() > rules_.epilogue_sizes)
     return std::nullopt;
   const auto& names = b.kernel->sizes;
   const auto at = [&](const char* name) {
     return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
   };
-  const std::size_t begin = at(kBegin), count = at(kCount);
-  return EpilogueLoop{producer, std::move(b.buffers), std::move(b.same_index), std::move(*b.kernel), begin, count};
+  EpilogueLoop e{producer, std::move(b.buffers), std::move(b.same_index), {}, at(kBegin), at(kCount), {}};
+  if (apart) e.apart_size = at(kApart);
+  e.kernel = std::move(*b.kernel);
+  return e;
 }
 
 std::map<NodeId, EpilogueLoop> Partition::epilogues() const {

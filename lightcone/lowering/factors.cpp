@@ -92,6 +92,11 @@ std::optional<Factors> before_rounding(const Graph& g, const Factors& f, DType t
   return wide;
 }
 
+std::optional<NodeId> widened_bf16(const Graph& g, NodeId id) {
+  if (!casts(g[id]) || g[id].dtype != DType::F32 || g[g[id].in[0].node].dtype != DType::BF16) return std::nullopt;
+  return g[id].in[0].node;
+}
+
 bool exact_bytes(const Graph& g, const Node& sum) {
   constexpr i64 kMost = i64{1} << 16;
   const Node& mul = g[sum.in[0].node];

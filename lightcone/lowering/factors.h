@@ -32,6 +32,8 @@ bool has_own_axis(const Factors& f, int side);
 // Returns the factors as they are before they were rounded to `to`, for a kernel that rounds what it reads, or nullopt
 // if one of them is not rounded. A value that was rounded and materialised is kept: rounding is idempotent.
 std::optional<Factors> before_rounding(const Graph& g, const Factors& f, DType to);
+// Returns the bf16 value that a node widens to f32, element by element; nullopt if it does not.
+std::optional<NodeId> widened_bf16(const Graph& g, NodeId id);
 // Returns true if both factors of the sum are signed bytes, and few enough that any sum of their products fits in 32
 // bits.
 bool exact_bytes(const Graph& g, const Node& sum);

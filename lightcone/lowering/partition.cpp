@@ -12,6 +12,10 @@ bool is_library(const Node& n) {
   return (n.op == Op::Composite && !is(n, builtin::gather())) || n.op == Op::Result || n.op == Op::Kernel;
 }
 
+bool casts(const Graph& g, const Node& n) {
+  return n.op == Op::Contiguous && n.in[0].view.identity() && n.dtype != g[n.in[0].node].dtype;
+}
+
 // Returns true for a cast of a half or a byte to f32.
 bool widens(const Graph& g, NodeId id) {
   const Node& n = g[id];
@@ -133,28 +137,32 @@ void Partition::choose_buffers() {
   std::vector<bool> after(g_.size());   // the same after a matrix product
   const std::vector<int> uses = g_.uses();
   std::vector<int> cost(g_.size());  // operations that are fused into an elementwise node, and its own
+  // A value that was narrowed is kept as it is, and each reader widens it.
+  const auto stored = [&](NodeId id) { return widens(g_, id) && !buffer_[id] ? g_[id].in[0].node : id; };
+  const auto keep = [&](NodeId id) { buffer_[g_[stored(id)].op == Op::Input ? id : stored(id)] = true; };
+  const auto kept = [&](NodeId id) { return static_cast<bool>(buffer_[stored(id)]); };
   for (NodeId id = 0; id < g_.size(); ++id) {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     for (const Edge& e : n.in) {
-      if (cost[e.node] >= kCostly && pads_far(e.view)) buffer_[e.node] = true;
+      if (cost[e.node] >= kCostly && pads_far(e.view)) keep(e.node);
       // padded, repeated or sliced: not in the order in which it is made
-      if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) buffer_[e.node] = true;
-      if (after[e.node] && pads(e.view)) buffer_[e.node] = true;
+      if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) keep(e.node);
+      if (after[e.node] && pads(e.view)) keep(e.node);
     }
     if (info(n.op).kind == Kind::Elementwise) {
       cost[id] = info(n.op).cost;
       for (const Edge& e : n.in)
-        if (!buffer_[e.node]) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
+        if (!kept(e.node)) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
     }
     const auto follows = [&](const std::vector<bool>& those, auto is_product) {
-      return info(n.op).kind == Kind::Elementwise && std::ranges::any_of(n.in, [&](const Edge& e) {
-               return is_product(e.node) || (those[e.node] && !buffer_[e.node]);
+      return (info(n.op).kind == Kind::Elementwise || casts(g_, n)) && std::ranges::any_of(n.in, [&](const Edge& e) {
+               return is_product(e.node) || (those[e.node] && !kept(e.node));
              });
     };
     behind[id] = follows(behind, [&](NodeId k) { return get<Convolution>(k) != nullptr; });
     after[id] = follows(after, [&](NodeId k) { return get<Contraction>(k) != nullptr; });
-    if (behind[id] && uses[id] > 1 && !rejoins(g_, uses, id)) buffer_[id] = true;  // not computed in each reader
+    if (behind[id] && uses[id] > 1 && !rejoins(g_, uses, id)) keep(id);  // not computed in each reader
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
       for (std::size_t k = 0; k < n.in.size(); ++k)

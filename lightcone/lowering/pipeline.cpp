@@ -67,6 +67,7 @@ std::vector<Pass> canonical_passes(const DeviceTraits& d) {
                  .run = [](const Graph& g, PassLog& log) { return split_reductions(g, log); },
                  .applies = contains(is_reduction)});
   }
+  if (d.bf16_propagation) p.push_back(*d.bf16_propagation);
   return p;
 }
 

@@ -21,7 +21,8 @@ struct DeviceTraits {
   std::function<Graph(const Graph& g, PassLog& log, AttentionFusion fuse)> fuse_attention;
   // Returns whether this sum of products is a convolution for which the device has a kernel.
   std::function<bool(const Graph& g, const Factors& f)> is_convolution;
-  std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums;  // passes that only some devices have
+  // Passes that only some devices have.
+  std::optional<Pass> channels_last, filter_gradients, fuse_prefix_sums, bf16_propagation;
   bool shapes_reductions = false;  // if set, joins reductions over adjacent axes and splits long ones among threads
   // Partitions the graph and replaces its nodes by kernels.
   Pass emit_kernels;

@@ -16,6 +16,7 @@
 #include "lightcone/device/host_kernel.h"
 #include "lightcone/ops/ops.h"
 #include "lightcone/passes/passes.h"
+#include "lightcone/verify/verify.h"
 #include "other_caches.h"
 #include "random_inputs.h"
 
@@ -277,6 +278,81 @@ TEST(ConvLastBf16, AWideNet) {
     for (std::size_t k = 0; k < want.size(); ++k) ASSERT_NEAR(got.at(k), want.at(k), 0.02 * most) << k;
     if (workers == 1) first = got.f;
     EXPECT_EQ(first, got.f) << "threads change bits";
+  }
+}
+
+// What convolutions alone read is rounded where it is computed, with the same bits: through a maximum, too, in several
+// tasks and chunks of panels, with 40 channels in planes of 32, and with a stride.
+TEST(ConvLastBf16, ValuesStayBf16) {
+  const Dim batch = Dim::symbol("b", 1, 3);
+  Graph g;
+  const auto filters = [&](const char* name, int to, int from, int side) {
+    return parameter(g, name, {to, from, side, side}, DType::BF16);
+  };
+  Tensor x = relu(conv(g.input("x", {batch, 3, 46, 50}), filters("a", 40, 3, 3), {.padding = {1}}));
+  x = relu(conv(x, filters("b", 300, 40, 3), {.padding = {1}}) + parameter(g, "bias", {300, 1, 1}));
+  x = relu(conv(max_pool(x, {3}, {2}, {1}), filters("c", 36, 300, 1)));
+  x = relu(conv(x, filters("d", 44, 36, 5), {.stride = {2}, .padding = {2}}));
+  const Tensor y = relu(conv(x, filters("e", 22, 44, 1), {.stride = {2}}));  // half of what reads d
+  x = relu(conv(x, filters("f", 22, 44, 3), {.stride = {2}, .padding = {1}}) + y);
+  g.output("y", mean(x, {2, 3}));  // neither y nor x is read by a convolution
+  const bool registers = !kFast && on_tiles(*microkernel(Arithmetic::Bf16, this_target()));
+  for (const int workers : {1, 2}) {
+    const Compiler c = generic() | cpu({.threads = workers, .precision = Precision::Medium});
+    const Compiled made = transform(g, c);
+    const Graph wide = transform(g, c, {.skip = {"bf16-propagation"}}).graph;
+    // a, b, the maximum, c and d; on registers c is a product, which may compute what it reads itself
+    EXPECT_EQ(fired(made.log, "value kept in bf16"), kFast ? 5 : registers ? 4 : 0) << report(made.log);
+    int narrow = 0;
+    for (NodeId id = 0; id < made.graph.size(); ++id) {
+      const Node& n = made.graph[id];
+      narrow += n.op == Op::Kernel && n.dtype == DType::BF16 && n.kernel->name().starts_with("conv");
+    }
+    EXPECT_EQ(narrow, kFast ? 4 : registers ? 3 : 0) << "without an epilogue each is rounded by a loop";
+    for (const int b : {1, 3}) {
+      const Bindings env{{"b", b}};
+      Inputs in = random_values(g, 9, env);
+      for (std::size_t k = 0; k < 5; ++k) in.at("x").f[700 * k] = std::array{kNaN, kInf, -kInf, -0.0, 1e-40}[k];
+      const Results got = test::run_guarded(made.graph, in, env, test::Against::Back);
+      const Results want = test::run_guarded(wide, in, env, test::Against::Back);
+      const std::vector<double>&g0 = got.outputs.at("y").f, &w0 = want.outputs.at("y").f;
+      ASSERT_EQ(std::memcmp(g0.data(), w0.data(), g0.size() * sizeof(double)), 0) << "batch " << b;
+    }
+    if (workers > 1 || registers) continue;  // emulated registers take half a minute
+    const VerifyReport all = verify(g, c, {.trials = 2, .sizes = {{"b", 1}}, .products = 0x1p-8});
+    EXPECT_TRUE(all.ok()) << all.str();
+  }
+}
+
+// The same for products on registers, of more rows than a worker packs at a time. A norm stays with its product, and
+// products of the same rows in one kernel.
+TEST(ConvLastBf16, RowsStayBf16) {
+  Graph g;
+  const auto dense = [&](const Tensor& x, const char* name, int to, int from) {
+    return linear(x, parameter(g, name, {to, from}, DType::BF16), parameter(g, str_cat(name, ".bias"), {to}));
+  };
+  const Tensor x = g.input("x", {3, 43, 72});
+  const Tensor norm = layer_norm(x, {72});
+  const Tensor y = x + dense(gelu(dense(norm, "up", 600, 72)), "down", 72, 600);
+  const Tensor z = relu(dense(y, "in", 40, 72));
+  g.output("y", dense(relu(dense(z, "left", 33, 40)) * dense(z, "right", 33, 40), "out", 20, 33));
+  const bool registers = on_tiles(*microkernel(Arithmetic::Bf16, this_target()));
+  for (const int workers : {1, 3}) {
+    const Compiler c = generic() | cpu({.threads = workers, .precision = Precision::Medium});
+    const Compiled made = transform(g, c);
+    // what down, in, and left and right read; not what out reads
+    EXPECT_EQ(fired(made.log, "value kept in bf16"), registers ? 3 : 0) << report(made.log);
+    EXPECT_EQ(fired(made.log, "rows made in the product"), 1);
+    EXPECT_EQ(fired(made.log, "products of the same rows"), 1);
+    Inputs in = random_values(g, 9);
+    for (std::size_t k = 0; k < 5; ++k) in.at("x").f[700 * k] = std::array{kNaN, kInf, 3e38, -0.0, 1e-40}[k];
+    const Graph wide = transform(g, c, {.skip = {"bf16-propagation"}}).graph;
+    const std::vector<double> got = test::run_guarded(made.graph, in, {}, test::Against::Back).outputs.at("y").f;
+    const std::vector<double> want = test::run_guarded(wide, in, {}, test::Against::Back).outputs.at("y").f;
+    ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(double)), 0);
+    if (workers > 1) continue;
+    const VerifyReport all = verify(g, c, {.trials = 2, .products = 0x1p-8});
+    EXPECT_TRUE(all.ok()) << all.str();
   }
 }
 

@@ -668,6 +668,61 @@ TEST(Gemm, SplitWhenLoaded) {
   }
 }
 
+// Rows of bf16 are multiplied as f32 rows of the same numbers are, and sums that are kept apart are those of C: each
+// once.
+TEST(Gemm, RowsOfBf16AndSumsApart) {
+  struct Apart {
+    const float* c;
+    float* to;
+    std::int64_t n;
+    static void take(const void* self, const float* row, std::int64_t rows, std::int64_t begin, std::int64_t end,
+                     const float* sums, std::int64_t distance) {
+      const Apart& a = *static_cast<const Apart*>(self);
+      for (std::int64_t i = 0; i < rows; ++i, sums += distance)
+        for (std::int64_t j = begin; j < end; ++j) {
+          float& to = a.to[(row - a.c) + i * a.n + j];
+          to = std::isnan(to) ? sums[j - begin] : INFINITY;
+        }
+    }
+  };
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  int units = 0;
+  for (const Microkernel* u : microkernels()) {
+    if (!u->pack_bf16) continue;
+    ++units;
+    for (const auto& [m, n, k] :
+         {std::array{5, 17, 64}, std::array{64, 70, 131}, std::array{97, 33, 600}, std::array{70, 1100, 95},
+          std::array{33, 40, 2100}, std::array{2100, 40, 33}, std::array{17, 16, static_cast<int>(kLongSum) + 700}}) {
+      std::vector<float> a(static_cast<std::size_t>(m * k));
+      std::vector<std::uint16_t> halves;
+      for (float& x : a) halves.push_back(f32_to_bf16(normal(random))), x = bf16_to_f32(halves.back());
+      test::Guarded narrow(halves.size() * 2, test::Against::Back);
+      std::memcpy(narrow.data(), halves.data(), halves.size() * 2);
+      const auto one = threads(1);
+      const auto w = pack(WeightType::BF16, make_weight(WeightType::BF16, n, k, random).bytes, n, k, *one);
+      Gemm g{.m = m, .n = n, .k = k, .a = a.data(), .a_m = k, .a_k = 1};
+      std::vector<float> want(static_cast<std::size_t>(m * n), NAN);
+      g.type = WeightType::BF16, g.packed = true, g.b = w.data(), g.unit = u, g.c = want.data(), g.c_m = n;
+      run(g, {}, *one, detect_isa());
+      for (const int workers : {1, 3})
+        for (const bool apart : {false, true}) {
+          const auto pool = threads(workers);
+          std::vector<float> got(want.size(), NAN);
+          const Apart to{want.data(), got.data(), n};
+          Gemm h = g;
+          h.a = reinterpret_cast<const float*>(narrow.data()), h.a_bf16 = true, h.caches = blocking(workers).caches();
+          if (apart) h.finish_apart = Apart::take, h.finish_self = &to;
+          else h.c = got.data();
+          run(h, {}, *pool, detect_isa());
+          ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * 4), 0)
+              << u->name << " " << m << "x" << n << "x" << k << " apart " << apart << " workers " << workers;
+        }
+    }
+  }
+  EXPECT_GE(units, 1);  // emulated ones, at least
+}
+
 // Products of one group have the bits of products alone, however often threads meet in the scratch that was divided for
 // the first of them.
 TEST(Gemm, GroupsShareTheirScratch) {

@@ -53,10 +53,20 @@ Graph everything() {
   return g;
 }
 
-const char* const kPasses[] = {
-    "compile-loops",     "fuse-attention",         "inline-composites", "unroll-windows",       "channels-last",
-    "filter-gradients",  "materialize-views",      "match-attention",   "prepare-contractions", "cpu",
-    "overlap-exchanges", "schedule-state-updates", "run-concurrently"};
+const char* const kPasses[] = {"compile-loops",
+                               "fuse-attention",
+                               "inline-composites",
+                               "unroll-windows",
+                               "channels-last",
+                               "filter-gradients",
+                               "materialize-views",
+                               "match-attention",
+                               "prepare-contractions",
+                               "bf16-propagation",
+                               "cpu",
+                               "overlap-exchanges",
+                               "schedule-state-updates",
+                               "run-concurrently"};
 
 bool right(const Graph& g, const Graph& compiled) {
   const auto in = random_inputs(g, {}, 7, false);

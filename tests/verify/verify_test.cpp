@@ -60,8 +60,8 @@ TEST(Verify, RightCompilersPass) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"generic", "compile-loops", "fuse-attention", "inline-composites",
                                              "unroll-windows", "channels-last", "filter-gradients", "materialize-views",
-                                             "match-attention", "prepare-contractions", "cpu", "overlap-exchanges",
-                                             "schedule-state-updates", "run-concurrently"}));
+                                             "match-attention", "prepare-contractions", "bf16-propagation", "cpu",
+                                             "overlap-exchanges", "schedule-state-updates", "run-concurrently"}));
 }
 
 TEST(Verify, NamesTheGuiltyRuleAndShrinks) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "lightcone/backends/cpu/bf16_propagation.h"
 #include "lightcone/backends/cpu/conv/algorithms.h"
 #include "lightcone/backends/cpu/conv/filter_gradients_last.h"
 #include "lightcone/backends/cpu/conv/nhwc.h"
@@ -136,6 +137,10 @@ lowering::DeviceTraits traits(const CpuOptions& o, const std::shared_ptr<Resolve
   d.is_convolution = [target, p = o.precision](const Graph& g, const lowering::Factors& f) {
     return find_convolution(g, f, target, p).has_value();
   };
+  d.bf16_propagation =
+      Pass{.name = "bf16-propagation",
+           .run = [resolved](const Graph& g, PassLog& log) { return bf16_propagation(g, log, resolved->options()); },
+           .applies = [target, p = o.precision](const Graph& g) { return may_propagate_bf16(g, p, target); }};
   d.emit_kernels = {.name = "cpu", .run = [resolved](const Graph& g, PassLog& log) {
                       codegen::KernelNames names;
                       Lowered l = lower(g, resolved->device(), log, resolved->options(), names);

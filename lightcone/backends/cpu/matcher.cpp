@@ -1,5 +1,7 @@
 #include "lightcone/backends/cpu/matcher.h"
 
+#include <algorithm>
+
 #include "lightcone/backends/cpu/loops/epilogue.h"
 
 namespace lc::backends::cpu {
@@ -23,18 +25,6 @@ bool keeps_channels_last(const Graph& g, const Target& target) {
   return false;
 }
 
-// Returns whether all rows of A have one distance in memory. The others are several products, each of few rows.
-bool rows_follow(const Contraction& c) {
-  Dim next = 0;
-  for (std::size_t i = c.axes.size() - 1; i-- > 0;) {
-    const Contraction::Axis& x = c.axes[i];
-    if (x.extent == Dim(1)) continue;
-    if (!(next == Dim(0)) && !(x.a == next)) return false;
-    next = x.a * x.extent;
-  }
-  return true;
-}
-
 }  // namespace
 
 Matcher::Matcher(const Graph& g, const CpuOptions& o)
@@ -45,6 +35,7 @@ PartitionRules Matcher::rules() {
   r.machine = *options_.machine;
   r.epilogue_operands = Epilogue::kMaxOperands, r.epilogue_sizes = Epilogue::kMaxSizes;
   r.match = [this](const Graph&, const Factors& f) { return match(f); };
+  r.sums_apart = [this](NodeId sum, DType result) { return result == DType::BF16 && writes_bf16(sum); };
   return r;
 }
 
@@ -72,6 +63,53 @@ bool Matcher::beats_f32(const Contraction& c) const {
   return u && (u->arithmetic != Arithmetic::Bf16 || bf16_may_be_fast(*options_.target));
 }
 
+// The value in bf16 that a factor widens, if `read` is the factor. For a kernel that reads what the graph rounds to
+// bf16 before that, it is the rounded value if nothing else reads the other, which an epilogue then rounds.
+std::optional<NodeId> Matcher::in_bf16(const Factors& f, NodeId read) const {
+  for (const Edge& e : f.edge) {
+    const auto stored = lowering::widened_bf16(g_, e.node);
+    if (!stored) continue;
+    const Node& rounded = g_[*stored];
+    const bool before = rounded.op == Op::Contiguous && rounded.in[0].node == read && uses_[read] == 1;
+    if (e.node == read || (before && made_by(read) == MadeBy::WriterOfBf16)) return stored;
+  }
+  return std::nullopt;
+}
+
+// Follows the elementwise operations before a value that a kernel of loops would fuse.
+Matcher::MadeBy Matcher::made_by(NodeId value) const {
+  constexpr std::size_t kMost = 64;  // operations of an epilogue
+  std::vector<NodeId> chain{value};
+  std::map<NodeId, int> read;  // how often the chain reads a node
+  MadeBy found = MadeBy::Loop;
+  for (std::size_t i = 0; i < std::min(chain.size(), kMost); ++i) {
+    const NodeId id = chain[i];
+    if (convolutions.contains(id) || matmuls.contains(id)) {
+      if (!writes_bf16(id)) return MadeBy::OtherSum;
+      found = MadeBy::WriterOfBf16;
+    } else if (info(g_[id].op).kind == Kind::Elementwise) {
+      for (const Edge& e : g_[id].in)
+        if (product(e.view.shape()) == product(e.view.base()) && ++read[e.node] == uses_[e.node])
+          chain.push_back(e.node);
+    }
+  }
+  return found;
+}
+
+bool Matcher::writes_bf16(NodeId sum) const {
+  const auto c = convolutions.find(sum);
+  if (c != convolutions.end()) return c->second.algorithm->reads_bf16 != nullptr;
+  const auto m = matmuls.find(sum);  // products of the same rows share a buffer of f32
+  return m != matmuls.end() && cpu::writes_bf16(m->second) && rows_read_.at(m->second.a_node) == 1;
+}
+
+bool Matcher::reads_bf16(NodeId sum) const {
+  const auto c = convolutions.find(sum);
+  if (c != convolutions.end()) return c->second.algorithm->reads_bf16 && c->second.algorithm->reads_bf16(c->second);
+  const auto m = matmuls.find(sum);
+  return m != matmuls.end() && cpu::reads_bf16(m->second);
+}
+
 // Chooses what computes a sum of products: a convolution, a matrix product or, if neither matches, a loop.
 PartitionRules::Match Matcher::match(const Factors& f) {
   auto product = match_contraction(g_, f);
@@ -82,7 +120,7 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   if (c) found = {*c}, found.rounded = c->rounded;
   const ConvContext context = conv_context(found);
   const auto on_registers = [&] {
-    const ConvAlgorithm* a = rows_follow(*product) ? nullptr : choose(found, context);
+    const ConvAlgorithm* a = lowering::rows_follow(*product) ? nullptr : choose(found, context);
     return a && a->filters == FilterLayout::Bf16Registers;
   };
   if (c && !(c->channels_last && faster && !on_registers())) {
@@ -90,6 +128,8 @@ PartitionRules::Match Matcher::match(const Factors& f) {
     plan.algorithm = choose(plan, context);
     check(plan.algorithm, "find_convolution() found an algorithm");
     if (plan.algorithm->prepare) plan.algorithm->prepare(plan, context);
+    if (const auto stored = reads_bf16(f.sum) ? in_bf16(f, plan.image_node) : std::nullopt)
+      plan.image_node = *stored, plan.bf16_image = true;
     tiles_wanted +=
         context.precision == Precision::Medium && (plan.algorithm->registers || !plan.algorithm->is_gradient);
     return static_cast<const Convolution&>(plan);  // its filters may be read as they are stored
@@ -106,6 +146,9 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   if (const Microkernel* u = choose_prompt_unit(*product, precision, *options_.target); u && packable(g_, *product))
     plan.few = plan.unit, plan.unit = u;
   if (plan.for_unit || wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
+  if (const auto stored = reads_bf16(f.sum) ? in_bf16(f, plan.a_node) : std::nullopt)
+    plan.a_node = product->a_node = *stored, plan.bf16_a = true;
+  ++rows_read_[plan.a_node];
   return std::move(*product);
 }
 

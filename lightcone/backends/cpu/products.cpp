@@ -27,7 +27,8 @@ void CpuEmitter::find_groups() {
   std::map<NodeId, std::vector<std::vector<NodeId>>> by_rows;  // by the node of A
   for (NodeId id : partition_.results()) {
     const MatmulPlan* c = matmul_of(id);
-    if (!c || !c->packed || product(g_[id].shape).bounds().hi > kMost || c->axes.back().extent.bounds().lo < 1)
+    if (!c || !c->packed || g_[id].dtype != DType::F32 || product(g_[id].shape).bounds().hi > kMost ||
+        c->axes.back().extent.bounds().lo < 1)
       continue;
     const Node& a = g_[c->a_node];
     if (a.op == Op::Input && !partition_.varies(c->a_node)) continue;  // the products are computed once, at load

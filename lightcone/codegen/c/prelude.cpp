@@ -483,10 +483,21 @@ LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); 
 // The same for sixteen bf16.
 typedef u16 lc_u16x16 __attribute__((vector_size(32), aligned(2), may_alias)); typedef u32 lc_u32x16 __attribute__((vector_size(64), may_alias));
 LC void lc_bf16_to_f32_v(float* to, const u16* from) { *(lc_u32x16*)to = __builtin_convertvector(*(const lc_u16x16*)from, lc_u32x16) << 16; }
-LC void lc_f32_to_bf16_v(u16* to, const float* from) {
+LC void lc_f32_to_bf16_by_bits(u16* to, const float* from) {
   u32 rounded[16] __attribute__((aligned(64)));
   for (int l = 0; l < 16; ++l) rounded[l] = lc_bits(lc_round_bf16(from[l]));
   *(lc_u16x16*)to = __builtin_convertvector(*(const lc_u32x16*)rounded >> 16, lc_u16x16);
+}
+LC void lc_f32_to_bf16_v(u16* to, const float* from) {
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)  // the instruction takes numbers below 2^-126 for zeros
+  u16 tiny;
+  lc_u16x16 halves;
+  __asm__("vfpclassps $0x20, %1, %0" : "=k"(tiny) : "v"(*(const lc_float16*)from));
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(*(const lc_float16*)from));
+  *(lc_u16x16*)to = halves;
+  if (__builtin_expect(!tiny, 1)) return;
+#endif
+  lc_f32_to_bf16_by_bits(to, from);
 }
 LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as good as rounding once */
   float f = (float)v;

@@ -167,11 +167,20 @@ std::optional<Dim> CRenderer::is_contiguous_along(int id, const std::string& lan
   return along.name() == lane ? std::optional(first) : std::nullopt;
 }
 
-bool CRenderer::only_stored(int id) const {
-  const auto reads = [&](const Instr& i) { return i.a == id || i.b == id || i.c == id; };
-  return std::none_of(k_.instrs.begin(), k_.instrs.end(), reads) &&
-         std::none_of(k_.cached_values.begin(), k_.cached_values.end(),
-                      [&](const CachedValue& keep) { return keep.value == id; });
+// Returns the result, if nothing else reads it, and the value that it copies, if that has no other reader either.
+std::set<int> CRenderer::rounded_when_stored() const {
+  std::set<int> all;
+  for (int id = k_.result; id >= 0;) {
+    int readers = id == k_.result ? 1 : 0;
+    for (const Instr& i : k_.instrs) readers += (i.a == id) + (i.b == id) + (i.c == id);
+    for (const CachedValue& v : k_.cached_values) readers += v.value == id;
+    for (const Reduction& r : k_.reductions) readers += r.value == id;
+    if (readers > 1) break;
+    all.insert(id);
+    const Instr& i = instr(id);
+    id = i.code == Code::Convert && instr(i.a).dtype == i.dtype ? i.a : -1;
+  }
+  return all;
 }
 
 bool CRenderer::whole_vectors(const Loop& l) const {
@@ -278,11 +287,11 @@ void CRenderer::store_vector(int id, const std::string& past) {
   line(type + " t[" + full + "] __attribute__((aligned(64)));");
   const bool narrows = is_half(k_.dtype);
   if (narrows) line("float wide[" + full + "] __attribute__((aligned(64)));");
-  if (narrows && only_stored(k_.result)) rounded_later_ = k_.result;
+  if (narrows) rounded_later_ = rounded_when_stored();
   lane_body(values_in(l.body), l.symbol, base, full, [&] {
     line(narrows ? "wide[l] = " + value(k_.result) + ";" : "t[l] = " + stored(value(k_.result), k_.dtype) + ";");
   });
-  rounded_later_ = -1;
+  rounded_later_.clear();
   if (narrows) line("lc_f32_to_" + std::string(name(k_.dtype)) + "_v(t, wide);");
   line("const long " + l.symbol + " = " + base + ";");
   line("lc_store(out_ + " + dim(k_.store_offset) + ", t, sizeof t, " + past + ");");

@@ -41,9 +41,11 @@ class CRenderer {
   void find_crossing(const std::vector<int>& values);
   bool by_vectors(int id) const;
   std::optional<Dim> is_contiguous_along(int id, const std::string& lane) const;
-  bool only_stored(int id) const;
+  std::set<int> rounded_when_stored() const;
   bool whole_vectors(const Loop& l) const;  // its extent is a known multiple of kLanes
-  bool rounds_later(const Instr& i) const { return rounded_later_ >= 0 && &i == &instr(rounded_later_); }
+  bool rounds_later(const Instr& i) const {
+    return std::any_of(rounded_later_.begin(), rounded_later_.end(), [&](int id) { return &i == &instr(id); });
+  }
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
@@ -112,10 +114,10 @@ class CRenderer {
   std::map<std::string, std::vector<std::int64_t>> alike_;
   std::map<int, int> pointers_;  // to each buffer: how many besides its own
   int indent_ = 0;
-  std::map<int, int> home_;  // the straight-line segment of each value
-  std::set<int> arrays_;     // values that cross segments inside of output lanes
-  int rounded_later_ = -1;   // the result, if it is rounded when narrowed and has no other reader
-  int lane_loop_ = -1;       // the output loop whose lanes are being written
+  std::map<int, int> home_;      // the straight-line segment of each value
+  std::set<int> arrays_;         // values that cross segments inside of output lanes
+  std::set<int> rounded_later_;  // values that are rounded only when the result is narrowed
+  int lane_loop_ = -1;           // the output loop whose lanes are being written
   std::string lane_base_;
   std::set<int> passed_;      // live_between_stages()
   std::vector<Dim> certain_;  // conditions that hold where code is being written

@@ -50,6 +50,9 @@ struct ConvAlgorithm {
   // Makes the kernel. `epilogue` may be null.
   std::shared_ptr<HostKernel> (*make)(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                       const ConvContext& x);
+  // Returns whether it reads the image as it is stored if its numbers are bf16; null: it never does. Such an algorithm
+  // also keeps its sums apart from an epilogue's result in bf16.
+  bool (*reads_bf16)(const ConvPlan& c) = nullptr;
   // Completes the plan when the algorithm is chosen; may be null.
   void (*prepare)(ConvPlan& c, const ConvContext& x) = nullptr;
   // Null: the choice is final when the kernel is made. Otherwise sizes may be symbolic: the rows that have this share a

@@ -61,10 +61,12 @@ class NhwcTiles {
   // Divides `pixels` for `workers`, with at most `most` pixels per task unless that is too few.
   Split split(std::int64_t pixels, std::int64_t most, int workers) const;
   // Computes panels [begin, end), as far as they exist, of pixels [first, first + count) of the result, and runs the
-  // epilogue, whose sizes are `sizes`, on them. `soon` is what the worker reads next; it is prefetched.
+  // epilogue, whose sizes are `sizes`, on them. `soon` is what the worker reads next; it is prefetched. `apart`: room
+  // for the sums of apart_floats(count) if the epilogue's result has another type; null otherwise.
   void run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, const std::int64_t* sizes,
            std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-           std::span<const float> soon = {}) const;
+           std::span<const float> soon = {}, float* apart = nullptr) const;
+  std::int64_t apart_floats(std::int64_t pixels) const;
 
  private:
   struct Block {
@@ -75,9 +77,12 @@ class NhwcTiles {
   struct Job {
     const float* const* at;
     const std::byte* weights;
-    float* widened;       // room for a block's weights
-    float* out;           // the first pixel's result
-    const float* beside;  // a residual that the epilogue will read, or null
+    float* widened;         // room for a block's weights
+    std::byte* result;      // the first pixel's, which is prefetched
+    std::int64_t number;    // bytes of a number of it
+    const float* beside;    // a residual that the epilogue will read, or null
+    float* sums;            // the first pixel's
+    std::int64_t sums_row;  // floats between pixels
     std::int64_t count;
     const float *soon, *soon_end;
   };

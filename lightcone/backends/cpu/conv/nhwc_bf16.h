@@ -2,7 +2,8 @@
 // one word when rounded. Operands are rounded to bf16 and summed in f32, as Precision::Medium allows.
 //
 // A task rounds the data it needs: for a padded image the rows that its windows reach, with zeros around them; for any
-// other image the window of each pixel.
+// other image the window of each pixel. An image of bf16 (ConvPlan::bf16_image) is copied as it is if it is padded, and
+// read where it is otherwise.
 #pragma once
 
 #include "lightcone/backends/cpu/conv/nhwc.h"
@@ -14,6 +15,8 @@ const NhwcBf16Table& nhwc_bf16_table(const Target& target);
 
 // Returns why `c` cannot be multiplied in bf16; nullopt: it can.
 std::optional<std::string> nhwc_bf16_refusal(const ConvPlan& c);
+// Returns whether the kernel reads an image of bf16.
+bool nhwc_bf16_reads_bf16(const ConvPlan& c);
 // Makes the kernel; nhwc_bf16_refusal(c) must be nullopt. `epilogue` may be null.
 std::shared_ptr<HostKernel> nhwc_bf16_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                              const Target& target, const Blocking& blocking = Blocking());
@@ -38,6 +41,8 @@ std::optional<NarrowWindow> narrow_window(const NhwcShape& s);
 
 // Returns why `c` cannot be computed this way; nullopt: it can.
 std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c);
+// Returns whether the kernel reads an image of bf16.
+bool nhwc_registers_reads_bf16(const ConvPlan& c);
 // Makes the kernel; nhwc_registers_refusal(c) must be nullopt. `epilogue` may be null.
 std::shared_ptr<HostKernel> nhwc_registers_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,
                                                   const ConvTilesTable& table, const Blocking& blocking = Blocking());

@@ -1,5 +1,6 @@
 // Channels-last convolutions in bf16 on tile registers: nhwc_bf16.h.
 #include <algorithm>
+#include <cstring>
 
 #include "lightcone/backends/cpu/conv/depthwise.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
@@ -21,6 +22,8 @@ class RegistersKernel final : public ConvKernel {
       : ConvKernel(BatchSizes<Dim>{c.image_offset, c.pixels[0].extent}, std::move(epilogue)),
         s_(s),
         t_(t),
+        number_(c.bf16_image ? 2 : 4),
+        apart_(this->epilogue() && this->epilogue()->apart()),
         l2_(blocking.l2()),
         window_(narrow_window(s)),
         pixel_(window_ ? 2 * NarrowWindow::kChannels : 2 * kChannels),
@@ -52,7 +55,7 @@ class RegistersKernel final : public ConvKernel {
   struct Job {
     const RegistersKernel& k;
     const HostLaunch& l;
-    const float* image;
+    const std::byte* image;
     const std::byte* weights;             // packed
     std::byte* scratch;                   // the workers'
     i64 rows = 0;                         // output rows of all images
@@ -63,18 +66,23 @@ class RegistersKernel final : public ConvKernel {
     const std::byte* at[kMostTiles + 1];
     i64 tiles = 0, row = 0;  // the first output row
     const i64* steps = nullptr;
+    float* apart = nullptr;  // sums of a strip if the epilogue's result has another type
   };
 
   void find_taps(i64 row);
   i64 row_bytes() const { return s_.x.length * pixel_; }
   i64 steps() const { return blocks_ * static_cast<i64>(taps_.size()); }
   i64 copied(i64 rows) const { return rows * y_step_ + (rows / s_.y.extent + 2) * reach_; }
-  i64 worker_bytes() const { return round_up(copied(most_) * row_bytes() * blocks_, 64) + round_up(8 * steps(), 64); }
+  i64 planes_bytes() const { return round_up(copied(most_) * row_bytes() * blocks_, 64); }
+  i64 apart_bytes() const { return apart_ ? (kEpilogue + 2 * kTogether * 16) * kStrip * 4 : 0; }
+  i64 worker_bytes() const { return planes_bytes() + apart_bytes() + round_up(8 * steps(), 64); }
   void share_out(Job& j, int workers) const;
-  void copy_row(const float* image, i64 y, std::byte* to, i64 plane) const;
+  void copy_row(const std::byte* image, i64 y, std::byte* to, i64 plane) const;
+  void move(const std::byte* from, i64 n, std::byte* to, i64 plane) const;
   void prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const;
   void strip(const Job& j, const Pixels& p, i64 strip, bool more) const;
-  void put(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, const float* sums) const;
+  void put(const Job& j, const Pixels& p, i64 first, i64 last, i64 done, i64 strip, const float* sums) const;
+  void finish(const Job& j, const Pixels& p, i64 first, i64 count, i64 strip) const;
   i64 pixel(const Pixels& p, i64 tile) const {
     return (p.row + tile / across_) * s_.x.extent + std::min(tile % across_ * wide_, s_.x.extent);
   }
@@ -82,6 +90,8 @@ class RegistersKernel final : public ConvKernel {
 
   NhwcShape s_;
   const ConvTilesTable& t_;
+  i64 number_;  // bytes of a number of the image
+  bool apart_;  // sums are kept apart from the epilogue's result
   i64 l2_;
   std::optional<NarrowWindow> window_;       // for few channels
   std::optional<RegisterFilters> filters_;   // to be packed in each run
@@ -104,8 +114,21 @@ void RegistersKernel::find_taps(i64 row) {
   }
 }
 
-// Rounds a row of the padded image.
-void RegistersKernel::copy_row(const float* image, i64 y, std::byte* to, i64 plane) const {
+// Copies pixels of bf16 to planes.
+void RegistersKernel::move(const std::byte* from, i64 n, std::byte* to, i64 plane) const {
+  for (i64 p = 0; p < n; ++p, from += s_.x.unit * 2, to += 2 * kChannels) {
+    i64 b = 0;
+    for (; (b + 1) * kChannels <= s_.channels; ++b)
+      std::memcpy(to + b * plane, from + b * 2 * kChannels, 2 * kChannels);
+    if (b == blocks_) continue;
+    const i64 rest = 2 * (s_.channels - b * kChannels);
+    std::memcpy(to + b * plane, from + b * 2 * kChannels, static_cast<std::size_t>(rest));
+    std::fill_n(to + b * plane + rest, 2 * kChannels - rest, std::byte{0});
+  }
+}
+
+// Copies a row of the padded image, rounded.
+void RegistersKernel::copy_row(const std::byte* image, i64 y, std::byte* to, i64 plane) const {
   const bool inside = y >= s_.y.lo && y < s_.y.hi;
   const i64 lo = inside ? s_.x.lo : s_.x.length, hi = inside ? s_.x.hi : s_.x.length;
   for (i64 b = 0; b < blocks_; ++b) {
@@ -113,8 +136,10 @@ void RegistersKernel::copy_row(const float* image, i64 y, std::byte* to, i64 pla
     std::fill_n(to + b * plane + hi * pixel_, (s_.x.length - hi) * pixel_, std::byte{0});
   }
   if (!inside) return;
-  const float* from = image + y * s_.y.unit + lo * s_.x.unit;
+  const std::byte* numbers = image + (y * s_.y.unit + lo * s_.x.unit) * number_;
   to += lo * pixel_;
+  if (number_ == 2) return move(numbers, hi - lo, to, plane);
+  const auto* from = reinterpret_cast<const float*>(numbers);
   if (window_) t_.round_few(from, s_.x.unit, s_.channel_step, hi - lo, s_.channels, to);
   else t_.round(from, s_.x.unit, hi - lo, s_.channels, to, plane);
 }
@@ -133,12 +158,15 @@ void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pi
   };
   images([&](i64, i64, i64, i64 read) { in_rows += read; });
   const i64 plane = in_rows * in_row;
-  auto* offsets = reinterpret_cast<i64*>(to + round_up(copied(most_) * in_row * blocks_, 64));
+  std::byte* behind = to + planes_bytes();
+  if (apart_) p.apart = reinterpret_cast<float*>(behind);
+  auto* offsets = reinterpret_cast<i64*>(behind + apart_bytes());
   p.steps = offsets, p.row = row;
   for (i64 b = 0; b < blocks_; ++b)
     for (const Tap& t : taps_) *offsets++ = b * plane + t.y * in_row + t.x * pixel_;
   images([&](i64 image, i64 y, i64 n, i64 read) {
-    for (i64 i = 0; i < read; ++i) copy_row(j.image + image * s_.batch_image, y * y_step_ + i, to + i * in_row, plane);
+    for (i64 i = 0; i < read; ++i)
+      copy_row(j.image + image * s_.batch_image * number_, y * y_step_ + i, to + i * in_row, plane);
     for (i64 i = 0; i < n * across_; ++i) {
       const i64 x = std::min(i % across_ * wide_, s_.x.extent - wide_);
       p.at[p.tiles++] = to + i / across_ * y_step_ * in_row + x * x_step_ * pixel_;
@@ -148,15 +176,25 @@ void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pi
   p.at[p.tiles] = p.at[p.tiles - 1];  // an odd one is its own neighbour
 }
 
-// Puts down registers [first, last), without the pixels that the register before has, too.
-void RegistersKernel::put(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, const float* sums) const {
-  const i64 columns = std::min(kStrip, s_.rows - strip * kStrip);
-  auto* out = static_cast<float*>(j.l.out) + strip * kStrip;
+// Puts down registers [first, last), without the pixels that the register before has, too. The epilogue has run for
+// those before `done`.
+void RegistersKernel::put(const Job& j, const Pixels& p, i64 first, i64 last, i64 done, i64 strip,
+                          const float* sums) const {
+  const i64 columns = std::min(kStrip, s_.rows - strip * kStrip), row = apart_ ? kStrip : s_.rows;
+  auto* out = apart_ ? p.apart - pixel(p, done) * row : static_cast<float*>(j.l.out) + strip * kStrip;
   const bool streamed = !epilogue() && j.rows * s_.x.extent * s_.rows * 4 > l2_;
   for (i64 q = first; q < last; ++q, sums += kTileFloats) {
     const i64 overlap = std::max<i64>(0, q % across_ * wide_ - (s_.x.extent - wide_));
-    t_.put(sums, overlap, wide_, columns, out + pixel(p, q) * s_.rows, s_.rows, streamed);
+    t_.put(sums, overlap, wide_, columns, out + pixel(p, q) * row, row, streamed);
   }
+}
+
+// Runs the epilogue on some pixels of a strip.
+void RegistersKernel::finish(const Job& j, const Pixels& p, i64 first, i64 count, i64 strip) const {
+  const auto* in = j.l.in.data() + 2;
+  const i64 begin = strip * kStrip, end = std::min(s_.rows, begin + kStrip);
+  if (apart_) epilogue()->run_apart(in, p.apart, kStrip, j.l.out, epilogue_sizes(j.l), first, count, begin, end);
+  else if (epilogue()) epilogue()->run(in, static_cast<float*>(j.l.out), epilogue_sizes(j.l), first, count, begin, end);
 }
 
 // Computes 32 output channels. `more`: this task's next strip follows.
@@ -173,12 +211,10 @@ void RegistersKernel::strip(const Job& j, const Pixels& p, i64 strip, bool more)
     for (i64 k = 0; k < all; k += chunk)
       t_.tiles(p.at + q, (end - q + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * pixel_,
                weights + k * kStep, sums, k > 0, &ahead);
-    put(j, p, q, end, strip, sums);
+    put(j, p, q, end, done, strip, sums);
     const i64 first = pixel(p, done), count = pixel(p, end) - first;
     if (count < kEpilogue && end < p.tiles) continue;
-    if (epilogue())
-      epilogue()->run(j.l.in.data() + 2, static_cast<float*>(j.l.out), epilogue_sizes(j.l), first, count,
-                      strip * kStrip, std::min(s_.rows, (strip + 1) * kStrip));
+    finish(j, p, first, count, strip);
     done = end;
   }
 }
@@ -218,7 +254,7 @@ void RegistersKernel::run(const HostLaunch& l) const {
   read_sizes(l.sizes.data(), s);
   Job j{*this,
         l,
-        static_cast<const float*>(l.in[0]) + s.image_offset,
+        static_cast<const std::byte*>(l.in[0]) + s.image_offset * number_,
         static_cast<const std::byte*>(l.in[1]),
         l.scratch,
         s.images * s_.y.extent};
@@ -287,6 +323,11 @@ std::optional<std::string> nhwc_registers_refusal(const ConvPlan& c) {
     return "nothing is padded or left out, there are 5 to 15 channels or fewer than 16 filters, or a window is too "
            "long";
   return std::nullopt;
+}
+
+bool nhwc_registers_reads_bf16(const ConvPlan& c) {
+  const auto s = registers_shape(c);
+  return s && !narrow_window(*s) && s->channel_step == 1;
 }
 
 std::shared_ptr<HostKernel> nhwc_registers_kernel(const ConvPlan& c, std::shared_ptr<const Epilogue> epilogue,

@@ -81,6 +81,7 @@ void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
   }
   for (i64 i = 0; i < tiles; ++i) {
     const i64 q = j.count * i / tiles, rows = j.count * (i + 1) / tiles - q, to = q * rows_ + panel * nr_;
+    float* sums = j.sums + q * j.sums_row + panel * nr_;
     const float* next = w;
     if (i * 64 < nr_ * number) next = behind + i * 16 * b.depth;
     else if (j.soon < j.soon_end) next = std::exchange(j.soon, j.soon + 16 * b.depth);
@@ -88,30 +89,42 @@ void NhwcTiles::block(Job& j, const Block& b, i64 panel, bool first) const {
     // Rows of the result are too far apart for hardware prefetchers.
     for (i64 r = 0; b.begin == 0 && r < rows; ++r)
       for (i64 c = 0; c < columns; c += 16) {
-        __builtin_prefetch(j.out + to + r * rows_ + c, 1, 2);
+        __builtin_prefetch(j.result + (to + r * rows_ + c) * j.number, 1, 2);
         if (j.beside) __builtin_prefetch(j.beside + to + r * rows_ + c, 0, 2);
       }
-    tile_(j.at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next, j.out + to, rows_, rows, columns,
+    tile_(j.at + q, runs_.data() + b.first, static_cast<i64>(b.count), w, next, sums, j.sums_row, rows, columns,
           b.begin > 0);
   }
 }
 
+i64 NhwcTiles::apart_floats(i64 pixels) const { return pixels * kChunk * nr_; }
+
 void NhwcTiles::run(const HostLaunch& l, const float* const* at, const Epilogue* epilogue, const i64* sizes, i64 first,
-                    i64 count, i64 begin, i64 end, std::span<const float> soon) const {
-  auto* out = static_cast<float*>(l.out);
+                    i64 count, i64 begin, i64 end, std::span<const float> soon, float* apart) const {
+  const i64 number = apart ? 2 : 4;
   alignas(64) float widened[kStep * NhwcTable::kMostNr];
-  Job j{at,          static_cast<const std::byte*>(l.in[1]),
-        widened,     out + first * rows_,
-        nullptr,     count,
-        soon.data(), soon.data() + soon.size()};
+  Job j{.at = at,
+        .weights = static_cast<const std::byte*>(l.in[1]),
+        .widened = widened,
+        .result = static_cast<std::byte*>(l.out) + first * rows_ * number,
+        .number = number,
+        .beside = nullptr,
+        .sums = static_cast<float*>(l.out) + first * rows_,
+        .sums_row = apart ? kChunk * nr_ : rows_,
+        .count = count,
+        .soon = soon.data(),
+        .soon_end = soon.data() + soon.size()};
   if (epilogue && epilogue->largest() >= 0)  // a residual
     j.beside = static_cast<const float*>(l.in[2 + static_cast<std::size_t>(epilogue->largest())]) + first * rows_;
   end = std::min(end, ceil_div(rows_, nr_));
   for (i64 p = begin; p < end; p += kChunk) {
-    const i64 last = std::min(p + kChunk, end);
+    const i64 last = std::min(p + kChunk, end), columns = std::min(last * nr_, rows_);
+    if (apart) j.sums = apart - p * nr_;
     for (i64 panel = p; panel < last; ++panel)
       for (const Block& b : blocks_) block(j, b, panel, panel == p);
-    if (epilogue) epilogue->run(l.in.data() + 2, out, sizes, first, count, p * nr_, std::min(last * nr_, rows_));
+    if (apart) epilogue->run_apart(l.in.data() + 2, apart, j.sums_row, l.out, sizes, first, count, p * nr_, columns);
+    else if (epilogue)
+      epilogue->run(l.in.data() + 2, static_cast<float*>(l.out), sizes, first, count, p * nr_, columns);
   }
 }
 

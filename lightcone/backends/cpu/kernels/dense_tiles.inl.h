@@ -159,6 +159,25 @@ void pack_a_bf16(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, voi
   }
 }
 
+// The same of numbers that are bf16.
+void copy_a_bf16(const std::uint16_t* a, i64 a_m, i64 rows, i64 depth, std::byte* to) {
+  constexpr i64 kBytes = 64;  // 32 numbers
+  const i64 steps = (depth + 31) / 32, whole = depth / 32;
+  for (i64 r = 0; r < (rows + kSide - 1) / kSide * kSide; ++r, a += a_m) {
+    std::byte* out = to + r / kSide * steps * 2 * kTileBytes + r % kSide * kBytes;
+    for (i64 s = 0; s < steps; ++s, out += 2 * kTileBytes) {
+      if (r < rows && s < whole) {
+        __builtin_prefetch(a + a_m + s * 32, 0, 3);
+        std::memcpy(out, a + s * 32, kBytes);
+        continue;
+      }
+      const auto there = static_cast<std::size_t>(r < rows ? 2 * (depth - s * 32) : 0);
+      std::memset(out, 0, kBytes);
+      if (there > 0) std::memcpy(out, a + s * 32, there);
+    }
+  }
+}
+
 // Blocks of packed weights become pairs in registers.
 template <WeightType T>
 void bf16_from_blocks(const u8* group, i64 k0, i64 depth, std::uint32_t* to) {
@@ -408,6 +427,9 @@ void LC_ENTRY(tiles_end)() { TILES::end(); }
 void LC_ENTRY(tiles_put_sums)(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
   put_sums(sums, c, c_m, rows, columns, streamed);
 }
+void LC_ENTRY(tiles_pack_bf16)(const std::uint16_t* a, i64 a_m, i64 rows, i64 depth, void* to) {
+  copy_a_bf16(a, a_m, rows, depth, static_cast<std::byte*>(to));
+}
 }
 LC_MICROKERNEL_ENTRIES(bf16, pack_a_bf16, pack_b_bf16_tiles, tile_bf16)
 LC_MICROKERNEL_ENTRIES(split2, split_a<2>, split_b<2>, tile_split<2>)
@@ -424,18 +446,19 @@ LC_GEMV_ENTRIES(int8_step16, (pack_rows_int8<16, false>), (gemv_int8<16, false>)
 
 // A row of the table: `rows` bytes of a row of A in a tile register, and what a step prefetches. The sums of four
 // strips take a third of L1.
-#define LC_UNIT(text, arithmetic, entry, step, a_step, b_step, fetched, rows, PACK_ROWS, GEMV)                         \
+#define LC_UNIT(text, arithmetic, entry, step, a_step, b_step, fetched, rows, PACK_ROWS, GEMV, ...)                    \
   {                                                                                                                    \
     text "_" LC_ISA_NAME, arithmetic, kSide, kSide, step, a_step, b_step, fetched, LC_ENTRY(entry##_pack_a),           \
         LC_ENTRY(entry##_pack_b), LC_ENTRY(entry##_tile), LC_ENTRY(tiles_begin##rows), LC_ENTRY(tiles_end), PACK_ROWS, \
-        GEMV, false, 4, LC_ENTRY(tiles_put_sums)                                                                       \
+        GEMV, false, 4, LC_ENTRY(tiles_put_sums) __VA_OPT__(, ) __VA_ARGS__                                            \
   }
 #define LC_INT8_UNIT(text, arithmetic, entry, Step, Min, PACK_ROWS, GEMV)                                            \
   LC_UNIT("int8_" text, arithmetic, entry, Step, sizeof(Quantised<kSide, Step, Min>), (PanelStep<Step, Min>::bytes), \
           0, Step, PACK_ROWS, GEMV)
 
 const Microkernel UNITS[8] = {
-    LC_UNIT("bf16", Arithmetic::Bf16, bf16, 32, 2 * kTileBytes, kTileBytes, kTilesFetched, 64, nullptr, nullptr),
+    LC_UNIT("bf16", Arithmetic::Bf16, bf16, 32, 2 * kTileBytes, kTileBytes, kTilesFetched, 64, nullptr, nullptr,
+            LC_ENTRY(tiles_pack_bf16)),
     LC_UNIT("split2", Arithmetic::Split2, split2, kStepOfSplit, split_bytes(4), split_bytes(2), 2 * kTilesFetched, 64,
             nullptr, nullptr),
     LC_UNIT("split3", Arithmetic::Split3, split3, kStepOfSplit, split_bytes(6), split_bytes(3), 3 * kTilesFetched, 64,

@@ -37,7 +37,8 @@ using Entry = typename EntryOf<Member>::type;
 #define LC_TILES(isa) \
   LC_PRODUCT(bf16, isa) LC_PRODUCT(split2, isa) LC_PRODUCT(split3, isa) LC_STREAMED_INT8(isa) \
   Entry<&Microkernel::begin> lc_tiles_begin16_##isa, lc_tiles_begin32_##isa, lc_tiles_begin64_##isa; \
-  Entry<&Microkernel::end> lc_tiles_end_##isa; Entry<&Microkernel::put_sums> lc_tiles_put_sums_##isa;
+  Entry<&Microkernel::end> lc_tiles_end_##isa; Entry<&Microkernel::put_sums> lc_tiles_put_sums_##isa; \
+  Entry<&Microkernel::pack_bf16> lc_tiles_pack_bf16_##isa;
 #define LC_GEMM(isa) \
   LC_PRODUCT(f32, isa) LC_PRODUCT(bf16, isa) \
   Entry<&GemmTable::reorder_rows> lc_gemm_reorder_rows_##isa; Entry<&GemmTable::gemv> lc_gemm_gemv_##isa; \

@@ -41,8 +41,9 @@ inline constexpr std::int64_t kFewRows = 4;  // up to this many rows, B is strea
 // Operands and options of one product C[m, n] = A[m, k] * B[k, n].
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;       // int8 for an exact microkernel, which makes C int32
+  const float* a = nullptr;       // int8 for an exact microkernel, which makes C int32; bf16 if a_bf16
   std::int64_t a_m = 0, a_k = 0;  // strides in elements
+  bool a_bf16 = false;            // a holds bf16 numbers, contiguous along k, for a microkernel with pack_bf16
   WeightType type = WeightType::F32;
   bool packed = false;    // b is packed as weight_formats.h describes, with rows 0 to n and all of k
   bool for_unit = false;  // packed b has the layout of unit's pack_b instead, b_bytes(k) a group of 16 rows
@@ -57,6 +58,10 @@ struct Gemm {
   // Epilogue callback, called once for every piece of C as soon as it is final: columns [begin, end) of `rows` rows.
   // `row` points to column 0 of the first of them. May be null.
   void (*finish)(const void* self, float* row, std::int64_t rows, std::int64_t begin, std::int64_t end) = nullptr;
+  // For a microkernel whose sums wait beside C: it gets each piece of them instead, element `begin` of the first row at
+  // `sums`, with rows `distance` elements apart. C is not written, and `row` only tells which row it is.
+  void (*finish_apart)(const void* self, const float* row, std::int64_t rows, std::int64_t begin, std::int64_t end,
+                       const float* sums, std::int64_t distance) = nullptr;
   const void* finish_self = nullptr;
   // Prologue callback. If it is set and m > kFewRows, A need not be in memory: rows [first, first + count) are computed
   // into `to`, contiguously, when they are packed. Each row is computed once.
@@ -137,6 +142,9 @@ struct Microkernel {
   // Copies a block of sums to rows of C; `streamed`: past the caches.
   void (*put_sums)(const float* sums, float* c, std::int64_t c_m, std::int64_t rows, std::int64_t columns,
                    bool streamed) = nullptr;
+  // Packs A as pack_a does if it is bf16, contiguous along k. Null if there is none.
+  void (*pack_bf16)(const std::uint16_t* a, std::int64_t a_m, std::int64_t rows, std::int64_t depth,
+                    void* to) = nullptr;
 };
 
 // The microkernels, one source file per instruction set. Arrays of five hold the int8 arithmetics in enum order.

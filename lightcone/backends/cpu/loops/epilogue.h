@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lightcone/backends/cpu/loops/loop_kernel.h"
@@ -26,17 +27,27 @@ class Epilogue {
   std::vector<Dim> sizes() const;
   const std::shared_ptr<LoopKernel>& loop() const { return loop_; }
 
+  // Whether the result has another type than the producer's f32, which is then kept apart from it: run_apart().
+  bool apart() const { return apart_at_.has_value(); }
   // Applies the loop in place to elements [begin, end) of rows [row, row + rows) of `out`, which holds the producer's
   // result. `in` are the buffers of operands().
   void run(const void* const* in, float* out, const std::int64_t* sizes, std::int64_t row, std::int64_t rows,
            std::int64_t begin, std::int64_t end) const;
+  // The same for a producer's result apart from the loop's: `sums` is element `begin` of row `row` of it, and its rows
+  // are `distance` elements apart.
+  void run_apart(const void* const* in, const float* sums, std::int64_t distance, void* out, const std::int64_t* sizes,
+                 std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
 
  private:
+  void range(const void* const* in, const void* sums, std::int64_t distance, void* out, const std::int64_t* sizes,
+             std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end) const;
+
   std::shared_ptr<LoopKernel> loop_;
   std::vector<NodeId> operands_;
   std::vector<int> from_;  // operand k of the loop: its index in operands_, or -1 for the producer
   int largest_ = -1;
   std::size_t begin_at_ = 0, count_at_ = 0;  // indices in sizes() of the first column and of the column count
+  std::optional<std::size_t> apart_at_;      // index of the distance between rows of a producer apart
   std::size_t sizes_ = 0;                    // number of sizes of the loop's IR
 };
 

@@ -72,10 +72,11 @@ class Strips {
   i64 row(i64 s) const { return j_.i0 + j_.strips.begin(s); }
   float* c_at(i64 s, i64 c) const { return g_.c + row(s) * g_.c_m + j_.j0 + c; }
   // A result that no cache holds, and that nobody reads at once, is written past the caches.
-  bool streams() const { return !g_.finish && !g_.to_f32 && g_.m * g_.n * 4 > g_.caches.l2; }
+  bool streams() const { return !g_.finish && !g_.finish_apart && !g_.to_f32 && g_.m * g_.n * 4 > g_.caches.l2; }
   // Tiles put their sums straight into a C that is in the caches, if one chunk has all of k.
   bool direct(i64 s, i64 columns) const {
-    return g_.k <= j_.depth && g_.m * g_.n * 4 <= g_.caches.l2 && j_.strips.size(s) == u_.mr && columns == u_.nr;
+    return !g_.finish_apart && g_.k <= j_.depth && g_.m * g_.n * 4 <= g_.caches.l2 && j_.strips.size(s) == u_.mr &&
+           columns == u_.nr;
   }
 
   // B that is read next: nothing if all of B fits into a cache.
@@ -118,9 +119,13 @@ class Strips {
 
   void put(i64 s, i64 s_end, i64 c, i64 end, float* sums) const {
     const i64 columns = std::min<i64>(u_.nr, end - c);
-    for (; s < s_end; ++s, sums += tile())
-      if (!direct(s, columns))
-        u_.put_sums(long_ ? total(sums) : sums, c_at(s, c), g_.c_m, j_.strips.size(s), columns, streamed_);
+    for (; s < s_end; ++s, sums += tile()) {
+      const float* done = long_ ? total(sums) : sums;
+      if (g_.finish_apart)
+        g_.finish_apart(g_.finish_self, c_at(s, 0) - j_.j0, j_.strips.size(s), j_.j0 + c, j_.j0 + c + columns, done,
+                        u_.nr);
+      else if (!direct(s, columns)) u_.put_sums(done, c_at(s, c), g_.c_m, j_.strips.size(s), columns, streamed_);
+    }
   }
 
   const Job& j_;

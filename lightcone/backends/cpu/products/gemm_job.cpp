@@ -28,11 +28,13 @@ void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte
 }  // namespace
 
 bool packs_k_pairs(const Gemm& g, const Microkernel& u) {
-  return g.a_m == 1 && g.a_k != 1 && !g.rows && (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
+  return g.a_m == 1 && g.a_k != 1 && !g.rows && !g.a_bf16 &&
+         (u.arithmetic == Arithmetic::F32 || u.arithmetic == Arithmetic::Bf16);
 }
 
 const float* a_at(const Gemm& g, const Microkernel& u, i64 offset) {
-  return u.exact() ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset) : g.a + offset;
+  const i64 bytes = u.exact() ? 1 : g.a_bf16 ? 2 : 4;
+  return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(g.a) + offset * bytes);
 }
 
 void finish(const Gemm& g, i64 i0, i64 rows, i64 begin, i64 end) {
@@ -48,7 +50,9 @@ void pack_strips(const Job& j, i64 first, i64 last, i64 k0, i64 depth, const flo
   if (packs_k_pairs(g, u)) return pack_bundle(j, first, last, k0, depth, to);
   for (i64 s = first; s < last; ++s, to += u.a_bytes(depth)) {
     const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
-    if (made) u.pack_a(made + k0, g.k, 1, rows, depth, g.zero, to);
+    if (g.a_bf16)
+      u.pack_bf16(reinterpret_cast<const std::uint16_t*>(a_at(g, u, i * g.a_m + k0)), g.a_m, rows, depth, to);
+    else if (made) u.pack_a(made + k0, g.k, 1, rows, depth, g.zero, to);
     else u.pack_a(a_at(g, u, i * g.a_m + k0 * g.a_k), g.a_m, g.a_k, rows, depth, g.zero, to);
   }
 }

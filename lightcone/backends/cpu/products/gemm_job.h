@@ -53,7 +53,7 @@ struct Ahead {
   }
 };
 
-// Address of A's element `offset`; it is a byte for exact products.
+// Address of A's element `offset`; it is a byte for exact products, and may be bf16.
 const float* a_at(const Gemm& g, const Microkernel& u, i64 offset);
 // Returns whether A is column-major and its strips can be packed a few k at a time, because no sums over all of k
 // follow the packed data (as they do for int8).

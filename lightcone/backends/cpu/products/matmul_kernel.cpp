@@ -166,7 +166,7 @@ class MatmulKernel final : public HostKernel {
   std::optional<Dim> bytes_written() const override {
     Dim all = 0;
     for (const MatmulPart& p : parts_) {
-      Dim n = 4;
+      Dim n = p.epilogue && p.epilogue->apart() ? 2 : 4;
       for (const MatmulPlan::Axis& x : p.c.axes) n = n * x.extent;
       all = all + n;
     }
@@ -180,6 +180,8 @@ class MatmulKernel final : public HostKernel {
     const QuantInfo* format = block_format(c_.type);
     return format ? elements / format->elements * format->bytes : elements * unit_bytes(c_.type);
   }
+  // Bytes of an element of A.
+  i64 a_bytes() const { return c_.type == WeightType::I8 ? 1 : c_.bf16_a ? 2 : 4; }
   Gemm product(const MatmulSizes<i64>& s) const;
   GemmBatch take_batch(OuterAxes& outer) const;
   float* result(const HostLaunch& l, std::size_t part) const {
@@ -232,6 +234,7 @@ std::optional<Dim> MatmulKernel::bytes_read(std::size_t operand) const {
   for (const MatmulPlan::Axis& x : c.axes)
     if (strides(x)) n = n * x.extent;
   if (c.type == WeightType::I8) return n;
+  if (operand == 0 && c.bf16_a) return n * 2;
   if (operand == 0 || c.type == WeightType::F32) return n * 4;
   const QuantInfo* format = block_format(c.type);
   return format ? n / format->elements * format->bytes : n * unit_bytes(c.type);
@@ -250,6 +253,12 @@ struct EpilogueCallback {
     if (f.step == 1) return f.epilogue->run(f.in, f.out, f.sizes, first, rows, begin, end);
     for (i64 i = 0; i < rows; ++i) f.epilogue->run(f.in, f.out, f.sizes, first + i * f.step, 1, begin, end);
   }
+  static void run_apart(const void* self, const float* row, i64 rows, i64 begin, i64 end, const float* sums,
+                        i64 distance) {
+    const EpilogueCallback& f = *static_cast<const EpilogueCallback*>(self);
+    const i64 first = (row - f.out) / f.columns;
+    f.epilogue->run_apart(f.in, sums, distance, f.out, f.sizes, first, rows, begin, end);
+  }
 };
 
 // What all parts have in common, with one row.
@@ -258,6 +267,7 @@ Gemm MatmulKernel::product(const MatmulSizes<i64>& s) const {
   Gemm g;
   g.caches = blocking_.caches();
   g.m = 1, g.n = g.c_m = columns.extent;
+  g.a_bf16 = c_.bf16_a;
   g.k = s.k, g.a_k = s.a_k, g.b_k = s.b_k, g.b_n = columns.b;
   g.type = c_.packed ? c_.stored_type() : c_.type, g.packed = c_.packed, g.for_unit = c_.for_unit;
   g.unit = c_.unit, g.few = c_.few, g.zero = int8_format(c_.type).zero, g.to_f32 = c_.to_f32;
@@ -317,7 +327,9 @@ void MatmulKernel::run(const HostLaunch& l) const {
     const auto& from = parts_[p].operands;
     for (std::size_t k = 0; k < from.size(); ++k)
       f.in[k] = from[k] < 0 ? result(l, static_cast<std::size_t>(~from[k])) : l.in[from[k]];
-    part[p].finish = EpilogueCallback::run, part[p].finish_self = &f;
+    part[p].finish_self = &f;
+    if (f.epilogue->apart()) part[p].finish_apart = EpilogueCallback::run_apart;
+    else part[p].finish = EpilogueCallback::run;
   }
   i64 index[kMaxAxes] = {};
   for (;;) {
@@ -325,8 +337,7 @@ void MatmulKernel::run(const HostLaunch& l) const {
     for (std::size_t i = 0; i < outer.count; ++i)
       a += index[i] * outer.axis[i].a, b += index[i] * outer.axis[i].b, c += index[i] * outer.axis[i].c;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      part[p].a = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(a_rows) +
-                                                 (c_.type == WeightType::I8 ? a : 4 * a));
+      part[p].a = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(a_rows) + a_bytes() * a);
       part[p].b = static_cast<const std::byte*>(l.in[rows_.operands + p]) + b_bytes(b);
       part[p].c = result(l, p) + c / g.n * part[p].n;
     }
@@ -407,6 +418,22 @@ const Microkernel* choose_split_weights(const lowering::Contraction& c, Precisio
   if (b.fewest < (two ? 32 : 64) || b.n < PackedLayout::rows || b.k < kLeastK) return nullptr;
   if (static_cast<double>(b.fewest) * static_cast<double>(b.n) * static_cast<double>(b.k) < kLeastWork) return nullptr;
   return microkernel(two ? Arithmetic::Split2 : Arithmetic::Split3, target);
+}
+
+namespace {
+
+// Returns whether the product always has many rows, in one block, on tile registers in bf16.
+bool many_rows_on_tiles(const MatmulPlan& c) {
+  if (!c.unit || !c.unit->pack_bf16 || c.few || c.for_unit || bounds(c).fewest <= kFewRows) return false;
+  return lowering::rows_follow(c) && c.k.extent.bounds().lo > 0 && c.axes.back().extent.bounds().lo > 0;
+}
+
+}  // namespace
+
+bool reads_bf16(const MatmulPlan& c) { return many_rows_on_tiles(c) && c.k.a == Dim(1); }
+bool writes_bf16(const MatmulPlan& c) {
+  const auto one_matrix = [](const lowering::Contraction::Axis& x) { return x.b == Dim(0); };
+  return many_rows_on_tiles(c) && std::all_of(c.axes.begin(), c.axes.end() - 1, one_matrix);
 }
 
 i64 MatmulPlan::packed_bytes() const {

@@ -18,6 +18,7 @@ class Epilogue;
 struct MatmulPlan : lowering::Contraction {
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
   const Microkernel* few = nullptr;   // for up to kFewRows rows, if it is another one
+  bool bf16_a = false;                // a_node holds bf16 numbers, which are read as they are stored
   bool packed = false;                // b_node is packed as kernels/weight_formats.h describes
   bool for_unit = false;              // as the microkernel's pack_b does instead: Gemm::for_unit
   // Bytes of B as it is packed.
@@ -36,6 +37,10 @@ const Microkernel* choose_prompt_unit(const lowering::Contraction& c, Precision 
 // The microkernel of a product whose B, a parameter of f32, is split into bf16 numbers when it is loaded; null: that is
 // not faster. Such a product always has many rows.
 const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target);
+// Returns whether the product, with its unit chosen, reads an A of bf16 as it is stored, and whether it keeps its sums
+// apart from an epilogue's result in bf16: on tile registers, with many rows.
+bool reads_bf16(const MatmulPlan& c);
+bool writes_bf16(const MatmulPlan& c);
 // Returns whether B is a whole parameter in a format that is worth packing.
 bool packable(const Graph& g, const lowering::Contraction& c);
 // Returns whether B is stored as W[k, n] instead of W[n, k].
