@@ -8,6 +8,7 @@
 
 #include "differences.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/formats/block_formats.h"
 #include "lightcone/passes/passes.h"
@@ -76,6 +77,27 @@ TEST(GatherMm, MediumRoundsNoMoreThanItMay) {
     const Graph g = products(kind, 24, 3, 32, 2);
     const VerifyReport r = verify(g, generic() | cpu({.threads = 2, .compiler = false, .precision = Precision::Medium}),
                                   {.trials = 2, .wild = false, .products = 0x1p-8});
+    EXPECT_TRUE(r.ok()) << r.str();
+  }
+}
+
+// On tile registers many rows of blocks are multiplied in bf16, as those of a prompt are; few rows keep their kernel.
+TEST(GatherMmMedium, ManyRowsOfBlocks) {
+  for (const QuantFormat format : {QuantFormat::Q8_0, QuantFormat::Q4_0, QuantFormat::Q4_K}) {
+    const int blocks = info(format).elements > 32 ? 1 : 3;
+    const Compiler c = generic() | cpu({.threads = 2, .compiler = false, .precision = Precision::Medium});
+    const auto multiplied_by = [&](const Graph& g) {
+      const Program p = compile(g, c);
+      for (NodeId id = 0; id < p.graph().size(); ++id)
+        if (p.graph()[id].op == Op::Kernel && p.graph()[id].name.starts_with("gather_mm")) return p.graph()[id].name;
+      return std::string();
+    };
+    const Graph many = products({DType::U8, format}, 70, 2, 48, blocks);
+    const bool tiles =
+        backends::cpu::on_tiles(*microkernel(backends::cpu::Arithmetic::Bf16, backends::cpu::this_target()));
+    EXPECT_EQ(multiplied_by(many).find("bf16") != std::string::npos, tiles) << multiplied_by(many);
+    EXPECT_EQ(multiplied_by(products({DType::U8, format}, 50, 2, 48, blocks)).find("bf16"), std::string::npos);
+    const VerifyReport r = verify(many, c, {.trials = 1, .wild = false, .products = 0x1p-8});
     EXPECT_TRUE(r.ok()) << r.str();
   }
 }

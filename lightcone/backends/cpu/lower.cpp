@@ -60,7 +60,10 @@ void CpuEmitter::choose_packed() {
       for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
   }
-  for (auto& [id, p] : gathers_) p.packed = !raw.contains(g_[id].in[1].node);
+  for (auto& [id, p] : gathers_) {
+    p.packed = !raw.contains(g_[id].in[1].node);
+    if (p.few && !p.packed) p.unit = p.few, p.few = nullptr;
+  }
   for (auto& [id, c] : matcher_.matmuls) {
     c.packed = packable(g_, c) && !raw.contains(c.b_node);
     if (c.few && !c.packed) c.unit = c.few, c.few = nullptr;

@@ -85,7 +85,7 @@ Gemm GatherMmKernel::product() const {
   g.type = p_.packed ? p_.stored_type() : p_.type, g.packed = p_.packed;
   const QuantInfo* format = block_format(p_.type);
   g.b_n = format ? p_.k / format->elements * format->bytes : p_.k, g.b_k = 1;
-  g.unit = p_.unit, g.zero = int8_format(p_.type).zero;
+  g.unit = p_.unit, g.few = p_.few, g.zero = int8_format(p_.type).zero;
   g.caches = caches_;
   return g;
 }
@@ -162,6 +162,9 @@ std::optional<GatherMmPlan> plan_gather_mm(const Graph& g, const Node& n, Precis
   each.axes = {{plan.rows, *k, 0, *m}, {*m, 0, *k, 1}};
   each.k = {*k, 1, 1, 0}, each.type = *type;
   plan.unit = choose_unit(each, p, target);
+  if (*count == 0 || !packable(n, plan)) return plan;
+  each.axes[0].extent = plan.rows.bounds().hi / *count;  // rows of a matrix if all are chosen as often
+  if (const Microkernel* u = choose_prompt_unit(each, p, target)) plan.few = plan.unit, plan.unit = u;
   return plan;
 }
 

@@ -24,6 +24,7 @@ struct GatherMmPlan {
   std::int64_t count = 0, m = 0, k = 0;  // matrices [count, m, k]
   DType index = DType::I64;
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
+  const Microkernel* few = nullptr;   // for up to kFewRows rows, if it is another one
   bool packed = false;                // the matrices are packed as kernels/weight_formats.h describes
   WeightType stored_type() const;     // the type in which the matrices are packed
 };
