@@ -27,7 +27,7 @@ CpuOptions zen4(Precision precision = Precision::Highest) {
   CpuOptions o{.threads = 1, .compiler = false, .precision = precision};
   o.target = Target();
   o.target->isa = Isa::Avx512;
-  o.target->avx512_vnni = o.target->avx512_bf16 = o.target->fast_bf16 = true;
+  o.target->avx512_vnni = o.target->avx512_bf16 = o.target->fast_bf16 = o.target->halves_512 = true;
   o.machine = Machine{};
   return o;
 }
@@ -35,7 +35,7 @@ CpuOptions zen4(Precision precision = Precision::Highest) {
 // A processor with tile registers, whose bf16 products of vectors are slower than those of f32.
 CpuOptions sapphire_rapids(Precision precision) {
   CpuOptions o = zen4(precision);
-  o.target->amx = true, o.target->fast_bf16 = false;
+  o.target->amx = true, o.target->fast_bf16 = o.target->halves_512 = false;
   return o;
 }
 
@@ -121,6 +121,18 @@ TEST(ConvAlgorithms, EachIsChosenForSomeShape) {
     seen.insert({"nhwc_registers", "filter_gradient_registers"});
   }
   for (const ConvAlgorithm& a : kConvAlgorithms) EXPECT_TRUE(seen.contains(std::string(a.name))) << a.name;
+}
+
+// Winograd's algorithm in f32 is chosen over bf16 products of large layers where arithmetic is slow beside memory.
+TEST(ConvAlgorithms, WinogradBesideBf16) {
+  Graph g;
+  Tensor y = g.input("x", {8, 56, 56, 128}).permute({0, 3, 1, 2});
+  for (const char* name : {"a", "b"}) y = relu(conv(y, parameter(g, name, {128, 128, 3, 3}), {.padding = {1}}));
+  g.output("y", y);
+  CpuOptions zen5 = zen4(Precision::Medium);
+  zen5.target->halves_512 = false;
+  for (const Choice& c : choices(g, zen4(Precision::Medium))) EXPECT_EQ(c[0], "winograd_nhwc") << str(c);
+  for (const Choice& c : choices(g, zen5)) EXPECT_EQ(c[0], "nhwc_bf16") << str(c);
 }
 
 // The explanation has a line for each of the others, in the order of the table.

@@ -107,11 +107,12 @@ Refusal refuses_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
   if (!x.nhwc_bf16) return "all convolutions of the graph with channels last are matrix products";
   return nhwc_bf16_refusal(c);
 }
-// A dot product takes as long as a multiply-add and has twice the products. Winograd's algorithm, in f32, must gain a
-// fifth, because it moves more memory: on a Zen 4 with two cores VGG19 in batches of 16 took 1.05 to 1.6 s with it, as
-// others used the memory, and 1.5 s without.
-double cost_of_nhwc_bf16(const ConvPlan& c, const ConvContext&) {
-  return 0.8 * nhwc_cost(*nhwc_shape(c), largest_batch(c)) / 2;
+// A dot product takes as long as a multiply-add and has twice the products. Winograd's algorithm, in f32, has a quarter
+// of them, moves more memory, and must gain a fifth: on a Zen 4 with two cores VGG19 in batches of 16 took 1.05 to 1.6
+// s with it, as others used the memory, and 1.5 s without. On Zen 5, whose memory is as fast and whose arithmetic
+// twice, bf16 is faster (VGG19 814 ms, with Winograd in f32 999).
+double cost_of_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
+  return x.target.halves_512 ? 0.8 * nhwc_cost(*nhwc_shape(c), largest_batch(c)) / 2 : 0;
 }
 KernelPtr make_nhwc_bf16(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& x) {
   return nhwc_bf16_kernel(c, std::move(epilogue), x.target, x.blocking);

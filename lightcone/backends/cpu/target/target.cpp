@@ -66,6 +66,15 @@ void lower(Target& t) {
   t.fast_bf16 = t.fast_bf16 && t.avx512_bf16;
 }
 
+#if defined(__x86_64__)
+bool is_zen4() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &a, &b, &c, &d)) return false;
+  constexpr unsigned kFamily = 25;  // has Zen 3, too, which has no AVX-512
+  return (a >> 8 & 15) + (a >> 20 & 255) == kFamily;
+}
+#endif
+
 // Uses CPUID bits directly because GCC 12's __builtin_cpu_supports() has no names for the newer extensions.
 Target all_of_this_processor() {
   Target t;
@@ -77,6 +86,7 @@ Target all_of_this_processor() {
     t.avx_vnni = more[0] >> 4 & 1, t.avx512_bf16 = more[0] >> 5 & 1;
   t.avx512_vnni = c >> 11 & 1;
   t.fast_bf16 = t.avx512_bf16 && !__builtin_cpu_is("intel");
+  t.halves_512 = is_zen4();
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
   // The tile kernels are compiled with VNNI and bf16 too, and a virtual machine may expose AMX without them.
   t.amx = t.avx512_vnni && t.avx512_bf16 && (d & kAll) == kAll && system_has_tiles();

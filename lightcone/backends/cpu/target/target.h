@@ -18,6 +18,8 @@ struct Target {
   // Whether AVX-512's bf16 dot products are faster than f32 FMAs. Intel's run at a third of the speed (measured on
   // Sapphire Rapids).
   bool fast_bf16 = false;
+  // Whether 512-bit operations run as two halves, as on Zen 4: memory then is fast beside arithmetic.
+  bool halves_512 = false;
   // Arm: dot products of bytes, 2x2 matrix products of bytes, and bf16 products.
   bool dotprod = false, i8mm = false, bf16 = false;
 
