@@ -156,12 +156,13 @@ void Partition::choose_buffers() {
         if (!kept(e.node)) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
     }
     const auto follows = [&](const std::vector<bool>& those, auto is_product) {
-      return (info(n.op).kind == Kind::Elementwise || casts(g_, n)) && std::ranges::any_of(n.in, [&](const Edge& e) {
-               return is_product(e.node) || (those[e.node] && !kept(e.node));
-             });
+      return std::ranges::any_of(n.in,
+                                 [&](const Edge& e) { return is_product(e.node) || (those[e.node] && !kept(e.node)); });
     };
-    behind[id] = follows(behind, [&](NodeId k) { return get<Convolution>(k) != nullptr; });
-    after[id] = follows(after, [&](NodeId k) { return get<Contraction>(k) != nullptr; });
+    const bool elementwise = info(n.op).kind == Kind::Elementwise;
+    behind[id] =
+        (elementwise || casts(g_, n)) && follows(behind, [&](NodeId k) { return get<Convolution>(k) != nullptr; });
+    after[id] = elementwise && follows(after, [&](NodeId k) { return get<Contraction>(k) != nullptr; });
     if (behind[id] && uses[id] > 1 && !rejoins(g_, uses, id)) keep(id);  // not computed in each reader
     if (n.op == Op::Input || is_library(n)) buffer_[id] = true;
     if (is_library(n))
