@@ -10,6 +10,7 @@
 #include "lightcone/backends/cpu/conv/nchw_bf16.h"
 #include "lightcone/backends/cpu/conv/nhwc_bf16.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
+#include "lightcone/backends/cpu/products/rounding.h"
 #include "lightcone/base/numbers.h"
 #include "lightcone/device/host_kernel.h"
 
@@ -108,11 +109,16 @@ Refusal refuses_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
   return nhwc_bf16_refusal(c);
 }
 // A dot product takes as long as a multiply-add and has twice the products. Winograd's algorithm, in f32, has a quarter
-// of them, moves more memory, and must gain a fifth: on a Zen 4 with two cores VGG19 in batches of 16 took 1.05 to 1.6
-// s with it, as others used the memory, and 1.5 s without. On Zen 5, whose memory is as fast and whose arithmetic
-// twice, bf16 is faster (VGG19 814 ms, with Winograd in f32 999).
+// of them and moves more memory: 15 cycles for each channel of a tile before and after the products, and up to 80 where
+// the image is in no cache and others use the memory (VGG19 on a Zen 4 with two cores). On Zen 5, whose memory is as
+// fast and whose arithmetic twice, bf16 is faster (VGG19 814 ms, with Winograd in f32 999).
 double cost_of_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
-  return x.target.halves_512 ? 0.8 * nhwc_cost(*nhwc_shape(c), largest_batch(c)) / 2 : 0;
+  if (!x.target.halves_512) return 0;
+  const NhwcShape s = *nhwc_shape(c);
+  const std::int64_t images = largest_batch(c), channels = s.channels + s.rows;
+  const std::int64_t tiles = images * ceil_div(s.y.extent, kWinogradOut) * ceil_div(s.x.extent, kWinogradOut);
+  const bool cached = 4 * images * s.y.extent * s.x.extent * channels <= x.blocking.llc_bytes(32);
+  return std::max(0.0, nhwc_cost(s, images) / 2 - (cached ? 15.0 : 50.0) * static_cast<double>(tiles * channels));
 }
 KernelPtr make_nhwc_bf16(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& x) {
   return nhwc_bf16_kernel(c, std::move(epilogue), x.target, x.blocking);
