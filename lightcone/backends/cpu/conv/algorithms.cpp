@@ -117,7 +117,7 @@ double cost_of_nhwc_bf16(const ConvPlan& c, const ConvContext& x) {
   const NhwcShape s = *nhwc_shape(c);
   const std::int64_t images = largest_batch(c), channels = s.channels + s.rows;
   const std::int64_t tiles = images * ceil_div(s.y.extent, kWinogradOut) * ceil_div(s.x.extent, kWinogradOut);
-  const bool cached = 4 * images * s.y.extent * s.x.extent * channels <= x.blocking.llc_bytes(32);
+  const bool cached = 4 * images * s.y.extent * s.x.extent * channels <= x.blocking.llc_bytes(16);
   return std::max(0.0, nhwc_cost(s, images) / 2 - (cached ? 15.0 : 50.0) * static_cast<double>(tiles * channels));
 }
 KernelPtr make_nhwc_bf16(const ConvPlan& c, EpiloguePtr epilogue, const ConvContext& x) {

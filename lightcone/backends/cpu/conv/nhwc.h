@@ -122,6 +122,7 @@ class NhwcWinograd {
   const NhwcTable* t_;
   decltype(NhwcTable::widen_bf16) widen_;
   std::int64_t down_, across_, panels_, block_;
+  bool far_;  // the images before and after are in no cache
 };
 
 // Returns why Winograd's algorithm cannot compute the shape with channels last; nullopt: it can.

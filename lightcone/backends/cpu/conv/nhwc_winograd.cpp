@@ -18,7 +18,7 @@ constexpr i64 kTilesTask = 4, kFilterChannels = 16, kTaps = 9;
 // Channels added before a product is stored. The value affects the bits of results.
 constexpr i64 kChannelsStep = 128;
 
-// Fetches the numbers of the next tile in a row, which are too far apart for hardware prefetchers.
+// Fetches the numbers of the next tile in a row, which are too far apart for hardware prefetchers, from memory.
 template <int Written>
 void fetch(const float* from, i64 count) {
   for (i64 i = 0; i < count; i += 16) __builtin_prefetch(from + i, Written, 2);
@@ -77,7 +77,8 @@ NhwcWinograd::NhwcWinograd(const NhwcShape& s, i64 images, const NhwcTable& t, W
       widen_(widening(t, stored)),
       down_(ceil_div(s.y.extent, kWinogradOut)),
       across_(ceil_div(s.x.extent, kWinogradOut)),
-      panels_(ceil_div(s.rows, t.nr)) {
+      panels_(ceil_div(s.rows, t.nr)),
+      far_(4 * images * s.y.extent * s.x.extent * (s.channels + s.rows) > blocking.llc_bytes(16)) {
   block_ = std::min(
       std::clamp(blocking.llc_bytes(8) / 4 / (kWinogradPoints * (s.channels + s.rows)), kFewestTiles, kMostTiles),
       std::max<i64>(1, tiles(images)));
@@ -102,7 +103,7 @@ void NhwcWinograd::transform(const Job& j, int task) const {
       const bool inside = y >= s_.y.lo && y < s_.y.hi && x >= s_.x.lo && x < s_.x.hi;
       at[q] = inside ? image + y * s_.y.unit + x * s_.x.unit : j.zeros;
     }
-    for (i64 y = y0; y < y0 + kWinogradSide && x0 + kWinogradSide < s_.x.hi; ++y)
+    for (i64 y = y0; far_ && y < y0 + kWinogradSide && x0 + kWinogradSide < s_.x.hi; ++y)
       if (y >= s_.y.lo && y < s_.y.hi)
         fetch<0>(image + y * s_.y.unit + (x0 + kWinogradSide) * s_.x.unit, kWinogradOut * s_.x.unit);
     good &= t_->image_in(at, s_.channels, j.before + i * s_.channels, j.count * s_.channels);
@@ -142,7 +143,7 @@ void NhwcWinograd::write(const Job& j, int task) const {
       const bool inside = y < s_.y.extent && x < s_.x.extent;
       at[q] = inside ? out + ((image * s_.y.extent + y) * s_.x.extent + x) * s_.rows : nullptr;
     }
-    for (i64 y = 0; y < kWinogradOut; ++y)
+    for (i64 y = 0; far_ && y < kWinogradOut; ++y)
       if (const float* first = at[y * kWinogradOut]; first && x0 + kWinogradOut < s_.x.extent)
         fetch<1>(first + kWinogradOut * s_.rows, kWinogradOut * s_.rows);
     t_->pixels_out(j.behind + i * s_.rows, j.count * s_.rows, s_.rows, at);
