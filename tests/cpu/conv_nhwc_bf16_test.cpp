@@ -312,11 +312,13 @@ TEST(ConvLastBf16, ValuesStayBf16) {
     for (const int b : {1, 3}) {
       const Bindings env{{"b", b}};
       Inputs in = random_values(g, 9, env);
-      for (std::size_t k = 0; k < 5; ++k) in.at("x").f[700 * k] = std::array{kNaN, kInf, -kInf, -0.0, 1e-40}[k];
+      for (std::size_t k = 0; b > 1 && k < 5; ++k)  // in the first image
+        in.at("x").f[700 * k] = std::array{kNaN, kInf, -kInf, -0.0, 1e-40}[k];
       const Results got = test::run_guarded(made.graph, in, env, test::Against::Back);
       const Results want = test::run_guarded(wide, in, env, test::Against::Back);
       const std::vector<double>&g0 = got.outputs.at("y").f, &w0 = want.outputs.at("y").f;
       ASSERT_EQ(std::memcmp(g0.data(), w0.data(), g0.size() * sizeof(double)), 0) << "batch " << b;
+      EXPECT_TRUE(std::isfinite(g0.back()) && g0.back() != 0) << "the last image has only ordinary numbers";
     }
     if (workers > 1 || registers) continue;  // emulated registers take half a minute
     const VerifyReport all = verify(g, c, {.trials = 2, .sizes = {{"b", 1}}, .products = 0x1p-8});
@@ -350,6 +352,7 @@ TEST(ConvLastBf16, RowsStayBf16) {
     const std::vector<double> got = test::run_guarded(made.graph, in, {}, test::Against::Back).outputs.at("y").f;
     const std::vector<double> want = test::run_guarded(wide, in, {}, test::Against::Back).outputs.at("y").f;
     ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(double)), 0);
+    EXPECT_TRUE(std::isfinite(got.back()) && got.back() != 0) << "the last row has only ordinary numbers";
     if (workers > 1) continue;
     const VerifyReport all = verify(g, c, {.trials = 2, .products = 0x1p-8});
     EXPECT_TRUE(all.ok()) << all.str();
