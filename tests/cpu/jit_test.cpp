@@ -1,5 +1,6 @@
 // The C compiler's processes survive signals, closed streams and programs that are no compilers. A compiler that does
 // not work is replaced, and the program says so.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -209,6 +210,13 @@ TEST(Jit, KernelsOfOneNameAreOneKernel) {
   const std::vector<backends::cpu::Source> same = {times(2), times(2), {"times", ""}};
   const backends::cpu::Jitted j = backends::cpu::jit(same, {.cache_dir = "off"});
   EXPECT_EQ(j.functions, std::vector<backends::cpu::KernelFunction>(3, j.functions[0]));
+}
+
+// Another library of the process may bring an LLVM of its own. Regression: PoCL's clang 15 called functions of LLVM 16.
+TEST(Jit, LlvmIsInvisibleToOtherLibraries) {
+  if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << backends::cpu::find_llvm().problem;
+  for (const char* name : {"LLVMContextCreate", "llvm_orc_registerEHFrameSectionWrapper"})
+    EXPECT_EQ(::dlsym(RTLD_DEFAULT, name), nullptr) << name;
 }
 
 TEST(Jit, TextsWithOneHashHaveTwoNames) {

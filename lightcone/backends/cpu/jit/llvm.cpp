@@ -64,6 +64,11 @@ struct Api {
   char* (*GetErrorMessage)(Handle error);
   void (*DisposeErrorMessage)(char* message);
   int (*TargetMachineEmitToMemoryBuffer)(Handle machine, Handle module, int kind, char** message, Handle* buffer);
+  Handle (*OrcCreateLLJITBuilder)();
+  void (*OrcLLJITBuilderSetObjectLinkingLayerCreator)(Handle builder,
+                                                      Handle (*create)(void* arg, Handle session, const char* triple),
+                                                      void* arg);
+  Handle (*OrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager)(Handle session);
   Handle (*OrcCreateLLJIT)(Handle* jit, Handle builder);
   Handle (*OrcDisposeLLJIT)(Handle jit);
   Handle (*OrcLLJITGetMainJITDylib)(Handle jit);
@@ -102,7 +107,9 @@ std::string bind(void* handle, Api& a) {
   LC_GET(GetTargetFromTriple), LC_GET(CreateTargetMachine), LC_GET(DisposeTargetMachine);
   LC_GET(CreateTargetDataLayout), LC_GET(DisposeTargetData), LC_GET(SetModuleDataLayout), LC_GET(SetTarget);
   LC_GET(CreatePassBuilderOptions), LC_GET(DisposePassBuilderOptions), LC_GET(RunPasses), LC_GET(GetErrorMessage);
-  LC_GET(DisposeErrorMessage), LC_GET(TargetMachineEmitToMemoryBuffer), LC_GET(OrcCreateLLJIT);
+  LC_GET(DisposeErrorMessage), LC_GET(TargetMachineEmitToMemoryBuffer), LC_GET(OrcCreateLLJITBuilder);
+  LC_GET(OrcLLJITBuilderSetObjectLinkingLayerCreator);
+  LC_GET(OrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager), LC_GET(OrcCreateLLJIT);
   LC_GET(OrcDisposeLLJIT), LC_GET(OrcLLJITGetMainJITDylib), LC_GET(OrcLLJITGetExecutionSession);
   LC_GET(OrcLLJITGetGlobalPrefix), LC_GET(OrcExecutionSessionSetErrorReporter);
   LC_GET(OrcCreateDynamicLibrarySearchGeneratorForProcess), LC_GET(OrcJITDylibAddGenerator);
@@ -195,14 +202,6 @@ std::string compiled(const Library& l, const Processor& p, const std::string& te
   return {a.GetBufferStart(buffer), a.GetBufferSize(buffer)};
 }
 
-// LLVM may look for its own registration of unwind tables in the process, where a library that is
-// loaded for one user alone does not appear.
-void make_visible(void* handle, const std::string& path) {
-  constexpr const char* kWanted = "llvm_orc_registerEHFrameSectionWrapper";
-  if (::dlsym(handle, kWanted) && !::dlsym(RTLD_DEFAULT, kWanted))
-    ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
-}
-
 // Loads and checks a library; `found.problem` receives what is wrong with it.
 std::unique_ptr<Library> open(const std::string& name) {
   auto l = std::make_unique<Library>();
@@ -223,7 +222,6 @@ std::unique_ptr<Library> open(const std::string& name) {
   Dl_info where{};
   l->found.path =
       ::dladdr(reinterpret_cast<void*>(a.ContextCreate), &where) && where.dli_fname ? where.dli_fname : name;
-  make_visible(handle, l->found.path);
   l->identity = identity(l->found.path);
   l->found.typed_pointers = !::dlsym(handle, "LLVMPointerTypeInContext");  // added to LLVM with opaque pointers
 #if defined(__x86_64__)
@@ -309,9 +307,26 @@ struct Loaded {
   std::shared_ptr<void> code;
   std::vector<KernelFunction> functions;  // in the order of the sources
 };
+
+// RuntimeDyld links the objects, in every version. JITLink, newer versions' choice, looks for its registration of unwind
+// tables among the symbols of the process, where a library that is loaded for one user alone does not appear; if it were
+// made visible, another version of LLVM in the process (PoCL's, a driver's) would call its functions.
+Handle linking_jit(const Api& a) {
+  const Handle builder = a.OrcCreateLLJITBuilder();
+  a.OrcLLJITBuilderSetObjectLinkingLayerCreator(
+      builder,
+      [](void* api, Handle session, const char*) {
+        return static_cast<Api*>(api)->OrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager(session);
+      },
+      const_cast<Api*>(&a));
+  Handle jit = nullptr;
+  expect(a, a.OrcCreateLLJIT(&jit, builder));  // disposes of the builder, too
+  return jit;
+}
+
 Loaded loaded(const Api& a, const std::vector<IrUnit>& units, std::span<const Source> sources) {
-  Handle jit = nullptr, generator = nullptr;
-  expect(a, a.OrcCreateLLJIT(&jit, nullptr));
+  const Handle jit = linking_jit(a);
+  Handle generator = nullptr;
   Loaded done{std::shared_ptr<void>(jit, a.OrcDisposeLLJIT), {}};
   // The error reporter drops LLVM's message about missing symbols, because the Error below reports it.
   a.OrcExecutionSessionSetErrorReporter(
