@@ -10,7 +10,8 @@ TESTED_IN = {"backends/gpu": ["gpu", "cuda"], "backends/cuda": ["cuda", "gpu"], 
              "backends/pjrt": ["pjrt"], "backends/cpu": ["cpu"], "device": ["runtime"], "cache": ["cpu", "cuda"], "passes": ["core", "verify"],
              "random": ["ops"], "base": ["core"], "composites": ["composites", "ops", "reference"], "llm": ["llm", "models"]}
 # The tests of a simulator, and those that run on it.
-SIMULATED_IN = {"cuda": ["simulators", "cuda", "gpu"], "metal": ["simulators", "metal", "gpu"], "opencl": ["opencl"]}
+SIMULATED_IN = {"cuda": ["simulators", "cuda", "gpu"], "metal": ["simulators", "metal", "gpu"], "opencl": ["opencl"],
+                "amx": ["simulators", "cpu"]}
 
 
 def git(*command):

@@ -24,7 +24,7 @@ SAID = {
     "test_table": ("tools", "docs/tests.md is what tools/test_table.py writes from the tests' first comments."),
 }
 # Tests that this page leaves out: the examples, and another run of a program that has a row already.
-ELSEWHERE = re.compile(r"example_.*|.*_output|\$\{name\}.*|llvm_masks_.*|.*_on_tiles")
+ELSEWHERE = re.compile(r"example_.*|.*_output|\$\{name\}.*|llvm_masks_.*|.*_on_(tiles|fake_amx)")
 HEAD = """# Tests
 
 This page lists every test and what it proves. `tools/test_table.py` writes it from the first comment of each test's
@@ -36,7 +36,8 @@ These tests have no row:
 
 - `example_NAME` runs an example of `examples/`, and `NAME_output` compares what it prints.
 - `NAME_on_cuda` runs a test once more on the simulated CUDA.
-- `NAME_on_tiles` runs a test once more on emulated tile registers.
+- `NAME_on_tiles` runs a test once more on emulated tile registers, and `NAME_on_fake_amx` with AMX's own instructions
+  on a simulator of them.
 - `NAME_with_commas` runs a test once more under a locale with a decimal comma.
 - `llvm_masks_NAME` runs a part of `llvm_test` for another instruction set.
 """

@@ -308,9 +308,9 @@ struct Loaded {
   std::vector<KernelFunction> functions;  // in the order of the sources
 };
 
-// RuntimeDyld links the objects, in every version. JITLink, newer versions' choice, looks for its registration of unwind
-// tables among the symbols of the process, where a library that is loaded for one user alone does not appear; if it were
-// made visible, another version of LLVM in the process (PoCL's, a driver's) would call its functions.
+// RuntimeDyld links the objects, in every version. JITLink, newer versions' choice, looks for its registration of
+// unwind tables among the symbols of the process, where a library that is loaded for one user alone does not appear; if
+// it were made visible, another version of LLVM in the process (PoCL's, a driver's) would call its functions.
 Handle linking_jit(const Api& a) {
   const Handle builder = a.OrcCreateLLJITBuilder();
   a.OrcLLJITBuilderSetObjectLinkingLayerCreator(

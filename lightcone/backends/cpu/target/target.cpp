@@ -21,12 +21,13 @@ namespace lc::backends::cpu {
 namespace {
 
 // The value of $LIGHTCONE_TILES. "off" disables tiles. For tests on any processor with AVX-512, "emulated" emulates
-// tiles, and "refused" simulates a system that denies them.
+// tiles, "refused" simulates a system that denies them, and "assumed" executes their instructions, which something in
+// the process (simulators/amx) must know.
 std::string tiles_wish() {
   static const std::string wish = [] {
     std::string w = env("LIGHTCONE_TILES");
-    if (!w.empty() && w != "off" && w != "emulated" && w != "refused")
-      throw Error("cpu", str_cat("LIGHTCONE_TILES is '", w, "', which is none of off, emulated and refused"));
+    if (!w.empty() && w != "off" && w != "emulated" && w != "refused" && w != "assumed")
+      throw Error("cpu", str_cat("LIGHTCONE_TILES is '", w, "', which is none of off, emulated, refused and assumed"));
     return w;
   }();
   return wish;
@@ -92,7 +93,10 @@ Target all_of_this_processor() {
   t.amx = t.avx512_vnni && t.avx512_bf16 && (d & kAll) == kAll && system_has_tiles();
   const std::string wish = tiles_wish();
   if (wish == "off") t.amx = false;
-  else if (!wish.empty()) t.amx = true, t.fast_bf16 = false;
+  else if (!wish.empty()) {
+    t.amx = wish != "assumed" || (t.avx512_vnni && t.avx512_bf16);
+    t.fast_bf16 = t.halves_512 = false;
+  }
 #elif defined(__aarch64__) && defined(__linux__)
   t.isa = Isa::Neon;
   constexpr unsigned long kDotprod = 1ul << 20, kI8mm = 1ul << 13, kArmBf16 = 1ul << 14;
@@ -118,7 +122,7 @@ Target::Target(Isa wanted) {
 bool tiles_granted() {
   static const bool granted = [] {
     const std::string wish = tiles_wish();
-    const bool yes = wish.empty() ? system_grants_tiles() : wish == "emulated";
+    const bool yes = wish.empty() ? system_grants_tiles() : wish == "emulated" || wish == "assumed";
     g_answer = yes ? Answer::Granted : Answer::Refused;
     return yes;
   }();
