@@ -41,10 +41,16 @@ def is_build(peer):
     return peer.startswith("build:")
 
 
+def needs(goal):
+    """The unit without which a processor is not asked for this goal, or nothing."""
+    at = {"than": 3, "limit": 2}.get(goal[0])
+    return goal[at] if at and len(goal) > at else None
+
+
 def judge(row, done, others, units):
     """[(goal in words, value in words, True / False / None for unknown)], of the goals for a processor with these units."""
     ours = done["runs"]["lightcone"]
-    goals = [g for g in row["goals"] if g[0] != "than" or len(g) < 4 or g[3] in units]
+    goals = [g for g in row["goals"] if needs(g) in units or not needs(g)]
     goals += [g for p in done["runs"] if is_build(p) for g in (("than", p, 0.97), ("memory", p, 1.01))]
     out = []
     for goal in goals:
@@ -102,9 +108,10 @@ def hidden(run):
 
 
 def words(goal):
+    where = ", with " + needs(goal) if needs(goal) else ""
     return {
-        "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", ", with %s" % goal[3] if len(goal) > 3 else ""),
-        "limit": lambda: ">= %g %% of the limit" % (100 * goal[1]),
+        "than": lambda: ">= %gx %s%s" % (goal[2], goal[1] if goal[1] != "best" else "the best peer", where),
+        "limit": lambda: ">= %g %% of the limit%s" % (100 * goal[1], where),
         "memory": lambda: "memory <= %gx %s" % (goal[2], goal[1]),
         "first": lambda: "first answer <= %gx %s" % (goal[2], goal[1]),
         "grown": lambda: "memory of the model <= %gx %s" % (goal[2], goal[1]),

@@ -131,14 +131,14 @@ def make(w):
     if w["kind"] == "scalar":
         f, args = jax.jit(jnp.add), [jnp.asarray(data.inputs(n, (1,))) for n in "ab"]
     elif w["kind"] == "gemm":
-        n = w["n"]
+        n, m = w["n"], w.get("m", w["n"])
         if w["dtype"] == "int8":
             f = jax.jit(lambda x, y: jax.lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32))
-            args = [jnp.asarray(data.int8s(k, (n, n))) for k in "xw"]
+            args = [jnp.asarray(data.int8s(k, (rows, n))) for k, rows in (("x", m), ("w", n))]
         else:
             kind = jnp.bfloat16 if w["dtype"] == "bf16" else jnp.float32
             f = jax.jit(lambda x, y: jnp.matmul(x, y.T, preferred_element_type=jnp.float32))
-            args = [jnp.asarray(v).astype(kind) for v in (data.inputs("x", (n, n)), data.parameter("w", (n, n)))]
+            args = [jnp.asarray(v).astype(kind) for v in (data.inputs("x", (m, n)), data.parameter("w", (n, n)))]
     else:
         net, x = build(w)
         weights = Weights(jnp.bfloat16 if w.get("dtype") == "bf16" else jnp.float32)

@@ -17,12 +17,14 @@ using Type = memory::data_type;
 
 class Product {
  public:
-  Product(const std::string& dtype, std::int64_t n) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), n_(n) {
+  // x [m, n] times the transpose of a weight [n, n].
+  Product(const std::string& dtype, std::int64_t m, std::int64_t n)
+      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), count_(static_cast<std::size_t>(m * n)) {
     const bool int8 = dtype == "int8";
     const Type type = int8 ? Type::s8 : dtype == "bf16" ? Type::bf16 : Type::f32;
-    const memory::dims dims{n, n};
-    const memory::desc any(dims, type, memory::format_tag::any), plain(dims, type, memory::format_tag::ab);
-    const memory::desc result(dims, int8 ? Type::s32 : Type::f32, memory::format_tag::ab);
+    const memory::dims dims{n, n}, rows{m, n};
+    const memory::desc any(dims, type, memory::format_tag::any), plain(rows, type, memory::format_tag::ab);
+    const memory::desc result(rows, int8 ? Type::s32 : Type::f32, memory::format_tag::ab);
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl::matmul::primitive_desc d(engine_, plain, any, result);
 #else
@@ -30,11 +32,10 @@ class Product {
 #endif
     implementation_ = d.impl_info_str();
     product_ = dnnl::matmul(d);
-    const auto count = static_cast<std::size_t>(n * n);
-    const std::vector<float> x = int8 ? whole("x", count) : input_values("x", count);
+    const std::vector<float> x = int8 ? whole("x", count_) : input_values("x", count_);
     // y = x w^T: the weight [out, in] is the transpose of matmul's second operand
-    const std::vector<float> w = int8 ? whole("w", count) : parameter_values("w", {n, n});
-    memory x32(memory::desc(dims, Type::f32, memory::format_tag::ab), engine_, const_cast<float*>(x.data()));
+    const std::vector<float> w = int8 ? whole("w", static_cast<std::size_t>(n * n)) : parameter_values("w", {n, n});
+    memory x32(memory::desc(rows, Type::f32, memory::format_tag::ab), engine_, const_cast<float*>(x.data()));
     memory w32(memory::desc(dims, Type::f32, memory::format_tag::ba), engine_, const_cast<float*>(w.data()));
     x_ = memory(plain, engine_), w_ = memory(d.weights_desc(), engine_), y_ = memory(result, engine_);
     memory narrow(memory::desc(dims, type, memory::format_tag::ba), engine_);  // rounded first, then packed
@@ -50,7 +51,7 @@ class Product {
     stream_.wait();
   }
   Json answer() {
-    std::vector<float> v(static_cast<std::size_t>(n_ * n_));
+    std::vector<float> v(count_);
     const void* data = y_.get_data_handle();
     for (std::size_t i = 0; i < v.size(); ++i)
       v[i] = int8_ ? static_cast<float>(static_cast<const std::int32_t*>(data)[i]) : static_cast<const float*>(data)[i];
@@ -67,7 +68,7 @@ class Product {
 
   dnnl::engine engine_;
   dnnl::stream stream_;
-  std::int64_t n_;
+  std::size_t count_;  // numbers of x, and of the result
   bool int8_ = false;
   std::string implementation_;
   dnnl::matmul product_;
@@ -77,7 +78,9 @@ class Product {
 
 class OneDnn final : public Workload {
  public:
-  explicit OneDnn(const Json& w) : product_(w.at("dtype").get<std::string>(), w.at("n").get<std::int64_t>()) {}
+  explicit OneDnn(const Json& w)
+      : product_(w.at("dtype").get<std::string>(), w.at(w.contains("m") ? "m" : "n").get<std::int64_t>(),
+                 w.at("n").get<std::int64_t>()) {}
   void call() override { product_.call(); }
   Json answer() override { return product_.answer(); }
   Json facts() override { return product_.facts(); }

@@ -65,16 +65,16 @@ class Model:
 
 
 def gemm(w, m):
-    n = w["n"]
+    n, rows = w["n"], w.get("m", w["n"])
     if w["dtype"] == "int8":
         # u8 times s8 is the pair its kernels are fastest at; the zero point 128 makes it the same product
-        x = m.input("x", (data.int8s("x", (n, n)).astype(np.int16) + 128).astype(np.uint8), TensorProto.UINT8)
+        x = m.input("x", (data.int8s("x", (rows, n)).astype(np.int16) + 128).astype(np.uint8), TensorProto.UINT8)
         wt = m.constant("w", data.int8s("w", (n, n)).T)
         y = m.op("MatMulInteger", x, wt, m.constant("zero", np.uint8(128)))
         return m.finish(y, w["threads"], TensorProto.INT32)
     if w["dtype"] == "bf16":
         raise data.Missing("ONNX Runtime has no bf16 MatMul on CPUs")
-    x = m.input("x", data.inputs("x", (n, n)))
+    x = m.input("x", data.inputs("x", (rows, n)))
     return m.finish(m.op("MatMul", x, m.constant("w", data.parameter("w", (n, n)).T)), w["threads"])
 
 

@@ -20,7 +20,7 @@ def make(w):
     kind, dtype = w["kind"], w.get("dtype", "f32")
     compiled = MODE == "compile"
     if kind == "gemm":
-        return gemm(w["n"], dtype, compiled)
+        return gemm(w.get("m", w["n"]), w["n"], dtype, compiled)
     if kind == "compile-llama":
         return nets_torch.compile_llama(w, compiled)
     if kind == "train":
@@ -53,16 +53,16 @@ def published(w, compiled):
     return {"call": call, "answer": lambda: y.float().contiguous().numpy(), "facts": {"rss_before": before}}
 
 
-def gemm(n, dtype, compiled):
+def gemm(m, n, dtype, compiled):
     if dtype == "int8":
         if compiled:
             raise data.Missing("torch.compile calls the same int8 product as eager")
-        x = torch.from_numpy(data.int8s("x", (n, n)))
+        x = torch.from_numpy(data.int8s("x", (m, n)))
         wt = torch.from_numpy(data.int8s("w", (n, n))).t()
         y = torch._int_mm(x, wt)
         return {"call": lambda: torch._int_mm(x, wt), "answer": y.numpy()}
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
-    x = torch.from_numpy(data.inputs("x", (n, n))).to(kind)
+    x = torch.from_numpy(data.inputs("x", (m, n))).to(kind)
     layer = torch.nn.Linear(n, n, bias=False)
     layer.weight.data = torch.from_numpy(data.parameter("w", (n, n))).to(kind)
     layer.eval()

@@ -1,4 +1,4 @@
-// Matrix products: x [m, k] times a weight that is loaded once, so that the library may pack it once.
+// Matrix products: x [m, n] times a weight [n, n] that is loaded once, so that the library may pack it once.
 #include <cmath>
 
 #include "workload.h"
@@ -6,17 +6,22 @@
 namespace lc::bench {
 namespace {
 
+// Rows of x: "m", or as many as columns.
+std::int64_t rows_of(const Json& w) {
+  return w.contains("m") ? w.at("m").get<std::int64_t>() : w.at("n").get<std::int64_t>();
+}
+
 // Signed bytes times signed bytes, summed as integers, as the peers compute it.
 class ExactProduct final : public Workload {
  public:
   explicit ExactProduct(const Json& w) {
-    const auto n = w.at("n").get<std::int64_t>();
+    const auto n = w.at("n").get<std::int64_t>(), rows = rows_of(w);
     Graph g;
-    const Tensor x = g.input("x", {n, n}, DType::I8), weight = g.parameter("w", {n, n}, DType::I8);
+    const Tensor x = g.input("x", {rows, n}, DType::I8), weight = g.parameter("w", {n, n}, DType::I8);
     g.output("y", matmul(to(x, DType::I32), to(weight, DType::I32).transpose(0, 1)));
     program_ = compile(g, generic() | cpu(cpu_options(w)));
-    const auto count = static_cast<std::size_t>(n * n);
     for (const bool input : {false, true}) {
+      const auto count = static_cast<std::size_t>(input ? rows * n : n * n);
       Memory& m = input ? x_ : weight_;
       const std::vector<float> values = input_values(input ? "x" : "w", count, 127);
       m = Memory(count);
@@ -84,7 +89,7 @@ std::unique_ptr<Workload> make_gemm(const Json& w) {
   // y = x w^T, as torch.nn.Linear: the weight in the workload's dtype, x rounded to it by Precision::Medium, the result
   // in f32
   const Tensor weight = net.parameter("w", {n, n});
-  return net.finish(matmul(net.input("x", {n, n}), weight.transpose(0, 1)));
+  return net.finish(matmul(net.input("x", {rows_of(w), n}), weight.transpose(0, 1)));
 }
 
 }  // namespace lc::bench
