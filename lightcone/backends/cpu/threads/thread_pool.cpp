@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "lightcone/backends/cpu/threads/work_stealing.h"
 #include "lightcone/base/error.h"
 
 namespace lc::backends::cpu {
@@ -65,10 +66,11 @@ class ThreadPool::Team {
   std::mutex caller_, lock_;
   std::condition_variable wake_;
   std::atomic<std::uint64_t> job_{0};
-  std::atomic<int> next_{0};
   std::atomic<bool> stop_{false};
   const bool crowded_;  // more threads than cores
-  int tasks_ = 0;
+  // Neighbouring tasks go to one worker, and the same ones in every run: what a layer wrote is then mostly in the caches
+  // of the core that reads it.
+  StealingRanges tasks_;
   void (*task_)(void*, int, int) = nullptr;
   void* arg_ = nullptr;
   int sleeping_ = 0;
@@ -107,7 +109,7 @@ void ThreadPool::Team::abandon() {
 }
 
 void ThreadPool::Team::take(int worker) {
-  for (int t = next_.fetch_add(1); t < tasks_; t = next_.fetch_add(1)) task_(arg_, t, worker);
+  for (std::int64_t t; tasks_.take(worker, t);) task_(arg_, static_cast<int>(t), worker);
 }
 
 bool ThreadPool::Team::join(std::uint64_t& seen) {
@@ -146,10 +148,9 @@ void ThreadPool::Team::run(int tasks, void (*task)(void*, int, int), void* arg) 
     return;
   }
   const std::lock_guard turn(caller_);
-  tasks_ = tasks;
+  tasks_.share_out(tasks, 1, static_cast<int>(threads_.size()) + 1);
   task_ = task;
   arg_ = arg;
-  next_.store(0, std::memory_order_relaxed);
   int asleep;
   {
     const std::lock_guard hold(lock_);
