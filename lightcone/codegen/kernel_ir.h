@@ -145,6 +145,7 @@ struct Kernel {
   // `stream` bytes; if so, it is written with non-temporal stores, and the next operands are prefetched.
   bool streams = false;
   std::int64_t stream = 0;
+  bool fence = true;  // after non-temporal stores; a loop inside of another kernel's task leaves that to the kernel
   std::vector<Prefetch> ahead;
   // The loop over rows that is software-pipelined (pipeline_rows.cpp): in one step, stage s processes row r - s, where
   // the stages are the loops in its body. -1: none.

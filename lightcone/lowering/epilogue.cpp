@@ -57,9 +57,10 @@ void in_rows(codegen::Kernel& k, const Dim& row, const Dim& rows, int apart) {
 std::optional<EpilogueLoop> Partition::epilogue(Graph& g, NodeId producer, NodeId consumer, const Dim& row) const {
   const Node n = g[consumer];
   const Dim all = product(n.shape);
-  const bool apart = n.dtype != DType::F32 && !rules_.epilogue_of_any_type;
+  const bool any_type = rules_.epilogue_of_any_type;
+  const bool apart = !any_type && rules_.sums_apart && rules_.sums_apart(producer, n.dtype);
   if (g[producer].dtype != DType::F32 || !(product(g[producer].shape) == all)) return std::nullopt;
-  if (apart && !(rules_.sums_apart && rules_.sums_apart(producer, n.dtype))) return std::nullopt;
+  if (n.dtype != DType::F32 && !apart && !any_type) return std::nullopt;
   if (row.bounds().lo < 1) return std::nullopt;
   const Dim rows = all / row;
   if (!(rows * row == all) || rows.bounds().lo < 1) return std::nullopt;

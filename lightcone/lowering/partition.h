@@ -50,7 +50,8 @@ struct PartitionRules {
   // Most operands and sizes of a loop that is fused into a product as its epilogue.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
   bool epilogue_of_any_type = false;  // an epilogue's result may have another type than f32
-  // Otherwise: returns whether the kernel of a sum keeps it apart from its epilogue's result, which has this type.
+  // Otherwise: returns whether the kernel of a sum keeps it apart from its epilogue's result, which has this type. If it
+  // does not, the epilogue overwrites the sum, and has its type.
   std::function<bool(NodeId sum, DType result)> sums_apart = {};
 };
 
@@ -62,7 +63,7 @@ struct EpilogueLoop {
   codegen::Kernel kernel;  // a loop over rows with a loop over some of the columns in it
   // Indices into the kernel's sizes: the first column, and the number of columns.
   std::size_t begin_size = 0, count_size = 0;
-  // If the sum is apart from the result, whose type is another one: the distance between its rows, in elements.
+  // If the sum is apart from the result: the distance between its rows, in elements.
   std::optional<std::size_t> apart_size;
 };
 

@@ -120,6 +120,7 @@ void CpuEmitter::fuse_epilogues() {
     if (const auto c = matcher_.convolutions.find(producer);
         c != matcher_.convolutions.end() && c->second.algorithm->is_gradient)
       continue;
+    if (e.apart_size) codegen::stream_result(e.kernel, machine_), e.kernel.fence = false;
     fused_[id] = {producer, std::make_shared<Epilogue>(g_, std::move(e))};
     partition_.absorb(producer);
   }

@@ -33,9 +33,11 @@ Matcher::Matcher(const Graph& g, const CpuOptions& o)
 PartitionRules Matcher::rules() {
   PartitionRules r;
   r.machine = *options_.machine;
-  r.epilogue_operands = Epilogue::kMaxOperands, r.epilogue_sizes = Epilogue::kMaxSizes;
+  r.epilogue_operands = Epilogue::kMaxOperands, r.epilogue_sizes = Epilogue::kMaxSizes - 1;
   r.match = [this](const Graph&, const Factors& f) { return match(f); };
-  r.sums_apart = [this](NodeId sum, DType result) { return result == DType::BF16 && writes_bf16(sum); };
+  r.sums_apart = [this](NodeId sum, DType result) {
+    return result == DType::F32 ? sums_apart(sum) : result == DType::BF16 && writes_bf16(sum);
+  };
   return r;
 }
 
@@ -101,6 +103,13 @@ bool Matcher::writes_bf16(NodeId sum) const {
   if (c != convolutions.end()) return c->second.algorithm->reads_bf16 != nullptr;
   const auto m = matmuls.find(sum);  // products of the same rows share a buffer of f32
   return m != matmuls.end() && cpu::writes_bf16(m->second) && rows_read_.at(m->second.a_node) == 1;
+}
+
+bool Matcher::sums_apart(NodeId sum) const {
+  const auto c = convolutions.find(sum);
+  if (c != convolutions.end()) return c->second.algorithm->registers && c->second.algorithm->reads_bf16;
+  const auto m = matmuls.find(sum);
+  return m != matmuls.end() && cpu::sums_apart(m->second);
 }
 
 bool Matcher::reads_bf16(NodeId sum) const {

@@ -23,9 +23,10 @@ class Matcher {
   std::map<NodeId, MatmulPlan> matmuls;
   std::map<NodeId, ConvPlan> convolutions;
   // Whether the kernel of a matched sum reads an image, or rows, of bf16 as they are stored, and whether it keeps its
-  // sums apart from an epilogue's result in bf16.
+  // sums apart from an epilogue's result in bf16, and in f32.
   bool reads_bf16(NodeId sum) const;
   bool writes_bf16(NodeId sum) const;
+  bool sums_apart(NodeId sum) const;
   // What makes a value: a loop, the epilogue of a sum that writes bf16, or that of another one.
   enum class MadeBy : std::uint8_t { Loop, WriterOfBf16, OtherSum };
   MadeBy made_by(NodeId value) const;

@@ -530,7 +530,7 @@ std::string CRenderer::text(std::string_view name) {
   line("(void)in, (void)n, (void)begin, (void)end, (void)unseen;");
   block(k_.top, false, "");
   if (k_.output_loops == 0) store();
-  if (k_.streams) line("if (stream) lc_stored();");
+  if (k_.streams && k_.fence) line("if (stream) lc_stored();");
   close();
   std::string pointers;
   for (const auto& [buffer, count] : pointers_)

@@ -552,7 +552,7 @@ std::string Renderer::text(std::string_view name) {
   if (k_.streams) stream_ = t_.load("%n", Type::I64, integer(static_cast<std::int64_t>(k_.sizes.size())), {}) != 0;
   block(k_.top);
   if (k_.output_loops == 0) store();
-  if (k_.streams) t_.stored_past();
+  if (k_.streams && k_.fence) t_.stored_past();
   return t_.finish("define void @" + std::string(name) + "(" + bytes + " %in, " + byte + " %out, " +
                    t_.pointer(Type::I64) + " %n, i64 %begin, i64 %end) nounwind");
 }

@@ -31,6 +31,8 @@ class RegistersKernel final : public ConvKernel {
     const i64 row = s.x.length * s.channels;
     y_step_ = s.y.step / row, x_step_ = s.x.step / s.channels, reach_ = s.y.length - (s.y.extent - 1) * y_step_;
     find_taps(row);
+    whole_rows_ = apart_ && taps_.size() == 1 && !window_ && s.rows > 2 * kStrip &&
+                  std::min(s.rows, kWholeRows * kStrip) * s.channels * 2 <= l2_ / 2;
     across_ = ceil_div(s.x.extent, 16), wide_ = ceil_div(s.x.extent, across_);
     // Rows of a task: its part of the image takes three eighths of L2.
     const i64 budget = l2_ * 3 / 8 / (row_bytes() * blocks_);
@@ -48,6 +50,7 @@ class RegistersKernel final : public ConvKernel {
   static constexpr i64 kTogether = 4;              // pairs of registers whose sums stay in L1
   static constexpr i64 kChunk = 18;                // steps whose weights stay there, about: 36 KB
   static constexpr i64 kEpilogue = 256;            // pixels after which the epilogue runs, while they are in the cache
+  static constexpr i64 kWholeRows = 16;            // strips that pixels are multiplied by before the next pixels
   static constexpr i64 kTileFloats = 512;          // sums of a register of pixels
   struct Tap {
     i64 y, x;  // in the padded image
@@ -66,7 +69,7 @@ class RegistersKernel final : public ConvKernel {
     const std::byte* at[kMostTiles + 1];
     i64 tiles = 0, row = 0;  // the first output row
     const i64* steps = nullptr;
-    float* apart = nullptr;  // sums of a strip if the epilogue's result has another type
+    float* apart = nullptr;  // sums of a strip, or of whole rows, if they are kept apart from the epilogue's result
   };
 
   void find_taps(i64 row);
@@ -74,13 +77,18 @@ class RegistersKernel final : public ConvKernel {
   i64 steps() const { return blocks_ * static_cast<i64>(taps_.size()); }
   i64 copied(i64 rows) const { return rows * y_step_ + (rows / s_.y.extent + 2) * reach_; }
   i64 planes_bytes() const { return round_up(copied(most_) * row_bytes() * blocks_, 64); }
-  i64 apart_bytes() const { return apart_ ? (kEpilogue + 2 * kTogether * 16) * kStrip * 4 : 0; }
+  i64 apart_bytes() const {
+    if (!apart_) return 0;
+    return (whole_rows_ ? 2 * kTogether * 16 * kWholeRows : kEpilogue + 2 * kTogether * 16) * kStrip * 4;
+  }
   i64 worker_bytes() const { return planes_bytes() + apart_bytes() + round_up(8 * steps(), 64); }
   void share_out(Job& j, int workers) const;
   void copy_row(const std::byte* image, i64 y, std::byte* to, i64 plane) const;
   void move(const std::byte* from, i64 n, std::byte* to, i64 plane) const;
   void prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pixels& p) const;
   void strip(const Job& j, const Pixels& p, i64 strip, bool more) const;
+  void whole_rows(const Job& j, const Pixels& p, i64 first, i64 last) const;
+  void multiply(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, float* sums, TilesAhead& ahead) const;
   void put(const Job& j, const Pixels& p, i64 first, i64 last, i64 done, i64 strip, const float* sums) const;
   void finish(const Job& j, const Pixels& p, i64 first, i64 count, i64 strip) const;
   i64 pixel(const Pixels& p, i64 tile) const {
@@ -92,6 +100,9 @@ class RegistersKernel final : public ConvKernel {
   const ConvTilesTable& t_;
   i64 number_;  // bytes of a number of the image
   bool apart_;  // sums are kept apart from the epilogue's result
+  // Of some pixels all channels are computed, before the next pixels. There are few products for each number of such a
+  // result, so that it, and what the epilogue adds, are run through as they lie in memory.
+  bool whole_rows_ = false;
   i64 l2_;
   std::optional<NarrowWindow> window_;       // for few channels
   std::optional<RegisterFilters> filters_;   // to be packed in each run
@@ -180,8 +191,11 @@ void RegistersKernel::prepare(const Job& j, i64 row, i64 rows, std::byte* to, Pi
 // those before `done`.
 void RegistersKernel::put(const Job& j, const Pixels& p, i64 first, i64 last, i64 done, i64 strip,
                           const float* sums) const {
-  const i64 columns = std::min(kStrip, s_.rows - strip * kStrip), row = apart_ ? kStrip : s_.rows;
-  auto* out = apart_ ? p.apart - pixel(p, done) * row : static_cast<float*>(j.l.out) + strip * kStrip;
+  const i64 columns = std::min(kStrip, s_.rows - strip * kStrip);
+  const i64 row = whole_rows_ ? kWholeRows * kStrip : apart_ ? kStrip : s_.rows;
+  auto* out = whole_rows_ ? p.apart + strip % kWholeRows * kStrip - pixel(p, done) * row
+              : apart_    ? p.apart - pixel(p, done) * row
+                          : static_cast<float*>(j.l.out) + strip * kStrip;
   const bool streamed = !epilogue() && j.rows * s_.x.extent * s_.rows * 4 > l2_;
   for (i64 q = first; q < last; ++q, sums += kTileFloats) {
     const i64 overlap = std::max<i64>(0, q % across_ * wide_ - (s_.x.extent - wide_));
@@ -197,20 +211,45 @@ void RegistersKernel::finish(const Job& j, const Pixels& p, i64 first, i64 count
   else if (epilogue()) epilogue()->run(in, static_cast<float*>(j.l.out), epilogue_sizes(j.l), first, count, begin, end);
 }
 
+// Multiplies registers [first, last) by the weights of 32 output channels.
+void RegistersKernel::multiply(const Job& j, const Pixels& p, i64 first, i64 last, i64 strip, float* sums,
+                               TilesAhead& ahead) const {
+  const i64 taps = static_cast<i64>(taps_.size()), chunk = std::max<i64>(1, kChunk / taps) * taps, all = steps();
+  const auto* weights = j.weights + strip * all * kStep;
+  for (i64 k = 0; k < all; k += chunk)
+    t_.tiles(p.at + first, (last - first + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * pixel_,
+             weights + k * kStep, sums, k > 0, &ahead);
+}
+
+// Computes the output channels of strips [first, last).
+void RegistersKernel::whole_rows(const Job& j, const Pixels& p, i64 first, i64 last) const {
+  alignas(64) float sums[kTogether * 2 * kTileFloats];
+  TilesAhead ahead;
+  for (i64 s = first; s < last; s += kWholeRows - s % kWholeRows) {
+    const i64 end = std::min(last, (s / kWholeRows + 1) * kWholeRows);
+    for (i64 q = 0; q < p.tiles; q += 2 * kTogether) {
+      const i64 q_end = std::min(p.tiles, q + 2 * kTogether), at = pixel(p, q);
+      for (i64 n = s; n < end; ++n) {
+        multiply(j, p, q, q_end, n, sums, ahead);
+        put(j, p, q, q_end, q, n, sums);
+      }
+      epilogue()->run_apart(j.l.in.data() + 2, p.apart + s % kWholeRows * kStrip, kWholeRows * kStrip, j.l.out,
+                            epilogue_sizes(j.l), at, pixel(p, q_end) - at, s * kStrip, std::min(s_.rows, end * kStrip));
+    }
+  }
+}
+
 // Computes 32 output channels. `more`: this task's next strip follows.
 void RegistersKernel::strip(const Job& j, const Pixels& p, i64 strip, bool more) const {
   alignas(64) float sums[kTogether * 2 * kTileFloats];
-  const i64 taps = static_cast<i64>(taps_.size()), chunk = std::max<i64>(1, kChunk / taps) * taps, all = steps();
-  const auto* weights = j.weights + strip * all * kStep;
-  const i64 pairs = (p.tiles + 1) / 2;
+  const i64 all = steps(), pairs = (p.tiles + 1) / 2;
+  const auto* next = j.weights + (strip + 1) * all * kStep;
   TilesAhead ahead;
-  if (more) ahead = {weights + all * kStep, weights + 2 * all * kStep, std::max<i64>(64, round_up(kStep / pairs, 64))};
+  if (more) ahead = {next, next + all * kStep, std::max<i64>(64, round_up(kStep / pairs, 64))};
   i64 done = 0;  // registers whose epilogue has run
   for (i64 q = 0; q < p.tiles; q += 2 * kTogether) {
     const i64 end = std::min(p.tiles, q + 2 * kTogether);
-    for (i64 k = 0; k < all; k += chunk)
-      t_.tiles(p.at + q, (end - q + 1) / 2, p.steps + k, std::min(chunk, all - k), x_step_ * pixel_,
-               weights + k * kStep, sums, k > 0, &ahead);
+    multiply(j, p, q, end, strip, sums, ahead);
     put(j, p, q, end, done, strip, sums);
     const i64 first = pixel(p, done), count = pixel(p, end) - first;
     if (count < kEpilogue && end < p.tiles) continue;
@@ -226,7 +265,9 @@ void RegistersKernel::share(const Job& j, int task, int worker) const {
   Pixels p;
   prepare(j, row, end - row, j.scratch + worker * worker_bytes(), p);
   t_.begin(static_cast<int>(wide_), static_cast<int>(window_ ? window_->across.extent * pixel_ : pixel_));
-  for (i64 n = first; n < last; ++n) strip(j, p, n, n + 1 < last);
+  if (whole_rows_) whole_rows(j, p, first, last);
+  else
+    for (i64 n = first; n < last; ++n) strip(j, p, n, n + 1 < last);
   t_.end();
 }
 

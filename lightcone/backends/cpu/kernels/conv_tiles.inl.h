@@ -75,7 +75,7 @@ void put_pixels(const float* sums, i64 first, i64 rows, i64 columns, float* out,
       _mm512_stream_ps(out, _mm512_load_ps(sums + r * 16));
       _mm512_stream_ps(out + 16, _mm512_load_ps(sums + kTileFloats + r * 16));
     }
-    return _mm_sfence();
+    return;
   }
 #endif
   static_cast<void>(streamed);

@@ -101,17 +101,17 @@ void sums_in_c(float* c, i64 c_m, i64 rows, i64 columns, bool add, const F& f) {
     for (i64 j = 0; j < columns; ++j) c[i * c_m + j] = block[i][j];
 }
 
-// Copies a block of sums to C.
-void put_sums(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
+// Copies sums to C. The task's TILES::end() makes stores past the caches visible.
+void put_sums(const float* sums, i64 distance, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
 #if WIDTH == 16
-  if (streamed && columns == kSide && reinterpret_cast<std::uintptr_t>(c) % 64 == 0 && c_m % 16 == 0) {
+  if (streamed && columns % 16 == 0 && reinterpret_cast<std::uintptr_t>(c) % 64 == 0 && c_m % 16 == 0) {
     for (i64 i = 0; i < rows; ++i)
-      for (int j = 0; j < kSide; j += 16) _mm512_stream_ps(c + i * c_m + j, _mm512_load_ps(sums + i * kSide + j));
-    return _mm_sfence();
+      for (i64 j = 0; j < columns; j += 16) _mm512_stream_ps(c + i * c_m + j, _mm512_load_ps(sums + i * distance + j));
+    return;
   }
 #endif
   static_cast<void>(streamed);
-  for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums + i * kSide, static_cast<std::size_t>(columns) * 4);
+  for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums + i * distance, static_cast<std::size_t>(columns) * 4);
 }
 
 // ---- bf16 --------------------------------------------------------------------------------------
@@ -424,8 +424,8 @@ void LC_ENTRY(tiles_begin16)() { TILES::begin({16}); }
 void LC_ENTRY(tiles_begin32)() { TILES::begin({32}); }
 void LC_ENTRY(tiles_begin64)() { TILES::begin({64}); }
 void LC_ENTRY(tiles_end)() { TILES::end(); }
-void LC_ENTRY(tiles_put_sums)(const float* sums, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
-  put_sums(sums, c, c_m, rows, columns, streamed);
+void LC_ENTRY(tiles_put_sums)(const float* sums, i64 distance, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
+  put_sums(sums, distance, c, c_m, rows, columns, streamed);
 }
 void LC_ENTRY(tiles_pack_bf16)(const std::uint16_t* a, i64 a_m, i64 rows, i64 depth, void* to) {
   copy_a_bf16(a, a_m, rows, depth, static_cast<std::byte*>(to));

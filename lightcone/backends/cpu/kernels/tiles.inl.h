@@ -38,7 +38,8 @@ struct AmxTiles {
     }
     asm volatile("ldtilecfg %0" ::"m"(c));
   }
-  static void end() { asm volatile("tilerelease" ::: "memory"); }
+  // Other threads may then read what was written past the caches.
+  static void end() { asm volatile("tilerelease\n\tsfence" ::: "memory"); }
   template <int T>
   static void zero() {
     asm volatile("tilezero %%tmm%c0" ::"i"(T));
@@ -103,6 +104,9 @@ struct EmulatedTiles {
   }
   static void end() {
     for (Tile& t : tiles) t.rows = t.row_bytes = 0;
+#if WIDTH == 16
+    _mm_sfence();
+#endif
   }
   template <int T>
   static void zero() {

@@ -13,6 +13,9 @@ Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e)
       largest_ = static_cast<int>(operands_.size());
     operands_.push_back(k);
   }
+  if (e.kernel.streams)
+    streams_ = less(Dim(e.kernel.stream / static_cast<std::int64_t>(size_of(e.kernel.dtype))),
+                    product(g[e.producer].shape));
   loop_ = std::make_shared<LoopKernel>(std::move(e.kernel), std::move(e.same_index));
 }
 
@@ -21,6 +24,7 @@ std::vector<Dim> Epilogue::sizes() const {
   all.resize(sizes_);
   all[begin_at_] = all[count_at_] = 0;
   if (apart_at_) all[*apart_at_] = 1;
+  all.push_back(streams_);
   return all;
 }
 
@@ -43,7 +47,7 @@ void Epilogue::range(const void* const* in, const void* sums, std::int64_t dista
   const void* operands[kMaxOperands];
   std::int64_t n[kMaxSizes];
   for (std::size_t k = 0; k < from_.size(); ++k) operands[k] = from_[k] < 0 ? sums : in[from_[k]];
-  std::copy_n(sizes, sizes_, n);
+  std::copy_n(sizes, sizes_ + 1, n);
   n[begin_at_] = begin, n[count_at_] = end - begin;
   if (apart_at_) n[*apart_at_] = distance;
   loop_->range(operands, out, n, row, row + rows);

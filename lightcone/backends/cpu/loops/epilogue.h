@@ -23,11 +23,13 @@ class Epilogue {
   // Index of an operand as large as the result, for example a residual, which is worth prefetching before the row is
   // final; -1 if there is none.
   int largest() const { return largest_; }
-  // Sizes to be evaluated for a run; their values are passed to run().
+  // Sizes to be evaluated for a run; their values are passed to run(). The last is whether the result is written past
+  // the caches.
   std::vector<Dim> sizes() const;
   const std::shared_ptr<LoopKernel>& loop() const { return loop_; }
 
-  // Whether the result has another type than the producer's f32, which is then kept apart from it: run_apart().
+  DType result() const { return loop_->ir().dtype; }
+  // Whether the producer's result, f32, is kept apart from the loop's: run_apart().
   bool apart() const { return apart_at_.has_value(); }
   // Applies the loop in place to elements [begin, end) of rows [row, row + rows) of `out`, which holds the producer's
   // result. `in` are the buffers of operands().
@@ -49,6 +51,7 @@ class Epilogue {
   std::size_t begin_at_ = 0, count_at_ = 0;  // indices in sizes() of the first column and of the column count
   std::optional<std::size_t> apart_at_;      // index of the distance between rows of a producer apart
   std::size_t sizes_ = 0;                    // number of sizes of the loop's IR
+  Dim streams_ = 0;
 };
 
 }  // namespace lc::backends::cpu

@@ -11,6 +11,7 @@ constexpr i64 kLeastStrips = 8, kMostStrips = 64;  // strips of A that a worker 
 constexpr i64 kColumnsAtOnce = 512;                // columns whose sums wait for the next block of k
 constexpr i64 kLongColumns = 128;                  // the same for long sums, which need three blocks
 constexpr i64 kMostTiles = 128;                    // tiles whose sums wait at a time
+constexpr i64 kWholeRows = 512;                    // columns of a result that is written in rows
 static_assert(kLeastStrips * kColumnsAtOnce / 32 <= kMostTiles && kMostStrips <= kMostTiles);
 
 bool long_sums(const Gemm& g, const Microkernel& u) { return g.k > kLongSum && !u.exact(); }
@@ -20,10 +21,18 @@ struct Blocks {
   i64 strips;   // strips of A, whose packed k take half of L2
   i64 columns;  // columns of C
   i64 depth;    // k: all of it, unless half of L2 would have too few strips
-  Blocks(const Gemm& g, const Microkernel& u, i64 chunk) : columns(u.nr), depth(g.k) {
-    const i64 half = g.caches.l2 / 2, strip = std::max<i64>(u.a_bytes(g.k), 1);
+  bool whole_rows = false;  // of a strip all columns, before the next strip
+  Blocks(const Job& j) : columns(j.u->nr), depth(j.g->k) {
+    const Gemm& g = *j.g;
+    const Microkernel& u = *j.u;
+    const i64 chunk = j.depth, half = g.caches.l2 / 2, strip = std::max<i64>(u.a_bytes(g.k), 1);
     strips = std::clamp(half / strip, kLeastStrips, kMostStrips);
-    if (kLeastStrips * strip <= half && !long_sums(g, u)) return;
+    // Where one chunk has all of k, there are few products for each number of a result that is in no cache. Its rows, and
+    // those of what the epilogue adds, are then run through as they lie in memory.
+    const i64 widest = std::min(kWholeRows, half / std::max<i64>(1, u.b_bytes(g.k)) * kGroup / u.nr * u.nr);
+    whole_rows = g.k <= chunk && !j.unpacks && g.m * g.n * 4 > g.caches.l2 && widest > u.nr;
+    if (whole_rows) columns = widest;
+    if (whole_rows || (kLeastStrips * strip <= half && !long_sums(g, u))) return;
     strips = kLeastStrips, depth = std::max<i64>(1, half / 2 / (strips * u.a_bytes(chunk))) * chunk;
     columns = long_sums(g, u) ? kLongColumns : kColumnsAtOnce;
   }
@@ -50,6 +59,7 @@ class Strips {
 
   // Columns [c0, c1), of a task that ends with column `end`.
   void run(i64 c0, i64 c1, i64 end) const {
+    if (blocks_.whole_rows) return run_rows(c0, c1, end);
     alignas(64) std::byte unpacked[2 * kPanelDepth];
     const i64 together = j_.unpacks ? last_ - first_ : u_.together;  // a chunk of B is repacked once
     for (i64 k0 = 0; k0 < g_.k; k0 += blocks_.depth) {
@@ -92,6 +102,21 @@ class Strips {
     return a;
   }
 
+  // As run(), a strip after the other: its A stays in L1, and B in L2.
+  void run_rows(i64 c0, i64 c1, i64 end) const {
+    const i64 wide = (c1 - c0 + u_.nr - 1) / u_.nr * u_.nr, group = stored_bytes(j_, g_.k);
+    for (i64 s = first_; s < last_; ++s) {
+      const i64 rows = j_.strips.size(s) <= u_.mr / 2 ? u_.mr / 2 : u_.mr;
+      const std::byte* const a = a_ + (offset_ + s - first_) * u_.a_bytes(g_.k);
+      for (i64 c = c0; c < c1; c += u_.nr)
+        u_.tile(a, stored(j_, c, 0), end - c <= u_.nr - kGroup ? 0 : group, g_.k, sums_ + (c - c0), wide, rows, u_.nr, false,
+                nullptr);
+      if (g_.finish_apart)
+        g_.finish_apart(g_.finish_self, c_at(s, 0) - j_.j0, j_.strips.size(s), j_.j0 + c0, j_.j0 + c1, sums_, wide);
+      else u_.put_sums(sums_, wide, c_at(s, c0), g_.c_m, j_.strips.size(s), c1 - c0, streamed_);
+    }
+  }
+
   // Adds the products of one chunk of k to the sums of strips [s, s_end).
   void chunk(i64 s, i64 s_end, i64 c, i64 end, i64 k, std::byte* unpacked, float* sums, Ahead& ahead) const {
     const i64 depth = std::min(j_.depth, g_.k - k), columns = std::min<i64>(u_.nr, end - c), n = k / j_.depth;
@@ -124,7 +149,7 @@ class Strips {
       if (g_.finish_apart)
         g_.finish_apart(g_.finish_self, c_at(s, 0) - j_.j0, j_.strips.size(s), j_.j0 + c, j_.j0 + c + columns, done,
                         u_.nr);
-      else if (!direct(s, columns)) u_.put_sums(done, c_at(s, c), g_.c_m, j_.strips.size(s), columns, streamed_);
+      else if (!direct(s, columns)) u_.put_sums(done, u_.nr, c_at(s, c), g_.c_m, j_.strips.size(s), columns, streamed_);
     }
   }
 
@@ -168,7 +193,7 @@ Grid apart_grid(i64 strips, i64 tiles, i64 workers) {
 void compute_apart(const Job& j, i64 s0, i64 s1, i64 c0, i64 c1, std::byte* own, std::byte* sums) {
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
-  const Blocks blocks(g, u, j.depth);
+  const Blocks blocks(j);
   const Even parts{s1 - s0, (s1 - s0 + blocks.strips - 1) / blocks.strips};
   for (i64 p = 0; p < parts.parts; ++p) {
     const i64 first = s0 + parts.begin(p), last = s0 + parts.begin(p + 1);

@@ -166,7 +166,7 @@ class MatmulKernel final : public HostKernel {
   std::optional<Dim> bytes_written() const override {
     Dim all = 0;
     for (const MatmulPart& p : parts_) {
-      Dim n = p.epilogue && p.epilogue->apart() ? 2 : 4;
+      Dim n = static_cast<i64>(p.epilogue ? size_of(p.epilogue->result()) : 4);
       for (const MatmulPlan::Axis& x : p.c.axes) n = n * x.extent;
       all = all + n;
     }
@@ -422,18 +422,20 @@ const Microkernel* choose_split_weights(const lowering::Contraction& c, Precisio
 
 namespace {
 
-// Returns whether the product always has many rows, in one block, on tile registers in bf16.
+// Returns whether the product always has many rows, in one block, on tile registers.
 bool many_rows_on_tiles(const MatmulPlan& c) {
-  if (!c.unit || !c.unit->pack_bf16 || c.few || c.for_unit || bounds(c).fewest <= kFewRows) return false;
+  if (!c.unit || c.unit->together == 0 || c.few || bounds(c).fewest <= kFewRows) return false;
   return lowering::rows_follow(c) && c.k.extent.bounds().lo > 0 && c.axes.back().extent.bounds().lo > 0;
 }
+bool in_bf16(const MatmulPlan& c) { return c.unit && c.unit->pack_bf16 && !c.for_unit; }
 
 }  // namespace
 
-bool reads_bf16(const MatmulPlan& c) { return many_rows_on_tiles(c) && c.k.a == Dim(1); }
-bool writes_bf16(const MatmulPlan& c) {
+bool reads_bf16(const MatmulPlan& c) { return in_bf16(c) && many_rows_on_tiles(c) && c.k.a == Dim(1); }
+bool writes_bf16(const MatmulPlan& c) { return in_bf16(c) && sums_apart(c); }
+bool sums_apart(const MatmulPlan& c) {
   const auto one_matrix = [](const lowering::Contraction::Axis& x) { return x.b == Dim(0); };
-  return many_rows_on_tiles(c) && std::all_of(c.axes.begin(), c.axes.end() - 1, one_matrix);
+  return many_rows_on_tiles(c) && !c.unit->exact() && std::all_of(c.axes.begin(), c.axes.end() - 1, one_matrix);
 }
 
 i64 MatmulPlan::packed_bytes() const {

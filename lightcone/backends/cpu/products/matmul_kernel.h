@@ -38,9 +38,10 @@ const Microkernel* choose_prompt_unit(const lowering::Contraction& c, Precision 
 // not faster. Such a product always has many rows.
 const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target);
 // Returns whether the product, with its unit chosen, reads an A of bf16 as it is stored, and whether it keeps its sums
-// apart from an epilogue's result in bf16: on tile registers, with many rows.
+// apart from an epilogue's result, in bf16 and in f32: on tile registers, with many rows.
 bool reads_bf16(const MatmulPlan& c);
 bool writes_bf16(const MatmulPlan& c);
+bool sums_apart(const MatmulPlan& c);
 // Returns whether B is a whole parameter in a format that is worth packing.
 bool packable(const Graph& g, const lowering::Contraction& c);
 // Returns whether B is stored as W[k, n] instead of W[n, k].
