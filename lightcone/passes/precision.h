@@ -7,8 +7,8 @@ namespace lc {
 
 // The accuracy of matrix products, like torch.set_float32_matmul_precision. Accumulation is always in f32.
 //   Highest  Operands keep their precision. On a CPU with AMX, f32 is split into three bf16 where that is faster; this
-//            is no less accurate than f32, for numbers of any size. Weights of products that always have 64 rows or
-//            more are kept split, in 6.1 bytes a number.
+//            is no less accurate than f32, for numbers of any size. Large weights of products that always have 256
+//            rows or more are kept split, in 6.1 bytes a number.
 //   High     f32 is split into two bf16 where that is faster (AMX): 16 bits of mantissa. CUDA's tensor cores use TF32
 //            with 10 bits. Other devices use Highest.
 //   Medium   Operands are rounded to bf16 where the CPU multiplies it faster than f32; f32 weights are kept so. With

@@ -69,15 +69,15 @@ void step(const std::byte* a, const std::byte* b0, const std::byte* b1, Fetched<
 }
 constexpr auto kDotsBf16 = []<int C, int A, int B>() { TILES::dot_bf16<C, A, B>(); };
 constexpr auto kDotsInt8 = []<int C, int A, int B>() { TILES::dot_int8<C, A, B>(); };
-template <class Dots>
+template <bool Both = true, class Dots>
 void all_dots(const Dots& dots) {
   dots.template operator()<0, 4, 6>();
   dots.template operator()<1, 4, 7>();
-  dots.template operator()<2, 5, 6>();
-  dots.template operator()<3, 5, 7>();
+  if constexpr (Both) {
+    dots.template operator()<2, 5, 6>();
+    dots.template operator()<3, 5, 7>();
+  }
 }
-void dot_bf16() { all_dots(kDotsBf16); }
-void dot_int8() { all_dots(kDotsInt8); }
 
 // Runs f<Both>() on sums that start from C or from zeros and end in C, by way of a local block if the tile is not
 // whole.
@@ -230,21 +230,22 @@ template <int Parts>
 constexpr auto kLower = std::array<Product, 5>{{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}}};
 template <>
 constexpr auto kLower<2> = std::array<Product, 2>{{{1, 0}, {0, 1}}};
+constexpr auto kHigh = std::array<Product, 1>{{{0, 0}}};
 
-template <int Parts, std::size_t Count>
+template <int Parts, bool Both, std::size_t Count>
 void split_step(const std::byte* a, const std::byte* const (&b)[2], const std::array<Product, Count>& products) {
   int a_part = -1, b_part = -1;
   for (const Product& p : products) {
     if (p.a != a_part) {
-      TILES::load<4>(a + kHeader + p.a * kTileBytes, 64);
-      TILES::load<5>(a + kHeader + (Parts + p.a) * kTileBytes, 64);
+      TILES::load_once<4>(a + kHeader + p.a * kTileBytes, 64);
+      if constexpr (Both) TILES::load_once<5>(a + kHeader + (Parts + p.a) * kTileBytes, 64);
     }
     if (p.b != b_part) {
       TILES::load<6>(b[0] + kHeader + p.b * kTileBytes, 64);
       TILES::load<7>(b[1] + kHeader + p.b * kTileBytes, 64);
     }
     a_part = p.a, b_part = p.b;
-    dot_bf16();
+    all_dots<Both>(kDotsBf16);
   }
 }
 
@@ -271,43 +272,78 @@ void plain_step(const std::byte* a, const std::byte* const (&b)[2], vf (&sums)[k
   }
 }
 
+// The operands of a call: the steps of a strip of A and of two groups of B.
+template <int Parts>
+struct SplitOperands {
+  const std::byte* a;
+  const GroupsOf<2>& b;
+  i64 depth;
+  template <class F>
+  void steps(const F& f) const {
+    const std::byte* x = a;
+    for (i64 k = 0, at = 0; k < depth; k += kStepOfSplit, at += split_bytes(Parts), x += split_bytes(2 * Parts)) {
+      const std::byte* const y[2] = {b.at[0] + at, b.at[1] + at};
+      f(x, y);
+    }
+  }
+  // Whether some rows are scaled, or some rows or columns of a step are not split.
+  bool ordinary() const {
+    std::uint32_t unsplit = 0;
+    steps([&](const std::byte* x, const std::byte* const(&y)[2]) { unsplit |= plain(x) | plain(y[0]) | plain(y[1]); });
+    const SplitHeader first = header(a);
+    return unsplit == 0 && std::all_of(first.exponent, first.exponent + kSide, [](int e) { return e == 0; });
+  }
+};
+
+// The sums of rows that are scaled, and of rows and columns that are not split.
+template <int Parts>
+void sums_by_rows(const SplitOperands<Parts>& o, vf (&sums)[kSide][kSide / WIDTH]) {
+  alignas(64) std::byte room[split_bytes(4 * Parts) + 2 * kHeader];
+  const auto products = [&](const auto& which) {
+    o.steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
+      const std::byte* const z[2] = {split_part_of_b<Parts>(y[0], room + split_bytes(2 * Parts)),
+                                     split_part_of_b<Parts>(y[1], room + split_bytes(2 * Parts) + split_bytes(Parts))};
+      split_step<Parts, true>(split_part_of_a<Parts>(x, room), z, which);
+    });
+  };
+  zero_sums();
+  products(kLower<Parts>);
+  products(kHigh);
+  store_sums(reinterpret_cast<float*>(sums), kSide);
+  const SplitHeader first = header(o.a);
+  for (int i = 0; i < kSide; ++i)
+    for (vf& v : sums[i]) v = v * power(-first.exponent[i]);
+  o.steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
+    if (plain(x) | plain(y[0]) | plain(y[1])) plain_step<Parts>(x, y, sums);
+  });
+}
+
 // Computes all lower products first, while the sums are small and lose little to rounding.
 template <int Parts>
 void tile_split(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
                 bool add, const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
-  Fetched<kTilesFetched * Parts> fetched(soon);
-  const auto steps = [&](const auto& f) {
-    const auto* x = static_cast<const std::byte*>(a);
-    for (i64 k = 0, at = 0; k < depth; k += kStepOfSplit, at += split_bytes(Parts), x += split_bytes(2 * Parts)) {
-      const std::byte* const y[2] = {groups.at[0] + at, groups.at[1] + at};
-      f(x, y);
-    }
-  };
-  alignas(64) std::byte room[split_bytes(4 * Parts) + 2 * kHeader];
-  bool all_split = true;
-  const auto products = [&](const auto& which) {
-    steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
-      if ((plain(x) | plain(y[0]) | plain(y[1])) == 0) return split_step<Parts>(x, y, which);
-      all_split = false;
-      const std::byte* const z[2] = {split_part_of_b<Parts>(y[0], room + split_bytes(2 * Parts)),
-                                     split_part_of_b<Parts>(y[1], room + split_bytes(2 * Parts) + split_bytes(Parts))};
-      split_step<Parts>(split_part_of_a<Parts>(x, room), z, which);
-    });
-  };
-  zero_sums();
-  products(kLower<Parts>);
-  for (i64 k = 0; k < depth; k += kStepOfSplit) fetched.step();
-  products(std::array<Product, 1>{{{0, 0}}});
+  const SplitOperands<Parts> o{static_cast<const std::byte*>(a), groups, depth};
   alignas(64) vf sums[kSide][kSide / WIDTH];
-  store_sums(reinterpret_cast<float*>(sums), kSide);
-  const SplitHeader first = header(static_cast<const std::byte*>(a));
-  for (int i = 0; i < kSide; ++i)
-    for (vf& v : sums[i]) v = v * power(-first.exponent[i]);
-  if (!all_split)
-    steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
-      if (plain(x) | plain(y[0]) | plain(y[1])) plain_step<Parts>(x, y, sums);
+  if (!o.ordinary()) {
+    sums_by_rows<Parts>(o, sums);
+    return store_tile(sums, c, c_m, rows, columns, add);
+  }
+  const auto products = [&]<bool Both>() {
+    Fetched<kTilesFetched * Parts> fetched(soon);
+    zero_sums<Both>();
+    o.steps([&](const std::byte* x, const std::byte* const(&y)[2]) {
+      split_step<Parts, Both>(x, y, kLower<Parts>);
+      fetched.step();
     });
+    o.steps([&](const std::byte* x, const std::byte* const(&y)[2]) { split_step<Parts, Both>(x, y, kHigh); });
+  };
+  const bool both = rows > kTile;
+  if (both) products.template operator()<true>();
+  else products.template operator()<false>();
+  if (!add && columns == kSide && rows % kTile == 0) return both ? store_sums(c, c_m) : store_sums<false>(c, c_m);
+  if (both) store_sums(reinterpret_cast<float*>(sums), kSide);
+  else store_sums<false>(reinterpret_cast<float*>(sums), kSide);
   store_tile(sums, c, c_m, rows, columns, add);
 }
 
@@ -327,7 +363,7 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
     TILES::load<5>(x->codes[kTile], Step);
     TILES::load<6>(panels[0].codes(), 64);
     TILES::load<7>(panels[1].codes(), 64);
-    dot_int8();
+    all_dots(kDotsInt8);
     alignas(64) Block sums;
     store_sums(sums[0], kSide);
     for (int i = 0; i < kSide; ++i)

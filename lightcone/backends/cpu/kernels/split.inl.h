@@ -1,16 +1,16 @@
 // f32 numbers as sums of bf16 numbers: x = hi + mid (+ lo), each the remainder rounded to nearest. Three parts hold all
 // 24 bits.
 //
-// Tiles treat subnormal numbers as zero, parts and sums alike, so a row of A is scaled to avoid them: it is multiplied
-// by a power of two that makes its largest number nearly 2^84, and its sums by the inverse in the end. A product of
-// split numbers is then at least 2^-96, compared with which the loss of tiles, 2^-126 per step, is negligible, and no
-// sum of products reaches 2^127.
+// Tiles treat subnormal numbers as zero, parts and sums alike. A row of A whose nonzero numbers are not all in
+// [2^-40, 2^60) is therefore scaled: it is multiplied by a power of two that makes its largest number nearly 2^84, and
+// its sums by the inverse in the end. A product of split numbers is at least 2^-96, compared with which the loss of
+// tiles, 2^-126 per step, is negligible, and no sum of products reaches 2^127.
 //
-// Within a step of 32 k, a row of A is split if its scaled nonzero numbers are at least 2^-26, and a column of B if its
-// nonzero numbers are in [2^-70, 2^30). Any other row or column keeps its f32 numbers, and tiles see zeros: infinities
-// and NaN (inf * 0 of a lower part would be NaN), and numbers far smaller than their row's largest. Its products are
-// f32 multiply-adds, added after those of the tiles, step by step. A number of C therefore depends only on its own row
-// and column, whatever their neighbors are and however rows are distributed.
+// Within a step of 32 k, a row of A is split if its nonzero numbers, scaled, are at least 2^-40, and a column of B if
+// its nonzero numbers are in [2^-56, 2^30). Any other row or column keeps its f32 numbers, and tiles see zeros:
+// infinities and NaN (inf * 0 of a lower part would be NaN), and numbers far smaller than their row's largest. Its
+// products are f32 multiply-adds, added after those of the tiles, step by step. A number of C therefore depends only on
+// its own row and column, whatever their neighbors are and however rows are distributed.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,9 @@ constexpr int split_bytes(int planes) { return kHeader + planes * kPlane; }
 // Bits of a power of two.
 constexpr int bits_of(int exponent) { return (exponent + 127) << 23; }
 inline float power(int exponent) { return std::bit_cast<float>(bits_of(exponent)); }
-constexpr int kTop = 83;  // exponent of a row's largest number
-constexpr int kLeastOfA = bits_of(-26), kLeastOfB = bits_of(-70), kMostOfB = bits_of(30), kInfinite = 255 << 23;
+constexpr int kTop = 83;  // exponent of the largest number of a row that is scaled
+constexpr int kLeastOfA = bits_of(-40), kUnscaled = bits_of(60), kInfinite = 255 << 23;
+constexpr int kLeastOfB = bits_of(-56), kMostOfB = bits_of(30);
 
 // Header of a step's parts. Bit i of `plain` is set if row or column i is not split. For A, `exponent` is the power of
 // two that a row was multiplied by, the same in all steps of a call of `tile`.
@@ -54,6 +55,9 @@ inline std::uint32_t plain(const std::byte* step) {
 
 inline vi sizes(vf v) { return reinterpret_cast<vi>(v) & 0x7fffffff; }
 inline bool any(vi lanes) {
+#if defined(__AVX512F__) && WIDTH == 16
+  return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(lanes), reinterpret_cast<__m512i>(lanes)) != 0;
+#endif
   int all = 0;
   for (int i = 0; i < WIDTH; ++i) all |= lanes[i];
   return all != 0;
@@ -79,32 +83,39 @@ inline void parts_of(vf v, vu (&part)[Parts]) {
 inline vf low_half(vu v) { return reinterpret_cast<vf>(v << 16); }
 inline vf high_half(vu v) { return reinterpret_cast<vf>(v & 0xffff0000u); }
 
-// Finds the powers of two by which rows are multiplied, from their largest finite numbers. For the smallest rows one
-// power is not enough, but the limits above hold for them too.
+// Finds the powers of two by which rows are multiplied, from their least and largest finite numbers. For the smallest
+// rows one power is not enough, but the limits above hold for them too.
 inline void find_exponents(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, std::int8_t (&exponent)[kSplitRows]) {
-  std::int32_t largest[kSplitRows] = {};
+  std::int32_t largest[kSplitRows] = {}, least[kSplitRows];
+  std::fill(least, least + kSplitRows, kInfinite);
   const auto see = [&](i64 r, float x) {
     const std::int32_t size = std::bit_cast<std::int32_t>(x) & 0x7fffffff;
     largest[r] = std::max(largest[r], size < kInfinite ? size : 0);
+    least[r] = std::min(least[r], size > 0 ? size : kInfinite);
   };
   if (a_k != 1) {  // rows are probably contiguous in memory
     for (i64 k = 0; k < depth; ++k)
       for (i64 r = 0; r < rows; ++r) see(r, a[r * a_m + k * a_k]);
   } else {
     for (i64 r = 0; r < rows; ++r) {
-      vi most = {};
+      vi most = {}, fewest = vi{} + kInfinite;
       i64 k = 0;
       for (; k + WIDTH <= depth; k += WIDTH) {
         vi size = sizes(load(a + r * a_m + k));
+        const vi some = size > 0 ? size : vi{} + kInfinite;
+        fewest = some < fewest ? some : fewest;
         size &= size < kInfinite;
         most = size > most ? size : most;
       }
-      for (int i = 0; i < WIDTH; ++i) largest[r] = std::max(largest[r], most[i]);
+      for (int i = 0; i < WIDTH; ++i)
+        largest[r] = std::max(largest[r], most[i]), least[r] = std::min(least[r], fewest[i]);
       for (; k < depth; ++k) see(r, a[r * a_m + k]);
     }
   }
-  for (int r = 0; r < kSplitRows; ++r)
-    exponent[r] = static_cast<std::int8_t>(largest[r] ? std::min(126, kTop + 127 - (largest[r] >> 23)) : 0);
+  for (int r = 0; r < kSplitRows; ++r) {
+    const bool scaled = largest[r] >= kUnscaled || least[r] < kLeastOfA;
+    exponent[r] = static_cast<std::int8_t>(scaled && largest[r] ? std::min(126, kTop + 127 - (largest[r] >> 23)) : 0);
+  }
 }
 
 inline vu pairs(vu even, vu odd) { return even >> 16 | odd; }
@@ -118,6 +129,20 @@ bool split_row(const float (&x)[kStepOfSplit], float scale, std::byte* to) {
     bad |= (sizes(load(x + e)) != 0) & ((size < kLeastOfA) | (size >= kInfinite));
   }
   const bool split = !any(bad);
+#if defined(__AVX512BF16__) && WIDTH == 16
+  if (split) {
+    vf low = load(x) * scale, high = load(x + WIDTH) * scale;
+    for (int p = 0; p < Parts; ++p) {
+      const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+      _mm512_store_si512(to + p * kPlane, both);
+      const auto wide = [](__m256i half) {
+        return reinterpret_cast<vf>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+      };
+      low = low - wide(_mm512_castsi512_si256(both)), high = high - wide(_mm512_extracti64x4_epi64(both, 1));
+    }
+    return true;
+  }
+#endif
   for (int e = 0; e < 16; e += WIDTH) {
     const auto [low, high] = even_and_odd(x + 2 * e);
     vu even[Parts], odd[Parts], word[Parts] = {reinterpret_cast<vu>(low), reinterpret_cast<vu>(high)};
