@@ -20,6 +20,7 @@ def names():
                           (("AMD EPYC", "AuthenticAMD", 25, 17, {"avx2"}), "amd-epyc-zen4-avx2"),
                           (("AMD EPYC 9R14 96-Core Processor", "AuthenticAMD", 26, 2, avx512), "amd-epyc-zen5"),
                           (("Intel(R) Xeon(R) Processor @ 2.50GHz", "GenuineIntel", 6, 85, avx512), "intel-xeon-cascade-lake"),
+                          (("Intel(R) Xeon(R) Processor", "GenuineIntel", 6, 167, avx512 | {"amx_tile"}), "intel-xeon-amx"),
                           (("Some CPU 3000", "Nobody", 1, 2, set()), "some-3000")):
         made = records.folder(machine.processor(*known)).name
         assert made == folder, (known, made)

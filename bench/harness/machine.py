@@ -35,7 +35,7 @@ def core(vendor, family, model, units):
     if vendor == "GenuineIntel" and family == 6:
         if model == 85 and "avx512_vnni" in units:
             return "Cooper Lake" if "avx512_bf16" in units else "Cascade Lake"
-        return INTEL.get(model, "")
+        return INTEL.get(model) or ("AMX" if "amx_tile" in units else "")  # a hypervisor may give the model of a desktop's processor
     return ""
 
 

@@ -19,7 +19,8 @@ std::size_t hash_of(const Kernel& k) {
 bool same_code(const Kernel& x, const Kernel& y) {
   const auto code = [](const Kernel& k) {
     return std::tie(k.instrs, k.loops, k.reductions, k.rows, k.cached_values, k.tiles, k.top, k.output_loops, k.result,
-                    k.store_offset, k.dtype, k.buffers, k.sizes, k.streams, k.stream, k.fence, k.ahead, k.pipelined, k.work);
+                    k.store_offset, k.dtype, k.buffers, k.sizes, k.streams, k.stream, k.fence, k.ahead, k.pipelined,
+                    k.work);
   };
   return code(x) == code(y);
 }

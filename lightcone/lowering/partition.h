@@ -50,8 +50,8 @@ struct PartitionRules {
   // Most operands and sizes of a loop that is fused into a product as its epilogue.
   std::size_t epilogue_operands = 24, epilogue_sizes = 24;
   bool epilogue_of_any_type = false;  // an epilogue's result may have another type than f32
-  // Otherwise: returns whether the kernel of a sum keeps it apart from its epilogue's result, which has this type. If it
-  // does not, the epilogue overwrites the sum, and has its type.
+  // Otherwise: returns whether the kernel of a sum keeps it apart from its epilogue's result, which has this type. If
+  // it does not, the epilogue overwrites the sum, and has its type.
   std::function<bool(NodeId sum, DType result)> sums_apart = {};
 };
 

@@ -495,7 +495,8 @@ TEST(Gemm, LongSums) {
 }
 
 // Tiles whose sums wait beside C have the same bits whatever the sizes of the caches: one block of k or several, strips
-// packed by one worker or shared, weights that are there or repacked, a C that is written past the caches or not.
+// packed by one worker or shared, weights that are there or repacked, a C that is written past the caches or not, whole
+// rows of it at a time or a tile's.
 TEST(Gemm, SumsApartFromC) {
   std::mt19937 random(12);
   std::normal_distribution<float> normal;
@@ -504,7 +505,8 @@ TEST(Gemm, SumsApartFromC) {
     if (u->together == 0 || (u->arithmetic != Arithmetic::Bf16 && u->arithmetic != Arithmetic::Int8Exact)) continue;
     ++units;
     const bool exact = u->exact();
-    for (const auto& [m, n, k] : {std::array{300, 560, 1100}, std::array{9, 70, 2100}, std::array{40, 47, 17'000}}) {
+    for (const auto& [m, n, k] :
+         {std::array{300, 560, 1100}, std::array{9, 70, 2100}, std::array{40, 47, 17'000}, std::array{300, 560, 200}}) {
       const auto mk = static_cast<std::size_t>(m * k), nk = static_cast<std::size_t>(n * k);
       std::vector<float> a(mk), b(nk);
       std::vector<std::int8_t> a8(mk), b8(nk);
@@ -539,6 +541,7 @@ TEST(Gemm, SumsApartFromC) {
                  .c = c.data(),
                  .c_m = n,
                  .caches = blocking(workers).caches()};
+          if (workers == 2) g.caches.l2 = 256 << 10;  // some columns of B, and not the result
           run(g, {}, *threads(workers), detect_isa());
           if (first.empty()) first = c;
           ASSERT_EQ(std::memcmp(first.data(), c.data(), c.size() * 4), 0)
@@ -693,7 +696,7 @@ TEST(Gemm, RowsOfBf16AndSumsApart) {
     ++units;
     for (const auto& [m, n, k] :
          {std::array{5, 17, 64}, std::array{64, 70, 131}, std::array{97, 33, 600}, std::array{70, 1100, 95},
-          std::array{33, 40, 2100}, std::array{2100, 40, 33}, std::array{17, 16, static_cast<int>(kLongSum) + 700}}) {
+          std::array{33, 40, 2100}, std::array{2100, 140, 33}, std::array{17, 16, static_cast<int>(kLongSum) + 700}}) {
       std::vector<float> a(static_cast<std::size_t>(m * k));
       std::vector<std::uint16_t> halves;
       for (float& x : a) halves.push_back(f32_to_bf16(normal(random))), x = bf16_to_f32(halves.back());
@@ -712,6 +715,7 @@ TEST(Gemm, RowsOfBf16AndSumsApart) {
           const Apart to{want.data(), got.data(), n};
           Gemm h = g;
           h.a = reinterpret_cast<const float*>(narrow.data()), h.a_bf16 = true, h.caches = blocking(workers).caches();
+          if (workers == 1) h.caches.l2 = 256 << 10;  // whole rows of a result that is larger
           if (apart) h.finish_apart = Apart::take, h.finish_self = &to;
           else h.c = got.data();
           run(h, {}, *pool, detect_isa());

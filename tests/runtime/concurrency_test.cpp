@@ -199,6 +199,17 @@ TEST(StealingRanges, AreTakenOnce) {
       }
 }
 
+// Single items come from the front of a worker's own share, then from the ends of the others'.
+TEST(StealingRanges, OneByOne) {
+  backends::cpu::StealingRanges shares;
+  for (int round = 0; round < 2; ++round) {
+    shares.share_out(7, 1, 2);  // 0 to 2, and 3 to 6
+    std::vector<std::int64_t> taken;
+    for (std::int64_t item = 0; shares.take(1, item);) taken.push_back(item);
+    EXPECT_EQ(taken, (std::vector<std::int64_t>{3, 4, 5, 6, 2, 1, 0}));
+  }
+}
+
 // Two workers often steal from each other at the same time.
 TEST(StealingRanges, AreTakenOnceInARace) {
   struct Job {
@@ -212,7 +223,10 @@ TEST(StealingRanges, AreTakenOnceInARace) {
         2,
         [](void* arg, int, int worker) {
           Job& j = *static_cast<Job*>(arg);
-          for (std::int64_t first = 0, last = 0; j.shares.take(worker, first, last);) j.taken += last - first;
+          for (std::int64_t first = 0, last = 0; j.shares.take(worker, first, last);) {
+            j.taken += last - first;
+            if (std::int64_t one = 0; j.shares.take(worker, one)) ++j.taken;
+          }
         },
         &job);
     ASSERT_EQ(job.taken, 1000);

@@ -100,7 +100,7 @@ class RegistersKernel final : public ConvKernel {
   const ConvTilesTable& t_;
   i64 number_;  // bytes of a number of the image
   bool apart_;  // sums are kept apart from the epilogue's result
-  // Of some pixels all channels are computed, before the next pixels. There are few products for each number of such a
+  // All channels of some pixels are computed before the next pixels. There are few products for each number of such a
   // result, so that it, and what the epilogue adds, are run through as they lie in memory.
   bool whole_rows_ = false;
   i64 l2_;

@@ -378,12 +378,26 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
 // begin with, because B's bytes are stored with an offset of 128. The size of every step includes a row of `start`.
 constexpr int kExactA = 2 * kTileBytes + 2 * 64;
 inline std::int32_t sum_of_bytes(const std::int8_t* p) {
-#if defined(VNNI) && WIDTH == 16
-  return _mm512_reduce_add_epi32(
-      _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), _mm512_loadu_si512(p)));
-#else
   std::int32_t sum = 0;
   for (int e = 0; e < kExactStep; ++e) sum += p[e];
+  return sum;
+}
+// Copies whole steps of a row. Returns the sum of their bytes.
+inline std::int32_t copy_steps(const std::int8_t* from, i64 steps, std::int8_t* to) {
+#if defined(VNNI) && WIDTH == 16
+  __m512i sums = _mm512_setzero_si512();
+  for (i64 s = 0; s < steps; ++s) {
+    const __m512i v = _mm512_loadu_si512(from + s * kExactStep);
+    _mm512_storeu_si512(to + s * kSide * kExactStep, v);
+    sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1), v);
+  }
+  return _mm512_reduce_add_epi32(sums);
+#else
+  std::int32_t sum = 0;
+  for (i64 s = 0; s < steps; ++s) {
+    std::memcpy(to + s * kSide * kExactStep, from + s * kExactStep, kExactStep);
+    sum += sum_of_bytes(from + s * kExactStep);
+  }
   return sum;
 #endif
 }
@@ -394,15 +408,13 @@ void pack_a_exact(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, vo
     std::int32_t start[kSide] = {};
     for (i64 r = 0; r < kSide; ++r) {
       const std::int8_t* from = reinterpret_cast<const std::int8_t*>(a) + (i + r) * a_m;
-      for (i64 s = 0; s < steps; ++s) {
+      const i64 whole = a_k == 1 && i + r < rows ? depth / kExactStep : 0;
+      start[r] = -128 * copy_steps(from, whole, strip + r * kExactStep);
+      for (i64 s = whole; s < steps; ++s) {
         std::int8_t* out = strip + (s * kSide + r) * kExactStep;
         const i64 k = s * kExactStep, count = i + r < rows ? std::min<i64>(kExactStep, depth - k) : 0;
-        if (count == kExactStep && a_k == 1) {
-          std::memcpy(out, from + k, kExactStep);
-        } else {
-          std::memset(out, 0, kExactStep);
-          for (i64 e = 0; e < count; ++e) out[e] = from[(k + e) * a_k];
-        }
+        std::memset(out, 0, kExactStep);
+        for (i64 e = 0; e < count; ++e) out[e] = from[(k + e) * a_k];
         start[r] -= 128 * sum_of_bytes(out);
       }
     }
@@ -460,7 +472,8 @@ void LC_ENTRY(tiles_begin16)() { TILES::begin({16}); }
 void LC_ENTRY(tiles_begin32)() { TILES::begin({32}); }
 void LC_ENTRY(tiles_begin64)() { TILES::begin({64}); }
 void LC_ENTRY(tiles_end)() { TILES::end(); }
-void LC_ENTRY(tiles_put_sums)(const float* sums, i64 distance, float* c, i64 c_m, i64 rows, i64 columns, bool streamed) {
+void LC_ENTRY(tiles_put_sums)(const float* sums, i64 distance, float* c, i64 c_m, i64 rows, i64 columns,
+                              bool streamed) {
   put_sums(sums, distance, c, c_m, rows, columns, streamed);
 }
 void LC_ENTRY(tiles_pack_bf16)(const std::uint16_t* a, i64 a_m, i64 rows, i64 depth, void* to) {

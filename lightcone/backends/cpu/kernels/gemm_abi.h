@@ -140,8 +140,8 @@ struct Microkernel {
   // of k of B and so many strips, whose blocks stay in L1, before the next chunk. C is put down once, by put_sums.
   int together = 0;
   // Copies sums, whose rows are `distance` apart, to rows of C; `streamed`: past the caches.
-  void (*put_sums)(const float* sums, std::int64_t distance, float* c, std::int64_t c_m, std::int64_t rows, std::int64_t columns,
-                   bool streamed) = nullptr;
+  void (*put_sums)(const float* sums, std::int64_t distance, float* c, std::int64_t c_m, std::int64_t rows,
+                   std::int64_t columns, bool streamed) = nullptr;
   // Packs A as pack_a does if it is bf16, contiguous along k. Null if there is none.
   void (*pack_bf16)(const std::uint16_t* a, std::int64_t a_m, std::int64_t rows, std::int64_t depth,
                     void* to) = nullptr;

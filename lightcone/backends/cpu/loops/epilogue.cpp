@@ -14,8 +14,8 @@ Epilogue::Epilogue(const Graph& g, lowering::EpilogueLoop e)
     operands_.push_back(k);
   }
   if (e.kernel.streams)
-    streams_ = less(Dim(e.kernel.stream / static_cast<std::int64_t>(size_of(e.kernel.dtype))),
-                    product(g[e.producer].shape));
+    streams_ =
+        less(Dim(e.kernel.stream / static_cast<std::int64_t>(size_of(e.kernel.dtype))), product(g[e.producer].shape));
   loop_ = std::make_shared<LoopKernel>(std::move(e.kernel), std::move(e.same_index));
 }
 

@@ -12,25 +12,27 @@ constexpr i64 kColumnsAtOnce = 512;                // columns whose sums wait fo
 constexpr i64 kLongColumns = 128;                  // the same for long sums, which need three blocks
 constexpr i64 kMostTiles = 128;                    // tiles whose sums wait at a time
 constexpr i64 kWholeRows = 512;                    // columns of a result that is written in rows
+constexpr i64 kFewSteps = 8;                       // steps of k that take less time than to write their results
 static_assert(kLeastStrips * kColumnsAtOnce / 32 <= kMostTiles && kMostStrips <= kMostTiles);
 
 bool long_sums(const Gemm& g, const Microkernel& u) { return g.k > kLongSum && !u.exact(); }
 
 // What a worker has in its caches at a time.
 struct Blocks {
-  i64 strips;   // strips of A, whose packed k take half of L2
-  i64 columns;  // columns of C
-  i64 depth;    // k: all of it, unless half of L2 would have too few strips
-  bool whole_rows = false;  // of a strip all columns, before the next strip
+  i64 strips;               // strips of A, whose packed k take half of L2
+  i64 columns;              // columns of C
+  i64 depth;                // k: all of it, unless half of L2 would have too few strips
+  bool whole_rows = false;  // all columns of a strip come before the next strip
   Blocks(const Job& j) : columns(j.u->nr), depth(j.g->k) {
     const Gemm& g = *j.g;
     const Microkernel& u = *j.u;
     const i64 chunk = j.depth, half = g.caches.l2 / 2, strip = std::max<i64>(u.a_bytes(g.k), 1);
     strips = std::clamp(half / strip, kLeastStrips, kMostStrips);
-    // Where one chunk has all of k, there are few products for each number of a result that is in no cache. Its rows, and
-    // those of what the epilogue adds, are then run through as they lie in memory.
+    // With few k there are few products for each number of a result that is in no cache. Its rows, and those of what
+    // the epilogue adds, are then run through as they lie in memory.
     const i64 widest = std::min(kWholeRows, half / std::max<i64>(1, u.b_bytes(g.k)) * kGroup / u.nr * u.nr);
-    whole_rows = g.k <= chunk && !j.unpacks && g.m * g.n * 4 > g.caches.l2 && widest > u.nr;
+    const bool few = g.k <= chunk && (g.finish_apart || u.steps(g.k) <= kFewSteps);
+    whole_rows = few && !j.unpacks && g.m * g.n * 4 > g.caches.l2 && widest > u.nr;
     if (whole_rows) columns = widest;
     if (whole_rows || (kLeastStrips * strip <= half && !long_sums(g, u))) return;
     strips = kLeastStrips, depth = std::max<i64>(1, half / 2 / (strips * u.a_bytes(chunk))) * chunk;
@@ -109,8 +111,8 @@ class Strips {
       const i64 rows = j_.strips.size(s) <= u_.mr / 2 ? u_.mr / 2 : u_.mr;
       const std::byte* const a = a_ + (offset_ + s - first_) * u_.a_bytes(g_.k);
       for (i64 c = c0; c < c1; c += u_.nr)
-        u_.tile(a, stored(j_, c, 0), end - c <= u_.nr - kGroup ? 0 : group, g_.k, sums_ + (c - c0), wide, rows, u_.nr, false,
-                nullptr);
+        u_.tile(a, stored(j_, c, 0), end - c <= u_.nr - kGroup ? 0 : group, g_.k, sums_ + (c - c0), wide, rows, u_.nr,
+                false, nullptr);
       if (g_.finish_apart)
         g_.finish_apart(g_.finish_self, c_at(s, 0) - j_.j0, j_.strips.size(s), j_.j0 + c0, j_.j0 + c1, sums_, wide);
       else u_.put_sums(sums_, wide, c_at(s, c0), g_.c_m, j_.strips.size(s), c1 - c0, streamed_);

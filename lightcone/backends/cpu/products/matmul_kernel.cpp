@@ -411,14 +411,15 @@ const Microkernel* choose_prompt_unit(const lowering::Contraction& c, Precision 
 // On a Xeon with AMX and two cores, three parts with weights split at load took these shares of the time of AVX-512
 // (rows, columns, k): 0.67 at 512^3, 0.69 at 1024^3, 0.66 at 2048^3, 0.63 at 784 x 2048 x 512, 0.93 at 3136 x 256 x
 // 1024, and 0.98 at 128 x 768 x 768, but 1.06 at 12544 x 512 x 128, 1.13 at 128 x 2048 x 2048, 1.18 at 12544 x 256 x
-// 512, 1.34 at 12544 x 128 x 512 and 1.5 at 64 x 2048 x 2048: rows are split in every call, and weights are half as large
-// again. Two parts were measured with a prototype alone.
+// 512, 1.34 at 12544 x 128 x 512 and 1.5 at 64 x 2048 x 2048: rows are split in every call, and weights are half as
+// large again. Two parts were measured with a prototype alone.
 const Microkernel* choose_split_weights(const lowering::Contraction& c, Precision p, const Target& target) {
   constexpr i64 kLeastK = 64, kLeastWork = i64{1} << 21, kLeastWeights = i64{1} << 18;
   if (p == Precision::Medium || !may_have_tiles(target)) return nullptr;
   const Bounds b = bounds(c);
   const bool two = p == Precision::High;
-  if (b.fewest < (two ? 32 : 256) || (!two && b.n * b.k < kLeastWeights) || b.n < PackedLayout::rows || b.k < kLeastK) return nullptr;
+  if (b.fewest < (two ? 32 : 256) || (!two && b.n * b.k < kLeastWeights) || b.n < PackedLayout::rows || b.k < kLeastK)
+    return nullptr;
   if (static_cast<double>(b.fewest) * static_cast<double>(b.n) * static_cast<double>(b.k) < kLeastWork) return nullptr;
   return microkernel(two ? Arithmetic::Split2 : Arithmetic::Split3, target);
 }

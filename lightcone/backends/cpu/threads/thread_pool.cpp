@@ -68,8 +68,8 @@ class ThreadPool::Team {
   std::atomic<std::uint64_t> job_{0};
   std::atomic<bool> stop_{false};
   const bool crowded_;  // more threads than cores
-  // Neighbouring tasks go to one worker, and the same ones in every run: what a layer wrote is then mostly in the caches
-  // of the core that reads it.
+  // Neighbouring tasks go to one worker, and the same ones in every run: what a layer wrote is then mostly in the
+  // caches of the core that reads it.
   StealingRanges tasks_;
   void (*task_)(void*, int, int) = nullptr;
   void* arg_ = nullptr;
