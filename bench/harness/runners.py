@@ -93,6 +93,8 @@ def environment(peer, threads):
         # large results stay in the heap: a fresh mapping for each costs more than the operation (PyTorch's tuning guide
         # reaches the same by another allocator)
         env.update(MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_="100000000000", MALLOC_TOP_PAD_="268435456", THP_MEM_ALLOC_ENABLE="1")
+    if peer.startswith("llama.cpp"):
+        env["KMP_BLOCKTIME"] = "30"  # ms; compiled by clang its threads would spin for 200 ms, into the turns of others
     if peer == "jax":
         env["JAX_PLATFORMS"] = "cpu"
     if peer == "tinygrad":
