@@ -4,9 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "lightcone/autograd/autograd.h"
 #include "lightcone/backends/cpu/cpu.h"
+#include "lightcone/backends/cpu/machine.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/lowering/types/mixed_precision.h"
 #include "lightcone/nn/parameter.h"
@@ -77,6 +81,53 @@ TEST(RegistersMedium, TrainingWithAutocast) {
 TEST(RegistersMedium, Training) {
   if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
   for (const int stride : {1, 2}) agrees({.stride = stride, .smooth = true}, Compiler(), Precision::Medium);
+}
+
+// Results that are larger than the caches are written in whole rows and past the caches, with what the epilogue adds:
+// of products, and of windows of one pixel that leave pixels out, whose 560 channels take two blocks. The machine's
+// caches and when it writes past them change no bit.
+TEST(RegistersMedium, LargeResults) {
+  if (!tiles()) GTEST_SKIP() << "the processor has no tile registers";
+  Graph g;
+  const auto weight = [&](const char* name, const Shape& s) { return g.parameter(name, s, DType::F32); };
+  const Tensor x = g.input("x", {3, 48, 18, 20});
+  const Tensor a = tanh(conv(x, weight("u", {64, 48, 3, 3}), {.padding = {1}}));
+  const Tensor across = conv(a, weight("across", {560, 64, 1, 1}), {.stride = {2}});
+  const Tensor beside = conv(a, weight("v", {560, 64, 3, 3}), {.stride = {2}, .padding = {1}});
+  g.output("y", tanh(across + tanh(beside)));
+  const Tensor rows = g.input("rows", {300, 96}), more = g.input("more", {300, 560});
+  g.output("z", tanh(linear(rows, weight("w", {560, 96})) + more));
+  Machine small = default_machine();
+  small.l2 = 256 << 10, small.stream = 4096;
+  std::vector<NodeId> inputs;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (g[id].op == Op::Input) inputs.push_back(id);
+  std::map<std::string, std::vector<float>> first;
+  for (const int threads : {1, 2, 3})
+    for (const bool streams : {false, true}) {
+      const CpuOptions o{
+          .threads = threads, .precision = Precision::Medium, .machine = streams ? small : default_machine()};
+      if (threads == 2 && streams) {
+        const VerifyReport r = verify(g, generic() | cpu(o), {.trials = 1, .products = 0x1p-8});
+        EXPECT_TRUE(r.ok()) << r.str();
+      }
+      Program p = compile(g, generic() | cpu(o));
+      std::map<std::string, std::vector<float>> given;
+      for (const NodeId id : inputs) {
+        std::vector<float> values(static_cast<std::size_t>(*product(g[id].shape).constant()));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.7f) * 0.3f;
+        if (g[id].parameter) p.load(g[id].name, values.data(), values.size() * 4);
+        else given[g[id].name] = values;
+      }
+      Context c(p);
+      for (const auto& [name, values] : given) c.set(name, values);
+      c.run();
+      for (const char* name : {"y", "z"}) {
+        const std::vector<float> got = c.get(name);
+        const auto [at, fresh] = first.try_emplace(name, got);
+        ASSERT_EQ(std::memcmp(at->second.data(), got.data(), got.size() * 4), 0) << name << threads << streams;
+      }
+    }
 }
 
 namespace {
