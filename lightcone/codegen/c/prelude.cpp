@@ -146,6 +146,11 @@ typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef in
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && LC_VECTOR >= 64
 // v * by + more, rounded once: as in the functions of one number, to the bit.
 #define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+v"(v) : "v"(by), "v"((lc_float16){} + (more)))
+// p * 2^n, which is 0 where x < low. Intel's processors need microcode for results too small for a number, unless n is
+// infinite.
+#define LC_SCALE(p, n, x, low) \
+  __asm__("vcmpltps %2, %1, %%k1\n\tvmovaps %3, %0%{%%k1%}" : "+v"(n) : "v"(x), "v"((lc_float16){} + (low)), "v"((lc_float16){} - __builtin_inff()) : "k1"); \
+  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n))
 LC void lc_exp2_v(float* to, const float* from) {
   const lc_float16 x = *(const lc_float16*)from;
   lc_float16 f, n, p;
@@ -153,7 +158,7 @@ LC void lc_exp2_v(float* to, const float* from) {
   __asm__("vrndscaleps $8, %1, %0" : "=v"(n) : "v"(x));
   p = (lc_float16){} + 1.535336188319500e-4f;
   LC_POWERS_OF_2(p, f);
-  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
+  LC_SCALE(p, n, x, -150.0f);
   *(lc_float16*)to = p;
 }
 LC void lc_exp_v(float* to, const float* from) {
@@ -167,7 +172,7 @@ LC void lc_exp_v(float* to, const float* from) {
   LC_FMA(f, (lc_float16){} - 1.42860682e-6f, r);
   p = (lc_float16){} + 1.38204114e-3f;
   LC_POWERS_OF_E(p, f);
-  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n));
+  LC_SCALE(p, n, x, -104.0f);
   *(lc_float16*)to = p;
 }
 // The sums of a loop are carried from step to step in a register: in an array they can be left in memory.

@@ -68,10 +68,12 @@ Value rounded_part(const char* name, const Value& x) {  // rounds to integers; `
   const std::string vector = x.text->spell(Type::Float, 16);
   return x.text->avx512(name, {vector, "i32", vector, "i16", "i32"}, {x.name, "8", "zeroinitializer", "-1", "4"});
 }
-Value scaled(const Value& p, const Value& n) {
+// 0 where x < low: as the prelude says, such results would take microcode.
+Value scaled(const Value& p, const Value& n, const Value& x, double low) {
   const std::string vector = p.text->spell(Type::Float, 16);
+  const Value power = select(x < low, -std::numeric_limits<double>::infinity(), n);
   return p.text->avx512("scalef", {vector, vector, vector, "i16", "i32"},
-                        {p.name, n.name, "zeroinitializer", "-1", "4"});
+                        {p.name, power.name, "zeroinitializer", "-1", "4"});
 }
 
 // Returns p * 2^n in two steps, so that subnormal results are right.
@@ -97,7 +99,7 @@ Value any_exp2f(const Value& x) {
   return select(is_nan(x), x, scaled_twice(polynomial(c - n, kExp2), n));
 }
 Value exp2f(const Value& x) {
-  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x));
+  if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x), x, -150);
   if (x.lanes == 1) return any_exp2f(x);
   const Value rounded = x + kRound, f = x - (rounded - kRound);
   return unless_far(fabs(x) <= 125.0, exponent_moved(polynomial(f, kExp2), rounded), [&] { return any_exp2f(x); });
@@ -108,7 +110,7 @@ Value any_expf(const Value& x) {
   const Value c = within(x, 0x42e00000), turns = c * 1.44269504f;  // clamp to 112
   const Value n = by_avx512(x) ? rounded_part("rndscale", turns) : round_even(turns);
   const Value p = polynomial(rest_of_ln2(c, n), kExp);
-  return select(is_nan(x), x, by_avx512(x) ? scaled(p, n) : scaled_twice(p, n));
+  return select(is_nan(x), x, by_avx512(x) ? scaled(p, n, x, -104) : scaled_twice(p, n));
 }
 Value expf(const Value& x) {
   if (by_avx512(x) || x.lanes == 1) return any_expf(x);

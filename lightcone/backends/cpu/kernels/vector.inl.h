@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "lightcone/core/dtype.h"
@@ -232,9 +233,11 @@ inline void add_products(vf (&acc)[V], const float* a, const vf (&b)[V], [[maybe
 }
 inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b if either is NaN
 
-// 2^x for x <= 0 and NaN, by the polynomial of the C prelude. The result is 0 below 2^-149.
+// 2^x for x <= 0 and NaN, by the polynomial of the C prelude. The result is 0 below 2^-150. AVX-512 has one instruction
+// for the last step, which Intel's processors execute in microcode, 160 times as slowly, if its result is too small for
+// a number and the exponent is not infinite: masked scores would take nearly all of the time of attention.
 inline vf exp2_negative(vf x) {
-  const vf low = splat(-160.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: integer part in the low bits
+  const vf low = splat(-150.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: integer part in the low bits
   const vf c = x < low ? low : x, shifted = c + magic, n = shifted - magic, f = c - n;
   vf p = splat(1.535336188319500e-4f);
   p = fma(p, f, splat(1.339887440266574e-3f));
@@ -244,7 +247,8 @@ inline vf exp2_negative(vf x) {
   p = fma(p, f, splat(6.931472028550421e-1f));
   p = fma(p, f, splat(1.0f));
 #if WIDTH == 16
-  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+  const vf power = x < low ? splat(-std::numeric_limits<float>::infinity()) : n;
+  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(power)));
 #else
   const vi e = reinterpret_cast<vi>(shifted) - 0x4b400000, h = e >> 1, g = e - h;  // two factors, for subnormal results
   return p * reinterpret_cast<vf>((h + 127) << 23) * reinterpret_cast<vf>((g + 127) << 23);
