@@ -383,6 +383,21 @@ TEST(AttentionMedium, LengthsGroupsAndMasks) {
     }
 }
 
+// With one worker four blocks of rows share a tile of keys and values, with eight none do.
+TEST(AttentionMedium, BlocksThatShareTiles) {
+  for (const DType t : {DType::F32, DType::F16})
+    for (const Masked m : {Masked::No, Masked::Causal, Masked::Both}) {
+      const Graph g = cached({.kv = 4, .group = 2, .depth = 16, .width = 24, .context = 800}, m, t);
+      for (const auto& [seq, past] : {std::pair{150, 70}, {138, 0}}) {
+        const Bindings env{{"seq", seq}, {"past", past}};
+        const Inputs in = draw(g, 29, env);
+        agree_at_medium(g, in, env);
+        EXPECT_TRUE(
+            same_bits(at_medium(g, in, env, 1, test::Against::Front), at_medium(g, in, env, 8, test::Against::Back)));
+      }
+    }
+}
+
 TEST(AttentionMedium, NarrowKeysAndValues) {
   for (const DType t : kNarrow)
     for (const auto& [depth, width, m] :

@@ -57,7 +57,7 @@ void attention(const AttentionTable& table) {
   b.problem = &p, b.rows = 1, b.end = 3, b.scratch = scratch.data();
   b.k = reinterpret_cast<const std::byte*>(keys), b.v = reinterpret_cast<const std::byte*>(values);
   b.q[0] = &q, b.out[0] = &out, b.step[0][0] = reinterpret_cast<const std::byte*>(hidden);
-  table.block(&b);
+  table.blocks(&b, 1);
   check(std::abs(out - 7) < 1e-5f, "attention", "a block");  // (3 + 2 * 9) / 3
 }
 

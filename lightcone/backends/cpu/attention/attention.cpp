@@ -15,6 +15,7 @@ using lowering::Attention;
 using i64 = std::int64_t;
 constexpr i64 kBlocks = 32;      // with fewer blocks, the keys are split
 constexpr i64 kLeastKeys = 256;  // minimum keys per split
+constexpr i64 kTasks = 4;        // per worker, before blocks are computed together
 
 const AttentionTable& table(const Attention& plan, const Target& target, Precision precision) {
   const AttentionTable& f32 = *kernel_tables(target.isa).attention;
@@ -35,6 +36,7 @@ struct Job {
   float *out, *partial, *scratch;
   i64 batches, rows;            // for the whole result
   i64 blocks, splits, stretch;  // blocks per batch, splits of the keys, keys per split
+  i64 together = 1;             // blocks of a task
   i64 worker_floats;
 };
 
@@ -66,9 +68,9 @@ float* partials(const Job& j, i64 block, i64 split) {
   return j.partial + (block * j.splits + split) * j.table->rows * (j.layout.width + 2);
 }
 
-void attend(void* arg, int task, int worker) {
-  const Job& j = *static_cast<Job*>(arg);
-  const i64 split = task % j.splits, block = task / j.splits, batch = block / j.blocks;
+// Block `block` of all, and the keys of a split, with the worker's scratch.
+AttentionBlock block_at(const Job& j, i64 block, i64 split, int worker) {
+  const i64 batch = block / j.blocks;
   const lowering::AttentionLayout<i64>& l = j.layout;
   Offsets start{l.q_at, l.k_at, l.v_at, l.k_scale_at, l.v_scale_at, 0, l.step_at};
   locate(j, batch, 0, j.plan->batches, start);
@@ -90,7 +92,17 @@ void attend(void* arg, int task, int worker) {
   }
   b.partial = j.splits > 1 ? partials(j, block, split) : nullptr;
   b.scratch = j.scratch + worker * j.worker_floats;
-  j.table->block(&b);
+  return b;
+}
+
+void attend(void* arg, int task, int worker) {
+  const Job& j = *static_cast<Job*>(arg);
+  const i64 split = task % j.splits, groups = (j.blocks + j.together - 1) / j.together, group = task / j.splits;
+  const i64 batch = group / groups, first = group % groups * j.together;
+  const auto count = static_cast<int>(std::min(j.together, j.blocks - first));
+  AttentionBlock b[kAttentionBlocks];
+  for (int i = 0; i < count; ++i) b[i] = block_at(j, batch * j.blocks + first + i, split, worker);
+  j.table->blocks(b, count);
 }
 
 // Combines the partial results of a block's splits.
@@ -196,7 +208,9 @@ void AttentionKernel::run(const HostLaunch& l) const {
   j.stretch = (tiles + j.splits - 1) / j.splits * table_.tile;
   j.splits = (n.keys + j.stretch - 1) / j.stretch;
   j.partial = j.scratch + l.parallel.workers() * j.worker_floats;
-  l.parallel.run(static_cast<int>(units * j.splits), attend, &j);
+  j.together = std::clamp<i64>(units * j.splits / (kTasks * l.parallel.workers()), 1, table_.together);
+  const i64 groups = j.batches * ((j.blocks + j.together - 1) / j.together);
+  l.parallel.run(static_cast<int>(groups * j.splits), attend, &j);
   if (j.splits > 1) l.parallel.run(static_cast<int>(units), combine, &j);
 }
 

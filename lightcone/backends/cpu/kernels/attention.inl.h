@@ -20,15 +20,34 @@ namespace {
 
 constexpr int kFew = kRows == 32 ? 8 : 4;
 
+// Whether values of a tile are finite. The blocks of a task ask for the same tiles.
+class Finite {
+ public:
+  Finite(const AttentionBlock& b, float* scratch) : values_(values_of(b)), width_(b.problem->width), to_(scratch) {}
+  // Of keys [first, first + n) of the tile of keys [j0, j0 + all).
+  bool of(i64 j0, i64 all, i64 first, i64 n) {
+    if (j0 != known_) known_ = j0, all_ = look(j0, all);
+    return all_ || (n < all && look(j0 + first, n));
+  }
+
+ private:
+  bool look(i64 first, i64 n) const { return finite(widened(values_, first, n, to_), n, width_); }
+  const Cache values_;
+  const i64 width_;
+  float* const to_;
+  i64 known_ = -1;
+  bool all_ = false;
+};
+
 // Returns whether the tile can be skipped. Fills in what the masks keep of it.
-bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
+bool hidden(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, Finite& values) {
   look_at_masks(b, j0, n, seen);
-  return seen.nothing && finite(widened(values_of(b), j0, n, w.values), n, b.problem->width);
+  return seen.nothing && values.of(j0, n, 0, n);
 }
 
 // Number of keys of a tile that must be computed: half of the tile if no row keeps a key of the second half, as along a
 // diagonal.
-i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
+i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, Finite& values) {
   constexpr i64 half = kTile / 2;
   const AttentionProblem& a = *b.problem;
   for (int i = a.skips; n > half && i < a.steps; ++i) {
@@ -36,7 +55,7 @@ i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
     if (s.kind != ScoreStep::Mask) continue;
     i64 r = b.rows;
     while (r > 0 && count_unmasked(s, b.step[i][r - 1] + (j0 + half) * s.key, n - half) == 0) --r;
-    if (r > 0 || !finite(widened(values_of(b), j0 + half, n - half, w.values), n - half, a.width)) continue;
+    if (r > 0 || !values.of(j0, n, half, n - half)) continue;
     look_at_masks(b, j0, half, seen);
     return half;
   }
@@ -45,52 +64,89 @@ i64 needed(const AttentionBlock& b, i64 j0, i64 n, Kept& seen, const Work& w) {
 
 // ---- many rows: V vectors of them side by side ------------------------------------------------------
 
-// Replaces scores with weights, packed into words, and updates the running maximum and sum.
+// Replaces the scores of V vectors of rows with weights, packed into words, and updates the running maximum and sum.
 template <int V>
 void weigh(float* s, i64 n, float exponent, const Work& w) {
   constexpr int R = V * WIDTH;
   const vf none = splat(kLowest), power = splat(exponent);
-  for (int v = 0; v < V; ++v) {
-    const vf old = load(w.top + v * WIDTH);
-    vf top = old;
-    for (i64 j = 0; j < n; ++j) top = larger(load(s + j * R + v * WIDTH), top);
-    const vf base = top == none ? vf{} : top;
-    const vf shrink = exp2_negative((old - base) * power);
-    vf total = {};  // per tile, so that long sums are sums of tiles
-    for (i64 j = 0; j < n; j += kNumbers) {
-      vf e[2] = {};
-      for (i64 t = 0; t < std::min(kNumbers, n - j); ++t) {
-        e[t] = exp2_negative((load(s + (j + t) * R + v * WIDTH) - base) * power);
-        total += e[t];
-      }
-      store(s + words(j) * R + v * WIDTH, paired(e[0], e[1]));
+  vf top[V], base[V], total[V];  // total: per tile, so that long sums are sums of tiles
+  for (int v = 0; v < V; ++v) top[v] = load(w.top + v * WIDTH), total[v] = vf{};
+  for (i64 j = 0; j < n; ++j)
+    for (int v = 0; v < V; ++v) top[v] = larger(load(s + j * R + v * WIDTH), top[v]);
+  for (int v = 0; v < V; ++v) base[v] = top[v] == none ? vf{} : top[v];
+  const auto word = [&](i64 j, int v, auto numbers) {
+    vf e[2] = {};
+    LC_UNROLL
+    for (int t = 0; t < numbers; ++t) {
+      e[t] = exp2_negative((load(s + (j + t) * R + v * WIDTH) - base[v]) * power);
+      total[v] += e[t];
     }
-    total = fma(load(w.total + v * WIDTH), shrink, total);
-    store(w.top + v * WIDTH, top), store(w.total + v * WIDTH, total), store(w.shrink + v * WIDTH, shrink);
+    store(s + words(j) * R + v * WIDTH, paired(e[0], e[1]));
+  };
+  i64 j = 0;
+  for (; j + kNumbers <= n; j += kNumbers)
+    for (int v = 0; v < V; ++v) word(j, v, std::integral_constant<int, kNumbers>());
+  for (int v = 0; j < n && v < V; ++v) word(j, v, std::integral_constant<int, 1>());
+  for (int v = 0; v < V; ++v) {
+    const vf shrink = exp2_negative((load(w.top + v * WIDTH) - base[v]) * power);
+    store(w.top + v * WIDTH, top[v]), store(w.shrink + v * WIDTH, shrink);
+    store(w.total + v * WIDTH, fma(load(w.total + v * WIDTH), shrink, total[v]));
   }
 }
 
-template <int V>
-void many(const AttentionBlock& b) {
-  constexpr int R = V * WIDTH;
-  const AttentionProblem& a = *b.problem;
-  const Work w(b, R);
-  const Cache all_keys = keys_of(b), all_values = values_of(b);
-  begin_rows<V>(b, w);
-  std::fill(w.top, w.top + R, kLowest);
-  std::fill(w.total, w.total + R, 0.0f);
-  Kept seen;
-  for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
-    i64 n = std::min<i64>(kTile, b.end - j0);
-    if (hidden(b, j0, n, seen, w)) continue;
-    n = needed(b, j0, n, seen, w);
-    const Ahead soon = ahead(all_values, j0, b.end), next = ahead(all_keys, j0 + kTile, b.end);
-    score_tile<V>(a, w, widened(all_keys, j0, n, w.keys), n, soon);
-    apply_steps(b, j0, n, seen, {w.scores, 1, R});
-    weigh<V>(w.scores, n, a.exponent, w);
-    add_tile<V>(a, w, widened(all_values, j0, n, w.values), n, next);
+// What blocks with the same keys and values need of a tile.
+struct Needs {
+  i64 most = 0, n[kAttentionBlocks] = {};  // keys, of all and of each
+  Kept seen[kAttentionBlocks];
+};
+void look_at_tile(const AttentionBlock* b, int count, i64 j0, Finite& values, Needs& all) {
+  all.most = 0;
+  for (int i = 0; i < count; ++i) {
+    const i64 n = std::min<i64>(kTile, b[i].end - j0);
+    all.n[i] = hidden(b[i], j0, n, all.seen[i], values) ? 0 : needed(b[i], j0, n, all.seen[i], values);
+    all.most = std::max(all.most, all.n[i]);
   }
-  end_rows<V>(b, w);
+}
+
+// Each tile of keys and values is converted once for all blocks. A tile's scores wait until all blocks have theirs,
+// because loads of what tile registers have just stored wait for the stores to leave the core.
+template <int V>
+void many(const AttentionBlock* b, int count) {
+  constexpr int R = V * WIDTH;
+  const AttentionProblem& a = *b->problem;
+  const Cache all_keys = keys_of(*b), all_values = values_of(*b);
+  const Work shared(*b, R);
+  begin_blocks();
+  for (int i = 0; i < count; ++i) {
+    const Work w(b[i], R, i);
+    begin_rows<V>(b[i], w);
+    std::fill(w.top, w.top + R, kLowest);
+    std::fill(w.total, w.total + R, 0.0f);
+  }
+  Finite all_finite(*b, shared.values);
+  Needs needs;
+  for (i64 j0 = b->begin; j0 < b->end; j0 += kTile) {
+    look_at_tile(b, count, j0, all_finite, needs);
+    const i64 most = needs.most;
+    if (most == 0) continue;
+    const auto each = [&](Ahead ahead, const auto& f) {
+      for (int i = 0; i < count; ++i)
+        if (needs.n[i] > 0) f(i, Work(b[i], R, i), needs.n[i], ahead), ahead.keys = 0;
+    };
+    const Tile keys = for_scores(a, widened(all_keys, j0, most, shared.keys), most, shared.keys);
+    each(ahead(all_values, j0, b->end),
+         [&](int, const Work& w, i64 n, const Ahead& soon) { score_tile<V>(a, w, keys, n, soon); });
+    each({}, [&](int i, const Work& w, i64 n, const Ahead&) {
+      apply_steps(b[i], j0, n, needs.seen[i], {w.scores, 1, R});
+      weigh<V>(w.scores, n, a.exponent * late_scale(a), w);
+      turn_weights<V>(w, n);
+    });
+    const Tile values = for_sums(a, widened(all_values, j0, most, shared.values), most, shared.values);
+    each(ahead(all_keys, j0 + kTile, b->end),
+         [&](int, const Work& w, i64 n, const Ahead& next) { add_tile<V>(a, w, values, n, next); });
+  }
+  for (int i = 0; i < count; ++i) end_rows<V>(b[i], Work(b[i], R, i));
+  end_blocks();
 }
 
 // ---- few rows: lanes along the head, up to four rows at a time against a tile in the first-level cache ---
@@ -249,9 +305,10 @@ void few(const AttentionBlock& b) {
   }
   std::fill(w.sum, w.sum + b.rows * a.width, 0.0f);
   Kept seen;
+  Finite all_finite(b, w.values);
   for (i64 j0 = b.begin; j0 < b.end; j0 += kTile) {
     const i64 n = std::min<i64>(kTile, b.end - j0);
-    if (hidden(b, j0, n, seen, w)) continue;
+    if (hidden(b, j0, n, seen, all_finite)) continue;
     const Tile keys = stored(all_keys, j0, n, w.keys, w.scales);
     score_all(a, w, keys, ahead(all_values, j0, b.end), n, b.rows);
     apply_scales(keys, w, n, b.rows);
@@ -264,14 +321,18 @@ void few(const AttentionBlock& b) {
   for (i64 m = 0; m < b.rows; ++m) finish(b, m, w.sum + m * a.width, 1, w.top[m], w.total[m]);
 }
 
-void block(const AttentionBlock& b) {
-  b.rows <= kFew ? few(b) : b.rows <= kRows / 2 ? many<kVectors / 2>(b) : many<kVectors>(b);
+void blocks(const AttentionBlock* b, int count) {
+  int wide = 0;
+  while (wide < count && b[wide].rows > kRows / 2) ++wide;
+  if (wide > 0) many<kVectors>(b, wide);
+  for (int i = wide; i < count; ++i) b[i].rows <= kFew ? few(b[i]) : many<kVectors / 2>(b + i, 1);
 }
 
 }  // namespace
 
-extern "C" void LC_ENTRY(attention_block)(const AttentionBlock* b) { block(*b); }
+extern "C" void LC_ENTRY(attention_blocks)(const AttentionBlock* b, int count) { blocks(b, count); }
 
-const AttentionTable TABLE = {kRows, kTile, LC_ENTRY(attention_block)};
+// Tiles that are read in place need no sharing.
+const AttentionTable TABLE = {kRows, kTile, kNumbers == 1 ? 1 : kAttentionBlocks, LC_ENTRY(attention_blocks)};
 
 }  // namespace lc::backends::cpu

@@ -8,9 +8,10 @@
 
 namespace lc::backends::cpu {
 
-inline constexpr int kAttentionRows = 32;  // maximum rows of a block
-inline constexpr int kAttentionTile = 64;  // maximum keys of a tile
-inline constexpr int kScoreSteps = 4;      // maximum steps between the two products
+inline constexpr int kAttentionRows = 32;   // maximum rows of a block
+inline constexpr int kAttentionTile = 64;   // maximum keys of a tile
+inline constexpr int kAttentionBlocks = 4;  // maximum blocks that share tiles of keys and values
+inline constexpr int kScoreSteps = 4;       // maximum steps between the two products
 
 // One operation on a score between the first product and the softmax.
 struct ScoreStep {
@@ -54,16 +55,17 @@ struct AttentionBlock {
 
 // Floats of a row of weighted sums: whole rows of tile registers.
 constexpr std::int64_t padded_width(std::int64_t width) { return (width + 15) / 16 * 16; }
-// Scratch of one worker, in floats.
+// Scratch of one worker, in floats: what blocks have of their own, and what they share.
 constexpr std::int64_t attention_scratch(std::int64_t depth, std::int64_t width) {
-  return kAttentionRows * (depth + padded_width(width)) + kAttentionTile * (depth + width) +
-         kAttentionRows * (kAttentionTile + 4) + 2 * kAttentionTile + 64;
+  const std::int64_t block = kAttentionRows * (kAttentionTile + depth + padded_width(width) + 3);
+  return kAttentionBlocks * block + kAttentionTile * (depth + width + 1) + 128;
 }
 
 // Functions per instruction set.
 struct AttentionTable {
-  int rows, tile;  // rows of a block, keys of a tile
-  void (*block)(const AttentionBlock* b);
+  int rows, tile, together;  // rows of a block, keys of a tile, and blocks that share tiles
+  // Computes up to `together` blocks with the same keys and values. Which blocks are computed together changes no bit.
+  void (*blocks)(const AttentionBlock* b, int count);
 };
 extern const AttentionTable kAttentionGeneric, kAttentionAvx2, kAttentionAvx512, kAttentionAvx512Bf16, kAttentionNeon;
 // Many rows on tile registers, from this depth on.

@@ -9,18 +9,19 @@ namespace {
 
 // Converts a tile for score_keys: words along each key. `to` may be the tile's own memory, because every word is read
 // before it is written.
-Tile for_scores(const Tile& t, i64 n, i64 depth, float* to) {
+Tile for_scores(const AttentionProblem& a, const Tile& t, i64 n, float* to) {
   if (kNumbers == 1) return t;
-  const i64 row = words(depth);
+  const i64 row = words(a.depth);
   for (i64 j = 0; j < n; ++j)
     for (i64 c = 0; c < row; c += WIDTH)
-      store_part(to + j * row + c, row_words(t.at(j) + c * kNumbers, word_numbers(c, depth)),
+      store_part(to + j * row + c, row_words(t.at(j) + c * kNumbers, word_numbers(c, a.depth)),
                  std::min<i64>(WIDTH, row - c));
   return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
 }
 // Converts a tile for add_values: words of neighboring keys, padded with zeros.
-Tile for_sums(const Tile& t, i64 n, i64 width, float* to) {
+Tile for_sums(const AttentionProblem& a, const Tile& t, i64 n, float* to) {
   if (kNumbers == 1) return t;
+  const i64 width = a.width;
   for (i64 j = 0; j < n; j += kNumbers)
     for (i64 c = 0; c < width; c += WIDTH) {
       const i64 m = std::min<i64>(WIDTH, width - c);
@@ -76,6 +77,9 @@ void add_values(const float* weight, const Tile& values, i64 n, i64 c, const flo
   }
 }
 
+float late_scale(const AttentionProblem&) { return 1; }
+void begin_blocks() {}
+void end_blocks() {}
 template <int V>
 void begin_rows(const AttentionBlock& b, const Work& w) {
   pack_queries<V>(b, words(b.problem->depth), w.q);
@@ -83,22 +87,22 @@ void begin_rows(const AttentionBlock& b, const Work& w) {
 }
 template <int V>
 void score_tile(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, const Ahead& soon) {
-  const Tile t = for_scores(keys, n, a.depth, w.keys);
   for (i64 j = 0; j < n; j += KEYS) {
     soon.fetch(j, KEYS);
-    score_keys<V>(w.q, t, j, n, a.depth, a.scale, w.scores);
+    score_keys<V>(w.q, keys, j, n, a.depth, a.scale, w.scores);
   }
 }
 template <int V>
+void turn_weights(const Work&, i64) {}
+template <int V>
 void add_tile(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, const Ahead& next) {
-  const Tile t = for_sums(values, n, a.width, w.values);
   i64 c = 0;
   for (; c + KEYS <= a.width; c += KEYS) {
     next.fetch(c, KEYS);
-    add_values<V, KEYS>(w.scores, t, n, c, w.shrink, w.sum);
+    add_values<V, KEYS>(w.scores, values, n, c, w.shrink, w.sum);
   }
-  for (; c + 2 <= a.width; c += 2) add_values<V, 2>(w.scores, t, n, c, w.shrink, w.sum);
-  for (; c < a.width; ++c) add_values<V, 1>(w.scores, t, n, c, w.shrink, w.sum);
+  for (; c + 2 <= a.width; c += 2) add_values<V, 2>(w.scores, values, n, c, w.shrink, w.sum);
+  for (; c < a.width; ++c) add_values<V, 1>(w.scores, values, n, c, w.shrink, w.sum);
 }
 template <int V>
 void end_rows(const AttentionBlock& b, const Work& w) {

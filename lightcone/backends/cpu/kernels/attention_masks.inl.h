@@ -77,9 +77,42 @@ void mask_row(const ScoreStep& s, const std::byte* p, int keys, i64 n, float* to
     if ((p[j * s.key] != std::byte{0}) != s.keep) to[j * stride] = s.value;
 }
 
+#if WIDTH == 16
+// Masks all rows, each of them a lane. Bits of 32 keys of a row become those of 16 rows of a key.
+void mask_lanes(const AttentionBlock& b, int step, i64 j0, i64 n, const Kept& k, Scores at) {
+  constexpr i64 kKeys = 32;
+  const ScoreStep& s = b.problem->step[step];
+  const int* const kept = k.keys[step];
+  for (i64 r = 0; r < b.rows; r += WIDTH) {
+    const i64 rows = std::min<i64>(WIDTH, b.rows - r);
+    if (std::all_of(kept + r, kept + r + rows, [&](int keys) { return keys == n; })) continue;
+    for (i64 j = 0; j < n; j += kKeys) {
+      const i64 keys = std::min<i64>(kKeys, n - j);
+      const auto there = static_cast<std::uint32_t>((std::uint64_t{1} << keys) - 1);
+      alignas(64) std::uint32_t hide[WIDTH] = {};
+      for (i64 i = 0; i < rows; ++i) {
+        const __m256i v = _mm256_maskz_loadu_epi8(there, b.step[step][r + i] + j0 + j);
+        const std::uint32_t set = _mm256_test_epi8_mask(v, v);
+        hide[i] = (s.keep ? ~set : set) & there;
+      }
+      const __m512i bits = _mm512_load_si512(hide);
+      for (i64 t = 0; t < keys; ++t)
+        _mm512_mask_storeu_ps(at.p + r + (j + t) * at.key, _mm512_test_epi32_mask(bits, _mm512_set1_epi32(1 << t)),
+                              _mm512_set1_ps(s.value));
+    }
+  }
+}
+#endif
+
 void apply_steps(const AttentionBlock& b, i64 j0, i64 n, const Kept& k, Scores at) {
   for (int i = 0; i < b.problem->steps; ++i) {
     const ScoreStep& s = b.problem->step[i];
+#if WIDTH == 16
+    if (s.kind == ScoreStep::Mask && s.key == 1 && at.row == 1) {
+      mask_lanes(b, i, j0, n, k, at);
+      continue;
+    }
+#endif
     for (i64 r = 0; r < b.rows; ++r) {
       float* to = at.p + r * at.row;
       const std::byte* from = b.step[i][r];

@@ -39,25 +39,33 @@ void add_dots(const Operand& a, const Operand& b, i64 steps) {
   }
 }
 
+// The factor of scores that is left to the exponent, if they are only masked in between.
+float late_scale(const AttentionProblem& a) { return a.skips == 0 && a.scale > 0 ? a.scale : 1; }
+void begin_blocks() { TILES::begin({64}); }
+void end_blocks() { TILES::end(); }
 template <int V>
 void begin_rows(const AttentionBlock& b, const Work& w) {
-  TILES::begin({64});
   pack_queries<V>(b, row_length(b.problem->depth), w.q);
   std::fill(w.sum, w.sum + V * WIDTH * padded_width(b.problem->width), 0.0f);
 }
 
-// Computes scores[j][rows]. `keys` may be in w.keys, because every word is read before it is written.
+// Words along each key. `keys` may be at `to`, because every word is read before it is written.
+Tile for_scores(const AttentionProblem& a, const Tile& keys, i64 n, float* to) {
+  const i64 row = row_length(a.depth);
+  for (i64 j = 0; j < n; ++j)
+    for (i64 c = 0; c < row; c += WIDTH)
+      store(to + j * row + c, row_words(keys.at(j) + c * kNumbers, word_numbers(c, a.depth)));
+  return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
+}
+
+// Computes scores[j][rows], but for late_scale(). There is memory behind the last key.
 template <int V>
 void score_tile(const AttentionProblem& a, const Work& w, const Tile& keys, i64 n, const Ahead& soon) {
   constexpr i64 R = V * WIDTH;
   const i64 row = row_length(a.depth);
-  for (i64 j = 0; j < n; ++j) {
-    soon.fetch(j, 1);
-    for (i64 c = 0; c < row; c += WIDTH)
-      store(w.keys + j * row + c, row_words(keys.at(j) + c * kNumbers, word_numbers(c, a.depth)));
-  }
   for (i64 j = 0; j < n; j += 2 * kRegister) {
-    const float* first = w.keys + j * row;
+    const float* first = keys.at(j);
+    soon.fetch(j, 2 * kRegister);
     const bool two = n - j > kRegister;
     TILES::zero<0>(), TILES::zero<1>(), TILES::zero<2>(), TILES::zero<3>();
     add_dots({first, two ? first + kRegister * row : nullptr, row, kRegister},
@@ -69,33 +77,45 @@ void score_tile(const AttentionProblem& a, const Work& w, const Tile& keys, i64 
     if (two) TILES::store<2>(to, R * 4);
     if (two && R > kRegister) TILES::store<3>(to + kRegister, R * 4);
   }
-  if (a.scale == 1) return;
+  if (a.scale == 1 || late_scale(a) != 1) return;
   for (i64 i = 0; i < n * R; i += WIDTH) store(w.scores + i, load(w.scores + i) * splat(a.scale));
 }
 
-// Weights as words of a row, [rows][kPairs], padded with zeros, from the words of neighboring keys, [n / 2][rows].
+// The second half of the scores, which is free, has weights as words of a row, [rows][kPairs].
 template <int V>
-void transpose_weights(const float* from, i64 n, float* to) {
+float* weights_of(const Work& w) {
+  return w.scores + kPairs * V * WIDTH;
+}
+// Turns the words of neighboring keys, [n / 2][rows], to words of a row, padded with zeros.
+template <int V>
+void turn_weights(const Work& w, i64 n) {
+  float* const to = weights_of<V>(w);
   for (i64 j = 0; j < whole_registers(words(n)); j += WIDTH)
     for (i64 r = 0; r < V * WIDTH; r += WIDTH) {
-      vf v[WIDTH] = {};
-      for (i64 i = 0; i < std::min<i64>(WIDTH, words(n) - j); ++i) v[i] = load(from + (j + i) * V * WIDTH + r);
+      vf v[WIDTH];
+      for (i64 i = 0; i < WIDTH; ++i) v[i] = j + i < words(n) ? load(w.scores + (j + i) * V * WIDTH + r) : vf{};
       transpose(v);
       for (i64 i = 0; i < WIDTH; ++i) store(to + (r + i) * kPairs + j, v[i]);
     }
 }
 
 // Words of neighboring keys, padded with keys of zeros. `values` may be at `to`.
-void pair_values(const Tile& values, i64 n, i64 width, float* to, const Ahead& next) {
+Tile for_sums(const AttentionProblem& a, const Tile& values, i64 n, float* to) {
+  const i64 width = a.width;
   for (i64 j = 0; j < n; j += kNumbers) {
-    next.fetch(j, kNumbers);
-    for (i64 c = 0; c < width; c += WIDTH) {
+    const bool both = j + 1 < n;
+    float* word = to + words(j) * width;
+    i64 c = 0;
+    for (; both && c + WIDTH <= width; c += WIDTH)
+      store(word + c, paired(load(values.at(j) + c), load(values.at(j + 1) + c)));
+    for (; c < width; c += WIDTH) {
       const i64 m = std::min<i64>(WIDTH, width - c);
-      const vf odd = j + 1 < n ? load_part(values.at(j + 1) + c, m) : vf{};
-      store_part(to + words(j) * width + c, paired(load_part(values.at(j) + c, m), odd), m);
+      const vf odd = both ? load_part(values.at(j + 1) + c, m) : vf{};
+      store_part(word + c, paired(load_part(values.at(j) + c, m), odd), m);
     }
   }
   std::fill(to + words(n) * width, to + whole_registers(words(n)) * width, 0.0f);
+  return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
 }
 
 // sum[rows][c] = sum[rows][c] * shrink + weights * values. Columns beyond the width are of no use to anybody.
@@ -103,9 +123,8 @@ template <int V>
 void add_tile(const AttentionProblem& a, const Work& w, const Tile& values, i64 n, const Ahead& next) {
   constexpr i64 R = V * WIDTH;
   const i64 width = a.width, row = padded_width(width), steps = whole_registers(words(n)) / kRegister;
-  float* const weights = w.scores + kPairs * R;  // the second half is free
-  transpose_weights<V>(w.scores, n, weights);
-  pair_values(values, n, width, w.values, next);
+  const float* const weights = weights_of<V>(w);
+  next.fetch(0, kTile);
   for (i64 r = 0; r < R; ++r) {
     if (w.shrink[r] == 1) continue;
     const vf shrink = splat(w.shrink[r]);
@@ -113,7 +132,7 @@ void add_tile(const AttentionProblem& a, const Work& w, const Tile& values, i64 
   }
   const Operand rows{weights, R > kRegister ? weights + kRegister * kPairs : nullptr, kPairs, kRegister};
   for (i64 c = 0; c < width; c += 2 * kRegister) {
-    const float* first = w.values + c;
+    const float* first = values.at(0) + c;
     const bool two = width - c > kRegister;
     float *top = w.sum + c, *bottom = top + kRegister * row;
     TILES::load<0>(top, row * 4);
@@ -130,9 +149,17 @@ void add_tile(const AttentionProblem& a, const Work& w, const Tile& values, i64 
 
 template <int V>
 void end_rows(const AttentionBlock& b, const Work& w) {
-  const i64 row = padded_width(b.problem->width);
-  for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r * row, 1, w.top[r], w.total[r]);
-  TILES::end();
+  const i64 width = b.problem->width, row = padded_width(width);
+  for (i64 r = 0; r < b.rows; ++r) {
+    const float* sum = w.sum + r * row;
+    if (b.partial) {
+      finish(b, r, sum, 1, w.top[r] * late_scale(*b.problem), w.total[r]);
+      continue;
+    }
+    const vf scale = splat(share(w.top[r], w.total[r]));
+    for (i64 c = 0; c < width; c += WIDTH)
+      store_part(b.out[r] + c, load(sum + c) * scale, std::min<i64>(WIDTH, width - c));
+  }
 }
 
 }  // namespace

@@ -135,10 +135,10 @@ bool finite(const Tile& v, i64 n, i64 width) {
   return sum((bad[0] + bad[1]) + (bad[2] + bad[3])) + odd == 0.0f;
 }
 
-// The scratch memory of a block.
+// The scratch memory of a block, the part of block `number` of those that share tiles.
 struct Work {
-  float *q, *scores, *sum, *top, *total, *shrink, *keys, *values, *scales;
-  Work(const AttentionBlock& b, i64 rows) {
+  float *keys, *values, *scales, *scores, *top, *total, *shrink, *q, *sum;
+  Work(const AttentionBlock& b, i64 rows, int number = 0) {
     const AttentionProblem& a = *b.problem;
     float* p = b.scratch;
     const auto take = [&](i64 floats) {
@@ -146,9 +146,10 @@ struct Work {
       p += floats;
       return mine;
     };
-    scores = take(rows * kTile), top = take(kRows), total = take(kRows), shrink = take(kRows);
-    q = take(rows * a.depth), sum = take(rows * padded_width(a.width));
     keys = take(kTile * a.depth), values = take(kTile * a.width), scales = take(kTile);
+    p += number * rows * (kTile + 3 + a.depth + padded_width(a.width));
+    scores = take(rows * kTile), top = take(rows), total = take(rows), shrink = take(rows);
+    q = take(rows * a.depth), sum = take(rows * padded_width(a.width));
   }
 };
 
@@ -158,7 +159,8 @@ void pack_queries(const AttentionBlock& b, i64 row, float* to) {
   const i64 step = b.problem->q_depth, depth = b.problem->depth;
   for (i64 r = 0; r < V * WIDTH; r += WIDTH)
     for (i64 c = 0; c < row; c += WIDTH) {
-      vf v[WIDTH] = {};
+      vf v[WIDTH];
+      for (i64 i = std::max<i64>(0, b.rows - r); i < WIDTH; ++i) v[i] = vf{};
       for (i64 i = 0; i < std::min<i64>(WIDTH, b.rows - r); ++i)
         v[i] = row_words(b.q[r + i] + c * kNumbers * step, step, word_numbers(c, depth));
       transpose(v);

@@ -14,8 +14,12 @@ constexpr i64 kNumbers = 2;  // numbers per word
 inline vf products(vf a, vf b, vf sum) { return add_pairs((__m512i)a, (__m512i)b, sum); }
 // The words of the first n <= 2 * WIDTH numbers, padded with zeros.
 inline vf row_words(const float* p, i64 n) {
+  const auto words = [](vf low, vf high) {
+    return reinterpret_cast<vf>(_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low)));
+  };
+  if (n == 2 * WIDTH) return words(load(p), load(p + WIDTH));
   const vf low = load_part(p, std::min<i64>(n, WIDTH)), high = n > WIDTH ? load_part(p + WIDTH, n - WIDTH) : vf{};
-  return reinterpret_cast<vf>(_mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low)));
+  return words(low, high);
 }
 #elif defined(TILES)  // emulated
 constexpr i64 kNumbers = 2;

@@ -83,16 +83,16 @@ using Entry = typename EntryOf<Member>::type;
   Entry<&GradientTilesTable::put> lc_gradient_tiles_put_##isa;
 #define LC_OTHERS(isa) \
   Entry<&DepthwiseTable::rows> lc_depthwise_rows_##isa; Entry<&DepthwiseTable::copy> lc_depthwise_copy_##isa; \
-  Entry<&DepthwiseTable::pixels> lc_depthwise_pixels_##isa; Entry<&AttentionTable::block> lc_attention_block_##isa; \
+  Entry<&DepthwiseTable::pixels> lc_depthwise_pixels_##isa; Entry<&AttentionTable::blocks> lc_attention_blocks_##isa; \
   Entry<&RandomTable::blocks> lc_random_blocks_##isa;
 
 extern "C" {
 LC_GEMM(generic) LC_CONV(generic) LC_NHWC(generic) LC_OTHERS(generic) LC_STREAMED_INT8(generic) LC_BF16_CONV(generic)
 LC_GEMM(avx2) LC_CONV(avx2) LC_NHWC(avx2) LC_OTHERS(avx2) LC_STREAMED_INT8(avx2) LC_STREAMED_INT8(avxvnni)
 LC_GEMM(avx512) LC_CONV(avx512) LC_NHWC(avx512) LC_OTHERS(avx512) LC_STREAMED_INT8(avx512vnni)
-LC_PRODUCT(bf16, avx512bf16) LC_BF16_CONV(avx512bf16) Entry<&AttentionTable::block> lc_attention_block_avx512bf16;
+LC_PRODUCT(bf16, avx512bf16) LC_BF16_CONV(avx512bf16) Entry<&AttentionTable::blocks> lc_attention_blocks_avx512bf16;
 LC_TILES(amx) LC_TILES(emulated) LC_CONV_TILES(amx) LC_CONV_TILES(emulated)
-Entry<&AttentionTable::block> lc_attention_block_amx; Entry<&AttentionTable::block> lc_attention_block_emulated;
+Entry<&AttentionTable::blocks> lc_attention_blocks_amx; Entry<&AttentionTable::blocks> lc_attention_blocks_emulated;
 LC_GEMM(neon) LC_CONV(neon) LC_OTHERS(neon) LC_STREAMED_INT8(neon) LC_STREAMED_INT8(neondotprod)
 LC_STREAMED_INT8(neoni8mm)
 LC_PRODUCT(bf16, neonbf16)
