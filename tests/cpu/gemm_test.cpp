@@ -849,6 +849,35 @@ TEST(Gemm, TransposedHasTheBitsOfPlain) {
     }
 }
 
+// B is packed to the same bytes however it lies in memory, and however many of its columns are packed at a time.
+TEST(Gemm, PackedByRowsAndByColumns) {
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  for (const Microkernel* u : microkernels()) {
+    if (u->arithmetic != Arithmetic::F32 && u->arithmetic != Arithmetic::Bf16) continue;
+    for (const auto& [n, k] : {std::array{48, 64}, std::array{16, 32}, std::array{50, 64}, std::array{128, 96},
+                               std::array{33, 31}, std::array{80, 200}}) {
+      std::vector<float> rows(static_cast<std::size_t>(n * k)), columns(rows.size());
+      for (int i = 0; i < n * k; ++i) {
+        const auto turned = static_cast<std::size_t>(i % n * k + i / n);
+        rows[static_cast<std::size_t>(i)] = columns[turned] = normal(random);
+      }
+      const std::int64_t group = u->b_bytes(k);
+      const auto packed = [&](const std::vector<float>& b, bool by_rows, int at_once) {
+        const Gemm g{.n = n, .k = k, .b = b.data(), .b_n = by_rows ? 1 : k, .b_k = by_rows ? n : 1};
+        std::vector<std::byte> to(static_cast<std::size_t>((n + 15) / 16 * group));
+        for (int j = 0; j < n; j += at_once)
+          u->pack_b(&g, j, std::min(at_once, n - j), 0, k, to.data() + j / 16 * group, group);
+        return to;
+      };
+      const std::vector<std::byte> want = packed(rows, true, 16);
+      EXPECT_EQ(want, packed(rows, true, 128)) << u->name << " " << n << "x" << k;
+      EXPECT_EQ(want, packed(columns, false, 16)) << u->name << " " << n << "x" << k;
+      EXPECT_EQ(want, packed(columns, false, 64)) << u->name << " " << n << "x" << k;
+    }
+  }
+}
+
 // Rows of B overlap, as windows of a signal do: adjacent rows are one element apart, in every type.
 TEST(Gemm, RowsOfBThatOverlap) {
   std::mt19937 random(3);

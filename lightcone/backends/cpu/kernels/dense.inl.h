@@ -91,8 +91,42 @@ inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, c
     }
 }
 
+// Packs B whose columns are neighbours. All of these columns of a row are read before the next row, because a line of
+// each row would be all that is read of a page; and rows are prefetched, because hardware does not follow such steps.
+template <int Step>
+void pack_rows_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  const float* row = static_cast<const float*>(g.b) + k0 * g.b_k + j0;
+  const i64 padded = (depth + Step - 1) / Step * Step;
+  for (i64 k = 0; k < padded; k += 2, row += 2 * g.b_k)
+    for (i64 j = 0; j < columns; j += WIDTH) {
+      auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + j / kGroup * b_group);
+      const vf even = k < depth ? load(row + j) : vf{}, odd = k + 1 < depth ? load(row + g.b_k + j) : vf{};
+      *reinterpret_cast<vu_stored*>(out + k / 2 * kGroup + j % kGroup) = bf16_words(even, odd);
+    }
+}
+
+// Packs B whose rows are neighbours: turns words of two k, a column per row, to rows of columns.
+inline void pack_columns_of_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  const float* first = static_cast<const float*>(g.b) + j0 * g.b_n + k0;
+  for (i64 j = 0; j < columns; j += WIDTH) {
+    auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + j / kGroup * b_group) + j % kGroup;
+    for (i64 k = 0; k < depth; k += 2 * WIDTH) {
+      vf words[WIDTH];
+      for (i64 i = 0; i < WIDTH; ++i) words[i] = reinterpret_cast<vf>(bf16_pairs(first + (j + i) * g.b_n + k));
+      transpose(words);
+      for (i64 i = 0; i < WIDTH; ++i)
+        *reinterpret_cast<vu_stored*>(out + (k / 2 + i) * kGroup) = reinterpret_cast<vu>(words[i]);
+    }
+  }
+}
+
 template <int Step>
 void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+  if (!g.packed && g.type == WeightType::F32 && columns % kGroup == 0) {
+    if (g.b_n == 1) return pack_rows_bf16<Step>(g, j0, columns, k0, depth, to, b_group);
+    if (g.b_k == 1 && depth % std::max(Step, 2 * WIDTH) == 0)
+      return pack_columns_of_b_bf16(g, j0, columns, k0, depth, to, b_group);
+  }
   f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
     auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + group * b_group) + k / 2 * kGroup;
     const i64 padded = (d + Step - 1) / Step * Step;

@@ -125,10 +125,15 @@ void pack_columns_bf16(const float* a, i64 a_k, i64 rows, i64 depth, std::uint32
         for (i64 pair = 0; pair < kTile; pair += WIDTH) {
           const i64 there = std::clamp<i64>(rows - i - r, 0, WIDTH), k = s * 32 + 2 * pair;
           const float* from = a + k * a_k + i + r;
-          vf v[WIDTH] = {};
-          for (i64 p = 0; p < WIDTH && k + 2 * p < depth && there > 0; ++p, from += 2 * a_k)
-            v[p] = reinterpret_cast<vf>(
-                bf16_words(load_part(from, there), k + 2 * p + 1 < depth ? load_part(from + a_k, there) : vf{}));
+          vf v[WIDTH];
+          for (i64 p = 0; p < WIDTH; ++p, from += 2 * a_k) {
+            const i64 left = depth - k - 2 * p;
+            if (there == WIDTH && left >= 2) v[p] = reinterpret_cast<vf>(bf16_words(load(from), load(from + a_k)));
+            else if (there > 0 && left > 0)
+              v[p] = reinterpret_cast<vf>(
+                  bf16_words(load_part(from, there), left > 1 ? load_part(from + a_k, there) : vf{}));
+            else v[p] = vf{};
+          }
           transpose(v);
           for (i64 e = 0; e < WIDTH; ++e)
             store(reinterpret_cast<float*>(to + (s * kSide + r + e) * kTile + pair), v[e]);

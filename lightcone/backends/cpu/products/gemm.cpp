@@ -22,6 +22,7 @@ constexpr i64 kStrip = 2 * kPanelDepth;  // bytes per strip of B, at most
 constexpr i64 kLeast = 16 << 10;         // bytes of B per streaming task, at least
 constexpr i64 kFarApart = 1024;          // columns from which on rows of C share sets of the caches, and pages
 constexpr i64 kSide = 16;                // strips of a transposed A per packing task, at most
+constexpr i64 kGroups = 8;               // groups of B per packing task, at most, unless workers are few
 
 // Limits for one task, so that its part of C stays in the cache: rows of A and columns of B.
 i64 most_rows(const Gemm& g) { return Blocking(g.caches).rows(kTileDepth); }
@@ -167,16 +168,17 @@ void stream_columns(void* arg, int task, int) {
   finish(*j.g, 0, j.g->m, begin, end);
 }
 
-// A packing task: a group of columns of B, or strips of rows of A.
+// A packing task: some groups of columns of B, or strips of rows of A.
 void pack(void* arg, int task, int worker) {
   const Job& j = *static_cast<Job*>(arg);
   const Gemm& g = *j.g;
   const Microkernel& u = *j.u;
-  if (task < j.groups) {
-    const i64 first = task * kGroup, bytes = u.b_bytes(g.k);
-    return u.pack_b(&g, j.j0 + first, std::min(kGroup, j.columns - first), 0, g.k, j.panel + task * bytes, bytes);
+  if (task < j.groups.parts) {
+    const i64 first = j.groups.begin(task), last = j.groups.begin(task + 1), bytes = u.b_bytes(g.k);
+    return u.pack_b(&g, j.j0 + first * kGroup, std::min(last * kGroup, j.columns) - first * kGroup, 0, g.k,
+                    j.panel + first * bytes, bytes);
   }
-  const i64 first = j.bundles.begin(task - j.groups), last = j.bundles.begin(task - j.groups + 1);
+  const i64 first = j.bundles.begin(task - j.groups.parts), last = j.bundles.begin(task - j.groups.parts + 1);
   float* made = nullptr;
   if (g.rows) {
     made = reinterpret_cast<float*>(j.rows + worker * rows_bytes(g, u));
@@ -327,10 +329,11 @@ void columns(Job& j, Parallel& parallel, bool first) {
     const i64 m = blocks.size(block);
     j.i0 = blocks.begin(block);
     j.strips = {m, (m + mr - 1) / mr};
-    j.groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
+    const i64 groups = j.panel && block == 0 ? (j.columns + kGroup - 1) / kGroup : 0;
+    j.groups = {groups, std::min(groups, std::max<i64>((groups + kGroups - 1) / kGroups, 2 * parallel.workers()))};
     const bool packs = !j.own && (first || blocks.parts > 1);  // otherwise A has been packed for the first panel
     j.bundles = {j.strips.parts, packs ? bundles(j, parallel.workers()) : 0};
-    parallel.run(static_cast<int>(j.groups + j.bundles.parts), pack, &j);
+    parallel.run(static_cast<int>(j.groups.parts + j.bundles.parts), pack, &j);
     share_out(j, parallel.workers());
     parallel.run(static_cast<int>(j.down.parts * j.across.parts), compute_block, &j);
   }

@@ -6,6 +6,7 @@ namespace lc::backends::cpu::products {
 namespace {
 
 constexpr i64 kPiece = 16;  // k packed at a time of each strip, at least
+constexpr i64 kLine = 16;   // numbers of a cache line
 
 // Packs strips of a column-major A. The strips are neighbors in each k of A, so a few k of all strips are packed while
 // their cache lines are close. The next k are prefetched, because the lines are too far apart for hardware prefetchers.
@@ -18,7 +19,7 @@ void pack_bundle(const Job& j, i64 first, i64 last, i64 k0, i64 depth, std::byte
     for (i64 s = first; s < last; ++s) {
       const i64 i = j.i0 + j.strips.begin(s), rows = j.strips.size(s);
       for (i64 next = k + d; next < std::min(k + d + piece, g.k); ++next)
-        __builtin_prefetch(a_at(g, u, i + rows - 1 + next * g.a_k), 0, 2);
+        for (i64 r = rows - 1; r >= 0; r -= kLine) __builtin_prefetch(a_at(g, u, i + r + next * g.a_k), 0, 2);
       u.pack_a(a_at(g, u, i + k * g.a_k), 1, g.a_k, rows, d, g.zero,
                to + (s - first) * u.a_bytes(depth) + u.a_bytes(k - k0));
     }

@@ -34,7 +34,7 @@ struct Job {
   i64 depth = 0, i0 = 0, j0 = 0, columns = 0;
   Even strips = {};                  // rows from i0 on, in strips
   Even down = {}, across = {};       // tasks: strips of A, and tiles of columns
-  i64 groups = 0;                    // groups of B to pack into the panel
+  Even groups = {0, 0};              // groups of B to pack into the panel, and packing tasks
   Even bundles = {};                 // strips per packing task
   bool unpacks = false;              // b are packed weights to be repacked; else b has the microkernel's layout
   StealingRanges* shares = nullptr;  // for streaming
